@@ -1,0 +1,2 @@
+//! The `antumbra` command.
+fn main() {}

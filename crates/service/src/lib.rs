@@ -1,0 +1,6 @@
+//! What Antumbra does, without where it is stored: use cases and the ports they need.
+//!
+//! One module per noun. A port is a small trait whose documentation states the law every
+//! implementation keeps; adapters implement ports, functions wire them.
+
+pub mod shadows;

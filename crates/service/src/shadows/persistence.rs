@@ -1,0 +1,316 @@
+//! The port to wherever shadows are kept, and its laws.
+
+use std::fmt;
+use std::future::Future;
+
+use antumbra_shadow::{Document, Timestamp};
+
+use super::id::{ClientToken, ShadowId, Zone};
+
+/// Which of a shadow's two documents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum State {
+    /// What the device says.
+    Reported,
+    /// What somebody wants of it.
+    Desired,
+}
+
+impl State {
+    /// The state as it is written everywhere.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            State::Reported => "reported",
+            State::Desired => "desired",
+        }
+    }
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// How the two documents are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Layout {
+    /// One item each, with a version each.
+    #[default]
+    Separate,
+    /// One item with one version for both.
+    Combined,
+}
+
+/// How often a document has been written: 1 for the first time, 0 for never.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct Version(pub i64);
+
+impl Version {
+    /// What a document that does not exist has.
+    pub const NONE: Version = Version(0);
+
+    /// The version after this one.
+    pub fn next(self) -> Version {
+        Version(self.0 + 1)
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Which documents of a shadow are asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum Parts {
+    Reported,
+    Desired,
+    Both,
+}
+
+impl Parts {
+    /// Whether this document is among them.
+    pub fn has(self, state: State) -> bool {
+        matches!(
+            (self, state),
+            (Parts::Both, _)
+                | (Parts::Reported, State::Reported)
+                | (Parts::Desired, State::Desired)
+        )
+    }
+}
+
+/// How fresh a read must be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ReadConsistency {
+    /// May miss what was written a moment ago.
+    Eventual,
+    /// Sees every write that was answered before.
+    Strong,
+    /// Strong, and both documents of one shadow as they stood at one instant.
+    Snapshot,
+}
+
+/// One shadow to read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Read {
+    pub shadow: ShadowId,
+    pub parts: Parts,
+}
+
+/// A document as it is held.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Held {
+    /// The document.
+    pub document: Document,
+    /// How often it has been written.
+    pub version: Version,
+    /// When it was written last.
+    pub timestamp: Timestamp,
+    /// The zone the last writer named.
+    pub zone: Option<Zone>,
+    /// The token the last writer left.
+    pub client_token: Option<ClientToken>,
+}
+
+/// What was found of one shadow; never both `None`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[allow(missing_docs)]
+pub struct Snapshot {
+    pub reported: Option<Held>,
+    pub desired: Option<Held>,
+}
+
+/// A document to be written in place of the one that has the expected version.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewDocument {
+    /// What to write.
+    pub document: Document,
+    /// What must be stored now; [`Version::NONE`] to create.
+    pub expected: Version,
+}
+
+/// One shadow to write: either document, or both as one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Write {
+    pub shadow: ShadowId,
+    pub reported: Option<NewDocument>,
+    pub desired: Option<NewDocument>,
+    /// When this write takes place.
+    pub timestamp: Timestamp,
+    pub zone: Option<Zone>,
+    pub client_token: Option<ClientToken>,
+}
+
+/// The versions after a write; `None` for what was not written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[allow(missing_docs)]
+pub struct Written {
+    pub reported: Option<Version>,
+    pub desired: Option<Version>,
+}
+
+/// What must be stored for a delete to take place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Expect {
+    /// Anything, or nothing.
+    Any,
+    /// Exactly this version.
+    Version(Version),
+}
+
+/// One shadow to delete: either document, or both as one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Delete {
+    pub shadow: ShadowId,
+    pub reported: Option<Expect>,
+    pub desired: Option<Expect>,
+}
+
+/// What to list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ListQuery {
+    /// The shadows of one device, by its id.
+    Of(String),
+    /// Every shadow there is.
+    All,
+}
+
+/// Where the next page starts. Opaque: it is made and read by the persistence alone, and one that was
+/// tampered with is `Invalid`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cursor(pub String);
+
+/// One document in a listing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Listed {
+    pub shadow: ShadowId,
+    pub state: State,
+    pub version: Version,
+    pub timestamp: Timestamp,
+    pub client_token: Option<ClientToken>,
+}
+
+/// A page of a listing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page {
+    /// May be short or even empty before the last page.
+    pub documents: Vec<Listed>,
+    /// `None` after the last page.
+    pub next: Option<Cursor>,
+}
+
+/// Why an operation failed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PersistenceError {
+    /// Nothing there.
+    #[error("not found")]
+    NotFound,
+    /// The stored version is another one.
+    #[error("version {expected} expected, {} stored", actual.map_or("none".to_owned(), |v| v.to_string()))]
+    Conflict {
+        /// What the caller expected.
+        expected: Version,
+        /// What is stored; `None` when nothing is, or the store did not say.
+        actual: Option<Version>,
+    },
+    /// The operation makes no sense as asked.
+    #[error("invalid: {0}")]
+    Invalid(String),
+    /// An item would be larger than the store allows.
+    #[error("the item has {bytes} bytes, the limit is {limit}")]
+    TooLarge {
+        /// Its bytes.
+        bytes: usize,
+        /// How many are allowed.
+        limit: usize,
+    },
+    /// Too many requests; worth trying again.
+    #[error("throttled")]
+    Throttled,
+    /// The store did not answer or failed; worth trying again. A write may have taken place.
+    #[error("unavailable: {0}")]
+    Unavailable(String),
+}
+
+impl PersistenceError {
+    /// The HTTP status that says the same.
+    pub fn status(&self) -> u16 {
+        match self {
+            PersistenceError::NotFound => 404,
+            PersistenceError::Conflict { .. } => 409,
+            PersistenceError::Invalid(_) => 400,
+            PersistenceError::TooLarge { .. } => 413,
+            PersistenceError::Throttled | PersistenceError::Unavailable(_) => 503,
+        }
+    }
+
+    /// Whether the same operation may succeed a moment later.
+    pub fn is_retryable(&self) -> bool {
+        matches!(
+            self,
+            PersistenceError::Throttled | PersistenceError::Unavailable(_)
+        )
+    }
+}
+
+/// Keeps shadows.
+///
+/// Every operation takes a batch and gives one result per operation, in the order asked. Operations on
+/// different shadows are independent of each other; operations on the same shadow in one call take
+/// place in the order asked.
+///
+/// Laws, kept by every implementation:
+/// - A write is conditional on the version: stored must be what is expected (none for
+///   [`Version::NONE`]), then the document is replaced and its version rises by one. Otherwise
+///   `Conflict`, and nothing changed.
+/// - Both documents of one [`Write`] or [`Delete`] change together or not at all.
+/// - Under [`Layout::Combined`] a write carries both documents with the same expected version, and a
+///   delete both parts with the same expectation; anything else is `Invalid`. A write or delete of
+///   nothing is `Invalid` in either layout.
+/// - A delete of a version is conditional: `NotFound` when nothing is stored, `Conflict` when another
+///   version is. A delete of [`Expect::Any`] always succeeds.
+/// - A read finds `NotFound` when none of the documents asked for exist, and never gives what was not
+///   asked for.
+/// - What was read does not change when the store does, nor the other way round.
+/// - A failed write that says `Unavailable` may have taken place; any other failure has not.
+pub trait Persistence: Send + Sync {
+    /// How this store keeps the two documents.
+    fn layout(&self) -> Layout;
+
+    /// Reads shadows.
+    fn read(
+        &self,
+        reads: &[Read],
+        consistency: ReadConsistency,
+    ) -> impl Future<Output = Vec<Result<Snapshot, PersistenceError>>> + Send;
+
+    /// Writes shadows.
+    fn write(
+        &self,
+        writes: &[Write],
+    ) -> impl Future<Output = Vec<Result<Written, PersistenceError>>> + Send;
+
+    /// Deletes shadows.
+    fn delete(
+        &self,
+        deletes: &[Delete],
+    ) -> impl Future<Output = Vec<Result<(), PersistenceError>>> + Send;
+
+    /// Lists documents, at most `limit` (1 to 1000) a page, by device id, name and state within a
+    /// device's listing and in no stated order over all. Under [`Layout::Combined`] a shadow counts as
+    /// two documents, and a page holds at least one shadow.
+    fn list(
+        &self,
+        query: &ListQuery,
+        limit: usize,
+        cursor: Option<&Cursor>,
+    ) -> impl Future<Output = Result<Page, PersistenceError>> + Send;
+}

@@ -1,0 +1,191 @@
+//! Writes canonical documents: text and tape in step.
+
+use crate::document::{Document, DocumentError};
+use crate::number;
+use crate::tape::{Kind, Node, Span, View};
+use crate::text;
+
+/// A document being written. Members must come in rising order of their written names.
+#[derive(Debug, Default)]
+pub(crate) struct Builder {
+    text: String,
+    nodes: Vec<Node>,
+}
+
+impl Builder {
+    pub(crate) fn with_capacity(text: usize, nodes: usize) -> Builder {
+        Builder {
+            text: String::with_capacity(text),
+            nodes: Vec::with_capacity(nodes),
+        }
+    }
+
+    pub(crate) fn finish(self) -> Document {
+        Document::from_parts(self.text, self.nodes)
+    }
+
+    /// A place to come back to with [`Builder::rewind`].
+    pub(crate) fn mark(&self) -> (usize, usize) {
+        (self.text.len(), self.nodes.len())
+    }
+
+    /// Forgets what was written since the mark.
+    pub(crate) fn rewind(&mut self, mark: (usize, usize)) {
+        self.text.truncate(mark.0);
+        self.nodes.truncate(mark.1);
+    }
+
+    /// Opens a container; what it returns goes to [`Builder::close`].
+    pub(crate) fn open(&mut self, key: Option<&str>, kind: Kind) -> usize {
+        let key = self.key(key);
+        let start = self.text.len();
+        self.text.push(if kind == Kind::Object { '{' } else { '[' });
+        self.push(key, Span::new(start, start), kind, false);
+        self.nodes.len() - 1
+    }
+
+    pub(crate) fn close(&mut self, opened: usize) {
+        self.text.push(if self.nodes[opened].kind == Kind::Object {
+            '}'
+        } else {
+            ']'
+        });
+        self.nodes[opened].next = self.nodes.len() as u32;
+        self.nodes[opened].value.end = self.text.len() as u32;
+    }
+
+    /// Writes a scalar. `raw` is in canonical form, strings without their quotes.
+    pub(crate) fn scalar(&mut self, key: Option<&str>, kind: Kind, raw: &str) {
+        let key = self.key(key);
+        let quoted = kind == Kind::String;
+        if quoted {
+            self.text.push('"');
+        }
+        let start = self.text.len();
+        self.text.push_str(raw);
+        let span = Span::new(start, self.text.len());
+        if quoted {
+            self.text.push('"');
+        }
+        self.push(key, span, kind, quoted && raw.contains('\\'));
+    }
+
+    /// Copies a value of a canonical document, with all below it.
+    pub(crate) fn copy(&mut self, key: Option<&str>, view: View<'_>) {
+        let nodes = view.subtree();
+        let root = nodes[0];
+        if !view.is_container() {
+            return self.scalar(key, root.kind, view.raw());
+        }
+        let key = self.key(key);
+        let start = self.text.len();
+        self.text.push_str(view.raw());
+        let first = self.nodes.len();
+        let text_shift = (start as u32).wrapping_sub(root.value.start);
+        let node_shift = (first as u32).wrapping_sub(view.index());
+        let shift = |span: Span| Span {
+            start: span.start.wrapping_add(text_shift),
+            end: span.end.wrapping_add(text_shift),
+        };
+        self.nodes.extend(nodes.iter().map(|node| Node {
+            // Elements have no name; theirs stays the empty one.
+            key: if node.key == Span::default() {
+                node.key
+            } else {
+                shift(node.key)
+            },
+            value: shift(node.value),
+            next: node.next.wrapping_add(node_shift),
+            ..*node
+        }));
+        self.nodes[first].key = key;
+        self.nodes[first].key_escaped = key.of(&self.text).contains('\\');
+    }
+
+    fn key(&mut self, key: Option<&str>) -> Span {
+        // Only a container just opened ends in a bracket: strings end in their quote.
+        if !matches!(self.text.as_bytes().last(), None | Some(b'{' | b'[')) {
+            self.text.push(',');
+        }
+        let Some(key) = key else {
+            return Span::default();
+        };
+        self.text.push('"');
+        let start = self.text.len();
+        self.text.push_str(key);
+        let end = self.text.len();
+        self.text.push_str("\":");
+        Span::new(start, end)
+    }
+
+    fn push(&mut self, key: Span, value: Span, kind: Kind, value_escaped: bool) {
+        let next = self.nodes.len() as u32 + 1;
+        let key_escaped = key.of(&self.text).contains('\\');
+        self.nodes.push(Node {
+            key,
+            value,
+            next,
+            kind,
+            key_escaped,
+            value_escaped,
+        });
+    }
+}
+
+/// Writes any parsed text anew in canonical form.
+pub(crate) fn canonicalise(root: View<'_>) -> Result<Document, DocumentError> {
+    let mut builder = Builder::with_capacity(root.source().len(), root.subtree().len());
+    write(&mut builder, None, root)?;
+    Ok(builder.finish())
+}
+
+fn write(builder: &mut Builder, key: Option<&str>, view: View<'_>) -> Result<(), DocumentError> {
+    match view.kind() {
+        Kind::Null | Kind::Bool => builder.scalar(key, view.kind(), view.raw()),
+        Kind::String if view.is_verbatim() => builder.scalar(key, Kind::String, view.raw()),
+        Kind::String => builder.scalar(key, Kind::String, &text::canonical(view.raw())),
+        Kind::Number if number::is_plainly_canonical(view.raw().as_bytes()) => {
+            builder.scalar(key, Kind::Number, view.raw());
+        }
+        Kind::Number => {
+            let form = number::canonical(view.raw()).map_err(|source| DocumentError::Number {
+                offset: view.node().value.start as usize,
+                source,
+            })?;
+            builder.scalar(key, Kind::Number, &form);
+        }
+        Kind::Array => {
+            let opened = builder.open(key, Kind::Array);
+            for element in view.children() {
+                write(builder, None, element)?;
+            }
+            builder.close(opened);
+        }
+        Kind::Object => {
+            let mut members: Vec<_> = view
+                .children()
+                .map(|member| (canonical_key(member), member))
+                .collect();
+            members.sort_by(|a, b| a.0.cmp(&b.0));
+            if let Some(twice) = members.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+                return Err(DocumentError::DuplicateKey {
+                    key: twice[0].1.key().into_owned(),
+                });
+            }
+            let opened = builder.open(key, Kind::Object);
+            for (key, member) in &members {
+                write(builder, Some(key), *member)?;
+            }
+            builder.close(opened);
+        }
+    }
+    Ok(())
+}
+
+fn canonical_key(member: View<'_>) -> std::borrow::Cow<'_, str> {
+    if member.node().key_escaped {
+        text::canonical(member.raw_key()).into()
+    } else {
+        member.raw_key().into()
+    }
+}

@@ -1,0 +1,39 @@
+//! Device shadow documents: what they are, and how they merge, differ and are acknowledged.
+//!
+//! Pure: no clock, no I/O, no randomness; time is an argument. In reading order:
+//!
+//! - [`Document`]: a JSON object in canonical form, and [`View`], a cursor on its values
+//! - [`Model`] and [`Timestamp`]: which objects are *timestamped values*, and when they were measured
+//! - [`merge`](merge()): stored and sent become one, with a verdict per leaf
+//! - [`diff`](diff()) and [`apply`]: what one document has that another has not
+//! - [`acknowledge`](acknowledge()) and [`delta`]: desired against reported
+//! - [`limits`]: every bound, in one place
+
+mod acknowledge;
+mod apply;
+mod build;
+mod changes;
+mod clamp;
+mod diff;
+mod document;
+pub mod limits;
+mod merge;
+mod model;
+pub mod number;
+mod pairs;
+mod parse;
+pub mod pointer;
+pub mod scan;
+pub mod tape;
+pub mod text;
+pub mod timestamp;
+
+pub use acknowledge::{Acknowledged, Acknowledgement, acknowledge, delta};
+pub use apply::{ApplyError, apply};
+pub use changes::{Change, Changes, Note, Verdict};
+pub use diff::{Diff, DiffBuffer, diff};
+pub use document::{Document, DocumentError};
+pub use merge::{Merged, Mode, UnknownMode, merge};
+pub use model::Model;
+pub use tape::{Kind, View};
+pub use timestamp::Timestamp;

@@ -1,0 +1,73 @@
+//! The model: what in a document counts as a timestamped value, and what identifies an element.
+
+use std::time::Duration;
+
+use crate::tape::{Kind, View};
+use crate::timestamp::{Form, Timestamp};
+
+/// How a fleet's documents are to be read.
+///
+/// ```
+/// use antumbra_shadow::Model;
+/// let model = Model { timestamp_field: "ts".into(), ..Model::default() };
+/// assert_eq!(model.id_field, "id");
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Model {
+    /// The member that makes an object a timestamped value.
+    pub timestamp_field: String,
+    /// The member by which elements of an array are matched.
+    pub id_field: String,
+    /// How far in the future a timestamp may lie before it is clamped to now. `None`: as far as it likes.
+    pub max_future: Option<Duration>,
+}
+
+impl Default for Model {
+    fn default() -> Model {
+        Model {
+            timestamp_field: "timestamp".to_owned(),
+            id_field: "id".to_owned(),
+            max_future: None,
+        }
+    }
+}
+
+impl Model {
+    /// When a timestamped value was measured; `None` for everything plain.
+    pub fn time(&self, view: View<'_>) -> Option<Timestamp> {
+        self.timestamp(view).map(|(instant, _)| instant)
+    }
+
+    pub(crate) fn timestamp(&self, view: View<'_>) -> Option<(Timestamp, Form)> {
+        Timestamp::of(view.get(&self.timestamp_field)?)
+    }
+
+    /// Whether both objects say the same in everything but their timestamp member.
+    pub(crate) fn same_but_time(&self, a: View<'_>, b: View<'_>) -> bool {
+        let others = |view: View<'_>| {
+            view.children()
+                .filter(|m| m.key() != self.timestamp_field)
+                .count()
+        };
+        others(a) == others(b)
+            && a.children()
+                .filter(|member| member.key() != self.timestamp_field)
+                .all(|member| b.get(&member.key()).is_some_and(|other| member.same(other)))
+    }
+
+    /// The ids of an array's elements as written, if every element has one of its own.
+    pub(crate) fn ids<'a>(&self, array: View<'a>) -> Option<Vec<(Kind, &'a str)>> {
+        let mut ids = Vec::new();
+        for element in array.children() {
+            let id = element.get(&self.id_field)?;
+            if !matches!(id.kind(), Kind::String | Kind::Number) {
+                return None;
+            }
+            ids.push((id.kind(), id.raw()));
+        }
+        let mut sorted: Vec<_> = ids.iter().map(|(kind, raw)| (*kind as u8, *raw)).collect();
+        sorted.sort_unstable();
+        let unique = sorted.windows(2).all(|pair| pair[0] != pair[1]);
+        unique.then_some(ids)
+    }
+}

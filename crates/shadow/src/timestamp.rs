@@ -1,0 +1,219 @@
+//! Instants, as devices write them.
+//!
+//! Accepted are RFC 3339 strings with any offset, and whole numbers of Unix seconds, milliseconds,
+//! microseconds or nanoseconds, told apart by magnitude:
+//!
+//! | magnitude | unit | seconds would reach |
+//! |---|---|---|
+//! | below 10^11 | seconds | the year 5138 |
+//! | below 10^14 | milliseconds | |
+//! | below 10^17 | microseconds | |
+//! | up to 64 bits | nanoseconds | |
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::tape::{Kind, View};
+
+const SECOND: i128 = 1_000_000_000;
+const DAY_SECONDS: i64 = 86_400;
+
+/// An instant, in nanoseconds since 1970 in UTC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Timestamp(i128);
+
+/// How a timestamp was written, so that it can be written again alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// An RFC 3339 string.
+    Rfc3339,
+    /// A whole number of units of this many nanoseconds.
+    Unix {
+        /// Nanoseconds in one unit.
+        unit: i64,
+    },
+}
+
+impl Timestamp {
+    /// From nanoseconds since 1970.
+    pub fn from_nanoseconds(nanoseconds: i128) -> Timestamp {
+        Timestamp(nanoseconds)
+    }
+
+    /// Nanoseconds since 1970.
+    pub fn nanoseconds(self) -> i128 {
+        self.0
+    }
+
+    /// The instant that much later.
+    pub fn after(self, duration: Duration) -> Timestamp {
+        Timestamp(self.0 + duration.as_nanos() as i128)
+    }
+
+    /// The instant a value says, if it says one.
+    pub fn of(view: View<'_>) -> Option<(Timestamp, Form)> {
+        match view.kind() {
+            Kind::Number => Self::of_number(view.raw()),
+            Kind::String => Self::parse(&view.as_str()?).map(|instant| (instant, Form::Rfc3339)),
+            _ => None,
+        }
+    }
+
+    fn of_number(text: &str) -> Option<(Timestamp, Form)> {
+        let value: i64 = text.parse().ok()?;
+        let unit = match value.unsigned_abs() {
+            0..100_000_000_000 => 1_000_000_000,
+            ..100_000_000_000_000 => 1_000_000,
+            ..100_000_000_000_000_000 => 1_000,
+            _ => 1,
+        };
+        Some((
+            Timestamp(i128::from(value) * i128::from(unit)),
+            Form::Unix { unit },
+        ))
+    }
+
+    /// Reads an RFC 3339 string.
+    ///
+    /// ```
+    /// use antumbra_shadow::Timestamp;
+    /// let noon = Timestamp::parse("2026-01-31T12:00:00Z").unwrap();
+    /// assert_eq!(Timestamp::parse("2026-01-31T13:00:00.000+01:00"), Some(noon));
+    /// assert_eq!(noon.to_string(), "2026-01-31T12:00:00Z");
+    /// assert_eq!(Timestamp::parse("yesterday"), None);
+    /// ```
+    pub fn parse(text: &str) -> Option<Timestamp> {
+        let b = text.as_bytes();
+        if b.len() < 20 || b[4] != b'-' || b[7] != b'-' || b[13] != b':' || b[16] != b':' {
+            return None;
+        }
+        if !matches!(b[10], b'T' | b't' | b' ') {
+            return None;
+        }
+        let (year, month, day) = (digits(&b[0..4])?, digits(&b[5..7])?, digits(&b[8..10])?);
+        let (hour, minute, second) = (
+            digits(&b[11..13])?,
+            digits(&b[14..16])?,
+            digits(&b[17..19])?,
+        );
+        if !(1..=12).contains(&month) || day < 1 || day > days_in_month(year, month) {
+            return None;
+        }
+        if hour > 23 || minute > 59 || second > 60 {
+            return None;
+        }
+        let (nanosecond, rest) = fraction(&b[19..])?;
+        let offset = offset_seconds(rest)?;
+        // A leap second is the last moment before it that clocks can name.
+        let second = second.min(59);
+        let seconds =
+            days_since_1970(year, month, day) * DAY_SECONDS + hour * 3600 + minute * 60 + second
+                - offset;
+        Some(Timestamp(
+            i128::from(seconds) * SECOND + i128::from(nanosecond),
+        ))
+    }
+
+    /// Writes the instant as JSON in the given form; strings without their quotes.
+    pub(crate) fn write(self, form: Form) -> (Kind, String) {
+        match form {
+            Form::Rfc3339 => (Kind::String, self.to_string()),
+            Form::Unix { unit } => (
+                Kind::Number,
+                self.0.div_euclid(i128::from(unit)).to_string(),
+            ),
+        }
+    }
+}
+
+/// RFC 3339 in UTC, with a fraction only where there is one.
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (seconds, nanosecond) = (self.0.div_euclid(SECOND), self.0.rem_euclid(SECOND));
+        let days = seconds.div_euclid(i128::from(DAY_SECONDS));
+        let second = seconds.rem_euclid(i128::from(DAY_SECONDS));
+        let (year, month, day) = civil(days as i64);
+        write!(
+            f,
+            "{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}",
+            second / 3600,
+            second / 60 % 60,
+            second % 60
+        )?;
+        if nanosecond != 0 {
+            write!(f, ".{}", format!("{nanosecond:09}").trim_end_matches('0'))?;
+        }
+        f.write_str("Z")
+    }
+}
+
+fn digits(bytes: &[u8]) -> Option<i64> {
+    bytes.iter().try_fold(0, |value, &b| {
+        b.is_ascii_digit().then(|| value * 10 + i64::from(b - b'0'))
+    })
+}
+
+/// The nanoseconds of an optional fraction, and what follows it. Finer digits are cut off.
+fn fraction(bytes: &[u8]) -> Option<(i64, &[u8])> {
+    let Some((b'.', rest)) = bytes.split_first() else {
+        return Some((0, bytes));
+    };
+    let length = rest.iter().take_while(|b| b.is_ascii_digit()).count();
+    if length == 0 {
+        return None;
+    }
+    let kept = length.min(9);
+    let nanosecond = digits(&rest[..kept])? * 10_i64.pow(9 - kept as u32);
+    Some((nanosecond, &rest[length..]))
+}
+
+fn offset_seconds(bytes: &[u8]) -> Option<i64> {
+    match bytes {
+        [b'Z' | b'z'] => Some(0),
+        [sign @ (b'+' | b'-'), h1, h2, b':', m1, m2] => {
+            let (hours, minutes) = (digits(&[*h1, *h2])?, digits(&[*m1, *m2])?);
+            if hours > 23 || minutes > 59 {
+                return None;
+            }
+            let seconds = hours * 3600 + minutes * 60;
+            Some(if *sign == b'-' { -seconds } else { seconds })
+        }
+        _ => None,
+    }
+}
+
+fn days_in_month(year: i64, month: i64) -> i64 {
+    match month {
+        2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    }
+}
+
+/// Days since 1970-01-01 in the proleptic Gregorian calendar; years counted from March, so that the
+/// leap day comes last.
+fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
+    let year = if month <= 2 { year - 1 } else { year };
+    let era = year.div_euclid(400);
+    let year_of_era = year.rem_euclid(400);
+    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
+}
+
+/// The inverse of [`days_since_1970`].
+fn civil(days: i64) -> (i64, i64, i64) {
+    let days = days + 719_468;
+    let (era, day_of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+    let year_of_era =
+        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted = (5 * day_of_year + 2) / 153;
+    let month = if shifted < 10 {
+        shifted + 3
+    } else {
+        shifted - 9
+    };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    (year, month, day_of_year - (153 * shifted + 2) / 5 + 1)
+}
