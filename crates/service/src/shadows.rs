@@ -1,6 +1,6 @@
 //! Device shadows: report, desire, read, delete, list.
 
-mod id;
+pub mod id;
 mod persistence;
 
 pub use id::{ClientToken, InvalidId, ShadowId, Zone};

@@ -304,9 +304,9 @@ pub trait Persistence: Send + Sync {
         deletes: &[Delete],
     ) -> impl Future<Output = Vec<Result<(), PersistenceError>>> + Send;
 
-    /// Lists documents, at most `limit` (1 to 1000) a page, by device id, name and state within a
-    /// device's listing and in no stated order over all. Under [`Layout::Combined`] a shadow counts as
-    /// two documents, and a page holds at least one shadow.
+    /// Lists documents, at most `limit` (1 to 1000) a page, in no stated order; each document that was
+    /// there all the while comes exactly once. Under [`Layout::Combined`] a shadow counts as two
+    /// documents, and a page holds at least one shadow.
     fn list(
         &self,
         query: &ListQuery,
