@@ -3,4 +3,6 @@
 //! One module per noun. A port is a small trait whose documentation states the law every
 //! implementation keeps; adapters implement ports, functions wire them.
 
+pub mod backoff;
+pub mod clock;
 pub mod shadows;

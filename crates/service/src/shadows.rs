@@ -1,10 +1,351 @@
 //! Device shadows: report, desire, read, delete, list.
+//!
+//! [`Shadows`] is the SDK. It reads, merges and writes conditionally on the version; where another
+//! writer was faster it reads and merges again. Nothing is decided by the store, and nothing is
+//! merged outside `antumbra_shadow`.
 
+mod engine;
 pub mod id;
 mod persistence;
+mod plan;
+mod update;
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use antumbra_shadow::{Document, DocumentError, Model, delta};
+use serde::Serialize;
+
+use crate::clock::{Clock, SystemClock};
+
+pub use engine::Updated;
 pub use id::{ClientToken, InvalidId, ShadowId, Zone};
 pub use persistence::{
     Cursor, Delete, Expect, Held, Layout, ListQuery, Listed, NewDocument, Page, Parts, Persistence,
     PersistenceError, Read, ReadConsistency, Snapshot, State, Version, Write, Written,
 };
+pub use update::{DEFAULT_RETRIES, DesiredMode, Update};
+
+/// How many documents a page of a listing may hold.
+pub const MAX_PAGE: usize = 1000;
+
+/// Why something could not be done with a shadow.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ShadowError {
+    /// What was sent is no document.
+    #[error(transparent)]
+    Document(#[from] DocumentError),
+    /// What was given is no id, name, token or zone.
+    #[error(transparent)]
+    Id(#[from] InvalidId),
+    /// The store refused or failed.
+    #[error("{error} ({attempts} {})", if *attempts == 1 { "attempt" } else { "attempts" })]
+    Store {
+        /// What it said last.
+        error: PersistenceError,
+        /// How many times it was tried.
+        attempts: u32,
+    },
+}
+
+impl ShadowError {
+    fn store(error: PersistenceError) -> ShadowError {
+        ShadowError::Store { error, attempts: 1 }
+    }
+
+    /// The HTTP status that says the same.
+    pub fn status(&self) -> u16 {
+        match self {
+            ShadowError::Document(DocumentError::TooLong { .. }) => 413,
+            ShadowError::Document(_) | ShadowError::Id(_) => 400,
+            ShadowError::Store { error, .. } => error.status(),
+        }
+    }
+
+    /// Whether there is no such shadow.
+    pub fn is_not_found(&self) -> bool {
+        matches!(
+            self,
+            ShadowError::Store {
+                error: PersistenceError::NotFound,
+                ..
+            }
+        )
+    }
+
+    /// Whether another version is stored than was expected.
+    pub fn is_conflict(&self) -> bool {
+        matches!(
+            self,
+            ShadowError::Store {
+                error: PersistenceError::Conflict { .. },
+                ..
+            }
+        )
+    }
+}
+
+/// A shadow as it was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shadow {
+    /// What the device says, where asked for and there.
+    pub reported: Option<Held>,
+    /// What is wanted of it, where asked for and there.
+    pub desired: Option<Held>,
+    /// What is wanted and not yet so, where both were asked for.
+    pub delta: Option<Document>,
+}
+
+/// The shadows of a fleet.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+/// use antumbra_memory::MemoryShadows;
+/// use antumbra_service::shadows::{Parts, ShadowId, Shadows, State, Version};
+/// use serde_json::json;
+///
+/// let shadows = Shadows::new(MemoryShadows::default());
+/// let lamp = ShadowId::new("lamp-7")?;
+/// shadows.desire(&lamp, &json!({"led": "on"})).await?;
+/// let updated = shadows.report(&lamp, &json!({"led": "on", "watt": 4.5})).await?;
+/// assert_eq!(updated.version(State::Reported), Version(1));
+/// assert_eq!(updated.acknowledged[0].pointer, "/led");
+///
+/// let shadow = shadows.read(&lamp, Parts::Both).await?;
+/// assert!(shadow.delta.unwrap().is_empty());
+/// # Ok::<(), antumbra_service::shadows::ShadowError>(())
+/// # }).unwrap();
+/// ```
+#[derive(Debug)]
+pub struct Shadows<P, C = SystemClock> {
+    persistence: P,
+    clock: C,
+    model: Model,
+    /// Tells the jitter of one call from that of the next.
+    calls: AtomicU64,
+}
+
+impl<P: Persistence> Shadows<P> {
+    /// On the machine's clock, with the default model.
+    pub fn new(persistence: P) -> Shadows<P> {
+        Shadows::with_clock(persistence, SystemClock)
+    }
+}
+
+impl<P: Persistence, C: Clock> Shadows<P, C> {
+    /// On a clock of your own.
+    pub fn with_clock(persistence: P, clock: C) -> Shadows<P, C> {
+        Shadows {
+            persistence,
+            clock,
+            model: Model::default(),
+            calls: AtomicU64::new(0),
+        }
+    }
+
+    /// With another model for all documents whose update names none.
+    #[must_use]
+    pub fn with_model(mut self, model: Model) -> Shadows<P, C> {
+        self.model = model;
+        self
+    }
+
+    /// Where the shadows are kept.
+    pub fn persistence(&self) -> &P {
+        &self.persistence
+    }
+
+    /// Merges what a device says into its reported document, with the default options. See
+    /// [`Shadows`] for an example.
+    pub async fn report<T: Serialize + Sync + ?Sized>(
+        &self,
+        shadow: &ShadowId,
+        value: &T,
+    ) -> Result<Updated, ShadowError> {
+        self.update(Update::report(shadow.clone(), Document::from_value(value)?))
+            .await
+    }
+
+    /// Merges what is wanted of a device into its desired document, with the default options. See
+    /// [`Shadows`] for an example.
+    pub async fn desire<T: Serialize + Sync + ?Sized>(
+        &self,
+        shadow: &ShadowId,
+        value: &T,
+    ) -> Result<Updated, ShadowError> {
+        self.update(Update::desire(shadow.clone(), Document::from_value(value)?))
+            .await
+    }
+
+    /// Carries out one update.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+    /// # use antumbra_memory::MemoryShadows;
+    /// # use antumbra_service::shadows::{ShadowId, Shadows, Update, Version};
+    /// # use antumbra_shadow::Document;
+    /// let shadows = Shadows::new(MemoryShadows::default());
+    /// let update = Update::report(ShadowId::new("lamp-7")?, Document::parse(r#"{"led":"on"}"#)?);
+    /// assert!(shadows.update(update.clone()).await?.written);
+    /// assert!(!shadows.update(update.clone()).await?.written, "nothing new, nothing written");
+    /// assert!(shadows.update(update.expected(Version(7))).await.unwrap_err().is_conflict());
+    /// # Ok::<(), antumbra_service::shadows::ShadowError>(())
+    /// # }).unwrap();
+    /// ```
+    pub async fn update(&self, update: Update) -> Result<Updated, ShadowError> {
+        let mut results = self.update_many(&[update]).await;
+        results.pop().unwrap_or_else(|| {
+            Err(ShadowError::store(PersistenceError::Invalid(
+                "no result".to_owned(),
+            )))
+        })
+    }
+
+    /// Carries out many updates: one batched read, parallel writes, one result each in the order given.
+    /// Updates of the same shadow take place in that order.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+    /// # use antumbra_memory::MemoryShadows;
+    /// # use antumbra_service::shadows::{ShadowId, Shadows, State, Update, Version};
+    /// # use antumbra_shadow::Document;
+    /// # let shadows = Shadows::new(MemoryShadows::default());
+    /// let lamp = ShadowId::new("lamp-7")?;
+    /// let updates = ["on", "off"].map(|led| {
+    ///     Update::report(lamp.clone(), Document::parse(&format!(r#"{{"led":"{led}"}}"#)).unwrap())
+    /// });
+    /// let results = shadows.update_many(&updates).await;
+    /// assert_eq!(results[1].as_ref().unwrap().version(State::Reported), Version(2));
+    /// # Ok::<(), antumbra_service::shadows::ShadowError>(())
+    /// # }).unwrap();
+    /// ```
+    pub async fn update_many(&self, updates: &[Update]) -> Vec<Result<Updated, ShadowError>> {
+        let call = self.calls.fetch_add(1, Ordering::Relaxed);
+        let seed = (self.clock.now().nanoseconds() as u64) ^ call.rotate_left(32);
+        let engine = engine::Engine {
+            persistence: &self.persistence,
+            clock: &self.clock,
+            model: &self.model,
+            random: fastrand::Rng::with_seed(seed),
+        };
+        engine.run(updates).await
+    }
+
+    /// Reads one shadow as it stands at one instant.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+    /// # use antumbra_memory::MemoryShadows;
+    /// # use antumbra_service::shadows::{Parts, ShadowId, Shadows};
+    /// #[derive(serde::Serialize, serde::Deserialize)]
+    /// struct Lamp { led: String }
+    ///
+    /// let shadows = Shadows::new(MemoryShadows::default());
+    /// let lamp = ShadowId::new("lamp-7")?;
+    /// shadows.report(&lamp, &Lamp { led: "on".into() }).await?;
+    /// let read: Lamp = shadows.read(&lamp, Parts::Reported).await?.reported.unwrap().document.to_value().unwrap();
+    /// assert_eq!(read.led, "on");
+    /// assert!(shadows.read(&ShadowId::new("lamp-8")?, Parts::Both).await.unwrap_err().is_not_found());
+    /// # Ok::<(), antumbra_service::shadows::ShadowError>(())
+    /// # }).unwrap();
+    /// ```
+    pub async fn read(&self, shadow: &ShadowId, parts: Parts) -> Result<Shadow, ShadowError> {
+        let read = Read {
+            shadow: shadow.clone(),
+            parts,
+        };
+        let mut results = self.read_many(&[read]).await;
+        results
+            .pop()
+            .unwrap_or_else(|| Err(ShadowError::store(PersistenceError::NotFound)))
+    }
+
+    /// Reads many shadows, one result each in the order asked.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+    /// # use antumbra_memory::MemoryShadows;
+    /// # use antumbra_service::shadows::{Parts, Read, ShadowId, Shadows};
+    /// # let shadows = Shadows::new(MemoryShadows::default());
+    /// let reads = [Read { shadow: ShadowId::new("lamp-7")?, parts: Parts::Both }];
+    /// assert!(shadows.read_many(&reads).await[0].is_err());
+    /// # Ok::<(), antumbra_service::shadows::ShadowError>(())
+    /// # }).unwrap();
+    /// ```
+    pub async fn read_many(&self, reads: &[Read]) -> Vec<Result<Shadow, ShadowError>> {
+        let found = self
+            .persistence
+            .read(reads, ReadConsistency::Snapshot)
+            .await;
+        reads
+            .iter()
+            .zip(found)
+            .map(|(read, found)| Ok(self.shadow(read.parts, found.map_err(ShadowError::store)?)))
+            .collect()
+    }
+
+    fn shadow(&self, parts: Parts, Snapshot { reported, desired }: Snapshot) -> Shadow {
+        let document = |held: &Option<Held>| {
+            held.as_ref()
+                .map(|held| held.document.clone())
+                .unwrap_or_default()
+        };
+        let delta = (parts == Parts::Both)
+            .then(|| delta(&document(&desired), &document(&reported), &self.model));
+        Shadow {
+            reported,
+            desired,
+            delta,
+        }
+    }
+
+    /// Deletes a shadow's documents, or one of them.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+    /// # use antumbra_memory::MemoryShadows;
+    /// # use antumbra_service::shadows::{Delete, Expect, Parts, ShadowId, Shadows, Version};
+    /// # let shadows = Shadows::new(MemoryShadows::default());
+    /// let lamp = ShadowId::new("lamp-7")?;
+    /// shadows.report(&lamp, &serde_json::json!({"led": "on"})).await?;
+    /// let at = |version| Delete { shadow: lamp.clone(), reported: Some(Expect::Version(version)), desired: None };
+    /// assert!(shadows.delete(at(Version(9))).await.unwrap_err().is_conflict());
+    /// shadows.delete(at(Version(1))).await?;
+    /// assert!(shadows.read(&lamp, Parts::Both).await.unwrap_err().is_not_found());
+    /// # Ok::<(), antumbra_service::shadows::ShadowError>(())
+    /// # }).unwrap();
+    /// ```
+    pub async fn delete(&self, delete: Delete) -> Result<(), ShadowError> {
+        let mut results = self.persistence.delete(std::slice::from_ref(&delete)).await;
+        results.pop().unwrap_or(Ok(())).map_err(ShadowError::store)
+    }
+
+    /// Lists documents, a page at a time.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+    /// # use antumbra_memory::MemoryShadows;
+    /// # use antumbra_service::shadows::{ListQuery, ShadowId, Shadows};
+    /// # let shadows = Shadows::new(MemoryShadows::default());
+    /// shadows.report(&ShadowId::named("lamp-7", "light")?, &serde_json::json!({"led": "on"})).await?;
+    /// let page = shadows.list(&ListQuery::Of("lamp-7".into()), 100, None).await?;
+    /// assert_eq!(page.documents[0].shadow.name(), "light");
+    /// assert!(page.next.is_none());
+    /// # Ok::<(), antumbra_service::shadows::ShadowError>(())
+    /// # }).unwrap();
+    /// ```
+    pub async fn list(
+        &self,
+        query: &ListQuery,
+        limit: usize,
+        cursor: Option<&Cursor>,
+    ) -> Result<Page, ShadowError> {
+        if !(1..=MAX_PAGE).contains(&limit) {
+            let reason = format!("a page holds 1 to {MAX_PAGE} documents, not {limit}");
+            return Err(ShadowError::store(PersistenceError::Invalid(reason)));
+        }
+        self.persistence
+            .list(query, limit, cursor)
+            .await
+            .map_err(ShadowError::store)
+    }
+}

@@ -1,0 +1,24 @@
+//! How long to wait before trying again.
+
+use std::time::Duration;
+
+/// The longest wait before the second try.
+const FIRST: Duration = Duration::from_millis(25);
+/// The longest wait before any try.
+const LONGEST: Duration = Duration::from_secs(2);
+
+/// Full jitter: anywhere between nothing and a ceiling that doubles with each try. `random` is in 0..1.
+///
+/// ```
+/// use antumbra_service::backoff::delay;
+/// assert!(delay(1, 0.999).as_millis() < 25);
+/// assert!(delay(60, 0.999).as_secs() < 2);
+/// ```
+pub fn delay(failures: u32, random: f64) -> Duration {
+    let doubled = FIRST.saturating_mul(
+        1_u32
+            .checked_shl(failures.saturating_sub(1))
+            .unwrap_or(u32::MAX),
+    );
+    doubled.min(LONGEST).mul_f64(random.clamp(0.0, 1.0))
+}

@@ -1,0 +1,159 @@
+//! An update: what a writer wants of a shadow's documents, and under which conditions.
+
+use antumbra_shadow::{Document, Mode, Model};
+
+use super::id::{ClientToken, ShadowId, Zone};
+use super::persistence::{State, Version};
+
+/// How many times an update is tried again when others were faster or the store failed.
+pub const DEFAULT_RETRIES: u32 = 5;
+
+/// What a report does with the desired document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum DesiredMode {
+    /// Loads it, and takes out of it what the report makes true.
+    #[default]
+    UseDesiredState,
+    /// Leaves it alone.
+    IgnoreDesiredState,
+}
+
+/// What is sent for one of the two documents.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Sent {
+    pub(super) document: Document,
+    pub(super) mode: Mode,
+    pub(super) expected: Option<Version>,
+}
+
+/// A change to one shadow, to be merged with what is stored.
+///
+/// Made by [`Update::report`] or [`Update::desire`], refined by the other methods.
+///
+/// ```
+/// use antumbra_service::shadows::{ClientToken, DesiredMode, ShadowId, Update, Version};
+/// use antumbra_shadow::{Document, Mode};
+///
+/// let shadow = ShadowId::new("lamp-7")?;
+/// let update = Update::report(shadow, Document::parse(r#"{"led":"on"}"#)?)
+///     .mode(Mode::ClientIsMaster)
+///     .expected(Version(3))
+///     .client_token(ClientToken::new("job-12")?)
+///     .desired_mode(DesiredMode::IgnoreDesiredState)
+///     .retries(2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone)]
+#[must_use = "an update does nothing until it is given to Shadows::update"]
+pub struct Update {
+    pub(super) shadow: ShadowId,
+    pub(super) reported: Option<Sent>,
+    pub(super) desired: Option<Sent>,
+    /// The document that options given next are about.
+    about: State,
+    pub(super) desired_mode: DesiredMode,
+    pub(super) client_token: Option<ClientToken>,
+    pub(super) zone: Option<Zone>,
+    pub(super) model: Option<Model>,
+    pub(super) retries: u32,
+}
+
+impl Update {
+    /// What the device says of itself, merged into its reported document. The server is master.
+    pub fn report(shadow: ShadowId, document: Document) -> Update {
+        Update::new(shadow, State::Reported).with(State::Reported, document, Mode::ServerIsMaster)
+    }
+
+    /// What is wanted of the device, merged into its desired document. A patch: `null` takes a wish back.
+    pub fn desire(shadow: ShadowId, document: Document) -> Update {
+        Update::new(shadow, State::Desired).with(State::Desired, document, Mode::Patch)
+    }
+
+    fn new(shadow: ShadowId, about: State) -> Update {
+        Update {
+            shadow,
+            reported: None,
+            desired: None,
+            about,
+            desired_mode: DesiredMode::default(),
+            client_token: None,
+            zone: None,
+            model: None,
+            retries: DEFAULT_RETRIES,
+        }
+    }
+
+    /// A report in the same atomic write.
+    pub fn and_report(self, document: Document) -> Update {
+        self.with(State::Reported, document, Mode::ServerIsMaster)
+    }
+
+    /// A desire in the same atomic write.
+    pub fn and_desire(self, document: Document) -> Update {
+        self.with(State::Desired, document, Mode::Patch)
+    }
+
+    fn with(mut self, state: State, document: Document, mode: Mode) -> Update {
+        self.about = state;
+        *self.slot() = Some(Sent {
+            document,
+            mode,
+            expected: None,
+        });
+        self
+    }
+
+    fn slot(&mut self) -> &mut Option<Sent> {
+        match self.about {
+            State::Reported => &mut self.reported,
+            State::Desired => &mut self.desired,
+        }
+    }
+
+    /// How the document given last is merged.
+    pub fn mode(mut self, mode: Mode) -> Update {
+        if let Some(sent) = self.slot() {
+            sent.mode = mode;
+        }
+        self
+    }
+
+    /// The version that must be stored of the document given last; [`Version::NONE`] to create it. Such
+    /// an update is not merged again when another writer was faster.
+    pub fn expected(mut self, version: Version) -> Update {
+        if let Some(sent) = self.slot() {
+            sent.expected = Some(version);
+        }
+        self
+    }
+
+    /// What a report does with the desired document.
+    pub fn desired_mode(mut self, desired_mode: DesiredMode) -> Update {
+        self.desired_mode = desired_mode;
+        self
+    }
+
+    /// A word to leave with what is written.
+    pub fn client_token(mut self, token: ClientToken) -> Update {
+        self.client_token = Some(token);
+        self
+    }
+
+    /// The device's time zone, to leave with what is written.
+    pub fn zone(mut self, zone: Zone) -> Update {
+        self.zone = Some(zone);
+        self
+    }
+
+    /// How these documents are to be read, where not as the store's own model says.
+    pub fn model(mut self, model: Model) -> Update {
+        self.model = Some(model);
+        self
+    }
+
+    /// How many times to try again.
+    pub fn retries(mut self, retries: u32) -> Update {
+        self.retries = retries;
+        self
+    }
+}
