@@ -1,0 +1,122 @@
+//! Shadows kept in memory: [`MemoryShadows`].
+//!
+//! For tests, for tools, and for whoever wants shadows without a table. It keeps the laws of
+//! [`Persistence`], the limits of DynamoDB among them, and passes the same contract suite. Nothing
+//! outlives the process.
+
+mod change;
+mod list;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use antumbra_service::shadows::adapter::{check_delete, check_list, check_write};
+use antumbra_service::shadows::{
+    Cursor, Delete, Layout, ListQuery, Page, Parts, Persistence, PersistenceError, Read,
+    ReadConsistency, ShadowId, Snapshot, Write, Written,
+};
+
+/// What is kept, in order, so that a listing can go on where it stopped. No snapshot in it is empty.
+type Kept = BTreeMap<ShadowId, Snapshot>;
+
+/// Shadows in memory. Clones share what is kept.
+///
+/// ```
+/// use antumbra_memory::MemoryShadows;
+/// use antumbra_service::shadows::{Layout, Persistence};
+/// assert_eq!(MemoryShadows::default().layout(), Layout::Separate);
+/// assert_eq!(MemoryShadows::new(Layout::Combined).layout(), Layout::Combined);
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct MemoryShadows {
+    layout: Layout,
+    kept: Arc<RwLock<Kept>>,
+}
+
+impl MemoryShadows {
+    /// An empty store of this layout.
+    pub fn new(layout: Layout) -> MemoryShadows {
+        MemoryShadows {
+            layout,
+            kept: Arc::default(),
+        }
+    }
+
+    /// Nothing panics while it holds the lock halfway through a change, so a poisoned one is whole.
+    fn kept(&self) -> RwLockReadGuard<'_, Kept> {
+        self.kept.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn kept_mut(&self) -> RwLockWriteGuard<'_, Kept> {
+        self.kept.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Persistence for MemoryShadows {
+    fn layout(&self) -> Layout {
+        self.layout
+    }
+
+    async fn read(
+        &self,
+        reads: &[Read],
+        _: ReadConsistency,
+    ) -> Vec<Result<Snapshot, PersistenceError>> {
+        let kept = self.kept();
+        reads
+            .iter()
+            .map(|read| {
+                kept.get(&read.shadow)
+                    .and_then(|snapshot| asked_for(snapshot, read.parts))
+                    .ok_or(PersistenceError::NotFound)
+            })
+            .collect()
+    }
+
+    async fn write(&self, writes: &[Write]) -> Vec<Result<Written, PersistenceError>> {
+        let layout = self.layout;
+        writes
+            .iter()
+            .map(|write| {
+                check_write(write, layout)?;
+                change::write(&mut self.kept_mut(), write)
+            })
+            .collect()
+    }
+
+    async fn delete(&self, deletes: &[Delete]) -> Vec<Result<(), PersistenceError>> {
+        let layout = self.layout;
+        deletes
+            .iter()
+            .map(|delete| {
+                check_delete(delete, layout)?;
+                change::delete(&mut self.kept_mut(), delete)
+            })
+            .collect()
+    }
+
+    async fn list(
+        &self,
+        query: &ListQuery,
+        limit: usize,
+        cursor: Option<&Cursor>,
+    ) -> Result<Page, PersistenceError> {
+        check_list(query, limit)?;
+        list::page(&self.kept(), self.layout, query, limit, cursor)
+    }
+}
+
+fn asked_for(snapshot: &Snapshot, parts: Parts) -> Option<Snapshot> {
+    let found = match parts {
+        Parts::Both => snapshot.clone(),
+        Parts::Reported => Snapshot {
+            reported: snapshot.reported.clone(),
+            desired: None,
+        },
+        Parts::Desired => Snapshot {
+            reported: None,
+            desired: snapshot.desired.clone(),
+        },
+    };
+    (found != Snapshot::default()).then_some(found)
+}

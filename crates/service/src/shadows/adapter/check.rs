@@ -1,0 +1,99 @@
+//! What is refused before the store is asked, whichever store it is.
+
+use super::size::{ITEM_BYTES, item_bytes};
+use crate::shadows::{
+    Delete, Expect, Layout, ListQuery, NewDocument, PersistenceError, ShadowId, State, Version,
+    Write,
+};
+
+/// The longest page of a listing, in documents.
+const PAGE_DOCUMENTS: usize = 1000;
+/// A timestamp's digits are a number's digits.
+const TIMESTAMP_LIMIT: u128 = 10u128.pow(38);
+
+/// Refuses a write that cannot be made whatever is stored.
+pub fn check_write(write: &Write, layout: Layout) -> Result<(), PersistenceError> {
+    match (layout, &write.reported, &write.desired) {
+        (_, None, None) => return invalid("a write carries a document"),
+        (Layout::Combined, Some(reported), Some(desired)) => {
+            if reported.expected != desired.expected {
+                return invalid("both documents are kept as one and have one version");
+            }
+        }
+        (Layout::Combined, ..) => {
+            return invalid("both documents are kept as one and are written together");
+        }
+        (Layout::Separate, ..) => {}
+    }
+    if write.timestamp.nanoseconds().unsigned_abs() >= TIMESTAMP_LIMIT {
+        return invalid("the timestamp is out of range");
+    }
+    let parts = [
+        (State::Reported, &write.reported),
+        (State::Desired, &write.desired),
+    ];
+    for (_, part) in &parts {
+        if let Some(NewDocument { expected, .. }) = part
+            && !(0..i64::MAX).contains(&expected.0)
+        {
+            return invalid(format!("{expected} is no version a document can have"));
+        }
+    }
+    match layout {
+        Layout::Combined => check_size(write, &[State::Reported, State::Desired]),
+        Layout::Separate => parts
+            .iter()
+            .filter(|(_, part)| part.is_some())
+            .try_for_each(|(state, _)| check_size(write, &[*state])),
+    }
+}
+
+fn check_size(write: &Write, states: &[State]) -> Result<(), PersistenceError> {
+    let bytes = item_bytes(write, states);
+    if bytes > ITEM_BYTES {
+        return Err(PersistenceError::TooLarge {
+            bytes,
+            limit: ITEM_BYTES,
+        });
+    }
+    Ok(())
+}
+
+/// Refuses a delete that cannot be made whatever is stored.
+pub fn check_delete(delete: &Delete, layout: Layout) -> Result<(), PersistenceError> {
+    match (layout, delete.reported, delete.desired) {
+        (_, None, None) => return invalid("a delete names a document"),
+        (Layout::Combined, reported, desired) if reported != desired => {
+            return invalid("both documents are kept as one and are deleted together");
+        }
+        _ => {}
+    }
+    for expect in [delete.reported, delete.desired].into_iter().flatten() {
+        if let Expect::Version(version) = expect
+            && version < Version::NONE
+        {
+            return invalid(format!("{version} is no version a document can have"));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a listing nobody can give.
+pub fn check_list(query: &ListQuery, limit: usize) -> Result<(), PersistenceError> {
+    if !(1..=PAGE_DOCUMENTS).contains(&limit) {
+        return invalid(format!(
+            "a page holds 1 to {PAGE_DOCUMENTS} documents, not {limit}"
+        ));
+    }
+    match query {
+        ListQuery::Of(id) => match ShadowId::new(id.as_str()) {
+            Ok(_) => Ok(()),
+            Err(error) => invalid(error.to_string()),
+        },
+        ListQuery::All => Ok(()),
+    }
+}
+
+fn invalid(reason: impl Into<String>) -> Result<(), PersistenceError> {
+    Err(PersistenceError::Invalid(reason.into()))
+}

@@ -1,0 +1,107 @@
+//! Cursors: a few texts sealed into one that is safe in a URL.
+//!
+//! The seal is a checksum, not a secret: it tells a damaged cursor from a whole one. A store still
+//! has to check that what is inside belongs to the listing it is used with.
+
+use crate::shadows::{Cursor, PersistenceError};
+
+/// Bytes of the checksum.
+const SEAL_BYTES: usize = 8;
+/// Characters of a cursor that are looked at: two keys of full length and some more.
+const CURSOR_CHARS: usize = 16 * 1024;
+
+/// Seals texts, of at most 65,535 bytes each, into a cursor.
+///
+/// ```
+/// use antumbra_service::shadows::adapter::{open_cursor, seal_cursor};
+/// let cursor = seal_cursor(&["lamps", "DS#lamp-7"]);
+/// assert_eq!(open_cursor(&cursor).unwrap(), ["lamps", "DS#lamp-7"]);
+/// ```
+pub fn seal_cursor(parts: &[&str]) -> Cursor {
+    let mut bytes = Vec::new();
+    for part in parts {
+        bytes.extend_from_slice(&(part.len() as u16).to_be_bytes());
+        bytes.extend_from_slice(part.as_bytes());
+    }
+    let seal = checksum(&bytes).to_be_bytes();
+    bytes.extend_from_slice(&seal);
+    let mut text = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        for digit in [byte >> 4, byte & 15] {
+            text.push(char::from_digit(u32::from(digit), 16).unwrap_or('0'));
+        }
+    }
+    Cursor(text)
+}
+
+/// The texts of a cursor that is as it was sealed.
+pub fn open_cursor(cursor: &Cursor) -> Result<Vec<String>, PersistenceError> {
+    open(&cursor.0).ok_or_else(|| PersistenceError::Invalid("not a cursor of a listing".into()))
+}
+
+fn open(text: &str) -> Option<Vec<String>> {
+    if text.len() > CURSOR_CHARS || !text.len().is_multiple_of(2) {
+        return None;
+    }
+    let bytes: Vec<u8> = text
+        .as_bytes()
+        .chunks_exact(2)
+        .map(|pair| Some(digit(pair[0])? << 4 | digit(pair[1])?))
+        .collect::<Option<_>>()?;
+    let (mut rest, seal) = bytes.split_at_checked(bytes.len().checked_sub(SEAL_BYTES)?)?;
+    if checksum(rest).to_be_bytes() != seal {
+        return None;
+    }
+    let mut parts = Vec::new();
+    while !rest.is_empty() {
+        let (length, behind) = rest.split_at_checked(2)?;
+        let length = usize::from(u16::from_be_bytes([length[0], length[1]]));
+        let (part, behind) = behind.split_at_checked(length)?;
+        parts.push(std::str::from_utf8(part).ok()?.to_owned());
+        rest = behind;
+    }
+    Some(parts)
+}
+
+/// Capitals are refused, so that one cursor has one spelling.
+fn digit(byte: u8) -> Option<u8> {
+    match byte {
+        b'0'..=b'9' => Some(byte - b'0'),
+        b'a'..=b'f' => Some(byte - b'a' + 10),
+        _ => None,
+    }
+}
+
+/// FNV-1a: every single changed byte changes it.
+fn checksum(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_do_not_run_into_each_other() {
+        assert_ne!(seal_cursor(&["a", "bc"]), seal_cursor(&["ab", "c"]));
+        for parts in [&[][..], &[""], &["", "#", "å/ä?&="]] {
+            assert_eq!(open_cursor(&seal_cursor(parts)).unwrap(), parts);
+        }
+    }
+
+    #[test]
+    fn a_changed_cursor_is_no_cursor() {
+        let Cursor(text) = seal_cursor(&["lamps", "DS#lamp-7"]);
+        for at in 0..text.len() {
+            for other in ["0", "f", "A", "g", "", "00"] {
+                let mut changed = text.clone();
+                changed.replace_range(at..=at, other);
+                let opened = open_cursor(&Cursor(changed.clone()));
+                assert_eq!(opened.is_ok(), changed == text, "{changed}");
+            }
+            assert!(open_cursor(&Cursor(text[..at].to_owned())).is_err());
+        }
+    }
+}

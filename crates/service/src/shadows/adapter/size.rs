@@ -1,0 +1,145 @@
+//! How large an item is by DynamoDB's own arithmetic, which every store keeps to, so that what fits
+//! one fits all.
+//!
+//! | what | bytes |
+//! |---|---|
+//! | an attribute | its name in UTF-8, and its value |
+//! | a string | its bytes in UTF-8 |
+//! | a number | 1, half of its significant digits on either side of the point, each half rounded up, and 1 if negative |
+//! | `true`, `false`, `null` | 1 |
+//! | a list | 3, and 1 per element, and the elements |
+//! | a map | 3, and 1 per member, and the members' names and values |
+
+use antumbra_shadow::{Document, Kind, View};
+
+use crate::shadows::{State, Write};
+
+/// Bytes an item may have.
+pub const ITEM_BYTES: usize = 400 * 1024;
+
+/// The item's keys and their prefixes: `PK` is `DS#` and the id, `SK` `DSR#` or its like and the name.
+const KEY_BYTES: usize = "PK".len() + "DS#".len() + "SK".len() + "DSR#".len();
+const CONTAINER_BYTES: usize = 3;
+
+/// The bytes of the item that holds these documents of a write.
+pub fn item_bytes(write: &Write, states: &[State]) -> usize {
+    let mut bytes = KEY_BYTES + write.shadow.id().len() + write.shadow.name().len();
+    bytes += "timestamp".len() + number_bytes(&write.timestamp.nanoseconds().to_string());
+    if let Some(zone) = &write.zone {
+        bytes += "tz".len() + zone.as_str().len();
+    }
+    if let Some(token) = &write.client_token {
+        bytes += "clientToken".len() + token.as_str().len();
+    }
+    let mut version = None;
+    for state in states {
+        let part = match state {
+            State::Reported => &write.reported,
+            State::Desired => &write.desired,
+        };
+        if let Some(part) = part {
+            bytes += state.as_str().len() + document_bytes(&part.document);
+            version = Some(part.expected.next());
+        }
+    }
+    if let Some(version) = version {
+        bytes += "version".len() + number_bytes(&version.to_string());
+    }
+    bytes
+}
+
+/// The bytes of a document as an attribute's value.
+///
+/// ```
+/// use antumbra_service::shadows::adapter::document_bytes;
+/// use antumbra_shadow::Document;
+/// assert_eq!(document_bytes(&Document::default()), 3);
+/// assert_eq!(document_bytes(&Document::parse(r#"{"on":true}"#)?), 3 + 1 + 2 + 1);
+/// # Ok::<(), antumbra_shadow::DocumentError>(())
+/// ```
+pub fn document_bytes(document: &Document) -> usize {
+    value_bytes(document.view())
+}
+
+/// As deep as a document is: 32 levels at most.
+fn value_bytes(view: View<'_>) -> usize {
+    match view.kind() {
+        Kind::Null | Kind::Bool => 1,
+        Kind::Number => number_bytes(view.raw()),
+        Kind::String if view.is_verbatim() => view.raw().len(),
+        Kind::String => view.as_str().map_or(0, |text| text.len()),
+        Kind::Array => view
+            .children()
+            .fold(CONTAINER_BYTES, |sum, child| sum + 1 + value_bytes(child)),
+        Kind::Object => view.children().fold(CONTAINER_BYTES, |sum, child| {
+            sum + 1 + child.key().len() + value_bytes(child)
+        }),
+    }
+}
+
+/// The bytes of a number given in plain decimal form.
+///
+/// ```
+/// use antumbra_service::shadows::adapter::number_bytes;
+/// assert_eq!(number_bytes("100.5"), 1 + 2 + 1);
+/// ```
+pub fn number_bytes(text: &str) -> usize {
+    let (sign, digits) = match text.strip_prefix('-') {
+        Some(digits) => (1, digits),
+        None => (0, text),
+    };
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    // Zeros at either end of the number carry nothing; those inside it do.
+    let fraction = fraction.trim_end_matches('0');
+    let whole = whole.trim_start_matches('0');
+    let (whole, fraction) = match (whole, fraction) {
+        (whole, "") => (whole.trim_end_matches('0'), ""),
+        ("", fraction) => ("", fraction.trim_start_matches('0')),
+        both => both,
+    };
+    1 + sign + whole.len().div_ceil(2) + fraction.len().div_ceil(2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The figures are DynamoDB's own, found by bisecting its limit.
+    #[test]
+    fn numbers_by_their_significant_digits() {
+        for (number, bytes) in [
+            ("0", 1),
+            ("1", 2),
+            ("12", 2),
+            ("123", 3),
+            ("100", 2),
+            ("1010", 3),
+            ("0.0000001", 2),
+            ("1.5", 3),
+            ("1.234", 4),
+            ("3.14159", 5),
+            ("100.5", 4),
+            ("0.15", 2),
+            ("-42", 3),
+            ("-12345", 5),
+            ("-0.15", 3),
+            ("12345678901234567890123456789012345678", 20),
+        ] {
+            assert_eq!(number_bytes(number), bytes, "{number}");
+        }
+    }
+
+    #[test]
+    fn documents_by_what_is_in_them() {
+        for (text, bytes) in [
+            ("{}", 3),
+            (r#"{"a":null}"#, 6),
+            (r#"{"å":"ö\n"}"#, 3 + 1 + 2 + 3),
+            (r#"{"a":[true,"xy"]}"#, 3 + 1 + 1 + 3 + 1 + 1 + 1 + 2),
+            (r#"{"a":{"b":1}}"#, 3 + 1 + 1 + 3 + 1 + 1 + 2),
+        ] {
+            let document = Document::parse(text).unwrap();
+            assert_eq!(document_bytes(&document), bytes, "{text}");
+        }
+    }
+}
