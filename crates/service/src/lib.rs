@@ -5,4 +5,5 @@
 
 pub mod backoff;
 pub mod clock;
+pub mod notifications;
 pub mod shadows;

@@ -4,6 +4,7 @@
 //! writer was faster it reads and merges again. Nothing is decided by the store, and nothing is
 //! merged outside `antumbra_shadow`.
 
+pub mod adapter;
 mod engine;
 pub mod id;
 mod persistence;
