@@ -101,11 +101,7 @@ impl<'a> Scanner<'a> {
         let start = self.at;
         let mut escaped = false;
         loop {
-            while let Some(b) = self.peek()
-                && !STOPS[b as usize]
-            {
-                self.at += 1;
-            }
+            self.at = plain_end(self.bytes, self.at);
             match self.peek() {
                 Some(b'"') => {
                     self.at += 1;
@@ -161,8 +157,93 @@ impl<'a> Scanner<'a> {
     }
 
     fn digits(&mut self) {
-        while self.peek().is_some_and(|b| b.is_ascii_digit()) {
-            self.at += 1;
+        self.at = digits_end(self.bytes, self.at);
+    }
+}
+
+/// One byte eight times.
+const fn spread(byte: u8) -> u64 {
+    u64::from_ne_bytes([byte; 8])
+}
+
+const LOW: u64 = spread(0x01);
+const HIGH: u64 = spread(0x80);
+
+/// Eight bytes, the first of them lowest; `None` near the end of the text.
+#[inline]
+fn word(bytes: &[u8], at: usize) -> Option<u64> {
+    let chunk = bytes.get(at..)?.first_chunk::<8>()?;
+    Some(u64::from_le_bytes(*chunk))
+}
+
+/// Where the plain run of a string that starts at `at` ends: at a quote, a backslash, a control
+/// character, or the end of the text. Eight bytes a step.
+#[inline]
+fn plain_end(bytes: &[u8], mut at: usize) -> usize {
+    while let Some(word) = word(bytes, at) {
+        // A byte below n, or equal to one: subtracting borrows from its high bit. A borrow can also
+        // mark the byte above a true match, never one below it, and only the lowest mark counts.
+        let control = word.wrapping_sub(spread(0x20));
+        let quote = (word ^ spread(b'"')).wrapping_sub(LOW);
+        let backslash = (word ^ spread(b'\\')).wrapping_sub(LOW);
+        // Each xor leaves the high bit of its byte as it was, so one mask serves all three.
+        let marks = (control | quote | backslash) & !word & HIGH;
+        if marks != 0 {
+            return at + (marks.trailing_zeros() / 8) as usize;
+        }
+        at += 8;
+    }
+    while let Some(b) = bytes.get(at)
+        && !STOPS[*b as usize]
+    {
+        at += 1;
+    }
+    at
+}
+
+/// Where the digits that start at `at` end. Eight bytes a step.
+#[inline]
+fn digits_end(bytes: &[u8], mut at: usize) -> usize {
+    while let Some(word) = word(bytes, at) {
+        // Digits become 0 to 9; adding 0x76 carries everything else into the high bit. Bytes below
+        // the first such byte are digits and carry nothing into it.
+        let offset = word ^ spread(b'0');
+        let marks = (offset.wrapping_add(spread(0x76)) | offset) & HIGH;
+        if marks != 0 {
+            return at + (marks.trailing_zeros() / 8) as usize;
+        }
+        at += 8;
+    }
+    while bytes.get(at).is_some_and(u8::is_ascii_digit) {
+        at += 1;
+    }
+    at
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every byte at every place of a word, between bytes that could borrow from or carry into it.
+    #[test]
+    fn words_agree_with_bytes() {
+        let around = [
+            b'a', b'"', b'\\', b'0', b'9', b'/', b':', b'!', 0x1f, 0x20, 0x7f, 0x80, 0xff,
+        ];
+        for byte in 0..=255 {
+            for place in 0..8 {
+                for before in [b'a', b'5', b'!', 0x80, 0xff] {
+                    for after in around {
+                        let mut bytes = [before; 24];
+                        bytes[place] = byte;
+                        bytes[place + 1..].fill(after);
+                        let plain = bytes.iter().position(|b| STOPS[*b as usize]).unwrap_or(24);
+                        assert_eq!(plain_end(&bytes, 0), plain, "{bytes:?}");
+                        let digits = bytes.iter().position(|b| !b.is_ascii_digit()).unwrap_or(24);
+                        assert_eq!(digits_end(&bytes, 0), digits, "{bytes:?}");
+                    }
+                }
+            }
         }
     }
 }
