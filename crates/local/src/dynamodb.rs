@@ -1,0 +1,93 @@
+//! DynamoDB with its streams, served on loopback by the embedded engine.
+//!
+//! Tables are not made here: see [`crate::tables`].
+
+use std::{net::SocketAddr, path::PathBuf};
+
+use dynoxide::Database;
+use tokio::task::JoinHandle;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::listen::{StartError, bind};
+
+const SERVICE: &str = "DynamoDB";
+
+/// Where the tables live.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Storage {
+    /// Gone when the process ends.
+    Memory,
+    /// One SQLite file, made when it is not there.
+    File(PathBuf),
+}
+
+/// A running DynamoDB endpoint. Dropping it stops it; [`DynamoDb::stop`] also waits.
+pub struct DynamoDb {
+    address: SocketAddr,
+    database: Database,
+    stop: DropGuard,
+    server: JoinHandle<Result<(), String>>,
+}
+
+/// Opens the storage and serves it on a loopback port; 0 is any free one.
+pub async fn start(storage: Storage, port: u16) -> Result<DynamoDb, StartError> {
+    let refused = |reason: String| StartError::Service {
+        service: SERVICE,
+        reason,
+    };
+    let database = open(&storage).map_err(refused)?;
+    let (listener, address) = bind(SERVICE, port).await?;
+    let stop = CancellationToken::new();
+    let server = tokio::spawn(dynoxide::server::serve_with_shutdown(
+        listener,
+        database.clone(),
+        stop.clone().cancelled_owned(),
+    ));
+    Ok(DynamoDb {
+        address,
+        database,
+        stop: stop.drop_guard(),
+        server,
+    })
+}
+
+fn open(storage: &Storage) -> Result<Database, String> {
+    match storage {
+        Storage::Memory => Database::memory().map_err(|error| error.to_string()),
+        Storage::File(path) => {
+            let text = path
+                .to_str()
+                .ok_or_else(|| format!("{} is not a readable path", path.display()))?;
+            Database::new(text).map_err(|error| format!("{}: {error}", path.display()))
+        }
+    }
+}
+
+impl DynamoDb {
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Deletes what has expired, as DynamoDB does now and then on its own, and
+    /// says how many items that were. The deletions show in the stream with
+    /// DynamoDB's own identity.
+    pub async fn delete_expired(&self) -> Result<usize, StartError> {
+        let database = self.database.clone();
+        let failed = |reason: String| StartError::Service {
+            service: SERVICE,
+            reason,
+        };
+        tokio::task::spawn_blocking(move || database.sweep_ttl())
+            .await
+            .map_err(|error| failed(error.to_string()))?
+            .map_err(|error| failed(error.to_string()))
+    }
+
+    /// Stops accepting, lets running requests finish, and closes the storage.
+    pub async fn stop(self) {
+        drop(self.stop);
+        // The server's only error is one of its socket, which is closed by now.
+        let _ = self.server.await;
+    }
+}

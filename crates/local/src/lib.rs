@@ -1,0 +1,27 @@
+//! Everything Antumbra needs of AWS, in one process on loopback.
+//!
+//! Reading order: [`listen`] and [`clients`] are the two ends of a connection;
+//! [`dynamodb`] with [`tables`], [`queues`] and [`mqtt`] are the services;
+//! [`function`] is what stands for a Lambda function, and [`stream`] and
+//! [`queue_pump`] call it as Lambda's event-source mappings would.
+//!
+//! Nothing here knows the product's handlers: they come in as functions from
+//! event bytes to response bytes. Nothing here is meant for production.
+
+pub mod clients;
+pub mod dynamodb;
+pub mod function;
+pub mod listen;
+pub mod mqtt;
+pub mod queue_pump;
+pub mod queues;
+pub mod stream;
+pub mod tables;
+
+mod batch_response;
+
+/// The region every local ARN and SDK client speaks of.
+pub const REGION: &str = "us-east-1";
+
+/// The account every local ARN speaks of.
+pub const ACCOUNT: &str = "000000000000";

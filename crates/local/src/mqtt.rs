@@ -1,0 +1,217 @@
+//! An MQTT broker in the process: 3.1.1 and 5 on one port, within the limits
+//! of AWS IoT Core, and open to the process itself.
+//!
+//! Devices connect over TCP, with or without a user name. The rest of the
+//! stack publishes with [`Broker::publish`] and listens with
+//! [`Broker::subscribe`], which stands where IoT Core's rules do: it sees every
+//! message that was accepted, whoever sent it, and no retained ones.
+//!
+//! The broker is `rmqtt` rather than `rumqttd`: that one has a port for each
+//! protocol version, binds it itself without saying where, and runs on threads
+//! that cannot be stopped. Both cost about the same to build. Sessions and
+//! retained messages live in memory and end with the process. Not emulated:
+//! TLS, client certificates and policies, `$aws` topics, rates.
+
+mod hooks;
+mod limits;
+mod message;
+mod retained;
+mod subscriptions;
+mod topic_filter;
+
+use std::{net::SocketAddr, num::NonZeroU16, thread, time::Duration};
+
+use rmqtt::{
+    codec::types::QoS,
+    context::ServerContext,
+    net::{Builder, Listener},
+    server::MqttServer,
+    session::SessionState,
+    types::{From as Sender, Id},
+};
+use tokio::sync::oneshot;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::listen::{StartError, loopback};
+use subscriptions::Subscriptions;
+
+pub use limits::{LimitExceeded, MAX_PAYLOAD_BYTES, MAX_TOPIC_BYTES, MAX_TOPIC_SLASHES};
+pub use message::{Message, Properties};
+pub use subscriptions::Subscription;
+pub use topic_filter::{InvalidFilter, TopicFilter};
+
+const SERVICE: &str = "MQTT";
+
+/// What IoT Core keeps of a session whose device is away.
+const SESSION: Duration = Duration::from_secs(60 * 60);
+
+/// How many messages may be unacknowledged on a connection.
+const IN_FLIGHT: NonZeroU16 = NonZeroU16::new(100).unwrap();
+
+/// How many messages wait for a device that is slow or away.
+const MAX_WAITING: usize = 100_000;
+
+/// A running broker. Dropping it stops it; [`Broker::stop`] also waits.
+pub struct Broker {
+    address: SocketAddr,
+    context: ServerContext,
+    subscriptions: Subscriptions,
+    stop: DropGuard,
+    ended: oneshot::Receiver<()>,
+}
+
+/// A message was not published.
+#[derive(Debug, thiserror::Error)]
+pub enum PublishError {
+    /// The message is not within the broker's limits.
+    #[error(transparent)]
+    Limit(#[from] LimitExceeded),
+    /// The broker could not take it.
+    #[error("the broker did not take the message: {0}")]
+    Broker(String),
+}
+
+/// Listens on a loopback port; 0 is any free one.
+pub async fn start(port: u16) -> Result<Broker, StartError> {
+    let subscriptions = Subscriptions::default();
+    let stop = CancellationToken::new();
+    let (started, answer) = oneshot::channel();
+    let (ending, ended) = oneshot::channel();
+    // The broker spawns tasks that nobody can wait for. On a runtime of its own
+    // they all end when that runtime does, and with them every connection.
+    let (hooked, stopped) = (subscriptions.clone(), stop.clone());
+    let spawned = thread::Builder::new()
+        .name("mqtt".to_owned())
+        .spawn(move || {
+            match tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+            {
+                Ok(runtime) => runtime.block_on(run(port, hooked, stopped, started)),
+                Err(error) => drop(started.send(Err(refused(error)))),
+            }
+            let _ = ending.send(());
+        });
+    spawned.map_err(refused)?;
+    let (address, context) = answer
+        .await
+        .map_err(|_| refused("it ended while starting"))??;
+    Ok(Broker {
+        address,
+        context,
+        subscriptions,
+        stop: stop.drop_guard(),
+        ended,
+    })
+}
+
+type Started = Result<(SocketAddr, ServerContext), StartError>;
+
+async fn run(
+    port: u16,
+    subscriptions: Subscriptions,
+    stop: CancellationToken,
+    started: oneshot::Sender<Started>,
+) {
+    let listener = match listen(port) {
+        Ok(listener) => listener,
+        Err(error) => return drop(started.send(Err(error))),
+    };
+    let address = match listener.local_addr() {
+        Ok(address) => address,
+        Err(error) => return drop(started.send(Err(refused(error)))),
+    };
+    let context = ServerContext::new().busy_check_enable(false).build().await;
+    hooks::register(&context, subscriptions).await;
+    *context.extends.retain_mut().await = Box::new(retained::Retained::default());
+    let server = MqttServer::new(context.clone())
+        .listener_by_id(listener, address.port())
+        .build();
+    if started.send(Ok((address, context))).is_err() {
+        return;
+    }
+    tokio::select! {
+        () = stop.cancelled() => {}
+        ended = server.run() => {
+            if let Err(error) = ended {
+                tracing::error!(%error, "the MQTT broker broke");
+            }
+        }
+    }
+}
+
+fn listen(port: u16) -> Result<Listener, StartError> {
+    let bound = Builder::new()
+        .name("mqtt")
+        .laddr(loopback(port))
+        .reuseaddr(Some(true))
+        .nodelay(true)
+        .allow_anonymous(true)
+        .max_packet_size(limits::MAX_PACKET_BYTES)
+        .max_clientid_len(limits::MAX_CLIENT_ID_BYTES)
+        .max_qos_allowed(QoS::AtLeastOnce)
+        .max_inflight(IN_FLIGHT)
+        .max_mqueue_len(MAX_WAITING)
+        .session_expiry_interval(SESSION)
+        .max_session_expiry_interval(SESSION)
+        .message_expiry_interval(SESSION)
+        .bind()
+        .and_then(Listener::tcp);
+    bound.map_err(|error| match error.downcast::<std::io::Error>() {
+        Ok(error) => StartError::from_bind(SERVICE, port, error),
+        Err(error) => refused(error),
+    })
+}
+
+fn refused(reason: impl ToString) -> StartError {
+    StartError::Service {
+        service: SERVICE,
+        reason: reason.to_string(),
+    }
+}
+
+impl Broker {
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Hands a message to every subscriber, on the wire and in the process.
+    pub async fn publish(&self, message: Message) -> Result<(), PublishError> {
+        limits::check(&message.topic, &message.payload)?;
+        let publisher = Sender::from_system(Id::new(
+            self.context.node.id(),
+            self.address.port(),
+            Some(self.address),
+            None,
+            message.client_id.clone().unwrap_or_default().into(),
+            None,
+        ));
+        self.subscriptions.offer(&message);
+        let expiry = message.properties.expiry();
+        SessionState::forwards(&self.context, publisher, message.into(), false, expiry)
+            .await
+            .map_err(|error| PublishError::Broker(error.to_string()))
+    }
+
+    /// Every message that is published from now on to a topic the filter
+    /// matches, until the subscription is dropped.
+    pub fn subscribe(&self, filter: TopicFilter) -> Subscription {
+        self.subscriptions.add(filter)
+    }
+
+    /// Closes every connection and stops listening.
+    pub async fn stop(self) {
+        drop(self.stop);
+        // The sender is gone when the thread has ended in another way.
+        let _ = self.ended.await;
+    }
+}
+
+impl std::fmt::Debug for Broker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Broker")
+            .field("address", &self.address)
+            .finish_non_exhaustive()
+    }
+}

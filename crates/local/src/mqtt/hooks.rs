@@ -1,0 +1,69 @@
+//! What happens to each message that arrives on the wire: refused when it is
+//! beyond the limits, else offered to those in the process who listen.
+
+#![expect(
+    elided_lifetimes_in_paths,
+    reason = "the broker's trait elides it, and async_trait wants the same of us"
+)]
+
+use async_trait::async_trait;
+use rmqtt::{
+    codec::types::QoS,
+    context::ServerContext,
+    hook::{Handler, HookResult, Parameter, ReturnType, Type},
+    types::{Publish, PublishAclResult},
+};
+
+use super::{limits, message::Message, subscriptions::Subscriptions};
+
+pub(super) async fn register(context: &ServerContext, subscriptions: Subscriptions) {
+    let hooks = context.extends.hook_mgr().register();
+    hooks
+        .add(Type::MessagePublish, Box::new(Offer(subscriptions)))
+        .await;
+    hooks
+        .add(Type::MessagePublishCheckAcl, Box::new(Refuse))
+        .await;
+    hooks.start().await;
+}
+
+/// Offers what arrived, devices' last wills among it. The broker asks this
+/// hook before the other one, hence the second look at the limits.
+struct Offer(Subscriptions);
+
+#[async_trait]
+impl Handler for Offer {
+    async fn hook(&self, parameter: &Parameter, before: Option<HookResult>) -> ReturnType {
+        if let Parameter::MessagePublish(_, sender, publish) = parameter
+            && refusal(publish).is_none()
+        {
+            self.0.offer(&Message::received(sender, publish));
+        }
+        (true, before)
+    }
+}
+
+/// Ends the connection of a device that goes beyond the limits, as IoT Core does.
+struct Refuse;
+
+#[async_trait]
+impl Handler for Refuse {
+    async fn hook(&self, parameter: &Parameter, before: Option<HookResult>) -> ReturnType {
+        if let Parameter::MessagePublishCheckAcl(session, publish) = parameter
+            && let Some(reason) = refusal(publish)
+        {
+            tracing::warn!(client = %session.id.client_id, reason, "a message was refused");
+            let refused = PublishAclResult::rejected(true, Some(reason.into()));
+            return (false, Some(HookResult::PublishAclResult(refused)));
+        }
+        (true, before)
+    }
+}
+
+fn refusal(publish: &Publish) -> Option<String> {
+    if publish.qos == QoS::ExactlyOnce {
+        return Some("QoS 2 is not supported".to_owned());
+    }
+    let checked = limits::check(&publish.topic, &publish.payload);
+    checked.err().map(|limit| limit.to_string())
+}

@@ -1,0 +1,94 @@
+//! Topic filters as IoT Core's rules read them. Pure.
+
+/// A filter of topics with `+` for one level and a last `#` for one or more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TopicFilter(String);
+
+/// A filter that no broker would take.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no topic filter: `+` and `#` stand alone in a level, and `#` is last")]
+pub struct InvalidFilter(String);
+
+impl TopicFilter {
+    /// Reads a filter.
+    pub fn new(filter: impl Into<String>) -> Result<Self, InvalidFilter> {
+        let filter = filter.into();
+        let levels: Vec<&str> = filter.split('/').collect();
+        let valid = levels
+            .iter()
+            .enumerate()
+            .all(|(depth, level)| match *level {
+                "+" => true,
+                "#" => depth + 1 == levels.len(),
+                name => !name.contains(['+', '#', '\0']),
+            });
+        if valid && !filter.is_empty() {
+            Ok(Self(filter))
+        } else {
+            Err(InvalidFilter(filter))
+        }
+    }
+
+    /// Whether a topic passes. `#` does not stand for its parent level, and a
+    /// wildcard in front does not reach the topics that begin with `$`.
+    pub fn matches(&self, topic: &str) -> bool {
+        if topic.starts_with('$') && self.0.starts_with(['+', '#']) {
+            return false;
+        }
+        let mut levels = topic.split('/');
+        for wanted in self.0.split('/') {
+            match (wanted, levels.next()) {
+                ("#", level) => return level.is_some(),
+                ("+", Some(_)) => {}
+                (wanted, Some(level)) if wanted == level => {}
+                _ => return false,
+            }
+        }
+        levels.next().is_none()
+    }
+}
+
+impl std::fmt::Display for TopicFilter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_filter_matches() {
+        let cases = [
+            ("a/b", "a/b", true),
+            ("a/b", "a/b/c", false),
+            ("a/b", "a", false),
+            ("a/+/c", "a/b/c", true),
+            ("a/+/c", "a//c", true),
+            ("a/+", "a", false),
+            ("a/+", "a/b/c", false),
+            ("a/#", "a/b", true),
+            ("a/#", "a/b/c/d", true),
+            ("a/#", "a/", true),
+            ("a/#", "a", false),
+            ("#", "a/b", true),
+            ("+", "a", true),
+            ("#", "$aws/x", false),
+            ("+/x", "$aws/x", false),
+            ("$aws/#", "$aws/x", true),
+            ("A", "a", false),
+        ];
+        for (filter, topic, expected) in cases {
+            let filter = TopicFilter::new(filter).unwrap();
+            assert_eq!(filter.matches(topic), expected, "{filter} {topic}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_filter() {
+        for filter in ["", "a/#/b", "a#", "a/b+", "##", "a\0"] {
+            assert!(TopicFilter::new(filter).is_err(), "{filter:?}");
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! The event source for a queue: long polls it and calls a function, as
+//! Lambda's event-source mapping does.
+//!
+//! Messages the function took are deleted; the others are left alone and come
+//! back when their visibility ends, counted by the queue, which moves them to
+//! its dead-letter queue in its own time. So a function that wants a message
+//! back sooner or later changes its visibility itself, as on AWS. A FIFO queue
+//! keeps the order by holding back a group's next message until the one in
+//! flight is deleted or visible again.
+
+mod event;
+mod plan;
+
+use std::{sync::Arc, time::Duration};
+
+use aws_sdk_sqs::{
+    Client,
+    error::DisplayErrorContext,
+    types::{DeleteMessageBatchRequestEntry, Message, MessageSystemAttributeName},
+};
+use tokio::task::{JoinHandle, JoinSet};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::{
+    batch_response::{self, Answer},
+    function::Function,
+};
+
+/// The longest a queue lets a poll wait.
+const LONG_POLL_SECONDS: i32 = 20;
+
+/// The most that one receive returns.
+const MAX_RECEIVE: i32 = 10;
+
+/// How long to wait after a request that failed.
+const AFTER_ERROR: Duration = Duration::from_secs(1);
+
+/// What is read, and how.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// The queue to read.
+    pub queue_url: String,
+    /// Its ARN, which the function sees.
+    pub queue_arn: String,
+    /// At most this many messages in one call, up to 10.
+    pub batch_size: i32,
+    /// Whether the function's answer is read; without, only errors count.
+    pub report_failures: bool,
+    /// How many calls may run at once.
+    pub concurrency: usize,
+}
+
+impl Source {
+    /// A queue read in batches of 10 by two calls at once, the fewest that
+    /// Lambda can be limited to.
+    pub fn new(queue_url: impl Into<String>, queue_arn: impl Into<String>) -> Self {
+        Self {
+            queue_url: queue_url.into(),
+            queue_arn: queue_arn.into(),
+            batch_size: MAX_RECEIVE,
+            report_failures: true,
+            concurrency: 2,
+        }
+    }
+}
+
+/// A running event source. Dropping it stops it; [`QueuePump::stop`] also waits.
+#[derive(Debug)]
+pub struct QueuePump {
+    stop: DropGuard,
+    pollers: JoinHandle<()>,
+}
+
+impl QueuePump {
+    /// Lets calls that are under way end and their outcome count, then stops.
+    pub async fn stop(self) {
+        drop(self.stop);
+        if let Err(error) = self.pollers.await {
+            tracing::error!(%error, "a queue's event source broke");
+        }
+    }
+}
+
+/// Starts polling.
+pub fn start(queues: Client, source: Source, function: Function) -> QueuePump {
+    let stop = CancellationToken::new();
+    let pump = Arc::new(Pump {
+        queues,
+        source,
+        function,
+        stop: stop.clone(),
+    });
+    let mut pollers = JoinSet::new();
+    for _ in 0..pump.source.concurrency.max(1) {
+        pollers.spawn(Arc::clone(&pump).poll());
+    }
+    QueuePump {
+        stop: stop.drop_guard(),
+        pollers: tokio::spawn(async move { drop(pollers.join_all().await) }),
+    }
+}
+
+struct Pump {
+    queues: Client,
+    source: Source,
+    function: Function,
+    stop: CancellationToken,
+}
+
+impl Pump {
+    async fn poll(self: Arc<Self>) {
+        loop {
+            let received = tokio::select! {
+                biased;
+                () = self.stop.cancelled() => return,
+                received = self.receive() => received,
+            };
+            match received {
+                Ok(messages) if messages.is_empty() => {}
+                Ok(messages) => self.handle(&messages).await,
+                Err(reason) => {
+                    let queue = &self.source.queue_url;
+                    tracing::warn!(queue, reason, "the queue cannot be read");
+                    tokio::select! {
+                        () = self.stop.cancelled() => return,
+                        () = tokio::time::sleep(AFTER_ERROR) => {}
+                    }
+                }
+            }
+        }
+    }
+
+    async fn receive(&self) -> Result<Vec<Message>, String> {
+        self.queues
+            .receive_message()
+            .queue_url(&self.source.queue_url)
+            .max_number_of_messages(self.source.batch_size.clamp(1, MAX_RECEIVE))
+            .wait_time_seconds(LONG_POLL_SECONDS)
+            .message_system_attribute_names(MessageSystemAttributeName::All)
+            .message_attribute_names("All")
+            .send()
+            .await
+            .map(|received| received.messages.unwrap_or_default())
+            .map_err(|error| DisplayErrorContext(error).to_string())
+    }
+
+    async fn handle(&self, messages: &[Message]) {
+        let answer = self.call(messages).await;
+        let ids: Vec<_> = messages
+            .iter()
+            .map(|m| m.message_id().unwrap_or_default())
+            .collect();
+        let done = plan::done(&ids, &answer);
+        if done.is_empty() {
+            return;
+        }
+        if let Err(reason) = self
+            .delete(done.into_iter().map(|index| &messages[index]))
+            .await
+        {
+            // They come back after their visibility: at least once, as on AWS.
+            let queue = &self.source.queue_url;
+            tracing::warn!(queue, reason, "handled messages could not be deleted");
+        }
+    }
+
+    async fn call(&self, messages: &[Message]) -> Answer {
+        let function = &self.function;
+        let event = match event::invocation(&self.source.queue_arn, messages) {
+            Ok(event) => event,
+            Err(error) => {
+                tracing::error!(%error, "messages without a JSON form");
+                return Answer::Invalid;
+            }
+        };
+        match function.invoke(event.into()).await {
+            Ok(_) if !self.source.report_failures => Answer::Success,
+            Ok(response) => batch_response::read(&response),
+            Err(error) => {
+                tracing::warn!(function = function.name(), %error, "the function failed");
+                Answer::Invalid
+            }
+        }
+    }
+
+    async fn delete(&self, messages: impl Iterator<Item = &Message>) -> Result<(), String> {
+        let entries = messages
+            .enumerate()
+            .map(|(index, message)| {
+                DeleteMessageBatchRequestEntry::builder()
+                    .id(index.to_string())
+                    .set_receipt_handle(message.receipt_handle.clone())
+                    .build()
+            })
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(|error| error.to_string())?;
+        let answer = self
+            .queues
+            .delete_message_batch()
+            .queue_url(&self.source.queue_url)
+            .set_entries(Some(entries))
+            .send()
+            .await
+            .map_err(|error| DisplayErrorContext(error).to_string())?;
+        match answer.failed().first() {
+            None => Ok(()),
+            Some(failure) => Err(format!("{failure:?}")),
+        }
+    }
+}

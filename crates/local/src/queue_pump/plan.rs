@@ -1,0 +1,40 @@
+//! Which messages are done after a call. Pure.
+
+use crate::batch_response::Answer;
+
+/// The positions of the messages to delete. An answer that names a message
+/// which is not in the batch is not believed at all: nothing is done.
+pub(crate) fn done(ids: &[&str], answer: &Answer) -> Vec<usize> {
+    let failed = match answer {
+        Answer::Success => &[][..],
+        Answer::Invalid => return Vec::new(),
+        Answer::Failures(failed) => failed,
+    };
+    if !failed.iter().all(|id| ids.contains(&id.as_str())) {
+        return Vec::new();
+    }
+    let done = |&position: &usize| !failed.iter().any(|id| id == ids[position]);
+    (0..ids.len()).filter(done).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_deleted() {
+        let failures =
+            |ids: &[&str]| Answer::Failures(ids.iter().map(ToString::to_string).collect());
+        let cases: &[(Answer, &[usize])] = &[
+            (Answer::Success, &[0, 1, 2]),
+            (Answer::Invalid, &[]),
+            (failures(&["b"]), &[0, 2]),
+            (failures(&["c", "a", "a"]), &[1]),
+            (failures(&["a", "b", "c"]), &[]),
+            (failures(&["b", "stranger"]), &[]),
+        ];
+        for (answer, expected) in cases {
+            assert_eq!(&done(&["a", "b", "c"], answer), expected, "{answer:?}");
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! The event source for a table's stream: reads its shards and calls a
+//! function, as Lambda's event-source mapping does.
+//!
+//! Each shard is read by one task, in order, and its position moves only past
+//! records that the function took or that were reported to the failure
+//! destination: delivery is at least once, over restarts too. What follows
+//! from an answer is decided in `plan`; this module fetches, calls and carries
+//! out. It never looks into a record.
+
+mod checkpoint;
+mod event;
+mod plan;
+mod reader;
+mod shards;
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use aws_sdk_dynamodbstreams::error::DisplayErrorContext;
+use tokio::task::{Id, JoinHandle, JoinSet};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::function::Function;
+
+pub use checkpoint::{CheckpointError, Checkpoints, Position};
+pub use plan::RetryPolicy;
+
+/// How often a stream is asked for new shards.
+const DISCOVERY: Duration = Duration::from_secs(10);
+
+/// Where a function begins in a shard it has no position in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// At the oldest record there is.
+    TrimHorizon,
+    /// After the newest record there is.
+    Latest,
+}
+
+/// What is read, and how.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// The stream to read.
+    pub stream_arn: String,
+    /// Where to begin without a position.
+    pub start: Start,
+    /// At most this many records in one call; a page of the stream has 1000.
+    pub batch_size: usize,
+    /// What happens after a failure.
+    pub retry: RetryPolicy,
+    /// The URL of the queue that hears of records given up.
+    pub on_failure: Option<String>,
+    /// How long to wait when there was nothing to read.
+    pub poll: Duration,
+}
+
+impl Source {
+    /// A stream read from its beginning in batches of 100.
+    pub fn new(stream_arn: impl Into<String>) -> Self {
+        Self {
+            stream_arn: stream_arn.into(),
+            start: Start::TrimHorizon,
+            batch_size: 100,
+            retry: RetryPolicy::default(),
+            on_failure: None,
+            // As often as Lambda asks a shard.
+            poll: Duration::from_millis(250),
+        }
+    }
+}
+
+/// A running event source. Dropping it stops it; [`StreamPump::stop`] also waits.
+#[derive(Debug)]
+pub struct StreamPump {
+    stop: DropGuard,
+    task: JoinHandle<()>,
+}
+
+impl StreamPump {
+    /// Lets a call that is under way end and its outcome count, then stops.
+    pub async fn stop(self) {
+        drop(self.stop);
+        if let Err(error) = self.task.await {
+            tracing::error!(%error, "a stream's event source broke");
+        }
+    }
+}
+
+/// Starts reading; the positions are those of the function's name.
+pub fn start(
+    streams: aws_sdk_dynamodbstreams::Client,
+    queues: aws_sdk_sqs::Client,
+    source: Source,
+    function: Function,
+    checkpoints: Checkpoints,
+) -> StreamPump {
+    let stop = CancellationToken::new();
+    let pump = Arc::new(Pump {
+        streams,
+        queues,
+        source,
+        function,
+        checkpoints,
+        stop: stop.clone(),
+    });
+    StreamPump {
+        stop: stop.drop_guard(),
+        task: tokio::spawn(pump.run()),
+    }
+}
+
+struct Pump {
+    streams: aws_sdk_dynamodbstreams::Client,
+    queues: aws_sdk_sqs::Client,
+    source: Source,
+    function: Function,
+    checkpoints: Checkpoints,
+    stop: CancellationToken,
+}
+
+impl Pump {
+    async fn run(self: Arc<Self>) {
+        let mut readers = JoinSet::new();
+        let mut reading: HashMap<Id, String> = HashMap::new();
+        while !self.stop.is_cancelled() {
+            let shards = self.shards().await.unwrap_or_else(|reason| {
+                let stream = &self.source.stream_arn;
+                tracing::warn!(stream, reason, "the stream cannot be described");
+                Vec::new()
+            });
+            let finished = |shard: &str| self.position(shard) == Some(Position::Finished);
+            let busy = |shard: &str| reading.values().any(|id| id == shard);
+            let ready: Vec<_> = shards::ready(&shards, finished, busy)
+                .into_iter()
+                .map(str::to_owned)
+                .collect();
+            for shard in ready {
+                let reader = reader::Reader::new(Arc::clone(&self), shard.clone());
+                reading.insert(readers.spawn(reader.run()).id(), shard);
+            }
+            tokio::select! {
+                () = self.stop.cancelled() => {}
+                () = tokio::time::sleep(DISCOVERY) => {}
+                Some(ended) = readers.join_next_with_id() => {
+                    reading.remove(&match ended {
+                        Ok((task, ())) => task,
+                        Err(error) => error.id(),
+                    });
+                }
+            }
+        }
+        while readers.join_next().await.is_some() {}
+    }
+
+    /// All shards of the stream, over all pages of its description.
+    async fn shards(&self) -> Result<Vec<shards::Shard>, String> {
+        let mut shards = Vec::new();
+        let mut last = None;
+        loop {
+            let page = self
+                .streams
+                .describe_stream()
+                .stream_arn(&self.source.stream_arn)
+                .set_exclusive_start_shard_id(last)
+                .send()
+                .await
+                .map_err(|error| DisplayErrorContext(error).to_string())?;
+            let Some(stream) = page.stream_description else {
+                return Ok(shards);
+            };
+            shards.extend(stream.shards().iter().filter_map(|shard| {
+                Some(shards::Shard {
+                    id: shard.shard_id.clone()?,
+                    parent: shard.parent_shard_id.clone(),
+                })
+            }));
+            last = stream.last_evaluated_shard_id;
+            if last.is_none() {
+                return Ok(shards);
+            }
+        }
+    }
+
+    fn position(&self, shard: &str) -> Option<Position> {
+        let stream = &self.source.stream_arn;
+        self.checkpoints
+            .position(self.function.name(), stream, shard)
+    }
+
+    fn advance(&self, shard: &str, position: Position) {
+        let stream = &self.source.stream_arn;
+        let kept = self
+            .checkpoints
+            .advance(self.function.name(), stream, shard, position);
+        // Reading goes on: a position that is not kept costs duplicates after
+        // the next start, stopping would cost the records.
+        if let Err(error) = kept {
+            tracing::error!(
+                shard,
+                error = &error as &dyn std::error::Error,
+                "position not kept"
+            );
+        }
+    }
+
+    /// Waits, and says whether to go on.
+    async fn pause(&self, duration: Duration) -> bool {
+        tokio::select! {
+            () = self.stop.cancelled() => false,
+            () = tokio::time::sleep(duration) => true,
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! The JSON that Lambda hands a function for stream records, and the one it
+//! sends to a failure destination. Pure.
+//!
+//! Names and shapes are AWS's own, down to `eventSourceARN`; numbers stay the
+//! strings they are in DynamoDB's JSON, so nothing is lost on the way.
+
+use aws_sdk_dynamodbstreams::{
+    primitives::DateTime,
+    types::{AttributeValue, Record},
+};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use serde::{
+    Serialize, Serializer,
+    ser::{SerializeMap as _, SerializeSeq as _},
+};
+
+use std::collections::HashMap;
+
+use super::plan::GivenUp;
+
+/// `{"Records": […]}` for the given records of one stream.
+pub(crate) fn invocation(stream_arn: &str, records: &[Record]) -> serde_json::Result<Vec<u8>> {
+    let records: Vec<_> = records
+        .iter()
+        .map(|record| EventRecord { record, stream_arn })
+        .collect();
+    serde_json::to_vec(&Event { records })
+}
+
+/// How many bytes of an invocation a record makes up, about.
+pub(crate) fn size(record: &Record) -> usize {
+    const ENVELOPE: usize = 512;
+    let images = record.dynamodb().and_then(|change| change.size_bytes());
+    // DynamoDB counts bytes without JSON's names, quotes and escapes; twice
+    // that is a cautious guess which keeps well within the limit.
+    ENVELOPE + 2 * usize::try_from(images.unwrap_or_default()).unwrap_or_default()
+}
+
+#[derive(Serialize)]
+struct Event<'a> {
+    #[serde(rename = "Records")]
+    records: Vec<EventRecord<'a>>,
+}
+
+struct EventRecord<'a> {
+    record: &'a Record,
+    stream_arn: &'a str,
+}
+
+impl Serialize for EventRecord<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let record = self.record;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("eventID", &record.event_id)?;
+        let name = record.event_name.as_ref().map(|name| name.as_str());
+        map.serialize_entry("eventName", &name)?;
+        map.serialize_entry("eventVersion", &record.event_version)?;
+        map.serialize_entry("eventSource", &record.event_source)?;
+        map.serialize_entry("awsRegion", &record.aws_region)?;
+        if let Some(change) = &record.dynamodb {
+            map.serialize_entry("dynamodb", &Change(change))?;
+        }
+        if let Some(identity) = &record.user_identity {
+            let identity = UserIdentity {
+                kind: identity.r#type.as_deref(),
+                principal_id: identity.principal_id.as_deref(),
+            };
+            map.serialize_entry("userIdentity", &identity)?;
+        }
+        map.serialize_entry("eventSourceARN", self.stream_arn)?;
+        map.end()
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct UserIdentity<'a> {
+    #[serde(rename = "type")]
+    kind: Option<&'a str>,
+    principal_id: Option<&'a str>,
+}
+
+struct Change<'a>(&'a aws_sdk_dynamodbstreams::types::StreamRecord);
+
+impl Serialize for Change<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let change = self.0;
+        let mut map = serializer.serialize_map(None)?;
+        if let Some(time) = &change.approximate_creation_date_time {
+            map.serialize_entry("ApproximateCreationDateTime", &time.secs())?;
+        }
+        for (name, item) in [
+            ("Keys", &change.keys),
+            ("NewImage", &change.new_image),
+            ("OldImage", &change.old_image),
+        ] {
+            if let Some(item) = item {
+                map.serialize_entry(name, &Item(item))?;
+            }
+        }
+        map.serialize_entry("SequenceNumber", &change.sequence_number)?;
+        map.serialize_entry("SizeBytes", &change.size_bytes)?;
+        let view = change.stream_view_type.as_ref().map(|view| view.as_str());
+        map.serialize_entry("StreamViewType", &view)?;
+        map.end()
+    }
+}
+
+struct Item<'a>(&'a HashMap<String, AttributeValue>);
+
+impl Serialize for Item<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        // Sorted, so that the same change always makes the same bytes.
+        let mut entries: Vec<_> = self.0.iter().collect();
+        entries.sort_unstable_by_key(|(name, _)| *name);
+        serializer.collect_map(
+            entries
+                .into_iter()
+                .map(|(name, value)| (name, Value(value))),
+        )
+    }
+}
+
+struct Value<'a>(&'a AttributeValue);
+
+impl Serialize for Value<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(1))?;
+        match self.0 {
+            AttributeValue::S(text) => map.serialize_entry("S", text)?,
+            AttributeValue::N(number) => map.serialize_entry("N", number)?,
+            AttributeValue::B(bytes) => map.serialize_entry("B", &STANDARD.encode(bytes))?,
+            AttributeValue::Bool(flag) => map.serialize_entry("BOOL", flag)?,
+            AttributeValue::Null(null) => map.serialize_entry("NULL", null)?,
+            AttributeValue::Ss(texts) => map.serialize_entry("SS", texts)?,
+            AttributeValue::Ns(numbers) => map.serialize_entry("NS", numbers)?,
+            AttributeValue::Bs(blobs) => {
+                let blobs: Vec<_> = blobs.iter().map(|bytes| STANDARD.encode(bytes)).collect();
+                map.serialize_entry("BS", &blobs)?;
+            }
+            AttributeValue::L(values) => map.serialize_entry("L", &List(values))?,
+            AttributeValue::M(item) => map.serialize_entry("M", &Item(item))?,
+            other => {
+                let text = format!("an attribute of a kind this SDK does not know: {other:?}");
+                return Err(serde::ser::Error::custom(text));
+            }
+        }
+        map.end()
+    }
+}
+
+struct List<'a>(&'a [AttributeValue]);
+
+impl Serialize for List<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut list = serializer.serialize_seq(Some(self.0.len()))?;
+        for value in self.0 {
+            list.serialize_element(&Value(value))?;
+        }
+        list.end()
+    }
+}
+
+/// What is known of a batch that was given up.
+pub(crate) struct Failure<'a> {
+    pub(crate) request_id: &'a str,
+    pub(crate) function_arn: &'a str,
+    pub(crate) reason: GivenUp,
+    pub(crate) calls: u32,
+    /// Whether the last call ended in an error rather than an answer.
+    pub(crate) function_error: bool,
+    pub(crate) timestamp: jiff::Timestamp,
+    pub(crate) stream_arn: &'a str,
+    pub(crate) shard_id: &'a str,
+    pub(crate) records: &'a [Record],
+}
+
+/// The message for the failure destination: where the records are, not what
+/// they hold.
+pub(crate) fn failure(failure: &Failure<'_>) -> String {
+    let change = |record: Option<&'_ Record>| record.and_then(|r| r.dynamodb.clone());
+    let (first, last) = (
+        change(failure.records.first()),
+        change(failure.records.last()),
+    );
+    let arrival = |change: &Option<aws_sdk_dynamodbstreams::types::StreamRecord>| {
+        let time = change.as_ref()?.approximate_creation_date_time?;
+        Some(rfc3339(&time))
+    };
+    let number = |change: &Option<aws_sdk_dynamodbstreams::types::StreamRecord>| {
+        change.as_ref()?.sequence_number.clone()
+    };
+    let condition = match failure.reason {
+        GivenUp::RetryAttemptsExhausted => "RetryAttemptsExhausted",
+        GivenUp::RecordAgeExceeded => "RecordAgeExceeded",
+    };
+    let mut message = serde_json::json!({
+        "requestContext": {
+            "requestId": failure.request_id,
+            "functionArn": failure.function_arn,
+            "condition": condition,
+            "approximateInvokeCount": failure.calls,
+        },
+        "version": "1.0",
+        "timestamp": failure.timestamp.round(jiff::Unit::Millisecond).unwrap_or(failure.timestamp).to_string(),
+        "DDBStreamBatchInfo": {
+            "shardId": failure.shard_id,
+            "startSequenceNumber": number(&first),
+            "endSequenceNumber": number(&last),
+            "approximateArrivalOfFirstRecord": arrival(&first),
+            "approximateArrivalOfLastRecord": arrival(&last),
+            "batchSize": failure.records.len(),
+            "streamArn": failure.stream_arn,
+        },
+    });
+    if failure.calls > 0 {
+        let mut response = serde_json::json!({"statusCode": 200, "executedVersion": "$LATEST"});
+        if failure.function_error {
+            response["functionError"] = "Unhandled".into();
+        }
+        message["responseContext"] = response;
+    }
+    message.to_string()
+}
+
+fn rfc3339(time: &DateTime) -> String {
+    let seconds = jiff::Timestamp::from_second(time.secs());
+    seconds.map(|t| t.to_string()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,141 @@
+use aws_sdk_dynamodbstreams::{
+    primitives::Blob,
+    types::{Identity, OperationType, StreamRecord, StreamViewType},
+};
+use serde_json::json;
+
+use super::*;
+
+fn record(sequence_number: &str, second: i64) -> Record {
+    let text = |s: &str| AttributeValue::S(s.into());
+    Record::builder()
+        .event_id("e1")
+        .event_name(OperationType::Modify)
+        .event_version("1.1")
+        .event_source("aws:dynamodb")
+        .aws_region("us-east-1")
+        .dynamodb(
+            StreamRecord::builder()
+                .approximate_creation_date_time(DateTime::from_secs(second))
+                .keys("PK", text("DS#1"))
+                .new_image("big", AttributeValue::N("12345678901234567890.5".into()))
+                .new_image("bin", AttributeValue::B(Blob::new([0, 255])))
+                .new_image("bins", AttributeValue::Bs(vec![Blob::new([1])]))
+                .new_image("flag", AttributeValue::Bool(true))
+                .new_image(
+                    "list",
+                    AttributeValue::L(vec![text("a"), AttributeValue::Null(true)]),
+                )
+                .new_image("map", AttributeValue::M([("k".into(), text("v"))].into()))
+                .new_image("names", AttributeValue::Ss(vec!["x".into(), "y".into()]))
+                .new_image("numbers", AttributeValue::Ns(vec!["1".into()]))
+                .old_image("PK", text("DS#1"))
+                .sequence_number(sequence_number)
+                .size_bytes(42)
+                .stream_view_type(StreamViewType::NewAndOldImages)
+                .build(),
+        )
+        .build()
+}
+
+#[test]
+fn an_invocation_has_lambdas_names_and_exact_values() {
+    let mut expired = record("102", 1_731_700_001);
+    expired.user_identity = Some(
+        Identity::builder()
+            .r#type("Service")
+            .principal_id("dynamodb.amazonaws.com")
+            .build(),
+    );
+    let bytes = invocation("arn:stream", &[record("101", 1_731_700_000), expired]).unwrap();
+    let event: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
+    let expected = json!({
+        "eventID": "e1",
+        "eventName": "MODIFY",
+        "eventVersion": "1.1",
+        "eventSource": "aws:dynamodb",
+        "awsRegion": "us-east-1",
+        "dynamodb": {
+            "ApproximateCreationDateTime": 1_731_700_000,
+            "Keys": {"PK": {"S": "DS#1"}},
+            "NewImage": {
+                "big": {"N": "12345678901234567890.5"},
+                "bin": {"B": "AP8="},
+                "bins": {"BS": ["AQ=="]},
+                "flag": {"BOOL": true},
+                "list": {"L": [{"S": "a"}, {"NULL": true}]},
+                "map": {"M": {"k": {"S": "v"}}},
+                "names": {"SS": ["x", "y"]},
+                "numbers": {"NS": ["1"]},
+            },
+            "OldImage": {"PK": {"S": "DS#1"}},
+            "SequenceNumber": "101",
+            "SizeBytes": 42,
+            "StreamViewType": "NEW_AND_OLD_IMAGES",
+        },
+        "eventSourceARN": "arn:stream",
+    });
+    assert_eq!(event["Records"][0], expected);
+    assert_eq!(
+        event["Records"][1]["userIdentity"],
+        json!({"type": "Service", "principalId": "dynamodb.amazonaws.com"})
+    );
+}
+
+fn given_up(reason: GivenUp, calls: u32, function_error: bool) -> serde_json::Value {
+    let text = failure(&Failure {
+        request_id: "r1",
+        function_arn: "arn:function",
+        reason,
+        calls,
+        function_error,
+        timestamp: "2024-11-15T20:00:00.1234567Z".parse().unwrap(),
+        stream_arn: "arn:stream",
+        shard_id: "shardId-1",
+        records: &[record("101", 1_731_700_000), record("105", 1_731_700_007)],
+    });
+    serde_json::from_str(&text).unwrap()
+}
+
+#[test]
+fn a_failure_says_where_the_records_are() {
+    assert_eq!(
+        given_up(GivenUp::RetryAttemptsExhausted, 3, true),
+        json!({
+            "requestContext": {
+                "requestId": "r1",
+                "functionArn": "arn:function",
+                "condition": "RetryAttemptsExhausted",
+                "approximateInvokeCount": 3,
+            },
+            "responseContext": {
+                "statusCode": 200,
+                "executedVersion": "$LATEST",
+                "functionError": "Unhandled",
+            },
+            "version": "1.0",
+            "timestamp": "2024-11-15T20:00:00.123Z",
+            "DDBStreamBatchInfo": {
+                "shardId": "shardId-1",
+                "startSequenceNumber": "101",
+                "endSequenceNumber": "105",
+                "approximateArrivalOfFirstRecord": "2024-11-15T19:46:40Z",
+                "approximateArrivalOfLastRecord": "2024-11-15T19:46:47Z",
+                "batchSize": 2,
+                "streamArn": "arn:stream",
+            },
+        })
+    );
+}
+
+#[test]
+fn a_partial_answer_is_no_function_error_and_no_call_has_no_response() {
+    let partial = given_up(GivenUp::RetryAttemptsExhausted, 1, false);
+    assert_eq!(partial["responseContext"].get("functionError"), None);
+    let never_called = given_up(GivenUp::RecordAgeExceeded, 0, false);
+    assert_eq!(never_called.get("responseContext"), None);
+    assert_eq!(
+        never_called["requestContext"]["condition"],
+        "RecordAgeExceeded"
+    );
+}

@@ -1,0 +1,239 @@
+//! What to do with a batch of stream records after the function was called.
+//!
+//! Pure: positions in, positions out. A fetched page of records is cut into
+//! [`Batch`]es; each outcome of a call turns one batch into a [`Next`], and the
+//! pump only carries that out. The rules are those of Lambda's event-source
+//! mapping:
+//!
+//! - Everything before the lowest reported failure is done, whatever else the
+//!   answer lists, and everything from there on is sent again.
+//! - With bisecting on, a failed batch is split: at the reported failure, or in
+//!   half when the failure is at its start or the whole call failed. A split
+//!   uses up no attempt.
+//! - Otherwise a failure uses up one attempt, and when none is left, or the
+//!   records are too old, the batch is given up so that the shard moves on.
+
+use std::{ops::Range, time::Duration};
+
+use crate::batch_response::Answer;
+
+/// How a mapping treats failures.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RetryPolicy {
+    /// How often a batch is sent again; `None` is without end, as AWS's default.
+    pub retries: Option<u32>,
+    /// How old a record may get before it is given up; `None` is no limit.
+    pub max_age: Option<Duration>,
+    /// Whether a failed batch is split.
+    pub bisect: bool,
+    /// Whether the function's answer is read; without, only errors count.
+    pub report_failures: bool,
+    /// The wait before the first retry; it doubles with each further one.
+    pub first_delay: Duration,
+    /// The longest wait between retries.
+    pub longest_delay: Duration,
+}
+
+impl Default for RetryPolicy {
+    fn default() -> Self {
+        Self {
+            retries: Some(10),
+            max_age: None,
+            bisect: true,
+            report_failures: true,
+            first_delay: Duration::from_millis(200),
+            longest_delay: Duration::from_secs(30),
+        }
+    }
+}
+
+/// Consecutive records of a page that go to the function in one call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Batch {
+    /// Positions in the page.
+    pub(crate) records: Range<usize>,
+    /// Failures that counted against the policy so far.
+    pub(crate) failures: u32,
+    /// Calls so far, of this batch and those it was split from.
+    pub(crate) calls: u32,
+}
+
+impl Batch {
+    fn of(records: Range<usize>) -> Self {
+        Self {
+            records,
+            failures: 0,
+            calls: 0,
+        }
+    }
+}
+
+/// How a call ended, in positions of the page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// Everything is done.
+    Done,
+    /// Done up to this record, which is the lowest that failed.
+    FailedFrom(usize),
+    /// Nothing counts as done.
+    Failed,
+}
+
+/// Why records were given up, in the words of AWS's failure record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum GivenUp {
+    RetryAttemptsExhausted,
+    RecordAgeExceeded,
+}
+
+/// What follows from an outcome.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Next {
+    /// Every record before this one is dealt with: the new checkpoint.
+    pub(crate) done_to: usize,
+    /// Records to report to the failure destination before the checkpoint moves.
+    pub(crate) given_up: Option<(Range<usize>, GivenUp)>,
+    /// Batches to go on with, in order.
+    pub(crate) batches: Vec<Batch>,
+    /// How long to wait first.
+    pub(crate) wait: Duration,
+}
+
+/// Cuts a page into batches within a number of records and a number of bytes.
+/// A record that is too large alone still makes a batch: there is nowhere
+/// else for it to go.
+pub(crate) fn cut(sizes: &[usize], max_records: usize, max_bytes: usize) -> Vec<Batch> {
+    let mut batches = Vec::new();
+    let (mut start, mut bytes) = (0, 0);
+    for (position, size) in sizes.iter().enumerate() {
+        let full = position - start == max_records.max(1) || bytes + size > max_bytes;
+        if position > start && full {
+            batches.push(Batch::of(start..position));
+            (start, bytes) = (position, 0);
+        }
+        bytes += size;
+    }
+    if start < sizes.len() {
+        batches.push(Batch::of(start..sizes.len()));
+    }
+    batches
+}
+
+/// Finds where in the batch the function stopped.
+pub(crate) fn outcome<'a>(
+    batch: &Batch,
+    answer: &Answer,
+    sequence_number: impl Fn(usize) -> &'a str,
+) -> Outcome {
+    let failures = match answer {
+        Answer::Success => return Outcome::Done,
+        Answer::Invalid => return Outcome::Failed,
+        Answer::Failures(failures) => failures,
+    };
+    let position = |failure: &String| {
+        let mut records = batch.records.clone();
+        records.find(|&record| sequence_number(record) == failure)
+    };
+    // An identifier that is not in the batch says that the function and the
+    // batch do not belong together: then nothing of its answer is believed.
+    let lowest = failures.iter().map(position).collect::<Option<Vec<_>>>();
+    lowest
+        .and_then(|positions| positions.into_iter().min())
+        .map_or(Outcome::Failed, Outcome::FailedFrom)
+}
+
+/// Decides how to go on after a call.
+pub(crate) fn decide(batch: &Batch, outcome: &Outcome, policy: &RetryPolicy) -> Next {
+    let Range { start, end } = batch.records;
+    let from = match *outcome {
+        Outcome::Done => return done(end),
+        Outcome::FailedFrom(position) => position,
+        Outcome::Failed => start,
+    };
+    let calls = batch.calls + 1;
+    let part = |records: Range<usize>, failures| Batch {
+        records,
+        failures,
+        calls,
+    };
+    if policy.bisect && from > start {
+        return Next {
+            batches: vec![part(from..end, batch.failures)],
+            wait: delay(policy, batch.failures),
+            ..done(from)
+        };
+    }
+    if policy.bisect && end - start > 1 {
+        let middle = start + (end - start) / 2;
+        return Next {
+            batches: vec![
+                part(start..middle, batch.failures),
+                part(middle..end, batch.failures),
+            ],
+            wait: delay(policy, batch.failures),
+            ..done(start)
+        };
+    }
+    let failures = batch.failures + 1;
+    if policy.retries.is_some_and(|retries| failures > retries) {
+        return Next {
+            given_up: Some((from..end, GivenUp::RetryAttemptsExhausted)),
+            ..done(end)
+        };
+    }
+    Next {
+        batches: vec![part(from..end, failures)],
+        wait: delay(policy, batch.failures),
+        ..done(from)
+    }
+}
+
+/// Gives up the records at the head of a batch that have grown too old; `None`
+/// when there are none. Ages only fall along a shard, so the head is enough.
+pub(crate) fn expire(
+    batch: &Batch,
+    policy: &RetryPolicy,
+    age: impl Fn(usize) -> Duration,
+) -> Option<Next> {
+    let limit = policy.max_age?;
+    let old = batch
+        .records
+        .clone()
+        .take_while(|&r| age(r) > limit)
+        .count();
+    if old == 0 {
+        return None;
+    }
+    let alive = batch.records.start + old;
+    let rest = Batch {
+        records: alive..batch.records.end,
+        ..batch.clone()
+    };
+    Some(Next {
+        given_up: Some((batch.records.start..alive, GivenUp::RecordAgeExceeded)),
+        batches: Some(rest)
+            .filter(|b| !b.records.is_empty())
+            .into_iter()
+            .collect(),
+        ..done(alive)
+    })
+}
+
+fn done(done_to: usize) -> Next {
+    Next {
+        done_to,
+        given_up: None,
+        batches: Vec::new(),
+        wait: Duration::ZERO,
+    }
+}
+
+fn delay(policy: &RetryPolicy, failures: u32) -> Duration {
+    let doubled = policy
+        .first_delay
+        .saturating_mul(2_u32.saturating_pow(failures));
+    doubled.min(policy.longest_delay)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,70 @@
+//! Which shards of a stream may be read now. Pure.
+//!
+//! A shard that was split or ended has children, and a child's records are
+//! later than its parent's: parents are read to their end first.
+
+use std::collections::HashSet;
+
+/// A shard as the stream describes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Shard {
+    pub(crate) id: String,
+    pub(crate) parent: Option<String>,
+}
+
+/// The shards to start reading: not finished, not being read already, and
+/// with a parent that is finished or that the stream has forgotten.
+pub(crate) fn ready<'a>(
+    shards: &'a [Shard],
+    finished: impl Fn(&str) -> bool,
+    reading: impl Fn(&str) -> bool,
+) -> Vec<&'a str> {
+    let known: HashSet<&str> = shards.iter().map(|shard| shard.id.as_str()).collect();
+    let parent_done =
+        |parent: &String| !known.contains(parent.as_str()) || finished(parent.as_str());
+    shards
+        .iter()
+        .filter(|shard| !finished(&shard.id) && !reading(&shard.id))
+        .filter(|shard| shard.parent.as_ref().is_none_or(parent_done))
+        .map(|shard| shard.id.as_str())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn family() -> Vec<Shard> {
+        let shard = |id: &str, parent: Option<&str>| Shard {
+            id: id.into(),
+            parent: parent.map(Into::into),
+        };
+        vec![
+            shard("child-1", Some("root")),
+            shard("child-2", Some("root")),
+            shard("root", Some("trimmed long ago")),
+            shard("grandchild", Some("child-1")),
+        ]
+    }
+
+    #[test]
+    fn parents_come_before_children() {
+        let cases: &[(&[&str], &[&str])] = &[
+            (&[], &["root"]),
+            (&["root"], &["child-1", "child-2"]),
+            (&["root", "child-1"], &["child-2", "grandchild"]),
+            (&["root", "child-1", "child-2", "grandchild"], &[]),
+        ];
+        for (finished, expected) in cases {
+            let family = family();
+            let started = ready(&family, |id| finished.contains(&id), |_| false);
+            assert_eq!(&started, expected, "finished: {finished:?}");
+        }
+    }
+
+    #[test]
+    fn a_shard_is_read_once_at_a_time() {
+        let family = family();
+        assert!(ready(&family, |_| false, |id| id == "root").is_empty());
+    }
+}
