@@ -1,7 +1,7 @@
 //! Time, so that tests and simulations can make their own.
 
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use antumbra_shadow::Timestamp;
@@ -30,6 +30,45 @@ impl Clock for SystemClock {
 
     async fn sleep(&self, duration: Duration) {
         tokio::time::sleep(duration).await;
+    }
+}
+
+/// A clock that stands still until it is told otherwise; whoever sleeps on it moves it on. An hour takes
+/// no time.
+///
+/// ```
+/// use antumbra_service::clock::{Clock, ManualClock};
+/// use antumbra_shadow::Timestamp;
+/// use std::time::Duration;
+///
+/// let clock = ManualClock::new(Timestamp::parse("2026-01-31T12:00:00Z").unwrap());
+/// clock.advance(Duration::from_secs(3600));
+/// assert_eq!(clock.now().to_string(), "2026-01-31T13:00:00Z");
+/// ```
+#[derive(Debug, Default)]
+pub struct ManualClock(Mutex<Timestamp>);
+
+impl ManualClock {
+    /// Standing at the given time.
+    pub fn new(now: Timestamp) -> ManualClock {
+        ManualClock(Mutex::new(now))
+    }
+
+    /// Moves it on.
+    pub fn advance(&self, duration: Duration) {
+        let mut now = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *now = now.after(duration);
+    }
+}
+
+impl Clock for ManualClock {
+    fn now(&self) -> Timestamp {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn sleep(&self, duration: Duration) {
+        self.advance(duration);
+        tokio::task::yield_now().await;
     }
 }
 

@@ -1,0 +1,144 @@
+//! Sending: every message to its channel, in order per key, tried again while there is time.
+
+use std::sync::Arc;
+
+use antumbra_shadow::Timestamp;
+use futures_util::future::join_all;
+
+use super::channel::{Channel, Message, SendError};
+use super::schedule::Schedule;
+use crate::backoff;
+use crate::clock::Clock;
+
+/// A message on its way, with where it came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outgoing {
+    /// Which of the channels it goes to.
+    pub channel: usize,
+    /// The position of the record that caused it; records count from 0 in the order they came.
+    pub record: usize,
+    /// The registration that asked for it.
+    pub registration: String,
+    /// What is sent.
+    pub message: Message,
+}
+
+/// A message that can never be sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    /// Its position among those given to [`dispatch`].
+    pub index: usize,
+    /// Why.
+    pub reason: String,
+}
+
+/// What became of all messages.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Dispatched {
+    /// How many arrived.
+    pub sent: usize,
+    /// How many times a message had to be tried again.
+    pub retried: usize,
+    /// What can never arrive.
+    pub refused: Vec<Refused>,
+    /// Positions of what did not arrive in time; rising.
+    pub unsent: Vec<usize>,
+}
+
+/// Sends all messages, channels side by side, and gives up what is left at the deadline.
+pub async fn dispatch<C: Clock>(
+    channels: &[Arc<dyn Channel>],
+    outgoing: &[Outgoing],
+    deadline: Timestamp,
+    clock: &C,
+) -> Dispatched {
+    let mut of_channel: Vec<Vec<usize>> = vec![Vec::new(); channels.len()];
+    for (index, message) in outgoing.iter().enumerate() {
+        of_channel[message.channel].push(index);
+    }
+    let runs = channels
+        .iter()
+        .zip(&of_channel)
+        .filter(|(_, indices)| !indices.is_empty())
+        .map(|(channel, indices)| run(channel.as_ref(), outgoing, indices, deadline, clock));
+    let mut all = Dispatched::default();
+    for one in join_all(runs).await {
+        all.sent += one.sent;
+        all.retried += one.retried;
+        all.refused.extend(one.refused);
+        all.unsent.extend(one.unsent);
+    }
+    all.unsent.sort_unstable();
+    all
+}
+
+async fn run<C: Clock>(
+    channel: &dyn Channel,
+    outgoing: &[Outgoing],
+    indices: &[usize],
+    deadline: Timestamp,
+    clock: &C,
+) -> Dispatched {
+    let limits = channel.limits();
+    let mut schedule = Schedule::new(
+        indices.iter().map(|&index| &outgoing[index].message),
+        limits,
+    );
+    let mut done = Dispatched::default();
+    let mut random = fastrand::Rng::with_seed(deadline.nanoseconds() as u64 ^ indices.len() as u64);
+    let mut failures = 0;
+    while clock.now() < deadline {
+        let batch = schedule.next_batch();
+        if batch.is_empty() && !schedule.has_failures() {
+            break;
+        }
+        let messages: Vec<Message> = batch
+            .iter()
+            .map(|&at| outgoing[indices[at]].message.clone())
+            .collect();
+        let answers = if messages.is_empty() {
+            Vec::new()
+        } else {
+            channel.send(&messages).await
+        };
+        let mut arrived = false;
+        // A channel that answers for fewer messages than it was given leaves the rest unsent.
+        let missing = || Err(SendError::Retry("no answer".to_owned()));
+        for (&at, answer) in batch
+            .iter()
+            .zip(answers.into_iter().chain(std::iter::repeat_with(missing)))
+        {
+            match answer {
+                Ok(()) => {
+                    arrived = true;
+                    done.sent += 1;
+                    schedule.settled(at);
+                }
+                Err(SendError::Permanent(reason)) => {
+                    done.refused.push(Refused {
+                        index: indices[at],
+                        reason,
+                    });
+                    schedule.settled(at);
+                }
+                Err(SendError::Retry(_)) => {
+                    done.retried += 1;
+                    schedule.failed(at);
+                }
+            }
+        }
+        failures = if arrived { 0 } else { failures };
+        // Others go on while one key waits; when nobody gets through, everybody waits.
+        if schedule.has_failures() && !arrived {
+            failures += 1;
+            let pause = backoff::delay(failures, random.f64());
+            if clock.now().after(pause) >= deadline {
+                break;
+            }
+            clock.sleep(pause).await;
+            schedule.retry();
+        }
+    }
+    done.unsent = schedule.unsettled().map(|at| indices[at]).collect();
+    done
+}

@@ -1,0 +1,185 @@
+//! The order of sending: full batches, and never two messages of one key under way at once.
+//!
+//! A batch can fail in part. If two messages of one key went in one batch, the later could arrive and
+//! the earlier not; so each batch takes at most one message per key, and a key's next message waits
+//! until the one before it has arrived or was given up. Keys take turns in the order they came, which
+//! still fills batches as long as no single key has more messages than there are batches.
+//!
+//! Pure: it hands out indices and is told what became of them.
+
+use std::collections::{HashMap, VecDeque};
+
+use super::channel::{ChannelLimits, Message};
+
+/// What is left to send on one channel.
+#[derive(Debug)]
+pub(super) struct Schedule {
+    limits: ChannelLimits,
+    /// Bytes of each message, by its index.
+    bytes: Vec<usize>,
+    /// The messages of each key, in order; the first is the one whose turn it is.
+    keys: Vec<VecDeque<usize>>,
+    /// Keys whose first message may go now.
+    ready: VecDeque<usize>,
+    /// Keys whose first message failed and is to be tried again.
+    failed: Vec<usize>,
+    /// The key of each message.
+    key_of: Vec<usize>,
+}
+
+impl Schedule {
+    pub(super) fn new<'m>(
+        messages: impl Iterator<Item = &'m Message>,
+        limits: ChannelLimits,
+    ) -> Schedule {
+        let mut numbers: HashMap<&str, usize> = HashMap::new();
+        let mut schedule = Schedule {
+            limits,
+            bytes: Vec::new(),
+            keys: Vec::new(),
+            ready: VecDeque::new(),
+            failed: Vec::new(),
+            key_of: Vec::new(),
+        };
+        for (index, message) in messages.enumerate() {
+            let key = *numbers.entry(&message.key).or_insert_with(|| {
+                schedule.keys.push(VecDeque::new());
+                schedule.ready.push_back(schedule.keys.len() - 1);
+                schedule.keys.len() - 1
+            });
+            schedule.keys[key].push_back(index);
+            schedule.key_of.push(key);
+            schedule.bytes.push(message.bytes());
+        }
+        schedule
+    }
+
+    /// The next batch; empty when nothing can go until failures are tried again, or all is done.
+    pub(super) fn next_batch(&mut self) -> Vec<usize> {
+        let mut batch = Vec::new();
+        let mut bytes = 0;
+        while batch.len() < self.limits.batch_count
+            && let Some(&key) = self.ready.front()
+            && let Some(&message) = self.keys[key].front()
+        {
+            bytes += self.bytes[message];
+            if bytes > self.limits.batch_bytes && !batch.is_empty() {
+                break;
+            }
+            self.ready.pop_front();
+            batch.push(message);
+        }
+        batch
+    }
+
+    /// A message arrived or was given up: its key's next one may go.
+    pub(super) fn settled(&mut self, message: usize) {
+        let key = self.key_of[message];
+        self.keys[key].pop_front();
+        if !self.keys[key].is_empty() {
+            self.ready.push_back(key);
+        }
+    }
+
+    /// A message failed and keeps its turn.
+    pub(super) fn failed(&mut self, message: usize) {
+        self.failed.push(self.key_of[message]);
+    }
+
+    /// Lets what failed go again, before all else.
+    pub(super) fn retry(&mut self) {
+        for key in self.failed.drain(..).rev() {
+            self.ready.push_front(key);
+        }
+    }
+
+    pub(super) fn has_failures(&self) -> bool {
+        !self.failed.is_empty()
+    }
+
+    /// What was neither sent nor given up.
+    pub(super) fn unsettled(&self) -> impl Iterator<Item = usize> {
+        self.keys.iter().flatten().copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn messages(keys: &[&str]) -> Vec<Message> {
+        keys.iter()
+            .map(|key| Message {
+                key: (*key).to_owned(),
+                body: "12345".to_owned(),
+                ..Message::default()
+            })
+            .collect()
+    }
+
+    fn limits(batch_count: usize, batch_bytes: usize) -> ChannelLimits {
+        ChannelLimits {
+            batch_count,
+            batch_bytes,
+            message_bytes: batch_bytes,
+        }
+    }
+
+    fn drain(schedule: &mut Schedule) -> Vec<Vec<usize>> {
+        let mut batches = Vec::new();
+        loop {
+            let batch = schedule.next_batch();
+            if batch.is_empty() {
+                return batches;
+            }
+            batch.iter().for_each(|&message| schedule.settled(message));
+            batches.push(batch);
+        }
+    }
+
+    #[test]
+    fn batches_are_full() {
+        let keys: Vec<String> = (0..25).map(|n| n.to_string()).collect();
+        let messages = messages(&keys.iter().map(String::as_str).collect::<Vec<_>>());
+        let batches = drain(&mut Schedule::new(messages.iter(), limits(10, 1000)));
+        assert_eq!(
+            batches.iter().map(Vec::len).collect::<Vec<_>>(),
+            [10, 10, 5]
+        );
+    }
+
+    #[test]
+    fn one_message_per_key_in_a_batch_and_keys_in_order() {
+        let messages = messages(&["a", "a", "b", "a", "c", "b"]);
+        let batches = drain(&mut Schedule::new(messages.iter(), limits(10, 1000)));
+        assert_eq!(batches, [vec![0, 2, 4], vec![1, 5], vec![3]]);
+    }
+
+    #[test]
+    fn bytes_split_a_batch_and_one_message_always_fits() {
+        let messages = messages(&["a", "b", "c"]);
+        assert_eq!(
+            drain(&mut Schedule::new(messages.iter(), limits(10, 10))),
+            [vec![0, 1], vec![2]]
+        );
+        assert_eq!(
+            drain(&mut Schedule::new(messages.iter(), limits(10, 1))),
+            [[0], [1], [2]]
+        );
+    }
+
+    #[test]
+    fn a_failure_holds_its_key_and_nobody_else() {
+        let messages = messages(&["a", "b", "a", "b"]);
+        let mut schedule = Schedule::new(messages.iter(), limits(10, 1000));
+        assert_eq!(schedule.next_batch(), [0, 1]);
+        schedule.failed(0);
+        schedule.settled(1);
+        assert_eq!(schedule.next_batch(), [3]);
+        schedule.settled(3);
+        assert!(schedule.next_batch().is_empty());
+        assert_eq!(schedule.unsettled().collect::<Vec<_>>(), [0, 2]);
+        schedule.retry();
+        assert_eq!(schedule.next_batch(), [0]);
+    }
+}

@@ -1,0 +1,5 @@
+//! The use cases through their public doors.
+
+mod dispatch;
+mod parent_faults;
+mod updates;

@@ -1,0 +1,1 @@
+//! What the SDK promises of report, desire, read, delete and list.
