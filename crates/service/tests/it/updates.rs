@@ -1,1 +1,439 @@
-//! What the SDK promises of report, desire, read, delete and list.
+//! What the SDK promises of report, desire, read, delete and list, on both layouts.
+
+use std::sync::Arc;
+
+use antumbra_memory::MemoryShadows;
+use antumbra_service::clock::{Clock, ManualClock};
+use antumbra_service::shadows::{
+    ClientToken, Delete, DesiredMode, Expect, Layout, ListQuery, Parts, PersistenceError, Read,
+    ShadowError, ShadowId, Shadows, State, Update, Updated, Version, Zone,
+};
+use antumbra_shadow::{Document, DocumentError, Mode, Model, Timestamp, Verdict};
+use serde_json::json;
+
+type Sdk = Shadows<MemoryShadows, Arc<ManualClock>>;
+
+fn sdk(layout: Layout) -> Sdk {
+    let clock = ManualClock::new(Timestamp::parse("2026-01-31T12:00:00Z").unwrap());
+    Shadows::with_clock(MemoryShadows::new(layout), Arc::new(clock))
+}
+
+fn both_layouts() -> [Sdk; 2] {
+    [sdk(Layout::Separate), sdk(Layout::Combined)]
+}
+
+fn lamp() -> ShadowId {
+    ShadowId::new("My House#Basement#Lightning Controller").unwrap()
+}
+
+fn document(text: &str) -> Document {
+    Document::parse(text).unwrap()
+}
+
+fn reported(updated: &Updated) -> &str {
+    updated.reported.as_ref().unwrap().document.as_str()
+}
+
+fn desired(updated: &Updated) -> &str {
+    updated.desired.as_ref().unwrap().document.as_str()
+}
+
+#[tokio::test]
+async fn a_report_creates_then_merges() {
+    for shadows in both_layouts() {
+        let first = shadows
+            .report(&lamp(), &json!({"led": "on"}))
+            .await
+            .unwrap();
+        assert!(first.written);
+        assert_eq!(first.version(State::Reported), Version(1));
+        assert_eq!(first.attempts, 1);
+        let second = shadows.report(&lamp(), &json!({"watt": 4})).await.unwrap();
+        assert_eq!(second.version(State::Reported), Version(2));
+        assert_eq!(reported(&second), r#"{"led":"on","watt":4}"#);
+        let verdicts: Vec<_> = second
+            .reported_changes
+            .as_ref()
+            .unwrap()
+            .iter()
+            .map(|c| (c.pointer.to_owned(), c.verdict))
+            .collect();
+        assert_eq!(
+            verdicts,
+            [
+                ("/led".to_owned(), Verdict::Unsent),
+                ("/watt".to_owned(), Verdict::Added)
+            ]
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_report_that_changes_nothing_writes_nothing() {
+    for shadows in both_layouts() {
+        shadows
+            .report(&lamp(), &json!({"led": "on"}))
+            .await
+            .unwrap();
+        let again = shadows
+            .report(&lamp(), &json!({"led": "on"}))
+            .await
+            .unwrap();
+        assert!(!again.written);
+        assert_eq!(again.version(State::Reported), Version(1));
+    }
+}
+
+#[tokio::test]
+async fn the_first_report_creates_even_when_empty() {
+    for shadows in both_layouts() {
+        assert!(shadows.report(&lamp(), &json!({})).await.unwrap().written);
+        assert!(
+            shadows
+                .read(&lamp(), Parts::Reported)
+                .await
+                .unwrap()
+                .reported
+                .is_some()
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_is_written_carries_time_zone_and_token() {
+    for shadows in both_layouts() {
+        let update = Update::report(lamp(), document(r#"{"led":"on"}"#))
+            .client_token(ClientToken::new("job-12").unwrap())
+            .zone(Zone::new("Europe/Stockholm").unwrap());
+        shadows.update(update).await.unwrap();
+        let held = shadows
+            .read(&lamp(), Parts::Reported)
+            .await
+            .unwrap()
+            .reported
+            .unwrap();
+        assert_eq!(held.client_token.unwrap().as_str(), "job-12");
+        assert_eq!(held.zone.unwrap().as_str(), "Europe/Stockholm");
+        assert_eq!(held.timestamp.to_string(), "2026-01-31T12:00:00Z");
+    }
+}
+
+#[tokio::test]
+async fn a_report_acknowledges_what_is_desired() {
+    for shadows in both_layouts() {
+        let wish = json!({"led": {"value": "on"}, "fan": {"speed": 2, "mode": "auto"}});
+        shadows.desire(&lamp(), &wish).await.unwrap();
+        let report =
+            json!({"led": {"timestamp": 1_769_860_000, "value": "on"}, "fan": {"speed": 2.0}});
+        let updated = shadows.report(&lamp(), &report).await.unwrap();
+        assert_eq!(desired(&updated), r#"{"fan":{"mode":"auto"}}"#);
+        let pointers: Vec<_> = updated
+            .acknowledged
+            .iter()
+            .map(|done| done.pointer.as_str())
+            .collect();
+        assert_eq!(pointers, ["/fan/speed", "/led/value"]);
+        let shadow = shadows.read(&lamp(), Parts::Both).await.unwrap();
+        assert_eq!(shadow.delta.unwrap().as_str(), r#"{"fan":{"mode":"auto"}}"#);
+    }
+}
+
+#[tokio::test]
+async fn desired_stays_when_told_to_ignore_it() {
+    for shadows in both_layouts() {
+        shadows
+            .desire(&lamp(), &json!({"led": "on"}))
+            .await
+            .unwrap();
+        let update = Update::report(lamp(), document(r#"{"led":"on"}"#))
+            .desired_mode(DesiredMode::IgnoreDesiredState);
+        let updated = shadows.update(update).await.unwrap();
+        assert!(updated.acknowledged.is_empty());
+        let shadow = shadows.read(&lamp(), Parts::Both).await.unwrap();
+        assert_eq!(shadow.desired.unwrap().document.as_str(), r#"{"led":"on"}"#);
+        assert!(
+            shadow.delta.unwrap().is_empty(),
+            "it is so, though not acknowledged"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_wish_is_taken_back_with_null() {
+    for shadows in both_layouts() {
+        shadows
+            .desire(&lamp(), &json!({"led": "on", "fan": 2}))
+            .await
+            .unwrap();
+        let updated = shadows
+            .desire(&lamp(), &json!({"led": null}))
+            .await
+            .unwrap();
+        assert_eq!(desired(&updated), r#"{"fan":2}"#);
+    }
+}
+
+#[tokio::test]
+async fn both_documents_change_in_one_write() {
+    for shadows in both_layouts() {
+        let update = Update::report(lamp(), document(r#"{"led":"off"}"#))
+            .and_desire(document(r#"{"led":"on"}"#));
+        let updated = shadows.update(update).await.unwrap();
+        assert_eq!(
+            (reported(&updated), desired(&updated)),
+            (r#"{"led":"off"}"#, r#"{"led":"on"}"#)
+        );
+        assert_eq!(
+            (
+                updated.version(State::Reported),
+                updated.version(State::Desired)
+            ),
+            (Version(1), Version(1))
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_expected_version_is_kept_to() {
+    for shadows in both_layouts() {
+        let update = Update::report(lamp(), document(r#"{"led":"on"}"#));
+        let missing = shadows
+            .update(update.clone().expected(Version(3)))
+            .await
+            .unwrap_err();
+        let conflict = PersistenceError::Conflict {
+            expected: Version(3),
+            actual: None,
+        };
+        assert_eq!(
+            missing,
+            ShadowError::Store {
+                error: conflict,
+                attempts: 1
+            }
+        );
+        shadows
+            .update(update.clone().expected(Version::NONE))
+            .await
+            .unwrap();
+        let exists = shadows
+            .update(update.clone().expected(Version::NONE))
+            .await
+            .unwrap_err();
+        assert!(exists.is_conflict(), "creating over an existing one");
+        assert_eq!(exists.status(), 409);
+        let other = Update::report(lamp(), document(r#"{"led":"off"}"#)).expected(Version(1));
+        assert_eq!(
+            shadows
+                .update(other)
+                .await
+                .unwrap()
+                .version(State::Reported),
+            Version(2)
+        );
+    }
+}
+
+#[tokio::test]
+async fn modes_and_models_are_the_callers_choice() {
+    for shadows in both_layouts() {
+        let model = Model {
+            timestamp_field: "ts".to_owned(),
+            ..Model::default()
+        };
+        let update = |text: &str| Update::report(lamp(), document(text)).model(model.clone());
+        shadows
+            .update(update(r#"{"t":{"ts":200,"v":1},"x":1}"#))
+            .await
+            .unwrap();
+        let late = shadows
+            .update(update(r#"{"t":{"ts":100,"v":2}}"#))
+            .await
+            .unwrap();
+        assert_eq!(reported(&late), r#"{"t":{"ts":200,"v":1},"x":1}"#);
+        let master = shadows
+            .update(update(r#"{"t":{"ts":300,"v":3}}"#).mode(Mode::ClientIsMaster))
+            .await
+            .unwrap();
+        assert_eq!(reported(&master), r#"{"t":{"ts":300,"v":3}}"#);
+    }
+}
+
+#[tokio::test]
+async fn a_time_too_far_in_the_future_is_clamped_to_the_clock() {
+    let model = Model {
+        max_future: Some(std::time::Duration::from_secs(60)),
+        ..Model::default()
+    };
+    let shadows = sdk(Layout::Separate).with_model(model);
+    let report = json!({"t": {"timestamp": "2027-01-01T00:00:00Z", "value": 1}});
+    let updated = shadows.report(&lamp(), &report).await.unwrap();
+    assert_eq!(
+        reported(&updated),
+        r#"{"t":{"timestamp":"2026-01-31T12:00:00Z","value":1}}"#
+    );
+}
+
+#[tokio::test]
+async fn many_updates_give_one_result_each_in_order() {
+    for shadows in both_layouts() {
+        let shadow = |n: usize| ShadowId::new(format!("lamp-{n}")).unwrap();
+        let mut updates: Vec<Update> = (0..50)
+            .map(|n| Update::report(shadow(n % 20), document(&format!(r#"{{"n{n}":{n}}}"#))))
+            .collect();
+        updates[7] = updates[7].clone().expected(Version(99));
+        let results = shadows.update_many(&updates).await;
+        assert_eq!(results.len(), 50);
+        for (n, result) in results.iter().enumerate() {
+            match (n, result) {
+                (7, Err(error)) => assert!(error.is_conflict()),
+                (n, Ok(updated)) => {
+                    // The second update of a shadow comes after the first, the third after the second.
+                    let before = if n % 20 == 7 { n / 20 - 1 } else { n / 20 };
+                    assert_eq!(
+                        updated.version(State::Reported),
+                        Version(before as i64 + 1),
+                        "{n}"
+                    );
+                    assert!(reported(updated).contains(&format!(r#""n{n}":{n}"#)));
+                }
+                (n, result) => panic!("{n}: {result:?}"),
+            }
+        }
+        let reads: Vec<Read> = (0..20)
+            .map(|n| Read {
+                shadow: shadow(n),
+                parts: Parts::Both,
+            })
+            .collect();
+        let read = shadows.read_many(&reads).await;
+        assert_eq!(
+            read[3]
+                .as_ref()
+                .unwrap()
+                .reported
+                .as_ref()
+                .unwrap()
+                .document
+                .as_str(),
+            r#"{"n23":23,"n3":3,"n43":43}"#
+        );
+    }
+}
+
+#[tokio::test]
+async fn deleting_and_listing() {
+    for shadows in both_layouts() {
+        for name in ["main", "light", "climate"] {
+            let shadow = ShadowId::named("house", name).unwrap();
+            let update = Update::report(shadow, document("{}")).and_desire(document(r#"{"a":1}"#));
+            shadows.update(update).await.unwrap();
+        }
+        let query = ListQuery::Of("house".to_owned());
+        let mut listed = Vec::new();
+        let mut cursor = None;
+        loop {
+            let page = shadows.list(&query, 2, cursor.as_ref()).await.unwrap();
+            assert!(page.documents.len() <= 2);
+            listed.extend(
+                page.documents
+                    .into_iter()
+                    .map(|d| (d.shadow.name().to_owned(), d.state)),
+            );
+            cursor = page.next;
+            if cursor.is_none() {
+                break;
+            }
+        }
+        listed.sort();
+        assert_eq!(listed.len(), 6);
+        assert_eq!(listed[0], ("climate".to_owned(), State::Reported));
+        let light = ShadowId::named("house", "light").unwrap();
+        let whole = Delete {
+            shadow: light.clone(),
+            reported: Some(Expect::Any),
+            desired: Some(Expect::Any),
+        };
+        shadows.delete(whole.clone()).await.unwrap();
+        shadows.delete(whole).await.unwrap();
+        assert!(
+            shadows
+                .read(&light, Parts::Both)
+                .await
+                .unwrap_err()
+                .is_not_found()
+        );
+        assert_eq!(
+            shadows
+                .list(&query, 1000, None)
+                .await
+                .unwrap()
+                .documents
+                .len(),
+            4
+        );
+        for limit in [0, 1001] {
+            assert_eq!(
+                shadows
+                    .list(&query, limit, None)
+                    .await
+                    .unwrap_err()
+                    .status(),
+                400
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn bad_input_has_its_own_error_and_writes_nothing() {
+    for shadows in both_layouts() {
+        let refused = shadows.report(&lamp(), &json!([1])).await.unwrap_err();
+        assert_eq!(
+            refused,
+            ShadowError::Document(DocumentError::NotAnObject { found: "an array" })
+        );
+        assert_eq!(refused.status(), 400);
+        let large = json!({"a": "x".repeat(401 * 1024)});
+        let refused = shadows.report(&lamp(), &large).await.unwrap_err();
+        assert!(
+            matches!(refused, ShadowError::Store { error: PersistenceError::TooLarge { bytes, limit: 409_600 }, .. } if bytes > 410_000),
+            "{refused}"
+        );
+        assert_eq!(refused.status(), 413);
+        assert!(
+            Document::parse(r#"{"a":1e200}"#)
+                .unwrap_err()
+                .to_string()
+                .contains("near 1e200")
+        );
+        assert!(
+            "Sideways"
+                .parse::<Mode>()
+                .unwrap_err()
+                .to_string()
+                .contains("ServerIsMaster")
+        );
+        assert!(
+            shadows
+                .read(&lamp(), Parts::Both)
+                .await
+                .unwrap_err()
+                .is_not_found(),
+            "nothing was written"
+        );
+    }
+}
+
+#[tokio::test]
+async fn time_is_the_injected_clocks() {
+    let shadows = sdk(Layout::Separate);
+    let clock = ManualClock::default();
+    clock.sleep(std::time::Duration::from_secs(5)).await;
+    assert_eq!(clock.now().to_string(), "1970-01-01T00:00:05Z");
+    let updated = shadows.report(&lamp(), &json!({})).await.unwrap();
+    assert_eq!(
+        updated.reported.unwrap().timestamp,
+        Timestamp::parse("2026-01-31T12:00:00Z").unwrap()
+    );
+}
