@@ -1,0 +1,109 @@
+//! Group and deduplication ids of FIFO queues and topics, derived from ours.
+//!
+//! AWS takes 1 to 128 letters, digits and ASCII punctuation marks, no space. A
+//! key or notification id that keeps the rule is used as it is, so that people
+//! recognise it. Any other becomes `~` and the SHA-256 of it in hexadecimal;
+//! so does one that starts with `~` itself, so that no text can pose as
+//! another's hash. The same text always gives the same id.
+
+use std::fmt::Write as _;
+
+use sha2::{Digest as _, Sha256};
+
+/// Characters of an id.
+const ID_CHARACTERS: usize = 128;
+/// What an id starts with that is a hash.
+const HASHED: char = '~';
+
+/// The message group of an item's key: distinct keys have distinct groups.
+///
+/// ```
+/// use antumbra_publish::group_id;
+/// assert_eq!(group_id("DS#boiler-7#DSR#main"), "DS#boiler-7#DSR#main");
+/// // A space is not allowed, so this one is hashed.
+/// assert!(group_id("DS#My House#DSR#main").starts_with('~'));
+/// ```
+pub fn group_id(key: &str) -> String {
+    identifier(key)
+}
+
+/// The deduplication id of a notification's id.
+pub fn deduplication_id(notification: &str) -> String {
+    identifier(notification)
+}
+
+fn identifier(text: &str) -> String {
+    let fits = (1..=ID_CHARACTERS).contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_graphic())
+        && !text.starts_with(HASHED);
+    if fits { text.to_owned() } else { hashed(text) }
+}
+
+fn hashed(text: &str) -> String {
+    let mut id = String::from(HASHED);
+    for byte in Sha256::digest(text) {
+        // Writing to a string cannot fail.
+        let _ = write!(id, "{byte:02x}");
+    }
+    id
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn is_valid(id: &str) -> bool {
+        const PUNCTUATION: &str = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~";
+        let allowed = |c: char| c.is_ascii_alphanumeric() || PUNCTUATION.contains(c);
+        (1..=128).contains(&id.len()) && id.chars().all(allowed)
+    }
+
+    #[test]
+    fn a_text_that_keeps_the_rule_is_its_own_id() {
+        for text in ["a", "DS#boiler-7#DSR#main", &"x".repeat(128), "!\"#$%&'()*"] {
+            assert_eq!(group_id(text), text);
+        }
+    }
+
+    #[test]
+    fn any_other_is_hashed() {
+        // The SHA-256 of nothing and of "abc" are in the standard.
+        assert_eq!(
+            group_id(""),
+            "~e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+        );
+        assert_eq!(
+            hashed("abc"),
+            "~ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+        );
+        for text in ["DS#My House", "DS#Küche", "\u{0}", &"x".repeat(129), "~"] {
+            assert_eq!(group_id(text), hashed(text));
+        }
+    }
+
+    #[test]
+    fn nobody_poses_as_a_hash() {
+        let hash = group_id("DS#My House");
+        assert!(is_valid(&hash));
+        assert_ne!(group_id(&hash), hash);
+    }
+
+    proptest! {
+        #[test]
+        fn ids_are_valid_stable_and_distinct(a in key(), b in key()) {
+            prop_assert!(is_valid(&group_id(&a)), "{a:?}");
+            prop_assert_eq!(group_id(&a), group_id(&a.clone()));
+            prop_assert_eq!(a == b, group_id(&a) == group_id(&b));
+        }
+    }
+
+    /// Keys near all edges of the rule: short, 120 to 140 bytes, with odd characters, hashes.
+    fn key() -> impl Strategy<Value = String> {
+        let plain = proptest::string::string_regex("[ -~]{0,6}").unwrap();
+        let long = proptest::string::string_regex("DS#[a-b]{117,137}").unwrap();
+        let text = prop_oneof![plain, long, any::<String>()];
+        prop_oneof![3 => text.clone(), 1 => text.prop_map(|text| hashed(&text))]
+    }
+}

@@ -1,0 +1,1 @@
+//! Channels against endpoints that answer as AWS does.
