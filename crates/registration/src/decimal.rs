@@ -1,0 +1,116 @@
+//! Numbers compared as the decimals they are written as. No floating point, so nothing is rounded.
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+
+/// A number's text without exponent. Numbers beyond what a document may hold compare as nothing.
+pub(crate) fn plain(text: &str) -> Option<Cow<'_, str>> {
+    if memchr::memchr2(b'e', b'E', text.as_bytes()).is_none() {
+        return Some(Cow::Borrowed(text));
+    }
+    antumbra_shadow::number::canonical(text)
+        .ok()
+        .map(Cow::Owned)
+}
+
+/// The order of two plain decimals.
+pub(crate) fn compare(a: &str, b: &str) -> Ordering {
+    let (a, b) = (Parts::of(a), Parts::of(b));
+    match (a.negative, b.negative) {
+        (false, true) => Ordering::Greater,
+        (true, false) => Ordering::Less,
+        (false, false) => a.magnitude(&b),
+        (true, true) => b.magnitude(&a),
+    }
+}
+
+struct Parts<'a> {
+    negative: bool,
+    whole: &'a [u8],
+    fraction: &'a [u8],
+}
+
+impl<'a> Parts<'a> {
+    fn of(text: &'a str) -> Parts<'a> {
+        let bytes = text.as_bytes();
+        let (negative, digits) = match bytes {
+            [b'-', rest @ ..] => (true, rest),
+            [b'+', rest @ ..] => (false, rest),
+            _ => (false, bytes),
+        };
+        let (whole, fraction) = match digits.iter().position(|&b| b == b'.') {
+            Some(at) => (&digits[..at], &digits[at + 1..]),
+            None => (digits, &digits[..0]),
+        };
+        let zeros = whole.iter().take_while(|&&b| b == b'0').count();
+        let whole = &whole[zeros..];
+        let kept = fraction.len() - fraction.iter().rev().take_while(|&&b| b == b'0').count();
+        let fraction = &fraction[..kept];
+        // There is one zero.
+        Parts {
+            negative: negative && !(whole.is_empty() && fraction.is_empty()),
+            whole,
+            fraction,
+        }
+    }
+
+    fn magnitude(&self, other: &Parts<'_>) -> Ordering {
+        (self.whole.len(), self.whole, self.fraction).cmp(&(
+            other.whole.len(),
+            other.whole,
+            other.fraction,
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn order_is_that_of_the_numbers() {
+        let rising = [
+            "-1000",
+            "-100.5",
+            "-100.25",
+            "-100",
+            "-99",
+            "-1.5",
+            "-1",
+            "-0.01",
+            "0",
+            "0.001",
+            "0.01",
+            "0.1",
+            "0.11",
+            "0.2",
+            "1",
+            "1.0000000000000000000000000000000000001",
+            "1.5",
+            "2",
+            "10",
+            "99.999",
+            "100",
+            "9007199254740992",
+            "9007199254740993",
+            "99999999999999999999999999999999999999",
+        ];
+        for (i, a) in rising.iter().enumerate() {
+            for (j, b) in rising.iter().enumerate() {
+                assert_eq!(compare(a, b), i.cmp(&j), "{a} {b}");
+            }
+        }
+        for (a, b) in [
+            ("1", "1.0"),
+            ("-0", "0"),
+            ("0.50", "0.5"),
+            ("007", "7"),
+            ("+3", "3"),
+            ("-0.0", "0"),
+        ] {
+            assert_eq!(compare(a, b), Ordering::Equal, "{a} {b}");
+        }
+        assert_eq!(plain("1.5e2").as_deref(), Some("150"));
+        assert_eq!(plain("1e999"), None);
+    }
+}

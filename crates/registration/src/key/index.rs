@@ -1,0 +1,278 @@
+//! The index from a key to the expressions it may match.
+//!
+//! Each expression is entered under the rarest literal that its keys must hold: one at their start, found
+//! by [`Prefixes`], or one anywhere, found by an Aho-Corasick automaton over all of these. What has no
+//! such literal, and expressions that crowd around the same one, go through one combined automaton. So
+//! the cost of a key hardly grows with the number of expressions that cannot match it.
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+use aho_corasick::automaton::OverlappingState;
+use aho_corasick::{AhoCorasick, AhoCorasickKind};
+use regex_automata::meta::Regex;
+use regex_automata::{Input, MatchKind, PatternSet};
+
+use super::prefixes::Prefixes;
+use super::{Key, Literals, config, hir};
+
+/// Expressions under one literal that are still tried one by one.
+const CROWD: usize = 16;
+/// Expressions in the rest that are still tried one by one.
+const FEW: usize = 4;
+/// Bytes the combined automaton may take; beyond, the rest is tried one by one.
+const COMBINED_BYTES: usize = 16 * 1024 * 1024;
+
+#[derive(Debug, Default)]
+pub(crate) struct KeyIndex {
+    prefixes: Prefixes,
+    inner: Option<Inner>,
+    rest: Box<[u32]>,
+    combined: OnceLock<Option<Box<Regex>>>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    automaton: AhoCorasick,
+    /// Where each literal's numbers end; they start where the ones before end.
+    ends: Box<[u32]>,
+    numbers: Box<[u32]>,
+}
+
+/// Room for looking a key up, kept to be used again.
+#[derive(Debug, Default)]
+pub(crate) struct KeyScratch {
+    candidates: Vec<u32>,
+    rest: Option<PatternSet>,
+}
+
+impl KeyIndex {
+    /// Expressions are known by their position in `keys`.
+    pub(crate) fn new(keys: &[(Key, Literals)]) -> KeyIndex {
+        let mut uses: HashMap<(bool, &[u8]), usize> = HashMap::with_capacity(keys.len());
+        for (_, literals) in keys {
+            for prefix in &literals.prefixes {
+                *uses.entry((true, prefix)).or_default() += 1;
+            }
+            for inner in &literals.inner {
+                *uses.entry((false, inner)).or_default() += 1;
+            }
+        }
+        let crowd = |anchored: bool, set: &[Vec<u8>]| {
+            set.iter()
+                .filter_map(|literal| uses.get(&(anchored, literal.as_slice())))
+                .copied()
+                .max()
+                .unwrap_or(usize::MAX)
+        };
+        let (mut prefixes, mut inner, mut rest) = (Vec::new(), Vec::new(), Vec::new());
+        for (number, (key, literals)) in (0u32..).zip(keys) {
+            let (at_start, anywhere) = (
+                crowd(true, &literals.prefixes),
+                crowd(false, &literals.inner),
+            );
+            let best = at_start.min(anywhere);
+            if best == usize::MAX || (best > CROWD && !key.is_glob()) {
+                rest.push(number);
+            } else if at_start <= anywhere {
+                prefixes.extend(
+                    literals
+                        .prefixes
+                        .iter()
+                        .map(|prefix| (prefix.as_slice(), number)),
+                );
+            } else {
+                inner.extend(
+                    literals
+                        .inner
+                        .iter()
+                        .map(|literal| (literal.as_slice(), number)),
+                );
+            }
+        }
+        // Without its automaton, what it would find is the rest.
+        let inner = match Inner::new(inner) {
+            Ok(inner) => inner,
+            Err(numbers) => {
+                rest.extend(numbers);
+                rest.sort_unstable();
+                rest.dedup();
+                None
+            }
+        };
+        KeyIndex {
+            prefixes: Prefixes::new(prefixes),
+            inner,
+            rest: rest.into(),
+            combined: OnceLock::new(),
+        }
+    }
+
+    /// Calls with the number of every expression that matches the key, each once, in no order.
+    pub(crate) fn each_match(
+        &self,
+        keys: &[Key],
+        key: &str,
+        scratch: &mut KeyScratch,
+        mut then: impl FnMut(u32),
+    ) {
+        let candidates = &mut scratch.candidates;
+        candidates.clear();
+        self.prefixes
+            .each(key.as_bytes(), |number| candidates.push(number));
+        if let Some(inner) = &self.inner {
+            inner.each(key, |number| candidates.push(number));
+        }
+        if candidates.len() > 1 {
+            candidates.sort_unstable();
+            candidates.dedup();
+        }
+        let tried = |number: &&u32| {
+            keys.get(**number as usize)
+                .is_some_and(|expression| expression.is_match(key))
+        };
+        candidates.iter().filter(tried).copied().for_each(&mut then);
+        if self.rest.is_empty() {
+            return;
+        }
+        match self.combined(keys) {
+            Some(combined) => {
+                let set = match &mut scratch.rest {
+                    Some(set) if set.capacity() == combined.pattern_len() => set,
+                    other => other.insert(PatternSet::new(combined.pattern_len())),
+                };
+                set.clear();
+                combined.which_overlapping_matches(&Input::new(key), set);
+                set.iter()
+                    .for_each(|pattern| then(self.rest[pattern.as_usize()]));
+            }
+            None => self.rest.iter().filter(tried).copied().for_each(then),
+        }
+    }
+
+    /// Compiled when the first key comes: until then it only costs time to start.
+    fn combined(&self, keys: &[Key]) -> Option<&Regex> {
+        let compile = || {
+            if self.rest.len() <= FEW {
+                return None;
+            }
+            let hirs: Result<Vec<_>, _> = self
+                .rest
+                .iter()
+                .map(|number| hir(keys[*number as usize].text()))
+                .collect();
+            let config = config()
+                .nfa_size_limit(Some(COMBINED_BYTES))
+                .match_kind(MatchKind::All);
+            Regex::builder()
+                .configure(config)
+                .build_many_from_hir(&hirs.ok()?)
+                .ok()
+                .map(Box::new)
+        };
+        self.combined.get_or_init(compile).as_deref()
+    }
+}
+
+impl Inner {
+    /// Gives the numbers back if there is no automaton for so many literals.
+    fn new(mut given: Vec<(&[u8], u32)>) -> Result<Option<Inner>, Vec<u32>> {
+        if given.is_empty() {
+            return Ok(None);
+        }
+        given.sort_unstable();
+        given.dedup();
+        let groups = || given.chunk_by(|a, b| a.0 == b.0);
+        let built = AhoCorasick::builder()
+            .kind(Some(AhoCorasickKind::ContiguousNFA))
+            .prefilter(false)
+            .build(groups().map(|group| group[0].0));
+        let numbers = given.iter().map(|(_, number)| *number);
+        let Ok(automaton) = built else {
+            return Err(numbers.collect());
+        };
+        let ends = groups().scan(0, |end, group| {
+            *end += group.len() as u32;
+            Some(*end)
+        });
+        Ok(Some(Inner {
+            automaton,
+            ends: ends.collect(),
+            numbers: numbers.collect(),
+        }))
+    }
+
+    fn each(&self, key: &str, mut then: impl FnMut(u32)) {
+        let mut state = OverlappingState::start();
+        loop {
+            self.automaton.find_overlapping(key, &mut state);
+            let Some(found) = state.get_match() else {
+                return;
+            };
+            let literal = found.pattern().as_usize();
+            let from = if literal > 0 {
+                self.ends[literal - 1]
+            } else {
+                0
+            };
+            self.numbers[from as usize..self.ends[literal] as usize]
+                .iter()
+                .copied()
+                .for_each(&mut then);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn expression() -> impl Strategy<Value = String> {
+        let part = prop_oneof![
+            4 => "[ab#]{1,4}",
+            2 => Just(".*".to_owned()),
+            1 => Just("[ab]+".to_owned()),
+            1 => Just("(a|bb)".to_owned()),
+            1 => Just(".".to_owned()),
+            1 => Just("[0-9]".to_owned()),
+            1 => Just("(?i:a)".to_owned()),
+        ];
+        (
+            proptest::bool::ANY,
+            proptest::collection::vec(part, 0..5),
+            proptest::bool::ANY,
+        )
+            .prop_map(|(start, parts, end)| {
+                format!(
+                    "{}{}{}",
+                    if start { "^" } else { "" },
+                    parts.concat(),
+                    if end { "$" } else { "" }
+                )
+            })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(200))]
+        #[test]
+        fn finds_what_a_loop_over_expressions_finds(
+            expressions in proptest::collection::vec(expression(), 0..40),
+            keys in proptest::collection::vec("[abA0#\n]{0,12}", 1..8),
+        ) {
+            let parsed: Vec<_> = expressions.iter().map(|text| Key::parse(text).unwrap()).collect();
+            let index = KeyIndex::new(&parsed);
+            let parsed: Vec<Key> = parsed.into_iter().map(|(key, _)| key).collect();
+            let mut scratch = KeyScratch::default();
+            for key in &keys {
+                let mut found = Vec::new();
+                index.each_match(&parsed, key, &mut scratch, |number| found.push(number));
+                found.sort_unstable();
+                let expected: Vec<u32> = (0u32..).zip(&expressions)
+                    .filter(|(_, text)| Regex::new(text).unwrap().is_match(key.as_str()))
+                    .map(|(number, _)| number).collect();
+                prop_assert_eq!(found, expected, "{:?} {:?}", expressions, key);
+            }
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Why a pattern does not match: the first field that does not hold, and what was seen there.
+
+use std::fmt;
+
+use super::Pattern;
+use super::alternative::{Alternative, Field, Wanted, each_value};
+use super::root::Root;
+use super::test::Scalar;
+use crate::change::Change;
+
+/// Values of one field that are told at most.
+const TOLD: usize = 5;
+
+/// A field of a pattern that does not hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Miss {
+    /// Where, as a JSON Pointer into what patterns see.
+    pub field: String,
+    /// What the pattern asks for there.
+    pub expected: String,
+    /// The values there, as JSON; none if there is none.
+    pub seen: Vec<String>,
+    /// Whether a value there would do, but in another element of an array than the fields before it.
+    pub elsewhere: bool,
+}
+
+impl fmt::Display for Miss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} must be {}, ", self.field, self.expected)?;
+        match self.seen.as_slice() {
+            [] => f.write_str("but there is no value"),
+            seen => write!(f, "but is {}", seen.join(", ")),
+        }?;
+        if self.elsewhere {
+            f.write_str(" (in another element of the array than the fields before)")?;
+        }
+        Ok(())
+    }
+}
+
+impl Pattern {
+    /// The first field that does not hold, of the alternative that comes furthest; `None` if the pattern matches.
+    pub fn miss(&self, change: &Change<'_>) -> Option<Miss> {
+        let mut furthest: Option<(usize, Field, bool)> = None;
+        for alternative in &self.alternatives {
+            let fields = alternative.fields();
+            let holds = |upto: usize| Alternative::new(fields[..upto].to_vec()).matches(change);
+            let first = (1..=fields.len()).find(|upto| !holds(*upto))?;
+            if furthest.as_ref().is_none_or(|(best, ..)| first > *best) {
+                let field = fields[first - 1].clone();
+                let alone = Alternative::new(vec![field.clone()]).matches(change);
+                furthest = Some((first, field, alone));
+            }
+        }
+        let (_, field, elsewhere) = furthest?;
+        Some(Miss {
+            field: pointer(&field.path),
+            expected: field.wanted.to_string(),
+            seen: seen(&field, change),
+            elsewhere,
+        })
+    }
+}
+
+impl fmt::Display for Wanted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Wanted::Absent => f.write_str("[{\"exists\":false}]"),
+            Wanted::Any(tests) => {
+                let tests: Vec<_> = tests.iter().map(ToString::to_string).collect();
+                write!(f, "[{}]", tests.join(","))
+            }
+        }
+    }
+}
+
+fn pointer(path: &[Box<str>]) -> String {
+    let mut pointer = String::new();
+    path.iter()
+        .for_each(|step| antumbra_shadow::pointer::push_key(&mut pointer, step));
+    pointer
+}
+
+fn seen(field: &Field, change: &Change<'_>) -> Vec<String> {
+    let mut seen = Vec::new();
+    let mut tell = |scalar: &Scalar<'_>| match seen.len() {
+        0..TOLD => seen.push(scalar.to_string()),
+        TOLD => seen.push("...".to_owned()),
+        _ => {}
+    };
+    let [root, path @ ..] = &*field.path else {
+        return seen;
+    };
+    let view = match Root::parse(root) {
+        Some(Root::Old) => change.old.map(|view| (view, path)),
+        Some(Root::New) => change.new.map(|view| (view, path)),
+        Some(Root::Diff) => in_diff(change, path),
+        Some(scalar) => {
+            scalar.with_scalar(change, |scalar| scalar.into_iter().for_each(&mut tell));
+            None
+        }
+        None => None,
+    };
+    if let Some((view, path)) = view {
+        each_value(view, path, &mut |scalar| tell(&scalar));
+    }
+    seen
+}
+
+/// The value of a diff that a path starts with, and the rest of the path.
+fn in_diff<'c, 'p>(
+    change: &'c Change<'_>,
+    path: &'p [Box<str>],
+) -> Option<(antumbra_shadow::View<'c>, &'p [Box<str>])> {
+    let diff = change.diff.diff();
+    let [part, pointer, rest @ ..] = path else {
+        return None;
+    };
+    match (&**part, rest) {
+        ("added", rest) => diff
+            .added()
+            .find(|(known, _)| **known == **pointer)
+            .map(|(_, new)| (new, rest)),
+        ("removed", rest) => diff
+            .removed()
+            .find(|(known, _)| **known == **pointer)
+            .map(|(_, old)| (old, rest)),
+        (_, [side, rest @ ..]) => {
+            let (_, old, new) = diff.updated().find(|(known, ..)| **known == **pointer)?;
+            Some((if &**side == "old" { old } else { new }, rest))
+        }
+        _ => None,
+    }
+}

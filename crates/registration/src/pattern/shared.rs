@@ -1,0 +1,439 @@
+//! The patterns of many registrations as one structure, for when a key leads to many of them.
+//!
+//! The change is walked once, along the paths any pattern asks for; each value is looked up among the
+//! tests on its path. What holds is marked. Each alternative is entered under the condition that the
+//! fewest others share, and is looked at only when that one holds.
+//!
+//! Finds exactly what [`Pattern::matches`] finds: where an array or an absent value makes that more than
+//! counting, it is asked.
+
+mod intervals;
+mod tests;
+
+use std::collections::HashMap;
+
+use antumbra_shadow::{Kind, View};
+
+use super::Pattern;
+use super::alternative::{Alternative, Field, Wanted};
+use super::root::Root;
+use super::test::{Scalar, Test};
+use crate::change::Change;
+use tests::Tests;
+
+/// Members of an object that are compared one by one rather than hashed.
+const FEW: usize = 8;
+
+#[derive(Debug)]
+pub(crate) struct Shared {
+    steps: Box<[Step]>,
+    /// Where each condition's alternatives end; they start where the ones before end.
+    trigger_ends: Box<[u32]>,
+    triggers: Box<[u32]>,
+    alternatives: Box<[Entry]>,
+    /// What each alternative needs, one behind the other.
+    needs: Box<[u32]>,
+    /// Alternatives that ask for no value at all.
+    valueless: Box<[u32]>,
+    needs_diff: bool,
+}
+
+/// A step on the paths of all patterns.
+#[derive(Debug, Default)]
+struct Step {
+    members: Members,
+    tests: Option<Box<Tests>>,
+}
+
+#[derive(Debug)]
+enum Members {
+    Few(Box<[(Box<str>, u32)]>),
+    Many(HashMap<Box<str>, u32>),
+}
+
+impl Default for Members {
+    fn default() -> Members {
+        Members::Few(Box::default())
+    }
+}
+
+impl Members {
+    fn get(&self, name: &str) -> Option<u32> {
+        match self {
+            Members::Few(list) => list
+                .iter()
+                .find(|(known, _)| **known == *name)
+                .map(|(_, step)| *step),
+            Members::Many(map) => map.get(name).copied(),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        matches!(self, Members::Few(list) if list.is_empty())
+    }
+}
+
+#[derive(Debug)]
+struct Entry {
+    /// Position of the pattern in what was given.
+    pattern: u32,
+    /// Position of the alternative in its pattern.
+    alternative: u32,
+    needs_end: u32,
+    has_absent: bool,
+}
+
+/// How a condition holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Holds {
+    #[default]
+    Not,
+    /// By a value in an element of an array, which binds the other conditions.
+    InElement,
+    Freely,
+}
+
+/// Room for one evaluation, kept to be used again.
+#[derive(Debug, Default)]
+pub(crate) struct SharedScratch {
+    holds: Vec<Holds>,
+    found: Vec<u32>,
+    lower: String,
+}
+
+impl Shared {
+    /// Patterns are known by their position.
+    pub(crate) fn new(patterns: &[&Pattern]) -> Shared {
+        let mut builder = Builder::default();
+        builder.new_step();
+        for (position, pattern) in (0u32..).zip(patterns) {
+            for (number, alternative) in (0u32..).zip(pattern.alternatives()) {
+                builder.add(position, number, alternative);
+            }
+        }
+        builder.needs_diff = patterns.iter().any(|pattern| pattern.needs_diff());
+        builder.finish()
+    }
+
+    /// Calls with the position of every pattern that matches, at least once. `patterns` is what this was made of.
+    pub(crate) fn each_match<'p>(
+        &self,
+        pattern: impl Fn(u32) -> Option<&'p Pattern>,
+        change: &Change<'_>,
+        scratch: &mut SharedScratch,
+        mut then: impl FnMut(u32),
+    ) {
+        scratch.holds.resize(self.trigger_ends.len(), Holds::Not);
+        self.mark(change, scratch);
+        let exact = |entry: &Entry| {
+            pattern(entry.pattern)
+                .and_then(|pattern| pattern.alternatives().get(entry.alternative as usize))
+                .is_some_and(|alternative| alternative.matches(change))
+        };
+        for &condition in &scratch.found {
+            let from = if condition > 0 {
+                self.trigger_ends[condition as usize - 1]
+            } else {
+                0
+            };
+            for &number in
+                &self.triggers[from as usize..self.trigger_ends[condition as usize] as usize]
+            {
+                let entry = &self.alternatives[number as usize];
+                let needs = self.needs_of(number);
+                if needs
+                    .iter()
+                    .any(|need| scratch.holds[*need as usize] == Holds::Not)
+                {
+                    continue;
+                }
+                let in_elements = needs
+                    .iter()
+                    .filter(|need| scratch.holds[**need as usize] == Holds::InElement)
+                    .count();
+                if (in_elements < 2 && !entry.has_absent) || exact(entry) {
+                    then(entry.pattern);
+                }
+            }
+        }
+        for &number in &self.valueless {
+            let entry = &self.alternatives[number as usize];
+            if exact(entry) {
+                then(entry.pattern);
+            }
+        }
+        for condition in scratch.found.drain(..) {
+            scratch.holds[condition as usize] = Holds::Not;
+        }
+    }
+
+    fn needs_of(&self, alternative: u32) -> &[u32] {
+        let at = alternative as usize;
+        let from = if at > 0 {
+            self.alternatives[at - 1].needs_end
+        } else {
+            0
+        };
+        &self.needs[from as usize..self.alternatives[at].needs_end as usize]
+    }
+
+    /// Marks every condition that some value satisfies.
+    fn mark(&self, change: &Change<'_>, scratch: &mut SharedScratch) {
+        let root = &self.steps[0];
+        for (name, kind) in Root::ALL {
+            let Some(step) = root.members.get(name) else {
+                continue;
+            };
+            match kind {
+                Root::Old => change
+                    .old
+                    .into_iter()
+                    .for_each(|view| self.walk(step, view, Holds::Freely, scratch)),
+                Root::New => change
+                    .new
+                    .into_iter()
+                    .for_each(|view| self.walk(step, view, Holds::Freely, scratch)),
+                Root::Diff => self.walk_diff(step, change, scratch),
+                _ => kind.with_scalar(change, |scalar| {
+                    if let Some(scalar) = scalar {
+                        self.value(step, scalar, Holds::Freely, scratch);
+                    }
+                }),
+            }
+        }
+    }
+
+    fn walk(&self, at: u32, view: View<'_>, how: Holds, scratch: &mut SharedScratch) {
+        let step = &self.steps[at as usize];
+        match view.kind() {
+            Kind::Object => {
+                if step.members.is_empty() {
+                    return;
+                }
+                for member in view.children() {
+                    if let Some(next) = step.members.get(&member.key()) {
+                        self.walk(next, member, how, scratch);
+                    }
+                }
+            }
+            Kind::Array => {
+                for element in view.children() {
+                    let how = if element.is_container() {
+                        Holds::InElement
+                    } else {
+                        how
+                    };
+                    self.walk(at, element, how, scratch);
+                }
+            }
+            _ => {
+                if step.tests.is_some()
+                    && let Some(scalar) = Scalar::of(view)
+                {
+                    self.value(at, &scalar, how, scratch);
+                }
+            }
+        }
+    }
+
+    fn walk_diff(&self, at: u32, change: &Change<'_>, scratch: &mut SharedScratch) {
+        if !self.needs_diff {
+            return;
+        }
+        let diff = change.diff.diff();
+        let part = |name: &str| {
+            self.steps[at as usize]
+                .members
+                .get(name)
+                .map(|step| (step, &self.steps[step as usize]))
+        };
+        if let Some((_, step)) = part("added") {
+            for (pointer, new) in diff.added() {
+                step.members
+                    .get(pointer)
+                    .into_iter()
+                    .for_each(|next| self.walk(next, new, Holds::Freely, scratch));
+            }
+        }
+        if let Some((_, step)) = part("removed") {
+            for (pointer, old) in diff.removed() {
+                step.members
+                    .get(pointer)
+                    .into_iter()
+                    .for_each(|next| self.walk(next, old, Holds::Freely, scratch));
+            }
+        }
+        if let Some((_, step)) = part("updated") {
+            for (pointer, old, new) in diff.updated() {
+                let Some(next) = step.members.get(pointer) else {
+                    continue;
+                };
+                let sides = &self.steps[next as usize].members;
+                sides
+                    .get("old")
+                    .into_iter()
+                    .for_each(|next| self.walk(next, old, Holds::Freely, scratch));
+                sides
+                    .get("new")
+                    .into_iter()
+                    .for_each(|next| self.walk(next, new, Holds::Freely, scratch));
+            }
+        }
+    }
+
+    fn value(&self, at: u32, scalar: &Scalar<'_>, how: Holds, scratch: &mut SharedScratch) {
+        let Some(tests) = &self.steps[at as usize].tests else {
+            return;
+        };
+        let SharedScratch {
+            holds,
+            found,
+            lower,
+        } = scratch;
+        tests.each(scalar, lower, |condition| {
+            let known = &mut holds[condition as usize];
+            if *known == Holds::Not {
+                found.push(condition);
+                *known = how;
+            } else if how == Holds::Freely {
+                *known = how;
+            }
+        });
+    }
+}
+
+/// Puts the alternatives of all patterns together.
+#[derive(Default)]
+struct Builder {
+    names: Vec<HashMap<Box<str>, u32>>,
+    tests: Vec<Vec<(Test, u32)>>,
+    conditions: HashMap<(u32, String), u32>,
+    /// How many alternatives need each condition, and how well it tells them apart.
+    uses: Vec<(u32, u8)>,
+    entries: Vec<Entry>,
+    needs: Vec<u32>,
+    needs_diff: bool,
+}
+
+impl Builder {
+    fn add(&mut self, pattern: u32, number: u32, alternative: &Alternative) {
+        let fields = alternative.fields();
+        for field in &fields {
+            if let Wanted::Any(tests) = &field.wanted {
+                let condition = self.condition(field, tests);
+                self.uses[condition as usize].0 += 1;
+                self.needs.push(condition);
+            }
+        }
+        let has_absent = fields.iter().any(|field| field.wanted == Wanted::Absent);
+        self.entries.push(Entry {
+            pattern,
+            alternative: number,
+            needs_end: self.needs.len() as u32,
+            has_absent,
+        });
+    }
+
+    fn condition(&mut self, field: &Field, tests: &[Test]) -> u32 {
+        let step = self.step(&field.path);
+        let text = tests
+            .iter()
+            .map(Test::to_string)
+            .collect::<Vec<_>>()
+            .join(",");
+        let next = self.uses.len() as u32;
+        let condition = *self.conditions.entry((step, text)).or_insert(next);
+        if condition == next {
+            self.uses
+                .push((0, tests.iter().map(breadth).max().unwrap_or_default()));
+            self.tests[step as usize].extend(tests.iter().map(|test| (test.clone(), condition)));
+        }
+        condition
+    }
+
+    fn step(&mut self, path: &[Box<str>]) -> u32 {
+        let mut at = 0;
+        for name in path {
+            at = match self.names[at as usize].get(name) {
+                Some(known) => *known,
+                None => {
+                    let new = self.new_step();
+                    self.names[at as usize].insert(name.clone(), new);
+                    new
+                }
+            };
+        }
+        at
+    }
+
+    fn new_step(&mut self) -> u32 {
+        self.names.push(HashMap::new());
+        self.tests.push(Vec::new());
+        self.names.len() as u32 - 1
+    }
+
+    fn finish(self) -> Shared {
+        let mut triggered: Vec<(u32, u32)> = Vec::with_capacity(self.entries.len());
+        let mut valueless = Vec::new();
+        let mut from = 0;
+        for (number, entry) in (0u32..).zip(&self.entries) {
+            let needs = &self.needs[from as usize..entry.needs_end as usize];
+            from = entry.needs_end;
+            match needs.iter().min_by_key(|need| self.uses[**need as usize]) {
+                Some(rarest) => triggered.push((*rarest, number)),
+                None => valueless.push(number),
+            }
+        }
+        triggered.sort_unstable();
+        let mut trigger_ends = vec![0u32; self.uses.len()];
+        triggered
+            .iter()
+            .for_each(|(condition, _)| trigger_ends[*condition as usize] += 1);
+        let mut sum = 0;
+        for end in &mut trigger_ends {
+            sum += *end;
+            *end = sum;
+        }
+        let steps = self
+            .names
+            .into_iter()
+            .zip(self.tests)
+            .map(|(names, tests)| Step {
+                members: if names.len() > FEW {
+                    Members::Many(names)
+                } else {
+                    Members::Few(names.into_iter().collect())
+                },
+                tests: (!tests.is_empty()).then(|| {
+                    Box::new(Tests::new(
+                        tests.iter().map(|(test, condition)| (test, *condition)),
+                    ))
+                }),
+            });
+        Shared {
+            steps: steps.collect(),
+            trigger_ends: trigger_ends.into(),
+            triggers: triggered.into_iter().map(|(_, number)| number).collect(),
+            alternatives: self.entries.into(),
+            needs: self.needs.into(),
+            valueless: valueless.into(),
+            needs_diff: self.needs_diff,
+        }
+    }
+}
+
+/// How much of what may come passes a test, roughly.
+fn breadth(test: &Test) -> u8 {
+    match test {
+        Test::Text(_) | Test::Number(_) | Test::Address(..) | Test::Equal(_) => 0,
+        Test::Prefix(_)
+        | Test::Suffix(_)
+        | Test::PrefixFold(_)
+        | Test::SuffixFold(_)
+        | Test::Wildcard(_)
+        | Test::Network(_) => 1,
+        Test::Null | Test::Bool(_) => 2,
+        Test::Range(_) => 3,
+        Test::But(_) | Test::Exists => 4,
+    }
+}

@@ -1,0 +1,232 @@
+//! The tests of many patterns on one path: those a value passes, without trying them all.
+
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, HashMap};
+
+use super::intervals::{Bound, Intervals};
+use crate::decimal;
+use crate::key::Prefixes;
+use crate::pattern::address::Address;
+use crate::pattern::test::{End, Scalar, Test};
+
+/// A decimal, ordered as a number.
+#[derive(Debug, PartialEq, Eq)]
+struct Decimal(Box<str>);
+
+impl Ord for Decimal {
+    fn cmp(&self, other: &Decimal) -> Ordering {
+        decimal::compare(&self.0, &other.0)
+    }
+}
+
+impl PartialOrd for Decimal {
+    fn partial_cmp(&self, other: &Decimal) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// Tests on the values of one path. Each leads to the condition it is part of.
+#[derive(Debug)]
+pub(crate) struct Tests {
+    entries: Box<[Entry]>,
+    always: Box<[u32]>,
+    null: Box<[u32]>,
+    bools: [Box<[u32]>; 2],
+    numbers: Intervals<Decimal>,
+    addresses: Intervals<Address>,
+    texts: HashMap<Box<str>, Box<[u32]>>,
+    folded: HashMap<Box<str>, Box<[u32]>>,
+    prefixes: Prefixes,
+    /// By length, so that each length is one look.
+    suffixes: Box<[(usize, HashMap<Box<str>, Box<[u32]>>)]>,
+    /// What no index knows: tried one by one.
+    others: Box<[u32]>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    condition: u32,
+    /// The test itself, where the index only says that it may pass.
+    check: Option<Test>,
+}
+
+/// Everything by the kind of index it goes to, while that is being built.
+#[derive(Default)]
+struct Builder {
+    entries: Vec<Entry>,
+    always: Vec<u32>,
+    null: Vec<u32>,
+    bools: [Vec<u32>; 2],
+    numbers: Vec<(Bound<Decimal>, Bound<Decimal>, u32)>,
+    addresses: Vec<(Bound<Address>, Bound<Address>, u32)>,
+    texts: HashMap<Box<str>, Vec<u32>>,
+    folded: HashMap<Box<str>, Vec<u32>>,
+    prefixes: Vec<(Box<str>, u32)>,
+    suffixes: BTreeMap<usize, HashMap<Box<str>, Vec<u32>>>,
+    others: Vec<u32>,
+}
+
+impl Builder {
+    fn add(&mut self, test: &Test, condition: u32) {
+        let number = self.entries.len() as u32;
+        let mut check = None;
+        let end = |end: &End| (Decimal(end.number.clone()), end.included);
+        match test {
+            Test::Exists => self.always.push(number),
+            Test::Null => self.null.push(number),
+            Test::Bool(value) => self.bools[usize::from(*value)].push(number),
+            Test::Number(text) => {
+                let bound = || Some((Decimal(text.clone()), true));
+                self.numbers.push((bound(), bound(), number));
+            }
+            Test::Range(range) => self.numbers.push((
+                range.low.as_ref().map(end),
+                range.high.as_ref().map(end),
+                number,
+            )),
+            Test::Address(_, address) => {
+                self.addresses
+                    .push((Some((*address, true)), Some((*address, true)), number))
+            }
+            Test::Network(network) => self.addresses.push((
+                Some((network.low, true)),
+                Some((network.high, true)),
+                number,
+            )),
+            Test::Text(text) => self.texts.entry(text.clone()).or_default().push(number),
+            Test::Prefix(text) => self.prefixes.push((text.clone(), number)),
+            Test::Suffix(text) => self.suffix(text, number),
+            Test::Equal(fold) if fold.ascii_lower().is_some() => {
+                let lower = fold.ascii_lower().unwrap_or_default();
+                self.folded.entry(lower.into()).or_default().push(number);
+            }
+            Test::Wildcard(glob) if glob.parts().len() == 1 => self
+                .texts
+                .entry(glob.prefix().into())
+                .or_default()
+                .push(number),
+            Test::Wildcard(glob) if glob.prefix().len() + glob.suffix().len() > 0 => {
+                check = Some(test.clone());
+                if glob.prefix().len() >= glob.suffix().len() {
+                    self.prefixes.push((glob.prefix().into(), number));
+                } else {
+                    self.suffix(glob.suffix(), number);
+                }
+            }
+            _ => {
+                check = Some(test.clone());
+                self.others.push(number);
+            }
+        }
+        self.entries.push(Entry { condition, check });
+    }
+
+    fn suffix(&mut self, text: &str, number: u32) {
+        self.suffixes
+            .entry(text.len())
+            .or_default()
+            .entry(text.into())
+            .or_default()
+            .push(number);
+    }
+}
+
+impl Tests {
+    pub(crate) fn new<'t>(given: impl Iterator<Item = (&'t Test, u32)>) -> Tests {
+        let mut builder = Builder::default();
+        given.for_each(|(test, condition)| builder.add(test, condition));
+        let boxed = |map: HashMap<Box<str>, Vec<u32>>| {
+            map.into_iter()
+                .map(|(text, numbers)| (text, numbers.into()))
+                .collect()
+        };
+        Tests {
+            entries: builder.entries.into(),
+            always: builder.always.into(),
+            null: builder.null.into(),
+            bools: builder.bools.map(Into::into),
+            numbers: Intervals::new(builder.numbers),
+            addresses: Intervals::new(builder.addresses),
+            texts: boxed(builder.texts),
+            folded: boxed(builder.folded),
+            prefixes: Prefixes::new(
+                builder
+                    .prefixes
+                    .iter()
+                    .map(|(text, number)| (text.as_bytes(), *number))
+                    .collect(),
+            ),
+            suffixes: builder
+                .suffixes
+                .into_iter()
+                .map(|(length, map)| (length, boxed(map)))
+                .collect(),
+            others: builder.others.into(),
+        }
+    }
+
+    /// Calls with the condition of every test that the value passes, once for each such test.
+    pub(crate) fn each(&self, value: &Scalar<'_>, lower: &mut String, mut then: impl FnMut(u32)) {
+        let mut found = |number: u32| {
+            let entry = &self.entries[number as usize];
+            if entry.check.as_ref().is_none_or(|test| test.passes(value)) {
+                then(entry.condition);
+            }
+        };
+        self.always
+            .iter()
+            .chain(&self.others)
+            .copied()
+            .for_each(&mut found);
+        match value {
+            Scalar::Null => self.null.iter().copied().for_each(found),
+            Scalar::Bool(value) => self.bools[usize::from(*value)]
+                .iter()
+                .copied()
+                .for_each(found),
+            Scalar::Number(text) => {
+                if let Some(number) = decimal::plain(text) {
+                    self.numbers.each(
+                        &|end: &Decimal| decimal::compare(&end.0, &number),
+                        &mut found,
+                    );
+                }
+            }
+            Scalar::String(text) => self.each_of_text(text, lower, &mut found),
+        }
+    }
+
+    fn each_of_text(&self, text: &str, lower: &mut String, found: &mut impl FnMut(u32)) {
+        if let Some(numbers) = self.texts.get(text) {
+            numbers.iter().copied().for_each(&mut *found);
+        }
+        if !self.folded.is_empty() {
+            lower.clear();
+            lower.push_str(text);
+            lower.make_ascii_lowercase();
+            if let Some(numbers) = self.folded.get(lower.as_str()) {
+                numbers.iter().copied().for_each(&mut *found);
+            }
+        }
+        self.prefixes.each(text.as_bytes(), &mut *found);
+        for (length, known) in &self.suffixes {
+            // A suffix that starts within a character is none.
+            let Some(tail) = text
+                .len()
+                .checked_sub(*length)
+                .and_then(|start| text.get(start..))
+            else {
+                continue;
+            };
+            if let Some(numbers) = known.get(tail) {
+                numbers.iter().copied().for_each(&mut *found);
+            }
+        }
+        if !self.addresses.is_empty()
+            && let Some(address) = Address::parse(text)
+        {
+            self.addresses
+                .each(&|end: &Address| end.cmp(&address), found);
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Plan: which registrations a change goes to.
+
+use crate::change::Change;
+use crate::key::index::KeyScratch;
+use crate::pattern::shared::SharedScratch;
+use crate::registrations::{Group, RegistrationId, Registrations};
+
+/// Room for planning, kept from change to change so that nothing is allocated once it is warm.
+#[derive(Debug, Default)]
+pub struct Scratch {
+    keys: KeyScratch,
+    shared: Vec<SharedScratch>,
+    matched: Vec<RegistrationId>,
+}
+
+/// The registrations that a change goes to, in the order they were loaded.
+///
+/// The diff of the change is computed only if a registration that matches so far asks for it.
+pub fn plan<'s>(
+    registrations: &Registrations,
+    change: &Change<'_>,
+    scratch: &'s mut Scratch,
+) -> &'s [RegistrationId] {
+    let Scratch {
+        keys,
+        shared,
+        matched,
+    } = scratch;
+    matched.clear();
+    if shared.len() < registrations.shared {
+        shared.resize_with(registrations.shared, SharedScratch::default);
+    }
+    let found = &mut |group: &Group| group.plan(registrations, change, shared, matched);
+    registrations
+        .index
+        .each_match(&registrations.keys, change.key, keys, |group| {
+            registrations
+                .groups
+                .get(group as usize)
+                .into_iter()
+                .for_each(&mut *found);
+        });
+    if change.shadow.is_some() {
+        found(&registrations.keyless);
+    }
+    // A pattern may be satisfied in more than one way.
+    matched.sort_unstable();
+    matched.dedup();
+    matched
+}
+
+impl Group {
+    fn plan(
+        &self,
+        registrations: &Registrations,
+        change: &Change<'_>,
+        shared: &mut [SharedScratch],
+        matched: &mut Vec<RegistrationId>,
+    ) {
+        for id in self.plain.iter().copied().map(RegistrationId) {
+            let registration = &registrations[id];
+            if registration.passes(change) && registration.changed_enough(change) {
+                matched.push(id);
+            }
+        }
+        let pattern = |id: RegistrationId| registrations[id].on.pattern.as_ref();
+        match &self.shared {
+            None => {
+                for id in self.patterned.iter().copied().map(RegistrationId) {
+                    let registration = &registrations[id];
+                    if registration.passes(change)
+                        && pattern(id).is_some_and(|pattern| pattern.matches(change))
+                        && registration.changed_enough(change)
+                    {
+                        matched.push(id);
+                    }
+                }
+            }
+            Some(together) => {
+                let (structure, slot) = &**together;
+                let member = |position: u32| {
+                    self.patterned
+                        .get(position as usize)
+                        .copied()
+                        .map(RegistrationId)
+                };
+                structure.each_match(
+                    |position| pattern(member(position)?),
+                    change,
+                    &mut shared[*slot],
+                    |position| {
+                        if let Some(id) = member(position)
+                            && registrations[id].passes(change)
+                            && registrations[id].changed_enough(change)
+                        {
+                            matched.push(id);
+                        }
+                    },
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! The target `eventbridge`: a bus.
+
+use antumbra_shadow::View;
+use schemars::JsonSchema;
+
+use super::arn_resource;
+use crate::limits::DETAIL_TYPE_CHARACTERS;
+use crate::problem::Place;
+use crate::read::{Fields, Reader};
+
+/// A bus of EventBridge.
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema)]
+#[schemars(deny_unknown_fields, rename_all = "camelCase")]
+pub struct EventBridge {
+    /// The bus's name or ARN; may hold `${env:NAME}`.
+    #[schemars(length(min = 1))]
+    pub bus: String,
+    /// The detail type of the entries.
+    #[schemars(with = "Option<String>", length(min = 1, max = 128), extend("default" = "Shadow Changed"))]
+    pub detail_type: String,
+}
+
+impl EventBridge {
+    /// The detail type where a registration gives none.
+    pub const DETAIL_TYPE: &str = "Shadow Changed";
+
+    pub(super) fn read(
+        view: View<'_>,
+        place: &Place<'_>,
+        reader: &mut Reader<'_, '_>,
+    ) -> Option<EventBridge> {
+        let mut fields = Fields::open(view, place, reader, &["bus", "detailType"])?;
+        let bus = fields.required_text("bus", |text| {
+            let name = match arn_resource(&text, "events") {
+                Some(resource) => resource.strip_prefix("event-bus/"),
+                None => Some(text.as_str()),
+            };
+            let fine = |name: &str| {
+                (1..=256).contains(&name.len())
+                    && name
+                        .bytes()
+                        .all(|b| b.is_ascii_alphanumeric() || b"/_.-".contains(&b))
+            };
+            if name.is_some_and(fine) {
+                Ok(text)
+            } else {
+                Err(format!("{text:?} is not the name or ARN of a bus"))
+            }
+        });
+        let detail_type = fields.text("detailType", |text| match text.chars().count() {
+            1..=DETAIL_TYPE_CHARACTERS => Ok(text),
+            _ => Err(format!("must be 1 to {DETAIL_TYPE_CHARACTERS} characters")),
+        });
+        Some(EventBridge {
+            bus: bus?,
+            detail_type: detail_type.unwrap_or_else(|| Self::DETAIL_TYPE.to_owned()),
+        })
+    }
+}

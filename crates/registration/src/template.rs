@@ -1,0 +1,246 @@
+//! Texts with placeholders: `${env:NAME}`, resolved when registrations load, and in topics `${id}`,
+//! `${name}`, `${state}` and `${operation}`, filled in for each change.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+
+use crate::change::Change;
+use crate::limits::{TOPIC_BYTES, TOPIC_SLASHES};
+
+/// How the environment is asked.
+pub(crate) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Placeholder {
+    Id,
+    Name,
+    State,
+    Operation,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Piece {
+    Literal(Box<str>),
+    Placeholder(Placeholder),
+}
+
+/// Splits at `${...}`: what stands before each, what is in it, and what stands behind the last.
+fn split(text: &str) -> Result<(Vec<(&str, &str)>, &str), String> {
+    let (mut pairs, mut rest) = (Vec::new(), text);
+    while let Some(at) = rest.find("${") {
+        let inside = &rest[at + 2..];
+        let end = inside
+            .find('}')
+            .ok_or_else(|| format!("the placeholder {:?} has no end", &rest[at..]))?;
+        pairs.push((&rest[..at], &inside[..end]));
+        rest = &inside[end + 1..];
+    }
+    Ok((pairs, rest))
+}
+
+fn variable(name: &str, env: Environment<'_>) -> Result<String, String> {
+    match env(name) {
+        Some(value) if !value.is_empty() => Ok(value),
+        Some(_) => Err(format!("the environment variable {name} is empty")),
+        None => Err(format!("the environment variable {name} is not set")),
+    }
+}
+
+/// Fills in the placeholders of a text that knows only those of the environment.
+pub(crate) fn resolve(text: &str, env: Environment<'_>) -> Result<String, String> {
+    let (pairs, rest) = split(text)?;
+    let mut out = String::with_capacity(text.len());
+    for (before, inside) in pairs {
+        out.push_str(before);
+        match inside.strip_prefix("env:") {
+            Some(name) => out.push_str(&variable(name, env)?),
+            None => {
+                return Err(format!(
+                    "there is no placeholder ${{{inside}}} here; there is ${{env:NAME}}"
+                ));
+            }
+        }
+    }
+    out.push_str(rest);
+    Ok(out)
+}
+
+/// An MQTT topic, to be filled in for each change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TopicTemplate {
+    pieces: Box<[Piece]>,
+}
+
+/// Why a topic cannot be made for a change.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TopicError {
+    /// The template speaks of the shadow, the change is of another item.
+    #[error("the topic needs the {placeholder} of a shadow, and the item is none")]
+    NotAShadow {
+        /// What it needs.
+        placeholder: &'static str,
+    },
+    /// Filled in, the topic is too long.
+    #[error("the topic has {bytes} bytes, the limit is {limit}")]
+    TooLong {
+        /// Its bytes.
+        bytes: usize,
+        /// How many are allowed.
+        limit: usize,
+    },
+}
+
+impl TopicTemplate {
+    pub(crate) fn parse(text: &str, env: Environment<'_>) -> Result<TopicTemplate, String> {
+        let (pairs, rest) = split(text)?;
+        let mut pieces = Vec::new();
+        let literal = |pieces: &mut Vec<Piece>, text: &str| match pieces.last_mut() {
+            Some(Piece::Literal(before)) => *before = format!("{before}{text}").into(),
+            _ if text.is_empty() => {}
+            _ => pieces.push(Piece::Literal(text.into())),
+        };
+        for (before, inside) in pairs {
+            literal(&mut pieces, before);
+            let placeholder = match inside {
+                "id" => Placeholder::Id,
+                "name" => Placeholder::Name,
+                "state" => Placeholder::State,
+                "operation" => Placeholder::Operation,
+                _ => match inside.strip_prefix("env:") {
+                    Some(name) => {
+                        literal(&mut pieces, &variable(name, env)?);
+                        continue;
+                    }
+                    None => {
+                        return Err(format!(
+                            "there is no placeholder ${{{inside}}}; there are ${{id}}, ${{name}}, ${{state}}, ${{operation}} and ${{env:NAME}}"
+                        ));
+                    }
+                },
+            };
+            pieces.push(Piece::Placeholder(placeholder));
+        }
+        literal(&mut pieces, rest);
+        let template = TopicTemplate {
+            pieces: pieces.into(),
+        };
+        template.check()?;
+        Ok(template)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let literal = self.to_string();
+        if literal.is_empty() {
+            return Err("must not be empty".to_owned());
+        }
+        for piece in &self.pieces {
+            if let Piece::Literal(text) = piece
+                && let Some(c) = text
+                    .chars()
+                    .find(|c| matches!(c, '+' | '#') || c.is_control())
+            {
+                return Err(format!("a topic to publish on has no {c:?}"));
+            }
+        }
+        if literal.starts_with('$') && matches!(self.pieces.first(), Some(Piece::Literal(_))) {
+            return Err("topics that start with $ are reserved".to_owned());
+        }
+        if literal.split('/').any(str::is_empty) {
+            return Err("has an empty level".to_owned());
+        }
+        let slashes = literal.matches('/').count();
+        if slashes > TOPIC_SLASHES {
+            return Err(format!(
+                "has {slashes} slashes, the limit is {TOPIC_SLASHES}"
+            ));
+        }
+        let bytes: usize = self
+            .pieces
+            .iter()
+            .map(|piece| {
+                if let Piece::Literal(text) = piece {
+                    text.len()
+                } else {
+                    0
+                }
+            })
+            .sum();
+        if bytes > TOPIC_BYTES {
+            return Err(format!("has {bytes} bytes, the limit is {TOPIC_BYTES}"));
+        }
+        Ok(())
+    }
+
+    /// The topic for a change. Each placeholder stays within its level: `/`, `+`, `#`, `%` and control
+    /// characters of a value become `%` and two hexadecimal digits per byte.
+    pub fn render(&self, change: &Change<'_>) -> Result<String, TopicError> {
+        let mut topic = String::new();
+        for piece in &self.pieces {
+            let placeholder = match piece {
+                Piece::Literal(text) => {
+                    topic.push_str(text);
+                    continue;
+                }
+                Piece::Placeholder(placeholder) => placeholder,
+            };
+            let needs = |placeholder| change.shadow.ok_or(TopicError::NotAShadow { placeholder });
+            match placeholder {
+                Placeholder::Operation => topic.push_str(change.operation.as_str()),
+                Placeholder::Id => push_escaped(&mut topic, needs("id")?.id),
+                Placeholder::Name => push_escaped(&mut topic, needs("name")?.name),
+                Placeholder::State => topic.push_str(needs("state")?.state.as_str()),
+            }
+        }
+        match topic.len() {
+            bytes if bytes > TOPIC_BYTES => Err(TopicError::TooLong {
+                bytes,
+                limit: TOPIC_BYTES,
+            }),
+            _ => Ok(topic),
+        }
+    }
+}
+
+fn push_escaped(topic: &mut String, value: &str) {
+    for c in value.chars() {
+        if matches!(c, '/' | '+' | '#' | '%') || c.is_control() {
+            let mut bytes = [0; 4];
+            for byte in c.encode_utf8(&mut bytes).bytes() {
+                topic.push_str(&format!("%{byte:02X}"));
+            }
+        } else {
+            topic.push(c);
+        }
+    }
+}
+
+/// As the registration wrote it, save that the environment is filled in.
+impl fmt::Display for TopicTemplate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.pieces.iter().try_for_each(|piece| {
+            f.write_str(match piece {
+                Piece::Literal(text) => text,
+                Piece::Placeholder(Placeholder::Id) => "${id}",
+                Piece::Placeholder(Placeholder::Name) => "${name}",
+                Piece::Placeholder(Placeholder::State) => "${state}",
+                Piece::Placeholder(Placeholder::Operation) => "${operation}",
+            })
+        })
+    }
+}
+
+impl JsonSchema for TopicTemplate {
+    fn schema_name() -> Cow<'static, str> {
+        "TopicTemplate".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "minLength": 1 })
+    }
+}
