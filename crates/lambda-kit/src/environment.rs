@@ -6,6 +6,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+type LookUp = Box<dyn Fn(&str) -> Option<String>>;
+
 /// Reads variables and remembers what was wrong.
 ///
 /// ```
@@ -18,7 +20,7 @@ use std::str::FromStr;
 /// assert_eq!((table.as_str(), limit), ("antumbra", 10));
 /// ```
 pub struct Environment {
-    look_up: Box<dyn Fn(&str) -> Option<String>>,
+    look_up: LookUp,
     faults: Vec<String>,
 }
 

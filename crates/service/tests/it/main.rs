@@ -1,4 +1,5 @@
 //! The use cases through their public doors.
+#![allow(clippy::unwrap_used)]
 
 mod dispatch;
 mod parent_faults;

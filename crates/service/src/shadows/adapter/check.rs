@@ -1,5 +1,7 @@
 //! What is refused before the store is asked, whichever store it is.
 
+use antumbra_shadow::{Kind, View};
+
 use super::size::{ITEM_BYTES, item_bytes};
 use crate::shadows::{
     Delete, Expect, Layout, ListQuery, NewDocument, PersistenceError, ShadowId, State, Version,
@@ -38,6 +40,11 @@ pub fn check_write(write: &Write, layout: Layout) -> Result<(), PersistenceError
         {
             return invalid(format!("{expected} is no version a document can have"));
         }
+        if let Some(NewDocument { document, .. }) = part
+            && has_empty_name(document.view())
+        {
+            return invalid("a name in a document is empty");
+        }
     }
     match layout {
         Layout::Combined => check_size(write, &[State::Reported, State::Desired]),
@@ -46,6 +53,13 @@ pub fn check_write(write: &Write, layout: Layout) -> Result<(), PersistenceError
             .filter(|(_, part)| part.is_some())
             .try_for_each(|(state, _)| check_size(write, &[*state])),
     }
+}
+
+/// DynamoDB refuses them at any depth.
+fn has_empty_name(view: View<'_>) -> bool {
+    let named = view.kind() == Kind::Object;
+    view.children()
+        .any(|child| (named && child.raw_key().is_empty()) || has_empty_name(child))
 }
 
 fn check_size(write: &Write, states: &[State]) -> Result<(), PersistenceError> {
