@@ -1,2 +1,82 @@
 //! The `antumbra` command.
-fn main() {}
+
+mod commands;
+mod connect;
+mod failure;
+mod output;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser, Subcommand};
+
+use commands::shadow::ShadowCommand;
+use connect::Connection;
+use failure::Failure;
+
+/// Device shadows, notifications and sensors on AWS serverless, and on this machine.
+#[derive(Debug, Parser)]
+#[command(name = "antumbra", version, max_term_width = 100)]
+struct Arguments {
+    #[command(flatten)]
+    connection: Connection,
+    /// Print JSON instead of text for people.
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Look at and change device shadows.
+    #[command(subcommand)]
+    Shadow(ShadowCommand),
+    /// Print a completion script for a shell.
+    ///
+    /// Example: antumbra completions bash > /etc/bash_completion.d/antumbra
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    match run(arguments).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            anstream::eprintln!("{}", output::error(&failure));
+            failure.exit_code()
+        }
+    }
+}
+
+async fn run(arguments: Arguments) -> Result<(), Failure> {
+    match arguments.command {
+        Command::Shadow(command) => {
+            let shadows = arguments.connection.shadows().await;
+            let output = commands::shadow::run(command, &shadows, arguments.json).await?;
+            anstream::println!("{output}");
+        }
+        Command::Completions { shell } => {
+            clap_complete::generate(
+                shell,
+                &mut Arguments::command(),
+                "antumbra",
+                &mut std::io::stdout(),
+            );
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_arguments_make_sense() {
+        Arguments::command().debug_assert();
+    }
+}

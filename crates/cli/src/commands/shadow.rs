@@ -1,0 +1,217 @@
+//! `antumbra shadow …`: the SDK's verbs on the command line.
+
+mod render;
+
+use std::io::Read as _;
+
+use antumbra_service::shadows::{
+    ClientToken, Cursor, Delete, DesiredMode, Expect, ListQuery, Parts, Persistence, ShadowId,
+    Shadows, State, Update, Version, Zone,
+};
+use antumbra_shadow::{Document, Mode};
+use clap::{Args, Subcommand, ValueEnum};
+
+use crate::failure::Failure;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ShadowCommand {
+    /// Show a shadow.
+    ///
+    /// Example: antumbra shadow get lamp-7 --part delta
+    Get {
+        #[command(flatten)]
+        shadow: Which,
+        /// What to show.
+        #[arg(long, value_enum, default_value_t = Part::All)]
+        part: Part,
+    },
+    /// Merge what a device says into its reported document.
+    ///
+    /// Example: antumbra shadow report lamp-7 '{"led":{"value":"on","timestamp":"2026-01-31T12:00:00Z"}}'
+    Report(Change),
+    /// Merge what is wanted of a device into its desired document.
+    ///
+    /// Example: antumbra shadow desire lamp-7 '{"led":{"value":"off"}}'
+    Desire(Change),
+    /// Delete a shadow, or one of its documents.
+    ///
+    /// Example: antumbra shadow delete lamp-7 --part desired
+    Delete {
+        #[command(flatten)]
+        shadow: Which,
+        /// What to delete.
+        #[arg(long, value_enum, default_value_t = Deletable::All)]
+        part: Deletable,
+        /// Only if this version is stored.
+        #[arg(long)]
+        expected: Option<i64>,
+    },
+    /// List the shadows of a device, or all of them.
+    ///
+    /// Example: antumbra shadow list lamp-7
+    List {
+        /// The device's id; all devices without it.
+        id: Option<String>,
+        /// How many documents to show at most.
+        #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1000))]
+        limit: u32,
+        /// Go on where an earlier listing stopped.
+        #[arg(long)]
+        cursor: Option<String>,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Which {
+    /// The device's id; any text.
+    id: String,
+    /// The shadow's name.
+    #[arg(long, default_value = "main")]
+    name: String,
+}
+
+impl Which {
+    fn id(&self) -> Result<ShadowId, Failure> {
+        ShadowId::named(&self.id, &self.name).map_err(Failure::invalid)
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Change {
+    #[command(flatten)]
+    shadow: Which,
+    /// A JSON object, @FILE, or - for standard input.
+    document: String,
+    /// ServerIsMaster, ClientIsMaster or Patch.
+    #[arg(long)]
+    mode: Option<Mode>,
+    /// Only if this version is stored; 0 to create.
+    #[arg(long)]
+    expected: Option<i64>,
+    /// A word to leave with what is written.
+    #[arg(long)]
+    token: Option<String>,
+    /// The device's time zone, such as Europe/Stockholm.
+    #[arg(long)]
+    tz: Option<String>,
+    /// Leave the desired document alone.
+    #[arg(long)]
+    ignore_desired: bool,
+    /// How many times to try again when another writer was faster.
+    #[arg(long, default_value_t = antumbra_service::shadows::DEFAULT_RETRIES)]
+    retries: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Part {
+    Reported,
+    Desired,
+    Delta,
+    All,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Deletable {
+    Reported,
+    Desired,
+    All,
+}
+
+pub(crate) async fn run<P: Persistence>(
+    command: ShadowCommand,
+    shadows: &Shadows<P>,
+    json: bool,
+) -> Result<String, Failure> {
+    match command {
+        ShadowCommand::Get { shadow, part } => {
+            let id = shadow.id()?;
+            let parts = match part {
+                Part::Reported => Parts::Reported,
+                Part::Desired => Parts::Desired,
+                Part::Delta | Part::All => Parts::Both,
+            };
+            let found = shadows.read(&id, parts).await?;
+            Ok(render::shadow(&id, &found, part, json))
+        }
+        ShadowCommand::Report(change) => change.run(State::Reported, shadows, json).await,
+        ShadowCommand::Desire(change) => change.run(State::Desired, shadows, json).await,
+        ShadowCommand::Delete {
+            shadow,
+            part,
+            expected,
+        } => {
+            let shadow = shadow.id()?;
+            let expect =
+                Some(expected.map_or(Expect::Any, |version| Expect::Version(Version(version))));
+            let delete = Delete {
+                shadow: shadow.clone(),
+                reported: expect.filter(|_| part != Deletable::Desired),
+                desired: expect.filter(|_| part != Deletable::Reported),
+            };
+            shadows.delete(delete).await?;
+            Ok(render::deleted(&shadow, json))
+        }
+        ShadowCommand::List { id, limit, cursor } => {
+            let query = id.map_or(ListQuery::All, ListQuery::Of);
+            let cursor = cursor.map(Cursor);
+            let page = shadows
+                .list(&query, limit as usize, cursor.as_ref())
+                .await?;
+            Ok(render::page(&page, json))
+        }
+    }
+}
+
+impl Change {
+    async fn run<P: Persistence>(
+        self,
+        state: State,
+        shadows: &Shadows<P>,
+        json: bool,
+    ) -> Result<String, Failure> {
+        let shadow = self.shadow.id()?;
+        let updated = shadows.update(self.update(shadow.clone(), state)?).await?;
+        Ok(render::updated(&shadow, state, &updated, json))
+    }
+
+    fn update(&self, shadow: ShadowId, state: State) -> Result<Update, Failure> {
+        let document = Document::parse(&text(&self.document)?).map_err(Failure::invalid)?;
+        let mut update = match state {
+            State::Reported => Update::report(shadow, document),
+            State::Desired => Update::desire(shadow, document),
+        };
+        if let Some(mode) = self.mode {
+            update = update.mode(mode);
+        }
+        if let Some(version) = self.expected {
+            update = update.expected(Version(version));
+        }
+        if let Some(token) = &self.token {
+            update = update.client_token(ClientToken::new(token).map_err(Failure::invalid)?);
+        }
+        if let Some(zone) = &self.tz {
+            update = update.zone(Zone::new(zone).map_err(Failure::invalid)?);
+        }
+        if self.ignore_desired {
+            update = update.desired_mode(DesiredMode::IgnoreDesiredState);
+        }
+        Ok(update.retries(self.retries))
+    }
+}
+
+/// The argument itself, a file's text, or all of standard input.
+fn text(argument: &str) -> Result<String, Failure> {
+    let unreadable =
+        |from: &str, fault: std::io::Error| Failure::invalid(format!("{from}: {fault}"));
+    match (argument, argument.strip_prefix('@')) {
+        ("-", _) => {
+            let mut text = String::new();
+            std::io::stdin()
+                .read_to_string(&mut text)
+                .map_err(|fault| unreadable("standard input", fault))?;
+            Ok(text)
+        }
+        (_, Some(path)) => std::fs::read_to_string(path).map_err(|fault| unreadable(path, fault)),
+        _ => Ok(argument.to_owned()),
+    }
+}

@@ -1,0 +1,75 @@
+//! Which DynamoDB a command talks to: AWS by the usual configuration, or the local stack.
+
+use antumbra_dynamodb::{Config, DynamoDbShadows};
+use antumbra_service::shadows::{Layout, Shadows};
+use aws_config::{BehaviorVersion, Region, SdkConfig};
+use clap::{Args, ValueEnum};
+
+/// Where the local stack serves DynamoDB.
+const LOCAL_ENDPOINT: &str = "http://127.0.0.1:8000";
+const LOCAL_REGION: &str = "us-east-1";
+
+#[derive(Debug, Args)]
+pub(crate) struct Connection {
+    /// Talk to the local stack on its default port.
+    #[arg(long, global = true, conflicts_with = "endpoint_url")]
+    local: bool,
+    /// Talk to this DynamoDB endpoint.
+    #[arg(long, global = true, value_name = "URL", env = "ANTUMBRA_ENDPOINT_URL")]
+    endpoint_url: Option<String>,
+    /// The AWS region.
+    #[arg(long, global = true)]
+    region: Option<String>,
+    /// The profile of the AWS configuration.
+    #[arg(long, global = true)]
+    profile: Option<String>,
+    /// The table that holds the shadows.
+    #[arg(
+        long,
+        global = true,
+        default_value = "antumbra",
+        env = "ANTUMBRA_TABLE"
+    )]
+    table: String,
+    /// How the table keeps the two documents of a shadow.
+    #[arg(long, global = true, value_enum, default_value_t = LayoutWord::Separate, env = "ANTUMBRA_LAYOUT")]
+    layout: LayoutWord,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum LayoutWord {
+    Separate,
+    Combined,
+}
+
+impl Connection {
+    pub(crate) async fn shadows(&self) -> Shadows<DynamoDbShadows> {
+        let layout = match self.layout {
+            LayoutWord::Separate => Layout::Separate,
+            LayoutWord::Combined => Layout::Combined,
+        };
+        let config = Config::new(&self.table).layout(layout);
+        Shadows::new(DynamoDbShadows::connect(&self.sdk_config().await, config))
+    }
+
+    async fn sdk_config(&self) -> SdkConfig {
+        let mut loader = aws_config::defaults(BehaviorVersion::latest());
+        if self.local {
+            // The emulator takes any credentials; asking the machine for some could take seconds.
+            loader = loader
+                .endpoint_url(LOCAL_ENDPOINT)
+                .region(Region::new(LOCAL_REGION))
+                .test_credentials();
+        }
+        if let Some(url) = &self.endpoint_url {
+            loader = loader.endpoint_url(url);
+        }
+        if let Some(region) = &self.region {
+            loader = loader.region(Region::new(region.clone()));
+        }
+        if let Some(profile) = &self.profile {
+            loader = loader.profile_name(profile);
+        }
+        loader.load().await
+    }
+}

@@ -1,0 +1,54 @@
+//! How a command fails: one line for the reader, one exit code for the script.
+
+use std::process::ExitCode;
+
+use antumbra_service::shadows::{PersistenceError, ShadowError};
+
+/// Why a command did not do what it was asked.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) kind: Kind,
+    pub(crate) reason: String,
+}
+
+/// The kinds of failure, by exit code. 1 is left to what no one foresaw, 2 is the argument parser's own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Invalid = 2,
+    NotFound = 3,
+    Conflict = 4,
+    TooLarge = 5,
+    Unavailable = 6,
+}
+
+impl Failure {
+    pub(crate) fn invalid(reason: impl ToString) -> Failure {
+        Failure {
+            kind: Kind::Invalid,
+            reason: reason.to_string(),
+        }
+    }
+
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        ExitCode::from(self.kind as u8)
+    }
+}
+
+impl From<ShadowError> for Failure {
+    fn from(error: ShadowError) -> Failure {
+        let kind = match &error {
+            ShadowError::Document(_) | ShadowError::Id(_) => Kind::Invalid,
+            ShadowError::Store { error, .. } => match error {
+                PersistenceError::NotFound => Kind::NotFound,
+                PersistenceError::Conflict { .. } => Kind::Conflict,
+                PersistenceError::Invalid(_) => Kind::Invalid,
+                PersistenceError::TooLarge { .. } => Kind::TooLarge,
+                PersistenceError::Throttled | PersistenceError::Unavailable(_) => Kind::Unavailable,
+            },
+        };
+        Failure {
+            kind,
+            reason: error.to_string(),
+        }
+    }
+}

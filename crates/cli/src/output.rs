@@ -1,0 +1,111 @@
+//! Text for people: few colours, aligned columns.
+
+use anstyle::{AnsiColor, Style};
+use antumbra_shadow::{Document, Kind, View};
+use serde::Serialize;
+
+use crate::failure::Failure;
+
+pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
+pub(crate) const CHANGED: Style = AnsiColor::Yellow.on_default();
+pub(crate) const BAD: Style = AnsiColor::Red.on_default();
+pub(crate) const FAINT: Style = Style::new().dimmed();
+pub(crate) const STRONG: Style = Style::new().bold();
+
+pub(crate) fn styled(style: Style, text: &str) -> String {
+    format!("{style}{text}{style:#}")
+}
+
+pub(crate) fn error(failure: &Failure) -> String {
+    format!("{} {}", styled(BAD, "error:"), failure.reason)
+}
+
+/// Rows with columns as wide as their widest cell; the last one is as long as it likes.
+pub(crate) fn table(rows: &[Vec<String>]) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| {
+        rows.iter()
+            .filter_map(|row| row.get(column))
+            .map(|cell| visible(cell))
+            .max()
+    };
+    let widths: Vec<usize> = (0..columns)
+        .map(|column| width(column).unwrap_or(0))
+        .collect();
+    let line = |row: &Vec<String>| {
+        let cells = row.iter().enumerate().map(|(column, cell)| {
+            let padding = if column + 1 < row.len() {
+                widths[column] - visible(cell)
+            } else {
+                0
+            };
+            format!("{cell}{}", " ".repeat(padding))
+        });
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    };
+    rows.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// A value as indented JSON, its numbers exactly as they are.
+pub(crate) fn json<T: Serialize>(value: &T) -> String {
+    match Document::from_value(value) {
+        Ok(document) => pretty(document.view()),
+        Err(fault) => format!("{{\"error\": {:?}}}", fault.to_string()),
+    }
+}
+
+/// A document's text, indented.
+pub(crate) fn pretty(view: View<'_>) -> String {
+    let mut out = String::new();
+    write_pretty(view, 0, &mut out);
+    out
+}
+
+fn write_pretty(view: View<'_>, depth: usize, out: &mut String) {
+    if !view.is_container() || view.is_empty_container() {
+        return view.write_json(out);
+    }
+    let object = view.kind() == Kind::Object;
+    out.push(if object { '{' } else { '[' });
+    for (position, child) in view.children().enumerate() {
+        out.push_str(if position > 0 { ",\n" } else { "\n" });
+        out.push_str(&"  ".repeat(depth + 1));
+        if object {
+            out.push_str(&format!("\"{}\": ", child.raw_key()));
+        }
+        write_pretty(child, depth + 1, out);
+    }
+    out.push('\n');
+    out.push_str(&"  ".repeat(depth));
+    out.push(if object { '}' } else { ']' });
+}
+
+/// Characters that take room on the screen.
+fn visible(cell: &str) -> usize {
+    anstream::adapter::strip_str(cell)
+        .to_string()
+        .chars()
+        .count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_keeps_every_digit() {
+        let document = Document::parse(r#"{"b":[1,{}],"a":12345678901234567890.5}"#).unwrap();
+        let text = "{\n  \"a\": 12345678901234567890.5,\n  \"b\": [\n    1,\n    {}\n  ]\n}";
+        assert_eq!(json(&document), text);
+    }
+
+    #[test]
+    fn columns_align_whatever_their_colour() {
+        let rows = [
+            vec![styled(GOOD, "a"), "1".to_owned()],
+            vec!["long".to_owned(), "2".to_owned()],
+        ];
+        let text = anstream::adapter::strip_str(&table(&rows)).to_string();
+        assert_eq!(text, "a     1\nlong  2");
+    }
+}
