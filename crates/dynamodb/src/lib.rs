@@ -1,0 +1,17 @@
+//! The ports on DynamoDB, through the AWS SDK.
+//!
+//! In reading order:
+//!
+//! - [`DynamoDbShadows`]: shadows in a table, and how they lie there
+//! - [`create_table`]: such a table, for tests and laptops
+//!
+//! Nothing is decided here that a port's documentation does not say. What a caller is told of a
+//! failure names the call and DynamoDB's code for it, never what was being stored.
+
+mod attempts;
+mod errors;
+mod shadows;
+mod tables;
+
+pub use shadows::{Config, DynamoDbShadows};
+pub use tables::{TableError, create_table};

@@ -1,0 +1,128 @@
+//! Shadows in a table.
+//!
+//! | PK | SK | holds |
+//! |---|---|---|
+//! | `DS#{id}` | `DSR#{name}` | the reported document |
+//! | `DS#{id}` | `DSD#{name}` | the desired document |
+//! | `DS#{id}` | `DSC#{name}` | both, where they are kept as one |
+//!
+//! The table may hold other things; what does not have these keys is not seen.
+
+mod change;
+mod delete;
+mod document;
+mod item;
+mod keys;
+mod lanes;
+mod list;
+mod read;
+mod snapshot;
+mod write;
+
+use std::num::NonZeroUsize;
+
+use antumbra_service::shadows::{
+    Cursor, Delete, Layout, ListQuery, Page, Persistence, PersistenceError, Read, ReadConsistency,
+    Snapshot, Write, Written,
+};
+use aws_sdk_dynamodb::Client;
+
+pub(crate) use keys::{PARTITION_KEY, SORT_KEY};
+
+/// Calls that run at the same time unless configured otherwise.
+const DEFAULT_FAN_OUT: NonZeroUsize = NonZeroUsize::new(16).unwrap();
+/// Fruitless tries to read a key unless configured otherwise.
+const DEFAULT_READ_ATTEMPTS: u32 = 5;
+
+/// Which table, and how it is used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// The table's name or ARN.
+    pub table: String,
+    /// How the two documents of a shadow are kept. A table keeps to one.
+    pub layout: Layout,
+    /// How many calls of one batch may run at the same time.
+    pub fan_out: NonZeroUsize,
+    /// How often a key is asked for that DynamoDB leaves unprocessed; at least once.
+    pub read_attempts: u32,
+}
+
+impl Config {
+    /// A table with the defaults: separate documents, 16 calls at a time, 5 tries to read.
+    ///
+    /// ```
+    /// use antumbra_dynamodb::Config;
+    /// let config = Config::new("antumbra");
+    /// assert_eq!((config.fan_out.get(), config.read_attempts), (16, 5));
+    /// ```
+    pub fn new(table: impl Into<String>) -> Config {
+        Config {
+            table: table.into(),
+            layout: Layout::default(),
+            fan_out: DEFAULT_FAN_OUT,
+            read_attempts: DEFAULT_READ_ATTEMPTS,
+        }
+    }
+
+    /// The same with another layout.
+    #[must_use]
+    pub fn layout(self, layout: Layout) -> Config {
+        Config { layout, ..self }
+    }
+}
+
+/// Shadows in a DynamoDB table. How long a call may take and how often the SDK tries it is the client's
+/// configuration.
+#[derive(Debug, Clone)]
+pub struct DynamoDbShadows {
+    client: Client,
+    config: Config,
+}
+
+impl DynamoDbShadows {
+    /// Uses the table through the client. The table is there already.
+    pub fn new(client: Client, config: Config) -> DynamoDbShadows {
+        DynamoDbShadows { client, config }
+    }
+
+    /// Uses the table with the credentials, region and limits of an SDK configuration.
+    pub fn connect(sdk: &aws_types::SdkConfig, config: Config) -> DynamoDbShadows {
+        DynamoDbShadows::new(Client::new(sdk), config)
+    }
+
+    /// How it is used.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+}
+
+impl Persistence for DynamoDbShadows {
+    fn layout(&self) -> Layout {
+        self.config.layout
+    }
+
+    async fn read(
+        &self,
+        reads: &[Read],
+        consistency: ReadConsistency,
+    ) -> Vec<Result<Snapshot, PersistenceError>> {
+        self.read_all(reads, consistency).await
+    }
+
+    async fn write(&self, writes: &[Write]) -> Vec<Result<Written, PersistenceError>> {
+        self.write_all(writes).await
+    }
+
+    async fn delete(&self, deletes: &[Delete]) -> Vec<Result<(), PersistenceError>> {
+        self.delete_all(deletes).await
+    }
+
+    async fn list(
+        &self,
+        query: &ListQuery,
+        limit: usize,
+        cursor: Option<&Cursor>,
+    ) -> Result<Page, PersistenceError> {
+        self.list_page(query, limit, cursor).await
+    }
+}

@@ -1,0 +1,48 @@
+//! Deletes: of a version or of whatever is there, both documents of one shadow together.
+
+use antumbra_service::shadows::adapter::check_delete;
+use antumbra_service::shadows::{Delete, Expect, Layout, PersistenceError};
+
+use super::DynamoDbShadows;
+use super::change::Change;
+use super::keys::{Key, Kind};
+use super::lanes::{lanes, run};
+
+impl DynamoDbShadows {
+    pub(super) async fn delete_all(&self, deletes: &[Delete]) -> Vec<Result<(), PersistenceError>> {
+        let lanes = lanes(deletes.iter().map(|delete| &delete.shadow));
+        let lanes = lanes.into_iter().map(async |places| {
+            let mut results = Vec::with_capacity(places.len());
+            for place in places {
+                results.push((place, self.delete_one(&deletes[place]).await));
+            }
+            results
+        });
+        run(self.config.fan_out, lanes.collect()).await
+    }
+
+    async fn delete_one(&self, delete: &Delete) -> Result<(), PersistenceError> {
+        check_delete(delete, self.config.layout)?;
+        self.apply(changes(delete, self.config.layout)).await
+    }
+}
+
+fn changes(delete: &Delete, layout: Layout) -> Vec<Change> {
+    let remove = |kind: Kind, expect: Expect| Change::Delete {
+        key: Key::new(&delete.shadow, kind),
+        expected: match expect {
+            Expect::Any => None,
+            Expect::Version(version) => Some(version),
+        },
+    };
+    let (reported, desired) = (delete.reported.into_iter(), delete.desired.into_iter());
+    match layout {
+        Layout::Combined => reported
+            .map(|expect| remove(Kind::Combined, expect))
+            .collect(),
+        Layout::Separate => reported
+            .map(|expect| remove(Kind::Reported, expect))
+            .chain(desired.map(|expect| remove(Kind::Desired, expect)))
+            .collect(),
+    }
+}

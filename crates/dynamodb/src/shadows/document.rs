@@ -1,0 +1,125 @@
+//! A document as a map of attributes, and back. Numbers go as their text, so they stay exact.
+
+use std::collections::HashMap;
+
+use antumbra_shadow::{Document, DocumentError, Kind, View, text};
+use aws_sdk_dynamodb::types::AttributeValue;
+
+/// Why an attribute is no document of ours.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum NotADocument {
+    /// Sets and binary values have no place in JSON.
+    #[error("a value of a type JSON has not")]
+    Type,
+    /// Everything has a place in JSON, but not in a document.
+    #[error(transparent)]
+    Document(#[from] DocumentError),
+}
+
+pub(super) fn encode(document: &Document) -> AttributeValue {
+    encode_value(document.view())
+}
+
+fn encode_value(view: View<'_>) -> AttributeValue {
+    match view.kind() {
+        Kind::Null => AttributeValue::Null(true),
+        Kind::Bool => AttributeValue::Bool(view.raw() == "true"),
+        Kind::Number => AttributeValue::N(view.raw().to_owned()),
+        Kind::String => AttributeValue::S(view.as_str().unwrap_or_default().into_owned()),
+        Kind::Array => AttributeValue::L(view.children().map(encode_value).collect()),
+        Kind::Object => AttributeValue::M(
+            view.children()
+                .map(|child| (child.key().into_owned(), encode_value(child)))
+                .collect(),
+        ),
+    }
+}
+
+pub(super) fn decode(attribute: &AttributeValue) -> Result<Document, NotADocument> {
+    let mut json = String::new();
+    decode_value(attribute, &mut json)?;
+    Ok(Document::parse(&json)?)
+}
+
+fn decode_value(attribute: &AttributeValue, json: &mut String) -> Result<(), NotADocument> {
+    match attribute {
+        AttributeValue::Null(_) => json.push_str("null"),
+        AttributeValue::Bool(value) => json.push_str(if *value { "true" } else { "false" }),
+        AttributeValue::N(number) => json.push_str(number),
+        AttributeValue::S(value) => decode_string(value, json),
+        AttributeValue::L(elements) => {
+            json.push('[');
+            for (position, element) in elements.iter().enumerate() {
+                if position > 0 {
+                    json.push(',');
+                }
+                decode_value(element, json)?;
+            }
+            json.push(']');
+        }
+        AttributeValue::M(members) => decode_members(members, json)?,
+        _ => return Err(NotADocument::Type),
+    }
+    Ok(())
+}
+
+/// Sorted as a document is, so that the text can be taken as it stands.
+fn decode_members(
+    members: &HashMap<String, AttributeValue>,
+    json: &mut String,
+) -> Result<(), NotADocument> {
+    let mut sorted: Vec<_> = members.iter().collect();
+    sorted.sort_unstable_by_key(|(name, _)| *name);
+    json.push('{');
+    for (position, (name, value)) in sorted.into_iter().enumerate() {
+        if position > 0 {
+            json.push(',');
+        }
+        decode_string(name, json);
+        json.push(':');
+        decode_value(value, json)?;
+    }
+    json.push('}');
+    Ok(())
+}
+
+fn decode_string(plain: &str, json: &mut String) {
+    json.push('"');
+    text::escape_into(json, plain);
+    json.push('"');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_goes_in_comes_out() {
+        for json in [
+            "{}",
+            r#"{"":null,"a":[],"b":{},"c":[true,false,null,[0]],"d":{"å\n\"":"\\\u0001"}}"#,
+            r#"{"n":[12345678901234567890123456789012345678,-0.5,1e125,1e-130,0]}"#,
+        ] {
+            let document = Document::parse(json).unwrap();
+            assert_eq!(decode(&encode(&document)), Ok(document));
+        }
+    }
+
+    #[test]
+    fn what_others_wrote_may_be_no_document() {
+        for (attribute, error) in [
+            (AttributeValue::Ss(vec!["a".into()]), NotADocument::Type),
+            (
+                AttributeValue::L(vec![]),
+                NotADocument::Document(DocumentError::NotAnObject { found: "an array" }),
+            ),
+        ] {
+            assert_eq!(decode(&attribute), Err(error));
+        }
+        let hidden = AttributeValue::M(HashMap::from([(
+            "a".to_owned(),
+            AttributeValue::L(vec![AttributeValue::Ns(vec!["1".into()])]),
+        )]));
+        assert_eq!(decode(&hidden), Err(NotADocument::Type));
+    }
+}

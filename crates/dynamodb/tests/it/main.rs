@@ -1,0 +1,8 @@
+//! Shadows on DynamoDB: the contract every persistence keeps, and what is DynamoDB's own.
+
+mod calls;
+mod contract;
+mod faults;
+mod limits;
+mod listing;
+mod store;

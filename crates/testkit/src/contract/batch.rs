@@ -1,0 +1,121 @@
+//! Batches: one result per operation, in the order asked.
+
+use antumbra_service::shadows::{
+    Expect, Layout, Persistence, PersistenceError, ReadConsistency, Version, Write,
+};
+
+use crate::sample::{delete, new, number, numbers, shadow, whole, write, write_one};
+
+pub async fn an_empty_batch_gives_nothing<P: Persistence>(store: P) {
+    assert!(store.read(&[], ReadConsistency::Strong).await.is_empty());
+    assert!(store.read(&[], ReadConsistency::Snapshot).await.is_empty());
+    assert!(store.write(&[]).await.is_empty());
+    assert!(store.delete(&[]).await.is_empty());
+}
+
+pub async fn different_shadows_are_independent<P: Persistence>(store: P) {
+    let shadows: Vec<_> = (0..40).map(|n| shadow(&format!("lamp-{n}"))).collect();
+    write_one(&store, whole(&shadows[20], 0, 0)).await.unwrap();
+    let writes: Vec<Write> = shadows
+        .iter()
+        .enumerate()
+        .map(|(n, shadow)| match n {
+            10 => write(shadow),
+            30 => whole(shadow, n as i64, 5),
+            _ => whole(shadow, n as i64, 0),
+        })
+        .collect();
+    let results = store.write(&writes).await;
+    assert_eq!(results.len(), 40);
+    for (n, result) in results.iter().enumerate() {
+        let conflict = |expected, actual| {
+            Err(PersistenceError::Conflict {
+                expected: Version(expected),
+                actual,
+            })
+        };
+        match n {
+            10 => assert!(matches!(result, Err(PersistenceError::Invalid(_)))),
+            20 => assert_eq!(*result, conflict(0, Some(Version(1)))),
+            30 => assert_eq!(*result, conflict(5, None)),
+            _ => {
+                assert_eq!(result.as_ref().unwrap().desired, Some(Version(1)));
+                let (reported, _) = numbers(&store, &shadows[n]).await;
+                assert_eq!(reported.unwrap().0, format!(r#"{{"n":{n}}}"#));
+            }
+        }
+    }
+    let deletes: Vec<_> = shadows
+        .iter()
+        .map(|shadow| delete(shadow, Expect::Version(Version(1))))
+        .collect();
+    for (n, result) in store.delete(&deletes).await.into_iter().enumerate() {
+        match n {
+            10 | 30 => assert_eq!(result, Err(PersistenceError::NotFound)),
+            _ => assert_eq!(result, Ok(())),
+        }
+    }
+}
+
+pub async fn the_same_shadow_is_written_in_the_order_asked<P: Persistence>(store: P) {
+    let (lamp, other) = (shadow("lamp"), shadow("other"));
+    let writes = [
+        whole(&lamp, 1, 0),
+        whole(&other, 1, 0),
+        whole(&lamp, 2, 1),
+        whole(&lamp, 9, 1),
+        whole(&lamp, 3, 2),
+        whole(&other, 2, 1),
+    ];
+    let results = store.write(&writes).await;
+    let versions: Vec<_> = results
+        .iter()
+        .map(|result| result.as_ref().ok()?.reported.map(|version| version.0))
+        .collect();
+    assert_eq!(
+        versions,
+        [Some(1), Some(1), Some(2), None, Some(3), Some(2)]
+    );
+    assert_eq!(
+        results[3],
+        Err(PersistenceError::Conflict {
+            expected: Version(1),
+            actual: Some(Version(2))
+        })
+    );
+    let (reported, _) = numbers(&store, &lamp).await;
+    assert_eq!(reported, Some((r#"{"n":3}"#.to_owned(), 3)));
+    if store.layout() == Layout::Separate {
+        let writes = [
+            Write {
+                reported: new(number(4), 3),
+                ..write(&lamp)
+            },
+            Write {
+                desired: new(number(5), 3),
+                ..write(&lamp)
+            },
+            whole(&lamp, 6, 4),
+        ];
+        assert!(store.write(&writes).await.iter().all(Result::is_ok));
+        let (reported, desired) = numbers(&store, &lamp).await;
+        assert_eq!(reported, Some((r#"{"n":6}"#.to_owned(), 5)));
+        assert_eq!(desired, reported);
+    }
+}
+
+pub async fn the_same_shadow_is_deleted_in_the_order_asked<P: Persistence>(store: P) {
+    let lamp = shadow("lamp");
+    write_one(&store, whole(&lamp, 1, 0)).await.unwrap();
+    let deletes = [
+        delete(&lamp, Expect::Version(Version(2))),
+        delete(&lamp, Expect::Version(Version(1))),
+        delete(&lamp, Expect::Version(Version(1))),
+        delete(&lamp, Expect::Any),
+    ];
+    let results = store.delete(&deletes).await;
+    assert!(matches!(results[0], Err(PersistenceError::Conflict { .. })));
+    assert_eq!(results[1], Ok(()));
+    assert_eq!(results[2], Err(PersistenceError::NotFound));
+    assert_eq!(results[3], Ok(()));
+}

@@ -1,0 +1,92 @@
+//! Many at once.
+
+use antumbra_service::shadows::{
+    Parts, Persistence, PersistenceError, Read, ReadConsistency, Version,
+};
+use futures_util::future::{join, join_all};
+
+use crate::sample::{numbers, only, read_one, shadow, whole, write_one};
+
+pub async fn of_many_writers_of_one_version_one_wins<P: Persistence>(store: P) {
+    let lamp = shadow("lamp");
+    for version in 0..5 {
+        let writers = (0..16).map(|writer| write_one(&store, whole(&lamp, writer, version)));
+        let results = join_all(writers).await;
+        let winners: Vec<i64> = (0..16)
+            .zip(&results)
+            .filter_map(|(writer, result)| result.as_ref().ok().map(|_| writer))
+            .collect();
+        let [winner] = winners[..] else {
+            panic!("{results:?}");
+        };
+        for result in results.iter().filter_map(|result| result.as_ref().err()) {
+            let conflict = PersistenceError::Conflict {
+                expected: Version(version),
+                actual: Some(Version(version + 1)),
+            };
+            assert!(*result == conflict || result.is_retryable(), "{result:?}");
+        }
+        let (reported, desired) = numbers(&store, &lamp).await;
+        assert_eq!(
+            reported,
+            Some((format!(r#"{{"n":{winner}}}"#), version + 1))
+        );
+        assert_eq!(desired, reported);
+    }
+}
+
+/// Each adds one to what it read, until its write is taken: nothing is lost and nothing is counted twice.
+pub async fn writers_who_read_again_all_get_through<P: Persistence>(store: P) {
+    let lamp = shadow("lamp");
+    let writer = async || {
+        loop {
+            let (n, version) = match read_one(&store, &lamp, Parts::Reported).await {
+                Err(PersistenceError::NotFound) => (0, 0),
+                found => {
+                    let held = found.unwrap().reported.unwrap();
+                    let n = held.document.pointer("/n").unwrap();
+                    (n.as_number().unwrap().parse().unwrap(), held.version.0)
+                }
+            };
+            match write_one(&store, whole(&lamp, n + 1, version)).await {
+                Ok(_) => return,
+                Err(PersistenceError::Conflict { .. } | PersistenceError::Throttled) => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
+    };
+    join_all((0..12).map(|_| writer())).await;
+    let (reported, desired) = numbers(&store, &lamp).await;
+    assert_eq!(reported, Some((r#"{"n":12}"#.to_owned(), 12)));
+    assert_eq!(desired, reported);
+}
+
+/// Both documents always say the same, so whoever sees them differ saw two instants.
+pub async fn a_snapshot_is_of_one_instant<P: Persistence>(store: P) {
+    let lamp = shadow("lamp");
+    write_one(&store, whole(&lamp, 0, 0)).await.unwrap();
+    let write = async {
+        let mut version = 1;
+        while version < 30 {
+            match write_one(&store, whole(&lamp, version, version)).await {
+                Ok(_) => version += 1,
+                Err(error) => assert_eq!(error, PersistenceError::Throttled),
+            }
+        }
+    };
+    let read = async {
+        let mut seen = 0;
+        while seen < 30 {
+            let read = Read {
+                shadow: lamp.clone(),
+                parts: Parts::Both,
+            };
+            let found = only(store.read(&[read], ReadConsistency::Snapshot).await).unwrap();
+            let (reported, desired) = (found.reported.unwrap(), found.desired.unwrap());
+            assert_eq!(reported, desired);
+            assert!(reported.version.0 >= seen, "never back in time");
+            seen = reported.version.0;
+        }
+    };
+    join(write, read).await;
+}

@@ -1,0 +1,154 @@
+//! Exactness and limits: what fits comes back as it went, what does not is said before anything is
+//! written.
+
+use antumbra_service::shadows::adapter::{ITEM_BYTES, item_bytes};
+use antumbra_service::shadows::id::{ID_BYTES, NAME_BYTES};
+use antumbra_service::shadows::{
+    ClientToken, Layout, Parts, Persistence, PersistenceError, State, Write, Zone,
+};
+use antumbra_shadow::Document;
+
+use crate::sample::{document, named, new, numbers, read_one, shadow, whole, write, write_one};
+
+async fn comes_back<P: Persistence>(store: &P, id: &str, kept: &Document) {
+    let shadow = shadow(id);
+    let both = Write {
+        reported: new(kept.clone(), 0),
+        desired: new(kept.clone(), 0),
+        ..write(&shadow)
+    };
+    write_one(store, both).await.unwrap();
+    let found = read_one(store, &shadow, Parts::Both).await.unwrap();
+    assert_eq!(found.reported.unwrap().document, *kept);
+    assert_eq!(found.desired.unwrap().document, *kept);
+}
+
+pub async fn documents_come_back_exactly<P: Persistence>(store: P) {
+    let documents = [
+        "{}",
+        r#"{"a":null,"b":true,"c":false,"d":0,"e":"","f":[],"g":{}}"#,
+        r#"{"a":[[],[[]],{},[{}],null,[null]]}"#,
+        r#"{"n":[0.1,-0.1,1.5,-1e-7,123456789.123456789,9007199254740993,-1]}"#,
+        r#"{"n":[1e20,100,1e-20,0.00000012345,12345678901234567890]}"#,
+        r##"{"s":"å\u0000\u0001\n\"\\/\u2028😀","å/~\"\\\n":1," ":2,".":3,"#":4,"$":5}"##,
+        r#"{"PK":"x","SK":"y","version":7,"timestamp":"never","reported":{"desired":{}}}"#,
+        r#"{"S":"x","N":"1","M":{"S":{"N":"x"}},"L":[{"BOOL":true}],"NULL":true}"#,
+        r#"{"t":{"value":21.5,"unit":"C","timestamp":"2026-01-31T12:00:00.123456789+01:00"}}"#,
+    ];
+    for (number, json) in documents.into_iter().enumerate() {
+        comes_back(&store, &format!("lamp-{number}"), &document(json)).await;
+    }
+}
+
+pub async fn a_document_at_every_limit_is_kept<P: Persistence>(store: P) {
+    let objects = |levels: usize, leaf: &str| {
+        let (open, close) = ("{\"a\":".repeat(levels), "}".repeat(levels));
+        format!("{open}{leaf}{close}")
+    };
+    let arrays = |levels: usize| {
+        let (open, close) = ("[".repeat(levels), "]".repeat(levels));
+        format!("{{\"a\":{open}{close}}}")
+    };
+    // 32 values from the root to the leaf, both included; the leaf may be an empty container.
+    let deep = [objects(31, "1"), objects(31, "{}"), arrays(31)];
+    for (number, json) in deep.iter().enumerate() {
+        comes_back(&store, &format!("deep-{number}"), &document(json)).await;
+    }
+    let nines = "9".repeat(38);
+    let numbers = [
+        nines.clone(),
+        format!("-{nines}"),
+        "1e125".to_owned(),
+        "-1e125".to_owned(),
+        format!("{nines}e88"),
+        "1e-130".to_owned(),
+        "-1e-130".to_owned(),
+        format!("0.{nines}"),
+        format!("1.{}", "3".repeat(37)),
+    ];
+    let json = format!("{{\"n\":[{}]}}", numbers.join(","));
+    comes_back(&store, "numbers", &document(&json)).await;
+}
+
+pub async fn the_largest_item_fits_and_one_byte_more_does_not<P: Persistence>(store: P) {
+    let lamp = named("My House#Basement", "boiler");
+    let states: &[State] = match store.layout() {
+        Layout::Separate => &[State::Reported],
+        Layout::Combined => &[State::Reported, State::Desired],
+    };
+    let padded = |expected: i64, padding: usize| Write {
+        reported: new(
+            document(&format!(
+                r#"{{"list":[1,-2.5,true,null,"å"],"map":{{"on":false,"none":{{}}}},"pad":"{}"}}"#,
+                "x".repeat(padding)
+            )),
+            expected,
+        ),
+        zone: Some(Zone::new("Europe/Stockholm").unwrap()),
+        client_token: Some(ClientToken::new("token").unwrap()),
+        ..whole(&lamp, 1, expected)
+    };
+    for expected in [0, 1] {
+        let room = ITEM_BYTES - item_bytes(&padded(expected, 0), states);
+        let beyond = padded(expected, room + 1);
+        assert_eq!(
+            write_one(&store, beyond).await,
+            Err(PersistenceError::TooLarge {
+                bytes: ITEM_BYTES + 1,
+                limit: ITEM_BYTES
+            })
+        );
+        let (reported, _) = numbers(&store, &lamp).await;
+        assert_eq!(reported.map_or(0, |(_, version)| version), expected);
+
+        let largest = padded(expected, room);
+        write_one(&store, largest.clone()).await.unwrap();
+        let found = read_one(&store, &lamp, Parts::Reported).await.unwrap();
+        let kept = found.reported.unwrap().document;
+        assert_eq!(Some(kept), largest.reported.map(|new| new.document));
+    }
+    // The other document is measured as well, and the first is not written without it.
+    let pad = format!(r#"{{"pad":"{}"}}"#, "x".repeat(ITEM_BYTES));
+    let beyond = Write {
+        desired: new(document(&pad), 2),
+        ..whole(&lamp, 1, 2)
+    };
+    let refused = write_one(&store, beyond).await.unwrap_err();
+    assert_eq!(refused.status(), 413);
+    assert_eq!(numbers(&store, &lamp).await.0.unwrap().1, 2);
+}
+
+pub async fn keys_of_full_length_are_kept<P: Persistence>(store: P) {
+    let long = named(&"d".repeat(ID_BYTES), &"n".repeat(NAME_BYTES));
+    write_one(&store, whole(&long, 1, 0)).await.unwrap();
+    assert!(numbers(&store, &long).await.0.is_some());
+}
+
+pub async fn names_that_look_alike_are_apart<P: Persistence>(store: P) {
+    let names = [
+        ("a", "bc"),
+        ("ab", "c"),
+        ("a#b", "c"),
+        ("a", "b#c"),
+        ("a#DSR#b", "c"),
+        ("a", "DSR#c"),
+        ("A", "bc"),
+        ("a ", "bc"),
+        ("å", "bc"),
+        ("a\u{30a}", "bc"),
+        ("DS#a", "bc"),
+        ("My House#Basement#Lightning Controller", "main"),
+    ];
+    for (n, (id, name)) in names.iter().enumerate() {
+        let written = write_one(&store, whole(&named(id, name), n as i64, 0)).await;
+        assert!(written.is_ok(), "{id} {name}: {written:?}");
+    }
+    for (n, (id, name)) in names.iter().enumerate() {
+        let (reported, _) = numbers(&store, &named(id, name)).await;
+        assert_eq!(
+            reported,
+            Some((format!(r#"{{"n":{n}}}"#), 1)),
+            "{id} {name}"
+        );
+    }
+}

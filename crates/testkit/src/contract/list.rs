@@ -1,0 +1,252 @@
+//! Listings: each document once, a page at a time.
+
+use std::collections::BTreeSet;
+
+use antumbra_service::shadows::{
+    ClientToken, Cursor, Expect, Layout, ListQuery, Listed, Persistence, PersistenceError, State,
+    Version, Write,
+};
+use antumbra_shadow::Timestamp;
+
+use crate::sample::{delete, delete_one, named, new, number, shadow, whole, write, write_one};
+
+/// A document's place: id, name, state.
+type Place = (String, String, State);
+
+/// More pages than any listing here can have.
+const PAGES: usize = 500;
+
+fn place(listed: &Listed) -> Place {
+    let (id, name) = (listed.shadow.id(), listed.shadow.name());
+    (id.to_owned(), name.to_owned(), listed.state)
+}
+
+fn places<'a>(shadows: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<Place> {
+    let mut places: Vec<Place> = shadows
+        .into_iter()
+        .flat_map(|(id, name)| {
+            [State::Reported, State::Desired].map(|state| (id.to_owned(), name.to_owned(), state))
+        })
+        .collect();
+    places.sort();
+    places
+}
+
+/// All pages, sorted; each page is checked against its limit.
+async fn all<P: Persistence>(store: &P, query: &ListQuery, limit: usize) -> Vec<Listed> {
+    let mut found = Vec::new();
+    let mut cursor = None;
+    for _ in 0..PAGES {
+        let page = store.list(query, limit, cursor.as_ref()).await.unwrap();
+        let most = match store.layout() {
+            Layout::Separate => limit,
+            Layout::Combined => limit.max(2),
+        };
+        assert!(
+            page.documents.len() <= most,
+            "{} of {limit}",
+            page.documents.len()
+        );
+        found.extend(page.documents);
+        cursor = page.next;
+        if cursor.is_none() {
+            found.sort_by_key(place);
+            return found;
+        }
+    }
+    panic!("the listing does not end");
+}
+
+pub async fn nothing_is_listed_of_an_empty_store<P: Persistence>(store: P) {
+    for query in [ListQuery::All, ListQuery::Of("lamp".to_owned())] {
+        assert!(all(&store, &query, 10).await.is_empty());
+    }
+}
+
+pub async fn a_listing_of_one_id_gives_its_documents_alone<P: Persistence>(store: P) {
+    let shadows = [
+        ("lamp", "a"),
+        ("lamp", "b"),
+        ("lamp", "main"),
+        ("lamp", "#"),
+        ("lamp", "ö"),
+        ("lamp1", "a"),
+        ("lam", "a"),
+        ("lamp#", "a"),
+        ("lamp#a", "a"),
+        ("Lamp", "a"),
+        ("other", "lamp"),
+    ];
+    for (id, name) in shadows {
+        write_one(&store, whole(&named(id, name), 1, 0))
+            .await
+            .unwrap();
+    }
+    for id in ["lamp", "lamp#", "lamp#a", "lam", "absent", "DS#lamp"] {
+        let expected = places(shadows.into_iter().filter(|(of, _)| *of == id));
+        for limit in [1, 2, 3, 4, 1000] {
+            let found = all(&store, &ListQuery::Of(id.to_owned()), limit).await;
+            let found: Vec<Place> = found.iter().map(place).collect();
+            assert_eq!(found, expected, "{id} by {limit}");
+        }
+    }
+}
+
+pub async fn a_listing_says_version_time_and_token<P: Persistence>(store: P) {
+    let lamp = shadow("lamp");
+    write_one(&store, whole(&lamp, 1, 0)).await.unwrap();
+    let second = Write {
+        timestamp: Timestamp::from_nanoseconds(1_800_000_000_987_654_321),
+        client_token: Some(ClientToken::new("token").unwrap()),
+        ..whole(&lamp, 2, 1)
+    };
+    write_one(&store, second.clone()).await.unwrap();
+    for query in [ListQuery::All, ListQuery::Of("lamp".to_owned())] {
+        let found = all(&store, &query, 10).await;
+        let expected = [State::Reported, State::Desired].map(|state| Listed {
+            shadow: lamp.clone(),
+            state,
+            version: Version(2),
+            timestamp: second.timestamp,
+            client_token: second.client_token.clone(),
+        });
+        assert_eq!(found, expected);
+    }
+    if store.layout() == Layout::Separate {
+        let desired = Write {
+            desired: new(number(3), 2),
+            ..write(&lamp)
+        };
+        write_one(&store, desired).await.unwrap();
+        let found = all(&store, &ListQuery::All, 10).await;
+        let versions: Vec<i64> = found.iter().map(|listed| listed.version.0).collect();
+        assert_eq!(versions, [2, 3]);
+        assert_eq!(found[1].client_token, None);
+    }
+}
+
+pub async fn a_listing_of_all_gives_each_document_once_whatever_the_page<P: Persistence>(store: P) {
+    let names: Vec<(String, String)> = (0..23)
+        .map(|n| (format!("lamp-{}", n % 9), format!("name-{n}")))
+        .collect();
+    let names: Vec<(&str, &str)> = names
+        .iter()
+        .map(|(i, n)| (i.as_str(), n.as_str()))
+        .collect();
+    let writes: Vec<Write> = names
+        .iter()
+        .map(|(id, name)| whole(&named(id, name), 1, 0))
+        .collect();
+    assert!(store.write(&writes).await.iter().all(Result::is_ok));
+    for limit in [1, 2, 3, 7, 45, 46, 47, 1000] {
+        let found = all(&store, &ListQuery::All, limit).await;
+        let found: Vec<Place> = found.iter().map(place).collect();
+        assert_eq!(found, places(names.clone()), "by {limit}");
+    }
+}
+
+/// Whatever comes and goes, also the very document a page ended with: who stays is listed once.
+pub async fn a_listing_survives_changes_between_its_pages<P: Persistence>(store: P) {
+    let staying: Vec<String> = (0..12).map(|n| format!("stays-{n}")).collect();
+    let leaving: Vec<String> = (0..12).map(|n| format!("leaves-{n}")).collect();
+    for id in staying.iter().chain(&leaving) {
+        write_one(&store, whole(&shadow(id), 1, 0)).await.unwrap();
+    }
+    let mut found: Vec<Place> = Vec::new();
+    let mut cursor: Option<Cursor> = None;
+    for round in 0.. {
+        assert!(round < PAGES, "the listing does not end");
+        let page = store
+            .list(&ListQuery::All, 4, cursor.as_ref())
+            .await
+            .unwrap();
+        found.extend(page.documents.iter().map(place));
+        cursor = page.next;
+        if cursor.is_none() {
+            break;
+        }
+        for listed in &page.documents {
+            if listed.shadow.id().starts_with("leaves") {
+                delete_one(&store, delete(&listed.shadow, Expect::Any))
+                    .await
+                    .unwrap();
+            }
+        }
+        if round < 6 {
+            let comes = shadow(&format!("comes-{round}"));
+            write_one(&store, whole(&comes, 1, 0)).await.unwrap();
+        }
+    }
+    let once: BTreeSet<&Place> = found.iter().collect();
+    assert_eq!(once.len(), found.len(), "each once");
+    let stayed: Vec<Place> = once
+        .into_iter()
+        .filter(|(id, ..)| id.starts_with("stays"))
+        .cloned()
+        .collect();
+    assert_eq!(
+        stayed,
+        places(staying.iter().map(|id| (id.as_str(), "main")))
+    );
+}
+
+pub async fn a_cursor_serves_the_listing_it_came_from_alone<P: Persistence>(store: P) {
+    for name in ["a", "b", "c"] {
+        for id in ["lamp", "other"] {
+            write_one(&store, whole(&named(id, name), 1, 0))
+                .await
+                .unwrap();
+        }
+    }
+    let queries = [
+        ListQuery::All,
+        ListQuery::Of("lamp".to_owned()),
+        ListQuery::Of("other".to_owned()),
+    ];
+    for query in &queries {
+        let page = store.list(query, 2, None).await.unwrap();
+        let Cursor(text) = page.next.unwrap();
+        let safe = |c: char| c.is_ascii_alphanumeric() || "-_.~".contains(c);
+        assert!(text.chars().all(safe), "{text} is not safe in a URL");
+
+        for other in queries.iter().filter(|other| *other != query) {
+            let listed = store.list(other, 2, Some(&Cursor(text.clone()))).await;
+            assert!(matches!(listed, Err(PersistenceError::Invalid(_))));
+        }
+        let mut bad = vec![
+            String::new(),
+            "x".to_owned(),
+            format!("{text}0"),
+            text.repeat(2),
+        ];
+        for at in (0..text.len()).step_by(5) {
+            let mut changed = text.clone();
+            let other = if &text[at..=at] == "0" { "1" } else { "0" };
+            changed.replace_range(at..=at, other);
+            bad.push(changed);
+            bad.push(text[..at].to_owned());
+        }
+        for bad in bad {
+            let listed = store.list(query, 2, Some(&Cursor(bad.clone()))).await;
+            assert!(matches!(listed, Err(PersistenceError::Invalid(_))), "{bad}");
+        }
+    }
+}
+
+pub async fn a_listing_nobody_can_give_is_invalid<P: Persistence>(store: P) {
+    let of = |id: &str| ListQuery::Of(id.to_owned());
+    for (query, limit) in [
+        (ListQuery::All, 0),
+        (ListQuery::All, 1001),
+        (of("lamp"), 0),
+        (of("lamp"), usize::MAX),
+        (of(""), 10),
+        (of(&"d".repeat(2046)), 10),
+    ] {
+        let listed = store.list(&query, limit, None).await;
+        assert!(
+            matches!(listed, Err(PersistenceError::Invalid(_))),
+            "{limit}"
+        );
+    }
+}

@@ -1,0 +1,165 @@
+//! Reads: what was asked for, in the order asked, and no more.
+
+use antumbra_service::shadows::{
+    Layout, Parts, Persistence, PersistenceError, Read, ReadConsistency, Snapshot, Version, Write,
+};
+
+use crate::sample::{new, number, numbers, only, read_one, shadow, whole, write, write_one};
+
+const PARTS: [Parts; 3] = [Parts::Reported, Parts::Desired, Parts::Both];
+
+pub async fn what_is_absent_is_not_found<P: Persistence>(store: P) {
+    write_one(&store, whole(&shadow("other"), 1, 0))
+        .await
+        .unwrap();
+    for parts in PARTS {
+        for consistency in [
+            ReadConsistency::Eventual,
+            ReadConsistency::Strong,
+            ReadConsistency::Snapshot,
+        ] {
+            let read = Read {
+                shadow: shadow("lamp"),
+                parts,
+            };
+            let found = only(store.read(&[read], consistency).await);
+            assert_eq!(found, Err(PersistenceError::NotFound));
+        }
+    }
+}
+
+pub async fn a_read_gives_what_was_asked_for_and_no_more<P: Persistence>(store: P) {
+    let lamp = shadow("lamp");
+    let both = Write {
+        reported: new(number(1), 0),
+        desired: new(number(2), 0),
+        ..write(&lamp)
+    };
+    write_one(&store, both).await.unwrap();
+    for parts in PARTS {
+        for consistency in [ReadConsistency::Strong, ReadConsistency::Snapshot] {
+            let read = Read {
+                shadow: lamp.clone(),
+                parts,
+            };
+            let found = only(store.read(&[read], consistency).await).unwrap();
+            let says = |held: Option<antumbra_service::shadows::Held>| held.map(|h| h.document);
+            let reported = (parts != Parts::Desired).then(|| number(1));
+            let desired = (parts != Parts::Reported).then(|| number(2));
+            assert_eq!(says(found.reported), reported, "{parts:?}");
+            assert_eq!(says(found.desired), desired, "{parts:?}");
+        }
+    }
+    if store.layout() == Layout::Combined {
+        return;
+    }
+    let half = shadow("half");
+    let reported = Write {
+        reported: new(number(1), 0),
+        ..write(&half)
+    };
+    write_one(&store, reported).await.unwrap();
+    for consistency in [ReadConsistency::Strong, ReadConsistency::Snapshot] {
+        let reads = PARTS.map(|parts| Read {
+            shadow: half.clone(),
+            parts,
+        });
+        let found = store.read(&reads, consistency).await;
+        assert!(found[0].as_ref().unwrap().reported.is_some());
+        assert_eq!(found[1], Err(PersistenceError::NotFound));
+        assert_eq!(found[0], found[2], "half of it is there");
+    }
+}
+
+pub async fn a_strong_read_sees_every_answered_write<P: Persistence>(store: P) {
+    let lamp = shadow("lamp");
+    for version in 0..20 {
+        write_one(&store, whole(&lamp, version, version))
+            .await
+            .unwrap();
+        for consistency in [ReadConsistency::Strong, ReadConsistency::Snapshot] {
+            let read = Read {
+                shadow: lamp.clone(),
+                parts: Parts::Both,
+            };
+            let found = only(store.read(&[read], consistency).await).unwrap();
+            for held in [found.reported.unwrap(), found.desired.unwrap()] {
+                assert_eq!(held.version, Version(version + 1));
+                assert_eq!(held.document, number(version));
+            }
+        }
+    }
+}
+
+pub async fn what_was_read_does_not_change<P: Persistence>(store: P) {
+    let lamp = shadow("lamp");
+    let first = whole(&lamp, 1, 0);
+    write_one(&store, first.clone()).await.unwrap();
+    let read = read_one(&store, &lamp, Parts::Both).await.unwrap();
+    let before = read.clone();
+    write_one(&store, whole(&lamp, 2, 1)).await.unwrap();
+    assert_eq!(read, before);
+    assert_eq!(first, whole(&lamp, 1, 0), "nor did what was written");
+    drop(read);
+    assert_eq!(numbers(&store, &lamp).await.0.unwrap().1, 2);
+}
+
+/// More than one call of any store takes, some of them absent.
+pub async fn many_are_read_in_the_order_asked<P: Persistence>(store: P) {
+    let shadows: Vec<_> = (0..130).map(|n| shadow(&format!("lamp-{n}"))).collect();
+    let there = |n: &usize| n % 7 != 3;
+    let writes: Vec<Write> = (0..130)
+        .filter(there)
+        .map(|n| whole(&shadows[n], n as i64, 0))
+        .collect();
+    assert!(store.write(&writes).await.iter().all(Result::is_ok));
+    let reads: Vec<Read> = (0..130)
+        .rev()
+        .map(|n| Read {
+            shadow: shadows[n].clone(),
+            parts: PARTS[n % 3],
+        })
+        .collect();
+    for consistency in [
+        ReadConsistency::Eventual,
+        ReadConsistency::Strong,
+        ReadConsistency::Snapshot,
+    ] {
+        let found = store.read(&reads, consistency).await;
+        assert_eq!(found.len(), reads.len());
+        for (n, found) in (0..130).rev().zip(found) {
+            if !there(&n) {
+                assert_eq!(found, Err(PersistenceError::NotFound));
+                continue;
+            }
+            let Snapshot { reported, desired } = found.unwrap();
+            assert_eq!(reported.is_some(), PARTS[n % 3] != Parts::Desired);
+            assert_eq!(desired.is_some(), PARTS[n % 3] != Parts::Reported);
+            let held = reported.or(desired).unwrap();
+            assert_eq!(held.document, number(n as i64));
+        }
+    }
+}
+
+pub async fn the_same_shadow_can_be_read_twice_at_once<P: Persistence>(store: P) {
+    let lamp = shadow("lamp");
+    write_one(&store, whole(&lamp, 1, 0)).await.unwrap();
+    let parts = [
+        Parts::Both,
+        Parts::Reported,
+        Parts::Both,
+        Parts::Desired,
+        Parts::Reported,
+    ];
+    let reads = parts.map(|parts| Read {
+        shadow: lamp.clone(),
+        parts,
+    });
+    for consistency in [ReadConsistency::Strong, ReadConsistency::Snapshot] {
+        let found = store.read(&reads, consistency).await;
+        assert!(found.iter().all(Result::is_ok), "{found:?}");
+        assert_eq!(found[0], found[2]);
+        assert_eq!(found[1], found[4]);
+        assert!(found[3].as_ref().unwrap().reported.is_none());
+    }
+}

@@ -1,0 +1,279 @@
+//! Writes: conditional on the version, both or none.
+
+use antumbra_service::shadows::{
+    ClientToken, Layout, Parts, Persistence, PersistenceError, Version, Write, Written, Zone,
+};
+use antumbra_shadow::Timestamp;
+
+use crate::sample::{document, new, number, numbers, read_one, shadow, whole, write, write_one};
+
+fn conflict<T>(expected: i64, actual: Option<i64>) -> Result<T, PersistenceError> {
+    Err(PersistenceError::Conflict {
+        expected: Version(expected),
+        actual: actual.map(Version),
+    })
+}
+
+fn is_invalid<T>(result: &Result<T, PersistenceError>) -> bool {
+    matches!(result, Err(PersistenceError::Invalid(_)))
+}
+
+/// Both documents as [`numbers`] says them.
+fn at(n: i64, version: i64) -> (Option<(String, i64)>, Option<(String, i64)>) {
+    let one = Some((format!(r#"{{"n":{n}}}"#), version));
+    (one.clone(), one)
+}
+
+pub async fn a_first_write_creates_version_one<P: Persistence>(store: P) {
+    let lamp = shadow("lamp");
+    let written = write_one(&store, whole(&lamp, 1, 0)).await;
+    let one = Some(Version(1));
+    let expected = Written {
+        reported: one,
+        desired: one,
+    };
+    assert_eq!(written, Ok(expected));
+    assert_eq!(numbers(&store, &lamp).await, at(1, 1));
+}
+
+pub async fn a_write_of_the_stored_version_raises_it_by_one<P: Persistence>(store: P) {
+    let lamp = shadow("lamp");
+    for version in 0..12 {
+        let written = write_one(&store, whole(&lamp, 100 + version, version)).await;
+        assert_eq!(written.unwrap().reported, Some(Version(version + 1)));
+        assert_eq!(numbers(&store, &lamp).await, at(100 + version, version + 1));
+    }
+}
+
+pub async fn a_write_of_another_version_is_a_conflict_and_changes_nothing<P: Persistence>(
+    store: P,
+) {
+    let lamp = shadow("lamp");
+    write_one(&store, whole(&lamp, 1, 0)).await.unwrap();
+    write_one(&store, whole(&lamp, 2, 1)).await.unwrap();
+    for wrong in [1, 3, 4, 1_000_000_007] {
+        let written = write_one(&store, whole(&lamp, 9, wrong)).await;
+        assert_eq!(written, conflict(wrong, Some(2)));
+        assert_eq!(numbers(&store, &lamp).await, at(2, 2));
+    }
+}
+
+pub async fn creating_over_an_existing_one_is_a_conflict<P: Persistence>(store: P) {
+    let lamp = shadow("lamp");
+    write_one(&store, whole(&lamp, 1, 0)).await.unwrap();
+    let written = write_one(&store, whole(&lamp, 2, 0)).await;
+    assert_eq!(written, conflict(0, Some(1)));
+    assert_eq!(numbers(&store, &lamp).await, at(1, 1));
+}
+
+/// To the last byte the same, and by whoever asked before: a second write is a second write.
+pub async fn writing_the_same_twice_is_a_conflict<P: Persistence>(store: P) {
+    let lamp = shadow("lamp");
+    write_one(&store, whole(&lamp, 1, 0)).await.unwrap();
+    let again = write_one(&store, whole(&lamp, 1, 0)).await;
+    assert_eq!(again, conflict(0, Some(1)));
+    if store.layout() == Layout::Separate {
+        let alone = || Write {
+            reported: new(number(2), 1),
+            ..write(&lamp)
+        };
+        write_one(&store, alone()).await.unwrap();
+        assert_eq!(write_one(&store, alone()).await, conflict(1, Some(2)));
+    }
+}
+
+pub async fn a_write_over_what_is_absent_is_a_conflict_and_creates_nothing<P: Persistence>(
+    store: P,
+) {
+    let lamp = shadow("lamp");
+    let written = write_one(&store, whole(&lamp, 1, 3)).await;
+    assert_eq!(written, conflict(3, None));
+    assert_eq!(numbers(&store, &lamp).await, (None, None));
+}
+
+pub async fn both_documents_are_written_together_or_not_at_all<P: Persistence>(store: P) {
+    let lamp = shadow("lamp");
+    write_one(&store, whole(&lamp, 1, 0)).await.unwrap();
+    if store.layout() == Layout::Combined {
+        assert_eq!(
+            write_one(&store, whole(&lamp, 2, 7)).await,
+            conflict(7, Some(1))
+        );
+        assert_eq!(numbers(&store, &lamp).await, at(1, 1));
+        return;
+    }
+    for (reported, desired) in [(1, 4), (4, 1), (1, 0), (0, 1)] {
+        let both = Write {
+            reported: new(number(2), reported),
+            desired: new(number(2), desired),
+            ..write(&lamp)
+        };
+        let wrong = if reported == 1 { desired } else { reported };
+        assert_eq!(write_one(&store, both).await, conflict(wrong, Some(1)));
+        assert_eq!(numbers(&store, &lamp).await, at(1, 1));
+    }
+    // One document is there and the other is created with it.
+    let half = shadow("half");
+    let first = Write {
+        reported: new(number(1), 0),
+        ..write(&half)
+    };
+    write_one(&store, first).await.unwrap();
+    let both = |desired| Write {
+        reported: new(number(2), 1),
+        desired: new(number(2), desired),
+        ..write(&half)
+    };
+    assert_eq!(write_one(&store, both(1)).await, conflict(1, None));
+    let written = write_one(&store, both(0)).await.unwrap();
+    assert_eq!(written.reported, Some(Version(2)));
+    assert_eq!(written.desired, Some(Version(1)));
+}
+
+pub async fn a_conflict_of_both_speaks_of_reported<P: Persistence>(store: P) {
+    let lamp = shadow("lamp");
+    write_one(&store, whole(&lamp, 1, 0)).await.unwrap();
+    if store.layout() == Layout::Combined {
+        return;
+    }
+    let desired = Write {
+        desired: new(number(2), 1),
+        ..write(&lamp)
+    };
+    write_one(&store, desired).await.unwrap();
+    let both = Write {
+        reported: new(number(3), 5),
+        desired: new(number(3), 6),
+        ..write(&lamp)
+    };
+    assert_eq!(write_one(&store, both).await, conflict(5, Some(1)));
+}
+
+pub async fn one_document_alone_is_written_where_they_lie_apart<P: Persistence>(store: P) {
+    let lamp = shadow("lamp");
+    write_one(&store, whole(&lamp, 1, 0)).await.unwrap();
+    let reported = Write {
+        reported: new(number(2), 1),
+        ..write(&lamp)
+    };
+    let desired = Write {
+        desired: new(number(3), 1),
+        ..write(&lamp)
+    };
+    if store.layout() == Layout::Combined {
+        assert!(is_invalid(&write_one(&store, reported).await));
+        assert!(is_invalid(&write_one(&store, desired).await));
+        assert_eq!(numbers(&store, &lamp).await, at(1, 1));
+        return;
+    }
+    let written = write_one(&store, reported).await.unwrap();
+    assert_eq!(
+        (written.reported, written.desired),
+        (Some(Version(2)), None)
+    );
+    let written = write_one(&store, desired).await.unwrap();
+    assert_eq!(
+        (written.reported, written.desired),
+        (None, Some(Version(2)))
+    );
+    let (reported, desired) = numbers(&store, &lamp).await;
+    assert_eq!(reported, Some((r#"{"n":2}"#.to_owned(), 2)));
+    assert_eq!(desired, Some((r#"{"n":3}"#.to_owned(), 2)));
+}
+
+pub async fn both_documents_have_one_version_where_they_lie_together<P: Persistence>(store: P) {
+    let lamp = shadow("lamp");
+    let uneven = Write {
+        reported: new(number(1), 0),
+        desired: new(number(1), 1),
+        ..write(&lamp)
+    };
+    let written = write_one(&store, uneven).await;
+    match store.layout() {
+        Layout::Combined => assert!(is_invalid(&written)),
+        Layout::Separate => assert_eq!(written, conflict(1, None)),
+    }
+    assert_eq!(numbers(&store, &lamp).await, (None, None));
+}
+
+pub async fn a_write_of_nothing_is_invalid<P: Persistence>(store: P) {
+    assert!(is_invalid(&write_one(&store, write(&shadow("lamp"))).await));
+}
+
+pub async fn a_version_no_document_can_have_is_invalid<P: Persistence>(store: P) {
+    let lamp = shadow("lamp");
+    for version in [-1, i64::MIN, i64::MAX] {
+        assert!(is_invalid(
+            &write_one(&store, whole(&lamp, 1, version)).await
+        ));
+    }
+    assert_eq!(numbers(&store, &lamp).await, (None, None));
+}
+
+/// DynamoDB has no attributes without a name.
+pub async fn an_empty_name_is_invalid_at_any_depth<P: Persistence>(store: P) {
+    let lamp = shadow("lamp");
+    for json in [r#"{"":1}"#, r#"{"a":[{"b":{"":1}}]}"#] {
+        for (reported, desired) in [(json, "{}"), ("{}", json)] {
+            let nameless = Write {
+                reported: new(document(reported), 0),
+                desired: new(document(desired), 0),
+                ..write(&lamp)
+            };
+            assert!(is_invalid(&write_one(&store, nameless).await), "{json}");
+        }
+    }
+    assert_eq!(numbers(&store, &lamp).await, (None, None));
+}
+
+pub async fn a_timestamp_out_of_range_is_invalid<P: Persistence>(store: P) {
+    let lamp = shadow("lamp");
+    let digits = 10_i128.pow(38);
+    for (version, nanoseconds) in [1 - digits, digits - 1].into_iter().enumerate() {
+        let last = Write {
+            timestamp: Timestamp::from_nanoseconds(nanoseconds),
+            ..whole(&lamp, 1, version as i64)
+        };
+        write_one(&store, last).await.unwrap();
+        let held = read_one(&store, &lamp, Parts::Reported).await.unwrap();
+        let timestamp = held.reported.unwrap().timestamp;
+        assert_eq!(timestamp.nanoseconds(), nanoseconds);
+    }
+    for nanoseconds in [digits, -digits] {
+        let beyond = Write {
+            timestamp: Timestamp::from_nanoseconds(nanoseconds),
+            ..whole(&lamp, 1, 2)
+        };
+        assert!(is_invalid(&write_one(&store, beyond).await));
+    }
+}
+
+pub async fn the_stamp_of_the_last_writer_is_kept_whole<P: Persistence>(store: P) {
+    let lamp = shadow("lamp");
+    let stamps = [
+        (
+            1_700_000_000_123_456_789,
+            Some("Europe/Stockholm"),
+            Some("token"),
+        ),
+        (-1, None, Some("å")),
+        (0, Some("UTC"), None),
+        (i128::from(i64::MAX), None, None),
+    ];
+    for (version, (nanoseconds, zone, token)) in stamps.into_iter().enumerate() {
+        let stamped = Write {
+            timestamp: Timestamp::from_nanoseconds(nanoseconds),
+            zone: zone.map(|zone| Zone::new(zone).unwrap()),
+            client_token: token.map(|token| ClientToken::new(token).unwrap()),
+            ..whole(&lamp, 1, version as i64)
+        };
+        write_one(&store, stamped.clone()).await.unwrap();
+        let found = read_one(&store, &lamp, Parts::Both).await.unwrap();
+        for held in [found.reported.unwrap(), found.desired.unwrap()] {
+            assert_eq!(held.version, Version(version as i64 + 1));
+            assert_eq!(held.timestamp, stamped.timestamp);
+            assert_eq!(held.zone, stamped.zone);
+            assert_eq!(held.client_token, stamped.client_token);
+        }
+    }
+}

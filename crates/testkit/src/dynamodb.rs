@@ -1,0 +1,51 @@
+//! DynamoDB to test against, over HTTP.
+//!
+//! One server per test binary, a table per test. Between each test's client and the server stands an
+//! [`Endpoint`] that records the calls and can answer in the server's place, as DynamoDB does when it
+//! throttles or fails, which no emulator does.
+
+mod endpoint;
+mod server;
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::config::retry::RetryConfig;
+use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
+use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region};
+
+pub use endpoint::{Call, Endpoint, Reply, failure};
+pub use server::address;
+
+/// Longer than any answer takes, and short enough that a test which gets none ends.
+const ATTEMPT: Duration = Duration::from_secs(10);
+const OPERATION: Duration = Duration::from_secs(30);
+
+/// A client of an endpoint, which tries each call up to three times, almost without waiting.
+pub fn client(endpoint: &Endpoint) -> Client {
+    let retries = RetryConfig::standard()
+        .with_max_attempts(3)
+        .with_initial_backoff(Duration::from_millis(1));
+    let timeouts = TimeoutConfig::builder()
+        .operation_attempt_timeout(ATTEMPT)
+        .operation_timeout(OPERATION)
+        .build();
+    let config = aws_sdk_dynamodb::Config::builder()
+        .behavior_version(BehaviorVersion::latest())
+        .region(Region::from_static("eu-north-1"))
+        .credentials_provider(Credentials::new("test", "test", None, None, "test"))
+        .endpoint_url(endpoint.url())
+        .http_client(aws_smithy_http_client::Builder::new().build_http())
+        .retry_config(retries)
+        .timeout_config(timeouts)
+        .build();
+    Client::from_conf(config)
+}
+
+/// A table name no other test has.
+pub fn table_name() -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let next = NEXT.fetch_add(1, Ordering::Relaxed);
+    format!("antumbra-test-{}-{next}", std::process::id())
+}

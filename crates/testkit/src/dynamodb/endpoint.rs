@@ -1,0 +1,182 @@
+//! An endpoint before a DynamoDB: it records every call, passes it on, or answers itself.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
+use tokio::net::{TcpListener, TcpStream};
+
+type Answer = Response<Full<Bytes>>;
+type Script = Box<dyn FnMut(&Call) -> Reply + Send>;
+
+/// One request that reached the endpoint.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Call {
+    /// Such as `PutItem`.
+    pub operation: String,
+    /// The request's JSON.
+    pub body: Value,
+}
+
+/// What becomes of a call.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Reply {
+    /// DynamoDB answers.
+    Pass,
+    /// DynamoDB never hears of it; the answer is this status and JSON.
+    Answer(u16, Value),
+    /// DynamoDB does what was asked, but its answer is lost and this comes in its place.
+    PassThenAnswer(u16, Value),
+    /// DynamoDB does what was asked, but the connection ends before its answer.
+    PassThenHangUp,
+}
+
+/// A failure as DynamoDB words it: the status, and its code in the body.
+pub fn failure(status: u16, code: &str) -> (u16, Value) {
+    let kind = format!("com.amazonaws.dynamodb.v20120810#{code}");
+    (status, json!({"__type": kind, "message": "as scripted"}))
+}
+
+/// A loopback HTTP endpoint that lives as long as the runtime it was started on.
+pub struct Endpoint {
+    address: SocketAddr,
+    state: Arc<State>,
+}
+
+struct State {
+    server: SocketAddr,
+    calls: Mutex<Vec<Call>>,
+    script: Mutex<Script>,
+}
+
+impl Endpoint {
+    /// Before the server at this address, passing everything on.
+    pub async fn start(server: SocketAddr) -> Endpoint {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let state = Arc::new(State {
+            server,
+            calls: Mutex::default(),
+            script: Mutex::new(Box::new(|_| Reply::Pass)),
+        });
+        tokio::spawn(accept(listener, Arc::clone(&state)));
+        Endpoint { address, state }
+    }
+
+    /// What an SDK client takes.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Lets this decide on every call from now on.
+    pub fn script(&self, script: impl FnMut(&Call) -> Reply + Send + 'static) {
+        *lock(&self.state.script) = Box::new(script);
+    }
+
+    /// Lets these decide on the next calls of an operation, one each; all others pass.
+    pub fn script_next(&self, operation: &'static str, replies: impl Into<Vec<Reply>>) {
+        let mut replies = replies.into().into_iter();
+        self.script(move |call| {
+            if call.operation == operation {
+                replies.next().unwrap_or(Reply::Pass)
+            } else {
+                Reply::Pass
+            }
+        });
+    }
+
+    /// The calls since it was last asked, every attempt of the SDK counted.
+    pub fn take_calls(&self) -> Vec<Call> {
+        std::mem::take(&mut lock(&self.state.calls))
+    }
+
+    /// The names of the calls since it was last asked.
+    pub fn take_operations(&self) -> Vec<String> {
+        let calls = self.take_calls().into_iter();
+        calls.map(|call| call.operation).collect()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+async fn accept(listener: TcpListener, state: Arc<State>) {
+    while let Ok((stream, _)) = listener.accept().await {
+        let state = Arc::clone(&state);
+        tokio::spawn(async move {
+            let service = service_fn(|request| handle(request, &state));
+            // A client that goes away ends its connection, and that is all.
+            let _ = hyper::server::conn::http1::Builder::new()
+                .serve_connection(TokioIo::new(stream), service)
+                .await;
+        });
+    }
+}
+
+/// What makes hyper end a connection without an answer.
+#[derive(Debug)]
+struct HungUp;
+
+impl std::fmt::Display for HungUp {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("hung up")
+    }
+}
+
+impl std::error::Error for HungUp {}
+
+async fn handle(request: Request<Incoming>, state: &State) -> Result<Answer, HungUp> {
+    let (head, body) = request.into_parts();
+    let body = body.collect().await.map_err(|_| HungUp)?.to_bytes();
+    let target = head.headers.get("x-amz-target");
+    let target = target.and_then(|target| target.to_str().ok()).unwrap_or("");
+    let call = Call {
+        operation: target.rsplit('.').next().unwrap_or("").to_owned(),
+        body: serde_json::from_slice(&body).unwrap_or(Value::Null),
+    };
+    let reply = (lock(&state.script))(&call);
+    lock(&state.calls).push(call);
+    let pass = async { pass(state.server, Request::from_parts(head, Full::new(body))).await };
+    match reply {
+        Reply::Pass => Ok(pass.await),
+        Reply::Answer(status, json) => Ok(answer(status, &json)),
+        Reply::PassThenAnswer(status, json) => {
+            pass.await;
+            Ok(answer(status, &json))
+        }
+        Reply::PassThenHangUp => {
+            pass.await;
+            Err(HungUp)
+        }
+    }
+}
+
+fn answer(status: u16, json: &Value) -> Answer {
+    let mut answer = Response::new(Full::from(json.to_string()));
+    *answer.status_mut() = StatusCode::from_u16(status).unwrap();
+    let kind = hyper::header::HeaderValue::from_static("application/x-amz-json-1.0");
+    let headers = answer.headers_mut();
+    headers.insert(hyper::header::CONTENT_TYPE, kind);
+    answer
+}
+
+/// On a connection of its own: calls are few, and nothing of one can leak into another.
+async fn pass(server: SocketAddr, request: Request<Full<Bytes>>) -> Answer {
+    let stream = TcpStream::connect(server).await.unwrap();
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
+        .await
+        .unwrap();
+    tokio::spawn(connection);
+    let answer = sender.send_request(request).await.unwrap();
+    let (head, body) = answer.into_parts();
+    let body: Result<_, Infallible> = Ok(body.collect().await.unwrap().to_bytes());
+    Response::from_parts(head, Full::new(body.unwrap_or_default()))
+}

@@ -1,0 +1,18 @@
+//! What tests share. A dev-dependency, never more.
+//!
+//! - [`contract`]: the laws of the shadow persistence as tests, run on every implementation by
+//!   [`shadow_contract!`]
+//! - [`sample`]: shadows, documents and writes in few words
+//! - [`Failing`]: a persistence that fails as stores do, by a seed
+//! - [`dynamodb`] (a feature): an embedded DynamoDB, an endpoint before it that records every call and
+//!   fails on demand, and SDK clients for it
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::missing_panics_doc)]
+
+pub mod contract;
+#[cfg(feature = "dynamodb")]
+pub mod dynamodb;
+mod failing;
+pub mod sample;
+
+pub use failing::{Failing, Faults};

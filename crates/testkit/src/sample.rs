@@ -1,0 +1,112 @@
+//! Shadows, documents and writes in few words.
+
+use antumbra_service::shadows::{
+    Delete, Expect, NewDocument, Parts, Persistence, PersistenceError, Read, ReadConsistency,
+    ShadowId, Snapshot, Version, Write, Written,
+};
+use antumbra_shadow::{Document, Timestamp};
+
+/// The default shadow of a device.
+pub fn shadow(id: &str) -> ShadowId {
+    ShadowId::new(id).unwrap()
+}
+
+/// A named shadow of a device.
+pub fn named(id: &str, name: &str) -> ShadowId {
+    ShadowId::named(id, name).unwrap()
+}
+
+/// A document from its JSON.
+pub fn document(json: &str) -> Document {
+    Document::parse(json).unwrap()
+}
+
+/// A document that says a number.
+pub fn number(n: i64) -> Document {
+    document(&format!(r#"{{"n":{n}}}"#))
+}
+
+/// A document to be written over the expected version.
+pub fn new(document: Document, expected: i64) -> Option<NewDocument> {
+    Some(NewDocument {
+        document,
+        expected: Version(expected),
+    })
+}
+
+/// A write of nothing yet.
+pub fn write(shadow: &ShadowId) -> Write {
+    Write {
+        shadow: shadow.clone(),
+        reported: None,
+        desired: None,
+        timestamp: Timestamp::from_nanoseconds(1_700_000_000_123_456_789),
+        zone: None,
+        client_token: None,
+    }
+}
+
+/// A write of both documents over the same expected version, which every layout takes: both say `n`.
+pub fn whole(shadow: &ShadowId, n: i64, expected: i64) -> Write {
+    Write {
+        reported: new(number(n), expected),
+        desired: new(number(n), expected),
+        ..write(shadow)
+    }
+}
+
+/// A delete of both documents with the same expectation, which every layout takes.
+pub fn delete(shadow: &ShadowId, expect: Expect) -> Delete {
+    Delete {
+        shadow: shadow.clone(),
+        reported: Some(expect),
+        desired: Some(expect),
+    }
+}
+
+/// Writes one.
+pub async fn write_one<P: Persistence>(
+    store: &P,
+    write: Write,
+) -> Result<Written, PersistenceError> {
+    only(store.write(&[write]).await)
+}
+
+/// Deletes one.
+pub async fn delete_one<P: Persistence>(store: &P, delete: Delete) -> Result<(), PersistenceError> {
+    only(store.delete(&[delete]).await)
+}
+
+/// Reads one, strongly.
+pub async fn read_one<P: Persistence>(
+    store: &P,
+    shadow: &ShadowId,
+    parts: Parts,
+) -> Result<Snapshot, PersistenceError> {
+    let read = Read {
+        shadow: shadow.clone(),
+        parts,
+    };
+    only(store.read(&[read], ReadConsistency::Strong).await)
+}
+
+/// What both documents of a shadow say, and their versions; `None` for those that are not there.
+pub async fn numbers<P: Persistence>(
+    store: &P,
+    shadow: &ShadowId,
+) -> (Option<(String, i64)>, Option<(String, i64)>) {
+    let found = match read_one(store, shadow, Parts::Both).await {
+        Err(PersistenceError::NotFound) => Snapshot::default(),
+        found => found.unwrap(),
+    };
+    let say = |held: Option<antumbra_service::shadows::Held>| {
+        held.map(|held| (held.document.to_string(), held.version.0))
+    };
+    (say(found.reported), say(found.desired))
+}
+
+/// The only result of a batch of one.
+pub fn only<T: std::fmt::Debug>(results: Vec<T>) -> T {
+    let [result] = <[T; 1]>::try_from(results).unwrap();
+    result
+}
