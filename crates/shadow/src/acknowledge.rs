@@ -194,33 +194,28 @@ impl Walk<'_> {
     /// Whether a desired value is as reported, times aside.
     fn equal(&self, desired: View<'_>, reported: View<'_>) -> bool {
         match (desired.kind(), reported.kind()) {
+            (Kind::Object, Kind::Object) if self.model.time(desired).is_some() => {
+                self.model.same_but_time(desired, reported)
+            }
             (Kind::Object, Kind::Object) => {
-                let timed =
-                    self.model.time(desired).is_some() || self.model.time(reported).is_some();
-                let counts = |view: View<'_>| {
-                    view.children()
-                        .filter(|m| !timed || m.key() != self.model.timestamp_field)
-                        .count()
-                };
-                counts(desired) == counts(reported)
-                    && desired
-                        .children()
-                        .filter(|m| !timed || m.key() != self.model.timestamp_field)
-                        .all(|member| {
-                            reported
-                                .get(&member.key())
-                                .is_some_and(|other| self.equal(member, other))
-                        })
+                // Who desires a value need not name a time for it.
+                let untimed = !desired.is_empty_container()
+                    && self.model.time(reported).is_some()
+                    && desired.get(&self.model.timestamp_field).is_none();
+                let members = reported.children().count() - usize::from(untimed);
+                desired.children().count() == members
+                    && desired.children().all(|member| {
+                        reported
+                            .get(&member.key())
+                            .is_some_and(|other| self.equal(member, other))
+                    })
             }
             (Kind::Array, Kind::Array) => {
-                let (mut a, mut b) = (desired.children(), reported.children());
-                loop {
-                    match (a.next(), b.next()) {
-                        (None, None) => return true,
-                        (Some(x), Some(y)) if self.equal(x, y) => {}
-                        _ => return false,
-                    }
-                }
+                desired.children().count() == reported.children().count()
+                    && desired
+                        .children()
+                        .zip(reported.children())
+                        .all(|(a, b)| self.equal(a, b))
             }
             _ => desired.same(reported),
         }

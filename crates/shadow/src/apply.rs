@@ -42,7 +42,7 @@ pub fn apply(old: &Document, diff: &Diff<'_>) -> Result<Document, ApplyError> {
         let place = root.place(pointer).ok_or_else(|| misfit(pointer))?;
         *place = Tree::Gone;
     }
-    root.close_up();
+    root.close_up(diff.old, Some(diff.new), diff);
     if let Tree::Gone = root {
         root = Tree::Object(BTreeMap::new());
     }
@@ -98,24 +98,53 @@ impl Tree {
             })
     }
 
-    /// Takes out what is gone, and containers that lost all they had.
-    fn close_up(&mut self) {
+    /// Takes out what is gone, and containers that lost all they had; an element that only lost all it had
+    /// keeps its position.
+    fn close_up(&mut self, old: View<'_>, new: Option<View<'_>>, diff: &Diff<'_>) {
         match self {
+            Tree::Array(elements) if diff.is_matched_by_id(old) => {
+                // Those that stayed stand in the new array in the same order.
+                let (mut index, mut stayed) = (0, 0);
+                elements.retain_mut(|element| {
+                    if let Some(old) = old.element(index) {
+                        element.close_up(old, new.and_then(|new| new.element(stayed)), diff);
+                    }
+                    let stays = !matches!(element, Tree::Gone);
+                    index += 1;
+                    stayed += usize::from(stays);
+                    stays
+                });
+            }
             Tree::Array(elements) => {
-                elements.iter_mut().for_each(Tree::close_up);
-                elements.retain(|element| !matches!(element, Tree::Gone));
-                if elements.is_empty() {
-                    *self = Tree::Gone;
+                let room = new.map_or(0, |new| new.children().count());
+                for (index, element) in elements.iter_mut().enumerate() {
+                    if let Some(old) = old.element(index) {
+                        element.close_up(old, new.and_then(|new| new.element(index)), diff);
+                    }
                 }
+                let mut index = 0;
+                elements.retain(|element| {
+                    index += 1;
+                    index <= room || !matches!(element, Tree::Gone)
+                });
             }
-            Tree::Object(members) => {
-                members.values_mut().for_each(Tree::close_up);
-                members.retain(|_, member| !matches!(member, Tree::Gone));
-                if members.is_empty() {
-                    *self = Tree::Gone;
+            Tree::Object(members) => members.retain(|key, member| {
+                if let Some(old) = old.get(key) {
+                    member.close_up(old, new.and_then(|new| new.get(key)), diff);
                 }
-            }
-            _ => {}
+                !matches!(member, Tree::Gone)
+            }),
+            Tree::Leaf(_) | Tree::Gone => return,
+        }
+        let left = match self {
+            Tree::Array(elements) => elements
+                .iter()
+                .any(|element| !matches!(element, Tree::Gone)),
+            Tree::Object(members) => !members.is_empty(),
+            _ => true,
+        };
+        if !left {
+            *self = Tree::Gone;
         }
     }
 

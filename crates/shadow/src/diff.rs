@@ -37,6 +37,8 @@ pub struct DiffBuffer {
     entries: Vec<Entry>,
     pointers: String,
     value_changed: bool,
+    /// Nodes on the old tape of the arrays that were matched by id.
+    matched_by_id: Vec<u32>,
     pointer: String,
     /// The same place in the old document, while inside elements that changed their position.
     old_pointer: Option<String>,
@@ -92,6 +94,7 @@ impl DiffBuffer {
         self.entries.clear();
         self.pointers.clear();
         self.pointer.clear();
+        self.matched_by_id.clear();
         self.value_changed = false;
         if !unchanged(old, new) {
             self.members(old, new, model);
@@ -170,6 +173,7 @@ impl DiffBuffer {
         if let (Some(old_ids), Some(new_ids)) = (model.ids(old), model.ids(new))
             && let Some(kept) = kept_in_order(&old_ids, &new_ids)
         {
+            self.matched_by_id.push(old.index());
             return self.elements_by_id(old, new, &kept, model);
         }
         let (mut olds, mut news) = (old.children(), new.children());
@@ -329,6 +333,11 @@ impl<'a> Diff<'a> {
                     self.new.at(entry.new),
                 )
             })
+    }
+
+    /// Whether this array of the old document was matched with its new self by id.
+    pub(crate) fn is_matched_by_id(&self, old: View<'_>) -> bool {
+        self.found.matched_by_id.contains(&old.index())
     }
 
     /// Appends the diff as JSON text.

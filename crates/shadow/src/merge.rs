@@ -135,7 +135,7 @@ impl Merging<'_> {
                 (Some(old), None) => self.unsent(Some(key), old, None),
                 (None, Some(new)) if self.is_nothing(new) => {}
                 (None, Some(new)) => self.added(Some(key), new),
-                (Some(old), Some(new)) if self.is_nothing(new) && !self.is_plain_object(old) => {
+                (Some(old), Some(new)) if self.is_nothing(new) && !self.has_members(old) => {
                     self.unsent(Some(key), old, Some(new));
                 }
                 (Some(old), Some(new)) if new.kind() == Kind::Null => {
@@ -226,7 +226,8 @@ impl Merging<'_> {
 
     fn replaced(&mut self, key: Option<&str>, old: View<'_>, new: View<'_>) {
         self.copy_without_nulls(key, new);
-        self.push(Verdict::Updated, None, Some(old), Some(new));
+        let note = self.note_within(new);
+        self.push(Verdict::Updated, note, Some(old), Some(new));
     }
 
     fn objects(&mut self, key: Option<&str>, old: View<'_>, new: View<'_>) {
@@ -237,11 +238,8 @@ impl Merging<'_> {
         let empty = self.out.mark() == inside;
         self.out.close(opened);
         if empty && old.is_empty_container() {
-            let verdict = if new.is_empty_container() {
-                Verdict::Same
-            } else {
-                Verdict::Unsent
-            };
+            let same = new.is_empty_container();
+            let verdict = if same { Verdict::Same } else { Verdict::Unsent };
             self.push(verdict, None, Some(old), Some(new));
         } else if empty && !new.is_empty_container() && key.is_some() {
             // Nulls took the last member, so that the object goes with it.
@@ -253,7 +251,7 @@ impl Merging<'_> {
         let opened = self.out.open(key, Kind::Array);
         match (self.model.ids(old), self.model.ids(new)) {
             (Some(old_ids), Some(new_ids)) => self.elements_by_id(old, &old_ids, new, &new_ids),
-            _ => self.elements_by_position(old, new),
+            (_, new_ids) => self.elements_by_position(old, new, new_ids.is_some()),
         }
         self.out.close(opened);
         if old.is_empty_container() && new.is_empty_container() {
@@ -286,7 +284,8 @@ impl Merging<'_> {
         }
     }
 
-    fn elements_by_position(&mut self, old: View<'_>, new: View<'_>) {
+    /// `named`: every sent element has an id of its own, only the stored ones have not.
+    fn elements_by_position(&mut self, old: View<'_>, new: View<'_>, named: bool) {
         let (mut olds, mut news) = (old.children(), new.children());
         for index in 0.. {
             let pair = (olds.next(), news.next());
@@ -296,7 +295,7 @@ impl Merging<'_> {
             self.at_index(index, |merging| match pair {
                 (Some(old), None) => merging.unsent(None, old, None),
                 (None, Some(new)) => merging.added(None, new),
-                (Some(old), Some(new)) => merging.elements(old, new),
+                (Some(old), Some(new)) => merging.elements(old, new, named),
                 (None, None) => {}
             });
         }
@@ -304,13 +303,23 @@ impl Merging<'_> {
 
     /// In an array `null` is a value, since a position cannot be taken out; but it still deletes nothing
     /// where the server is master.
-    fn elements(&mut self, old: View<'_>, new: View<'_>) {
+    fn elements(&mut self, old: View<'_>, new: View<'_>, named: bool) {
         let null = new.kind() == Kind::Null && old.kind() != Kind::Null;
         if null && self.mode == Mode::ServerIsMaster {
             self.keep(None, old, Some(Note::NullKept));
+        } else if named && self.is_another(old, new) {
+            self.replaced(None, old, new);
         } else {
             self.both(None, old, new);
         }
+    }
+
+    /// Whether two timestamped elements are of different ids. Their times say nothing about each other, and
+    /// keeping the later one would add the other behind it as soon as the array is matched by id.
+    fn is_another(&self, old: View<'_>, new: View<'_>) -> bool {
+        let timed = |view| self.model.time(view).is_some();
+        let ids = (old.get(&self.model.id_field), new.get(&self.model.id_field));
+        timed(old) && timed(new) && matches!(ids, (Some(old), Some(new)) if !old.same(new))
     }
 
     fn at_index(&mut self, index: usize, visit: impl FnOnce(&mut Self)) {
@@ -364,8 +373,9 @@ impl Merging<'_> {
         !view.is_container() || view.is_empty_container() || self.model.time(view).is_some()
     }
 
-    fn is_plain_object(&self, view: View<'_>) -> bool {
-        view.kind() == Kind::Object && self.model.time(view).is_none()
+    /// Whether nulls could delete below it, rather than it.
+    fn has_members(&self, view: View<'_>) -> bool {
+        view.kind() == Kind::Object && !self.is_leaf(view)
     }
 
     /// Whether a sent member says nothing: a null, or a plain object of nothing but such members.
@@ -391,6 +401,25 @@ impl Merging<'_> {
         self.changed |= verdict.is_change();
         let note = note.or_else(|| self.note_on(new?));
         self.changes.push(&self.pointer, verdict, note, old, new);
+    }
+
+    /// What there is to know of anything below a value that one entry speaks for.
+    fn note_within(&self, new: View<'_>) -> Option<Note> {
+        let nodes = new.index()..new.index() + new.subtree().len() as u32;
+        if self.clamped.iter().any(|at| nodes.contains(at)) {
+            return Some(Note::Clamped);
+        }
+        self.misses_a_time(new).then_some(Note::NotATimestamp)
+    }
+
+    /// Whether a plain object in here has a timestamp member that says no time.
+    fn misses_a_time(&self, view: View<'_>) -> bool {
+        if self.is_leaf(view) {
+            return false;
+        }
+        let member = view.get(&self.model.timestamp_field);
+        member.is_some_and(|member| !member.is_container() && member.kind() != Kind::Null)
+            || view.children().any(|child| self.misses_a_time(child))
     }
 
     fn note_on(&self, new: View<'_>) -> Option<Note> {

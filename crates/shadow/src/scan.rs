@@ -179,7 +179,7 @@ fn word(bytes: &[u8], at: usize) -> Option<u64> {
 /// Where the plain run of a string that starts at `at` ends: at a quote, a backslash, a control
 /// character, or the end of the text. Eight bytes a step.
 #[inline]
-fn plain_end(bytes: &[u8], mut at: usize) -> usize {
+pub(crate) fn plain_end(bytes: &[u8], mut at: usize) -> usize {
     while let Some(word) = word(bytes, at) {
         // A byte below n, or equal to one: subtracting borrows from its high bit. A borrow can also
         // mark the byte above a true match, never one below it, and only the lowest mark counts.

@@ -2,8 +2,10 @@
 
 use std::borrow::Cow;
 
+use crate::scan::plain_end;
+
 /// What an escaped string says. The text must have passed the scanner.
-pub(crate) fn unescape(raw: &str) -> Cow<'_, str> {
+pub fn unescape(raw: &str) -> Cow<'_, str> {
     if !raw.contains('\\') {
         return Cow::Borrowed(raw);
     }
@@ -66,30 +68,29 @@ fn hex4(digits: &[u8]) -> Option<u32> {
 /// Appends a string escaped in the one written form, without quotes: only what JSON demands.
 pub fn escape_into(out: &mut String, plain: &str) {
     let mut from = 0;
-    for (at, b) in plain.bytes().enumerate() {
-        let escape = match b {
-            b'"' => "\\\"",
-            b'\\' => "\\\\",
-            b'\n' => "\\n",
-            b'\r' => "\\r",
-            b'\t' => "\\t",
-            8 => "\\b",
-            12 => "\\f",
-            0..32 => "",
-            _ => continue,
-        };
+    loop {
+        let at = plain_end(plain.as_bytes(), from);
         out.push_str(&plain[from..at]);
-        if escape.is_empty() {
-            out.push_str("\\u00");
-            out.extend(
-                [b >> 4, b & 15].map(|digit| char::from_digit(digit.into(), 16).unwrap_or('0')),
-            );
-        } else {
-            out.push_str(escape);
+        let Some(&b) = plain.as_bytes().get(at) else {
+            return;
+        };
+        match b {
+            b'"' => out.push_str("\\\""),
+            b'\\' => out.push_str("\\\\"),
+            b'\n' => out.push_str("\\n"),
+            b'\r' => out.push_str("\\r"),
+            b'\t' => out.push_str("\\t"),
+            8 => out.push_str("\\b"),
+            12 => out.push_str("\\f"),
+            _ => {
+                out.push_str("\\u00");
+                out.extend(
+                    [b >> 4, b & 15].map(|digit| char::from_digit(digit.into(), 16).unwrap_or('0')),
+                );
+            }
         }
         from = at + 1;
     }
-    out.push_str(&plain[from..]);
 }
 
 /// The one written form of an escaped string.
