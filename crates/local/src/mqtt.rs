@@ -122,7 +122,7 @@ async fn run(
         Err(error) => return drop(started.send(Err(refused(error)))),
     };
     let context = ServerContext::new().busy_check_enable(false).build().await;
-    hooks::register(&context, subscriptions).await;
+    hooks::register(&context, subscriptions.clone()).await;
     *context.extends.retain_mut().await = Box::new(retained::Retained::default());
     let server = MqttServer::new(context.clone())
         .listener_by_id(listener, address.port())
@@ -138,6 +138,7 @@ async fn run(
             }
         }
     }
+    subscriptions.close();
 }
 
 fn listen(port: u16) -> Result<Listener, StartError> {

@@ -37,6 +37,13 @@ impl Subscriptions {
         Subscription(receiver)
     }
 
+    /// Ends every subscription. The broker's context holds on to its hooks, and
+    /// they to this list, so it does not end by being dropped.
+    pub(super) fn close(&self) {
+        let mut listeners = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        listeners.clear();
+    }
+
     /// Gives the message to all who want it, and forgets those who are gone.
     pub(super) fn offer(&self, message: &Message) {
         let mut listeners = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -61,9 +61,11 @@ impl Serialize for EventRecord<'_> {
             map.serialize_entry("dynamodb", &Change(change))?;
         }
         if let Some(identity) = &record.user_identity {
+            // The only identity a stream knows is that of DynamoDB itself; the
+            // embedded one spells its fields so that the SDK does not see them.
             let identity = UserIdentity {
-                kind: identity.r#type.as_deref(),
-                principal_id: identity.principal_id.as_deref(),
+                kind: identity.r#type().unwrap_or("Service"),
+                principal_id: identity.principal_id().unwrap_or("dynamodb.amazonaws.com"),
             };
             map.serialize_entry("userIdentity", &identity)?;
         }
@@ -76,8 +78,8 @@ impl Serialize for EventRecord<'_> {
 #[serde(rename_all = "camelCase")]
 struct UserIdentity<'a> {
     #[serde(rename = "type")]
-    kind: Option<&'a str>,
-    principal_id: Option<&'a str>,
+    kind: &'a str,
+    principal_id: &'a str,
 }
 
 struct Change<'a>(&'a aws_sdk_dynamodbstreams::types::StreamRecord);

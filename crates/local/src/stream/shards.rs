@@ -14,11 +14,11 @@ pub(crate) struct Shard {
 
 /// The shards to start reading: not finished, not being read already, and
 /// with a parent that is finished or that the stream has forgotten.
-pub(crate) fn ready<'a>(
-    shards: &'a [Shard],
+pub(crate) fn ready(
+    shards: &[Shard],
     finished: impl Fn(&str) -> bool,
     reading: impl Fn(&str) -> bool,
-) -> Vec<&'a str> {
+) -> Vec<&str> {
     let known: HashSet<&str> = shards.iter().map(|shard| shard.id.as_str()).collect();
     let parent_done =
         |parent: &String| !known.contains(parent.as_str()) || finished(parent.as_str());

@@ -1,0 +1,237 @@
+use antumbra_local::{
+    queue_pump::{self, QueuePump, Source},
+    queues::{Queues, queue_arn},
+};
+use aws_sdk_sqs::{
+    Client,
+    types::{MessageAttributeValue, QueueAttributeName},
+};
+use serde_json::{Value, json};
+
+use crate::support::{Call, Calls, function, queues, soon};
+
+const BODY: &str = "/body";
+const RECEIVES: &str = "/attributes/ApproximateReceiveCount";
+
+struct Stack {
+    queues: Queues,
+    client: Client,
+    name: &'static str,
+}
+
+async fn stack(name: &'static str, attributes: &[(QueueAttributeName, &str)]) -> Stack {
+    let (queues, client) = queues().await;
+    client
+        .create_queue()
+        .queue_name("dead")
+        .send()
+        .await
+        .unwrap();
+    let mut request = client.create_queue().queue_name(name);
+    for (attribute, value) in attributes {
+        request = request.attributes(attribute.clone(), *value);
+    }
+    request.send().await.unwrap();
+    Stack {
+        queues,
+        client,
+        name,
+    }
+}
+
+impl Stack {
+    fn start(&self) -> (QueuePump, Calls) {
+        let (function, calls) = function("ingest");
+        let source = Source {
+            concurrency: 1,
+            ..Source::new(self.queues.queue_url(self.name), queue_arn(self.name))
+        };
+        let pump = queue_pump::start(self.client.clone(), source, function);
+        (pump, calls)
+    }
+
+    async fn send(&self, bodies: &[&str]) {
+        for body in bodies {
+            let queue = self.queues.queue_url(self.name);
+            let request = self
+                .client
+                .send_message()
+                .queue_url(queue)
+                .message_body(*body);
+            let fifo = self.name.ends_with(".fifo");
+            let request = request.set_message_group_id(fifo.then(|| "g".to_owned()));
+            let request = request.set_message_deduplication_id(fifo.then(|| (*body).to_owned()));
+            request.send().await.unwrap();
+        }
+    }
+
+    /// Makes a message of a running call visible again at once, as a function
+    /// does that wants it back soon.
+    async fn release(&self, record: &Value) {
+        let request = self.client.change_message_visibility();
+        let request = request.queue_url(self.queues.queue_url(self.name));
+        let request = request.receipt_handle(record["receiptHandle"].as_str().unwrap());
+        request.visibility_timeout(0).send().await.unwrap();
+    }
+
+    async fn release_all(&self, call: &Call) {
+        for record in call.records() {
+            self.release(record).await;
+        }
+    }
+
+    /// Messages there are, seen or not.
+    async fn left(&self) -> u32 {
+        use QueueAttributeName::{
+            ApproximateNumberOfMessages as Visible, ApproximateNumberOfMessagesNotVisible as Hidden,
+        };
+        let request = self.client.get_queue_attributes();
+        let request = request.queue_url(self.queues.queue_url(self.name));
+        let request = request.attribute_names(Visible).attribute_names(Hidden);
+        let found = request.send().await.unwrap().attributes.unwrap();
+        [Visible, Hidden]
+            .iter()
+            .map(|n| found[n].parse::<u32>().unwrap())
+            .sum()
+    }
+}
+
+#[tokio::test]
+async fn a_message_arrives_with_lambdas_names() {
+    let stack = stack("q", &[]).await;
+    let attribute = MessageAttributeValue::builder().data_type("String");
+    let request = stack
+        .client
+        .send_message()
+        .queue_url(stack.queues.queue_url("q"));
+    let sent = request
+        .message_body(r#"{"big": 12345678901234567890}"#)
+        .message_attributes("kind", attribute.string_value("x").build().unwrap())
+        .send()
+        .await
+        .unwrap();
+    let (pump, mut calls) = stack.start();
+    let call = calls.next().await;
+    let record = &call.records()[0];
+    assert_eq!(record["messageId"], sent.message_id.unwrap().as_str());
+    assert_eq!(record["body"], r#"{"big": 12345678901234567890}"#);
+    assert_eq!(
+        record["md5OfBody"],
+        sent.md5_of_message_body.unwrap().as_str()
+    );
+    assert_eq!(record["eventSource"], "aws:sqs");
+    assert_eq!(record["eventSourceARN"], queue_arn("q").as_str());
+    assert_eq!(record["awsRegion"], "us-east-1");
+    assert_eq!(record["messageAttributes"]["kind"]["stringValue"], "x");
+    for name in [
+        "SentTimestamp",
+        "SenderId",
+        "ApproximateFirstReceiveTimestamp",
+    ] {
+        assert!(record["attributes"][name].is_string(), "{name}");
+    }
+    assert_eq!(record["attributes"]["ApproximateReceiveCount"], "1");
+    call.succeed();
+    pump.stop().await;
+    assert_eq!(stack.left().await, 0);
+}
+
+#[tokio::test]
+async fn only_what_is_reported_comes_back() {
+    let stack = stack("q", &[]).await;
+    stack.send(&["a", "b", "c"]).await;
+    let (pump, mut calls) = stack.start();
+    let call = calls.next().await;
+    assert_eq!(call.each(BODY), ["a", "b", "c"]);
+    let id = call.each("/messageId")[1].to_owned();
+    stack.release(&call.records()[1]).await;
+    call.report(&[&id]);
+    let call = calls.next().await;
+    assert_eq!(
+        (call.each(BODY), call.each(RECEIVES)),
+        (vec!["b"], vec!["2"])
+    );
+    call.succeed();
+    pump.stop().await;
+    assert_eq!(stack.left().await, 0);
+}
+
+#[tokio::test]
+async fn a_failure_of_the_whole_leaves_everything() {
+    let answers: [fn(Call); 4] = [
+        Call::fail,
+        |call| drop(call),
+        |call| call.answer("not JSON"),
+        |call| call.report(&["no such message"]),
+    ];
+    let stack = stack("q", &[]).await;
+    stack.send(&["a", "b"]).await;
+    let (pump, mut calls) = stack.start();
+    for answer in answers {
+        let call = calls.next().await;
+        assert_eq!(call.records().len(), 2);
+        stack.release_all(&call).await;
+        answer(call);
+    }
+    calls.next().await.succeed();
+    pump.stop().await;
+    assert_eq!(stack.left().await, 0);
+}
+
+#[tokio::test]
+async fn a_message_that_always_fails_ends_among_the_dead_letters() {
+    let policy = json!({"deadLetterTargetArn": queue_arn("dead"), "maxReceiveCount": 2});
+    let policy = policy.to_string();
+    let stack = stack("q", &[(QueueAttributeName::RedrivePolicy, &policy)]).await;
+    stack.send(&["poison"]).await;
+    let (pump, mut calls) = stack.start();
+    for receives in ["1", "2"] {
+        let call = calls.next().await;
+        assert_eq!(call.each(RECEIVES), [receives]);
+        stack.release_all(&call).await;
+        call.fail();
+    }
+    let request = stack.client.receive_message().wait_time_seconds(20);
+    let dead = request.queue_url(stack.queues.queue_url("dead")).send();
+    let dead = soon("the dead letter", dead).await.unwrap();
+    assert_eq!(dead.messages()[0].body(), Some("poison"));
+    pump.stop().await;
+    assert_eq!(stack.left().await, 0);
+}
+
+#[tokio::test]
+async fn a_failed_message_holds_back_its_group() {
+    let stack = stack("q.fifo", &[(QueueAttributeName::FifoQueue, "true")]).await;
+    stack.send(&["1", "2", "3"]).await;
+    let (pump, mut calls) = stack.start();
+    let call = calls.next().await;
+    assert_eq!(call.each(BODY)[0], "1");
+    let ids: Vec<_> = call
+        .each("/messageId")
+        .into_iter()
+        .map(str::to_owned)
+        .collect();
+    stack.release_all(&call).await;
+    call.report(&ids.iter().map(String::as_str).collect::<Vec<_>>());
+    let mut handled = Vec::new();
+    while handled.len() < 3 {
+        let call = calls.next().await;
+        handled.extend(call.each(BODY).into_iter().map(str::to_owned));
+        assert_eq!(call.each("/attributes/MessageGroupId")[0], "g");
+        call.succeed();
+    }
+    assert_eq!(handled, ["1", "2", "3"]);
+    pump.stop().await;
+}
+
+#[tokio::test]
+async fn stopping_lets_the_call_under_way_count() {
+    let stack = stack("q", &[]).await;
+    stack.send(&["a"]).await;
+    let (pump, mut calls) = stack.start();
+    let call = calls.next().await;
+    let stopping = tokio::spawn(pump.stop());
+    call.succeed();
+    soon("the stop", stopping).await.unwrap();
+    assert_eq!(stack.left().await, 0);
+}

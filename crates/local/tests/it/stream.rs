@@ -1,0 +1,393 @@
+use std::time::Duration;
+
+use antumbra_local::{
+    dynamodb::Storage,
+    queues::{Queues, definitions},
+    stream::{self, Checkpoints, Position, RetryPolicy, Source, Start, StreamPump},
+    tables::MAIN,
+};
+use aws_sdk_dynamodb::types::AttributeValue;
+use serde_json::{Value, json};
+
+use crate::support::{Calls, Tables, function, queues, soon, tables};
+
+const SHARD: &str = "/dynamodb/SequenceNumber";
+const KEY: &str = "/dynamodb/Keys/SK/S";
+
+struct Stack {
+    tables: Tables,
+    queues: Queues,
+    sqs: aws_sdk_sqs::Client,
+    stream_arn: String,
+    checkpoints: Checkpoints,
+}
+
+async fn stack() -> Stack {
+    stack_on(Storage::Memory, Checkpoints::in_memory()).await
+}
+
+async fn stack_on(storage: Storage, checkpoints: Checkpoints) -> Stack {
+    let tables = tables(storage).await;
+    let (queues, sqs) = queues().await;
+    definitions::ensure_all(&sqs).await.unwrap();
+    let made = MAIN.ensure(&tables.client).await.unwrap();
+    Stack {
+        tables,
+        queues,
+        sqs,
+        stream_arn: made.stream_arn.expect("a stream"),
+        checkpoints,
+    }
+}
+
+impl Stack {
+    /// Writes items with the given sort keys, one after the other.
+    async fn write(&self, keys: &[&str]) {
+        for key in keys {
+            let put = self.tables.client.put_item().table_name(MAIN.name);
+            put.item("PK", AttributeValue::S("p".into()))
+                .item("SK", AttributeValue::S((*key).into()))
+                .send()
+                .await
+                .unwrap();
+        }
+    }
+
+    fn source(&self) -> Source {
+        Source {
+            retry: RetryPolicy {
+                retries: Some(2),
+                first_delay: Duration::from_millis(1),
+                ..RetryPolicy::default()
+            },
+            on_failure: Some(self.queues.queue_url("antumbra-undeliverable")),
+            poll: Duration::from_millis(5),
+            ..Source::new(&self.stream_arn)
+        }
+    }
+
+    fn start(&self, source: Source) -> (StreamPump, Calls) {
+        let (function, calls) = function("listener");
+        let pump = stream::start(
+            self.tables.streams.clone(),
+            self.sqs.clone(),
+            source,
+            function,
+            self.checkpoints.clone(),
+        );
+        (pump, calls)
+    }
+
+    fn position(&self) -> Option<Position> {
+        let shard = format!("shardId-00000001-{}", MAIN.name);
+        self.checkpoints
+            .position("listener", &self.stream_arn, &shard)
+    }
+
+    async fn given_up(&self) -> Value {
+        let queue = self.queues.queue_url("antumbra-undeliverable");
+        let receive = self
+            .sqs
+            .receive_message()
+            .queue_url(queue)
+            .wait_time_seconds(20);
+        let received = receive.send().await.unwrap();
+        let message = received.messages().first().expect("a failure message");
+        serde_json::from_str(message.body().unwrap()).unwrap()
+    }
+}
+
+fn after(number: &str) -> Option<Position> {
+    Some(Position::After(number.to_owned()))
+}
+
+#[tokio::test]
+async fn each_change_arrives_with_lambdas_names_and_both_images() {
+    let stack = stack().await;
+    stack.write(&["a"]).await;
+    let update = stack.tables.client.update_item().table_name(MAIN.name);
+    update
+        .key("PK", AttributeValue::S("p".into()))
+        .key("SK", AttributeValue::S("a".into()))
+        .update_expression("SET n = :n")
+        .expression_attribute_values(":n", AttributeValue::N("12345678901234567890.125".into()))
+        .send()
+        .await
+        .unwrap();
+    let delete = stack.tables.client.delete_item().table_name(MAIN.name);
+    delete
+        .key("PK", AttributeValue::S("p".into()))
+        .key("SK", AttributeValue::S("a".into()))
+        .send()
+        .await
+        .unwrap();
+
+    let (pump, mut calls) = stack.start(stack.source());
+    let call = calls.next().await;
+    assert_eq!(call.each("/eventName"), ["INSERT", "MODIFY", "REMOVE"]);
+    let keys = json!({"PK": {"S": "p"}, "SK": {"S": "a"}});
+    let mut full = keys.clone();
+    full["n"] = json!({"N": "12345678901234567890.125"});
+    let modified = &call.records()[1];
+    assert_eq!(modified["dynamodb"]["Keys"], keys);
+    assert_eq!(modified["dynamodb"]["OldImage"], keys);
+    assert_eq!(modified["dynamodb"]["NewImage"], full);
+    assert_eq!(modified["dynamodb"]["StreamViewType"], "NEW_AND_OLD_IMAGES");
+    assert_eq!(modified["eventSource"], "aws:dynamodb");
+    assert_eq!(modified["eventVersion"], "1.1");
+    assert_eq!(modified["eventSourceARN"], stack.stream_arn.as_str());
+    assert!(modified["eventID"].is_string() && modified["awsRegion"].is_string());
+    assert!(modified["dynamodb"]["ApproximateCreationDateTime"].is_i64());
+    assert!(modified["dynamodb"]["SizeBytes"].is_i64());
+    assert_eq!(call.records()[0]["dynamodb"].get("OldImage"), None);
+    assert_eq!(call.records()[2]["dynamodb"].get("NewImage"), None);
+    call.succeed();
+    pump.stop().await;
+}
+
+#[tokio::test]
+async fn the_position_stands_at_the_lowest_reported_failure() {
+    let stack = stack().await;
+    stack.write(&["a", "b", "c", "d"]).await;
+    let (pump, mut calls) = stack.start(stack.source());
+
+    let call = calls.next().await;
+    let numbers: Vec<_> = call.each(SHARD).into_iter().map(str::to_owned).collect();
+    // The highest first: what counts is the lowest.
+    call.report(&[&numbers[3], &numbers[1]]);
+    let call = calls.next().await;
+    assert_eq!(
+        call.each(KEY),
+        ["b", "c", "d"],
+        "also those that had succeeded"
+    );
+    assert_eq!(stack.position(), after(&numbers[0]));
+    call.succeed();
+    pump.stop().await;
+    assert_eq!(stack.position(), after(&numbers[3]));
+}
+
+#[tokio::test]
+async fn a_batch_that_fails_whole_is_halved_until_the_poison_is_alone() {
+    let stack = stack().await;
+    stack.write(&["a", "b", "poison", "d"]).await;
+    let (pump, mut calls) = stack.start(stack.source());
+
+    let mut seen = Vec::new();
+    loop {
+        let call = calls.next().await;
+        let keys = call.each(KEY).concat();
+        seen.push(keys.clone());
+        if keys.contains("poison") {
+            call.fail();
+        } else {
+            call.succeed();
+            if keys == "d" {
+                break;
+            }
+        }
+    }
+    let expected = [
+        "abpoisond",
+        "ab",
+        "poisond",
+        "poison",
+        "poison",
+        "poison",
+        "d",
+    ];
+    assert_eq!(seen, expected, "one call and two retries for the poison");
+    let failure = stack.given_up().await;
+    assert_eq!(
+        failure["requestContext"]["condition"],
+        "RetryAttemptsExhausted"
+    );
+    assert_eq!(failure["responseContext"]["functionError"], "Unhandled");
+    assert_eq!(failure["DDBStreamBatchInfo"]["batchSize"], 1);
+    pump.stop().await;
+}
+
+#[tokio::test]
+async fn what_is_given_up_is_reported_with_its_place_and_the_shard_moves_on() {
+    let stack = stack().await;
+    stack.write(&["a", "b", "c"]).await;
+    let mut source = stack.source();
+    source.retry.bisect = false;
+    source.retry.retries = Some(1);
+    let (pump, mut calls) = stack.start(source);
+
+    let call = calls.next().await;
+    let numbers: Vec<_> = call.each(SHARD).into_iter().map(str::to_owned).collect();
+    call.report(&[&numbers[1]]);
+    let call = calls.next().await;
+    assert_eq!(call.each(KEY), ["b", "c"]);
+    call.report(&[&numbers[1]]);
+
+    stack.write(&["d"]).await;
+    let call = calls.next().await;
+    assert_eq!(call.each(KEY), ["d"]);
+    assert_eq!(stack.position(), after(&numbers[2]));
+    let failure = stack.given_up().await;
+    let info = &failure["DDBStreamBatchInfo"];
+    assert_eq!(info["startSequenceNumber"], numbers[1].as_str());
+    assert_eq!(info["endSequenceNumber"], numbers[2].as_str());
+    assert_eq!(info["batchSize"], 2);
+    assert_eq!(info["streamArn"], stack.stream_arn.as_str());
+    assert!(info["shardId"].as_str().unwrap().starts_with("shardId-"));
+    assert_eq!(failure["requestContext"]["approximateInvokeCount"], 2);
+    let function = failure["requestContext"]["functionArn"].as_str().unwrap();
+    assert!(function.ends_with(":function:listener"), "{function}");
+    assert_eq!(failure["responseContext"].get("functionError"), None);
+    call.succeed();
+    pump.stop().await;
+}
+
+#[tokio::test]
+async fn a_restart_goes_on_where_it_stood() {
+    let directory = tempfile::tempdir().unwrap();
+    let storage = Storage::File(directory.path().join("tables.db"));
+    let positions = directory.path().join("positions.json");
+
+    let first = stack_on(storage.clone(), Checkpoints::in_file(&positions).unwrap()).await;
+    first.write(&["a", "b", "c"]).await;
+    let (pump, mut calls) = first.start(first.source());
+    let call = calls.next().await;
+    let second_number = call.each(SHARD)[1].to_owned();
+    call.report(&[&second_number]);
+    // This one dies with the process: its outcome never counts.
+    let lost = calls.next().await;
+    drop(pump);
+    drop(lost);
+    first.tables.server.stop().await;
+
+    let second = stack_on(storage, Checkpoints::in_file(&positions).unwrap()).await;
+    second.write(&["d"]).await;
+    let (pump, mut calls) = second.start(second.source());
+    let call = calls.next().await;
+    assert_eq!(call.each(KEY), ["b", "c", "d"]);
+    call.succeed();
+    pump.stop().await;
+}
+
+#[tokio::test]
+async fn stopping_lets_the_call_under_way_count() {
+    let stack = stack().await;
+    stack.write(&["a"]).await;
+    let (pump, mut calls) = stack.start(stack.source());
+    let call = calls.next().await;
+    let number = call.each(SHARD)[0].to_owned();
+    let stopping = tokio::spawn(pump.stop());
+    call.succeed();
+    soon("the stop", stopping).await.unwrap();
+    assert_eq!(stack.position(), after(&number));
+}
+
+#[tokio::test]
+async fn a_panic_fails_the_batch_and_no_more() {
+    let stack = stack().await;
+    stack.write(&["a"]).await;
+    let (pump, mut calls) = stack.start(stack.source());
+    drop(calls.next().await);
+    let again = calls.next().await;
+    assert_eq!(again.each(KEY), ["a"]);
+    again.succeed();
+    pump.stop().await;
+}
+
+#[tokio::test]
+async fn without_reporting_only_errors_count() {
+    let stack = stack().await;
+    stack.write(&["a", "b"]).await;
+    let mut source = stack.source();
+    source.retry.report_failures = false;
+    let (pump, mut calls) = stack.start(source);
+    let call = calls.next().await;
+    let number = call.each(SHARD)[1].to_owned();
+    call.report(&[&number]);
+    stack.write(&["c"]).await;
+    let call = calls.next().await;
+    assert_eq!(call.each(KEY), ["c"]);
+    call.succeed();
+    pump.stop().await;
+}
+
+#[tokio::test]
+async fn batches_are_as_large_as_asked_for() {
+    let stack = stack().await;
+    stack.write(&["a", "b", "c"]).await;
+    let source = Source {
+        batch_size: 2,
+        ..stack.source()
+    };
+    let (pump, mut calls) = stack.start(source);
+    for expected in [vec!["a", "b"], vec!["c"]] {
+        let call = calls.next().await;
+        assert_eq!(call.each(KEY), expected);
+        call.succeed();
+    }
+    pump.stop().await;
+}
+
+#[tokio::test]
+async fn records_past_their_age_are_given_up_without_a_call() {
+    let stack = stack().await;
+    stack.write(&["old"]).await;
+    let mut source = stack.source();
+    source.retry.max_age = Some(Duration::ZERO);
+    let (pump, calls) = stack.start(source);
+    let failure = stack.given_up().await;
+    assert_eq!(failure["requestContext"]["condition"], "RecordAgeExceeded");
+    assert_eq!(failure["requestContext"]["approximateInvokeCount"], 0);
+    pump.stop().await;
+    assert!(stack.position().is_some());
+    drop(calls);
+}
+
+#[tokio::test]
+async fn latest_begins_after_what_is_there() {
+    let stack = stack().await;
+    stack.write(&["before"]).await;
+    let source = Source {
+        start: Start::Latest,
+        ..stack.source()
+    };
+    let (pump, mut calls) = stack.start(source);
+    // The reader has its iterator once it has told of any later record; until
+    // then a record may still count as earlier.
+    let writing = async {
+        loop {
+            stack.write(&["after"]).await;
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let call = tokio::select! {
+        call = calls.next() => call,
+        () = writing => unreachable!(),
+    };
+    assert_eq!(call.each(KEY)[0], "after");
+    call.succeed();
+    drop(pump);
+}
+
+#[tokio::test]
+async fn an_expired_item_is_deleted_in_dynamodbs_name() {
+    let stack = stack().await;
+    let put = stack.tables.client.put_item().table_name(MAIN.name);
+    put.item("PK", AttributeValue::S("p".into()))
+        .item("SK", AttributeValue::S("s".into()))
+        .item("ttl", AttributeValue::N("1".into()))
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(stack.tables.server.delete_expired().await.unwrap(), 1);
+    let (pump, mut calls) = stack.start(stack.source());
+    let call = calls.next().await;
+    let removed = &call.records()[1];
+    assert_eq!(removed["eventName"], "REMOVE");
+    assert_eq!(
+        removed["userIdentity"],
+        json!({"type": "Service", "principalId": "dynamodb.amazonaws.com"})
+    );
+    call.succeed();
+    pump.stop().await;
+}

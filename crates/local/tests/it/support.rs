@@ -1,0 +1,116 @@
+//! What the tests share: services on free ports, and a function whose every
+//! call waits for the test to say how it ends.
+
+use std::{future::Future, time::Duration};
+
+use antumbra_local::{
+    clients::sdk_config,
+    dynamodb::{self, DynamoDb, Storage},
+    function::{Function, HandlerError},
+    queues::{self, Queues},
+};
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, oneshot};
+
+/// A wait that only a broken stack needs to the end.
+pub(crate) async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(30), future)
+        .await
+        .unwrap_or_else(|_| panic!("{what} did not happen"))
+}
+
+pub(crate) struct Tables {
+    pub(crate) server: DynamoDb,
+    pub(crate) client: aws_sdk_dynamodb::Client,
+    pub(crate) streams: aws_sdk_dynamodbstreams::Client,
+}
+
+pub(crate) async fn tables(storage: Storage) -> Tables {
+    let server = dynamodb::start(storage, 0).await.expect("DynamoDB starts");
+    let config = sdk_config(server.address());
+    Tables {
+        client: aws_sdk_dynamodb::Client::new(&config),
+        streams: aws_sdk_dynamodbstreams::Client::new(&config),
+        server,
+    }
+}
+
+pub(crate) async fn queues() -> (Queues, aws_sdk_sqs::Client) {
+    let queues = queues::start(0).await.expect("SQS and SNS start");
+    let client = aws_sdk_sqs::Client::new(&sdk_config(queues.address()));
+    (queues, client)
+}
+
+/// A call that is under way.
+pub(crate) struct Call {
+    pub(crate) event: Value,
+    end: oneshot::Sender<Result<String, String>>,
+}
+
+impl Call {
+    pub(crate) fn succeed(self) {
+        self.answer("");
+    }
+
+    pub(crate) fn answer(self, response: &str) {
+        self.end
+            .send(Ok(response.to_owned()))
+            .expect("the call waits");
+    }
+
+    /// Ends in a partial-batch response.
+    pub(crate) fn report(self, failed: &[&str]) {
+        let item = |id: &&str| json!({ "itemIdentifier": id });
+        let failed: Vec<Value> = failed.iter().map(item).collect();
+        self.answer(&json!({ "batchItemFailures": failed }).to_string());
+    }
+
+    /// Ends in a function error.
+    pub(crate) fn fail(self) {
+        self.end
+            .send(Err("to order".to_owned()))
+            .expect("the call waits");
+    }
+
+    pub(crate) fn records(&self) -> &[Value] {
+        self.event["Records"].as_array().expect("a batch")
+    }
+
+    /// A field of every record, by JSON pointer.
+    pub(crate) fn each(&self, pointer: &str) -> Vec<&str> {
+        let text = |record| Value::pointer(record, pointer)?.as_str();
+        let records = self.records().iter();
+        records
+            .map(|record| text(record).expect("every record has it"))
+            .collect()
+    }
+}
+
+/// The calls of a function made by [`function`].
+pub(crate) struct Calls(mpsc::UnboundedReceiver<Call>);
+
+impl Calls {
+    pub(crate) async fn next(&mut self) -> Call {
+        let call = soon("a call", self.0.recv()).await;
+        call.expect("the function is still there")
+    }
+}
+
+/// A function that does as the test says, call by call.
+pub(crate) fn function(name: &str) -> (Function, Calls) {
+    let (calls, receiver) = mpsc::unbounded_channel();
+    let function = Function::new(name, Duration::from_secs(60), move |event| {
+        let (end, ended) = oneshot::channel();
+        let event = serde_json::from_slice(&event).expect("an event is JSON");
+        let gone = calls.send(Call { event, end }).is_err();
+        async move {
+            assert!(!gone, "a call that no test waits for");
+            match ended.await {
+                Ok(Ok(response)) => Ok(response.into()),
+                Ok(Err(reason)) => Err(HandlerError(reason)),
+                Err(_) => panic!("to order: the call was dropped"),
+            }
+        }
+    });
+    (function, Calls(receiver))
+}
