@@ -8,4 +8,4 @@ mod dispatch;
 mod schedule;
 
 pub use channel::{BoxFuture, Channel, ChannelLimits, Message, SendError};
-pub use dispatch::{Dispatched, Outgoing, Refused, dispatch};
+pub use dispatch::{Dispatched, Outbox, Outgoing, Refused, dispatch};

@@ -10,17 +10,58 @@ use super::schedule::Schedule;
 use crate::backoff;
 use crate::clock::Clock;
 
-/// A message on its way, with where it came from.
+/// What is to be sent, by position. Messages are made when their turn comes, so that a large batch does
+/// not lie in memory twice.
+pub trait Outbox: Sync {
+    /// How many messages there are.
+    fn len(&self) -> usize;
+
+    /// Whether there are none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Which of the channels a message goes to.
+    fn channel(&self, index: usize) -> usize;
+
+    /// The key of the item a message is about.
+    fn key(&self, index: usize) -> &str;
+
+    /// What a message counts, as [`Message::bytes`] says it.
+    fn bytes(&self, index: usize) -> usize;
+
+    /// The message itself.
+    fn message(&self, index: usize) -> Message;
+}
+
+/// A message and the channel it goes to.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub struct Outgoing {
-    /// Which of the channels it goes to.
     pub channel: usize,
-    /// The position of the record that caused it; records count from 0 in the order they came.
-    pub record: usize,
-    /// The registration that asked for it.
-    pub registration: String,
-    /// What is sent.
     pub message: Message,
+}
+
+impl Outbox for Vec<Outgoing> {
+    fn len(&self) -> usize {
+        Vec::len(self)
+    }
+
+    fn channel(&self, index: usize) -> usize {
+        self[index].channel
+    }
+
+    fn key(&self, index: usize) -> &str {
+        &self[index].message.key
+    }
+
+    fn bytes(&self, index: usize) -> usize {
+        self[index].message.bytes()
+    }
+
+    fn message(&self, index: usize) -> Message {
+        self[index].message.clone()
+    }
 }
 
 /// A message that can never be sent.
@@ -48,19 +89,19 @@ pub struct Dispatched {
 /// Sends all messages, channels side by side, and gives up what is left at the deadline.
 pub async fn dispatch<C: Clock>(
     channels: &[Arc<dyn Channel>],
-    outgoing: &[Outgoing],
+    outbox: &impl Outbox,
     deadline: Timestamp,
     clock: &C,
 ) -> Dispatched {
     let mut of_channel: Vec<Vec<usize>> = vec![Vec::new(); channels.len()];
-    for (index, message) in outgoing.iter().enumerate() {
-        of_channel[message.channel].push(index);
+    for index in 0..outbox.len() {
+        of_channel[outbox.channel(index)].push(index);
     }
     let runs = channels
         .iter()
         .zip(&of_channel)
         .filter(|(_, indices)| !indices.is_empty())
-        .map(|(channel, indices)| run(channel.as_ref(), outgoing, indices, deadline, clock));
+        .map(|(channel, indices)| run(channel.as_ref(), outbox, indices, deadline, clock));
     let mut all = Dispatched::default();
     for one in join_all(runs).await {
         all.sent += one.sent;
@@ -74,14 +115,16 @@ pub async fn dispatch<C: Clock>(
 
 async fn run<C: Clock>(
     channel: &dyn Channel,
-    outgoing: &[Outgoing],
+    outbox: &impl Outbox,
     indices: &[usize],
     deadline: Timestamp,
     clock: &C,
 ) -> Dispatched {
     let limits = channel.limits();
     let mut schedule = Schedule::new(
-        indices.iter().map(|&index| &outgoing[index].message),
+        indices
+            .iter()
+            .map(|&index| (outbox.key(index), outbox.bytes(index))),
         limits,
     );
     let mut done = Dispatched::default();
@@ -94,7 +137,7 @@ async fn run<C: Clock>(
         }
         let messages: Vec<Message> = batch
             .iter()
-            .map(|&at| outgoing[indices[at]].message.clone())
+            .map(|&at| outbox.message(indices[at]))
             .collect();
         let answers = if messages.is_empty() {
             Vec::new()

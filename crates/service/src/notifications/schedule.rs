@@ -9,7 +9,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::channel::{ChannelLimits, Message};
+use super::channel::ChannelLimits;
 
 /// What is left to send on one channel.
 #[derive(Debug)]
@@ -28,8 +28,9 @@ pub(super) struct Schedule {
 }
 
 impl Schedule {
+    /// From each message's key and bytes.
     pub(super) fn new<'m>(
-        messages: impl Iterator<Item = &'m Message>,
+        messages: impl Iterator<Item = (&'m str, usize)>,
         limits: ChannelLimits,
     ) -> Schedule {
         let mut numbers: HashMap<&str, usize> = HashMap::new();
@@ -41,15 +42,15 @@ impl Schedule {
             failed: Vec::new(),
             key_of: Vec::new(),
         };
-        for (index, message) in messages.enumerate() {
-            let key = *numbers.entry(&message.key).or_insert_with(|| {
+        for (index, (key, bytes)) in messages.enumerate() {
+            let key = *numbers.entry(key).or_insert_with(|| {
                 schedule.keys.push(VecDeque::new());
                 schedule.ready.push_back(schedule.keys.len() - 1);
                 schedule.keys.len() - 1
             });
             schedule.keys[key].push_back(index);
             schedule.key_of.push(key);
-            schedule.bytes.push(message.bytes());
+            schedule.bytes.push(bytes);
         }
         schedule
     }
@@ -107,14 +108,8 @@ impl Schedule {
 mod tests {
     use super::*;
 
-    fn messages(keys: &[&str]) -> Vec<Message> {
-        keys.iter()
-            .map(|key| Message {
-                key: (*key).to_owned(),
-                body: "12345".to_owned(),
-                ..Message::default()
-            })
-            .collect()
+    fn messages<'k>(keys: &[&'k str]) -> Vec<(&'k str, usize)> {
+        keys.iter().map(|key| (*key, 5)).collect()
     }
 
     fn limits(batch_count: usize, batch_bytes: usize) -> ChannelLimits {
@@ -141,7 +136,10 @@ mod tests {
     fn batches_are_full() {
         let keys: Vec<String> = (0..25).map(|n| n.to_string()).collect();
         let messages = messages(&keys.iter().map(String::as_str).collect::<Vec<_>>());
-        let batches = drain(&mut Schedule::new(messages.iter(), limits(10, 1000)));
+        let batches = drain(&mut Schedule::new(
+            messages.iter().copied(),
+            limits(10, 1000),
+        ));
         assert_eq!(
             batches.iter().map(Vec::len).collect::<Vec<_>>(),
             [10, 10, 5]
@@ -151,7 +149,10 @@ mod tests {
     #[test]
     fn one_message_per_key_in_a_batch_and_keys_in_order() {
         let messages = messages(&["a", "a", "b", "a", "c", "b"]);
-        let batches = drain(&mut Schedule::new(messages.iter(), limits(10, 1000)));
+        let batches = drain(&mut Schedule::new(
+            messages.iter().copied(),
+            limits(10, 1000),
+        ));
         assert_eq!(batches, [vec![0, 2, 4], vec![1, 5], vec![3]]);
     }
 
@@ -159,11 +160,11 @@ mod tests {
     fn bytes_split_a_batch_and_one_message_always_fits() {
         let messages = messages(&["a", "b", "c"]);
         assert_eq!(
-            drain(&mut Schedule::new(messages.iter(), limits(10, 10))),
+            drain(&mut Schedule::new(messages.iter().copied(), limits(10, 10))),
             [vec![0, 1], vec![2]]
         );
         assert_eq!(
-            drain(&mut Schedule::new(messages.iter(), limits(10, 1))),
+            drain(&mut Schedule::new(messages.iter().copied(), limits(10, 1))),
             [[0], [1], [2]]
         );
     }
@@ -171,7 +172,7 @@ mod tests {
     #[test]
     fn a_failure_holds_its_key_and_nobody_else() {
         let messages = messages(&["a", "b", "a", "b"]);
-        let mut schedule = Schedule::new(messages.iter(), limits(10, 1000));
+        let mut schedule = Schedule::new(messages.iter().copied(), limits(10, 1000));
         assert_eq!(schedule.next_batch(), [0, 1]);
         schedule.failed(0);
         schedule.settled(1);

@@ -77,8 +77,6 @@ fn outgoing(count: usize, keys: usize) -> Vec<Outgoing> {
     (0..count)
         .map(|record| Outgoing {
             channel: 0,
-            record,
-            registration: "r".to_owned(),
             message: Message {
                 id: record.to_string(),
                 key: format!("k{}", record % keys),
@@ -89,7 +87,7 @@ fn outgoing(count: usize, keys: usize) -> Vec<Outgoing> {
         .collect()
 }
 
-async fn run(channel: &Arc<Scripted>, outgoing: &[Outgoing], time: Duration) -> Dispatched {
+async fn run(channel: &Arc<Scripted>, outgoing: &Vec<Outgoing>, time: Duration) -> Dispatched {
     let clock = ManualClock::new(Timestamp::parse("2026-01-01T00:00:00Z").unwrap());
     let channels: Vec<Arc<dyn Channel>> = vec![channel.clone()];
     dispatch(&channels, outgoing, clock.now().after(time), &clock).await
