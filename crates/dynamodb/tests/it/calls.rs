@@ -1,1 +1,259 @@
-//! wip
+//! Which calls are made, counted at the endpoint.
+
+use std::num::NonZeroUsize;
+
+use antumbra_dynamodb::{Config, DynamoDbShadows};
+use antumbra_service::shadows::{
+    Delete, Expect, Layout, Parts, Persistence, Read, ReadConsistency, Shadows, Version, Write,
+};
+use antumbra_testkit::dynamodb::Call;
+use antumbra_testkit::sample::{
+    delete, delete_one, document, new, number, read_one, shadow, whole, write, write_one,
+};
+use serde_json::{Value, json};
+
+use crate::store::Store;
+
+fn reads(ids: impl IntoIterator<Item = usize>, parts: Parts) -> Vec<Read> {
+    let ids = ids.into_iter();
+    ids.map(|id| Read {
+        shadow: shadow(&format!("lamp-{id}")),
+        parts,
+    })
+    .collect()
+}
+
+/// How many keys each BatchGetItem asked for, and whether consistently.
+fn batches(calls: &[Call], table: &str) -> Vec<(usize, bool)> {
+    let mut batches: Vec<_> = calls
+        .iter()
+        .map(|call| {
+            assert_eq!(call.operation, "BatchGetItem");
+            let asked = &call.body["RequestItems"][table];
+            let keys = asked["Keys"].as_array().unwrap();
+            (keys.len(), asked["ConsistentRead"] == json!(true))
+        })
+        .collect();
+    batches.sort_unstable();
+    batches
+}
+
+#[tokio::test]
+async fn both_documents_are_read_in_one_call() {
+    for (layout, keys) in [(Layout::Separate, 2), (Layout::Combined, 1)] {
+        let store = Store::fresh(layout).await;
+        let read = read_one(&store.shadows, &shadow("lamp"), Parts::Both).await;
+        assert!(read.is_err());
+        let calls = store.endpoint.take_calls();
+        assert_eq!(batches(&calls, &store.table), [(keys, true)]);
+    }
+}
+
+#[tokio::test]
+async fn a_read_is_consistent_when_asked() {
+    let store = Store::fresh(Layout::Separate).await;
+    for (consistency, consistent) in [
+        (ReadConsistency::Eventual, false),
+        (ReadConsistency::Strong, true),
+        (ReadConsistency::Snapshot, true),
+    ] {
+        store
+            .shadows
+            .read(&reads([1], Parts::Reported), consistency)
+            .await;
+        let calls = store.endpoint.take_calls();
+        assert_eq!(batches(&calls, &store.table), [(1, consistent)]);
+    }
+}
+
+#[tokio::test]
+async fn many_keys_are_read_a_hundred_at_a_time() {
+    let store = Store::fresh(Layout::Separate).await;
+    let asked = reads(0..125, Parts::Both);
+    store.shadows.read(&asked, ReadConsistency::Strong).await;
+    let calls = store.endpoint.take_calls();
+    let expected = [(50, true), (100, true), (100, true)];
+    assert_eq!(batches(&calls, &store.table), expected);
+
+    store.shadows.read(&asked, ReadConsistency::Snapshot).await;
+    let calls = store.endpoint.take_calls();
+    let mut sizes: Vec<usize> = calls
+        .iter()
+        .map(|call| {
+            assert_eq!(call.operation, "TransactGetItems");
+            call.body["TransactItems"].as_array().unwrap().len()
+        })
+        .collect();
+    sizes.sort_unstable();
+    assert_eq!(sizes, [50, 100, 100]);
+}
+
+#[tokio::test]
+async fn a_key_is_asked_for_once_however_often_it_is_wanted() {
+    let store = Store::fresh(Layout::Separate).await;
+    let mut asked = reads([1, 1, 2, 1], Parts::Both);
+    asked.extend(reads([1, 3], Parts::Reported));
+    store.shadows.read(&asked, ReadConsistency::Strong).await;
+    let calls = store.endpoint.take_calls();
+    assert_eq!(batches(&calls, &store.table), [(5, true)]);
+}
+
+#[tokio::test]
+async fn a_snapshot_of_one_item_needs_no_transaction() {
+    let store = Store::fresh(Layout::Combined).await;
+    let asked = reads([1, 2], Parts::Both);
+    store.shadows.read(&asked, ReadConsistency::Snapshot).await;
+    let calls = store.endpoint.take_calls();
+    assert_eq!(batches(&calls, &store.table), [(2, true)]);
+}
+
+#[tokio::test]
+async fn one_document_is_one_put_and_two_are_one_transaction() {
+    let store = Store::fresh(Layout::Separate).await;
+    let lamp = shadow("lamp");
+    let reported = Write {
+        reported: new(number(1), 0),
+        ..write(&lamp)
+    };
+    write_one(&store.shadows, reported).await.unwrap();
+    assert_eq!(store.endpoint.take_operations(), ["PutItem"]);
+    write_one(&store.shadows, whole(&shadow("other"), 1, 0))
+        .await
+        .unwrap();
+    assert_eq!(store.endpoint.take_operations(), ["TransactWriteItems"]);
+
+    let reported = Delete {
+        shadow: lamp.clone(),
+        reported: Some(Expect::Version(Version(1))),
+        desired: None,
+    };
+    delete_one(&store.shadows, reported).await.unwrap();
+    assert_eq!(store.endpoint.take_operations(), ["DeleteItem"]);
+    let both = delete(&shadow("other"), Expect::Any);
+    delete_one(&store.shadows, both).await.unwrap();
+    assert_eq!(store.endpoint.take_operations(), ["TransactWriteItems"]);
+}
+
+#[tokio::test]
+async fn documents_that_lie_together_are_one_put() {
+    let store = Store::fresh(Layout::Combined).await;
+    let lamp = shadow("lamp");
+    write_one(&store.shadows, whole(&lamp, 1, 0)).await.unwrap();
+    delete_one(&store.shadows, delete(&lamp, Expect::Version(Version(1))))
+        .await
+        .unwrap();
+    let operations = store.endpoint.take_operations();
+    assert_eq!(operations, ["PutItem", "DeleteItem"]);
+}
+
+#[tokio::test]
+async fn items_lie_where_the_layout_says() {
+    let store = Store::fresh(Layout::Separate).await;
+    let lamp = shadow("My House#Basement");
+    let reported = Write {
+        reported: new(document(r#"{"a":[1.50,true,null]}"#), 0),
+        ..write(&lamp)
+    };
+    write_one(&store.shadows, reported).await.unwrap();
+    let [call] = &store.endpoint.take_calls()[..] else {
+        panic!()
+    };
+    let expected = json!({
+        "PK": {"S": "DS#My House#Basement"},
+        "SK": {"S": "DSR#main"},
+        "version": {"N": "1"},
+        "timestamp": {"N": "1700000000123456789"},
+        "reported": {"M": {"a": {"L": [{"N": "1.5"}, {"BOOL": true}, {"NULL": true}]}}},
+    });
+    assert_eq!(call.body["Item"], expected);
+    assert_eq!(call.body["ConditionExpression"], "attribute_not_exists(PK)");
+    assert_eq!(
+        call.body["ReturnValuesOnConditionCheckFailure"],
+        json!("ALL_OLD")
+    );
+    let sort_keys = |calls: Vec<Call>| -> Vec<Value> {
+        let items = calls[0].body["TransactItems"].as_array();
+        let items = items.into_iter().flatten();
+        items
+            .map(|item| item["Put"]["Item"]["SK"]["S"].clone())
+            .collect()
+    };
+    write_one(&store.shadows, whole(&shadow("other"), 1, 0))
+        .await
+        .unwrap();
+    let calls = store.endpoint.take_calls();
+    assert_eq!(sort_keys(calls), [json!("DSR#main"), json!("DSD#main")]);
+
+    let store = Store::fresh(Layout::Combined).await;
+    write_one(&store.shadows, whole(&lamp, 1, 0)).await.unwrap();
+    let call = &store.endpoint.take_calls()[0];
+    assert_eq!(call.body["Item"]["SK"], json!({"S": "DSC#main"}));
+    assert!(call.body["Item"]["reported"]["M"].is_object());
+    assert!(call.body["Item"]["desired"]["M"].is_object());
+}
+
+#[tokio::test]
+async fn what_cannot_be_written_is_not_even_tried() {
+    let store = Store::fresh(Layout::Separate).await;
+    let lamp = shadow("lamp");
+    let large = document(&format!(r#"{{"pad":"{}"}}"#, "x".repeat(401 * 1024)));
+    let refused = [
+        write(&lamp),
+        whole(&lamp, 1, -1),
+        Write {
+            desired: new(large, 0),
+            ..whole(&lamp, 1, 0)
+        },
+    ];
+    let results = store.shadows.write(&refused).await;
+    let statuses: Vec<u16> = results
+        .into_iter()
+        .map(|result| result.unwrap_err().status())
+        .collect();
+    assert_eq!(statuses, [400, 400, 413]);
+    assert!(store.endpoint.take_calls().is_empty());
+}
+
+#[tokio::test]
+async fn no_more_writes_run_at_once_than_configured() {
+    let store = Store::fresh(Layout::Separate).await;
+    let config = Config {
+        fan_out: NonZeroUsize::new(3).unwrap(),
+        ..Config::new(&store.table)
+    };
+    let shadows = DynamoDbShadows::new(store.client.clone(), config);
+    let writes: Vec<Write> = (0..12)
+        .map(|n| whole(&shadow(&format!("lamp-{n}")), n, 0))
+        .collect();
+    // Nothing is answered before three are there, so fewer at a time would never get on.
+    store.endpoint.hold_until(3);
+    assert!(shadows.write(&writes).await.iter().all(Result::is_ok));
+    assert_eq!(store.endpoint.most_at_once(), 3);
+
+    // One shadow is never written twice at once.
+    let writes: Vec<Write> = (0..6).map(|n| whole(&shadow("lamp"), n, n)).collect();
+    store.endpoint.hold_until(0);
+    assert!(shadows.write(&writes).await.iter().all(Result::is_ok));
+    assert_eq!(store.endpoint.most_at_once(), 1);
+}
+
+/// The calls a report costs, as promised.
+#[tokio::test]
+async fn a_report_is_one_read_and_at_most_one_write() {
+    let store = Store::fresh(Layout::Separate).await;
+    let shadows = Shadows::new(store.shadows.clone());
+    let lamp = shadow("lamp");
+    let operations = || store.endpoint.take_operations();
+
+    shadows.report(&lamp, &json!({"led": "off"})).await.unwrap();
+    assert_eq!(operations(), ["BatchGetItem", "PutItem"]);
+    shadows.report(&lamp, &json!({"led": "off"})).await.unwrap();
+    assert_eq!(operations(), ["BatchGetItem"], "unchanged");
+    shadows.desire(&lamp, &json!({"led": "on"})).await.unwrap();
+    operations();
+    shadows.report(&lamp, &json!({"watt": 4})).await.unwrap();
+    assert_eq!(operations(), ["BatchGetItem", "PutItem"]);
+    let updated = shadows.report(&lamp, &json!({"led": "on"})).await.unwrap();
+    assert_eq!(updated.acknowledged.len(), 1);
+    assert_eq!(operations(), ["BatchGetItem", "TransactWriteItems"]);
+}

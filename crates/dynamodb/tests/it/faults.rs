@@ -1,1 +1,45 @@
-//! wip
+//! What DynamoDB does on a bad day, and what a caller is told. No emulator does it, so the endpoint
+//! before it does.
+
+mod deletes;
+mod errors;
+mod reads;
+mod snapshots;
+mod writes;
+
+use antumbra_service::shadows::PersistenceError;
+use antumbra_testkit::dynamodb::{Call, Reply, failure};
+use serde_json::{Value, json};
+
+fn fails(status: u16, code: &str) -> Reply {
+    let (status, body) = failure(status, code);
+    Reply::Answer(status, body)
+}
+
+/// DynamoDB did it, but what comes back is a failure of the server.
+fn done_but_lost() -> Reply {
+    let (status, body) = failure(500, "InternalServerError");
+    Reply::PassThenAnswer(status, body)
+}
+
+/// A cancelled transaction with these reasons, in the order of its items.
+fn cancelled(reasons: &[Value]) -> Reply {
+    let (status, mut body) = failure(400, "TransactionCanceledException");
+    body["CancellationReasons"] = json!(reasons);
+    Reply::Answer(status, body)
+}
+
+fn reason(code: &str) -> Value {
+    json!({"Code": code, "Message": "as scripted"})
+}
+
+fn unavailable<T: std::fmt::Debug>(result: Result<T, PersistenceError>) -> String {
+    match result {
+        Err(PersistenceError::Unavailable(text)) => text,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn operations(calls: &[Call]) -> Vec<&str> {
+    calls.iter().map(|call| call.operation.as_str()).collect()
+}

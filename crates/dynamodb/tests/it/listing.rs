@@ -1,1 +1,167 @@
-//! wip
+//! Listings in a table that holds other things too.
+
+use antumbra_dynamodb::{Config, DynamoDbShadows, create_table};
+use antumbra_service::shadows::{
+    Cursor, Layout, ListQuery, Listed, Persistence, PersistenceError, State,
+};
+use antumbra_testkit::dynamodb::{Reply, table_name};
+use antumbra_testkit::sample::{named, shadow, whole, write_one};
+use aws_sdk_dynamodb::types::AttributeValue;
+use serde_json::json;
+
+use crate::store::Store;
+
+async fn put(store: &Store, partition: &str, sort: &str) {
+    let text = |text: &str| AttributeValue::S(text.to_owned());
+    store
+        .client
+        .put_item()
+        .table_name(&store.table)
+        .item("PK", text(partition))
+        .item("SK", text(sort))
+        .send()
+        .await
+        .unwrap();
+}
+
+async fn all(store: &Store, query: &ListQuery, limit: usize) -> Vec<Listed> {
+    let mut found = Vec::new();
+    let mut cursor: Option<Cursor> = None;
+    loop {
+        let page = store.shadows.list(query, limit, cursor.as_ref()).await;
+        let page = page.unwrap();
+        found.extend(page.documents);
+        cursor = page.next;
+        if cursor.is_none() {
+            return found;
+        }
+    }
+}
+
+#[tokio::test]
+async fn documents_are_not_transferred() {
+    let store = Store::fresh(Layout::Separate).await;
+    write_one(&store.shadows, whole(&shadow("lamp"), 1, 0))
+        .await
+        .unwrap();
+    store.endpoint.take_calls();
+    for query in [ListQuery::All, ListQuery::Of("lamp".to_owned())] {
+        all(&store, &query, 10).await;
+        let [call] = &store.endpoint.take_calls()[..] else {
+            panic!("one call")
+        };
+        let names = call.body["ExpressionAttributeNames"].as_object().unwrap();
+        let projected = call.body["ProjectionExpression"].as_str().unwrap();
+        let mut projected: Vec<&str> = projected
+            .split(", ")
+            .map(|name| names[name].as_str().unwrap())
+            .collect();
+        projected.sort_unstable();
+        let expected = ["PK", "SK", "clientToken", "timestamp", "version"];
+        assert_eq!(projected, expected);
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_shadows_is_not_listed() {
+    for layout in [Layout::Separate, Layout::Combined] {
+        let store = Store::fresh(layout).await;
+        let other = match layout {
+            Layout::Separate => "DSC#main",
+            Layout::Combined => "DSR#main",
+        };
+        for (partition, sort) in [
+            ("SENSOR#1", "STATE"),
+            ("DS#lamp", other),
+            ("DS#lamp", "DSR$"),
+            ("DS#lamp", "DSM#main"),
+            ("DS#lamp", "META"),
+            ("DS#lamp", "DSR#"),
+            ("DS#", "DSR#main"),
+            ("DSR#main", "DS#lamp"),
+            // Under our keys, but nothing of ours.
+            ("DS#lamp", "DSR#alien"),
+            ("DS#lamp", "DSC#alien"),
+        ] {
+            put(&store, partition, sort).await;
+        }
+        for name in ["a", "b"] {
+            let write = whole(&named("lamp", name), 1, 0);
+            write_one(&store.shadows, write).await.unwrap();
+        }
+        for query in [ListQuery::All, ListQuery::Of("lamp".to_owned())] {
+            for limit in [1, 3, 100] {
+                let mut found: Vec<_> = all(&store, &query, limit)
+                    .await
+                    .into_iter()
+                    .map(|listed| (listed.shadow.name().to_owned(), listed.state))
+                    .collect();
+                found.sort();
+                let expected = ["a", "b"].into_iter().flat_map(|name| {
+                    [State::Reported, State::Desired].map(|state| (name.to_owned(), state))
+                });
+                assert_eq!(found, expected.collect::<Vec<_>>(), "{query:?} by {limit}");
+            }
+        }
+    }
+}
+
+/// Where shadows are few among many other things, a page costs a handful of calls, not one per thing.
+#[tokio::test]
+async fn few_among_many_are_found_in_few_calls() {
+    let store = Store::fresh(Layout::Separate).await;
+    for n in 0..200 {
+        put(&store, &format!("SENSOR#{n}"), "STATE").await;
+    }
+    for n in 0..4 {
+        write_one(&store.shadows, whole(&shadow(&format!("lamp-{n}")), 1, 0))
+            .await
+            .unwrap();
+    }
+    store.endpoint.take_calls();
+    assert_eq!(all(&store, &ListQuery::All, 8).await.len(), 8);
+    let calls = store.endpoint.take_calls().len();
+    assert!((2..=5).contains(&calls), "{calls}");
+}
+
+#[tokio::test]
+async fn a_page_that_stays_empty_is_given_with_where_to_go_on() {
+    let store = Store::fresh(Layout::Separate).await;
+    let mut next = 0;
+    store.endpoint.script(move |_| {
+        next += 1;
+        let last = json!({"PK": {"S": format!("SENSOR#{next}")}, "SK": {"S": "STATE"}});
+        let answer = json!({"Items": [], "Count": 0, "ScannedCount": 9, "LastEvaluatedKey": last});
+        Reply::Answer(200, answer)
+    });
+    let page = store.shadows.list(&ListQuery::All, 10, None).await.unwrap();
+    assert!(page.documents.is_empty());
+    let first = store.endpoint.take_calls();
+    assert_eq!(first.len(), 8);
+    let cursor = page.next.unwrap();
+    let page = store.shadows.list(&ListQuery::All, 10, Some(&cursor)).await;
+    assert!(page.unwrap().next.is_some());
+    let start = &store.endpoint.take_calls()[0].body["ExclusiveStartKey"];
+    assert_eq!(start["PK"], json!({"S": "SENSOR#8"}));
+}
+
+#[tokio::test]
+async fn a_cursor_of_another_table_or_layout_is_invalid() {
+    let store = Store::fresh(Layout::Separate).await;
+    for n in 0..3 {
+        let write = whole(&shadow(&format!("lamp-{n}")), 1, 0);
+        write_one(&store.shadows, write).await.unwrap();
+    }
+    let page = store.shadows.list(&ListQuery::All, 2, None).await.unwrap();
+    let cursor = page.next.unwrap();
+    let other = table_name();
+    create_table(&store.client, &other).await.unwrap();
+    for config in [
+        Config::new(&other),
+        Config::new(&store.table).layout(Layout::Combined),
+    ] {
+        let shadows = DynamoDbShadows::new(store.client.clone(), config);
+        let listed = shadows.list(&ListQuery::All, 2, Some(&cursor)).await;
+        assert!(matches!(listed, Err(PersistenceError::Invalid(_))));
+    }
+}

@@ -49,10 +49,26 @@ pub async fn a_document_at_every_limit_is_kept<P: Persistence>(store: P) {
         let (open, close) = ("[".repeat(levels), "]".repeat(levels));
         format!("{{\"a\":{open}{close}}}")
     };
-    // 32 values from the root to the leaf, both included; the leaf may be an empty container.
-    let deep = [objects(31, "1"), objects(31, "{}"), arrays(31)];
+    // 32 values from the root to the leaf, both included; the last may not be a container.
+    let deep = [objects(31, "1"), objects(30, "{}"), arrays(30)];
     for (number, json) in deep.iter().enumerate() {
         comes_back(&store, &format!("deep-{number}"), &document(json)).await;
+    }
+    for json in [objects(31, "{}"), arrays(31)] {
+        let Ok(beyond) = Document::parse(&json) else {
+            continue;
+        };
+        let lamp = shadow("beyond");
+        let refused = Write {
+            reported: new(beyond, 0),
+            ..whole(&lamp, 1, 0)
+        };
+        let refused = write_one(&store, refused).await.unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            "invalid: objects and arrays are nested 32 levels deep, the limit is 31"
+        );
+        assert_eq!(crate::sample::numbers(&store, &lamp).await, (None, None));
     }
     let nines = "9".repeat(38);
     let numbers = [

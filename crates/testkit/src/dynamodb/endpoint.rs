@@ -1,7 +1,7 @@
 //! An endpoint before a DynamoDB: it records every call, passes it on, or answers itself.
 
-use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
@@ -12,6 +12,7 @@ use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 
 type Answer = Response<Full<Bytes>>;
 type Script = Box<dyn FnMut(&Call) -> Reply + Send>;
@@ -36,6 +37,8 @@ pub enum Reply {
     PassThenAnswer(u16, Value),
     /// DynamoDB does what was asked, but the connection ends before its answer.
     PassThenHangUp,
+    /// Nobody hears of it and nobody answers.
+    Silence,
 }
 
 /// A failure as DynamoDB words it: the status, and its code in the body.
@@ -53,6 +56,11 @@ pub struct Endpoint {
 struct State {
     server: SocketAddr,
     calls: Mutex<Vec<Call>>,
+    /// How many have arrived, and how many must before any is answered.
+    arrived: watch::Sender<usize>,
+    held_until: AtomicUsize,
+    at_once: AtomicUsize,
+    most_at_once: AtomicUsize,
     script: Mutex<Script>,
 }
 
@@ -64,6 +72,10 @@ impl Endpoint {
         let state = Arc::new(State {
             server,
             calls: Mutex::default(),
+            arrived: watch::Sender::new(0),
+            held_until: AtomicUsize::new(0),
+            at_once: AtomicUsize::new(0),
+            most_at_once: AtomicUsize::new(0),
             script: Mutex::new(Box::new(|_| Reply::Pass)),
         });
         tokio::spawn(accept(listener, Arc::clone(&state)));
@@ -90,6 +102,21 @@ impl Endpoint {
                 Reply::Pass
             }
         });
+    }
+
+    /// Answers nothing until this many more calls have arrived, and counts from now how many are there at
+    /// once.
+    pub fn hold_until(&self, calls: usize) {
+        let arrived = *self.state.arrived.borrow();
+        self.state
+            .held_until
+            .store(arrived + calls, Ordering::SeqCst);
+        self.state.most_at_once.store(0, Ordering::SeqCst);
+    }
+
+    /// The most calls that were there at once.
+    pub fn most_at_once(&self) -> usize {
+        self.state.most_at_once.load(Ordering::SeqCst)
     }
 
     /// The calls since it was last asked, every attempt of the SDK counted.
@@ -121,6 +148,24 @@ async fn accept(listener: TcpListener, state: Arc<State>) {
     }
 }
 
+/// A call that has arrived and is not answered yet.
+struct Present<'a>(&'a State);
+
+impl Present<'_> {
+    fn arrive(state: &State) -> Present<'_> {
+        let at_once = state.at_once.fetch_add(1, Ordering::SeqCst) + 1;
+        state.most_at_once.fetch_max(at_once, Ordering::SeqCst);
+        state.arrived.send_modify(|arrived| *arrived += 1);
+        Present(state)
+    }
+}
+
+impl Drop for Present<'_> {
+    fn drop(&mut self) {
+        self.0.at_once.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
 /// What makes hyper end a connection without an answer.
 #[derive(Debug)]
 struct HungUp;
@@ -142,6 +187,11 @@ async fn handle(request: Request<Incoming>, state: &State) -> Result<Answer, Hun
         operation: target.rsplit('.').next().unwrap_or("").to_owned(),
         body: serde_json::from_slice(&body).unwrap_or(Value::Null),
     };
+    let _present = Present::arrive(state);
+    let held_until = state.held_until.load(Ordering::SeqCst);
+    let mut arrived = state.arrived.subscribe();
+    // The sender is part of the state and outlives the wait.
+    let _ = arrived.wait_for(|arrived| *arrived >= held_until).await;
     let reply = (lock(&state.script))(&call);
     lock(&state.calls).push(call);
     let pass = async { pass(state.server, Request::from_parts(head, Full::new(body))).await };
@@ -156,6 +206,7 @@ async fn handle(request: Request<Incoming>, state: &State) -> Result<Answer, Hun
             pass.await;
             Err(HungUp)
         }
+        Reply::Silence => std::future::pending().await,
     }
 }
 
@@ -177,6 +228,6 @@ async fn pass(server: SocketAddr, request: Request<Full<Bytes>>) -> Answer {
     tokio::spawn(connection);
     let answer = sender.send_request(request).await.unwrap();
     let (head, body) = answer.into_parts();
-    let body: Result<_, Infallible> = Ok(body.collect().await.unwrap().to_bytes());
-    Response::from_parts(head, Full::new(body.unwrap_or_default()))
+    let body = body.collect().await.unwrap().to_bytes();
+    Response::from_parts(head, Full::new(body))
 }

@@ -1,6 +1,6 @@
 //! What is refused before the store is asked, whichever store it is.
 
-use antumbra_shadow::{Kind, View};
+use antumbra_shadow::{Kind, View, limits};
 
 use super::size::{ITEM_BYTES, item_bytes};
 use crate::shadows::{
@@ -12,6 +12,8 @@ use crate::shadows::{
 const PAGE_DOCUMENTS: usize = 1000;
 /// A timestamp's digits are a number's digits.
 const TIMESTAMP_LIMIT: u128 = 10u128.pow(38);
+/// Objects and arrays within each other; the last level is for scalars.
+const CONTAINER_LEVELS: usize = limits::DEPTH - 1;
 
 /// Refuses a write that cannot be made whatever is stored.
 pub fn check_write(write: &Write, layout: Layout) -> Result<(), PersistenceError> {
@@ -40,10 +42,8 @@ pub fn check_write(write: &Write, layout: Layout) -> Result<(), PersistenceError
         {
             return invalid(format!("{expected} is no version a document can have"));
         }
-        if let Some(NewDocument { document, .. }) = part
-            && has_empty_name(document.view())
-        {
-            return invalid("a name in a document is empty");
+        if let Some(NewDocument { document, .. }) = part {
+            check_values(document.view(), 1)?;
         }
     }
     match layout {
@@ -55,11 +55,21 @@ pub fn check_write(write: &Write, layout: Layout) -> Result<(), PersistenceError
     }
 }
 
-/// DynamoDB refuses them at any depth.
-fn has_empty_name(view: View<'_>) -> bool {
+/// What a document may hold and DynamoDB refuses: members without a name at any depth, and a container
+/// on the last level, be it empty.
+fn check_values(view: View<'_>, level: usize) -> Result<(), PersistenceError> {
+    if view.is_container() && level > CONTAINER_LEVELS {
+        return invalid(format!(
+            "objects and arrays are nested {level} levels deep, the limit is {CONTAINER_LEVELS}"
+        ));
+    }
     let named = view.kind() == Kind::Object;
-    view.children()
-        .any(|child| (named && child.raw_key().is_empty()) || has_empty_name(child))
+    view.children().try_for_each(|child| {
+        if named && child.raw_key().is_empty() {
+            return invalid("a name in a document is empty");
+        }
+        check_values(child, level + 1)
+    })
 }
 
 fn check_size(write: &Write, states: &[State]) -> Result<(), PersistenceError> {

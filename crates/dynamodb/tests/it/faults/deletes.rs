@@ -1,0 +1,51 @@
+//! Deletes whose answer was lost.
+
+use antumbra_service::shadows::{Delete, Expect, Layout, PersistenceError, Version};
+use antumbra_testkit::sample::{delete, delete_one, numbers, shadow, whole, write_one};
+
+use super::{done_but_lost, fails, operations};
+use crate::store::Store;
+
+#[tokio::test]
+async fn a_delete_whose_answer_was_lost_is_done() {
+    let store = Store::fresh(Layout::Separate).await;
+    let lamp = shadow("lamp");
+    let version = Some(Expect::Version(Version(1)));
+    for half in [
+        (version, None, "DeleteItem"),
+        (None, version, "DeleteItem"),
+        (version, version, "TransactWriteItems"),
+        (Some(Expect::Any), None, "DeleteItem"),
+    ] {
+        let (reported, desired, operation) = half;
+        let both = delete(&lamp, Expect::Any);
+        delete_one(&store.shadows, both).await.unwrap();
+        write_one(&store.shadows, whole(&lamp, 1, 0)).await.unwrap();
+        store.endpoint.take_calls();
+
+        store.endpoint.script_next(operation, [done_but_lost()]);
+        let half = Delete {
+            shadow: lamp.clone(),
+            reported,
+            desired,
+        };
+        assert_eq!(delete_one(&store.shadows, half).await, Ok(()));
+        let calls = store.endpoint.take_calls();
+        assert_eq!(operations(&calls), [operation; 2]);
+        let (left_reported, left_desired) = numbers(&store.shadows, &lamp).await;
+        assert_eq!(left_reported.is_none(), reported.is_some());
+        assert_eq!(left_desired.is_none(), desired.is_some());
+    }
+}
+
+#[tokio::test]
+async fn a_throttled_delete_is_throttled_and_what_was_there_stays() {
+    let store = Store::fresh(Layout::Combined).await;
+    let lamp = shadow("lamp");
+    write_one(&store.shadows, whole(&lamp, 1, 0)).await.unwrap();
+    store
+        .endpoint
+        .script(|_| fails(400, "ProvisionedThroughputExceededException"));
+    let deleted = delete_one(&store.shadows, delete(&lamp, Expect::Any)).await;
+    assert_eq!(deleted, Err(PersistenceError::Throttled));
+}

@@ -1,0 +1,114 @@
+//! Failures of everything: the table, the permission, the network.
+
+use std::time::Duration;
+
+use antumbra_dynamodb::{Config, DynamoDbShadows};
+use antumbra_service::shadows::Read;
+use antumbra_service::shadows::{
+    Expect, Layout, ListQuery, Parts, Persistence, PersistenceError, ReadConsistency,
+};
+use antumbra_testkit::dynamodb::Reply;
+use antumbra_testkit::sample::{
+    delete, delete_one, document, new, only, shadow, whole, write, write_one,
+};
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
+use serde_json::json;
+
+use super::{fails, unavailable};
+use crate::store::Store;
+
+/// Everything a store can be asked, and what came of it.
+async fn everything(shadows: &DynamoDbShadows) -> Vec<Result<(), PersistenceError>> {
+    let lamp = shadow("lamp");
+    let read = async |consistency| {
+        let read = Read {
+            shadow: lamp.clone(),
+            parts: Parts::Both,
+        };
+        only(shadows.read(&[read], consistency).await).map(drop)
+    };
+    let list = async |query| shadows.list(&query, 10, None).await.map(drop);
+    let alone = antumbra_service::shadows::Write {
+        reported: new(document("{}"), 0),
+        ..write(&lamp)
+    };
+    vec![
+        read(ReadConsistency::Strong).await,
+        read(ReadConsistency::Snapshot).await,
+        write_one(shadows, alone).await.map(drop),
+        write_one(shadows, whole(&lamp, 1, 0)).await.map(drop),
+        delete_one(shadows, delete(&lamp, Expect::Any)).await,
+        list(ListQuery::All).await,
+        list(ListQuery::Of("lamp".to_owned())).await,
+    ]
+}
+
+#[tokio::test]
+async fn what_the_operator_has_to_mend_is_unavailable() {
+    let store = Store::fresh(Layout::Separate).await;
+    let absent = DynamoDbShadows::new(store.client.clone(), Config::new("no-such-table"));
+    for result in everything(&absent).await {
+        let text = unavailable(result);
+        assert!(text.ends_with(": ResourceNotFoundException"), "{text}");
+    }
+    for (status, code) in [
+        (400, "AccessDeniedException"),
+        (400, "UnrecognizedClientException"),
+        (400, "ExpiredTokenException"),
+        (500, "InternalServerError"),
+        (503, "ServiceUnavailable"),
+    ] {
+        store.endpoint.script(move |_| fails(status, code));
+        for result in everything(&store.shadows).await {
+            let text = unavailable(result);
+            assert!(text.ends_with(code), "{text}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn no_answer_and_no_connection_are_unavailable() {
+    let store = Store::fresh(Layout::Separate).await;
+    let config = store.client.config().to_builder();
+    let hasty = TimeoutConfig::builder()
+        .operation_timeout(Duration::from_millis(40))
+        .build();
+    let hasty = Client::from_conf(config.timeout_config(hasty).build());
+    store.endpoint.script(|_| Reply::Silence);
+    let shadows = DynamoDbShadows::new(hasty, Config::new(&store.table));
+    for result in everything(&shadows).await {
+        let text = unavailable(result);
+        assert!(text.ends_with(": no answer in time"), "{text}");
+    }
+
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = closed.local_addr().unwrap();
+    drop(closed);
+    let config = store.client.config().to_builder();
+    let config = config.endpoint_url(format!("http://{address}"));
+    let nobody = Client::from_conf(config.build());
+    let shadows = DynamoDbShadows::new(nobody, Config::new(&store.table));
+    for result in everything(&shadows).await {
+        let text = unavailable(result);
+        assert!(text.ends_with(": no connection"), "{text}");
+    }
+}
+
+/// DynamoDB repeats values in its messages; a caller is not to see another's.
+#[tokio::test]
+async fn no_text_repeats_what_was_stored() {
+    let store = Store::fresh(Layout::Separate).await;
+    for code in ["ValidationException", "AccessDeniedException", "Odd"] {
+        store.endpoint.script(move |_| {
+            let kind = format!("com.amazonaws.dynamodb.v20120810#{code}");
+            let message = "Value 'secret' at 'item' failed to satisfy constraint";
+            Reply::Answer(400, json!({"__type": kind, "message": message}))
+        });
+        for result in everything(&store.shadows).await {
+            let error = result.unwrap_err();
+            assert!(!error.to_string().contains("secret"), "{error}");
+            assert!(error.to_string().contains(code), "{error}");
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Keys that are left unprocessed, and batches that fail.
+
+use antumbra_dynamodb::{Config, DynamoDbShadows};
+use antumbra_service::shadows::{
+    Layout, Parts, Persistence, PersistenceError, Read, ReadConsistency, Write,
+};
+use antumbra_testkit::dynamodb::{Call, Reply};
+use antumbra_testkit::sample::{shadow, whole};
+use serde_json::{Value, json};
+
+use super::{fails, unavailable};
+use crate::store::Store;
+
+/// A store with so many lamps, and a view of it that gives up after so many fruitless reads.
+async fn lamps(count: i64, read_attempts: u32) -> (Store, DynamoDbShadows, Vec<Read>) {
+    let store = Store::fresh(Layout::Separate).await;
+    let ids: Vec<_> = (0..count).map(|n| shadow(&format!("lamp-{n}"))).collect();
+    let writes: Vec<Write> = ids.iter().map(|id| whole(id, 1, 0)).collect();
+    assert!(store.shadows.write(&writes).await.iter().all(Result::is_ok));
+    store.endpoint.take_calls();
+    let config = Config {
+        read_attempts,
+        ..Config::new(&store.table)
+    };
+    let shadows = DynamoDbShadows::new(store.client.clone(), config);
+    let reads = ids.into_iter().map(|shadow| Read {
+        shadow,
+        parts: Parts::Both,
+    });
+    let reads = reads.collect();
+    (store, shadows, reads)
+}
+
+/// Nothing found, and these keys left unprocessed.
+fn unprocessed(call: &Call, left: impl Fn(usize, &Value) -> bool) -> Reply {
+    let asked = call.body["RequestItems"].as_object().unwrap();
+    let (table, asked) = asked.iter().next().unwrap();
+    let keys = asked["Keys"].as_array().unwrap().iter().enumerate();
+    let keys: Vec<&Value> = keys
+        .filter(|(place, key)| left(*place, key))
+        .map(|(_, key)| key)
+        .collect();
+    let left = if keys.is_empty() {
+        json!({})
+    } else {
+        json!({table: {"Keys": keys, "ConsistentRead": true}})
+    };
+    Reply::Answer(200, json!({"Responses": {}, "UnprocessedKeys": left}))
+}
+
+fn is_of(key: &Value, id: &str) -> bool {
+    key["PK"]["S"] == json!(format!("DS#{id}"))
+}
+
+#[tokio::test]
+async fn unprocessed_keys_are_asked_for_again() {
+    let (store, shadows, reads) = lamps(3, 5).await;
+    let mut calls = 0;
+    store.endpoint.script(move |call| {
+        calls += 1;
+        match calls {
+            1 | 2 => unprocessed(call, |_, _| true),
+            _ => Reply::Pass,
+        }
+    });
+    let found = shadows.read(&reads, ReadConsistency::Strong).await;
+    assert!(found.iter().all(Result::is_ok), "{found:?}");
+    let calls = store.endpoint.take_calls();
+    assert_eq!(calls.len(), 3);
+    let asked = &calls[2].body["RequestItems"][&store.table];
+    assert_eq!(asked["ConsistentRead"], json!(true), "as at first");
+}
+
+#[tokio::test]
+async fn keys_left_too_often_are_unavailable_and_the_others_are_not() {
+    let (store, shadows, reads) = lamps(3, 2).await;
+    let mut calls = 0;
+    store.endpoint.script(move |call| {
+        calls += 1;
+        // The rest is read once; what is asked for again is only what was left.
+        match calls {
+            1 => Reply::Pass,
+            _ => unprocessed(call, |_, _| true),
+        }
+    });
+    let first = shadows.read(&reads, ReadConsistency::Strong).await;
+    assert!(first.iter().all(Result::is_ok));
+
+    store
+        .endpoint
+        .script(move |call| unprocessed(call, |_, key| is_of(key, "lamp-1")));
+    store.endpoint.take_calls();
+    let found = shadows.read(&reads, ReadConsistency::Strong).await;
+    assert_eq!(found[0], Err(PersistenceError::NotFound));
+    assert_eq!(found[2], Err(PersistenceError::NotFound));
+    let text = unavailable(found[1].clone());
+    assert_eq!(text, "BatchGetItem: left unprocessed 2 times");
+    let calls = store.endpoint.take_calls();
+    let asked: Vec<usize> = calls
+        .iter()
+        .map(|call| {
+            let asked = &call.body["RequestItems"][&store.table]["Keys"];
+            asked.as_array().unwrap().len()
+        })
+        .collect();
+    assert_eq!(
+        asked,
+        [6, 2, 2],
+        "a try that brought something is not counted"
+    );
+}
+
+#[tokio::test]
+async fn as_long_as_something_comes_nobody_gives_up() {
+    let (store, shadows, reads) = lamps(4, 1).await;
+    store
+        .endpoint
+        .script(|call| unprocessed(call, |place, _| place > 0));
+    let found = shadows.read(&reads, ReadConsistency::Strong).await;
+    let absent = vec![Err(PersistenceError::NotFound); 4];
+    assert_eq!(found, absent);
+    assert_eq!(store.endpoint.take_calls().len(), 8);
+}
+
+#[tokio::test]
+async fn a_call_that_fails_fails_nobody_elses() {
+    let (store, shadows, _) = lamps(1, 5).await;
+    let reads: Vec<Read> = (0..150)
+        .map(|n| Read {
+            shadow: shadow(&format!("lamp-{n}")),
+            parts: Parts::Reported,
+        })
+        .collect();
+    store.endpoint.script(|call| {
+        let text = call.body.to_string();
+        if text.contains("DS#lamp-120") {
+            fails(400, "AccessDeniedException")
+        } else {
+            Reply::Pass
+        }
+    });
+    let found = shadows.read(&reads, ReadConsistency::Strong).await;
+    assert!(found[0].is_ok());
+    assert_eq!(found[99], Err(PersistenceError::NotFound));
+    for failed in &found[100..] {
+        let text = unavailable(failed.clone());
+        assert_eq!(text, "BatchGetItem: AccessDeniedException");
+    }
+}

@@ -1,0 +1,100 @@
+//! Transactions that read, cancelled for one of many.
+
+use antumbra_dynamodb::{Config, DynamoDbShadows};
+use antumbra_service::shadows::{
+    Layout, Parts, Persistence, PersistenceError, Read, ReadConsistency, Write,
+};
+use antumbra_testkit::dynamodb::{Call, Reply};
+use antumbra_testkit::sample::{shadow, whole};
+use serde_json::json;
+
+use super::{cancelled, fails, reason};
+use crate::store::Store;
+
+async fn lamps(count: i64) -> (Store, Vec<Read>) {
+    let store = Store::fresh(Layout::Separate).await;
+    let ids: Vec<_> = (0..count).map(|n| shadow(&format!("lamp-{n}"))).collect();
+    let writes: Vec<Write> = ids.iter().map(|id| whole(id, 1, 0)).collect();
+    assert!(store.shadows.write(&writes).await.iter().all(Result::is_ok));
+    store.endpoint.take_calls();
+    let reads = ids.into_iter().map(|shadow| Read {
+        shadow,
+        parts: Parts::Both,
+    });
+    (store, reads.collect())
+}
+
+fn items(call: &Call) -> usize {
+    call.body["TransactItems"].as_array().unwrap().len()
+}
+
+/// Cancels what touches a lamp, and says for which items.
+fn busy(call: &Call, id: &str, code: &str) -> Reply {
+    let partition = json!(format!("DS#{id}"));
+    let items = call.body["TransactItems"].as_array().unwrap();
+    let at_fault = |item: &serde_json::Value| item["Get"]["Key"]["PK"]["S"] == partition;
+    if !items.iter().any(at_fault) {
+        return Reply::Pass;
+    }
+    let reasons: Vec<_> = items
+        .iter()
+        .map(|item| reason(if at_fault(item) { code } else { "None" }))
+        .collect();
+    cancelled(&reasons)
+}
+
+#[tokio::test]
+async fn who_is_being_written_is_read_again_and_keeps_nobody() {
+    let (store, reads) = lamps(5).await;
+    let mut calls = 0;
+    store.endpoint.script(move |call| {
+        calls += 1;
+        if calls < 4 {
+            busy(call, "lamp-2", "TransactionConflict")
+        } else {
+            Reply::Pass
+        }
+    });
+    let found = store.shadows.read(&reads, ReadConsistency::Snapshot).await;
+    assert!(found.iter().all(Result::is_ok), "{found:?}");
+    let sizes: Vec<usize> = store.endpoint.take_calls().iter().map(items).collect();
+    assert_eq!(sizes, [10, 8, 2, 2]);
+}
+
+#[tokio::test]
+async fn who_stays_busy_is_throttled_alone() {
+    let (store, reads) = lamps(3).await;
+    let config = Config {
+        read_attempts: 2,
+        ..Config::new(&store.table)
+    };
+    let shadows = DynamoDbShadows::new(store.client.clone(), config);
+    for code in ["TransactionConflict", "ThrottlingError"] {
+        store
+            .endpoint
+            .script(move |call| busy(call, "lamp-1", code));
+        let found = shadows.read(&reads, ReadConsistency::Snapshot).await;
+        assert!(found[0].is_ok() && found[2].is_ok());
+        assert_eq!(found[1], Err(PersistenceError::Throttled), "{code}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_too_large_together_is_read_in_parts() {
+    let (store, reads) = lamps(5).await;
+    store.endpoint.script(|call| {
+        if items(call) > 4 {
+            fails(400, "ValidationException")
+        } else {
+            Reply::Pass
+        }
+    });
+    let found = store.shadows.read(&reads, ReadConsistency::Snapshot).await;
+    assert!(found.iter().all(Result::is_ok), "{found:?}");
+
+    store.endpoint.script(|_| fails(400, "ValidationException"));
+    let found = store.shadows.read(&reads, ReadConsistency::Snapshot).await;
+    for found in found {
+        assert_eq!(found.unwrap_err().status(), 400);
+    }
+}
