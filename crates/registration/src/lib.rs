@@ -28,7 +28,7 @@ mod template;
 pub use change::{Change, DiffCell, LazyDiff, Operation, ShadowRef, State};
 pub use explain::{Explanation, Unmet, explain};
 pub use pattern::{Miss, Pattern};
-pub use plan::{Scratch, plan};
+pub use plan::{Scratch, plan, wants};
 pub use problem::{LoadErrors, Problem};
 pub use registration::{Changes, On, Operations, Parts, Registration, schema};
 pub use registrations::{RegistrationId, Registrations};

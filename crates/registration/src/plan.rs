@@ -13,6 +13,18 @@ pub struct Scratch {
     matched: Vec<RegistrationId>,
 }
 
+/// Whether any registration could want a change of the item with this key, whatever the change is. What
+/// nobody could want need not even be decoded.
+pub fn wants(registrations: &Registrations, key: &str, shadow: bool, scratch: &mut Scratch) -> bool {
+    let keyless = &registrations.keyless;
+    let mut wanted = shadow && !(keyless.plain.is_empty() && keyless.patterned.is_empty());
+    if !wanted {
+        let keys = &mut scratch.keys;
+        registrations.index.each_match(&registrations.keys, key, keys, |_| wanted = true);
+    }
+    wanted
+}
+
 /// The registrations that a change goes to, in the order they were loaded.
 ///
 /// The diff of the change is computed only if a registration that matches so far asks for it.

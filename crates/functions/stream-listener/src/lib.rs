@@ -1,0 +1,20 @@
+//! The stream listener: every change of the table, to everyone who registered for it.
+//!
+//! [`Listener::handle`] takes the bytes of a DynamoDB stream event and answers which record to go on
+//! from. It decides first ([`plan`]: pure), then sends ([`antumbra_service::notifications`]), then parks
+//! what can never be sent, and only then answers. Nothing is claimed done that was neither sent nor
+//! parked.
+
+mod connect;
+pub mod files;
+mod listener;
+mod park;
+mod plan;
+mod routes;
+
+pub use connect::{AwsChannels, Channels};
+pub use listener::{Handled, Listener};
+pub use routes::RouteError;
+
+/// The function's name, in metrics and on the local stack.
+pub const NAME: &str = "stream-listener";

@@ -1,0 +1,200 @@
+//! The listener: plan, send, park, answer.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use antumbra_lambda_kit::batch::BatchResponse;
+use antumbra_lambda_kit::metrics::{self, Unit};
+use antumbra_registration::Registrations;
+use antumbra_service::clock::Clock;
+use antumbra_service::notifications::{Channel, Outbox, Outgoing, dispatch};
+use antumbra_shadow::{Model, Timestamp};
+use antumbra_wire::stream::EventError;
+
+use crate::NAME;
+use crate::connect::Channels;
+use crate::park::Parked;
+use crate::plan::{Buffers, Plan};
+use crate::routes::{RouteError, Routes};
+
+/// Time kept from the end of an invocation for parking.
+const PARKING: Duration = Duration::from_millis(4000);
+/// Time kept from the end of an invocation for the answer.
+const ANSWERING: Duration = Duration::from_millis(1500);
+
+/// Sends the changes of a table to those who registered for them.
+pub struct Listener<C> {
+    registrations: Registrations,
+    routes: Routes,
+    undeliverable: Arc<dyn Channel>,
+    model: Model,
+    clock: C,
+    buffers: Mutex<Buffers>,
+}
+
+/// What became of an event.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Handled {
+    /// Records in the event.
+    pub records: usize,
+    /// Records that at least one registration wanted.
+    pub matched: usize,
+    /// Notifications that arrived.
+    pub sent: usize,
+    /// Times a notification had to be sent again.
+    pub retried: usize,
+    /// What was put in the undeliverable queue.
+    pub parked: usize,
+    /// The sequence number to go on from, if not all was done.
+    pub resume_at: Option<String>,
+    /// How old the oldest record was, in milliseconds.
+    pub oldest_milliseconds: Option<u64>,
+}
+
+impl Handled {
+    /// The answer Lambda reads.
+    pub fn response(&self) -> BatchResponse {
+        BatchResponse::failed(self.resume_at.clone())
+    }
+
+    /// The metrics of one invocation.
+    pub fn emit(&self, now: Timestamp, took: Duration) {
+        let count = |value: usize| value as f64;
+        metrics::emit(
+            NAME,
+            now,
+            &[
+                ("records", count(self.records), Unit::Count),
+                ("matched", count(self.matched), Unit::Count),
+                ("sent", count(self.sent), Unit::Count),
+                ("retried", count(self.retried), Unit::Count),
+                ("parked", count(self.parked), Unit::Count),
+                (
+                    "oldestRecordAge",
+                    self.oldest_milliseconds.unwrap_or(0) as f64,
+                    Unit::Milliseconds,
+                ),
+                ("duration", took.as_secs_f64() * 1000.0, Unit::Milliseconds),
+            ],
+        );
+    }
+}
+
+impl<C: Clock> Listener<C> {
+    /// Opens a way to every target that a registration in force names.
+    pub fn new(
+        registrations: Registrations,
+        channels: &dyn Channels,
+        model: Model,
+        clock: C,
+    ) -> Result<Listener<C>, RouteError> {
+        let routes = Routes::new(&registrations, channels)?;
+        let undeliverable = channels.undeliverable();
+        Ok(Listener {
+            registrations,
+            routes,
+            undeliverable,
+            model,
+            clock,
+            buffers: Mutex::default(),
+        })
+    }
+
+    /// Handles one event, and stops trying a while before the deadline.
+    ///
+    /// Only an event that is no stream event at all is an error; it fails as a whole.
+    pub async fn handle(&self, event: &[u8], deadline: Timestamp) -> Result<Handled, EventError> {
+        let plan = {
+            let mut buffers = self.buffers.lock().unwrap_or_else(PoisonError::into_inner);
+            Plan::of(
+                event,
+                &self.registrations,
+                &self.routes,
+                &self.model,
+                &mut buffers,
+            )?
+        };
+        let sent = dispatch(
+            &self.routes.channels,
+            &plan,
+            before(deadline, PARKING),
+            &self.clock,
+        )
+        .await;
+        let mut parked = plan.parked.clone();
+        for refused in &sent.refused {
+            let record = plan.record_of(refused.index);
+            let message = plan.message(refused.index);
+            let registration = plan.registration_of(refused.index);
+            tracing::warn!(
+                registration,
+                reason = refused.reason,
+                "a notification was refused for good"
+            );
+            parked.push(Parked::refused(
+                record,
+                plan.sequence_number(record),
+                registration,
+                &message,
+                &refused.reason,
+            ));
+        }
+        let unparked = self.park(&parked, deadline).await;
+        let undone = sent
+            .unsent
+            .iter()
+            .map(|&index| plan.record_of(index))
+            .chain(unparked.iter().copied());
+        Ok(Handled {
+            records: plan.records(),
+            matched: plan.wanted,
+            sent: sent.sent,
+            retried: sent.retried,
+            parked: parked.len() - unparked.len(),
+            resume_at: undone
+                .min()
+                .map(|record| plan.sequence_number(record).to_owned()),
+            oldest_milliseconds: plan.oldest_seconds.map(|seconds| {
+                let now = self.clock.now().nanoseconds() as f64 / 1e6;
+                (now - seconds * 1e3).max(0.0) as u64
+            }),
+        })
+    }
+
+    /// Puts away what can never be sent. What cannot even be put away counts as not done: positions of
+    /// the records concerned.
+    async fn park(&self, parked: &[Parked], deadline: Timestamp) -> Vec<usize> {
+        if parked.is_empty() {
+            return Vec::new();
+        }
+        let limit = self.undeliverable.limits().message_bytes;
+        let outgoing: Vec<Outgoing> = parked
+            .iter()
+            .enumerate()
+            .map(|(position, parked)| parked.outgoing(position, limit))
+            .collect();
+        let channels = [Arc::clone(&self.undeliverable)];
+        let done = dispatch(
+            &channels,
+            &outgoing,
+            before(deadline, ANSWERING),
+            &self.clock,
+        )
+        .await;
+        for refused in &done.refused {
+            tracing::error!(
+                reason = refused.reason,
+                "the undeliverable queue refuses messages"
+            );
+        }
+        let undone = done
+            .unsent
+            .into_iter()
+            .chain(done.refused.into_iter().map(|refused| refused.index));
+        undone.map(|index| parked[index].record).collect()
+    }
+}
+
+fn before(deadline: Timestamp, time: Duration) -> Timestamp {
+    Timestamp::from_nanoseconds(deadline.nanoseconds() - time.as_nanos() as i128)
+}

@@ -1,0 +1,48 @@
+//! The stream listener as a Lambda function: wiring only.
+
+use std::path::Path;
+use std::time::Instant;
+
+use antumbra_lambda_kit::environment::Environment;
+use antumbra_lambda_kit::{invocation, sdk, telemetry};
+use antumbra_service::clock::{Clock, SystemClock};
+use antumbra_shadow::Model;
+use antumbra_stream_listener::{AwsChannels, Listener, files};
+use lambda_runtime::{Diagnostic, Error};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Error> {
+    let mut environment = Environment::process();
+    telemetry::start(&environment.or("LOG_LEVEL", "info".to_owned()));
+    let directory = environment.or("REGISTRATIONS", "registrations".to_owned());
+    let undeliverable = environment.required("UNDELIVERABLE_QUEUE_URL");
+    let timestamp_field = environment.or("TIMESTAMP_FIELD", Model::default().timestamp_field);
+    let id_field = environment.or("ID_FIELD", Model::default().id_field);
+    let iot_endpoint = environment.optional("IOT_ENDPOINT");
+    let endpoint = environment.optional("AWS_ENDPOINT_URL");
+    let registrations = files::load(Path::new(&directory), &|name| environment.optional(name))?;
+    environment.finish()?;
+
+    let sdk = sdk::config(endpoint).await;
+    let channels = AwsChannels::new(&sdk, iot_endpoint.as_deref(), undeliverable);
+    let model = Model {
+        timestamp_field,
+        id_field,
+        ..Model::default()
+    };
+    let listener = &Listener::new(registrations, &channels, model, SystemClock)?;
+
+    invocation::run(|invocation: invocation::Invocation| async move {
+        let started = Instant::now();
+        let handled = listener
+            .handle(&invocation.event, invocation.deadline)
+            .await
+            .map_err(|error| Diagnostic {
+                error_type: "EventError".to_owned(),
+                error_message: error.to_string(),
+            })?;
+        handled.emit(SystemClock.now(), started.elapsed());
+        Ok::<_, Diagnostic>(handled.response())
+    })
+    .await
+}

@@ -1,0 +1,171 @@
+//! What can never be sent: kept in the undeliverable queue, with the reason and where it came from.
+
+use antumbra_service::notifications::{Message, Outgoing};
+use antumbra_wire::stream::{Record, Undecodable};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+/// Something that can never be sent.
+#[derive(Debug, Clone)]
+pub(crate) struct Parked {
+    /// The position of the record it came from.
+    pub(crate) record: usize,
+    /// The item's key, as far as it is known.
+    key: String,
+    body: String,
+    /// The same without the notification, for when it does not fit.
+    short: String,
+}
+
+/// The message in the undeliverable queue.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Body<'a> {
+    reason: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    registration: Option<&'a str>,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    key: &'a str,
+    record: Position<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    notification: Option<&'a RawValue>,
+}
+
+/// Where the record stands, for as long as the stream keeps it.
+#[derive(Serialize, Default)]
+#[serde(rename_all = "camelCase")]
+struct Position<'a> {
+    #[serde(skip_serializing_if = "str::is_empty")]
+    stream: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    event_id: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    sequence_number: &'a str,
+}
+
+impl Parked {
+    /// A notification that does not fit or that its channel refused.
+    pub(crate) fn notification(
+        record: Record<'_>,
+        key: &str,
+        registration: &str,
+        reason: String,
+        notification: Option<&str>,
+    ) -> Parked {
+        let (stream, event_id, sequence) = (
+            record.source_arn().unwrap_or_default(),
+            record.event_id(),
+            record.sequence_number(),
+        );
+        let position = Position {
+            stream: &stream,
+            event_id: &event_id,
+            sequence_number: &sequence,
+        };
+        Parked::new(
+            record.index(),
+            key,
+            Some(registration),
+            &reason,
+            position,
+            notification,
+        )
+    }
+
+    /// A record that says too little.
+    pub(crate) fn record(record: Record<'_>, key: &str, reason: String) -> Parked {
+        let (stream, event_id, sequence) = (
+            record.source_arn().unwrap_or_default(),
+            record.event_id(),
+            record.sequence_number(),
+        );
+        let position = Position {
+            stream: &stream,
+            event_id: &event_id,
+            sequence_number: &sequence,
+        };
+        Parked::new(record.index(), key, None, &reason, position, None)
+    }
+
+    /// A record that cannot be decoded.
+    pub(crate) fn undecodable(undecodable: Undecodable) -> Parked {
+        let position = Position {
+            event_id: undecodable.event_id.as_deref().unwrap_or_default(),
+            sequence_number: undecodable.sequence_number.as_deref().unwrap_or_default(),
+            ..Position::default()
+        };
+        let reason = format!("the record cannot be decoded: {}", undecodable.fault);
+        Parked::new(undecodable.index, "", None, &reason, position, None)
+    }
+
+    /// A message that its channel refused for good.
+    pub(crate) fn refused(
+        record: usize,
+        sequence_number: &str,
+        registration: &str,
+        message: &Message,
+        reason: &str,
+    ) -> Parked {
+        let position = Position {
+            sequence_number,
+            ..Position::default()
+        };
+        Parked::new(
+            record,
+            &message.key,
+            Some(registration),
+            reason,
+            position,
+            Some(&message.body),
+        )
+    }
+
+    fn new(
+        record: usize,
+        key: &str,
+        registration: Option<&str>,
+        reason: &str,
+        position: Position<'_>,
+        notification: Option<&str>,
+    ) -> Parked {
+        // What we wrote ourselves is JSON.
+        let notification =
+            notification.and_then(|text| serde_json::from_str::<&RawValue>(text).ok());
+        let mut body = Body {
+            reason,
+            registration,
+            key,
+            record: position,
+            notification,
+        };
+        let text = |body: &Body<'_>| serde_json::to_string(body).unwrap_or_default();
+        let long = text(&body);
+        body.notification = None;
+        Parked {
+            record,
+            key: key.to_owned(),
+            body: long,
+            short: text(&body),
+        }
+    }
+
+    /// As a message for the undeliverable queue, which is the only channel there.
+    pub(crate) fn outgoing(&self, position: usize, limit: usize) -> Outgoing {
+        let body = if self.body.len() <= limit {
+            &self.body
+        } else {
+            &self.short
+        };
+        let message = Message {
+            id: format!("parked-{position}"),
+            // Order does not matter here; one key each lets batches be full.
+            key: format!("{position}#{}", self.key),
+            body: body.clone(),
+            ..Message::default()
+        };
+        Outgoing {
+            channel: 0,
+            message,
+        }
+    }
+}

@@ -1,0 +1,315 @@
+//! The decision: an event's bytes to the messages that are to be sent.
+//!
+//! Pure. All texts lie in one arena, which is kept from event to event, so that a warm listener allocates
+//! next to nothing for a record.
+
+use std::ops::Range;
+
+use antumbra_registration::{
+    Change, DiffCell, RegistrationId, Registrations, Scratch, plan, wants,
+};
+use antumbra_service::notifications::{Message, Outbox};
+use antumbra_shadow::{DiffBuffer, Model};
+use antumbra_wire::item::{ItemChange, KeyBuffer};
+use antumbra_wire::notification::{self, NotificationId};
+use antumbra_wire::stream::{EventError, Record, Side, StreamBatch, Tape, Undecodable};
+
+use crate::park::Parked;
+use crate::routes::{self, Routes};
+
+/// Room for planning, kept from event to event.
+#[derive(Default)]
+pub(crate) struct Buffers {
+    batch: StreamBatch,
+    tape: Tape,
+    key: KeyBuffer,
+    diff: DiffBuffer,
+    scratch: Scratch,
+    body: String,
+}
+
+/// A message to be sent: where its texts lie in the arena, and whose it is.
+struct Entry {
+    record: u32,
+    registration: RegistrationId,
+    channel: u32,
+    id: NotificationId,
+    key: Range<u32>,
+    body: Range<u32>,
+    topic: Option<Range<u32>>,
+    /// Which of the plan's attributes are its own.
+    attributes: Range<u32>,
+    attribute_bytes: u32,
+}
+
+/// All that an event asks for.
+pub(crate) struct Plan<'l> {
+    registrations: &'l Registrations,
+    entries: Vec<Entry>,
+    /// Names and values.
+    attributes: Vec<(Range<u32>, Range<u32>)>,
+    /// The sequence number of each record; empty where none was found.
+    sequence_numbers: Vec<Range<u32>>,
+    arena: String,
+    /// What can never be sent.
+    pub(crate) parked: Vec<Parked>,
+    /// Records that at least one registration wanted.
+    pub(crate) wanted: usize,
+    /// The time of the oldest record, in seconds since 1970.
+    pub(crate) oldest_seconds: Option<f64>,
+}
+
+impl<'l> Plan<'l> {
+    pub(crate) fn of(
+        event: &[u8],
+        registrations: &'l Registrations,
+        routes: &Routes,
+        model: &Model,
+        buffers: &mut Buffers,
+    ) -> Result<Plan<'l>, EventError> {
+        let mut plan = Plan {
+            registrations,
+            entries: Vec::new(),
+            attributes: Vec::new(),
+            sequence_numbers: Vec::new(),
+            arena: String::new(),
+            parked: Vec::new(),
+            wanted: 0,
+            oldest_seconds: None,
+        };
+        let Buffers {
+            batch,
+            tape,
+            key,
+            diff,
+            scratch,
+            body,
+        } = buffers;
+        let records = batch.read(event)?;
+        plan.sequence_numbers.reserve(records.len());
+        let mut rest = Rest {
+            tape,
+            key,
+            diff,
+            scratch,
+            body,
+        };
+        for record in records.iter() {
+            let planned = record.and_then(|record| plan.record(record, routes, model, &mut rest));
+            if let Err(undecodable) = planned {
+                plan.undecodable(undecodable);
+            }
+        }
+        Ok(plan)
+    }
+
+    fn record(
+        &mut self,
+        record: Record<'_>,
+        routes: &Routes,
+        model: &Model,
+        rest: &mut Rest<'_>,
+    ) -> Result<(), Undecodable> {
+        let key = rest.key.of(record);
+        if !wants(
+            self.registrations,
+            key.text,
+            key.shadow.is_some(),
+            rest.scratch,
+        ) {
+            self.seen(record);
+            return Ok(());
+        }
+        if let Some(side) = record.missing_image() {
+            let image = if side == Side::Old { "old" } else { "new" };
+            self.seen(record);
+            self.parked.push(Parked::record(
+                record,
+                key.text,
+                format!("the stream carries no {image} image"),
+            ));
+            return Ok(());
+        }
+        let images = record.images(rest.tape)?;
+        self.seen(record);
+        let item = ItemChange::new(record, key, images);
+        let before = self.entries.len();
+        for document in item.documents() {
+            let cell = DiffCell::new(document.old, document.new, model).in_buffer(rest.diff);
+            let change = item.change(document, &cell);
+            // What is matched is in the scratch; the loop below needs the scratch no more.
+            let matched = plan(self.registrations, &change, rest.scratch);
+            for &id in matched {
+                self.notify(record, id, &change, routes, rest.body);
+            }
+        }
+        self.wanted += usize::from(self.entries.len() > before);
+        Ok(())
+    }
+
+    fn seen(&mut self, record: Record<'_>) {
+        let sequence_number = self.put(&record.sequence_number());
+        self.sequence_numbers.push(sequence_number);
+        if let Some(seconds) = record.created_seconds() {
+            self.oldest_seconds = Some(
+                self.oldest_seconds
+                    .map_or(seconds, |oldest| oldest.min(seconds)),
+            );
+        }
+    }
+
+    fn undecodable(&mut self, undecodable: Undecodable) {
+        let sequence_number = self.put(undecodable.sequence_number.as_deref().unwrap_or_default());
+        self.sequence_numbers.push(sequence_number);
+        self.parked.push(Parked::undecodable(undecodable));
+    }
+
+    fn notify(
+        &mut self,
+        record: Record<'_>,
+        id: RegistrationId,
+        change: &Change<'_>,
+        routes: &Routes,
+        body: &mut String,
+    ) {
+        let registration = &self.registrations[id];
+        let Some(channel) = routes.channel(id) else {
+            return;
+        };
+        let state = change.shadow.map(|shadow| shadow.state);
+        let notification = NotificationId::new(&record.event_id(), &registration.name, state);
+        let mut attribute_bytes = 0;
+        routes::each_attribute(registration, change, |name, value| {
+            attribute_bytes += name.len() + "String".len() + value.len();
+        });
+        let limit = routes.body_limit(channel, attribute_bytes);
+        let mut refuse = |reason: String, with: Option<&str>| {
+            self.parked.push(Parked::notification(
+                record,
+                change.key,
+                &registration.name,
+                reason,
+                with,
+            ));
+        };
+        if let Err(too_large) = notification::write(
+            body,
+            notification,
+            &registration.name,
+            change,
+            registration.send,
+            limit,
+        ) {
+            return refuse(too_large.to_string(), None);
+        }
+        let topic = match &registration.to {
+            antumbra_registration::Target::Mqtt(mqtt) => match mqtt.topic.render(change) {
+                Ok(topic) => Some(topic),
+                Err(fault) => return refuse(fault.to_string(), Some(body)),
+            },
+            _ => None,
+        };
+        let key = self.put(change.key);
+        let body = self.put(body);
+        let topic = topic.map(|topic| self.put(&topic));
+        let from = self.attributes.len() as u32;
+        routes::each_attribute(registration, change, |name, value| {
+            let attribute = (put(&mut self.arena, name), put(&mut self.arena, value));
+            self.attributes.push(attribute);
+        });
+        self.entries.push(Entry {
+            record: record.index() as u32,
+            registration: id,
+            channel: channel as u32,
+            id: notification,
+            key,
+            body,
+            topic,
+            attributes: from..self.attributes.len() as u32,
+            attribute_bytes: attribute_bytes as u32,
+        });
+    }
+
+    fn put(&mut self, text: &str) -> Range<u32> {
+        put(&mut self.arena, text)
+    }
+
+    fn text(&self, range: &Range<u32>) -> &str {
+        &self.arena[range.start as usize..range.end as usize]
+    }
+
+    /// How many records there are.
+    pub(crate) fn records(&self) -> usize {
+        self.sequence_numbers.len()
+    }
+
+    /// Where a record stands in the stream.
+    pub(crate) fn sequence_number(&self, record: usize) -> &str {
+        self.text(&self.sequence_numbers[record])
+    }
+
+    /// The record that caused a message.
+    pub(crate) fn record_of(&self, index: usize) -> usize {
+        self.entries[index].record as usize
+    }
+
+    /// The name of the registration that asked for a message.
+    pub(crate) fn registration_of(&self, index: usize) -> &str {
+        &self.registrations[self.entries[index].registration].name
+    }
+}
+
+fn put(arena: &mut String, text: &str) -> Range<u32> {
+    let from = arena.len() as u32;
+    arena.push_str(text);
+    from..arena.len() as u32
+}
+
+/// The buffers but the batch, which lends out the records.
+struct Rest<'b> {
+    tape: &'b mut Tape,
+    key: &'b mut KeyBuffer,
+    diff: &'b mut DiffBuffer,
+    scratch: &'b mut Scratch,
+    body: &'b mut String,
+}
+
+impl Outbox for Plan<'_> {
+    fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    fn channel(&self, index: usize) -> usize {
+        self.entries[index].channel as usize
+    }
+
+    fn key(&self, index: usize) -> &str {
+        self.text(&self.entries[index].key)
+    }
+
+    fn bytes(&self, index: usize) -> usize {
+        let entry = &self.entries[index];
+        entry.body.len() + entry.attribute_bytes as usize
+    }
+
+    fn message(&self, index: usize) -> Message {
+        let entry = &self.entries[index];
+        let own = entry.attributes.start as usize..entry.attributes.end as usize;
+        let attribute = |(name, value): &(Range<u32>, Range<u32>)| {
+            (self.text(name).to_owned(), self.text(value).to_owned())
+        };
+        let mut message = Message {
+            id: entry.id.to_string(),
+            key: self.key(index).to_owned(),
+            body: self.text(&entry.body).to_owned(),
+            attributes: self.attributes[own].iter().map(attribute).collect(),
+            topic: entry
+                .topic
+                .as_ref()
+                .map(|topic| self.text(topic).to_owned()),
+            ..Message::default()
+        };
+        routes::dress(&mut message, &self.registrations[entry.registration]);
+        message
+    }
+}

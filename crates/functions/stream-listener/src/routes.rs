@@ -1,0 +1,117 @@
+//! Where each registration's notifications go. Registrations that name the same queue share a channel, so
+//! that their messages fill batches together.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use antumbra_registration::{Change, Registration, RegistrationId, Registrations, Target};
+use antumbra_service::notifications::{Channel, ChannelLimits, Message};
+
+use crate::connect::Channels;
+
+/// A registration whose target cannot be served.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("registration {registration}: this listener cannot send to {target}")]
+pub struct RouteError {
+    registration: String,
+    target: &'static str,
+}
+
+/// All channels, and which registration uses which.
+pub(crate) struct Routes {
+    pub(crate) channels: Vec<Arc<dyn Channel>>,
+    limits: Vec<ChannelLimits>,
+    by_registration: HashMap<RegistrationId, usize>,
+}
+
+impl Routes {
+    pub(crate) fn new(
+        registrations: &Registrations,
+        connect: &dyn Channels,
+    ) -> Result<Routes, RouteError> {
+        let mut routes = Routes {
+            channels: Vec::new(),
+            limits: Vec::new(),
+            by_registration: HashMap::new(),
+        };
+        let mut known: HashMap<(&str, &str), usize> = HashMap::new();
+        for (id, registration) in registrations
+            .iter()
+            .filter(|(_, registration)| registration.enabled)
+        {
+            let place = (registration.to.kind(), address(&registration.to));
+            let channel = match known.get(&place) {
+                Some(&channel) => channel,
+                None => {
+                    let channel = connect
+                        .channel(&registration.to)
+                        .ok_or_else(|| RouteError {
+                            registration: registration.name.to_string(),
+                            target: registration.to.kind(),
+                        })?;
+                    routes.limits.push(channel.limits());
+                    routes.channels.push(channel);
+                    known.insert(place, routes.channels.len() - 1);
+                    routes.channels.len() - 1
+                }
+            };
+            routes.by_registration.insert(id, channel);
+        }
+        Ok(routes)
+    }
+
+    /// The channel of a registration in force; `plan` names no others.
+    pub(crate) fn channel(&self, id: RegistrationId) -> Option<usize> {
+        self.by_registration.get(&id).copied()
+    }
+
+    /// How many bytes of body a registration's channel takes beside this much of attributes.
+    pub(crate) fn body_limit(&self, channel: usize, attributes: usize) -> usize {
+        self.limits[channel]
+            .message_bytes
+            .saturating_sub(attributes)
+    }
+}
+
+/// What tells one channel of a kind from another.
+fn address(target: &Target) -> &str {
+    match target {
+        Target::Sqs(sqs) => sqs.queue.as_str(),
+        Target::Sns(sns) => &sns.topic,
+        Target::EventBridge(bus) => &bus.bus,
+        Target::Mqtt(_) | Target::Clients(_) => "",
+    }
+}
+
+/// The attributes every notification to a queue or topic carries, and those its registration adds.
+pub(crate) fn each_attribute(
+    registration: &Registration,
+    change: &Change<'_>,
+    mut visit: impl FnMut(&str, &str),
+) {
+    let added = match &registration.to {
+        Target::Sqs(sqs) => &sqs.attributes,
+        Target::Sns(sns) => &sns.attributes,
+        _ => return,
+    };
+    visit("registration", &registration.name);
+    visit("operation", change.operation.as_str());
+    if let Some(shadow) = change.shadow {
+        visit("state", shadow.state.as_str());
+        visit("shadow", shadow.id);
+    }
+    added.iter().for_each(|(name, value)| visit(name, value));
+}
+
+/// What a registration says of its messages beside their content.
+pub(crate) fn dress(message: &mut Message, registration: &Registration) {
+    match &registration.to {
+        Target::Sqs(sqs) => {
+            message.delay_seconds = (sqs.delay_seconds > 0).then_some(sqs.delay_seconds)
+        }
+        Target::Sns(sns) => message.subject.clone_from(&sns.subject),
+        Target::Mqtt(mqtt) => message.qos = mqtt.qos as u8,
+        Target::EventBridge(bus) => message.detail_type = Some(bus.detail_type.clone()),
+        Target::Clients(_) => {}
+    }
+}
