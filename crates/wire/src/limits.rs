@@ -1,0 +1,10 @@
+//! Every bound of this crate, in one place.
+
+/// Bytes of a stream event that are read at all. Lambda hands over 6 MB at most.
+pub const EVENT_BYTES: usize = 16 * 1024 * 1024;
+/// Records in one stream event: the largest batch an event source mapping can be set to.
+pub const RECORDS: usize = 10_000;
+/// Containers within containers in an image, the item itself included. DynamoDB stores half as many.
+pub const IMAGE_DEPTH: usize = 64;
+/// Key attributes of a record: partition and sort key.
+pub const KEY_ATTRIBUTES: usize = 2;

@@ -1,0 +1,130 @@
+//! The notification: what a target gets to see of a change, as JSON text.
+//!
+//! Written straight from the event's own text into a buffer that is used again. Its JSON Schema is
+//! [`SCHEMA`].
+
+mod id;
+
+use std::fmt::Write;
+
+use antumbra_registration::{Change, Parts};
+use antumbra_shadow::text::escape_into;
+
+pub use id::NotificationId;
+
+/// The JSON Schema of a notification.
+pub const SCHEMA: &str = include_str!("../schema/notification.schema.json");
+
+/// A notification that does not fit its target, even without the documents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the notification has {bytes} bytes, the limit is {limit}")]
+pub struct TooLarge {
+    /// How many it has.
+    pub bytes: usize,
+    /// How many the target takes.
+    pub limit: usize,
+}
+
+/// Replaces what is in `out` by the notification of a change to a registration.
+///
+/// Where it has more than `limit` bytes, the old and then the new document are left out, and
+/// `truncated` lists what was. If that is not enough, what did not fit stays in `out`.
+pub fn write(
+    out: &mut String,
+    id: NotificationId,
+    registration: &str,
+    change: &Change<'_>,
+    parts: Parts,
+    limit: usize,
+) -> Result<(), TooLarge> {
+    out.clear();
+    write_head(out, id, registration, change);
+    let head = out.len();
+    let mut left = Parts {
+        old: parts.old && change.old.is_some(),
+        new: parts.new && change.new.is_some(),
+        diff: parts.diff,
+    };
+    let mut left_out: &[&str] = &[];
+    loop {
+        write_parts(out, change, left, left_out);
+        if out.len() <= limit {
+            return Ok(());
+        }
+        left_out = match left {
+            Parts { old: true, .. } => &["old"],
+            Parts { new: true, .. } if left_out.is_empty() => &["new"],
+            Parts { new: true, .. } => &["old", "new"],
+            _ => {
+                return Err(TooLarge {
+                    bytes: out.len(),
+                    limit,
+                });
+            }
+        };
+        left.new &= left.old;
+        left.old = false;
+        out.truncate(head);
+    }
+}
+
+fn write_head(out: &mut String, id: NotificationId, registration: &str, change: &Change<'_>) {
+    out.push_str("{\"id\":\"");
+    id.write(out);
+    out.push_str("\",\"registration\":\"");
+    escape_into(out, registration);
+    out.push_str("\",\"key\":\"");
+    escape_into(out, change.key);
+    if let Some(shadow) = change.shadow {
+        out.push_str("\",\"shadow\":{\"id\":\"");
+        escape_into(out, shadow.id);
+        out.push_str("\",\"name\":\"");
+        escape_into(out, shadow.name);
+        out.push_str("\",\"state\":\"");
+        out.push_str(shadow.state.as_str());
+        out.push_str("\"},\"operation\":\"");
+    } else {
+        out.push_str("\",\"operation\":\"");
+    }
+    out.push_str(change.operation.as_str());
+    out.push('"');
+    if change.expired {
+        out.push_str(",\"expired\":true");
+    }
+    // Writing to a String cannot fail.
+    if let Some(version) = change.version {
+        let _ = write!(out, ",\"version\":{version}");
+    }
+    if let Some(version) = change.previous_version {
+        let _ = write!(out, ",\"previousVersion\":{version}");
+    }
+    if let Some(timestamp) = change.timestamp {
+        let _ = write!(out, ",\"timestamp\":{timestamp}");
+    }
+    if let Some(token) = change.client_token {
+        out.push_str(",\"clientToken\":\"");
+        escape_into(out, token);
+        out.push('"');
+    }
+}
+
+fn write_parts(out: &mut String, change: &Change<'_>, parts: Parts, left_out: &[&str]) {
+    if let Some(old) = change.old.filter(|_| parts.old) {
+        out.push_str(",\"old\":");
+        old.write_json(out);
+    }
+    if let Some(new) = change.new.filter(|_| parts.new) {
+        out.push_str(",\"new\":");
+        new.write_json(out);
+    }
+    if parts.diff {
+        out.push_str(",\"diff\":");
+        change.diff.diff().write_json(out);
+    }
+    if !left_out.is_empty() {
+        out.push_str(",\"truncated\":[\"");
+        out.push_str(&left_out.join("\",\""));
+        out.push_str("\"]");
+    }
+    out.push('}');
+}

@@ -1,0 +1,294 @@
+//! The bytes of a DynamoDB stream event, as Lambda hands them over, to records and images.
+//!
+//! Two passes, so that a record nobody wants costs little. [`StreamBatch::read`] finds every record's
+//! keys and steps over its images; [`Record::images`] decodes the images of one record, on demand,
+//! into a [`Tape`] that is used again and again. Nothing is allocated once the buffers are warm, and
+//! nothing is copied: everything points into the event's own text.
+
+mod attributes;
+mod blocks;
+mod envelope;
+mod skip;
+
+use std::borrow::Cow;
+
+use antumbra_registration::Operation;
+use antumbra_shadow::View;
+use antumbra_shadow::scan::SyntaxError;
+use antumbra_shadow::tape::Node;
+
+use crate::limits;
+use envelope::{Entry, Text};
+
+/// Why a whole event cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EventError {
+    /// It is not JSON, or its records cannot be told apart.
+    #[error(transparent)]
+    Syntax(#[from] SyntaxError),
+    /// It is not UTF-8.
+    #[error("not UTF-8 after byte {valid}")]
+    NotUtf8 {
+        /// Bytes before the fault.
+        valid: usize,
+    },
+    /// It is no stream event.
+    #[error("the event has no Records")]
+    NoRecords,
+    /// More records than a batch can have.
+    #[error("more than {limit} records")]
+    TooManyRecords {
+        /// How many there may be.
+        limit: usize,
+    },
+    /// More bytes than are read at all.
+    #[error("the event has {bytes} bytes, the limit is {limit}")]
+    TooLong {
+        /// How many it has.
+        bytes: usize,
+        /// How many it may have.
+        limit: usize,
+    },
+}
+
+/// Room for the records of an event, kept to be used again without allocating.
+#[derive(Debug, Default)]
+pub struct StreamBatch {
+    entries: Vec<Entry>,
+}
+
+impl StreamBatch {
+    /// Reads everything but the images.
+    ///
+    /// ```
+    /// use antumbra_wire::stream::{StreamBatch, Tape};
+    ///
+    /// let event = br#"{"Records":[{"eventID":"1","eventName":"INSERT","dynamodb":{
+    ///     "Keys":{"PK":{"S":"DS#lamp"},"SK":{"S":"DSR#main"}},"SequenceNumber":"7",
+    ///     "NewImage":{"reported":{"M":{"on":{"BOOL":true},"watts":{"N":"7.5"}}}}}}]}"#;
+    /// let mut batch = StreamBatch::default();
+    /// let mut tape = Tape::default();
+    /// for record in batch.read(event)?.iter() {
+    ///     let record = record?;
+    ///     assert_eq!(record.key("PK").as_deref(), Some("DS#lamp"));
+    ///     let images = record.images(&mut tape)?;
+    ///     let new = images.new.unwrap();
+    ///     assert_eq!(new.to_json(), r#"{"reported":{"on":true,"watts":7.5}}"#);
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn read<'a>(&'a mut self, event: &'a [u8]) -> Result<Records<'a>, EventError> {
+        self.entries.clear();
+        if event.len() > limits::EVENT_BYTES {
+            return Err(EventError::TooLong {
+                bytes: event.len(),
+                limit: limits::EVENT_BYTES,
+            });
+        }
+        let text = std::str::from_utf8(event).map_err(|error| EventError::NotUtf8 {
+            valid: error.valid_up_to(),
+        })?;
+        envelope::read(text, &mut self.entries)?;
+        Ok(Records {
+            text,
+            entries: &self.entries,
+        })
+    }
+}
+
+/// The records of an event, in the order of the stream.
+#[derive(Debug, Clone, Copy)]
+pub struct Records<'a> {
+    text: &'a str,
+    entries: &'a [Entry],
+}
+
+impl<'a> Records<'a> {
+    /// How many there are, those that cannot be decoded included.
+    pub fn len(self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The record at that position.
+    pub fn get(self, index: usize) -> Option<Result<Record<'a>, Undecodable>> {
+        let record = Record {
+            text: self.text,
+            entry: self.entries.get(index)?,
+            index,
+        };
+        Some(match record.entry.fault {
+            Some(fault) => Err(record.undecodable(fault)),
+            None => Ok(record),
+        })
+    }
+
+    /// Each record, or why it is none.
+    pub fn iter(self) -> impl ExactSizeIterator<Item = Result<Record<'a>, Undecodable>> {
+        let Records { text, entries } = self;
+        entries.iter().enumerate().map(move |(index, entry)| {
+            let record = Record { text, entry, index };
+            match entry.fault {
+                Some(fault) => Err(record.undecodable(fault)),
+                None => Ok(record),
+            }
+        })
+    }
+}
+
+/// A record that cannot be decoded: where it stands and why.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("record {index} cannot be decoded")]
+pub struct Undecodable {
+    /// Its position in the event.
+    pub index: usize,
+    /// Its id, if that much was found.
+    pub event_id: Option<String>,
+    /// Its position in the stream, if that much was found.
+    pub sequence_number: Option<String>,
+    /// Where in the event, and what is wrong there.
+    #[source]
+    pub fault: SyntaxError,
+}
+
+/// One change of one item.
+#[derive(Debug, Clone, Copy)]
+pub struct Record<'a> {
+    text: &'a str,
+    entry: &'a Entry,
+    index: usize,
+}
+
+/// An image of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Side {
+    Old,
+    New,
+}
+
+impl<'a> Record<'a> {
+    /// Its position in the event.
+    pub fn index(self) -> usize {
+        self.index
+    }
+
+    fn text(self, text: Option<Text>) -> Option<Cow<'a, str>> {
+        text.map(|text| text.of(self.text))
+    }
+
+    /// The id of the stream event, the same at every delivery.
+    pub fn event_id(self) -> Cow<'a, str> {
+        self.text(self.entry.event_id).unwrap_or_default()
+    }
+
+    /// Its position in the stream, by which a failure is reported.
+    pub fn sequence_number(self) -> Cow<'a, str> {
+        self.text(self.entry.sequence_number).unwrap_or_default()
+    }
+
+    /// The stream it came from.
+    pub fn source_arn(self) -> Option<Cow<'a, str>> {
+        self.text(self.entry.source_arn)
+    }
+
+    /// What happened to the item.
+    pub fn operation(self) -> Operation {
+        // A record without one is at fault and never handed out.
+        self.entry.operation.unwrap_or(Operation::Modify)
+    }
+
+    /// Whether the table's time to live removed the item.
+    pub fn expired(self) -> bool {
+        self.operation() == Operation::Remove
+            && self.entry.principal_is_dynamodb
+            && self.entry.user_is_service
+    }
+
+    /// About when it was written, in seconds since 1970.
+    pub fn created_seconds(self) -> Option<f64> {
+        self.entry.created?.of(self.text).parse().ok()
+    }
+
+    /// The key attributes by name: strings, and the texts of numbers and binary values.
+    pub fn keys(self) -> impl ExactSizeIterator<Item = (Cow<'a, str>, Cow<'a, str>)> {
+        let text = self.text;
+        self.entry.keys[..self.entry.key_count]
+            .iter()
+            .map(move |key| (key.name.of(text), key.value.of(text)))
+    }
+
+    /// The key attribute of that name.
+    pub fn key(self, name: &str) -> Option<Cow<'a, str>> {
+        self.keys().find(|key| key.0 == name).map(|key| key.1)
+    }
+
+    /// Whether the record came with that image.
+    pub fn has(self, side: Side) -> bool {
+        match side {
+            Side::Old => self.entry.old.is_some(),
+            Side::New => self.entry.new.is_some(),
+        }
+    }
+
+    /// An image that the operation calls for and the record came without, as from a stream that is
+    /// not set to carry old and new images.
+    pub fn missing_image(self) -> Option<Side> {
+        let called_for: &[Side] = match self.operation() {
+            Operation::Insert => &[Side::New],
+            Operation::Modify => &[Side::Old, Side::New],
+            Operation::Remove => &[Side::Old],
+        };
+        called_for.iter().copied().find(|side| !self.has(*side))
+    }
+
+    /// Decodes the images. What was on the tape before is gone.
+    pub fn images<'t>(self, tape: &'t mut Tape) -> Result<Images<'t>, Undecodable>
+    where
+        'a: 't,
+    {
+        tape.nodes.clear();
+        let mut decode = |at: Option<u32>| {
+            let Some(at) = at else { return Ok(None) };
+            let root = tape.nodes.len() as u32;
+            attributes::decode(self.text, at as usize, &mut tape.nodes)
+                .map_err(|fault| self.undecodable(fault))?;
+            Ok(Some(root))
+        };
+        let (old, new) = (decode(self.entry.old)?, decode(self.entry.new)?);
+        let nodes = &tape.nodes;
+        let view = |root| View::new(self.text, nodes).at(root);
+        Ok(Images {
+            old: old.map(view),
+            new: new.map(view),
+        })
+    }
+
+    fn undecodable(self, fault: SyntaxError) -> Undecodable {
+        Undecodable {
+            index: self.index,
+            event_id: self.text(self.entry.event_id).map(Cow::into_owned),
+            sequence_number: self.text(self.entry.sequence_number).map(Cow::into_owned),
+            fault,
+        }
+    }
+}
+
+/// Room for the images of a record, kept to be used again without allocating.
+#[derive(Debug, Default)]
+pub struct Tape {
+    nodes: Vec<Node>,
+}
+
+/// The images of a record, as plain JSON values on the text of the event.
+#[derive(Debug, Clone, Copy)]
+pub struct Images<'a> {
+    /// The item before, with all its attributes.
+    pub old: Option<View<'a>>,
+    /// The item after.
+    pub new: Option<View<'a>>,
+}

@@ -1,0 +1,330 @@
+//! The first pass: what stands around the images of a stream event.
+//!
+//! Keys, names and numbers are found and remembered by where they stand; images are stepped over.
+//! A record that is not as it should be is remembered as such, with as much of its position as was
+//! found, and does not touch its neighbours.
+
+use std::borrow::Cow;
+
+use antumbra_registration::Operation;
+use antumbra_shadow::scan::{ScannedString, Scanner, SyntaxError};
+use antumbra_shadow::tape::Span;
+use antumbra_shadow::text::unescape;
+
+use super::EventError;
+use super::skip::container_end;
+use crate::limits;
+
+/// A string of the event, by where it stands.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Text {
+    pub(crate) span: Span,
+    pub(crate) escaped: bool,
+}
+
+impl From<ScannedString> for Text {
+    fn from(string: ScannedString) -> Text {
+        Text {
+            span: Span::new(string.start, string.end),
+            escaped: string.escaped,
+        }
+    }
+}
+
+impl Text {
+    /// What it says.
+    pub(crate) fn of(self, text: &str) -> Cow<'_, str> {
+        let raw = self.span.of(text);
+        if self.escaped {
+            unescape(raw)
+        } else {
+            Cow::Borrowed(raw)
+        }
+    }
+}
+
+/// One key attribute: its name and the text of its value.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct KeyEntry {
+    pub(crate) name: Text,
+    pub(crate) value: Text,
+}
+
+/// What one record says around its images.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Entry {
+    pub(crate) event_id: Option<Text>,
+    pub(crate) operation: Option<Operation>,
+    pub(crate) source_arn: Option<Text>,
+    pub(crate) sequence_number: Option<Text>,
+    pub(crate) created: Option<Span>,
+    pub(crate) keys: [KeyEntry; limits::KEY_ATTRIBUTES],
+    pub(crate) key_count: usize,
+    pub(crate) has_change: bool,
+    pub(crate) principal_is_dynamodb: bool,
+    pub(crate) user_is_service: bool,
+    /// Where the images open.
+    pub(crate) old: Option<u32>,
+    pub(crate) new: Option<u32>,
+    pub(crate) fault: Option<SyntaxError>,
+}
+
+/// Reads the envelope of every record into `entries`.
+pub(crate) fn read(text: &str, entries: &mut Vec<Entry>) -> Result<(), EventError> {
+    entries.clear();
+    let mut reader = Reader {
+        scanner: Scanner::new(text),
+        text,
+    };
+    reader.scanner.skip_space();
+    let mut found = false;
+    reader.members(|reader, name| {
+        if reader.is(name, "Records") {
+            found = true;
+            return reader.records(entries);
+        }
+        reader.skip_value().map_err(EventError::from)
+    })?;
+    reader.scanner.skip_space();
+    if reader.scanner.peek().is_some() {
+        return Err(reader.scanner.fault("text after the end").into());
+    }
+    if !found {
+        return Err(EventError::NoRecords);
+    }
+    Ok(())
+}
+
+struct Reader<'a> {
+    scanner: Scanner<'a>,
+    text: &'a str,
+}
+
+impl<'a> Reader<'a> {
+    /// Reads an object, handing each member's name to `member`, which reads its value.
+    #[inline]
+    fn members<E: From<SyntaxError>>(
+        &mut self,
+        mut member: impl FnMut(&mut Self, Text) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.scanner.expect(b'{', "an object is expected")?;
+        self.scanner.skip_space();
+        if self.scanner.peek() == Some(b'}') {
+            self.scanner.at += 1;
+            return Ok(());
+        }
+        loop {
+            self.scanner.skip_space();
+            let name = self.scanner.string()?.into();
+            self.scanner.skip_space();
+            self.scanner.expect(b':', "a colon is expected")?;
+            self.scanner.skip_space();
+            member(self, name)?;
+            self.scanner.skip_space();
+            match self.scanner.peek() {
+                Some(b',') => self.scanner.at += 1,
+                _ => {
+                    return Ok(self
+                        .scanner
+                        .expect(b'}', "a comma or the end is expected")?);
+                }
+            }
+        }
+    }
+
+    fn records(&mut self, entries: &mut Vec<Entry>) -> Result<(), EventError> {
+        // Of two lists the last one counts, as with every JSON reader.
+        entries.clear();
+        self.scanner.expect(b'[', "an array is expected")?;
+        self.scanner.skip_space();
+        if self.scanner.peek() == Some(b']') {
+            self.scanner.at += 1;
+            return Ok(());
+        }
+        loop {
+            self.scanner.skip_space();
+            if entries.len() == limits::RECORDS {
+                return Err(EventError::TooManyRecords {
+                    limit: limits::RECORDS,
+                });
+            }
+            let entry = self.record()?;
+            entries.push(entry);
+            self.scanner.skip_space();
+            match self.scanner.peek() {
+                Some(b',') => self.scanner.at += 1,
+                _ => {
+                    return Ok(self
+                        .scanner
+                        .expect(b']', "a comma or the end is expected")?);
+                }
+            }
+        }
+    }
+
+    /// Reads a record; one that is at fault is stepped over, if only its brackets match.
+    fn record(&mut self) -> Result<Entry, SyntaxError> {
+        let start = self.scanner.at;
+        let mut entry = Entry::default();
+        if let Err(fault) = self.members(|reader, name| reader.record_member(name, &mut entry)) {
+            entry.fault = Some(fault);
+            self.scanner.at = start;
+            self.skip_value()?;
+        } else {
+            entry.fault = self.missing(&entry, start);
+        }
+        Ok(entry)
+    }
+
+    /// What a record cannot do without.
+    fn missing(&self, entry: &Entry, offset: usize) -> Option<SyntaxError> {
+        let reason = if entry.event_id.is_none() {
+            "no eventID"
+        } else if entry.operation.is_none() {
+            "no eventName"
+        } else if !entry.has_change {
+            "no dynamodb"
+        } else if entry.key_count == 0 {
+            "no Keys"
+        } else if entry.sequence_number.is_none() {
+            "no SequenceNumber"
+        } else {
+            return None;
+        };
+        Some(SyntaxError { offset, reason })
+    }
+
+    fn record_member(&mut self, name: Text, entry: &mut Entry) -> Result<(), SyntaxError> {
+        match &*self.known(name) {
+            "eventID" => entry.event_id = self.text_or_null()?,
+            "eventName" => entry.operation = self.operation()?,
+            "eventSourceARN" => entry.source_arn = self.text_or_null()?,
+            "userIdentity" if self.scanner.peek() == Some(b'{') => {
+                self.members(|reader, name| reader.identity_member(name, entry))?;
+            }
+            "dynamodb" => {
+                entry.has_change = true;
+                self.members(|reader, name| reader.change_member(name, entry))?;
+            }
+            _ => self.skip_value()?,
+        }
+        Ok(())
+    }
+
+    fn change_member(&mut self, name: Text, entry: &mut Entry) -> Result<(), SyntaxError> {
+        match &*self.known(name) {
+            "SequenceNumber" => entry.sequence_number = self.text_or_null()?,
+            "ApproximateCreationDateTime" => {
+                let start = self.scanner.at;
+                self.skip_value()?;
+                entry.created = Some(Span::new(start, self.scanner.at));
+            }
+            "Keys" if self.scanner.peek() == Some(b'{') => {
+                entry.key_count = 0;
+                self.members(|reader, name| reader.key_member(name, entry))?;
+            }
+            "OldImage" => entry.old = self.image()?,
+            "NewImage" => entry.new = self.image()?,
+            _ => self.skip_value()?,
+        }
+        Ok(())
+    }
+
+    fn identity_member(&mut self, name: Text, entry: &mut Entry) -> Result<(), SyntaxError> {
+        match &*self.known(name) {
+            "principalId" | "PrincipalId" => {
+                let principal = self.text_or_null()?;
+                entry.principal_is_dynamodb =
+                    principal.is_some_and(|text| self.is(text, "dynamodb.amazonaws.com"));
+            }
+            "type" | "Type" => {
+                let user = self.text_or_null()?;
+                entry.user_is_service = user.is_some_and(|text| self.is(text, "Service"));
+            }
+            _ => self.skip_value()?,
+        }
+        Ok(())
+    }
+
+    /// A key attribute is a string, a number or base64, and always text in quotes.
+    fn key_member(&mut self, name: Text, entry: &mut Entry) -> Result<(), SyntaxError> {
+        if entry.key_count == limits::KEY_ATTRIBUTES {
+            return Err(self.scanner.fault("more than two key attributes"));
+        }
+        let mut value = None;
+        self.members(|reader, tag| {
+            if value.is_some() || !matches!(&*reader.known(tag), "S" | "N" | "B") {
+                return Err(reader.scanner.fault("a key of type S, N or B is expected"));
+            }
+            value = Some(reader.scanner.string()?.into());
+            Ok(())
+        })?;
+        let Some(value) = value else {
+            return Err(self.scanner.fault("a key of type S, N or B is expected"));
+        };
+        entry.keys[entry.key_count] = KeyEntry { name, value };
+        entry.key_count += 1;
+        Ok(())
+    }
+
+    fn operation(&mut self) -> Result<Option<Operation>, SyntaxError> {
+        let Some(name) = self.text_or_null()? else {
+            return Ok(None);
+        };
+        [
+            ("MODIFY", Operation::Modify),
+            ("INSERT", Operation::Insert),
+            ("REMOVE", Operation::Remove),
+        ]
+        .into_iter()
+        .find_map(|(text, operation)| self.is(name, text).then_some(operation))
+        .map_or_else(
+            || Err(self.scanner.fault("unknown eventName")),
+            |found| Ok(Some(found)),
+        )
+    }
+
+    fn image(&mut self) -> Result<Option<u32>, SyntaxError> {
+        let start = self.scanner.at;
+        self.skip_value()?;
+        let opens = self.text.as_bytes()[start] == b'{';
+        Ok(opens.then_some(start as u32))
+    }
+
+    fn text_or_null(&mut self) -> Result<Option<Text>, SyntaxError> {
+        match self.scanner.peek() {
+            Some(b'n') => self.scanner.word("null").map(|()| None),
+            _ => Ok(Some(self.scanner.string()?.into())),
+        }
+    }
+
+    /// Steps over any value.
+    fn skip_value(&mut self) -> Result<(), SyntaxError> {
+        match self.scanner.peek() {
+            Some(b'{' | b'[') => {
+                let end = container_end(self.text.as_bytes(), self.scanner.at);
+                self.scanner.at =
+                    end.ok_or_else(|| self.scanner.fault("what opens here never closes"))?;
+            }
+            Some(b'"') => {
+                self.scanner.string()?;
+            }
+            Some(b't') => self.scanner.word("true")?,
+            Some(b'f') => self.scanner.word("false")?,
+            Some(b'n') => self.scanner.word("null")?,
+            _ => {
+                self.scanner.number()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What a string says.
+    fn known(&self, text: Text) -> Cow<'a, str> {
+        text.of(self.text)
+    }
+
+    fn is(&self, text: Text, sought: &str) -> bool {
+        text.of(self.text) == sought
+    }
+}

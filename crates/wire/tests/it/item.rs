@@ -1,0 +1,245 @@
+//! Items to changes: whose they are, and which documents changed.
+
+use antumbra_registration::{DiffCell, State};
+use antumbra_shadow::Model;
+use antumbra_wire::item::{ItemChange, KeyBuffer, Layout, ShadowKey};
+use antumbra_wire::stream::{StreamBatch, Tape};
+
+fn event(operation: &str, keys: &str, old: Option<&str>, new: Option<&str>) -> String {
+    let image = |name: &str, image: Option<&str>| {
+        image
+            .map(|image| format!("\"{name}\":{image},"))
+            .unwrap_or_default()
+    };
+    format!(
+        "{{\"Records\":[{{\"eventID\":\"e\",\"eventName\":\"{operation}\",\"dynamodb\":{{\
+         \"ApproximateCreationDateTime\":1731700000,\"Keys\":{{{keys}}},{}{}\"SequenceNumber\":\"1\"}}}}]}}",
+        image("OldImage", old),
+        image("NewImage", new),
+    )
+}
+
+/// The documents that changed, as `state old new`.
+fn documents(event: &str) -> Vec<String> {
+    let (mut batch, mut tape, mut key) = (
+        StreamBatch::default(),
+        Tape::default(),
+        KeyBuffer::default(),
+    );
+    let record = batch
+        .read(event.as_bytes())
+        .unwrap()
+        .get(0)
+        .unwrap()
+        .unwrap();
+    let item = ItemChange::new(record, key.of(record), record.images(&mut tape).unwrap());
+    let show =
+        |view: Option<antumbra_shadow::View<'_>>| view.map_or("-".to_owned(), |v| v.to_json());
+    item.documents()
+        .map(|document| {
+            let state = document.state.map_or("item", State::as_str);
+            format!("{state} {} {}", show(document.old), show(document.new))
+        })
+        .collect()
+}
+
+const SHADOW: &str = r#""PK":{"S":"DS#a#b"},"SK":{"S":"DSR#main"}"#;
+const COMBINED: &str = r#""SK":{"S":"DSC#main"},"PK":{"S":"DS#a#b"}"#;
+
+#[test]
+fn keys_of_shadows() {
+    for (partition, sort, expected) in [
+        (
+            "DS#lamp",
+            "DSR#main",
+            Some(("lamp", "main", Layout::Reported)),
+        ),
+        ("DS#a#b#", "DSD#x#y", Some(("a#b#", "x#y", Layout::Desired))),
+        ("DS#é", "DSC#ü", Some(("é", "ü", Layout::Combined))),
+        ("DS#", "DSR#main", None),
+        ("DS#lamp", "DSR#", None),
+        ("DS#lamp", "DSX#main", None),
+        ("DS#lamp", "DS", None),
+        ("DS#lamp", "DSé#main", None),
+        ("ds#lamp", "DSR#main", None),
+    ] {
+        let key = ShadowKey::parse(partition, sort).map(|key| (key.id, key.name, key.layout));
+        assert_eq!(key, expected, "{partition} {sort}");
+    }
+}
+
+#[test]
+fn keys_of_items() {
+    let mut batch = StreamBatch::default();
+    let mut buffer = KeyBuffer::default();
+    for (keys, text, shadow) in [
+        (SHADOW, "DS#a#b#DSR#main", true),
+        (COMBINED, "DS#a#b#DSC#main", true),
+        (
+            r#""PK":{"S":"DS#\u00e9\""},"SK":{"S":"DSR#\\"}"#,
+            "DS#é\"#DSR#\\",
+            true,
+        ),
+        (r#""messageId":{"S":"m"},"uuid":{"S":"u"}"#, "u#m", false),
+        (r#""b":{"N":"2"},"a":{"B":"AQ=="}"#, "AQ==#2", false),
+        (r#""only":{"S":"one"}"#, "one", false),
+        (
+            r#""PK":{"S":"DS#a"},"other":{"S":"DSR#main"}"#,
+            "DS#a#DSR#main",
+            false,
+        ),
+    ] {
+        let event = event("REMOVE", keys, None, None);
+        let record = batch
+            .read(event.as_bytes())
+            .unwrap()
+            .get(0)
+            .unwrap()
+            .unwrap();
+        let key = buffer.of(record);
+        assert_eq!((key.text, key.shadow.is_some()), (text, shadow), "{keys}");
+    }
+}
+
+#[test]
+fn a_separate_item_is_one_document() {
+    let old = r#"{"version":{"N":"4"},"reported":{"M":{"a":{"N":"1"}}}}"#;
+    let new = r#"{"version":{"N":"5"},"reported":{"M":{"a":{"N":"2"}}}}"#;
+    assert_eq!(
+        documents(&event("MODIFY", SHADOW, Some(old), Some(new))),
+        [r#"reported {"a":1} {"a":2}"#]
+    );
+    assert_eq!(
+        documents(&event("INSERT", SHADOW, None, Some(new))),
+        [r#"reported - {"a":2}"#]
+    );
+    assert_eq!(
+        documents(&event("REMOVE", SHADOW, Some(old), None)),
+        [r#"reported {"a":1} -"#]
+    );
+    let desired = r#""PK":{"S":"DS#a"},"SK":{"S":"DSD#main"}"#;
+    let image = r#"{"desired":{"M":{"a":{"BOOL":true}}}}"#;
+    assert_eq!(
+        documents(&event("INSERT", desired, None, Some(image))),
+        [r#"desired - {"a":true}"#]
+    );
+}
+
+#[test]
+fn a_combined_item_tells_which_half_changed() {
+    let image = |reported: &str, desired: &str| {
+        format!(r#"{{"reported":{{"M":{reported}}},"desired":{{"M":{desired}}}}}"#)
+    };
+    let (one, two) = (
+        r#"{"a":{"N":"1"},"b":{"S":"x"}}"#,
+        r#"{"a":{"N":"2"},"b":{"S":"x"}}"#,
+    );
+    let turned = r#"{"b":{"S":"x"},"a":{"N":"1"}}"#;
+    let modify = |old: &str, new: &str| documents(&event("MODIFY", COMBINED, Some(old), Some(new)));
+    let (one_json, two_json) = (r#"{"a":1,"b":"x"}"#, r#"{"a":2,"b":"x"}"#);
+    assert_eq!(
+        modify(&image(one, one), &image(two, one)),
+        [format!("reported {one_json} {two_json}")]
+    );
+    assert_eq!(
+        modify(&image(one, one), &image(one, two)),
+        [format!("desired {one_json} {two_json}")]
+    );
+    assert_eq!(
+        modify(&image(one, one), &image(two, two)),
+        [
+            format!("reported {one_json} {two_json}"),
+            format!("desired {one_json} {two_json}")
+        ],
+    );
+    assert_eq!(
+        modify(&image(one, one), &image(turned, one)),
+        Vec::<String>::new()
+    );
+    let insert = |new: &str| documents(&event("INSERT", COMBINED, None, Some(new)));
+    assert_eq!(
+        insert(&image(one, "{}")),
+        [format!("reported - {one_json}")]
+    );
+    assert_eq!(insert(&image("{}", one)), [format!("desired - {one_json}")]);
+    assert_eq!(insert(&image("{}", "{}")), ["reported - {}"]);
+    let remove = documents(&event("REMOVE", COMBINED, Some(&image(one, one)), None));
+    assert_eq!(
+        remove,
+        [
+            format!("reported {one_json} -"),
+            format!("desired {one_json} -")
+        ]
+    );
+}
+
+#[test]
+fn other_items_are_taken_whole() {
+    let keys = r#""PK":{"S":"SENSOR#1"},"SK":{"S":"STATE"}"#;
+    let image = r#"{"version":{"N":"4"},"reported":{"S":"x"}}"#;
+    assert_eq!(
+        documents(&event("INSERT", keys, None, Some(image))),
+        [r#"item - {"version":4,"reported":"x"}"#]
+    );
+}
+
+#[test]
+fn the_change_carries_the_items_attributes() {
+    let (mut batch, mut tape, mut key) = (
+        StreamBatch::default(),
+        Tape::default(),
+        KeyBuffer::default(),
+    );
+    let old = r#"{"version":{"N":"4"},"timestamp":{"N":"1"},"clientToken":{"S":"old"},"tz":{"S":"Europe/Oslo"},"reported":{"M":{}}}"#;
+    let new = r#"{"version":{"N":"5"},"timestamp":{"N":"1731700000123456789"},"clientToken":{"S":"n\u0065w"},"reported":{"M":{}}}"#;
+    let model = Model::default();
+    for (operation, old, new, expected) in [
+        (
+            "MODIFY",
+            Some(old),
+            Some(new),
+            (
+                Some(5),
+                Some(4),
+                Some("new"),
+                Some(1_731_700_000_123_456_789),
+            ),
+        ),
+        (
+            "INSERT",
+            None,
+            Some(old),
+            (Some(4), None, Some("old"), Some(1)),
+        ),
+        (
+            "REMOVE",
+            Some(old),
+            None,
+            (Some(4), Some(4), None, Some(1_731_700_000_000_000_000)),
+        ),
+    ] {
+        let event = event(operation, SHADOW, old, new);
+        let record = batch
+            .read(event.as_bytes())
+            .unwrap()
+            .get(0)
+            .unwrap()
+            .unwrap();
+        let item = ItemChange::new(record, key.of(record), record.images(&mut tape).unwrap());
+        let document = item.documents().next().unwrap();
+        let diff = DiffCell::new(document.old, document.new, &model);
+        let change = item.change(document, &diff);
+        let seen = (
+            change.version,
+            change.previous_version,
+            change.client_token,
+            change.timestamp,
+        );
+        assert_eq!(seen, expected, "{operation}");
+        let shadow = change.shadow.unwrap();
+        assert_eq!(
+            (shadow.id, shadow.name, shadow.state),
+            ("a#b", "main", State::Reported)
+        );
+    }
+}

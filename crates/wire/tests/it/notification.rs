@@ -1,0 +1,220 @@
+//! The message, byte for byte, and against its schema.
+
+use antumbra_registration::{Change, DiffCell, Operation, Parts, ShadowRef, State};
+use antumbra_shadow::{Document, Model};
+use antumbra_wire::item::{ItemChange, KeyBuffer};
+use antumbra_wire::notification::{self, NotificationId, SCHEMA, TooLarge};
+use antumbra_wire::stream::{StreamBatch, Tape};
+
+use crate::generate::{self, Style};
+
+const ALL: Parts = Parts {
+    old: true,
+    new: true,
+    diff: true,
+};
+
+fn id() -> NotificationId {
+    NotificationId::new(
+        "c4ca4238a0b923820dcc509a6f75849b",
+        "basement-lights",
+        Some(State::Reported),
+    )
+}
+
+fn with_change(check: impl Fn(&Change<'_>)) {
+    let old = Document::parse(r#"{"fan":1,"led":"off"}"#).unwrap();
+    let new = Document::parse(r#"{"door":"\"open\"","led":"on"}"#).unwrap();
+    let model = Model::default();
+    let diff = DiffCell::new(Some(old.view()), Some(new.view()), &model);
+    check(&Change {
+        key: "DS#My \"House\"#DSR#main",
+        shadow: Some(ShadowRef {
+            id: "My \"House\"",
+            name: "main",
+            state: State::Reported,
+        }),
+        operation: Operation::Modify,
+        expired: false,
+        version: Some(5),
+        previous_version: Some(4),
+        client_token: Some("t-1"),
+        timestamp: Some(1_731_700_000_000_000_000),
+        old: Some(old.view()),
+        new: Some(new.view()),
+        diff: &diff,
+    });
+}
+
+fn validator() -> jsonschema::Validator {
+    jsonschema::validator_for(&serde_json::from_str(SCHEMA).unwrap()).unwrap()
+}
+
+fn assert_valid(validator: &jsonschema::Validator, text: &str) {
+    let value: serde_json::Value = serde_json::from_str(text).unwrap();
+    if let Err(fault) = validator.validate(&value) {
+        panic!("{fault} at {}\n{text}", fault.instance_path);
+    }
+}
+
+#[test]
+fn the_message_of_the_specification() {
+    with_change(|change| {
+        let mut out = String::from("what was there before");
+        notification::write(&mut out, id(), "basement-lights", change, ALL, 10_000).unwrap();
+        let expected = concat!(
+            r##"{"id":"ID","registration":"basement-lights","key":"DS#My \"House\"#DSR#main","##,
+            r#""shadow":{"id":"My \"House\"","name":"main","state":"reported"},"operation":"modify","#,
+            r#""version":5,"previousVersion":4,"timestamp":1731700000000000000,"clientToken":"t-1","#,
+            r#""old":{"fan":1,"led":"off"},"new":{"door":"\"open\"","led":"on"},"#,
+            r#""diff":{"added":{"/door":"\"open\""},"updated":{"/led":{"old":"off","new":"on"}},"removed":{"/fan":1}}}"#,
+        );
+        assert_eq!(out, expected.replace("ID", &id().to_string()));
+        assert_valid(&validator(), &out);
+    });
+}
+
+#[test]
+fn only_what_was_asked_for() {
+    with_change(|change| {
+        let mut out = String::new();
+        for bits in 0..8_u8 {
+            let parts = Parts {
+                old: bits & 1 > 0,
+                new: bits & 2 > 0,
+                diff: bits & 4 > 0,
+            };
+            notification::write(&mut out, id(), "r", change, parts, 10_000).unwrap();
+            let value: serde_json::Value = serde_json::from_str(&out).unwrap();
+            let has = |name: &str| value.get(name).is_some();
+            assert_eq!(
+                (has("old"), has("new"), has("diff")),
+                (parts.old, parts.new, parts.diff)
+            );
+            assert!(!has("truncated"));
+            assert_valid(&validator(), &out);
+        }
+        let gone = Change {
+            old: None,
+            shadow: None,
+            expired: true,
+            ..*change
+        };
+        notification::write(&mut out, id(), "r", &gone, ALL, 10_000).unwrap();
+        let value: serde_json::Value = serde_json::from_str(&out).unwrap();
+        assert!(value.get("old").is_none() && value.get("shadow").is_none());
+        assert_eq!(value["expired"], true);
+        assert_valid(&validator(), &out);
+    });
+}
+
+#[test]
+fn what_does_not_fit_is_left_out_in_order() {
+    with_change(|change| {
+        let mut out = String::new();
+        let validator = validator();
+        let mut seen = Vec::new();
+        let mut length = |parts, limit| {
+            let result = notification::write(&mut out, id(), "r", change, parts, limit);
+            let value: serde_json::Value = serde_json::from_str(&out).unwrap();
+            if result.is_ok() {
+                assert!(out.len() <= limit);
+                assert_valid(&validator, &out);
+            }
+            seen.push((
+                result.is_ok(),
+                value["truncated"].to_string(),
+                value.get("new").is_some(),
+            ));
+            (out.len(), result)
+        };
+        let (whole, _) = length(ALL, usize::MAX);
+        length(ALL, whole).1.unwrap();
+        let (without_old, _) = length(ALL, whole - 1);
+        let (without_both, _) = length(ALL, without_old - 1);
+        let (_, result) = length(ALL, without_both - 1);
+        let bytes = without_both;
+        assert_eq!(
+            result,
+            Err(TooLarge {
+                bytes,
+                limit: bytes - 1
+            })
+        );
+        let new_only = Parts { old: false, ..ALL };
+        let (whole, _) = length(new_only, usize::MAX);
+        length(new_only, whole - 1).1.unwrap();
+        let seen: Vec<_> = seen
+            .iter()
+            .map(|(ok, left_out, new)| (*ok, left_out.as_str(), *new))
+            .collect();
+        assert_eq!(
+            seen,
+            [
+                (true, "null", true),
+                (true, "null", true),
+                (true, r#"["old"]"#, true),
+                (true, r#"["old","new"]"#, false),
+                (false, r#"["old","new"]"#, false),
+                (true, "null", true),
+                (true, r#"["new"]"#, false),
+            ]
+        );
+    });
+}
+
+#[test]
+fn ids_are_stable_and_apart() {
+    let one = NotificationId::new("event", "registration", Some(State::Reported));
+    assert_eq!(
+        one,
+        NotificationId::new("event", "registration", Some(State::Reported))
+    );
+    let others = [
+        NotificationId::new("event", "registration", Some(State::Desired)),
+        NotificationId::new("event", "registration", None),
+        NotificationId::new("event", "registratio", Some(State::Reported)),
+        NotificationId::new("eventr", "egistration", Some(State::Reported)),
+        NotificationId::new("", "eventregistration", Some(State::Reported)),
+    ];
+    assert!(others.iter().all(|other| *other != one));
+    let mut written = String::new();
+    one.write(&mut written);
+    assert_eq!(written, one.to_string());
+}
+
+/// Whatever the images hold, the message is JSON and follows the schema.
+#[test]
+fn messages_of_random_changes_follow_the_schema() {
+    let validator = validator();
+    let (mut batch, mut tape, mut key) = (
+        StreamBatch::default(),
+        Tape::default(),
+        KeyBuffer::default(),
+    );
+    let model = Model::default();
+    let mut out = String::new();
+    for seed in 0..300 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut document = || generate::Value::M(generate::item(&mut random));
+        let image = |document| vec![("reported".to_owned(), document)];
+        let changes = vec![(Some(image(document())), Some(image(document())))];
+        let style = Style {
+            spaces: false,
+            escapes: seed % 2 == 0,
+        };
+        let event = generate::event(&changes, style, &mut random);
+        let record = batch
+            .read(event.as_bytes())
+            .unwrap()
+            .get(0)
+            .unwrap()
+            .unwrap();
+        let item = ItemChange::new(record, key.of(record), record.images(&mut tape).unwrap());
+        let document = item.documents().next().unwrap();
+        let diff = DiffCell::new(document.old, document.new, &model);
+        let change = item.change(document, &diff);
+        notification::write(&mut out, id(), "r", &change, ALL, usize::MAX).unwrap();
+        assert_valid(&validator, &out);
+    }
+}

@@ -1,0 +1,172 @@
+//! Both roads side by side: the fast one of this crate, and serde_json into `aws_lambda_events`.
+
+use antumbra_registration::Operation;
+use antumbra_wire::stream::{Record, StreamBatch, Tape, Undecodable};
+use aws_lambda_events::event::dynamodb::{Event, EventRecord};
+
+use crate::plain::Plain;
+
+/// What reading an event both ways came to.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Outcome {
+    /// Both roads read this many records alike; this many the fast road gave up with good reason.
+    Agreed { records: usize, refused: usize },
+    /// The serde road does not take the event at all, so there was nothing to compare.
+    Refused,
+}
+
+/// Reads an event both ways. An `Err` says where the roads part.
+pub(crate) fn compare(
+    bytes: &[u8],
+    batch: &mut StreamBatch,
+    tape: &mut Tape,
+) -> Result<Outcome, String> {
+    let slow: Result<Event, _> = serde_json::from_slice(bytes);
+    let fast = batch.read(bytes);
+    let Ok(slow) = slow else {
+        // Nothing to compare with, but nothing may go wrong either.
+        if let Ok(records) = fast {
+            for record in records.iter().flatten() {
+                if let Ok(images) = record.images(tape) {
+                    let _ = (
+                        images.old.map(Plain::of_view),
+                        images.new.map(Plain::of_view),
+                    );
+                }
+            }
+        }
+        return Ok(Outcome::Refused);
+    };
+    let records = fast.map_err(|fault| format!("the fast road refuses the event: {fault}"))?;
+    if records.len() != slow.records.len() {
+        return Err(format!(
+            "{} records for {}",
+            records.len(),
+            slow.records.len()
+        ));
+    }
+    let mut refused = 0;
+    for (fast, slow) in records.iter().zip(slow.records) {
+        match fast.and_then(|record| read(record, tape)) {
+            Ok(fast) => agree(&fast, slow)?,
+            Err(fault) if has_excuse(bytes, &slow) => {
+                let _ = fault;
+                refused += 1;
+            }
+            Err(fault) => return Err(format!("{fault}: {} {slow:?}", fault.fault)),
+        }
+    }
+    Ok(Outcome::Agreed {
+        records: records.len(),
+        refused,
+    })
+}
+
+/// What the fast road read of a record.
+struct Read<'a> {
+    record: Record<'a>,
+    old: Option<Plain>,
+    new: Option<Plain>,
+}
+
+fn read<'a>(record: Record<'a>, tape: &mut Tape) -> Result<Read<'a>, Undecodable> {
+    let images = record.images(tape)?;
+    Ok(Read {
+        record,
+        old: images.old.map(Plain::of_view),
+        new: images.new.map(Plain::of_view),
+    })
+}
+
+fn agree(fast: &Read<'_>, slow: EventRecord) -> Result<(), String> {
+    let record = fast.record;
+    let same = |what: &str, fast: Option<String>, slow: Option<String>| {
+        (fast == slow)
+            .then_some(())
+            .ok_or_else(|| format!("{what}: {fast:?} is not {slow:?}"))
+    };
+    let owned = |text: std::borrow::Cow<'_, str>| Some(text.into_owned());
+    same("eventID", owned(record.event_id()), Some(slow.event_id))?;
+    same(
+        "ARN",
+        record.source_arn().and_then(owned),
+        slow.event_source_arn,
+    )?;
+    same(
+        "sequence",
+        owned(record.sequence_number()),
+        slow.change.sequence_number,
+    )?;
+    let operation = record.operation().as_str().to_uppercase();
+    same("operation", Some(operation), Some(slow.event_name))?;
+    let expired = record.operation() == Operation::Remove
+        && slow.user_identity.is_some_and(|user| {
+            user.type_ == "Service" && user.principal_id == "dynamodb.amazonaws.com"
+        });
+    if expired != record.expired() {
+        return Err(format!("expired: {expired}"));
+    }
+    let keys = record
+        .keys()
+        .map(|(name, value)| (name.into_owned(), value.into_owned()));
+    let keys: std::collections::BTreeMap<_, _> = keys.collect();
+    let Plain::Object(slow_keys) = Plain::of_item(slow.change.keys) else {
+        return Err("keys".to_owned());
+    };
+    let slow_keys = slow_keys
+        .into_iter()
+        .filter_map(|(name, value)| match value {
+            Plain::String(text) | Plain::Number(text) => Some((name, text)),
+            _ => None,
+        });
+    if !keys
+        .iter()
+        .map(|(a, b)| (a.clone(), b.clone()))
+        .eq(slow_keys)
+    {
+        return Err(format!("keys: {keys:?}"));
+    }
+    for (what, fast, slow) in [
+        ("old", &fast.old, Plain::of_item(slow.change.old_image)),
+        ("new", &fast.new, Plain::of_item(slow.change.new_image)),
+    ] {
+        let same = match fast {
+            Some(fast) => *fast == slow,
+            None => slow.is_empty_object(),
+        };
+        if !same {
+            return Err(format!("{what} image: {fast:?} is not {slow:?}"));
+        }
+    }
+    Ok(())
+}
+
+/// Why the fast road may refuse what the serde road takes: it asks for more.
+fn has_excuse(bytes: &[u8], slow: &EventRecord) -> bool {
+    let images = [
+        &slow.change.old_image,
+        &slow.change.new_image,
+        &slow.change.keys,
+    ];
+    let odd_number = images
+        .iter()
+        .any(|item| !Plain::of_item((*item).clone()).numbers_are_json());
+    let keys = Plain::of_item(slow.change.keys.clone());
+    let odd_keys = match &keys {
+        Plain::Object(keys) => {
+            keys.is_empty()
+                || keys.len() > 2
+                || keys
+                    .values()
+                    .any(|key| !matches!(key, Plain::String(_) | Plain::Number(_)))
+        }
+        _ => true,
+    };
+    // Numbers and types written with escapes, which nobody does, are refused.
+    let escapes = bytes.contains(&b'\\');
+    odd_number
+        || odd_keys
+        || escapes
+        || slow.change.sequence_number.is_none()
+        || !["INSERT", "MODIFY", "REMOVE"].contains(&slow.event_name.as_str())
+}
