@@ -40,8 +40,9 @@ pub(crate) fn meaning(failure: Failure<'_>) -> Meaning {
         Failure::NotBuilt => Meaning::Permanent,
         Failure::NoAnswer => Meaning::Retry,
         Failure::Refused { status, code } => {
-            let passing = matches!(status, 408 | 429) || status >= 500;
-            if passing || is_passing(code) || is_of_credentials(code) {
+            // An answer that is no refusal but could not be read has a status below 400.
+            let refused = matches!(status, 400..500) && !matches!(status, 408 | 429);
+            if !refused || is_passing(code) || is_of_credentials(code) {
                 Meaning::Retry
             } else {
                 Meaning::Permanent
@@ -220,6 +221,7 @@ mod tests {
             (refused(502, "Whatever"), Retry),
             (refused(429, ""), Retry),
             (refused(408, ""), Retry),
+            (refused(200, ""), Retry),
             (refused(400, ""), Permanent),
             (refused(400, "Whatever"), Permanent),
             // Our credentials and clock.

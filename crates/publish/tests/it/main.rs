@@ -1,1 +1,16 @@
-//! Channels against endpoints that answer as AWS does.
+//! The channels through their port, over real connections.
+//!
+//! `scripted` and `broker` answer as AWS and an MQTT broker do, whatever a test
+//! wants them to say; `emulated` talks to working queues and topics, those of
+//! the local stack or of another emulator (see `scripts/check-moto`).
+
+mod broker;
+mod contract;
+mod emulated;
+mod eventbridge;
+mod iot;
+mod message;
+mod mqtt;
+mod scripted;
+mod sns;
+mod sqs;

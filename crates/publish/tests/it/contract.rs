@@ -1,0 +1,194 @@
+//! The laws of the port, on every channel.
+
+use antumbra_publish::{
+    Broker, EventBridgeChannel, IotChannel, MqttChannel, SnsChannel, SqsChannel,
+};
+use antumbra_service::notifications::Channel;
+use serde_json::json;
+
+use crate::message::{letters, message, messages, reason, send_all};
+use crate::scripted::{Answer, Endpoint};
+use crate::{broker, eventbridge, iot, sns, sqs};
+
+/// How the service behaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mood {
+    Accepts,
+    Throttles,
+    Denies,
+    HangsUp,
+}
+
+/// A channel, and the service at its other end.
+struct Rig {
+    name: &'static str,
+    channel: Box<dyn Channel>,
+    other_end: OtherEnd,
+    /// Whether the service takes many messages in one call.
+    batches: bool,
+}
+
+enum OtherEnd {
+    Aws(Endpoint),
+    Broker(broker::Scripted),
+}
+
+impl Rig {
+    /// Bodies that arrived, by call.
+    fn calls(&self) -> Vec<Vec<String>> {
+        match &self.other_end {
+            OtherEnd::Aws(endpoint) => {
+                let requests = endpoint.requests();
+                let bodies = |request| match self.name {
+                    "sqs" | "sqs fifo" => sqs::bodies(request),
+                    "sns" | "sns fifo" => sns::bodies(request),
+                    "eventbridge" => eventbridge::bodies(request),
+                    _ => vec![request.body.clone()],
+                };
+                requests.iter().map(bodies).collect()
+            }
+            OtherEnd::Broker(broker) => {
+                let published = broker.published().into_iter();
+                published.map(|each| vec![each.payload]).collect()
+            }
+        }
+    }
+}
+
+async fn rigs(mood: Mood) -> Vec<Rig> {
+    let aws = |name, channel, endpoint, batches| Rig {
+        name,
+        channel,
+        other_end: OtherEnd::Aws(endpoint),
+        batches,
+    };
+    let mut rigs = Vec::new();
+    for (name, queue) in [("sqs", "alerts"), ("sqs fifo", "alerts.fifo")] {
+        let endpoint = Endpoint::start(move |request| sqs::answer(mood, request)).await;
+        let client = aws_sdk_sqs::Client::new(&endpoint.config());
+        let url = format!("http://127.0.0.1:1/000000000000/{queue}");
+        let channel = Box::new(SqsChannel::new(&client, &url));
+        rigs.push(aws(name, channel, endpoint, true));
+    }
+    for (name, topic) in [("sns", "alerts"), ("sns fifo", "alerts.fifo")] {
+        let endpoint = Endpoint::start(move |request| sns::answer(mood, request)).await;
+        let client = aws_sdk_sns::Client::new(&endpoint.config());
+        let arn = format!("arn:aws:sns:us-east-1:000000000000:{topic}");
+        let channel = Box::new(SnsChannel::new(&client, &arn));
+        rigs.push(aws(name, channel, endpoint, true));
+    }
+    let endpoint = Endpoint::start(move |request| eventbridge::answer(mood, request)).await;
+    let client = aws_sdk_eventbridge::Client::new(&endpoint.config());
+    let channel = Box::new(EventBridgeChannel::new(&client, "alerts"));
+    rigs.push(aws("eventbridge", channel, endpoint, true));
+
+    let endpoint = Endpoint::start(move |_| iot::answer(mood)).await;
+    let client = aws_sdk_iotdataplane::Client::new(&endpoint.config());
+    let channel = Box::new(IotChannel::new(&client));
+    rigs.push(aws("iot", channel, endpoint, false));
+
+    let broker = broker::Scripted::start(move |_| match mood {
+        Mood::Accepts => broker::Answer::Acknowledge(0),
+        Mood::Throttles => broker::Answer::Acknowledge(0x97),
+        Mood::Denies => broker::Answer::Acknowledge(0x87),
+        Mood::HangsUp => broker::Answer::HangUp,
+    })
+    .await;
+    rigs.push(Rig {
+        name: "mqtt",
+        channel: Box::new(MqttChannel::new(Broker {
+            host: broker.address.ip().to_string(),
+            port: broker.address.port(),
+            client_id: "contract".to_owned(),
+        })),
+        other_end: OtherEnd::Broker(broker),
+        batches: false,
+    });
+    rigs
+}
+
+#[tokio::test]
+async fn all_messages_arrive_in_order_in_as_few_calls_as_can_be() {
+    for count in [1, 9, 10, 11, 25] {
+        for rig in rigs(Mood::Accepts).await {
+            let messages = messages(count);
+            let results = send_all(&*rig.channel, &messages).await;
+            assert_eq!(letters(&results), ".".repeat(count), "{}", rig.name);
+            let calls = rig.calls();
+            let limits = rig.channel.limits();
+            let expected = if rig.batches {
+                count.div_ceil(limits.batch_count)
+            } else {
+                count
+            };
+            assert_eq!(calls.len(), expected, "{}: calls", rig.name);
+            let sent: Vec<_> = messages.iter().map(|message| &message.body).collect();
+            let arrived = calls.concat();
+            assert_eq!(arrived.iter().collect::<Vec<_>>(), sent, "{}", rig.name);
+        }
+    }
+}
+
+#[tokio::test]
+async fn nothing_to_send_is_no_call() {
+    for rig in rigs(Mood::Accepts).await {
+        assert_eq!(rig.channel.send(&[]).await, [], "{}", rig.name);
+        assert_eq!(rig.calls().len(), 0, "{}", rig.name);
+    }
+}
+
+#[tokio::test]
+async fn a_call_refused_for_load_or_lost_is_to_be_tried_again() {
+    for mood in [Mood::Throttles, Mood::HangsUp] {
+        for rig in rigs(mood).await {
+            let results = rig.channel.send(&messages(10)).await;
+            assert_eq!(letters(&results), "r".repeat(10), "{} {mood:?}", rig.name);
+            // Also where every message is a call: the rest waits for the first.
+            assert_eq!(rig.calls().len(), 1, "{} {mood:?}: calls", rig.name);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_call_refused_for_rights_is_permanent_and_says_why() {
+    for rig in rigs(Mood::Denies).await {
+        let results = rig.channel.send(&messages(3)).await;
+        assert_eq!(letters(&results), "ppp", "{}", rig.name);
+        let said = reason(&results[0]);
+        let words = [
+            "AccessDenied",
+            "AuthorizationError",
+            "Forbidden",
+            "NotAuthorized",
+        ];
+        assert!(words.iter().any(|word| said.contains(word)), "{said}");
+    }
+}
+
+#[tokio::test]
+async fn a_message_that_cannot_be_sent_takes_no_other_along() {
+    for rig in rigs(Mood::Accepts).await {
+        let mut messages = messages(3);
+        let limit = rig.channel.limits().message_bytes;
+        messages[1].body = json!({ "long": "x".repeat(limit) }).to_string();
+        let results = rig.channel.send(&messages).await;
+        assert_eq!(letters(&results), ".p.", "{}", rig.name);
+        let said = reason(&results[1]);
+        assert!(said.contains(&limit.to_string()), "{}: {said}", rig.name);
+        let arrived = rig.calls().concat();
+        assert_eq!(arrived, [message(0).body, message(2).body], "{}", rig.name);
+        // With no other, there is nothing to call for.
+        let calls = rig.calls().len();
+        assert_eq!(letters(&rig.channel.send(&messages[1..2]).await), "p");
+        assert_eq!(rig.calls().len(), calls, "{}", rig.name);
+    }
+}
+
+/// The whole answer to a JSON protocol's call.
+pub(crate) fn refusal(status: u16, code: &str) -> Answer {
+    Answer::Reply {
+        status,
+        header: None,
+        body: json!({ "__type": code, "message": "no" }).to_string(),
+    }
+}

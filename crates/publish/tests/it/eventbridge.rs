@@ -1,0 +1,132 @@
+//! EventBridge: what is asked, and what its answers mean.
+
+use antumbra_publish::{EventBridgeChannel, eventbridge};
+use antumbra_service::notifications::{Channel, Message};
+use serde_json::{Value, json};
+
+use crate::contract::{Mood, refusal};
+use crate::message::{letters, message, messages, reason};
+use crate::scripted::{Answer, Endpoint, Request};
+
+pub(crate) fn bodies(request: &Request) -> Vec<String> {
+    let request = request.json();
+    let entries = request["Entries"].as_array().unwrap();
+    let body = |entry: &Value| entry["Detail"].as_str().unwrap().to_owned();
+    entries.iter().map(body).collect()
+}
+
+pub(crate) fn answer(mood: Mood, request: &Request) -> Answer {
+    match mood {
+        Mood::Accepts => entries(request, |_| None),
+        Mood::Throttles => refusal(400, "ThrottlingException"),
+        Mood::Denies => refusal(400, "AccessDeniedException"),
+        Mood::HangsUp => Answer::HangUp,
+    }
+}
+
+fn entries(request: &Request, failure: impl Fn(usize) -> Option<&'static str>) -> Answer {
+    let entry = |n| match failure(n) {
+        None => json!({ "EventId": "e" }),
+        Some(code) => json!({ "ErrorCode": code, "ErrorMessage": "because" }),
+    };
+    let entries: Vec<_> = (0..bodies(request).len()).map(entry).collect();
+    Answer::ok(json!({ "FailedEntryCount": 0, "Entries": entries }))
+}
+
+fn channel(endpoint: &Endpoint, bus: &str) -> EventBridgeChannel {
+    EventBridgeChannel::new(&aws_sdk_eventbridge::Client::new(&endpoint.config()), bus)
+}
+
+#[tokio::test]
+async fn a_bus_gets_source_detail_type_and_detail() {
+    let endpoint = Endpoint::start(|request| answer(Mood::Accepts, request)).await;
+    let sent = channel(&endpoint, "alerts").send(&[message(7)]).await;
+    assert_eq!(letters(&sent), ".");
+    let requests = endpoint.requests();
+    assert_eq!(requests[0].operation(), "PutEvents");
+    let entry = json!({
+        "Source": "antumbra", "DetailType": "Shadow Changed", "Detail": "{\"n\":7}",
+        "EventBusName": "alerts",
+    });
+    assert_eq!(requests[0].json(), json!({ "Entries": [entry] }));
+}
+
+#[tokio::test]
+async fn each_entry_has_its_own_result() {
+    let endpoint = Endpoint::start(|request| {
+        entries(request, |n| match n {
+            0 => Some("InternalFailure"),
+            1 => Some("ThrottlingException"),
+            3 => Some("MalformedDetail"),
+            4 => Some("NotAuthorizedForSourceException"),
+            _ => None,
+        })
+    })
+    .await;
+    // One that is not asked for must not shift the results of those that are.
+    let mut messages = messages(7);
+    messages[2].detail_type = None;
+    let results = channel(&endpoint, "alerts").send(&messages).await;
+    assert_eq!(letters(&results), "rrp.pp.");
+    assert_eq!(
+        reason(&results[4]),
+        "EventBridge alerts: MalformedDetail: because"
+    );
+}
+
+#[tokio::test]
+async fn entries_that_the_answer_leaves_out_are_to_be_tried_again() {
+    let endpoint =
+        Endpoint::start(|_| Answer::ok(json!({ "Entries": [{ "EventId": "e" }, {}] }))).await;
+    let results = channel(&endpoint, "alerts").send(&messages(3)).await;
+    assert_eq!(letters(&results), ".rr");
+}
+
+#[tokio::test]
+async fn whole_refusals_are_told_apart() {
+    for (status, code, expected) in [
+        (400, "ResourceNotFoundException", "pp"),
+        (413, "", "pp"),
+        (400, "ValidationException", "pp"),
+        (500, "InternalException", "rr"),
+    ] {
+        let endpoint = Endpoint::start(move |_| refusal(status, code)).await;
+        let results = channel(&endpoint, "alerts").send(&messages(2)).await;
+        assert_eq!(
+            letters(&results),
+            expected,
+            "{code}: {}",
+            reason(&results[0])
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_limits_leave_room_for_what_is_counted_besides_the_body() {
+    let endpoint = Endpoint::start(|request| answer(Mood::Accepts, request)).await;
+    let arn = "arn:aws:events:eu-west-1:123456789012:event-bus/alerts";
+    let channel = channel(&endpoint, arn).with_bytes(eventbridge::SMALL_BYTES);
+    let limits = channel.limits();
+    // Ten messages that fill a batch, each with the longest detail type there is.
+    let body = json!("x".repeat(limits.batch_bytes / 10 - 30)).to_string();
+    let largest = Message {
+        body,
+        attributes: Vec::new(),
+        detail_type: Some("\u{10FFFF}".repeat(128)),
+        ..message(0)
+    };
+    assert_eq!(
+        letters(&channel.send(&vec![largest; 10]).await),
+        ".........."
+    );
+    let request = &endpoint.requests()[0];
+    let size = |entry: &Value| {
+        let text = |name| entry[name].as_str().map_or(0, str::len);
+        text("Source") + text("DetailType") + text("Detail")
+    };
+    let asked = request.json();
+    let entries = asked["Entries"].as_array().unwrap().iter();
+    assert!(entries.map(size).sum::<usize>() < 256 * 1024);
+    let signed = request.header("authorization");
+    assert!(signed.contains("/eu-west-1/events/"), "{signed}");
+}

@@ -1,0 +1,91 @@
+//! AWS IoT: what is asked, and what its answers mean.
+
+use antumbra_publish::IotChannel;
+use antumbra_service::notifications::{Channel, Message};
+
+use crate::contract::{Mood, refusal};
+use crate::message::{letters, message, messages, reason};
+use crate::scripted::{Answer, Endpoint};
+
+pub(crate) fn answer(mood: Mood) -> Answer {
+    match mood {
+        Mood::Accepts => Answer::ok(""),
+        Mood::Throttles => refusal(429, "ThrottlingException"),
+        Mood::Denies => refusal(403, "ForbiddenException"),
+        Mood::HangsUp => Answer::HangUp,
+    }
+}
+
+fn channel(endpoint: &Endpoint) -> IotChannel {
+    IotChannel::new(&aws_sdk_iotdataplane::Client::new(&endpoint.config()))
+}
+
+#[tokio::test]
+async fn a_topic_gets_the_body_with_its_quality_of_service() {
+    let endpoint = Endpoint::start(|_| answer(Mood::Accepts)).await;
+    let once = Message {
+        topic: Some("shadows/My House/reported".to_owned()),
+        qos: 0,
+        ..message(1)
+    };
+    let sent = channel(&endpoint).send(&[message(0), once]).await;
+    assert_eq!(letters(&sent), "..");
+    let requests = endpoint.requests();
+    assert_eq!(requests[0].path, "/topics/shadows%2Fboiler?qos=1");
+    assert_eq!(requests[0].body, "{\"n\":0}");
+    assert_eq!(
+        requests[1].path,
+        "/topics/shadows%2FMy%20House%2Freported?qos=0"
+    );
+}
+
+#[tokio::test]
+async fn what_can_never_be_published_holds_nothing_up() {
+    let endpoint = Endpoint::start(|_| answer(Mood::Accepts)).await;
+    let mut messages = messages(7);
+    messages[1].topic = Some("shadows/+".to_owned());
+    messages[2].topic = None;
+    messages[3].topic = Some("a/".repeat(9));
+    messages[5].qos = 2;
+    let results = channel(&endpoint).send(&messages).await;
+    assert_eq!(letters(&results), ".ppp.p.");
+    assert!(reason(&results[1]).contains("'+'"));
+    assert!(reason(&results[5]).contains("QoS 2"));
+    assert_eq!(endpoint.requests().len(), 3);
+}
+
+#[tokio::test]
+async fn the_rest_waits_behind_one_that_is_to_be_tried_again() {
+    let endpoint = Endpoint::start(|request| match request.body.as_str() {
+        "{\"n\":1}" => refusal(403, "ForbiddenException"),
+        "{\"n\":2}" => refusal(500, "InternalFailureException"),
+        _ => answer(Mood::Accepts),
+    })
+    .await;
+    let results = channel(&endpoint).send(&messages(5)).await;
+    assert_eq!(letters(&results), ".prrr");
+    assert!(reason(&results[3]).contains("waits for an earlier message"));
+    assert_eq!(endpoint.requests().len(), 3);
+}
+
+#[tokio::test]
+async fn refusals_are_told_apart() {
+    for (status, code, expected) in [
+        (400, "InvalidRequestException", "p"),
+        (401, "UnauthorizedException", "p"),
+        (405, "MethodNotAllowedException", "p"),
+        (413, "RequestEntityTooLargeException", "p"),
+        (400, "ThrottlingException", "r"),
+        (503, "ServiceUnavailableException", "r"),
+    ] {
+        let endpoint = Endpoint::start(move |_| Answer::Reply {
+            status,
+            header: Some(("x-amzn-errortype", code.to_owned())),
+            body: "{\"message\":\"no\"}".to_owned(),
+        })
+        .await;
+        let results = channel(&endpoint).send(&messages(1)).await;
+        assert_eq!(letters(&results), expected, "{code}");
+        assert!(reason(&results[0]).contains(code), "{results:?}");
+    }
+}

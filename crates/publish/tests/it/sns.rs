@@ -1,0 +1,175 @@
+//! SNS: what is asked, and what its answers mean.
+
+use antumbra_publish::{SnsChannel, group_id, sns};
+use antumbra_service::notifications::{Channel, Message};
+
+use crate::contract::Mood;
+use crate::message::{letters, message, messages, reason};
+use crate::scripted::{Answer, Endpoint, Request};
+
+const ARN: &str = "arn:aws:sns:us-east-1:123456789012:alerts";
+
+fn entry(n: usize, name: &str) -> String {
+    format!("PublishBatchRequestEntries.member.{}.{name}", n + 1)
+}
+
+pub(crate) fn bodies(request: &Request) -> Vec<String> {
+    (0..)
+        .map_while(|n| request.field(&entry(n, "Message")))
+        .collect()
+}
+
+pub(crate) fn answer(mood: Mood, request: &Request) -> Answer {
+    match mood {
+        Mood::Accepts => entries(request, |_| None),
+        Mood::Throttles => refused(429, "Throttling"),
+        Mood::Denies => refused(403, "AuthorizationError"),
+        Mood::HangsUp => Answer::HangUp,
+    }
+}
+
+fn entries(request: &Request, failure: impl Fn(usize) -> Option<(&'static str, bool)>) -> Answer {
+    let (mut successful, mut failed) = (String::new(), String::new());
+    let ids = (0..).map_while(|n| request.field(&entry(n, "Id")));
+    for (n, id) in ids.enumerate() {
+        match failure(n) {
+            None => successful.push_str(&format!(
+                "<member><Id>{id}</Id><MessageId>m</MessageId></member>"
+            )),
+            Some((code, ours)) => failed.push_str(&format!(
+                "<member><Id>{id}</Id><Code>{code}</Code><Message>because</Message>\
+                 <SenderFault>{ours}</SenderFault></member>"
+            )),
+        }
+    }
+    Answer::ok(format!(
+        "<PublishBatchResponse xmlns=\"http://sns.amazonaws.com/doc/2010-03-31/\">\
+         <PublishBatchResult><Failed>{failed}</Failed><Successful>{successful}</Successful>\
+         </PublishBatchResult></PublishBatchResponse>"
+    ))
+}
+
+fn refused(status: u16, code: &str) -> Answer {
+    Answer::Reply {
+        status,
+        header: None,
+        body: format!(
+            "<ErrorResponse xmlns=\"http://sns.amazonaws.com/doc/2010-03-31/\"><Error>\
+             <Type>Sender</Type><Code>{code}</Code><Message>no</Message></Error></ErrorResponse>"
+        ),
+    }
+}
+
+fn channel(endpoint: &Endpoint, topic: &str) -> SnsChannel {
+    SnsChannel::new(&aws_sdk_sns::Client::new(&endpoint.config()), topic)
+}
+
+#[tokio::test]
+async fn a_topic_gets_body_subject_and_attributes() {
+    let endpoint = Endpoint::start(|request| answer(Mood::Accepts, request)).await;
+    let with_subject = Message {
+        subject: Some("Basement".to_owned()),
+        ..message(1)
+    };
+    let sent = channel(&endpoint, ARN)
+        .send(&[message(0), with_subject])
+        .await;
+    assert_eq!(letters(&sent), "..");
+    let requests = endpoint.requests();
+    let asked = |name: &str| requests[0].field(name);
+    assert_eq!(asked("Action").as_deref(), Some("PublishBatch"));
+    assert_eq!(asked("TopicArn").as_deref(), Some(ARN));
+    for (n, name, value) in [
+        (0, "Id", Some("0")),
+        (0, "Message", Some("{\"n\":0}")),
+        (0, "Subject", None),
+        (0, "MessageAttributes.entry.1.Name", Some("state")),
+        (
+            0,
+            "MessageAttributes.entry.1.Value.DataType",
+            Some("String"),
+        ),
+        (
+            0,
+            "MessageAttributes.entry.1.Value.StringValue",
+            Some("reported"),
+        ),
+        (0, "MessageGroupId", None),
+        (1, "Id", Some("1")),
+        (1, "Subject", Some("Basement")),
+    ] {
+        assert_eq!(asked(&entry(n, name)).as_deref(), value, "{n} {name}");
+    }
+}
+
+#[tokio::test]
+async fn a_fifo_topic_gets_group_and_deduplication() {
+    let endpoint = Endpoint::start(|request| answer(Mood::Accepts, request)).await;
+    let odd = Message {
+        key: "DS#Küche#DSR#main".to_owned(),
+        ..message(0)
+    };
+    let sent = channel(&endpoint, &format!("{ARN}.fifo"))
+        .send(&[odd])
+        .await;
+    assert_eq!(letters(&sent), ".");
+    let asked = |name: &str| endpoint.requests()[0].field(&entry(0, name));
+    assert_eq!(asked("MessageGroupId"), Some(group_id("DS#Küche#DSR#main")));
+    assert_eq!(asked("MessageDeduplicationId").as_deref(), Some("id-0"));
+}
+
+#[tokio::test]
+async fn each_entry_has_its_own_result() {
+    let endpoint = Endpoint::start(|request| {
+        entries(request, |n| match n {
+            0 => Some(("InternalError", false)),
+            2 => Some(("InvalidParameter", true)),
+            _ => None,
+        })
+    })
+    .await;
+    let results = channel(&endpoint, ARN).send(&messages(4)).await;
+    assert_eq!(letters(&results), "r.p.");
+    assert_eq!(
+        reason(&results[2]),
+        format!("SNS {ARN}: InvalidParameter: because")
+    );
+}
+
+#[tokio::test]
+async fn whole_refusals_are_told_apart() {
+    for (status, code, expected) in [
+        (404, "NotFound", "pp"),
+        (400, "InvalidParameter", "pp"),
+        (400, "KMSAccessDenied", "pp"),
+        (400, "KMSThrottling", "rr"),
+        (400, "Throttled", "rr"),
+        (403, "InvalidClientTokenId", "rr"),
+        (500, "InternalError", "rr"),
+    ] {
+        let endpoint = Endpoint::start(move |_| refused(status, code)).await;
+        let results = channel(&endpoint, ARN).send(&messages(2)).await;
+        assert_eq!(
+            letters(&results),
+            expected,
+            "{code}: {}",
+            reason(&results[0])
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_topic_is_called_where_it_is_and_with_its_own_limit() {
+    let endpoint = Endpoint::start(|request| answer(Mood::Accepts, request)).await;
+    let topic = "arn:aws:sns:eu-west-1:123456789012:alerts";
+    let channel = channel(&endpoint, topic);
+    assert_eq!(channel.limits().batch_bytes, 256 * 1024);
+    assert_eq!(letters(&channel.send(&messages(1)).await), ".");
+    let signed = endpoint.requests()[0].header("authorization").to_owned();
+    assert!(signed.contains("/eu-west-1/sns/"), "{signed}");
+    let large = channel.with_bytes(sns::LARGE_BYTES).limits();
+    assert_eq!(
+        (large.batch_bytes, large.message_bytes),
+        (1_048_576, 1_048_576)
+    );
+}

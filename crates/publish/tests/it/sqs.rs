@@ -1,0 +1,379 @@
+//! SQS: what is asked, and what its answers mean.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use antumbra_publish::{SqsChannel, group_id, sqs};
+use antumbra_service::notifications::{Channel, Message};
+use aws_config::retry::RetryConfig;
+use serde_json::{Value, json};
+
+use crate::contract::{Mood, refusal};
+use crate::message::{letters, message, messages, reason};
+use crate::scripted::{Answer, Endpoint, Request};
+
+const URL: &str = "https://sqs.us-east-1.amazonaws.com/123456789012/alerts";
+
+pub(crate) fn bodies(request: &Request) -> Vec<String> {
+    let request = request.json();
+    let entries = request["Entries"].as_array().unwrap();
+    let body = |entry: &Value| entry["MessageBody"].as_str().unwrap().to_owned();
+    entries.iter().map(body).collect()
+}
+
+pub(crate) fn answer(mood: Mood, request: &Request) -> Answer {
+    match mood {
+        Mood::Accepts => entries(request, |_| None),
+        Mood::Throttles => refused(400, "RequestThrottled", "RequestThrottled;Sender"),
+        Mood::Denies => refused(403, "AccessDenied", "AccessDenied;Sender"),
+        Mood::HangsUp => Answer::HangUp,
+    }
+}
+
+/// An answer with a failure for every entry that is given one: its code, and whose fault it was.
+fn entries(request: &Request, failure: impl Fn(usize) -> Option<(&'static str, bool)>) -> Answer {
+    let (mut successful, mut failed) = (Vec::new(), Vec::new());
+    let request = request.json();
+    for (n, entry) in request["Entries"].as_array().unwrap().iter().enumerate() {
+        let id = &entry["Id"];
+        match failure(n) {
+            None => successful.push(json!({"Id": id, "MessageId": "m", "MD5OfMessageBody": "d"})),
+            Some((code, ours)) => failed
+                .push(json!({"Id": id, "Code": code, "Message": "because", "SenderFault": ours})),
+        }
+    }
+    // AWS promises no order; the last come first here.
+    successful.reverse();
+    Answer::ok(json!({ "Successful": successful, "Failed": failed }))
+}
+
+/// A refusal with the code of both protocols, as AWS sends it.
+fn refused(status: u16, code: &str, query: &str) -> Answer {
+    Answer::Reply {
+        status,
+        header: Some(("x-amzn-query-error", query.to_owned())),
+        body: json!({"__type": format!("com.amazonaws.sqs#{code}"), "message": "no"}).to_string(),
+    }
+}
+
+fn channel(endpoint: &Endpoint, queue: &str) -> SqsChannel {
+    SqsChannel::new(&aws_sdk_sqs::Client::new(&endpoint.config()), queue)
+}
+
+fn full() -> Message {
+    Message {
+        attributes: vec![
+            ("state".to_owned(), "reported".to_owned()),
+            ("shadow".to_owned(), "a\u{0}b".to_owned()),
+            ("token".to_owned(), String::new()),
+        ],
+        delay_seconds: Some(900),
+        ..message(1)
+    }
+}
+
+#[tokio::test]
+async fn a_standard_queue_gets_body_attributes_and_delay() {
+    let endpoint = Endpoint::start(|request| answer(Mood::Accepts, request)).await;
+    let sent = channel(&endpoint, URL).send(&[message(0), full()]).await;
+    assert_eq!(letters(&sent), "..");
+    let requests = endpoint.requests();
+    assert_eq!(requests[0].operation(), "SendMessageBatch");
+    let state = json!({"DataType": "String", "StringValue": "reported"});
+    let shadow = json!({"DataType": "String", "StringValue": "a\u{FFFD}b"});
+    assert_eq!(
+        requests[0].json(),
+        json!({
+            "QueueUrl": URL,
+            "Entries": [
+                {"Id": "0", "MessageBody": "{\"n\":0}", "MessageAttributes": {"state": state}},
+                {"Id": "1", "MessageBody": "{\"n\":1}", "DelaySeconds": 900,
+                 "MessageAttributes": {"state": state, "shadow": shadow}},
+            ]
+        })
+    );
+}
+
+#[tokio::test]
+async fn a_fifo_queue_gets_group_and_deduplication_and_no_delay() {
+    let endpoint = Endpoint::start(|request| answer(Mood::Accepts, request)).await;
+    let odd = Message {
+        key: "DS#My House#DSR#main".to_owned(),
+        attributes: Vec::new(),
+        ..full()
+    };
+    let fifo = format!("{URL}.fifo");
+    let sent = channel(&endpoint, &fifo).send(&[message(0), odd]).await;
+    assert_eq!(letters(&sent), "..");
+    let asked = endpoint.requests()[0].json();
+    assert_eq!(asked["Entries"][0]["MessageGroupId"], "DS#boiler#DSR#main");
+    assert_eq!(asked["Entries"][0]["MessageDeduplicationId"], "id-0");
+    assert_eq!(
+        asked["Entries"][1],
+        json!({
+            "Id": "1", "MessageBody": "{\"n\":1}", "MessageDeduplicationId": "id-1",
+            "MessageGroupId": group_id("DS#My House#DSR#main"),
+        })
+    );
+}
+
+#[tokio::test]
+async fn each_entry_has_its_own_result() {
+    let endpoint = Endpoint::start(|request| {
+        entries(request, |n| match n {
+            1 => Some(("InternalError", false)),
+            3 => Some(("InvalidMessageContents", true)),
+            4 => Some(("RequestThrottled", true)),
+            _ => None,
+        })
+    })
+    .await;
+    let results = channel(&endpoint, URL).send(&messages(6)).await;
+    assert_eq!(letters(&results), ".r.pr.");
+    let said = format!("SQS {URL}: InvalidMessageContents: because");
+    assert_eq!(reason(&results[3]), said);
+}
+
+#[tokio::test]
+async fn entries_that_the_answer_leaves_out_are_to_be_tried_again() {
+    let endpoint = Endpoint::start(|_| {
+        let first = json!({"Id": "0", "MessageId": "m", "MD5OfMessageBody": "d"});
+        let unknown = json!({"Id": "77", "MessageId": "m", "MD5OfMessageBody": "d"});
+        Answer::ok(json!({ "Successful": [first, unknown] }))
+    })
+    .await;
+    let results = channel(&endpoint, URL).send(&messages(2)).await;
+    assert_eq!(letters(&results), ".r");
+}
+
+#[tokio::test]
+async fn whole_refusals_are_told_apart() {
+    for (status, code, query, expected) in [
+        (
+            400,
+            "QueueDoesNotExist",
+            "AWS.SimpleQueueService.NonExistentQueue;Sender",
+            "pp",
+        ),
+        (
+            400,
+            "KmsAccessDenied",
+            "KMS.AccessDeniedException;Sender",
+            "pp",
+        ),
+        (400, "KmsThrottled", "KMS.ThrottlingException;Sender", "rr"),
+        (
+            400,
+            "UnsupportedOperation",
+            "AWS.SimpleQueueService.UnsupportedOperation;Sender",
+            "pp",
+        ),
+        (403, "ExpiredTokenException", "ExpiredToken;Sender", "rr"),
+        (500, "InternalFailure", "InternalFailure;Receiver", "rr"),
+        (
+            503,
+            "ServiceUnavailable",
+            "ServiceUnavailable;Receiver",
+            "rr",
+        ),
+    ] {
+        let endpoint = Endpoint::start(move |_| refused(status, code, query)).await;
+        let results = channel(&endpoint, URL).send(&messages(2)).await;
+        assert_eq!(
+            letters(&results),
+            expected,
+            "{code}: {}",
+            reason(&results[0])
+        );
+    }
+    for garbage in ["", "<html>", "[]"] {
+        let endpoint = Endpoint::start(move |_| Answer::ok(garbage)).await;
+        let results = channel(&endpoint, URL).send(&messages(2)).await;
+        assert_eq!(letters(&results), "rr", "{garbage:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_acceptance_that_got_lost_is_sent_again_with_the_same_ids() {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&calls);
+    let endpoint = Endpoint::start(
+        move |request| match counted.fetch_add(1, Ordering::SeqCst) {
+            0 => Answer::HangUp,
+            _ => answer(Mood::Accepts, request),
+        },
+    )
+    .await;
+    let channel = channel(&endpoint, &format!("{URL}.fifo"));
+    assert_eq!(letters(&channel.send(&messages(2)).await), "rr");
+    assert_eq!(letters(&channel.send(&messages(2)).await), "..");
+    let requests = endpoint.requests();
+    assert_eq!(requests[0].json(), requests[1].json());
+}
+
+#[tokio::test]
+async fn retries_of_the_client_count_as_one_call_of_ours() {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&calls);
+    let endpoint = Endpoint::start(
+        move |request| match counted.fetch_add(1, Ordering::SeqCst) {
+            0 => refused(503, "ServiceUnavailable", "ServiceUnavailable;Receiver"),
+            _ => answer(Mood::Accepts, request),
+        },
+    )
+    .await;
+    let patient = RetryConfig::standard().with_initial_backoff(std::time::Duration::from_millis(1));
+    let config = endpoint.config().into_builder().retry_config(patient);
+    let client = aws_sdk_sqs::Client::new(&config.build());
+    let results = SqsChannel::new(&client, URL).send(&messages(2)).await;
+    assert_eq!(letters(&results), "..");
+    assert_eq!(calls.load(Ordering::SeqCst), 2);
+}
+
+/// Answers for the URL too.
+fn with_url(request: &Request) -> Answer {
+    match request.operation() {
+        "GetQueueUrl" => Answer::ok(json!({ "QueueUrl": URL })),
+        _ => answer(Mood::Accepts, request),
+    }
+}
+
+#[tokio::test]
+async fn the_url_of_a_name_or_arn_is_asked_for_once() {
+    let arn = "arn:aws:sqs:us-east-1:999999999999:alerts";
+    let owner = "999999999999";
+    for (queue, asked) in [
+        ("alerts", json!({"QueueName": "alerts"})),
+        (
+            arn,
+            json!({"QueueName": "alerts", "QueueOwnerAWSAccountId": owner}),
+        ),
+    ] {
+        let endpoint = Endpoint::start(with_url).await;
+        let channel = channel(&endpoint, queue);
+        for _ in 0..2 {
+            assert_eq!(letters(&channel.send(&messages(1)).await), ".");
+        }
+        let requests = endpoint.requests();
+        let operations: Vec<_> = requests.iter().map(Request::operation).collect();
+        let expected = ["GetQueueUrl", "SendMessageBatch", "SendMessageBatch"];
+        assert_eq!(operations, expected, "{queue}");
+        assert_eq!(requests[0].json(), asked);
+        assert_eq!(requests[1].json()["QueueUrl"], URL);
+    }
+}
+
+#[tokio::test]
+async fn a_queue_of_another_region_is_called_there() {
+    for queue in [
+        "arn:aws:sqs:eu-west-1:999999999999:alerts",
+        "https://sqs.eu-west-1.amazonaws.com/999999999999/alerts",
+    ] {
+        let endpoint = Endpoint::start(with_url).await;
+        let sent = channel(&endpoint, queue).send(&messages(1)).await;
+        assert_eq!(letters(&sent), ".");
+        for request in endpoint.requests() {
+            let signed = request.header("authorization").to_owned();
+            assert!(signed.contains("/eu-west-1/sqs/"), "{signed}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_queue_that_is_made_later_is_found_later() {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&calls);
+    let endpoint = Endpoint::start(
+        move |request| match counted.fetch_add(1, Ordering::SeqCst) {
+            0 => refused(
+                400,
+                "QueueDoesNotExist",
+                "AWS.SimpleQueueService.NonExistentQueue;Sender",
+            ),
+            1 => refused(400, "RequestThrottled", "RequestThrottled;Sender"),
+            _ => with_url(request),
+        },
+    )
+    .await;
+    let channel = channel(&endpoint, "alerts");
+    let missing = channel.send(&messages(2)).await;
+    assert_eq!(letters(&missing), "pp");
+    assert!(
+        reason(&missing[0]).starts_with("SQS alerts: "),
+        "{missing:?}"
+    );
+    assert_eq!(letters(&channel.send(&messages(2)).await), "rr");
+    assert_eq!(letters(&channel.send(&messages(2)).await), "..");
+}
+
+#[tokio::test]
+async fn what_a_queue_cannot_take_is_said_without_asking() {
+    let endpoint = Endpoint::start(|request| answer(Mood::Accepts, request)).await;
+    let attribute = |n| (format!("a{n}"), "1".to_owned());
+    let wrong = [
+        Message {
+            delay_seconds: Some(901),
+            ..message(0)
+        },
+        Message {
+            attributes: (0..11).map(attribute).collect(),
+            ..message(1)
+        },
+        Message {
+            body: "\u{1}".to_owned(),
+            ..message(2)
+        },
+        Message {
+            body: String::new(),
+            ..message(3)
+        },
+    ];
+    let results = channel(&endpoint, URL).send(&wrong).await;
+    assert_eq!(letters(&results), "pppp");
+    let words = [
+        "901 seconds, the limit is 900",
+        "11 attributes, the limit is 10",
+        "character",
+        "no body",
+    ];
+    for (result, word) in results.iter().zip(words) {
+        assert!(reason(result).contains(word), "{result:?}");
+    }
+    assert_eq!(endpoint.requests().len(), 0);
+}
+
+#[tokio::test]
+async fn the_size_limit_can_be_the_old_one() {
+    let endpoint = Endpoint::start(|request| answer(Mood::Accepts, request)).await;
+    let large = Message {
+        body: json!({ "long": "x".repeat(300 * 1024) }).to_string(),
+        ..message(0)
+    };
+    let today = channel(&endpoint, URL);
+    assert_eq!(today.limits().batch_bytes, 1024 * 1024);
+    assert_eq!(
+        letters(&today.send(std::slice::from_ref(&large)).await),
+        "."
+    );
+    let before = channel(&endpoint, URL).with_bytes(sqs::SMALL_BYTES);
+    let limits = before.limits();
+    assert_eq!(
+        (limits.batch_bytes, limits.message_bytes),
+        (262_144, 262_144)
+    );
+    assert_eq!(letters(&before.send(&[large]).await), "p");
+}
+
+#[tokio::test]
+async fn a_service_that_nobody_serves_is_to_be_tried_again() {
+    let closed = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = closed.local_addr().unwrap();
+    drop(closed);
+    let config = crate::scripted::config(&format!("http://{address}"));
+    let channel = SqsChannel::new(&aws_sdk_sqs::Client::new(&config), URL);
+    assert_eq!(letters(&channel.send(&messages(2)).await), "rr");
+    // A service that answers what no AWS service does is one too.
+    let endpoint = Endpoint::start(|_| refusal(502, "")).await;
+    let channel = self::channel(&endpoint, "alerts");
+    assert_eq!(letters(&channel.send(&messages(2)).await), "rr");
+}
