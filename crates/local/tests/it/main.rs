@@ -1,6 +1,11 @@
 //! The local stack through its public doors: real SDKs and real MQTT clients
 //! over loopback, and event sources with functions that fail to order.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test ends where it is surprised, in what it shares too"
+)]
+
 mod dynamodb;
 mod mqtt;
 mod queue_pump;

@@ -13,6 +13,11 @@ use crate::support::{Call, Calls, function, queues, soon};
 const BODY: &str = "/body";
 const RECEIVES: &str = "/attributes/ApproximateReceiveCount";
 
+fn field<'a>(records: &'a [Value], pointer: &str) -> Vec<&'a str> {
+    let text = |record: &'a Value| record.pointer(pointer)?.as_str();
+    records.iter().filter_map(text).collect()
+}
+
 struct Stack {
     queues: Queues,
     client: Client,
@@ -65,19 +70,24 @@ impl Stack {
         }
     }
 
-    /// Makes a message of a running call visible again at once, as a function
-    /// does that wants it back soon.
+    /// Makes a message visible again at once, if the queue still has it.
     async fn release(&self, record: &Value) {
         let request = self.client.change_message_visibility();
         let request = request.queue_url(self.queues.queue_url(self.name));
         let request = request.receipt_handle(record["receiptHandle"].as_str().unwrap());
-        request.visibility_timeout(0).send().await.unwrap();
+        let _ = request.visibility_timeout(0).send().await;
     }
 
-    async fn release_all(&self, call: &Call) {
-        for record in call.records() {
-            self.release(record).await;
-        }
+    /// Lets one call end as told and its outcome count, and gives its records.
+    async fn once(&self, answer: impl FnOnce(Call)) -> Vec<Value> {
+        let (pump, mut calls) = self.start();
+        let call = calls.next().await;
+        let records = call.records().to_vec();
+        answer(call);
+        // A call that should not be finds nobody and fails at once.
+        drop(calls);
+        pump.stop().await;
+        records
     }
 
     /// Messages there are, seen or not.
@@ -137,22 +147,23 @@ async fn a_message_arrives_with_lambdas_names() {
 }
 
 #[tokio::test]
-async fn only_what_is_reported_comes_back() {
+async fn only_what_is_reported_stays() {
     let stack = stack("q", &[]).await;
     stack.send(&["a", "b", "c"]).await;
-    let (pump, mut calls) = stack.start();
-    let call = calls.next().await;
-    assert_eq!(call.each(BODY), ["a", "b", "c"]);
-    let id = call.each("/messageId")[1].to_owned();
-    stack.release(&call.records()[1]).await;
-    call.report(&[&id]);
-    let call = calls.next().await;
-    assert_eq!(
-        (call.each(BODY), call.each(RECEIVES)),
-        (vec!["b"], vec!["2"])
-    );
-    call.succeed();
-    pump.stop().await;
+    let records = stack
+        .once(|call| {
+            assert_eq!(call.each(BODY), ["a", "b", "c"]);
+            let id = call.each("/messageId")[1].to_owned();
+            call.report(&[&id]);
+        })
+        .await;
+    assert_eq!(stack.left().await, 1);
+    for record in &records {
+        stack.release(record).await;
+    }
+    let records = stack.once(Call::succeed).await;
+    assert_eq!(field(&records, BODY), ["b"]);
+    assert_eq!(field(&records, RECEIVES), ["2"]);
     assert_eq!(stack.left().await, 0);
 }
 
@@ -160,22 +171,20 @@ async fn only_what_is_reported_comes_back() {
 async fn a_failure_of_the_whole_leaves_everything() {
     let answers: [fn(Call); 4] = [
         Call::fail,
-        |call| drop(call),
+        |panicking| drop(panicking),
         |call| call.answer("not JSON"),
         |call| call.report(&["no such message"]),
     ];
     let stack = stack("q", &[]).await;
     stack.send(&["a", "b"]).await;
-    let (pump, mut calls) = stack.start();
     for answer in answers {
-        let call = calls.next().await;
-        assert_eq!(call.records().len(), 2);
-        stack.release_all(&call).await;
-        answer(call);
+        let records = stack.once(answer).await;
+        assert_eq!(field(&records, BODY).len(), 2);
+        assert_eq!(stack.left().await, 2);
+        for record in &records {
+            stack.release(record).await;
+        }
     }
-    calls.next().await.succeed();
-    pump.stop().await;
-    assert_eq!(stack.left().await, 0);
 }
 
 #[tokio::test]
@@ -184,13 +193,12 @@ async fn a_message_that_always_fails_ends_among_the_dead_letters() {
     let policy = policy.to_string();
     let stack = stack("q", &[(QueueAttributeName::RedrivePolicy, &policy)]).await;
     stack.send(&["poison"]).await;
-    let (pump, mut calls) = stack.start();
     for receives in ["1", "2"] {
-        let call = calls.next().await;
-        assert_eq!(call.each(RECEIVES), [receives]);
-        stack.release_all(&call).await;
-        call.fail();
+        let records = stack.once(Call::fail).await;
+        assert_eq!(field(&records, RECEIVES), [receives]);
+        stack.release(&records[0]).await;
     }
+    let (pump, _calls) = stack.start();
     let request = stack.client.receive_message().wait_time_seconds(20);
     let dead = request.queue_url(stack.queues.queue_url("dead")).send();
     let dead = soon("the dead letter", dead).await.unwrap();
@@ -203,25 +211,30 @@ async fn a_message_that_always_fails_ends_among_the_dead_letters() {
 async fn a_failed_message_holds_back_its_group() {
     let stack = stack("q.fifo", &[(QueueAttributeName::FifoQueue, "true")]).await;
     stack.send(&["1", "2", "3"]).await;
+    let failed = stack
+        .once(|call| {
+            let ids = call.each("/messageId").into_iter().map(str::to_owned);
+            let ids: Vec<_> = ids.collect();
+            call.report(&ids.iter().map(String::as_str).collect::<Vec<_>>());
+        })
+        .await;
+    assert_eq!(field(&failed, BODY)[0], "1");
+    assert_eq!(field(&failed, "/attributes/MessageGroupId")[0], "g");
+    assert_eq!(stack.left().await, 3);
+    // From the last to the first, each to the head of its group.
+    for record in failed.iter().rev() {
+        stack.release(record).await;
+    }
     let (pump, mut calls) = stack.start();
-    let call = calls.next().await;
-    assert_eq!(call.each(BODY)[0], "1");
-    let ids: Vec<_> = call
-        .each("/messageId")
-        .into_iter()
-        .map(str::to_owned)
-        .collect();
-    stack.release_all(&call).await;
-    call.report(&ids.iter().map(String::as_str).collect::<Vec<_>>());
     let mut handled = Vec::new();
     while handled.len() < 3 {
         let call = calls.next().await;
         handled.extend(call.each(BODY).into_iter().map(str::to_owned));
-        assert_eq!(call.each("/attributes/MessageGroupId")[0], "g");
         call.succeed();
     }
     assert_eq!(handled, ["1", "2", "3"]);
     pump.stop().await;
+    assert_eq!(stack.left().await, 0);
 }
 
 #[tokio::test]

@@ -99,7 +99,7 @@ impl Calls {
 /// A function that does as the test says, call by call.
 pub(crate) fn function(name: &str) -> (Function, Calls) {
     let (calls, receiver) = mpsc::unbounded_channel();
-    let function = Function::new(name, Duration::from_secs(60), move |event| {
+    let function = Function::new(name, Duration::from_secs(20), move |event| {
         let (end, ended) = oneshot::channel();
         let event = serde_json::from_slice(&event).expect("an event is JSON");
         let gone = calls.send(Call { event, end }).is_err();
