@@ -1,3 +1,5 @@
 //! One module per command.
 
+pub(crate) mod local;
+pub(crate) mod registrations;
 pub(crate) mod shadow;

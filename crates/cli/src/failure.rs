@@ -29,6 +29,13 @@ impl Failure {
         }
     }
 
+    pub(crate) fn unavailable(reason: impl ToString) -> Failure {
+        Failure {
+            kind: Kind::Unavailable,
+            reason: reason.to_string(),
+        }
+    }
+
     pub(crate) fn exit_code(&self) -> ExitCode {
         ExitCode::from(self.kind as u8)
     }

@@ -9,6 +9,8 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
+use commands::local::LocalArguments;
+use commands::registrations::RegistrationsCommand;
 use commands::shadow::ShadowCommand;
 use connect::Connection;
 use failure::Failure;
@@ -28,6 +30,13 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Run everything on this machine: DynamoDB, SQS, SNS, an MQTT broker and the functions.
+    ///
+    /// Example: antumbra local --memory
+    Local(LocalArguments),
+    /// Check registrations and explain what they match.
+    #[command(subcommand)]
+    Registrations(RegistrationsCommand),
     /// Look at and change device shadows.
     #[command(subcommand)]
     Shadow(ShadowCommand),
@@ -54,6 +63,11 @@ async fn main() -> ExitCode {
 
 async fn run(arguments: Arguments) -> Result<(), Failure> {
     match arguments.command {
+        Command::Local(local) => commands::local::run(local).await?,
+        Command::Registrations(command) => {
+            let output = commands::registrations::run(command, arguments.json)?;
+            anstream::println!("{output}");
+        }
         Command::Shadow(command) => {
             let shadows = arguments.connection.shadows().await;
             let output = commands::shadow::run(command, &shadows, arguments.json).await?;

@@ -3,9 +3,10 @@
 //! Reading order: [`listen`] and [`clients`] are the two ends of a connection;
 //! [`dynamodb`] with [`tables`], [`queues`] and [`mqtt`] are the services;
 //! [`function`] is what stands for a Lambda function, and [`stream`] and
-//! [`queue_pump`] call it as Lambda's event-source mappings would.
+//! [`queue_pump`] call it as Lambda's event-source mappings would. [`stack`] is all of
+//! it together, with the product's own functions.
 //!
-//! Nothing here knows the product's handlers: they come in as functions from
+//! But for [`stack`], nothing here knows the product's handlers: they come in as functions from
 //! event bytes to response bytes. Nothing here is meant for production.
 
 pub mod clients;
@@ -15,6 +16,7 @@ pub mod listen;
 pub mod mqtt;
 pub mod queue_pump;
 pub mod queues;
+pub mod stack;
 pub mod stream;
 pub mod tables;
 

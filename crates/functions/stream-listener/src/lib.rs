@@ -6,6 +6,7 @@
 //! parked.
 
 mod connect;
+mod explain;
 pub mod files;
 mod listener;
 mod park;
@@ -13,6 +14,7 @@ mod plan;
 mod routes;
 
 pub use connect::{AwsChannels, Channels};
+pub use explain::{ExplainedRecord, ExplainedRegistration, explain};
 pub use listener::{Handled, Listener};
 pub use routes::RouteError;
 

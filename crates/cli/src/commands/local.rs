@@ -1,0 +1,145 @@
+//! `antumbra local`: everything on this machine, until Ctrl-C.
+
+use std::path::PathBuf;
+
+use antumbra_local::stack::{Addresses, Options, Stack, StackError};
+use antumbra_stream_listener::files;
+use clap::Args;
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::output::{FAINT, STRONG, styled, table};
+
+#[derive(Debug, Args)]
+pub(crate) struct LocalArguments {
+    /// Where data is kept between starts.
+    #[arg(long, default_value = ".antumbra", value_name = "DIR")]
+    data_dir: PathBuf,
+    /// Keep nothing.
+    #[arg(long, conflicts_with = "data_dir")]
+    memory: bool,
+    /// The registrations: who is told of changes.
+    #[arg(long, default_value = "registrations", value_name = "DIR")]
+    registrations: PathBuf,
+    /// The port of DynamoDB; 0 for any free one, as for all ports.
+    #[arg(long, default_value_t = 8000, value_name = "PORT")]
+    dynamodb_port: u16,
+    /// The port of SQS and SNS.
+    #[arg(long, default_value_t = 4566, value_name = "PORT")]
+    aws_port: u16,
+    /// The port of the MQTT broker.
+    #[arg(long, default_value_t = 1883, value_name = "PORT")]
+    mqtt_port: u16,
+    /// A file to write all addresses to, as JSON, once everything is up.
+    #[arg(long, value_name = "FILE")]
+    ready_file: Option<PathBuf>,
+    /// Say more; twice for everything.
+    #[arg(short, long, action = clap::ArgAction::Count)]
+    verbose: u8,
+}
+
+pub(crate) async fn run(arguments: LocalArguments) -> Result<(), Failure> {
+    start_logging(arguments.verbose);
+    let registrations = files::load(&arguments.registrations, &|name| std::env::var(name).ok())
+        .map_err(|error| {
+            Failure::invalid(format!(
+                "registrations: {}",
+                error.lines().join("\n       ")
+            ))
+        })?;
+    let count = registrations
+        .iter()
+        .filter(|(_, registration)| registration.enabled)
+        .count();
+    let stack = Stack::start(Options {
+        data_dir: (!arguments.memory).then(|| arguments.data_dir.clone()),
+        dynamodb_port: arguments.dynamodb_port,
+        aws_port: arguments.aws_port,
+        mqtt_port: arguments.mqtt_port,
+        registrations,
+    })
+    .await
+    .map_err(failure)?;
+    if let Some(path) = &arguments.ready_file {
+        let written = std::fs::write(path, ready(stack.addresses()));
+        written.map_err(|fault| Failure::invalid(format!("{}: {fault}", path.display())))?;
+    }
+    anstream::println!("{}", welcome(stack.addresses(), &arguments, count));
+    // Without the signal there is only the kill, which the store survives as well.
+    let _ = tokio::signal::ctrl_c().await;
+    anstream::eprintln!("stopping");
+    stack.stop().await;
+    Ok(())
+}
+
+fn failure(error: StackError) -> Failure {
+    let reason = error.to_string();
+    match error {
+        StackError::Service(_) | StackError::DataDirectory { .. } | StackError::Checkpoint(_) => {
+            Failure::unavailable(reason)
+        }
+        _ => Failure::invalid(reason),
+    }
+}
+
+fn start_logging(verbose: u8) {
+    let filter = match verbose {
+        0 => "error,antumbra=warn,antumbra_stream_listener=warn,antumbra_local=warn",
+        1 => "warn,antumbra_stream_listener=debug,antumbra_local=debug",
+        _ => "debug",
+    };
+    let _ = tracing_subscriber::fmt()
+        .with_env_filter(tracing_subscriber::EnvFilter::new(filter))
+        .with_writer(std::io::stderr)
+        .try_init();
+}
+
+fn ready(addresses: Addresses) -> String {
+    #[derive(Serialize)]
+    struct Ready {
+        dynamodb: String,
+        aws: String,
+        mqtt: String,
+    }
+    crate::output::json(&Ready {
+        dynamodb: format!("http://{}", addresses.dynamodb),
+        aws: format!("http://{}", addresses.aws),
+        mqtt: format!("mqtt://{}", addresses.mqtt),
+    })
+}
+
+fn welcome(addresses: Addresses, arguments: &LocalArguments, registrations: usize) -> String {
+    let row = |name: &str, address: String, what: &str| {
+        vec![format!("  {name}"), address, styled(FAINT, what)]
+    };
+    let rows = [
+        row(
+            "DynamoDB",
+            format!("http://{}", addresses.dynamodb),
+            "tables antumbra, antumbra-messages",
+        ),
+        row(
+            "SQS, SNS",
+            format!("http://{}", addresses.aws),
+            "queues antumbra-inbound, antumbra-undeliverable, ...",
+        ),
+        row("MQTT", format!("mqtt://{}", addresses.mqtt), "3.1.1 and 5"),
+    ];
+    let kept = if arguments.memory {
+        "nothing is kept".to_owned()
+    } else {
+        format!("data in {}", arguments.data_dir.display())
+    };
+    let folder = arguments.registrations.display();
+    let local = if addresses.dynamodb.port() == 8000 {
+        "--local".to_owned()
+    } else {
+        format!("--endpoint-url http://{}", addresses.dynamodb)
+    };
+    format!(
+        "{}\n{}\n\n{registrations} registrations from {folder}, {kept}. Try, in another terminal:\n\n  \
+         cargo run --release -- {local} shadow report lamp-7 '{{\"led\":{{\"value\":\"on\"}}}}'\n\nCtrl-C stops.",
+        styled(STRONG, "Antumbra is up."),
+        table(&rows),
+    )
+}

@@ -1,0 +1,146 @@
+//! `antumbra registrations …`: are they right, and why does one match or not.
+
+use std::path::PathBuf;
+
+use antumbra_stream_listener::files;
+use clap::Subcommand;
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::output::{BAD, FAINT, GOOD, STRONG, json, styled, table};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum RegistrationsCommand {
+    /// Read all registrations and say everything that is wrong with them.
+    ///
+    /// Example: antumbra registrations check --registrations registrations
+    Check {
+        #[command(flatten)]
+        from: From,
+    },
+    /// Say for each record of a stream event and each registration whether it matches, and if not why.
+    ///
+    /// Example: antumbra registrations explain infra/events/stream.json
+    Explain {
+        /// A DynamoDB stream event, as Lambda gets it.
+        event: PathBuf,
+        #[command(flatten)]
+        from: From,
+    },
+    /// Print the JSON Schema of a registration.
+    ///
+    /// Example: antumbra registrations schema > registrations/registration.schema.json
+    Schema,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct From {
+    /// Where the registrations are.
+    #[arg(long, default_value = "registrations", value_name = "DIR")]
+    registrations: PathBuf,
+}
+
+pub(crate) fn run(command: RegistrationsCommand, as_json: bool) -> Result<String, Failure> {
+    match command {
+        RegistrationsCommand::Check { from } => check(&from, as_json),
+        RegistrationsCommand::Explain { event, from } => explain(&event, &from, as_json),
+        RegistrationsCommand::Schema => {
+            Ok(serde_json::to_string_pretty(&antumbra_registration::schema()).unwrap_or_default())
+        }
+    }
+}
+
+fn load(from: &From) -> Result<antumbra_registration::Registrations, Failure> {
+    files::load(&from.registrations, &|name| std::env::var(name).ok())
+        .map_err(|error| Failure::invalid(error.lines().join("\n       ")))
+}
+
+fn check(from: &From, as_json: bool) -> Result<String, Failure> {
+    #[derive(Serialize)]
+    struct Checked<'a> {
+        name: &'a str,
+        file: &'a str,
+        enabled: bool,
+        to: &'a str,
+    }
+    #[derive(Serialize)]
+    struct All<'a> {
+        registrations: Vec<Checked<'a>>,
+    }
+    let registrations = load(from)?;
+    let all: Vec<Checked<'_>> = registrations
+        .iter()
+        .map(|(_, registration)| Checked {
+            name: &registration.name,
+            file: &registration.file,
+            enabled: registration.enabled,
+            to: registration.to.kind(),
+        })
+        .collect();
+    if as_json {
+        return Ok(json(&All { registrations: all }));
+    }
+    let rows: Vec<Vec<String>> = all
+        .iter()
+        .map(|one| {
+            let state = if one.enabled {
+                styled(GOOD, "ok")
+            } else {
+                styled(FAINT, "off")
+            };
+            vec![
+                state,
+                one.name.to_owned(),
+                one.to.to_owned(),
+                styled(FAINT, one.file),
+            ]
+        })
+        .collect();
+    Ok(table(&rows))
+}
+
+fn explain(event: &PathBuf, from: &From, as_json: bool) -> Result<String, Failure> {
+    let registrations = load(from)?;
+    let bytes = std::fs::read(event)
+        .map_err(|fault| Failure::invalid(format!("{}: {fault}", event.display())))?;
+    let records =
+        antumbra_stream_listener::explain(&registrations, &bytes).map_err(Failure::invalid)?;
+    if as_json {
+        #[derive(Serialize)]
+        struct All<'a> {
+            records: &'a [antumbra_stream_listener::ExplainedRecord],
+        }
+        return Ok(json(&All { records: &records }));
+    }
+    let mut lines = Vec::new();
+    for record in &records {
+        lines.push(format!(
+            "{}  {}",
+            styled(STRONG, &record.key),
+            styled(FAINT, &record.operation)
+        ));
+        if let Some(fault) = &record.fault {
+            lines.push(format!("  {}", styled(BAD, fault)));
+        }
+        let rows: Vec<Vec<String>> = record
+            .registrations
+            .iter()
+            .map(|one| {
+                let verdict = if one.unmet.is_none() {
+                    styled(GOOD, "matches")
+                } else {
+                    styled(FAINT, "no")
+                };
+                vec![
+                    format!("  {verdict}"),
+                    one.name.clone(),
+                    one.unmet.clone().unwrap_or_default(),
+                ]
+            })
+            .collect();
+        if !rows.is_empty() {
+            lines.push(table(&rows));
+        }
+    }
+    Ok(lines.join("\n"))
+}
