@@ -15,12 +15,19 @@ pub struct Scratch {
 
 /// Whether any registration could want a change of the item with this key, whatever the change is. What
 /// nobody could want need not even be decoded.
-pub fn wants(registrations: &Registrations, key: &str, shadow: bool, scratch: &mut Scratch) -> bool {
+pub fn wants(
+    registrations: &Registrations,
+    key: &str,
+    shadow: bool,
+    scratch: &mut Scratch,
+) -> bool {
     let keyless = &registrations.keyless;
     let mut wanted = shadow && !(keyless.plain.is_empty() && keyless.patterned.is_empty());
     if !wanted {
         let keys = &mut scratch.keys;
-        registrations.index.each_match(&registrations.keys, key, keys, |_| wanted = true);
+        registrations
+            .index
+            .each_match(&registrations.keys, key, keys, |_| wanted = true);
     }
     wanted
 }

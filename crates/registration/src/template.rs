@@ -26,8 +26,10 @@ enum Piece {
     Placeholder(Placeholder),
 }
 
+type Split<'t> = (Vec<(&'t str, &'t str)>, &'t str);
+
 /// Splits at `${...}`: what stands before each, what is in it, and what stands behind the last.
-fn split(text: &str) -> Result<(Vec<(&str, &str)>, &str), String> {
+fn split(text: &str) -> Result<Split<'_>, String> {
     let (mut pairs, mut rest) = (Vec::new(), text);
     while let Some(at) = rest.find("${") {
         let inside = &rest[at + 2..];

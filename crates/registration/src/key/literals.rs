@@ -86,7 +86,6 @@ fn useful(mut literals: Vec<Vec<u8>>) -> Option<Vec<Vec<u8>>> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::key::Key;
 
     fn of(expression: &str) -> (Vec<String>, Vec<String>) {

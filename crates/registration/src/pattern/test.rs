@@ -198,6 +198,8 @@ impl fmt::Display for Test {
             Test::Null => f.write_str("null"),
             Test::Bool(value) => value.fmt(f),
             Test::Number(text) => f.write_str(text),
+            // Written plainly, it would be an address in any spelling.
+            Test::Text(text) if Address::parse(text).is_some() => named(f, "exactly", text),
             Test::Text(text) | Test::Address(text, _) => quoted(f, text),
             Test::Prefix(text) => named(f, "prefix", text),
             Test::Suffix(text) => named(f, "suffix", text),

@@ -25,6 +25,9 @@ impl PartialOrd for Decimal {
     }
 }
 
+/// Entries by the text that leads to them.
+type ByText = HashMap<Box<str>, Box<[u32]>>;
+
 /// Tests on the values of one path. Each leads to the condition it is part of.
 #[derive(Debug)]
 pub(crate) struct Tests {
@@ -34,11 +37,11 @@ pub(crate) struct Tests {
     bools: [Box<[u32]>; 2],
     numbers: Intervals<Decimal>,
     addresses: Intervals<Address>,
-    texts: HashMap<Box<str>, Box<[u32]>>,
-    folded: HashMap<Box<str>, Box<[u32]>>,
+    texts: ByText,
+    folded: ByText,
     prefixes: Prefixes,
     /// By length, so that each length is one look.
-    suffixes: Box<[(usize, HashMap<Box<str>, Box<[u32]>>)]>,
+    suffixes: Box<[(usize, ByText)]>,
     /// What no index knows: tried one by one.
     others: Box<[u32]>,
 }

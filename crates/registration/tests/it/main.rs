@@ -1,0 +1,10 @@
+//! Registrations through their public doors.
+
+mod corpus;
+mod hostile;
+mod lazy;
+mod problems;
+mod shared;
+mod shipped;
+mod support;
+mod targets;

@@ -1,0 +1,200 @@
+//! What ships in `registrations/`: the files, their schema, and every example of the README.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use antumbra_registration::{Registrations, explain, schema};
+
+use crate::support::Given;
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../registrations")
+}
+
+fn environment(name: &str) -> Option<String> {
+    match name {
+        "ALERTS_QUEUE_URL" => {
+            Some("https://sqs.eu-west-1.amazonaws.com/123456789012/alerts".to_owned())
+        }
+        "STAGE" => Some("test".to_owned()),
+        _ => None,
+    }
+}
+
+/// Names and texts of the shipped registrations.
+fn files() -> Vec<(String, String)> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder()).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if name.ends_with(".json") && name != "registration.schema.json" {
+            files.push((name, fs::read_to_string(path).unwrap()));
+        }
+    }
+    files.sort();
+    files
+}
+
+fn validates(text: &str) -> bool {
+    jsonschema::validator_for(&schema())
+        .unwrap()
+        .is_valid(&serde_json::from_str(text).unwrap())
+}
+
+/// `UPDATE_SCHEMA=1 cargo test` writes the file anew.
+#[test]
+fn the_schema_is_that_of_the_types() {
+    let path = folder().join("registration.schema.json");
+    let expected = serde_json::to_string_pretty(&schema()).unwrap() + "\n";
+    if std::env::var_os("UPDATE_SCHEMA").is_some() {
+        fs::write(&path, &expected).unwrap();
+    }
+    assert_eq!(fs::read_to_string(path).unwrap(), expected);
+}
+
+/// All load together with nothing in the environment, so that the product starts anywhere.
+#[test]
+fn all_files_load_and_validate() {
+    let files = files();
+    assert!(files.len() >= 6);
+    for (name, text) in &files {
+        assert!(validates(text), "{name}");
+        let value: serde_json::Value = serde_json::from_str(text).unwrap();
+        assert_eq!(format!("{}.json", value["name"].as_str().unwrap()), *name);
+        assert_eq!(value["$schema"], "./registration.schema.json", "{name}");
+        assert!(value["description"].is_string(), "{name}");
+    }
+    Registrations::load(files, &|_| None).unwrap_or_else(|errors| panic!("{errors}"));
+}
+
+/// A fenced block: what follows its fence, and its text.
+struct Block {
+    kind: String,
+    text: String,
+}
+
+fn blocks(markdown: &str) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    let mut lines = markdown.lines();
+    while let Some(line) = lines.next() {
+        if let Some(kind) = line.strip_prefix("```") {
+            let text: Vec<_> = lines.by_ref().take_while(|line| *line != "```").collect();
+            blocks.push(Block {
+                kind: kind.to_owned(),
+                text: text.join("\n"),
+            });
+        }
+    }
+    blocks
+}
+
+/// As if it were in force, so that examples that are not can be shown.
+fn in_force(text: &str) -> Registrations {
+    let mut value: serde_json::Value = serde_json::from_str(text).unwrap();
+    value["enabled"] = true.into();
+    Registrations::load([("example.json", value.to_string())], &environment)
+        .unwrap_or_else(|errors| panic!("{errors}"))
+}
+
+#[test]
+fn every_example_of_the_readme_is_true() {
+    let files = files();
+    let readme = fs::read_to_string(folder().join("README.md")).unwrap();
+    let blocks = blocks(&readme);
+    let mut current = Registrations::default();
+    let (mut shown, mut examples) = (Vec::new(), 0);
+    for (at, block) in blocks.iter().enumerate() {
+        let told = || {
+            blocks
+                .get(at + 1)
+                .filter(|next| next.kind == "text")
+                .map(|next| next.text.as_str())
+                .unwrap()
+        };
+        match block.kind.strip_prefix("json ") {
+            Some("registration") => {
+                assert!(validates(&block.text), "{}", block.text);
+                current = in_force(&block.text);
+            }
+            Some("matches") => {
+                assert_eq!(
+                    Given::parse(&block.text).planned(&current),
+                    [0],
+                    "{}",
+                    block.text
+                );
+                examples += 1;
+            }
+            Some("unmatched") => {
+                let given = Given::parse(&block.text);
+                assert!(given.planned(&current).is_empty(), "{}", block.text);
+                let unmet = given
+                    .with(|change, _| explain(&current, change).remove(0).unmet)
+                    .unwrap();
+                assert_eq!(unmet.to_string(), told());
+                examples += 1;
+            }
+            Some("refused") => {
+                let errors =
+                    Registrations::load([("example.json", &block.text)], &environment).unwrap_err();
+                assert_eq!(errors.to_string(), told());
+                examples += 1;
+            }
+            Some(file) => {
+                let (_, text) = files.iter().find(|(name, _)| name == file).unwrap();
+                assert_eq!(block.text.trim_end(), text.trim_end(), "{file}");
+                current = in_force(text);
+                shown.push(file.to_owned());
+            }
+            None => {}
+        }
+    }
+    shown.sort();
+    assert_eq!(
+        shown,
+        files.into_iter().map(|(name, _)| name).collect::<Vec<_>>()
+    );
+    assert!(examples >= 15);
+}
+
+#[test]
+fn every_row_of_the_table_of_tests_is_true() {
+    let readme = fs::read_to_string(folder().join("README.md")).unwrap();
+    let rows = readme
+        .lines()
+        .skip_while(|line| *line != "### Tests")
+        .filter_map(|line| line.strip_prefix("| `"))
+        .take_while(|row| !row.starts_with("sqs"));
+    let mut checked = 0;
+    for row in rows {
+        let (test, rest) = row.split_once("` | ").unwrap();
+        let (holds, fails) = rest.split_once(" | ").unwrap();
+        let on = format!(r#"{{"pattern":{{"new":{{"v":[{test}]}}}}}}"#);
+        let registrations = crate::support::load([on]);
+        for (cell, expected) in [(holds, true), (fails.trim_end_matches(" |"), false)] {
+            let spans: Vec<&str> = cell.split('`').collect();
+            let mut documents: Vec<String> = spans
+                .iter()
+                .skip(1)
+                .step_by(2)
+                .map(|value| format!(r#"{{"v":{value}}}"#))
+                .collect();
+            if spans
+                .iter()
+                .step_by(2)
+                .any(|between| between.contains("absent"))
+            {
+                documents.push("{}".to_owned());
+            }
+            for document in documents {
+                assert_eq!(
+                    !Given::new(&document).planned(&registrations).is_empty(),
+                    expected,
+                    "{test} on {document}"
+                );
+                checked += 1;
+            }
+        }
+    }
+    assert!(checked >= 80, "only {checked}");
+}
