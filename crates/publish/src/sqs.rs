@@ -2,9 +2,8 @@
 //!
 //! The role needs `sqs:SendMessage`, and `sqs:GetQueueUrl` unless the queue is
 //! given by its URL. A queue whose name ends in `.fifo` gets the message's key
-//! as its group and the notification's id for deduplication (see
-//! [`group_id`](crate::group_id)), and no delay of single messages, which FIFO
-//! queues do not have.
+//! as its group and the notification's id for deduplication (see [`group_id`]),
+//! and no delay of single messages, which FIFO queues do not have.
 
 mod queue;
 

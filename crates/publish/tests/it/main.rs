@@ -4,6 +4,11 @@
 //! wants them to say; `emulated` talks to working queues and topics, those of
 //! the local stack or of another emulator (see `scripts/check-moto`).
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test ends where it is surprised, in what it shares too"
+)]
+
 mod broker;
 mod contract;
 mod emulated;
