@@ -43,6 +43,7 @@ macro_rules! shadow_contract {
             a_write_of_nothing_is_invalid,
             a_version_no_document_can_have_is_invalid,
             an_empty_name_is_invalid_at_any_depth,
+            a_name_without_end_is_invalid,
             a_timestamp_out_of_range_is_invalid,
             the_stamp_of_the_last_writer_is_kept_whole,
             documents_come_back_exactly,

@@ -3,6 +3,7 @@
 //! - [`contract`]: the laws of the shadow persistence as tests, run on every implementation by
 //!   [`shadow_contract!`]
 //! - [`sample`]: shadows, documents and writes in few words
+//! - [`writers`]: many writers at once through the SDK, on a store that fails
 //! - [`Failing`]: a persistence that fails as stores do, by a seed
 //! - [`dynamodb`] (a feature): an embedded DynamoDB, an endpoint before it that records every call and
 //!   fails on demand, and SDK clients for it
@@ -14,5 +15,6 @@ pub mod contract;
 pub mod dynamodb;
 mod failing;
 pub mod sample;
+pub mod writers;
 
 pub use failing::{Failing, Faults};

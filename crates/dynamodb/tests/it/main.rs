@@ -6,3 +6,4 @@ mod faults;
 mod limits;
 mod listing;
 mod store;
+mod writers;

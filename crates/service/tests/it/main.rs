@@ -4,3 +4,4 @@
 mod dispatch;
 mod parent_faults;
 mod updates;
+mod writers;

@@ -226,6 +226,23 @@ pub async fn an_empty_name_is_invalid_at_any_depth<P: Persistence>(store: P) {
     assert_eq!(numbers(&store, &lamp).await, (None, None));
 }
 
+pub async fn a_name_without_end_is_invalid<P: Persistence>(store: P) {
+    let lamp = shadow("lamp");
+    let named = |bytes: usize| Write {
+        reported: new(document(&format!(r#"{{"{}":1}}"#, "n".repeat(bytes))), 0),
+        ..whole(&lamp, 1, 0)
+    };
+    let refused = write_one(&store, named(65_536)).await.unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "invalid: a name in a document has 65536 bytes, the limit is 65535"
+    );
+    assert_eq!(numbers(&store, &lamp).await, (None, None));
+    write_one(&store, named(65_535)).await.unwrap();
+    let (reported, _) = numbers(&store, &lamp).await;
+    assert_eq!(reported.unwrap().0.len(), 65_535 + 6);
+}
+
 pub async fn a_timestamp_out_of_range_is_invalid<P: Persistence>(store: P) {
     let lamp = shadow("lamp");
     let digits = 10_i128.pow(38);

@@ -1,0 +1,190 @@
+//! Many writers through the SDK at once, on a store that fails: what must be true in the end.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use antumbra_service::clock::ManualClock;
+use antumbra_service::shadows::{
+    Cursor, Delete, Layout, ListQuery, Page, Parts, Persistence, PersistenceError, Read,
+    ReadConsistency, ShadowError, ShadowId, Shadows, Snapshot, State, Update, Write, Written,
+};
+use antumbra_shadow::{Document, Timestamp};
+use futures_util::future::join_all;
+
+use crate::{Failing, Faults};
+
+/// How many write at once.
+const WRITERS: usize = 32;
+/// How many reports each makes.
+const REPORTS: usize = 12;
+const RETRIES: u32 = 8;
+
+/// Counts the writes that took place, and lets others run between two calls, so that they meet.
+struct Busy<P> {
+    inner: P,
+    took_place: AtomicI64,
+}
+
+impl<P: Persistence> Persistence for Busy<P> {
+    fn layout(&self) -> Layout {
+        self.inner.layout()
+    }
+
+    async fn read(
+        &self,
+        reads: &[Read],
+        consistency: ReadConsistency,
+    ) -> Vec<Result<Snapshot, PersistenceError>> {
+        let found = self.inner.read(reads, consistency).await;
+        tokio::task::yield_now().await;
+        found
+    }
+
+    async fn write(&self, writes: &[Write]) -> Vec<Result<Written, PersistenceError>> {
+        let written = self.inner.write(writes).await;
+        let count = written.iter().filter(|result| result.is_ok()).count();
+        self.took_place.fetch_add(count as i64, Ordering::Relaxed);
+        written
+    }
+
+    async fn delete(&self, deletes: &[Delete]) -> Vec<Result<(), PersistenceError>> {
+        self.inner.delete(deletes).await
+    }
+
+    async fn list(
+        &self,
+        query: &ListQuery,
+        limit: usize,
+        cursor: Option<&Cursor>,
+    ) -> Result<Page, PersistenceError> {
+        self.inner.list(query, limit, cursor).await
+    }
+}
+
+/// What one writer was told.
+#[derive(Default)]
+struct Told {
+    /// The last report that was acknowledged.
+    last: HashMap<ShadowId, usize>,
+    versions: Vec<(ShadowId, i64)>,
+    conflicts: Vec<u32>,
+    tried_again: usize,
+}
+
+/// Writers report to `shadows` many shadows at once while the store throttles, loses requests and loses
+/// answers. Every acknowledged report is in the end in the document, versions rise by one, no two
+/// writers are told the same version, and nobody is told of a conflict before all tries are used up.
+pub async fn all_acknowledged_reports_are_kept<P: Persistence>(
+    store: P,
+    shadows: usize,
+    seed: u64,
+) {
+    let faults = Faults {
+        throttled: 0.1,
+        lost_before: 0.05,
+        lost_after: 0.1,
+    };
+    let store = Failing::new(
+        Busy {
+            inner: store,
+            took_place: AtomicI64::new(0),
+        },
+        faults,
+        seed,
+    );
+    let clock = Arc::new(ManualClock::new(
+        Timestamp::parse("2026-01-01T00:00:00Z").unwrap(),
+    ));
+    let sdk = Shadows::with_clock(store, clock);
+    let told = join_all((0..WRITERS).map(|writer| write(&sdk, writer, shadows, seed))).await;
+
+    let mut versions = HashSet::new();
+    let mut sum = 0;
+    for number in 0..shadows {
+        let shadow = id(number);
+        let store = sdk.persistence().inner();
+        let read = Read {
+            shadow: shadow.clone(),
+            parts: Parts::Reported,
+        };
+        let found = store.read(&[read], ReadConsistency::Strong).await.remove(0);
+        let held = found.unwrap().reported.unwrap();
+        sum += held.version.0;
+        for (writer, told) in told.iter().enumerate() {
+            let Some(last) = told.last.get(&shadow) else {
+                continue;
+            };
+            let value = held.document.pointer(&format!("/w{writer}/value")).unwrap();
+            let kept: usize = value.as_number().unwrap().parse().unwrap();
+            assert!(
+                kept >= *last,
+                "seed {seed}: writer {writer} was told {last}, {kept} is kept"
+            );
+        }
+        assert!(held.version.0 > 0);
+    }
+    for told in &told {
+        assert!(
+            told.conflicts
+                .iter()
+                .all(|&attempts| attempts == RETRIES + 1),
+            "seed {seed}: told too early"
+        );
+        for version in &told.versions {
+            assert!(
+                versions.insert(version.clone()),
+                "seed {seed}: {version:?} twice"
+            );
+        }
+    }
+    assert_eq!(
+        sum,
+        sdk.persistence().inner().took_place.load(Ordering::Relaxed),
+        "seed {seed}: versions rise by one"
+    );
+    let tried_again: usize = told.iter().map(|told| told.tried_again).sum();
+    assert!(tried_again > WRITERS, "seed {seed}: the faults were felt");
+}
+
+fn id(number: usize) -> ShadowId {
+    ShadowId::new(format!("lamp-{number}")).unwrap()
+}
+
+async fn write<P: Persistence>(
+    sdk: &Shadows<P, Arc<ManualClock>>,
+    writer: usize,
+    shadows: usize,
+    seed: u64,
+) -> Told {
+    let mut random = fastrand::Rng::with_seed(seed ^ (writer as u64) << 8);
+    let mut told = Told::default();
+    for report in 1..=REPORTS {
+        let shadow = id(random.usize(0..shadows));
+        let text = format!(
+            r#"{{"w{writer}":{{"timestamp":{},"value":{report}}}}}"#,
+            1_700_000_000 + report
+        );
+        let update =
+            Update::report(shadow.clone(), Document::parse(&text).unwrap()).retries(RETRIES);
+        match sdk.update(update).await {
+            Ok(updated) => {
+                told.tried_again += usize::from(updated.attempts > 1);
+                told.last.insert(shadow.clone(), report);
+                if updated.written {
+                    told.versions
+                        .push((shadow, updated.version(State::Reported).0));
+                }
+            }
+            Err(ShadowError::Store {
+                error: PersistenceError::Conflict { .. },
+                attempts,
+            }) => {
+                told.conflicts.push(attempts);
+            }
+            Err(ShadowError::Store { error, .. }) => assert!(error.is_retryable(), "{error}"),
+            Err(error) => panic!("{error}"),
+        }
+    }
+    told
+}

@@ -1,0 +1,105 @@
+//! The failing persistence fails as it says, and as the seed says.
+
+use antumbra_memory::MemoryShadows;
+use antumbra_service::shadows::{
+    Layout, ListQuery, Parts, Persistence, PersistenceError, Read, ReadConsistency, Write,
+};
+use antumbra_testkit::sample::{numbers, shadow, whole};
+use antumbra_testkit::{Failing, Faults};
+
+fn all_of(faults: Faults) -> Failing<MemoryShadows> {
+    Failing::new(MemoryShadows::new(Layout::Separate), faults, 7)
+}
+
+fn writes() -> Vec<Write> {
+    (0..200)
+        .map(|n| whole(&shadow(&format!("lamp-{n}")), n, 0))
+        .collect()
+}
+
+/// Which of the lamps were written, by what is stored.
+async fn stored(store: &Failing<MemoryShadows>) -> Vec<bool> {
+    let mut stored = Vec::new();
+    for write in writes() {
+        stored.push(numbers(store.inner(), &write.shadow).await.0.is_some());
+    }
+    stored
+}
+
+#[tokio::test]
+async fn nothing_fails_without_faults() {
+    let store = all_of(Faults::default());
+    assert!(store.write(&writes()).await.iter().all(Result::is_ok));
+    assert!(stored(&store).await.iter().all(|stored| *stored));
+}
+
+#[tokio::test]
+async fn each_fault_does_what_it_says() {
+    let always = [
+        (
+            Faults {
+                throttled: 1.0,
+                ..Faults::default()
+            },
+            false,
+        ),
+        (
+            Faults {
+                lost_before: 1.0,
+                ..Faults::default()
+            },
+            false,
+        ),
+        (
+            Faults {
+                lost_after: 1.0,
+                ..Faults::default()
+            },
+            true,
+        ),
+    ];
+    for (faults, done) in always {
+        let store = all_of(faults);
+        let writes = &writes()[..1];
+        let told = store.write(writes).await.remove(0).unwrap_err();
+        let throttled = faults.throttled > 0.0;
+        assert_eq!(told == PersistenceError::Throttled, throttled);
+        assert!(told.is_retryable());
+        assert_eq!(stored(&store).await[0], done, "{faults:?}");
+
+        let read = Read {
+            shadow: writes[0].shadow.clone(),
+            parts: Parts::Both,
+        };
+        let read = store.read(&[read], ReadConsistency::Strong).await;
+        assert!(read[0].as_ref().unwrap_err().is_retryable());
+        let listed = store.list(&ListQuery::All, 10, None).await;
+        assert!(listed.unwrap_err().is_retryable());
+    }
+}
+
+#[tokio::test]
+async fn the_seed_decides_and_every_answer_is_true() {
+    let faults = Faults {
+        throttled: 0.2,
+        lost_before: 0.2,
+        lost_after: 0.2,
+    };
+    let run = async |seed| {
+        let store = Failing::new(MemoryShadows::new(Layout::Separate), faults, seed);
+        let told = store.write(&writes()).await;
+        (told, stored(&store).await)
+    };
+    let (told, stored) = run(1).await;
+    assert_eq!((told.clone(), stored.clone()), run(1).await);
+    assert_ne!(told, run(2).await.0);
+    let mut lost = [0, 0];
+    for (told, stored) in told.iter().zip(stored) {
+        match told {
+            Ok(_) => assert!(stored),
+            Err(PersistenceError::Throttled) => assert!(!stored),
+            Err(_) => lost[usize::from(stored)] += 1,
+        }
+    }
+    assert!(lost[0] > 20 && lost[1] > 20, "{lost:?}");
+}
