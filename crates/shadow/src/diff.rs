@@ -109,7 +109,10 @@ impl DiffBuffer {
                 return true;
             }
             let place = self.enter_key(key);
-            self.pair(old, new, model);
+            match (old, new) {
+                (Some(old), Some(new)) => self.changed(old, new, model),
+                _ => self.pair(old, new, model),
+            }
             self.leave(place);
             true
         });
@@ -117,19 +120,18 @@ impl DiffBuffer {
 
     fn pair(&mut self, old: Option<View<'_>>, new: Option<View<'_>>, model: &Model) {
         match (old, new) {
-            (Some(old), Some(new)) => self.both(old, new, model),
+            (Some(old), Some(new)) if unchanged(old, new) => {}
+            (Some(old), Some(new)) => self.changed(old, new, model),
             (Some(old), None) => self.whole(old, Part::Removed, model),
             (None, Some(new)) => self.whole(new, Part::Added, model),
             (None, None) => {}
         }
     }
 
-    fn both(&mut self, old: View<'_>, new: View<'_>, model: &Model) {
-        if unchanged(old, new) {
-            return;
-        }
-        let same_time = match (model.time(old), model.time(new)) {
-            (Some(_), Some(_)) => model.same_but_time(old, new),
+    /// Two values of which the texts differ.
+    fn changed(&mut self, old: View<'_>, new: View<'_>, model: &Model) {
+        let timestamped = match (model.time(old), model.time(new)) {
+            (Some(_), Some(_)) => true,
             (None, None) if old.kind() == new.kind() && old.is_container() => {
                 if new.is_empty_container() {
                     false
@@ -141,10 +143,12 @@ impl DiffBuffer {
             }
             _ => false,
         };
-        if old.same(new) {
+        let only_time = timestamped && model.same_but_time(old, new);
+        // What differs in more than its time is not the same; the rest may only be written otherwise.
+        if timestamped == only_time && old.same(new) {
             return;
         }
-        self.value_changed |= !same_time;
+        self.value_changed |= !only_time;
         self.push(Part::Updated, old.index(), new.index());
     }
 
@@ -275,7 +279,7 @@ impl DiffBuffer {
 
 /// Whether the bytes are the same, which decides most pairs.
 fn unchanged(old: View<'_>, new: View<'_>) -> bool {
-    old.kind() == new.kind() && (old.kind() == Kind::Null || old.raw() == new.raw())
+    old.kind() == new.kind() && (old.kind() == Kind::Null || old.raw_bytes() == new.raw_bytes())
 }
 
 /// The old positions of the elements that stayed, if they kept their order and the new ones follow them.

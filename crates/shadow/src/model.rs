@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
+use crate::pairs::all_pairs;
 use crate::tape::{Kind, View};
+use crate::text::unescape;
 use crate::timestamp::{Form, Timestamp};
 
 /// How a fleet's documents are to be read.
@@ -44,15 +46,10 @@ impl Model {
 
     /// Whether both objects say the same in everything but their timestamp member.
     pub(crate) fn same_but_time(&self, a: View<'_>, b: View<'_>) -> bool {
-        let others = |view: View<'_>| {
-            view.children()
-                .filter(|m| m.key() != self.timestamp_field)
-                .count()
-        };
-        others(a) == others(b)
-            && a.children()
-                .filter(|member| member.key() != self.timestamp_field)
-                .all(|member| b.get(&member.key()).is_some_and(|other| member.same(other)))
+        all_pairs(a, b, |key, a, b| match (a, b) {
+            (Some(a), Some(b)) if a.same(b) => true,
+            _ => unescape(key) == self.timestamp_field,
+        })
     }
 
     /// The ids of an array's elements as written, if every element has one of its own.

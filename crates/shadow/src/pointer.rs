@@ -5,7 +5,7 @@ use std::borrow::Cow;
 /// Appends one more member name to a pointer.
 pub fn push_key(pointer: &mut String, key: &str) {
     pointer.push('/');
-    if !key.contains(['~', '/']) {
+    if !key.bytes().any(|b| matches!(b, b'~' | b'/')) {
         return pointer.push_str(key);
     }
     for c in key.chars() {

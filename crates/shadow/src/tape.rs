@@ -42,6 +42,16 @@ impl Span {
     pub fn of(self, text: &str) -> &str {
         &text[self.start as usize..self.end as usize]
     }
+
+    /// The text of this range of a string, with the quotes around it.
+    fn quoted(self, text: &str) -> &str {
+        &text[self.start as usize - 1..self.end as usize + 1]
+    }
+
+    /// The text as bytes, which need not be checked for where characters start.
+    fn bytes_of(self, text: &str) -> &[u8] {
+        &text.as_bytes()[self.start as usize..self.end as usize]
+    }
 }
 
 /// One value on the tape.
@@ -118,6 +128,10 @@ impl<'a> View<'a> {
         self.node().key.of(self.text)
     }
 
+    pub(crate) fn raw_key_bytes(self) -> &'a [u8] {
+        self.node().key.bytes_of(self.text)
+    }
+
     /// The name this value has in its object.
     pub fn key(self) -> Cow<'a, str> {
         if self.node().key_escaped {
@@ -130,6 +144,10 @@ impl<'a> View<'a> {
     /// The value as written: strings without quotes, containers with brackets.
     pub fn raw(self) -> &'a str {
         self.node().value.of(self.text)
+    }
+
+    pub(crate) fn raw_bytes(self) -> &'a [u8] {
+        self.node().value.bytes_of(self.text)
     }
 
     /// Whether a string's text is as written, with nothing to unescape.
@@ -181,13 +199,22 @@ impl<'a> View<'a> {
         if self.kind() != Kind::Object {
             return None;
         }
-        self.children().find(|child| {
-            if child.node().key_escaped {
-                child.key() == key
+        let mut at = self.at + 1;
+        while at < self.node().next {
+            let node = &self.nodes[at as usize];
+            let found = if node.key_escaped {
+                text::unescape(node.key.of(self.text)) == key
             } else {
-                child.raw_key() == key
+                // Most names are told apart by their length.
+                (node.key.end - node.key.start) as usize == key.len()
+                    && node.key.bytes_of(self.text) == key.as_bytes()
+            };
+            if found {
+                return Some(self.at(at));
             }
-        })
+            at = node.next;
+        }
+        None
     }
 
     /// The element at that position.
@@ -221,9 +248,12 @@ impl<'a> View<'a> {
         }
         match self.kind() {
             Kind::Null => true,
-            Kind::Bool | Kind::Number => self.raw() == other.raw(),
-            Kind::String => self.raw() == other.raw() || self.as_str() == other.as_str(),
-            _ if self.raw() == other.raw() => true,
+            Kind::Bool | Kind::Number => self.raw_bytes() == other.raw_bytes(),
+            _ if self.raw_bytes() == other.raw_bytes() => true,
+            Kind::String => {
+                let verbatim = self.is_verbatim() && other.is_verbatim();
+                !verbatim && self.as_str() == other.as_str()
+            }
             Kind::Array => {
                 let (mut a, mut b) = (self.children(), other.children());
                 loop {
@@ -250,11 +280,7 @@ impl<'a> View<'a> {
         match self.kind() {
             Kind::Null => out.push_str("null"),
             Kind::Bool | Kind::Number => out.push_str(self.raw()),
-            Kind::String => {
-                out.push('"');
-                out.push_str(self.raw());
-                out.push('"');
-            }
+            Kind::String => out.push_str(self.node().value.quoted(self.text)),
             Kind::Array => self.write_members(out, '[', ']', false),
             Kind::Object => self.write_members(out, '{', '}', true),
         }
@@ -267,9 +293,8 @@ impl<'a> View<'a> {
                 out.push(',');
             }
             if keys {
-                out.push('"');
-                out.push_str(child.raw_key());
-                out.push_str("\":");
+                out.push_str(child.node().key.quoted(self.text));
+                out.push(':');
             }
             child.write_json(out);
         }
@@ -302,6 +327,18 @@ pub struct Children<'a> {
     view: View<'a>,
     next: u32,
     end: u32,
+}
+
+impl<'a> Children<'a> {
+    /// The next child, which stays the next.
+    pub(crate) fn peek(&self) -> Option<View<'a>> {
+        (self.next < self.end).then(|| self.view.at(self.next))
+    }
+
+    /// Goes on behind a child that was peeked at.
+    pub(crate) fn step_over(&mut self, child: View<'a>) {
+        self.next = child.node().next;
+    }
 }
 
 impl<'a> Iterator for Children<'a> {
