@@ -51,11 +51,7 @@ fn shape_of(name: &str) -> Shape {
 }
 
 fn once(variant: &str, shape: Shape, count: usize) {
-    let mut variants = variants::all(shape);
-    let (_, run) = variants
-        .iter_mut()
-        .find(|(name, _)| *name == variant)
-        .unwrap();
+    let mut run = variants::variant(variant, shape);
     for _ in 0..count {
         run();
     }
