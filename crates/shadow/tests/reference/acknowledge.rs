@@ -1,0 +1,128 @@
+//! Acknowledge, naively.
+
+use antumbra_shadow::Model;
+use serde_json::{Map, Value};
+
+use super::value::{all_names, element, ids, member, time, without_time};
+
+/// What is still desired, and where it was acknowledged.
+pub(crate) struct Acknowledged {
+    pub(crate) remaining: Value,
+    pub(crate) acknowledged: Vec<String>,
+}
+
+/// Takes from desired what reported already says.
+pub(crate) fn acknowledge(reported: &Value, desired: &Value, model: &Model) -> Acknowledged {
+    let mut walk = Walk {
+        model,
+        acknowledged: Vec::new(),
+    };
+    let remaining = Value::Object(walk.members("", desired, reported, None));
+    Acknowledged {
+        remaining,
+        acknowledged: walk.acknowledged,
+    }
+}
+
+struct Walk<'m> {
+    model: &'m Model,
+    acknowledged: Vec<String>,
+}
+
+impl Walk<'_> {
+    /// What remains of a desired object's members, leaving one of them out.
+    fn members(
+        &mut self,
+        path: &str,
+        desired: &Value,
+        reported: &Value,
+        but: Option<&str>,
+    ) -> Map<String, Value> {
+        let mut remaining = Map::new();
+        for key in all_names(desired, &Value::Null) {
+            if but == Some(key.as_str()) {
+                continue;
+            }
+            if let Some(left) = self.value(&member(path, &key), &desired[&key], reported.get(&key))
+            {
+                remaining.insert(key, left);
+            }
+        }
+        remaining
+    }
+
+    /// What remains of a desired value; nothing once it is acknowledged.
+    fn value(&mut self, path: &str, desired: &Value, reported: Option<&Value>) -> Option<Value> {
+        let Some(reported) = reported else {
+            return Some(desired.clone());
+        };
+        let whole = match (desired, reported) {
+            (Value::Object(_), Value::Object(_)) if time(desired, self.model).is_some() => {
+                without_time(desired, self.model) == without_time(reported, self.model)
+            }
+            (Value::Object(members), Value::Object(_)) if !members.is_empty() => {
+                let left = self.members(path, desired, reported, None);
+                return (!left.is_empty()).then_some(Value::Object(left));
+            }
+            (Value::Array(items), Value::Array(others)) if !items.is_empty() => {
+                match (ids(items, self.model), ids(others, self.model)) {
+                    (Some(_), Some(_)) => return self.by_id(path, items, others),
+                    _ => same_but_times(desired, reported, self.model),
+                }
+            }
+            _ => desired == reported,
+        };
+        if !whole {
+            return Some(desired.clone());
+        }
+        self.acknowledged.push(path.to_owned());
+        None
+    }
+
+    fn by_id(&mut self, path: &str, desired: &[Value], reported: &[Value]) -> Option<Value> {
+        let id = &self.model.id_field;
+        let mut remaining = Vec::new();
+        for (index, item) in desired.iter().enumerate() {
+            let here = element(path, index);
+            let other = reported.iter().find(|other| other[id] == item[id]);
+            let plain = time(item, self.model).is_none();
+            let more = item.as_object().is_some_and(|members| members.len() > 1);
+            match other {
+                Some(other) if plain && more => {
+                    let mut left = self.members(&here, item, other, Some(id));
+                    if !left.is_empty() {
+                        left.insert(id.clone(), item[id].clone());
+                        remaining.push(Value::Object(left));
+                    }
+                }
+                Some(_) if plain => self.acknowledged.push(here),
+                other => remaining.extend(self.value(&here, item, other)),
+            }
+        }
+        (!remaining.is_empty()).then_some(Value::Array(remaining))
+    }
+}
+
+/// Whether two values are deeply equal but for the times of timestamped values.
+fn same_but_times(desired: &Value, reported: &Value, model: &Model) -> bool {
+    if time(desired, model).is_some() {
+        return reported.is_object()
+            && without_time(desired, model) == without_time(reported, model);
+    }
+    let reported = match time(reported, model) {
+        // An empty object desired is answered by an empty one only.
+        Some(_) if *desired != Value::Object(Map::new()) => &without_time(reported, model),
+        _ => reported,
+    };
+    match (desired, reported) {
+        (Value::Array(a), Value::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same_but_times(a, b, model))
+        }
+        (Value::Object(a), Value::Object(b)) => {
+            a.len() == b.len()
+                && a.iter()
+                    .all(|(k, a)| b.get(k).is_some_and(|b| same_but_times(a, b, model)))
+        }
+        _ => desired == reported,
+    }
+}
