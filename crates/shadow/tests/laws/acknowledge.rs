@@ -1,0 +1,75 @@
+//! The laws of acknowledging.
+
+use antumbra_shadow::{Document, Model, acknowledge, delta};
+use proptest::prelude::*;
+
+use super::strategies::{document, document_of, pair};
+use crate::config;
+use crate::reference::acknowledge::acknowledge as naive;
+use crate::reference::value::{below, parse};
+
+proptest! {
+    #![proptest_config(config(600))]
+
+    #[test]
+    fn agrees_with_the_reference((reported, desired) in pair()) {
+        let (model, reported, desired) = (Model::default(), document_of(&reported), document_of(&desired));
+        let ours = acknowledge(&reported, &desired, &model);
+        let theirs = naive(&parse(reported.as_str()), &parse(desired.as_str()), &model);
+        prop_assert_eq!(&ours.desired, &document_of(&theirs.remaining), "{} of {}", desired, reported);
+        let pointers: Vec<_> = ours.acknowledged.iter().map(|one| one.pointer.clone()).collect();
+        prop_assert_eq!(pointers, theirs.acknowledged, "{} of {}", desired, reported);
+        for one in &ours.acknowledged {
+            let value = desired.pointer(&one.pointer).map(|view| view.to_json());
+            prop_assert_eq!(Some(&one.value), value.as_ref());
+        }
+    }
+
+    #[test]
+    fn the_delta_is_what_remains((reported, desired) in pair()) {
+        let (model, reported, desired) = (Model::default(), document_of(&reported), document_of(&desired));
+        let left = delta(&desired, &reported, &model);
+        prop_assert_eq!(&left, &acknowledge(&reported, &desired, &model).desired);
+    }
+
+    #[test]
+    fn the_delta_is_empty_exactly_when_everything_is_acknowledged((reported, desired) in pair()) {
+        let (model, reported, desired) = (Model::default(), document_of(&reported), document_of(&desired));
+        let acknowledged = acknowledge(&reported, &desired, &model).acknowledged;
+        let covered = |pointer: &str| acknowledged.iter().any(|one| {
+            pointer.strip_prefix(&one.pointer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        });
+        // An element's id goes when all else of the element has gone.
+        let all = below("", &parse(desired.as_str()), &model).iter().all(|(pointer, _)| {
+            covered(pointer) || pointer.strip_suffix("/id").is_some_and(|element| {
+                let position = element.rsplit('/').next().unwrap_or_default();
+                position.parse::<usize>().is_ok()
+                    && acknowledged.iter().any(|one| one.pointer.starts_with(&format!("{element}/")))
+            })
+        });
+        prop_assert_eq!(delta(&desired, &reported, &model).is_empty(), all, "{} of {}", desired, reported);
+    }
+
+    #[test]
+    fn what_is_reported_as_desired_is_acknowledged(document in document()) {
+        let (model, document) = (Model::default(), document_of(&document));
+        prop_assert_eq!(acknowledge(&document, &document, &model).desired, Document::default());
+    }
+
+    #[test]
+    fn what_remains_is_acknowledged_no_further((reported, desired) in pair()) {
+        let (model, reported, desired) = (Model::default(), document_of(&reported), document_of(&desired));
+        let once = acknowledge(&reported, &desired, &model);
+        let twice = acknowledge(&reported, &once.desired, &model);
+        prop_assert_eq!(once.desired, twice.desired);
+        prop_assert!(twice.acknowledged.is_empty());
+    }
+
+    #[test]
+    fn nothing_reported_acknowledges_nothing(desired in document()) {
+        let (model, desired) = (Model::default(), document_of(&desired));
+        let found = acknowledge(&Document::default(), &desired, &model);
+        prop_assert_eq!(found.desired, desired);
+        prop_assert!(found.acknowledged.is_empty());
+    }
+}
