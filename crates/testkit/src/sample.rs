@@ -90,11 +90,11 @@ pub async fn read_one<P: Persistence>(
     only(store.read(&[read], ReadConsistency::Strong).await)
 }
 
+/// What a document says and its version; `None` when it is not there.
+pub type Said = Option<(String, i64)>;
+
 /// What both documents of a shadow say, and their versions; `None` for those that are not there.
-pub async fn numbers<P: Persistence>(
-    store: &P,
-    shadow: &ShadowId,
-) -> (Option<(String, i64)>, Option<(String, i64)>) {
+pub async fn numbers<P: Persistence>(store: &P, shadow: &ShadowId) -> (Said, Said) {
     let found = match read_one(store, shadow, Parts::Both).await {
         Err(PersistenceError::NotFound) => Snapshot::default(),
         found => found.unwrap(),

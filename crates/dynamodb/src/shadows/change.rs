@@ -52,17 +52,12 @@ impl Change {
     }
 
     /// The version its condition speaks of.
-    fn expected(&self) -> Option<Version> {
-        match self {
+    fn expected(&self) -> Option<AttributeValue> {
+        let version = match self {
             Change::Put { expected, .. } => (*expected != Version::NONE).then_some(*expected),
             Change::Delete { expected, .. } => *expected,
-        }
-    }
-
-    /// What its condition calls the version, and the version expected.
-    fn named(&self) -> Option<((&str, &str), (&str, AttributeValue))> {
-        let expected = AttributeValue::N(self.expected()?.to_string());
-        Some(((VERSION_NAME, VERSION), (EXPECTED_VALUE, expected)))
+        };
+        version.map(|version| AttributeValue::N(version.to_string()))
     }
 
     /// What it means that the condition failed, given what is stored.
@@ -99,13 +94,11 @@ impl Change {
 
     fn into_transaction(self, table: &str) -> Result<TransactWriteItem, BuildError> {
         let condition = self.condition();
-        let named = self.named();
-        let names = named
-            .as_ref()
-            .map(|((name, attribute), _)| [((*name).to_owned(), (*attribute).to_owned())].into());
-        let values = named
-            .as_ref()
-            .map(|(_, (name, value))| [((*name).to_owned(), value.clone())].into());
+        let expected = self.expected();
+        let names = expected
+            .is_some()
+            .then(|| [(VERSION_NAME.to_owned(), VERSION.to_owned())].into());
+        let values = expected.map(|expected| [(EXPECTED_VALUE.to_owned(), expected)].into());
         let builder = TransactWriteItem::builder();
         Ok(match self {
             Change::Put { item, .. } => builder.put(
@@ -151,10 +144,10 @@ impl DynamoDbShadows {
         match &change {
             Change::Put { item, .. } => {
                 let mut call = self.client.put_item().table_name(&self.config.table);
-                if let Some(((name, attribute), (value, expected))) = change.named() {
+                if let Some(expected) = change.expected() {
                     call = call
-                        .expression_attribute_names(name, attribute)
-                        .expression_attribute_values(value, expected);
+                        .expression_attribute_names(VERSION_NAME, VERSION)
+                        .expression_attribute_values(EXPECTED_VALUE, expected);
                 }
                 let sent = call
                     .set_item(Some(item.clone()))
@@ -175,10 +168,10 @@ impl DynamoDbShadows {
             }
             Change::Delete { key, .. } => {
                 let mut call = self.client.delete_item().table_name(&self.config.table);
-                if let Some(((name, attribute), (value, expected))) = change.named() {
+                if let Some(expected) = change.expected() {
                     call = call
-                        .expression_attribute_names(name, attribute)
-                        .expression_attribute_values(value, expected)
+                        .expression_attribute_names(VERSION_NAME, VERSION)
+                        .expression_attribute_values(EXPECTED_VALUE, expected)
                         .return_values_on_condition_check_failure(OLD_ITEM);
                 }
                 let sent = call

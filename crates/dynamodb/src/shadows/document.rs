@@ -91,6 +91,8 @@ fn decode_string(plain: &str, json: &mut String) {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -102,6 +104,39 @@ mod tests {
         ] {
             let document = Document::parse(json).unwrap();
             assert_eq!(decode(&encode(&document)), Ok(document));
+        }
+    }
+
+    fn json() -> impl Strategy<Value = String> {
+        let leaf = prop_oneof![
+            Just("null".to_owned()),
+            any::<bool>().prop_map(|b| b.to_string()),
+            "-?(0|[1-9][0-9]{0,18})(\\.[0-9]{1,18})?(e-?[0-9]{1,2})?",
+            any::<String>().prop_map(|text| serde_json::to_string(&text).unwrap()),
+        ];
+        let value = leaf.prop_recursive(6, 48, 6, |inner| {
+            let members = prop::collection::btree_map(".{1,6}", inner.clone(), 0..6);
+            prop_oneof![
+                prop::collection::vec(inner, 0..6).prop_map(|all| format!("[{}]", all.join(","))),
+                members.prop_map(object),
+            ]
+        });
+        prop::collection::btree_map(".{1,6}", value, 0..6).prop_map(object)
+    }
+
+    fn object(members: std::collections::BTreeMap<String, String>) -> String {
+        let members = members.into_iter().map(|(name, value)| {
+            let name = serde_json::to_string(&name).unwrap();
+            format!("{name}:{value}")
+        });
+        format!("{{{}}}", members.collect::<Vec<_>>().join(","))
+    }
+
+    proptest! {
+        #[test]
+        fn every_document_comes_back(json in json()) {
+            let document = Document::parse(&json).unwrap();
+            prop_assert_eq!(decode(&encode(&document)), Ok(document));
         }
     }
 

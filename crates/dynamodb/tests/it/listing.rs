@@ -110,7 +110,7 @@ async fn what_is_no_shadows_is_not_listed() {
 #[tokio::test]
 async fn few_among_many_are_found_in_few_calls() {
     let store = Store::fresh(Layout::Separate).await;
-    for n in 0..200 {
+    for n in 0..60 {
         put(&store, &format!("SENSOR#{n}"), "STATE").await;
     }
     for n in 0..4 {

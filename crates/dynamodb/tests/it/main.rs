@@ -1,5 +1,7 @@
 //! Shadows on DynamoDB: the contract every persistence keeps, and what is DynamoDB's own.
 
+#![allow(clippy::unwrap_used)]
+
 mod calls;
 mod contract;
 mod faults;

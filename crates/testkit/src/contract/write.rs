@@ -5,7 +5,9 @@ use antumbra_service::shadows::{
 };
 use antumbra_shadow::Timestamp;
 
-use crate::sample::{document, new, number, numbers, read_one, shadow, whole, write, write_one};
+use crate::sample::{
+    Said, document, new, number, numbers, read_one, shadow, whole, write, write_one,
+};
 
 fn conflict<T>(expected: i64, actual: Option<i64>) -> Result<T, PersistenceError> {
     Err(PersistenceError::Conflict {
@@ -19,7 +21,7 @@ fn is_invalid<T>(result: &Result<T, PersistenceError>) -> bool {
 }
 
 /// Both documents as [`numbers`] says them.
-fn at(n: i64, version: i64) -> (Option<(String, i64)>, Option<(String, i64)>) {
+fn at(n: i64, version: i64) -> (Said, Said) {
     let one = Some((format!(r#"{{"n":{n}}}"#), version));
     (one.clone(), one)
 }

@@ -14,6 +14,8 @@ const PAGE_DOCUMENTS: usize = 1000;
 const TIMESTAMP_LIMIT: u128 = 10u128.pow(38);
 /// Objects and arrays within each other; the last level is for scalars.
 const CONTAINER_LEVELS: usize = limits::DEPTH - 1;
+/// Bytes of a member's name.
+const NAME_BYTES: usize = 65_535;
 
 /// Refuses a write that cannot be made whatever is stored.
 pub fn check_write(write: &Write, layout: Layout) -> Result<(), PersistenceError> {
@@ -55,8 +57,8 @@ pub fn check_write(write: &Write, layout: Layout) -> Result<(), PersistenceError
     }
 }
 
-/// What a document may hold and DynamoDB refuses: members without a name at any depth, and a container
-/// on the last level, be it empty.
+/// What a document may hold and DynamoDB refuses: members without a name or with an endless one at any
+/// depth, and a container on the last level, be it empty.
 fn check_values(view: View<'_>, level: usize) -> Result<(), PersistenceError> {
     if view.is_container() && level > CONTAINER_LEVELS {
         return invalid(format!(
@@ -67,6 +69,12 @@ fn check_values(view: View<'_>, level: usize) -> Result<(), PersistenceError> {
     view.children().try_for_each(|child| {
         if named && child.raw_key().is_empty() {
             return invalid("a name in a document is empty");
+        }
+        let bytes = child.key().len();
+        if bytes > NAME_BYTES {
+            return invalid(format!(
+                "a name in a document has {bytes} bytes, the limit is {NAME_BYTES}"
+            ));
         }
         check_values(child, level + 1)
     })
