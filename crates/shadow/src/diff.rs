@@ -10,7 +10,7 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
 use crate::model::Model;
-use crate::pairs::all_pairs;
+use crate::pairs::all_twins;
 use crate::pointer;
 use crate::tape::{Kind, Span, View};
 use crate::text;
@@ -102,18 +102,18 @@ impl DiffBuffer {
     }
 
     fn members(&mut self, old: View<'_>, new: View<'_>, model: &Model) {
-        all_pairs(old, new, |key, old, new| {
-            if let (Some(old), Some(new)) = (old, new)
-                && unchanged(old, new)
-            {
-                return true;
+        all_twins(old, new, |old, new| {
+            if let (Some(old), Some(new)) = (old, new) {
+                if !unchanged(old, new) {
+                    let place = self.enter_key(new.raw_key());
+                    self.changed(old, new, model);
+                    self.leave(place);
+                }
+            } else if let Some(either) = old.or(new) {
+                let place = self.enter_key(either.raw_key());
+                self.pair(old, new, model);
+                self.leave(place);
             }
-            let place = self.enter_key(key);
-            match (old, new) {
-                (Some(old), Some(new)) => self.changed(old, new, model),
-                _ => self.pair(old, new, model),
-            }
-            self.leave(place);
             true
         });
     }
@@ -278,6 +278,7 @@ impl DiffBuffer {
 }
 
 /// Whether the bytes are the same, which decides most pairs.
+#[inline]
 fn unchanged(old: View<'_>, new: View<'_>) -> bool {
     old.kind() == new.kind() && (old.kind() == Kind::Null || old.raw_bytes() == new.raw_bytes())
 }

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use crate::pairs::all_pairs;
+use crate::pairs::all_twins;
 use crate::tape::{Kind, View};
-use crate::text::unescape;
 use crate::timestamp::{Form, Timestamp};
 
 /// How a fleet's documents are to be read.
@@ -46,9 +45,11 @@ impl Model {
 
     /// Whether both objects say the same in everything but their timestamp member.
     pub(crate) fn same_but_time(&self, a: View<'_>, b: View<'_>) -> bool {
-        all_pairs(a, b, |key, a, b| match (a, b) {
+        all_twins(a, b, |a, b| match (a, b) {
             (Some(a), Some(b)) if a.same(b) => true,
-            _ => unescape(key) == self.timestamp_field,
+            _ => a
+                .or(b)
+                .is_some_and(|member| member.key() == self.timestamp_field),
         })
     }
 

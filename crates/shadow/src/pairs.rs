@@ -15,12 +15,25 @@ pub(crate) fn all_pairs<'a, 'b>(
     right: View<'b>,
     mut pair: impl FnMut(&str, Option<View<'a>>, Option<View<'b>>) -> bool,
 ) -> bool {
+    all_twins(left, right, |a, b| {
+        let key = a.map(View::raw_key).or(b.map(View::raw_key));
+        pair(key.unwrap_or_default(), a, b)
+    })
+}
+
+/// The same without the name, for those who mostly do not need it.
+#[inline]
+pub(crate) fn all_twins<'a, 'b>(
+    left: View<'a>,
+    right: View<'b>,
+    mut pair: impl FnMut(Option<View<'a>>, Option<View<'b>>) -> bool,
+) -> bool {
     let (mut lefts, mut rights) = (left.children(), right.children());
     while let (Some(a), Some(b)) = (lefts.peek(), rights.peek()) {
         if a.raw_key_bytes() != b.raw_key_bytes() {
             break;
         }
-        if !pair(a.raw_key(), Some(a), Some(b)) {
+        if !pair(Some(a), Some(b)) {
             return false;
         }
         lefts.step_over(a);
@@ -36,7 +49,7 @@ pub(crate) fn all_pairs<'a, 'b>(
 fn join<'a, 'b>(
     lefts: Children<'a>,
     rights: Children<'b>,
-    mut pair: impl FnMut(&str, Option<View<'a>>, Option<View<'b>>) -> bool,
+    mut pair: impl FnMut(Option<View<'a>>, Option<View<'b>>) -> bool,
 ) -> bool {
     if rises(lefts.clone()) && rises(rights.clone()) {
         join_sorted(lefts, rights, &mut pair)
@@ -54,7 +67,7 @@ fn join<'a, 'b>(
 fn join_few<'a, 'b>(
     lefts: Children<'a>,
     rights: Children<'b>,
-    pair: &mut impl FnMut(&str, Option<View<'a>>, Option<View<'b>>) -> bool,
+    pair: &mut impl FnMut(Option<View<'a>>, Option<View<'b>>) -> bool,
 ) -> bool {
     let mut found = 0_u32;
     for a in lefts {
@@ -68,14 +81,14 @@ fn join_few<'a, 'b>(
             }
             bit <<= 1;
         }
-        if !pair(a.raw_key(), Some(a), twin) {
+        if !pair(Some(a), twin) {
             return false;
         }
     }
     let mut left_over = rights
         .enumerate()
         .filter(|(position, _)| found >> position & 1 == 0);
-    left_over.all(|(_, b)| pair(b.raw_key(), None, Some(b)))
+    left_over.all(|(_, b)| pair(None, Some(b)))
 }
 
 fn rises(children: Children<'_>) -> bool {
@@ -91,7 +104,7 @@ fn sorted(children: Children<'_>) -> Vec<View<'_>> {
 fn join_sorted<'a, 'b>(
     lefts: impl Iterator<Item = View<'a>>,
     rights: impl Iterator<Item = View<'b>>,
-    pair: &mut impl FnMut(&str, Option<View<'a>>, Option<View<'b>>) -> bool,
+    pair: &mut impl FnMut(Option<View<'a>>, Option<View<'b>>) -> bool,
 ) -> bool {
     let (mut lefts, mut rights) = (lefts.peekable(), rights.peekable());
     loop {
@@ -103,10 +116,7 @@ fn join_sorted<'a, 'b>(
         };
         let a = if order.is_le() { lefts.next() } else { None };
         let b = if order.is_ge() { rights.next() } else { None };
-        let Some(key) = a.map(View::raw_key).or(b.map(View::raw_key)) else {
-            return true;
-        };
-        if !pair(key, a, b) {
+        if !pair(a, b) {
             return false;
         }
     }

@@ -266,10 +266,10 @@ impl<'a> View<'a> {
             }
             Kind::Object => {
                 self.children().count() == other.children().count()
-                    && crate::pairs::all_pairs(
+                    && crate::pairs::all_twins(
                         self,
                         other,
-                        |_, a, b| matches!((a, b), (Some(a), Some(b)) if a.same(b)),
+                        |a, b| matches!((a, b), (Some(a), Some(b)) if a.same(b)),
                     )
             }
         }
