@@ -16,8 +16,6 @@ use crate::{Failing, Faults};
 
 /// How many write at once.
 const WRITERS: usize = 32;
-/// How many reports each makes.
-const REPORTS: usize = 12;
 const RETRIES: u32 = 8;
 
 /// Counts the writes that took place, and lets others run between two calls, so that they meet.
@@ -72,12 +70,13 @@ struct Told {
     tried_again: usize,
 }
 
-/// Writers report to `shadows` many shadows at once while the store throttles, loses requests and loses
+/// Writers make `reports` reports each to `shadows` many shadows at once, while the store throttles, loses requests and loses
 /// answers. Every acknowledged report is in the end in the document, versions rise by one, no two
 /// writers are told the same version, and nobody is told of a conflict before all tries are used up.
 pub async fn all_acknowledged_reports_are_kept<P: Persistence>(
     store: P,
     shadows: usize,
+    reports: usize,
     seed: u64,
 ) {
     let faults = Faults {
@@ -97,7 +96,8 @@ pub async fn all_acknowledged_reports_are_kept<P: Persistence>(
         Timestamp::parse("2026-01-01T00:00:00Z").unwrap(),
     ));
     let sdk = Shadows::with_clock(store, clock);
-    let told = join_all((0..WRITERS).map(|writer| write(&sdk, writer, shadows, seed))).await;
+    let told =
+        join_all((0..WRITERS).map(|writer| write(&sdk, writer, shadows, reports, seed))).await;
 
     let mut versions = HashSet::new();
     let mut sum = 0;
@@ -109,7 +109,14 @@ pub async fn all_acknowledged_reports_are_kept<P: Persistence>(
             parts: Parts::Reported,
         };
         let found = store.read(&[read], ReadConsistency::Strong).await.remove(0);
-        let held = found.unwrap().reported.unwrap();
+        // With few reports, a shadow may have got none.
+        let Ok(Snapshot {
+            reported: Some(held),
+            ..
+        }) = found
+        else {
+            continue;
+        };
         sum += held.version.0;
         for (writer, told) in told.iter().enumerate() {
             let Some(last) = told.last.get(&shadow) else {
@@ -122,7 +129,6 @@ pub async fn all_acknowledged_reports_are_kept<P: Persistence>(
                 "seed {seed}: writer {writer} was told {last}, {kept} is kept"
             );
         }
-        assert!(held.version.0 > 0);
     }
     for told in &told {
         assert!(
@@ -144,7 +150,7 @@ pub async fn all_acknowledged_reports_are_kept<P: Persistence>(
         "seed {seed}: versions rise by one"
     );
     let tried_again: usize = told.iter().map(|told| told.tried_again).sum();
-    assert!(tried_again > WRITERS, "seed {seed}: the faults were felt");
+    assert!(tried_again > reports, "seed {seed}: the faults were felt");
 }
 
 fn id(number: usize) -> ShadowId {
@@ -155,11 +161,12 @@ async fn write<P: Persistence>(
     sdk: &Shadows<P, Arc<ManualClock>>,
     writer: usize,
     shadows: usize,
+    reports: usize,
     seed: u64,
 ) -> Told {
     let mut random = fastrand::Rng::with_seed(seed ^ (writer as u64) << 8);
     let mut told = Told::default();
-    for report in 1..=REPORTS {
+    for report in 1..=reports {
         let shadow = id(random.usize(0..shadows));
         let text = format!(
             r#"{{"w{writer}":{{"timestamp":{},"value":{report}}}}}"#,

@@ -8,13 +8,13 @@ use crate::contract::fresh;
 #[tokio::test]
 async fn of_one_shadow() {
     for layout in [Layout::Separate, Layout::Combined] {
-        all_acknowledged_reports_are_kept(fresh(layout).await, 1, 7).await;
+        all_acknowledged_reports_are_kept(fresh(layout).await, 1, 2, 7).await;
     }
 }
 
 #[tokio::test]
 async fn of_many_shadows() {
     for layout in [Layout::Separate, Layout::Combined] {
-        all_acknowledged_reports_are_kept(fresh(layout).await, 20, 7).await;
+        all_acknowledged_reports_are_kept(fresh(layout).await, 20, 2, 7).await;
     }
 }

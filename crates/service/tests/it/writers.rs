@@ -8,7 +8,7 @@ use antumbra_testkit::writers::all_acknowledged_reports_are_kept;
 async fn of_one_shadow() {
     for seed in 0..10 {
         for layout in [Layout::Separate, Layout::Combined] {
-            all_acknowledged_reports_are_kept(MemoryShadows::new(layout), 1, seed).await;
+            all_acknowledged_reports_are_kept(MemoryShadows::new(layout), 1, 12, seed).await;
         }
     }
 }
@@ -17,7 +17,7 @@ async fn of_one_shadow() {
 async fn of_many_shadows() {
     for seed in 0..10 {
         for layout in [Layout::Separate, Layout::Combined] {
-            all_acknowledged_reports_are_kept(MemoryShadows::new(layout), 20, seed).await;
+            all_acknowledged_reports_are_kept(MemoryShadows::new(layout), 20, 12, seed).await;
         }
     }
 }

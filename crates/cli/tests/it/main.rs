@@ -1,0 +1,5 @@
+//! The command as users meet it, and the shape of the house.
+#![allow(clippy::unwrap_used)]
+
+mod command;
+mod edges;

@@ -1,0 +1,104 @@
+//! A thermostat with a model of its own types, from both sides: the device and whoever wants it warmer.
+//!
+//! Runs in memory; with `antumbra_dynamodb::DynamoDbShadows` in place of `MemoryShadows` the same program
+//! runs on a table.
+
+use std::error::Error;
+
+use antumbra_memory::MemoryShadows;
+use antumbra_service::shadows::{ClientToken, Parts, ShadowId, Shadows, State, Update, Version};
+use antumbra_shadow::Document;
+use serde::{Deserialize, Serialize};
+
+/// A value with the time it was measured: taken or left whole.
+#[derive(Debug, Serialize, Deserialize)]
+struct Measured<T> {
+    value: T,
+    timestamp: String,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Thermostat {
+    temperature: Measured<f64>,
+    heating: Measured<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    firmware: Option<String>,
+}
+
+fn at<T>(value: T, timestamp: &str) -> Measured<T> {
+    Measured {
+        value,
+        timestamp: timestamp.to_owned(),
+    }
+}
+
+#[tokio::main]
+#[allow(clippy::print_stdout)]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let shadows = Shadows::new(MemoryShadows::default());
+    let hall = ShadowId::new("My House#Hall#Thermostat")?;
+
+    // The device tells what it measured.
+    let first = Thermostat {
+        temperature: at(17.5, "2026-01-31T06:00:00+01:00"),
+        heating: at(false, "2026-01-31T06:00:00+01:00"),
+        firmware: Some("4.2.0".to_owned()),
+    };
+    let updated = shadows.report(&hall, &first).await?;
+    println!("first report: version {}", updated.version(State::Reported));
+
+    // Somebody wants it warm.
+    shadows
+        .desire(&hall, &serde_json::json!({"heating": {"value": true}}))
+        .await?;
+    let delta = shadows
+        .read(&hall, Parts::Both)
+        .await?
+        .delta
+        .unwrap_or_default();
+    println!("the device should do: {delta}");
+
+    // The device follows; what it reports acknowledges the wish.
+    let second = Thermostat {
+        temperature: at(17.6, "2026-01-31T06:02:00+01:00"),
+        heating: at(true, "2026-01-31T06:02:00+01:00"),
+        firmware: None,
+    };
+    let updated = shadows.report(&hall, &second).await?;
+    for done in &updated.acknowledged {
+        println!("done: {} = {}", done.pointer, done.value);
+    }
+
+    // A message from before arrives late: nothing is overwritten, and the sender is told.
+    let late = Update::report(hall.clone(), Document::from_value(&first)?)
+        .client_token(ClientToken::new("gateway-1")?);
+    for change in shadows
+        .update(late)
+        .await?
+        .reported_changes
+        .iter()
+        .flat_map(|changes| changes.iter())
+    {
+        println!("late report: {} {}", change.pointer, change.verdict);
+    }
+
+    // Two who write the same version: one of them has to look again.
+    let conditional = Update::report(hall.clone(), Document::parse(r#"{"firmware":"4.3.0"}"#)?)
+        .expected(Version(1));
+    match shadows.update(conditional).await {
+        Err(error) if error.is_conflict() => println!("refused: {error}"),
+        other => println!("unexpected: {other:?}"),
+    }
+
+    let held = shadows
+        .read(&hall, Parts::Reported)
+        .await?
+        .reported
+        .ok_or("reported is there")?;
+    let now: Thermostat = held.document.to_value()?;
+    println!(
+        "now {} degrees, heating {}, version {}",
+        now.temperature.value, now.heating.value, held.version
+    );
+    Ok(())
+}
