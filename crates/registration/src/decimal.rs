@@ -24,6 +24,50 @@ pub(crate) fn compare(a: &str, b: &str) -> Ordering {
     }
 }
 
+/// A decimal that is compared often: rounding keeps the order, so mostly the rounded ones decide.
+#[derive(Debug, Clone)]
+pub(crate) struct Decimal<T> {
+    rounded: f64,
+    text: T,
+}
+
+impl<T: AsRef<str>> Decimal<T> {
+    /// From a plain decimal.
+    pub(crate) fn new(text: T) -> Decimal<T> {
+        Decimal {
+            rounded: text.as_ref().parse().unwrap_or(f64::NAN),
+            text,
+        }
+    }
+
+    pub(crate) fn compare<U: AsRef<str>>(&self, other: &Decimal<U>) -> Ordering {
+        match self.rounded.partial_cmp(&other.rounded) {
+            Some(order @ (Ordering::Less | Ordering::Greater)) => order,
+            _ => compare(self.text.as_ref(), other.text.as_ref()),
+        }
+    }
+}
+
+impl<T: AsRef<str>> Ord for Decimal<T> {
+    fn cmp(&self, other: &Decimal<T>) -> Ordering {
+        self.compare(other)
+    }
+}
+
+impl<T: AsRef<str>> PartialOrd for Decimal<T> {
+    fn partial_cmp(&self, other: &Decimal<T>) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<T: AsRef<str>> PartialEq for Decimal<T> {
+    fn eq(&self, other: &Decimal<T>) -> bool {
+        self.compare(other).is_eq()
+    }
+}
+
+impl<T: AsRef<str>> Eq for Decimal<T> {}
+
 struct Parts<'a> {
     negative: bool,
     whole: &'a [u8],
@@ -98,6 +142,7 @@ mod tests {
         for (i, a) in rising.iter().enumerate() {
             for (j, b) in rising.iter().enumerate() {
                 assert_eq!(compare(a, b), i.cmp(&j), "{a} {b}");
+                assert_eq!(Decimal::new(a).cmp(&Decimal::new(b)), i.cmp(&j), "{a} {b}");
             }
         }
         for (a, b) in [

@@ -4,6 +4,7 @@
 //! linear-time kind, vetted for size when it is read and compiled when a key first reaches it.
 
 pub(crate) mod index;
+mod inner;
 mod literals;
 mod prefixes;
 
@@ -15,6 +16,7 @@ use regex_syntax::hir::{Class, Hir, HirKind};
 
 use crate::glob::Glob;
 use crate::limits::{KEY_AUTOMATON_BYTES, KEY_BYTES, KEY_NESTING};
+pub(crate) use inner::Inner;
 pub(crate) use literals::Literals;
 pub(crate) use prefixes::Prefixes;
 

@@ -1,18 +1,17 @@
 //! The index from a key to the expressions it may match.
 //!
 //! Each expression is entered under the rarest literal that its keys must hold: one at their start, found
-//! by [`Prefixes`], or one anywhere, found by an Aho-Corasick automaton over all of these. What has no
+//! by [`Prefixes`], or one anywhere, found by [`Inner`]. What has no
 //! such literal, and expressions that crowd around the same one, go through one combined automaton. So
 //! the cost of a key hardly grows with the number of expressions that cannot match it.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-use aho_corasick::automaton::OverlappingState;
-use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use regex_automata::meta::Regex;
 use regex_automata::{Input, MatchKind, PatternSet};
 
+use super::inner::Inner;
 use super::prefixes::Prefixes;
 use super::{Key, Literals, config, hir};
 
@@ -29,14 +28,6 @@ pub(crate) struct KeyIndex {
     inner: Option<Inner>,
     rest: Box<[u32]>,
     combined: OnceLock<Option<Box<Regex>>>,
-}
-
-#[derive(Debug)]
-struct Inner {
-    automaton: AhoCorasick,
-    /// Where each literal's numbers end; they start where the ones before end.
-    ends: Box<[u32]>,
-    numbers: Box<[u32]>,
 }
 
 /// Room for looking a key up, kept to be used again.
@@ -171,55 +162,6 @@ impl KeyIndex {
                 .map(Box::new)
         };
         self.combined.get_or_init(compile).as_deref()
-    }
-}
-
-impl Inner {
-    /// Gives the numbers back if there is no automaton for so many literals.
-    fn new(mut given: Vec<(&[u8], u32)>) -> Result<Option<Inner>, Vec<u32>> {
-        if given.is_empty() {
-            return Ok(None);
-        }
-        given.sort_unstable();
-        given.dedup();
-        let groups = || given.chunk_by(|a, b| a.0 == b.0);
-        let built = AhoCorasick::builder()
-            .kind(Some(AhoCorasickKind::ContiguousNFA))
-            .prefilter(false)
-            .build(groups().map(|group| group[0].0));
-        let numbers = given.iter().map(|(_, number)| *number);
-        let Ok(automaton) = built else {
-            return Err(numbers.collect());
-        };
-        let ends = groups().scan(0, |end, group| {
-            *end += group.len() as u32;
-            Some(*end)
-        });
-        Ok(Some(Inner {
-            automaton,
-            ends: ends.collect(),
-            numbers: numbers.collect(),
-        }))
-    }
-
-    fn each(&self, key: &str, mut then: impl FnMut(u32)) {
-        let mut state = OverlappingState::start();
-        loop {
-            self.automaton.find_overlapping(key, &mut state);
-            let Some(found) = state.get_match() else {
-                return;
-            };
-            let literal = found.pattern().as_usize();
-            let from = if literal > 0 {
-                self.ends[literal - 1]
-            } else {
-                0
-            };
-            self.numbers[from as usize..self.ends[literal] as usize]
-                .iter()
-                .copied()
-                .for_each(&mut then);
-        }
     }
 }
 

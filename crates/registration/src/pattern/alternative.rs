@@ -83,12 +83,17 @@ impl Alternative {
         self.roots.iter().any(|(root, _)| *root == Root::Diff)
     }
 
+    /// Calls with each field, in no order.
+    pub(crate) fn each_field(&self, then: &mut dyn FnMut(Field)) {
+        for (_, node) in &self.roots {
+            node.each_field(&mut Vec::new(), then);
+        }
+    }
+
     /// The fields, in the order they are looked at.
     pub(crate) fn fields(&self) -> Vec<Field> {
         let mut fields = Vec::new();
-        for (_, node) in &self.roots {
-            node.fields(&mut Vec::new(), &mut fields);
-        }
+        self.each_field(&mut |field| fields.push(field));
         fields.sort_by_cached_key(Field::order);
         fields
     }
@@ -231,16 +236,16 @@ impl Node {
         })
     }
 
-    fn fields(&self, path: &mut Vec<Box<str>>, out: &mut Vec<Field>) {
+    fn each_field(&self, path: &mut Vec<Box<str>>, then: &mut dyn FnMut(Field)) {
         path.push(self.name.clone());
         if let Some(wanted) = &self.wanted {
-            out.push(Field {
+            then(Field {
                 path: path.as_slice().into(),
                 wanted: wanted.clone(),
             });
         }
         for child in &self.children {
-            child.fields(path, out);
+            child.each_field(path, then);
         }
         path.pop();
     }

@@ -1,13 +1,15 @@
 //! The patterns of many registrations as one structure, for when a key leads to many of them.
 //!
 //! The change is walked once, along the paths any pattern asks for; each value is looked up among the
-//! tests on its path. What holds is marked. Each alternative is entered under the condition that the
-//! fewest others share, and is looked at only when that one holds.
+//! tests on its path. What holds is marked. Each alternative is entered under the condition that is
+//! least likely to hold, and is looked at only when that one does.
 //!
 //! Finds exactly what [`Pattern::matches`] finds: where an array or an absent value makes that more than
 //! counting, it is asked.
 
+mod build;
 mod intervals;
+mod numbers;
 mod tests;
 
 use std::collections::HashMap;
@@ -15,10 +17,10 @@ use std::collections::HashMap;
 use antumbra_shadow::{Kind, View};
 
 use super::Pattern;
-use super::alternative::{Alternative, Field, Wanted};
 use super::root::Root;
-use super::test::{Scalar, Test};
+use super::test::Scalar;
 use crate::change::Change;
+use build::Builder;
 use tests::Tests;
 
 /// Members of an object that are compared one by one rather than hashed.
@@ -31,7 +33,7 @@ pub(crate) struct Shared {
     trigger_ends: Box<[u32]>,
     triggers: Box<[u32]>,
     alternatives: Box<[Entry]>,
-    /// What each alternative needs, one behind the other.
+    /// The conditions each alternative needs, one behind the other.
     needs: Box<[u32]>,
     /// Alternatives that ask for no value at all.
     valueless: Box<[u32]>,
@@ -80,7 +82,8 @@ struct Entry {
     /// Position of the alternative in its pattern.
     alternative: u32,
     needs_end: u32,
-    has_absent: bool,
+    /// Whether more is asked for than the needs that are told.
+    asks_more: bool,
 }
 
 /// How a condition holds.
@@ -104,15 +107,13 @@ pub(crate) struct SharedScratch {
 impl Shared {
     /// Patterns are known by their position.
     pub(crate) fn new(patterns: &[&Pattern]) -> Shared {
-        let mut builder = Builder::default();
-        builder.new_step();
+        let mut builder = Builder::new();
         for (position, pattern) in (0u32..).zip(patterns) {
             for (number, alternative) in (0u32..).zip(pattern.alternatives()) {
                 builder.add(position, number, alternative);
             }
         }
-        builder.needs_diff = patterns.iter().any(|pattern| pattern.needs_diff());
-        builder.finish()
+        builder.finish(patterns.iter().any(|pattern| pattern.needs_diff()))
     }
 
     /// Calls with the position of every pattern that matches, at least once. `patterns` is what this was made of.
@@ -151,7 +152,7 @@ impl Shared {
                     .iter()
                     .filter(|need| scratch.holds[**need as usize] == Holds::InElement)
                     .count();
-                if (in_elements < 2 && !entry.has_absent) || exact(entry) {
+                if (in_elements < 2 && !entry.asks_more) || exact(entry) {
                     then(entry.pattern);
                 }
             }
@@ -299,141 +300,5 @@ impl Shared {
                 *known = how;
             }
         });
-    }
-}
-
-/// Puts the alternatives of all patterns together.
-#[derive(Default)]
-struct Builder {
-    names: Vec<HashMap<Box<str>, u32>>,
-    tests: Vec<Vec<(Test, u32)>>,
-    conditions: HashMap<(u32, String), u32>,
-    /// How many alternatives need each condition, and how well it tells them apart.
-    uses: Vec<(u32, u8)>,
-    entries: Vec<Entry>,
-    needs: Vec<u32>,
-    needs_diff: bool,
-}
-
-impl Builder {
-    fn add(&mut self, pattern: u32, number: u32, alternative: &Alternative) {
-        let fields = alternative.fields();
-        for field in &fields {
-            if let Wanted::Any(tests) = &field.wanted {
-                let condition = self.condition(field, tests);
-                self.uses[condition as usize].0 += 1;
-                self.needs.push(condition);
-            }
-        }
-        let has_absent = fields.iter().any(|field| field.wanted == Wanted::Absent);
-        self.entries.push(Entry {
-            pattern,
-            alternative: number,
-            needs_end: self.needs.len() as u32,
-            has_absent,
-        });
-    }
-
-    fn condition(&mut self, field: &Field, tests: &[Test]) -> u32 {
-        let step = self.step(&field.path);
-        let text = tests
-            .iter()
-            .map(Test::to_string)
-            .collect::<Vec<_>>()
-            .join(",");
-        let next = self.uses.len() as u32;
-        let condition = *self.conditions.entry((step, text)).or_insert(next);
-        if condition == next {
-            self.uses
-                .push((0, tests.iter().map(breadth).max().unwrap_or_default()));
-            self.tests[step as usize].extend(tests.iter().map(|test| (test.clone(), condition)));
-        }
-        condition
-    }
-
-    fn step(&mut self, path: &[Box<str>]) -> u32 {
-        let mut at = 0;
-        for name in path {
-            at = match self.names[at as usize].get(name) {
-                Some(known) => *known,
-                None => {
-                    let new = self.new_step();
-                    self.names[at as usize].insert(name.clone(), new);
-                    new
-                }
-            };
-        }
-        at
-    }
-
-    fn new_step(&mut self) -> u32 {
-        self.names.push(HashMap::new());
-        self.tests.push(Vec::new());
-        self.names.len() as u32 - 1
-    }
-
-    fn finish(self) -> Shared {
-        let mut triggered: Vec<(u32, u32)> = Vec::with_capacity(self.entries.len());
-        let mut valueless = Vec::new();
-        let mut from = 0;
-        for (number, entry) in (0u32..).zip(&self.entries) {
-            let needs = &self.needs[from as usize..entry.needs_end as usize];
-            from = entry.needs_end;
-            match needs.iter().min_by_key(|need| self.uses[**need as usize]) {
-                Some(rarest) => triggered.push((*rarest, number)),
-                None => valueless.push(number),
-            }
-        }
-        triggered.sort_unstable();
-        let mut trigger_ends = vec![0u32; self.uses.len()];
-        triggered
-            .iter()
-            .for_each(|(condition, _)| trigger_ends[*condition as usize] += 1);
-        let mut sum = 0;
-        for end in &mut trigger_ends {
-            sum += *end;
-            *end = sum;
-        }
-        let steps = self
-            .names
-            .into_iter()
-            .zip(self.tests)
-            .map(|(names, tests)| Step {
-                members: if names.len() > FEW {
-                    Members::Many(names)
-                } else {
-                    Members::Few(names.into_iter().collect())
-                },
-                tests: (!tests.is_empty()).then(|| {
-                    Box::new(Tests::new(
-                        tests.iter().map(|(test, condition)| (test, *condition)),
-                    ))
-                }),
-            });
-        Shared {
-            steps: steps.collect(),
-            trigger_ends: trigger_ends.into(),
-            triggers: triggered.into_iter().map(|(_, number)| number).collect(),
-            alternatives: self.entries.into(),
-            needs: self.needs.into(),
-            valueless: valueless.into(),
-            needs_diff: self.needs_diff,
-        }
-    }
-}
-
-/// How much of what may come passes a test, roughly.
-fn breadth(test: &Test) -> u8 {
-    match test {
-        Test::Text(_) | Test::Number(_) | Test::Address(..) | Test::Equal(_) => 0,
-        Test::Prefix(_)
-        | Test::Suffix(_)
-        | Test::PrefixFold(_)
-        | Test::SuffixFold(_)
-        | Test::Wildcard(_)
-        | Test::Network(_) => 1,
-        Test::Null | Test::Bool(_) => 2,
-        Test::Range(_) => 3,
-        Test::But(_) | Test::Exists => 4,
     }
 }

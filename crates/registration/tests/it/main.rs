@@ -1,5 +1,7 @@
 //! Registrations through their public doors.
 
+#![allow(clippy::unwrap_used)]
+
 mod corpus;
 mod hostile;
 mod lazy;

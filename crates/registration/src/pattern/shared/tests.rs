@@ -1,29 +1,13 @@
 //! The tests of many patterns on one path: those a value passes, without trying them all.
 
-use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
 
 use super::intervals::{Bound, Intervals};
+use super::numbers::Numbers;
 use crate::decimal;
-use crate::key::Prefixes;
+use crate::key::{Inner, Prefixes};
 use crate::pattern::address::Address;
-use crate::pattern::test::{End, Scalar, Test};
-
-/// A decimal, ordered as a number.
-#[derive(Debug, PartialEq, Eq)]
-struct Decimal(Box<str>);
-
-impl Ord for Decimal {
-    fn cmp(&self, other: &Decimal) -> Ordering {
-        decimal::compare(&self.0, &other.0)
-    }
-}
-
-impl PartialOrd for Decimal {
-    fn partial_cmp(&self, other: &Decimal) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
+use crate::pattern::test::{End, Range, Scalar, Test};
 
 /// Entries by the text that leads to them.
 type ByText = HashMap<Box<str>, Box<[u32]>>;
@@ -35,11 +19,12 @@ pub(crate) struct Tests {
     always: Box<[u32]>,
     null: Box<[u32]>,
     bools: [Box<[u32]>; 2],
-    numbers: Intervals<Decimal>,
+    numbers: Numbers,
     addresses: Intervals<Address>,
     texts: ByText,
     folded: ByText,
     prefixes: Prefixes,
+    inner: Option<Inner>,
     /// By length, so that each length is one look.
     suffixes: Box<[(usize, ByText)]>,
     /// What no index knows: tried one by one.
@@ -60,11 +45,12 @@ struct Builder {
     always: Vec<u32>,
     null: Vec<u32>,
     bools: [Vec<u32>; 2],
-    numbers: Vec<(Bound<Decimal>, Bound<Decimal>, u32)>,
+    numbers: Vec<(Range, u32)>,
     addresses: Vec<(Bound<Address>, Bound<Address>, u32)>,
     texts: HashMap<Box<str>, Vec<u32>>,
     folded: HashMap<Box<str>, Vec<u32>>,
     prefixes: Vec<(Box<str>, u32)>,
+    inner: Vec<(Box<str>, u32)>,
     suffixes: BTreeMap<usize, HashMap<Box<str>, Vec<u32>>>,
     others: Vec<u32>,
 }
@@ -73,20 +59,26 @@ impl Builder {
     fn add(&mut self, test: &Test, condition: u32) {
         let number = self.entries.len() as u32;
         let mut check = None;
-        let end = |end: &End| (Decimal(end.number.clone()), end.included);
         match test {
             Test::Exists => self.always.push(number),
             Test::Null => self.null.push(number),
             Test::Bool(value) => self.bools[usize::from(*value)].push(number),
             Test::Number(text) => {
-                let bound = || Some((Decimal(text.clone()), true));
-                self.numbers.push((bound(), bound(), number));
+                let end = || {
+                    Some(End {
+                        number: text.clone(),
+                        included: true,
+                    })
+                };
+                self.numbers.push((
+                    Range {
+                        low: end(),
+                        high: end(),
+                    },
+                    number,
+                ));
             }
-            Test::Range(range) => self.numbers.push((
-                range.low.as_ref().map(end),
-                range.high.as_ref().map(end),
-                number,
-            )),
+            Test::Range(range) => self.numbers.push((range.clone(), number)),
             Test::Address(_, address) => {
                 self.addresses
                     .push((Some((*address, true)), Some((*address, true)), number))
@@ -116,6 +108,12 @@ impl Builder {
                     self.suffix(glob.suffix(), number);
                 }
             }
+            Test::Wildcard(glob) if glob.parts().iter().any(|part| !part.is_empty()) => {
+                check = Some(test.clone());
+                let longest = glob.parts().iter().max_by_key(|part| part.len());
+                self.inner
+                    .extend(longest.map(|part| (part.clone(), number)));
+            }
             _ => {
                 check = Some(test.clone());
                 self.others.push(number);
@@ -143,12 +141,22 @@ impl Tests {
                 .map(|(text, numbers)| (text, numbers.into()))
                 .collect()
         };
+        let inner = builder
+            .inner
+            .iter()
+            .map(|(text, number)| (text.as_bytes(), *number))
+            .collect();
+        // Without its automaton, what it would find is tried one by one.
+        let inner = Inner::new(inner).unwrap_or_else(|numbers| {
+            builder.others.extend(numbers);
+            None
+        });
         Tests {
             entries: builder.entries.into(),
             always: builder.always.into(),
             null: builder.null.into(),
             bools: builder.bools.map(Into::into),
-            numbers: Intervals::new(builder.numbers),
+            numbers: Numbers::new(builder.numbers),
             addresses: Intervals::new(builder.addresses),
             texts: boxed(builder.texts),
             folded: boxed(builder.folded),
@@ -159,6 +167,7 @@ impl Tests {
                     .map(|(text, number)| (text.as_bytes(), *number))
                     .collect(),
             ),
+            inner,
             suffixes: builder
                 .suffixes
                 .into_iter()
@@ -189,10 +198,7 @@ impl Tests {
                 .for_each(found),
             Scalar::Number(text) => {
                 if let Some(number) = decimal::plain(text) {
-                    self.numbers.each(
-                        &|end: &Decimal| decimal::compare(&end.0, &number),
-                        &mut found,
-                    );
+                    self.numbers.each(&number, &mut found);
                 }
             }
             Scalar::String(text) => self.each_of_text(text, lower, &mut found),
@@ -212,6 +218,9 @@ impl Tests {
             }
         }
         self.prefixes.each(text.as_bytes(), &mut *found);
+        if let Some(inner) = &self.inner {
+            inner.each(text, &mut *found);
+        }
         for (length, known) in &self.suffixes {
             // A suffix that starts within a character is none.
             let Some(tail) = text
