@@ -232,12 +232,12 @@ impl<'a> Reader<'a> {
 
     fn identity_member(&mut self, name: Text, entry: &mut Entry) -> Result<(), SyntaxError> {
         match &*self.known(name) {
-            "principalId" | "PrincipalId" => {
+            "principalId" => {
                 let principal = self.text_or_null()?;
                 entry.principal_is_dynamodb =
                     principal.is_some_and(|text| self.is(text, "dynamodb.amazonaws.com"));
             }
-            "type" | "Type" => {
+            "type" => {
                 let user = self.text_or_null()?;
                 entry.user_is_service = user.is_some_and(|text| self.is(text, "Service"));
             }
@@ -248,8 +248,15 @@ impl<'a> Reader<'a> {
 
     /// A key attribute is a string, a number or base64, and always text in quotes.
     fn key_member(&mut self, name: Text, entry: &mut Entry) -> Result<(), SyntaxError> {
-        if entry.key_count == limits::KEY_ATTRIBUTES {
+        let known = &entry.keys[..entry.key_count];
+        if known.len() == limits::KEY_ATTRIBUTES {
             return Err(self.scanner.fault("more than two key attributes"));
+        }
+        if known
+            .iter()
+            .any(|key| self.known(key.name) == self.known(name))
+        {
+            return Err(self.scanner.fault("a key attribute twice"));
         }
         let mut value = None;
         self.members(|reader, tag| {

@@ -191,6 +191,11 @@ fn one_bad_record_does_not_spoil_the_others() {
             r#"{"S":"p"},"X":{"S":"x"}"#,
             "more than two key attributes",
         ),
+        (
+            r#"{"S":"p"}"#,
+            r#"{"S":"p"},"P\u004b":{"S":"x"}"#,
+            "a key attribute twice",
+        ),
         ("\"SequenceNumber\":\"7\",", "", "no SequenceNumber"),
         (r#"{"N":"1"}"#, r#"{"N":1}"#, "a number is expected"),
         (r#"{"N":"1"}"#, r#"{"N":"one"}"#, "a value is expected"),
