@@ -3,7 +3,7 @@
 //! In reading order:
 //!
 //! - [`DynamoDbShadows`]: shadows in a table, and how they lie there
-//! - [`create_table`]: such a table, for tests and laptops
+//! - [`Table`]: the tables as data, made where they are missing
 //!
 //! Nothing is decided here that a port's documentation does not say. What a caller is told of a
 //! failure names the call and DynamoDB's code for it, never what was being stored.
@@ -14,4 +14,4 @@ mod shadows;
 mod tables;
 
 pub use shadows::{Config, DynamoDbShadows};
-pub use tables::{TableError, create_table};
+pub use tables::{Existing, MAIN, MESSAGES, Table, TableError, client};

@@ -1,4 +1,5 @@
-//! The table shadows lie in, for tests and laptops. In production the deployment makes it.
+//! The tables, as data, and making those that are missing: for tests and laptops. In production the
+//! deployment makes them.
 
 use std::time::Duration;
 
@@ -6,16 +7,49 @@ use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::error::{BuildError, DisplayErrorContext};
 use aws_sdk_dynamodb::types::{
     AttributeDefinition, BillingMode, KeySchemaElement, KeyType, ScalarAttributeType,
-    StreamSpecification, StreamViewType, TableStatus,
+    StreamSpecification, StreamViewType, TableStatus, TimeToLiveSpecification,
 };
 
 use crate::shadows::{PARTITION_KEY, SORT_KEY};
 
-/// How long and how often to look whether the table is there.
+/// How long and how often to look whether a table is there.
 const LOOKS: u32 = 100;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 
-/// The table could not be made.
+/// One table: its keys are strings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Table<'a> {
+    /// The name on AWS and here.
+    pub name: &'a str,
+    /// The partition key's attribute.
+    pub partition_key: &'a str,
+    /// The sort key's attribute.
+    pub sort_key: &'a str,
+    /// Whether changes are streamed, with both images.
+    pub streamed: bool,
+    /// The attribute that holds an item's end in epoch seconds.
+    pub expiry: Option<&'a str>,
+}
+
+/// Shadows, and everything else that is listened to.
+pub const MAIN: Table<'static> = Table {
+    name: "antumbra",
+    partition_key: PARTITION_KEY,
+    sort_key: SORT_KEY,
+    streamed: true,
+    expiry: Some("ttl"),
+};
+
+/// The inbox.
+pub const MESSAGES: Table<'static> = Table {
+    name: "antumbra-messages",
+    partition_key: "uuid",
+    sort_key: "messageId",
+    streamed: true,
+    expiry: Some("ttl"),
+};
+
+/// A table could not be made or looked at.
 #[derive(Debug, thiserror::Error)]
 #[error("table {table}: {reason}")]
 pub struct TableError {
@@ -23,47 +57,125 @@ pub struct TableError {
     reason: String,
 }
 
-/// Makes a table for shadows, with its stream of old and new images, and waits until it can be used.
-pub async fn create_table(client: &Client, name: &str) -> Result<(), TableError> {
-    let failed = |reason: String| TableError {
-        table: name.to_owned(),
-        reason,
-    };
-    let unbuilt = |error: BuildError| failed(error.to_string());
-    let mut request = client
-        .create_table()
-        .table_name(name)
-        .billing_mode(BillingMode::PayPerRequest)
-        .stream_specification(
-            StreamSpecification::builder()
-                .stream_enabled(true)
-                .stream_view_type(StreamViewType::NewAndOldImages)
-                .build()
-                .map_err(unbuilt)?,
-        );
-    for (attribute, kind) in [(PARTITION_KEY, KeyType::Hash), (SORT_KEY, KeyType::Range)] {
-        let definition = AttributeDefinition::builder()
-            .attribute_name(attribute)
-            .attribute_type(ScalarAttributeType::S);
-        let key = KeySchemaElement::builder()
-            .attribute_name(attribute)
-            .key_type(kind);
-        request = request
-            .attribute_definitions(definition.build().map_err(unbuilt)?)
-            .key_schema(key.build().map_err(unbuilt)?);
-    }
-    let created = request.send().await;
-    created.map_err(|error| failed(DisplayErrorContext(error).to_string()))?;
+/// What there is to know of a table that can be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Existing {
+    /// The stream to read its changes from, when it has one.
+    pub stream_arn: Option<String>,
+}
 
-    for _ in 0..LOOKS {
-        let described = client.describe_table().table_name(name).send().await;
-        let described =
-            described.map_err(|error| failed(DisplayErrorContext(error).to_string()))?;
-        let status = described.table.and_then(|table| table.table_status);
-        if status == Some(TableStatus::Active) {
+/// A client with the credentials, region and limits of an SDK configuration.
+pub fn client(sdk: &aws_types::SdkConfig) -> Client {
+    Client::new(sdk)
+}
+
+impl Table<'_> {
+    /// Makes the table if it is missing and waits until it can be used; a second call changes nothing.
+    pub async fn ensure(&self, client: &Client) -> Result<Existing, TableError> {
+        if self.describe(client).await?.is_none() {
+            self.create(client).await?;
+        }
+        for _ in 0..LOOKS {
+            if let Some((existing, true)) = self.describe(client).await? {
+                self.expire(client).await?;
+                return Ok(existing);
+            }
+            tokio::time::sleep(BETWEEN_LOOKS).await;
+        }
+        Err(self.error("made, but not active in time"))
+    }
+
+    /// What is there, and whether it can be used.
+    async fn describe(&self, client: &Client) -> Result<Option<(Existing, bool)>, TableError> {
+        match client.describe_table().table_name(self.name).send().await {
+            Ok(found) => Ok(found.table.map(|table| {
+                let active = table.table_status == Some(TableStatus::Active);
+                (
+                    Existing {
+                        stream_arn: table.latest_stream_arn,
+                    },
+                    active,
+                )
+            })),
+            Err(error) => {
+                let cause = error.as_service_error();
+                if cause.is_some_and(|cause| cause.is_resource_not_found_exception()) {
+                    Ok(None)
+                } else {
+                    Err(self.error(DisplayErrorContext(error)))
+                }
+            }
+        }
+    }
+
+    async fn create(&self, client: &Client) -> Result<(), TableError> {
+        let unbuilt = |error: BuildError| self.error(error);
+        let mut request = client
+            .create_table()
+            .table_name(self.name)
+            .billing_mode(BillingMode::PayPerRequest);
+        for (name, kind) in [
+            (self.partition_key, KeyType::Hash),
+            (self.sort_key, KeyType::Range),
+        ] {
+            let attribute = AttributeDefinition::builder()
+                .attribute_name(name)
+                .attribute_type(ScalarAttributeType::S);
+            let key = KeySchemaElement::builder()
+                .attribute_name(name)
+                .key_type(kind);
+            request = request
+                .attribute_definitions(attribute.build().map_err(unbuilt)?)
+                .key_schema(key.build().map_err(unbuilt)?);
+        }
+        if self.streamed {
+            let stream = StreamSpecification::builder()
+                .stream_enabled(true)
+                .stream_view_type(StreamViewType::NewAndOldImages);
+            request = request.stream_specification(stream.build().map_err(unbuilt)?);
+        }
+        let created = request.send().await;
+        created
+            .map(drop)
+            .map_err(|error| self.error(DisplayErrorContext(error)))
+    }
+
+    /// Sets the expiry where it is not set yet, also when an earlier start ended before it could.
+    async fn expire(&self, client: &Client) -> Result<(), TableError> {
+        let Some(attribute) = self.expiry else {
+            return Ok(());
+        };
+        let set = client
+            .describe_time_to_live()
+            .table_name(self.name)
+            .send()
+            .await;
+        let set = set.map_err(|error| self.error(DisplayErrorContext(error)))?;
+        if set
+            .time_to_live_description
+            .is_some_and(|set| set.attribute_name.is_some())
+        {
             return Ok(());
         }
-        tokio::time::sleep(BETWEEN_LOOKS).await;
+        let expiry = TimeToLiveSpecification::builder()
+            .enabled(true)
+            .attribute_name(attribute);
+        let expiry = expiry.build().map_err(|error| self.error(error))?;
+        let request = client
+            .update_time_to_live()
+            .table_name(self.name)
+            .time_to_live_specification(expiry);
+        request
+            .send()
+            .await
+            .map(drop)
+            .map_err(|error| self.error(DisplayErrorContext(error)))
     }
-    Err(failed("made, but not active in time".to_owned()))
+
+    fn error(&self, reason: impl std::fmt::Display) -> TableError {
+        TableError {
+            table: self.name.to_owned(),
+            reason: reason.to_string(),
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! DynamoDB with its streams, served on loopback by the embedded engine.
 //!
-//! Tables are not made here: see [`crate::tables`].
+//! Tables are not made here: see [`antumbra_dynamodb::Table`].
 
 use std::{net::SocketAddr, path::PathBuf};
 

@@ -1,7 +1,7 @@
 //! Everything Antumbra needs of AWS, in one process on loopback.
 //!
 //! Reading order: [`listen`] and [`clients`] are the two ends of a connection;
-//! [`dynamodb`] with [`tables`], [`queues`] and [`mqtt`] are the services;
+//! [`dynamodb`], [`queues`] and [`mqtt`] are the services;
 //! [`function`] is what stands for a Lambda function, and [`stream`] and
 //! [`queue_pump`] call it as Lambda's event-source mappings would. [`stack`] is all of
 //! it together, with the product's own functions.
@@ -18,7 +18,6 @@ pub mod queue_pump;
 pub mod queues;
 pub mod stack;
 pub mod stream;
-pub mod tables;
 
 mod batch_response;
 

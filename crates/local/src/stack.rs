@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use antumbra_dynamodb::{MAIN, MESSAGES, TableError};
 use antumbra_publish::{Broker as BrokerAddress, MqttChannel};
 use antumbra_registration::{Registrations, Target};
 use antumbra_service::clock::{Clock, SystemClock};
@@ -20,7 +21,6 @@ use crate::function::{Function, HandlerError};
 use crate::listen::StartError;
 use crate::queues::definitions::{QueueError, ensure_all};
 use crate::stream::{CheckpointError, Checkpoints, StreamPump};
-use crate::tables::{MAIN, MESSAGES, TableError};
 use crate::{ACCOUNT, REGION, dynamodb, mqtt, queues, stream};
 
 /// How long a function may run, as the template says.
@@ -104,7 +104,7 @@ impl Stack {
         let queues = queues::start(options.aws_port).await?;
         let broker = mqtt::start(options.mqtt_port).await?;
 
-        let database = aws_sdk_dynamodb::Client::new(&sdk_config(dynamodb.address()));
+        let database = antumbra_dynamodb::client(&sdk_config(dynamodb.address()));
         let main = MAIN.ensure(&database).await?;
         MESSAGES.ensure(&database).await?;
         let aws = sdk_config(queues.address());

@@ -1,6 +1,6 @@
 //! Listings in a table that holds other things too.
 
-use antumbra_dynamodb::{Config, DynamoDbShadows, create_table};
+use antumbra_dynamodb::{Config, DynamoDbShadows, MAIN, Table};
 use antumbra_service::shadows::{
     Cursor, Layout, ListQuery, Listed, Persistence, PersistenceError, State,
 };
@@ -155,7 +155,13 @@ async fn a_cursor_of_another_table_or_layout_is_invalid() {
     let page = store.shadows.list(&ListQuery::All, 2, None).await.unwrap();
     let cursor = page.next.unwrap();
     let other = table_name();
-    create_table(&store.client, &other).await.unwrap();
+    Table {
+        name: &other,
+        ..MAIN
+    }
+    .ensure(&store.client)
+    .await
+    .unwrap();
     for config in [
         Config::new(&other),
         Config::new(&store.table).layout(Layout::Combined),

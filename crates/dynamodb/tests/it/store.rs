@@ -1,6 +1,6 @@
 //! A fresh table, and an endpoint before it.
 
-use antumbra_dynamodb::{Config, DynamoDbShadows, create_table};
+use antumbra_dynamodb::{Config, DynamoDbShadows, MAIN, Table};
 use antumbra_service::shadows::Layout;
 use antumbra_testkit::dynamodb::{Endpoint, address, client, table_name};
 use aws_sdk_dynamodb::Client;
@@ -18,7 +18,13 @@ impl Store {
         let endpoint = Endpoint::start(address()).await;
         let client = client(&endpoint);
         let table = table_name();
-        create_table(&client, &table).await.unwrap();
+        Table {
+            name: &table,
+            ..MAIN
+        }
+        .ensure(&client)
+        .await
+        .unwrap();
         endpoint.take_calls();
         let config = Config::new(&table).layout(layout);
         Store {

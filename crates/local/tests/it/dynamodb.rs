@@ -1,7 +1,7 @@
+use antumbra_dynamodb::{MAIN, MESSAGES};
 use antumbra_local::{
     dynamodb::{self, Storage},
     listen::StartError,
-    tables::{MAIN, MESSAGES},
 };
 use aws_sdk_dynamodb::types::AttributeValue;
 

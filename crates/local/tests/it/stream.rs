@@ -1,10 +1,10 @@
 use std::time::Duration;
 
+use antumbra_dynamodb::MAIN;
 use antumbra_local::{
     dynamodb::Storage,
     queues::{Queues, definitions},
     stream::{self, Checkpoints, Position, RetryPolicy, Source, Start, StreamPump},
-    tables::MAIN,
 };
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::{Value, json};
