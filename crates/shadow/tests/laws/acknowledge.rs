@@ -9,7 +9,7 @@ use crate::reference::acknowledge::acknowledge as naive;
 use crate::reference::value::{below, parse};
 
 proptest! {
-    #![proptest_config(config(600))]
+    #![proptest_config(config(450))]
 
     #[test]
     fn agrees_with_the_reference((reported, desired) in pair()) {

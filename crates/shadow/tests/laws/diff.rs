@@ -10,7 +10,7 @@ use crate::reference::diff::{Lines, diff as naive};
 use crate::reference::value::{parse, time, without_time};
 
 proptest! {
-    #![proptest_config(config(600))]
+    #![proptest_config(config(450))]
 
     #[test]
     fn agrees_with_the_reference((old, new) in pair()) {

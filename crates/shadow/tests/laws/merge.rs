@@ -20,7 +20,7 @@ fn value_of(document: &Document) -> Value {
 }
 
 proptest! {
-    #![proptest_config(config(600))]
+    #![proptest_config(config(450))]
 
     #[test]
     fn agrees_with_the_reference((stored, sent) in pair(), mode in mode(), model in model()) {
