@@ -210,7 +210,11 @@ fn blend(one: &Value, other: &Value, dice: &mut impl Iterator<Item = u8>) -> Val
                 }
             }
             let more = b.iter().take(usize::from(roll) / 2).cloned();
-            let at = if roll.is_multiple_of(2) { items.len() } else { 0 };
+            let at = if roll.is_multiple_of(2) {
+                items.len()
+            } else {
+                0
+            };
             items.splice(at..at, more);
             Value::Array(items)
         }
