@@ -7,7 +7,7 @@ use std::cell::{Cell, OnceCell};
 use std::fmt;
 use std::sync::LazyLock;
 
-use antumbra_shadow::{Diff, DiffBuffer, Document, Model, View, diff};
+use antumbra_shadow::{Diff, DiffBuffer, Document, Model, State, View, diff};
 
 /// What happened to the item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -35,31 +35,6 @@ impl Operation {
 }
 
 impl fmt::Display for Operation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-/// Which of a shadow's two documents changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum State {
-    /// What the device says it is.
-    Reported,
-    /// What it should become.
-    Desired,
-}
-
-impl State {
-    /// As registrations and notifications write it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            State::Reported => "reported",
-            State::Desired => "desired",
-        }
-    }
-}
-
-impl fmt::Display for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }

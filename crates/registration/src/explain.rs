@@ -1,10 +1,12 @@
 //! Explain: for each registration, why a change goes there or does not.
 
+use std::collections::HashSet;
 use std::fmt;
 
 use crate::change::Change;
+use crate::key::Key;
 use crate::pattern::Miss;
-use crate::registration::Changes;
+use crate::registration::{Changes, Registration};
 use crate::registrations::{RegistrationId, Registrations};
 
 /// What one registration makes of a change.
@@ -77,17 +79,23 @@ impl fmt::Display for Unmet {
 
 /// What each registration makes of a change, in the order they were loaded.
 pub fn explain(registrations: &Registrations, change: &Change<'_>) -> Vec<Explanation> {
-    registrations
+    let keys = registrations
+        .keys
         .iter()
-        .map(|(id, _)| Explanation {
-            id,
-            unmet: unmet(registrations, id, change),
-        })
-        .collect()
+        .filter(|key| key.is_match(change.key));
+    let matching: HashSet<&str> = keys.map(Key::text).collect();
+    let explain = |(id, registration)| Explanation {
+        id,
+        unmet: unmet(registration, &matching, change),
+    };
+    registrations.iter().map(explain).collect()
 }
 
-fn unmet(registrations: &Registrations, id: RegistrationId, change: &Change<'_>) -> Option<Unmet> {
-    let registration = &registrations[id];
+fn unmet(
+    registration: &Registration,
+    matching: &HashSet<&str>,
+    change: &Change<'_>,
+) -> Option<Unmet> {
     let on = &registration.on;
     if !registration.enabled {
         return Some(Unmet::Disabled);
@@ -95,12 +103,7 @@ fn unmet(registrations: &Registrations, id: RegistrationId, change: &Change<'_>)
     let seen = || change.key.to_owned();
     match &on.key {
         None if change.shadow.is_none() => return Some(Unmet::NotAShadow { seen: seen() }),
-        Some(expected)
-            if !registrations
-                .keys
-                .iter()
-                .any(|key| key.text() == &**expected && key.is_match(change.key)) =>
-        {
+        Some(expected) if !matching.contains(&**expected) => {
             return Some(Unmet::Key {
                 expected: expected.to_string(),
                 seen: seen(),

@@ -25,7 +25,8 @@ mod registrations;
 mod target;
 mod template;
 
-pub use change::{Change, DiffCell, LazyDiff, Operation, ShadowRef, State};
+pub use antumbra_shadow::State;
+pub use change::{Change, DiffCell, LazyDiff, Operation, ShadowRef};
 pub use explain::{Explanation, Unmet, explain};
 pub use pattern::{Miss, Pattern};
 pub use plan::{Scratch, plan, wants};

@@ -8,6 +8,7 @@
 //!   that no double holds.
 //! - A dot in a name is part of the name. event-ruler joins names with dots and confuses the two.
 //! - A network holds no address of the other family. event-ruler lets `10.0.0.0/24` match `a00::`.
+//! - An empty name is a name like any other.
 //! - Ignoring case works beyond the basic plane of Unicode.
 //! - A field asked for twice on one way through the `$or`s is refused, as EventBridge does; event-ruler
 //!   lets the later one win.
