@@ -8,13 +8,14 @@ use std::sync::Arc;
 use antumbra_shadow::View;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
-use crate::change::{Change, Operation, State};
+use crate::change::{Change, Operation};
 use crate::key::{Key, Literals};
 use crate::limits::NAME_BYTES;
 use crate::pattern::Pattern;
 use crate::problem::Place;
 use crate::read::{Fields, Reader};
 use crate::target::Target;
+use antumbra_shadow::State;
 
 /// Which changes are sent, what of them, and where to.
 #[derive(Debug, Clone, JsonSchema)]

@@ -2,13 +2,12 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use antumbra_shadow::{Acknowledgement, Changes, Model};
+use antumbra_shadow::{Acknowledgement, Changes, Model, State};
 
 use super::ShadowError;
 use super::id::ShadowId;
 use super::persistence::{
-    Held, Parts, Persistence, PersistenceError, Read, ReadConsistency, Snapshot, State, Version,
-    Write,
+    Held, Parts, Persistence, PersistenceError, Read, ReadConsistency, Snapshot, Version, Write,
 };
 use super::plan::{self, Plan};
 use super::update::Update;

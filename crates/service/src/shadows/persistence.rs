@@ -3,34 +3,9 @@
 use std::fmt;
 use std::future::Future;
 
-use antumbra_shadow::{Document, Timestamp};
+use antumbra_shadow::{Document, State, Timestamp};
 
 use super::id::{ClientToken, ShadowId, Zone};
-
-/// Which of a shadow's two documents.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum State {
-    /// What the device says.
-    Reported,
-    /// What somebody wants of it.
-    Desired,
-}
-
-impl State {
-    /// The state as it is written everywhere.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            State::Reported => "reported",
-            State::Desired => "desired",
-        }
-    }
-}
-
-impl fmt::Display for State {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
 
 /// How the two documents are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]

@@ -2,10 +2,12 @@
 //!
 //! Pure; the executor in [`super::engine`] has no choices left.
 
-use antumbra_shadow::{Acknowledgement, Changes, Document, Model, Timestamp, acknowledge, merge};
+use antumbra_shadow::{
+    Acknowledgement, Changes, Document, Model, State, Timestamp, acknowledge, merge,
+};
 
 use super::persistence::{
-    Held, Layout, NewDocument, Parts, PersistenceError, Snapshot, State, Version, Write,
+    Held, Layout, NewDocument, Parts, PersistenceError, Snapshot, Version, Write,
 };
 use super::update::{DesiredMode, Sent, Update};
 

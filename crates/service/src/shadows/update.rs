@@ -1,9 +1,9 @@
 //! An update: what a writer wants of a shadow's documents, and under which conditions.
 
-use antumbra_shadow::{Document, Mode, Model};
+use antumbra_shadow::{Document, Mode, Model, State};
 
 use super::id::{ClientToken, ShadowId, Zone};
-use super::persistence::{State, Version};
+use super::persistence::Version;
 
 /// How many times an update is tried again when others were faster or the store failed.
 pub const DEFAULT_RETRIES: u32 = 5;
