@@ -1,5 +1,6 @@
 //! `antumbra local`: everything on this machine, until Ctrl-C.
 
+use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use antumbra_local::stack::{Addresses, Options, Stack, StackError};
@@ -83,14 +84,16 @@ fn failure(error: StackError) -> Failure {
 }
 
 fn start_logging(verbose: u8) {
+    // What the emulators answer with an error is their caller's to tell.
     let filter = match verbose {
-        0 => "error,antumbra=warn,antumbra_stream_listener=warn,antumbra_local=warn",
-        1 => "warn,antumbra_stream_listener=debug,antumbra_local=debug",
+        0 => "error,antumbra_stream_listener=warn,antumbra_local=warn,dynoxide=off",
+        1 => "warn,antumbra_stream_listener=debug,antumbra_local=debug,dynoxide=error",
         _ => "debug",
     };
     let _ = tracing_subscriber::fmt()
         .with_env_filter(tracing_subscriber::EnvFilter::new(filter))
         .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
         .try_init();
 }
 
