@@ -53,7 +53,7 @@ fn validator() -> jsonschema::Validator {
 fn assert_valid(validator: &jsonschema::Validator, text: &str) {
     let value: serde_json::Value = serde_json::from_str(text).unwrap();
     if let Err(fault) = validator.validate(&value) {
-        panic!("{fault} at {}\n{text}", fault.instance_path);
+        panic!("{fault} at {}\n{text}", fault.instance_path());
     }
 }
 
