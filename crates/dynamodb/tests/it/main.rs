@@ -7,5 +7,6 @@ mod contract;
 mod faults;
 mod limits;
 mod listing;
+mod parent_faults;
 mod store;
 mod writers;
