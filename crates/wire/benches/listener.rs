@@ -2,8 +2,8 @@
 //!
 //! Without arguments: a Markdown table of times, all variants interleaved in rounds, minima compared.
 //! `once VARIANT SHAPE COUNT` runs one variant so often, for instruction counts; `write SHAPE BYTES FILE`
-//! writes an event; `resident ROAD FILE` says how much memory reading it took. `scripts/bench` calls
-//! all of them.
+//! writes an event; `resident ROAD FILE` says how much memory reading it took, and `loading` how
+//! much 10,000 registrations take. `scripts/bench` calls all of them.
 
 // A measurement is told on the standard output, and one that cannot go on has nothing to save.
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
@@ -38,6 +38,7 @@ fn main() {
             std::fs::write(file, event).unwrap();
         }
         ["resident", road, file] => resident::print(road, file),
+        ["loading"] => resident::print_loading(),
         _ => println!("unknown arguments: {words:?}"),
     }
 }

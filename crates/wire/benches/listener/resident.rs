@@ -3,11 +3,11 @@
 use antumbra_registration::Parts;
 
 use crate::generate::Shape;
-use crate::roads::{Listener, Shelf, rules};
+use crate::roads::{Listener, Shelf, load, rules};
 use crate::variants::model;
 
 /// Bytes of this process that are in memory now; 0 where the system does not say.
-pub(crate) fn now() -> usize {
+fn now() -> usize {
     status("VmRSS:")
 }
 
@@ -36,4 +36,13 @@ pub(crate) fn print(road: &str, file: &str) {
     let times = grown as f64 / event.len() as f64;
     let megabytes = event.len() as f64 / 1e6;
     println!("{times:.1} x of {megabytes:.1} MB, {messages} messages");
+}
+
+/// Prints what 10,000 registrations take, in a process that has not loaded any before.
+pub(crate) fn print_loading() {
+    let rules = rules(10_000, true);
+    let before = now();
+    let loaded = load(&rules);
+    let megabytes = now().saturating_sub(before) as f64 / 1e6;
+    println!("{megabytes:.1} MB for {}", loaded.len());
 }

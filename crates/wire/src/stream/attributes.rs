@@ -4,11 +4,15 @@
 //! anything else that is JSON takes a slower road to the same place. No recursion: what is open
 //! lies on a stack of a fixed size.
 
+mod quick;
+
 use antumbra_shadow::scan::{ScannedString, Scanner, SyntaxError};
 use antumbra_shadow::tape::{Kind, Node, Span};
 
-use super::blocks::{LANE, no_digits, string_stops};
 use crate::limits;
+use quick::{
+    MAP, NUMBER, STRING, WINDOW, byte_at, chunk, quick_name, quick_number, quick_text, six_of,
+};
 
 /// Appends the nodes of the item that opens at `at`.
 pub(crate) fn decode(text: &str, at: usize, nodes: &mut Vec<Node>) -> Result<(), SyntaxError> {
@@ -39,24 +43,6 @@ enum Tag {
     NumberSet,
     BinarySet,
 }
-
-/// How far ahead the quick way looks: more than a short name, a type and a short number take.
-const WINDOW: usize = 64;
-
-/// The first six bytes of a value with its type, as AWS writes it.
-const fn six(bytes: &[u8; 6]) -> u64 {
-    let [a, b, c, d, e, f] = *bytes;
-    u64::from_le_bytes([a, b, c, d, e, f, 0, 0])
-}
-
-#[inline]
-fn six_of(window: &[u8; WINDOW], at: usize) -> u64 {
-    u64::from_le_bytes(*part(window, at)) & 0xffff_ffff_ffff
-}
-
-const NUMBER: u64 = six(b"{\"N\":\"");
-const STRING: u64 = six(b"{\"S\":\"");
-const MAP: u64 = six(b"{\"M\":{");
 
 /// A member's name; elements have none.
 #[derive(Clone, Copy, Default)]
@@ -387,72 +373,4 @@ impl<'a> Decoder<'a, '_> {
 #[cold]
 fn fault(offset: usize, reason: &'static str) -> SyntaxError {
     SyntaxError { offset, reason }
-}
-
-#[inline]
-fn byte_at(bytes: &[u8], at: usize) -> u8 {
-    bytes.get(at).copied().unwrap_or(0)
-}
-
-/// The next bytes from an offset on, if there are as many.
-#[inline]
-fn chunk<const N: usize>(bytes: &[u8], at: usize) -> Option<&[u8; N]> {
-    bytes.get(at..)?.first_chunk()
-}
-
-/// A part of a window. All places asked for lie in its first half; the mask only shows that to the
-/// compiler, which then checks nothing.
-#[inline]
-fn part<const N: usize>(window: &[u8; WINDOW], at: usize) -> &[u8; N] {
-    let rest = &window[at & (WINDOW / 2 - 1)..];
-    rest.first_chunk().unwrap_or(&[0; N])
-}
-
-/// The length of a short plain name in quotes at the start of a window, with a colon behind it.
-#[inline]
-fn quick_name(window: &[u8; WINDOW]) -> Option<usize> {
-    let length = string_stops(part(window, 1)).trailing_zeros() as usize;
-    if length >= LANE || window[0] != b'"' || part(window, length + 1) != b"\":" {
-        return None;
-    }
-    Some(length)
-}
-
-/// The closing quote of a plain string that starts at `from`, if the value ends right behind it.
-#[inline]
-fn quick_text(bytes: &[u8], mut from: usize) -> Option<usize> {
-    loop {
-        let stops = string_stops(chunk(bytes, from)?);
-        if stops != 0 {
-            let end = from + stops.trailing_zeros() as usize;
-            return (chunk(bytes, end) == Some(b"\"}")).then_some(end);
-        }
-        from += LANE;
-    }
-}
-
-/// The length of the number in the value at that place of a window, if it is digits with at most one
-/// point between them, short, and the value ends right behind it.
-#[inline]
-fn quick_number(window: &[u8; WINDOW], value: usize) -> Option<usize> {
-    let text: &[u8; LANE + 2] = part(window, value + 6);
-    let sign = usize::from(text[0] == b'-');
-    let stops = no_digits(text.first_chunk()?) >> sign;
-    let whole = stops.trailing_zeros() as usize;
-    // Digits, and no zero before others.
-    if whole == 0 || (whole > 1 && text[sign] == b'0') {
-        return None;
-    }
-    let mut length = sign + whole;
-    if text[length & (LANE - 1)] == b'.' {
-        let fraction = (stops >> (whole + 1)).trailing_zeros() as usize;
-        if fraction == 0 {
-            return None;
-        }
-        length += 1 + fraction;
-    }
-    if length >= LANE || text[length & (LANE - 1)..].first_chunk() != Some(b"\"}") {
-        return None;
-    }
-    Some(length)
 }

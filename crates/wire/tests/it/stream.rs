@@ -122,6 +122,33 @@ fn every_type_becomes_plain_json() {
     serde_json::from_str::<serde_json::Value>(&new.to_json()).unwrap();
 }
 
+/// Sets of strings and of numbers may be written alike, and are not the same.
+#[test]
+fn a_set_of_another_type_is_another_value() {
+    let (mut batch, mut tape) = (StreamBatch::default(), Tape::default());
+    let event = record(
+        "\"OldImage\":{\"a\":{\"N\":\"1\"}}",
+        "\"OldImage\":{\"a\":{\"SS\":[\"1\"]}}",
+    );
+    let event = event.replace("{\"N\":\"2\"}", "{\"NS\":[\"1\"]}");
+    let event = format!("{{\"Records\":[{event}]}}");
+    let record = batch
+        .read(event.as_bytes())
+        .unwrap()
+        .get(0)
+        .unwrap()
+        .unwrap();
+    let images = record.images(&mut tape).unwrap();
+    let (old, new) = (images.old.unwrap(), images.new.unwrap());
+    let diff = antumbra_shadow::diff(old, new, &antumbra_shadow::Model::default());
+    let mut json = String::new();
+    diff.write_json(&mut json);
+    assert_eq!(
+        json,
+        r#"{"added":{},"updated":{"/a/0":{"old":"1","new":1}},"removed":{}}"#
+    );
+}
+
 #[test]
 fn expired_means_removed_by_the_service() {
     let mut batch = StreamBatch::default();
