@@ -1,6 +1,6 @@
 //! The laws of the shadow persistence, one test each.
 //!
-//! A law is a function over a fresh, empty store of either layout. [`shadow_contract!`] makes a test of
+//! A law is a function over a fresh, empty store of either layout. [`crate::shadow_contract!`] makes a test of
 //! each, twice. What a law says is its name and, where that is not enough, its documentation.
 
 #![allow(missing_docs)]

@@ -5,7 +5,7 @@
 //! - [`sample`]: shadows, documents and writes in few words
 //! - [`writers`]: many writers at once through the SDK, on a store that fails
 //! - [`Failing`]: a persistence that fails as stores do, by a seed
-//! - [`dynamodb`] (a feature): an embedded DynamoDB, an endpoint before it that records every call and
+//! - `dynamodb` (a feature): an embedded DynamoDB, an endpoint before it that records every call and
 //!   fails on demand, and SDK clients for it
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::missing_panics_doc)]

@@ -58,7 +58,7 @@ impl DynamoDbShadows {
             while taken < room
                 && let Some(item) = items.next()
             {
-                if let Some((key, listed)) = self.listed(&item) {
+                if let Some((key, listed)) = Self::listed(&item) {
                     documents.extend(listed);
                     taken += 1;
                     last_taken = Some(key);
@@ -136,7 +136,8 @@ impl DynamoDbShadows {
         }
     }
 
-    /// Between which sort keys this layout's items lie. Other things may lie there too.
+    /// Between which sort keys this layout's items lie, and none of the other's. Other things may lie there
+    /// too.
     fn sort_keys(&self) -> (AttributeValue, AttributeValue) {
         let (first, last) = match self.config.layout {
             Layout::Separate => (Kind::Desired, Kind::Reported),
@@ -148,13 +149,10 @@ impl DynamoDbShadows {
         (from, AttributeValue::S(behind))
     }
 
-    /// The documents an item holds; `None` for what is no shadow's or of the other layout.
-    fn listed(&self, item: &Item) -> Option<(Key, Vec<Listed>)> {
+    /// The documents an item holds; `None` for what is no shadow's.
+    fn listed(item: &Item) -> Option<(Key, Vec<Listed>)> {
         let key = Key::of(item)?;
         let (shadow, kind) = key.shadow()?;
-        if (kind == Kind::Combined) != (self.config.layout == Layout::Combined) {
-            return None;
-        }
         // What others wrote under our keys must not hide all the rest.
         let stamp = stamp(item)
             .inspect_err(|error| tracing::warn!(%error, %shadow, "left out of a listing"))
