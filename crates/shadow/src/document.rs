@@ -2,8 +2,8 @@
 //!
 //! Canonical means: members sorted by name, no white space, numbers in their one written form
 //! ([`crate::number`]), strings escaped only where JSON demands it. Two documents are equal exactly
-//! when their texts are, and every document can be stored in DynamoDB without loss, save that it
-//! may be too large.
+//! when their texts are. Numbers and depth are within what DynamoDB keeps exactly; whether an item is too
+//! large, or has a name DynamoDB does not take (empty, or over 65,535 bytes), is for the store to say.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
