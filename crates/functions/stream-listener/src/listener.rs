@@ -168,11 +168,7 @@ impl<C: Clock> Listener<C> {
             return Vec::new();
         }
         let limit = self.undeliverable.limits().message_bytes;
-        let outgoing: Vec<Outgoing> = parked
-            .iter()
-            .enumerate()
-            .map(|(position, parked)| parked.outgoing(position, limit))
-            .collect();
+        let outgoing: Vec<Outgoing> = parked.iter().map(|parked| parked.outgoing(limit)).collect();
         let channels = [Arc::clone(&self.undeliverable)];
         let done = dispatch(
             &channels,

@@ -1,6 +1,7 @@
 //! What can never be sent: kept in the undeliverable queue, with the reason and where it came from.
 
 use antumbra_service::notifications::{Message, Outgoing};
+use antumbra_wire::notification::NotificationId;
 use antumbra_wire::stream::{Record, Undecodable};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -10,8 +11,9 @@ use serde_json::value::RawValue;
 pub(crate) struct Parked {
     /// The position of the record it came from.
     pub(crate) record: usize,
-    /// The item's key, as far as it is known.
-    key: String,
+    /// The same however often it is parked, and no other's: a FIFO queue drops what has the id of
+    /// something else.
+    id: String,
     body: String,
     /// The same without the notification, for when it does not fit.
     short: String,
@@ -47,6 +49,7 @@ impl Parked {
     /// A notification that does not fit or that its channel refused.
     pub(crate) fn notification(
         record: Record<'_>,
+        id: NotificationId,
         key: &str,
         registration: &str,
         reason: String,
@@ -64,6 +67,7 @@ impl Parked {
         };
         Parked::new(
             record.index(),
+            id.to_string(),
             key,
             Some(registration),
             &reason,
@@ -84,7 +88,8 @@ impl Parked {
             event_id: &event_id,
             sequence_number: &sequence,
         };
-        Parked::new(record.index(), key, None, &reason, position, None)
+        let id = id_of_record(&event_id);
+        Parked::new(record.index(), id, key, None, &reason, position, None)
     }
 
     /// A record that cannot be decoded.
@@ -95,7 +100,12 @@ impl Parked {
             ..Position::default()
         };
         let reason = format!("the record cannot be decoded: {}", undecodable.fault);
-        Parked::new(undecodable.index, "", None, &reason, position, None)
+        let known = undecodable
+            .event_id
+            .as_deref()
+            .or(undecodable.sequence_number.as_deref());
+        let id = id_of_record(known.unwrap_or(&reason));
+        Parked::new(undecodable.index, id, "", None, &reason, position, None)
     }
 
     /// A message that its channel refused for good.
@@ -112,6 +122,7 @@ impl Parked {
         };
         Parked::new(
             record,
+            message.id.clone(),
             &message.key,
             Some(registration),
             reason,
@@ -122,6 +133,7 @@ impl Parked {
 
     fn new(
         record: usize,
+        id: String,
         key: &str,
         registration: Option<&str>,
         reason: &str,
@@ -143,23 +155,23 @@ impl Parked {
         body.notification = None;
         Parked {
             record,
-            key: key.to_owned(),
+            id,
             body: long,
             short: text(&body),
         }
     }
 
     /// As a message for the undeliverable queue, which is the only channel there.
-    pub(crate) fn outgoing(&self, position: usize, limit: usize) -> Outgoing {
+    pub(crate) fn outgoing(&self, limit: usize) -> Outgoing {
         let body = if self.body.len() <= limit {
             &self.body
         } else {
             &self.short
         };
         let message = Message {
-            id: format!("parked-{position}"),
+            id: self.id.clone(),
             // Order does not matter here; one key each lets batches be full.
-            key: format!("{position}#{}", self.key),
+            key: self.id.clone(),
             body: body.clone(),
             ..Message::default()
         };
@@ -168,4 +180,9 @@ impl Parked {
             message,
         }
     }
+}
+
+/// The id of a record that is parked as such.
+fn id_of_record(known: &str) -> String {
+    NotificationId::new(known, "", None).to_string()
 }

@@ -186,6 +186,7 @@ impl<'l> Plan<'l> {
         let mut refuse = |reason: String, with: Option<&str>| {
             self.parked.push(Parked::notification(
                 record,
+                notification,
                 change.key,
                 &registration.name,
                 reason,
