@@ -17,10 +17,11 @@ use crate::park::Parked;
 use crate::plan::{Buffers, Plan};
 use crate::routes::{RouteError, Routes};
 
-/// Time kept from the end of an invocation for parking.
-const PARKING: Duration = Duration::from_millis(4000);
-/// Time kept from the end of an invocation for the answer.
-const ANSWERING: Duration = Duration::from_millis(1500);
+/// Time kept from the end of an invocation for parking, and the part of all its time that this may be
+/// at most: a function that is given little of it must still send.
+const PARKING: (Duration, u32) = (Duration::from_millis(4000), 4);
+/// The same for the answer.
+const ANSWERING: (Duration, u32) = (Duration::from_millis(1500), 8);
 
 /// Sends the changes of a table to those who registered for them.
 pub struct Listener<C> {
@@ -104,6 +105,7 @@ impl<C: Clock> Listener<C> {
     ///
     /// Only an event that is no stream event at all is an error; it fails as a whole.
     pub async fn handle(&self, event: &[u8], deadline: Timestamp) -> Result<Handled, EventError> {
+        let start = self.clock.now();
         let plan = {
             let mut buffers = self.buffers.lock().unwrap_or_else(PoisonError::into_inner);
             Plan::of(
@@ -117,7 +119,7 @@ impl<C: Clock> Listener<C> {
         let sent = dispatch(
             &self.routes.channels,
             &plan,
-            before(deadline, PARKING),
+            before(deadline, start, PARKING),
             &self.clock,
         )
         .await;
@@ -139,7 +141,7 @@ impl<C: Clock> Listener<C> {
                 &refused.reason,
             ));
         }
-        let unparked = self.park(&parked, deadline).await;
+        let unparked = self.park(&parked, before(deadline, start, ANSWERING)).await;
         let undone = sent
             .unsent
             .iter()
@@ -170,13 +172,7 @@ impl<C: Clock> Listener<C> {
         let limit = self.undeliverable.limits().message_bytes;
         let outgoing: Vec<Outgoing> = parked.iter().map(|parked| parked.outgoing(limit)).collect();
         let channels = [Arc::clone(&self.undeliverable)];
-        let done = dispatch(
-            &channels,
-            &outgoing,
-            before(deadline, ANSWERING),
-            &self.clock,
-        )
-        .await;
+        let done = dispatch(&channels, &outgoing, deadline, &self.clock).await;
         for refused in &done.refused {
             tracing::error!(
                 reason = refused.reason,
@@ -191,6 +187,9 @@ impl<C: Clock> Listener<C> {
     }
 }
 
-fn before(deadline: Timestamp, time: Duration) -> Timestamp {
-    Timestamp::from_nanoseconds(deadline.nanoseconds() - time.as_nanos() as i128)
+/// A while before the deadline, but at most that part of the time there is.
+fn before(deadline: Timestamp, start: Timestamp, (time, part): (Duration, u32)) -> Timestamp {
+    let all = deadline.nanoseconds() - start.nanoseconds();
+    let kept = (time.as_nanos() as i128).min(all.max(0) / i128::from(part));
+    Timestamp::from_nanoseconds(deadline.nanoseconds() - kept)
 }

@@ -1,6 +1,7 @@
 //! Sending: every message to its channel, in order per key, tried again while there is time.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use antumbra_shadow::Timestamp;
 use futures_util::future::join_all;
@@ -86,7 +87,8 @@ pub struct Dispatched {
     pub unsent: Vec<usize>,
 }
 
-/// Sends all messages, channels side by side, and gives up what is left at the deadline.
+/// Sends all messages, channels side by side, and gives up what is left at the deadline, calls under way
+/// included.
 pub async fn dispatch<C: Clock>(
     channels: &[Arc<dyn Channel>],
     outbox: &impl Outbox,
@@ -142,7 +144,11 @@ async fn run<C: Clock>(
         let answers = if messages.is_empty() {
             Vec::new()
         } else {
-            channel.send(&messages).await
+            // A call that is still under way at the deadline is given up: an answer that comes too late
+            // helps nobody, and whoever waits for it can report nothing.
+            let time = left(clock.now(), deadline);
+            let answers = tokio::time::timeout(time, channel.send(&messages)).await;
+            answers.unwrap_or_default()
         };
         let mut arrived = false;
         // A channel that answers for fewer messages than it was given leaves the rest unsent.
@@ -184,4 +190,9 @@ async fn run<C: Clock>(
     }
     done.unsent = schedule.unsettled().map(|at| indices[at]).collect();
     done
+}
+
+fn left(now: Timestamp, deadline: Timestamp) -> Duration {
+    let nanoseconds = deadline.nanoseconds() - now.nanoseconds();
+    Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or_default())
 }
