@@ -1,0 +1,413 @@
+//! What a notification says, and what it carries beside its body.
+
+use std::collections::BTreeMap;
+
+use antumbra_service::notifications::{ChannelLimits, Message};
+use serde_json::{Value, json};
+
+use crate::channels::{Bench, Fakes, LIMITS, body};
+use crate::stream::{Record, event_of};
+
+/// A rule that sends everything to a queue.
+fn whole(parts: &[&str]) -> Value {
+    json!({ "name": "whole", "send": parts, "to": { "sqs": { "queue": "a" } } })
+}
+
+async fn sent(rule: Value, records: &[Record]) -> Vec<Value> {
+    let bench = Bench::new(&[rule]);
+    let handled = bench.handle(&event_of(records)).await;
+    assert_eq!((handled.parked, handled.resume_at), (0, None));
+    bench.at("sqs a").bodies()
+}
+
+/// A change of one small field of a large document.
+fn large() -> Record {
+    let document = |n: u32| json!({ "n": n, "text": "x".repeat(3000) });
+    Record::reported("lamp", 4, document(1), document(2))
+}
+
+async fn within(message_bytes: usize, parts: &[&str]) -> Message {
+    let fakes = Fakes::default();
+    fakes.at("sqs a").limit(ChannelLimits {
+        message_bytes,
+        ..LIMITS
+    });
+    let bench = Bench::on(fakes, &[whole(parts)]);
+    bench.handle(&event_of(&[large()])).await;
+    bench.at("sqs a").arrived().pop().unwrap()
+}
+
+#[tokio::test]
+async fn old_then_new_are_left_out_where_they_do_not_fit() {
+    let diff = json!({ "added": {}, "removed": {},
+                       "updated": { "/n": { "old": 1, "new": 2 } } });
+    for (limit, parts, kept, truncated) in [
+        (
+            10_000,
+            &["old", "new", "diff"][..],
+            &["old", "new", "diff"][..],
+            None,
+        ),
+        (
+            5_000,
+            &["old", "new", "diff"],
+            &["new", "diff"],
+            Some(json!(["old"])),
+        ),
+        (
+            2_000,
+            &["old", "new", "diff"],
+            &["diff"],
+            Some(json!(["old", "new"])),
+        ),
+        (5_000, &["new", "diff"], &["new", "diff"], None),
+        (2_000, &["new", "diff"], &["diff"], Some(json!(["new"]))),
+        (2_000, &["old"], &[], Some(json!(["old"]))),
+        (5_000, &["old", "new"], &["new"], Some(json!(["old"]))),
+    ] {
+        let message = within(limit, parts).await;
+        let body = body(&message);
+        let has: Vec<_> = ["old", "new", "diff"]
+            .into_iter()
+            .filter(|part| body.get(part).is_some())
+            .collect();
+        assert_eq!(has, kept, "{limit} {parts:?}");
+        assert_eq!(
+            body.get("truncated"),
+            truncated.as_ref(),
+            "{limit} {parts:?}"
+        );
+        assert_eq!(
+            (&body["version"], &body["previousVersion"]),
+            (&json!(5), &json!(4))
+        );
+        if kept.contains(&"diff") {
+            assert_eq!(body["diff"], diff);
+        }
+    }
+}
+
+/// The limit holds for the body with its attributes, and is used to its last byte.
+#[tokio::test]
+async fn the_limit_is_exact() {
+    let all = ["old", "new", "diff"];
+    let whole = within(10_000, &all).await;
+    let bytes = whole.bytes();
+    assert_eq!(within(bytes, &all).await, whole);
+    let shorter = within(bytes - 1, &all).await;
+    assert_eq!(body(&shorter)["truncated"], json!(["old"]));
+    assert!(shorter.bytes() < bytes);
+    let shortest = within(shorter.bytes() - 1, &all).await;
+    assert_eq!(body(&shortest)["truncated"], json!(["old", "new"]));
+}
+
+#[tokio::test]
+async fn every_field_is_there() {
+    let (old, new) = (
+        json!({ "n": 1, "gone": true }),
+        json!({ "n": 2, "come": true }),
+    );
+    let record = Record::reported("My House#Basement#lamp", 4, old.clone(), new.clone());
+    let bodies = sent(whole(&["old", "new", "diff"]), &[record]).await;
+    let id = bodies[0]["id"].clone();
+    assert_eq!(id.as_str().map(str::len), Some(32));
+    assert_eq!(
+        bodies,
+        [json!({
+            "id": id,
+            "registration": "whole",
+            "key": "DS#My House#Basement#lamp#DSR#main",
+            "shadow": { "id": "My House#Basement#lamp", "name": "main", "state": "reported" },
+            "operation": "modify",
+            "version": 5, "previousVersion": 4,
+            "timestamp": 1_731_700_000_000_000_005_u64, "clientToken": "token-5",
+            "old": old, "new": new,
+            "diff": {
+                "added": { "/come": true },
+                "updated": { "/n": { "old": 1, "new": 2 } },
+                "removed": { "/gone": true },
+            },
+        })]
+    );
+}
+
+#[tokio::test]
+async fn what_comes_and_goes_has_one_document() {
+    let mut insert = Record::small("lamp", 0);
+    insert.old = None;
+    let mut remove = Record::small("lamp", 1);
+    remove.new = None;
+    let mut expire = Record::small("lamp", 2);
+    (expire.new, expire.expired) = (None, true);
+    let bodies = sent(whole(&["old", "new"]), &[insert, remove, expire]).await;
+    let seen: Vec<_> = bodies
+        .iter()
+        .map(|body| {
+            let at = |name: &str| body.get(name).cloned().unwrap_or(Value::Null);
+            json!([
+                at("operation"),
+                at("old"),
+                at("new"),
+                at("version"),
+                at("previousVersion"),
+                at("expired")
+            ])
+        })
+        .collect();
+    assert_eq!(
+        seen,
+        [
+            json!(["insert", null, { "n": 1 }, 1, null, null]),
+            json!(["remove", { "n": 1 }, null, 1, 1, null]),
+            json!(["remove", { "n": 2 }, null, 2, 2, true]),
+        ]
+    );
+}
+
+/// Only the service itself expires items; nobody can pose as it with a name alone.
+#[tokio::test]
+async fn a_removal_by_somebody_else_has_not_expired() {
+    let bench = Bench::new(&[whole(&["old"])]);
+    for identity in [
+        json!(null),
+        json!({ "type": "Root", "principalId": "dynamodb.amazonaws.com" }),
+        json!({ "type": "Service", "principalId": "replication.dynamodb.amazonaws.com" }),
+        json!("dynamodb.amazonaws.com"),
+    ] {
+        let mut record = Record::small("lamp", 1);
+        record.new = None;
+        let mut record = record.json();
+        record["userIdentity"] = identity;
+        bench.handle(&crate::stream::event([record])).await;
+    }
+    assert_eq!(
+        bench.at("sqs a").each("/expired"),
+        [json!(null), json!(null), json!(null), json!(null)]
+    );
+}
+
+#[tokio::test]
+async fn a_combined_item_tells_of_the_half_that_changed() {
+    let item = |version: u64, reported: Value, desired: Value| {
+        let mut item = json!({ "version": version, "timestamp": 1 });
+        for (name, document) in [("reported", reported), ("desired", desired)] {
+            if !document.is_null() {
+                item[name] = document;
+            }
+        }
+        Some(item)
+    };
+    let (a, b) = (json!({ "n": 1 }), json!({ "n": 2 }));
+    let none = Value::Null;
+    for (old, new, expected) in [
+        (
+            item(1, a.clone(), a.clone()),
+            item(2, b.clone(), a.clone()),
+            &["reported"][..],
+        ),
+        (
+            item(1, a.clone(), a.clone()),
+            item(2, a.clone(), b.clone()),
+            &["desired"],
+        ),
+        (
+            item(1, a.clone(), a.clone()),
+            item(2, b.clone(), b.clone()),
+            &["reported", "desired"],
+        ),
+        (
+            item(1, a.clone(), a.clone()),
+            item(2, a.clone(), a.clone()),
+            &[],
+        ),
+        (
+            item(1, a.clone(), none.clone()),
+            item(2, a.clone(), b.clone()),
+            &["desired"],
+        ),
+        (
+            item(1, a.clone(), b.clone()),
+            item(2, none.clone(), b.clone()),
+            &["reported"],
+        ),
+        (None, item(1, a.clone(), none.clone()), &["reported"]),
+        (
+            None,
+            item(1, a.clone(), b.clone()),
+            &["reported", "desired"],
+        ),
+        (item(1, none.clone(), b.clone()), None, &["desired"]),
+    ] {
+        let record = Record {
+            old: old.clone(),
+            new: new.clone(),
+            ..Record::new("DS#lamp", "DSC#main", 7)
+        };
+        let bodies = sent(whole(&["old", "new"]), &[record]).await;
+        let states: Vec<_> = bodies
+            .iter()
+            .map(|body| body["shadow"]["state"].as_str().unwrap())
+            .collect();
+        assert_eq!(states, expected, "{old:?} {new:?}");
+        for (body, state) in bodies.iter().zip(states) {
+            let of = |item: &Option<Value>| item.as_ref().and_then(|item| item.get(state)).cloned();
+            assert_eq!(
+                (body.get("old").cloned(), body.get("new").cloned()),
+                (of(&old), of(&new))
+            );
+        }
+        let ids: std::collections::BTreeSet<_> =
+            bodies.iter().map(|body| body["id"].to_string()).collect();
+        assert_eq!(ids.len(), expected.len(), "an id each");
+    }
+}
+
+#[tokio::test]
+async fn items_that_are_no_shadows_go_as_they_are() {
+    let mut record = Record::new("SENSOR#cellar", "STATE", 3);
+    record.old = Some(json!({ "state": "OK" }));
+    record.new = Some(json!({ "state": "LOST", "version": 9 }));
+    let rule = json!({ "name": "whole", "on": { "key": "^SENSOR#" }, "send": ["old", "new", "diff"],
+                       "to": { "sqs": { "queue": "a" } } });
+    let bodies = sent(rule, &[record]).await;
+    let (keys, id) = (("SENSOR#cellar", "STATE"), bodies[0]["id"].clone());
+    assert_eq!(
+        bodies,
+        [json!({
+            "id": id, "registration": "whole", "key": "SENSOR#cellar#STATE", "operation": "modify",
+            "old": { "PK": keys.0, "SK": keys.1, "state": "OK" },
+            "new": { "PK": keys.0, "SK": keys.1, "state": "LOST", "version": 9 },
+            "diff": { "added": { "/version": 9 }, "removed": {},
+                      "updated": { "/state": { "old": "OK", "new": "LOST" } } },
+        })]
+    );
+}
+
+#[tokio::test]
+async fn numbers_keep_every_digit() {
+    let mut record = Record::small("lamp", 1).json();
+    let digits = "-12345678901234567890.123456789012345678";
+    record["dynamodb"]["NewImage"]["reported"] = json!({ "M": { "n": { "N": digits } } });
+    let bench = Bench::new(&[whole(&["new", "diff"])]);
+    bench.handle(&crate::stream::event([record])).await;
+    let text = &bench.at("sqs a").arrived()[0].body;
+    assert_eq!(text.matches(digits).count(), 2, "{text}");
+}
+
+#[tokio::test]
+async fn each_target_gets_what_it_needs_beside_the_body() {
+    let topic = "arn:aws:sns:eu-west-1:123456789012:alarms.fifo";
+    let bench = Bench::new(&[
+        json!({ "name": "q", "to": { "sqs": { "queue": "a", "delaySeconds": 5, "attributes": { "severity": "high" } } } }),
+        json!({ "name": "t", "to": { "sns": { "topic": topic, "subject": "Alarm", "attributes": { "a": "b" } } } }),
+        json!({ "name": "m", "to": { "mqtt": { "topic": "x/${state}/${operation}/${id}/${name}", "qos": 0 } } }),
+        json!({ "name": "e", "to": { "eventbridge": { "bus": "audit", "detailType": "Lamp Changed" } } }),
+        json!({ "name": "s", "on": { "key": "^SENSOR#" }, "to": { "sqs": { "queue": "a" } } }),
+    ]);
+    let mut sensor = Record::new("SENSOR#1", "STATE", 2);
+    sensor.new = Some(json!({ "n": 1 }));
+    bench
+        .handle(&event_of(&[Record::small("house/1", 1), sensor]))
+        .await;
+    let only = |address: &str| bench.at(address).arrived().swap_remove(0);
+    let attributes = |message: &Message| -> BTreeMap<String, String> {
+        message.attributes.iter().cloned().collect()
+    };
+    let expected = |list: &[(&str, &str)]| -> BTreeMap<String, String> {
+        list.iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect()
+    };
+    let queue = only("sqs a");
+    assert_eq!(queue.delay_seconds, Some(5));
+    assert_eq!(
+        attributes(&queue),
+        expected(&[
+            ("registration", "q"),
+            ("state", "reported"),
+            ("operation", "modify"),
+            ("shadow", "house/1"),
+            ("severity", "high")
+        ])
+    );
+    let alarms = only("sns alarms.fifo");
+    assert_eq!(alarms.subject.as_deref(), Some("Alarm"));
+    assert_eq!(
+        attributes(&alarms),
+        expected(&[
+            ("registration", "t"),
+            ("state", "reported"),
+            ("operation", "modify"),
+            ("shadow", "house/1"),
+            ("a", "b")
+        ])
+    );
+    let mqtt = only("mqtt");
+    assert_eq!(
+        (mqtt.topic.as_deref(), mqtt.qos),
+        (Some("x/reported/modify/house%2F1/main"), 0)
+    );
+    assert_eq!(
+        only("eventbridge audit").detail_type.as_deref(),
+        Some("Lamp Changed")
+    );
+    let sensor = bench.at("sqs a").arrived().swap_remove(1);
+    assert_eq!(
+        attributes(&sensor),
+        expected(&[("registration", "s"), ("operation", "insert")])
+    );
+    // Group and deduplication id of FIFO queues and topics are made of these two.
+    for message in [queue, alarms, mqtt] {
+        assert_eq!(message.key, "DS#house/1#DSR#main");
+        assert_eq!(body(&message)["id"], message.id.as_str());
+    }
+}
+
+#[tokio::test]
+async fn ids_are_stable_and_tell_registrations_and_changes_apart() {
+    let rule = |name: &str| json!({ "name": name, "to": { "sqs": { "queue": "a" } } });
+    let ids = async |names: [&str; 2], records: &[Record]| {
+        let bench = Bench::new(&names.map(rule));
+        bench.handle(&event_of(records)).await;
+        let all = bench.at("sqs a").bodies();
+        all.iter()
+            .map(|body| body["id"].to_string())
+            .collect::<std::collections::BTreeSet<_>>()
+    };
+    let records = [
+        Record::small("a", 1),
+        Record::small("a", 2),
+        Record::small("b", 3),
+    ];
+    let first = ids(["x", "y"], &records).await;
+    assert_eq!(first.len(), 6);
+    assert_eq!(
+        ids(["y", "x"], &records).await,
+        first,
+        "in another order, after a restart"
+    );
+    assert!(
+        ids(["x", "y"], &records[1..]).await.is_subset(&first),
+        "in another batch"
+    );
+    assert!(ids(["z", "w"], &records).await.is_disjoint(&first));
+}
+
+#[tokio::test]
+async fn registrations_out_of_force_and_timestamps_alone_send_nothing() {
+    let mut off = whole(&["diff"]);
+    off["enabled"] = json!(false);
+    let value =
+        json!({ "name": "value", "on": { "changes": "value" }, "to": { "sqs": { "queue": "a" } } });
+    let bench = Bench::new(&[off, value]);
+    let document =
+        |n: u32, timestamp: u64| json!({ "temp": { "value": n, "timestamp": timestamp } });
+    let handled = bench
+        .handle(&event_of(&[
+            Record::reported("lamp", 1, document(1, 1), document(1, 2)),
+            Record::reported("lamp", 2, document(1, 2), document(2, 3)),
+        ]))
+        .await;
+    assert_eq!((handled.records, handled.matched, handled.sent), (2, 1, 1));
+    assert_eq!(bench.at("sqs a").each("/version"), [3]);
+}

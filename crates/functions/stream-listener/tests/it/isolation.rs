@@ -1,0 +1,412 @@
+//! What can never be sent is parked with its reason, and holds up nobody else.
+
+use antumbra_service::notifications::ChannelLimits;
+use serde_json::{Value, json};
+
+use crate::channels::{Bench, Fakes, LIMITS, permanent, retry};
+use crate::stream::{ARN, Record, event, event_id, event_of, sequence_number};
+
+fn to_queue(name: &str) -> Value {
+    json!({ "name": name, "to": { "sqs": { "queue": name } } })
+}
+
+fn limits(message_bytes: usize) -> ChannelLimits {
+    ChannelLimits {
+        message_bytes,
+        ..LIMITS
+    }
+}
+
+/// Four changes each of five devices.
+fn changes() -> Vec<Record> {
+    let change = |n: u64| Record::small(&format!("device-{}", n % 5), n);
+    (0..20).map(change).collect()
+}
+
+#[tokio::test]
+async fn a_missing_queue_and_a_forbidden_topic_delay_nobody() {
+    let topic = "arn:aws:sns:eu-west-1:123456789012:forbidden";
+    let bench = Bench::new(&[
+        to_queue("missing"),
+        json!({ "name": "forbidden", "to": { "sns": { "topic": topic } } }),
+        to_queue("fine"),
+    ]);
+    bench
+        .at("sqs missing")
+        .answer(|_| permanent("QueueDoesNotExist"));
+    bench
+        .at("sns forbidden")
+        .answer(|_| permanent("AccessDenied"));
+
+    let handled = bench.handle(&event_of(&changes())).await;
+    assert_eq!((handled.sent, handled.parked, handled.retried), (20, 40, 0));
+    assert_eq!(handled.resume_at, None, "the shard goes on");
+    let in_order: Vec<Value> = (0..5)
+        .flat_map(|device| (0..4).map(move |n| json!(device + 5 * n + 1)))
+        .collect();
+    let mut by_device = bench.at("sqs fine").bodies();
+    by_device.sort_by_key(|body| body["key"].to_string());
+    let versions: Vec<Value> = by_device
+        .iter()
+        .map(|body| body["version"].clone())
+        .collect();
+    assert_eq!(versions, in_order);
+
+    let parked = bench.parked();
+    for (registration, reason) in [
+        ("missing", "QueueDoesNotExist"),
+        ("forbidden", "AccessDenied"),
+    ] {
+        let its: Vec<_> = parked
+            .iter()
+            .filter(|body| body["registration"] == registration)
+            .collect();
+        assert_eq!(its.len(), 20, "{registration}");
+        for body in its {
+            assert_eq!(body["reason"], reason);
+            assert_eq!(body["notification"]["registration"], registration);
+            assert_eq!(body["notification"]["key"], body["key"]);
+            let sequence = body["notification"]["version"].as_u64().unwrap() - 1;
+            let at = &body["record"]["sequenceNumber"];
+            assert_eq!(*at, sequence_number(sequence));
+        }
+    }
+}
+
+#[tokio::test]
+async fn one_refused_message_costs_its_batch_nothing() {
+    let bench = Bench::new(&[to_queue("a")]);
+    bench.at("sqs a").answer(|message| match &message.key {
+        key if key.contains("device-3") => permanent("InvalidMessageContents"),
+        _ => Ok(()),
+    });
+    let handled = bench.handle(&event_of(&changes())).await;
+    assert_eq!((handled.sent, handled.parked), (16, 4));
+    assert_eq!(handled.resume_at, None);
+    assert!(
+        bench
+            .parked()
+            .iter()
+            .all(|body| body["key"] == "DS#device-3#DSR#main")
+    );
+}
+
+#[tokio::test]
+async fn a_record_that_does_not_decode_is_parked_by_its_position() {
+    let bench = Bench::new(&[to_queue("a")]);
+    let mut records: Vec<Value> = changes().iter().map(Record::json).collect();
+    records[7]["dynamodb"]["NewImage"]["reported"] = json!({ "M": { "n": { "N": "seven" } } });
+    let handled = bench.handle(&event(records)).await;
+    assert_eq!((handled.records, handled.matched), (20, 19));
+    assert_eq!((handled.sent, handled.parked), (19, 1));
+    assert_eq!(handled.resume_at, None);
+    let parked = bench.parked();
+    let reason = parked[0]["reason"].as_str().unwrap();
+    assert!(
+        reason.starts_with("the record cannot be decoded: "),
+        "{reason}"
+    );
+    assert_eq!(parked[0]["record"]["eventId"], event_id(7));
+    assert_eq!(parked[0]["record"]["sequenceNumber"], sequence_number(7));
+}
+
+#[tokio::test]
+async fn what_nobody_wants_may_be_as_broken_as_it_likes() {
+    let bench = Bench::new(&[
+        json!({ "name": "a", "on": { "key": "^DS#other" }, "to": { "sqs": { "queue": "a" } } }),
+    ]);
+    let mut record = Record::small("lamp", 1).json();
+    record["dynamodb"]["NewImage"]["reported"] = json!({ "N": "seven" });
+    let handled = bench.handle(&event([record])).await;
+    assert_eq!(
+        (handled.records, handled.parked, handled.resume_at),
+        (1, 0, None)
+    );
+}
+
+#[tokio::test]
+async fn a_notification_too_large_even_without_documents_is_parked() {
+    let fakes = Fakes::default();
+    fakes.at("sqs small").limit(limits(1000));
+    let bench = Bench::on(fakes, &[to_queue("small"), to_queue("large")]);
+    let mut records = changes();
+    records[4] = Record::reported(
+        "device-4",
+        4,
+        json!({}),
+        json!({ "text": "x".repeat(5000) }),
+    );
+    let handled = bench.handle(&event_of(&records)).await;
+    assert_eq!(
+        (handled.sent, handled.parked, handled.resume_at),
+        (39, 1, None)
+    );
+    assert_eq!(bench.at("sqs large").arrived().len(), 20);
+    let of_device: Vec<_> = bench
+        .at("sqs small")
+        .bodies()
+        .into_iter()
+        .filter(|body| body["shadow"]["id"] == "device-4")
+        .collect();
+    let versions: Vec<_> = of_device
+        .iter()
+        .map(|body| body["version"].as_u64().unwrap())
+        .collect();
+    assert_eq!(versions, [10, 15, 20], "those after it arrive");
+
+    let parked = &bench.parked()[0];
+    assert_eq!(parked["registration"], "small");
+    assert_eq!(parked["key"], "DS#device-4#DSR#main");
+    let reason = parked["reason"].as_str().unwrap();
+    assert!(reason.contains("the limit is "), "{reason}");
+    assert_eq!(
+        parked["record"],
+        json!({ "stream": ARN, "eventId": event_id(4), "sequenceNumber": sequence_number(4) })
+    );
+}
+
+#[tokio::test]
+async fn a_topic_that_cannot_be_made_is_parked_with_the_notification() {
+    let bench = Bench::new(&[
+        json!({ "name": "all", "on": { "key": "." }, "to": { "mqtt": { "topic": "changes/${id}" } } }),
+    ]);
+    let mut sensor = Record::new("SENSOR#1", "STATE", 1);
+    sensor.new = Some(json!({ "n": 1 }));
+    let long = "long ".repeat(60);
+    let records = [
+        Record::small("lamp", 0),
+        sensor,
+        Record::small(&long, 2),
+        Record::small("fan", 3),
+    ];
+    let handled = bench.handle(&event_of(&records)).await;
+    assert_eq!(
+        (handled.sent, handled.parked, handled.resume_at),
+        (2, 2, None)
+    );
+    let topics: Vec<_> = bench
+        .at("mqtt")
+        .arrived()
+        .into_iter()
+        .map(|message| message.topic)
+        .collect();
+    assert_eq!(
+        topics,
+        [
+            Some("changes/lamp".to_owned()),
+            Some("changes/fan".to_owned())
+        ]
+    );
+    let parked = bench.parked();
+    for (body, (key, reason)) in parked.iter().zip([
+        (
+            "SENSOR#1#STATE".to_owned(),
+            "the topic needs the id of a shadow",
+        ),
+        (
+            format!("DS#{long}#DSR#main"),
+            "the topic has 308 bytes, the limit is 256",
+        ),
+    ]) {
+        assert_eq!(body["notification"]["key"], key);
+        assert_eq!(body["key"], key);
+        assert!(
+            body["reason"].as_str().unwrap().starts_with(reason),
+            "{body}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_record_without_the_image_it_needs_is_parked() {
+    let bench = Bench::new(&[to_queue("a")]);
+    let mut keys_only = Record::small("lamp", 0).json();
+    keys_only["dynamodb"]
+        .as_object_mut()
+        .unwrap()
+        .remove("NewImage");
+    keys_only["dynamodb"]
+        .as_object_mut()
+        .unwrap()
+        .remove("OldImage");
+    let mut new_only = Record::small("lamp", 1).json();
+    new_only["dynamodb"]
+        .as_object_mut()
+        .unwrap()
+        .remove("OldImage");
+    let handled = bench
+        .handle(&event([
+            keys_only,
+            new_only,
+            Record::small("lamp", 2).json(),
+        ]))
+        .await;
+    assert_eq!(
+        (handled.sent, handled.parked, handled.resume_at),
+        (1, 2, None)
+    );
+    for body in bench.parked() {
+        assert_eq!(body["reason"], "the stream carries no old image");
+        assert_eq!(body["key"], "DS#lamp#DSR#main");
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_parked_yet_is_reported_and_parked_the_next_time() {
+    let bench = Bench::new(&[to_queue("missing"), to_queue("fine")]);
+    bench
+        .at("sqs missing")
+        .answer(|message| match &message.key {
+            key if key.contains("device-2") => permanent("QueueDoesNotExist"),
+            _ => Ok(()),
+        });
+    bench.fakes.undeliverable.answer(|_| retry());
+    let records = changes();
+    let handled = bench.handle(&event_of(&records)).await;
+    assert_eq!((handled.sent, handled.parked), (36, 0));
+    assert_eq!(handled.resume_at, Some(sequence_number(2)));
+    let answer = serde_json::to_value(handled.response()).unwrap();
+    assert_eq!(
+        answer,
+        json!({ "batchItemFailures": [{ "itemIdentifier": sequence_number(2) }] })
+    );
+    let tried: Vec<String> = bench.fakes.undeliverable.calls()[0]
+        .iter()
+        .map(|message| message.id.clone())
+        .collect();
+
+    bench.fakes.undeliverable.answer(|_| Ok(()));
+    let handled = bench.handle(&event_of(&records[2..])).await;
+    assert_eq!((handled.parked, handled.resume_at), (4, None));
+    let parked: Vec<String> = bench
+        .fakes
+        .undeliverable
+        .arrived()
+        .into_iter()
+        .map(|message| message.id)
+        .collect();
+    assert_eq!(parked, tried, "the same ids, however often");
+}
+
+#[tokio::test]
+async fn an_undeliverable_queue_that_refuses_loses_nothing() {
+    let bench = Bench::new(&[to_queue("missing"), to_queue("fine")]);
+    bench
+        .at("sqs missing")
+        .answer(|_| permanent("QueueDoesNotExist"));
+    bench
+        .fakes
+        .undeliverable
+        .answer(|_| permanent("QueueDoesNotExist"));
+    let handled = bench.handle(&event_of(&changes())).await;
+    assert_eq!((handled.sent, handled.parked), (20, 0));
+    assert_eq!(handled.resume_at, Some(sequence_number(0)));
+}
+
+/// Lambda takes an empty identifier for a failure of the whole batch, which is what is meant.
+#[tokio::test]
+async fn a_record_without_a_position_that_cannot_be_parked_fails_the_batch() {
+    let bench = Bench::new(&[to_queue("a")]);
+    bench.fakes.undeliverable.answer(|_| retry());
+    let handled = bench
+        .handle(&event([json!({}), Record::small("lamp", 1).json()]))
+        .await;
+    assert_eq!((handled.records, handled.sent), (2, 1));
+    let answer = serde_json::to_value(handled.response()).unwrap();
+    assert_eq!(
+        answer,
+        json!({ "batchItemFailures": [{ "itemIdentifier": "" }] })
+    );
+}
+
+#[tokio::test]
+async fn the_lowest_of_all_failures_is_reported() {
+    for (unparked, unsent) in [("device-1", "device-3"), ("device-3", "device-1")] {
+        let bench = Bench::new(&[to_queue("missing"), to_queue("slow")]);
+        bench
+            .at("sqs missing")
+            .answer(move |message| match &message.key {
+                key if key.contains(unparked) => permanent("QueueDoesNotExist"),
+                _ => Ok(()),
+            });
+        bench
+            .at("sqs slow")
+            .answer(move |message| match &message.key {
+                key if key.contains(unsent) => retry(),
+                _ => Ok(()),
+            });
+        bench.fakes.undeliverable.answer(|_| retry());
+        let handled = bench.handle(&event_of(&changes())).await;
+        assert_eq!(
+            handled.resume_at,
+            Some(sequence_number(1)),
+            "{unparked} {unsent}"
+        );
+        assert_eq!(handled.sent, 32);
+    }
+}
+
+#[tokio::test]
+async fn a_parked_notification_that_does_not_fit_leaves_its_position() {
+    let fakes = Fakes::default();
+    fakes.undeliverable.limit(limits(1000));
+    let bench = Bench::on(fakes, &[to_queue("missing")]);
+    bench
+        .at("sqs missing")
+        .answer(|_| permanent("QueueDoesNotExist"));
+    let large = json!({ "text": "x".repeat(5000) });
+    let handled = bench
+        .handle(&event_of(&[Record::reported("lamp", 9, json!({}), large)]))
+        .await;
+    assert_eq!((handled.parked, handled.resume_at), (1, None));
+    let parked = &bench.parked()[0];
+    assert_eq!(parked.get("notification"), None);
+    assert_eq!(parked["reason"], "QueueDoesNotExist");
+    assert_eq!(parked["record"]["sequenceNumber"], sequence_number(9));
+}
+
+/// A FIFO queue would drop the second of two messages with the same id.
+#[tokio::test]
+async fn ids_of_what_is_parked_are_its_own() {
+    let park = async |records: Vec<Value>| {
+        let bench = Bench::new(&[to_queue("missing"), to_queue("gone")]);
+        bench
+            .at("sqs missing")
+            .answer(|_| permanent("QueueDoesNotExist"));
+        bench
+            .at("sqs gone")
+            .answer(|_| permanent("QueueDoesNotExist"));
+        bench.handle(&event(records)).await;
+        let mut ids: Vec<String> = bench
+            .fakes
+            .undeliverable
+            .arrived()
+            .into_iter()
+            .map(|message| message.id)
+            .collect();
+        ids.sort();
+        ids
+    };
+    let broken = |sequence: u64| {
+        let mut record = Record::small("lamp", sequence).json();
+        record["dynamodb"]["NewImage"]["reported"] = json!({ "N": "seven" });
+        record
+    };
+    let without = |sequence: u64| {
+        let mut record = Record::small("lamp", sequence).json();
+        record["dynamodb"]
+            .as_object_mut()
+            .unwrap()
+            .remove("OldImage");
+        record
+    };
+    let refused = |sequence: u64| Record::small("lamp", sequence).json();
+    let first = park(vec![broken(1), without(2), refused(3)]).await;
+    let again = park(vec![refused(0), broken(1), without(2), refused(3)]).await;
+    let second = park(vec![broken(4), without(5), refused(6)]).await;
+    assert_eq!((first.len(), again.len(), second.len()), (4, 6, 4));
+    assert!(first.iter().all(|id| again.contains(id)), "stable");
+    assert!(second.iter().all(|id| !again.contains(id)), "no other's");
+    let distinct: std::collections::BTreeSet<_> = again.iter().chain(&second).collect();
+    assert_eq!(distinct.len(), 10);
+}

@@ -1,0 +1,13 @@
+//! The listener through its public doors: events in, messages on channels of our own, the answer out.
+
+#![allow(clippy::unwrap_used)]
+
+mod batches;
+mod bodies;
+mod channels;
+mod hostile;
+mod isolation;
+mod scale;
+mod simulation;
+mod stream;
+mod time;

@@ -1,0 +1,175 @@
+//! The answer comes in time, whatever the channels do.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use antumbra_registration::Target;
+use antumbra_service::clock::Clock;
+use antumbra_service::notifications::{BoxFuture, Channel, ChannelLimits, Message};
+use antumbra_shadow::{Model, Timestamp};
+use antumbra_stream_listener::{Channels, Listener};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use crate::channels::{Bench, Fakes, LIMITS, Sent, TIME, permanent, registrations, retry};
+use crate::stream::{Record, event_of, sequence_number};
+
+fn to_queue(name: &str) -> Value {
+    json!({ "name": name, "to": { "sqs": { "queue": name } } })
+}
+
+fn changes(count: u64) -> Vec<Record> {
+    let change = |n: u64| Record::small(&format!("device-{}", n % 50), n);
+    (0..count).map(change).collect()
+}
+
+#[tokio::test]
+async fn an_outage_ends_in_a_report_and_leaves_time_to_park() {
+    let bench = Bench::new(&[to_queue("away"), to_queue("missing"), to_queue("fine")]);
+    bench.at("sqs away").answer(|message| match &message.key {
+        key if key.contains("device-7#") => retry(),
+        _ => Ok(()),
+    });
+    bench
+        .at("sqs missing")
+        .answer(|_| permanent("QueueDoesNotExist"));
+    let before = bench.clock.now();
+    let handled = bench.handle(&event_of(&changes(100))).await;
+    assert_eq!(handled.resume_at, Some(sequence_number(7)));
+    assert_eq!((handled.sent, handled.parked), (198, 100));
+    assert!(
+        handled.retried > 10,
+        "tried again while there was time: {}",
+        handled.retried
+    );
+    let now = bench.clock.now();
+    assert!(now < before.after(TIME), "in time");
+    assert!(now > before.after(TIME / 2), "but not at once");
+}
+
+/// A function may be given less time than is kept for parking, and still does its work.
+#[tokio::test]
+async fn little_time_is_enough_when_nothing_fails() {
+    for time in [Duration::from_secs(3), Duration::from_millis(300)] {
+        let bench = Bench::new(&[to_queue("fine"), to_queue("missing")]);
+        bench
+            .at("sqs missing")
+            .answer(|_| permanent("QueueDoesNotExist"));
+        let handled = bench.handle_within(&event_of(&changes(100)), time).await;
+        let done = (handled.sent, handled.parked, handled.resume_at);
+        assert_eq!(done, (100, 100, None), "{time:?}");
+    }
+}
+
+#[tokio::test]
+async fn no_time_at_all_claims_nothing() {
+    let bench = Bench::new(&[to_queue("fine")]);
+    let handled = bench
+        .handle_within(&event_of(&changes(10)), Duration::ZERO)
+        .await;
+    assert_eq!(
+        (handled.sent, handled.resume_at),
+        (0, Some(sequence_number(0)))
+    );
+}
+
+/// Time as the runtime counts it, which a paused runtime moves on while everybody waits.
+struct RuntimeClock(Instant);
+
+impl Clock for RuntimeClock {
+    fn now(&self) -> Timestamp {
+        let start = Timestamp::parse("2026-01-31T12:00:00Z").unwrap();
+        start.after(self.0.elapsed())
+    }
+
+    async fn sleep(&self, duration: Duration) {
+        tokio::time::sleep(duration).await;
+    }
+}
+
+/// A queue that takes a call and never answers.
+struct Silent;
+
+impl Channel for Silent {
+    fn limits(&self) -> ChannelLimits {
+        LIMITS
+    }
+
+    fn send<'a>(&'a self, _: &'a [Message]) -> BoxFuture<'a, Vec<Sent>> {
+        Box::pin(std::future::pending())
+    }
+}
+
+/// A queue that takes long, and then says of nothing what became of it.
+struct Vague;
+
+impl Channel for Vague {
+    fn limits(&self) -> ChannelLimits {
+        LIMITS
+    }
+
+    fn send<'a>(&'a self, _: &'a [Message]) -> BoxFuture<'a, Vec<Sent>> {
+        Box::pin(async {
+            tokio::time::sleep(Duration::from_secs(7)).await;
+            Vec::new()
+        })
+    }
+}
+
+#[derive(Default)]
+struct Mixed {
+    fakes: Fakes,
+    silent_undeliverable: bool,
+}
+
+impl Channels for Mixed {
+    fn channel(&self, target: &Target) -> Option<Arc<dyn Channel>> {
+        match target {
+            Target::Sqs(sqs) if sqs.queue.as_str() == "silent" => Some(Arc::new(Silent)),
+            Target::Sqs(sqs) if sqs.queue.as_str() == "vague" => Some(Arc::new(Vague)),
+            _ => self.fakes.channel(target),
+        }
+    }
+
+    fn undeliverable(&self) -> Arc<dyn Channel> {
+        match self.silent_undeliverable {
+            true => Arc::new(Silent),
+            false => self.fakes.undeliverable(),
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_queue_that_never_answers_is_reported_in_time_and_delays_nobody() {
+    for silent in ["silent", "vague"] {
+        for silent_undeliverable in [false, true] {
+            let channels = Mixed {
+                silent_undeliverable,
+                ..Mixed::default()
+            };
+            let missing = channels.fakes.at("sqs missing");
+            missing.answer(|_| permanent("QueueDoesNotExist"));
+            let only_later = json!({ "name": silent, "on": { "key": "device-4#" },
+                                     "to": { "sqs": { "queue": silent } } });
+            let only_first = json!({ "name": "missing", "on": { "key": "device-2#" },
+                                     "to": { "sqs": { "queue": "missing" } } });
+            let rules = registrations(&[only_later, only_first, to_queue("fine")]);
+            let clock = RuntimeClock(Instant::now());
+            let deadline = clock.now().after(TIME);
+            let listener = Listener::new(rules, &channels, Model::default(), clock).unwrap();
+            let started = Instant::now();
+            let event = event_of(&changes(40));
+            let handled = listener.handle(&event, deadline);
+            // Lambda would end it here, with nothing reported.
+            let handled = tokio::time::timeout(TIME, handled)
+                .await
+                .expect("in time")
+                .unwrap();
+            assert!(started.elapsed() > TIME / 2, "it was given its time");
+            assert_eq!(channels.fakes.at("sqs fine").arrived().len(), 40);
+            assert_eq!(handled.sent, 40);
+            let lowest = if silent_undeliverable { 2 } else { 4 };
+            assert_eq!(handled.resume_at, Some(sequence_number(lowest)));
+        }
+    }
+}
