@@ -166,24 +166,27 @@ impl<C: Clock> Listener<C> {
     /// Puts away what can never be sent. What cannot even be put away counts as not done: positions of
     /// the records concerned.
     async fn park(&self, parked: &[Parked], deadline: Timestamp) -> Vec<usize> {
-        if parked.is_empty() {
-            return Vec::new();
-        }
-        let limit = self.undeliverable.limits().message_bytes;
-        let outgoing: Vec<Outgoing> = parked.iter().map(|parked| parked.outgoing(limit)).collect();
         let channels = [Arc::clone(&self.undeliverable)];
-        let done = dispatch(&channels, &outgoing, deadline, &self.clock).await;
-        for refused in &done.refused {
-            tracing::error!(
-                reason = refused.reason,
-                "the undeliverable queue refuses messages"
-            );
+        let mut left: Vec<&Parked> = parked.iter().collect();
+        let mut undone = Vec::new();
+        // A queue can be set to take less than its channel knows of. What it refuses goes once more
+        // without the notification, so that a large one does not hold up the shard.
+        for limit in [self.undeliverable.limits().message_bytes, 0] {
+            let outgoing: Vec<Outgoing> =
+                left.iter().map(|parked| parked.outgoing(limit)).collect();
+            let done = dispatch(&channels, &outgoing, deadline, &self.clock).await;
+            undone.extend(done.unsent.iter().map(|&index| left[index].record));
+            for refused in &done.refused {
+                tracing::error!(
+                    reason = refused.reason,
+                    "the undeliverable queue refuses messages"
+                );
+            }
+            let refused = done.refused.iter();
+            left = refused.map(|refused| left[refused.index]).collect();
         }
-        let undone = done
-            .unsent
-            .into_iter()
-            .chain(done.refused.into_iter().map(|refused| refused.index));
-        undone.map(|index| parked[index].record).collect()
+        undone.extend(left.iter().map(|parked| parked.record));
+        undone
     }
 }
 

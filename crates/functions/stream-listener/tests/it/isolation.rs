@@ -365,6 +365,34 @@ async fn a_parked_notification_that_does_not_fit_leaves_its_position() {
     assert_eq!(parked["record"]["sequenceNumber"], sequence_number(9));
 }
 
+/// A queue can be set to take less than SQS does, and its channel does not know.
+#[tokio::test]
+async fn a_parked_notification_that_is_refused_leaves_its_position() {
+    let bench = Bench::new(&[to_queue("missing")]);
+    bench
+        .at("sqs missing")
+        .answer(|_| permanent("QueueDoesNotExist"));
+    bench
+        .fakes
+        .undeliverable
+        .answer(|message| match message.body.len() {
+            0..2000 => Ok(()),
+            _ => permanent("InvalidParameterValue"),
+        });
+    let mut records = changes();
+    let large = json!({ "text": "x".repeat(5000) });
+    records[3] = Record::reported("device-3", 3, json!({}), large);
+    let handled = bench.handle(&event_of(&records)).await;
+    assert_eq!((handled.parked, handled.resume_at), (20, None));
+    let parked = bench.parked();
+    let short = parked
+        .iter()
+        .find(|body| body.get("notification").is_none());
+    let short = short.unwrap();
+    assert_eq!(short["reason"], "QueueDoesNotExist");
+    assert_eq!(short["record"]["sequenceNumber"], sequence_number(3));
+}
+
 /// A FIFO queue would drop the second of two messages with the same id.
 #[tokio::test]
 async fn ids_of_what_is_parked_are_its_own() {
