@@ -7,6 +7,7 @@
 )]
 
 mod dynamodb;
+mod listener_e2e;
 mod mqtt;
 mod queue_pump;
 mod queues;

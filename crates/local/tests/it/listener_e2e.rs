@@ -1,0 +1,476 @@
+//! From a device's report to its notifications, over the wire all the way: the shadow SDK writes to the
+//! stack's tables, the stream calls the listener, and the listener sends to queues, topics and devices.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use antumbra_dynamodb::{Config, DynamoDbShadows, MAIN};
+use antumbra_local::{
+    clients::sdk_config,
+    queues::queue_arn,
+    stack::{Options, Stack},
+};
+use antumbra_registration::Registrations;
+use antumbra_service::shadows::{Delete, Expect, Layout, ShadowId, Shadows, Update};
+use antumbra_shadow::Document;
+use aws_sdk_sns::Client as Sns;
+use aws_sdk_sqs::{
+    Client as Sqs,
+    types::{Message, MessageSystemAttributeName as System},
+};
+use rumqttc::{AsyncClient, Event, EventLoop, MqttOptions, Packet, QoS};
+use serde_json::{Value, json};
+
+use crate::support::soon;
+
+const TOPIC: &str = "arn:aws:sns:us-east-1:000000000000:alarms";
+const UNDELIVERABLE: &str = "antumbra-undeliverable";
+
+struct Home {
+    stack: Stack,
+    sqs: Sqs,
+    shadows: Shadows<DynamoDbShadows>,
+}
+
+impl Home {
+    async fn start(registrations: &[Value], layout: Layout) -> Home {
+        let named = registrations.iter().enumerate();
+        let files = named.map(|(at, value)| (format!("{at}.json"), value.to_string()));
+        let registrations = Registrations::load(files, &|_| None).unwrap();
+        let options = Options {
+            data_dir: None,
+            dynamodb_port: 0,
+            aws_port: 0,
+            mqtt_port: 0,
+            registrations,
+        };
+        let stack = Stack::start(options).await.unwrap();
+        let config = Config::new(MAIN.name).layout(layout);
+        let tables = DynamoDbShadows::connect(&sdk_config(stack.addresses().dynamodb), config);
+        Home {
+            sqs: Sqs::new(&sdk_config(stack.addresses().aws)),
+            shadows: Shadows::new(tables),
+            stack,
+        }
+    }
+
+    /// A queue that gets what the topic gets.
+    async fn subscribe(&self, queue: &str) {
+        let sns = Sns::new(&sdk_config(self.stack.addresses().aws));
+        let made = self.sqs.create_queue().queue_name(queue);
+        made.send().await.unwrap();
+        let request = sns.subscribe().topic_arn(TOPIC).protocol("sqs");
+        let request = request.endpoint(queue_arn(queue));
+        let request = request.attributes("RawMessageDelivery", "true");
+        request.send().await.unwrap();
+    }
+
+    async fn receive(&self, queue: &str, wait: Duration) -> Vec<Message> {
+        let request = self.sqs.receive_message();
+        let request = request.queue_url(self.stack.queue_url(queue));
+        let request = request
+            .max_number_of_messages(10)
+            .wait_time_seconds(wait.as_secs() as i32)
+            .message_attribute_names("All")
+            .message_system_attribute_names(System::All);
+        let got = request.send().await.unwrap().messages.unwrap_or_default();
+        for message in &got {
+            let request = self.sqs.delete_message();
+            let request = request.queue_url(self.stack.queue_url(queue));
+            let handle = message.receipt_handle().unwrap();
+            request.receipt_handle(handle).send().await.unwrap();
+        }
+        got
+    }
+
+    /// Takes messages out of a queue until one is about this device.
+    async fn until(&self, queue: &str, device: &str) -> Vec<Message> {
+        let mut all = Vec::new();
+        let receiving = async {
+            while !all.iter().any(|message| is_about(&body(message), device)) {
+                all.extend(self.receive(queue, Duration::from_secs(5)).await);
+            }
+        };
+        soon(device, receiving).await;
+        all
+    }
+
+    /// Whether a queue is empty now.
+    async fn is_empty(&self, queue: &str) -> bool {
+        self.receive(queue, Duration::ZERO).await.is_empty()
+    }
+
+    async fn report(&self, id: &str, document: Value) {
+        let shadow = ShadowId::new(id).unwrap();
+        self.shadows.report(&shadow, &document).await.unwrap();
+    }
+
+    async fn desire(&self, id: &str, document: Value) {
+        let shadow = ShadowId::new(id).unwrap();
+        self.shadows.desire(&shadow, &document).await.unwrap();
+    }
+}
+
+fn body(message: &Message) -> Value {
+    serde_json::from_str(message.body().unwrap()).unwrap()
+}
+
+fn is_about(body: &Value, device: &str) -> bool {
+    body["shadow"]["id"] == device
+}
+
+fn system(message: &Message, name: System) -> &str {
+    &message.attributes().unwrap()[&name]
+}
+
+fn attributes(message: &Message) -> BTreeMap<&str, &str> {
+    let all = message.message_attributes().unwrap().iter();
+    all.map(|(name, value)| (name.as_str(), value.string_value().unwrap()))
+        .collect()
+}
+
+/// A device that listens.
+struct Listening {
+    events: EventLoop,
+    /// Kept, since the connection ends with it.
+    _client: AsyncClient,
+}
+
+impl Listening {
+    async fn start(home: &Home, filter: &str) -> Listening {
+        let broker = home.stack.addresses().mqtt;
+        let options = MqttOptions::new("wall-display", broker.ip().to_string(), broker.port());
+        let (client, events) = AsyncClient::new(options, 10);
+        client.subscribe(filter, QoS::AtLeastOnce).await.unwrap();
+        let mut listening = Listening {
+            events,
+            _client: client,
+        };
+        listening
+            .packet(|packet| matches!(packet, Packet::SubAck(_)).then_some(()))
+            .await;
+        listening
+    }
+
+    async fn packet<T>(&mut self, wanted: impl Fn(&Packet) -> Option<T>) -> T {
+        let polling = async {
+            loop {
+                if let Event::Incoming(packet) = self.events.poll().await.unwrap()
+                    && let Some(found) = wanted(&packet)
+                {
+                    return found;
+                }
+            }
+        };
+        soon("a packet", polling).await
+    }
+
+    /// Topics and bodies until one is about this device.
+    async fn until(&mut self, device: &str) -> Vec<(String, Value)> {
+        let mut all: Vec<(String, Value)> = Vec::new();
+        while !all.iter().any(|(_, body)| is_about(body, device)) {
+            let message = self.packet(|packet| match packet {
+                Packet::Publish(publish) => {
+                    let body = serde_json::from_slice(&publish.payload).unwrap();
+                    Some((publish.topic.clone(), body))
+                }
+                _ => None,
+            });
+            all.push(message.await);
+        }
+        all
+    }
+}
+
+/// Wanted by every registration of a test. A shard is read batch by batch, so that once the second has
+/// arrived, which is written after the first has, all that was written before the first is done with.
+const LAST: [&str; 2] = ["house#last-1", "house#last-2"];
+
+#[tokio::test]
+async fn reports_arrive_in_queues_topics_and_on_devices_in_order_and_nothing_else_does() {
+    let pattern = json!({
+        "old": { "temp": [{ "numeric": ["<=", 30] }] },
+        "new": { "temp": [{ "numeric": [">", 30] }] },
+    });
+    let home = Home::start(
+        &[
+            json!({ "name": "history", "on": { "key": "^DS#house#", "state": "reported" },
+                    "send": ["old", "new", "diff"], "to": { "sqs": { "queue": "history.fifo" } } }),
+            json!({ "name": "too-warm", "on": { "state": "reported", "pattern": pattern },
+                    "send": ["old", "new"], "to": { "sns": { "topic": TOPIC } } }),
+            json!({ "name": "wishes", "on": { "state": "desired" }, "send": ["new"],
+                    "to": { "mqtt": { "topic": "wishes/${id}/${operation}" } } }),
+            json!({ "name": "elsewhere", "on": { "key": "^DS#other-house#" },
+                    "to": { "sqs": { "queue": "elsewhere" } } }),
+        ],
+        Layout::Separate,
+    )
+    .await;
+    home.subscribe("alarms-box").await;
+    let mut display = Listening::start(&home, "wishes/#").await;
+
+    // Two devices in turns; each crosses 30 upwards where it says so, and comes down again.
+    let temps = [20, 25, 31, 40, 45, 30, 10, 35, 35, 29, 50, 12];
+    let crossings = [3, 8, 11];
+    let devices = ["house#cellar", "house#attic"];
+    for (n, temp) in temps.iter().enumerate() {
+        for device in devices {
+            home.report(device, json!({ "temp": temp, "n": n })).await;
+        }
+        if n % 4 == 0 {
+            home.desire("house#cellar", json!({ "mode": n })).await;
+        }
+    }
+    let gone = Delete {
+        shadow: ShadowId::new("house#attic").unwrap(),
+        reported: Some(Expect::Any),
+        desired: None,
+    };
+    home.shadows.delete(gone).await.unwrap();
+    // Nobody wants these.
+    home.report("garden#pond", json!({ "temp": 12 })).await;
+
+    let (mut history, mut alarms, mut wishes) = (Vec::new(), Vec::new(), Vec::new());
+    for last in LAST {
+        home.report(last, json!({ "temp": 0 })).await;
+        home.report(last, json!({ "temp": 99 })).await;
+        home.desire(last, json!({ "mode": "on" })).await;
+        history.extend(home.until("history.fifo", last).await);
+        alarms.extend(home.until("alarms-box", last).await);
+        wishes.extend(display.until(last).await);
+    }
+    let is_last = |body: &Value| LAST.iter().any(|last| is_about(body, last));
+
+    for device in devices {
+        let its: Vec<_> = history
+            .iter()
+            .filter(|got| is_about(&body(got), device))
+            .collect();
+        let updates = temps.len() as u64;
+        let removed = usize::from(device == "house#attic");
+        assert_eq!(its.len(), temps.len() + removed);
+        for (message, version) in its.iter().zip(1..=updates) {
+            let body = body(message);
+            assert_eq!(body["version"], version, "gapless and in order");
+            let previous = (version > 1).then_some(version - 1);
+            assert_eq!(
+                body.get("previousVersion"),
+                previous.map(Value::from).as_ref()
+            );
+            assert_eq!(body["new"]["temp"], temps[version as usize - 1]);
+            assert_eq!(
+                system(message, System::MessageGroupId),
+                format!("DS#{device}#DSR#main")
+            );
+            assert_eq!(
+                system(message, System::MessageDeduplicationId),
+                body["id"].as_str().unwrap()
+            );
+            let operation = if version == 1 { "insert" } else { "modify" };
+            assert_eq!(
+                attributes(message),
+                [
+                    ("operation", operation),
+                    ("registration", "history"),
+                    ("shadow", device),
+                    ("state", "reported")
+                ]
+                .into()
+            );
+        }
+        for message in &its[temps.len()..] {
+            let body = body(message);
+            assert_eq!(
+                (&body["operation"], &body["version"]),
+                (&json!("remove"), &json!(updates))
+            );
+            assert_eq!(body["old"]["n"], temps.len() - 1);
+        }
+    }
+
+    let mut crossed: Vec<(String, u64)> = alarms
+        .iter()
+        .filter(|got| !is_last(&body(got)))
+        .map(|message| {
+            let body = body(message);
+            assert!(
+                body["old"]["temp"].as_u64() <= Some(30) && body["new"]["temp"].as_u64() > Some(30)
+            );
+            let attributes = attributes(message);
+            assert_eq!(attributes["registration"], "too-warm");
+            (
+                attributes["shadow"].to_owned(),
+                body["version"].as_u64().unwrap(),
+            )
+        })
+        .collect();
+    crossed.sort();
+    let each = |device: &str| crossings.map(|version| (device.to_owned(), version));
+    assert_eq!(
+        crossed,
+        [each("house#attic"), each("house#cellar")].concat()
+    );
+
+    let wished: Vec<_> = wishes.iter().filter(|(_, body)| !is_last(body)).collect();
+    let said: Vec<_> = wished
+        .iter()
+        .map(|(topic, body)| {
+            (
+                topic.as_str(),
+                body["version"].as_u64().unwrap(),
+                &body["new"]["mode"],
+            )
+        })
+        .collect();
+    let modes = [json!(0), json!(4), json!(8)];
+    assert_eq!(
+        said,
+        [
+            ("wishes/house%23cellar/insert", 1, &modes[0]),
+            ("wishes/house%23cellar/modify", 2, &modes[1]),
+            ("wishes/house%23cellar/modify", 3, &modes[2]),
+        ]
+    );
+
+    // All of it is accounted for.
+    let updates = devices.len() * temps.len() + 1;
+    let of_last = |bodies: &mut dyn Iterator<Item = Value>| bodies.filter(&is_last).count();
+    let counts = (
+        of_last(&mut history.iter().map(body)),
+        of_last(&mut alarms.iter().map(body)),
+    );
+    assert!((3..=4).contains(&counts.0) && counts.1 == 2, "{counts:?}");
+    assert_eq!(history.len(), updates + counts.0);
+    assert!(home.is_empty("elsewhere").await);
+    assert!(home.is_empty(UNDELIVERABLE).await);
+    home.stack.stop().await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_sent_lies_in_the_undeliverable_queue_and_delays_nobody() {
+    let home = Home::start(
+        &[
+            json!({ "name": "nobody", "on": { "key": "^DS#house#lamp#" },
+                    "to": { "sqs": { "queue": "arn:aws:sqs:us-east-1:111111111111:nobody" } } }),
+            json!({ "name": "live", "on": { "key": "^DS#house#" }, "send": ["new", "diff"],
+                    "to": { "mqtt": { "topic": "live/${id}" } } }),
+            json!({ "name": "history", "on": { "key": "^DS#house#" },
+                    "to": { "sqs": { "queue": "history.fifo" } } }),
+        ],
+        Layout::Separate,
+    )
+    .await;
+    let mut display = Listening::start(&home, "live/#").await;
+    home.report("house#lamp", json!({ "on": true })).await;
+    // More than a device takes, even without the document; the queue takes it.
+    home.report("house#lamp", json!({ "text": "x".repeat(150_000) }))
+        .await;
+    home.report("house#lamp", json!({ "on": false })).await;
+    // More than a queue of the stack takes.
+    let huge = json!({ "text": "x".repeat(300_000) });
+    home.report("house#huge", huge).await;
+
+    let (mut history, mut live) = (Vec::new(), Vec::new());
+    for last in LAST {
+        home.report(last, json!({ "on": true })).await;
+        history.extend(home.until("history.fifo", last).await);
+        live.extend(display.until(last).await);
+    }
+    let versions = |bodies: Vec<Value>| -> Vec<u64> {
+        let of_lamp = bodies.iter().filter(|body| is_about(body, "house#lamp"));
+        of_lamp
+            .map(|body| body["version"].as_u64().unwrap())
+            .collect()
+    };
+    assert_eq!(versions(history.iter().map(body).collect()), [1, 2, 3]);
+    let third = live.iter().find(|(_, body)| body["version"] == 3).unwrap();
+    assert_eq!(
+        third.1["truncated"],
+        json!(["new"]),
+        "the large text is still in the document"
+    );
+    assert_eq!(
+        versions(live.into_iter().map(|(_, body)| body).collect()),
+        [1, 3]
+    );
+
+    let mut parked = Vec::new();
+    while parked.len() < 6 {
+        let got = soon(
+            "a parked message",
+            home.receive(UNDELIVERABLE, Duration::from_secs(5)),
+        );
+        parked.extend(got.await.iter().map(body));
+    }
+    parked.sort_by_key(|body| {
+        let at = |name: &str| body[name].to_string();
+        let version = body["notification"]["version"].as_u64();
+        (at("key"), at("registration"), version)
+    });
+    let text = |body: &Value, name: &str| body[name].as_str().unwrap().to_owned();
+    let said: Vec<_> = parked
+        .iter()
+        .map(|body| [text(body, "registration"), text(body, "key")])
+        .collect();
+    let (huge, lamp) = ("DS#house#huge#DSR#main", "DS#house#lamp#DSR#main");
+    assert_eq!(
+        said,
+        [
+            ["history", huge],
+            ["live", huge],
+            ["live", lamp],
+            ["nobody", lamp],
+            ["nobody", lamp],
+            ["nobody", lamp],
+        ]
+    );
+    assert_eq!(parked[0].get("notification"), None, "the queue takes none");
+    let reason = text(&parked[2], "reason");
+    assert!(reason.contains("the limit is 131072"), "{reason}");
+    for (body, version) in parked[3..].iter().zip(1..) {
+        assert_eq!(body["notification"]["version"], version, "{body}");
+        assert!(
+            body["reason"].as_str().unwrap().contains("nobody"),
+            "{body}"
+        );
+    }
+    assert!(home.is_empty(UNDELIVERABLE).await);
+    home.stack.stop().await;
+}
+
+#[tokio::test]
+async fn both_documents_of_a_combined_item_are_told_apart() {
+    let home = Home::start(
+        &[json!({ "name": "all", "send": ["new"], "to": { "sqs": { "queue": "all.fifo" } } })],
+        Layout::Combined,
+    )
+    .await;
+    let document = |text: &str| Document::parse(text).unwrap();
+    let lamp = ShadowId::new("house#lamp").unwrap();
+    home.report("house#lamp", json!({ "on": false })).await;
+    home.desire("house#lamp", json!({ "level": 7 })).await;
+    let both = Update::report(lamp, document(r#"{"on":true}"#));
+    let both = both.and_desire(document(r#"{"level":8}"#));
+    home.shadows.update(both).await.unwrap();
+    let mut all = Vec::new();
+    for last in LAST {
+        home.report(last, json!({ "on": true })).await;
+        all.extend(home.until("all.fifo", last).await);
+    }
+    let said: Vec<_> = all
+        .iter()
+        .map(body)
+        .filter(|body| is_about(body, "house#lamp"))
+        .map(|body| json!([body["version"], body["shadow"]["state"], body["new"]]))
+        .collect();
+    assert_eq!(
+        said,
+        [
+            json!([1, "reported", { "on": false }]),
+            json!([2, "desired", { "level": 7 }]),
+            json!([3, "reported", { "on": true }]),
+            json!([3, "desired", { "level": 8 }]),
+        ]
+    );
+    assert!(home.is_empty(UNDELIVERABLE).await);
+    home.stack.stop().await;
+}
