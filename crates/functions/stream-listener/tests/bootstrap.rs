@@ -28,7 +28,7 @@ fn request(stream: &TcpStream) -> (String, String) {
     loop {
         let mut line = String::new();
         reader.read_line(&mut line).unwrap();
-        if line == "\r\n" {
+        if line.trim_end().is_empty() {
             break;
         }
         if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
@@ -88,6 +88,9 @@ fn serve(runtime: &TcpListener) -> String {
         // The client keeps its connection; a poll and its answer may come on the same one.
         loop {
             let (first, body) = request(&stream);
+            if first.is_empty() {
+                break;
+            }
             if first.contains("/invocation/1/response") {
                 return body;
             }
