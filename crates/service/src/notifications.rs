@@ -7,5 +7,5 @@ mod channel;
 mod dispatch;
 mod schedule;
 
-pub use channel::{BoxFuture, Channel, ChannelLimits, Message, SendError};
+pub use channel::{BoxFuture, Channel, ChannelLimits, Message, SendError, attribute_bytes};
 pub use dispatch::{Dispatched, Outbox, Outgoing, Refused, dispatch};

@@ -8,7 +8,7 @@ use std::ops::Range;
 use antumbra_registration::{
     Change, DiffCell, RegistrationId, Registrations, Scratch, plan, wants,
 };
-use antumbra_service::notifications::{Message, Outbox};
+use antumbra_service::notifications::{Message, Outbox, attribute_bytes};
 use antumbra_shadow::{DiffBuffer, Model};
 use antumbra_wire::item::{ItemChange, KeyBuffer};
 use antumbra_wire::notification::{self, NotificationId};
@@ -178,11 +178,11 @@ impl<'l> Plan<'l> {
         };
         let state = change.shadow.map(|shadow| shadow.state);
         let notification = NotificationId::new(&record.event_id(), &registration.name, state);
-        let mut attribute_bytes = 0;
+        let mut bytes = 0;
         routes::each_attribute(registration, change, |name, value| {
-            attribute_bytes += name.len() + "String".len() + value.len();
+            bytes += attribute_bytes(name, value);
         });
-        let limit = routes.body_limit(channel, attribute_bytes);
+        let limit = routes.body_limit(channel, bytes);
         let mut refuse = |reason: String, with: Option<&str>| {
             self.parked.push(Parked::notification(
                 record,
@@ -227,7 +227,7 @@ impl<'l> Plan<'l> {
             body,
             topic,
             attributes: from..self.attributes.len() as u32,
-            attribute_bytes: attribute_bytes as u32,
+            attribute_bytes: bytes as u32,
         });
     }
 

@@ -33,10 +33,15 @@ impl Message {
     /// What the message counts against a channel's byte limits: the body, and the attributes with
     /// their names and types.
     pub fn bytes(&self) -> usize {
-        let attribute =
-            |(name, value): &(String, String)| name.len() + "String".len() + value.len();
-        self.body.len() + self.attributes.iter().map(attribute).sum::<usize>()
+        let attributes = self.attributes.iter();
+        let attributes = attributes.map(|(name, value)| attribute_bytes(name, value));
+        self.body.len() + attributes.sum::<usize>()
     }
+}
+
+/// What one attribute counts: its name, its type, which is always a string, and its value.
+pub fn attribute_bytes(name: &str, value: &str) -> usize {
+    name.len() + "String".len() + value.len()
 }
 
 /// How much a channel takes at once.
