@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use antumbra_dynamodb::{MAIN, MESSAGES, TableError};
+use antumbra_publish::sqs::SMALL_BYTES;
 use antumbra_publish::{Broker as BrokerAddress, MqttChannel};
 use antumbra_registration::{Registrations, Target};
 use antumbra_service::clock::{Clock, SystemClock};
@@ -123,7 +124,9 @@ impl Stack {
             client_id: antumbra_stream_listener::NAME.to_owned(),
         });
         let channels =
-            AwsChannels::with_mqtt(&aws, Arc::new(channel), queues.queue_url(UNDELIVERABLE));
+            AwsChannels::with_mqtt(&aws, Arc::new(channel), queues.queue_url(UNDELIVERABLE))
+                // What the emulator's queues take.
+                .with_queue_bytes(SMALL_BYTES);
         let listener = Listener::new(
             options.registrations,
             &channels,

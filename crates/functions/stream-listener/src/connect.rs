@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use antumbra_publish::{EventBridgeChannel, IotChannel, SnsChannel, SqsChannel};
+use antumbra_publish::{EventBridgeChannel, IotChannel, SnsChannel, SqsChannel, sqs};
 use antumbra_registration::Target;
 use antumbra_service::notifications::Channel;
 use aws_config::SdkConfig;
@@ -23,6 +23,7 @@ pub struct AwsChannels {
     eventbridge: aws_sdk_eventbridge::Client,
     mqtt: Arc<dyn Channel>,
     undeliverable: String,
+    queue_bytes: usize,
 }
 
 impl AwsChannels {
@@ -53,14 +54,28 @@ impl AwsChannels {
             eventbridge: aws_sdk_eventbridge::Client::new(sdk),
             mqtt,
             undeliverable,
+            queue_bytes: sqs::BYTES,
         }
+    }
+
+    /// Another size limit of queues than SQS's own, for queues that are set to less.
+    #[must_use]
+    pub fn with_queue_bytes(self, queue_bytes: usize) -> AwsChannels {
+        AwsChannels {
+            queue_bytes,
+            ..self
+        }
+    }
+
+    fn queue(&self, queue: &str) -> Arc<dyn Channel> {
+        Arc::new(SqsChannel::new(&self.sqs, queue).with_bytes(self.queue_bytes))
     }
 }
 
 impl Channels for AwsChannels {
     fn channel(&self, target: &Target) -> Option<Arc<dyn Channel>> {
         match target {
-            Target::Sqs(sqs) => Some(Arc::new(SqsChannel::new(&self.sqs, sqs.queue.as_str()))),
+            Target::Sqs(sqs) => Some(self.queue(sqs.queue.as_str())),
             Target::Sns(sns) => Some(Arc::new(SnsChannel::new(&self.sns, &sns.topic))),
             Target::EventBridge(bus) => Some(Arc::new(EventBridgeChannel::new(
                 &self.eventbridge,
@@ -72,6 +87,6 @@ impl Channels for AwsChannels {
     }
 
     fn undeliverable(&self) -> Arc<dyn Channel> {
-        Arc::new(SqsChannel::new(&self.sqs, &self.undeliverable))
+        self.queue(&self.undeliverable)
     }
 }

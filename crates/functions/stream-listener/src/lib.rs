@@ -1,7 +1,7 @@
 //! The stream listener: every change of the table, to everyone who registered for it.
 //!
 //! [`Listener::handle`] takes the bytes of a DynamoDB stream event and answers which record to go on
-//! from. It decides first ([`plan`]: pure), then sends ([`antumbra_service::notifications`]), then parks
+//! from. It decides first (`plan`, pure), then sends ([`antumbra_service::notifications`]), then parks
 //! what can never be sent, and only then answers. Nothing is claimed done that was neither sent nor
 //! parked.
 

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use antumbra_lambda_kit::environment::Environment;
 use antumbra_lambda_kit::{invocation, sdk, telemetry};
+use antumbra_publish::sqs;
 use antumbra_service::clock::{Clock, SystemClock};
 use antumbra_shadow::Model;
 use antumbra_stream_listener::{AwsChannels, Listener, files};
@@ -20,11 +21,13 @@ async fn main() -> Result<(), Error> {
     let id_field = environment.or("ID_FIELD", Model::default().id_field);
     let iot_endpoint = environment.optional("IOT_ENDPOINT");
     let endpoint = environment.optional("AWS_ENDPOINT_URL");
+    let queue_bytes = environment.or("QUEUE_BYTES", sqs::BYTES);
     let registrations = files::load(Path::new(&directory), &|name| environment.optional(name))?;
     environment.finish()?;
 
     let sdk = sdk::config(endpoint).await;
-    let channels = AwsChannels::new(&sdk, iot_endpoint.as_deref(), undeliverable);
+    let channels = AwsChannels::new(&sdk, iot_endpoint.as_deref(), undeliverable)
+        .with_queue_bytes(queue_bytes);
     let model = Model {
         timestamp_field,
         id_field,

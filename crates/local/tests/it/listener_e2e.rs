@@ -474,3 +474,22 @@ async fn both_documents_of_a_combined_item_are_told_apart() {
     assert!(home.is_empty(UNDELIVERABLE).await);
     home.stack.stop().await;
 }
+
+#[tokio::test]
+async fn what_a_queue_cannot_take_whole_comes_without_the_old_document() {
+    let whole = json!({ "name": "whole", "send": ["old", "new"], "to": { "sqs": { "queue": "whole.fifo" } } });
+    let home = Home::start(&[whole], Layout::Separate).await;
+    for letter in ["x", "y"] {
+        home.report("house", json!({ "text": letter.repeat(150_000) }))
+            .await;
+    }
+    let mut got = Vec::new();
+    while got.len() < 2 {
+        let received = home.receive("whole.fifo", Duration::from_secs(5));
+        got.extend(soon("a notification", received).await.iter().map(body));
+    }
+    assert_eq!(got[1]["truncated"], json!(["old"]));
+    assert_eq!(got[1]["new"]["text"].as_str().map(str::len), Some(150_000));
+    assert!(home.is_empty(UNDELIVERABLE).await);
+    home.stack.stop().await;
+}
