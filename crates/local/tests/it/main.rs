@@ -8,6 +8,7 @@
 
 mod dynamodb;
 mod listener_e2e;
+mod listener_faults;
 mod mqtt;
 mod queue_pump;
 mod queues;
