@@ -45,7 +45,7 @@ impl Channel for Flaky {
                     let some: Vec<Message> = messages.iter().step_by(2).cloned().collect();
                     let mut answers = self.inner.send(&some).await.into_iter();
                     let answer = |at: usize| {
-                        if at % 2 == 0 {
+                        if at.is_multiple_of(2) {
                             answers.next().unwrap()
                         } else {
                             lost()
