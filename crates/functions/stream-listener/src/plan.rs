@@ -1,7 +1,7 @@
 //! The decision: an event's bytes to the messages that are to be sent.
 //!
-//! Pure. All texts lie in one arena, which is kept from event to event, so that a warm listener allocates
-//! next to nothing for a record.
+//! Pure. Decoding and matching use buffers that are kept from event to event; the texts to be sent lie in
+//! one arena per event, so that a record costs no allocation of its own until its message is made.
 
 use std::ops::Range;
 
