@@ -9,22 +9,18 @@
 //! | nothing, or that it failed | `Unavailable` |
 //! | no such table, no permission, unknown credentials | `Unavailable`: the caller is not at fault, and who runs the service has to act |
 
-use antumbra_service::shadows::PersistenceError;
 use antumbra_service::shadows::adapter::ITEM_BYTES;
+use antumbra_service::store::StoreError;
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_dynamodb::operation::RequestId;
 use aws_sdk_dynamodb::types::CancellationReason;
 
 /// What a failed call means. `bytes` is the size of the item it carried, if it carried one.
-pub(crate) fn of_call<E>(
-    operation: &'static str,
-    error: &SdkError<E>,
-    bytes: usize,
-) -> PersistenceError
+pub(crate) fn of_call<E>(operation: &'static str, error: &SdkError<E>, bytes: usize) -> StoreError
 where
     E: ProvideErrorMetadata,
 {
-    let unavailable = |what: &str| PersistenceError::Unavailable(format!("{operation}: {what}"));
+    let unavailable = |what: &str| StoreError::Unavailable(format!("{operation}: {what}"));
     match error {
         SdkError::TimeoutError(_) => unavailable("no answer in time"),
         SdkError::DispatchFailure(_) => unavailable("no connection"),
@@ -43,7 +39,7 @@ where
     }
 }
 
-fn of_code(operation: &str, code: &str, message: &str, bytes: usize) -> PersistenceError {
+fn of_code(operation: &str, code: &str, message: &str, bytes: usize) -> StoreError {
     match code {
         "ProvisionedThroughputExceededException"
         | "ProvisionedThroughputExceeded"
@@ -53,17 +49,17 @@ fn of_code(operation: &str, code: &str, message: &str, bytes: usize) -> Persiste
         | "RequestLimitExceeded"
         | "TransactionConflictException"
         | "TransactionConflict"
-        | "ReplicatedWriteConflictException" => PersistenceError::Throttled,
+        | "ReplicatedWriteConflictException" => StoreError::Throttled,
         "ValidationException" | "ValidationError" if speaks_of_size(message) => {
-            PersistenceError::TooLarge {
+            StoreError::TooLarge {
                 bytes,
                 limit: ITEM_BYTES,
             }
         }
         "ValidationException" | "ValidationError" | "DuplicateItem" => {
-            PersistenceError::Invalid(format!("DynamoDB refuses {operation}: {code}"))
+            StoreError::Invalid(format!("DynamoDB refuses {operation}: {code}"))
         }
-        _ => PersistenceError::Unavailable(format!("{operation}: {code}")),
+        _ => StoreError::Unavailable(format!("{operation}: {code}")),
     }
 }
 
@@ -78,7 +74,7 @@ pub(crate) enum Cancelled<'a> {
     /// The condition of the change at this place failed.
     Condition(usize, &'a CancellationReason),
     /// Something else, for all of it.
-    Other(PersistenceError),
+    Other(StoreError),
 }
 
 /// Reads the reasons of a cancelled transaction, one per item.
@@ -99,13 +95,13 @@ pub(crate) fn of_reasons<'a>(
     if let Some((at, reason)) = at_fault().find(failed) {
         return Cancelled::Condition(at, reason);
     }
-    let errors: Vec<PersistenceError> = at_fault()
+    let errors: Vec<StoreError> = at_fault()
         .map(|(_, reason)| {
             let message = reason.message().unwrap_or_default();
             of_code(operation, reason.code().unwrap_or_default(), message, bytes)
         })
         .collect();
-    let last = PersistenceError::Unavailable(format!("{operation}: cancelled without a reason"));
+    let last = StoreError::Unavailable(format!("{operation}: cancelled without a reason"));
     Cancelled::Other(
         errors
             .iter()
@@ -132,9 +128,9 @@ mod tests {
             .build()
     }
 
-    fn decided(reasons: &[CancellationReason]) -> PersistenceError {
+    fn decided(reasons: &[CancellationReason]) -> StoreError {
         match of_reasons("TransactWriteItems", reasons, 7) {
-            Cancelled::Condition(..) => PersistenceError::NotFound,
+            Cancelled::Condition(..) => StoreError::Unavailable("a condition".into()),
             Cancelled::Other(error) => error,
         }
     }
@@ -149,29 +145,27 @@ mod tests {
         ] {
             assert_eq!(
                 decided(&[none.clone(), reason(code, "")]),
-                PersistenceError::Throttled,
+                StoreError::Throttled,
                 "{code}"
             );
         }
         assert_eq!(
             decided(&[reason("ValidationError", "x"), none.clone()]),
-            PersistenceError::Invalid(
-                "DynamoDB refuses TransactWriteItems: ValidationError".into()
-            )
+            StoreError::Invalid("DynamoDB refuses TransactWriteItems: ValidationError".into())
         );
         assert_eq!(
             decided(&[reason(
                 "ValidationError",
                 "Item size to update has exceeded the maximum allowed size"
             )]),
-            PersistenceError::TooLarge {
+            StoreError::TooLarge {
                 bytes: 7,
                 limit: ITEM_BYTES
             }
         );
         assert!(matches!(
             decided(&[none.clone(), none]),
-            PersistenceError::Unavailable(_)
+            StoreError::Unavailable(_)
         ));
     }
 
@@ -189,7 +183,7 @@ mod tests {
         ));
         assert!(matches!(
             decided(&[throttle, invalid]),
-            PersistenceError::Invalid(_)
+            StoreError::Invalid(_)
         ));
     }
 }

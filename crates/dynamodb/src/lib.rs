@@ -14,4 +14,7 @@ mod shadows;
 mod tables;
 
 pub use shadows::{Config, DynamoDbShadows};
-pub use tables::{Existing, MAIN, MESSAGES, Table, TableError, client};
+pub use tables::{
+    BY_LOCATION, Existing, Index, LIVE, MAIN, MESSAGES, Scalar, Table, TableError, UNDELETED,
+    client,
+};

@@ -1,13 +1,15 @@
 //! The tables, as data, and making those that are missing: for tests and laptops. In production the
 //! deployment makes them.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::error::{BuildError, DisplayErrorContext};
 use aws_sdk_dynamodb::types::{
-    AttributeDefinition, BillingMode, KeySchemaElement, KeyType, ScalarAttributeType,
-    StreamSpecification, StreamViewType, TableStatus, TimeToLiveSpecification,
+    AttributeDefinition, BillingMode, GlobalSecondaryIndex, KeySchemaElement, KeyType,
+    LocalSecondaryIndex, Projection, ProjectionType, ScalarAttributeType, StreamSpecification,
+    StreamViewType, TableStatus, TimeToLiveSpecification,
 };
 
 use crate::shadows::{PARTITION_KEY, SORT_KEY};
@@ -15,6 +17,28 @@ use crate::shadows::{PARTITION_KEY, SORT_KEY};
 /// How long and how often to look whether a table is there.
 const LOOKS: u32 = 100;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
+
+/// A second order of a table's items: those that have its attributes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Index<'a> {
+    /// The name on AWS and here.
+    pub name: &'a str,
+    /// The partition key's attribute, a string. The table's own makes it a local index, which is as
+    /// consistent as the table; any other a global one, which lags behind a little.
+    pub partition_key: &'a str,
+    /// The sort key's attribute and what it holds.
+    pub sort_key: (&'a str, Scalar),
+    /// Whether it holds whole items, or their keys alone.
+    pub whole: bool,
+}
+
+/// What a key attribute holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Scalar {
+    Text,
+    Number,
+}
 
 /// One table: its keys are strings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,17 +49,46 @@ pub struct Table<'a> {
     pub partition_key: &'a str,
     /// The sort key's attribute.
     pub sort_key: &'a str,
+    /// The other orders.
+    pub indexes: &'a [Index<'a>],
     /// Whether changes are streamed, with both images.
     pub streamed: bool,
     /// The attribute that holds an item's end in epoch seconds.
     pub expiry: Option<&'a str>,
 }
 
+/// Sensors by where they are.
+pub const BY_LOCATION: Index<'static> = Index {
+    name: "ByLocation",
+    partition_key: "cityKey",
+    sort_key: ("locationKey", Scalar::Text),
+    whole: true,
+};
+
+/// Sensors by when to look whether they fell silent. Without their last contact, which would cost an
+/// index write per message.
+pub const LIVE: Index<'static> = Index {
+    name: "Live",
+    partition_key: "liveShard",
+    sort_key: ("checkAt", Scalar::Number),
+    whole: false,
+};
+
+/// Messages that were not deleted. What was leaves a tombstone in the table, and would otherwise have to
+/// be read over again and again by whoever asks for the oldest message.
+pub const UNDELETED: Index<'static> = Index {
+    name: "Undeleted",
+    partition_key: "uuid",
+    sort_key: ("undeletedId", Scalar::Text),
+    whole: false,
+};
+
 /// Shadows, and everything else that is listened to.
 pub const MAIN: Table<'static> = Table {
     name: "antumbra",
     partition_key: PARTITION_KEY,
     sort_key: SORT_KEY,
+    indexes: &[BY_LOCATION, LIVE],
     streamed: true,
     expiry: Some("ttl"),
 };
@@ -45,6 +98,7 @@ pub const MESSAGES: Table<'static> = Table {
     name: "antumbra-messages",
     partition_key: "uuid",
     sort_key: "messageId",
+    indexes: &[UNDELETED],
     streamed: true,
     expiry: Some("ttl"),
 };
@@ -114,19 +168,37 @@ impl Table<'_> {
             .create_table()
             .table_name(self.name)
             .billing_mode(BillingMode::PayPerRequest);
-        for (name, kind) in [
-            (self.partition_key, KeyType::Hash),
-            (self.sort_key, KeyType::Range),
-        ] {
+        for (name, scalar) in self.attributes() {
             let attribute = AttributeDefinition::builder()
                 .attribute_name(name)
-                .attribute_type(ScalarAttributeType::S);
-            let key = KeySchemaElement::builder()
-                .attribute_name(name)
-                .key_type(kind);
-            request = request
-                .attribute_definitions(attribute.build().map_err(unbuilt)?)
-                .key_schema(key.build().map_err(unbuilt)?);
+                .attribute_type(match scalar {
+                    Scalar::Text => ScalarAttributeType::S,
+                    Scalar::Number => ScalarAttributeType::N,
+                });
+            request = request.attribute_definitions(attribute.build().map_err(unbuilt)?);
+        }
+        let schema = keys(self.partition_key, self.sort_key).map_err(unbuilt)?;
+        request = request.set_key_schema(Some(schema));
+        for index in self.indexes {
+            let schema = keys(index.partition_key, index.sort_key.0).map_err(unbuilt)?;
+            let projection = Projection::builder().projection_type(if index.whole {
+                ProjectionType::All
+            } else {
+                ProjectionType::KeysOnly
+            });
+            request = if index.partition_key == self.partition_key {
+                let local = LocalSecondaryIndex::builder()
+                    .index_name(index.name)
+                    .set_key_schema(Some(schema))
+                    .projection(projection.build());
+                request.local_secondary_indexes(local.build().map_err(unbuilt)?)
+            } else {
+                let global = GlobalSecondaryIndex::builder()
+                    .index_name(index.name)
+                    .set_key_schema(Some(schema))
+                    .projection(projection.build());
+                request.global_secondary_indexes(global.build().map_err(unbuilt)?)
+            };
         }
         if self.streamed {
             let stream = StreamSpecification::builder()
@@ -138,6 +210,15 @@ impl Table<'_> {
         created
             .map(drop)
             .map_err(|error| self.error(DisplayErrorContext(error)))
+    }
+
+    /// Every attribute that is part of a key, once.
+    fn attributes(&self) -> BTreeMap<&str, Scalar> {
+        let own = [self.partition_key, self.sort_key].map(|name| (name, Scalar::Text));
+        let indexes = self.indexes.iter();
+        own.into_iter()
+            .chain(indexes.flat_map(|index| [(index.partition_key, Scalar::Text), index.sort_key]))
+            .collect()
     }
 
     /// Sets the expiry where it is not set yet, also when an earlier start ended before it could.
@@ -178,4 +259,16 @@ impl Table<'_> {
             reason: reason.to_string(),
         }
     }
+}
+
+fn keys(partition: &str, sort: &str) -> Result<Vec<KeySchemaElement>, BuildError> {
+    [(partition, KeyType::Hash), (sort, KeyType::Range)]
+        .map(|(name, kind)| {
+            KeySchemaElement::builder()
+                .attribute_name(name)
+                .key_type(kind)
+                .build()
+        })
+        .into_iter()
+        .collect()
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Bound;
 
-use antumbra_service::shadows::adapter::{open_cursor, seal_cursor};
+use antumbra_service::paging::{open_cursor, seal_cursor};
 use antumbra_service::shadows::{
     Cursor, Held, Layout, ListQuery, Listed, Page, PersistenceError, ShadowId, Snapshot, State,
 };

@@ -6,4 +6,6 @@
 pub mod backoff;
 pub mod clock;
 pub mod notifications;
+pub mod paging;
 pub mod shadows;
+pub mod store;

@@ -18,11 +18,12 @@ use serde::Serialize;
 
 use crate::clock::{Clock, SystemClock};
 
+pub use crate::paging::Cursor;
 pub use antumbra_shadow::State;
 pub use engine::Updated;
 pub use id::{ClientToken, InvalidId, ShadowId, Zone};
 pub use persistence::{
-    Cursor, Delete, Expect, Held, Layout, ListQuery, Listed, NewDocument, Page, Parts, Persistence,
+    Delete, Expect, Held, Layout, ListQuery, Listed, NewDocument, Page, Parts, Persistence,
     PersistenceError, Read, ReadConsistency, Snapshot, Version, Write, Written,
 };
 pub use update::{DEFAULT_RETRIES, DesiredMode, Update};

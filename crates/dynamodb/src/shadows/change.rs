@@ -220,7 +220,7 @@ impl DynamoDbShadows {
             return match errors::of_reasons(OPERATION, reasons, bytes) {
                 Cancelled::Condition(at, reason) => Err(match changes.get(at) {
                     Some(change) => change.refused(reason.item()),
-                    None => errors::of_call(OPERATION, &error, bytes),
+                    None => errors::of_call(OPERATION, &error, bytes).into(),
                 }),
                 Cancelled::Other(error) => Err(in_doubt(error, &attempts)),
             };
@@ -252,9 +252,9 @@ fn settle<E: ProvideErrorMetadata>(
 }
 
 /// After an attempt whose answer was lost, only `Unavailable` promises nothing.
-fn in_doubt(error: PersistenceError, attempts: &Attempts) -> PersistenceError {
-    match error {
-        PersistenceError::Unavailable(_) => error,
+fn in_doubt(error: impl Into<PersistenceError>, attempts: &Attempts) -> PersistenceError {
+    match error.into() {
+        error @ PersistenceError::Unavailable(_) => error,
         error if attempts.doubtful() => PersistenceError::Unavailable(format!(
             "an earlier attempt got no answer, the last one: {error}"
         )),

@@ -1,6 +1,7 @@
 //! Listings: a query for one device, a scan for all. Documents stay where they are.
 
-use antumbra_service::shadows::adapter::{check_list, open_cursor, seal_cursor};
+use antumbra_service::paging::{open_cursor, seal_cursor};
+use antumbra_service::shadows::adapter::check_list;
 use antumbra_service::shadows::{Cursor, Layout, ListQuery, Listed, Page, PersistenceError};
 use aws_sdk_dynamodb::types::AttributeValue;
 

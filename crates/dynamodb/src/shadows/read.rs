@@ -75,7 +75,7 @@ impl DynamoDbShadows {
             let output = match self.call_batch(&wanted, consistent).await {
                 Ok(output) => output,
                 Err(error) => {
-                    let error = errors::of_call(OPERATION, &error, 0);
+                    let error = PersistenceError::from(errors::of_call(OPERATION, &error, 0));
                     found.extend(wanted.into_iter().map(|key| (key, Err(error.clone()))));
                     return found;
                 }

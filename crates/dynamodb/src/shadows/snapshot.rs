@@ -72,15 +72,16 @@ impl DynamoDbShadows {
         let cancelled = match error.as_service_error() {
             Some(TransactGetItemsError::TransactionCanceledException(cancelled)) => cancelled,
             Some(failed) if failed.meta().code() == Some("ValidationException") => {
-                return group.halve(errors::of_call(OPERATION, error, 0));
+                return group.halve(errors::of_call(OPERATION, error, 0).into());
             }
-            _ => return Divided::Failed(group, errors::of_call(OPERATION, error, 0)),
+            _ => return Divided::Failed(group, errors::of_call(OPERATION, error, 0).into()),
         };
         let reasons = cancelled.cancellation_reasons();
-        let error = match errors::of_reasons(OPERATION, reasons, 0) {
+        let error: PersistenceError = match errors::of_reasons(OPERATION, reasons, 0) {
             Cancelled::Other(error) => error,
             Cancelled::Condition(..) => errors::of_call(OPERATION, error, 0),
-        };
+        }
+        .into();
         if !error.is_retryable() {
             return group.halve(error);
         }

@@ -6,6 +6,8 @@ use std::future::Future;
 use antumbra_shadow::{Document, State, Timestamp};
 
 use super::id::{ClientToken, ShadowId, Zone};
+use crate::paging::{Cursor, InvalidCursor};
+use crate::store::StoreError;
 
 /// How the two documents are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -157,11 +159,6 @@ pub enum ListQuery {
     All,
 }
 
-/// Where the next page starts. Opaque: it is made and read by the persistence alone, and one that was
-/// tampered with is `Invalid`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cursor(pub String);
-
 /// One document in a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs)]
@@ -213,6 +210,23 @@ pub enum PersistenceError {
     /// The store did not answer or failed; worth trying again. A write may have taken place.
     #[error("unavailable: {0}")]
     Unavailable(String),
+}
+
+impl From<StoreError> for PersistenceError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Invalid(reason) => PersistenceError::Invalid(reason),
+            StoreError::TooLarge { bytes, limit } => PersistenceError::TooLarge { bytes, limit },
+            StoreError::Throttled => PersistenceError::Throttled,
+            StoreError::Unavailable(reason) => PersistenceError::Unavailable(reason),
+        }
+    }
+}
+
+impl From<InvalidCursor> for PersistenceError {
+    fn from(error: InvalidCursor) -> Self {
+        PersistenceError::Invalid(error.to_string())
+    }
 }
 
 impl PersistenceError {

@@ -1,9 +1,17 @@
-//! Cursors: a few texts sealed into one that is safe in a URL.
+//! Cursors: where the next page of a listing starts, as a few texts sealed into one that is safe in a URL.
 //!
 //! The seal is a checksum, not a secret: it tells a damaged cursor from a whole one. A store still
 //! has to check that what is inside belongs to the listing it is used with.
 
-use crate::shadows::{Cursor, PersistenceError};
+/// Where the next page starts. Opaque: it is made and read by the store alone, and one that was
+/// tampered with is refused.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Cursor(pub String);
+
+/// A text that no listing gave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not a cursor of a listing")]
+pub struct InvalidCursor;
 
 /// Bytes of the checksum.
 const SEAL_BYTES: usize = 8;
@@ -13,7 +21,7 @@ const CURSOR_CHARS: usize = 16 * 1024;
 /// Seals texts, of at most 65,535 bytes each, into a cursor.
 ///
 /// ```
-/// use antumbra_service::shadows::adapter::{open_cursor, seal_cursor};
+/// use antumbra_service::paging::{open_cursor, seal_cursor};
 /// let cursor = seal_cursor(&["lamps", "DS#lamp-7"]);
 /// assert_eq!(open_cursor(&cursor).unwrap(), ["lamps", "DS#lamp-7"]);
 /// ```
@@ -35,8 +43,8 @@ pub fn seal_cursor(parts: &[&str]) -> Cursor {
 }
 
 /// The texts of a cursor that is as it was sealed.
-pub fn open_cursor(cursor: &Cursor) -> Result<Vec<String>, PersistenceError> {
-    open(&cursor.0).ok_or_else(|| PersistenceError::Invalid("not a cursor of a listing".into()))
+pub fn open_cursor(cursor: &Cursor) -> Result<Vec<String>, InvalidCursor> {
+    open(&cursor.0).ok_or(InvalidCursor)
 }
 
 fn open(text: &str) -> Option<Vec<String>> {
