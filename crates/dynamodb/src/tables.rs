@@ -141,25 +141,35 @@ impl Table<'_> {
 
     /// What is there, and whether it can be used.
     async fn describe(&self, client: &Client) -> Result<Option<(Existing, bool)>, TableError> {
-        match client.describe_table().table_name(self.name).send().await {
-            Ok(found) => Ok(found.table.map(|table| {
-                let active = table.table_status == Some(TableStatus::Active);
-                (
-                    Existing {
-                        stream_arn: table.latest_stream_arn,
-                    },
-                    active,
-                )
-            })),
+        let described = client.describe_table().table_name(self.name).send().await;
+        let table = match described {
+            Ok(described) => described.table,
             Err(error) => {
                 let cause = error.as_service_error();
                 if cause.is_some_and(|cause| cause.is_resource_not_found_exception()) {
-                    Ok(None)
-                } else {
-                    Err(self.error(DisplayErrorContext(error)))
+                    return Ok(None);
                 }
+                return Err(self.error(DisplayErrorContext(error)));
             }
+        };
+        let Some(table) = table else { return Ok(None) };
+        let global = table.global_secondary_indexes().iter();
+        let local = table.local_secondary_indexes().iter();
+        let there: Vec<_> = global
+            .map(|index| index.index_name())
+            .chain(local.map(|index| index.index_name()))
+            .collect();
+        let mut wanted = self.indexes.iter().map(|index| index.name);
+        if let Some(missing) = wanted.find(|name| !there.contains(&Some(*name))) {
+            return Err(self.error(format!(
+                "it is there, but without its index {missing}: it was made by something else, or long ago"
+            )));
         }
+        let active = table.table_status == Some(TableStatus::Active);
+        let existing = Existing {
+            stream_arn: table.latest_stream_arn,
+        };
+        Ok(Some((existing, active)))
     }
 
     async fn create(&self, client: &Client) -> Result<(), TableError> {

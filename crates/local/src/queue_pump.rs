@@ -13,6 +13,7 @@ mod plan;
 
 use std::{sync::Arc, time::Duration};
 
+use antumbra_service::clock::ShiftedClock;
 use aws_sdk_sqs::{
     Client,
     error::DisplayErrorContext,
@@ -48,6 +49,8 @@ pub struct Source {
     pub report_failures: bool,
     /// How many calls may run at once.
     pub concurrency: usize,
+    /// The function's clock. It sees the queue's times moved ahead as far.
+    pub clock: ShiftedClock,
 }
 
 impl Source {
@@ -60,6 +63,7 @@ impl Source {
             batch_size: MAX_RECEIVE,
             report_failures: true,
             concurrency: 2,
+            clock: ShiftedClock::default(),
         }
     }
 }
@@ -166,7 +170,8 @@ impl Pump {
 
     async fn call(&self, messages: &[Message]) -> Answer {
         let function = &self.function;
-        let event = match event::invocation(&self.source.queue_arn, messages) {
+        let ahead = self.source.clock.ahead();
+        let event = match event::invocation(&self.source.queue_arn, messages, ahead) {
             Ok(event) => event,
             Err(error) => {
                 tracing::error!(%error, "messages without a JSON form");

@@ -1,31 +1,29 @@
 //! The whole stack: every service started, every table and queue made, every function fed.
 //!
-//! The functions are the ones that run on AWS; only who calls them is different.
+//! The functions are the ones that run on AWS; only who calls them is different. One file each for how
+//! a function is wired: what it is given, and what feeds it.
 
-use std::collections::BTreeSet;
+mod listener;
+mod targets;
+
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::Duration;
 
 use antumbra_dynamodb::{MAIN, MESSAGES, TableError};
-use antumbra_publish::sqs::SMALL_BYTES;
-use antumbra_publish::{Broker as BrokerAddress, MqttChannel};
-use antumbra_registration::{Registrations, Target};
-use antumbra_service::clock::{Clock, SystemClock};
-use antumbra_shadow::Model;
-use antumbra_stream_listener::{AwsChannels, Listener, RouteError};
-use bytes::Bytes;
+use antumbra_registration::Registrations;
+use antumbra_service::clock::ShiftedClock;
+use antumbra_stream_listener::RouteError;
+use aws_config::SdkConfig;
 
 use crate::clients::sdk_config;
-use crate::function::{Function, HandlerError};
+use crate::function::Function;
 use crate::listen::StartError;
+use crate::queue_pump::{self, QueuePump};
 use crate::queues::definitions::{QueueError, ensure_all};
+use crate::queues::queue_arn;
 use crate::stream::{CheckpointError, Checkpoints, StreamPump};
-use crate::{ACCOUNT, REGION, dynamodb, mqtt, queues, stream};
+use crate::{dynamodb, mqtt, queues, stream};
 
-/// How long a function may run, as the template says.
-const FUNCTION_TIMEOUT: Duration = Duration::from_secs(30);
 const UNDELIVERABLE: &str = "antumbra-undeliverable";
 
 /// What to start, and where.
@@ -41,6 +39,8 @@ pub struct Options {
     pub mqtt_port: u16,
     /// Who is told of changes.
     pub registrations: Registrations,
+    /// What the functions take for the time.
+    pub clock: ShiftedClock,
 }
 
 /// Where everything is.
@@ -88,69 +88,105 @@ pub enum StackError {
     },
 }
 
+/// The services, and what functions need to reach them.
+struct Ground {
+    dynamodb: dynamodb::DynamoDb,
+    queues: queues::Queues,
+    broker: mqtt::Broker,
+    clock: ShiftedClock,
+}
+
+impl Ground {
+    /// SQS and SNS.
+    fn aws(&self) -> SdkConfig {
+        sdk_config(self.queues.address())
+    }
+
+    /// DynamoDB and its streams.
+    fn database(&self) -> SdkConfig {
+        sdk_config(self.dynamodb.address())
+    }
+
+    /// Feeds a function from one of the stack's queues.
+    fn feed_from_queue(&self, name: &str, function: Function) -> Feed {
+        let source = queue_pump::Source {
+            clock: self.clock.clone(),
+            ..queue_pump::Source::new(self.queues.queue_url(name), queue_arn(name))
+        };
+        let sqs = aws_sdk_sqs::Client::new(&self.aws());
+        Feed::Queue(queue_pump::start(sqs, source, function))
+    }
+
+    /// Feeds a function from a table's stream. A table just made has one, which its definition asks for.
+    fn feed_from_stream(
+        &self,
+        stream_arn: Option<String>,
+        function: Function,
+        checkpoints: Checkpoints,
+    ) -> Feed {
+        let source = stream::Source {
+            on_failure: Some(self.queues.queue_url(UNDELIVERABLE)),
+            ..stream::Source::new(stream_arn.unwrap_or_default())
+        };
+        let streams = aws_sdk_dynamodbstreams::Client::new(&self.database());
+        let sqs = aws_sdk_sqs::Client::new(&self.aws());
+        Feed::Stream(stream::start(streams, sqs, source, function, checkpoints))
+    }
+}
+
+/// What calls a function.
+enum Feed {
+    Stream(StreamPump),
+    Queue(QueuePump),
+}
+
+impl Feed {
+    async fn stop(self) {
+        match self {
+            Feed::Stream(pump) => pump.stop().await,
+            Feed::Queue(pump) => pump.stop().await,
+        }
+    }
+}
+
 /// Everything, running. Dropping it stops it; [`Stack::stop`] also waits.
 pub struct Stack {
     addresses: Addresses,
-    pump: StreamPump,
-    broker: mqtt::Broker,
-    queues: queues::Queues,
-    dynamodb: dynamodb::DynamoDb,
+    // Before the services: what is dropped first stops first.
+    feeds: Vec<Feed>,
+    ground: Ground,
 }
 
 impl Stack {
     /// Starts everything.
     pub async fn start(options: Options) -> Result<Stack, StackError> {
         let (storage, checkpoints) = data(options.data_dir.as_deref())?;
-        let dynamodb = dynamodb::start(storage, options.dynamodb_port).await?;
-        let queues = queues::start(options.aws_port).await?;
-        let broker = mqtt::start(options.mqtt_port).await?;
+        let ground = Ground {
+            dynamodb: dynamodb::start(storage, options.dynamodb_port).await?,
+            queues: queues::start(options.aws_port).await?,
+            broker: mqtt::start(options.mqtt_port).await?,
+            clock: options.clock,
+        };
 
-        let database = antumbra_dynamodb::client(&sdk_config(dynamodb.address()));
+        let database = antumbra_dynamodb::client(&ground.database());
         let main = MAIN.ensure(&database).await?;
         MESSAGES.ensure(&database).await?;
-        let aws = sdk_config(queues.address());
-        let sqs = aws_sdk_sqs::Client::new(&aws);
+        let sqs = aws_sdk_sqs::Client::new(&ground.aws());
         ensure_all(&sqs).await?;
-        ensure_targets(
-            &options.registrations,
-            &sqs,
-            &aws_sdk_sns::Client::new(&aws),
-        )
-        .await?;
+        let sns = aws_sdk_sns::Client::new(&ground.aws());
+        targets::ensure(&options.registrations, &sqs, &sns).await?;
 
-        let channel = MqttChannel::new(BrokerAddress {
-            host: broker.address().ip().to_string(),
-            port: broker.address().port(),
-            client_id: antumbra_stream_listener::NAME.to_owned(),
-        });
-        let channels =
-            AwsChannels::with_mqtt(&aws, Arc::new(channel), queues.queue_url(UNDELIVERABLE))
-                // What the emulator's queues take.
-                .with_queue_bytes(SMALL_BYTES);
-        let listener = Listener::new(
-            options.registrations,
-            &channels,
-            Model::default(),
-            SystemClock,
-        )?;
-        // A table just made has a stream, which its definition asks for.
-        let source = stream::Source {
-            on_failure: Some(queues.queue_url(UNDELIVERABLE)),
-            ..stream::Source::new(main.stream_arn.unwrap_or_default())
-        };
-        let streams = aws_sdk_dynamodbstreams::Client::new(&sdk_config(dynamodb.address()));
-        let pump = stream::start(streams, sqs, source, listening(listener), checkpoints);
+        let listener = listener::function(&ground, options.registrations)?;
+        let feeds = vec![ground.feed_from_stream(main.stream_arn, listener, checkpoints)];
         let addresses = Addresses {
-            dynamodb: dynamodb.address(),
-            aws: queues.address(),
-            mqtt: broker.address(),
+            dynamodb: ground.dynamodb.address(),
+            aws: ground.queues.address(),
+            mqtt: ground.broker.address(),
         };
         Ok(Stack {
             addresses,
-            pump,
-            broker,
-            queues,
-            dynamodb,
+            feeds,
+            ground,
         })
     }
 
@@ -161,15 +197,17 @@ impl Stack {
 
     /// The URL of one of the stack's queues.
     pub fn queue_url(&self, name: &str) -> String {
-        self.queues.queue_url(name)
+        self.ground.queues.queue_url(name)
     }
 
     /// Lets what is under way end, then stops everything, feeders first.
     pub async fn stop(self) {
-        self.pump.stop().await;
-        self.broker.stop().await;
-        self.queues.stop().await;
-        self.dynamodb.stop().await;
+        for feed in self.feeds {
+            feed.stop().await;
+        }
+        self.ground.broker.stop().await;
+        self.ground.queues.stop().await;
+        self.ground.dynamodb.stop().await;
     }
 }
 
@@ -186,94 +224,4 @@ fn data(directory: Option<&Path>) -> Result<(dynamodb::Storage, Checkpoints), St
         dynamodb::Storage::File(directory.join("dynamodb.sqlite")),
         checkpoints,
     ))
-}
-
-fn listening(listener: Listener<SystemClock>) -> Function {
-    let listener = Arc::new(listener);
-    Function::new(
-        antumbra_stream_listener::NAME,
-        FUNCTION_TIMEOUT,
-        move |event: Bytes| {
-            let listener = Arc::clone(&listener);
-            async move {
-                let deadline = SystemClock.now().after(FUNCTION_TIMEOUT);
-                let handled = listener
-                    .handle(&event, deadline)
-                    .await
-                    .map_err(|error| HandlerError(error.to_string()))?;
-                tracing::debug!(?handled, "changes were sent");
-                let response = serde_json::to_vec(&handled.response())
-                    .map_err(|error| HandlerError(error.to_string()))?;
-                Ok(response.into())
-            }
-        },
-    )
-}
-
-/// Makes the queues and topics that registrations name and that would be there on AWS.
-async fn ensure_targets(
-    registrations: &Registrations,
-    sqs: &aws_sdk_sqs::Client,
-    sns: &aws_sdk_sns::Client,
-) -> Result<(), StackError> {
-    let mut made = BTreeSet::new();
-    let in_force = registrations
-        .iter()
-        .map(|(_, registration)| registration)
-        .filter(|registration| registration.enabled);
-    for target in in_force.map(|registration| &registration.to) {
-        let (address, prefix) = match target {
-            Target::Sqs(sqs) => (
-                sqs.queue.as_str(),
-                format!("arn:aws:sqs:{REGION}:{ACCOUNT}:"),
-            ),
-            Target::Sns(sns) => (
-                sns.topic.as_str(),
-                format!("arn:aws:sns:{REGION}:{ACCOUNT}:"),
-            ),
-            _ => continue,
-        };
-        let name = address.strip_prefix(&prefix).unwrap_or(address);
-        // A full address elsewhere is somebody else's to make.
-        if name.contains([':', '/']) || !made.insert((target.kind(), name.to_owned())) {
-            continue;
-        }
-        let fifo = name.ends_with(".fifo").then_some("true");
-        let outcome = match target {
-            Target::Sqs(_) => {
-                let attribute = fifo.map(|yes| {
-                    (
-                        aws_sdk_sqs::types::QueueAttributeName::FifoQueue,
-                        yes.to_owned(),
-                    )
-                });
-                let request = sqs
-                    .create_queue()
-                    .queue_name(name)
-                    .set_attributes(attribute.map(|pair| [pair].into()));
-                request
-                    .send()
-                    .await
-                    .map(drop)
-                    .map_err(|error| error.into_service_error().to_string())
-            }
-            _ => {
-                let attribute = fifo.map(|yes| ("FifoTopic".to_owned(), yes.to_owned()));
-                let request = sns
-                    .create_topic()
-                    .name(name)
-                    .set_attributes(attribute.map(|pair| [pair].into()));
-                request
-                    .send()
-                    .await
-                    .map(drop)
-                    .map_err(|error| error.into_service_error().to_string())
-            }
-        };
-        outcome.map_err(|reason| StackError::Target {
-            target: name.to_owned(),
-            reason,
-        })?;
-    }
-    Ok(())
 }

@@ -1,6 +1,7 @@
 //! Time, so that tests and simulations can make their own.
 
 use std::future::Future;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -30,6 +31,42 @@ impl Clock for SystemClock {
 
     async fn sleep(&self, duration: Duration) {
         tokio::time::sleep(duration).await;
+    }
+}
+
+/// The machine's clock moved ahead, for trying what takes hours: it goes on from where it was put. Clones
+/// are the same clock.
+///
+/// ```
+/// use antumbra_service::clock::{Clock, ShiftedClock, SystemClock};
+/// use std::time::Duration;
+///
+/// let clock = ShiftedClock::default();
+/// clock.shift(Duration::from_secs(3600));
+/// assert!(clock.now() >= SystemClock.now().after(Duration::from_secs(3599)));
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct ShiftedClock(Arc<AtomicU64>);
+
+impl ShiftedClock {
+    /// Moves it ahead by that much more.
+    pub fn shift(&self, by: Duration) {
+        self.0.fetch_add(by.as_millis() as u64, Ordering::Relaxed);
+    }
+
+    /// How far it is ahead.
+    pub fn ahead(&self) -> Duration {
+        Duration::from_millis(self.0.load(Ordering::Relaxed))
+    }
+}
+
+impl Clock for ShiftedClock {
+    fn now(&self) -> Timestamp {
+        SystemClock.now().after(self.ahead())
+    }
+
+    async fn sleep(&self, duration: Duration) {
+        SystemClock.sleep(duration).await;
     }
 }
 

@@ -4,6 +4,7 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use antumbra_local::stack::{Addresses, Options, Stack, StackError};
+use antumbra_service::clock::ShiftedClock;
 use antumbra_stream_listener::files;
 use clap::Args;
 use serde::Serialize;
@@ -58,6 +59,7 @@ pub(crate) async fn run(arguments: LocalArguments) -> Result<(), Failure> {
         aws_port: arguments.aws_port,
         mqtt_port: arguments.mqtt_port,
         registrations,
+        clock: ShiftedClock::default(),
     })
     .await
     .map_err(failure)?;

@@ -1,6 +1,8 @@
 //! The JSON that Lambda hands a function for queue messages. Pure.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
 
 use aws_sdk_sqs::types::{Message, MessageAttributeValue, MessageSystemAttributeName};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -8,9 +10,22 @@ use serde::Serialize;
 
 use crate::REGION;
 
-/// `{"Records": […]}` for the given messages of one queue.
-pub(crate) fn invocation(queue_arn: &str, messages: &[Message]) -> serde_json::Result<Vec<u8>> {
-    let records = messages.iter().map(|m| record(queue_arn, m)).collect();
+/// The attributes that hold times, in milliseconds.
+const TIMES: [MessageSystemAttributeName; 2] = [
+    MessageSystemAttributeName::SentTimestamp,
+    MessageSystemAttributeName::ApproximateFirstReceiveTimestamp,
+];
+
+/// `{"Records": […]}` for the given messages of one queue, whose clock is that far behind the function's.
+pub(crate) fn invocation(
+    queue_arn: &str,
+    messages: &[Message],
+    ahead: Duration,
+) -> serde_json::Result<Vec<u8>> {
+    let records = messages
+        .iter()
+        .map(|m| record(queue_arn, m, ahead))
+        .collect();
     serde_json::to_vec(&Event { records })
 }
 
@@ -26,7 +41,7 @@ struct Record<'a> {
     message_id: &'a str,
     receipt_handle: &'a str,
     body: &'a str,
-    attributes: BTreeMap<&'a str, &'a str>,
+    attributes: BTreeMap<&'a str, Cow<'a, str>>,
     message_attributes: BTreeMap<&'a str, Attribute<'a>>,
     md5_of_body: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -50,12 +65,12 @@ struct Attribute<'a> {
     data_type: &'a str,
 }
 
-fn record<'a>(queue_arn: &'a str, message: &'a Message) -> Record<'a> {
+fn record<'a>(queue_arn: &'a str, message: &'a Message, ahead: Duration) -> Record<'a> {
     Record {
         message_id: message.message_id().unwrap_or_default(),
         receipt_handle: message.receipt_handle().unwrap_or_default(),
         body: message.body().unwrap_or_default(),
-        attributes: system_attributes(message.attributes()),
+        attributes: system_attributes(message.attributes(), ahead),
         message_attributes: message
             .message_attributes()
             .into_iter()
@@ -72,10 +87,19 @@ fn record<'a>(queue_arn: &'a str, message: &'a Message) -> Record<'a> {
 
 fn system_attributes(
     attributes: Option<&HashMap<MessageSystemAttributeName, String>>,
-) -> BTreeMap<&str, &str> {
+    ahead: Duration,
+) -> BTreeMap<&str, Cow<'_, str>> {
     let pairs = attributes.into_iter().flatten();
     pairs
-        .map(|(name, value)| (name.as_str(), value.as_str()))
+        .map(|(name, value)| {
+            let value = match value.parse::<u128>() {
+                Ok(time) if !ahead.is_zero() && TIMES.contains(name) => {
+                    Cow::Owned((time + ahead.as_millis()).to_string())
+                }
+                _ => Cow::Borrowed(value.as_str()),
+            };
+            (name.as_str(), value)
+        })
         .collect()
 }
 
@@ -116,7 +140,7 @@ mod tests {
                     .unwrap(),
             )
             .build();
-        let bytes = invocation("arn:queue", &[message]).unwrap();
+        let bytes = invocation("arn:queue", &[message], Duration::ZERO).unwrap();
         let event: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
         assert_eq!(
             event,
@@ -145,6 +169,21 @@ mod tests {
                 "eventSourceARN": "arn:queue",
                 "awsRegion": "us-east-1",
             }]})
+        );
+    }
+
+    #[test]
+    fn a_clock_that_was_moved_ahead_moves_the_times_a_function_sees() {
+        let message = Message::builder()
+            .attributes(MessageSystemAttributeName::SentTimestamp, "1000")
+            .attributes(MessageSystemAttributeName::ApproximateReceiveCount, "1")
+            .build();
+        let bytes = invocation("arn:queue", &[message], Duration::from_secs(60)).unwrap();
+        let event: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
+        let attributes = &event["Records"][0]["attributes"];
+        assert_eq!(
+            attributes,
+            &json!({"ApproximateReceiveCount": "1", "SentTimestamp": "61000"})
         );
     }
 }

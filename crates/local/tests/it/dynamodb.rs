@@ -1,4 +1,4 @@
-use antumbra_dynamodb::{MAIN, MESSAGES};
+use antumbra_dynamodb::{MAIN, MESSAGES, Table};
 use antumbra_local::{
     dynamodb::{self, Storage},
     listen::StartError,
@@ -44,6 +44,19 @@ async fn tables_are_made_once_and_outlive_a_restart() {
         .unwrap();
     assert_eq!(expiry.attribute_name.as_deref(), Some("ttl"));
     second.server.stop().await;
+}
+
+#[tokio::test]
+async fn a_table_without_its_indexes_is_not_taken_for_the_real_one() {
+    let here = tables(Storage::Memory).await;
+    let bare = Table {
+        indexes: &[],
+        ..MAIN
+    };
+    bare.ensure(&here.client).await.unwrap();
+    let error = MAIN.ensure(&here.client).await.unwrap_err().to_string();
+    assert!(error.contains("without its index ByLocation"), "{error}");
+    here.server.stop().await;
 }
 
 #[tokio::test]

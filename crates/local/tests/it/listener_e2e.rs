@@ -10,6 +10,7 @@ use antumbra_local::{
     stack::{Options, Stack},
 };
 use antumbra_registration::Registrations;
+use antumbra_service::clock::ShiftedClock;
 use antumbra_service::shadows::{Delete, Expect, Layout, ShadowId, Shadows, Update};
 use antumbra_shadow::Document;
 use aws_sdk_sns::Client as Sns;
@@ -42,6 +43,7 @@ impl Home {
             aws_port: 0,
             mqtt_port: 0,
             registrations,
+            clock: ShiftedClock::default(),
         };
         let stack = Stack::start(options).await.unwrap();
         let config = Config::new(MAIN.name).layout(layout);

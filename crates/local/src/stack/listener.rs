@@ -1,0 +1,56 @@
+//! The stream listener, fed from the main table's stream.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use antumbra_publish::sqs::SMALL_BYTES;
+use antumbra_publish::{Broker as BrokerAddress, MqttChannel};
+use antumbra_registration::Registrations;
+use antumbra_service::clock::{Clock, ShiftedClock};
+use antumbra_shadow::Model;
+use antumbra_stream_listener::{AwsChannels, Listener, NAME};
+use bytes::Bytes;
+
+use super::{Ground, StackError, UNDELIVERABLE};
+use crate::function::{Function, HandlerError};
+
+/// How long it may run, as the template says.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The function; a stream's event source calls it.
+pub(super) fn function(
+    ground: &Ground,
+    registrations: Registrations,
+) -> Result<Function, StackError> {
+    let broker = ground.broker.address();
+    let channel = MqttChannel::new(BrokerAddress {
+        host: broker.ip().to_string(),
+        port: broker.port(),
+        client_id: NAME.to_owned(),
+    });
+    let undeliverable = ground.queues.queue_url(UNDELIVERABLE);
+    let channels = AwsChannels::with_mqtt(&ground.aws(), Arc::new(channel), undeliverable)
+        // What the emulator's queues take.
+        .with_queue_bytes(SMALL_BYTES);
+    let clock = ground.clock.clone();
+    let listener = Listener::new(registrations, &channels, Model::default(), clock.clone())?;
+    Ok(listening(listener, clock))
+}
+
+fn listening(listener: Listener<ShiftedClock>, clock: ShiftedClock) -> Function {
+    let listener = Arc::new(listener);
+    Function::new(NAME, TIMEOUT, move |event: Bytes| {
+        let listener = Arc::clone(&listener);
+        let deadline = clock.now().after(TIMEOUT);
+        async move {
+            let handled = listener
+                .handle(&event, deadline)
+                .await
+                .map_err(|error| HandlerError(error.to_string()))?;
+            tracing::debug!(?handled, "changes were sent");
+            let response = serde_json::to_vec(&handled.response())
+                .map_err(|error| HandlerError(error.to_string()))?;
+            Ok(response.into())
+        }
+    })
+}
