@@ -5,6 +5,7 @@
 
 pub mod backoff;
 pub mod clock;
+pub mod inbox;
 pub mod notifications;
 pub mod paging;
 pub mod shadows;

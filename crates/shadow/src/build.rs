@@ -132,19 +132,41 @@ impl Builder {
     }
 }
 
+/// How numbers are written.
+#[derive(Clone, Copy, PartialEq)]
+enum Numbers {
+    Canonical,
+    AsTheyStand,
+}
+
 /// Writes any parsed text anew in canonical form.
 pub(crate) fn canonicalise(root: View<'_>) -> Result<Document, DocumentError> {
     let mut builder = Builder::with_capacity(root.source().len(), root.subtree().len());
-    write(&mut builder, None, root)?;
+    write(&mut builder, None, root, Numbers::Canonical)?;
     Ok(builder.finish())
 }
 
-fn write(builder: &mut Builder, key: Option<&str>, view: View<'_>) -> Result<(), DocumentError> {
+/// The same, but for the numbers, which stay as they were written.
+pub(crate) fn sorted(root: View<'_>) -> Result<String, DocumentError> {
+    let mut builder = Builder::with_capacity(root.source().len(), root.subtree().len());
+    write(&mut builder, None, root, Numbers::AsTheyStand)?;
+    Ok(builder.text)
+}
+
+fn write(
+    builder: &mut Builder,
+    key: Option<&str>,
+    view: View<'_>,
+    numbers: Numbers,
+) -> Result<(), DocumentError> {
     match view.kind() {
         Kind::Null | Kind::Bool => builder.scalar(key, view.kind(), view.raw()),
         Kind::String if view.is_verbatim() => builder.scalar(key, Kind::String, view.raw()),
         Kind::String => builder.scalar(key, Kind::String, &text::canonical(view.raw())),
-        Kind::Number if number::is_plainly_canonical(view.raw().as_bytes()) => {
+        Kind::Number
+            if numbers == Numbers::AsTheyStand
+                || number::is_plainly_canonical(view.raw().as_bytes()) =>
+        {
             builder.scalar(key, Kind::Number, view.raw());
         }
         Kind::Number => {
@@ -157,7 +179,7 @@ fn write(builder: &mut Builder, key: Option<&str>, view: View<'_>) -> Result<(),
         Kind::Array => {
             let opened = builder.open(key, Kind::Array);
             for element in view.children() {
-                write(builder, None, element)?;
+                write(builder, None, element, numbers)?;
             }
             builder.close(opened);
         }
@@ -174,7 +196,7 @@ fn write(builder: &mut Builder, key: Option<&str>, view: View<'_>) -> Result<(),
             }
             let opened = builder.open(key, Kind::Object);
             for (key, member) in &members {
-                write(builder, Some(key), *member)?;
+                write(builder, Some(key), *member, numbers)?;
             }
             builder.close(opened);
         }

@@ -106,6 +106,29 @@ impl Document {
         }
     }
 
+    /// Reads JSON text, and gives beside the document its text with the numbers as they were written,
+    /// if that is another: for those who owe a reader not only the value but its digits.
+    ///
+    /// ```
+    /// # use antumbra_shadow::Document;
+    /// let (document, written) = Document::parse_as_written(r#"{"b": 72.50, "a": 1}"#)?;
+    /// assert_eq!(document.as_str(), r#"{"a":1,"b":72.5}"#);
+    /// assert_eq!(written.as_deref(), Some(r#"{"a":1,"b":72.50}"#));
+    /// assert_eq!(Document::parse_as_written(r#"{"b": 72, "a": 1}"#)?.1, None);
+    /// # Ok::<(), antumbra_shadow::DocumentError>(())
+    /// ```
+    pub fn parse_as_written(text: &str) -> Result<(Document, Option<String>), DocumentError> {
+        let document = Document::parse(text)?;
+        // What is in the one form already has its numbers in it too.
+        if document.as_str() == text {
+            return Ok((document, None));
+        }
+        let parsed = parse::parse(text)?;
+        let written = build::sorted(View::new(text, &parsed.nodes))?;
+        let other = (written != document.as_str()).then_some(written);
+        Ok((document, other))
+    }
+
     /// Reads JSON text from bytes.
     ///
     /// ```

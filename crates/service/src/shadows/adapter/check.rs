@@ -1,6 +1,6 @@
 //! What is refused before the store is asked, whichever store it is.
 
-use antumbra_shadow::{Kind, View, limits};
+use antumbra_shadow::{Document, Kind, View, limits};
 
 use super::size::{ITEM_BYTES, item_bytes};
 use crate::shadows::{
@@ -45,7 +45,7 @@ pub fn check_write(write: &Write, layout: Layout) -> Result<(), PersistenceError
             return invalid(format!("{expected} is no version a document can have"));
         }
         if let Some(NewDocument { document, .. }) = part {
-            check_values(document.view(), 1)?;
+            check_document(document)?;
         }
     }
     match layout {
@@ -55,6 +55,11 @@ pub fn check_write(write: &Write, layout: Layout) -> Result<(), PersistenceError
             .filter(|(_, part)| part.is_some())
             .try_for_each(|(state, _)| check_size(write, &[*state])),
     }
+}
+
+/// Refuses a document that DynamoDB does not take, large or small.
+pub fn check_document(document: &Document) -> Result<(), PersistenceError> {
+    check_values(document.view(), 1)
 }
 
 /// What a document may hold and DynamoDB refuses: members without a name or with an endless one at any

@@ -1,0 +1,108 @@
+//! What takes more than one call: the span of a source's messages, and listings of them.
+
+use super::{MessageId, Order, Query, Range, Source};
+use crate::paging::{Cursor, open_cursor, seal_cursor};
+use crate::store::StoreError;
+
+/// The oldest and the newest message of a source; one that has only one has it twice.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Span {
+    /// The first id.
+    pub oldest: MessageId,
+    /// The last id.
+    pub newest: MessageId,
+}
+
+/// Between which ids the messages of a source lie; `None` if it has none. Two reads at once.
+pub async fn span(query: &impl Query, source: &Source) -> Result<Option<Span>, StoreError> {
+    let (oldest, newest) = tokio::try_join!(query.oldest(source), query.newest(source))?;
+    // Between the two reads the only message may have come or gone.
+    Ok(oldest
+        .zip(newest)
+        .map(|(oldest, newest)| Span { oldest, newest }))
+}
+
+/// A listing that was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListRequest {
+    /// Not before this id.
+    pub from: Option<MessageId>,
+    /// Not behind this id.
+    pub to: Option<MessageId>,
+    /// Which way to go.
+    pub order: Order,
+    /// At most so many, 1 to 1000.
+    pub limit: usize,
+    /// Where an earlier listing of the same source in the same order ended.
+    pub cursor: Option<Cursor>,
+}
+
+/// A page of ids.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Listed {
+    /// In the order asked for.
+    pub ids: Vec<MessageId>,
+    /// Where to go on, if there may be more.
+    pub next: Option<Cursor>,
+}
+
+impl Listed {
+    /// The page cut down to its first `count` ids, with a cursor that goes on behind them: for answers
+    /// that cannot hold all of it.
+    pub fn shortened(mut self, source: &Source, order: Order, count: usize) -> Listed {
+        if count < self.ids.len() {
+            self.ids.truncate(count);
+            self.next = self.ids.last().map(|last| seal(source, order, last));
+        }
+        self
+    }
+}
+
+/// Lists ids, in one read. A page that could not be filled has no cursor.
+pub async fn list(
+    query: &impl Query,
+    source: &Source,
+    request: &ListRequest,
+) -> Result<Listed, StoreError> {
+    let after = match &request.cursor {
+        Some(cursor) => Some(open(cursor, source, request.order)?),
+        None => None,
+    };
+    let range = Range {
+        from: request.from.clone(),
+        to: request.to.clone(),
+        order: request.order,
+        after,
+    };
+    let ids = query.ids(source, &range, request.limit).await?;
+    let full = ids.len() >= request.limit;
+    let next = ids.last().filter(|_| full);
+    let next = next.map(|last| seal(source, request.order, last));
+    Ok(Listed { ids, next })
+}
+
+const KIND: &str = "inbox";
+
+fn word(order: Order) -> &'static str {
+    match order {
+        Order::OldestFirst => "oldest",
+        Order::NewestFirst => "newest",
+    }
+}
+
+fn seal(source: &Source, order: Order, last: &MessageId) -> Cursor {
+    seal_cursor(&[KIND, source.as_str(), word(order), last.as_str()])
+}
+
+fn open(cursor: &Cursor, source: &Source, order: Order) -> Result<MessageId, StoreError> {
+    let parts = open_cursor(cursor).map_err(|error| StoreError::Invalid(error.to_string()))?;
+    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    match parts[..] {
+        [KIND, of, way, last] if of == source.as_str() && way == word(order) => {
+            MessageId::new(last).map_err(|error| StoreError::Invalid(error.to_string()))
+        }
+        _ => Err(StoreError::Invalid(
+            "the cursor belongs to another listing".to_owned(),
+        )),
+    }
+}
