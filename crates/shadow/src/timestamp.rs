@@ -59,6 +59,17 @@ impl Timestamp {
         }
     }
 
+    /// Reads a whole number of Unix seconds, milliseconds, microseconds or nanoseconds.
+    ///
+    /// ```
+    /// use antumbra_shadow::Timestamp;
+    /// assert_eq!(Timestamp::of_unix("1769860800000"), Timestamp::parse("2026-01-31T12:00:00Z"));
+    /// assert_eq!(Timestamp::of_unix("1.5"), None);
+    /// ```
+    pub fn of_unix(text: &str) -> Option<Timestamp> {
+        Self::of_number(text).map(|(instant, _)| instant)
+    }
+
     fn of_number(text: &str) -> Option<(Timestamp, Form)> {
         let value: i64 = text.parse().ok()?;
         let unit = match value.unsigned_abs() {

@@ -1,13 +1,18 @@
-//! What crosses a boundary: DynamoDB stream events in, notifications out.
+//! What crosses a boundary: events of streams and queues in, notifications out.
 //!
 //! Pure: no clock, no I/O, no AWS types. In reading order:
 //!
 //! - [`stream`]: the bytes of a stream event to records and images
 //! - [`item`]: a record of the main table to the documents that changed
 //! - [`notification`]: a change to the message that targets get
+//! - [`sqs`] and [`rabbitmq`]: the bytes of a queue's event to its messages
+//! - [`signal`]: the text of a message to what a sensor says
 //! - [`limits`]: every bound, in one place
 
 pub mod item;
 pub mod limits;
 pub mod notification;
+pub mod rabbitmq;
+pub mod signal;
+pub mod sqs;
 pub mod stream;

@@ -8,3 +8,10 @@ pub const RECORDS: usize = 10_000;
 pub const IMAGE_DEPTH: usize = 64;
 /// Key attributes of a record: partition and sort key.
 pub const KEY_ATTRIBUTES: usize = 2;
+/// Bytes of a signal's text. Four members, of which only a text value can be long.
+pub const SIGNAL_BYTES: usize = 8 * 1024;
+/// Characters of a refused value that an error shows.
+pub const SHOWN_CHARS: usize = 40;
+/// The first nanosecond after 1970 that no time has which is ordered by a year of four digits: the year
+/// 10000.
+pub const TIME_END_NANOSECONDS: i128 = 253_402_300_800 * 1_000_000_000;

@@ -10,4 +10,6 @@ mod notification;
 mod oracle;
 mod plain;
 mod properties;
+mod queues;
+mod signal;
 mod stream;

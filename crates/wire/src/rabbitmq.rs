@@ -1,0 +1,159 @@
+//! The event that Amazon MQ hands over for messages of RabbitMQ queues.
+//!
+//! Messages come by queue, base64-coded. The broker itself notes neither when it took a message nor an id:
+//! both are properties that a publisher may set, by its own clock and taste. So the time is only part of
+//! what a message is recognised by, and never says when a sensor was heard.
+
+mod date;
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::hash::Hasher;
+
+use antumbra_shadow::Timestamp;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::Deserialize;
+use siphasher::sip128::{Hasher128, SipHasher24};
+
+use crate::limits;
+
+/// Why an event is none of RabbitMQ.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RabbitEventError {
+    /// It is not JSON, or lacks what every message has.
+    #[error("not an event of Amazon MQ for RabbitMQ: {0}")]
+    Shape(String),
+    /// More messages than a batch can have.
+    #[error("more than {limit} messages")]
+    TooManyMessages {
+        /// How many there may be.
+        limit: usize,
+    },
+    /// More bytes than are read at all.
+    #[error("the event has {bytes} bytes, the limit is {limit}")]
+    TooLong {
+        /// How many it has.
+        bytes: usize,
+        /// How many it may have.
+        limit: usize,
+    },
+}
+
+/// One message of a RabbitMQ queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RabbitMessage {
+    /// The queue, as `name::virtual-host`.
+    pub queue: String,
+    /// The publisher's id of it; without one, a hash of queue, content and time. Two messages that
+    /// differ in nothing have the same.
+    pub id: String,
+    /// Its text, or what came instead.
+    pub body: Result<String, NotText>,
+    /// When it was published, by the publisher's clock and to the second.
+    pub published: Option<Timestamp>,
+    /// Whether the broker has delivered it before.
+    pub redelivered: bool,
+}
+
+/// A message that is not text: as it came, base64-coded.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("not base64 of UTF-8 text")]
+pub struct NotText(pub String);
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Event<'a> {
+    #[serde(borrow)]
+    rmq_messages_by_queue: BTreeMap<Cow<'a, str>, Vec<Message<'a>>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Message<'a> {
+    #[serde(default)]
+    basic_properties: Option<Properties>,
+    #[serde(default)]
+    redelivered: bool,
+    #[serde(borrow)]
+    data: Cow<'a, str>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase")]
+struct Properties {
+    #[serde(default)]
+    message_id: Option<String>,
+    #[serde(default)]
+    timestamp: Option<serde_json::Value>,
+}
+
+/// Whether an event is one of RabbitMQ's, at a glance. The full reading follows.
+pub fn is_event(event: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Glance {
+        #[serde(default)]
+        rmq_messages_by_queue: Option<serde::de::IgnoredAny>,
+    }
+    serde_json::from_slice::<Glance>(event).is_ok_and(|event| event.rmq_messages_by_queue.is_some())
+}
+
+/// Reads the messages of an event: queue by queue, each in its order.
+///
+/// ```
+/// let event = br#"{"eventSource":"aws:rmq","rmqMessagesByQueue":{"locks::/":[
+///     {"basicProperties":{"messageId":"m-1"},"redelivered":false,"data":"eyJvbiI6MX0="}]}}"#;
+/// let messages = antumbra_wire::rabbitmq::read(event)?;
+/// assert_eq!(messages[0].body.as_deref(), Ok(r#"{"on":1}"#));
+/// # Ok::<(), antumbra_wire::rabbitmq::RabbitEventError>(())
+/// ```
+pub fn read(event: &[u8]) -> Result<Vec<RabbitMessage>, RabbitEventError> {
+    if event.len() > limits::EVENT_BYTES {
+        return Err(RabbitEventError::TooLong {
+            bytes: event.len(),
+            limit: limits::EVENT_BYTES,
+        });
+    }
+    let event: Event<'_> = serde_json::from_slice(event)
+        .map_err(|error| RabbitEventError::Shape(error.to_string()))?;
+    let queues = event.rmq_messages_by_queue.into_iter();
+    let messages: Vec<RabbitMessage> = queues
+        .flat_map(|(queue, messages)| {
+            let of_queue = move |message| read_message(&queue, message);
+            messages.into_iter().map(of_queue).collect::<Vec<_>>()
+        })
+        .collect();
+    if messages.len() > limits::RECORDS {
+        return Err(RabbitEventError::TooManyMessages {
+            limit: limits::RECORDS,
+        });
+    }
+    Ok(messages)
+}
+
+fn read_message(queue: &str, message: Message<'_>) -> RabbitMessage {
+    let properties = message.basic_properties.unwrap_or_default();
+    let id = properties.message_id.filter(|id| !id.is_empty());
+    let id = id.unwrap_or_else(|| fingerprint(queue, &message.data, properties.timestamp.as_ref()));
+    let bytes = STANDARD.decode(message.data.as_bytes()).ok();
+    let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
+    RabbitMessage {
+        queue: queue.to_owned(),
+        id,
+        body: text.ok_or_else(|| NotText(message.data.into_owned())),
+        published: properties.timestamp.as_ref().and_then(date::read),
+        redelivered: message.redelivered,
+    }
+}
+
+fn fingerprint(queue: &str, content: &str, timestamp: Option<&serde_json::Value>) -> String {
+    let timestamp = timestamp.map(ToString::to_string).unwrap_or_default();
+    let mut hash = SipHasher24::new();
+    for part in [queue, content, &timestamp] {
+        // The length first, so that parts do not run into each other.
+        hash.write(&(part.len() as u64).to_be_bytes());
+        hash.write(part.as_bytes());
+    }
+    format!("{:032x}", hash.finish128().as_u128())
+}
