@@ -51,11 +51,36 @@ pub struct ShadowRef<'a> {
     pub state: State,
 }
 
+/// The attributes that are an item's key: name and value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct KeyAttributes<'a> {
+    /// The partition key.
+    pub partition: Option<(&'a str, &'a str)>,
+    /// The sort key, if the table has one.
+    pub sort: Option<(&'a str, &'a str)>,
+}
+
+impl<'a> KeyAttributes<'a> {
+    /// Partition key first.
+    pub fn iter(self) -> impl Iterator<Item = (&'a str, &'a str)> {
+        self.partition.into_iter().chain(self.sort)
+    }
+
+    /// The value of the attribute of that name.
+    pub fn get(self, name: &str) -> Option<&'a str> {
+        self.iter()
+            .find(|(of, _)| *of == name)
+            .map(|(_, value)| value)
+    }
+}
+
 /// One change of one item.
 #[derive(Clone, Copy)]
 pub struct Change<'a> {
     /// The item's key, `PK#SK`.
     pub key: &'a str,
+    /// The same, attribute by attribute.
+    pub key_attributes: KeyAttributes<'a>,
     /// The shadow document, or `None` for items that are no shadows.
     pub shadow: Option<ShadowRef<'a>>,
     /// What happened.

@@ -13,6 +13,7 @@
 mod change;
 mod decimal;
 mod explain;
+mod form;
 mod glob;
 mod key;
 pub mod limits;
@@ -26,8 +27,9 @@ mod target;
 mod template;
 
 pub use antumbra_shadow::State;
-pub use change::{Change, DiffCell, LazyDiff, Operation, ShadowRef};
+pub use change::{Change, DiffCell, KeyAttributes, LazyDiff, Operation, ShadowRef};
 pub use explain::{Explanation, Unmet, explain};
+pub use form::Form;
 pub use pattern::{Miss, Pattern};
 pub use plan::{Scratch, plan, wants};
 pub use problem::{LoadErrors, Problem};

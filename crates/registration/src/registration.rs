@@ -9,6 +9,7 @@ use antumbra_shadow::View;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 use crate::change::{Change, Operation};
+use crate::form::Form;
 use crate::key::{Key, Literals};
 use crate::limits::NAME_BYTES;
 use crate::pattern::Pattern;
@@ -38,7 +39,14 @@ pub struct Registration {
     /// Which changes are sent. Without it: every change of every shadow.
     #[schemars(with = "Option<On>")]
     pub on: On,
-    /// What of a change is sent, in any combination.
+    /// What a message is: notification tells what changed, key is the item's key and nothing else.
+    #[schemars(
+        rename = "as",
+        with = "Option<Form>",
+        extend("default" = "notification")
+    )]
+    pub form: Form,
+    /// What of a change is in a notification, in any combination.
     #[schemars(with = "Option<Parts>")]
     pub send: Parts,
     /// Where it is sent: exactly one target.
@@ -166,7 +174,7 @@ impl JsonSchema for Parts {
 impl Registration {
     /// Whether the diff must be known to send a notification.
     pub fn needs_diff(&self) -> bool {
-        self.send.diff
+        self.form.has_parts() && self.send.diff
     }
 
     /// Whether all holds but the key and the pattern.
@@ -195,6 +203,7 @@ impl Registration {
             "description",
             "enabled",
             "on",
+            "as",
             "send",
             "to",
         ];
@@ -208,6 +217,13 @@ impl Registration {
         let description = fields.plain("description");
         let enabled = fields.bool("enabled").unwrap_or(true);
         let (on, key) = fields.below("on", On::read).unwrap_or_default();
+        let form = fields.choice("as", &Form::ALL).unwrap_or_default();
+        if !form.has_parts() && fields.get("send").is_some() {
+            fields.problem_at(
+                "send",
+                "chooses the parts of a notification, and as asks for none",
+            );
+        }
         let send = fields
             .choices("send", &PARTS)
             .map_or_else(Parts::default, |parts| Parts {
@@ -223,6 +239,7 @@ impl Registration {
             description: description.map(Into::into),
             enabled,
             on,
+            form,
             send,
             to: to?,
         };

@@ -1,5 +1,5 @@
 //! Texts with placeholders: `${env:NAME}`, resolved when registrations load, and in topics `${id}`,
-//! `${name}`, `${state}` and `${operation}`, filled in for each change.
+//! `${name}`, `${state}`, `${operation}` and `${key:ATTRIBUTE}`, filled in for each change.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,12 +12,14 @@ use crate::limits::{TOPIC_BYTES, TOPIC_SLASHES};
 /// How the environment is asked.
 pub(crate) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum Placeholder {
     Id,
     Name,
     State,
     Operation,
+    /// An attribute of the item's key.
+    Key(Box<str>),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,6 +86,18 @@ pub enum TopicError {
         /// What it needs.
         placeholder: &'static str,
     },
+    /// The template speaks of an attribute that is not part of the item's key.
+    #[error("the topic needs the key attribute {attribute}, and the item's key has none")]
+    NoKeyAttribute {
+        /// Which.
+        attribute: String,
+    },
+    /// The attribute's value cannot be a level of a topic.
+    #[error("the key attribute {attribute} cannot be a level of a topic")]
+    NotALevel {
+        /// Which.
+        attribute: String,
+    },
     /// Filled in, the topic is too long.
     #[error("the topic has {bytes} bytes, the limit is {limit}")]
     TooLong {
@@ -110,14 +124,15 @@ impl TopicTemplate {
                 "name" => Placeholder::Name,
                 "state" => Placeholder::State,
                 "operation" => Placeholder::Operation,
-                _ => match inside.strip_prefix("env:") {
-                    Some(name) => {
+                _ => match inside.split_once(':') {
+                    Some(("env", name)) => {
                         literal(&mut pieces, &variable(name, env)?);
                         continue;
                     }
-                    None => {
+                    Some(("key", name)) if !name.is_empty() => Placeholder::Key(name.into()),
+                    _ => {
                         return Err(format!(
-                            "there is no placeholder ${{{inside}}}; there are ${{id}}, ${{name}}, ${{state}}, ${{operation}} and ${{env:NAME}}"
+                            "there is no placeholder ${{{inside}}}; there are ${{id}}, ${{name}}, ${{state}}, ${{operation}}, ${{key:ATTRIBUTE}} and ${{env:NAME}}"
                         ));
                     }
                 },
@@ -176,7 +191,8 @@ impl TopicTemplate {
     }
 
     /// The topic for a change. Each placeholder stays within its level: `/`, `+`, `#`, `%` and control
-    /// characters of a value become `%` and two hexadecimal digits per byte.
+    /// characters of a value become `%` and two hexadecimal digits per byte. An attribute of a key is
+    /// written as it is, and refused if it cannot be a level.
     pub fn render(&self, change: &Change<'_>) -> Result<String, TopicError> {
         let mut topic = String::new();
         for piece in &self.pieces {
@@ -193,6 +209,7 @@ impl TopicTemplate {
                 Placeholder::Id => push_escaped(&mut topic, needs("id")?.id),
                 Placeholder::Name => push_escaped(&mut topic, needs("name")?.name),
                 Placeholder::State => topic.push_str(needs("state")?.state.as_str()),
+                Placeholder::Key(name) => topic.push_str(level(change, name)?),
             }
         }
         match topic.len() {
@@ -203,6 +220,22 @@ impl TopicTemplate {
             _ => Ok(topic),
         }
     }
+}
+
+/// The value of a key's attribute, if it can be a level of a topic as it is.
+fn level<'a>(change: &Change<'a>, name: &str) -> Result<&'a str, TopicError> {
+    let attribute = || name.to_owned();
+    let value = change.key_attributes.get(name);
+    let value = value.ok_or_else(|| TopicError::NoKeyAttribute {
+        attribute: attribute(),
+    })?;
+    let unfit = |c: char| matches!(c, '/' | '+' | '#') || c.is_control();
+    if value.is_empty() || value.contains(unfit) {
+        return Err(TopicError::NotALevel {
+            attribute: attribute(),
+        });
+    }
+    Ok(value)
 }
 
 fn push_escaped(topic: &mut String, value: &str) {
@@ -221,14 +254,13 @@ fn push_escaped(topic: &mut String, value: &str) {
 /// As the registration wrote it, save that the environment is filled in.
 impl fmt::Display for TopicTemplate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.pieces.iter().try_for_each(|piece| {
-            f.write_str(match piece {
-                Piece::Literal(text) => text,
-                Piece::Placeholder(Placeholder::Id) => "${id}",
-                Piece::Placeholder(Placeholder::Name) => "${name}",
-                Piece::Placeholder(Placeholder::State) => "${state}",
-                Piece::Placeholder(Placeholder::Operation) => "${operation}",
-            })
+        self.pieces.iter().try_for_each(|piece| match piece {
+            Piece::Literal(text) => f.write_str(text),
+            Piece::Placeholder(Placeholder::Id) => f.write_str("${id}"),
+            Piece::Placeholder(Placeholder::Name) => f.write_str("${name}"),
+            Piece::Placeholder(Placeholder::State) => f.write_str("${state}"),
+            Piece::Placeholder(Placeholder::Operation) => f.write_str("${operation}"),
+            Piece::Placeholder(Placeholder::Key(name)) => write!(f, "${{key:{name}}}"),
         })
     }
 }

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use antumbra_registration::{Change, LazyDiff, Operation, ShadowRef, State};
+use antumbra_registration::{Change, KeyAttributes, LazyDiff, Operation, ShadowRef, State};
 use antumbra_shadow::View;
 
 use crate::stream::{Images, Record};
@@ -62,6 +62,7 @@ const PARTITION_KEYS: [&str; 2] = ["PK", "uuid"];
 #[derive(Debug, Default)]
 pub struct KeyBuffer {
     text: String,
+    names: String,
 }
 
 /// An item's key.
@@ -69,6 +70,8 @@ pub struct KeyBuffer {
 pub struct ItemKey<'a> {
     /// Partition key and sort key with `#` between them.
     pub text: &'a str,
+    /// The attributes it is made of.
+    pub attributes: KeyAttributes<'a>,
     /// The shadow, if the item is one.
     pub shadow: Option<ShadowKey<'a>>,
 }
@@ -77,17 +80,25 @@ impl KeyBuffer {
     /// The key of a record's item.
     pub fn of(&mut self, record: Record<'_>) -> ItemKey<'_> {
         self.text.clear();
+        self.names.clear();
         let mut keys = record.keys();
         let (Some(first), second) = (keys.next(), keys.next()) else {
             return ItemKey {
                 text: "",
+                attributes: KeyAttributes::default(),
                 shadow: None,
             };
         };
         let Some(second) = second else {
+            self.names.push_str(&first.0);
             self.text.push_str(&first.1);
+            let attributes = KeyAttributes {
+                partition: Some((&self.names, &self.text)),
+                sort: None,
+            };
             return ItemKey {
                 text: &self.text,
+                attributes,
                 shadow: None,
             };
         };
@@ -102,12 +113,20 @@ impl KeyBuffer {
         let middle = self.text.len();
         self.text.push('#');
         self.text.push_str(&sort.1);
+        self.names.push_str(&partition.0);
+        let end = self.names.len();
+        self.names.push_str(&sort.0);
+        let attributes = KeyAttributes {
+            partition: Some((&self.names[..end], &self.text[..middle])),
+            sort: Some((&self.names[end..], &self.text[middle + 1..])),
+        };
         let ours = partition.0 == "PK" && sort.0 == "SK";
         let shadow = ours
             .then(|| ShadowKey::parse(&self.text[..middle], &self.text[middle + 1..]))
             .flatten();
         ItemKey {
             text: &self.text,
+            attributes,
             shadow,
         }
     }
@@ -211,6 +230,7 @@ impl<'a> ItemChange<'a> {
         };
         Change {
             key: self.key.text,
+            key_attributes: self.key.attributes,
             shadow,
             operation: self.operation,
             expired: self.expired,

@@ -7,7 +7,7 @@ mod id;
 
 use std::fmt::Write;
 
-use antumbra_registration::{Change, Parts};
+use antumbra_registration::{Change, Form, Parts, Registration};
 use antumbra_shadow::text::escape_into;
 
 pub use id::NotificationId;
@@ -23,6 +23,54 @@ pub struct TooLarge {
     pub bytes: usize,
     /// How many the target takes.
     pub limit: usize,
+}
+
+/// Replaces what is in `out` by the message that a registration asks for.
+///
+/// Where it has more than `limit` bytes, less is sent if its form allows that.
+pub fn write_message(
+    out: &mut String,
+    id: NotificationId,
+    registration: &Registration,
+    change: &Change<'_>,
+    limit: usize,
+) -> Result<(), TooLarge> {
+    match registration.form {
+        Form::Notification => write(
+            out,
+            id,
+            &registration.name,
+            change,
+            registration.send,
+            limit,
+        ),
+        Form::Key => {
+            out.clear();
+            write_key(out, change);
+            within(out, limit)
+        }
+    }
+}
+
+fn within(out: &str, limit: usize) -> Result<(), TooLarge> {
+    let bytes = out.len();
+    if bytes > limit {
+        return Err(TooLarge { bytes, limit });
+    }
+    Ok(())
+}
+
+/// The key's attributes as an object, partition key first.
+fn write_key(out: &mut String, change: &Change<'_>) {
+    out.push('{');
+    for (position, (name, value)) in change.key_attributes.iter().enumerate() {
+        out.push_str(if position > 0 { ",\"" } else { "\"" });
+        escape_into(out, name);
+        out.push_str("\":\"");
+        escape_into(out, value);
+        out.push('"');
+    }
+    out.push('}');
 }
 
 /// Replaces what is in `out` by the notification of a change to a registration.

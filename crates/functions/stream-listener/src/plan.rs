@@ -193,14 +193,9 @@ impl<'l> Plan<'l> {
                 with,
             ));
         };
-        if let Err(too_large) = notification::write(
-            body,
-            notification,
-            &registration.name,
-            change,
-            registration.send,
-            limit,
-        ) {
+        if let Err(too_large) =
+            notification::write_message(body, notification, registration, change, limit)
+        {
             return refuse(too_large.to_string(), None);
         }
         let topic = match &registration.to {

@@ -59,9 +59,9 @@ fn the_file_as_a_whole() {
 #[test]
 fn all_problems_of_a_file_at_once() {
     check(
-        r#"{"nmae":"x","enabled":"yes","on":{"state":"on","operations":[],"changes":1,"key":"(","pattern":{"new":{"a":[],"b":5}}},"send":["old","old","all"],"to":{"sqs":{"queue":"a b","delaySeconds":901}}}"#,
+        r#"{"nmae":"x","enabled":"yes","on":{"state":"on","operations":[],"changes":1,"key":"(","pattern":{"new":{"a":[],"b":5}}},"as":"keys","send":["old","old","all"],"to":{"sqs":{"queue":"a b","delaySeconds":901}}}"#,
         &[
-            "/nmae: is not a field here; there are $schema, name, description, enabled, on, send, to",
+            "/nmae: is not a field here; there are $schema, name, description, enabled, on, as, send, to",
             "has no name",
             "/enabled: must be true or false",
             "/on/key: is not a regular expression: unclosed group at character 1",
@@ -70,6 +70,7 @@ fn all_problems_of_a_file_at_once() {
             "/on/changes: must be value or any",
             "/on/pattern/new/a: must not be empty",
             "/on/pattern/new/b: must be a list of values, or an object of fields",
+            "/as: must be notification or key",
             "/send/1: is there twice",
             "/send/2: must be old, new or diff",
             r#"/to/sqs/queue: "a b" is not the name, URL or ARN of a queue"#,
@@ -381,7 +382,7 @@ fn targets() {
     check_to(
         r#"{"mqtt":{"topic":"a/${ID}"}}"#,
         &[
-            "/to/mqtt/topic: there is no placeholder ${ID}; there are ${id}, ${name}, ${state}, ${operation} and ${env:NAME}",
+            "/to/mqtt/topic: there is no placeholder ${ID}; there are ${id}, ${name}, ${state}, ${operation}, ${key:ATTRIBUTE} and ${env:NAME}",
         ],
     );
     check_to(

@@ -1,7 +1,8 @@
 //! Changes written as JSON.
 
 use antumbra_registration::{
-    Change, DiffCell, Operation, RegistrationId, Registrations, Scratch, ShadowRef, State, plan,
+    Change, DiffCell, KeyAttributes, Operation, RegistrationId, Registrations, Scratch, ShadowRef,
+    State, plan,
 };
 use antumbra_shadow::{Document, Model};
 use serde::Deserialize;
@@ -89,6 +90,7 @@ impl Given {
         let diff = DiffCell::new(old, new, &model);
         let change = Change {
             key: &self.key,
+            key_attributes: KeyAttributes::default(),
             shadow: self.shadow.then_some(ShadowRef {
                 id: &self.id,
                 name: &self.name,

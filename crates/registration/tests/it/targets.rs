@@ -1,7 +1,7 @@
 //! What targets say, once read.
 
 use antumbra_registration::{
-    EventBridge, QualityOfService, Queue, Registrations, Target, TopicError,
+    Change, EventBridge, KeyAttributes, QualityOfService, Queue, Registrations, Target, TopicError,
 };
 
 use crate::support::Given;
@@ -105,6 +105,31 @@ fn topics_are_filled_in_and_stay_in_their_level() {
     assert_eq!(
         topic("a/${id}", &other),
         Err(TopicError::NotAShadow { placeholder: "id" })
+    );
+    let of_key = |value: &str| match target(r#"{"mqtt":{"topic":"notification/${key:uuid}"}}"#) {
+        Target::Mqtt(mqtt) => other.with(|change, _| {
+            let key_attributes = KeyAttributes {
+                partition: Some(("uuid", value)),
+                sort: Some(("messageId", "1")),
+            };
+            mqtt.topic.render(&Change {
+                key_attributes,
+                ..*change
+            })
+        }),
+        other => panic!("{other:?}"),
+    };
+    for value in ["testThing", "50%", "a b", "$5"] {
+        assert_eq!(of_key(value).unwrap(), format!("notification/{value}"));
+    }
+    let attribute = "uuid".to_owned();
+    for value in ["", "a/b", "+", "#sources", "a\u{0}"] {
+        let attribute = attribute.clone();
+        assert_eq!(of_key(value), Err(TopicError::NotALevel { attribute }));
+    }
+    assert_eq!(
+        topic("a/${key:uuid}", &other),
+        Err(TopicError::NoKeyAttribute { attribute })
     );
     let long = Given::new("{}").with_id(&"x".repeat(300));
     assert_eq!(

@@ -1,6 +1,8 @@
 //! The message, byte for byte, and against its schema.
 
-use antumbra_registration::{Change, DiffCell, Operation, Parts, ShadowRef, State};
+use antumbra_registration::{
+    Change, DiffCell, KeyAttributes, Operation, Parts, Registrations, ShadowRef, State,
+};
 use antumbra_shadow::{Document, Model};
 use antumbra_wire::item::{ItemChange, KeyBuffer};
 use antumbra_wire::notification::{self, NotificationId, SCHEMA, TooLarge};
@@ -29,6 +31,10 @@ fn with_change(check: impl Fn(&Change<'_>)) {
     let diff = DiffCell::new(Some(old.view()), Some(new.view()), &model);
     check(&Change {
         key: "DS#My \"House\"#DSR#main",
+        key_attributes: KeyAttributes {
+            partition: Some(("PK", "DS#My \"House\"")),
+            sort: Some(("SK", "DSR#main")),
+        },
         shadow: Some(ShadowRef {
             id: "My \"House\"",
             name: "main",
@@ -217,4 +223,38 @@ fn messages_of_random_changes_follow_the_schema() {
         notification::write(&mut out, id(), "r", &change, ALL, usize::MAX).unwrap();
         assert_valid(&validator, &out);
     }
+}
+
+#[test]
+fn a_message_may_be_the_key_alone() {
+    let load = |form: &str| {
+        let text = format!(r#"{{"name":"r",{form}"to":{{"sqs":{{"queue":"q"}}}}}}"#);
+        Registrations::load([("r.json", text)], &|_| None).unwrap()
+    };
+    let (plain, key) = (load(""), load(r#""as":"key","#));
+    let [plain, key] = [&plain, &key].map(|all| all.iter().next().unwrap().1.clone());
+    with_change(|change| {
+        let change = &Change {
+            key_attributes: KeyAttributes {
+                partition: Some(("uuid", "test \"Thing\"")),
+                sort: Some(("messageId", "1564669331-1564669332364-7d7efcff")),
+            },
+            ..*change
+        };
+        let mut out = String::from("what was there before");
+        notification::write_message(&mut out, id(), &key, change, 1000).unwrap();
+        assert_eq!(
+            out,
+            r#"{"uuid":"test \"Thing\"","messageId":"1564669331-1564669332364-7d7efcff"}"#
+        );
+        assert!(!key.needs_diff());
+        let bytes = out.len();
+        let short = notification::write_message(&mut out, id(), &key, change, 10);
+        assert_eq!(short, Err(TooLarge { bytes, limit: 10 }));
+
+        notification::write_message(&mut out, id(), &plain, change, 1000).unwrap();
+        let mut same = String::new();
+        notification::write(&mut same, id(), "r", change, plain.send, 1000).unwrap();
+        assert_eq!(out, same);
+    });
 }
