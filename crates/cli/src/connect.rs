@@ -5,6 +5,8 @@ use antumbra_service::shadows::{Layout, Shadows};
 use aws_config::{BehaviorVersion, Region, SdkConfig};
 use clap::{Args, ValueEnum};
 
+use crate::failure::{Failure, Kind};
+
 /// Where the local stack serves DynamoDB.
 const LOCAL_ENDPOINT: &str = "http://127.0.0.1:8000";
 const LOCAL_REGION: &str = "us-east-1";
@@ -15,7 +17,7 @@ pub(crate) struct Connection {
     #[arg(long, global = true, conflicts_with = "endpoint_url")]
     local: bool,
     /// Talk to this DynamoDB endpoint.
-    #[arg(long, global = true, value_name = "URL", env = "ANTUMBRA_ENDPOINT_URL")]
+    #[arg(long, global = true, value_name = "URL", value_parser = endpoint, env = "ANTUMBRA_ENDPOINT_URL")]
     endpoint_url: Option<String>,
     /// The AWS region.
     #[arg(long, global = true)]
@@ -52,6 +54,22 @@ impl Connection {
         Shadows::new(DynamoDbShadows::connect(&self.sdk_config().await, config))
     }
 
+    /// A failure to reach anybody, with who it was that could not be reached.
+    pub(crate) fn explained(&self, failure: Failure) -> Failure {
+        let endpoint = self.local.then_some(LOCAL_ENDPOINT);
+        let endpoint = endpoint.or(self.endpoint_url.as_deref());
+        match endpoint {
+            Some(endpoint) if failure.kind == Kind::Unavailable => Failure {
+                reason: format!(
+                    "{}, asking {endpoint}; is `antumbra local` running there?",
+                    failure.reason
+                ),
+                ..failure
+            },
+            _ => failure,
+        }
+    }
+
     async fn sdk_config(&self) -> SdkConfig {
         let mut loader = aws_config::defaults(BehaviorVersion::latest());
         if self.local {
@@ -71,5 +89,16 @@ impl Connection {
             loader = loader.profile_name(profile);
         }
         loader.load().await
+    }
+}
+
+/// An endpoint as the SDK can use it: a scheme and a host.
+fn endpoint(text: &str) -> Result<String, String> {
+    let host = text
+        .strip_prefix("http://")
+        .or_else(|| text.strip_prefix("https://"));
+    match host {
+        Some(host) if !host.is_empty() && !host.starts_with(['/', ':']) => Ok(text.to_owned()),
+        _ => Err("an endpoint begins with http:// or https:// and names a host".to_owned()),
     }
 }

@@ -41,6 +41,18 @@ impl Failure {
     }
 }
 
+/// An error and what caused it, in one line.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut line = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        line.push_str(": ");
+        line.push_str(&error.to_string());
+        cause = error.source();
+    }
+    line
+}
+
 impl From<ShadowError> for Failure {
     fn from(error: ShadowError) -> Failure {
         let kind = match &error {

@@ -66,20 +66,19 @@ async fn run(arguments: Arguments) -> Result<(), Failure> {
         Command::Local(local) => commands::local::run(local).await?,
         Command::Registrations(command) => {
             let output = commands::registrations::run(command, arguments.json)?;
-            anstream::println!("{output}");
+            output::print(&output)?;
         }
         Command::Shadow(command) => {
             let shadows = arguments.connection.shadows().await;
-            let output = commands::shadow::run(command, &shadows, arguments.json).await?;
-            anstream::println!("{output}");
+            let output = commands::shadow::run(command, &shadows, arguments.json)
+                .await
+                .map_err(|failure| arguments.connection.explained(failure))?;
+            output::print(&output)?;
         }
         Command::Completions { shell } => {
-            clap_complete::generate(
-                shell,
-                &mut Arguments::command(),
-                "antumbra",
-                &mut std::io::stdout(),
-            );
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Arguments::command(), "antumbra", &mut script);
+            output::print(String::from_utf8_lossy(&script).trim_end())?;
         }
     }
     Ok(())

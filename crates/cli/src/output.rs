@@ -1,5 +1,7 @@
 //! Text for people: few colours, aligned columns.
 
+use std::io::{ErrorKind, Write as _};
+
 use anstyle::{AnsiColor, Style};
 use antumbra_shadow::{Document, Kind, View};
 use serde::Serialize;
@@ -18,6 +20,17 @@ pub(crate) fn styled(style: Style, text: &str) -> String {
 
 pub(crate) fn error(failure: &Failure) -> String {
     format!("{} {}", styled(BAD, "error:"), failure.reason)
+}
+
+/// Prints text and a line break. A reader that has seen enough, as `head` has, is no failure.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    let mut out = anstream::stdout();
+    match writeln!(out, "{text}").and_then(|()| out.flush()) {
+        Err(fault) if fault.kind() != ErrorKind::BrokenPipe => {
+            Err(Failure::unavailable(format!("standard output: {fault}")))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Rows with columns as wide as their widest cell; the last one is as long as it likes.

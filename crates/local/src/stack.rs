@@ -3,11 +3,12 @@
 //! The functions are the ones that run on AWS; only who calls them is different. One file each for how
 //! a function is wired: what it is given, and what feeds it.
 
+mod data_directory;
 mod listener;
 mod targets;
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use antumbra_dynamodb::{MAIN, MESSAGES, TableError};
 use antumbra_registration::Registrations;
@@ -23,6 +24,7 @@ use crate::queues::definitions::{QueueError, ensure_all};
 use crate::queues::queue_arn;
 use crate::stream::{CheckpointError, Checkpoints, StreamPump};
 use crate::{dynamodb, mqtt, queues, stream};
+use data_directory::DataDirectory;
 
 const UNDELIVERABLE: &str = "antumbra-undeliverable";
 
@@ -79,12 +81,24 @@ pub enum StackError {
     #[error(transparent)]
     Route(#[from] RouteError),
     /// The data directory cannot be used.
-    #[error("data directory {}: {source}", path.display())]
+    #[error("data directory {} cannot be used", path.display())]
     DataDirectory {
         /// Which.
         path: PathBuf,
         /// What the system said.
         source: std::io::Error,
+    },
+    /// Another process has the data directory.
+    #[error(
+        "data directory {} is in use by another stack{}; stop that one or choose another directory",
+        path.display(),
+        process.map(|id| format!(" (process {id})")).unwrap_or_default()
+    )]
+    DataDirectoryInUse {
+        /// Which.
+        path: PathBuf,
+        /// Who has it, where that is known.
+        process: Option<u32>,
     },
 }
 
@@ -155,12 +169,19 @@ pub struct Stack {
     // Before the services: what is dropped first stops first.
     feeds: Vec<Feed>,
     ground: Ground,
+    // Last: nobody else may have it while anything here runs.
+    _data_directory: Option<DataDirectory>,
 }
 
 impl Stack {
     /// Starts everything.
     pub async fn start(options: Options) -> Result<Stack, StackError> {
-        let (storage, checkpoints) = data(options.data_dir.as_deref())?;
+        let data_directory = options
+            .data_dir
+            .as_deref()
+            .map(DataDirectory::take)
+            .transpose()?;
+        let (storage, checkpoints) = kept(data_directory.as_ref())?;
         let ground = Ground {
             dynamodb: dynamodb::start(storage, options.dynamodb_port).await?,
             queues: queues::start(options.aws_port).await?,
@@ -187,6 +208,7 @@ impl Stack {
             addresses,
             feeds,
             ground,
+            _data_directory: data_directory,
         })
     }
 
@@ -211,17 +233,13 @@ impl Stack {
     }
 }
 
-fn data(directory: Option<&Path>) -> Result<(dynamodb::Storage, Checkpoints), StackError> {
+/// What is kept, and where.
+fn kept(directory: Option<&DataDirectory>) -> Result<(dynamodb::Storage, Checkpoints), StackError> {
     let Some(directory) = directory else {
         return Ok((dynamodb::Storage::Memory, Checkpoints::in_memory()));
     };
-    std::fs::create_dir_all(directory).map_err(|source| StackError::DataDirectory {
-        path: directory.to_owned(),
-        source,
-    })?;
-    let checkpoints = Checkpoints::in_file(directory.join("stream-positions.json"))?;
     Ok((
-        dynamodb::Storage::File(directory.join("dynamodb.sqlite")),
-        checkpoints,
+        dynamodb::Storage::File(directory.file("dynamodb.sqlite")),
+        Checkpoints::in_file(directory.file("stream-positions.json"))?,
     ))
 }

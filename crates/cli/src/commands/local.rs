@@ -1,16 +1,22 @@
 //! `antumbra local`: everything on this machine, until Ctrl-C.
 
+mod ready_file;
+mod signals;
+
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
+use antumbra_local::listen::StartError;
 use antumbra_local::stack::{Addresses, Options, Stack, StackError};
 use antumbra_service::clock::ShiftedClock;
 use antumbra_stream_listener::files;
 use clap::Args;
 use serde::Serialize;
 
-use crate::failure::Failure;
-use crate::output::{FAINT, STRONG, styled, table};
+use crate::failure::{Failure, chain};
+use crate::output::{FAINT, STRONG, print, styled, table};
+use ready_file::ReadyFile;
+use signals::Signals;
 
 #[derive(Debug, Args)]
 pub(crate) struct LocalArguments {
@@ -32,7 +38,7 @@ pub(crate) struct LocalArguments {
     /// The port of the MQTT broker.
     #[arg(long, default_value_t = 1883, value_name = "PORT")]
     mqtt_port: u16,
-    /// A file to write all addresses to, as JSON, once everything is up.
+    /// A file that holds all addresses, as JSON, while everything is up.
     #[arg(long, value_name = "FILE")]
     ready_file: Option<PathBuf>,
     /// Say more; twice for everything.
@@ -53,35 +59,63 @@ pub(crate) async fn run(arguments: LocalArguments) -> Result<(), Failure> {
         .iter()
         .filter(|(_, registration)| registration.enabled)
         .count();
-    let stack = Stack::start(Options {
+    let ready_file = arguments
+        .ready_file
+        .as_deref()
+        .map(ReadyFile::prepare)
+        .transpose()?;
+    let mut signals = Signals::listen().map_err(Failure::unavailable)?;
+    let starting = Stack::start(Options {
         data_dir: (!arguments.memory).then(|| arguments.data_dir.clone()),
         dynamodb_port: arguments.dynamodb_port,
         aws_port: arguments.aws_port,
         mqtt_port: arguments.mqtt_port,
         registrations,
         clock: ShiftedClock::default(),
-    })
-    .await
-    .map_err(failure)?;
-    if let Some(path) = &arguments.ready_file {
-        let written = std::fs::write(path, ready(stack.addresses()));
-        written.map_err(|fault| Failure::invalid(format!("{}: {fault}", path.display())))?;
+    });
+    let stack = tokio::select! {
+        stack = starting => stack.map_err(failure)?,
+        () = signals.next() => return Ok(()),
+    };
+    if let Some(file) = &ready_file {
+        file.write(&ready(stack.addresses()))?;
     }
-    anstream::println!("{}", welcome(stack.addresses(), &arguments, count));
-    // Without the signal there is only the kill, which the store survives as well.
-    let _ = tokio::signal::ctrl_c().await;
+    print(&welcome(stack.addresses(), &arguments, count))?;
+    signals.next().await;
+    drop(ready_file);
     anstream::eprintln!("stopping");
-    stack.stop().await;
+    tokio::select! {
+        () = stack.stop() => {}
+        // Whoever asks twice does not want to wait for calls under way. The store survives it.
+        () = signals.next() => {}
+    }
     Ok(())
 }
 
 fn failure(error: StackError) -> Failure {
-    let reason = error.to_string();
+    let reason = chain(&error);
     match error {
-        StackError::Service(_) | StackError::DataDirectory { .. } | StackError::Checkpoint(_) => {
-            Failure::unavailable(reason)
+        StackError::Service(StartError::PortTaken { service, port }) => {
+            Failure::unavailable(format!(
+                "port {port} for {service} is already in use: stop what uses it, or choose another with {}",
+                port_option(service)
+            ))
         }
+        StackError::Service(_)
+        | StackError::DataDirectory { .. }
+        | StackError::DataDirectoryInUse { .. }
+        | StackError::Checkpoint(_) => Failure::unavailable(reason),
         _ => Failure::invalid(reason),
+    }
+}
+
+/// The option that moves a service, by the name the stack gives it.
+fn port_option(service: &str) -> &'static str {
+    match service {
+        "DynamoDB" => "--dynamodb-port",
+        "MQTT" => "--mqtt-port",
+        "HTTP" => "--http-port",
+        _ => "--aws-port",
     }
 }
 
@@ -102,11 +136,13 @@ fn start_logging(verbose: u8) {
 fn ready(addresses: Addresses) -> String {
     #[derive(Serialize)]
     struct Ready {
+        process: u32,
         dynamodb: String,
         aws: String,
         mqtt: String,
     }
     crate::output::json(&Ready {
+        process: std::process::id(),
         dynamodb: format!("http://{}", addresses.dynamodb),
         aws: format!("http://{}", addresses.aws),
         mqtt: format!("mqtt://{}", addresses.mqtt),

@@ -3,3 +3,5 @@
 
 mod command;
 mod edges;
+mod local;
+mod process;

@@ -1,0 +1,139 @@
+//! `antumbra` as a process, and a running stack to talk to.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+pub(crate) fn command() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_antumbra"));
+    command
+        .env("AWS_ACCESS_KEY_ID", "local")
+        .env("AWS_SECRET_ACCESS_KEY", "local")
+        .env("AWS_REGION", "us-east-1");
+    command
+}
+
+pub(crate) fn antumbra(arguments: &[&str]) -> Output {
+    command().args(arguments).output().unwrap()
+}
+
+pub(crate) fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// Asks until there is an answer, for as long as only a broken stack needs.
+pub(crate) fn wait_for<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+    let patience = Instant::now() + Duration::from_secs(60);
+    while Instant::now() < patience {
+        if let Some(answer) = ask() {
+            return answer;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("{what} did not happen");
+}
+
+/// A directory for a stack: its data, its registrations, its ready file.
+pub(crate) struct Home(tempfile::TempDir);
+
+impl Home {
+    pub(crate) fn new(registrations: &[(&str, &str)]) -> Home {
+        let home = Home(tempfile::tempdir().unwrap());
+        std::fs::create_dir(home.path("registrations")).unwrap();
+        for (name, rule) in registrations {
+            let file = home.path("registrations").join(name);
+            std::fs::write(file, rule).unwrap();
+        }
+        home
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// `antumbra local` on free ports, not yet started.
+    pub(crate) fn local(&self) -> Command {
+        let mut command = command();
+        command
+            .arg("local")
+            .args(["--dynamodb-port", "0", "--aws-port", "0"])
+            .args(["--mqtt-port", "0"])
+            .args([Path::new("--data-dir"), &self.path("data")])
+            .args([Path::new("--registrations"), &self.path("registrations")])
+            .args([Path::new("--ready-file"), &self.path("ready.json")]);
+        command
+    }
+
+    /// Starts it and waits until it is up.
+    pub(crate) fn start(&self) -> Running {
+        let mut process = self.local().stdout(Stdio::null()).spawn().unwrap();
+        let addresses = wait_for("the start", || {
+            assert!(
+                process.try_wait().unwrap().is_none(),
+                "it ended while starting"
+            );
+            let bytes = std::fs::read(self.path("ready.json")).ok()?;
+            let ready: Value = serde_json::from_slice(&bytes).unwrap();
+            // Not what a killed one has left behind.
+            (ready["process"] == process.id()).then_some(ready)
+        });
+        Running { process, addresses }
+    }
+}
+
+/// A running `antumbra local`, killed when dropped.
+pub(crate) struct Running {
+    pub(crate) process: Child,
+    pub(crate) addresses: Value,
+}
+
+impl Running {
+    pub(crate) fn run(&self, arguments: &[&str]) -> Output {
+        let endpoint = self.addresses["dynamodb"].as_str().unwrap();
+        let mut all = vec!["--endpoint-url", endpoint];
+        all.extend(arguments);
+        antumbra(&all)
+    }
+
+    /// Sends a signal by its name.
+    pub(crate) fn signal(&self, name: &str) {
+        let id = self.process.id().to_string();
+        let sent = Command::new("kill").args(["-s", name, &id]).status();
+        assert!(sent.unwrap().success());
+    }
+
+    pub(crate) fn ended(&mut self) -> ExitStatus {
+        wait_for("the end", || self.process.try_wait().unwrap())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// A stack with one registration, running for as long as this lives.
+pub(crate) struct Local {
+    // Before its home: the process ends before its files do.
+    running: Running,
+    _home: Home,
+}
+
+impl Local {
+    pub(crate) fn start() -> Local {
+        let rule = r#"{"name":"all","to":{"sqs":{"queue":"changes.fifo"}}}"#;
+        let home = Home::new(&[("all.json", rule)]);
+        Local {
+            running: home.start(),
+            _home: home,
+        }
+    }
+
+    pub(crate) fn run(&self, arguments: &[&str]) -> Output {
+        self.running.run(arguments)
+    }
+}
