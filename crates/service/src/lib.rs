@@ -8,5 +8,6 @@ pub mod clock;
 pub mod inbox;
 pub mod notifications;
 pub mod paging;
+pub mod quarantine;
 pub mod shadows;
 pub mod store;

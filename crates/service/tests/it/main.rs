@@ -3,5 +3,6 @@
 
 mod dispatch;
 mod parent_faults;
+mod quarantine;
 mod updates;
 mod writers;

@@ -1,0 +1,103 @@
+//! The quarantine: where messages go that can never be taken in, with the reason why.
+//!
+//! It is a queue like any other. A message lies there as it came, with the attributes `reason`, one word
+//! for programs, and `detail`, a sentence for people. Nothing else waits for it: whoever puts it there
+//! goes on with the next message.
+
+use std::sync::Arc;
+
+use antumbra_shadow::Timestamp;
+
+use crate::clock::Clock;
+use crate::notifications::{Channel, Message, Outgoing, attribute_bytes, dispatch};
+
+/// Characters of a detail that are kept.
+const DETAIL_CHARS: usize = 300;
+
+/// A message that can never be taken in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    /// The queue's id of it.
+    pub id: String,
+    /// What was sent, as it was sent.
+    pub text: String,
+    /// One word, for programs.
+    pub reason: &'static str,
+    /// A sentence, for people.
+    pub detail: String,
+}
+
+/// A message that could not even be put away.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotPut {
+    /// Its position among those given.
+    pub index: usize,
+    /// Why.
+    pub reason: String,
+}
+
+/// Puts messages away that can never be taken in.
+#[derive(Clone)]
+pub struct Quarantine(Arc<dyn Channel>);
+
+impl Quarantine {
+    /// In the queue that this channel leads to.
+    pub fn new(queue: Arc<dyn Channel>) -> Quarantine {
+        Quarantine(queue)
+    }
+
+    /// Bytes of text that it takes with any reason and detail.
+    pub fn text_bytes(&self) -> usize {
+        let reason = attribute_bytes("reason", &"x".repeat(64));
+        let detail = attribute_bytes("detail", "") + 4 * DETAIL_CHARS;
+        (self.0.limits().message_bytes).saturating_sub(reason + detail)
+    }
+
+    /// Puts messages away and tries again until the deadline. Returns those, in order, that may
+    /// not be there; they must be delivered again, or they would be lost.
+    pub async fn put<C: Clock>(
+        &self,
+        refused: &[Refused],
+        deadline: Timestamp,
+        clock: &C,
+    ) -> Vec<NotPut> {
+        if refused.is_empty() {
+            return Vec::new();
+        }
+        let outgoing: Vec<Outgoing> = refused.iter().enumerate().map(outgoing).collect();
+        let channels = [Arc::clone(&self.0)];
+        let done = dispatch(&channels, &outgoing, deadline, clock).await;
+        let in_time = |index| NotPut {
+            index,
+            reason: "no answer of the quarantine in time".to_owned(),
+        };
+        let refused = done.refused.into_iter();
+        let mut left: Vec<NotPut> = refused
+            .map(|one| NotPut {
+                index: one.index,
+                reason: one.reason,
+            })
+            .chain(done.unsent.into_iter().map(in_time))
+            .collect();
+        left.sort_unstable_by_key(|one| one.index);
+        left
+    }
+}
+
+fn outgoing((position, refused): (usize, &Refused)) -> Outgoing {
+    let detail: String = refused.detail.chars().take(DETAIL_CHARS).collect();
+    Outgoing {
+        channel: 0,
+        message: Message {
+            id: refused.id.clone(),
+            // Order does not matter here; one key each lets batches be full.
+            key: position.to_string(),
+            body: refused.text.clone(),
+            attributes: vec![
+                ("reason".to_owned(), refused.reason.to_owned()),
+                ("detail".to_owned(), detail),
+            ],
+            ..Message::default()
+        },
+    }
+}

@@ -1,0 +1,73 @@
+//! Putting away what can never be taken in: as it came, with why, or told that it is not there.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use antumbra_service::clock::{Clock, ManualClock};
+use antumbra_service::notifications::{BoxFuture, Channel, ChannelLimits, Message, SendError};
+use antumbra_service::quarantine::{Quarantine, Refused};
+
+/// Answers by a message's body: `busy`, `refuse`, or anything else, which it keeps.
+#[derive(Default)]
+struct Queue(Mutex<Vec<Message>>);
+
+impl Channel for Queue {
+    fn limits(&self) -> ChannelLimits {
+        ChannelLimits {
+            batch_count: 10,
+            batch_bytes: 4000,
+            message_bytes: 4000,
+        }
+    }
+
+    fn send<'a>(&'a self, messages: &'a [Message]) -> BoxFuture<'a, Vec<Result<(), SendError>>> {
+        let answer = |message: &Message| match message.body.as_str() {
+            "busy" => Err(SendError::Retry("busy".to_owned())),
+            "refuse" => Err(SendError::Permanent("no such queue".to_owned())),
+            _ => {
+                self.0.lock().unwrap().push(message.clone());
+                Ok(())
+            }
+        };
+        Box::pin(async move { messages.iter().map(answer).collect() })
+    }
+}
+
+fn refused(text: &str, detail: &str) -> Refused {
+    Refused {
+        id: "m-1".to_owned(),
+        text: text.to_owned(),
+        reason: "NotJson",
+        detail: detail.to_owned(),
+    }
+}
+
+#[tokio::test]
+async fn a_message_lies_there_as_it_came_with_the_reason() {
+    let queue = Arc::new(Queue::default());
+    let clock = ManualClock::default();
+    let deadline = clock.now().after(Duration::from_secs(5));
+    let quarantine = Quarantine::new(Arc::clone(&queue) as Arc<dyn Channel>);
+    let long = "ž".repeat(1000);
+    let all = [refused("{ nope", "at byte 2"), refused("{", &long)];
+    assert!(quarantine.put(&all, deadline, &clock).await.is_empty());
+    let there = queue.0.lock().unwrap();
+    assert_eq!(there[0].body, "{ nope");
+    let attributes = [("reason", "NotJson"), ("detail", "at byte 2")];
+    let attributes = attributes.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    assert_eq!(there[0].attributes, attributes);
+    assert_eq!(there[1].attributes[1].1.chars().count(), 300);
+    assert!(there[1].bytes() + quarantine.text_bytes() <= 4000 + 1);
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_told() {
+    let clock = ManualClock::default();
+    let deadline = clock.now().after(Duration::from_secs(5));
+    let quarantine = Quarantine::new(Arc::new(Queue::default()));
+    let all = ["fine", "busy", "fine", "refuse"].map(|text| refused(text, ""));
+    let left = quarantine.put(&all, deadline, &clock).await;
+    let left: Vec<_> = left.iter().map(|l| (l.index, l.reason.as_str())).collect();
+    let late = "no answer of the quarantine in time";
+    assert_eq!(left, [(1, late), (3, "no such queue")]);
+}
