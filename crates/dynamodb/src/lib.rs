@@ -9,6 +9,7 @@
 //! failure names the call and DynamoDB's code for it, never what was being stored.
 
 mod attempts;
+mod document;
 mod errors;
 mod shadows;
 mod tables;

@@ -10,7 +10,6 @@
 
 mod change;
 mod delete;
-mod document;
 mod item;
 mod keys;
 mod lanes;

@@ -8,8 +8,8 @@ use antumbra_service::shadows::{
 use antumbra_shadow::{Document, Timestamp};
 use aws_sdk_dynamodb::types::AttributeValue;
 
-use super::document;
 use super::keys::{Key, Kind};
+use crate::document;
 
 /// The attributes of an item.
 pub(super) type Item = HashMap<String, AttributeValue>;

@@ -179,11 +179,13 @@ async fn first<Q: Query + ?Sized>(
 
 /// Deletes messages.
 pub trait Delete: Send + Sync {
-    /// Deletes a message, in one write. That there is none is no error, and leaves nothing behind.
+    /// Deletes a message, in one write. That there is none is no error, and leaves nothing behind. `now`
+    /// is from when on it is gone, and how long that has to be remembered.
     fn delete(
         &self,
         source: &Source,
         id: &MessageId,
+        now: Timestamp,
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
 }
 

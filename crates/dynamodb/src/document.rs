@@ -7,7 +7,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 
 /// Why an attribute is no document of ours.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(super) enum NotADocument {
+pub(crate) enum NotADocument {
     /// Sets and binary values have no place in JSON.
     #[error("a value of a type JSON has not")]
     Type,
@@ -16,7 +16,7 @@ pub(super) enum NotADocument {
     Document(#[from] DocumentError),
 }
 
-pub(super) fn encode(document: &Document) -> AttributeValue {
+pub(crate) fn encode(document: &Document) -> AttributeValue {
     encode_value(document.view())
 }
 
@@ -35,7 +35,7 @@ fn encode_value(view: View<'_>) -> AttributeValue {
     }
 }
 
-pub(super) fn decode(attribute: &AttributeValue) -> Result<Document, NotADocument> {
+pub(crate) fn decode(attribute: &AttributeValue) -> Result<Document, NotADocument> {
     let mut json = String::new();
     decode_value(attribute, &mut json)?;
     Ok(Document::parse(&json)?)
