@@ -5,9 +5,11 @@
 
 pub mod backoff;
 pub mod clock;
+mod fnv;
 pub mod inbox;
 pub mod notifications;
 pub mod paging;
 pub mod quarantine;
+pub mod sensors;
 pub mod shadows;
 pub mod store;

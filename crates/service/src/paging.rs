@@ -3,6 +3,8 @@
 //! The seal is a checksum, not a secret: it tells a damaged cursor from a whole one. A store still
 //! has to check that what is inside belongs to the listing it is used with.
 
+use crate::fnv::fnv1a;
+
 /// Where the next page starts. Opaque: it is made and read by the store alone, and one that was
 /// tampered with is refused.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -31,7 +33,7 @@ pub fn seal_cursor(parts: &[&str]) -> Cursor {
         bytes.extend_from_slice(&(part.len() as u16).to_be_bytes());
         bytes.extend_from_slice(part.as_bytes());
     }
-    let seal = checksum(&bytes).to_be_bytes();
+    let seal = fnv1a(&bytes).to_be_bytes();
     bytes.extend_from_slice(&seal);
     let mut text = String::with_capacity(bytes.len() * 2);
     for byte in bytes {
@@ -57,7 +59,7 @@ fn open(text: &str) -> Option<Vec<String>> {
         .map(|pair| Some(digit(pair[0])? << 4 | digit(pair[1])?))
         .collect::<Option<_>>()?;
     let (mut rest, seal) = bytes.split_at_checked(bytes.len().checked_sub(SEAL_BYTES)?)?;
-    if checksum(rest).to_be_bytes() != seal {
+    if fnv1a(rest).to_be_bytes() != seal {
         return None;
     }
     let mut parts = Vec::new();
@@ -78,13 +80,6 @@ fn digit(byte: u8) -> Option<u8> {
         b'a'..=b'f' => Some(byte - b'a' + 10),
         _ => None,
     }
-}
-
-/// FNV-1a: every single changed byte changes it.
-fn checksum(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    })
 }
 
 #[cfg(test)]

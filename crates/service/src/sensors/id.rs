@@ -1,0 +1,198 @@
+//! Names of sensors and of their types, checked once where they come in.
+
+use std::fmt;
+
+use crate::fnv::fnv1a;
+
+/// Characters of a sensor's id or of a type's name.
+pub const NAME_CHARS: usize = 64;
+
+/// Why a text cannot be what it was given as.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidSensor {
+    /// Nothing in it.
+    #[error("the {what} is empty")]
+    Empty {
+        /// What it was to be.
+        what: &'static str,
+    },
+    /// Too long.
+    #[error("the {what} has {bytes} bytes, the limit is {limit}")]
+    TooLong {
+        /// What it was to be.
+        what: &'static str,
+        /// Its bytes.
+        bytes: usize,
+        /// How many are allowed.
+        limit: usize,
+    },
+    /// A character that has no place there.
+    #[error("the {what} may not hold {character:?}")]
+    Character {
+        /// What it was to be.
+        what: &'static str,
+        /// The first such character.
+        character: char,
+    },
+    /// Space before or after the text, which nobody sees and everybody mistypes.
+    #[error("the {what} starts or ends with space")]
+    Space {
+        /// What it was to be.
+        what: &'static str,
+    },
+    /// Not as many as allowed.
+    #[error("the {what} is {actual}, it must be between {least} and {most}")]
+    Range {
+        /// What it was to be.
+        what: &'static str,
+        /// What was given.
+        actual: u64,
+        /// The least allowed.
+        least: u64,
+        /// The most allowed.
+        most: u64,
+    },
+    /// A time that cannot be written in four digits of a year.
+    #[error("the time lies outside the years 0000 to 9999")]
+    Time,
+    /// A place that leaves out a level above one it names.
+    #[error("the place names a {lower} but no {upper}")]
+    Level {
+        /// The level that is missing.
+        upper: &'static str,
+        /// The level that is named.
+        lower: &'static str,
+    },
+    /// A value that is no number, text or boolean, or a number that cannot be kept exactly.
+    #[error("the value {0}")]
+    Value(String),
+}
+
+/// A sensor's id: 1 to 64 of letters, digits, `-`, `_`, `.`, `:`; case matters.
+///
+/// ```
+/// use antumbra_service::sensors::SensorId;
+/// assert_eq!(SensorId::new("xa7v9Dfadr7H").unwrap().as_str(), "xa7v9Dfadr7H");
+/// assert!(SensorId::new("no spaces").is_err());
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SensorId(String);
+
+impl SensorId {
+    /// Checks a text.
+    pub fn new(id: impl Into<String>) -> Result<SensorId, InvalidSensor> {
+        name("sensor id", id.into()).map(SensorId)
+    }
+
+    /// The id's text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Which of so many shards it belongs to; the same everywhere.
+    pub fn shard(&self, shards: u32) -> u32 {
+        // The remainder of a u32 fits one.
+        (fnv1a(self.0.as_bytes()) % u64::from(shards.max(1))) as u32
+    }
+}
+
+impl fmt::Display for SensorId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What kind of sensor it is, such as `lock`; of the same characters as an id.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SensorType(String);
+
+impl SensorType {
+    /// Checks a text.
+    pub fn new(text: impl Into<String>) -> Result<SensorType, InvalidSensor> {
+        name("sensor type", text.into()).map(SensorType)
+    }
+
+    /// The type's name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// What a sensor is whose type nobody said.
+impl Default for SensorType {
+    fn default() -> SensorType {
+        SensorType("sensor".to_owned())
+    }
+}
+
+impl fmt::Display for SensorType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Which of the sensors that had an id one after another: an id may be registered again after it was
+/// unregistered, and what is left of the former is not the latter's.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Generation(String);
+
+impl Generation {
+    /// Made anew for each registration, of the characters of an id.
+    pub fn new(text: impl Into<String>) -> Result<Generation, InvalidSensor> {
+        name("generation", text.into()).map(Generation)
+    }
+
+    /// Its text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+fn name(what: &'static str, text: String) -> Result<String, InvalidSensor> {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':');
+    match (text.len(), text.chars().find(|c| !allowed(*c))) {
+        (0, _) => Err(InvalidSensor::Empty { what }),
+        (bytes, _) if bytes > NAME_CHARS => Err(InvalidSensor::TooLong {
+            what,
+            bytes,
+            limit: NAME_CHARS,
+        }),
+        (_, Some(character)) => Err(InvalidSensor::Character { what, character }),
+        _ => Ok(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_what_the_documents_say() {
+        for id in ["0xA", "TestSensor", "a-b_c.d:e", &"x".repeat(64)] {
+            assert!(SensorId::new(id).is_ok(), "{id}");
+        }
+        for (id, says) in [
+            ("", "the sensor id is empty"),
+            ("a#b", "the sensor id may not hold '#'"),
+            ("Poznań", "the sensor id may not hold 'ń'"),
+            ("a\n", "the sensor id may not hold '\\n'"),
+        ] {
+            assert_eq!(SensorId::new(id).unwrap_err().to_string(), says);
+        }
+        assert_eq!(
+            SensorId::new("x".repeat(65)).unwrap_err().to_string(),
+            "the sensor id has 65 bytes, the limit is 64"
+        );
+    }
+
+    #[test]
+    fn shards_fill_evenly_and_never_move() {
+        assert_eq!(SensorId::new("sensor-1").unwrap().shard(16), 9);
+        let mut filled = [0; 16];
+        for n in 0..16_000 {
+            filled[SensorId::new(format!("sensor-{n}")).unwrap().shard(16) as usize] += 1;
+        }
+        assert!(filled.iter().all(|n| (800..1200).contains(n)), "{filled:?}");
+        assert_eq!(SensorId::new("a").unwrap().shard(0), 0);
+    }
+}

@@ -1,0 +1,192 @@
+//! Where sensors are.
+
+use std::fmt;
+
+use icu_normalizer::ComposingNormalizerBorrowed;
+
+use super::id::InvalidSensor;
+
+/// Bytes of one part of a location. Three of them, each byte escaped, and an id fit a sort key of 1024.
+pub const PART_BYTES: usize = 100;
+
+/// A part of a location: any text, with `Poznań` the same however its `ń` is written (it is kept in
+/// Unicode's form NFC).
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Part(String);
+
+impl Part {
+    /// Checks and normalises a text; `what` names it where it is refused.
+    pub fn new(what: &'static str, text: &str) -> Result<Part, InvalidSensor> {
+        let text = ComposingNormalizerBorrowed::new_nfc().normalize(text);
+        if text.is_empty() {
+            return Err(InvalidSensor::Empty { what });
+        }
+        if text.len() > PART_BYTES {
+            return Err(InvalidSensor::TooLong {
+                what,
+                bytes: text.len(),
+                limit: PART_BYTES,
+            });
+        }
+        if let Some(character) = text.chars().find(|c| c.is_control()) {
+            return Err(InvalidSensor::Character { what, character });
+        }
+        if text.trim() != text {
+            return Err(InvalidSensor::Space { what });
+        }
+        Ok(Part(text.into_owned()))
+    }
+
+    /// Its text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Where a sensor is, down to the room.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[allow(missing_docs)]
+pub struct Location {
+    pub city: Part,
+    pub building: Part,
+    pub floor: Part,
+    pub room: Part,
+}
+
+impl Location {
+    /// Checks all four parts.
+    ///
+    /// ```
+    /// use antumbra_service::sensors::Location;
+    /// let garage = Location::new("Poznań", "A", "-1", "P#13")?;
+    /// assert_eq!(garage.to_string(), "Poznań / A / -1 / P#13");
+    /// # Ok::<(), antumbra_service::sensors::InvalidSensor>(())
+    /// ```
+    pub fn new(
+        city: &str,
+        building: &str,
+        floor: &str,
+        room: &str,
+    ) -> Result<Location, InvalidSensor> {
+        Ok(Location {
+            city: Part::new("city", city)?,
+            building: Part::new("building", building)?,
+            floor: Part::new("floor", floor)?,
+            room: Part::new("room", room)?,
+        })
+    }
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Location {
+            city,
+            building,
+            floor,
+            room,
+        } = self;
+        write!(f, "{city} / {building} / {floor} / {room}")
+    }
+}
+
+/// A city, or a building in it, or a floor of that, or a room on that.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Place {
+    city: Part,
+    /// Building, floor, room: as many as are named.
+    below: Vec<Part>,
+}
+
+impl Place {
+    /// Checks the parts; one below a part that is missing is refused.
+    ///
+    /// ```
+    /// use antumbra_service::sensors::Place;
+    /// assert!(Place::new("Poznań", Some("A"), Some("2"), None).is_ok());
+    /// assert_eq!(
+    ///     Place::new("Poznań", None, Some("2"), None).unwrap_err().to_string(),
+    ///     "the place names a floor but no building"
+    /// );
+    /// ```
+    pub fn new(
+        city: &str,
+        building: Option<&str>,
+        floor: Option<&str>,
+        room: Option<&str>,
+    ) -> Result<Place, InvalidSensor> {
+        let levels = [("building", building), ("floor", floor), ("room", room)];
+        let mut missing = None;
+        let mut below = Vec::new();
+        for (lower, text) in levels {
+            match (text, missing) {
+                (Some(_), Some(upper)) => return Err(InvalidSensor::Level { upper, lower }),
+                (Some(text), None) => below.push(Part::new(lower, text)?),
+                (None, _) => missing = missing.or(Some(lower)),
+            }
+        }
+        Ok(Place {
+            city: Part::new("city", city)?,
+            below,
+        })
+    }
+
+    /// The city.
+    pub fn city(&self) -> &Part {
+        &self.city
+    }
+
+    /// Building, floor, room: as many as are named.
+    pub fn below(&self) -> &[Part] {
+        &self.below
+    }
+
+    /// Whether a location lies in it.
+    pub fn holds(&self, location: &Location) -> bool {
+        let parts = [&location.building, &location.floor, &location.room];
+        self.city == location.city
+            && self
+                .below
+                .iter()
+                .zip(parts)
+                .all(|(ours, part)| ours == part)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_one_text_however_they_are_written() {
+        assert_eq!(
+            Part::new("city", "Poznan\u{301}").unwrap(),
+            Part::new("city", "Pozna\u{144}").unwrap()
+        );
+        for (text, says) in [
+            ("", "the room is empty"),
+            (" a", "the room starts or ends with space"),
+            ("a\u{a0}", "the room starts or ends with space"),
+            ("a\0b", "the room may not hold '\\0'"),
+            (&"ä".repeat(51), "the room has 102 bytes, the limit is 100"),
+        ] {
+            assert_eq!(Part::new("room", text).unwrap_err().to_string(), says);
+        }
+    }
+
+    #[test]
+    fn a_place_holds_what_lies_in_it() {
+        let at = Location::new("Poznań", "A", "2", "13").unwrap();
+        let place = |b, f, r| Place::new("Poznań", b, f, r).unwrap();
+        assert!(place(None, None, None).holds(&at));
+        assert!(place(Some("A"), Some("2"), Some("13")).holds(&at));
+        assert!(!place(Some("A"), Some("21"), None).holds(&at));
+        assert!(!Place::new("Łódź", None, None, None).unwrap().holds(&at));
+        assert!(Place::new("Poznań", Some("A"), None, Some("13")).is_err());
+    }
+}

@@ -1,0 +1,94 @@
+//! Readings: what a sensor measured, and when.
+
+use super::id::{Generation, InvalidSensor, SensorId, SensorType};
+use super::moment::{Moment, Sequence};
+use super::value::Value;
+use antumbra_shadow::Timestamp;
+
+/// Bytes of a unit.
+pub const UNIT_BYTES: usize = 32;
+/// Readings that `latest` gives unless asked otherwise.
+pub const DEFAULT_LATEST: usize = 10;
+/// Readings or rows that one call may ask for.
+pub const MOST_ROWS: usize = 1000;
+
+/// One measurement. Its moment is its identity: the same moment again is the same reading.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reading {
+    /// What was measured.
+    pub value: Value,
+    /// In what, such as `°C`.
+    pub unit: Option<Unit>,
+    /// When, and which of several then.
+    pub moment: Moment,
+}
+
+impl Reading {
+    /// A reading of a device that numbers its measurements, or does not: then two of the same time are
+    /// two readings if they say different things.
+    pub fn new(
+        value: Value,
+        unit: Option<Unit>,
+        time: Timestamp,
+        sequence: Option<u64>,
+    ) -> Result<Reading, InvalidSensor> {
+        let sequence = match sequence {
+            Some(number) => Sequence::Number(number),
+            None => {
+                let unit = unit.as_ref().map_or("", Unit::as_str);
+                Sequence::content(&format!("{unit}\n{}", value.mark()))
+            }
+        };
+        Ok(Reading {
+            value,
+            unit,
+            moment: Moment::new(time, sequence)?,
+        })
+    }
+}
+
+/// The name of a unit: 1 to 32 bytes without control characters.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Unit(String);
+
+impl Unit {
+    /// Checks a text.
+    pub fn new(text: impl Into<String>) -> Result<Unit, InvalidSensor> {
+        let (what, text) = ("unit", text.into());
+        match (text.len(), text.chars().find(|c| c.is_control())) {
+            (0, _) => Err(InvalidSensor::Empty { what }),
+            (bytes, _) if bytes > UNIT_BYTES => Err(InvalidSensor::TooLong {
+                what,
+                bytes,
+                limit: UNIT_BYTES,
+            }),
+            (_, Some(character)) => Err(InvalidSensor::Character { what, character }),
+            _ => Ok(Unit(text)),
+        }
+    }
+
+    /// Its text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Whose readings are kept, and for how long: what a store knows of the sensor once it has looked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Owner {
+    /// The sensor.
+    pub sensor: SensorId,
+    /// Which of those that had this id.
+    pub generation: Generation,
+    /// Its type, which decides on the retention.
+    pub sensor_type: SensorType,
+}
+
+/// A reading and whose it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnedReading {
+    /// Whose.
+    pub owner: Owner,
+    /// The reading.
+    pub reading: Reading,
+}

@@ -1,0 +1,118 @@
+//! A sensor as it is registered.
+
+use antumbra_shadow::Timestamp;
+
+use super::id::{Generation, InvalidSensor, SensorId, SensorType};
+use super::location::Location;
+use crate::shadows::Version;
+
+/// Seconds of silence after which a sensor is lost, unless it says otherwise.
+pub const DEFAULT_SILENCE_SECONDS: u32 = 3600;
+/// The longest silence anybody may wait for: a year.
+pub const MOST_SILENCE_SECONDS: u32 = 366 * 24 * 3600;
+/// Bytes of an address.
+pub const ADDRESS_BYTES: usize = 512;
+
+/// What is known of a sensor. Two are the same if all of it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sensor {
+    /// Its name.
+    pub id: SensorId,
+    /// Where it is.
+    pub location: Location,
+    /// Where it is, in free words; may be empty.
+    pub address: Address,
+    /// What kind of sensor it is.
+    pub sensor_type: SensorType,
+    /// How long it may be silent before it is lost.
+    pub silence_after: Silence,
+}
+
+impl Sensor {
+    /// A sensor of the default type without an address that is lost after an hour of silence.
+    pub fn new(id: SensorId, location: Location) -> Sensor {
+        Sensor {
+            id,
+            location,
+            address: Address::default(),
+            sensor_type: SensorType::default(),
+            silence_after: Silence::default(),
+        }
+    }
+}
+
+/// Free words of at most 512 bytes, without control characters.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Address(String);
+
+impl Address {
+    /// Checks a text.
+    pub fn new(text: impl Into<String>) -> Result<Address, InvalidSensor> {
+        let (what, text) = ("address", text.into());
+        if text.len() > ADDRESS_BYTES {
+            return Err(InvalidSensor::TooLong {
+                what,
+                bytes: text.len(),
+                limit: ADDRESS_BYTES,
+            });
+        }
+        match text.chars().find(|c| c.is_control()) {
+            Some(character) => Err(InvalidSensor::Character { what, character }),
+            None => Ok(Address(text)),
+        }
+    }
+
+    /// Its text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Whole seconds of silence, from one to a year.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Silence(u32);
+
+impl Silence {
+    /// Checks a number of seconds.
+    pub fn seconds(seconds: u64) -> Result<Silence, InvalidSensor> {
+        let most = u64::from(MOST_SILENCE_SECONDS);
+        match u32::try_from(seconds) {
+            Ok(whole) if (1..=MOST_SILENCE_SECONDS).contains(&whole) => Ok(Silence(whole)),
+            _ => Err(InvalidSensor::Range {
+                what: "silence in seconds",
+                actual: seconds,
+                least: 1,
+                most,
+            }),
+        }
+    }
+
+    /// How many seconds.
+    pub fn as_seconds(self) -> u32 {
+        self.0
+    }
+
+    /// How many milliseconds.
+    pub fn as_milliseconds(self) -> i64 {
+        i64::from(self.0) * 1000
+    }
+}
+
+impl Default for Silence {
+    fn default() -> Silence {
+        Silence(DEFAULT_SILENCE_SECONDS)
+    }
+}
+
+/// A sensor in the registry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Registered {
+    /// The sensor.
+    pub sensor: Sensor,
+    /// How often it was written: 1 after its registration.
+    pub version: Version,
+    /// When it was registered.
+    pub registered_at: Timestamp,
+    /// Which of those that had this id.
+    pub generation: Generation,
+}
