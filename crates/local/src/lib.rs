@@ -1,9 +1,9 @@
 //! Everything Antumbra needs of AWS, in one process on loopback.
 //!
 //! Reading order: [`listen`] and [`clients`] are the two ends of a connection;
-//! [`dynamodb`], [`queues`] and [`mqtt`] are the services;
+//! [`dynamodb`], [`queues`] and [`mqtt`] are the services, with MQTT's HTTPS side on the queues' port;
 //! [`function`] is what stands for a Lambda function, and [`stream`] and
-//! [`queue_pump`] call it as Lambda's event-source mappings would. [`stack`] is all of
+//! [`queue_pump`] call it as Lambda's event-source mappings would, [`rules`] as AWS IoT Core's rules. [`stack`] is all of
 //! it together, with the product's own functions.
 //!
 //! But for [`stack`], nothing here knows the product's handlers: they come in as functions from
@@ -16,6 +16,7 @@ pub mod listen;
 pub mod mqtt;
 pub mod queue_pump;
 pub mod queues;
+pub mod rules;
 pub mod stack;
 pub mod stream;
 

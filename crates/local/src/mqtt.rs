@@ -53,11 +53,18 @@ const MAX_WAITING: usize = 100_000;
 
 /// A running broker. Dropping it stops it; [`Broker::stop`] also waits.
 pub struct Broker {
+    publisher: Publisher,
+    stop: DropGuard,
+    ended: oneshot::Receiver<()>,
+}
+
+/// The publishing side of a broker. Clones lead to the same one, which they
+/// do not keep running.
+#[derive(Clone)]
+pub struct Publisher {
     address: SocketAddr,
     context: ServerContext,
     subscriptions: Subscriptions,
-    stop: DropGuard,
-    ended: oneshot::Receiver<()>,
 }
 
 /// A message was not published.
@@ -97,9 +104,11 @@ pub async fn start(port: u16) -> Result<Broker, StartError> {
         .await
         .map_err(|_| refused("it ended while starting"))??;
     Ok(Broker {
-        address,
-        context,
-        subscriptions,
+        publisher: Publisher {
+            address,
+            context,
+            subscriptions,
+        },
         stop: stop.drop_guard(),
         ended,
     })
@@ -174,9 +183,34 @@ fn refused(reason: impl ToString) -> StartError {
 impl Broker {
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.publisher.address
     }
 
+    /// Hands a message to every subscriber, on the wire and in the process.
+    pub async fn publish(&self, message: Message) -> Result<(), PublishError> {
+        self.publisher.publish(message).await
+    }
+
+    /// A way to publish for others in the process.
+    pub fn publisher(&self) -> Publisher {
+        self.publisher.clone()
+    }
+
+    /// Every message that is published from now on to a topic the filter
+    /// matches, until the subscription is dropped.
+    pub fn subscribe(&self, filter: TopicFilter) -> Subscription {
+        self.publisher.subscriptions.add(filter)
+    }
+
+    /// Closes every connection and stops listening.
+    pub async fn stop(self) {
+        drop(self.stop);
+        // The sender is gone when the thread has ended in another way.
+        let _ = self.ended.await;
+    }
+}
+
+impl Publisher {
     /// Hands a message to every subscriber, on the wire and in the process.
     pub async fn publish(&self, message: Message) -> Result<(), PublishError> {
         limits::check(&message.topic, &message.payload)?;
@@ -194,24 +228,19 @@ impl Broker {
             .await
             .map_err(|error| PublishError::Broker(error.to_string()))
     }
-
-    /// Every message that is published from now on to a topic the filter
-    /// matches, until the subscription is dropped.
-    pub fn subscribe(&self, filter: TopicFilter) -> Subscription {
-        self.subscriptions.add(filter)
-    }
-
-    /// Closes every connection and stops listening.
-    pub async fn stop(self) {
-        drop(self.stop);
-        // The sender is gone when the thread has ended in another way.
-        let _ = self.ended.await;
-    }
 }
 
 impl std::fmt::Debug for Broker {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Broker")
+            .field("address", &self.address())
+            .finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for Publisher {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Publisher")
             .field("address", &self.address)
             .finish_non_exhaustive()
     }

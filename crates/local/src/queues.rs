@@ -1,4 +1,5 @@
-//! SQS and SNS behind one loopback endpoint, as the CLI and every SDK expect.
+//! SQS and SNS behind one loopback endpoint, as the CLI and every SDK expect,
+//! and with a broker to publish to also the data plane of AWS IoT.
 //!
 //! Queues, topics and messages live in memory: they are gone when the process
 //! ends. That is safe for what comes from a table's stream, whose position
@@ -7,6 +8,7 @@
 //! encryption, message retention, subscriptions other than SQS, delivery
 //! retries of a topic, signatures of a notification.
 
+mod data_plane;
 mod front;
 mod raw;
 mod topics;
@@ -23,6 +25,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::{
     ACCOUNT, REGION,
     listen::{StartError, bind},
+    mqtt::Publisher,
 };
 
 /// A running SQS and SNS endpoint. Dropping it stops it; [`Queues::stop`] also waits.
@@ -37,6 +40,15 @@ pub struct Queues {
 
 /// Serves both on a loopback port; 0 is any free one.
 pub async fn start(port: u16) -> Result<Queues, StartError> {
+    serve(port, None).await
+}
+
+/// The same, with AWS IoT's `Publish` leading to a broker.
+pub async fn start_with_mqtt(port: u16, mqtt: Publisher) -> Result<Queues, StartError> {
+    serve(port, Some(mqtt)).await
+}
+
+async fn serve(port: u16, mqtt: Option<Publisher>) -> Result<Queues, StartError> {
     let (listener, address) = bind("SQS and SNS", port).await?;
     let sqs = Arc::new(RustackSqs::new(SqsConfig {
         skip_signature_validation: true,
@@ -56,7 +68,7 @@ pub async fn start(port: u16) -> Result<Queues, StartError> {
         },
         Arc::new(topics::ToQueues::new(Arc::clone(&sqs), raw.clone())),
     ));
-    let front = front::Front::new(Arc::clone(&sqs), Arc::clone(&sns), raw);
+    let front = front::Front::new(Arc::clone(&sqs), Arc::clone(&sns), raw, mqtt);
     let stop = CancellationToken::new();
     let server = tokio::spawn(front.serve(listener, stop.clone()));
     Ok(Queues {

@@ -14,6 +14,7 @@ use antumbra_dynamodb::{MAIN, MESSAGES, TableError};
 use antumbra_registration::Registrations;
 use antumbra_service::clock::ShiftedClock;
 use antumbra_stream_listener::RouteError;
+use antumbra_wire::rules::Rule;
 use aws_config::SdkConfig;
 
 use crate::clients::sdk_config;
@@ -22,8 +23,9 @@ use crate::listen::StartError;
 use crate::queue_pump::{self, QueuePump};
 use crate::queues::definitions::{QueueError, ensure_all};
 use crate::queues::queue_arn;
+use crate::rules::{OnFailure, RuleError, Rules};
 use crate::stream::{CheckpointError, Checkpoints, StreamPump};
-use crate::{dynamodb, mqtt, queues, stream};
+use crate::{dynamodb, mqtt, queues, rules, stream};
 use data_directory::DataDirectory;
 
 const UNDELIVERABLE: &str = "antumbra-undeliverable";
@@ -35,7 +37,7 @@ pub struct Options {
     pub data_dir: Option<PathBuf>,
     /// 0 is any free port, here and below.
     pub dynamodb_port: u16,
-    /// SQS and SNS.
+    /// SQS, SNS and AWS IoT's data plane.
     pub aws_port: u16,
     /// MQTT, versions 3.1.1 and 5.
     pub mqtt_port: u16,
@@ -80,6 +82,9 @@ pub enum StackError {
     /// A registration cannot be served.
     #[error(transparent)]
     Route(#[from] RouteError),
+    /// A rule cannot be evaluated.
+    #[error(transparent)]
+    Rule(#[from] RuleError),
     /// The data directory cannot be used.
     #[error("data directory {} cannot be used", path.display())]
     DataDirectory {
@@ -111,7 +116,7 @@ struct Ground {
 }
 
 impl Ground {
-    /// SQS and SNS.
+    /// SQS, SNS and AWS IoT's data plane.
     fn aws(&self) -> SdkConfig {
         sdk_config(self.queues.address())
     }
@@ -146,12 +151,23 @@ impl Ground {
         let sqs = aws_sdk_sqs::Client::new(&self.aws());
         Feed::Stream(stream::start(streams, sqs, source, function, checkpoints))
     }
+
+    /// Feeds functions from messages of the broker, as rules say.
+    #[expect(dead_code, reason = "the functions that rules call are yet to come")]
+    fn feed_from_rules(&self, rules: Vec<(Rule, Function)>) -> Result<Feed, RuleError> {
+        let on_failure = OnFailure {
+            queues: aws_sdk_sqs::Client::new(&self.aws()),
+            queue_url: self.queues.queue_url(UNDELIVERABLE),
+        };
+        rules::start(&self.broker, rules, on_failure).map(Feed::Rules)
+    }
 }
 
 /// What calls a function.
 enum Feed {
     Stream(StreamPump),
     Queue(QueuePump),
+    Rules(Rules),
 }
 
 impl Feed {
@@ -159,6 +175,7 @@ impl Feed {
         match self {
             Feed::Stream(pump) => pump.stop().await,
             Feed::Queue(pump) => pump.stop().await,
+            Feed::Rules(rules) => rules.stop().await,
         }
     }
 }
@@ -182,10 +199,11 @@ impl Stack {
             .map(DataDirectory::take)
             .transpose()?;
         let (storage, checkpoints) = kept(data_directory.as_ref())?;
+        let broker = mqtt::start(options.mqtt_port).await?;
         let ground = Ground {
             dynamodb: dynamodb::start(storage, options.dynamodb_port).await?,
-            queues: queues::start(options.aws_port).await?,
-            broker: mqtt::start(options.mqtt_port).await?,
+            queues: queues::start_with_mqtt(options.aws_port, broker.publisher()).await?,
+            broker,
             clock: options.clock,
         };
 

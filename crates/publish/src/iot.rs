@@ -39,6 +39,7 @@ impl IotChannel {
         let topic = topic::of(message).map_err(refuse)?;
         let call = self.client.publish().topic(topic);
         let call = call.qos(i32::from(message.qos));
+        let call = call.set_correlation_data(message.correlation_data.clone());
         let call = call.payload(Blob::new(message.body.as_bytes()));
         match call.send().await {
             Ok(_) => Ok(()),

@@ -12,8 +12,11 @@ mod meaning;
 use std::time::Duration;
 
 use antumbra_service::notifications::{BoxFuture, Channel, ChannelLimits, Message, SendError};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use futures_util::FutureExt as _;
 use rumqttc::v5::mqttbytes::QoS;
+use rumqttc::v5::mqttbytes::v5::PublishProperties;
 use rumqttc::v5::{AsyncClient, ConnectionError, Event, EventLoop, Incoming, MqttOptions};
 use rumqttc::{NetworkOptions, Outgoing};
 use tokio::sync::Mutex;
@@ -94,8 +97,9 @@ impl MqttChannel {
     /// Publishes one message; `session` is empty after a failure of the connection.
     async fn publish(&self, session: &mut Option<Session>, message: &Message) -> Sent {
         let topic = topic::of(message).map_err(|reason| permanent(&self.called, &reason))?;
+        let properties = properties(message).map_err(|reason| permanent(&self.called, &reason))?;
         let mut open = self.open(session.take()).await?;
-        let sent = timeout(self.patience, open.publish(topic, message)).await;
+        let sent = timeout(self.patience, open.publish(topic, properties, message)).await;
         let answer = sent
             .map_err(|_| self.silence())?
             .map_err(|error| self.broken(&error))?;
@@ -160,6 +164,7 @@ impl Session {
     async fn publish(
         &mut self,
         topic: &str,
+        properties: PublishProperties,
         message: &Message,
     ) -> Result<Result<(), meaning::Refusal>, ConnectionError> {
         let qos = match message.qos {
@@ -168,7 +173,9 @@ impl Session {
         };
         let body = message.body.clone();
         // There is room for one, and the topic was checked; else the event loop is gone.
-        if self.client.try_publish(topic, qos, false, body).is_err() {
+        let client = &self.client;
+        let sent = client.try_publish_with_properties(topic, qos, false, body, properties);
+        if sent.is_err() {
             return Err(ConnectionError::RequestsDone);
         }
         loop {
@@ -183,6 +190,16 @@ impl Session {
             }
         }
     }
+}
+
+fn properties(message: &Message) -> Result<PublishProperties, String> {
+    let data = message.correlation_data.as_deref();
+    let data = data.map(|data| STANDARD.decode(data)).transpose();
+    let data = data.map_err(|fault| format!("the correlation data is not base64: {fault}"))?;
+    Ok(PublishProperties {
+        correlation_data: data.map(Into::into),
+        ..PublishProperties::default()
+    })
 }
 
 impl Channel for MqttChannel {

@@ -1,4 +1,5 @@
-//! What crosses a boundary: events of streams and queues in, notifications out.
+//! What crosses a boundary: events of streams and queues and MQTT requests in, notifications and
+//! answers out.
 //!
 //! Pure: no clock, no I/O, no AWS types. In reading order:
 //!
@@ -7,12 +8,15 @@
 //! - [`notification`]: a change to the message that targets get
 //! - [`sqs`] and [`rabbitmq`]: the bytes of a queue's event to its messages
 //! - [`signal`]: the text of a message to what a sensor says
+//! - [`rules`], [`rule`]: which MQTT messages reach which function, and as what
 //! - [`limits`]: every bound, in one place
 
 pub mod item;
 pub mod limits;
 pub mod notification;
 pub mod rabbitmq;
+pub mod rule;
+pub mod rules;
 pub mod signal;
 pub mod sqs;
 pub mod stream;

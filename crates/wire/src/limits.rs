@@ -15,3 +15,5 @@ pub const SHOWN_CHARS: usize = 40;
 /// The first nanosecond after 1970 that no time has which is ordered by a year of four digits: the year
 /// 10000.
 pub const TIME_END_NANOSECONDS: i128 = 253_402_300_800 * 1_000_000_000;
+/// Bytes of a rule's event that are read at all. Lambda queues at most 1 MiB for an asynchronous call.
+pub const RULE_EVENT_BYTES: usize = 1024 * 1024;

@@ -1,9 +1,11 @@
-//! One HTTP endpoint for the two services, told apart by how they are spoken
-//! to: SQS by a JSON body and a target header, SNS by a form.
+//! One HTTP endpoint for three services, told apart by how they are spoken
+//! to: SQS by a JSON body and a target header, MQTT's HTTPS side by its path,
+//! SNS by a form.
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
-use http_body_util::Either;
+use bytes::Bytes;
+use http_body_util::{Either, Full};
 use hyper::{
     Request, Response, body::Incoming, server::conn::http1, service::Service as _,
     service::service_fn,
@@ -25,7 +27,8 @@ use rustack_sqs_http::{
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::{raw::RawSubscriptions, topics::Topics};
+use super::{data_plane, raw::RawSubscriptions, topics::Topics};
+use crate::mqtt::Publisher;
 
 /// How long connections may take to end once told to.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -34,15 +37,24 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub(super) struct Front {
     sqs: SqsHttpService<RustackSqsHandler>,
     sns: SnsHttpService<Topics>,
+    mqtt: Option<Publisher>,
 }
 
+type Body = Either<Either<SqsResponseBody, SnsResponseBody>, Full<Bytes>>;
+
 impl Front {
-    pub(super) fn new(sqs: Arc<RustackSqs>, sns: Arc<RustackSns>, raw: RawSubscriptions) -> Self {
+    pub(super) fn new(
+        sqs: Arc<RustackSqs>,
+        sns: Arc<RustackSns>,
+        raw: RawSubscriptions,
+        mqtt: Option<Publisher>,
+    ) -> Self {
         let sqs = Arc::new(RustackSqsHandler::new(sqs));
         let sns = Arc::new(Topics::new(sns, raw));
         Self {
             sqs: SqsHttpService::new(sqs, SqsHttpConfig::default()),
             sns: SnsHttpService::new(sns, SnsHttpConfig::default()),
+            mqtt,
         }
     }
 
@@ -81,18 +93,17 @@ impl Front {
         let _ = tokio::time::timeout(PATIENCE, connections.shutdown()).await;
     }
 
-    async fn answer(
-        &self,
-        request: Request<Incoming>,
-    ) -> Response<Either<SqsResponseBody, SnsResponseBody>> {
+    async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
         if request.headers().contains_key("x-amz-target") {
             match self.sqs.call(request).await {
-                Ok(response) => response.map(Either::Left),
+                Ok(response) => response.map(Either::Left).map(Either::Left),
                 Err(never) => match never {},
             }
+        } else if let Some(mqtt) = self.mqtt.as_ref().filter(|_| data_plane::is_for(&request)) {
+            data_plane::answer(request, mqtt).await.map(Either::Right)
         } else {
             match self.sns.call(request).await {
-                Ok(response) => response.map(Either::Right),
+                Ok(response) => response.map(Either::Right).map(Either::Left),
                 Err(never) => match never {},
             }
         }

@@ -6,12 +6,14 @@
     reason = "a test ends where it is surprised, in what it shares too"
 )]
 
+mod data_plane;
 mod dynamodb;
 mod listener_e2e;
 mod listener_faults;
 mod mqtt;
 mod queue_pump;
 mod queues;
+mod rules;
 mod stream;
 mod support;
 mod topics;

@@ -1,4 +1,4 @@
-mod device;
+pub(crate) mod device;
 
 /// What the client library keeps in two places.
 mod v5_packets {

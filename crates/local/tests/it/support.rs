@@ -94,6 +94,10 @@ impl Calls {
         let call = soon("a call", self.0.recv()).await;
         call.expect("the function is still there")
     }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
 }
 
 /// A function that does as the test says, call by call.

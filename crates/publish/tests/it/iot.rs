@@ -1,7 +1,9 @@
 //! AWS IoT: what is asked, and what its answers mean.
 
+use antumbra_local::mqtt::TopicFilter;
 use antumbra_publish::IotChannel;
 use antumbra_service::notifications::{Channel, Message};
+use aws_sdk_iotdataplane::Client;
 
 use crate::contract::{Mood, refusal};
 use crate::message::{letters, message, messages, reason};
@@ -17,7 +19,7 @@ pub(crate) fn answer(mood: Mood) -> Answer {
 }
 
 fn channel(endpoint: &Endpoint) -> IotChannel {
-    IotChannel::new(&aws_sdk_iotdataplane::Client::new(&endpoint.config()))
+    IotChannel::new(&Client::new(&endpoint.config()))
 }
 
 #[tokio::test]
@@ -37,6 +39,34 @@ async fn a_topic_gets_the_body_with_its_quality_of_service() {
         requests[1].path,
         "/topics/shadows%2FMy%20House%2Freported?qos=0"
     );
+}
+
+#[tokio::test]
+async fn the_local_data_plane_hands_it_to_the_broker() {
+    let broker = antumbra_local::mqtt::start(0).await.unwrap();
+    let queues = antumbra_local::queues::start_with_mqtt(0, broker.publisher());
+    let queues = queues.await.unwrap();
+    let filter = TopicFilter::new("response/#").unwrap();
+    let mut heard = broker.subscribe(filter);
+    let client = Client::new(&antumbra_local::clients::sdk_config(queues.address()));
+    let answer = Message {
+        topic: Some("response/get/My House \u{e5}%2F".to_owned()),
+        correlation_data: Some("AQID".to_owned()),
+        ..message(0)
+    };
+    let too_deep = Message {
+        topic: Some("$aws/a/b/c/d/e/f/g/h/i".to_owned()),
+        ..message(1)
+    };
+    let sent = IotChannel::new(&client).send(&[too_deep, answer]).await;
+    assert_eq!(letters(&sent), "p.");
+    assert!(reason(&sent[0]).contains("9 slashes"), "{sent:?}");
+    let said = heard.next().await.unwrap();
+    assert_eq!(said.topic, "response/get/My House \u{e5}%2F");
+    assert_eq!(&said.payload[..], message(0).body.as_bytes());
+    assert!(said.at_least_once && said.client_id.is_none());
+    let data = said.properties.correlation_data;
+    assert_eq!(data.as_deref(), Some(&[1, 2, 3][..]));
 }
 
 #[tokio::test]

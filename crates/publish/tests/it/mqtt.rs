@@ -220,3 +220,21 @@ async fn the_local_broker_hands_messages_on_in_order_and_again_after_a_restart()
     assert_eq!(next(&mut heard).await.payload, message(0).body);
     broker.stop().await;
 }
+
+#[tokio::test]
+async fn an_answer_repeats_what_its_request_gave_it() {
+    let broker = local::start(0).await.unwrap();
+    let mut heard = broker.subscribe(TopicFilter::new("response/#").unwrap());
+    let answer = |data: &str| Message {
+        topic: Some("response/get/x".to_owned()),
+        correlation_data: Some(data.to_owned()),
+        ..message(0)
+    };
+    let results = channel(broker.address())
+        .send(&[answer("not base64"), answer("AQID")])
+        .await;
+    assert_eq!(letters(&results), "p.");
+    let said = next(&mut heard).await.properties.correlation_data;
+    assert_eq!(said.as_deref(), Some(&[1, 2, 3][..]));
+    broker.stop().await;
+}

@@ -25,6 +25,8 @@ pub struct Message {
     pub topic: Option<String>,
     /// MQTT: 0 or 1.
     pub qos: u8,
+    /// MQTT 5: what an answer repeats of its request, in base64.
+    pub correlation_data: Option<String>,
     /// Event buses: the detail type.
     pub detail_type: Option<String>,
 }

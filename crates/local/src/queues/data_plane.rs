@@ -1,0 +1,156 @@
+//! AWS IoT's `Publish` over HTTP: `POST /topics/<topic>`, with what MQTT 5 adds in the query and in
+//! headers, as the SDKs and `aws iot-data publish` send it.
+//!
+//! The topic may come with its slashes escaped, as SDKs do, or not, as people do. Who publishes here
+//! has no client id, which rules see as `n/a`.
+
+use std::num::NonZeroU32;
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::{HeaderMap, Method, Request, Response, StatusCode, body::Body};
+use percent_encoding::percent_decode_str;
+
+use crate::mqtt::{MAX_PAYLOAD_BYTES, Message, Properties, PublishError, Publisher};
+
+const PATH: &str = "/topics/";
+
+/// A refusal in AWS's words.
+#[derive(Debug, PartialEq, Eq)]
+struct Refusal {
+    status: StatusCode,
+    code: &'static str,
+    reason: String,
+}
+
+/// Whether a request is one for MQTT.
+pub(super) fn is_for<B>(request: &Request<B>) -> bool {
+    request.uri().path().starts_with(PATH)
+}
+
+/// Publishes, and answers as AWS does.
+pub(super) async fn answer<B>(request: Request<B>, mqtt: &Publisher) -> Response<Full<Bytes>>
+where
+    B: Body<Data = Bytes, Error: Into<Box<dyn std::error::Error + Send + Sync>>>,
+{
+    match publish(request, mqtt).await {
+        Ok(()) => respond(StatusCode::OK, None, r#"{"message":"OK"}"#.to_owned()),
+        Err(refusal) => {
+            let body = serde_json::json!({ "message": refusal.reason });
+            respond(refusal.status, Some(refusal.code), body.to_string())
+        }
+    }
+}
+
+async fn publish<B>(request: Request<B>, mqtt: &Publisher) -> Result<(), Refusal>
+where
+    B: Body<Data = Bytes, Error: Into<Box<dyn std::error::Error + Send + Sync>>>,
+{
+    if request.method() != Method::POST {
+        return Err(Refusal {
+            status: StatusCode::METHOD_NOT_ALLOWED,
+            code: "MethodNotAllowedException",
+            reason: format!("{} is not a way to publish", request.method()),
+        });
+    }
+    let (head, body) = request.into_parts();
+    let mut message = message(
+        head.uri.path(),
+        head.uri.query().unwrap_or(""),
+        &head.headers,
+    )?;
+    let body = Limited::new(body, MAX_PAYLOAD_BYTES).collect().await;
+    message.payload = body
+        .map_err(|error| Refusal {
+            status: StatusCode::PAYLOAD_TOO_LARGE,
+            code: "RequestEntityTooLargeException",
+            reason: format!("the payload may have {MAX_PAYLOAD_BYTES} bytes: {error}"),
+        })?
+        .to_bytes();
+    mqtt.publish(message).await.map_err(|error| match error {
+        PublishError::Limit(limit) => invalid(limit),
+        PublishError::Broker(reason) => Refusal {
+            status: StatusCode::INTERNAL_SERVER_ERROR,
+            code: "InternalFailureException",
+            reason,
+        },
+    })
+}
+
+/// The message without its payload.
+fn message(path: &str, query: &str, headers: &HeaderMap) -> Result<Message, Refusal> {
+    let topic = path.strip_prefix(PATH).unwrap_or_default();
+    let topic = percent_decode_str(topic).decode_utf8().map_err(invalid)?;
+    let mut message = Message::new(topic, Bytes::new());
+    for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+        match (&*name, &*value) {
+            ("qos", "0") | ("retain", "false") => {}
+            ("qos", "1") => message.at_least_once = true,
+            ("retain", "true") => message.retain = true,
+            ("responseTopic", topic) => {
+                message.properties.response_topic = Some(topic.to_owned());
+            }
+            ("contentType", content) => message.properties.content_type = Some(content.to_owned()),
+            ("messageExpiry", seconds) => {
+                let seconds: u32 = seconds.parse().map_err(invalid)?;
+                message.properties.expiry_seconds = NonZeroU32::new(seconds);
+            }
+            ("qos" | "retain", value) => {
+                return Err(invalid(format!("{name} cannot be {value:?}")));
+            }
+            // SDKs may say more of themselves here.
+            _ => {}
+        }
+    }
+    properties(headers, &mut message.properties)?;
+    Ok(message)
+}
+
+fn properties(headers: &HeaderMap, properties: &mut Properties) -> Result<(), Refusal> {
+    let header = |name: &str| {
+        let value = headers.get(name).map(|value| value.to_str());
+        value.transpose().map_err(invalid)
+    };
+    if let Some(data) = header("x-amz-mqtt5-correlation-data")? {
+        properties.correlation_data = Some(STANDARD.decode(data).map_err(invalid)?.into());
+    }
+    match header("x-amz-mqtt5-payload-format-indicator")? {
+        None | Some("UNSPECIFIED_BYTES") => {}
+        Some("UTF8_DATA") => properties.utf8 = true,
+        Some(other) => return Err(invalid(format!("no payload format is {other:?}"))),
+    }
+    if let Some(user) = header("x-amz-mqtt5-user-properties")? {
+        let json = STANDARD.decode(user).map_err(invalid)?;
+        let pairs: Vec<serde_json::Map<String, serde_json::Value>> =
+            serde_json::from_slice(&json).map_err(invalid)?;
+        for (name, value) in pairs.into_iter().flatten() {
+            let serde_json::Value::String(value) = value else {
+                return Err(invalid(format!("the user property {name:?} is no text")));
+            };
+            properties.user.push((name, value));
+        }
+    }
+    Ok(())
+}
+
+fn invalid(reason: impl ToString) -> Refusal {
+    Refusal {
+        status: StatusCode::BAD_REQUEST,
+        code: "InvalidRequestException",
+        reason: reason.to_string(),
+    }
+}
+
+fn respond(status: StatusCode, code: Option<&'static str>, body: String) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(body.into()));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    let json = hyper::header::HeaderValue::from_static("application/json");
+    headers.insert(hyper::header::CONTENT_TYPE, json);
+    if let Some(code) = code {
+        let code = hyper::header::HeaderValue::from_static(code);
+        headers.insert("x-amzn-errortype", code);
+    }
+    response
+}

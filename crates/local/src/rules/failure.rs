@@ -1,0 +1,63 @@
+//! What Lambda's failure destination is told of an asynchronous call that came to nothing.
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+/// Why the call came to nothing, in AWS's words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub(super) enum Condition {
+    #[serde(rename = "RetriesExhausted")]
+    Failed,
+    #[serde(rename = "EventAgeExceeded")]
+    TooOld,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Record<'a> {
+    version: &'static str,
+    timestamp: String,
+    request_context: RequestContext<'a>,
+    request_payload: &'a RawValue,
+    response_payload: ResponsePayload<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct RequestContext<'a> {
+    request_id: String,
+    function_arn: &'a str,
+    condition: Condition,
+    approximate_invoke_count: u32,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ResponsePayload<'a> {
+    error_message: &'a str,
+}
+
+pub(super) fn record(
+    function_arn: &str,
+    condition: Condition,
+    event: &[u8],
+    reason: &str,
+) -> String {
+    let record = Record {
+        version: "1.0",
+        timestamp: jiff::Timestamp::now().to_string(),
+        request_context: RequestContext {
+            request_id: uuid::Uuid::new_v4().to_string(),
+            function_arn,
+            condition,
+            approximate_invoke_count: u32::from(condition == Condition::Failed),
+        },
+        // A rule's result is always JSON; it was made here.
+        request_payload: serde_json::from_slice(event).unwrap_or(RawValue::NULL),
+        response_payload: ResponsePayload {
+            error_message: reason,
+        },
+    };
+    // Texts and numbers alone: it always has a JSON form.
+    serde_json::to_string(&record).unwrap_or_default()
+}

@@ -1,0 +1,169 @@
+//! Rules: which messages call which function, with what, and what becomes of calls that fail.
+
+use antumbra_local::{
+    mqtt::{self, Broker, Message},
+    queues::Queues,
+    rules::{self, OnFailure, Rules},
+};
+use antumbra_wire::rules::{MESSAGE_RULES, Rule};
+use serde_json::{Value, json};
+
+use crate::{
+    mqtt::device::{v4, v5},
+    support::{Calls, function, queues, soon},
+};
+
+struct Stack {
+    broker: Broker,
+    rules: Rules,
+    calls: Calls,
+    failures: OnFailure,
+    _queues: Queues,
+}
+
+async fn stack(rules: &[Rule]) -> Stack {
+    let broker = mqtt::start(0).await.unwrap();
+    let (emulated, client) = queues().await;
+    let made = client.create_queue().queue_name("failures").send().await;
+    let failures = OnFailure {
+        queue_url: made.unwrap().queue_url.unwrap(),
+        queues: client,
+    };
+    let (function, calls) = function("message-get");
+    let wired = rules.iter().map(|rule| (*rule, function.clone()));
+    let rules = rules::start(&broker, wired.collect(), failures.clone()).unwrap();
+    Stack {
+        broker,
+        rules,
+        calls,
+        failures,
+        _queues: emulated,
+    }
+}
+
+/// Every message the failure queue holds.
+async fn failures(of: &OnFailure) -> Vec<Value> {
+    let receive = of.queues.receive_message().queue_url(&of.queue_url);
+    let received = receive.wait_time_seconds(20).send().await.unwrap();
+    let body = |message: &aws_sdk_sqs::types::Message| {
+        serde_json::from_str(message.body().unwrap()).unwrap()
+    };
+    received.messages().iter().map(body).collect()
+}
+
+#[tokio::test]
+async fn a_device_calls_the_function_of_its_topic() {
+    let mut stack = stack(&MESSAGE_RULES[1..2]).await;
+    let (broker, calls) = (&stack.broker, &mut stack.calls);
+    let mut old = v4::Device::new(broker.address(), "old").await;
+    // Neither the parent level nor another operation is this rule's.
+    for topic in ["request/get", "request/query/a", "request/get/a/b"] {
+        old.publish(topic, false, "{}").await;
+    }
+    let call = calls.next().await;
+    let timestamp = call.event["timestamp"].as_u64().unwrap();
+    assert!(timestamp > 1_700_000_000_000, "{timestamp}");
+    let expected = json!({
+        "payload": "e30=", "topic": "request/get/a/b", "clientId": "old", "timestamp": timestamp,
+    });
+    assert_eq!(call.event, expected);
+    call.succeed();
+    let new = v5::Device::new(broker.address(), "new").await;
+    let properties = rumqttc::v5::mqttbytes::v5::PublishProperties {
+        response_topic: Some("response/get/x".to_owned()),
+        correlation_data: Some(vec![1, 2, 3].into()),
+        ..Default::default()
+    };
+    let qos = v5::QoS::AtLeastOnce;
+    let (topic, payload) = ("request/get/a/b/c", vec![0, 255]);
+    let published = new
+        .client
+        .publish_with_properties(topic, qos, false, payload, properties);
+    published.await.unwrap();
+    let call = calls.next().await;
+    assert_eq!(call.event["responseTopic"], "response/get/x");
+    assert_eq!(call.event["correlationData"], "AQID");
+    assert_eq!(call.event["payload"], "AP8=");
+    call.succeed();
+}
+
+#[tokio::test]
+async fn a_failed_call_is_told_of_and_not_made_again() {
+    let mut stack = stack(&MESSAGE_RULES[1..2]).await;
+    let publish = |n: u32| {
+        let message = Message::new(format!("request/get/a/{n}"), "{}");
+        stack.broker.publish(message)
+    };
+    publish(0).await.unwrap();
+    stack.calls.next().await.fail();
+    publish(1).await.unwrap();
+    let next = stack.calls.next().await;
+    assert_eq!(next.event["topic"], "request/get/a/1");
+    // Dropped without an answer: the function panics.
+    drop(next);
+    let mut told = Vec::new();
+    while told.len() < 2 {
+        told.extend(soon("a failure", failures(&stack.failures)).await);
+    }
+    told.sort_by_key(|record| record["requestPayload"]["topic"].to_string());
+    let [failed, panicked] = told.as_slice() else {
+        panic!("{told:?}");
+    };
+    assert_eq!(failed["requestContext"]["condition"], "RetriesExhausted");
+    assert_eq!(failed["requestContext"]["approximateInvokeCount"], 1);
+    assert_eq!(
+        failed["requestContext"]["functionArn"],
+        "arn:aws:lambda:us-east-1:000000000000:function:message-get"
+    );
+    assert_eq!(failed["requestPayload"]["topic"], "request/get/a/0");
+    assert_eq!(
+        failed["responsePayload"]["errorMessage"],
+        "failed: to order"
+    );
+    assert_eq!(panicked["responsePayload"]["errorMessage"], "panicked");
+}
+
+#[tokio::test]
+async fn a_slow_call_holds_up_nobody_until_there_are_too_many() {
+    let mut stack = stack(&MESSAGE_RULES[1..2]).await;
+    for n in 0..12 {
+        let message = Message::new(format!("request/get/a/{n}"), "{}");
+        stack.broker.publish(message).await.unwrap();
+    }
+    let mut running = Vec::new();
+    for _ in 0..10 {
+        running.push(stack.calls.next().await);
+    }
+    assert!(stack.calls.is_empty());
+    for call in running {
+        call.succeed();
+    }
+    // The two that waited are made, even when the rules are told to stop.
+    let waiting = [stack.calls.next().await, stack.calls.next().await];
+    let stopping = tokio::spawn(stack.rules.stop());
+    for call in waiting {
+        call.succeed();
+    }
+    soon("the end", stopping).await.unwrap();
+    let late = Message::new("request/get/a/late", "{}");
+    stack.broker.publish(late).await.unwrap();
+    assert!(stack.calls.is_empty());
+}
+
+#[tokio::test]
+async fn a_rule_that_is_not_understood_refuses_to_start() {
+    let broker = mqtt::start(0).await.unwrap();
+    let (queues, client) = queues().await;
+    let failures = OnFailure {
+        queue_url: queues.queue_url("failures"),
+        queues: client,
+    };
+    let rule = Rule {
+        name: "clever",
+        sql: "SELECT * FROM 'a' WHERE b > 7",
+        function: "f",
+    };
+    let refused = rules::start(&broker, vec![(rule, function("f").0)], failures);
+    let told = refused.unwrap_err().to_string();
+    assert!(told.starts_with("rule clever: "), "{told}");
+}
