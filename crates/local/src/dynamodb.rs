@@ -1,10 +1,14 @@
 //! DynamoDB with its streams, served on loopback by the embedded engine.
 //!
 //! Tables are not made here: see [`antumbra_dynamodb::Table`].
+//!
+//! Not emulated: a stream keeps its records for good, not for a day. So a stack
+//! that was off for a week still sends what it had not sent, and a data
+//! directory grows until it is deleted.
 
 use std::{net::SocketAddr, path::PathBuf};
 
-use dynoxide::Database;
+use dynoxide::{Database, storage::Storage as Engine};
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -51,16 +55,51 @@ pub async fn start(storage: Storage, port: u16) -> Result<DynamoDb, StartError> 
     })
 }
 
+/// The engine looks through all stream records to number the next one, and again
+/// to read the latest; these let it go straight there. Without them each write
+/// costs more the more were made before.
+const STREAM_INDEXES: &str = "
+    CREATE INDEX IF NOT EXISTS antumbra_stream_numbers
+        ON _stream_records (table_name, CAST(sequence_number AS INTEGER));
+    CREATE INDEX IF NOT EXISTS antumbra_stream_order
+        ON _stream_records (table_name, shard_id, CAST(sequence_number AS INTEGER));";
+
 fn open(storage: &Storage) -> Result<Database, String> {
     match storage {
-        Storage::Memory => Database::memory().map_err(|error| error.to_string()),
+        Storage::Memory => memory(),
         Storage::File(path) => {
             let text = path
                 .to_str()
                 .ok_or_else(|| format!("{} is not a readable path", path.display()))?;
-            Database::new(text).map_err(|error| format!("{}: {error}", path.display()))
+            file(text).map_err(|reason| format!("{}: {reason}", path.display()))
         }
     }
+}
+
+fn file(path: &str) -> Result<Database, String> {
+    indexed(path)?;
+    Database::new(path).map_err(|error| error.to_string())
+}
+
+/// The engine's own in-memory database cannot be reached, so that it is filled from one that can.
+fn memory() -> Result<Database, String> {
+    let name = uuid::Uuid::new_v4().simple();
+    let template = format!("file:{name}?mode=memory&cache=shared");
+    let _kept = indexed(&template)?;
+    let database = Database::memory().map_err(|error| error.to_string())?;
+    database
+        .restore_from(&template)
+        .map_err(|error| error.to_string())?;
+    Ok(database)
+}
+
+fn indexed(path: &str) -> Result<Engine, String> {
+    let engine = Engine::new(path).map_err(|error| error.to_string())?;
+    engine
+        .conn()
+        .execute_batch(STREAM_INDEXES)
+        .map_err(|error| error.to_string())?;
+    Ok(engine)
 }
 
 impl DynamoDb {
