@@ -3,6 +3,7 @@
 //! In reading order:
 //!
 //! - [`DynamoDbShadows`]: shadows in a table, and how they lie there
+//! - [`DynamoDbInbox`]: messages in a table of their own
 //! - [`Table`]: the tables as data, made where they are missing
 //!
 //! Nothing is decided here that a port's documentation does not say. What a caller is told of a
@@ -11,9 +12,11 @@
 mod attempts;
 mod document;
 mod errors;
+mod inbox;
 mod shadows;
 mod tables;
 
+pub use inbox::DynamoDbInbox;
 pub use shadows::{Config, DynamoDbShadows};
 pub use tables::{
     BY_LOCATION, Existing, Index, LIVE, MAIN, MESSAGES, Scalar, Table, TableError, UNDELETED,

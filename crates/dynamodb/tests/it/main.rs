@@ -1,10 +1,12 @@
-//! Shadows on DynamoDB: the contract every persistence keeps, and what is DynamoDB's own.
+//! The ports on DynamoDB: the contract every shadow persistence keeps, what is DynamoDB's own, and the
+//! other nouns.
 
 #![allow(clippy::unwrap_used)]
 
 mod calls;
 mod contract;
 mod faults;
+mod inbox;
 mod limits;
 mod listing;
 mod parent_faults;

@@ -45,8 +45,8 @@ pub struct Arrival<'a> {
     pub text: &'a str,
     /// The queue's id of it: the same however often it is handed over.
     pub queue_id: &'a str,
-    /// When it was sent, in milliseconds since 1970, by the queue's clock.
-    pub sent_milliseconds: u64,
+    /// When it was sent, by the queue's clock.
+    pub sent: Timestamp,
 }
 
 /// How messages are read.
@@ -143,7 +143,7 @@ impl Intake {
     /// let arrival = Arrival {
     ///     text: r#"{"thingName":"testThing","epochTime":"1564669331","tempSensor1F":"72"}"#,
     ///     queue_id: "7d7efcff-bdcf-4d98-917e-d171d27cc0b4",
-    ///     sent_milliseconds: 1564669332364,
+    ///     sent: Timestamp::parse("2019-08-01T14:22:12.364Z").unwrap(),
     /// };
     /// let message = Intake::default().read(&arrival, Timestamp::default()).unwrap();
     /// assert_eq!(message.source.as_str(), "testThing");
@@ -171,7 +171,8 @@ impl Intake {
             return Err(invalid("it is empty".to_owned()));
         }
         let place = self.padding.pad(&place).map_err(invalid)?;
-        let id = format!("{place}-{}-{}", arrival.sent_milliseconds, arrival.queue_id);
+        let sent = arrival.sent.nanoseconds() / 1_000_000;
+        let id = format!("{place}-{sent}-{}", arrival.queue_id);
         let id = MessageId::new(id).map_err(|fault| invalid(fault.to_string()))?;
         let message = InboxMessage {
             source,

@@ -1,0 +1,119 @@
+//! What each operation costs, counted where calls arrive.
+
+use antumbra_service::inbox::{
+    Contacts, Delete, Get, ListRequest, OncePerHour, Order, Query, Sources, Store, list, span,
+};
+
+use super::{Inbox, NOON, at, id, message, source};
+
+#[tokio::test]
+async fn every_operation_is_one_call_and_a_span_is_two() {
+    let all = Inbox::fresh().await;
+    let (inbox, thing) = (&all.inbox, source("testThing"));
+    let check = |expected: &[&str]| assert_eq!(all.endpoint.take_operations(), expected);
+
+    for name in ["1", "2", "3"] {
+        inbox
+            .store(&message("testThing", name, "{}"))
+            .await
+            .unwrap();
+        check(&["PutItem"]);
+    }
+    inbox.store(&message("testThing", "1", "{}")).await.unwrap();
+    check(&["PutItem"]);
+    inbox.get(&thing, &id("1")).await.unwrap();
+    check(&["GetItem"]);
+    inbox.next(&thing, &id("1")).await.unwrap();
+    check(&["Query"]);
+    inbox.prev(&thing, &id("1")).await.unwrap();
+    check(&["Query"]);
+    span(inbox, &thing).await.unwrap();
+    check(&["Query", "Query"]);
+    let request = ListRequest {
+        from: None,
+        to: None,
+        order: Order::OldestFirst,
+        limit: 2,
+        cursor: None,
+    };
+    list(inbox, &thing, &request).await.unwrap();
+    check(&["Query"]);
+    inbox.get_all(&thing, &[id("1"), id("2")]).await.unwrap();
+    check(&["BatchGetItem"]);
+    inbox.delete(&thing, &id("1"), at(NOON)).await.unwrap();
+    check(&["UpdateItem"]);
+    inbox.note(&thing, at(NOON)).await.unwrap();
+    check(&["PutItem"]);
+    inbox.sources(10, None).await.unwrap();
+    check(&["Query"]);
+}
+
+/// Reads are consistent, all of them.
+#[tokio::test]
+async fn every_read_asks_for_what_is_there_now() {
+    let all = Inbox::fresh().await;
+    let (inbox, thing) = (&all.inbox, source("testThing"));
+    inbox.get(&thing, &id("1")).await.unwrap();
+    inbox.get_all(&thing, &[id("1")]).await.unwrap();
+    span(inbox, &thing).await.unwrap();
+    inbox.sources(10, None).await.unwrap();
+    for call in all.endpoint.take_calls() {
+        let tables = call.body.pointer(&format!("/RequestItems/{}", all.table));
+        let body = tables.unwrap_or(&call.body);
+        assert_eq!(body["ConsistentRead"], true, "{call:?}");
+    }
+}
+
+/// Two hundred tombstones before the only message that is left cost nothing.
+#[tokio::test]
+async fn what_was_deleted_is_not_read_over() {
+    let all = Inbox::fresh().await;
+    let (inbox, thing) = (&all.inbox, source("testThing"));
+    for number in 0..=200 {
+        let name = format!("{number:03}");
+        inbox
+            .store(&message("testThing", &name, "{}"))
+            .await
+            .unwrap();
+        if number < 200 {
+            inbox.delete(&thing, &id(&name), at(NOON)).await.unwrap();
+        }
+    }
+    all.endpoint.take_calls();
+    assert_eq!(inbox.oldest(&thing).await.unwrap(), Some(id("200")));
+    assert_eq!(inbox.next(&thing, &id("0")).await.unwrap(), Some(id("200")));
+    let calls = all.endpoint.take_calls();
+    assert_eq!(calls.len(), 2);
+    for call in calls {
+        // DynamoDB looks at as many entries as the limit says, and the index has no tombstones.
+        assert_eq!(call.body["IndexName"], "Undeleted");
+        assert_eq!(call.body["Limit"], 1);
+    }
+}
+
+#[tokio::test]
+async fn contact_is_noted_once_an_hour() {
+    let all = Inbox::fresh().await;
+    let contacts = OncePerHour::new(all.inbox.clone());
+    let calls = |all: &Inbox| all.endpoint.take_operations().len();
+    for minute in ["00", "30", "59"] {
+        let time = at(&format!("2026-01-31T12:{minute}:00Z"));
+        contacts.note(&source("a"), time).await.unwrap();
+    }
+    assert_eq!(calls(&all), 1);
+    contacts
+        .note(&source("a"), at("2026-01-31T13:00:00Z"))
+        .await
+        .unwrap();
+    contacts
+        .note(&source("b"), at("2026-01-31T13:00:00Z"))
+        .await
+        .unwrap();
+    assert_eq!(calls(&all), 2);
+    // What comes late says nothing new.
+    contacts
+        .note(&source("a"), at("2026-01-31T12:30:00Z"))
+        .await
+        .unwrap();
+    assert_eq!(calls(&all), 0);
+}

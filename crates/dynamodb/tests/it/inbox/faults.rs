@@ -1,0 +1,139 @@
+//! Calls that go wrong: told as what they are, and harmless to try again.
+
+use antumbra_service::inbox::{
+    Contacts, Delete, Get, OncePerHour, Query, Sources, Store, StoreMessageError, Stored,
+};
+use antumbra_service::store::StoreError;
+use antumbra_testkit::dynamodb::{Reply, failure};
+use aws_sdk_dynamodb::types::AttributeValue;
+
+use super::{Inbox, NOON, at, id, message, source};
+
+fn throttled() -> Reply {
+    let (status, body) = failure(400, "ProvisionedThroughputExceededException");
+    Reply::Answer(status, body)
+}
+
+#[tokio::test]
+async fn throttling_is_retryable_for_every_operation() {
+    let all = Inbox::fresh().await;
+    let (inbox, thing, first) = (&all.inbox, source("a"), id("1"));
+    all.endpoint.script(|_| throttled());
+    let stored = inbox.store(&message("a", "1", "{}")).await;
+    assert_eq!(stored, Err(StoreMessageError::Store(StoreError::Throttled)));
+    let results = [
+        inbox.note(&thing, at(NOON)).await,
+        inbox.get(&thing, &first).await.map(drop),
+        inbox
+            .get_all(&thing, std::slice::from_ref(&first))
+            .await
+            .map(drop),
+        inbox.next(&thing, &first).await.map(drop),
+        inbox.delete(&thing, &first, at(NOON)).await,
+        inbox.sources(1, None).await.map(drop),
+    ];
+    for result in results {
+        assert_eq!(result, Err(StoreError::Throttled));
+    }
+}
+
+#[tokio::test]
+async fn a_full_source_is_told_as_such() {
+    let all = Inbox::fresh().await;
+    let (status, body) = failure(400, "ItemCollectionSizeLimitExceededException");
+    all.endpoint
+        .script_next("PutItem", [Reply::Answer(status, body)]);
+    let stored = all.inbox.store(&message("a", "1", "{}")).await;
+    assert_eq!(stored, Err(StoreMessageError::SourceFull));
+    assert_eq!(
+        all.inbox.store(&message("a", "1", "{}")).await,
+        Ok(Stored::New)
+    );
+}
+
+/// The SDK tries again when an answer is lost; the second attempt finds what the first has done.
+#[tokio::test]
+async fn a_lost_answer_changes_nothing() {
+    let all = Inbox::fresh().await;
+    let (inbox, thing) = (&all.inbox, source("a"));
+    let kept = message("a", "1", r#"{"n":1}"#);
+    all.endpoint.script_next("PutItem", [Reply::PassThenHangUp]);
+    inbox.store(&kept).await.unwrap();
+    assert_eq!(all.endpoint.take_operations(), ["PutItem", "PutItem"]);
+    assert_eq!(
+        inbox.get(&thing, &kept.id).await.unwrap(),
+        Some(kept.clone())
+    );
+    all.endpoint
+        .script_next("UpdateItem", [Reply::PassThenHangUp]);
+    inbox.delete(&thing, &kept.id, at(NOON)).await.unwrap();
+    assert_eq!(inbox.get(&thing, &kept.id).await.unwrap(), None);
+    all.endpoint.script_next("PutItem", [Reply::PassThenHangUp]);
+    inbox.note(&thing, at(NOON)).await.unwrap();
+    assert_eq!(inbox.sources(10, None).await.unwrap().sources.len(), 1);
+}
+
+#[tokio::test]
+async fn contact_that_could_not_be_noted_is_noted_the_next_time() {
+    let all = Inbox::fresh().await;
+    let contacts = OncePerHour::new(all.inbox.clone());
+    all.endpoint.script(|_| throttled());
+    assert!(contacts.note(&source("a"), at(NOON)).await.is_err());
+    all.endpoint.script(|_| Reply::Pass);
+    contacts.note(&source("a"), at(NOON)).await.unwrap();
+    assert_eq!(all.inbox.sources(10, None).await.unwrap().sources.len(), 1);
+}
+
+#[tokio::test]
+async fn keys_left_unprocessed_are_asked_for_again() {
+    let all = Inbox::fresh().await;
+    let (inbox, thing, table) = (&all.inbox, source("a"), all.table.clone());
+    for name in ["1", "2"] {
+        inbox.store(&message("a", name, "{}")).await.unwrap();
+    }
+    let key = serde_json::json!({"uuid": {"S": "a"}, "messageId": {"S": "2"}});
+    let left = serde_json::json!({
+        "Responses": {},
+        "UnprocessedKeys": {&table: {"Keys": [key.clone(), {"uuid": {"S": "a"}, "messageId": {"S": "1"}}]}},
+    });
+    all.endpoint
+        .script_next("BatchGetItem", [Reply::Answer(200, left.clone())]);
+    let found = inbox.get_all(&thing, &[id("2"), id("1")]).await.unwrap();
+    assert_eq!(found.len(), 2);
+    all.endpoint
+        .script(move |_| Reply::Answer(200, left.clone()));
+    let found = inbox.get_all(&thing, &[id("2"), id("1")]).await;
+    assert!(
+        matches!(found, Err(StoreError::Unavailable(_))),
+        "{found:?}"
+    );
+}
+
+/// What others wrote into the table is told of where it is asked for, and hides nothing else.
+#[tokio::test]
+async fn items_of_others() {
+    let all = Inbox::fresh().await;
+    let (inbox, thing) = (&all.inbox, source("a"));
+    let text = |text: &str| AttributeValue::S(text.to_owned());
+    for (name, undeleted) in [
+        ("0/odd", Some("0/odd")),
+        ("1-no-body", Some("1-no-body")),
+        ("2", None),
+    ] {
+        let mut put = all.client.put_item().table_name(&all.table);
+        put = put.item("uuid", text("a")).item("messageId", text(name));
+        if let Some(undeleted) = undeleted {
+            put = put.item("undeletedId", text(undeleted));
+        }
+        put.send().await.unwrap();
+    }
+    inbox.store(&message("a", "3", "{}")).await.unwrap();
+    assert_eq!(inbox.oldest(&thing).await.unwrap(), Some(id("1-no-body")));
+    let told = inbox.get(&thing, &id("1-no-body")).await.unwrap_err();
+    assert_eq!(
+        told.to_string(),
+        "unavailable: a stored item's body is missing"
+    );
+    assert_eq!(inbox.get(&thing, &id("2")).await.unwrap(), None);
+    assert_eq!(inbox.newest(&thing).await.unwrap(), Some(id("3")));
+}

@@ -1,0 +1,97 @@
+//! Who was heard of, and when.
+
+use antumbra_service::inbox::{Contacts, Get, Query, Range, Sources, Store};
+use antumbra_service::paging::{Cursor, seal_cursor};
+
+use super::{Inbox, at, id, message, source};
+
+#[tokio::test]
+async fn the_last_contact_is_told_to_the_hour_and_does_not_go_back() {
+    let Inbox { inbox, .. } = &Inbox::fresh().await;
+    for time in ["12:34:56.789", "10:00:00", "11:59:59"] {
+        let time = at(&format!("2026-01-31T{time}Z"));
+        inbox.note(&source("lamp"), time).await.unwrap();
+    }
+    inbox
+        .note(&source("door"), at("2026-02-01T00:00:00Z"))
+        .await
+        .unwrap();
+    let page = inbox.sources(10, None).await.unwrap();
+    let told: Vec<_> = page
+        .sources
+        .iter()
+        .map(|contact| (contact.source.as_str(), contact.last_contact.to_string()))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            ("door", "2026-02-01T00:00:00Z".to_owned()),
+            ("lamp", "2026-01-31T12:00:00Z".to_owned()),
+        ]
+    );
+    assert_eq!(page.next, None);
+}
+
+#[tokio::test]
+async fn pages_add_up() {
+    let Inbox { inbox, table, .. } = &Inbox::fresh().await;
+    for number in 0..7 {
+        let name = format!("thing-{number}");
+        inbox.note(&source(&name), at(super::NOON)).await.unwrap();
+    }
+    let (mut all, mut cursor) = (Vec::new(), None);
+    loop {
+        let page = inbox.sources(3, cursor.as_ref()).await.unwrap();
+        all.extend(
+            page.sources
+                .into_iter()
+                .map(|contact| contact.source.to_string()),
+        );
+        cursor = page.next;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    assert_eq!(
+        all,
+        (0..7).map(|n| format!("thing-{n}")).collect::<Vec<_>>()
+    );
+    for foreign in [
+        Cursor("nonsense".to_owned()),
+        seal_cursor(&["sources", "another-table", "thing-1"]),
+        seal_cursor(&["sources", table, ""]),
+        seal_cursor(&["inbox", "thing-1", "oldest", "1"]),
+    ] {
+        assert!(
+            inbox.sources(3, Some(&foreign)).await.is_err(),
+            "{foreign:?}"
+        );
+    }
+    assert!(inbox.sources(0, None).await.is_err());
+    assert!(inbox.sources(1001, None).await.is_err());
+}
+
+/// Sources and messages share a table and never meet.
+#[tokio::test]
+async fn messages_and_sources_do_not_see_each_other() {
+    let Inbox { inbox, .. } = &Inbox::fresh().await;
+    inbox.note(&source("lamp"), at(super::NOON)).await.unwrap();
+    inbox
+        .store(&message("sources", "lamp", "{}"))
+        .await
+        .unwrap();
+    let all = Range::default();
+    assert_eq!(inbox.ids(&source("lamp"), &all, 10).await.unwrap(), []);
+    assert_eq!(
+        inbox.ids(&source("sources"), &all, 10).await.unwrap(),
+        [id("lamp")]
+    );
+    assert!(
+        inbox
+            .get(&source("sources"), &id("lamp"))
+            .await
+            .unwrap()
+            .is_some()
+    );
+    assert_eq!(inbox.sources(10, None).await.unwrap().sources.len(), 1);
+}
