@@ -16,6 +16,32 @@ pub trait Clock: Send + Sync {
     fn sleep(&self, duration: Duration) -> impl Future<Output = ()> + Send;
 }
 
+/// How long until then; nothing if it has passed.
+pub fn time_left(now: Timestamp, then: Timestamp) -> Duration {
+    let nanoseconds = then.nanoseconds() - now.nanoseconds();
+    Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or_default())
+}
+
+/// A while before the deadline of what began at `start`, but at most that part of the time there is.
+///
+/// ```
+/// use antumbra_service::clock::before;
+/// use antumbra_shadow::Timestamp;
+/// use std::time::Duration;
+///
+/// let start = Timestamp::default();
+/// let kept = (Duration::from_secs(4), 4);
+/// let deadline = |seconds| start.after(Duration::from_secs(seconds));
+/// assert_eq!(before(deadline(30), start, kept), deadline(26));
+/// assert_eq!(before(deadline(8), start, kept), deadline(6));
+/// ```
+pub fn before(deadline: Timestamp, start: Timestamp, kept: (Duration, u32)) -> Timestamp {
+    let (time, part) = kept;
+    let all = deadline.nanoseconds() - start.nanoseconds();
+    let kept = (time.as_nanos() as i128).min(all.max(0) / i128::from(part.max(1)));
+    Timestamp::from_nanoseconds(deadline.nanoseconds() - kept)
+}
+
 /// The machine's clock.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;

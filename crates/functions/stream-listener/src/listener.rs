@@ -6,7 +6,7 @@ use std::time::Duration;
 use antumbra_lambda_kit::batch::BatchResponse;
 use antumbra_lambda_kit::metrics::{self, Unit};
 use antumbra_registration::Registrations;
-use antumbra_service::clock::Clock;
+use antumbra_service::clock::{Clock, before};
 use antumbra_service::notifications::{Channel, Outbox, Outgoing, dispatch};
 use antumbra_shadow::{Model, Timestamp};
 use antumbra_wire::stream::EventError;
@@ -188,11 +188,4 @@ impl<C: Clock> Listener<C> {
         undone.extend(left.iter().map(|parked| parked.record));
         undone
     }
-}
-
-/// A while before the deadline, but at most that part of the time there is.
-fn before(deadline: Timestamp, start: Timestamp, (time, part): (Duration, u32)) -> Timestamp {
-    let all = deadline.nanoseconds() - start.nanoseconds();
-    let kept = (time.as_nanos() as i128).min(all.max(0) / i128::from(part));
-    Timestamp::from_nanoseconds(deadline.nanoseconds() - kept)
 }

@@ -1,15 +1,13 @@
 //! Sending: every message to its channel, in order per key, tried again while there is time.
 
-use std::sync::Arc;
-use std::time::Duration;
-
 use antumbra_shadow::Timestamp;
 use futures_util::future::join_all;
+use std::sync::Arc;
 
 use super::channel::{Channel, Message, SendError};
 use super::schedule::Schedule;
 use crate::backoff;
-use crate::clock::Clock;
+use crate::clock::{Clock, time_left};
 
 /// What is to be sent, by position. Messages are made when their turn comes, so that a large batch does
 /// not lie in memory twice.
@@ -146,7 +144,7 @@ async fn run<C: Clock>(
         } else {
             // A call that is still under way at the deadline is given up: an answer that comes too late
             // helps nobody, and whoever waits for it can report nothing.
-            let time = left(clock.now(), deadline);
+            let time = time_left(clock.now(), deadline);
             let answers = tokio::time::timeout(time, channel.send(&messages)).await;
             answers.unwrap_or_default()
         };
@@ -190,9 +188,4 @@ async fn run<C: Clock>(
     }
     done.unsent = schedule.unsettled().map(|at| indices[at]).collect();
     done
-}
-
-fn left(now: Timestamp, deadline: Timestamp) -> Duration {
-    let nanoseconds = deadline.nanoseconds() - now.nanoseconds();
-    Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or_default())
 }
