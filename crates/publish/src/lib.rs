@@ -4,7 +4,8 @@
 //! Reading order: `classify` says what a failure means, `ids`, `text` and
 //! `topic` hold the services' rules for names, `batch` keeps the results of a
 //! call in order; then the systems themselves: [`sqs`], [`sns`],
-//! [`eventbridge`], [`iot`] and [`mqtt`].
+//! [`eventbridge`], [`iot`] and [`mqtt`]; and [`webhook`], which is no channel: it
+//! sends one request at a time to whichever URL a client has.
 //!
 //! Nothing here decides what is sent or when it is tried again, and nothing
 //! reads the environment: clients come in ready made.
@@ -21,6 +22,7 @@ pub mod iot;
 pub mod mqtt;
 pub mod sns;
 pub mod sqs;
+pub mod webhook;
 
 pub use eventbridge::EventBridgeChannel;
 pub use ids::{deduplication_id, group_id};
@@ -28,3 +30,4 @@ pub use iot::IotChannel;
 pub use mqtt::{Broker, MqttChannel};
 pub use sns::SnsChannel;
 pub use sqs::SqsChannel;
+pub use webhook::WebhookSender;

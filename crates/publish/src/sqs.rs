@@ -3,7 +3,8 @@
 //! The role needs `sqs:SendMessage`, and `sqs:GetQueueUrl` unless the queue is
 //! given by its URL. A queue whose name ends in `.fifo` gets the message's key
 //! as its group and the notification's id for deduplication (see [`group_id`]),
-//! and no delay of single messages, which FIFO queues do not have.
+//! and no delay of single messages, which FIFO queues do not have. Any other gets the message's tenant as
+//! its group, which makes it a fair queue: a tenant with many or slow messages delays its own.
 
 mod queue;
 
@@ -123,7 +124,10 @@ impl SqsChannel {
                 .message_group_id(group_id(&message.key))
                 .message_deduplication_id(deduplication_id(&message.id))
         } else {
-            entry.set_delay_seconds(delay(message)?)
+            // A group on a standard queue orders nothing: it makes the queue a fair one.
+            entry
+                .set_delay_seconds(delay(message)?)
+                .set_message_group_id(message.tenant.as_deref().map(group_id))
         };
         entry.build().map_err(|error| error.to_string())
     }

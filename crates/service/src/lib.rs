@@ -4,7 +4,9 @@
 //! implementation keeps; adapters implement ports, functions wire them.
 
 pub mod backoff;
+pub mod clients;
 pub mod clock;
+pub mod deliveries;
 mod fnv;
 pub mod inbox;
 pub mod notifications;

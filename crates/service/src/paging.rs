@@ -4,16 +4,45 @@
 //! has to check that what is inside belongs to the listing it is used with.
 
 use crate::fnv::fnv1a;
+use crate::store::StoreError;
 
 /// Where the next page starts. Opaque: it is made and read by the store alone, and one that was
 /// tampered with is refused.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Cursor(pub String);
 
+/// A page of a listing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page<T> {
+    /// May be short or even empty before the last page.
+    pub rows: Vec<T>,
+    /// Where the next page starts; `None` after the last.
+    pub next: Option<Cursor>,
+}
+
+/// The most that one page may be asked to hold.
+pub const PAGE_LIMIT: usize = 1000;
+
+/// Checks how many rows of a listing are asked for.
+pub fn page_limit(limit: usize) -> Result<usize, StoreError> {
+    match limit {
+        1..=PAGE_LIMIT => Ok(limit),
+        _ => Err(StoreError::Invalid(format!(
+            "a page has 1 to {PAGE_LIMIT} rows, not {limit}"
+        ))),
+    }
+}
+
 /// A text that no listing gave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a cursor of a listing")]
 pub struct InvalidCursor;
+
+impl From<InvalidCursor> for StoreError {
+    fn from(invalid: InvalidCursor) -> StoreError {
+        StoreError::Invalid(invalid.to_string())
+    }
+}
 
 /// Bytes of the checksum.
 const SEAL_BYTES: usize = 8;

@@ -22,7 +22,7 @@ mod signal;
 pub mod state;
 mod value;
 
-pub use crate::paging::Cursor;
+pub use crate::paging::{Cursor, Page};
 pub use crate::shadows::Version;
 pub use crate::store::StoreError;
 pub use id::{Generation, InvalidSensor, NAME_CHARS, SensorId, SensorType};
@@ -30,8 +30,7 @@ pub use location::{Location, PART_BYTES, Part, Place};
 pub use moment::{MESSAGE_ID_BYTES, Moment, Sequence};
 pub use occurrences::{Occurrence, What};
 pub use ports::{
-    Checked, DEFAULT_SHARDS, Liveness, Page, Purge, Purges, Readings, Registry, Row, SensorError,
-    States,
+    Checked, DEFAULT_SHARDS, Liveness, Purge, Purges, Readings, Registry, Row, SensorError, States,
 };
 pub use reading::{DEFAULT_LATEST, MOST_ROWS, OwnedReading, Owner, Reading, UNIT_BYTES, Unit};
 pub use retention::Retention;

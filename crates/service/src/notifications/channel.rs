@@ -17,6 +17,9 @@ pub struct Message {
     pub body: String,
     /// What subscribers filter by without reading the body: name and text.
     pub attributes: Vec<(String, String)>,
+    /// Queues without order: whose message it is, so that the queue can keep one from crowding out the
+    /// others.
+    pub tenant: Option<String>,
     /// Queues: how long the message stays hidden.
     pub delay_seconds: Option<u32>,
     /// Topics: the subject line.

@@ -11,7 +11,7 @@ use super::reading::{OwnedReading, Reading};
 use super::sensor::{Registered, Sensor};
 use super::signal::{Recorded, Signal};
 use super::state::State;
-use crate::paging::{Cursor, InvalidCursor};
+use crate::paging::{Cursor, InvalidCursor, Page};
 use crate::shadows::Version;
 use crate::store::StoreError;
 
@@ -50,15 +50,6 @@ pub struct Row {
     pub sensor: Sensor,
     /// Its state; `None` if it was unregistered meanwhile.
     pub state: Option<State>,
-}
-
-/// A page of a listing.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Page<T> {
-    /// May be short or even empty before the last page.
-    pub rows: Vec<T>,
-    /// `None` after the last page.
-    pub next: Option<Cursor>,
 }
 
 /// Keeps what sensors there are.

@@ -1,0 +1,82 @@
+//! Connections, only to where the guard lets them.
+
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use hyper::Uri;
+use hyper_util::rt::TokioIo;
+use rustls::{ClientConfig, RootCertStore};
+use tokio::net::TcpStream;
+use tower_service::Service;
+
+use super::guard::{Guard, Place};
+
+/// How long one address of several may take, so that the next gets its turn.
+const ONE_ADDRESS: Duration = Duration::from_secs(4);
+
+/// What hyper asks for connections.
+#[derive(Debug, Clone)]
+pub(super) struct Connector {
+    guard: Guard,
+}
+
+impl Connector {
+    pub(super) fn new(guard: Guard) -> Connector {
+        Connector { guard }
+    }
+}
+
+impl Service<Uri> for Connector {
+    type Response = TokioIo<TcpStream>;
+    type Error = io::Error;
+    type Future = Pin<Box<dyn Future<Output = io::Result<Self::Response>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, uri: Uri) -> Self::Future {
+        let guard = self.guard.clone();
+        Box::pin(async move { connect(&guard, &uri).await.map(TokioIo::new) })
+    }
+}
+
+async fn connect(guard: &Guard, uri: &Uri) -> io::Result<TcpStream> {
+    let plain = uri.scheme_str() != Some("https");
+    let host = uri.host().unwrap_or_default();
+    let place = Place {
+        plain,
+        host: host.trim_start_matches('[').trim_end_matches(']'),
+        port: uri.port_u16().unwrap_or(if plain { 80 } else { 443 }),
+    };
+    let addresses = guard.addresses(place).await;
+    let addresses = addresses.map_err(|refusal| io::Error::other(refusal.to_string()))?;
+    let mut last = io::Error::other("no address");
+    for address in &addresses {
+        match tokio::time::timeout(ONE_ADDRESS, TcpStream::connect(address)).await {
+            Ok(Ok(stream)) => {
+                // A delivery is one small packet, and nothing is gained by holding it back.
+                let _ = stream.set_nodelay(true);
+                return Ok(stream);
+            }
+            Ok(Err(error)) => last = error,
+            Err(_) => last = io::Error::new(io::ErrorKind::TimedOut, "no connection in time"),
+        }
+    }
+    Err(last)
+}
+
+/// TLS 1.2 and 1.3, by the same library that the SDKs use.
+#[allow(clippy::expect_used)]
+pub(super) fn tls(roots: RootCertStore) -> ClientConfig {
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("the provider has the default versions")
+        .with_root_certificates(roots)
+        .with_no_client_auth()
+}

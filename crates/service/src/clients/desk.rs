@@ -1,0 +1,190 @@
+//! What can be done with clients.
+
+use std::time::Duration;
+
+use super::client::{
+    Circuit, Client, ClientPatch, ClientState, Created, Link, NAME_CHARACTERS, NewClient,
+    REASON_CHARACTERS, URL_BYTES,
+};
+use super::id::ClientId;
+use super::ports::{ClientError, ClientStore, Destinations, LinkStore, Refusal};
+use super::secret::Secret;
+use crate::clock::Clock;
+use crate::paging::{Cursor, Page, page_limit};
+use crate::sensors::SensorId;
+
+/// How long deliveries are signed with the previous secret too, unless said otherwise.
+pub const KEEP_PREVIOUS: Duration = Duration::from_secs(24 * 3600);
+/// The longest that two secrets are in force.
+const KEEP_LONGEST: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// The clients and their links.
+#[derive(Debug, Clone)]
+pub struct Clients<S, D, C> {
+    store: S,
+    destinations: D,
+    clock: C,
+}
+
+impl<S, D, C> Clients<S, D, C>
+where
+    S: ClientStore + LinkStore,
+    D: Destinations,
+    C: Clock,
+{
+    /// On these ports.
+    pub fn new(store: S, destinations: D, clock: C) -> Clients<S, D, C> {
+        Clients {
+            store,
+            destinations,
+            clock,
+        }
+    }
+
+    /// Makes a client with a new secret, which is told this once.
+    pub async fn create(&self, new: NewClient) -> Result<Created, ClientError> {
+        let now = self.clock.now();
+        check_name(&new.name)?;
+        let client = Client {
+            id: new.id.unwrap_or_else(ClientId::random),
+            name: new.name,
+            url: self.check_url(&new.url).await?,
+            mode: new.mode,
+            state: ClientState::Enabled,
+            circuit: Circuit::default(),
+            version: 1,
+            created: now,
+            updated: now,
+        };
+        let secret = Secret::random();
+        self.store.create(&client, &secret).await?;
+        Ok(Created { client, secret })
+    }
+
+    /// The client.
+    pub async fn get(&self, id: &ClientId) -> Result<Client, ClientError> {
+        self.store.get(id).await
+    }
+
+    /// All clients, in pages.
+    pub async fn list(
+        &self,
+        limit: usize,
+        cursor: Option<&Cursor>,
+    ) -> Result<Page<Client>, ClientError> {
+        self.store.list(page_limit(limit)?, cursor).await
+    }
+
+    /// Changes a client, on condition that it has the expected version if one is given.
+    pub async fn update(
+        &self,
+        id: &ClientId,
+        patch: ClientPatch,
+        expected: Option<u64>,
+    ) -> Result<Client, ClientError> {
+        let mut patch = patch;
+        if let Some(name) = &patch.name {
+            check_name(name)?;
+        }
+        if let Some(url) = &patch.url {
+            patch.url = Some(self.check_url(url).await?);
+        }
+        self.store
+            .update(id, &patch, expected, self.clock.now())
+            .await
+    }
+
+    /// Stops sending to a client. What occurs meanwhile is kept; enabling it again sends it (see
+    /// [`crate::deliveries::Redeliveries::enable`]).
+    pub async fn disable(&self, id: &ClientId, reason: &str) -> Result<Client, ClientError> {
+        let reason: String = reason.chars().take(REASON_CHARACTERS).collect();
+        let now = self.clock.now();
+        let state = ClientState::Disabled { reason, since: now };
+        self.store.set_state(id, &state, now).await
+    }
+
+    /// Makes a new secret, which is told this once. The one before stays in force for a while.
+    pub async fn rotate_secret(
+        &self,
+        id: &ClientId,
+        keep_previous: Duration,
+    ) -> Result<Secret, ClientError> {
+        if keep_previous > KEEP_LONGEST {
+            let (asked, limit) = (keep_previous.as_secs(), KEEP_LONGEST.as_secs());
+            return Err(ClientError::Invalid(format!(
+                "the previous secret would be kept {asked} seconds, the limit is {limit}"
+            )));
+        }
+        let secret = Secret::random();
+        let until = self.clock.now().after(keep_previous);
+        self.store.rotate(id, &secret, until).await?;
+        Ok(secret)
+    }
+
+    /// Deletes a client; with links only if they are to go as well.
+    pub async fn delete(
+        &self,
+        id: &ClientId,
+        expected: Option<u64>,
+        cascade: bool,
+    ) -> Result<(), ClientError> {
+        self.store.delete(id, expected, cascade).await
+    }
+
+    /// Has a client told of a sensor.
+    pub async fn link(&self, client: &ClientId, sensor: &SensorId) -> Result<(), ClientError> {
+        self.store.link(client, sensor, self.clock.now()).await
+    }
+
+    /// Has a client told of a sensor no more; what is still under way is skipped.
+    pub async fn unlink(&self, client: &ClientId, sensor: &SensorId) -> Result<(), ClientError> {
+        self.store.unlink(client, sensor).await
+    }
+
+    /// The sensors a client is told of.
+    pub async fn links_of_client(
+        &self,
+        client: &ClientId,
+        limit: usize,
+        cursor: Option<&Cursor>,
+    ) -> Result<Page<Link>, ClientError> {
+        // Nothing is listed of a client that does not exist; it is told so.
+        if cursor.is_none() {
+            self.store.get(client).await?;
+        }
+        self.store
+            .of_client(client, page_limit(limit)?, cursor)
+            .await
+    }
+
+    /// The clients that are told of a sensor.
+    pub async fn links_of_sensor(
+        &self,
+        sensor: &SensorId,
+        limit: usize,
+        cursor: Option<&Cursor>,
+    ) -> Result<Page<Link>, ClientError> {
+        self.store
+            .of_sensor(sensor, page_limit(limit)?, cursor)
+            .await
+    }
+
+    async fn check_url(&self, url: &str) -> Result<String, ClientError> {
+        if url.len() > URL_BYTES {
+            let bytes = url.len();
+            let refusal = format!("it has {bytes} bytes, the limit is {URL_BYTES}");
+            return Err(ClientError::Url(Refusal(refusal)));
+        }
+        Ok(self.destinations.check(url).await?)
+    }
+}
+
+fn check_name(name: &str) -> Result<(), ClientError> {
+    let characters = name.chars().count();
+    if characters == 0 || characters > NAME_CHARACTERS || name.chars().any(char::is_control) {
+        return Err(ClientError::Invalid(format!(
+            "a client's name has 1 to {NAME_CHARACTERS} characters and no control characters"
+        )));
+    }
+    Ok(())
+}

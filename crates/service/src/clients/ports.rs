@@ -1,0 +1,191 @@
+//! The ports to wherever clients and links are kept, and their laws.
+
+use std::future::Future;
+
+use antumbra_shadow::Timestamp;
+
+use super::client::{Client, ClientPatch, ClientState, Link, LinkedClient, Mode};
+use super::id::ClientId;
+use super::secret::{Secret, Secrets};
+use crate::paging::{Cursor, Page};
+use crate::sensors::SensorId;
+use crate::store::StoreError;
+
+/// Why something could not be done with a client or a link.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ClientError {
+    /// There is no such client.
+    #[error("no such client")]
+    NotFound,
+    /// There is no such sensor.
+    #[error("no such sensor")]
+    NoSensor,
+    /// The client is not told of the sensor.
+    #[error("the client and the sensor are not linked")]
+    NotLinked,
+    /// The id is another client's.
+    #[error("the client exists already")]
+    AlreadyExists,
+    /// Another version is stored than was expected.
+    #[error("the client has version {actual}, not {expected}")]
+    Conflict {
+        /// What was expected.
+        expected: u64,
+        /// What is stored.
+        actual: u64,
+    },
+    /// It is linked to sensors and was not to be unlinked from them.
+    #[error("the client has links to sensors")]
+    HasLinks,
+    /// The request makes no sense.
+    #[error("{0}")]
+    Invalid(String),
+    /// Its URL must not be called.
+    #[error(transparent)]
+    Url(#[from] Refusal),
+    /// The store did not do it.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Why a URL must not be called.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the URL is refused: {0}")]
+pub struct Refusal(pub String);
+
+/// Says which URLs are fit to be called.
+///
+/// Law: what is refused here is refused when it is called as well; what passes here may still be refused
+/// then, as a name can lead elsewhere in the meantime.
+pub trait Destinations: Send + Sync {
+    /// Checks the text of a URL, and where its host's name leads now if that can be told. The answer is
+    /// the URL as it will be called.
+    fn check(&self, url: &str) -> impl Future<Output = Result<String, Refusal>> + Send;
+}
+
+/// Where clients are kept.
+///
+/// Laws: every write of a client raises its version by one; a write with an expected version takes place
+/// only on that version. Secrets are kept apart from clients and are returned by
+/// [`ClientStore::secrets`] alone.
+pub trait ClientStore: Send + Sync {
+    /// Keeps a new client and its secret, both or neither. `AlreadyExists` if the id is taken.
+    fn create(
+        &self,
+        client: &Client,
+        secret: &Secret,
+    ) -> impl Future<Output = Result<(), ClientError>> + Send;
+
+    /// The client.
+    fn get(&self, id: &ClientId) -> impl Future<Output = Result<Client, ClientError>> + Send;
+
+    /// All clients by id, in pages of at most `limit`. One that was made a moment ago may be missing.
+    fn list(
+        &self,
+        limit: usize,
+        cursor: Option<&Cursor>,
+    ) -> impl Future<Output = Result<Page<Client>, ClientError>> + Send;
+
+    /// Changes a client and answers with what it is then. With another mode the links of the client
+    /// follow; if that is interrupted, the same call again completes it.
+    fn update(
+        &self,
+        id: &ClientId,
+        patch: &ClientPatch,
+        expected: Option<u64>,
+        now: Timestamp,
+    ) -> impl Future<Output = Result<Client, ClientError>> + Send;
+
+    /// Enables or disables a client. To what it already is changes nothing, not even the version.
+    fn set_state(
+        &self,
+        id: &ClientId,
+        state: &ClientState,
+        now: Timestamp,
+    ) -> impl Future<Output = Result<Client, ClientError>> + Send;
+
+    /// Puts a new secret in force; the one before stays in force until then, any other not.
+    fn rotate(
+        &self,
+        id: &ClientId,
+        secret: &Secret,
+        previous_until: Timestamp,
+    ) -> impl Future<Output = Result<(), ClientError>> + Send;
+
+    /// The secrets.
+    fn secrets(&self, id: &ClientId) -> impl Future<Output = Result<Secrets, ClientError>> + Send;
+
+    /// Deletes a client. With links it is `HasLinks`, or with `cascade` they go first. Its history stays
+    /// until it expires.
+    fn delete(
+        &self,
+        id: &ClientId,
+        expected: Option<u64>,
+        cascade: bool,
+    ) -> impl Future<Output = Result<(), ClientError>> + Send;
+}
+
+/// Where links are kept.
+///
+/// Law: a link is there from both sides or from neither, and only between what exists.
+pub trait LinkStore: Send + Sync {
+    /// Links a client to a sensor; a second time changes nothing.
+    fn link(
+        &self,
+        client: &ClientId,
+        sensor: &SensorId,
+        now: Timestamp,
+    ) -> impl Future<Output = Result<(), ClientError>> + Send;
+
+    /// Removes a link; `NotLinked` if there is none.
+    fn unlink(
+        &self,
+        client: &ClientId,
+        sensor: &SensorId,
+    ) -> impl Future<Output = Result<(), ClientError>> + Send;
+
+    /// The links of a client, by sensor.
+    fn of_client(
+        &self,
+        client: &ClientId,
+        limit: usize,
+        cursor: Option<&Cursor>,
+    ) -> impl Future<Output = Result<Page<Link>, ClientError>> + Send;
+
+    /// The links of a sensor, by client.
+    fn of_sensor(
+        &self,
+        sensor: &SensorId,
+        limit: usize,
+        cursor: Option<&Cursor>,
+    ) -> impl Future<Output = Result<Page<Link>, ClientError>> + Send;
+}
+
+/// The clients a sensor's change goes to: all that the stream listener needs of links.
+///
+/// Law: every link that was made before the call is in the answer, however many there are.
+pub trait LinkedClients: Send + Sync {
+    /// All clients linked to a sensor.
+    fn linked<'a>(
+        &'a self,
+        sensor: &'a SensorId,
+    ) -> crate::notifications::BoxFuture<'a, Result<Vec<LinkedClient>, StoreError>>;
+}
+
+/// Nobody is linked to anything: for listeners whose registrations name no clients.
+impl LinkedClients for () {
+    fn linked<'a>(
+        &'a self,
+        _: &'a SensorId,
+    ) -> crate::notifications::BoxFuture<'a, Result<Vec<LinkedClient>, StoreError>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
+}
+
+impl Mode {
+    /// Reads what a store wrote.
+    pub fn of_store(text: &str) -> Result<Mode, StoreError> {
+        text.parse()
+            .map_err(|_| StoreError::Invalid(format!("a stored mode is {text:?}")))
+    }
+}

@@ -1,0 +1,203 @@
+//! One turn of a delivery, done.
+
+use std::time::Duration;
+
+use antumbra_shadow::Timestamp;
+
+use super::body::body;
+use super::decide::{After, Before, Policy, after, before, open_for};
+use super::delivery::{Attempt, Delivery, Status};
+use super::ports::{Answer, Ledger, Post, PostError, Sender};
+use crate::clients::{Client, Secret, Secrets};
+use crate::clock::Clock;
+use crate::store::StoreError;
+
+/// How long a turn waits that could not even be decided.
+const UNDECIDED: Duration = Duration::from_secs(5);
+/// Characters of an error that are kept.
+const ERROR_CHARACTERS: usize = 300;
+
+/// What is to become of a delivery's message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Settled {
+    /// It is done with.
+    Done(Status),
+    /// It is to come back after this long.
+    Again(Duration),
+    /// It is to go to the dead letters, which the queue does when it is received once more.
+    Dead,
+}
+
+/// Sends deliveries.
+#[derive(Debug)]
+pub struct Deliver<L, S, C> {
+    ledger: L,
+    sender: S,
+    clock: C,
+    policy: Policy,
+}
+
+impl<L: Ledger, S: Sender, C: Clock> Deliver<L, S, C> {
+    /// By these rules.
+    pub fn new(ledger: L, sender: S, clock: C, policy: Policy) -> Deliver<L, S, C> {
+        Deliver {
+            ledger,
+            sender,
+            clock,
+            policy,
+        }
+    }
+
+    /// The time by its clock.
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// Takes a turn, the `turn`th of its round.
+    ///
+    /// A store that fails never loses a delivery: before the request nothing has happened yet, and after
+    /// it the client gets the same once more, which its id tells.
+    pub async fn turn(&self, delivery: &Delivery, turn: u32) -> Settled {
+        match self.try_turn(delivery, turn).await {
+            Ok(settled) => settled,
+            Err(error) => {
+                tracing::warn!(id = %delivery.id, %error, "a turn could not be completed");
+                Settled::Again(UNDECIDED.max(self.policy.delays.after(turn, fastrand::f64())))
+            }
+        }
+    }
+
+    async fn try_turn(&self, delivery: &Delivery, turn: u32) -> Result<Settled, StoreError> {
+        let standing = self.ledger.standing(delivery).await?;
+        let now = self.clock.now();
+        match before(&standing, delivery, turn, now, &self.policy) {
+            Before::Nothing => Ok(Settled::Done(Status::Delivered)),
+            Before::Settle(status) => {
+                self.ledger.record(delivery, status, None, now).await?;
+                Ok(Settled::Done(status))
+            }
+            Before::Wait(until) => Ok(self.postponed(delivery, turn, until, now).await?),
+            Before::Send(client, secrets) => self.send(delivery, turn, client, secrets).await,
+            Before::Probe(client, secrets, seen) => {
+                let until = now.after(self.policy.probe);
+                if self.ledger.claim_probe(&client.id, seen, until).await? {
+                    self.send(delivery, turn, client, secrets).await
+                } else {
+                    self.postponed(delivery, turn, until, now).await
+                }
+            }
+        }
+    }
+
+    /// Not before the circuit's time, and never sooner than without one: a circuit takes turns, but it
+    /// does not shorten the time a client has to come back.
+    async fn postponed(
+        &self,
+        delivery: &Delivery,
+        turn: u32,
+        until: Timestamp,
+        now: Timestamp,
+    ) -> Result<Settled, StoreError> {
+        let attempt = Attempt {
+            at: now,
+            turn,
+            status: None,
+            latency_ms: 0,
+            error: Some("not sent: the endpoint failed lately and is given time".to_owned()),
+        };
+        self.ledger
+            .record(delivery, Status::Failed, Some(&attempt), now)
+            .await?;
+        let wait = between(now, until);
+        let own = self.policy.delays.after(turn, fastrand::f64());
+        // All that wait for one circuit come back one after another rather than at once.
+        let spread = wait.mul_f64(fastrand::f64() / 4.0);
+        Ok(Settled::Again(own.max(wait + spread)))
+    }
+
+    async fn send(
+        &self,
+        delivery: &Delivery,
+        turn: u32,
+        client: &Client,
+        secrets: &Secrets,
+    ) -> Result<Settled, StoreError> {
+        let at = self.clock.now();
+        let active: Vec<&Secret> = secrets.active(at).collect();
+        let body = body(delivery, client);
+        let outcome = self
+            .sender
+            .post(Post {
+                url: &client.url,
+                id: &delivery.id,
+                now: at,
+                secrets: &active,
+                body: &body,
+            })
+            .await;
+        let now = self.clock.now();
+        let attempt = attempt(&outcome, turn, at, now);
+        let decided = after(&outcome, turn, fastrand::f64(), &self.policy);
+        let (status, settled) = match decided {
+            After::Delivered => (Status::Delivered, Settled::Done(Status::Delivered)),
+            After::Gone => (Status::Parked, Settled::Done(Status::Parked)),
+            After::Again(wait) => (Status::Failed, Settled::Again(wait)),
+            After::Dead => (Status::Dead, Settled::Dead),
+        };
+        self.ledger
+            .record(delivery, status, Some(&attempt), now)
+            .await?;
+        self.tell_circuit(decided, &outcome, client, now).await?;
+        Ok(settled)
+    }
+
+    async fn tell_circuit(
+        &self,
+        decided: After,
+        outcome: &Result<Answer, PostError>,
+        client: &Client,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        match decided {
+            After::Delivered if client.circuit.failures == 0 => Ok(()),
+            After::Delivered => self.ledger.note_success(&client.id).await,
+            After::Gone => {
+                let reason = "the endpoint answered 410 Gone";
+                self.ledger.disable(&client.id, reason, now).await
+            }
+            After::Again(_) | After::Dead => {
+                let (weight, open) = open_for(outcome, client.circuit.failures, &self.policy);
+                let until = open.map(|open| now.after(open));
+                self.ledger.note_failure(&client.id, weight, until).await
+            }
+        }
+    }
+}
+
+fn attempt(
+    outcome: &Result<Answer, PostError>,
+    turn: u32,
+    at: Timestamp,
+    now: Timestamp,
+) -> Attempt {
+    let error = match outcome {
+        Ok(answer) if (200..300).contains(&answer.status) => None,
+        Ok(answer) if (300..400).contains(&answer.status) => {
+            Some("redirects are not followed".to_owned())
+        }
+        Ok(_) => None,
+        Err(error) => Some(error.to_string().chars().take(ERROR_CHARACTERS).collect()),
+    };
+    Attempt {
+        at,
+        turn,
+        status: outcome.as_ref().ok().map(|answer| answer.status),
+        latency_ms: between(at, now).as_millis() as u64,
+        error,
+    }
+}
+
+fn between(from: Timestamp, to: Timestamp) -> Duration {
+    let nanoseconds = to.nanoseconds() - from.nanoseconds();
+    Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or_default())
+}

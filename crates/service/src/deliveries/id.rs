@@ -1,0 +1,158 @@
+//! What a delivery is called by.
+
+use std::fmt;
+use std::str::FromStr;
+
+use antumbra_shadow::Timestamp;
+
+use crate::clients::ClientId;
+use crate::fnv::fnv1a;
+
+/// Hexadecimal digits of the time in milliseconds, of the sequence number, and of the hash.
+const TIME_DIGITS: usize = 12;
+const SEQUENCE_DIGITS: usize = 10;
+const HASH_DIGITS: usize = 16;
+const MILLISECOND: i128 = 1_000_000;
+
+/// A delivery's id: `<client>_<time and sequence>_<hash>`, the same on every attempt and however often
+/// the change it stems from is read. It is also where the delivery lies: its client's, in order of time.
+///
+/// ```
+/// use antumbra_service::clients::ClientId;
+/// use antumbra_service::deliveries::DeliveryId;
+/// use antumbra_shadow::Timestamp;
+///
+/// let client = ClientId::new("night-watch").unwrap();
+/// let time = Timestamp::parse("2026-01-31T12:00:00Z").unwrap();
+/// let id = DeliveryId::new(&client, time, 17, "door-7 state.changed");
+/// assert!(id.to_string().starts_with("night-watch_019c13ffc8000000000011_"));
+/// assert_eq!(id.to_string().parse(), Ok(id));
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct DeliveryId {
+    client: ClientId,
+    /// Time and sequence number.
+    place: String,
+    hash: String,
+}
+
+/// A text that is no delivery's id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not the id of a delivery")]
+pub struct InvalidDeliveryId;
+
+impl DeliveryId {
+    /// Of what occurred at this time under this number; `what` tells sensors and kinds apart.
+    pub fn new(client: &ClientId, time: Timestamp, sequence: u64, what: &str) -> DeliveryId {
+        let milliseconds = time.nanoseconds().div_euclid(MILLISECOND);
+        let milliseconds = u64::try_from(milliseconds).unwrap_or(0);
+        // What does not fit would sort wrong; neither does before the year 10889.
+        let milliseconds = milliseconds.min((1 << (4 * TIME_DIGITS)) - 1);
+        let sequence = sequence.min((1 << (4 * SEQUENCE_DIGITS)) - 1);
+        DeliveryId {
+            client: client.clone(),
+            place: format!("{milliseconds:0TIME_DIGITS$x}{sequence:0SEQUENCE_DIGITS$x}"),
+            hash: format!("{:0HASH_DIGITS$x}", fnv1a(what.as_bytes())),
+        }
+    }
+
+    /// Whose it is.
+    pub fn client(&self) -> &ClientId {
+        &self.client
+    }
+
+    /// What it is ordered by among its client's: time, sequence number, and which of the same.
+    pub fn order(&self) -> String {
+        format!("{}_{}", self.place, self.hash)
+    }
+
+    /// The least that the order of a delivery of this time or later can be.
+    pub fn order_from(time: Timestamp) -> String {
+        let milliseconds = time.nanoseconds().div_euclid(MILLISECOND);
+        let milliseconds = u64::try_from(milliseconds).unwrap_or(0);
+        format!("{milliseconds:0TIME_DIGITS$x}")
+    }
+
+    /// When it occurred, to the millisecond, by the clock of the table.
+    pub fn time(&self) -> Timestamp {
+        let milliseconds = u64::from_str_radix(&self.place[..TIME_DIGITS], 16).unwrap_or(0);
+        Timestamp::from_nanoseconds(i128::from(milliseconds) * MILLISECOND)
+    }
+}
+
+impl fmt::Display for DeliveryId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}_{}_{}", self.client, self.place, self.hash)
+    }
+}
+
+impl FromStr for DeliveryId {
+    type Err = InvalidDeliveryId;
+
+    fn from_str(text: &str) -> Result<DeliveryId, InvalidDeliveryId> {
+        let mut parts = text.rsplitn(3, '_');
+        let (hash, place, client) = (parts.next(), parts.next(), parts.next());
+        let hex = |part: Option<&str>, digits: usize| {
+            let lower = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+            part.filter(|part| part.len() == digits && part.bytes().all(lower))
+                .map(str::to_owned)
+                .ok_or(InvalidDeliveryId)
+        };
+        Ok(DeliveryId {
+            client: ClientId::new(client.unwrap_or_default()).map_err(|_| InvalidDeliveryId)?,
+            place: hex(place, TIME_DIGITS + SEQUENCE_DIGITS)?,
+            hash: hex(hash, HASH_DIGITS)?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(client: &str, seconds: i128, sequence: u64, what: &str) -> DeliveryId {
+        let time = Timestamp::from_nanoseconds(seconds * 1_000_000_000);
+        DeliveryId::new(&ClientId::new(client).unwrap(), time, sequence, what)
+    }
+
+    #[test]
+    fn it_is_stable_distinct_and_ordered() {
+        let one = id("a_b", 1000, 16, "x");
+        assert_eq!(one, id("a_b", 1000, 16, "x"));
+        assert_ne!(one, id("a_b", 1000, 16, "y"));
+        assert_ne!(one, id("a", 1000, 16, "x"));
+        assert!(one.order() < id("a_b", 1000, 17, "x").order());
+        assert!(id("a_b", 1000, 99, "x").order() < id("a_b", 1001, 1, "x").order());
+        assert!(DeliveryId::order_from(one.time()) < one.order());
+        assert_eq!(
+            one.time(),
+            Timestamp::from_nanoseconds(1000 * 1_000_000_000)
+        );
+        assert_eq!(one.to_string().parse(), Ok(one));
+    }
+
+    #[test]
+    fn it_fits_a_queue_with_room_for_a_round() {
+        let longest = id(&"x".repeat(64), i128::MAX / 4_000_000_000, u64::MAX, "x");
+        assert!(longest.to_string().len() + "-4294967295".len() <= 128);
+        assert_eq!(longest.to_string().parse(), Ok(longest));
+    }
+
+    #[test]
+    fn what_is_none_is_refused() {
+        let fine = id("a", 1, 1, "x").to_string();
+        let cut = &fine[..fine.len() - 1];
+        let upper = fine.to_uppercase();
+        for text in [
+            "",
+            "_",
+            "a_b_c",
+            cut,
+            &format!("{fine}0"),
+            &upper,
+            &format!("å{fine}"),
+        ] {
+            assert_eq!(text.parse::<DeliveryId>(), Err(InvalidDeliveryId), "{text}");
+        }
+    }
+}
