@@ -9,12 +9,15 @@
 //! - [`sqs`] and [`rabbitmq`]: the bytes of a queue's event to its messages
 //! - [`signal`]: the text of a message to what a sensor says
 //! - [`rules`], [`rule`]: which MQTT messages reach which function, and as what
+//! - [`request`], [`answer`]: what is asked of the inbox over MQTT, and what it answers
 //! - [`limits`]: every bound, in one place
 
+pub mod answer;
 pub mod item;
 pub mod limits;
 pub mod notification;
 pub mod rabbitmq;
+pub mod request;
 pub mod rule;
 pub mod rules;
 pub mod signal;

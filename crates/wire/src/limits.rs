@@ -17,3 +17,11 @@ pub const SHOWN_CHARS: usize = 40;
 pub const TIME_END_NANOSECONDS: i128 = 253_402_300_800 * 1_000_000_000;
 /// Bytes of a rule's event that are read at all. Lambda queues at most 1 MiB for an asynchronous call.
 pub const RULE_EVENT_BYTES: usize = 1024 * 1024;
+/// Bytes of an MQTT payload, of requests and answers alike: what AWS IoT calls 128 KB.
+pub const REQUEST_BYTES: usize = 128 * 1024;
+/// Bytes of an MQTT topic.
+pub const TOPIC_BYTES: usize = 256;
+/// Slashes in an MQTT topic.
+pub const TOPIC_SLASHES: usize = 7;
+/// Characters of a request's token.
+pub const TOKEN_CHARS: usize = 128;
