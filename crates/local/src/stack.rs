@@ -5,6 +5,7 @@
 
 mod data_directory;
 mod listener;
+mod requests;
 mod targets;
 
 use std::net::SocketAddr;
@@ -153,7 +154,6 @@ impl Ground {
     }
 
     /// Feeds functions from messages of the broker, as rules say.
-    #[expect(dead_code, reason = "the functions that rules call are yet to come")]
     fn feed_from_rules(&self, rules: Vec<(Rule, Function)>) -> Result<Feed, RuleError> {
         let on_failure = OnFailure {
             queues: aws_sdk_sqs::Client::new(&self.aws()),
@@ -216,7 +216,10 @@ impl Stack {
         targets::ensure(&options.registrations, &sqs, &sns).await?;
 
         let listener = listener::function(&ground, options.registrations)?;
-        let feeds = vec![ground.feed_from_stream(main.stream_arn, listener, checkpoints)];
+        let feeds = vec![
+            ground.feed_from_stream(main.stream_arn, listener, checkpoints),
+            requests::feed(&ground)?,
+        ];
         let addresses = Addresses {
             dynamodb: ground.dynamodb.address(),
             aws: ground.queues.address(),

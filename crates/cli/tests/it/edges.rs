@@ -40,9 +40,10 @@ fn sources(directory: &Path, visit: &mut dyn FnMut(&Path, &str)) {
     }
 }
 
-const ALL: [&str; 12] = [
+const ALL: [&str; 13] = [
     "cli",
     "dynamodb",
+    "functions/message-requests",
     "functions/stream-listener",
     "lambda-kit",
     "local",

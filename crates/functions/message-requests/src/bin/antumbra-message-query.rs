@@ -1,0 +1,9 @@
+//! `query` as a Lambda function: wiring only.
+
+use antumbra_message_requests::connect::run_on_inbox;
+use antumbra_message_requests::operations::QueryMessages;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), lambda_runtime::Error> {
+    run_on_inbox(QueryMessages).await
+}

@@ -1,0 +1,8 @@
+//! `send` as a Lambda function: wiring only.
+
+use antumbra_message_requests::connect::run_on_queue;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), lambda_runtime::Error> {
+    run_on_queue().await
+}

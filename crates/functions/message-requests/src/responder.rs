@@ -1,0 +1,264 @@
+//! From the bytes of an event to the one answer: read, serve, publish.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use antumbra_lambda_kit::metrics::{self, Unit};
+use antumbra_service::clock::{Clock, before, time_left};
+use antumbra_service::notifications::{Channel, Message, Outgoing, dispatch};
+use antumbra_shadow::Timestamp;
+use antumbra_wire::answer::Refusal;
+use antumbra_wire::limits::REQUEST_BYTES;
+use antumbra_wire::request::{Asked, Named, Operation, Request, RequestError, ReturnAddress, read};
+use antumbra_wire::rule::{RuleEvent, RuleEventError};
+
+use crate::serve::{Call, Serve};
+
+/// Time kept for publishing the answer, and the part of all there is that this may be at most.
+const ANSWERING: (Duration, u32) = (Duration::from_millis(2500), 4);
+/// The same for the end of the invocation.
+const ENDING: (Duration, u32) = (Duration::from_millis(300), 8);
+
+/// Answers requests of one operation.
+pub struct Responder<S, C> {
+    serve: S,
+    answers: Arc<dyn Channel>,
+    clock: C,
+}
+
+/// What became of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Handled {
+    operation: Operation,
+    /// The code of the error that was answered, if it was one.
+    pub code: Option<&'static str>,
+    /// Whether the request did not say where its answer goes to.
+    pub rejected: bool,
+}
+
+/// Why there was no answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum HandleError {
+    /// It was no request.
+    #[error(transparent)]
+    Event(#[from] RuleEventError),
+    /// The answer could not be published.
+    #[error("no answer could be published: {0}")]
+    Unanswered(String),
+}
+
+impl HandleError {
+    /// The type of the error, as Lambda reports it.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            HandleError::Event(_) => "EventError",
+            HandleError::Unanswered(_) => "Unanswered",
+        }
+    }
+}
+
+impl Handled {
+    /// The metrics of one invocation.
+    pub fn emit(&self, now: Timestamp, took: Duration) {
+        let count = |yes: bool| f64::from(u8::from(yes));
+        metrics::emit(
+            self.operation.function(),
+            now,
+            &[
+                ("requests", 1.0, Unit::Count),
+                ("errors", count(self.code.is_some()), Unit::Count),
+                ("rejected", count(self.rejected), Unit::Count),
+                ("duration", took.as_secs_f64() * 1000.0, Unit::Milliseconds),
+            ],
+        );
+    }
+}
+
+/// The payload of an answer, and the code of the error it tells of.
+struct Said {
+    payload: String,
+    code: Option<&'static str>,
+}
+
+impl<S: Serve, C: Clock> Responder<S, C> {
+    /// Publishes its answers through the given channel.
+    pub fn new(serve: S, answers: Arc<dyn Channel>, clock: C) -> Responder<S, C> {
+        Responder {
+            serve,
+            answers,
+            clock,
+        }
+    }
+
+    /// Handles the event of a rule. `id` is the invocation's own.
+    pub async fn handle(
+        &self,
+        event: &[u8],
+        id: &str,
+        deadline: Timestamp,
+    ) -> Result<Handled, HandleError> {
+        let now = self.clock.now();
+        let event = RuleEvent::decode(event)?;
+        let operation = self.serve.operation();
+        let Request { address, asked } = read(&event, operation);
+        let said = match &asked {
+            Ok(asked) => {
+                let call = Call {
+                    now,
+                    until: before(deadline, now, ANSWERING),
+                    id: id.to_owned(),
+                };
+                within_limits(asked.named, operation, self.serve(asked, &call).await)
+            }
+            Err(error) => refused(error),
+        };
+        if let Some(code) = said.code {
+            let operation = operation.word();
+            tracing::warn!(operation, code, "a request was refused");
+        }
+        let named = asked.map(|asked| asked.named).unwrap_or_default();
+        let until = before(deadline, now, ENDING);
+        let code = self.publish(&address, said, named, until).await?;
+        Ok(Handled {
+            operation,
+            code,
+            rejected: address.rejected,
+        })
+    }
+
+    async fn serve(&self, asked: &Asked<'_>, call: &Call) -> Said {
+        let time = time_left(self.clock.now(), call.until);
+        let operation = self.serve.operation();
+        // In a box: the compiler loses itself in what a call of an SDK is made of.
+        let served = Box::pin(self.serve.serve(asked, call));
+        let (code, error) = match tokio::time::timeout(time, served).await {
+            Ok(Ok(payload)) => {
+                return Said {
+                    payload,
+                    code: None,
+                };
+            }
+            Ok(Err(failure)) => {
+                tracing::warn!(operation = operation.word(), ?failure, "not served");
+                let (code, error) = failure.told();
+                (code, error.to_owned())
+            }
+            Err(_) => ("Unavailable", "It took too long, try again".to_owned()),
+        };
+        let refusal = Refusal {
+            error: &error,
+            code: Some(code),
+            ..about(asked.named, operation)
+        };
+        Said {
+            payload: refusal.to_json(),
+            code: Some(code),
+        }
+    }
+
+    /// Publishes the one answer; to the second address if the first, which the sender chose, is refused.
+    async fn publish(
+        &self,
+        address: &ReturnAddress,
+        said: Said,
+        named: Named<'_>,
+        until: Timestamp,
+    ) -> Result<Option<&'static str>, HandleError> {
+        let answer = |topic: &str, body: String| Message {
+            id: topic.to_owned(),
+            key: topic.to_owned(),
+            body,
+            topic: Some(topic.to_owned()),
+            qos: 1,
+            correlation_data: address.correlation_data.clone(),
+            ..Message::default()
+        };
+        let first = self.send(answer(&address.topic, said.payload), until).await;
+        let (refused, topic) = match (first, &address.otherwise) {
+            (Ok(()), _) => return Ok(said.code),
+            (Err(Unsent::Refused(reason)), Some(topic)) => (reason, topic),
+            (Err(Unsent::Refused(reason) | Unsent::Late(reason)), _) => {
+                return Err(HandleError::Unanswered(reason));
+            }
+        };
+        tracing::warn!(reason = refused, "a response topic was refused");
+        let code = "BadRequest";
+        let refusal = Refusal {
+            error: "The request was served, but nothing can be published to its response topic",
+            code: Some(code),
+            ..about(named, self.serve.operation())
+        };
+        let second = self.send(answer(topic, refusal.to_json()), until).await;
+        second.map(|()| Some(code)).map_err(|unsent| match unsent {
+            Unsent::Refused(reason) | Unsent::Late(reason) => HandleError::Unanswered(reason),
+        })
+    }
+
+    async fn send(&self, message: Message, until: Timestamp) -> Result<(), Unsent> {
+        let channels = [Arc::clone(&self.answers)];
+        let outgoing = vec![Outgoing {
+            channel: 0,
+            message,
+        }];
+        let done = dispatch(&channels, &outgoing, until, &self.clock).await;
+        match done.refused.into_iter().next() {
+            Some(refused) => Err(Unsent::Refused(refused.reason)),
+            None if done.sent == 1 => Ok(()),
+            None => Err(Unsent::Late("there was no time left".to_owned())),
+        }
+    }
+}
+
+enum Unsent {
+    Refused(String),
+    Late(String),
+}
+
+fn refused(error: &RequestError) -> Said {
+    let bytes = match error {
+        RequestError::TooLarge { bytes } => Some(*bytes),
+        RequestError::BadRequest(_) => None,
+    };
+    let refusal = Refusal {
+        error: &error.to_string(),
+        code: Some(error.code()),
+        bytes,
+        ..Refusal::default()
+    };
+    Said {
+        payload: refusal.to_json(),
+        code: Some(error.code()),
+    }
+}
+
+/// The answer, or if it is larger than MQTT allows, the answer that says so.
+fn within_limits(named: Named<'_>, operation: Operation, said: Said) -> Said {
+    let bytes = said.payload.len();
+    if bytes <= REQUEST_BYTES {
+        return said;
+    }
+    let code = "TooLarge";
+    let error = format!("The answer has {bytes} bytes, the limit is {REQUEST_BYTES}");
+    let refusal = Refusal {
+        error: &error,
+        code: Some(code),
+        bytes: Some(bytes),
+        ..about(named, operation)
+    };
+    Said {
+        payload: refusal.to_json(),
+        code: Some(code),
+    }
+}
+
+/// A refusal that repeats what the request named, each under the name that the operation has for it.
+fn about(named: Named<'_>, operation: Operation) -> Refusal<'_> {
+    let bound = matches!(operation, Operation::Next | Operation::Prev);
+    let id = named.message_id;
+    Refusal {
+        message_id: if bound { "" } else { id },
+        specified_message_id: if bound { id } else { "" },
+        uuid: named.uuid,
+        ..Refusal::default()
+    }
+}
