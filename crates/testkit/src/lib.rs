@@ -4,6 +4,7 @@
 //!   [`shadow_contract!`]
 //! - [`sample`]: shadows, documents and writes in few words
 //! - [`writers`]: many writers at once through the SDK, on a store that fails
+//! - [`lambda`]: the binary of a function, run as Lambda runs it
 //! - [`Failing`]: a persistence that fails as stores do, by a seed
 //! - `dynamodb` (a feature): an embedded DynamoDB, an endpoint before it that records every call and
 //!   fails on demand, and SDK clients for it
@@ -14,6 +15,7 @@ pub mod contract;
 #[cfg(feature = "dynamodb")]
 pub mod dynamodb;
 mod failing;
+pub mod lambda;
 pub mod sample;
 pub mod writers;
 

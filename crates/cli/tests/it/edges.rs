@@ -40,9 +40,10 @@ fn sources(directory: &Path, visit: &mut dyn FnMut(&Path, &str)) {
     }
 }
 
-const ALL: [&str; 13] = [
+const ALL: [&str; 14] = [
     "cli",
     "dynamodb",
+    "functions/message-ingest",
     "functions/message-requests",
     "functions/stream-listener",
     "lambda-kit",

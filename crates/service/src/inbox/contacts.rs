@@ -29,28 +29,58 @@ impl<C: Contacts> OncePerHour<C> {
         }
     }
 
-    fn known(&self, source: &Source, hour: i128) -> bool {
-        let noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
-        noted.get(source).is_some_and(|noted| *noted >= hour)
+    /// Remembers that the source is noted for this hour; `false` if it was.
+    fn remember(&self, source: &Source, hour: i128) -> bool {
+        let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
+        match noted.get_mut(source) {
+            Some(noted) if *noted >= hour => return false,
+            Some(noted) => *noted = hour,
+            None => {
+                if noted.len() >= REMEMBERED {
+                    noted.clear();
+                }
+                noted.insert(source.clone(), hour);
+            }
+        }
+        true
     }
 
-    fn remember(&self, source: &Source, hour: i128) {
+    fn forget(&self, source: &Source) {
         let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
-        if noted.len() >= REMEMBERED && !noted.contains_key(source) {
-            noted.clear();
+        noted.remove(source);
+    }
+}
+
+/// Forgets the source unless it was noted, also if nobody waits for that any more.
+struct Noting<'a, C: Contacts> {
+    of: &'a OncePerHour<C>,
+    source: &'a Source,
+    noted: bool,
+}
+
+impl<C: Contacts> Drop for Noting<'_, C> {
+    fn drop(&mut self) {
+        if !self.noted {
+            self.of.forget(self.source);
         }
-        let newest = noted.entry(source.clone()).or_insert(hour);
-        *newest = hour.max(*newest);
     }
 }
 
 impl<C: Contacts> Contacts for OncePerHour<C> {
     async fn note(&self, source: &Source, at: Timestamp) -> Result<(), StoreError> {
         let hour = at.nanoseconds().div_euclid(HOUR_NANOSECONDS);
-        if !self.known(source, hour) {
-            self.contacts.note(source, at).await?;
-            self.remember(source, hour);
+        // Remembered before the call, so that those who come meanwhile do not call too. Whoever called
+        // and failed is the one to try again.
+        if !self.remember(source, hour) {
+            return Ok(());
         }
+        let mut noting = Noting {
+            of: self,
+            source,
+            noted: false,
+        };
+        self.contacts.note(source, at).await?;
+        noting.noted = true;
         Ok(())
     }
 }

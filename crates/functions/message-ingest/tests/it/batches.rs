@@ -1,0 +1,179 @@
+//! Batches with the bad among the good, of both kinds of queues.
+
+use antumbra_service::inbox::{Delete, MessageId, Source};
+use antumbra_service::notifications::SendError;
+use antumbra_shadow::Timestamp;
+use antumbra_testkit::dynamodb::{Call, Reply};
+
+use crate::support::{Bench, event, record, text, throttled};
+
+/// The id that the message of this number gets.
+fn stored_id(epoch: u32, queue_id: &str) -> String {
+    format!("{epoch}-1564669332364-{queue_id}")
+}
+
+#[tokio::test]
+async fn one_bad_in_ten() {
+    let bench = Bench::new().await;
+    let bad = "{ not JSON";
+    let records = (0..10).map(|number| {
+        let text = if number == 4 {
+            bad.to_owned()
+        } else {
+            text("lamp", number)
+        };
+        record(&format!("m-{number}"), &text, None)
+    });
+    let handled = bench.handle(&event(records)).await;
+    assert_eq!(
+        (handled.messages, handled.stored, handled.quarantined),
+        (10, 9, 1)
+    );
+    assert_eq!(handled.failed, [""; 0]);
+    assert_eq!(bench.ids("lamp").await.len(), 9);
+    assert_eq!(
+        bench.kept.reasons(),
+        [("NotJson".to_owned(), bad.to_owned())]
+    );
+    assert_eq!(bench.kept.messages.lock().unwrap()[0].id, "m-4");
+}
+
+#[tokio::test]
+async fn a_bad_one_in_the_middle_of_a_fifo_group_holds_up_nothing() {
+    let bench = Bench::new().await;
+    let texts = [text("lamp", 1), "[]".to_owned(), text("lamp", 3)];
+    let records = texts
+        .iter()
+        .enumerate()
+        .map(|(number, text)| record(&format!("m-{number}"), text, Some("g")));
+    let handled = bench.handle(&event(records)).await;
+    assert_eq!((handled.stored, handled.quarantined), (2, 1));
+    assert_eq!(handled.failed, [""; 0]);
+    assert_eq!(
+        bench.ids("lamp").await,
+        [stored_id(1, "m-0"), stored_id(3, "m-2")]
+    );
+}
+
+/// Whether a call writes the message whose id starts so.
+fn writes(call: &Call, prefix: &str) -> bool {
+    let id = call.body.pointer("/Item/messageId/S");
+    call.operation == "PutItem"
+        && id
+            .and_then(|id| id.as_str())
+            .is_some_and(|id| id.starts_with(prefix))
+}
+
+#[tokio::test]
+async fn a_fifo_group_waits_for_the_one_that_failed_and_others_do_not() {
+    let bench = Bench::new().await;
+    bench.endpoint.script(|call| match writes(call, "2-") {
+        true => throttled(),
+        false => Reply::Pass,
+    });
+    let records = [
+        record("a-1", &text("lamp", 1), Some("a")),
+        record("b-1", &text("door", 1), Some("b")),
+        record("a-2", &text("lamp", 2), Some("a")),
+        record("a-bad", "nonsense", Some("a")),
+        record("a-3", &text("lamp", 3), Some("a")),
+        record("b-3", &text("door", 3), Some("b")),
+    ];
+    let handled = bench
+        .handle_within(&event(records.clone()), std::time::Duration::from_secs(2))
+        .await;
+    assert_eq!(handled.failed, ["a-2", "a-bad", "a-3"]);
+    assert!(handled.retried > 0);
+    assert_eq!(bench.ids("lamp").await, [stored_id(1, "a-1")]);
+    assert_eq!(bench.ids("door").await.len(), 2);
+    assert_eq!(bench.kept.reasons(), []);
+
+    // The queue hands over what failed once more.
+    bench.endpoint.script(|_| Reply::Pass);
+    let handled = bench
+        .handle(&event(records.into_iter().skip(2).take(3)))
+        .await;
+    assert_eq!((handled.stored, handled.quarantined), (2, 1));
+    assert_eq!(bench.ids("lamp").await.len(), 3);
+}
+
+#[tokio::test]
+async fn of_a_standard_queue_only_what_failed_comes_again() {
+    let bench = Bench::new().await;
+    bench.endpoint.script(|call| match writes(call, "2-") {
+        true => throttled(),
+        false => Reply::Pass,
+    });
+    let records = (1..=3).map(|n| record(&format!("m-{n}"), &text(&format!("thing-{n}"), n), None));
+    let handled = bench
+        .handle_within(&event(records), std::time::Duration::from_secs(2))
+        .await;
+    assert_eq!(handled.failed, ["m-2"]);
+    assert_eq!(handled.stored, 2);
+}
+
+#[tokio::test]
+async fn the_same_message_twice_is_stored_once() {
+    let bench = Bench::new().await;
+    let twice = event([
+        record("m", &text("lamp", 1), None),
+        record("m", &text("lamp", 1), None),
+    ]);
+    let handled = bench.handle(&twice).await;
+    assert_eq!((handled.stored, handled.known), (1, 1));
+    let handled = bench.handle(&twice).await;
+    assert_eq!((handled.stored, handled.known), (0, 2));
+    assert_eq!(bench.ids("lamp").await, [stored_id(1, "m")]);
+}
+
+#[tokio::test]
+async fn what_was_deleted_is_not_brought_back_by_a_redelivery() {
+    let bench = Bench::new().await;
+    let event = event([record("m", &text("lamp", 1), None)]);
+    bench.handle(&event).await;
+    let (source, id) = (
+        Source::new("lamp").unwrap(),
+        MessageId::new(stored_id(1, "m")).unwrap(),
+    );
+    bench
+        .inbox
+        .delete(&source, &id, Timestamp::default())
+        .await
+        .unwrap();
+    let handled = bench.handle(&event).await;
+    assert_eq!((handled.known, handled.failed.len()), (1, 0));
+    assert_eq!(bench.ids("lamp").await, [""; 0]);
+    assert_eq!(bench.body("lamp", id.as_str()).await, None);
+}
+
+#[tokio::test]
+async fn what_the_quarantine_does_not_take_is_delivered_again() {
+    let bench = Bench::new().await;
+    bench.kept.decide(|message| match message.id.as_str() {
+        "m-1" => Err(SendError::Permanent("no such queue".to_owned())),
+        "m-2" => Err(SendError::Retry("busy".to_owned())),
+        _ => Ok(()),
+    });
+    let records = (0..4).map(|n| record(&format!("m-{n}"), "nonsense", None));
+    let handled = bench
+        .handle_within(&event(records), std::time::Duration::from_secs(2))
+        .await;
+    assert_eq!(handled.failed, ["m-1", "m-2"]);
+    assert_eq!(handled.quarantined, 2);
+}
+
+#[tokio::test]
+async fn a_large_batch_goes_through() {
+    let bench = Bench::new().await;
+    let records = (0..500).map(|n| {
+        let source = format!("thing-{}", n % 25);
+        record(&format!("m-{n}"), &text(&source, n), None)
+    });
+    let handled = bench
+        .handle_within(&event(records), std::time::Duration::from_secs(60))
+        .await;
+    assert_eq!((handled.messages, handled.stored), (500, 500));
+    assert_eq!(bench.ids("thing-7").await.len(), 20);
+    let none = bench.handle(&event([])).await;
+    assert_eq!((none.messages, none.failed.len()), (0, 0));
+}

@@ -1,0 +1,11 @@
+//! Messages of a queue to the inbox: each once, or in the quarantine, or delivered again.
+#![allow(clippy::unwrap_used)]
+
+mod batches;
+mod calls;
+mod captured;
+mod order;
+mod refusals;
+mod storm;
+mod support;
+mod time;

@@ -1,0 +1,127 @@
+//! A thousand messages while DynamoDB and the quarantine fail at random: each is in the inbox once or in
+//! the quarantine, none is lost, and what was deleted stays deleted.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+use antumbra_service::inbox::{Delete, MessageId, Source};
+use antumbra_service::notifications::SendError;
+use antumbra_shadow::Timestamp;
+use antumbra_testkit::dynamodb::{Reply, failure};
+use serde_json::Value;
+
+use crate::support::{Bench, event, record, text};
+
+const MESSAGES: u32 = 1000;
+const SOURCES: u32 = 20;
+
+fn bad(number: u32) -> bool {
+    number % 50 == 7
+}
+
+fn sent(number: u32) -> Value {
+    let source = format!("thing-{:02}", number % SOURCES);
+    let body = if bad(number) {
+        format!("nonsense {number}")
+    } else {
+        text(&source, number)
+    };
+    record(&format!("m-{number:04}"), &body, None)
+}
+
+/// What becomes of a call to DynamoDB, at random.
+fn fault(random: &mut fastrand::Rng) -> Reply {
+    let answer = |status, code| {
+        let (status, body) = failure(status, code);
+        (status, body)
+    };
+    match random.u32(0..100) {
+        0..20 => {
+            let (status, body) = answer(400, "ProvisionedThroughputExceededException");
+            Reply::Answer(status, body)
+        }
+        20..25 => {
+            let (status, body) = answer(500, "InternalServerError");
+            Reply::Answer(status, body)
+        }
+        // The message is stored, and nobody is told.
+        25..30 => {
+            let (status, body) = answer(500, "InternalServerError");
+            Reply::PassThenAnswer(status, body)
+        }
+        30..33 => Reply::PassThenHangUp,
+        _ => Reply::Pass,
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_lost_and_nothing_is_there_twice() {
+    let bench = Bench::new().await;
+    let mut random = fastrand::Rng::with_seed(1564669331);
+    let mut faults = random.fork();
+    bench.endpoint.script(move |_| fault(&mut faults));
+    let mut busy = random.fork();
+    bench.kept.decide(move |_| match busy.u32(0..10) {
+        0..3 => Err(SendError::Retry("busy".to_owned())),
+        3 => Err(SendError::Permanent("odd".to_owned())),
+        _ => Ok(()),
+    });
+
+    // The queue: what is not claimed done comes again, and some of what is done does too.
+    let mut queue: VecDeque<u32> = (0..MESSAGES).collect();
+    let mut deleted = BTreeSet::new();
+    let (mut invocations, mut stored) = (0, 0);
+    while !queue.is_empty() {
+        invocations += 1;
+        assert!(invocations < 1000, "{} are left", queue.len());
+        let batch: Vec<u32> = (0..random.usize(1..40))
+            .map_while(|_| queue.pop_front())
+            .collect();
+        let time = Duration::from_millis(random.u64(100..400));
+        let records = batch.iter().map(|number| sent(*number));
+        let handled = bench.handle_within(&event(records), time).await;
+        stored += handled.stored;
+        for number in batch {
+            let id = format!("m-{number:04}");
+            if handled.failed.contains(&id) || random.u32(0..20) == 0 {
+                queue.push_back(number);
+            } else if !bad(number) && random.u32(0..10) == 0 {
+                // Somebody reads it, deletes it, and the queue hands it over once more.
+                let source = Source::new(format!("thing-{:02}", number % SOURCES)).unwrap();
+                let name = MessageId::new(format!("{number}-1564669332364-{id}")).unwrap();
+                let now = Timestamp::default();
+                while bench.inbox.delete(&source, &name, now).await.is_err() {}
+                deleted.insert(number);
+                queue.push_back(number);
+            }
+        }
+    }
+
+    bench.endpoint.script(|_| Reply::Pass);
+    let mut found = BTreeMap::new();
+    for source in 0..SOURCES {
+        for id in bench.ids(&format!("thing-{source:02}")).await {
+            let number: u32 = id.split('-').next().unwrap().parse().unwrap();
+            *found.entry(number).or_insert(0) += 1;
+        }
+    }
+    let expected: BTreeMap<u32, i32> = (0..MESSAGES)
+        .filter(|number| !bad(*number) && !deleted.contains(number))
+        .map(|number| (number, 1))
+        .collect();
+    assert!(deleted.len() > 20 && invocations > 30);
+    assert_eq!(found, expected);
+    // The answer of some that were stored was lost, so that they are told as known.
+    assert!(stored <= 980);
+    let put_away: BTreeSet<String> = bench
+        .kept
+        .reasons()
+        .into_iter()
+        .map(|(_, text)| text)
+        .collect();
+    let expected: BTreeSet<String> = (0..MESSAGES)
+        .filter(|number| bad(*number))
+        .map(|number| format!("nonsense {number}"))
+        .collect();
+    assert_eq!(put_away, expected);
+}

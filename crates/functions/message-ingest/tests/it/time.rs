@@ -1,0 +1,51 @@
+//! The end of an invocation: it answers before it, whoever does not.
+
+use std::time::{Duration, Instant};
+
+use antumbra_testkit::dynamodb::Reply;
+
+use crate::support::{Bench, event, record, text};
+
+#[tokio::test]
+async fn a_silent_store_does_not_keep_it_from_answering() {
+    let bench = Bench::new().await;
+    bench.endpoint.script(|_| Reply::Silence);
+    let records = [
+        record("m-1", &text("lamp", 1), None),
+        record("m-2", "nonsense", None),
+        record("m-3", &text("door", 1), None),
+    ];
+    let began = Instant::now();
+    let handled = bench
+        .handle_within(&event(records), Duration::from_secs(2))
+        .await;
+    assert!(
+        began.elapsed() < Duration::from_secs(2),
+        "{:?}",
+        began.elapsed()
+    );
+    assert_eq!(handled.failed, ["m-1", "m-3"]);
+    assert_eq!(handled.quarantined, 1);
+}
+
+#[tokio::test]
+async fn with_no_time_at_all_everything_comes_again() {
+    let bench = Bench::new().await;
+    let records = [
+        record("m-1", &text("lamp", 1), None),
+        record("m-2", "nonsense", None),
+    ];
+    let handled = bench.handle_within(&event(records), Duration::ZERO).await;
+    assert_eq!(handled.failed, ["m-1", "m-2"]);
+    assert_eq!(bench.ids("lamp").await, [""; 0]);
+}
+
+#[tokio::test]
+async fn how_long_the_oldest_waited_is_told() {
+    let bench = Bench::new().await;
+    let handled = bench
+        .handle(&event([record("m", &text("lamp", 1), None)]))
+        .await;
+    // It was sent in August 2019.
+    assert!(handled.oldest > Duration::from_secs(6 * 365 * 86_400));
+}
