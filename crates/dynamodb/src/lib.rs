@@ -4,6 +4,7 @@
 //!
 //! - [`DynamoDbShadows`]: shadows in a table, and how they lie there
 //! - [`DynamoDbInbox`]: messages in a table of their own
+//! - [`DynamoDbProgress`]: how far queues have been read
 //! - [`Table`]: the tables as data, made where they are missing
 //!
 //! Nothing is decided here that a port's documentation does not say. What a caller is told of a
@@ -13,10 +14,12 @@ mod attempts;
 mod document;
 mod errors;
 mod inbox;
+mod progress;
 mod shadows;
 mod tables;
 
 pub use inbox::DynamoDbInbox;
+pub use progress::DynamoDbProgress;
 pub use shadows::{Config, DynamoDbShadows};
 pub use tables::{
     BY_LOCATION, Existing, Index, LIVE, MAIN, MESSAGES, Scalar, Table, TableError, UNDELETED,

@@ -9,6 +9,7 @@ pub mod clock;
 pub mod deliveries;
 mod fnv;
 pub mod inbox;
+pub mod liveness;
 pub mod notifications;
 pub mod paging;
 pub mod quarantine;

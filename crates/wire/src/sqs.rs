@@ -54,6 +54,8 @@ pub struct QueueMessage<'a> {
     /// The group within which order is kept. `None` where the queue keeps none: a standard queue may
     /// have groups too, but only to be fair to them.
     pub group: Option<Cow<'a, str>>,
+    /// Where it stands among the messages of its group, if it has one: digits that rise.
+    pub sequence: Option<Cow<'a, str>>,
     /// The queue.
     pub queue_arn: Cow<'a, str>,
 }
@@ -86,6 +88,8 @@ struct Attributes<'a> {
     approximate_receive_count: Cow<'a, str>,
     #[serde(borrow, default)]
     message_group_id: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    sequence_number: Option<Cow<'a, str>>,
 }
 
 /// Reads the messages of an event, in their order.
@@ -131,6 +135,7 @@ fn message(record: Record<'_>) -> Result<QueueMessage<'_>, SqsEventError> {
         sent: Timestamp::from_nanoseconds(i128::from(sent) * 1_000_000),
         receives: attributes.approximate_receive_count.parse().unwrap_or(1),
         group: attributes.message_group_id.filter(|_| fifo),
+        sequence: attributes.sequence_number.filter(|_| fifo),
         queue_arn: record.queue_arn,
     })
 }

@@ -10,5 +10,6 @@ mod inbox;
 mod limits;
 mod listing;
 mod parent_faults;
+mod progress;
 mod store;
 mod writers;

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod dispatch;
+mod horizon;
 mod parent_faults;
 mod quarantine;
 mod updates;

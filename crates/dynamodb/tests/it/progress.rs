@@ -1,0 +1,61 @@
+//! How far queues have been read: never back, whoever says so, and at one call each.
+
+use antumbra_dynamodb::DynamoDbProgress;
+use antumbra_service::liveness::Progress;
+use antumbra_service::shadows::Layout;
+use antumbra_service::store::StoreError;
+use antumbra_shadow::Timestamp;
+use antumbra_testkit::dynamodb::{Reply, failure};
+
+use crate::store::Store;
+
+fn at(second: i128) -> Timestamp {
+    Timestamp::from_nanoseconds(second * 1_000_000_000)
+}
+
+#[tokio::test]
+async fn progress_only_goes_ahead_and_each_queue_has_its_own() {
+    let store = Store::fresh(Layout::Separate).await;
+    let progress = DynamoDbProgress::new(store.client.clone(), &store.table);
+    assert_eq!(progress.reached("signals").await, Ok(None));
+    for (noted, reached) in [(100, 100), (90, 100), (100, 100), (101, 101)] {
+        progress.note("signals", at(noted)).await.unwrap();
+        assert_eq!(progress.reached("signals").await, Ok(Some(at(reached))));
+    }
+    assert_eq!(progress.reached("other").await, Ok(None));
+    let calls = store.endpoint.take_operations();
+    let count = |operation: &str| calls.iter().filter(|call| *call == operation).count();
+    assert_eq!((count("GetItem"), count("UpdateItem")), (6, 4));
+    assert_eq!(calls.len(), 10);
+}
+
+#[tokio::test]
+async fn many_at_once_leave_the_latest() {
+    let store = Store::fresh(Layout::Separate).await;
+    let progress = &DynamoDbProgress::new(store.client.clone(), &store.table);
+    let notes = (0..20).map(|second| progress.note("signals", at(7 * second % 20)));
+    for noted in futures_util::future::join_all(notes).await {
+        noted.unwrap();
+    }
+    assert_eq!(progress.reached("signals").await, Ok(Some(at(19))));
+}
+
+#[tokio::test]
+async fn a_failure_is_told() {
+    let store = Store::fresh(Layout::Separate).await;
+    let progress = DynamoDbProgress::new(store.client.clone(), &store.table);
+    let throttled = || {
+        let (status, body) = failure(400, "ThrottlingException");
+        vec![Reply::Answer(status, body); 3]
+    };
+    store.endpoint.script_next("UpdateItem", throttled());
+    assert_eq!(
+        progress.note("signals", at(1)).await,
+        Err(StoreError::Throttled)
+    );
+    store.endpoint.script_next("GetItem", throttled());
+    assert_eq!(
+        progress.reached("signals").await,
+        Err(StoreError::Throttled)
+    );
+}

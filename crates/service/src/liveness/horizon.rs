@@ -1,0 +1,93 @@
+//! Until when everything that was sent has been taken in.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use antumbra_shadow::Timestamp;
+
+use crate::clock::{Clock, time_left};
+use crate::notifications::{Channel, Message, Outgoing, dispatch};
+use crate::store::StoreError;
+
+/// How far the queue's clock may be behind the sweep's: a marker that says it was sent so much before it
+/// was is still this sweep's.
+const CLOCKS_APART: Duration = Duration::from_secs(1);
+/// The first and the longest wait between two looks whether the marker is there.
+const LOOKS: (Duration, Duration) = (Duration::from_millis(100), Duration::from_millis(800));
+
+/// How far a queue has been read, by the queue's own sent times.
+///
+/// Laws: what is noted never goes back, whoever notes an earlier time, and is seen by every look that
+/// follows.
+pub trait Progress: Send + Sync {
+    /// Notes that what was sent to the queue until then has been taken in.
+    fn note(
+        &self,
+        queue: &str,
+        sent: Timestamp,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// Until when it has; `None` before the first note.
+    fn reached(
+        &self,
+        queue: &str,
+    ) -> impl Future<Output = Result<Option<Timestamp>, StoreError>> + Send;
+}
+
+/// Measures how far a queue has been read.
+#[derive(Clone)]
+pub struct Gauge {
+    /// The way into the queue.
+    pub queue: Arc<dyn Channel>,
+    /// The queue's name, under which progress is noted.
+    pub name: String,
+    /// The text of a marker.
+    pub marker: &'static str,
+    /// How long to wait for the marker to come through.
+    pub wait: Duration,
+    /// How long after it was sent signals that the marker overtook are waited for: a standard queue
+    /// keeps no strict order, and another instance may still be at work on an earlier batch.
+    pub settle: Duration,
+}
+
+/// Sends a marker and waits for it. Returns until when everything that was sent has been taken in: the
+/// marker's own time where it came through, an earlier one's where the queue is behind, `None` where none
+/// ever came through.
+pub async fn horizon<P: Progress, C: Clock>(
+    gauge: &Gauge,
+    progress: &P,
+    clock: &C,
+) -> Result<Option<Timestamp>, StoreError> {
+    let start = clock.now();
+    let until = start.after(gauge.wait);
+    let marker = [Outgoing {
+        channel: 0,
+        message: Message {
+            id: format!("liveness-{}", start.nanoseconds()),
+            key: "liveness".to_owned(),
+            body: gauge.marker.to_owned(),
+            ..Message::default()
+        },
+    }];
+    let sent = dispatch(&[Arc::clone(&gauge.queue)], &marker.to_vec(), until, clock).await;
+    let mut reached = progress.reached(&gauge.name).await?;
+    if sent.sent == 0 {
+        // The queue takes nothing, so how far it was read is all there is to know.
+        return Ok(reached.map(|reached| reached.min(start)));
+    }
+    let mut pause = LOOKS.0;
+    let is_own = |reached: Option<Timestamp>| {
+        reached.is_some_and(|reached| reached.after(CLOCKS_APART) >= start)
+    };
+    while !is_own(reached) && clock.now().after(pause) <= until {
+        clock.sleep(pause).await;
+        pause = (pause * 2).min(LOOKS.1);
+        reached = progress.reached(&gauge.name).await?;
+    }
+    if is_own(reached) {
+        let settling = time_left(clock.now(), start.after(gauge.settle));
+        clock.sleep(settling).await;
+    }
+    Ok(reached.map(|reached| reached.min(clock.now())))
+}

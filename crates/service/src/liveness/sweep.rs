@@ -1,0 +1,148 @@
+//! The sweep: every sensor that is due, looked at.
+
+use antumbra_shadow::Timestamp;
+use futures_util::{Stream, StreamExt, stream};
+
+use crate::clock::{Clock, time_left};
+use crate::paging::Cursor;
+use crate::sensors::{Checked, Liveness, SensorId};
+use crate::store::StoreError;
+
+/// How much a sweep does at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Sensors looked at side by side.
+    pub at_once: usize,
+    /// Sensors of a page.
+    pub page: usize,
+}
+
+impl Default for Limits {
+    /// 64 side by side: 40,000 conditional writes of some ten milliseconds take as many seconds.
+    fn default() -> Limits {
+        Limits {
+            at_once: 64,
+            page: 250,
+        }
+    }
+}
+
+/// What a sweep came to.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Swept {
+    /// Sensors found lost, each by this sweep alone.
+    pub lost: usize,
+    /// Sensors that were heard meanwhile, to be looked at when their time has come.
+    pub rearmed: usize,
+    /// Sensors that were lost already or are gone.
+    pub gone: usize,
+    /// Pages that were asked for.
+    pub pages: usize,
+    /// Looks and pages that failed; the next sweep does them.
+    pub failed: usize,
+    /// One of the reasons.
+    pub failure: Option<StoreError>,
+    /// Whether everything that was due has been looked at. What is left stays due.
+    pub finished: bool,
+}
+
+impl Swept {
+    /// Sensors looked at.
+    pub fn checked(&self) -> usize {
+        self.lost + self.rearmed + self.gone
+    }
+
+    fn fail(&mut self, error: StoreError) {
+        self.failed += 1;
+        self.finished = false;
+        self.failure = Some(error);
+    }
+}
+
+/// Looks at every sensor that is due by the horizon and marks those that were silent for too long by
+/// then. Stops at the deadline; what is left stays due.
+pub async fn sweep<L: Liveness, C: Clock>(
+    sensors: &L,
+    horizon: Timestamp,
+    deadline: Timestamp,
+    limits: Limits,
+    clock: &C,
+) -> Swept {
+    let mut swept = Swept {
+        finished: true,
+        ..Swept::default()
+    };
+    let shards = stream::iter(0..sensors.shards());
+    let due = shards.flat_map_unordered(None, |shard| {
+        Box::pin(pages(sensors, shard, horizon, limits.page))
+    });
+    let looks = due
+        .map(|found| async move {
+            match found {
+                // Nothing is begun when time is up: what is under way may still end.
+                Found::Due(_) if clock.now() >= deadline => Look::OutOfTime,
+                Found::Due(id) => Look::Checked(sensors.check(&id, horizon).await),
+                Found::Page => Look::Page,
+                Found::Failed(error) => Look::Failed(error),
+            }
+        })
+        .buffer_unordered(limits.at_once.max(1));
+    let mut looks = std::pin::pin!(looks);
+    loop {
+        let Ok(look) = tokio::time::timeout(time_left(clock.now(), deadline), looks.next()).await
+        else {
+            swept.finished = false;
+            return swept;
+        };
+        match look {
+            None => return swept,
+            Some(Look::Page) => swept.pages += 1,
+            Some(Look::Checked(Ok(Checked::Lost))) => swept.lost += 1,
+            Some(Look::Checked(Ok(Checked::Rearmed))) => swept.rearmed += 1,
+            Some(Look::Checked(Ok(Checked::Gone))) => swept.gone += 1,
+            Some(Look::Checked(Err(error)) | Look::Failed(error)) => swept.fail(error),
+            Some(Look::OutOfTime) => {
+                swept.finished = false;
+                return swept;
+            }
+        }
+    }
+}
+
+/// What the index gives.
+enum Found {
+    Page,
+    Due(SensorId),
+    Failed(StoreError),
+}
+
+/// What became of it.
+enum Look {
+    Page,
+    Checked(Result<Checked, StoreError>),
+    Failed(StoreError),
+    OutOfTime,
+}
+
+/// Everything due of a shard, page by page. What a look takes out of the index does not disturb the
+/// pages that follow, since a page begins after a key and not at a position.
+fn pages<L: Liveness>(
+    sensors: &L,
+    shard: u32,
+    horizon: Timestamp,
+    limit: usize,
+) -> impl Stream<Item = Found> + '_ {
+    let next: Option<Option<Cursor>> = Some(None);
+    stream::unfold(next, move |next| async move {
+        let cursor = next?;
+        match sensors.due(shard, horizon, limit, cursor.as_ref()).await {
+            Ok(page) => {
+                let rows = page.rows.into_iter().map(Found::Due);
+                let found: Vec<Found> = std::iter::once(Found::Page).chain(rows).collect();
+                Some((found, page.next.map(Some)))
+            }
+            Err(error) => Some((vec![Found::Failed(error)], None)),
+        }
+    })
+    .flat_map(stream::iter)
+}
