@@ -6,10 +6,12 @@
 //! | `DS#{id}` | `DSD#{name}` | the desired document |
 //! | `DS#{id}` | `DSC#{name}` | both, where they are kept as one |
 //!
-//! The table may hold other things; what does not have these keys is not seen.
+//! A delete leaves the item with its version, `deletedAt` and a `ttl`, and nothing else, for two days. The
+//! table may hold other things; what does not have these keys is not seen.
 
 mod change;
 mod delete;
+mod expressions;
 mod item;
 mod keys;
 mod lanes;
@@ -24,6 +26,7 @@ use antumbra_service::shadows::{
     Cursor, Delete, Layout, ListQuery, Page, Persistence, PersistenceError, Read, ReadConsistency,
     Snapshot, Write, Written,
 };
+use antumbra_shadow::Timestamp;
 use aws_sdk_dynamodb::Client;
 
 pub(crate) use keys::{PARTITION_KEY, SORT_KEY};
@@ -112,8 +115,12 @@ impl Persistence for DynamoDbShadows {
         self.write_all(writes).await
     }
 
-    async fn delete(&self, deletes: &[Delete]) -> Vec<Result<(), PersistenceError>> {
-        self.delete_all(deletes).await
+    async fn delete(
+        &self,
+        deletes: &[Delete],
+        now: Timestamp,
+    ) -> Vec<Result<(), PersistenceError>> {
+        self.delete_all(deletes, now).await
     }
 
     async fn list(

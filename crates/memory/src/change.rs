@@ -1,80 +1,123 @@
 //! Writes and deletes: every condition is looked at before anything changes.
 
 use antumbra_service::shadows::{
-    Delete, Expect, Held, NewDocument, PersistenceError, Snapshot, Version, Write, Written,
+    Delete, Expect, Held, NewDocument, PersistenceError, ShadowId, Snapshot, VERSION_KEPT, Version,
+    Write, Written,
 };
+use antumbra_shadow::{State, Timestamp};
 
 use crate::Kept;
 
-pub(crate) fn write(kept: &mut Kept, write: &Write) -> Result<Written, PersistenceError> {
-    let stored = kept.get(&write.shadow);
-    let stored = stored.unwrap_or(
-        const {
-            &Snapshot {
-                reported: None,
-                desired: None,
-            }
-        },
-    );
-    expect_version(&write.reported, &stored.reported)?;
-    expect_version(&write.desired, &stored.desired)?;
+/// How many versions of deleted documents are kept before the old ones among them are looked for.
+const FEW_GONE: usize = 1024;
 
-    let replace = |part: &Option<NewDocument>, slot: &mut Option<Held>| {
-        let part = part.as_ref()?;
-        let version = part.expected.next();
-        *slot = Some(Held {
-            document: part.document.clone(),
-            version,
-            timestamp: write.timestamp,
-            zone: write.zone.clone(),
-            client_token: write.client_token.clone(),
-        });
-        Some(version)
+pub(crate) fn write(kept: &mut Kept, write: &Write) -> Result<Written, PersistenceError> {
+    let stored = kept.shadows.get(&write.shadow).cloned().unwrap_or_default();
+    expect_version(expected(&write.reported), &stored.reported)?;
+    expect_version(expected(&write.desired), &stored.desired)?;
+    let held = if write.reported.is_some() {
+        &stored.desired
+    } else {
+        &stored.reported
     };
-    let snapshot = kept.entry(write.shadow.clone()).or_default();
-    Ok(Written {
-        reported: replace(&write.reported, &mut snapshot.reported),
-        desired: replace(&write.desired, &mut snapshot.desired),
+    expect_version(write.hold, held)?;
+
+    let reported = replace(kept, write, State::Reported);
+    let desired = replace(kept, write, State::Desired);
+    let written = Written {
+        reported: reported.as_ref().map(|held| held.version),
+        desired: desired.as_ref().map(|held| held.version),
+    };
+    let snapshot = kept.shadows.entry(write.shadow.clone()).or_default();
+    snapshot.reported = reported.or(snapshot.reported.take());
+    snapshot.desired = desired.or(snapshot.desired.take());
+    Ok(written)
+}
+
+/// What takes a document's place. A new one goes on from the version that a deleted one had.
+fn replace(kept: &mut Kept, write: &Write, state: State) -> Option<Held> {
+    let part = match state {
+        State::Reported => write.reported.as_ref()?,
+        State::Desired => write.desired.as_ref()?,
+    };
+    let gone = kept.gone.remove(&(write.shadow.clone(), state));
+    let gone = gone.filter(|(_, since)| since.after(VERSION_KEPT) > write.timestamp);
+    let before = match part.expected {
+        Version::NONE => gone
+            .map_or(Version::NONE, |(version, _)| version)
+            .max(part.floor),
+        stored => stored,
+    };
+    Some(Held {
+        document: part.document.clone(),
+        version: before.next(),
+        timestamp: write.timestamp,
+        zone: write.zone.clone(),
+        client_token: write.client_token.clone(),
+        times: part.times.clone(),
     })
+}
+
+fn expected(part: &Option<NewDocument>) -> Option<Version> {
+    part.as_ref().map(|part| part.expected)
 }
 
 fn expect_version(
-    part: &Option<NewDocument>,
+    expected: Option<Version>,
     stored: &Option<Held>,
 ) -> Result<(), PersistenceError> {
-    let Some(NewDocument { expected, .. }) = part else {
+    let Some(expected) = expected else {
         return Ok(());
     };
     let actual = stored.as_ref().map(|held| held.version);
-    if actual.unwrap_or(Version::NONE) == *expected {
+    if actual.unwrap_or(Version::NONE) == expected {
         return Ok(());
     }
-    Err(PersistenceError::Conflict {
-        expected: *expected,
-        actual,
-    })
+    Err(PersistenceError::Conflict { expected, actual })
 }
 
-pub(crate) fn delete(kept: &mut Kept, delete: &Delete) -> Result<(), PersistenceError> {
-    let stored = kept.get(&delete.shadow);
+pub(crate) fn delete(
+    kept: &mut Kept,
+    delete: &Delete,
+    now: Timestamp,
+) -> Result<(), PersistenceError> {
+    let stored = kept.shadows.get(&delete.shadow);
     let version = |part: fn(&Snapshot) -> &Option<Held>| {
         stored.and_then(|snapshot| part(snapshot).as_ref().map(|held| held.version))
     };
-    permit(delete.reported, version(|snapshot| &snapshot.reported))?;
-    permit(delete.desired, version(|snapshot| &snapshot.desired))?;
+    let reported = version(|snapshot| &snapshot.reported);
+    let desired = version(|snapshot| &snapshot.desired);
+    permit(delete.reported, reported)?;
+    permit(delete.desired, desired)?;
 
-    if let Some(snapshot) = kept.get_mut(&delete.shadow) {
-        if delete.reported.is_some() {
+    let mut remember = |state: State, version: Version| {
+        let key: (ShadowId, State) = (delete.shadow.clone(), state);
+        kept.gone.insert(key, (version, now));
+    };
+    if let Some(snapshot) = kept.shadows.get_mut(&delete.shadow) {
+        if let (Some(_), Some(version)) = (delete.reported, reported) {
             snapshot.reported = None;
+            remember(State::Reported, version);
         }
-        if delete.desired.is_some() {
+        if let (Some(_), Some(version)) = (delete.desired, desired) {
             snapshot.desired = None;
+            remember(State::Desired, version);
         }
-        if *snapshot == Snapshot::default() {
-            kept.remove(&delete.shadow);
+        if snapshot.is_absent() {
+            kept.shadows.remove(&delete.shadow);
         }
     }
+    forget(kept, now);
     Ok(())
+}
+
+/// Forgets versions nobody asks for any more, each time as many again have come.
+fn forget(kept: &mut Kept, now: Timestamp) {
+    if kept.gone.len() > kept.gone_limit.max(FEW_GONE) {
+        kept.gone
+            .retain(|_, (_, since)| since.after(VERSION_KEPT) > now);
+        kept.gone_limit = kept.gone.len() * 2;
+    }
 }
 
 fn permit(expect: Option<Expect>, actual: Option<Version>) -> Result<(), PersistenceError> {

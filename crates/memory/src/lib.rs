@@ -7,17 +7,27 @@
 mod change;
 mod list;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use antumbra_service::shadows::adapter::{check_delete, check_list, check_write};
 use antumbra_service::shadows::{
-    Cursor, Delete, Layout, ListQuery, Page, Parts, Persistence, PersistenceError, Read,
-    ReadConsistency, ShadowId, Snapshot, Write, Written,
+    Cursor, Delete, Gone, Layout, ListQuery, Page, Persistence, PersistenceError, Read,
+    ReadConsistency, ShadowId, Snapshot, Version, Write, Written,
 };
+use antumbra_shadow::{State, Timestamp};
 
-/// What is kept, in order, so that a listing can go on where it stopped. No snapshot in it is empty.
-type Kept = BTreeMap<ShadowId, Snapshot>;
+/// What is kept.
+#[derive(Debug, Default)]
+struct Kept {
+    /// In order, so that a listing can go on where it stopped. No snapshot in it is empty or speaks of what
+    /// is gone.
+    shadows: BTreeMap<ShadowId, Snapshot>,
+    /// The versions that deleted documents had, and when they were deleted.
+    gone: HashMap<(ShadowId, State), (Version, Timestamp)>,
+    /// How many of those there may be before the old ones are looked for.
+    gone_limit: usize,
+}
 
 /// Shadows in memory. Clones share what is kept.
 ///
@@ -66,8 +76,9 @@ impl Persistence for MemoryShadows {
         reads
             .iter()
             .map(|read| {
-                kept.get(&read.shadow)
-                    .and_then(|snapshot| asked_for(snapshot, read.parts))
+                let found = asked_for(&kept, read);
+                (found != Snapshot::default())
+                    .then_some(found)
                     .ok_or(PersistenceError::NotFound)
             })
             .collect()
@@ -84,13 +95,17 @@ impl Persistence for MemoryShadows {
             .collect()
     }
 
-    async fn delete(&self, deletes: &[Delete]) -> Vec<Result<(), PersistenceError>> {
+    async fn delete(
+        &self,
+        deletes: &[Delete],
+        now: Timestamp,
+    ) -> Vec<Result<(), PersistenceError>> {
         let layout = self.layout;
         deletes
             .iter()
             .map(|delete| {
                 check_delete(delete, layout)?;
-                change::delete(&mut self.kept_mut(), delete)
+                change::delete(&mut self.kept_mut(), delete, now)
             })
             .collect()
     }
@@ -102,21 +117,33 @@ impl Persistence for MemoryShadows {
         cursor: Option<&Cursor>,
     ) -> Result<Page, PersistenceError> {
         check_list(query, limit)?;
-        list::page(&self.kept(), self.layout, query, limit, cursor)
+        list::page(&self.kept().shadows, self.layout, query, limit, cursor)
     }
 }
 
-fn asked_for(snapshot: &Snapshot, parts: Parts) -> Option<Snapshot> {
-    let found = match parts {
-        Parts::Both => snapshot.clone(),
-        Parts::Reported => Snapshot {
-            reported: snapshot.reported.clone(),
-            desired: None,
-        },
-        Parts::Desired => Snapshot {
-            reported: None,
-            desired: snapshot.desired.clone(),
-        },
+fn asked_for(kept: &Kept, read: &Read) -> Snapshot {
+    let stored = kept.shadows.get(&read.shadow);
+    let part = |state: State| {
+        let held = match state {
+            State::Reported => stored.and_then(|snapshot| snapshot.reported.clone()),
+            State::Desired => stored.and_then(|snapshot| snapshot.desired.clone()),
+        };
+        let gone = kept.gone.get(&(read.shadow.clone(), state));
+        let gone = gone.map_or(Version::NONE, |(version, _)| *version);
+        if read.parts.has(state) {
+            (held, gone)
+        } else {
+            (None, Version::NONE)
+        }
     };
-    (found != Snapshot::default()).then_some(found)
+    let (reported, gone_reported) = part(State::Reported);
+    let (desired, gone_desired) = part(State::Desired);
+    Snapshot {
+        reported,
+        desired,
+        gone: Gone {
+            reported: gone_reported,
+            desired: gone_desired,
+        },
+    }
 }

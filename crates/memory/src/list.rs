@@ -1,13 +1,12 @@
 //! Listings: in the order of id, name and state, from where the cursor says.
 
+use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use antumbra_service::paging::{open_cursor, seal_cursor};
 use antumbra_service::shadows::{
     Cursor, Held, Layout, ListQuery, Listed, Page, PersistenceError, ShadowId, Snapshot, State,
 };
-
-use crate::Kept;
 
 /// Tells these cursors from those of other stores.
 const KIND: &str = "memory";
@@ -19,7 +18,7 @@ struct Position {
 }
 
 pub(crate) fn page(
-    kept: &Kept,
+    kept: &BTreeMap<ShadowId, Snapshot>,
     layout: Layout,
     query: &ListQuery,
     limit: usize,

@@ -23,8 +23,8 @@ pub use antumbra_shadow::State;
 pub use engine::Updated;
 pub use id::{ClientToken, InvalidId, ShadowId, Zone};
 pub use persistence::{
-    Delete, Expect, Held, Layout, ListQuery, Listed, NewDocument, Page, Parts, Persistence,
-    PersistenceError, Read, ReadConsistency, Snapshot, Version, Write, Written,
+    Delete, Expect, Gone, Held, Layout, ListQuery, Listed, NewDocument, Page, Parts, Persistence,
+    PersistenceError, Read, ReadConsistency, Snapshot, VERSION_KEPT, Version, Write, Written,
 };
 pub use update::{DEFAULT_RETRIES, DesiredMode, Update};
 
@@ -96,6 +96,8 @@ pub struct Shadow {
     pub desired: Option<Held>,
     /// What is wanted and not yet so, where both were asked for.
     pub delta: Option<Document>,
+    /// The version of the shadow as a whole, where both were asked for; else of what was.
+    pub version: Version,
 }
 
 /// The shadows of a fleet.
@@ -123,6 +125,8 @@ pub struct Shadows<P, C = SystemClock> {
     persistence: P,
     clock: C,
     model: Model,
+    /// Whether documents are written with the times of their leaves.
+    leaf_times: bool,
     /// Tells the jitter of one call from that of the next.
     calls: AtomicU64,
 }
@@ -141,8 +145,17 @@ impl<P: Persistence, C: Clock> Shadows<P, C> {
             persistence,
             clock,
             model: Model::default(),
+            leaf_times: true,
             calls: AtomicU64::new(0),
         }
+    }
+
+    /// Without the times of leaves: what is written says only when it was written. Saves a few bytes an item
+    /// and a walk over the document.
+    #[must_use]
+    pub fn without_leaf_times(mut self) -> Shadows<P, C> {
+        self.leaf_times = false;
+        self
     }
 
     /// With another model for all documents whose update names none.
@@ -228,6 +241,7 @@ impl<P: Persistence, C: Clock> Shadows<P, C> {
             persistence: &self.persistence,
             clock: &self.clock,
             model: &self.model,
+            leaf_times: self.leaf_times,
             random: fastrand::Rng::with_seed(seed),
         };
         engine.run(updates).await
@@ -282,11 +296,21 @@ impl<P: Persistence, C: Clock> Shadows<P, C> {
         reads
             .iter()
             .zip(found)
-            .map(|(read, found)| Ok(self.shadow(read.parts, found.map_err(ShadowError::store)?)))
+            .map(|(read, found)| {
+                let found = found.map_err(ShadowError::store)?;
+                if found.is_absent() {
+                    return Err(ShadowError::store(PersistenceError::NotFound));
+                }
+                Ok(self.shadow(read.parts, found))
+            })
             .collect()
     }
 
-    fn shadow(&self, parts: Parts, Snapshot { reported, desired }: Snapshot) -> Shadow {
+    fn shadow(&self, parts: Parts, snapshot: Snapshot) -> Shadow {
+        let version = snapshot.version(self.persistence.layout());
+        let Snapshot {
+            reported, desired, ..
+        } = snapshot;
         let document = |held: &Option<Held>| {
             held.as_ref()
                 .map(|held| held.document.clone())
@@ -298,6 +322,7 @@ impl<P: Persistence, C: Clock> Shadows<P, C> {
             reported,
             desired,
             delta,
+            version,
         }
     }
 
@@ -318,7 +343,11 @@ impl<P: Persistence, C: Clock> Shadows<P, C> {
     /// # }).unwrap();
     /// ```
     pub async fn delete(&self, delete: Delete) -> Result<(), ShadowError> {
-        let mut results = self.persistence.delete(std::slice::from_ref(&delete)).await;
+        let now = self.clock.now();
+        let mut results = self
+            .persistence
+            .delete(std::slice::from_ref(&delete), now)
+            .await;
         results.pop().unwrap_or(Ok(())).map_err(ShadowError::store)
     }
 

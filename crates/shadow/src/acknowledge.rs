@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::build::Builder;
 use crate::document::Document;
-use crate::model::Model;
+use crate::model::{Arrays, Model};
 use crate::pointer;
 use crate::tape::{Kind, View};
 
@@ -108,7 +108,9 @@ impl Walk<'_> {
             (Kind::Object, Kind::Object) if self.is_open(desired) => {
                 self.object(key, desired, reported)
             }
-            (Kind::Array, Kind::Array) if !desired.is_empty_container() => {
+            (Kind::Array, Kind::Array)
+                if !desired.is_empty_container() && self.model.arrays == Arrays::Matched =>
+            {
                 self.array(key, desired, reported)
             }
             _ if self.equal(desired, reported) => self.acknowledge(desired),

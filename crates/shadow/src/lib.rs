@@ -7,6 +7,7 @@
 //! - [`merge`](merge()): stored and sent become one, with a verdict per leaf
 //! - [`diff`](diff()) and [`apply`]: what one document has that another has not
 //! - [`acknowledge`](acknowledge()) and [`delta`]: desired against reported
+//! - [`LeafTimes`]: when each leaf took its present value
 //! - [`limits`]: every bound, in one place
 
 mod acknowledge;
@@ -27,6 +28,7 @@ pub mod scan;
 mod state;
 pub mod tape;
 pub mod text;
+mod times;
 pub mod timestamp;
 
 pub use acknowledge::{Acknowledged, Acknowledgement, acknowledge, delta};
@@ -35,7 +37,8 @@ pub use changes::{Change, Changes, Note, Verdict};
 pub use diff::{Diff, DiffBuffer, diff};
 pub use document::{Document, DocumentError};
 pub use merge::{Merged, Mode, UnknownMode, merge};
-pub use model::Model;
+pub use model::{Arrays, Model};
 pub use state::State;
 pub use tape::{Kind, View};
+pub use times::LeafTimes;
 pub use timestamp::Timestamp;

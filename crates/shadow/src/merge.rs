@@ -12,7 +12,7 @@ use crate::build::Builder;
 use crate::changes::{Changes, Note, Verdict};
 use crate::clamp::clamp;
 use crate::document::Document;
-use crate::model::Model;
+use crate::model::{Arrays, Model};
 use crate::pairs::all_pairs;
 use crate::pointer;
 use crate::tape::{Kind, View};
@@ -213,8 +213,10 @@ impl Merging<'_> {
             }
             (None, None) => match (old.kind(), new.kind()) {
                 (Kind::Object, Kind::Object) => self.objects(key, old, new),
-                (Kind::Array, Kind::Array) => self.arrays(key, old, new),
-                _ if !old.is_container() && old.same(new) => {
+                (Kind::Array, Kind::Array) if !self.is_leaf(old) || !self.is_leaf(new) => {
+                    self.arrays(key, old, new);
+                }
+                _ if self.is_leaf(old) && old.same(new) => {
                     self.out.copy(key, old);
                     self.push(Verdict::Same, None, Some(old), Some(new));
                 }
@@ -370,7 +372,10 @@ impl Merging<'_> {
     }
 
     fn is_leaf(&self, view: View<'_>) -> bool {
-        !view.is_container() || view.is_empty_container() || self.model.time(view).is_some()
+        !view.is_container()
+            || view.is_empty_container()
+            || (view.kind() == Kind::Array && self.model.arrays == Arrays::Whole)
+            || self.model.time(view).is_some()
     }
 
     /// Whether nulls could delete below it, rather than it.

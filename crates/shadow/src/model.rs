@@ -21,6 +21,18 @@ pub struct Model {
     pub id_field: String,
     /// How far in the future a timestamp may lie before it is clamped to now. `None`: as far as it likes.
     pub max_future: Option<Duration>,
+    /// What an array is.
+    pub arrays: Arrays,
+}
+
+/// What an array is to merge and to what is desired.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Arrays {
+    /// Values of their own, matched by id or else by position.
+    #[default]
+    Matched,
+    /// One value: what is sent replaces what is stored.
+    Whole,
 }
 
 impl Default for Model {
@@ -29,6 +41,7 @@ impl Default for Model {
             timestamp_field: "timestamp".to_owned(),
             id_field: "id".to_owned(),
             max_future: None,
+            arrays: Arrays::Matched,
         }
     }
 }

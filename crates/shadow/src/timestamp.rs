@@ -36,7 +36,7 @@ pub enum Form {
 
 impl Timestamp {
     /// From nanoseconds since 1970.
-    pub fn from_nanoseconds(nanoseconds: i128) -> Timestamp {
+    pub const fn from_nanoseconds(nanoseconds: i128) -> Timestamp {
         Timestamp(nanoseconds)
     }
 

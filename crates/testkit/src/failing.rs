@@ -6,6 +6,7 @@ use antumbra_service::shadows::{
     Cursor, Delete, Layout, ListQuery, Page, Persistence, PersistenceError, Read, ReadConsistency,
     Snapshot, Write, Written,
 };
+use antumbra_shadow::Timestamp;
 
 /// How often each fault happens, each from 0 to 1. Their sum is at most 1.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -122,10 +123,14 @@ impl<P: Persistence> Persistence for Failing<P> {
         told(&fates, self.inner.write(&writes).await)
     }
 
-    async fn delete(&self, deletes: &[Delete]) -> Vec<Result<(), PersistenceError>> {
+    async fn delete(
+        &self,
+        deletes: &[Delete],
+        now: Timestamp,
+    ) -> Vec<Result<(), PersistenceError>> {
         let fates = self.fates(deletes.len());
         let deletes = passed(deletes, &fates);
-        told(&fates, self.inner.delete(&deletes).await)
+        told(&fates, self.inner.delete(&deletes, now).await)
     }
 
     async fn list(

@@ -6,6 +6,9 @@ use antumbra_service::shadows::{
 };
 use antumbra_shadow::{Document, Timestamp};
 
+/// When all of this happens.
+pub const NOW: Timestamp = Timestamp::from_nanoseconds(1_700_000_000_123_456_789);
+
 /// The default shadow of a device.
 pub fn shadow(id: &str) -> ShadowId {
     ShadowId::new(id).unwrap()
@@ -31,6 +34,8 @@ pub fn new(document: Document, expected: i64) -> Option<NewDocument> {
     Some(NewDocument {
         document,
         expected: Version(expected),
+        floor: Version::NONE,
+        times: None,
     })
 }
 
@@ -40,9 +45,10 @@ pub fn write(shadow: &ShadowId) -> Write {
         shadow: shadow.clone(),
         reported: None,
         desired: None,
-        timestamp: Timestamp::from_nanoseconds(1_700_000_000_123_456_789),
+        timestamp: NOW,
         zone: None,
         client_token: None,
+        hold: None,
     }
 }
 
@@ -74,7 +80,7 @@ pub async fn write_one<P: Persistence>(
 
 /// Deletes one.
 pub async fn delete_one<P: Persistence>(store: &P, delete: Delete) -> Result<(), PersistenceError> {
-    only(store.delete(&[delete]).await)
+    only(store.delete(&[delete], NOW).await)
 }
 
 /// Reads one, strongly.

@@ -46,8 +46,12 @@ impl<P: Persistence> Persistence for Busy<P> {
         written
     }
 
-    async fn delete(&self, deletes: &[Delete]) -> Vec<Result<(), PersistenceError>> {
-        self.inner.delete(deletes).await
+    async fn delete(
+        &self,
+        deletes: &[Delete],
+        now: Timestamp,
+    ) -> Vec<Result<(), PersistenceError>> {
+        self.inner.delete(deletes, now).await
     }
 
     async fn list(

@@ -160,7 +160,8 @@ impl<'a> ItemChange<'a> {
     /// From a record, its key and its images.
     ///
     /// The client token and the time are those of the write; a removal has no token, and the time
-    /// the stream says.
+    /// the stream says. What a delete leaves of a shadow's item is no document: a removal is seen when it
+    /// takes the document's place, and nothing when it goes itself.
     pub fn new(record: Record<'_>, key: ItemKey<'a>, images: Images<'a>) -> ItemChange<'a> {
         let operation = record.operation();
         let mut change = ItemChange {
@@ -182,7 +183,17 @@ impl<'a> ItemChange<'a> {
             return change;
         };
         let (old, new) = (Attributes::of(images.old), Attributes::of(images.new));
-        change.previous_version = old.version;
+        // A delete leaves the version behind, and a create may find it: what lies there is no document.
+        let operation = match (old.is_document, new.is_document) {
+            (true, true) => Operation::Modify,
+            (false, true) => Operation::Insert,
+            (true, false) => Operation::Remove,
+            (false, false) => {
+                return change;
+            }
+        };
+        change.operation = operation;
+        change.previous_version = old.version.filter(|_| old.is_document);
         change.version = new.version.or(old.version);
         change.client_token = new.client_token;
         change.timestamp = match operation {
@@ -273,6 +284,8 @@ impl DocumentChange<'_> {
 /// The attributes of a shadow's item.
 #[derive(Default)]
 struct Attributes<'a> {
+    /// Whether there is an item and it is not what a delete left.
+    is_document: bool,
     version: Option<u64>,
     timestamp: Option<i64>,
     client_token: Option<Cow<'a, str>>,
@@ -282,7 +295,10 @@ struct Attributes<'a> {
 
 impl<'a> Attributes<'a> {
     fn of(image: Option<View<'a>>) -> Attributes<'a> {
-        let mut attributes = Attributes::default();
+        let mut attributes = Attributes {
+            is_document: image.is_some(),
+            ..Attributes::default()
+        };
         for member in image.into_iter().flat_map(View::children) {
             match &*member.key() {
                 "version" => attributes.version = integer(member),
@@ -290,6 +306,7 @@ impl<'a> Attributes<'a> {
                 "clientToken" => attributes.client_token = member.as_str(),
                 "reported" => attributes.reported = Some(member),
                 "desired" => attributes.desired = Some(member),
+                "deletedAt" => attributes.is_document = false,
                 _ => {}
             }
         }

@@ -1,121 +1,184 @@
 //! Changes of items: one alone is a call of its own, more are a transaction.
+//!
+//! A delete leaves the item's version behind for a while, so that what is created in its place goes on
+//! from there. What is created is put where nothing is; only when a deleted one turns out to lie there is
+//! it put in that one's place, at the cost of a second call.
 
 use antumbra_service::shadows::{PersistenceError, Version};
+use antumbra_shadow::Timestamp;
 use aws_sdk_dynamodb::error::{BuildError, ProvideErrorMetadata, SdkError};
-use aws_sdk_dynamodb::operation::delete_item::DeleteItemError;
 use aws_sdk_dynamodb::operation::put_item::PutItemError;
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
+use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::types::{
-    AttributeValue, Delete as TransactDelete, Put as TransactPut,
-    ReturnValuesOnConditionCheckFailure, TransactWriteItem,
+    AttributeValue, ConditionCheck, Put as TransactPut, ReturnValuesOnConditionCheckFailure,
+    TransactWriteItem, Update as TransactUpdate,
 };
 
 use super::DynamoDbShadows;
+use super::expressions::{DELETE, Expressions};
 use super::item::{self, Item, VERSION};
-use super::keys::{Key, Kind, PARTITION_KEY};
+use super::keys::{Key, Kind};
 use crate::attempts::Attempts;
 use crate::errors::{self, Cancelled};
 
 const OLD_ITEM: ReturnValuesOnConditionCheckFailure = ReturnValuesOnConditionCheckFailure::AllOld;
-const VERSION_NAME: &str = "#version";
-const EXPECTED_VALUE: &str = ":expected";
 
-/// One item to change.
+/// One item to change, or to find as it is.
 #[derive(Debug, Clone)]
 pub(super) enum Change {
     /// Put this in place of what has the expected version.
-    Put {
-        item: Item,
-        kind: Kind,
-        expected: Version,
-        /// Its size, to be told if DynamoDB finds it too large.
-        bytes: usize,
-    },
+    Put(Put),
     /// Take away what is there, if it has the expected version where one is given.
-    Delete { key: Key, expected: Option<Version> },
+    Delete {
+        key: Key,
+        expected: Option<Version>,
+        now: Timestamp,
+    },
+    /// Leave what is there alone, if it has the expected version.
+    Hold { key: Key, expected: Version },
+}
+
+/// An item to put.
+#[derive(Debug, Clone)]
+pub(super) struct Put {
+    pub(super) item: Item,
+    pub(super) kind: Kind,
+    pub(super) expected: Version,
+    /// What is created has a version above this one.
+    pub(super) floor: Version,
+    /// The version of the deleted item in whose place it is put.
+    pub(super) over: Option<Version>,
+    pub(super) now: Timestamp,
+    /// Its size, to be told if DynamoDB finds it too large.
+    pub(super) bytes: usize,
+}
+
+impl Put {
+    /// The version it is put with.
+    pub(super) fn version(&self) -> Version {
+        item::version(&self.item).unwrap_or_default()
+    }
+
+    /// The same in place of what a delete left.
+    fn over(&self, deleted: &Item) -> Put {
+        let before = item::goes_on_from(deleted, self.now).max(self.floor);
+        let mut put = self.clone();
+        let version = AttributeValue::N(before.next().to_string());
+        put.item.insert(VERSION.to_owned(), version);
+        put.over = Some(item::version(deleted).unwrap_or_default());
+        put
+    }
+}
+
+/// Why changes were not made.
+pub(super) enum Refused {
+    /// The one at this place is to be tried again as this one, or is none.
+    Otherwise(usize, Option<Change>),
+    /// There is nothing more to try.
+    Finally(PersistenceError),
 }
 
 impl Change {
-    /// The condition under which it takes place.
-    fn condition(&self) -> Option<String> {
+    fn expressions(&self) -> Expressions {
         match self {
-            Change::Put {
+            Change::Put(Put {
+                expected: Version::NONE,
+                over,
+                ..
+            }) => match over {
+                None => Expressions::absent(),
+                Some(version) => Expressions::deleted(*version),
+            },
+            Change::Put(Put { expected, .. }) => Expressions::there(Some(*expected)),
+            Change::Delete { expected, now, .. } => Expressions::there(*expected).deleting(*now),
+            Change::Hold {
                 expected: Version::NONE,
                 ..
-            } => Some(format!("attribute_not_exists({PARTITION_KEY})")),
-            Change::Put { .. }
-            | Change::Delete {
-                expected: Some(_), ..
-            } => Some(format!("{VERSION_NAME} = {EXPECTED_VALUE}")),
-            Change::Delete { expected: None, .. } => None,
+            } => Expressions::not_there(),
+            Change::Hold { expected, .. } => Expressions::there(Some(*expected)),
         }
     }
 
-    /// The version its condition speaks of.
-    fn expected(&self) -> Option<AttributeValue> {
-        let version = match self {
-            Change::Put { expected, .. } => (*expected != Version::NONE).then_some(*expected),
-            Change::Delete { expected, .. } => *expected,
-        };
-        version.map(|version| AttributeValue::N(version.to_string()))
+    /// What to try in its place now that its condition failed, given what is stored.
+    fn otherwise(&self, stored: Option<&Item>) -> Option<Option<Change>> {
+        let deleted = stored.filter(|item| item::is_deleted(item));
+        match self {
+            Change::Put(put) if put.expected == Version::NONE && put.over.is_none() => {
+                deleted.map(|deleted| Some(Change::Put(put.over(deleted))))
+            }
+            Change::Delete { expected: None, .. } => Some(None),
+            _ => None,
+        }
     }
 
     /// What it means that the condition failed, given what is stored.
     fn refused(&self, stored: Option<&Item>) -> PersistenceError {
+        let stored = stored.filter(|item| !item::is_deleted(item));
         let actual = stored.and_then(item::version);
-        match *self {
-            Change::Delete { .. } if stored.is_none() => PersistenceError::NotFound,
-            Change::Put { expected, .. } => PersistenceError::Conflict { expected, actual },
-            Change::Delete { expected, .. } => PersistenceError::Conflict {
-                expected: expected.unwrap_or_default(),
-                actual,
-            },
-        }
+        let expected = match self {
+            Change::Delete { .. } if stored.is_none() => return PersistenceError::NotFound,
+            Change::Delete { expected, .. } => expected.unwrap_or_default(),
+            Change::Put(Put { expected, .. }) | Change::Hold { expected, .. } => *expected,
+        };
+        PersistenceError::Conflict { expected, actual }
     }
 
     /// Whether what is stored is what this change would have made of it.
     fn took_place(&self, stored: Option<&Item>) -> bool {
         match (self, stored) {
-            (Change::Delete { .. }, stored) => stored.is_none(),
-            (Change::Put { .. }, None) => false,
-            (Change::Put { item, kind, .. }, Some(stored)) => {
-                let [ours, stored] = [item, stored].map(|item| item::decode(item, *kind));
+            (Change::Delete { .. }, stored) => stored.is_none_or(item::is_deleted),
+            (Change::Put(put), Some(stored)) => {
+                let [ours, stored] = [&put.item, stored].map(|item| item::decode(item, put.kind));
                 ours.is_ok() && ours == stored
             }
+            _ => false,
         }
     }
 
     fn bytes(&self) -> usize {
         match self {
-            Change::Put { bytes, .. } => *bytes,
-            Change::Delete { .. } => 0,
+            Change::Put(put) => put.bytes,
+            Change::Delete { .. } | Change::Hold { .. } => 0,
         }
     }
 
     fn into_transaction(self, table: &str) -> Result<TransactWriteItem, BuildError> {
-        let condition = self.condition();
-        let expected = self.expected();
-        let names = expected
-            .is_some()
-            .then(|| [(VERSION_NAME.to_owned(), VERSION.to_owned())].into());
-        let values = expected.map(|expected| [(EXPECTED_VALUE.to_owned(), expected)].into());
+        let Expressions {
+            condition,
+            names,
+            values,
+        } = self.expressions();
+        let values = (!values.is_empty()).then_some(values);
+        let names = (!names.is_empty()).then_some(names);
         let builder = TransactWriteItem::builder();
         Ok(match self {
-            Change::Put { item, .. } => builder.put(
+            Change::Put(Put { item, .. }) => builder.put(
                 TransactPut::builder()
                     .table_name(table)
                     .set_item(Some(item))
-                    .set_condition_expression(condition)
+                    .condition_expression(condition)
                     .set_expression_attribute_names(names)
                     .set_expression_attribute_values(values)
                     .return_values_on_condition_check_failure(OLD_ITEM)
                     .build()?,
             ),
-            Change::Delete { key, .. } => builder.delete(
-                TransactDelete::builder()
+            Change::Delete { key, .. } => builder.update(
+                TransactUpdate::builder()
                     .table_name(table)
                     .set_key(Some(key.attributes()))
-                    .set_condition_expression(condition)
+                    .update_expression(DELETE)
+                    .condition_expression(condition)
+                    .set_expression_attribute_names(names)
+                    .set_expression_attribute_values(values)
+                    .return_values_on_condition_check_failure(OLD_ITEM)
+                    .build()?,
+            ),
+            Change::Hold { key, .. } => builder.condition_check(
+                ConditionCheck::builder()
+                    .table_name(table)
+                    .set_key(Some(key.attributes()))
+                    .condition_expression(condition)
                     .set_expression_attribute_names(names)
                     .set_expression_attribute_values(values)
                     .return_values_on_condition_check_failure(OLD_ITEM)
@@ -127,31 +190,46 @@ impl Change {
 }
 
 impl DynamoDbShadows {
-    /// Makes all of the changes or none.
-    pub(super) async fn apply(&self, mut changes: Vec<Change>) -> Result<(), PersistenceError> {
-        match changes.pop() {
-            None => Ok(()),
-            Some(only) if changes.is_empty() => self.apply_one(only).await,
-            Some(last) => {
-                changes.push(last);
-                self.transact(changes).await
+    /// Makes all of the changes or none, and gives back those that were made.
+    pub(super) async fn apply(
+        &self,
+        mut changes: Vec<Change>,
+    ) -> Result<Vec<Change>, PersistenceError> {
+        // Each change can turn into another one once, so that this ends.
+        loop {
+            let applied = match &changes[..] {
+                [] => Ok(()),
+                [only] if !matches!(only, Change::Hold { .. }) => self.apply_one(only).await,
+                all => self.transact(all).await,
+            };
+            match applied {
+                Ok(()) => return Ok(changes),
+                Err(Refused::Finally(error)) => return Err(error),
+                Err(Refused::Otherwise(at, Some(change))) => changes[at] = change,
+                Err(Refused::Otherwise(at, None)) => drop(changes.remove(at)),
             }
         }
     }
 
-    async fn apply_one(&self, change: Change) -> Result<(), PersistenceError> {
+    async fn apply_one(&self, change: &Change) -> Result<(), Refused> {
         let attempts = Attempts::default();
-        match &change {
-            Change::Put { item, .. } => {
-                let mut call = self.client.put_item().table_name(&self.config.table);
-                if let Some(expected) = change.expected() {
-                    call = call
-                        .expression_attribute_names(VERSION_NAME, VERSION)
-                        .expression_attribute_values(EXPECTED_VALUE, expected);
-                }
-                let sent = call
+        let Expressions {
+            condition,
+            names,
+            values,
+        } = change.expressions();
+        let names = (!names.is_empty()).then_some(names);
+        let values = (!values.is_empty()).then_some(values);
+        match change {
+            Change::Put(Put { item, .. }) => {
+                let sent = self
+                    .client
+                    .put_item()
+                    .table_name(&self.config.table)
                     .set_item(Some(item.clone()))
-                    .set_condition_expression(change.condition())
+                    .condition_expression(condition)
+                    .set_expression_attribute_names(names)
+                    .set_expression_attribute_values(values)
                     .return_values_on_condition_check_failure(OLD_ITEM)
                     .customize()
                     .interceptor(attempts.clone())
@@ -164,38 +242,38 @@ impl DynamoDbShadows {
                     }
                     _ => None,
                 };
-                settle("PutItem", &change, &attempts, &error, stored)
+                settle("PutItem", change, &attempts, &error, stored)
             }
-            Change::Delete { key, .. } => {
-                let mut call = self.client.delete_item().table_name(&self.config.table);
-                if let Some(expected) = change.expected() {
-                    call = call
-                        .expression_attribute_names(VERSION_NAME, VERSION)
-                        .expression_attribute_values(EXPECTED_VALUE, expected)
-                        .return_values_on_condition_check_failure(OLD_ITEM);
-                }
-                let sent = call
+            Change::Delete { key, .. } | Change::Hold { key, .. } => {
+                let sent = self
+                    .client
+                    .update_item()
+                    .table_name(&self.config.table)
                     .set_key(Some(key.attributes()))
-                    .set_condition_expression(change.condition())
+                    .update_expression(DELETE)
+                    .condition_expression(condition)
+                    .set_expression_attribute_names(names)
+                    .set_expression_attribute_values(values)
+                    .return_values_on_condition_check_failure(OLD_ITEM)
                     .customize()
                     .interceptor(attempts.clone())
                     .send()
                     .await;
                 let Err(error) = sent else { return Ok(()) };
                 let stored = match error.as_service_error() {
-                    Some(DeleteItemError::ConditionalCheckFailedException(failed)) => {
+                    Some(UpdateItemError::ConditionalCheckFailedException(failed)) => {
                         Some(failed.item())
                     }
                     _ => None,
                 };
-                settle("DeleteItem", &change, &attempts, &error, stored)
+                settle("UpdateItem", change, &attempts, &error, stored)
             }
         }
     }
 
     /// The SDK gives each transaction a token of its own, so that one tried again is not made twice,
     /// and a condition that fails did not fail for an earlier attempt.
-    async fn transact(&self, changes: Vec<Change>) -> Result<(), PersistenceError> {
+    async fn transact(&self, changes: &[Change]) -> Result<(), Refused> {
         const OPERATION: &str = "TransactWriteItems";
         let attempts = Attempts::default();
         let bytes = changes.iter().map(Change::bytes).max().unwrap_or(0);
@@ -203,7 +281,8 @@ impl DynamoDbShadows {
             .iter()
             .map(|change| change.clone().into_transaction(&self.config.table))
             .collect();
-        let items = items.map_err(|error| PersistenceError::Invalid(error.to_string()))?;
+        let items = items
+            .map_err(|error| Refused::Finally(PersistenceError::Invalid(error.to_string())))?;
         let sent = self
             .client
             .transact_write_items()
@@ -217,18 +296,19 @@ impl DynamoDbShadows {
             error.as_service_error()
         {
             let reasons = cancelled.cancellation_reasons();
-            return match errors::of_reasons(OPERATION, reasons, bytes) {
-                Cancelled::Condition(at, reason) => Err(match changes.get(at) {
-                    Some(change) => change.refused(reason.item()),
-                    None => errors::of_call(OPERATION, &error, bytes).into(),
-                }),
-                Cancelled::Other(error) => Err(in_doubt(error, &attempts)),
-            };
+            return Err(match errors::of_reasons(OPERATION, reasons, bytes) {
+                Cancelled::Condition(at, reason) => match changes.get(at) {
+                    Some(change) => match change.otherwise(reason.item()) {
+                        Some(otherwise) => Refused::Otherwise(at, otherwise),
+                        None => Refused::Finally(change.refused(reason.item())),
+                    },
+                    None => Refused::Finally(errors::of_call(OPERATION, &error, bytes).into()),
+                },
+                Cancelled::Other(error) => Refused::Finally(in_doubt(error, &attempts)),
+            });
         }
-        Err(in_doubt(
-            errors::of_call(OPERATION, &error, bytes),
-            &attempts,
-        ))
+        let error = errors::of_call(OPERATION, &error, bytes);
+        Err(Refused::Finally(in_doubt(error, &attempts)))
     }
 }
 
@@ -239,16 +319,19 @@ fn settle<E: ProvideErrorMetadata>(
     attempts: &Attempts,
     error: &SdkError<E>,
     stored: Option<Option<&Item>>,
-) -> Result<(), PersistenceError> {
-    match stored {
+) -> Result<(), Refused> {
+    let error = match stored {
         // The answer to an earlier attempt was lost, and this one met what that one had done.
-        Some(stored) if attempts.doubtful() && change.took_place(stored) => Ok(()),
-        Some(stored) => Err(in_doubt(change.refused(stored), attempts)),
-        None => {
-            let error = errors::of_call(operation, error, change.bytes());
-            Err(in_doubt(error, attempts))
-        }
-    }
+        Some(stored) if attempts.doubtful() && change.took_place(stored) => return Ok(()),
+        Some(stored) => match change.otherwise(stored) {
+            Some(otherwise) if !attempts.doubtful() => {
+                return Err(Refused::Otherwise(0, otherwise));
+            }
+            _ => change.refused(stored),
+        },
+        None => errors::of_call(operation, error, change.bytes()).into(),
+    };
+    Err(Refused::Finally(in_doubt(error, attempts)))
 }
 
 /// After an attempt whose answer was lost, only `Unavailable` promises nothing.

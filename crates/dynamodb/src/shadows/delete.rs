@@ -2,6 +2,7 @@
 
 use antumbra_service::shadows::adapter::check_delete;
 use antumbra_service::shadows::{Delete, Expect, Layout, PersistenceError};
+use antumbra_shadow::Timestamp;
 
 use super::DynamoDbShadows;
 use super::change::Change;
@@ -9,31 +10,37 @@ use super::keys::{Key, Kind};
 use super::lanes::{lanes, run};
 
 impl DynamoDbShadows {
-    pub(super) async fn delete_all(&self, deletes: &[Delete]) -> Vec<Result<(), PersistenceError>> {
+    pub(super) async fn delete_all(
+        &self,
+        deletes: &[Delete],
+        now: Timestamp,
+    ) -> Vec<Result<(), PersistenceError>> {
         let lanes = lanes(deletes.iter().map(|delete| &delete.shadow));
         let lanes = lanes.into_iter().map(async |places| {
             let mut results = Vec::with_capacity(places.len());
             for place in places {
-                results.push((place, self.delete_one(&deletes[place]).await));
+                results.push((place, self.delete_one(&deletes[place], now).await));
             }
             results
         });
         run(self.config.fan_out, lanes.collect()).await
     }
 
-    async fn delete_one(&self, delete: &Delete) -> Result<(), PersistenceError> {
+    async fn delete_one(&self, delete: &Delete, now: Timestamp) -> Result<(), PersistenceError> {
         check_delete(delete, self.config.layout)?;
-        self.apply(changes(delete, self.config.layout)).await
+        let changes = changes(delete, self.config.layout, now);
+        self.apply(changes).await.map(drop)
     }
 }
 
-fn changes(delete: &Delete, layout: Layout) -> Vec<Change> {
+fn changes(delete: &Delete, layout: Layout, now: Timestamp) -> Vec<Change> {
     let remove = |kind: Kind, expect: Expect| Change::Delete {
         key: Key::new(&delete.shadow, kind),
         expected: match expect {
             Expect::Any => None,
             Expect::Version(version) => Some(version),
         },
+        now,
     };
     let (reported, desired) = (delete.reported.into_iter(), delete.desired.into_iter());
     match layout {

@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 
+use antumbra_service::shadows::adapter::times_name;
 use antumbra_service::shadows::{
-    ClientToken, Held, PersistenceError, Snapshot, State, Version, Write, Zone,
+    ClientToken, Gone, Held, PersistenceError, Snapshot, State, VERSION_KEPT, Version, Write, Zone,
 };
-use antumbra_shadow::{Document, Timestamp};
+use antumbra_shadow::{Document, LeafTimes, Timestamp};
 use aws_sdk_dynamodb::types::AttributeValue;
 
 use super::keys::{Key, Kind};
@@ -18,6 +19,10 @@ pub(super) const VERSION: &str = "version";
 pub(super) const TIMESTAMP: &str = "timestamp";
 pub(super) const ZONE: &str = "tz";
 pub(super) const CLIENT_TOKEN: &str = "clientToken";
+/// When it was deleted, in nanoseconds since 1970. Such an item holds its version and no document.
+pub(super) const DELETED_AT: &str = "deletedAt";
+/// When DynamoDB takes it away, in seconds since 1970.
+pub(super) const TTL: &str = "ttl";
 
 /// The item that a write makes at a key, with this version.
 pub(super) fn encode(write: &Write, kind: Kind, version: Version) -> Item {
@@ -39,6 +44,10 @@ pub(super) fn encode(write: &Write, kind: Kind, version: Version) -> Item {
         };
         if let Some(part) = part {
             put(state.as_str(), document::encode(&part.document));
+            if let Some(times) = &part.times {
+                let text = times.encode(seconds(write.timestamp));
+                put(times_name(*state), AttributeValue::S(text));
+            }
         }
     }
     item
@@ -56,6 +65,20 @@ pub(super) struct Stamp {
 /// Reads an item of this kind. One that others wrote otherwise than we do is an error of the store,
 /// not of who asked.
 pub(super) fn decode(item: &Item, kind: Kind) -> Result<Snapshot, PersistenceError> {
+    if is_deleted(item) {
+        let version = version(item).unwrap_or_default();
+        let of = |state| match kind.states().contains(&state) {
+            true => version,
+            false => Version::NONE,
+        };
+        return Ok(Snapshot {
+            gone: Gone {
+                reported: of(State::Reported),
+                desired: of(State::Desired),
+            },
+            ..Snapshot::default()
+        });
+    }
     let stamp = stamp(item)?;
     let held = |state: State| -> Result<Option<Held>, PersistenceError> {
         if !kind.states().contains(&state) {
@@ -65,22 +88,30 @@ pub(super) fn decode(item: &Item, kind: Kind) -> Result<Snapshot, PersistenceErr
         let attribute = attribute.ok_or_else(|| unreadable(state.as_str(), "missing"))?;
         let document =
             document::decode(attribute).map_err(|error| unreadable(state.as_str(), error))?;
-        Ok(Some(stamp.clone().held(document)))
+        // Times that do not fit the document were not written with it, and say nothing.
+        let times = item
+            .get(times_name(state))
+            .and_then(|text| text.as_s().ok());
+        let times =
+            times.and_then(|text| LeafTimes::decode(text, seconds(stamp.timestamp), &document));
+        Ok(Some(stamp.clone().held(document, times)))
     };
     Ok(Snapshot {
         reported: held(State::Reported)?,
         desired: held(State::Desired)?,
+        gone: Gone::default(),
     })
 }
 
 impl Stamp {
-    fn held(self, document: Document) -> Held {
+    fn held(self, document: Document, times: Option<LeafTimes>) -> Held {
         Held {
             document,
             version: self.version,
             timestamp: self.timestamp,
             zone: self.zone,
             client_token: self.client_token,
+            times,
         }
     }
 }
@@ -103,6 +134,27 @@ pub(super) fn stamp(item: &Item) -> Result<Stamp, PersistenceError> {
         zone: zone.map_err(|error| unreadable(ZONE, error))?,
         client_token: client_token.map_err(|error| unreadable(CLIENT_TOKEN, error))?,
     })
+}
+
+/// Whether it is what a delete leaves behind.
+pub(super) fn is_deleted(item: &Item) -> bool {
+    item.contains_key(DELETED_AT)
+}
+
+/// The version a document goes on from that takes the place of this deleted one at that time.
+pub(super) fn goes_on_from(item: &Item, now: Timestamp) -> Version {
+    let since = number(item, DELETED_AT).and_then(|text| text.parse().ok());
+    let since = since.map(Timestamp::from_nanoseconds);
+    match since {
+        Some(since) if since.after(VERSION_KEPT) > now => version(item).unwrap_or_default(),
+        _ => Version::NONE,
+    }
+}
+
+/// A time in whole seconds since 1970.
+pub(super) fn seconds(timestamp: Timestamp) -> i64 {
+    let seconds = timestamp.nanoseconds().div_euclid(1_000_000_000);
+    i64::try_from(seconds).unwrap_or(i64::MAX)
 }
 
 /// The version an item has, if it has one.
@@ -129,6 +181,11 @@ mod tests {
             Some(NewDocument {
                 document: Document::parse(json).unwrap(),
                 expected: Version(41),
+                floor: Version::NONE,
+                times: Some(LeafTimes::all(
+                    &Document::parse(json).unwrap(),
+                    1_600_000_000,
+                )),
             })
         };
         Write {
@@ -138,6 +195,7 @@ mod tests {
             timestamp: Timestamp::from_nanoseconds(1_700_000_000_123_456_789),
             zone: Some(Zone::new("Europe/Stockholm").unwrap()),
             client_token: Some(ClientToken::new("token").unwrap()),
+            hold: None,
         }
     }
 
@@ -153,6 +211,7 @@ mod tests {
                 assert_eq!(held.is_some(), kind.states().contains(&state));
                 if let Some(held) = held {
                     assert_eq!(Some(&held.document), part.as_ref().map(|p| &p.document));
+                    assert_eq!(held.times, part.as_ref().and_then(|p| p.times.clone()));
                     assert_eq!(held.version, Version(42));
                     assert_eq!(held.timestamp, write.timestamp);
                     assert_eq!(held.zone, write.zone);

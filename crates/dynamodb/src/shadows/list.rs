@@ -6,7 +6,7 @@ use antumbra_service::shadows::{Cursor, Layout, ListQuery, Listed, Page, Persist
 use aws_sdk_dynamodb::types::AttributeValue;
 
 use super::DynamoDbShadows;
-use super::item::{CLIENT_TOKEN, Item, TIMESTAMP, VERSION, stamp};
+use super::item::{CLIENT_TOKEN, DELETED_AT, Item, TIMESTAMP, VERSION, stamp};
 use super::keys::{Key, Kind, PARTITION_KEY, PARTITION_PREFIX, SORT_KEY, partition};
 use crate::errors;
 
@@ -20,12 +20,13 @@ const PAGE_CALLS: u32 = 8;
 const KIND: &str = "dynamodb";
 /// `timestamp` is a reserved word, and others may become so.
 const PROJECTION: &str = "#pk, #sk, #version, #timestamp, #token";
-const NAMES: [(&str, &str); 5] = [
+const NAMES: [(&str, &str); 6] = [
     ("#pk", PARTITION_KEY),
     ("#sk", SORT_KEY),
     ("#version", VERSION),
     ("#timestamp", TIMESTAMP),
     ("#token", CLIENT_TOKEN),
+    ("#deleted", DELETED_AT),
 ];
 
 /// What one call brought.
@@ -100,6 +101,7 @@ impl DynamoDbShadows {
                     .expression_attribute_values(":pk", AttributeValue::S(partition(id)))
                     .expression_attribute_values(":from", from)
                     .expression_attribute_values(":to", to)
+                    .filter_expression("attribute_not_exists(#deleted)")
                     .projection_expression(PROJECTION)
                     .set_expression_attribute_names(Some(names.into()))
                     .set_exclusive_start_key(start)
@@ -118,7 +120,10 @@ impl DynamoDbShadows {
                     .client
                     .scan()
                     .table_name(&self.config.table)
-                    .filter_expression("begins_with(#pk, :pk) AND #sk BETWEEN :from AND :to")
+                    .filter_expression(
+                        "begins_with(#pk, :pk) AND #sk BETWEEN :from AND :to \
+                         AND attribute_not_exists(#deleted)",
+                    )
                     .expression_attribute_values(":pk", prefix)
                     .expression_attribute_values(":from", from)
                     .expression_attribute_values(":to", to)

@@ -157,12 +157,14 @@ fn assemble(read: &Read, layout: Layout, found: &Found) -> Result<Snapshot, Pers
                 return Err(PersistenceError::Unavailable(lost));
             }
         };
-        let Snapshot { reported, desired } = item::decode(item, *kind)?;
+        let found = item::decode(item, *kind)?;
         if read.parts.has(State::Reported) {
-            snapshot.reported = snapshot.reported.or(reported);
+            snapshot.reported = snapshot.reported.or(found.reported);
+            snapshot.gone.reported = snapshot.gone.reported.max(found.gone.reported);
         }
         if read.parts.has(State::Desired) {
-            snapshot.desired = snapshot.desired.or(desired);
+            snapshot.desired = snapshot.desired.or(found.desired);
+            snapshot.gone.desired = snapshot.gone.desired.max(found.gone.desired);
         }
     }
     if snapshot == Snapshot::default() {

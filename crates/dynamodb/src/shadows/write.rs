@@ -1,12 +1,14 @@
 //! Writes: conditional on the version, both documents of one shadow together.
 
 use antumbra_service::shadows::adapter::{check_write, item_bytes};
-use antumbra_service::shadows::{Layout, NewDocument, PersistenceError, Write, Written};
+use antumbra_service::shadows::{
+    Layout, NewDocument, PersistenceError, State, Version, Write, Written,
+};
 
 use super::DynamoDbShadows;
-use super::change::Change;
+use super::change::{Change, Put};
 use super::item;
-use super::keys::Kind;
+use super::keys::{Key, Kind};
 use super::lanes::{lanes, run};
 
 impl DynamoDbShadows {
@@ -27,28 +29,51 @@ impl DynamoDbShadows {
 
     async fn write_one(&self, write: &Write) -> Result<Written, PersistenceError> {
         check_write(write, self.config.layout)?;
-        self.apply(changes(write, self.config.layout)).await?;
-        let version = |part: &Option<NewDocument>| part.as_ref().map(|part| part.expected.next());
+        let applied = self.apply(changes(write, self.config.layout)).await?;
+        let version = |state: State| {
+            applied.iter().find_map(|change| match change {
+                Change::Put(put) if put.kind.states().contains(&state) => Some(put.version()),
+                _ => None,
+            })
+        };
         Ok(Written {
-            reported: version(&write.reported),
-            desired: version(&write.desired),
+            reported: version(State::Reported),
+            desired: version(State::Desired),
         })
     }
 }
 
 fn changes(write: &Write, layout: Layout) -> Vec<Change> {
-    let put = |kind: Kind, part: &NewDocument| Change::Put {
-        item: item::encode(write, kind, part.expected.next()),
-        kind,
-        expected: part.expected,
-        bytes: item_bytes(write, kind.states()),
+    let put = |kind: Kind, part: &NewDocument| {
+        let version = match part.expected {
+            Version::NONE => part.floor.next(),
+            expected => expected.next(),
+        };
+        Change::Put(Put {
+            item: item::encode(write, kind, version),
+            kind,
+            expected: part.expected,
+            floor: part.floor,
+            over: None,
+            now: write.timestamp,
+            bytes: item_bytes(write, kind.states()),
+        })
     };
+    let unwritten = match write.reported {
+        Some(_) => Kind::Desired,
+        None => Kind::Reported,
+    };
+    let hold = write.hold.map(|expected| Change::Hold {
+        key: Key::new(&write.shadow, unwritten),
+        expected,
+    });
     let (reported, desired) = (write.reported.iter(), write.desired.iter());
     match layout {
         Layout::Combined => reported.map(|part| put(Kind::Combined, part)).collect(),
         Layout::Separate => reported
             .map(|part| put(Kind::Reported, part))
             .chain(desired.map(|part| put(Kind::Desired, part)))
+            .chain(hold)
             .collect(),
     }
 }

@@ -128,7 +128,7 @@ async fn one_document_is_one_put_and_two_are_one_transaction() {
         desired: None,
     };
     delete_one(&store.shadows, reported).await.unwrap();
-    assert_eq!(store.endpoint.take_operations(), ["DeleteItem"]);
+    assert_eq!(store.endpoint.take_operations(), ["UpdateItem"]);
     let both = delete(&shadow("other"), Expect::Any);
     delete_one(&store.shadows, both).await.unwrap();
     assert_eq!(store.endpoint.take_operations(), ["TransactWriteItems"]);
@@ -143,7 +143,7 @@ async fn documents_that_lie_together_are_one_put() {
         .await
         .unwrap();
     let operations = store.endpoint.take_operations();
-    assert_eq!(operations, ["PutItem", "DeleteItem"]);
+    assert_eq!(operations, ["PutItem", "UpdateItem"]);
 }
 
 #[tokio::test]
@@ -256,4 +256,42 @@ async fn a_report_is_one_read_and_at_most_one_write() {
     let updated = shadows.report(&lamp, &json!({"led": "on"})).await.unwrap();
     assert_eq!(updated.acknowledged.len(), 1);
     assert_eq!(operations(), ["BatchGetItem", "TransactWriteItems"]);
+}
+
+#[tokio::test]
+async fn a_delete_leaves_the_version_for_two_days_and_nothing_else() {
+    let store = Store::fresh(Layout::Combined).await;
+    let lamp = shadow("lamp");
+    write_one(&store.shadows, whole(&lamp, 1, 0)).await.unwrap();
+    delete_one(&store.shadows, delete(&lamp, Expect::Any))
+        .await
+        .unwrap();
+    let left = store.client.scan().table_name(&store.table).send().await;
+    let left = left.unwrap().items.unwrap().remove(0);
+    let mut attributes: Vec<_> = left
+        .iter()
+        .map(|(name, value)| {
+            let text = value.as_s().or(value.as_n()).unwrap();
+            (name.as_str(), text.as_str())
+        })
+        .collect();
+    attributes.sort_unstable();
+    let expected = [
+        ("PK", "DS#lamp"),
+        ("SK", "DSC#main"),
+        ("deletedAt", "1700000000123456789"),
+        ("ttl", "1700172801"),
+        ("version", "1"),
+    ];
+    assert_eq!(attributes, expected);
+
+    // Only who creates in that place pays for it, with a second call.
+    store.endpoint.take_calls();
+    write_one(&store.shadows, whole(&lamp, 2, 0)).await.unwrap();
+    assert_eq!(store.endpoint.take_operations(), ["PutItem", "PutItem"]);
+    // What is not there cannot be taken away, and nothing is left of it.
+    let absent = delete(&shadow("absent"), Expect::Any);
+    delete_one(&store.shadows, absent).await.unwrap();
+    let left = store.client.scan().table_name(&store.table).send().await;
+    assert_eq!(left.unwrap().count, 1);
 }

@@ -7,7 +7,8 @@ use antumbra_shadow::{Acknowledgement, Changes, Model, State};
 use super::ShadowError;
 use super::id::ShadowId;
 use super::persistence::{
-    Held, Parts, Persistence, PersistenceError, Read, ReadConsistency, Snapshot, Version, Write,
+    Held, Layout, Parts, Persistence, PersistenceError, Read, ReadConsistency, Snapshot, Version,
+    Write,
 };
 use super::plan::{self, Plan};
 use super::update::Update;
@@ -23,6 +24,8 @@ pub struct Updated {
     pub reported: Option<Held>,
     /// The desired document as it stands now, where it was looked at.
     pub desired: Option<Held>,
+    /// The version of the shadow as a whole, as far as it was looked at.
+    pub whole_version: Version,
     /// What became of each leaf of the report.
     pub reported_changes: Option<Changes>,
     /// What became of each leaf of the desire.
@@ -51,6 +54,7 @@ type Outcomes = [Option<Outcome>];
 struct Lane {
     waiting: VecDeque<usize>,
     parts: Parts,
+    layout: Layout,
     stored: Option<Snapshot>,
     attempts: u32,
     /// A write that may have taken place although it failed.
@@ -61,6 +65,7 @@ pub(super) struct Engine<'a, P, C> {
     pub(super) persistence: &'a P,
     pub(super) clock: &'a C,
     pub(super) model: &'a Model,
+    pub(super) leaf_times: bool,
     pub(super) random: fastrand::Rng,
 }
 
@@ -103,6 +108,7 @@ impl<P: Persistence, C: Clock> Engine<'_, P, C> {
                 lanes.push(Lane {
                     waiting: VecDeque::new(),
                     parts,
+                    layout: self.persistence.layout(),
                     stored: None,
                     attempts: 0,
                     doubtful: None,
@@ -178,7 +184,8 @@ impl<P: Persistence, C: Clock> Engine<'_, P, C> {
                 let update = &updates[index];
                 let model = update.model.as_ref().unwrap_or(self.model);
                 let now = self.clock.now();
-                match plan::plan(update, &stored, self.persistence.layout(), model, now) {
+                let layout = self.persistence.layout();
+                match plan::plan(update, &stored, layout, model, self.leaf_times, now) {
                     Err(error) => lane.give_up(index, error, results),
                     Ok(mut plan) => match plan.write.take() {
                         Some(write) => {
@@ -211,8 +218,9 @@ impl<P: Persistence, C: Clock> Engine<'_, P, C> {
         for ((number, plan, write), answer) in planned.into_iter().zip(answers) {
             let lane = &mut lanes[number];
             match answer {
-                Ok(_) => {
-                    let stored = plan::after(&lane.stored.take().unwrap_or_default(), &write);
+                Ok(written) => {
+                    let stored = lane.stored.take().unwrap_or_default();
+                    let stored = plan::after(&stored, &write, &written);
                     lane.done(lane.waiting[0], stored, plan, true, results);
                 }
                 Err(error) => {
@@ -238,6 +246,7 @@ impl Lane {
     ) {
         results[index] = Some(Ok(Updated {
             written,
+            whole_version: stored.version(self.layout),
             reported: stored.reported.clone(),
             desired: stored.desired.clone(),
             reported_changes: plan.reported_changes,
@@ -253,11 +262,8 @@ impl Lane {
     fn failed(&mut self, updates: &[Update], error: PersistenceError, results: &mut Outcomes) {
         let index = self.waiting[0];
         let update = &updates[index];
-        let conditional = [&update.reported, &update.desired]
-            .into_iter()
-            .any(|sent| sent.as_ref().is_some_and(|sent| sent.expected.is_some()));
         let again = match error {
-            PersistenceError::Conflict { .. } => !conditional,
+            PersistenceError::Conflict { .. } => !update.is_conditional(),
             _ => error.is_retryable(),
         };
         if again && self.attempts < update.retries {

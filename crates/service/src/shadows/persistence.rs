@@ -2,12 +2,17 @@
 
 use std::fmt;
 use std::future::Future;
+use std::time::Duration;
 
-use antumbra_shadow::{Document, State, Timestamp};
+use antumbra_shadow::{Document, LeafTimes, State, Timestamp};
 
 use super::id::{ClientToken, ShadowId, Zone};
 use crate::paging::{Cursor, InvalidCursor};
 use crate::store::StoreError;
+
+/// How long the version of a deleted document is remembered: one that is created again within this time
+/// goes on from there.
+pub const VERSION_KEPT: Duration = Duration::from_secs(48 * 60 * 60);
 
 /// How the two documents are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -92,14 +97,63 @@ pub struct Held {
     pub zone: Option<Zone>,
     /// The token the last writer left.
     pub client_token: Option<ClientToken>,
+    /// When each leaf took its value, where the last writer kept count.
+    pub times: Option<LeafTimes>,
 }
 
-/// What was found of one shadow; never both `None`.
+impl Held {
+    /// When each leaf took its value; where nobody kept count, when the document was written last.
+    pub fn leaf_times(&self) -> LeafTimes {
+        let times = self.times.clone();
+        times.unwrap_or_else(|| LeafTimes::all(&self.document, seconds(self.timestamp)))
+    }
+}
+
+/// A time in whole seconds since 1970.
+pub(crate) fn seconds(timestamp: Timestamp) -> i64 {
+    let seconds = timestamp.nanoseconds().div_euclid(1_000_000_000);
+    i64::try_from(seconds).unwrap_or(i64::MAX)
+}
+
+/// What was found of one shadow: a document, or at least the version that one had.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-#[allow(missing_docs)]
 pub struct Snapshot {
+    /// The reported document, where asked for and there.
     pub reported: Option<Held>,
+    /// The desired document, where asked for and there.
     pub desired: Option<Held>,
+    /// The versions of those that were asked for and were deleted not long ago.
+    pub gone: Gone,
+}
+
+impl Snapshot {
+    /// Whether neither document is there.
+    pub fn is_absent(&self) -> bool {
+        self.reported.is_none() && self.desired.is_none()
+    }
+
+    /// The shadow's version as a whole: of one item that item's, of two the sum of both. Of a shadow that is
+    /// gone, what it had.
+    pub fn version(&self, layout: Layout) -> Version {
+        let of = |held: &Option<Held>| held.as_ref().map_or(Version::NONE, |held| held.version);
+        let (reported, desired) = match self.is_absent() {
+            true => (self.gone.reported, self.gone.desired),
+            false => (of(&self.reported), of(&self.desired)),
+        };
+        match layout {
+            Layout::Separate => Version(reported.0.saturating_add(desired.0)),
+            Layout::Combined => reported.max(desired),
+        }
+    }
+}
+
+/// The versions that documents had when they were deleted; none for those that were not, or so long ago that
+/// it is forgotten.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[allow(missing_docs)]
+pub struct Gone {
+    pub reported: Version,
+    pub desired: Version,
 }
 
 /// A document to be written in place of the one that has the expected version.
@@ -109,6 +163,10 @@ pub struct NewDocument {
     pub document: Document,
     /// What must be stored now; [`Version::NONE`] to create.
     pub expected: Version,
+    /// A document that is created has a version above this one.
+    pub floor: Version,
+    /// When each of its leaves took its value, to be kept with it.
+    pub times: Option<LeafTimes>,
 }
 
 /// One shadow to write: either document, or both as one.
@@ -122,6 +180,9 @@ pub struct Write {
     pub timestamp: Timestamp,
     pub zone: Option<Zone>,
     pub client_token: Option<ClientToken>,
+    /// The version that the document which is not written must have all the same; [`Version::NONE`] if it
+    /// must not be there. Only where the documents are kept apart.
+    pub hold: Option<Version>,
 }
 
 /// The versions after a write; `None` for what was not written.
@@ -259,15 +320,19 @@ impl PersistenceError {
 /// Laws, kept by every implementation:
 /// - A write is conditional on the version: stored must be what is expected (none for
 ///   [`Version::NONE`]), then the document is replaced and its version rises by one. Otherwise
-///   `Conflict`, and nothing changed.
+///   `Conflict`, and nothing changed. So is what [`Write::hold`] says of the document that is not written.
+/// - A document that is created has version 1, unless it was deleted less than [`VERSION_KEPT`] ago: then
+///   the version after the one it had. If that is not above [`NewDocument::floor`], it is the version after
+///   the floor. What was written says which.
 /// - Both documents of one [`Write`] or [`Delete`] change together or not at all.
 /// - Under [`Layout::Combined`] a write carries both documents with the same expected version, and a
 ///   delete both parts with the same expectation; anything else is `Invalid`. A write or delete of
 ///   nothing is `Invalid` in either layout.
 /// - A delete of a version is conditional: `NotFound` when nothing is stored, `Conflict` when another
 ///   version is. A delete of [`Expect::Any`] always succeeds.
-/// - A read finds `NotFound` when none of the documents asked for exist, and never gives what was not
-///   asked for.
+/// - A read finds `NotFound` when none of the documents asked for exist or were deleted not long ago, and
+///   never gives what was not asked for. Of a document that was deleted it gives the version, and nothing
+///   else gives it at all: no listing, no condition.
 /// - What was read does not change when the store does, nor the other way round.
 /// - A failed write that says `Unavailable` may have taken place; any other failure has not.
 pub trait Persistence: Send + Sync {
@@ -287,10 +352,11 @@ pub trait Persistence: Send + Sync {
         writes: &[Write],
     ) -> impl Future<Output = Vec<Result<Written, PersistenceError>>> + Send;
 
-    /// Deletes shadows.
+    /// Deletes shadows, at this time.
     fn delete(
         &self,
         deletes: &[Delete],
+        now: Timestamp,
     ) -> impl Future<Output = Vec<Result<(), PersistenceError>>> + Send;
 
     /// Lists documents, at most `limit` (1 to 1000) a page, in no stated order; each document that was

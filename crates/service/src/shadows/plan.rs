@@ -3,11 +3,12 @@
 //! Pure; the executor in [`super::engine`] has no choices left.
 
 use antumbra_shadow::{
-    Acknowledgement, Changes, Document, Model, State, Timestamp, acknowledge, merge,
+    Acknowledgement, Changes, Document, LeafTimes, Model, State, Timestamp, acknowledge, merge,
 };
 
+use super::adapter::{ITEM_BYTES, item_bytes};
 use super::persistence::{
-    Held, Layout, NewDocument, Parts, PersistenceError, Snapshot, Version, Write,
+    Held, Layout, NewDocument, Parts, PersistenceError, Snapshot, Version, Write, Written, seconds,
 };
 use super::update::{DesiredMode, Sent, Update};
 
@@ -25,7 +26,7 @@ pub(super) struct Plan {
 pub(super) fn parts(update: &Update, layout: Layout) -> Parts {
     let acknowledges = update.desired_mode == DesiredMode::UseDesiredState;
     match (&update.reported, &update.desired) {
-        _ if layout == Layout::Combined => Parts::Both,
+        _ if layout == Layout::Combined || update.whole => Parts::Both,
         (Some(_), None) if !acknowledges => Parts::Reported,
         (None, _) => Parts::Desired,
         _ => Parts::Both,
@@ -37,8 +38,19 @@ pub(super) fn plan(
     stored: &Snapshot,
     layout: Layout,
     model: &Model,
+    leaf_times: bool,
     now: Timestamp,
 ) -> Result<Plan, PersistenceError> {
+    let whole = stored.version(layout);
+    if let Some(expected) = update.expected_whole
+        && expected != whole
+        && !(stored.is_absent() && expected == Version::NONE)
+    {
+        return Err(PersistenceError::Conflict {
+            expected,
+            actual: (!stored.is_absent()).then_some(whole),
+        });
+    }
     let reported = part(
         update.reported.as_ref(),
         stored.reported.as_ref(),
@@ -57,14 +69,29 @@ pub(super) fn plan(
     }
     let dirty = reported.dirty || desired.dirty;
     let both = layout == Layout::Combined;
+    // Created alone where both are gone, one document takes up where the whole left off.
+    let alone = stored.is_absent() && !both && reported.dirty != desired.dirty;
+    let floor = if alone { whole } else { Version::NONE };
+    let new = |part: &Part, held: &Option<Held>| NewDocument {
+        document: part.document.clone(),
+        expected: part.version,
+        floor,
+        times: leaf_times.then(|| part.times(held.as_ref(), model, seconds(now))),
+    };
+    // The one that is not written must stay as it is for as long as the whole must.
+    let hold = (update.expected_whole.is_some() && !both && reported.dirty != desired.dirty)
+        .then_some(if reported.dirty { &desired } else { &reported })
+        .map(|part| part.version);
     let write = dirty.then(|| Write {
         shadow: update.shadow.clone(),
-        reported: (both || reported.dirty).then(|| reported.new_document()),
-        desired: (both || desired.dirty).then(|| desired.new_document()),
+        reported: (both || reported.dirty).then(|| new(&reported, &stored.reported)),
+        desired: (both || desired.dirty).then(|| new(&desired, &stored.desired)),
         timestamp: now,
         zone: update.zone.clone(),
         client_token: update.client_token.clone(),
+        hold,
     });
+    let write = write.map(|write| light(write, layout));
     Ok(Plan {
         write,
         reported_changes: reported.changes,
@@ -81,12 +108,34 @@ struct Part {
 }
 
 impl Part {
-    fn new_document(&self) -> NewDocument {
-        NewDocument {
-            document: self.document.clone(),
-            expected: self.version,
+    /// When each leaf took its value, if this is written now.
+    fn times(&self, held: Option<&Held>, model: &Model, seconds: i64) -> LeafTimes {
+        match held {
+            Some(held) => held
+                .leaf_times()
+                .after(&held.document, &self.document, model, seconds),
+            None => LeafTimes::all(&self.document, seconds),
         }
     }
+}
+
+/// The same without the times of leaves where they alone make it too large: no document is refused for them.
+fn light(mut write: Write, layout: Layout) -> Write {
+    let items: &[&[State]] = match layout {
+        Layout::Separate => &[&[State::Reported], &[State::Desired]],
+        Layout::Combined => &[&[State::Reported, State::Desired]],
+    };
+    if items
+        .iter()
+        .any(|states| item_bytes(&write, states) > ITEM_BYTES)
+    {
+        for part in [&mut write.reported, &mut write.desired] {
+            if let Some(part) = part {
+                part.times = None;
+            }
+        }
+    }
+    write
 }
 
 /// One of the two documents, merged with what was sent for it.
@@ -126,19 +175,20 @@ fn part(
 }
 
 /// What is stored once a write has taken place.
-pub(super) fn after(stored: &Snapshot, write: &Write) -> Snapshot {
+pub(super) fn after(stored: &Snapshot, write: &Write, written: &Written) -> Snapshot {
     let held = |state: State| {
-        let (new, old) = match state {
-            State::Reported => (&write.reported, &stored.reported),
-            State::Desired => (&write.desired, &stored.desired),
+        let (new, old, version) = match state {
+            State::Reported => (&write.reported, &stored.reported, written.reported),
+            State::Desired => (&write.desired, &stored.desired, written.desired),
         };
         match new {
             Some(new) => Some(Held {
                 document: new.document.clone(),
-                version: new.expected.next(),
+                version: version.unwrap_or(new.expected.next()),
                 timestamp: write.timestamp,
                 zone: write.zone.clone(),
                 client_token: write.client_token.clone(),
+                times: new.times.clone(),
             }),
             None => old.clone(),
         }
@@ -146,12 +196,22 @@ pub(super) fn after(stored: &Snapshot, write: &Write) -> Snapshot {
     Snapshot {
         reported: held(State::Reported),
         desired: held(State::Desired),
+        gone: stored.gone,
     }
 }
 
 /// Whether what is stored is exactly what that write would have left: it took place after all.
+/// What is created may have any version, as it may have been there before.
 pub(super) fn took_place(stored: &Snapshot, write: &Write) -> bool {
-    let wrote = after(&Snapshot::default(), write);
+    let version = |new: &Option<NewDocument>, held: &Option<Held>| match (new, held) {
+        (Some(new), Some(held)) if new.expected == Version::NONE => Some(held.version),
+        _ => None,
+    };
+    let written = Written {
+        reported: version(&write.reported, &stored.reported),
+        desired: version(&write.desired, &stored.desired),
+    };
+    let wrote = after(&Snapshot::default(), write, &written);
     let is = |wrote: &Option<Held>, stored: &Option<Held>| wrote.is_none() || wrote == stored;
     is(&wrote.reported, &stored.reported) && is(&wrote.desired, &stored.desired)
 }

@@ -52,6 +52,8 @@ pub struct Update {
     /// The document that options given next are about.
     about: State,
     pub(super) desired_mode: DesiredMode,
+    pub(super) expected_whole: Option<Version>,
+    pub(super) whole: bool,
     pub(super) client_token: Option<ClientToken>,
     pub(super) zone: Option<Zone>,
     pub(super) model: Option<Model>,
@@ -76,6 +78,8 @@ impl Update {
             desired: None,
             about,
             desired_mode: DesiredMode::default(),
+            expected_whole: None,
+            whole: false,
             client_token: None,
             zone: None,
             model: None,
@@ -125,6 +129,30 @@ impl Update {
             sent.expected = Some(version);
         }
         self
+    }
+
+    /// The version that the shadow as a whole must have, as [`Snapshot::version`](super::Snapshot::version)
+    /// reckons it: neither document may have changed since. Such an update is not merged again when another
+    /// writer was faster.
+    pub fn expected_whole(mut self, version: Version) -> Update {
+        self.expected_whole = Some(version);
+        self.whole()
+    }
+
+    /// Looks at both documents, whichever it changes, so that the version of the shadow as a whole is known
+    /// and goes on over deletes.
+    pub fn whole(mut self) -> Update {
+        self.whole = true;
+        self
+    }
+
+    /// Whether it names a version that must be stored.
+    pub(super) fn is_conditional(&self) -> bool {
+        let sent = [&self.reported, &self.desired];
+        self.expected_whole.is_some()
+            || sent
+                .iter()
+                .any(|sent| sent.as_ref().is_some_and(|sent| sent.expected.is_some()))
     }
 
     /// What a report does with the desired document.

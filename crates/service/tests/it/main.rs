@@ -6,4 +6,5 @@ mod horizon;
 mod parent_faults;
 mod quarantine;
 mod updates;
+mod whole;
 mod writers;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use antumbra_shadow::{Document, Model, Timestamp};
+use antumbra_shadow::{Arrays, Document, Model, Timestamp};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -19,6 +19,8 @@ pub(crate) struct ModelCase {
     timestamp_field: Option<String>,
     id_field: Option<String>,
     max_future_seconds: Option<u64>,
+    #[serde(default)]
+    whole_arrays: bool,
 }
 
 impl ModelCase {
@@ -32,6 +34,11 @@ impl ModelCase {
                 .unwrap_or(default.timestamp_field),
             id_field: self.id_field.clone().unwrap_or(default.id_field),
             max_future: self.max_future_seconds.map(Duration::from_secs),
+            arrays: if self.whole_arrays {
+                Arrays::Whole
+            } else {
+                Arrays::Matched
+            },
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Acknowledge, naively.
 
-use antumbra_shadow::Model;
+use antumbra_shadow::{Arrays, Model};
 use serde_json::{Map, Value};
 
 use super::value::{all_names, element, ids, member, time, without_time};
@@ -66,7 +66,9 @@ impl Walk<'_> {
             }
             (Value::Array(items), Value::Array(others)) if !items.is_empty() => {
                 match (ids(items, self.model), ids(others, self.model)) {
-                    (Some(_), Some(_)) => return self.by_id(path, items, others),
+                    (Some(_), Some(_)) if self.model.arrays == Arrays::Matched => {
+                        return self.by_id(path, items, others);
+                    }
                     _ => same_but_times(desired, reported, self.model),
                 }
             }

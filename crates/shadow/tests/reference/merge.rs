@@ -1,6 +1,6 @@
 //! Merge, naively: one function per rule, values copied freely.
 
-use antumbra_shadow::{Mode, Model};
+use antumbra_shadow::{Arrays, Mode, Model};
 use serde_json::{Map, Value};
 
 use super::value::{all_names, element, ids, instant, is_container, leaves, member, time, unit};
@@ -131,7 +131,7 @@ impl Merge<'_> {
             Value::Object(members) if !members.is_empty() => {
                 self.members(path, &Value::Null, sent);
             }
-            Value::Array(items) if !items.is_empty() => {
+            Value::Array(items) if !items.is_empty() && self.model.arrays == Arrays::Matched => {
                 for (index, item) in items.iter().enumerate() {
                     let here = element(path, index);
                     if self.added(&here, item, "").is_none() {
@@ -179,7 +179,7 @@ impl Merge<'_> {
                 let result = self.members(path, stored, sent);
                 (!result.is_empty() || new.is_empty()).then_some(Value::Object(result))
             }
-            (Value::Array(old), Value::Array(new)) => {
+            (Value::Array(old), Value::Array(new)) if self.model.arrays == Arrays::Matched => {
                 if old.is_empty() && new.is_empty() {
                     self.tell(path, "kept: same", "");
                 }
@@ -308,7 +308,7 @@ impl Merge<'_> {
                 }
                 Value::Object(stripped)
             }
-            Value::Array(items) => {
+            Value::Array(items) if self.model.arrays == Arrays::Matched => {
                 let item = |item| {
                     self.taken(item)
                         .map_or(Value::Object(Map::new()), |(value, _)| value)

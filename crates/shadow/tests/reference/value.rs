@@ -2,7 +2,7 @@
 //!
 //! It is written on `serde_json::Value` and shares nothing with the crate but the model.
 
-use antumbra_shadow::Model;
+use antumbra_shadow::{Arrays, Model};
 use serde_json::{Map, Number, Value};
 
 /// Reads JSON text; numbers of the same value become the same `Value`.
@@ -131,7 +131,7 @@ pub(crate) fn is_leaf(value: &Value, model: &Model) -> bool {
     time(value, model).is_some()
         || match value {
             Value::Object(members) => members.is_empty(),
-            Value::Array(items) => items.is_empty(),
+            Value::Array(items) => items.is_empty() || model.arrays == Arrays::Whole,
             _ => true,
         }
 }

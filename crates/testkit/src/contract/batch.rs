@@ -4,13 +4,13 @@ use antumbra_service::shadows::{
     Expect, Layout, Persistence, PersistenceError, ReadConsistency, Version, Write,
 };
 
-use crate::sample::{delete, new, number, numbers, shadow, whole, write, write_one};
+use crate::sample::{NOW, delete, new, number, numbers, shadow, whole, write, write_one};
 
 pub async fn an_empty_batch_gives_nothing<P: Persistence>(store: P) {
     assert!(store.read(&[], ReadConsistency::Strong).await.is_empty());
     assert!(store.read(&[], ReadConsistency::Snapshot).await.is_empty());
     assert!(store.write(&[]).await.is_empty());
-    assert!(store.delete(&[]).await.is_empty());
+    assert!(store.delete(&[], NOW).await.is_empty());
 }
 
 pub async fn different_shadows_are_independent<P: Persistence>(store: P) {
@@ -49,7 +49,7 @@ pub async fn different_shadows_are_independent<P: Persistence>(store: P) {
         .iter()
         .map(|shadow| delete(shadow, Expect::Version(Version(1))))
         .collect();
-    for (n, result) in store.delete(&deletes).await.into_iter().enumerate() {
+    for (n, result) in store.delete(&deletes, NOW).await.into_iter().enumerate() {
         match n {
             10 | 30 => assert_eq!(result, Err(PersistenceError::NotFound)),
             _ => assert_eq!(result, Ok(())),
@@ -113,7 +113,7 @@ pub async fn the_same_shadow_is_deleted_in_the_order_asked<P: Persistence>(store
         delete(&lamp, Expect::Version(Version(1))),
         delete(&lamp, Expect::Any),
     ];
-    let results = store.delete(&deletes).await;
+    let results = store.delete(&deletes, NOW).await;
     assert!(matches!(results[0], Err(PersistenceError::Conflict { .. })));
     assert_eq!(results[1], Ok(()));
     assert_eq!(results[2], Err(PersistenceError::NotFound));

@@ -1,10 +1,15 @@
 //! Deletes: of a version or of whatever is there, both or none.
 
+use std::time::Duration;
+
 use antumbra_service::shadows::{
-    Delete, Expect, Layout, Persistence, PersistenceError, Version, Write,
+    Delete, Expect, Gone, Layout, Parts, Persistence, PersistenceError, Snapshot, VERSION_KEPT,
+    Version, Write,
 };
 
-use crate::sample::{delete, delete_one, new, number, numbers, shadow, whole, write, write_one};
+use crate::sample::{
+    NOW, delete, delete_one, new, number, numbers, read_one, shadow, whole, write, write_one,
+};
 
 fn version(version: i64) -> Expect {
     Expect::Version(Version(version))
@@ -131,13 +136,23 @@ pub async fn a_delete_of_nothing_is_invalid<P: Persistence>(store: P) {
     }
 }
 
-pub async fn what_was_deleted_starts_again_at_one<P: Persistence>(store: P) {
+pub async fn what_was_deleted_goes_on_from_its_version<P: Persistence>(store: P) {
     let lamp = shadow("lamp");
     for n in 0..3 {
-        write_one(&store, whole(&lamp, n, 0)).await.unwrap();
-        write_one(&store, whole(&lamp, n, 1)).await.unwrap();
-        delete_one(&store, delete(&lamp, version(2))).await.unwrap();
+        let created = write_one(&store, whole(&lamp, n, 0)).await.unwrap();
+        assert_eq!(created.reported, Some(Version(2 * n + 1)));
+        assert_eq!(created.desired, Some(Version(2 * n + 1)));
+        write_one(&store, whole(&lamp, n, 2 * n + 1)).await.unwrap();
+        let at = version(2 * n + 2);
+        delete_one(&store, delete(&lamp, at)).await.unwrap();
     }
+    // Nothing that is not there can be written over, whatever version it had.
+    let over = write_one(&store, whole(&lamp, 9, 6)).await;
+    let conflict = PersistenceError::Conflict {
+        expected: Version(6),
+        actual: None,
+    };
+    assert_eq!(over, Err(conflict));
     if store.layout() == Layout::Separate {
         write_one(&store, whole(&lamp, 1, 0)).await.unwrap();
         let reported = Delete {
@@ -148,11 +163,58 @@ pub async fn what_was_deleted_starts_again_at_one<P: Persistence>(store: P) {
         delete_one(&store, reported).await.unwrap();
         let again = Write {
             reported: new(number(2), 0),
-            desired: new(number(2), 1),
+            desired: new(number(2), 7),
             ..write(&lamp)
         };
         let written = write_one(&store, again).await.unwrap();
-        assert_eq!(written.reported, Some(Version(1)));
-        assert_eq!(written.desired, Some(Version(2)));
+        assert_eq!(written.reported, Some(Version(8)));
+        assert_eq!(written.desired, Some(Version(8)));
     }
+}
+
+/// What was written last counts, not how long ago it was deleted before.
+pub async fn what_was_deleted_long_ago_starts_again_at_one<P: Persistence>(store: P) {
+    let lamp = shadow("lamp");
+    let at = |seconds_to_go: u64, n| Write {
+        timestamp: NOW.after(VERSION_KEPT - Duration::from_secs(seconds_to_go)),
+        ..whole(&lamp, n, 0)
+    };
+    write_one(&store, whole(&lamp, 1, 0)).await.unwrap();
+    delete_one(&store, delete(&lamp, Expect::Any))
+        .await
+        .unwrap();
+    let written = write_one(&store, at(1, 2)).await.unwrap();
+    assert_eq!(written.reported, Some(Version(2)));
+    delete_one(&store, delete(&lamp, Expect::Any))
+        .await
+        .unwrap();
+    let written = write_one(&store, at(0, 3)).await.unwrap();
+    assert_eq!(written.reported, Some(Version(1)));
+    assert_eq!(numbers(&store, &lamp).await.0.unwrap().1, 1);
+}
+
+pub async fn of_what_was_deleted_only_the_version_is_read<P: Persistence>(store: P) {
+    let lamp = shadow("lamp");
+    write_one(&store, whole(&lamp, 1, 0)).await.unwrap();
+    delete_one(&store, delete(&lamp, Expect::Any))
+        .await
+        .unwrap();
+    for (parts, reported, desired) in [
+        (Parts::Both, 1, 1),
+        (Parts::Reported, 1, 0),
+        (Parts::Desired, 0, 1),
+    ] {
+        let gone = Gone {
+            reported: Version(reported),
+            desired: Version(desired),
+        };
+        let found = read_one(&store, &lamp, parts).await;
+        let only = Snapshot {
+            gone,
+            ..Snapshot::default()
+        };
+        assert_eq!(found, Ok(only), "{parts:?}");
+    }
+    let absent = read_one(&store, &shadow("fan"), Parts::Both).await;
+    assert_eq!(absent, Err(PersistenceError::NotFound));
 }

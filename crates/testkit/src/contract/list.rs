@@ -250,3 +250,18 @@ pub async fn a_listing_nobody_can_give_is_invalid<P: Persistence>(store: P) {
         );
     }
 }
+
+pub async fn what_was_deleted_is_not_listed<P: Persistence>(store: P) {
+    let [lamp, fan] = ["lamp", "fan"].map(shadow);
+    for shadow in [&lamp, &fan] {
+        write_one(&store, whole(shadow, 1, 0)).await.unwrap();
+    }
+    delete_one(&store, delete(&lamp, Expect::Any))
+        .await
+        .unwrap();
+    let of_lamp = store.list(&ListQuery::Of("lamp".into()), 100, None).await;
+    assert_eq!(of_lamp.unwrap().documents, []);
+    let all = store.list(&ListQuery::All, 100, None).await.unwrap();
+    assert!(all.documents.iter().all(|listed| listed.shadow == fan));
+    assert_eq!(all.documents.len(), 2);
+}

@@ -132,7 +132,9 @@ pub async fn many_are_read_in_the_order_asked<P: Persistence>(store: P) {
                 assert_eq!(found, Err(PersistenceError::NotFound));
                 continue;
             }
-            let Snapshot { reported, desired } = found.unwrap();
+            let Snapshot {
+                reported, desired, ..
+            } = found.unwrap();
             assert_eq!(reported.is_some(), PARTS[n % 3] != Parts::Desired);
             assert_eq!(desired.is_some(), PARTS[n % 3] != Parts::Reported);
             let held = reported.or(desired).unwrap();

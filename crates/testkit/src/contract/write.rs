@@ -1,12 +1,14 @@
 //! Writes: conditional on the version, both or none.
 
 use antumbra_service::shadows::{
-    ClientToken, Layout, Parts, Persistence, PersistenceError, Version, Write, Written, Zone,
+    ClientToken, Delete, Expect, Layout, Parts, Persistence, PersistenceError, ShadowId, Version,
+    Write, Written, Zone,
 };
-use antumbra_shadow::Timestamp;
+use antumbra_shadow::{LeafTimes, Timestamp};
 
 use crate::sample::{
-    Said, document, new, number, numbers, read_one, shadow, whole, write, write_one,
+    Said, delete, delete_one, document, new, number, numbers, read_one, shadow, whole, write,
+    write_one,
 };
 
 fn conflict<T>(expected: i64, actual: Option<i64>) -> Result<T, PersistenceError> {
@@ -296,4 +298,101 @@ pub async fn the_stamp_of_the_last_writer_is_kept_whole<P: Persistence>(store: P
             assert_eq!(held.client_token, stamped.client_token);
         }
     }
+}
+
+pub async fn what_is_created_has_a_version_above_the_floor<P: Persistence>(store: P) {
+    let above = |shadow: &ShadowId, floor: i64, expected: i64| {
+        let mut write = whole(shadow, 1, expected);
+        for part in [&mut write.reported, &mut write.desired] {
+            part.as_mut().unwrap().floor = Version(floor);
+        }
+        write
+    };
+    let lamp = shadow("lamp");
+    let created = write_one(&store, above(&lamp, 6, 0)).await.unwrap();
+    assert_eq!(created.reported, Some(Version(7)));
+    // What is there goes on by one, whatever the floor.
+    let written = write_one(&store, above(&lamp, 20, 7)).await.unwrap();
+    assert_eq!(written.desired, Some(Version(8)));
+    delete_one(&store, delete(&lamp, Expect::Any))
+        .await
+        .unwrap();
+    let again = write_one(&store, above(&lamp, 3, 0)).await.unwrap();
+    assert_eq!(again.reported, Some(Version(9)));
+    delete_one(&store, delete(&lamp, Expect::Any))
+        .await
+        .unwrap();
+    let again = write_one(&store, above(&lamp, 30, 0)).await.unwrap();
+    assert_eq!(again.reported, Some(Version(31)));
+}
+
+pub async fn a_write_holds_the_other_document_fixed<P: Persistence>(store: P) {
+    let lamp = shadow("lamp");
+    let holding = |n: i64, expected: i64, hold: i64| Write {
+        reported: new(number(n), expected),
+        hold: Some(Version(hold)),
+        ..write(&lamp)
+    };
+    if store.layout() == Layout::Combined {
+        let held = write_one(&store, holding(1, 0, 0)).await;
+        assert!(matches!(held, Err(PersistenceError::Invalid(_))));
+        return;
+    }
+    for wrong in [whole(&lamp, 1, 0), holding(1, 0, 0)] {
+        let wrong = Write {
+            hold: Some(Version(-1)),
+            ..wrong
+        };
+        let held = write_one(&store, wrong).await;
+        assert!(matches!(held, Err(PersistenceError::Invalid(_))));
+    }
+    // Not there, or there no more, is version none.
+    write_one(&store, holding(1, 0, 0)).await.unwrap();
+    let desired = Write {
+        desired: new(number(1), 0),
+        hold: Some(Version(1)),
+        ..write(&lamp)
+    };
+    write_one(&store, desired).await.unwrap();
+    let refused = |expected, actual| {
+        let conflict = PersistenceError::Conflict { expected, actual };
+        Err(conflict)
+    };
+    let held = write_one(&store, holding(2, 1, 0)).await;
+    assert_eq!(held, refused(Version(0), Some(Version(1))));
+    let held = write_one(&store, holding(2, 1, 2)).await;
+    assert_eq!(held, refused(Version(2), Some(Version(1))));
+    assert_eq!(numbers(&store, &lamp).await.0.unwrap().1, 1);
+    let written = write_one(&store, holding(2, 1, 1)).await.unwrap();
+    assert_eq!(
+        (written.reported, written.desired),
+        (Some(Version(2)), None)
+    );
+    let desired = Delete {
+        shadow: lamp.clone(),
+        reported: None,
+        desired: Some(Expect::Any),
+    };
+    delete_one(&store, desired).await.unwrap();
+    let held = write_one(&store, holding(3, 2, 1)).await;
+    assert_eq!(held, refused(Version(1), None));
+    write_one(&store, holding(3, 2, 0)).await.unwrap();
+}
+
+pub async fn the_times_of_leaves_are_kept_with_the_document<P: Persistence>(store: P) {
+    let lamp = shadow("lamp");
+    let mut timed = whole(&lamp, 1, 0);
+    let times = LeafTimes::all(&number(1), 1_600_000_000);
+    if let Some(reported) = &mut timed.reported {
+        reported.times = Some(times.clone());
+    }
+    write_one(&store, timed).await.unwrap();
+    let found = read_one(&store, &lamp, Parts::Both).await.unwrap();
+    assert_eq!(found.reported.unwrap().times, Some(times));
+    let desired = found.desired.unwrap();
+    assert_eq!(desired.times, None);
+    assert_eq!(
+        desired.leaf_times(),
+        LeafTimes::all(&number(1), 1_700_000_000)
+    );
 }

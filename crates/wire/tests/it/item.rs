@@ -243,3 +243,49 @@ fn the_change_carries_the_items_attributes() {
         );
     }
 }
+
+/// What a delete leaves holds the version for a while; to everybody else the document is gone.
+#[test]
+fn what_a_delete_leaves_is_no_document() {
+    const LAMP: &str = r#"{"version":{"N":"3"},"reported":{"M":{"a":{"N":"1"}}}}"#;
+    const NEXT: &str = r#"{"version":{"N":"4"},"reported":{"M":{"a":{"N":"2"}}}}"#;
+    const LEFT: &str = r#"{"version":{"N":"3"},"deletedAt":{"N":"17"},"ttl":{"N":"18"}}"#;
+    let told = |operation: &str, old, new| {
+        let event = event(operation, SHADOW, old, new);
+        let (mut batch, mut tape, mut key) = Default::default();
+        let batch: &mut StreamBatch = &mut batch;
+        let (tape, key): (&mut Tape, &mut KeyBuffer) = (&mut tape, &mut key);
+        let record = batch.read(event.as_bytes()).unwrap().get(0);
+        let record = record.unwrap().unwrap();
+        let item = ItemChange::new(record, key.of(record), record.images(tape).unwrap());
+        let model = Model::default();
+        let seen = item.documents().map(|document| {
+            let cell = DiffCell::new(document.old, document.new, &model);
+            let change = item.change(document, &cell);
+            let versions = (change.previous_version, change.version);
+            (change.operation.as_str(), versions)
+        });
+        (seen.collect::<Vec<_>>(), documents(&event))
+    };
+    assert_eq!(
+        told("MODIFY", Some(LAMP), Some(LEFT)),
+        (
+            vec![("remove", (Some(3), Some(3)))],
+            vec![r#"reported {"a":1} -"#.to_owned()]
+        )
+    );
+    assert_eq!(
+        told("MODIFY", Some(LEFT), Some(NEXT)),
+        (
+            vec![("insert", (None, Some(4)))],
+            vec![r#"reported - {"a":2}"#.to_owned()]
+        )
+    );
+    for (operation, old, new) in [
+        ("REMOVE", Some(LEFT), None),
+        ("INSERT", None, Some(LEFT)),
+        ("MODIFY", Some(LEFT), Some(LEFT)),
+    ] {
+        assert_eq!(told(operation, old, new), (vec![], vec![]), "{operation}");
+    }
+}

@@ -9,17 +9,18 @@ use crate::store::Store;
 #[tokio::test]
 async fn a_delete_whose_answer_was_lost_is_done() {
     let store = Store::fresh(Layout::Separate).await;
-    let lamp = shadow("lamp");
     let version = Some(Expect::Version(Version(1)));
-    for half in [
-        (version, None, "DeleteItem"),
-        (None, version, "DeleteItem"),
+    for (number, half) in [
+        (version, None, "UpdateItem"),
+        (None, version, "UpdateItem"),
         (version, version, "TransactWriteItems"),
-        (Some(Expect::Any), None, "DeleteItem"),
-    ] {
+        (Some(Expect::Any), None, "UpdateItem"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
         let (reported, desired, operation) = half;
-        let both = delete(&lamp, Expect::Any);
-        delete_one(&store.shadows, both).await.unwrap();
+        let lamp = shadow(&format!("lamp-{number}"));
         write_one(&store.shadows, whole(&lamp, 1, 0)).await.unwrap();
         store.endpoint.take_calls();
 

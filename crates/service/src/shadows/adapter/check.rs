@@ -31,6 +31,14 @@ pub fn check_write(write: &Write, layout: Layout) -> Result<(), PersistenceError
         }
         (Layout::Separate, ..) => {}
     }
+    if let Some(hold) = write.hold {
+        if layout == Layout::Combined || (write.reported.is_some() && write.desired.is_some()) {
+            return invalid("only a document that is kept apart and not written can be held");
+        }
+        if hold < Version::NONE {
+            return invalid(format!("{hold} is no version a document can have"));
+        }
+    }
     if write.timestamp.nanoseconds().unsigned_abs() >= TIMESTAMP_LIMIT {
         return invalid("the timestamp is out of range");
     }

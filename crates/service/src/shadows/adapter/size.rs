@@ -12,6 +12,7 @@
 
 use antumbra_shadow::{Document, Kind, View};
 
+use crate::shadows::persistence::seconds;
 use crate::shadows::{State, Write};
 
 /// Bytes an item may have.
@@ -20,6 +21,14 @@ pub const ITEM_BYTES: usize = 400 * 1024;
 /// The item's keys and their prefixes: `PK` is `DS#` and the id, `SK` `DSR#` or its like and the name.
 const KEY_BYTES: usize = "PK".len() + "DS#".len() + "SK".len() + "DSR#".len();
 const CONTAINER_BYTES: usize = 3;
+
+/// The attribute that holds the times of a document's leaves.
+pub const fn times_name(state: State) -> &'static str {
+    match state {
+        State::Reported => "reportedTimes",
+        State::Desired => "desiredTimes",
+    }
+}
 
 /// The bytes of the item that holds these documents of a write.
 pub fn item_bytes(write: &Write, states: &[State]) -> usize {
@@ -39,6 +48,10 @@ pub fn item_bytes(write: &Write, states: &[State]) -> usize {
         };
         if let Some(part) = part {
             bytes += state.as_str().len() + document_bytes(&part.document);
+            if let Some(times) = &part.times {
+                let text = times.encode(seconds(write.timestamp));
+                bytes += times_name(*state).len() + text.len();
+            }
             version = Some(part.expected.next());
         }
     }
