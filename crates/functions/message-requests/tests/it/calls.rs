@@ -1,0 +1,64 @@
+//! What each request costs, counted where DynamoDB is called.
+
+use antumbra_service::inbox::{Contacts as _, Source};
+use antumbra_shadow::Timestamp;
+use serde_json::json;
+
+use crate::support::Stage;
+
+#[tokio::test]
+async fn a_request_costs_what_it_says() {
+    let stage = Stage::fresh().await;
+    for n in 0..30 {
+        let id = format!("{n:02}");
+        stage.store("lamp", &id, r#"{"a":1}"#).await;
+    }
+    // Many deleted ones make nothing dearer.
+    for n in 0..25 {
+        let topic = format!("request/delete/lamp/{n:02}");
+        stage.ask(&topic, &json!({})).await;
+        assert_eq!(stage.endpoint.take_operations(), ["UpdateItem"]);
+    }
+    let lamp = Source::new("lamp").unwrap();
+    stage.inbox.note(&lamp, Timestamp::default()).await.unwrap();
+    stage.endpoint.take_calls();
+    for (topic, payload, calls) in [
+        ("request/query/lamp", json!({}), &["Query", "Query"][..]),
+        ("request/query/nobody", json!({}), &["Query", "Query"]),
+        ("request/get/lamp/27", json!({}), &["GetItem"]),
+        ("request/get/lamp/03", json!({}), &["GetItem"]),
+        ("request/next/lamp/0", json!({}), &["Query"]),
+        ("request/next/lamp/29", json!({}), &["Query"]),
+        ("request/prev/lamp/27", json!({}), &["Query"]),
+        ("request/list/lamp", json!({}), &["Query"]),
+        (
+            "request/list/lamp",
+            json!({"bodies": true}),
+            &["Query", "BatchGetItem"],
+        ),
+        ("request/delete/lamp/29", json!({}), &["UpdateItem"]),
+        ("request/delete/lamp/none", json!({}), &["UpdateItem"]),
+        ("request/devices", json!({}), &["Query"]),
+    ] {
+        stage.ask(topic, &payload).await;
+        assert_eq!(stage.endpoint.take_operations(), calls, "{topic} {payload}");
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_makes_no_sense_costs_nothing() {
+    let stage = Stage::fresh().await;
+    for (topic, payload) in [
+        ("request/get/lamp", json!({})),
+        ("request/get/VICTIM/1/lamp", json!({})),
+        ("request/get/$lamp/1", json!({})),
+        ("request/list/lamp", json!({"limit": 0})),
+        ("request/list/lamp", json!({"limit": 1001})),
+        ("request/list/lamp", json!({"cursor": "made up"})),
+        ("request/devices", json!({"limit": 401})),
+    ] {
+        let answer = stage.ask(topic, &payload).await;
+        assert_eq!(answer["code"], "BadRequest", "{answer}");
+        assert!(stage.endpoint.take_calls().is_empty(), "{topic}");
+    }
+}

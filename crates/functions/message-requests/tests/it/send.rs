@@ -1,0 +1,121 @@
+//! Sending to devices, through a real queue.
+
+use std::sync::Arc;
+
+use antumbra_local::clients::sdk_config;
+use antumbra_local::queues::{self, Queues};
+use antumbra_message_requests::operations::SendMessage;
+use antumbra_publish::SqsChannel;
+use antumbra_service::clock::SystemClock;
+use antumbra_service::notifications::{Channel, SendError};
+use aws_sdk_sqs::Client;
+use aws_sdk_sqs::types::{MessageSystemAttributeName, QueueAttributeName};
+use serde_json::{Value, json};
+
+use crate::support::{Answers, Stage, event};
+
+async fn queue(name: &str) -> (Queues, Client, String) {
+    let queues = queues::start(0).await.unwrap();
+    let client = Client::new(&sdk_config(queues.address()));
+    let mut made = client.create_queue().queue_name(name);
+    if name.ends_with(".fifo") {
+        made = made.attributes(QueueAttributeName::FifoQueue, "true");
+    }
+    let url = made.send().await.unwrap().queue_url.unwrap();
+    (queues, client, url)
+}
+
+/// Sends, and returns the payload of the one answer.
+async fn send(stage: &Stage, outbound: Arc<dyn Channel>, uuid: &str, payload: &str) -> String {
+    let event = event(&format!("request/send/{uuid}"), payload.as_bytes());
+    let serve = SendMessage::new(outbound, SystemClock);
+    stage.respond(serve, &event).await.unwrap();
+    let mut answers = stage.answers.take();
+    assert_eq!(answers.len(), 1);
+    assert_eq!(answers[0].0, "response/send/t");
+    answers.remove(0).1
+}
+
+async fn received(client: &Client, url: &str) -> Vec<aws_sdk_sqs::types::Message> {
+    let call = client.receive_message().queue_url(url);
+    let call = call.message_system_attribute_names(MessageSystemAttributeName::All);
+    let call = call.max_number_of_messages(10);
+    call.send().await.unwrap().messages.unwrap_or_default()
+}
+
+#[tokio::test]
+async fn a_message_goes_to_the_queue_as_it_was_written() {
+    let stage = Stage::fresh().await;
+    let (_queues, client, url) = queue("outbound").await;
+    let outbound: Arc<dyn Channel> = Arc::new(SqsChannel::new(&client, &url));
+    let payload = r#"{"token":"t","message":{"led": 72.50},"idempotencyKey":"k-1"}"#;
+    let answer = send(&stage, Arc::clone(&outbound), "lamp", payload).await;
+    assert_eq!(answer, r#"{"idempotencyKey":"k-1","uuid":"lamp"}"#);
+    let messages = received(&client, &url).await;
+    assert_eq!(
+        messages[0].body(),
+        Some(r#"{"idempotencyKey":"k-1","message":{"led": 72.50},"uuid":"lamp"}"#)
+    );
+    // Without a key the call's own id is one.
+    let answer = send(&stage, outbound, "lamp", r#"{"token":"t","message":"on"}"#).await;
+    assert_eq!(answer, r#"{"idempotencyKey":"call-1","uuid":"lamp"}"#);
+}
+
+#[tokio::test]
+async fn a_fifo_queue_takes_a_key_once_per_device() {
+    let stage = Stage::fresh().await;
+    let (_queues, client, url) = queue("outbound.fifo").await;
+    let outbound: Arc<dyn Channel> = Arc::new(SqsChannel::new(&client, &url));
+    let payload = r#"{"token":"t","message":1,"idempotencyKey":"k"}"#;
+    for uuid in ["lamp", "lamp", "door"] {
+        send(&stage, Arc::clone(&outbound), uuid, payload).await;
+    }
+    let messages = received(&client, &url).await;
+    let mut groups: Vec<&str> = messages
+        .iter()
+        .map(|m| m.attributes().unwrap()[&MessageSystemAttributeName::MessageGroupId].as_str())
+        .collect();
+    groups.sort_unstable();
+    assert_eq!(groups, ["door", "lamp"]);
+}
+
+#[tokio::test]
+async fn what_cannot_be_sent_is_answered() {
+    let stage = Stage::fresh().await;
+    let outbound = Arc::new(Answers::default());
+    let to = || Arc::clone(&outbound) as Arc<dyn Channel>;
+    for (uuid, payload, told) in [
+        ("lamp", r#"{"token":"t"}"#, "There is no message"),
+        (
+            "lamp",
+            r#"{"token":"t","message":1,"idempotencyKey":""}"#,
+            "idempotencyKey must have 1 to 128 ASCII characters, no space",
+        ),
+        (
+            "lamp",
+            r#"{"token":"t","message":1,"idempotencyKey":7}"#,
+            "idempotencyKey must be a string",
+        ),
+        (
+            "$lamp",
+            r#"{"token":"t","message":1}"#,
+            "the uuid starts with $, which is reserved",
+        ),
+    ] {
+        let answer = send(&stage, to(), uuid, payload).await;
+        let answer: Value = serde_json::from_str(&answer).unwrap();
+        let expected = json!({"error": told, "code": "BadRequest", "uuid": uuid});
+        assert_eq!(answer, expected);
+    }
+    assert!(outbound.take_messages().is_empty());
+    outbound.fail([SendError::Permanent("no such queue at 10.0.0.7".to_owned())]);
+    let answer = send(&stage, to(), "lamp", r#"{"token":"t","message":1}"#).await;
+    assert_eq!(
+        answer,
+        r#"{"error":"The request could not be served","code":"Internal","uuid":"lamp"}"#
+    );
+    // Tried again while there is time.
+    outbound.fail([SendError::Retry("busy".to_owned())]);
+    send(&stage, to(), "lamp", r#"{"token":"t","message":1}"#).await;
+    assert_eq!(outbound.take_messages().len(), 1);
+}

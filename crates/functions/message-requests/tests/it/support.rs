@@ -1,0 +1,171 @@
+//! A table, an endpoint before it that counts and fails, and a channel that keeps what is published.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use antumbra_dynamodb::{DynamoDbInbox, MESSAGES, Table};
+use antumbra_message_requests::operations::{
+    DeleteMessage, GetMessage, ListDevices, ListMessages, NextMessage, PreviousMessage,
+    QueryMessages,
+};
+use antumbra_message_requests::{HandleError, Handled, Responder, Serve};
+use antumbra_service::clock::{Clock as _, SystemClock};
+use antumbra_service::inbox::{Body, InboxMessage, MessageId, Source, Store as _};
+use antumbra_service::notifications::{BoxFuture, Channel, ChannelLimits, Message, SendError};
+use antumbra_shadow::Timestamp;
+use antumbra_testkit::dynamodb::{Endpoint, address, client, table_name};
+use antumbra_wire::request::Operation;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+/// Keeps what is published, and fails first as often as it is told to.
+#[derive(Default)]
+pub(crate) struct Answers {
+    published: Mutex<Vec<Message>>,
+    faults: Mutex<VecDeque<SendError>>,
+}
+
+impl Answers {
+    pub(crate) fn fail(&self, faults: impl IntoIterator<Item = SendError>) {
+        self.faults.lock().unwrap().extend(faults);
+    }
+
+    /// What was published since it was last asked: topic and payload.
+    pub(crate) fn take(&self) -> Vec<(String, String)> {
+        let published = std::mem::take(&mut *self.published.lock().unwrap());
+        let pair = |message: Message| (message.topic.unwrap(), message.body);
+        published.into_iter().map(pair).collect()
+    }
+
+    pub(crate) fn take_messages(&self) -> Vec<Message> {
+        std::mem::take(&mut *self.published.lock().unwrap())
+    }
+}
+
+impl Channel for Answers {
+    fn limits(&self) -> ChannelLimits {
+        ChannelLimits {
+            batch_count: 1,
+            batch_bytes: 128 * 1024,
+            message_bytes: 128 * 1024,
+        }
+    }
+
+    fn send<'a>(&'a self, messages: &'a [Message]) -> BoxFuture<'a, Vec<Result<(), SendError>>> {
+        let each = |message: &Message| match self.faults.lock().unwrap().pop_front() {
+            Some(fault) => Err(fault),
+            None => {
+                self.published.lock().unwrap().push(message.clone());
+                Ok(())
+            }
+        };
+        let results = messages.iter().map(each).collect();
+        Box::pin(async move { results })
+    }
+}
+
+pub(crate) struct Stage {
+    pub(crate) inbox: DynamoDbInbox,
+    pub(crate) endpoint: Endpoint,
+    pub(crate) answers: Arc<Answers>,
+}
+
+impl Stage {
+    pub(crate) async fn fresh() -> Stage {
+        let endpoint = Endpoint::start(address()).await;
+        let client = client(&endpoint);
+        let table = table_name();
+        let made = Table {
+            name: &table,
+            ..MESSAGES
+        };
+        made.ensure(&client).await.unwrap();
+        endpoint.take_calls();
+        Stage {
+            inbox: DynamoDbInbox::new(client, &table),
+            endpoint,
+            answers: Arc::default(),
+        }
+    }
+
+    /// Stores a message, which is not counted among the calls.
+    pub(crate) async fn store(&self, uuid: &str, id: &str, body: &str) {
+        let message = InboxMessage {
+            source: Source::new(uuid).unwrap(),
+            id: MessageId::new(id).unwrap(),
+            body: Body::parse(body).unwrap(),
+            received_at: Timestamp::parse("2026-01-31T12:00:00Z").unwrap(),
+            expires_at: None,
+        };
+        self.inbox.store(&message).await.unwrap();
+        self.endpoint.take_calls();
+    }
+
+    /// Has an operation of the inbox handle an event.
+    pub(crate) async fn handle(
+        &self,
+        operation: Operation,
+        event: &[u8],
+    ) -> Result<Handled, HandleError> {
+        let inbox = self.inbox.clone();
+        match operation {
+            Operation::Query => self.respond(QueryMessages(inbox), event).await,
+            Operation::Get => self.respond(GetMessage(inbox), event).await,
+            Operation::Next => self.respond(NextMessage(inbox), event).await,
+            Operation::Prev => self.respond(PreviousMessage(inbox), event).await,
+            Operation::List => self.respond(ListMessages(inbox), event).await,
+            Operation::Delete => self.respond(DeleteMessage(inbox), event).await,
+            Operation::Devices => self.respond(ListDevices(inbox), event).await,
+            Operation::Send => panic!("it has no inbox"),
+        }
+    }
+
+    pub(crate) async fn respond(
+        &self,
+        serve: impl Serve,
+        event: &[u8],
+    ) -> Result<Handled, HandleError> {
+        let answers = Arc::clone(&self.answers);
+        let responder = Responder::new(serve, answers, SystemClock);
+        let deadline = SystemClock.now().after(Duration::from_secs(20));
+        responder.handle(event, "call-1", deadline).await
+    }
+
+    /// Asks on a topic with the token `t`, and returns the payload of the one answer.
+    pub(crate) async fn ask(&self, topic: &str, payload: &Value) -> Value {
+        let mut payload = payload.clone();
+        payload["token"] = json!("t");
+        let operation = operation(topic);
+        let event = event(topic, payload.to_string().as_bytes());
+        self.handle(operation, &event).await.unwrap();
+        let mut answers = self.answers.take();
+        assert_eq!(answers.len(), 1, "{answers:?}");
+        let (to, body) = answers.remove(0);
+        assert_eq!(to, format!("response/{}/t", operation.word()));
+        serde_json::from_str(&body).unwrap()
+    }
+}
+
+/// The operation of a request's topic.
+pub(crate) fn operation(topic: &str) -> Operation {
+    let word = topic.split('/').nth(1).unwrap();
+    let mut all = Operation::ALL.into_iter();
+    all.find(|operation| operation.word() == word).unwrap()
+}
+
+/// A rule's event.
+pub(crate) fn event(topic: &str, payload: &[u8]) -> Vec<u8> {
+    let payload = STANDARD.encode(payload);
+    let event = json!({"payload": payload, "topic": topic, "clientId": "c", "timestamp": 1});
+    event.to_string().into_bytes()
+}
+
+/// A rule's event for a message of MQTT 5.
+pub(crate) fn event5(topic: &str, payload: &[u8], response_topic: &str) -> Vec<u8> {
+    let mut event: Value = serde_json::from_slice(&event(topic, payload)).unwrap();
+    event["responseTopic"] = json!(response_topic);
+    event["correlationData"] = json!("AQID");
+    event.to_string().into_bytes()
+}
