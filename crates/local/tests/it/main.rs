@@ -13,6 +13,7 @@ mod listener_faults;
 mod mqtt;
 mod queue_pump;
 mod queues;
+mod requests;
 mod rules;
 mod stream;
 mod support;

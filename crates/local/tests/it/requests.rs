@@ -1,0 +1,215 @@
+//! The inbox over MQTT, end to end: devices of both protocol versions ask, the functions answer.
+
+use antumbra_dynamodb::{DynamoDbInbox, MESSAGES};
+use antumbra_local::{
+    clients::sdk_config,
+    stack::{Options, Stack},
+};
+use antumbra_registration::Registrations;
+use antumbra_service::{
+    clock::ShiftedClock,
+    inbox::{Body, InboxMessage, MessageId, Source, Store as _},
+};
+use antumbra_shadow::Timestamp;
+use rumqttc::v5::mqttbytes::v5::PublishProperties;
+use serde_json::{Value, json};
+
+use crate::{
+    mqtt::device::{v4, v5},
+    support::soon,
+};
+
+async fn stack() -> (Stack, DynamoDbInbox) {
+    let options = Options {
+        data_dir: None,
+        dynamodb_port: 0,
+        aws_port: 0,
+        mqtt_port: 0,
+        registrations: Registrations::default(),
+        clock: ShiftedClock::default(),
+    };
+    let stack = Stack::start(options).await.unwrap();
+    let config = sdk_config(stack.addresses().dynamodb);
+    let inbox = DynamoDbInbox::connect(&config, MESSAGES.name);
+    (stack, inbox)
+}
+
+/// Three messages, with ids 1 to 3.
+async fn fill(inbox: &DynamoDbInbox, uuid: &str) {
+    for n in 1..=3 {
+        let message = InboxMessage {
+            source: Source::new(uuid).unwrap(),
+            id: MessageId::new(n.to_string()).unwrap(),
+            body: Body::parse(&format!(r#"{{"n":{n}.50}}"#)).unwrap(),
+            received_at: Timestamp::default(),
+            expires_at: None,
+        };
+        inbox.store(&message).await.unwrap();
+    }
+}
+
+/// What a device asks one after the other, with what it is answered: operation, id, payload.
+fn conversation(uuid: &str) -> Vec<(&'static str, &'static str, String)> {
+    let mut said = vec![
+        (
+            "query",
+            "",
+            format!(r#"{{"newestMessageId":"3","oldestMessageId":"1","uuid":"{uuid}"}}"#),
+        ),
+        (
+            "get",
+            "1",
+            format!(r#"{{"body":{{"n":1.50}},"messageId":"1","uuid":"{uuid}"}}"#),
+        ),
+    ];
+    for (id, next) in [("1", "2"), ("2", "3")] {
+        let answer =
+            format!(r#"{{"nextMessageId":"{next}","specifiedMessageId":"{id}","uuid":"{uuid}"}}"#);
+        said.push(("next", id, answer));
+    }
+    said.push((
+        "next",
+        "3",
+        format!(
+            r#"{{"error":"No newer messages available","specifiedMessageId":"3","uuid":"{uuid}"}}"#
+        ),
+    ));
+    for id in ["1", "2", "3", "3"] {
+        let answer = format!(r#"{{"messageId":"{id}","uuid":"{uuid}"}}"#);
+        said.push(("delete", id, answer));
+    }
+    said.push((
+        "get",
+        "1",
+        format!(r#"{{"error":"Message not available","messageId":"1","uuid":"{uuid}"}}"#),
+    ));
+    said.push((
+        "query",
+        "",
+        format!(r#"{{"error":"No messages available","uuid":"{uuid}"}}"#),
+    ));
+    said
+}
+
+fn topic(operation: &str, uuid: &str, id: &str) -> String {
+    let topic = format!("request/{operation}/{uuid}/{id}");
+    topic.trim_end_matches('/').to_owned()
+}
+
+#[tokio::test]
+async fn a_device_of_mqtt_3_reads_its_inbox() {
+    let (stack, inbox) = stack().await;
+    fill(&inbox, "old").await;
+    let mut device = v4::Device::new(stack.addresses().mqtt, "old").await;
+    device.subscribe("response/#").await;
+    for (n, (operation, id, expected)) in conversation("old").into_iter().enumerate() {
+        let payload = format!(r#"{{ "token": "t{n}" }}"#);
+        let topic = topic(operation, "old", id);
+        device.publish(&topic, false, &payload).await;
+        let answer = device.next().await;
+        assert_eq!(answer.topic, format!("response/{operation}/t{n}"));
+        assert_eq!(String::from_utf8_lossy(&answer.payload), expected);
+    }
+    soon("the end", stack.stop()).await;
+}
+
+#[tokio::test]
+async fn a_device_of_mqtt_5_reads_its_inbox() {
+    let (stack, inbox) = stack().await;
+    fill(&inbox, "new").await;
+    let mut device = v5::Device::new(stack.addresses().mqtt, "new").await;
+    device.subscribe("response/new/#").await;
+    for (n, (operation, id, expected)) in conversation("new").into_iter().enumerate() {
+        let data = vec![0, 255, u8::try_from(n).unwrap()];
+        let properties = PublishProperties {
+            response_topic: Some(format!("response/new/{n}")),
+            correlation_data: Some(data.clone().into()),
+            ..PublishProperties::default()
+        };
+        let topic = topic(operation, "new", id);
+        let qos = v5::QoS::AtLeastOnce;
+        let asked = device
+            .client
+            .publish_with_properties(topic, qos, false, "", properties);
+        asked.await.unwrap();
+        let answer = device.next().await;
+        assert_eq!(&answer.topic[..], format!("response/new/{n}").as_bytes());
+        assert_eq!(String::from_utf8_lossy(&answer.payload), expected);
+        let repeated = answer.properties.unwrap().correlation_data.unwrap();
+        assert_eq!(&repeated[..], data);
+    }
+}
+
+#[tokio::test]
+async fn nonsense_is_answered_once_and_leaves_the_next_alone() {
+    let (stack, inbox) = stack().await;
+    fill(&inbox, "lamp").await;
+    let mut device = v4::Device::new(stack.addresses().mqtt, "lamp").await;
+    device.subscribe("response/#").await;
+    for (topic, payload, to) in [
+        ("request/get/lamp", r#"{"token":"t"}"#, "response/get/t"),
+        ("request/get/lamp/1/x", r#"{"token":"t"}"#, "response/get/t"),
+        ("request/get//1", r#"{"token":"t"}"#, "response/get/t"),
+        ("request/get/lamp/1", "{}", "response/get/rejected"),
+        ("request/get/lamp/1", "\u{7}", "response/get/rejected"),
+        (
+            "request/next/lamp/1",
+            r#"{"token":"/"}"#,
+            "response/next/rejected",
+        ),
+        ("request/delete/lamp/1", "", "response/delete/rejected"),
+        ("request/devices", "[]", "response/devices/rejected"),
+    ] {
+        device.publish(topic, false, payload).await;
+        let answer = device.next().await;
+        assert_eq!(answer.topic, to, "{topic} {payload}");
+        let told: Value = serde_json::from_slice(&answer.payload).unwrap();
+        assert_eq!(told["code"], "BadRequest", "{told}");
+    }
+    device
+        .publish("request/query/lamp", false, r#"{"token":"t"}"#)
+        .await;
+    let answer: Value = serde_json::from_str(&device.text().await).unwrap();
+    assert_eq!(answer["oldestMessageId"], "1");
+}
+
+#[tokio::test]
+async fn the_other_operations_are_there_too() {
+    let (stack, inbox) = stack().await;
+    fill(&inbox, "lamp").await;
+    let mut device = v4::Device::new(stack.addresses().mqtt, "lamp").await;
+    device.subscribe("response/#").await;
+    for (topic, payload, expected) in [
+        (
+            "request/prev/lamp/3",
+            json!({"token": "t"}),
+            json!({"previousMessageId": "2", "specifiedMessageId": "3", "uuid": "lamp"}),
+        ),
+        (
+            "request/list/lamp",
+            json!({"token": "t", "newestFirst": true}),
+            json!({"messageIds": ["3", "2", "1"], "uuid": "lamp"}),
+        ),
+        (
+            "request/devices",
+            json!({"token": "t"}),
+            json!({"devices": []}),
+        ),
+        (
+            "request/send/lamp",
+            json!({"token": "t", "message": {"led": "on"}, "idempotencyKey": "k"}),
+            json!({"idempotencyKey": "k", "uuid": "lamp"}),
+        ),
+    ] {
+        device.publish(topic, false, &payload.to_string()).await;
+        let answer: Value = serde_json::from_str(&device.text().await).unwrap();
+        assert_eq!(answer, expected, "{topic}");
+    }
+    let sqs = aws_sdk_sqs::Client::new(&sdk_config(stack.addresses().aws));
+    let queue = stack.queue_url("antumbra-outbound");
+    let received = sqs.receive_message().queue_url(queue).wait_time_seconds(20);
+    let received = received.send().await.unwrap();
+    let expected = json!({"idempotencyKey": "k", "message": {"led": "on"}, "uuid": "lamp"});
+    let sent: Value = serde_json::from_str(received.messages()[0].body().unwrap()).unwrap();
+    assert_eq!(sent, expected);
+}
