@@ -3,5 +3,6 @@
 
 mod command;
 mod edges;
+mod kill;
 mod local;
 mod process;

@@ -1,4 +1,7 @@
+use std::time::{Duration, Instant};
+
 use antumbra_local::{
+    function::Function,
     queue_pump::{self, QueuePump, Source},
     queues::{Queues, queue_arn},
 };
@@ -46,9 +49,16 @@ async fn stack(name: &'static str, attributes: &[(QueueAttributeName, &str)]) ->
 
 impl Stack {
     fn start(&self) -> (QueuePump, Calls) {
-        let (function, calls) = function("ingest");
+        self.start_with(function("ingest"), 1)
+    }
+
+    fn start_with(
+        &self,
+        (function, calls): (Function, Calls),
+        concurrency: usize,
+    ) -> (QueuePump, Calls) {
         let source = Source {
-            concurrency: 1,
+            concurrency,
             ..Source::new(self.queues.queue_url(self.name), queue_arn(self.name))
         };
         let pump = queue_pump::start(self.client.clone(), source, function);
@@ -72,10 +82,14 @@ impl Stack {
 
     /// Makes a message visible again at once, if the queue still has it.
     async fn release(&self, record: &Value) {
+        self.hide(record, 0).await;
+    }
+
+    async fn hide(&self, record: &Value, seconds: i32) {
         let request = self.client.change_message_visibility();
         let request = request.queue_url(self.queues.queue_url(self.name));
         let request = request.receipt_handle(record["receiptHandle"].as_str().unwrap());
-        let _ = request.visibility_timeout(0).send().await;
+        let _ = request.visibility_timeout(seconds).send().await;
     }
 
     /// Lets one call end as told and its outcome count, and gives its records.
@@ -246,5 +260,133 @@ async fn stopping_lets_the_call_under_way_count() {
     let stopping = tokio::spawn(pump.stop());
     call.succeed();
     soon("the stop", stopping).await.unwrap();
+    assert_eq!(stack.left().await, 0);
+}
+
+#[tokio::test]
+async fn what_failed_comes_back_by_itself_when_its_visibility_ends() {
+    let hidden = [(QueueAttributeName::VisibilityTimeout, "1")];
+    let stack = stack("q", &hidden).await;
+    stack.send(&["a", "b"]).await;
+    let (pump, mut calls) = stack.start();
+    let call = calls.next().await;
+    let begin = Instant::now();
+    let id = call.each("/messageId")[1].to_owned();
+    call.report(&[&id]);
+    let call = calls.next().await;
+    assert_eq!(call.each(BODY), ["b"]);
+    assert_eq!(call.each(RECEIVES), ["2"]);
+    assert!(begin.elapsed() > Duration::from_millis(900), "not at once");
+    call.succeed();
+    pump.stop().await;
+    assert_eq!(stack.left().await, 0);
+}
+
+#[tokio::test]
+async fn a_function_says_itself_when_a_message_comes_back() {
+    // Longer than any test waits, unless the function says otherwise.
+    let hidden = [(QueueAttributeName::VisibilityTimeout, "600")];
+    let stack = stack("q", &hidden).await;
+    stack.send(&["a"]).await;
+    let (pump, mut calls) = stack.start();
+    let call = calls.next().await;
+    let id = call.each("/messageId")[0].to_owned();
+    stack.hide(&call.records()[0], 1).await;
+    call.report(&[&id]);
+    let again = calls.next().await;
+    assert_eq!(again.each("/messageId"), [id]);
+    assert_eq!(again.each(RECEIVES), ["2"]);
+    again.succeed();
+    pump.stop().await;
+    assert_eq!(stack.left().await, 0);
+}
+
+#[tokio::test]
+async fn a_function_that_runs_out_of_time_has_done_nothing() {
+    let hidden = [(QueueAttributeName::VisibilityTimeout, "600")];
+    let stack = stack("q", &hidden).await;
+    stack.send(&["a"]).await;
+    let (started, mut starts) = tokio::sync::mpsc::unbounded_channel();
+    let stuck = Function::new("stuck", Duration::from_millis(20), move |_| {
+        let _ = started.send(());
+        std::future::pending()
+    });
+    let (_, no_calls) = function("nobody");
+    let (pump, _) = stack.start_with((stuck, no_calls), 1);
+    soon("the call", starts.recv()).await.unwrap();
+    soon("the stop", pump.stop()).await;
+    assert_eq!(stack.left().await, 1);
+}
+
+#[tokio::test]
+async fn a_dead_letter_frees_its_group() {
+    let policy = json!({"deadLetterTargetArn": queue_arn("dead.fifo"), "maxReceiveCount": 1});
+    let stack = stack("q.fifo", &[(QueueAttributeName::FifoQueue, "true")]).await;
+    let dead = stack.client.create_queue().queue_name("dead.fifo");
+    let dead = dead.attributes(QueueAttributeName::FifoQueue, "true");
+    dead.send().await.unwrap();
+    let redrive = stack.client.set_queue_attributes();
+    let redrive = redrive.queue_url(stack.queues.queue_url("q.fifo"));
+    let redrive = redrive.attributes(QueueAttributeName::RedrivePolicy, policy.to_string());
+    redrive.send().await.unwrap();
+    stack.send(&["poison", "2"]).await;
+
+    let records = stack
+        .once(|call| {
+            let ids = call.each("/messageId").into_iter().map(str::to_owned);
+            let ids: Vec<_> = ids.collect();
+            call.report(&ids.iter().map(String::as_str).collect::<Vec<_>>());
+        })
+        .await;
+    assert_eq!(field(&records, BODY)[0], "poison");
+    for record in records.iter().rev() {
+        stack.release(record).await;
+    }
+    let (pump, mut calls) = stack.start();
+    let dead = stack.queues.queue_url("dead.fifo");
+    let received = async {
+        loop {
+            // The emulator wakes nobody who waits for a dead letter of a FIFO queue.
+            let receive = stack.client.receive_message().queue_url(&dead);
+            let receive = receive.wait_time_seconds(1).send().await.unwrap();
+            if let Some(message) = receive.messages().first() {
+                return message.body().map(str::to_owned);
+            }
+        }
+    };
+    let received = soon("the dead letter", received).await;
+    assert_eq!(received.as_deref(), Some("poison"));
+    if records.len() == 1 {
+        let call = calls.next().await;
+        assert_eq!(call.each(BODY), ["2"], "its group goes on without it");
+        call.succeed();
+    }
+    pump.stop().await;
+    assert_eq!(stack.left().await, 0);
+}
+
+#[tokio::test]
+async fn no_more_calls_run_at_once_than_allowed() {
+    let stack = stack("q", &[]).await;
+    let bodies: Vec<String> = (0..40).map(|n| n.to_string()).collect();
+    let bodies: Vec<&str> = bodies.iter().map(String::as_str).collect();
+    stack.send(&bodies).await;
+    let (pump, mut calls) = stack.start_with(function("ingest"), 2);
+    let (first, second) = (calls.next().await, calls.next().await);
+    // Two are under way, and 20 messages wait. One that ends makes room for one.
+    assert!(calls.none_waits());
+    let mut seen = first.records().len() + second.records().len();
+    first.succeed();
+    let third = calls.next().await;
+    assert!(calls.none_waits());
+    seen += third.records().len();
+    second.succeed();
+    third.succeed();
+    while seen < bodies.len() {
+        let call = calls.next().await;
+        seen += call.records().len();
+        call.succeed();
+    }
+    pump.stop().await;
     assert_eq!(stack.left().await, 0);
 }

@@ -391,3 +391,109 @@ async fn an_expired_item_is_deleted_in_dynamodbs_name() {
     call.succeed();
     pump.stop().await;
 }
+
+#[tokio::test]
+async fn a_failure_destination_that_is_not_there_holds_the_position() {
+    let stack = stack().await;
+    stack.write(&["poison", "b"]).await;
+    let mut source = stack.source();
+    source.batch_size = 1;
+    source.retry.retries = Some(0);
+    source.on_failure = Some(stack.queues.queue_url("made-later"));
+    let (pump, mut calls) = stack.start(source);
+    calls.next().await.fail();
+    // The record has failed for good, and nobody has heard of it: it is not passed over.
+    let create = stack.sqs.create_queue().queue_name("made-later");
+    assert_eq!(stack.position(), None);
+    create.send().await.unwrap();
+    let call = calls.next().await;
+    assert_eq!(call.each(KEY), ["b"]);
+    assert!(stack.position().is_some());
+    let receive = stack.sqs.receive_message().wait_time_seconds(20);
+    let receive = receive.queue_url(stack.queues.queue_url("made-later"));
+    let received = receive.send().await.unwrap();
+    let told: Value = serde_json::from_str(received.messages()[0].body().unwrap()).unwrap();
+    assert_eq!(told["DDBStreamBatchInfo"]["batchSize"], 1);
+    call.succeed();
+    pump.stop().await;
+}
+
+#[tokio::test]
+async fn a_report_of_the_middle_and_a_failure_of_the_rest_isolate_the_poison() {
+    let stack = stack().await;
+    stack.write(&["a", "b", "poison", "d", "e"]).await;
+    let (pump, mut calls) = stack.start(stack.source());
+    let call = calls.next().await;
+    let numbers: Vec<_> = call.each(SHARD).into_iter().map(str::to_owned).collect();
+    call.report(&[&numbers[2]]);
+    // What came before is done with; the rest fails whole, and is halved.
+    let call = calls.next().await;
+    assert_eq!(call.each(KEY), ["poison", "d", "e"]);
+    assert_eq!(stack.position(), after(&numbers[1]));
+    call.fail();
+    for _ in 0..3 {
+        let call = calls.next().await;
+        assert_eq!(call.each(KEY), ["poison"]);
+        assert_eq!(stack.position(), after(&numbers[1]));
+        call.answer("no JSON at all");
+    }
+    let call = calls.next().await;
+    assert_eq!(call.each(KEY), ["d", "e"]);
+    assert_eq!(stack.position(), after(&numbers[2]));
+    call.succeed();
+    let failure = stack.given_up().await;
+    let info = &failure["DDBStreamBatchInfo"];
+    assert_eq!(info["startSequenceNumber"], numbers[2].as_str());
+    assert_eq!(info["endSequenceNumber"], numbers[2].as_str());
+    pump.stop().await;
+    assert_eq!(stack.position(), after(&numbers[4]));
+}
+
+#[tokio::test]
+async fn without_a_limit_a_record_is_tried_until_it_is_taken() {
+    let stack = stack().await;
+    stack.write(&["stubborn", "b"]).await;
+    let mut source = stack.source();
+    source.retry.retries = None;
+    source.retry.longest_delay = Duration::from_millis(2);
+    source.batch_size = 1;
+    let (pump, mut calls) = stack.start(source);
+    for _ in 0..25 {
+        let call = calls.next().await;
+        assert_eq!(call.each(KEY), ["stubborn"], "nothing overtakes it");
+        call.fail();
+    }
+    assert_eq!(stack.position(), None);
+    for expected in ["stubborn", "b"] {
+        let call = calls.next().await;
+        assert_eq!(call.each(KEY), [expected]);
+        call.succeed();
+    }
+    pump.stop().await;
+}
+
+#[tokio::test]
+async fn stopping_in_the_middle_of_retries_leaves_the_rest_for_the_next_start() {
+    let stack = stack().await;
+    stack.write(&["a", "b", "c"]).await;
+    let mut source = stack.source();
+    source.retry.first_delay = Duration::from_secs(3600);
+    source.retry.longest_delay = Duration::from_secs(3600);
+    let (pump, mut calls) = stack.start(source);
+    let call = calls.next().await;
+    let numbers: Vec<_> = call.each(SHARD).into_iter().map(str::to_owned).collect();
+    call.report(&[&numbers[1]]);
+    // It waits an hour before the next try, and does not make anybody wait for that.
+    let until_kept = async {
+        while stack.position().is_none() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    soon("the position", until_kept).await;
+    soon("the stop", pump.stop()).await;
+    let (pump, mut calls) = stack.start(stack.source());
+    let call = calls.next().await;
+    assert_eq!(call.each(KEY), ["b", "c"]);
+    call.succeed();
+    pump.stop().await;
+}

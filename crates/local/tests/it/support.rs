@@ -95,6 +95,11 @@ impl Calls {
         call.expect("the function is still there")
     }
 
+    /// Whether no call but those already taken is under way now.
+    pub(crate) fn none_waits(&mut self) -> bool {
+        self.0.try_recv().is_err()
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -1,0 +1,301 @@
+//! `kill -9` in the middle of reports: what was acknowledged is there, and notifications go on from where
+//! they stood.
+//!
+//! Queues and broker live in the process and die with it, so that what they held and nobody had received
+//! is gone. What is promised, and looked at from outside: the place in the stream never runs ahead of what
+//! was sent, everything after it is sent once the stack is back, and a change that is sent twice has the
+//! same id both times.
+//!
+//! `scripts/check-kill` does the same with 10,000 reports.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use antumbra_dynamodb::{Config, DynamoDbShadows, MAIN};
+use antumbra_local::clients::sdk_config;
+use antumbra_service::shadows::{Parts, ShadowId, Shadows, State};
+use aws_sdk_dynamodbstreams::types::ShardIteratorType;
+use rumqttc::{AsyncClient, Event, MqttOptions, Packet, QoS};
+use serde_json::{Value, json};
+
+use crate::process::{Home, Running};
+
+const DEVICES: usize = 8;
+
+/// The listener sends a batch of the stream before its place moves.
+const STREAM_BATCH: usize = 100;
+
+const QUEUE: &str = r#"{"name":"queue","to":{"sqs":{"queue":"changes"}}}"#;
+const TOPIC: &str = r#"{"name":"topic","to":{"mqtt":{"topic":"changes/${id}"}}}"#;
+
+/// A change: whose, and which version.
+type Change = (String, u64);
+
+/// The ids that each change was sent under.
+type Heard = Arc<Mutex<BTreeMap<Change, BTreeSet<String>>>>;
+
+fn reports() -> usize {
+    let wanted = std::env::var("ANTUMBRA_KILL_REPORTS");
+    wanted.map_or(400, |text| text.parse().unwrap())
+}
+
+fn address(running: &Running, service: &str) -> SocketAddr {
+    let url = running.addresses[service].as_str().unwrap();
+    url.split("//").nth(1).unwrap().parse().unwrap()
+}
+
+fn shadows(running: &Running) -> Shadows<DynamoDbShadows> {
+    let config = sdk_config(address(running, "dynamodb"));
+    Shadows::new(DynamoDbShadows::connect(&config, Config::new(MAIN.name)))
+}
+
+fn device(at: usize) -> ShadowId {
+    ShadowId::new(format!("device-{at}")).unwrap()
+}
+
+fn note(heard: &Heard, payload: &[u8]) {
+    let body: Value = serde_json::from_slice(payload).unwrap();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let change = (
+        text(&body["shadow"]["id"]),
+        body["version"].as_u64().unwrap(),
+    );
+    let mut heard = heard.lock().unwrap();
+    heard.entry(change).or_default().insert(text(&body["id"]));
+}
+
+/// Reports of every device, one after the other and devices at the same time, until `total` are
+/// acknowledged or the stack is gone. Gives the last version that each device knows of.
+async fn report(
+    running: &Running,
+    from: &[u64],
+    total: usize,
+    done: &Arc<AtomicUsize>,
+) -> tokio::task::JoinSet<(usize, u64)> {
+    let mut writers = tokio::task::JoinSet::new();
+    for (at, &version) in from.iter().enumerate() {
+        let (shadows, done) = (shadows(running), Arc::clone(done));
+        writers.spawn(async move {
+            let mut known = version;
+            while done.load(Ordering::SeqCst) < total {
+                let document = json!({ "n": known + 1 });
+                match shadows.report(&device(at), &document).await {
+                    Ok(updated) => known = updated.version(State::Reported).0 as u64,
+                    Err(_) => break,
+                }
+                done.fetch_add(1, Ordering::SeqCst);
+            }
+            (at, known)
+        });
+    }
+    writers
+}
+
+/// Receives what the queue gets, as long as there is somebody to ask.
+async fn receive(running: &Running, heard: Heard) -> tokio::task::JoinHandle<()> {
+    let aws = address(running, "aws");
+    let sqs = aws_sdk_sqs::Client::new(&sdk_config(aws));
+    let queue = format!("http://{aws}/000000000000/changes");
+    tokio::spawn(async move {
+        loop {
+            let request = sqs.receive_message().queue_url(&queue);
+            let request = request.max_number_of_messages(10).wait_time_seconds(1);
+            let Ok(received) = request.send().await else {
+                return;
+            };
+            for message in received.messages() {
+                note(&heard, message.body().unwrap().as_bytes());
+                let delete = sqs.delete_message().queue_url(&queue);
+                let delete = delete.receipt_handle(message.receipt_handle().unwrap());
+                if delete.send().await.is_err() {
+                    return;
+                }
+            }
+        }
+    })
+}
+
+/// Hears what the topics get until the connection ends; ready when this returns.
+async fn listen(running: &Running, heard: Heard) -> tokio::task::JoinHandle<()> {
+    let broker = address(running, "mqtt");
+    let mut options = MqttOptions::new("outside", broker.ip().to_string(), broker.port());
+    options.set_keep_alive(Duration::from_secs(60));
+    let (client, mut events) = AsyncClient::new(options, 10);
+    client
+        .subscribe("changes/#", QoS::AtLeastOnce)
+        .await
+        .unwrap();
+    loop {
+        if let Event::Incoming(Packet::SubAck(_)) = events.poll().await.unwrap() {
+            break;
+        }
+    }
+    tokio::spawn(async move {
+        let _client = client;
+        while let Ok(event) = events.poll().await {
+            if let Event::Incoming(Packet::Publish(publish)) = event {
+                note(&heard, &publish.payload);
+            }
+        }
+    })
+}
+
+/// Every change in the order of the stream, by its sequence number.
+async fn stream(running: &Running) -> Vec<(u128, Change)> {
+    let config = sdk_config(address(running, "dynamodb"));
+    let client = aws_sdk_dynamodbstreams::Client::new(&config);
+    let listed = client.list_streams().table_name(MAIN.name).send().await;
+    let arn = listed.unwrap().streams()[0]
+        .stream_arn()
+        .unwrap()
+        .to_owned();
+    let described = client.describe_stream().stream_arn(&arn).send().await;
+    let description = described.unwrap().stream_description.unwrap();
+    let mut all = Vec::new();
+    for shard in description.shards() {
+        let request = client.get_shard_iterator().stream_arn(&arn);
+        let request = request.set_shard_id(shard.shard_id.clone());
+        let request = request.shard_iterator_type(ShardIteratorType::TrimHorizon);
+        let mut iterator = request.send().await.unwrap().shard_iterator;
+        while let Some(at) = iterator {
+            let page = client.get_records().shard_iterator(at).send().await;
+            let page = page.unwrap();
+            if page.records().is_empty() {
+                break;
+            }
+            all.extend(page.records().iter().map(|record| {
+                let change = record.dynamodb().unwrap();
+                let image = change.new_image().unwrap();
+                let key = image["PK"].as_s().unwrap();
+                let version = image["version"].as_n().unwrap().parse().unwrap();
+                (
+                    change.sequence_number().unwrap().parse().unwrap(),
+                    (key.strip_prefix("DS#").unwrap().to_owned(), version),
+                )
+            }));
+            iterator = page.next_shard_iterator;
+        }
+    }
+    all
+}
+
+/// The sequence number that the listener's place stood at when the process was killed.
+fn place(home: &Home) -> u128 {
+    let bytes = std::fs::read(home.path("data/stream-positions.json"));
+    let positions: Value = serde_json::from_slice(&bytes.unwrap_or(b"{}".to_vec())).unwrap();
+    let all = positions["stream-listener"].as_object();
+    let places = all.into_iter().flat_map(|all| all.values());
+    let places = places.flat_map(|shards| shards.as_object().unwrap().values());
+    let numbers = places.filter_map(|place| place["after"].as_str()?.parse().ok());
+    numbers.max().unwrap_or(0)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_acknowledged_is_missing_after_a_kill_and_notifications_go_on() {
+    let total = reports();
+    let home = Home::new(&[("queue.json", QUEUE), ("topic.json", TOPIC)]);
+    let (by_queue, by_topic) = (Heard::default(), Heard::default());
+
+    let mut first = home.start();
+    let receiving = receive(&first, Arc::clone(&by_queue)).await;
+    let listening = listen(&first, Arc::clone(&by_topic)).await;
+    let done = Arc::new(AtomicUsize::new(0));
+    let mut writers = report(&first, &[0; DEVICES], total, &done).await;
+    while done.load(Ordering::SeqCst) < total / 2 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    first.process.kill().unwrap();
+    first.ended();
+    let mut acknowledged = [0; DEVICES];
+    while let Some(writer) = writers.join_next().await {
+        let (at, known) = writer.unwrap();
+        acknowledged[at] = known;
+    }
+    assert!(done.load(Ordering::SeqCst) < total, "killed in the middle");
+    receiving.await.unwrap();
+    listening.await.unwrap();
+    let place = place(&home);
+    let received_before = by_queue.lock().unwrap().clone();
+
+    let second = home.start();
+    // All that was acknowledged is there, and at most the one report more that was under way.
+    let shadows = shadows(&second);
+    let mut stored = [0; DEVICES];
+    for at in 0..DEVICES {
+        let found = shadows.read(&device(at), Parts::Reported).await.unwrap();
+        let reported = found.reported.unwrap();
+        stored[at] = reported.version.0 as u64;
+        let (least, most) = (acknowledged[at], acknowledged[at] + 1);
+        assert!((least..=most).contains(&stored[at]), "{at}: {stored:?}");
+        let document = reported.document.to_string();
+        assert_eq!(document, format!("{{\"n\":{}}}", stored[at]), "device {at}");
+    }
+    let receiving = receive(&second, Arc::clone(&by_queue)).await;
+    let mut writers = report(&second, &stored, total, &done).await;
+    let mut last = stored;
+    while let Some(writer) = writers.join_next().await {
+        let (at, known) = writer.unwrap();
+        last[at] = known;
+    }
+
+    let changes = stream(&second).await;
+    let written: u64 = last.iter().sum();
+    assert_eq!(changes.len() as u64, written, "one change for each version");
+    let (sent, unsent): (Vec<_>, Vec<_>) = changes.into_iter().partition(|(at, _)| *at <= place);
+
+    // What lies after the place is sent by the second process, all of it.
+    let expected: BTreeSet<Change> = unsent.iter().map(|(_, change)| change.clone()).collect();
+    let everything = async {
+        loop {
+            let heard = by_queue.lock().unwrap().clone();
+            if expected.iter().all(|change| heard.contains_key(change)) {
+                return heard;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let patience = Duration::from_secs(60);
+    let heard = tokio::time::timeout(patience, everything).await.unwrap();
+
+    // What lies before it had been sent: a device heard it, but for what was in the broker's hands.
+    let by_topic = by_topic.lock().unwrap().clone();
+    let unheard: Vec<_> = sent
+        .iter()
+        .map(|(_, change)| change)
+        .filter(|change| !by_topic.contains_key(*change))
+        .collect();
+    assert!(unheard.len() <= STREAM_BATCH, "{} unheard", unheard.len());
+    let tail = &sent[sent.len().saturating_sub(STREAM_BATCH)..];
+    let tail: BTreeSet<&Change> = tail.iter().map(|(_, change)| change).collect();
+    for change in &unheard {
+        assert!(tail.contains(change), "{change:?} was passed over");
+    }
+
+    // Sent twice or not: one id per change, and no id for two.
+    let mut owners: BTreeMap<&String, &Change> = BTreeMap::new();
+    for ids in [&heard, &by_topic] {
+        owners.clear();
+        for (change, ids) in ids {
+            assert_eq!(ids.len(), 1, "{change:?} has several ids");
+            for id in ids {
+                assert_eq!(owners.insert(id, change), None, "{id} stands for two");
+            }
+        }
+    }
+    let again = expected
+        .iter()
+        .filter(|change| received_before.contains_key(*change));
+    eprintln!(
+        "{written} reports, killed after {}: place in the stream {} changes in, {} of them unheard, \
+         {} sent by the second process, {} of these had been received before",
+        stored.iter().sum::<u64>(),
+        sent.len(),
+        unheard.len(),
+        unsent.len(),
+        again.count(),
+    );
+    drop(receiving);
+}
