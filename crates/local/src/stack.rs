@@ -4,6 +4,7 @@
 //! a function is wired: what it is given, and what feeds it.
 
 mod data_directory;
+mod inbox;
 mod listener;
 mod requests;
 mod targets;
@@ -209,7 +210,7 @@ impl Stack {
 
         let database = antumbra_dynamodb::client(&ground.database());
         let main = MAIN.ensure(&database).await?;
-        MESSAGES.ensure(&database).await?;
+        let messages = MESSAGES.ensure(&database).await?;
         let sqs = aws_sdk_sqs::Client::new(&ground.aws());
         ensure_all(&sqs).await?;
         let sns = aws_sdk_sns::Client::new(&ground.aws());
@@ -217,7 +218,9 @@ impl Stack {
 
         let listener = listener::function(&ground, options.registrations)?;
         let feeds = vec![
-            ground.feed_from_stream(main.stream_arn, listener, checkpoints),
+            ground.feed_from_stream(main.stream_arn, listener.clone(), checkpoints.clone()),
+            ground.feed_from_stream(messages.stream_arn, listener, checkpoints),
+            inbox::feed(&ground),
             requests::feed(&ground)?,
         ];
         let addresses = Addresses {

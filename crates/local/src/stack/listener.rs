@@ -1,4 +1,4 @@
-//! The stream listener, fed from the main table's stream.
+//! The stream listener, fed from the streams of both tables.
 
 use std::sync::Arc;
 use std::time::Duration;

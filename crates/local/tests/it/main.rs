@@ -8,6 +8,7 @@
 
 mod data_plane;
 mod dynamodb;
+mod inbox_e2e;
 mod listener_e2e;
 mod listener_faults;
 mod mqtt;
