@@ -5,12 +5,15 @@
 //! - [`DynamoDbShadows`]: shadows in a table, and how they lie there
 //! - [`DynamoDbInbox`]: messages in a table of their own
 //! - [`DynamoDbProgress`]: how far queues have been read
+//! - [`DynamoDbClients`], [`DynamoDbDeliveries`]: clients with their links, and what they were sent
 //! - [`Table`]: the tables as data, made where they are missing
 //!
 //! Nothing is decided here that a port's documentation does not say. What a caller is told of a
 //! failure names the call and DynamoDB's code for it, never what was being stored.
 
 mod attempts;
+mod clients;
+mod deliveries;
 mod document;
 mod errors;
 mod inbox;
@@ -18,10 +21,12 @@ mod progress;
 mod shadows;
 mod tables;
 
+pub use clients::DynamoDbClients;
+pub use deliveries::DynamoDbDeliveries;
 pub use inbox::DynamoDbInbox;
 pub use progress::DynamoDbProgress;
 pub use shadows::{Config, DynamoDbShadows};
 pub use tables::{
-    BY_LOCATION, Existing, Index, LIVE, MAIN, MESSAGES, Scalar, Table, TableError, UNDELETED,
-    client,
+    BY_LOCATION, Existing, Index, LISTED, LIVE, MAIN, MESSAGES, Scalar, Table, TableError,
+    UNDELETED, client,
 };

@@ -74,6 +74,14 @@ pub const LIVE: Index<'static> = Index {
     whole: false,
 };
 
+/// What is listed as a whole: clients, and the deliveries of a sensor, which lie with their clients.
+pub const LISTED: Index<'static> = Index {
+    name: "Listed",
+    partition_key: "listKey",
+    sort_key: ("listSort", Scalar::Text),
+    whole: true,
+};
+
 /// Messages that were not deleted. What was leaves a tombstone in the table, and would otherwise have to
 /// be read over again and again by whoever asks for the oldest message.
 pub const UNDELETED: Index<'static> = Index {
@@ -88,7 +96,7 @@ pub const MAIN: Table<'static> = Table {
     name: "antumbra",
     partition_key: PARTITION_KEY,
     sort_key: SORT_KEY,
-    indexes: &[BY_LOCATION, LIVE],
+    indexes: &[BY_LOCATION, LIVE, LISTED],
     streamed: true,
     expiry: Some("ttl"),
 };

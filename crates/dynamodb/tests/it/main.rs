@@ -4,7 +4,9 @@
 #![allow(clippy::unwrap_used)]
 
 mod calls;
+mod clients;
 mod contract;
+mod deliveries;
 mod faults;
 mod inbox;
 mod limits;

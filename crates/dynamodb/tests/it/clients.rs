@@ -1,0 +1,351 @@
+//! Clients and links: versions, secrets apart, links from both sides or neither.
+
+use antumbra_dynamodb::{DynamoDbClients, MAIN, Table};
+use antumbra_service::clients::{
+    Circuit, Client, ClientError, ClientId, ClientPatch, ClientState, ClientStore, LinkStore,
+    LinkedClients, Mode, Secret,
+};
+use antumbra_service::sensors::SensorId;
+use antumbra_service::store::StoreError;
+use antumbra_shadow::Timestamp;
+use antumbra_testkit::dynamodb::{Endpoint, Reply, address, client, failure, table_name};
+use aws_sdk_dynamodb::types::AttributeValue;
+
+pub(crate) struct Desk {
+    pub(crate) clients: DynamoDbClients,
+    pub(crate) endpoint: Endpoint,
+    pub(crate) database: aws_sdk_dynamodb::Client,
+    pub(crate) table: String,
+}
+
+impl Desk {
+    pub(crate) async fn fresh() -> Desk {
+        let endpoint = Endpoint::start(address()).await;
+        let database = client(&endpoint);
+        let table = table_name();
+        let made = Table {
+            name: &table,
+            ..MAIN
+        };
+        made.ensure(&database).await.unwrap();
+        endpoint.take_calls();
+        Desk {
+            clients: DynamoDbClients::new(database.clone(), &table),
+            endpoint,
+            database,
+            table,
+        }
+    }
+
+    /// As much of a sensor as links look at.
+    pub(crate) async fn sensor(&self, id: &str) -> SensorId {
+        let text = |text: String| AttributeValue::S(text);
+        self.database
+            .put_item()
+            .table_name(&self.table)
+            .item("PK", text(format!("SENSOR#{id}")))
+            .item("SK", text("SENSORINFO".to_owned()))
+            .send()
+            .await
+            .unwrap();
+        SensorId::new(id).unwrap()
+    }
+
+    pub(crate) async fn client(&self, id: &str, mode: Mode) -> Client {
+        let client = new(id, mode);
+        self.clients
+            .create(&client, &Secret::random())
+            .await
+            .unwrap();
+        client
+    }
+
+    async fn count(&self) -> usize {
+        let found = self.database.scan().table_name(&self.table).send().await;
+        found.unwrap().items().len()
+    }
+}
+
+pub(crate) fn at(seconds: i128) -> Timestamp {
+    Timestamp::from_nanoseconds(seconds * 1_000_000_000)
+}
+
+fn new(id: &str, mode: Mode) -> Client {
+    Client {
+        id: ClientId::new(id).unwrap(),
+        name: format!("The {id}"),
+        url: "https://hooks.example/in".to_owned(),
+        mode,
+        state: ClientState::Enabled,
+        circuit: Circuit::default(),
+        version: 1,
+        created: at(1_700_000_000),
+        updated: at(1_700_000_000),
+    }
+}
+
+#[tokio::test]
+async fn a_client_is_made_once_and_read_back() {
+    let desk = Desk::fresh().await;
+    let (client, secret) = (new("watch", Mode::Every), Secret::random());
+    desk.clients.create(&client, &secret).await.unwrap();
+    assert_eq!(desk.clients.get(&client.id).await.unwrap(), client);
+    let secrets = desk.clients.secrets(&client.id).await.unwrap();
+    assert_eq!((secrets.current, secrets.previous), (secret, None));
+    let again = desk.clients.create(&client, &Secret::random()).await;
+    assert_eq!(again, Err(ClientError::AlreadyExists));
+    let nobody = ClientId::new("nobody").unwrap();
+    assert_eq!(desk.clients.get(&nobody).await, Err(ClientError::NotFound));
+    assert_eq!(
+        desk.clients.secrets(&nobody).await,
+        Err(ClientError::NotFound)
+    );
+}
+
+#[tokio::test]
+async fn secrets_are_in_no_item_but_their_own() {
+    let desk = Desk::fresh().await;
+    let secret = Secret::random();
+    let client = new("watch", Mode::Every);
+    desk.clients.create(&client, &secret).await.unwrap();
+    let found = desk.database.scan().table_name(&desk.table).send().await;
+    for item in found.unwrap().items() {
+        let holds = format!("{item:?}").contains(secret.reveal());
+        let own = item["SK"].as_s().unwrap() == "CLIENTSECRETS";
+        assert_eq!(holds, own, "{:?}", item["SK"]);
+    }
+}
+
+#[tokio::test]
+async fn versions_guard_changes() {
+    let desk = Desk::fresh().await;
+    let client = desk.client("watch", Mode::Every).await;
+    let rename = |name: &str| ClientPatch {
+        name: Some(name.to_owned()),
+        ..ClientPatch::default()
+    };
+    let patch = rename("Night watch");
+    let renamed = desk
+        .clients
+        .update(&client.id, &patch, Some(1), at(1_700_000_001))
+        .await
+        .unwrap();
+    assert_eq!((renamed.version, renamed.name.as_str()), (2, "Night watch"));
+    assert_eq!(renamed.url, client.url);
+    let late = desk
+        .clients
+        .update(&client.id, &rename("Other"), Some(1), at(2))
+        .await;
+    let conflict = ClientError::Conflict {
+        expected: 1,
+        actual: 2,
+    };
+    assert_eq!(late, Err(conflict.clone()));
+    assert_eq!(
+        desk.clients.delete(&client.id, Some(1), false).await,
+        Err(conflict)
+    );
+    let nobody = ClientId::new("nobody").unwrap();
+    let missing = desk.clients.update(&nobody, &patch, None, at(2)).await;
+    assert_eq!(missing, Err(ClientError::NotFound));
+}
+
+#[tokio::test]
+async fn an_update_whose_answer_was_lost_is_not_in_conflict_with_itself() {
+    let desk = Desk::fresh().await;
+    let client = desk.client("watch", Mode::Every).await;
+    let patch = ClientPatch {
+        name: Some("Night watch".to_owned()),
+        ..ClientPatch::default()
+    };
+    desk.endpoint
+        .script_next("UpdateItem", [Reply::PassThenHangUp]);
+    let updated = desk
+        .clients
+        .update(&client.id, &patch, Some(1), at(2))
+        .await;
+    assert_eq!(updated.unwrap().version, 2);
+}
+
+#[tokio::test]
+async fn a_client_is_disabled_and_enabled_once() {
+    let desk = Desk::fresh().await;
+    let client = desk.client("watch", Mode::Every).await;
+    let off = ClientState::Disabled {
+        reason: "asked".to_owned(),
+        since: at(5),
+    };
+    let disabled = desk
+        .clients
+        .set_state(&client.id, &off, at(5))
+        .await
+        .unwrap();
+    assert_eq!((disabled.version, &disabled.state), (2, &off));
+    let later = ClientState::Disabled {
+        reason: "again".to_owned(),
+        since: at(9),
+    };
+    let same = desk.clients.set_state(&client.id, &later, at(9)).await;
+    assert_eq!(same.unwrap(), disabled);
+    let on = desk
+        .clients
+        .set_state(&client.id, &ClientState::Enabled, at(6))
+        .await
+        .unwrap();
+    assert_eq!((on.version, on.state), (3, ClientState::Enabled));
+}
+
+#[tokio::test]
+async fn rotation_keeps_one_previous_secret_even_if_the_answer_is_lost() {
+    let desk = Desk::fresh().await;
+    let client = desk.client("watch", Mode::Every).await;
+    let first = desk.clients.secrets(&client.id).await.unwrap().current;
+    let (second, third) = (Secret::random(), Secret::random());
+    desk.endpoint
+        .script_next("UpdateItem", [Reply::PassThenHangUp]);
+    desk.clients
+        .rotate(&client.id, &second, at(100))
+        .await
+        .unwrap();
+    let secrets = desk.clients.secrets(&client.id).await.unwrap();
+    assert_eq!(secrets.current, second);
+    assert_eq!(secrets.previous, Some((first, at(100))));
+    desk.clients
+        .rotate(&client.id, &third, at(200))
+        .await
+        .unwrap();
+    let secrets = desk.clients.secrets(&client.id).await.unwrap();
+    assert_eq!(
+        (secrets.current, secrets.previous),
+        (third, Some((second, at(200))))
+    );
+    let nobody = ClientId::new("nobody").unwrap();
+    let missing = desk.clients.rotate(&nobody, &Secret::random(), at(1)).await;
+    assert_eq!(missing, Err(ClientError::NotFound));
+}
+
+#[tokio::test]
+async fn links_lie_on_both_sides_or_neither_and_only_between_what_exists() {
+    let desk = Desk::fresh().await;
+    let client = desk.client("watch", Mode::Latest).await;
+    let door = desk.sensor("door-7").await;
+    let ghost = SensorId::new("ghost").unwrap();
+    let nobody = ClientId::new("nobody").unwrap();
+    let before = desk.count().await;
+    assert_eq!(
+        desk.clients.link(&client.id, &ghost, at(1)).await,
+        Err(ClientError::NoSensor)
+    );
+    assert_eq!(
+        desk.clients.link(&nobody, &door, at(1)).await,
+        Err(ClientError::NotFound)
+    );
+    assert_eq!(desk.count().await, before);
+    desk.clients.link(&client.id, &door, at(10)).await.unwrap();
+    desk.clients.link(&client.id, &door, at(20)).await.unwrap();
+    assert_eq!(desk.count().await, before + 2);
+    let of_client = desk.clients.of_client(&client.id, 10, None).await.unwrap();
+    let of_sensor = desk.clients.of_sensor(&door, 10, None).await.unwrap();
+    assert_eq!(of_client, of_sensor);
+    assert_eq!(of_client.rows.len(), 1);
+    assert_eq!(of_client.rows[0].since, at(10));
+    let linked = desk.clients.linked(&door).await.unwrap();
+    assert_eq!(
+        (&linked[0].client, linked[0].mode),
+        (&client.id, Mode::Latest)
+    );
+    desk.clients.unlink(&client.id, &door).await.unwrap();
+    assert_eq!(desk.count().await, before);
+    assert_eq!(
+        desk.clients.unlink(&client.id, &door).await,
+        Err(ClientError::NotLinked)
+    );
+}
+
+#[tokio::test]
+async fn another_mode_reaches_every_link() {
+    let desk = Desk::fresh().await;
+    let client = desk.client("watch", Mode::Every).await;
+    for n in 0..25 {
+        let sensor = desk.sensor(&format!("s{n}")).await;
+        desk.clients.link(&client.id, &sensor, at(1)).await.unwrap();
+    }
+    let patch = ClientPatch {
+        mode: Some(Mode::Latest),
+        ..ClientPatch::default()
+    };
+    // Interrupted half-way, the same again completes it.
+    let mut calls = 0;
+    desk.endpoint.script(move |call| {
+        calls += usize::from(call.operation == "TransactWriteItems");
+        let (status, body) = failure(400, "AccessDeniedException");
+        match (call.operation.as_str(), calls) {
+            ("TransactWriteItems", 10..) => Reply::Answer(status, body),
+            _ => Reply::Pass,
+        }
+    });
+    let broken = desk.clients.update(&client.id, &patch, None, at(2)).await;
+    assert!(matches!(
+        broken,
+        Err(ClientError::Store(StoreError::Unavailable(_)))
+    ));
+    desk.endpoint.script(|_| Reply::Pass);
+    desk.clients
+        .update(&client.id, &patch, None, at(3))
+        .await
+        .unwrap();
+    let links = desk.clients.of_client(&client.id, 100, None).await.unwrap();
+    assert_eq!(links.rows.len(), 25);
+    for link in links.rows {
+        assert_eq!(link.mode, Mode::Latest);
+        let linked = desk.clients.linked(&link.sensor).await.unwrap();
+        assert_eq!(linked[0].mode, Mode::Latest);
+    }
+}
+
+#[tokio::test]
+async fn a_client_with_links_is_deleted_only_with_them() {
+    let desk = Desk::fresh().await;
+    let door = desk.sensor("door-7").await;
+    let before = desk.count().await;
+    let client = desk.client("watch", Mode::Every).await;
+    desk.clients.link(&client.id, &door, at(1)).await.unwrap();
+    assert_eq!(
+        desk.clients.delete(&client.id, None, false).await,
+        Err(ClientError::HasLinks)
+    );
+    assert!(desk.clients.get(&client.id).await.is_ok());
+    desk.clients.delete(&client.id, None, true).await.unwrap();
+    assert_eq!(desk.count().await, before);
+    assert_eq!(
+        desk.clients.delete(&client.id, None, true).await,
+        Err(ClientError::NotFound)
+    );
+}
+
+#[tokio::test]
+async fn listings_come_in_pages_and_refuse_other_cursors() {
+    let desk = Desk::fresh().await;
+    for n in 0..7 {
+        desk.client(&format!("c{n}"), Mode::Every).await;
+    }
+    let mut ids = Vec::new();
+    let mut cursor = None;
+    loop {
+        let page = desk.clients.list(3, cursor.as_ref()).await.unwrap();
+        assert!(page.rows.len() <= 3);
+        ids.extend(page.rows.into_iter().map(|client| client.id.to_string()));
+        cursor = page.next;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    assert_eq!(ids, ["c0", "c1", "c2", "c3", "c4", "c5", "c6"]);
+    let page = desk.clients.list(3, None).await.unwrap();
+    let client = ClientId::new("c0").unwrap();
+    let mixed = desk.clients.of_client(&client, 3, page.next.as_ref()).await;
+    assert!(matches!(
+        mixed,
+        Err(ClientError::Store(StoreError::Invalid(_)))
+    ));
+}

@@ -1,0 +1,311 @@
+//! Deliveries: one read and one write a turn, a history that tells the truth whoever writes it.
+
+use antumbra_dynamodb::DynamoDbDeliveries;
+use antumbra_service::clients::{ClientState, ClientStore as _, LinkStore as _, Mode};
+use antumbra_service::deliveries::{
+    Attempt, Delivery, DeliveryId, History as _, HistoryQuery, Kind, Ledger as _, SensorRef,
+    Status, Subject,
+};
+use antumbra_service::sensors::SensorId;
+use antumbra_shadow::Timestamp;
+use antumbra_testkit::dynamodb::Reply;
+use aws_sdk_dynamodb::types::AttributeValue;
+use serde_json::value::RawValue;
+
+use crate::clients::{Desk, at};
+
+struct Books {
+    desk: Desk,
+    deliveries: DynamoDbDeliveries,
+}
+
+impl Books {
+    async fn fresh() -> Books {
+        let desk = Desk::fresh().await;
+        Books {
+            deliveries: DynamoDbDeliveries::new(desk.database.clone(), &desk.table),
+            desk,
+        }
+    }
+
+    /// A client linked to a sensor that has this many changes and contacts.
+    async fn linked(&self, client: &str, sensor: &str, changes: u64, contacts: u64) {
+        let client = self.desk.client(client, Mode::Latest).await;
+        let sensor = self.desk.sensor(sensor).await;
+        self.desk
+            .clients
+            .link(&client.id, &sensor, at(1))
+            .await
+            .unwrap();
+        self.desk
+            .database
+            .put_item()
+            .table_name(&self.desk.table)
+            .item("PK", AttributeValue::S(format!("SENSOR#{sensor}")))
+            .item("SK", AttributeValue::S("STATE".to_owned()))
+            .item("changes", AttributeValue::N(changes.to_string()))
+            .item("contacts", AttributeValue::N(contacts.to_string()))
+            .send()
+            .await
+            .unwrap();
+        self.desk.endpoint.take_calls();
+    }
+
+    async fn status(&self, delivery: &Delivery) -> (Status, usize) {
+        let record = self.deliveries.get(&delivery.id).await.unwrap().unwrap();
+        (record.status, record.attempts.len())
+    }
+}
+
+fn delivery(client: &str, sensor: &str, time: i128, sequence: u64) -> Delivery {
+    let client = antumbra_service::clients::ClientId::new(client).unwrap();
+    Delivery {
+        id: DeliveryId::new(&client, at(time), sequence, sensor),
+        kind: Kind::StateChanged,
+        sequence,
+        number: 3,
+        occurred_at: at(time),
+        sensor: Some(SensorRef {
+            id: SensorId::new(sensor).unwrap(),
+            address: "Poznań".to_owned(),
+        }),
+        data: RawValue::from_string(r#"{"current":1.50}"#.to_owned()).unwrap(),
+        round: 0,
+        released: false,
+    }
+}
+
+fn attempt(turn: u32, status: u16) -> Attempt {
+    Attempt {
+        at: Timestamp::from_nanoseconds(i128::from(turn) * 1_000_000_000),
+        turn,
+        status: Some(status),
+        latency_ms: 12,
+        error: (status == 0).then(|| "refused".to_owned()),
+    }
+}
+
+#[tokio::test]
+async fn a_first_turn_costs_one_read_and_one_write() {
+    let books = Books::fresh().await;
+    books.linked("watch", "door-7", 4, 2).await;
+    let sent = delivery("watch", "door-7", 100, 17);
+    let standing = books.deliveries.standing(&sent).await.unwrap();
+    let (client, secrets) = standing.client.unwrap();
+    assert_eq!((client.id.as_str(), client.mode), ("watch", Mode::Latest));
+    assert_eq!(secrets.previous, None);
+    assert!(standing.linked);
+    assert_eq!((standing.newest, standing.delivered_round), (Some(4), None));
+    books
+        .deliveries
+        .record(&sent, Status::Delivered, Some(&attempt(1, 204)), at(101))
+        .await
+        .unwrap();
+    assert_eq!(
+        books.desk.endpoint.take_operations(),
+        ["BatchGetItem", "UpdateItem"]
+    );
+    let standing = books.deliveries.standing(&sent).await.unwrap();
+    assert_eq!(standing.delivered_round, Some(0));
+    let record = books.deliveries.get(&sent.id).await.unwrap().unwrap();
+    assert_eq!(record.delivery.data.get(), sent.data.get());
+    assert_eq!(record.delivery.id, sent.id);
+    assert_eq!(
+        (record.status, record.updated),
+        (Status::Delivered, at(101))
+    );
+    assert_eq!(record.attempts, [attempt(1, 204)]);
+}
+
+#[tokio::test]
+async fn what_overtakes_is_counted_by_kind() {
+    let books = Books::fresh().await;
+    books.linked("watch", "door-7", 4, 2).await;
+    let lost = Delivery {
+        kind: Kind::ConnectionLost,
+        ..delivery("watch", "door-7", 100, 17)
+    };
+    let standing = books.deliveries.standing(&lost).await.unwrap();
+    assert_eq!(standing.newest, Some(2));
+    let stranger = delivery("nobody", "ghost", 100, 17);
+    let standing = books.deliveries.standing(&stranger).await.unwrap();
+    assert_eq!(standing, Default::default());
+}
+
+#[tokio::test]
+async fn every_attempt_is_kept_once_up_to_a_bound() {
+    let books = Books::fresh().await;
+    let sent = delivery("watch", "door-7", 100, 17);
+    // The answer of the second is lost, so that the SDK writes it again.
+    for turn in 1..=60 {
+        if turn == 2 {
+            let lost = [Reply::PassThenHangUp];
+            books.desk.endpoint.script_next("UpdateItem", lost);
+        }
+        let attempt = attempt(turn, 500);
+        books
+            .deliveries
+            .record(&sent, Status::Failed, Some(&attempt), at(100))
+            .await
+            .unwrap();
+    }
+    let record = books.deliveries.get(&sent.id).await.unwrap().unwrap();
+    let turns: Vec<u32> = record.attempts.iter().map(|attempt| attempt.turn).collect();
+    assert_eq!(turns, (11..=60).collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn a_success_stays_and_an_old_round_says_nothing_of_a_new_one() {
+    let books = Books::fresh().await;
+    let sent = delivery("watch", "door-7", 100, 17);
+    let record = async |delivery: &Delivery, status, turn| {
+        let attempt = attempt(turn, 0);
+        let recorded = books
+            .deliveries
+            .record(delivery, status, Some(&attempt), at(100))
+            .await;
+        recorded.unwrap();
+    };
+    record(&sent, Status::Delivered, 1).await;
+    // A duplicate of the message that failed.
+    record(&sent, Status::Failed, 2).await;
+    assert_eq!(books.status(&sent).await, (Status::Delivered, 2));
+    let again = Delivery {
+        round: 1,
+        ..sent.clone()
+    };
+    books.deliveries.requeued(&again, at(200)).await.unwrap();
+    assert_eq!(books.status(&sent).await, (Status::Pending, 2));
+    record(&sent, Status::Dead, 3).await;
+    assert_eq!(books.status(&sent).await, (Status::Pending, 3));
+    record(&again, Status::Failed, 4).await;
+    assert_eq!(books.status(&sent).await, (Status::Failed, 4));
+    // Queued and already tried: the note that it was queued comes too late.
+    books.deliveries.requeued(&again, at(201)).await.unwrap();
+    assert_eq!(books.status(&sent).await, (Status::Failed, 4));
+    books
+        .deliveries
+        .record(&sent, Status::Skipped, None, at(300))
+        .await
+        .unwrap();
+    assert_eq!(books.status(&sent).await, (Status::Failed, 4));
+}
+
+#[tokio::test]
+async fn histories_are_read_per_client_and_per_sensor_in_pages() {
+    let books = Books::fresh().await;
+    let mut all = Vec::new();
+    for (client, sensor, time, sequence) in [
+        ("a", "s1", 100, 1),
+        ("a", "s1", 100, 2),
+        ("a", "s2", 101, 1),
+        ("b", "s1", 100, 1),
+        ("a", "s1", 103, 3),
+    ] {
+        let sent = delivery(client, sensor, time, sequence);
+        let status = if sequence == 2 {
+            Status::Parked
+        } else {
+            Status::Delivered
+        };
+        books
+            .deliveries
+            .record(&sent, status, Some(&attempt(1, 200)), at(time))
+            .await
+            .unwrap();
+        all.push(sent.id.to_string());
+    }
+    let read = async |query: HistoryQuery| {
+        let mut ids = Vec::new();
+        let mut cursor = None;
+        loop {
+            let page = books
+                .deliveries
+                .list(&query, cursor.as_ref())
+                .await
+                .unwrap();
+            assert!(page.rows.len() <= query.limit);
+            ids.extend(page.rows.iter().map(|row| row.delivery.id.to_string()));
+            cursor = page.next;
+            if cursor.is_none() {
+                return ids;
+            }
+        }
+    };
+    let of = |subject| HistoryQuery {
+        limit: 2,
+        oldest_first: true,
+        ..HistoryQuery::of(subject)
+    };
+    let client = || Subject::Client(antumbra_service::clients::ClientId::new("a").unwrap());
+    let sensor = || Subject::Sensor(SensorId::new("s1").unwrap());
+    let pick = |places: &[usize]| places.iter().map(|at| all[*at].clone()).collect::<Vec<_>>();
+    assert_eq!(read(of(client())).await, pick(&[0, 1, 2, 4]));
+    assert_eq!(read(of(sensor())).await, pick(&[0, 3, 1, 4]));
+    let newest = HistoryQuery {
+        oldest_first: false,
+        ..of(client())
+    };
+    assert_eq!(read(newest).await, pick(&[4, 2, 1, 0]));
+    let part = |subject| HistoryQuery {
+        from: Some(at(101)),
+        to: Some(at(103)),
+        ..of(subject)
+    };
+    assert_eq!(read(part(client())).await, pick(&[2]));
+    assert_eq!(read(part(sensor())).await, Vec::<String>::new());
+    let parked = HistoryQuery {
+        status: Some(Status::Parked),
+        ..of(client())
+    };
+    assert_eq!(read(parked).await, pick(&[1]));
+    let page = books.deliveries.list(&of(client()), None).await.unwrap();
+    let mixed = books
+        .deliveries
+        .list(&of(sensor()), page.next.as_ref())
+        .await;
+    assert!(mixed.is_err());
+}
+
+#[tokio::test]
+async fn of_many_one_gets_the_try_and_a_success_closes_the_circuit() {
+    let books = Books::fresh().await;
+    books.linked("watch", "door-7", 1, 1).await;
+    let client = antumbra_service::clients::ClientId::new("watch").unwrap();
+    let ledger = &books.deliveries;
+    ledger.note_failure(&client, 1, None).await.unwrap();
+    ledger.note_failure(&client, 4, Some(at(50))).await.unwrap();
+    let stored = books.desk.clients.get(&client).await.unwrap();
+    assert_eq!(
+        (stored.circuit.failures, stored.circuit.open_until),
+        (5, Some(at(50)))
+    );
+    assert_eq!(stored.version, 1);
+    let claims = (0..8).map(|_| ledger.claim_probe(&client, Some(at(50)), at(65)));
+    let claims = futures_util::future::join_all(claims).await;
+    let won = claims.into_iter().filter(|claim| claim.clone().unwrap());
+    assert_eq!(won.count(), 1);
+    ledger.note_success(&client).await.unwrap();
+    assert!(
+        !ledger
+            .claim_probe(&client, Some(at(65)), at(80))
+            .await
+            .unwrap()
+    );
+    assert!(ledger.claim_probe(&client, None, at(80)).await.unwrap());
+    ledger.disable(&client, "gone", at(70)).await.unwrap();
+    ledger.disable(&client, "gone again", at(71)).await.unwrap();
+    let stored = books.desk.clients.get(&client).await.unwrap();
+    let off = ClientState::Disabled {
+        reason: "gone".to_owned(),
+        since: at(70),
+    };
+    assert_eq!((stored.state, stored.version), (off, 2));
+    // Nothing is left behind of a client that is gone.
+    let nobody = antumbra_service::clients::ClientId::new("nobody").unwrap();
+    ledger.note_failure(&nobody, 1, Some(at(1))).await.unwrap();
+    ledger.note_success(&nobody).await.unwrap();
+    ledger.disable(&nobody, "gone", at(1)).await.unwrap();
+    assert!(!ledger.claim_probe(&nobody, None, at(1)).await.unwrap());
+    assert!(books.desk.clients.get(&nobody).await.is_err());
+}
