@@ -30,6 +30,10 @@ use crate::{
 /// The longest a queue lets a poll wait.
 const LONG_POLL_SECONDS: i32 = 20;
 
+/// How long a poll of a FIFO queue waits. The emulator does not wake a poll for
+/// a message that became the first of its group when the one before it died.
+const FIFO_POLL_SECONDS: i32 = 1;
+
 /// The most that one receive returns.
 const MAX_RECEIVE: i32 = 10;
 
@@ -135,11 +139,16 @@ impl Pump {
     }
 
     async fn receive(&self) -> Result<Vec<Message>, String> {
+        let wait = if self.source.queue_url.ends_with(".fifo") {
+            FIFO_POLL_SECONDS
+        } else {
+            LONG_POLL_SECONDS
+        };
         self.queues
             .receive_message()
             .queue_url(&self.source.queue_url)
             .max_number_of_messages(self.source.batch_size.clamp(1, MAX_RECEIVE))
-            .wait_time_seconds(LONG_POLL_SECONDS)
+            .wait_time_seconds(wait)
             .message_system_attribute_names(MessageSystemAttributeName::All)
             .message_attribute_names("All")
             .send()
