@@ -3,6 +3,7 @@
 //! In reading order:
 //!
 //! - [`DynamoDbShadows`]: shadows in a table, and how they lie there
+//! - [`DynamoDbAnswers`]: answers to requests that may be sent again
 //! - [`DynamoDbInbox`]: messages in a table of their own
 //! - [`DynamoDbProgress`]: how far queues have been read
 //! - [`DynamoDbClients`], [`DynamoDbDeliveries`]: clients with their links, and what they were sent
@@ -11,6 +12,7 @@
 //! Nothing is decided here that a port's documentation does not say. What a caller is told of a
 //! failure names the call and DynamoDB's code for it, never what was being stored.
 
+mod answers;
 mod attempts;
 mod clients;
 mod deliveries;
@@ -21,6 +23,7 @@ mod progress;
 mod shadows;
 mod tables;
 
+pub use answers::DynamoDbAnswers;
 pub use clients::DynamoDbClients;
 pub use deliveries::DynamoDbDeliveries;
 pub use inbox::DynamoDbInbox;

@@ -38,6 +38,8 @@ async fn main() {
         dynamodb_port: 0,
         aws_port: 0,
         mqtt_port: 0,
+        http_port: 0,
+        http_token: None,
         registrations: Registrations::load([("load.json", rule)], &|_| None).unwrap(),
         clock: ShiftedClock::default(),
     })

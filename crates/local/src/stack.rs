@@ -3,11 +3,13 @@
 //! The functions are the ones that run on AWS; only who calls them is different. One file each for how
 //! a function is wired: what it is given, and what feeds it.
 
+mod api;
 mod data_directory;
 mod inbox;
 mod listener;
 mod requests;
 mod targets;
+mod token;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -30,6 +32,8 @@ use crate::stream::{CheckpointError, Checkpoints, StreamPump};
 use crate::{dynamodb, mqtt, queues, rules, stream};
 use data_directory::DataDirectory;
 
+pub use token::HttpToken;
+
 const UNDELIVERABLE: &str = "antumbra-undeliverable";
 
 /// What to start, and where.
@@ -43,6 +47,10 @@ pub struct Options {
     pub aws_port: u16,
     /// MQTT, versions 3.1.1 and 5.
     pub mqtt_port: u16,
+    /// The HTTP API.
+    pub http_port: u16,
+    /// What opens the HTTP API; `None` for a token that is made up and kept with the data.
+    pub http_token: Option<String>,
     /// Who is told of changes.
     pub registrations: Registrations,
     /// What the functions take for the time.
@@ -56,6 +64,7 @@ pub struct Addresses {
     pub dynamodb: SocketAddr,
     pub aws: SocketAddr,
     pub mqtt: SocketAddr,
+    pub http: SocketAddr,
 }
 
 /// Why the stack did not start.
@@ -184,6 +193,8 @@ impl Feed {
 /// Everything, running. Dropping it stops it; [`Stack::stop`] also waits.
 pub struct Stack {
     addresses: Addresses,
+    http_token: HttpToken,
+    http_api: api::HttpApi,
     // Before the services: what is dropped first stops first.
     feeds: Vec<Feed>,
     ground: Ground,
@@ -223,13 +234,18 @@ impl Stack {
             inbox::feed(&ground),
             requests::feed(&ground)?,
         ];
+        let http_token = token::token(data_directory.as_ref(), options.http_token)?;
+        let http_api = api::start(&ground, options.http_port, &http_token.text).await?;
         let addresses = Addresses {
             dynamodb: ground.dynamodb.address(),
             aws: ground.queues.address(),
             mqtt: ground.broker.address(),
+            http: http_api.address(),
         };
         Ok(Stack {
             addresses,
+            http_token,
+            http_api,
             feeds,
             ground,
             _data_directory: data_directory,
@@ -241,6 +257,11 @@ impl Stack {
         self.addresses
     }
 
+    /// What opens the HTTP API.
+    pub fn http_token(&self) -> &HttpToken {
+        &self.http_token
+    }
+
     /// The URL of one of the stack's queues.
     pub fn queue_url(&self, name: &str) -> String {
         self.ground.queues.queue_url(name)
@@ -248,6 +269,7 @@ impl Stack {
 
     /// Lets what is under way end, then stops everything, feeders first.
     pub async fn stop(self) {
+        self.http_api.stop().await;
         for feed in self.feeds {
             feed.stop().await;
         }

@@ -8,6 +8,7 @@ pub mod clients;
 pub mod clock;
 pub mod deliveries;
 mod fnv;
+pub mod idempotency;
 pub mod inbox;
 pub mod liveness;
 pub mod notifications;

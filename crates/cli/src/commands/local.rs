@@ -7,7 +7,7 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use antumbra_local::listen::StartError;
-use antumbra_local::stack::{Addresses, Options, Stack, StackError};
+use antumbra_local::stack::{Addresses, HttpToken, Options, Stack, StackError};
 use antumbra_service::clock::ShiftedClock;
 use antumbra_stream_listener::files;
 use clap::Args;
@@ -38,6 +38,13 @@ pub(crate) struct LocalArguments {
     /// The port of the MQTT broker.
     #[arg(long, default_value_t = 1883, value_name = "PORT")]
     mqtt_port: u16,
+    /// The port of the HTTP API.
+    #[arg(long, default_value_t = 8080, value_name = "PORT")]
+    http_port: u16,
+    /// The bearer token that opens the HTTP API, in place of the one that is made at the first start and
+    /// kept with the data.
+    #[arg(long, value_name = "TOKEN", env = "ANTUMBRA_TOKEN", hide_env_values = true, value_parser = bearer_token)]
+    token: Option<String>,
     /// A file that holds all addresses, as JSON, while everything is up.
     #[arg(long, value_name = "FILE")]
     ready_file: Option<PathBuf>,
@@ -70,6 +77,8 @@ pub(crate) async fn run(arguments: LocalArguments) -> Result<(), Failure> {
         dynamodb_port: arguments.dynamodb_port,
         aws_port: arguments.aws_port,
         mqtt_port: arguments.mqtt_port,
+        http_port: arguments.http_port,
+        http_token: arguments.token.clone(),
         registrations,
         clock: ShiftedClock::default(),
     });
@@ -80,7 +89,7 @@ pub(crate) async fn run(arguments: LocalArguments) -> Result<(), Failure> {
     if let Some(file) = &ready_file {
         file.write(&ready(stack.addresses()))?;
     }
-    print(&welcome(stack.addresses(), &arguments, count))?;
+    print(&welcome(&stack, &arguments, count))?;
     signals.next().await;
     drop(ready_file);
     anstream::eprintln!("stopping");
@@ -122,8 +131,12 @@ fn port_option(service: &str) -> &'static str {
 fn start_logging(verbose: u8) {
     // What the emulators answer with an error is their caller's to tell.
     let filter = match verbose {
-        0 => "error,antumbra_stream_listener=warn,antumbra_local=warn,dynoxide=off",
-        1 => "warn,antumbra_stream_listener=debug,antumbra_local=debug,dynoxide=error",
+        0 => {
+            "error,antumbra_stream_listener=warn,antumbra_local=warn,antumbra_http_api=warn,dynoxide=off"
+        }
+        1 => {
+            "warn,antumbra_stream_listener=debug,antumbra_local=debug,antumbra_http_api=debug,dynoxide=error"
+        }
         _ => "debug",
     };
     let _ = tracing_subscriber::fmt()
@@ -133,6 +146,25 @@ fn start_logging(verbose: u8) {
         .try_init();
 }
 
+/// What can be sent in a header.
+fn bearer_token(text: &str) -> Result<String, String> {
+    let fits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
+    fits.then(|| text.to_owned())
+        .ok_or_else(|| "a token is visible ASCII characters without spaces".to_owned())
+}
+
+/// Where the token is to be had. It is printed when it is new, and when nothing keeps it.
+fn token_hint(token: &HttpToken, arguments: &LocalArguments) -> String {
+    match token.new {
+        true => format!("bearer token {}", token.text),
+        false if arguments.token.is_some() => "bearer token as given".to_owned(),
+        false => format!(
+            "bearer token in {}",
+            arguments.data_dir.join("http-token").display()
+        ),
+    }
+}
+
 fn ready(addresses: Addresses) -> String {
     #[derive(Serialize)]
     struct Ready {
@@ -140,16 +172,19 @@ fn ready(addresses: Addresses) -> String {
         dynamodb: String,
         aws: String,
         mqtt: String,
+        http: String,
     }
     crate::output::json(&Ready {
         process: std::process::id(),
         dynamodb: format!("http://{}", addresses.dynamodb),
         aws: format!("http://{}", addresses.aws),
         mqtt: format!("mqtt://{}", addresses.mqtt),
+        http: format!("http://{}", addresses.http),
     })
 }
 
-fn welcome(addresses: Addresses, arguments: &LocalArguments, registrations: usize) -> String {
+fn welcome(stack: &Stack, arguments: &LocalArguments, registrations: usize) -> String {
+    let addresses = stack.addresses();
     let row = |name: &str, address: String, what: &str| {
         vec![format!("  {name}"), address, styled(FAINT, what)]
     };
@@ -165,6 +200,11 @@ fn welcome(addresses: Addresses, arguments: &LocalArguments, registrations: usiz
             "queues antumbra-inbound, antumbra-undeliverable, ...",
         ),
         row("MQTT", format!("mqtt://{}", addresses.mqtt), "3.1.1 and 5"),
+        row(
+            "HTTP",
+            format!("http://{}", addresses.http),
+            &token_hint(stack.http_token(), arguments),
+        ),
     ];
     let kept = if arguments.memory {
         "nothing is kept".to_owned()

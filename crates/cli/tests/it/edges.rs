@@ -40,9 +40,10 @@ fn sources(directory: &Path, visit: &mut dyn FnMut(&Path, &str)) {
     }
 }
 
-const ALL: [&str; 14] = [
+const ALL: [&str; 15] = [
     "cli",
     "dynamodb",
+    "functions/http-api",
     "functions/message-ingest",
     "functions/message-requests",
     "functions/stream-listener",

@@ -59,10 +59,16 @@ fn a_taken_port_is_named_with_what_to_do() {
         ("--dynamodb-port", "DynamoDB"),
         ("--aws-port", "SQS and SNS"),
         ("--mqtt-port", "MQTT"),
+        ("--http-port", "HTTP"),
     ] {
         let home = Home::new(&[]);
         let mut all: Vec<String> = Vec::new();
-        for other in ["--dynamodb-port", "--aws-port", "--mqtt-port"] {
+        for other in [
+            "--dynamodb-port",
+            "--aws-port",
+            "--mqtt-port",
+            "--http-port",
+        ] {
             let value = if other == option { port.as_str() } else { "0" };
             all.extend([other.to_owned(), value.to_owned()]);
         }
@@ -83,7 +89,7 @@ fn a_second_start_on_the_same_data_is_refused_and_a_kill_frees_it() {
     let mut second = command();
     second
         .args(["local", "--dynamodb-port", "0", "--aws-port", "0"])
-        .args(["--mqtt-port", "0", "--data-dir"])
+        .args(["--mqtt-port", "0", "--http-port", "0", "--data-dir"])
         .arg(home.path("data"))
         .arg("--registrations")
         .arg(home.path("registrations"));

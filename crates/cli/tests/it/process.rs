@@ -59,7 +59,7 @@ impl Home {
         command
             .arg("local")
             .args(["--dynamodb-port", "0", "--aws-port", "0"])
-            .args(["--mqtt-port", "0"])
+            .args(["--mqtt-port", "0", "--http-port", "0"])
             .args([Path::new("--data-dir"), &self.path("data")])
             .args([Path::new("--registrations"), &self.path("registrations")])
             .args([Path::new("--ready-file"), &self.path("ready.json")]);

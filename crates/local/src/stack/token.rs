@@ -1,0 +1,68 @@
+//! The token that opens the HTTP API: made at the first start, then kept with the data.
+
+use std::io::{ErrorKind, Write};
+use std::path::Path;
+
+use uuid::Uuid;
+
+use super::StackError;
+use super::data_directory::DataDirectory;
+
+const FILE: &str = "http-token";
+
+/// A bearer token, and whether anybody can know it yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HttpToken {
+    /// Its text.
+    pub text: String,
+    /// Whether it was made just now.
+    pub new: bool,
+}
+
+/// The token that was given, or the one that is kept, or a new one.
+pub(super) fn token(
+    directory: Option<&DataDirectory>,
+    given: Option<String>,
+) -> Result<HttpToken, StackError> {
+    if let Some(text) = given {
+        return Ok(HttpToken { text, new: false });
+    }
+    let Some(directory) = directory else {
+        let text = made_up();
+        return Ok(HttpToken { text, new: true });
+    };
+    let path = directory.file(FILE);
+    let failed = |source| StackError::DataDirectory {
+        path: path.clone(),
+        source,
+    };
+    match std::fs::read_to_string(&path) {
+        Ok(text) if !text.trim().is_empty() => Ok(HttpToken {
+            text: text.trim().to_owned(),
+            new: false,
+        }),
+        Err(fault) if fault.kind() != ErrorKind::NotFound => Err(failed(fault)),
+        _ => {
+            let text = made_up();
+            keep(&path, &text).map_err(failed)?;
+            Ok(HttpToken { text, new: true })
+        }
+    }
+}
+
+/// 244 random bits.
+fn made_up() -> String {
+    let [first, second] = [Uuid::new_v4(), Uuid::new_v4()];
+    format!("{}{}", first.simple(), second.simple())
+}
+
+/// For the user alone to read.
+fn keep(path: &Path, text: &str) -> std::io::Result<()> {
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(path)?;
+    writeln!(file, "{text}")?;
+    file.sync_all()
+}

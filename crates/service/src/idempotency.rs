@@ -1,0 +1,65 @@
+//! Requests that may be sent again: the first one runs, the others get its answer.
+//!
+//! A caller that hears nothing sends the same request with the same key once more. The port remembers the
+//! key before the request runs and the answer after it, so that a request runs once unless whoever ran it
+//! died half-way: then its lease ends, and the next one with the key runs. What runs must therefore
+//! survive to be run twice; this makes it rare, and tells the caller what came of it.
+
+use antumbra_shadow::Timestamp;
+
+use crate::notifications::BoxFuture;
+use crate::store::StoreError;
+
+/// A request that carries a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// Whose key and which: one text that no other caller's key makes.
+    pub key: String,
+    /// What is asked for: the same text for the same request, another for any other.
+    pub fingerprint: String,
+    /// Who runs it, should it run: a text nobody else has.
+    pub owner: String,
+    /// The time now.
+    pub now: Timestamp,
+    /// When it must have ended; after that another may run it.
+    pub lease_ends: Timestamp,
+    /// When key and answer may be forgotten.
+    pub forget_at: Timestamp,
+}
+
+/// What to do with a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Begun {
+    /// Run it, then [`Answers::finish`] or [`Answers::release`] it.
+    Run,
+    /// It is being run by another at this moment.
+    Running,
+    /// It was answered already, with this.
+    Answered(String),
+    /// The key belongs to another request.
+    OtherRequest,
+}
+
+/// Remembers requests and their answers.
+///
+/// Laws:
+/// - Of requests with one key, [`Begun::Run`] is given to one at a time, and to none after an answer was
+///   kept, until the key may be forgotten.
+/// - It is given again when the lease of the one that has it is over, to the same request only.
+/// - Only the one that has it keeps an answer or releases it; after its lease was given to another, both
+///   do nothing.
+/// - An answer comes back as it was kept, whatever its length.
+pub trait Answers: Send + Sync {
+    /// Asks whether to run a request.
+    fn begin<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<Begun, StoreError>>;
+
+    /// Keeps the answer for whoever asks again.
+    fn finish<'a>(
+        &'a self,
+        request: &'a Request,
+        answer: &'a str,
+    ) -> BoxFuture<'a, Result<(), StoreError>>;
+
+    /// Forgets the request: it came to nothing, and the next one may run.
+    fn release<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<(), StoreError>>;
+}
