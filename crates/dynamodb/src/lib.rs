@@ -7,6 +7,7 @@
 //! - [`DynamoDbInbox`]: messages in a table of their own
 //! - [`DynamoDbProgress`]: how far queues have been read
 //! - [`DynamoDbClients`], [`DynamoDbDeliveries`]: clients with their links, and what they were sent
+//! - [`DynamoDbSensors`]: sensors, their readings and states
 //! - [`Table`]: the tables as data, made where they are missing
 //!
 //! Nothing is decided here that a port's documentation does not say. What a caller is told of a
@@ -20,6 +21,7 @@ mod document;
 mod errors;
 mod inbox;
 mod progress;
+mod sensors;
 mod shadows;
 mod tables;
 
@@ -28,6 +30,7 @@ pub use clients::DynamoDbClients;
 pub use deliveries::DynamoDbDeliveries;
 pub use inbox::DynamoDbInbox;
 pub use progress::DynamoDbProgress;
+pub use sensors::{DynamoDbSensors, SensorConfig};
 pub use shadows::{Config, DynamoDbShadows};
 pub use tables::{
     BY_LOCATION, Existing, Index, LISTED, LIVE, MAIN, MESSAGES, Scalar, Table, TableError,

@@ -4,11 +4,13 @@
 //! - [`Reading`], [`Moment`], [`Value`]: what was measured, and when
 //! - [`Signal`], [`State`]: a message of a sensor, and what is known after it
 //! - [`occurrences`]: what clients are told, from two states
+//! - [`Sensors`]: what is asked of the registry
 //! - [`Registry`], [`Readings`], [`States`], [`Liveness`], [`Purges`]: the ports
 //!
 //! A signal costs two writes and no read. Its first write updates the state by what is there alone; the
 //! table's stream tells of it, so a state and what follows from it can never part.
 
+mod desk;
 pub mod escape;
 mod id;
 mod location;
@@ -25,6 +27,7 @@ mod value;
 pub use crate::paging::{Cursor, Page};
 pub use crate::shadows::Version;
 pub use crate::store::StoreError;
+pub use desk::{SensorPatch, Sensors, purge_due};
 pub use id::{Generation, InvalidSensor, NAME_CHARS, SensorId, SensorType};
 pub use location::{Location, PART_BYTES, Part, Place};
 pub use moment::{MESSAGE_ID_BYTES, Moment, Sequence};

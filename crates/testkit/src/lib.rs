@@ -3,6 +3,7 @@
 //! - [`contract`]: the laws of the shadow persistence as tests, run on every implementation by
 //!   [`shadow_contract!`]
 //! - [`sample`]: shadows, documents and writes in few words
+//! - [`sensors`]: sensors in memory, and the laws of their ports
 //! - [`writers`]: many writers at once through the SDK, on a store that fails
 //! - [`lambda`]: the binary of a function, run as Lambda runs it
 //! - [`Failing`]: a persistence that fails as stores do, by a seed
@@ -17,6 +18,7 @@ pub mod dynamodb;
 mod failing;
 pub mod lambda;
 pub mod sample;
+pub mod sensors;
 pub mod writers;
 
 pub use failing::{Failing, Faults};

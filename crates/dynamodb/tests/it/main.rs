@@ -13,5 +13,6 @@ mod limits;
 mod listing;
 mod parent_faults;
 mod progress;
+mod sensors;
 mod store;
 mod writers;

@@ -1,0 +1,76 @@
+//! Sensors on DynamoDB: the contract every store keeps, and what is DynamoDB's own.
+
+mod calls;
+mod contract;
+mod faults;
+mod model;
+mod purge;
+mod storm;
+mod volume;
+
+use antumbra_dynamodb::{DynamoDbSensors, MAIN, SensorConfig, Table};
+use antumbra_testkit::dynamodb::{Endpoint, address, client, table_name};
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::types::AttributeValue;
+
+/// A store with the endpoint its calls pass.
+pub(crate) struct Store {
+    pub(crate) sensors: DynamoDbSensors,
+    pub(crate) endpoint: Endpoint,
+    pub(crate) client: Client,
+    pub(crate) table: String,
+    pub(crate) stream: String,
+}
+
+impl Store {
+    pub(crate) async fn fresh() -> Store {
+        let endpoint = Endpoint::start(address()).await;
+        let client = client(&endpoint);
+        let table = table_name();
+        let made = Table {
+            name: &table,
+            ..MAIN
+        };
+        let made = made.ensure(&client).await.unwrap();
+        endpoint.take_calls();
+        let config = SensorConfig {
+            shards: 4,
+            ..SensorConfig::new(&table)
+        };
+        Store {
+            sensors: DynamoDbSensors::new(client.clone(), config),
+            endpoint,
+            client,
+            table,
+            stream: made.stream_arn.unwrap(),
+        }
+    }
+
+    /// Puts an item of two keys, as others do.
+    pub(crate) async fn put(&self, partition: &str, sort: &str) {
+        let put = self.client.put_item().table_name(&self.table);
+        put.item("PK", AttributeValue::S(partition.to_owned()))
+            .item("SK", AttributeValue::S(sort.to_owned()))
+            .send()
+            .await
+            .unwrap();
+    }
+
+    /// The sort keys of a partition.
+    pub(crate) async fn sort_keys(&self, partition: &str) -> Vec<String> {
+        let query = self.client.query().table_name(&self.table);
+        let pages = query
+            .key_condition_expression("PK = :pk")
+            .expression_attribute_values(":pk", AttributeValue::S(partition.to_owned()))
+            .projection_expression("SK")
+            .consistent_read(true)
+            .into_paginator()
+            .items()
+            .send();
+        let items: Vec<_> = pages.collect::<Result<_, _>>().await.unwrap();
+        let sort = |item: &std::collections::HashMap<String, AttributeValue>| {
+            item["SK"].as_s().unwrap().clone()
+        };
+        items.iter().map(sort).collect()
+    }
+}

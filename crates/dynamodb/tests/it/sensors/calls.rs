@@ -1,0 +1,155 @@
+//! What things cost, counted where the calls arrive.
+
+use antumbra_service::sensors::{
+    Checked, Liveness, Place, Reading, Readings, Registry, States, Value,
+};
+use antumbra_testkit::sensors::sample::{at, id, new, registered, sensor, signal, somewhere};
+
+use super::Store;
+
+/// Takes in signals as a worker does.
+async fn take_in(store: &Store, signals: &[antumbra_service::sensors::Signal]) {
+    let mut readings = Vec::new();
+    for signal in signals {
+        let recorded = store.sensors.record(signal).await.unwrap().unwrap();
+        readings.push(signal.reading(recorded.owner));
+    }
+    for saved in store.sensors.save_readings(&readings).await {
+        saved.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_signal_is_two_writes_and_no_read() {
+    let store = Store::fresh().await;
+    registered(&store.sensors, "s").await;
+    store.endpoint.take_calls();
+    for (value, time) in [(1, 1), (1, 2), (0, 3), (1, 4), (1, 5)] {
+        take_in(&store, &[signal("s", value, time, time)]).await;
+        assert_eq!(
+            store.endpoint.take_operations(),
+            ["UpdateItem", "BatchWriteItem"]
+        );
+    }
+    // A lost sensor that speaks costs no more.
+    assert_eq!(
+        store.sensors.check(&id("s"), at(9000)).await,
+        Ok(Checked::Lost)
+    );
+    store.endpoint.take_calls();
+    take_in(&store, &[signal("s", 0, 9001, 9001)]).await;
+    assert_eq!(
+        store.endpoint.take_operations(),
+        ["UpdateItem", "BatchWriteItem"]
+    );
+    // Nor does a duplicate; one that was overtaken costs one write more, if it has anything to say.
+    take_in(&store, &[signal("s", 0, 9001, 9001)]).await;
+    assert_eq!(
+        store.endpoint.take_operations(),
+        ["UpdateItem", "BatchWriteItem"]
+    );
+    take_in(&store, &[signal("s", 1, 100, 100)]).await;
+    assert_eq!(
+        store.endpoint.take_operations(),
+        ["UpdateItem", "BatchWriteItem"]
+    );
+    for late in [signal("s", 1, 101, 9002), signal("s", 1, 9002, 9000)] {
+        take_in(&store, &[late]).await;
+        let calls = store.endpoint.take_operations();
+        assert_eq!(calls, ["UpdateItem", "UpdateItem", "BatchWriteItem"]);
+    }
+}
+
+#[tokio::test]
+async fn readings_of_a_batch_share_their_calls() {
+    let store = Store::fresh().await;
+    let mut signals = Vec::new();
+    for n in 0..60 {
+        registered(&store.sensors, &format!("s{n}")).await;
+        signals.push(signal(&format!("s{n}"), 1, n, n));
+    }
+    store.endpoint.take_calls();
+    take_in(&store, &signals).await;
+    let calls = store.endpoint.take_operations();
+    let updates = calls.iter().filter(|call| *call == "UpdateItem").count();
+    let batches = calls
+        .iter()
+        .filter(|call| *call == "BatchWriteItem")
+        .count();
+    assert_eq!((updates, batches, calls.len()), (60, 3, 63));
+}
+
+/// Ten signals in an hour, and a sweep each minute: the key of the index is written once, by the sweep.
+#[tokio::test]
+async fn the_index_is_written_once_per_silence() {
+    let store = Store::fresh().await;
+    registered(&store.sensors, "s").await;
+    take_in(&store, &[signal("s", 1, 1, 1)]).await;
+    let hour = 3600;
+    let mut keys_written = 0;
+    let mut last = store.sensors.state(&id("s")).await.unwrap().check_at;
+    for minute in 1..=10 * 60 {
+        let now = minute * 60;
+        if minute % 6 == 0 {
+            take_in(&store, &[signal("s", minute % 2, now, now)]).await;
+        }
+        for shard in 0..store.sensors.shards() {
+            let due = store.sensors.due(shard, at(now), 100, None).await.unwrap();
+            for sensor in due.rows {
+                let checked = store.sensors.check(&sensor, at(now)).await;
+                assert_eq!(checked, Ok(Checked::Rearmed));
+            }
+        }
+        let check_at = store.sensors.state(&id("s")).await.unwrap().check_at;
+        keys_written += usize::from(check_at != last);
+        last = check_at;
+    }
+    let hours = 10 * 60 * 60 / hour;
+    assert!(
+        (hours..=hours + 1).contains(&keys_written),
+        "{keys_written}"
+    );
+}
+
+#[tokio::test]
+async fn the_registry_costs_what_it_must() {
+    let store = Store::fresh().await;
+    let sensors = &store.sensors;
+    let first = registered(sensors, "s").await;
+    assert_eq!(store.endpoint.take_operations(), ["TransactWriteItems"]);
+    sensors.register(&new(somewhere("s"))).await.unwrap();
+    assert_eq!(store.endpoint.take_operations(), ["TransactWriteItems"]);
+    let there = sensor("s", ["Łódź", "A", "2", "13"]);
+    let moved = sensors.change(&first, &there, at(1)).await.unwrap();
+    assert_eq!(
+        store.endpoint.take_operations(),
+        ["PutItem"],
+        "a move is one write"
+    );
+    let reading = Reading::new(Value::whole(1), None, at(0), None).unwrap();
+    sensors.save(&moved, &[reading]).await.unwrap();
+    assert_eq!(store.endpoint.take_operations(), ["TransactWriteItems"]);
+    sensors.latest(&id("s"), 10).await.unwrap();
+    assert_eq!(
+        store.endpoint.take_operations(),
+        ["Query"],
+        "sensor and readings in one"
+    );
+    let place = Place::new("Łódź", None, None, None).unwrap();
+    sensors.in_place(&place, 100, None).await.unwrap();
+    assert_eq!(store.endpoint.take_operations(), ["Query", "BatchGetItem"]);
+}
+
+#[tokio::test]
+async fn a_page_of_many_sensors_reads_their_states_in_hundreds() {
+    let store = Store::fresh().await;
+    for n in 0..130 {
+        registered(&store.sensors, &format!("s{n}")).await;
+    }
+    store.endpoint.take_calls();
+    let place = Place::new("Poznań", None, None, None).unwrap();
+    let page = store.sensors.in_place(&place, 1000, None).await.unwrap();
+    assert!(page.rows.iter().all(|row| row.state.is_some()) && page.rows.len() == 130);
+    let calls = store.endpoint.take_operations();
+    assert_eq!(calls, ["Query", "BatchGetItem", "BatchGetItem"]);
+}

@@ -1,0 +1,11 @@
+//! The laws of the ports of sensors, on DynamoDB.
+
+use antumbra_dynamodb::DynamoDbSensors;
+
+use super::Store;
+
+pub(crate) async fn fresh() -> DynamoDbSensors {
+    Store::fresh().await.sensors
+}
+
+antumbra_testkit::sensor_contract!(crate::sensors::contract::fresh);

@@ -1,0 +1,218 @@
+//! When DynamoDB throttles, fails, or its answer is lost.
+
+use antumbra_service::sensors::{
+    Checked, Connection, Liveness, Outcome, Reading, Readings, Registry, SensorError, States,
+    StoreError, Value, Version,
+};
+use antumbra_testkit::dynamodb::{Reply, failure};
+use antumbra_testkit::sensors::sample::{
+    at, id, new, record, registered, sensor, signal, somewhere, state,
+};
+use serde_json::json;
+
+use super::Store;
+
+fn throttled() -> Reply {
+    let (status, body) = failure(400, "ProvisionedThroughputExceededException");
+    Reply::Answer(status, body)
+}
+
+fn broken() -> Reply {
+    let (status, body) = failure(500, "InternalServerError");
+    Reply::Answer(status, body)
+}
+
+/// The state is written, the answer is lost, the SDK asks again: nothing is counted twice.
+#[tokio::test]
+async fn a_signal_whose_answer_was_lost_counts_once() {
+    let store = Store::fresh().await;
+    registered(&store.sensors, "s").await;
+    record(&store.sensors, &signal("s", 1, 1, 1)).await;
+    store
+        .endpoint
+        .script_next("UpdateItem", [Reply::PassThenHangUp]);
+    let outcome = record(&store.sensors, &signal("s", 0, 2, 2)).await;
+    assert_eq!(outcome, Outcome::Duplicate, "it meets itself");
+    let state = state(&store.sensors, "s").await;
+    assert_eq!((state.sequence(), state.value), (1, Some(Value::whole(0))));
+}
+
+#[tokio::test]
+async fn a_loss_whose_answer_was_lost_is_told_by_who_did_it() {
+    let store = Store::fresh().await;
+    registered(&store.sensors, "s").await;
+    store
+        .endpoint
+        .script_next("UpdateItem", [Reply::PassThenHangUp]);
+    let checked = store.sensors.check(&id("s"), at(3600)).await;
+    assert_eq!(checked, Ok(Checked::Lost));
+    let state = state(&store.sensors, "s").await;
+    assert_eq!((state.connection, state.sequence()), (Connection::Lost, 1));
+    assert_eq!(
+        store.sensors.check(&id("s"), at(3660)).await,
+        Ok(Checked::Gone)
+    );
+}
+
+#[tokio::test]
+async fn a_move_whose_answer_was_lost_took_place_once() {
+    let store = Store::fresh().await;
+    let first = registered(&store.sensors, "s").await;
+    store
+        .endpoint
+        .script_next("PutItem", [Reply::PassThenHangUp]);
+    let there = sensor("s", ["a", "b", "c", "d"]);
+    let moved = store.sensors.change(&first, &there, at(1)).await.unwrap();
+    assert_eq!(moved.version, Version(2));
+    assert_eq!(store.sensors.get(&id("s")).await, Ok(moved));
+}
+
+#[tokio::test]
+async fn a_registration_whose_answer_was_lost_took_place_once() {
+    let store = Store::fresh().await;
+    store
+        .endpoint
+        .script_next("TransactWriteItems", [Reply::PassThenHangUp]);
+    let given = store.sensors.register(&new(somewhere("s"))).await.unwrap();
+    assert_eq!(store.sensors.get(&id("s")).await, Ok(given));
+}
+
+/// A transaction is cancelled for many reasons, and only one of them means that the id is taken.
+#[tokio::test]
+async fn a_cancelled_registration_is_not_always_already_registered() {
+    let store = Store::fresh().await;
+    for (code, meant) in [
+        ("TransactionConflict", StoreError::Throttled),
+        ("ThrottlingError", StoreError::Throttled),
+    ] {
+        let cancelled = json!({
+            "__type": "com.amazonaws.dynamodb.v20120810#TransactionCanceledException",
+            "message": "as scripted",
+            "CancellationReasons": [{"Code": code, "Message": "x"}, {"Code": "None"}],
+        });
+        let replies = vec![Reply::Answer(400, cancelled); 3];
+        store.endpoint.script_next("TransactWriteItems", replies);
+        let refused = store.sensors.register(&new(somewhere("s"))).await;
+        assert_eq!(refused, Err(SensorError::Store(meant)), "{code}");
+    }
+    assert_eq!(
+        store.sensors.get(&id("s")).await,
+        Err(SensorError::NotFound)
+    );
+}
+
+#[tokio::test]
+async fn what_fails_is_said_and_can_be_tried_again() {
+    let store = Store::fresh().await;
+    let sensors = &store.sensors;
+    let sensor = registered(sensors, "s").await;
+    let reading = Reading::new(Value::whole(1), None, at(0), None).unwrap();
+    for (fault, retryable) in [
+        (throttled(), StoreError::Throttled),
+        (broken(), unavailable()),
+    ] {
+        let fault = fault.clone();
+        store.endpoint.script(move |_| fault.clone());
+        let same = |error: StoreError| match (&error, &retryable) {
+            (StoreError::Unavailable(_), StoreError::Unavailable(_)) => true,
+            (error, meant) => *error == *meant,
+        };
+        let of = |error: SensorError| match error {
+            SensorError::Store(error) => error,
+            other => panic!("{other}"),
+        };
+        assert!(same(
+            sensors.record(&signal("s", 1, 1, 1)).await.unwrap_err()
+        ));
+        assert!(same(sensors.check(&id("s"), at(9999)).await.unwrap_err()));
+        assert!(same(sensors.due(0, at(0), 1, None).await.unwrap_err()));
+        assert!(same(of(sensors.get(&id("s")).await.unwrap_err())));
+        assert!(same(of(sensors.latest(&id("s"), 1).await.unwrap_err())));
+        let save = sensors.save(&sensor, std::slice::from_ref(&reading)).await;
+        assert!(same(of(save.unwrap_err())));
+    }
+    store.endpoint.script(|_| Reply::Pass);
+    assert_eq!(record(sensors, &signal("s", 1, 1, 1)).await, Outcome::First);
+}
+
+fn unavailable() -> StoreError {
+    StoreError::Unavailable(String::new())
+}
+
+/// What DynamoDB leaves unprocessed is sent again, and only the rest of it fails.
+#[tokio::test]
+async fn unprocessed_readings_are_the_failures_of_their_own_signals() {
+    let store = Store::fresh().await;
+    registered(&store.sensors, "s").await;
+    let mut readings = Vec::new();
+    for n in 0..4 {
+        let signal = signal("s", 1, n, n);
+        let recorded = store.sensors.record(&signal).await.unwrap().unwrap();
+        readings.push(signal.reading(recorded.owner));
+    }
+    // Whatever is asked, the reading of the second signal is left.
+    let table = store.table.clone();
+    let left = |call: &antumbra_testkit::dynamodb::Call, table: &str| {
+        let wanted = call.body["RequestItems"][table].as_array().unwrap().iter();
+        let left: Vec<_> = wanted
+            .filter(|write| {
+                let sort = write["PutRequest"]["Item"]["SK"]["S"].as_str().unwrap();
+                sort.contains("12:00:01")
+            })
+            .cloned()
+            .collect();
+        json!({"UnprocessedItems": {table: left}})
+    };
+    store.endpoint.script(move |call| {
+        if call.operation == "BatchWriteItem" {
+            Reply::PassThenAnswer(200, left(call, &table))
+        } else {
+            Reply::Pass
+        }
+    });
+    let saved = store.sensors.save_readings(&readings).await;
+    assert_eq!(saved, [Ok(()), Err(StoreError::Throttled), Ok(()), Ok(())]);
+    let batches = store.endpoint.take_operations();
+    let batches = batches
+        .iter()
+        .filter(|call| *call == "BatchWriteItem")
+        .count();
+    assert_eq!(batches, 4, "tried four times, then given back to the queue");
+}
+
+/// Unregistering and saving at once: either there were readings and now there are none that show, or the
+/// save was refused.
+#[tokio::test]
+async fn saving_cannot_race_unregistering() {
+    let store = Store::fresh().await;
+    for n in 0..10 {
+        let name = format!("s{n}");
+        let sensor = registered(&store.sensors, &name).await;
+        let reading = Reading::new(Value::whole(1), None, at(0), None).unwrap();
+        let (saved, gone) = tokio::join!(
+            store.sensors.save(&sensor, std::slice::from_ref(&reading)),
+            store.sensors.unregister(&sensor, at(1)),
+        );
+        if gone.is_ok() {
+            let fits = matches!(
+                saved,
+                Ok(()) | Err(SensorError::NotFound | SensorError::Store(StoreError::Throttled))
+            );
+            assert!(fits, "{saved:?}");
+            let latest = store.sensors.latest(&id(&name), 1).await;
+            assert_eq!(latest, Err(SensorError::NotFound));
+            let orphans = store.sort_keys(&format!("SENSOR#{name}")).await;
+            let readings = orphans
+                .iter()
+                .filter(|sort| sort.starts_with("READ#"))
+                .count();
+            assert_eq!(
+                readings,
+                usize::from(saved.is_ok()),
+                "saved before, to be purged"
+            );
+        } else {
+            assert_eq!(gone, Err(SensorError::Store(StoreError::Throttled)));
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! What an unregistered sensor leaves behind, and how that goes.
+
+use std::cell::Cell;
+
+use antumbra_service::clock::{Clock, ManualClock};
+use antumbra_service::sensors::{Purges, Reading, Readings, Registry, States, Value, purge_due};
+use antumbra_testkit::dynamodb::{Reply, failure};
+use antumbra_testkit::sensors::sample::{at, id, registered, signal};
+use std::time::Duration;
+
+use super::Store;
+
+fn readings(count: i64) -> Vec<Reading> {
+    let reading = |n| Reading::new(Value::whole(n), None, at(n), None).unwrap();
+    (0..count).map(reading).collect()
+}
+
+#[tokio::test]
+async fn links_and_their_mirrors_go_with_the_sensor() {
+    let store = Store::fresh().await;
+    let sensor = registered(&store.sensors, "s").await;
+    registered(&store.sensors, "s2").await;
+    // More than one transaction can take.
+    for n in 0..120 {
+        store.put("SENSOR#s", &format!("CLIENT#c{n}")).await;
+        store.put(&format!("CLIENT#c{n}"), "SENSOR#s").await;
+    }
+    store.put("SENSOR#s2", "CLIENT#c7").await;
+    store.put("CLIENT#c7", "SENSOR#s2").await;
+    store.sensors.unregister(&sensor, at(1)).await.unwrap();
+    let left = store.sort_keys("SENSOR#s").await;
+    assert_eq!(left, [format!("PURGE#{}", sensor.generation.as_str())]);
+    assert_eq!(store.sort_keys("CLIENT#c7").await, ["SENSOR#s2"]);
+    assert_eq!(store.sort_keys("CLIENT#c119").await, Vec::<String>::new());
+    assert_eq!(store.sort_keys("SENSOR#s2").await.len(), 3);
+}
+
+/// A link that comes between the look for links and the sensor's end is taken away right after.
+#[tokio::test]
+async fn a_link_made_meanwhile_does_not_stay() {
+    let store = Store::fresh().await;
+    let sensor = registered(&store.sensors, "s").await;
+    store.endpoint.take_calls();
+    // As if it had come right after the first query: that one does not see it.
+    store.put("SENSOR#s", "CLIENT#c").await;
+    store.put("CLIENT#c", "SENSOR#s").await;
+    let nothing = serde_json::json!({"Items": [], "Count": 0, "ScannedCount": 0});
+    store
+        .endpoint
+        .script_next("Query", [Reply::Answer(200, nothing)]);
+    store.sensors.unregister(&sensor, at(1)).await.unwrap();
+    assert_eq!(
+        store.sort_keys("SENSOR#s").await.len(),
+        1,
+        "the purge alone"
+    );
+    assert!(store.sort_keys("CLIENT#c").await.is_empty());
+}
+
+#[tokio::test]
+async fn readings_are_purged_in_the_background_and_the_purge_ends() {
+    let store = Store::fresh().await;
+    let sensor = registered(&store.sensors, "s").await;
+    let other = registered(&store.sensors, "other").await;
+    store.sensors.save(&sensor, &readings(70)).await.unwrap();
+    store.sensors.save(&other, &readings(3)).await.unwrap();
+    let clock = ManualClock::new(at(100));
+    store
+        .sensors
+        .unregister(&sensor, clock.now())
+        .await
+        .unwrap();
+    let ended = purge_due(&store.sensors, &clock, || true).await.unwrap();
+    assert_eq!(ended, 0, "it is kept for a while");
+    assert_eq!(store.sort_keys("SENSOR#s").await.len(), 1);
+
+    // A worker that had recorded a signal before keeps its reading only now.
+    let late = signal("s", 1, 99, 99);
+    let owner = antumbra_service::sensors::Owner {
+        sensor: id("s"),
+        generation: sensor.generation.clone(),
+        sensor_type: sensor.sensor.sensor_type.clone(),
+    };
+    let saved = store.sensors.save_readings(&[late.reading(owner)]).await;
+    assert_eq!(saved, [Ok(())]);
+    assert_eq!(store.sort_keys("SENSOR#s").await.len(), 2);
+    clock.advance(Duration::from_secs(3600));
+    assert_eq!(purge_due(&store.sensors, &clock, || true).await, Ok(1));
+    assert!(
+        store.sort_keys("SENSOR#s").await.is_empty(),
+        "nothing is left"
+    );
+    assert_eq!(store.sensors.due_purges(clock.now(), 10).await, Ok(vec![]));
+    let (_, kept) = store.sensors.latest(&id("other"), 10).await.unwrap();
+    assert_eq!(kept.len(), 3);
+}
+
+/// The id is registered again while its former readings are still there, and again purged half-way.
+#[tokio::test]
+async fn a_purge_leaves_the_next_sensor_of_that_id_alone() {
+    let store = Store::fresh().await;
+    let first = registered(&store.sensors, "s").await;
+    store.sensors.save(&first, &readings(40)).await.unwrap();
+    store.sensors.unregister(&first, at(50)).await.unwrap();
+    let second = registered(&store.sensors, "s").await;
+    let new: Vec<Reading> = readings(80).split_off(30);
+    store.sensors.save(&second, &new).await.unwrap();
+    store.put("SENSOR#s", "CLIENT#c").await;
+    let (_, latest) = store.sensors.latest(&id("s"), 1000).await.unwrap();
+    assert_eq!(
+        latest.len(),
+        50,
+        "of which ten have the very keys of former ones"
+    );
+
+    let clock = ManualClock::new(at(60));
+    purge_due(&store.sensors, &clock, || true).await.unwrap();
+    clock.advance(Duration::from_secs(3600));
+    assert_eq!(purge_due(&store.sensors, &clock, || true).await, Ok(1));
+    let newest_first: Vec<Reading> = new.into_iter().rev().collect();
+    let latest = store.sensors.latest(&id("s"), 1000).await.unwrap();
+    assert_eq!(latest, (second, newest_first));
+    let sorts = store.sort_keys("SENSOR#s").await;
+    assert!(
+        sorts.contains(&"CLIENT#c".to_owned()),
+        "links are the new sensor's"
+    );
+    assert_eq!(
+        sorts.len(),
+        50 + 3,
+        "with the sensor, its state and its link"
+    );
+}
+
+#[tokio::test]
+async fn a_purge_that_was_stopped_goes_on() {
+    let store = Store::fresh().await;
+    let sensor = registered(&store.sensors, "s").await;
+    store.sensors.save(&sensor, &readings(60)).await.unwrap();
+    store.sensors.unregister(&sensor, at(100)).await.unwrap();
+    let (status, body) = failure(500, "InternalServerError");
+    let mut batches = 0;
+    store.endpoint.script(move |call| {
+        batches += usize::from(call.operation == "BatchWriteItem");
+        if call.operation == "BatchWriteItem" && batches > 1 {
+            Reply::Answer(status, body.clone())
+        } else {
+            Reply::Pass
+        }
+    });
+    let clock = ManualClock::new(at(100));
+    let failed = purge_due(&store.sensors, &clock, || true).await;
+    assert!(failed.unwrap_err().is_retryable());
+    assert_eq!(store.sort_keys("SENSOR#s").await.len(), 60 - 25 + 1);
+    store.endpoint.script(|_| Reply::Pass);
+    clock.advance(Duration::from_secs(3600));
+    assert_eq!(purge_due(&store.sensors, &clock, || true).await, Ok(1));
+    assert!(store.sort_keys("SENSOR#s").await.is_empty());
+
+    let calls = Cell::new(0);
+    let few = || {
+        calls.set(calls.get() + 1);
+        calls.get() < 3
+    };
+    assert_eq!(
+        purge_due(&store.sensors, &clock, few).await,
+        Ok(0),
+        "nothing is due"
+    );
+}

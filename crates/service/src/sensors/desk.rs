@@ -1,0 +1,246 @@
+//! What is asked of the registry: by the command line and by the HTTP API.
+
+use antumbra_shadow::Timestamp;
+
+use super::id::{Generation, InvalidSensor, SensorId, SensorType};
+use super::location::{Location, Place};
+use super::ports::{Page, Purges, Readings, Registry, Row, SensorError};
+use super::reading::{DEFAULT_LATEST, Reading};
+use super::sensor::{Address, Registered, Sensor, Silence};
+use super::state::State;
+use crate::backoff;
+use crate::clock::{Clock, SystemClock};
+use crate::paging::Cursor;
+use crate::shadows::Version;
+use crate::store::StoreError;
+
+/// How often a change is tried again when somebody else was faster.
+const RETRIES: u32 = 5;
+
+/// What may be changed of a sensor where it stands; `None` leaves it as it is.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SensorPatch {
+    /// Its address in free words.
+    pub address: Option<Address>,
+    /// Its type.
+    pub sensor_type: Option<SensorType>,
+    /// How long it may be silent.
+    pub silence_after: Option<Silence>,
+}
+
+/// Sensors in a store, at a clock.
+#[derive(Debug, Clone)]
+pub struct Sensors<S, C = SystemClock> {
+    store: S,
+    clock: C,
+}
+
+impl<S> Sensors<S> {
+    /// Sensors in this store, at the machine's clock.
+    pub fn new(store: S) -> Sensors<S> {
+        Sensors::with_clock(store, SystemClock)
+    }
+}
+
+impl<S, C> Sensors<S, C> {
+    /// Sensors in this store, at this clock.
+    pub fn with_clock(store: S, clock: C) -> Sensors<S, C> {
+        Sensors { store, clock }
+    }
+
+    /// Where they are kept.
+    pub fn store(&self) -> &S {
+        &self.store
+    }
+}
+
+impl<S: Registry, C: Clock> Sensors<S, C> {
+    /// Registers a sensor. The same again changes nothing and gives what is registered; with other data
+    /// it is [`SensorError::AlreadyRegistered`].
+    pub async fn register(&self, sensor: Sensor) -> Result<Registered, SensorError> {
+        let registered_at = self.clock.now();
+        let generation = new_generation(registered_at)
+            .map_err(|error| StoreError::Invalid(error.to_string()))?;
+        let new = Registered {
+            sensor,
+            version: Version::NONE.next(),
+            registered_at,
+            generation,
+        };
+        self.store.register(&new).await
+    }
+
+    /// The sensor that has this id.
+    pub async fn get(&self, id: &SensorId) -> Result<Registered, SensorError> {
+        self.store.get(id).await
+    }
+
+    /// The state of the sensor that has this id.
+    pub async fn state(&self, id: &SensorId) -> Result<State, SensorError> {
+        self.store.state(id).await
+    }
+
+    /// Takes the sensor elsewhere; its old place no longer lists it.
+    pub async fn move_to(
+        &self,
+        id: &SensorId,
+        location: Location,
+        expected: Option<Version>,
+    ) -> Result<Registered, SensorError> {
+        let there = |sensor: &Sensor| Sensor {
+            location: location.clone(),
+            ..sensor.clone()
+        };
+        self.change(id, expected, there).await
+    }
+
+    /// Changes the sensor where it stands.
+    pub async fn update(
+        &self,
+        id: &SensorId,
+        patch: SensorPatch,
+        expected: Option<Version>,
+    ) -> Result<Registered, SensorError> {
+        let patched = |sensor: &Sensor| {
+            let (address, sensor_type) = (patch.address.clone(), patch.sensor_type.clone());
+            Sensor {
+                address: address.unwrap_or_else(|| sensor.address.clone()),
+                sensor_type: sensor_type.unwrap_or_else(|| sensor.sensor_type.clone()),
+                silence_after: patch.silence_after.unwrap_or(sensor.silence_after),
+                ..sensor.clone()
+            }
+        };
+        self.change(id, expected, patched).await
+    }
+
+    /// Reads, changes, writes; reads again where somebody else was faster, unless the caller expects a
+    /// version. What changes nothing is not written.
+    async fn change(
+        &self,
+        id: &SensorId,
+        expected: Option<Version>,
+        change: impl Fn(&Sensor) -> Sensor,
+    ) -> Result<Registered, SensorError> {
+        let mut failures = 0;
+        loop {
+            let before = self.as_expected(id, expected).await?;
+            let after = change(&before.sensor);
+            if after == before.sensor {
+                return Ok(before);
+            }
+            match self.store.change(&before, &after, self.clock.now()).await {
+                Err(SensorError::Conflict { .. }) if expected.is_none() && failures < RETRIES => {
+                    failures += 1;
+                    let wait = backoff::delay(failures, fastrand::f64());
+                    self.clock.sleep(wait).await;
+                }
+                result => return result,
+            }
+        }
+    }
+
+    /// Takes the sensor away, with its state and its links; its readings are purged later.
+    pub async fn unregister(
+        &self,
+        id: &SensorId,
+        expected: Option<Version>,
+    ) -> Result<(), SensorError> {
+        let mut failures = 0;
+        loop {
+            let sensor = self.as_expected(id, expected).await?;
+            match self.store.unregister(&sensor, self.clock.now()).await {
+                Err(SensorError::Conflict { .. }) if expected.is_none() && failures < RETRIES => {
+                    failures += 1;
+                    let wait = backoff::delay(failures, fastrand::f64());
+                    self.clock.sleep(wait).await;
+                }
+                result => return result,
+            }
+        }
+    }
+
+    async fn as_expected(
+        &self,
+        id: &SensorId,
+        expected: Option<Version>,
+    ) -> Result<Registered, SensorError> {
+        let found = self.store.get(id).await?;
+        match expected {
+            Some(expected) if expected != found.version => Err(SensorError::Conflict {
+                expected,
+                actual: found.version,
+            }),
+            _ => Ok(found),
+        }
+    }
+
+    /// The sensors in a place with their states, at most `limit` (1 to 1000) a page. A sensor that was
+    /// registered or moved a moment ago may not be listed yet.
+    pub async fn in_place(
+        &self,
+        place: &Place,
+        limit: usize,
+        cursor: Option<&Cursor>,
+    ) -> Result<Page<Row>, SensorError> {
+        self.store.in_place(place, limit, cursor).await
+    }
+}
+
+impl<S: Registry + Readings, C: Clock> Sensors<S, C> {
+    /// Saves readings of a registered sensor.
+    pub async fn save(&self, id: &SensorId, readings: &[Reading]) -> Result<(), SensorError> {
+        let sensor = self.store.get(id).await?;
+        self.store.save(&sensor, readings).await
+    }
+
+    /// The sensor and its latest readings, newest first: 10 unless asked otherwise (1 to 1000).
+    pub async fn latest(
+        &self,
+        id: &SensorId,
+        most: Option<usize>,
+    ) -> Result<(Registered, Vec<Reading>), SensorError> {
+        self.store.latest(id, most.unwrap_or(DEFAULT_LATEST)).await
+    }
+
+    /// Readings from a time until just before another, oldest first.
+    pub async fn between(
+        &self,
+        id: &SensorId,
+        from: Timestamp,
+        to: Timestamp,
+        limit: usize,
+        cursor: Option<&Cursor>,
+    ) -> Result<Page<Reading>, SensorError> {
+        self.store.between(id, from, to, limit, cursor).await
+    }
+}
+
+/// Goes on with the purges that are due, as long as there are any and `more` says so; how many ended.
+/// What one of them fails with is the last thing it does, and it goes on the next time.
+pub async fn purge_due<P: Purges, C: Clock>(
+    store: &P,
+    clock: &C,
+    more: impl Fn() -> bool,
+) -> Result<usize, StoreError> {
+    const PURGES_AT_ONCE: usize = 100;
+    let mut ended = 0;
+    while more() {
+        let due = store.due_purges(clock.now(), PURGES_AT_ONCE).await?;
+        let mut went_on = false;
+        for purge in &due {
+            if more() {
+                ended += usize::from(store.purge(purge, clock.now()).await?);
+                went_on = true;
+            }
+        }
+        if !went_on {
+            break;
+        }
+    }
+    Ok(ended)
+}
+
+/// Never the same, even where the clock stands still.
+fn new_generation(now: Timestamp) -> Result<Generation, InvalidSensor> {
+    Generation::new(format!("{}-{:08x}", now.nanoseconds(), fastrand::u32(..)))
+}

@@ -1,0 +1,274 @@
+//! Laws of silence.
+
+use antumbra_service::sensors::occurrences::between;
+use antumbra_service::sensors::{
+    Checked, Connection, Liveness, Occurrence, SensorId, Signal, Silence, State, Value, What,
+};
+use antumbra_shadow::Timestamp;
+use futures_util::future::join_all;
+
+use super::Store;
+use crate::sensors::sample::{at, id, record, registered, signal, state};
+
+const HOUR: i64 = 3600;
+
+/// What is due in all shards, page by page.
+async fn due<S: Liveness>(store: &S, now: Timestamp, limit: usize) -> Vec<SensorId> {
+    let mut found = Vec::new();
+    for shard in 0..store.shards() {
+        let mut cursor = None;
+        loop {
+            let page = store.due(shard, now, limit, cursor.as_ref()).await.unwrap();
+            assert!(page.rows.len() <= limit);
+            assert!(page.rows.iter().all(|id| id.shard(store.shards()) == shard));
+            found.extend(page.rows);
+            cursor = page.next;
+            if cursor.is_none() {
+                break;
+            }
+        }
+    }
+    found
+}
+
+async fn check<S: Store>(store: &S, now: i64) -> (Checked, Vec<Occurrence>, State) {
+    let old = state(store, "s").await;
+    let checked = store.check(&id("s"), at(now)).await.unwrap();
+    let new = state(store, "s").await;
+    (checked, between(Some(&old), &new), new)
+}
+
+async fn hear<S: Store>(store: &S, signal: &Signal) -> (Vec<Occurrence>, State) {
+    let old = state(store, "s").await;
+    record(store, signal).await;
+    let new = state(store, "s").await;
+    (between(Some(&old), &new), new)
+}
+
+fn names(happened: &[Occurrence]) -> Vec<&'static str> {
+    happened
+        .iter()
+        .map(|occurrence| occurrence.what.as_str())
+        .collect()
+}
+
+pub async fn nobody_is_lost_before_the_deadline<S: Store>(store: S) {
+    registered(&store, "s").await;
+    assert!(due(&store, at(HOUR - 1), 10).await.is_empty());
+    assert_eq!(due(&store, at(HOUR), 10).await, [id("s")]);
+    hear(&store, &signal("s", 1, 1800, 1800)).await;
+
+    // The index still says noon plus one hour; a look puts it right.
+    assert_eq!(due(&store, at(HOUR), 10).await, [id("s")]);
+    let (checked, happened, state) = check(&store, HOUR).await;
+    assert_eq!((checked, happened), (Checked::Rearmed, vec![]));
+    assert_eq!(state.check_at, Some(at(1800 + HOUR)));
+    assert!(due(&store, at(1800 + HOUR - 1), 10).await.is_empty());
+    let just_before = at(1800 + HOUR).nanoseconds() - 1;
+    let just_before = Timestamp::from_nanoseconds(just_before);
+    let checked = store.check(&id("s"), just_before).await.unwrap();
+    assert_eq!(checked, Checked::Rearmed);
+    let (checked, ..) = check(&store, 1800 + HOUR).await;
+    assert_eq!(checked, Checked::Lost);
+}
+
+pub async fn a_silent_sensor_is_lost_once<S: Store>(store: S) {
+    registered(&store, "s").await;
+    hear(&store, &signal("s", 1, 10, 10)).await;
+    let (checked, happened, state) = check(&store, 10 + HOUR + 30).await;
+    assert_eq!(checked, Checked::Lost);
+    let lost = &happened[0];
+    assert_eq!((lost.sequence, lost.occurred_at), (1, at(10 + HOUR + 30)));
+    let what = What::Lost {
+        last_seen: at(10),
+        threshold: Silence::default(),
+        last_value: Some(Value::whole(1)),
+    };
+    assert_eq!(lost.what, what);
+    assert_eq!((state.connection, state.check_at), (Connection::Lost, None));
+    for later in [1, 1000] {
+        let (checked, happened, again) = check(&store, 10 + HOUR + 30 + later).await;
+        assert_eq!((checked, happened, &again), (Checked::Gone, vec![], &state));
+    }
+    assert!(due(&store, at(100 * HOUR), 10).await.is_empty());
+    let nobody = store.check(&id("nobody"), at(0)).await.unwrap();
+    assert_eq!(nobody, Checked::Gone);
+}
+
+pub async fn a_lost_sensor_that_speaks_is_restored_before_it_changes<S: Store>(store: S) {
+    registered(&store, "s").await;
+    hear(&store, &signal("s", 1, 0, 0)).await;
+    check(&store, 2 * HOUR).await;
+    let (happened, state) = hear(&store, &signal("s", 0, 3 * HOUR, 3 * HOUR)).await;
+    assert_eq!(names(&happened), ["connection.restored", "state.changed"]);
+    assert_eq!((happened[0].sequence, happened[1].sequence), (2, 3));
+    let what = What::Restored {
+        lost_at: at(2 * HOUR),
+        last_seen: Some(at(0)),
+        restored_at: at(3 * HOUR),
+        value: Some(Value::whole(0)),
+        value_changed: true,
+    };
+    assert_eq!(happened[0].what, what);
+    assert_eq!(
+        (state.connection, state.lost_at),
+        (Connection::Online, None)
+    );
+
+    // It is waited for again, to the millisecond.
+    assert_eq!(due(&store, at(3 * HOUR), 10).await, [id("s")]);
+    let (checked, ..) = check(&store, 4 * HOUR - 1).await;
+    assert_eq!(checked, Checked::Rearmed);
+    let (checked, happened, _) = check(&store, 4 * HOUR).await;
+    assert_eq!((checked, happened[0].sequence), (Checked::Lost, 4));
+
+    let (happened, _) = hear(&store, &signal("s", 0, 5 * HOUR, 5 * HOUR)).await;
+    assert_eq!(names(&happened), ["connection.restored"]);
+    assert_eq!(happened[0].sequence, 5);
+}
+
+pub async fn a_stale_signal_restores_too<S: Store>(store: S) {
+    registered(&store, "s").await;
+    hear(&store, &signal("s", 1, 100, 0)).await;
+    check(&store, 2 * HOUR).await;
+    let (happened, state) = hear(&store, &signal("s", 0, 50, 3 * HOUR)).await;
+    assert_eq!(names(&happened), ["connection.restored"]);
+    assert_eq!(state.value, Some(Value::whole(1)));
+    assert_eq!(state.deadline, at(4 * HOUR));
+}
+
+pub async fn a_signal_from_before_the_loss_does_not_restore<S: Store>(store: S) {
+    registered(&store, "s").await;
+    hear(&store, &signal("s", 1, 0, 100)).await;
+    check(&store, 2 * HOUR).await;
+    let (happened, state) = hear(&store, &signal("s", 0, 50, 50)).await;
+    assert_eq!(names(&happened), ["state.changed"]);
+    assert_eq!((state.connection, state.check_at), (Connection::Lost, None));
+    let (happened, again) = hear(&store, &signal("s", 1, 20, 20)).await;
+    assert_eq!((happened, again), (vec![], state));
+}
+
+pub async fn a_sensor_never_seen_is_told_once_and_greeted<S: Store>(store: S) {
+    registered(&store, "s").await;
+    let (checked, ..) = check(&store, HOUR - 1).await;
+    assert_eq!(checked, Checked::Rearmed);
+    let (checked, happened, _) = check(&store, HOUR).await;
+    assert_eq!((checked, happened[0].sequence), (Checked::Lost, 1));
+    let what = What::NeverSeen {
+        registered_at: at(0),
+        threshold: Silence::default(),
+    };
+    assert_eq!(happened[0].what, what);
+    let (checked, happened, _) = check(&store, 2 * HOUR).await;
+    assert_eq!((checked, happened), (Checked::Gone, vec![]));
+
+    let (happened, _) = hear(&store, &signal("s", 1, 3 * HOUR, 3 * HOUR)).await;
+    assert_eq!(names(&happened), ["connection.restored"]);
+    let what = What::Restored {
+        lost_at: at(HOUR),
+        last_seen: None,
+        restored_at: at(3 * HOUR),
+        value: Some(Value::whole(1)),
+        value_changed: false,
+    };
+    assert_eq!((happened[0].sequence, &happened[0].what), (2, &what));
+    let (happened, _) = hear(&store, &signal("s", 0, 3 * HOUR + 1, 3 * HOUR + 1)).await;
+    assert_eq!(
+        (names(&happened), happened[0].sequence),
+        (vec!["state.changed"], 3)
+    );
+}
+
+pub async fn what_is_due_comes_in_pages_by_shard<S: Store>(store: S) {
+    for n in 0..30 {
+        registered(&store, &format!("s{n}")).await;
+    }
+    for limit in [1, 3, 1000] {
+        let mut found = due(&store, at(HOUR), limit).await;
+        found.sort();
+        found.dedup();
+        assert_eq!(found.len(), 30, "{limit} a page");
+    }
+    assert!(due(&store, at(HOUR - 1), 10).await.is_empty());
+    // A cursor of one shard is of no use in another.
+    let shards = store.shards();
+    let mut other = None;
+    for shard in 0..shards {
+        let page = store.due(shard, at(HOUR), 1, None).await.unwrap();
+        if let Some(cursor) = page.next {
+            let refused = store
+                .due((shard + 1) % shards, at(HOUR), 1, Some(&cursor))
+                .await;
+            assert!(refused.is_err());
+            other = Some(cursor);
+        }
+    }
+    assert!(other.is_some());
+}
+
+pub async fn a_shorter_silence_counts_from_the_last_contact<S: Store>(store: S) {
+    let first = registered(&store, "s").await;
+    let mut quick = first.sensor.clone();
+    quick.silence_after = Silence::seconds(60).unwrap();
+    let second = store.change(&first, &quick, at(30)).await.unwrap();
+    assert_eq!(
+        state(&store, "s").await.deadline,
+        at(60),
+        "from its registration"
+    );
+    hear(&store, &signal("s", 1, 50, 50)).await;
+    assert_eq!(state(&store, "s").await.deadline, at(110));
+
+    let mut slow = first.sensor.clone();
+    slow.silence_after = Silence::seconds(1000).unwrap();
+    let third = store.change(&second, &slow, at(60)).await.unwrap();
+    assert_eq!(state(&store, "s").await.deadline, at(1050));
+    let (checked, _, state) = check(&store, 110).await;
+    assert_eq!(
+        (checked, state.check_at),
+        (Checked::Rearmed, Some(at(1050)))
+    );
+
+    // Shorter than it has been silent already: the next look finds it lost.
+    store.change(&third, &quick, at(500)).await.unwrap();
+    assert_eq!(due(&store, at(500), 10).await, [id("s")]);
+    let (checked, happened, _) = check(&store, 500).await;
+    assert_eq!(
+        (checked, names(&happened)),
+        (Checked::Lost, vec!["connection.lost"])
+    );
+}
+
+pub async fn a_changed_silence_of_a_lost_sensor_is_forgotten<S: Store>(store: S) {
+    let first = registered(&store, "s").await;
+    check(&store, HOUR).await;
+    let mut quick = first.sensor.clone();
+    quick.silence_after = Silence::seconds(60).unwrap();
+    store.change(&first, &quick, at(HOUR)).await.unwrap();
+    let (checked, happened, state) = check(&store, HOUR + 1).await;
+    assert_eq!((checked, happened), (Checked::Gone, vec![]));
+    assert_eq!(state.check_at, None);
+    assert!(due(&store, at(9 * HOUR), 10).await.is_empty());
+    let (happened, state) = hear(&store, &signal("s", 1, 2 * HOUR, 2 * HOUR)).await;
+    assert_eq!(names(&happened), ["connection.restored"]);
+    assert_eq!(state.deadline, at(2 * HOUR + 60));
+}
+
+pub async fn two_sweeps_at_once_lose_each_sensor_once<S: Store>(store: S) {
+    for n in 0..20 {
+        registered(&store, &format!("s{n}")).await;
+    }
+    let sweeps = (0..3).map(|_| async {
+        let mut lost = 0;
+        for sensor in due(&store, at(HOUR), 7).await {
+            let checked = store.check(&sensor, at(HOUR)).await.unwrap();
+            lost += usize::from(checked == Checked::Lost);
+        }
+        lost
+    });
+    let lost: usize = join_all(sweeps).await.into_iter().sum();
+    assert_eq!(lost, 20);
+    for n in 0..20 {
+        assert_eq!(state(&store, &format!("s{n}")).await.sequence(), 1);
+    }
+}

@@ -1,0 +1,234 @@
+//! Laws of listings by place.
+
+use std::collections::BTreeSet;
+
+use antumbra_service::sensors::{Place, Row, SensorError, StoreError, Value};
+
+use super::Store;
+use crate::sensors::sample::{at, new, record, sensor, signal};
+
+async fn register<S: Store>(store: &S, sensors: &[(&str, [&str; 4])]) {
+    for (id, at) in sensors {
+        store.register(&new(sensor(id, *at))).await.unwrap();
+    }
+}
+
+/// A city and what is below it.
+fn place(parts: &[&str]) -> Place {
+    let part = |n: usize| parts.get(n).copied();
+    Place::new(parts[0], part(1), part(2), part(3)).unwrap()
+}
+
+async fn rows<S: Store>(store: &S, place: &Place, limit: usize) -> Vec<Row> {
+    let mut rows = Vec::new();
+    let mut cursor = None;
+    loop {
+        let page = store.in_place(place, limit, cursor.as_ref()).await.unwrap();
+        assert!(page.rows.len() <= limit);
+        rows.extend(page.rows);
+        cursor = page.next;
+        if cursor.is_none() {
+            return rows;
+        }
+    }
+}
+
+async fn ids<S: Store>(store: &S, parts: &[&str]) -> Vec<String> {
+    let rows = rows(store, &place(parts), 100).await;
+    rows.iter().map(|row| row.sensor.id.to_string()).collect()
+}
+
+pub async fn sensors_are_listed_by_place<S: Store>(store: S) {
+    register(
+        &store,
+        &[
+            ("sensor-1", ["Poznan", "A", "1", "2"]),
+            ("sensor-2", ["Poznan", "A", "2", "4"]),
+            ("sensor-3", ["Poznan", "A", "2", "5"]),
+            ("sensor-4", ["Poznan", "B", "2", "5"]),
+            ("sensor-5", ["Poznań", "A", "2", "5"]),
+        ],
+    )
+    .await;
+    for (parts, found) in [
+        (&["Poznan", "A", "2"][..], &["sensor-2", "sensor-3"][..]),
+        (
+            &["Poznan"],
+            &["sensor-1", "sensor-2", "sensor-3", "sensor-4"],
+        ),
+        (&["Poznan", "A"], &["sensor-1", "sensor-2", "sensor-3"]),
+        (&["Poznan", "A", "2", "5"], &["sensor-3"]),
+        (&["Poznań"], &["sensor-5"]),
+        (&["Pozna"], &[]),
+        (&["Poznan", "A", "3"], &[]),
+    ] {
+        assert_eq!(ids(&store, parts).await, found, "{parts:?}");
+    }
+}
+
+pub async fn floor_two_is_not_floor_twenty_one<S: Store>(store: S) {
+    for floor in ["2", "20", "21", "-2", "-1", "2 "] {
+        let floor = floor.trim();
+        let id = format!("on{floor}");
+        register(&store, &[(&id, ["Poznań", "A", floor, "1"])]).await;
+    }
+    assert_eq!(ids(&store, &["Poznań", "A", "2"]).await, ["on2"]);
+    assert_eq!(ids(&store, &["Poznań", "A", "-1"]).await, ["on-1"]);
+    assert_eq!(ids(&store, &["Poznań", "A"]).await.len(), 5);
+}
+
+pub async fn two_sensors_in_one_room_are_both_listed<S: Store>(store: S) {
+    let room = ["Poznań", "A", "2", "13"];
+    register(&store, &[("gas", room), ("smoke", room), ("Smoke", room)]).await;
+    assert_eq!(ids(&store, &room).await, ["Smoke", "gas", "smoke"]);
+}
+
+pub async fn parts_may_hold_anything<S: Store>(store: S) {
+    let strange = [
+        ["a#b", "c", "d", "e"],
+        ["a", "b#c", "d", "e"],
+        ["a", "b", "c#d", "e"],
+        ["a", "b", "c", "d#e"],
+        ["a%23b", "c", "d", "e"],
+        ["Saint-Étienne 🦀", "Bâtiment n° 3", "-1", "salle “Ω”"],
+    ];
+    for (n, at) in strange.iter().enumerate() {
+        register(&store, &[(&format!("s{n}"), *at)]).await;
+    }
+    for (n, at) in strange.iter().enumerate() {
+        for depth in 1..=4 {
+            let found = rows(&store, &place(&at[..depth]), 100).await;
+            let ours = found
+                .iter()
+                .find(|row| row.sensor.id.as_str() == format!("s{n}"));
+            assert_eq!(
+                ours.map(|row| &row.sensor),
+                Some(&sensor(&format!("s{n}"), *at))
+            );
+        }
+        assert_eq!(ids(&store, at).await, [format!("s{n}")]);
+    }
+    // One name, however it is written.
+    let decomposed = "Saint-E\u{301}tienne 🦀";
+    assert_eq!(ids(&store, &[decomposed]).await, ["s5"]);
+}
+
+pub async fn a_moved_sensor_is_listed_where_it_is<S: Store>(store: S) {
+    let here = store
+        .register(&new(sensor("s", ["a", "b", "c", "d"])))
+        .await
+        .unwrap();
+    let there = sensor("s", ["a", "b", "x", "d"]);
+    let moved = store.change(&here, &there, at(1)).await.unwrap();
+    assert!(ids(&store, &["a", "b", "c"]).await.is_empty());
+    assert_eq!(ids(&store, &["a", "b", "x"]).await, ["s"]);
+    let far = sensor("s", ["z", "b", "x", "d"]);
+    store.change(&moved, &far, at(2)).await.unwrap();
+    assert!(ids(&store, &["a"]).await.is_empty());
+    assert_eq!(ids(&store, &["z", "b", "x", "d"]).await, ["s"]);
+}
+
+pub async fn rows_tell_the_latest_state<S: Store>(store: S) {
+    let room = ["a", "b", "c", "d"];
+    register(&store, &[("heard", room), ("silent", room)]).await;
+    record(&store, &signal("heard", 1, 5, 5)).await;
+    let found = rows(&store, &place(&room), 10).await;
+    let state = |n: usize| found[n].state.as_ref().unwrap();
+    assert_eq!(found[0].sensor, sensor("heard", room));
+    assert_eq!(state(0).value, Some(Value::whole(1)));
+    assert_eq!(state(0).last_seen, Some(at(5)));
+    assert_eq!(state(1).value, None);
+}
+
+pub async fn pages_give_each_sensor_once_and_in_order<S: Store>(store: S) {
+    for n in 0..25 {
+        let floor = (n % 5).to_string();
+        register(&store, &[(&format!("s{n:02}"), ["a", "b", &floor, "r"])]).await;
+    }
+    let whole = ids(&store, &["a"]).await;
+    assert_eq!(whole[..6], ["s00", "s05", "s10", "s15", "s20", "s01"]);
+    for limit in [1, 2, 7, 24, 25, 26, 1000] {
+        let paged = rows(&store, &place(&["a"]), limit).await;
+        let paged: Vec<String> = paged.iter().map(|row| row.sensor.id.to_string()).collect();
+        assert_eq!(paged, whole, "{limit} a page");
+    }
+}
+
+pub async fn a_sensor_that_moves_while_pages_are_turned_hides_no_other<S: Store>(store: S) {
+    for n in 0..9 {
+        register(
+            &store,
+            &[(&format!("s{n}"), ["a", "b", &n.to_string(), "r"])],
+        )
+        .await;
+    }
+    let city = place(&["a"]);
+    let mut seen = BTreeSet::new();
+    let mut cursor = None;
+    let mut floor = 0;
+    loop {
+        let page = store.in_place(&city, 2, cursor.as_ref()).await.unwrap();
+        seen.extend(page.rows.iter().map(|row| row.sensor.id.to_string()));
+        cursor = page.next;
+        if cursor.is_none() {
+            break;
+        }
+        // The last one of this page goes before all others or behind them, in turn.
+        let last = &page.rows.last().unwrap().sensor;
+        let held = store.get(&last.id).await.unwrap();
+        let to = if floor % 2 == 0 { "9" } else { "!" };
+        floor += 1;
+        let there = sensor(last.id.as_str(), ["a", "b", to, "r"]);
+        store.change(&held, &there, at(1)).await.unwrap();
+    }
+    assert_eq!(seen.len(), 9, "{seen:?}");
+}
+
+pub async fn a_cursor_serves_the_listing_it_came_from_alone<S: Store>(store: S) {
+    let room = ["a", "b", "c", "d"];
+    register(&store, &[("one", room), ("two", room)]).await;
+    let page = store.in_place(&place(&["a"]), 1, None).await.unwrap();
+    let cursor = page.next.unwrap();
+    for other in [place(&["a", "b"]), place(&["b"])] {
+        let refused = store.in_place(&other, 1, Some(&cursor)).await;
+        assert!(matches!(
+            refused,
+            Err(SensorError::Store(StoreError::Invalid(_)))
+        ));
+    }
+    let mut damaged = cursor.clone();
+    damaged.0.replace_range(..1, "f");
+    damaged.0.push('0');
+    assert!(
+        store
+            .in_place(&place(&["a"]), 1, Some(&damaged))
+            .await
+            .is_err()
+    );
+}
+
+pub async fn a_page_nobody_can_give_is_invalid<S: Store>(store: S) {
+    register(&store, &[("one", ["a", "b", "c", "d"])]).await;
+    let one = crate::sensors::sample::id("one");
+    let says = |limit: usize| {
+        let fault = format!("the limit is {limit}, it must be between 1 and 1000");
+        StoreError::Invalid(fault)
+    };
+    for limit in [0, 1001] {
+        let error = SensorError::Store(says(limit));
+        let listed = store.in_place(&place(&["a"]), limit, None).await;
+        assert_eq!(listed.unwrap_err(), error);
+        assert_eq!(store.latest(&one, limit).await.unwrap_err(), error);
+        let between = store.between(&one, at(0), at(1), limit, None).await;
+        assert_eq!(between.unwrap_err(), error);
+        assert_eq!(
+            store.due(0, at(0), limit, None).await.unwrap_err(),
+            says(limit)
+        );
+    }
+    let backwards = store.between(&one, at(1), at(0), 1, None).await;
+    assert!(matches!(
+        backwards,
+        Err(SensorError::Store(StoreError::Invalid(_)))
+    ));
+}

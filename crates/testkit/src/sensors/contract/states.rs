@@ -1,0 +1,231 @@
+//! Laws of what becomes of a signal.
+
+use antumbra_service::sensors::occurrences::between;
+use antumbra_service::sensors::{
+    Connection, Moment, Outcome, Sequence, Signal, State, Value, What,
+};
+
+use super::Store;
+use crate::sensors::sample::{at, id, numbered, record, registered, signal, state};
+
+/// Records a signal; what came of it, and what happened.
+async fn step<S: Store>(store: &S, signal: &Signal) -> (Outcome, Vec<&'static str>, State) {
+    let old = store.state(signal.sensor()).await.unwrap();
+    let outcome = record(store, signal).await;
+    let new = store.state(signal.sensor()).await.unwrap();
+    let happened = between(Some(&old), &new);
+    let numbers: Vec<u64> = happened
+        .iter()
+        .map(|occurrence| occurrence.sequence)
+        .collect();
+    let expected: Vec<u64> = (old.sequence() + 1..=new.sequence()).collect();
+    assert_eq!(numbers, expected, "numbers without a gap");
+    let names = happened.iter().map(|occurrence| occurrence.what.as_str());
+    (outcome, names.collect(), new)
+}
+
+pub async fn the_first_signal_is_a_baseline<S: Store>(store: S) {
+    registered(&store, "s").await;
+    let (outcome, happened, state) = step(&store, &signal("s", 1, 10, 11)).await;
+    assert_eq!((outcome, happened), (Outcome::First, vec![]));
+    assert_eq!(state.value, Some(Value::whole(1)));
+    assert_eq!(
+        state.moment,
+        Some(Moment::new(at(10), Sequence::Number(0)).unwrap())
+    );
+    assert_eq!(
+        (state.last_seen, state.deadline),
+        (Some(at(11)), at(11 + 3600))
+    );
+    assert_eq!(
+        (state.connection, state.sequence()),
+        (Connection::Online, 0)
+    );
+}
+
+pub async fn the_same_value_changes_nothing_but_the_contact<S: Store>(store: S) {
+    registered(&store, "s").await;
+    step(&store, &signal("s", 1, 1, 1)).await;
+    for n in 2..30 {
+        let (outcome, happened, state) = step(&store, &signal("s", 1, n, n)).await;
+        assert_eq!((outcome, happened), (Outcome::Same, vec![]));
+        assert_eq!(state.last_seen, Some(at(n)));
+    }
+}
+
+pub async fn another_value_is_a_change<S: Store>(store: S) {
+    registered(&store, "s").await;
+    step(&store, &signal("s", 1, 1, 1)).await;
+    for n in 2..10 {
+        let old = state(&store, "s").await;
+        let sent = signal("s", n % 2, n, n);
+        let (outcome, happened, new) = step(&store, &sent).await;
+        assert_eq!(
+            (outcome, happened),
+            (Outcome::Changed, vec!["state.changed"])
+        );
+        let occurrence = between(Some(&old), &new).remove(0);
+        let what = What::Changed {
+            previous: Value::whole((n + 1) % 2),
+            current: Value::whole(n % 2),
+            since: at(n),
+        };
+        assert_eq!((occurrence.what, occurrence.occurred_at), (what, at(n)));
+        assert_eq!(occurrence.sequence, n as u64 - 1);
+    }
+}
+
+pub async fn a_late_signal_is_stale_and_heard<S: Store>(store: S) {
+    registered(&store, "s").await;
+    step(&store, &signal("s", 1, 10, 10)).await;
+    let (outcome, happened, state) = step(&store, &signal("s", 0, 9, 20)).await;
+    assert_eq!((outcome, happened), (Outcome::Stale, vec![]));
+    assert_eq!(state.value, Some(Value::whole(1)));
+    assert_eq!(
+        (state.last_seen, state.deadline),
+        (Some(at(20)), at(20 + 3600))
+    );
+    let (outcome, _, again) = step(&store, &signal("s", 0, 8, 15)).await;
+    assert_eq!(
+        (outcome, again),
+        (Outcome::Stale, state),
+        "neither newer nor later"
+    );
+}
+
+pub async fn a_newer_value_that_was_sent_earlier_counts_without_contact<S: Store>(store: S) {
+    registered(&store, "s").await;
+    step(&store, &signal("s", 1, 10, 100)).await;
+    let (outcome, happened, state) = step(&store, &signal("s", 0, 20, 90)).await;
+    assert_eq!(
+        (outcome, happened),
+        (Outcome::Changed, vec!["state.changed"])
+    );
+    assert_eq!(state.value, Some(Value::whole(0)));
+    assert_eq!(
+        (state.last_seen, state.deadline),
+        (Some(at(100)), at(100 + 3600))
+    );
+}
+
+pub async fn a_duplicate_is_one<S: Store>(store: S) {
+    registered(&store, "s").await;
+    let first = signal("s", 1, 1, 1);
+    let second = signal("s", 0, 2, 2);
+    step(&store, &first).await;
+    let (_, _, after) = step(&store, &second).await;
+    for _ in 0..3 {
+        let (outcome, happened, state) = step(&store, &second).await;
+        assert_eq!(
+            (outcome, happened, &state),
+            (Outcome::Duplicate, vec![], &after)
+        );
+        let (outcome, _, state) = step(&store, &first).await;
+        assert_eq!((outcome, state), (Outcome::Stale, after.clone()));
+    }
+    // Sent again by the device itself, it is a duplicate that was heard.
+    let (outcome, happened, state) = step(&store, &signal("s", 0, 2, 50)).await;
+    assert_eq!((outcome, happened), (Outcome::Duplicate, vec![]));
+    assert_eq!(state.last_seen, Some(at(50)));
+}
+
+pub async fn a_signal_of_a_stranger_is_nobodys<S: Store>(store: S) {
+    registered(&store, "sensor-1").await;
+    assert_eq!(store.record(&signal("sensor", 1, 1, 1)).await, Ok(None));
+    assert!(
+        store.state(&id("sensor")).await.is_err(),
+        "nothing is made of it"
+    );
+}
+
+pub async fn a_switch_knows_since_when<S: Store>(store: S) {
+    registered(&store, "s").await;
+    for (value, time, since) in [
+        (1, 1, 1),
+        (1, 2, 1),
+        (0, 3, 3),
+        (0, 4, 3),
+        (1, 5, 5),
+        (1, 6, 5),
+    ] {
+        let (_, _, state) = step(&store, &signal("s", value, time, time)).await;
+        assert_eq!(state.since, Some(at(since)), "{value} at {time}");
+    }
+    let say = |value: Value, time: i64| {
+        Signal::new(id("s"), value, Some(at(time)), Some(0), at(time), "-").unwrap()
+    };
+    for (value, time, since) in [
+        (Value::Boolean(true), 7, Some(7)),
+        (Value::Boolean(true), 8, Some(7)),
+        (Value::whole(1), 9, Some(9)),
+        (Value::whole(2), 10, None),
+        (Value::whole(2), 11, None),
+        (Value::whole(1), 12, Some(12)),
+        (Value::Boolean(false), 13, Some(13)),
+        (Value::Boolean(true), 14, Some(14)),
+    ] {
+        let (_, _, state) = step(&store, &say(value, time)).await;
+        assert_eq!(state.since, since.map(at), "at {time}");
+    }
+}
+
+pub async fn other_values_are_counted_too<S: Store>(store: S) {
+    registered(&store, "s").await;
+    let values = [
+        Value::whole(1),
+        Value::Boolean(true),
+        Value::text("1").unwrap(),
+        Value::text("a.b #c[0]:d").unwrap(),
+        Value::text("").unwrap(),
+        Value::text("x".repeat(1024)).unwrap(),
+        Value::number("-0.00000000000000000001").unwrap(),
+        Value::number("99999999999999999999999999999999999999").unwrap(),
+    ];
+    for (n, value) in (1..).zip(&values) {
+        for (second, expected) in [(0, n > 1), (1, false)] {
+            let time = at(2 * n + second);
+            let signal = Signal::new(id("s"), value.clone(), Some(time), None, time, "m").unwrap();
+            let (outcome, happened, state) = step(&store, &signal).await;
+            assert_eq!(outcome == Outcome::Changed, expected, "{value}");
+            assert_eq!(happened.len(), usize::from(expected));
+            assert_eq!(state.value.as_ref(), Some(value));
+        }
+    }
+}
+
+pub async fn signals_of_one_millisecond_are_one_write_each<S: Store>(store: S) {
+    registered(&store, "s").await;
+    for n in 0..5 {
+        let signal = numbered("s", n % 2, 1, n as u64, 1);
+        let (outcome, happened, _) = step(&store, &signal).await;
+        assert_eq!(outcome == Outcome::Changed, n > 0);
+        assert_eq!(happened.len(), usize::from(n > 0));
+    }
+}
+
+pub async fn readings_of_signals_are_kept_once<S: Store>(store: S) {
+    let sensor = registered(&store, "s").await;
+    let signals = [
+        signal("s", 1, 1, 1),
+        signal("s", 0, 3, 3),
+        signal("s", 1, 2, 4),
+        signal("s", 0, 3, 3),
+    ];
+    let mut readings = Vec::new();
+    for signal in &signals {
+        let recorded = store.record(signal).await.unwrap().unwrap();
+        assert_eq!(recorded.owner.generation, sensor.generation);
+        readings.push(signal.reading(recorded.owner));
+    }
+    for _ in 0..2 {
+        let saved = store.save_readings(&readings).await;
+        assert_eq!(saved, vec![Ok(()); 4]);
+    }
+    assert!(store.save_readings(&[]).await.is_empty());
+    let (_, latest) = store.latest(&id("s"), 10).await.unwrap();
+    let values: Vec<String> = latest
+        .iter()
+        .map(|reading| reading.value.to_string())
+        .collect();
+    assert_eq!(values, ["0", "1", "1"], "stale ones too, duplicates once");
+}

@@ -1,0 +1,140 @@
+//! Sensors in memory.
+
+mod registry;
+mod states;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use antumbra_service::sensors::moment::milliseconds;
+use antumbra_service::sensors::{DEFAULT_SHARDS, Moment, Reading, Registered, SensorId, State};
+
+/// Is told of every write of a state, as a stream is.
+type Watcher = Box<dyn FnMut(Option<&State>, &State) + Send>;
+
+/// Writes since the store was made, as a table would count them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Figures {
+    /// Writes of states that took place.
+    pub state_writes: u64,
+    /// Writes of the index of what is due: one where a state enters or leaves it, two where it moves.
+    pub index_writes: u64,
+    /// Writes whose condition failed.
+    pub refused: u64,
+    /// Readings kept.
+    pub readings: u64,
+}
+
+/// One sensor with all that is its own.
+struct Kept {
+    registered: Registered,
+    state: State,
+    readings: BTreeMap<Moment, Reading>,
+}
+
+#[derive(Default)]
+struct Inner {
+    sensors: BTreeMap<SensorId, Kept>,
+    /// By shard: when to look, in milliseconds, and at whom.
+    due: Vec<BTreeSet<(i64, SensorId)>>,
+    figures: Figures,
+    watcher: Option<Watcher>,
+    keeps_readings: bool,
+}
+
+/// Sensors in memory, with the laws of the ports. Clones share what is kept.
+#[derive(Clone)]
+pub struct MemorySensors {
+    shards: u32,
+    inner: Arc<Mutex<Inner>>,
+}
+
+impl Default for MemorySensors {
+    fn default() -> MemorySensors {
+        MemorySensors::new(DEFAULT_SHARDS)
+    }
+}
+
+impl MemorySensors {
+    /// An empty store of so many shards.
+    pub fn new(shards: u32) -> MemorySensors {
+        let inner = Inner {
+            due: vec![BTreeSet::new(); shards.max(1) as usize],
+            keeps_readings: true,
+            ..Inner::default()
+        };
+        MemorySensors {
+            shards: shards.max(1),
+            inner: Arc::new(Mutex::new(inner)),
+        }
+    }
+
+    /// The same, counting readings instead of keeping them: a month of a fleet fits no memory.
+    pub fn without_readings(self) -> MemorySensors {
+        self.lock().keeps_readings = false;
+        self
+    }
+
+    /// Lets this see every write of a state, before and after, in order.
+    pub fn watch(&self, watcher: impl FnMut(Option<&State>, &State) + Send + 'static) {
+        self.lock().watcher = Some(Box::new(watcher));
+    }
+
+    /// What was written so far.
+    pub fn figures(&self) -> Figures {
+        self.lock().figures
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    /// Puts a state in place of the old one, in the index too, and tells of it.
+    fn write(&mut self, id: &SensorId, new: State) {
+        let Some(kept) = self.sensors.get_mut(id) else {
+            return;
+        };
+        let old = std::mem::replace(&mut kept.state, new);
+        let new = &kept.state;
+        self.figures.state_writes += 1;
+        if old.check_at != new.check_at {
+            let shard = id.shard(self.due.len() as u32) as usize;
+            if let Some(old) = old.check_at {
+                self.due[shard].remove(&(milliseconds(old), id.clone()));
+                self.figures.index_writes += 1;
+            }
+            if let Some(new) = new.check_at {
+                self.due[shard].insert((milliseconds(new), id.clone()));
+                self.figures.index_writes += 1;
+            }
+        }
+        if let Some(watcher) = &mut self.watcher {
+            watcher(Some(&old), new);
+        }
+    }
+
+    fn insert(&mut self, kept: Kept) {
+        let id = kept.registered.sensor.id.clone();
+        if let Some(check_at) = kept.state.check_at {
+            let shard = id.shard(self.due.len() as u32) as usize;
+            self.due[shard].insert((milliseconds(check_at), id.clone()));
+            self.figures.index_writes += 1;
+        }
+        self.figures.state_writes += 1;
+        if let Some(watcher) = &mut self.watcher {
+            watcher(None, &kept.state);
+        }
+        self.sensors.insert(id, kept);
+    }
+
+    fn remove(&mut self, id: &SensorId) {
+        let removed = self.sensors.remove(id);
+        if let Some(check_at) = removed.and_then(|kept| kept.state.check_at) {
+            let shard = id.shard(self.due.len() as u32) as usize;
+            self.due[shard].remove(&(milliseconds(check_at), id.clone()));
+            self.figures.index_writes += 1;
+        }
+    }
+}

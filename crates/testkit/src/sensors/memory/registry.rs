@@ -1,0 +1,236 @@
+//! The registry and its readings, in memory.
+
+use antumbra_service::paging::{open_cursor, seal_cursor};
+use antumbra_service::sensors::moment::{Moment, Sequence, from_milliseconds, milliseconds};
+use antumbra_service::sensors::{
+    Connection, Cursor, Page, Place, Reading, Readings, Registered, Registry, Row, Sensor,
+    SensorError, SensorId, State, StoreError,
+};
+use antumbra_shadow::Timestamp;
+
+use super::states::{check_limit, later};
+use super::{Kept, MemorySensors};
+
+/// The state of a sensor that was just registered.
+fn fresh(registered: &Registered) -> State {
+    let sensor = &registered.sensor;
+    let silence = sensor.silence_after.as_milliseconds();
+    let deadline = later(registered.registered_at, silence);
+    State {
+        sensor: sensor.id.clone(),
+        generation: registered.generation.clone(),
+        registered_at: registered.registered_at,
+        address: sensor.address.clone(),
+        sensor_type: sensor.sensor_type.clone(),
+        silence_after: sensor.silence_after,
+        value: None,
+        moment: None,
+        since: None,
+        last_seen: None,
+        deadline,
+        connection: Connection::Never,
+        lost_at: None,
+        changes: 0,
+        contacts: 0,
+        check_at: Some(deadline),
+    }
+}
+
+impl Registry for MemorySensors {
+    async fn register(&self, new: &Registered) -> Result<Registered, SensorError> {
+        let mut inner = self.lock();
+        if let Some(kept) = inner.sensors.get(&new.sensor.id) {
+            return if kept.registered.sensor == new.sensor {
+                Ok(kept.registered.clone())
+            } else {
+                Err(SensorError::AlreadyRegistered)
+            };
+        }
+        let registered = Registered {
+            registered_at: from_milliseconds(milliseconds(new.registered_at)),
+            ..new.clone()
+        };
+        inner.insert(Kept {
+            state: fresh(&registered),
+            registered: registered.clone(),
+            readings: Default::default(),
+        });
+        Ok(registered)
+    }
+
+    async fn get(&self, id: &SensorId) -> Result<Registered, SensorError> {
+        let inner = self.lock();
+        let kept = inner.sensors.get(id).ok_or(SensorError::NotFound)?;
+        Ok(kept.registered.clone())
+    }
+
+    async fn state(&self, id: &SensorId) -> Result<State, SensorError> {
+        let inner = self.lock();
+        let kept = inner.sensors.get(id).ok_or(SensorError::NotFound)?;
+        Ok(kept.state.clone())
+    }
+
+    async fn change(
+        &self,
+        before: &Registered,
+        after: &Sensor,
+        now: Timestamp,
+    ) -> Result<Registered, SensorError> {
+        let mut inner = self.lock();
+        let id = &before.sensor.id;
+        if *id != after.id {
+            let fault = "a sensor's id cannot change".to_owned();
+            return Err(StoreError::Invalid(fault).into());
+        }
+        let kept = inner.sensors.get_mut(id).ok_or(SensorError::NotFound)?;
+        as_read(&kept.registered, before)?;
+        kept.registered.sensor = after.clone();
+        kept.registered.version = before.version.next();
+        let changed = kept.registered.clone();
+        let mut state = kept.state.clone();
+        state.address = after.address.clone();
+        state.sensor_type = after.sensor_type.clone();
+        if after.silence_after != before.sensor.silence_after {
+            state.silence_after = after.silence_after;
+            let from = state.last_seen.unwrap_or(state.registered_at);
+            state.deadline = later(from, after.silence_after.as_milliseconds());
+            state.check_at = Some(from_milliseconds(milliseconds(now)));
+        }
+        if state != kept.state {
+            inner.write(id, state);
+        }
+        Ok(changed)
+    }
+
+    async fn unregister(&self, sensor: &Registered, _: Timestamp) -> Result<(), SensorError> {
+        let mut inner = self.lock();
+        let id = &sensor.sensor.id;
+        let kept = inner.sensors.get(id).ok_or(SensorError::NotFound)?;
+        as_read(&kept.registered, sensor)?;
+        inner.remove(id);
+        Ok(())
+    }
+
+    async fn in_place(
+        &self,
+        place: &Place,
+        limit: usize,
+        cursor: Option<&Cursor>,
+    ) -> Result<Page<Row>, SensorError> {
+        check_limit(limit)?;
+        let subject = format!("{place:?}");
+        let from = cursor.map(|cursor| open(cursor, &subject)).transpose()?;
+        let inner = self.lock();
+        let held = inner.sensors.values();
+        let mut held: Vec<&Kept> = held
+            .filter(|kept| place.holds(&kept.registered.sensor.location))
+            .collect();
+        held.sort_by_key(|kept| key(&kept.registered.sensor));
+        held.retain(|kept| {
+            let key = key(&kept.registered.sensor);
+            from.as_ref().is_none_or(|from| key > *from)
+        });
+        let more = held.len() > limit;
+        held.truncate(limit);
+        let last = held.last().filter(|_| more);
+        let next =
+            last.map(|kept| seal_cursor(&["place", &subject, &key(&kept.registered.sensor)]));
+        let rows = held.into_iter().map(|kept| Row {
+            sensor: kept.registered.sensor.clone(),
+            state: Some(kept.state.clone()),
+        });
+        Ok(Page {
+            rows: rows.collect(),
+            next,
+        })
+    }
+}
+
+/// What sorts as sensors in a city are listed.
+fn key(sensor: &Sensor) -> String {
+    let at = &sensor.location;
+    let parts = [&at.building, &at.floor, &at.room];
+    let escape = antumbra_service::sensors::escape::escape;
+    let levels = parts.map(|part| escape(part.as_str()) + "#").concat();
+    format!("{levels}{}", sensor.id)
+}
+
+fn as_read(stored: &Registered, read: &Registered) -> Result<(), SensorError> {
+    if (stored.version, &stored.generation) == (read.version, &read.generation) {
+        return Ok(());
+    }
+    Err(SensorError::Conflict {
+        expected: read.version,
+        actual: stored.version,
+    })
+}
+
+fn open(cursor: &Cursor, subject: &str) -> Result<String, SensorError> {
+    let parts = open_cursor(cursor)?;
+    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    match parts[..] {
+        ["place" | "readings", of, from] if of == subject => Ok(from.to_owned()),
+        _ => {
+            let fault = "the cursor belongs to another listing".to_owned();
+            Err(StoreError::Invalid(fault).into())
+        }
+    }
+}
+
+impl Readings for MemorySensors {
+    async fn save(&self, sensor: &Registered, readings: &[Reading]) -> Result<(), SensorError> {
+        let mut inner = self.lock();
+        let kept = inner.sensors.get_mut(&sensor.sensor.id);
+        let kept = kept.filter(|kept| kept.registered.generation == sensor.generation);
+        let kept = kept.ok_or(SensorError::NotFound)?;
+        for reading in readings {
+            kept.readings
+                .insert(reading.moment.clone(), reading.clone());
+        }
+        Ok(())
+    }
+
+    async fn latest(
+        &self,
+        id: &SensorId,
+        most: usize,
+    ) -> Result<(Registered, Vec<Reading>), SensorError> {
+        check_limit(most)?;
+        let inner = self.lock();
+        let kept = inner.sensors.get(id).ok_or(SensorError::NotFound)?;
+        let latest = kept.readings.values().rev().take(most);
+        Ok((kept.registered.clone(), latest.cloned().collect()))
+    }
+
+    async fn between(
+        &self,
+        id: &SensorId,
+        from: Timestamp,
+        to: Timestamp,
+        limit: usize,
+        cursor: Option<&Cursor>,
+    ) -> Result<Page<Reading>, SensorError> {
+        check_limit(limit)?;
+        if from > to {
+            return Err(StoreError::Invalid("from lies after to".to_owned()).into());
+        }
+        for time in [from, to] {
+            Moment::new(time, Sequence::Number(0))
+                .map_err(|error| StoreError::Invalid(error.to_string()))?;
+        }
+        let subject = format!("{id} {from} {to}");
+        let start = cursor.map(|cursor| open(cursor, &subject)).transpose()?;
+        let inner = self.lock();
+        let kept = inner.sensors.get(id).ok_or(SensorError::NotFound)?;
+        let mut found = kept.readings.iter().filter(|(moment, _)| {
+            (from..to).contains(&moment.time())
+                && start
+                    .as_ref()
+                    .is_none_or(|start| moment.to_string() > *start)
+        });
+        let rows: Vec<Reading> = found.by_ref().take(limit).map(|(_, r)| r.clone()).collect();
+        let last = rows.last().filter(|_| found.next().is_some());
+        let next = last.map(|last| seal_cursor(&["readings", &subject, &last.moment.to_string()]));
+        Ok(Page { rows, next })
+    }
+}
