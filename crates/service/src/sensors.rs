@@ -35,7 +35,7 @@ pub use occurrences::{Occurrence, What};
 pub use ports::{
     Checked, DEFAULT_SHARDS, Liveness, Purge, Purges, Readings, Registry, Row, SensorError, States,
 };
-pub use reading::{DEFAULT_LATEST, MOST_ROWS, OwnedReading, Owner, Reading, UNIT_BYTES, Unit};
+pub use reading::{DEFAULT_LATEST, OwnedReading, Owner, Reading, UNIT_BYTES, Unit};
 pub use retention::Retention;
 pub use sensor::{
     ADDRESS_BYTES, Address, DEFAULT_SILENCE_SECONDS, MOST_SILENCE_SECONDS, Registered, Sensor,

@@ -4,9 +4,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use antumbra_service::sensors::{Registry, State};
+use antumbra_service::sensors::Registry;
 use antumbra_testkit::sensors::sample::id;
-use antumbra_testkit::sensors::storm::{Storm, assert_end, assert_history};
+use antumbra_testkit::sensors::storm::{Image, Storm, assert_end, assert_history};
 use antumbra_testkit::sensors::{MemorySensors, contract};
 
 async fn fresh() -> impl contract::Store {
@@ -19,7 +19,7 @@ antumbra_testkit::sensor_contract!(crate::fresh);
 async fn a_storm_ends_right_and_leaves_no_gap() {
     for seed in 0..200 {
         let store = MemorySensors::default();
-        let images: Arc<Mutex<Vec<(Option<State>, State)>>> = Arc::default();
+        let images: Arc<Mutex<Vec<Image>>> = Arc::default();
         let seen = Arc::clone(&images);
         store.watch(move |old, new| seen.lock().unwrap().push((old.cloned(), new.clone())));
         let storm = Storm {

@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use antumbra_service::paging::{open_cursor, seal_cursor};
+use antumbra_service::paging::{open_cursor, page_limit, seal_cursor};
 use antumbra_service::sensors::moment::milliseconds;
 use antumbra_service::sensors::state::Connection;
 use antumbra_service::sensors::state::attributes::{AWAITED, CHECK_AT, CONNECTION, LOST_AT};
-use antumbra_service::sensors::{Checked, Cursor, MOST_ROWS, Page, Purge, SensorId, StoreError};
+use antumbra_service::sensors::{Checked, Cursor, Page, Purge, SensorId, StoreError};
 use antumbra_shadow::Timestamp;
 use aws_sdk_dynamodb::types::AttributeValue;
 
@@ -73,7 +73,7 @@ impl DynamoDbSensors {
         limit: usize,
         start: Option<Item>,
     ) -> Result<Found, StoreError> {
-        check_limit(limit)?;
+        page_limit(limit)?;
         let sent = self
             .client
             .query()
@@ -175,15 +175,6 @@ fn of_state<const N: usize>(
             .collect(),
         other_names: HashMap::new(),
     }
-}
-
-/// How much one call may ask for.
-pub(super) fn check_limit(limit: usize) -> Result<(), StoreError> {
-    if (1..=MOST_ROWS).contains(&limit) {
-        return Ok(());
-    }
-    let fault = format!("the limit is {limit}, it must be between 1 and {MOST_ROWS}");
-    Err(StoreError::Invalid(fault))
 }
 
 /// A key of the index of what is due, as a call's start.

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use antumbra_service::backoff;
-use antumbra_service::paging::{open_cursor, seal_cursor};
+use antumbra_service::paging::{open_cursor, page_limit, seal_cursor};
 use antumbra_service::sensors::{
     Cursor, Page, Place, Registered, Row, SensorError, SensorId, State, StoreError,
 };
@@ -18,7 +18,6 @@ use super::DynamoDbSensors;
 use super::call::names;
 use super::item::{self, Item, text};
 use super::keys;
-use super::live::check_limit;
 use crate::errors;
 use crate::shadows::{PARTITION_KEY, SORT_KEY};
 use crate::tables::BY_LOCATION;
@@ -41,7 +40,7 @@ impl DynamoDbSensors {
         limit: usize,
         cursor: Option<&Cursor>,
     ) -> Result<Page<Row>, SensorError> {
-        check_limit(limit)?;
+        page_limit(limit)?;
         let (city, below) = (keys::city(place.city()), keys::locations_in(place));
         let mut start = cursor.map(|cursor| self.open_place(cursor, &city, &below));
         let mut found: Vec<Registered> = Vec::new();

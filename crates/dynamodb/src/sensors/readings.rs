@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use antumbra_service::paging::{open_cursor, seal_cursor};
+use antumbra_service::paging::{open_cursor, page_limit, seal_cursor};
 use antumbra_service::sensors::{
     Cursor, Generation, Owner, Page, Reading, Registered, SensorError, SensorId, StoreError,
 };
@@ -15,7 +15,6 @@ use super::DynamoDbSensors;
 use super::call::names;
 use super::item::{self, Item, text};
 use super::keys;
-use super::live::check_limit;
 use super::registry::{Refused, built};
 use crate::errors;
 use crate::shadows::SORT_KEY;
@@ -85,7 +84,7 @@ impl DynamoDbSensors {
         id: &SensorId,
         most: usize,
     ) -> Result<(Registered, Vec<Reading>), SensorError> {
-        check_limit(most)?;
+        page_limit(most)?;
         let mut sensor: Option<Registered> = None;
         let mut readings = Vec::new();
         let mut start = None;
@@ -128,7 +127,7 @@ impl DynamoDbSensors {
         limit: usize,
         cursor: Option<&Cursor>,
     ) -> Result<Page<Reading>, SensorError> {
-        check_limit(limit)?;
+        page_limit(limit)?;
         if from > to {
             return Err(StoreError::Invalid("from lies after to".to_owned()).into());
         }

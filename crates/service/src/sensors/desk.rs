@@ -4,13 +4,13 @@ use antumbra_shadow::Timestamp;
 
 use super::id::{Generation, InvalidSensor, SensorId, SensorType};
 use super::location::{Location, Place};
-use super::ports::{Page, Purges, Readings, Registry, Row, SensorError};
+use super::ports::{Purges, Readings, Registry, Row, SensorError};
 use super::reading::{DEFAULT_LATEST, Reading};
 use super::sensor::{Address, Registered, Sensor, Silence};
 use super::state::State;
 use crate::backoff;
 use crate::clock::{Clock, SystemClock};
-use crate::paging::Cursor;
+use crate::paging::{Cursor, Page};
 use crate::shadows::Version;
 use crate::store::StoreError;
 

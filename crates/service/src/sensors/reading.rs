@@ -9,8 +9,6 @@ use antumbra_shadow::Timestamp;
 pub const UNIT_BYTES: usize = 32;
 /// Readings that `latest` gives unless asked otherwise.
 pub const DEFAULT_LATEST: usize = 10;
-/// Readings or rows that one call may ask for.
-pub const MOST_ROWS: usize = 1000;
 
 /// One measurement. Its moment is its identity: the same moment again is the same reading.
 #[derive(Debug, Clone, PartialEq, Eq)]

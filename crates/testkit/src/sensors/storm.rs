@@ -11,6 +11,9 @@ use futures_util::future::join_all;
 
 use super::sample::{at, id, registered};
 
+/// A write of a state: before and after.
+pub type Image = (Option<State>, State);
+
 /// How a storm is made.
 #[derive(Debug, Clone, Copy)]
 pub struct Storm {
@@ -109,7 +112,7 @@ pub fn assert_end(signals: &[Signal], end: &State) {
 
 /// What every history of states must be: occurrences numbered without a gap, each change from the value
 /// before, as many as the last state says.
-pub fn assert_history(images: &[(Option<State>, State)]) -> usize {
+pub fn assert_history(images: &[Image]) -> usize {
     let mut last: BTreeMap<SensorId, (u64, State)> = BTreeMap::new();
     let mut happened = 0;
     for (old, new) in images {

@@ -211,7 +211,7 @@ pub async fn a_page_nobody_can_give_is_invalid<S: Store>(store: S) {
     register(&store, &[("one", ["a", "b", "c", "d"])]).await;
     let one = crate::sensors::sample::id("one");
     let says = |limit: usize| {
-        let fault = format!("the limit is {limit}, it must be between 1 and 1000");
+        let fault = format!("a page has 1 to 1000 rows, not {limit}");
         StoreError::Invalid(fault)
     };
     for limit in [0, 1001] {

@@ -1,6 +1,6 @@
 //! The registry and its readings, in memory.
 
-use antumbra_service::paging::{open_cursor, seal_cursor};
+use antumbra_service::paging::{open_cursor, page_limit, seal_cursor};
 use antumbra_service::sensors::moment::{Moment, Sequence, from_milliseconds, milliseconds};
 use antumbra_service::sensors::{
     Connection, Cursor, Page, Place, Reading, Readings, Registered, Registry, Row, Sensor,
@@ -8,7 +8,7 @@ use antumbra_service::sensors::{
 };
 use antumbra_shadow::Timestamp;
 
-use super::states::{check_limit, later};
+use super::states::later;
 use super::{Kept, MemorySensors};
 
 /// The state of a sensor that was just registered.
@@ -117,7 +117,7 @@ impl Registry for MemorySensors {
         limit: usize,
         cursor: Option<&Cursor>,
     ) -> Result<Page<Row>, SensorError> {
-        check_limit(limit)?;
+        page_limit(limit)?;
         let subject = format!("{place:?}");
         let from = cursor.map(|cursor| open(cursor, &subject)).transpose()?;
         let inner = self.lock();
@@ -195,7 +195,7 @@ impl Readings for MemorySensors {
         id: &SensorId,
         most: usize,
     ) -> Result<(Registered, Vec<Reading>), SensorError> {
-        check_limit(most)?;
+        page_limit(most)?;
         let inner = self.lock();
         let kept = inner.sensors.get(id).ok_or(SensorError::NotFound)?;
         let latest = kept.readings.values().rev().take(most);
@@ -210,7 +210,7 @@ impl Readings for MemorySensors {
         limit: usize,
         cursor: Option<&Cursor>,
     ) -> Result<Page<Reading>, SensorError> {
-        check_limit(limit)?;
+        page_limit(limit)?;
         if from > to {
             return Err(StoreError::Invalid("from lies after to".to_owned()).into());
         }

@@ -1,10 +1,10 @@
 //! What becomes of a state: the laws in a few lines.
 
-use antumbra_service::paging::{open_cursor, seal_cursor};
+use antumbra_service::paging::{open_cursor, page_limit, seal_cursor};
 use antumbra_service::sensors::moment::{from_milliseconds, milliseconds};
 use antumbra_service::sensors::{
-    Checked, Connection, Cursor, Liveness, MOST_ROWS, Outcome, OwnedReading, Page, Recorded,
-    SensorId, Signal, State, States, StoreError,
+    Checked, Connection, Cursor, Liveness, Outcome, OwnedReading, Page, Recorded, SensorId, Signal,
+    State, States, StoreError,
 };
 use antumbra_shadow::Timestamp;
 
@@ -101,7 +101,7 @@ impl Liveness for MemorySensors {
         limit: usize,
         cursor: Option<&Cursor>,
     ) -> Result<Page<SensorId>, StoreError> {
-        check_limit(limit)?;
+        page_limit(limit)?;
         let start = cursor.map(|cursor| open(cursor, shard)).transpose()?;
         let inner = self.lock();
         let now = milliseconds(now);
@@ -162,12 +162,4 @@ fn open(cursor: &Cursor, of: u32) -> Result<(i64, SensorId), StoreError> {
         }
         _ => Err(other()),
     }
-}
-
-pub(super) fn check_limit(limit: usize) -> Result<(), StoreError> {
-    if (1..=MOST_ROWS).contains(&limit) {
-        return Ok(());
-    }
-    let fault = format!("the limit is {limit}, it must be between 1 and {MOST_ROWS}");
-    Err(StoreError::Invalid(fault))
 }
