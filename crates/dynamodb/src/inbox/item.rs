@@ -56,7 +56,7 @@ pub(super) fn decode(item: &Item) -> Result<Option<InboxMessage>, StoreError> {
     let body = document::decode(body).map_err(|error| unreadable(BODY, error))?;
     let written = match item.get(BODY_TEXT) {
         None => None,
-        Some(_) => Some(string(item, BODY_TEXT)?.to_owned()),
+        Some(_) => Some(string(item, BODY_TEXT)?),
     };
     let source = Source::new(string(item, SOURCE)?).map_err(|error| unreadable(SOURCE, error))?;
     let id =

@@ -27,8 +27,13 @@ impl Body {
         Ok(Body { document, written })
     }
 
-    /// Puts together what a store kept apart: the document, and the text if there was another.
-    pub fn from_parts(document: Document, written: Option<String>) -> Body {
+    /// Puts together what a store kept apart: the document, and the text if there was another. A text
+    /// that does not say what the document says is not believed.
+    pub fn from_parts(document: Document, written: Option<&str>) -> Body {
+        let written = match written.map(Document::parse_as_written) {
+            Some(Ok((same, written))) if same == document => written,
+            _ => None,
+        };
         Body { document, written }
     }
 

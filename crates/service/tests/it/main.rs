@@ -3,6 +3,7 @@
 
 mod dispatch;
 mod horizon;
+mod inbox;
 mod parent_faults;
 mod quarantine;
 mod updates;

@@ -60,6 +60,28 @@ async fn people_find_a_map_in_the_table_and_a_text_only_where_it_is_needed() {
     assert_eq!(items[1]["receivedAt"].as_s().unwrap(), super::NOON);
 }
 
+/// Whoever can write to the table cannot make an answer say what the item does not.
+#[tokio::test]
+async fn a_text_that_is_not_the_bodys_is_not_believed() {
+    let all = Inbox::fresh().await;
+    let spelt = message("testThing", "1", r#"{"n":72.50}"#);
+    all.inbox.store(&spelt).await.unwrap();
+    for (text, back) in [
+        (r#"{"n":73.50}"#, r#"{"n":72.5}"#),
+        (r#"{"n":72.50},"uuid":"other""#, r#"{"n":72.5}"#),
+        ("", r#"{"n":72.5}"#),
+        (" {\"n\" : 72.500} ", r#"{"n":72.500}"#),
+    ] {
+        let mut item = all.items().await.remove(0);
+        let text = aws_sdk_dynamodb::types::AttributeValue::S(text.to_owned());
+        item.insert("bodyText".to_owned(), text);
+        let put = all.client.put_item().table_name(&all.table);
+        put.set_item(Some(item)).send().await.unwrap();
+        let found = all.inbox.get(&source("testThing"), &id("1")).await;
+        assert_eq!(found.unwrap().unwrap().body.as_json(), back);
+    }
+}
+
 #[tokio::test]
 async fn a_page_of_messages_is_in_the_order_asked_for() {
     let Inbox { inbox, .. } = &Inbox::fresh().await;

@@ -4,6 +4,7 @@
 mod batches;
 mod calls;
 mod captured;
+mod groups;
 mod order;
 mod refusals;
 mod storm;
