@@ -34,6 +34,8 @@ impl Home {
             dynamodb_port: 0,
             aws_port: 0,
             mqtt_port: 0,
+            http_port: 0,
+            http_token: None,
             registrations: Registrations::load([file], &|_| None).unwrap(),
             clock: ShiftedClock::default(),
         };

@@ -25,6 +25,8 @@ async fn stack() -> (Stack, DynamoDbInbox) {
         dynamodb_port: 0,
         aws_port: 0,
         mqtt_port: 0,
+        http_port: 0,
+        http_token: None,
         registrations: Registrations::default(),
         clock: ShiftedClock::default(),
     };
