@@ -37,7 +37,7 @@ pub use token::HttpToken;
 const UNDELIVERABLE: &str = "antumbra-undeliverable";
 
 /// What to start, and where.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Options {
     /// Where data is kept; `None` for nowhere.
     pub data_dir: Option<PathBuf>,
