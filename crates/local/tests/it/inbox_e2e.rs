@@ -9,7 +9,7 @@ use antumbra_local::{
     stack::{Options, Stack},
 };
 use antumbra_registration::Registrations;
-use antumbra_service::clock::{Clock, ShiftedClock, SystemClock};
+use antumbra_service::clock::{Clock, SystemClock};
 use antumbra_service::inbox::{Delete, Get, MessageId, Source, Sources, span};
 use aws_sdk_sqs::Client as Sqs;
 use serde_json::Value;
@@ -30,14 +30,8 @@ impl Home {
     async fn start() -> Home {
         let file = ("inbox-notifications.json", NOTIFICATIONS);
         let options = Options {
-            data_dir: None,
-            dynamodb_port: 0,
-            aws_port: 0,
-            mqtt_port: 0,
-            http_port: 0,
-            http_token: None,
             registrations: Registrations::load([file], &|_| None).unwrap(),
-            clock: ShiftedClock::default(),
+            ..Options::default()
         };
         let stack = Stack::start(options).await.unwrap();
         Home {
