@@ -1,5 +1,6 @@
 //! One module per command.
 
 pub(crate) mod local;
+pub(crate) mod messages;
 pub(crate) mod registrations;
 pub(crate) mod shadow;

@@ -9,6 +9,8 @@ use crate::failure::{Failure, Kind};
 
 /// Where the local stack serves DynamoDB.
 const LOCAL_ENDPOINT: &str = "http://127.0.0.1:8000";
+/// Where the local stack serves SQS.
+const LOCAL_AWS: &str = "http://127.0.0.1:4566";
 const LOCAL_REGION: &str = "us-east-1";
 
 #[derive(Debug, Args)]
@@ -70,16 +72,29 @@ impl Connection {
         }
     }
 
+    /// Whether the local stack is meant.
+    pub(crate) fn is_local(&self) -> bool {
+        self.local
+    }
+
+    /// The way to all of AWS but DynamoDB, at an endpoint of its own if given.
+    pub(crate) async fn aws(&self, endpoint: Option<&str>) -> SdkConfig {
+        self.load(endpoint.or(self.local.then_some(LOCAL_AWS)))
+            .await
+    }
+
     async fn sdk_config(&self) -> SdkConfig {
+        let local = self.local.then_some(LOCAL_ENDPOINT);
+        self.load(self.endpoint_url.as_deref().or(local)).await
+    }
+
+    async fn load(&self, endpoint: Option<&str>) -> SdkConfig {
         let mut loader = aws_config::defaults(BehaviorVersion::latest());
         if self.local {
             // The emulator takes any credentials; asking the machine for some could take seconds.
-            loader = loader
-                .endpoint_url(LOCAL_ENDPOINT)
-                .region(Region::new(LOCAL_REGION))
-                .test_credentials();
+            loader = loader.region(Region::new(LOCAL_REGION)).test_credentials();
         }
-        if let Some(url) = &self.endpoint_url {
+        if let Some(url) = endpoint {
             loader = loader.endpoint_url(url);
         }
         if let Some(region) = &self.region {

@@ -11,9 +11,11 @@ pub(crate) struct Failure {
     pub(crate) reason: String,
 }
 
-/// The kinds of failure, by exit code. 1 is left to what no one foresaw, 2 is the argument parser's own.
+/// The kinds of failure, by exit code. 2 is the argument parser's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
+    /// An answer came, and it says no.
+    Refused = 1,
     Invalid = 2,
     NotFound = 3,
     Conflict = 4,

@@ -3,6 +3,8 @@
 mod commands;
 mod connect;
 mod failure;
+mod input;
+mod mqtt;
 mod output;
 
 use std::process::ExitCode;
@@ -10,6 +12,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use commands::local::LocalArguments;
+use commands::messages::MessagesArguments;
 use commands::registrations::RegistrationsCommand;
 use commands::shadow::ShadowCommand;
 use connect::Connection;
@@ -34,6 +37,8 @@ enum Command {
     ///
     /// Example: antumbra local --memory
     Local(LocalArguments),
+    /// Read the inbox over MQTT, and put messages in its queue.
+    Messages(MessagesArguments),
     /// Check registrations and explain what they match.
     #[command(subcommand)]
     Registrations(RegistrationsCommand),
@@ -64,6 +69,9 @@ async fn main() -> ExitCode {
 async fn run(arguments: Arguments) -> Result<(), Failure> {
     match arguments.command {
         Command::Local(local) => commands::local::run(local).await?,
+        Command::Messages(messages) => {
+            commands::messages::run(messages, &arguments.connection, arguments.json).await?;
+        }
         Command::Registrations(command) => {
             let output = commands::registrations::run(command, arguments.json)?;
             output::print(&output)?;

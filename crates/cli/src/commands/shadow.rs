@@ -2,8 +2,6 @@
 
 mod render;
 
-use std::io::Read as _;
-
 use antumbra_service::shadows::{
     ClientToken, Cursor, Delete, DesiredMode, Expect, ListQuery, Parts, Persistence, ShadowId,
     Shadows, State, Update, Version, Zone,
@@ -12,6 +10,7 @@ use antumbra_shadow::{Document, Mode};
 use clap::{Args, Subcommand, ValueEnum};
 
 use crate::failure::Failure;
+use crate::input::text;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ShadowCommand {
@@ -196,22 +195,5 @@ impl Change {
             update = update.desired_mode(DesiredMode::IgnoreDesiredState);
         }
         Ok(update.retries(self.retries))
-    }
-}
-
-/// The argument itself, a file's text, or all of standard input.
-fn text(argument: &str) -> Result<String, Failure> {
-    let unreadable =
-        |from: &str, fault: std::io::Error| Failure::invalid(format!("{from}: {fault}"));
-    match (argument, argument.strip_prefix('@')) {
-        ("-", _) => {
-            let mut text = String::new();
-            std::io::stdin()
-                .read_to_string(&mut text)
-                .map_err(|fault| unreadable("standard input", fault))?;
-            Ok(text)
-        }
-        (_, Some(path)) => std::fs::read_to_string(path).map_err(|fault| unreadable(path, fault)),
-        _ => Ok(argument.to_owned()),
     }
 }

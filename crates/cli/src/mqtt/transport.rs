@@ -1,0 +1,143 @@
+//! The two ways to a broker: TCP on this machine, WebSockets to AWS IoT, signed with the caller's
+//! credentials, so that no certificate is needed.
+
+use std::fmt;
+
+use aws_config::SdkConfig;
+use bytes::{Bytes, BytesMut};
+use futures_util::{SinkExt as _, StreamExt as _};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
+use tokio_tungstenite::tungstenite::http::HeaderValue;
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
+
+use super::sign;
+
+/// Where a broker is.
+#[derive(Debug, Clone)]
+pub(crate) enum Place {
+    /// Host and port.
+    Tcp(String),
+    /// A URL that begins with `ws://` or `wss://`.
+    WebSocket(String),
+    /// The account's data endpoint of AWS IoT, and who asks.
+    Aws { endpoint: String, sdk: SdkConfig },
+}
+
+impl Place {
+    /// Reads `mqtt://host[:port]`, `ws://…` or `wss://…`.
+    pub(crate) fn parse(url: &str) -> Result<Place, String> {
+        if let Some(address) = url.strip_prefix("mqtt://") {
+            let address = address.trim_end_matches('/');
+            return match address.rsplit_once(':') {
+                _ if address.is_empty() => Err("it names no host".to_owned()),
+                Some((_, port)) if port.parse::<u16>().is_ok() => Ok(Place::Tcp(address.into())),
+                Some(_) => Err("its port is none".to_owned()),
+                None => Ok(Place::Tcp(format!("{address}:1883"))),
+            };
+        }
+        if url.starts_with("ws://") || url.starts_with("wss://") {
+            return Ok(Place::WebSocket(url.to_owned()));
+        }
+        Err("it begins with mqtt://, ws:// or wss://".to_owned())
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Tcp(address) => write!(f, "mqtt://{address}"),
+            Place::WebSocket(url) => f.write_str(url),
+            Place::Aws { endpoint, .. } => write!(f, "AWS IoT at {endpoint}"),
+        }
+    }
+}
+
+/// A connection that carries packets.
+pub(super) enum Transport {
+    Tcp(TcpStream),
+    WebSocket(Box<WebSocketStream<MaybeTlsStream<TcpStream>>>),
+}
+
+impl Transport {
+    pub(super) async fn open(place: &Place) -> Result<Transport, String> {
+        match place {
+            Place::Tcp(address) => {
+                let stream = TcpStream::connect(address).await.map_err(text)?;
+                stream.set_nodelay(true).map_err(text)?;
+                Ok(Transport::Tcp(stream))
+            }
+            Place::WebSocket(url) => Transport::web_socket(url).await,
+            Place::Aws { endpoint, sdk } => {
+                Transport::web_socket(&sign::url(endpoint, sdk).await?).await
+            }
+        }
+    }
+
+    async fn web_socket(url: &str) -> Result<Transport, String> {
+        let mut request = url.into_client_request().map_err(text)?;
+        let protocol = HeaderValue::from_static("mqtt");
+        let headers = request.headers_mut();
+        headers.insert("Sec-WebSocket-Protocol", protocol);
+        let (stream, _) = connect_async(request).await.map_err(text)?;
+        Ok(Transport::WebSocket(Box::new(stream)))
+    }
+
+    pub(super) async fn send(&mut self, bytes: Bytes) -> Result<(), String> {
+        match self {
+            Transport::Tcp(stream) => stream.write_all(&bytes).await.map_err(text),
+            Transport::WebSocket(stream) => stream.send(Message::Binary(bytes)).await.map_err(text),
+        }
+    }
+
+    /// Appends what comes next.
+    pub(super) async fn receive(&mut self, read: &mut BytesMut) -> Result<(), String> {
+        match self {
+            Transport::Tcp(stream) => match stream.read_buf(read).await.map_err(text)? {
+                0 => Err("closed by the broker".to_owned()),
+                _ => Ok(()),
+            },
+            Transport::WebSocket(stream) => match stream.next().await {
+                Some(Ok(Message::Binary(bytes))) => {
+                    read.extend_from_slice(&bytes);
+                    Ok(())
+                }
+                Some(Ok(Message::Close(_))) | None => Err("closed by the broker".to_owned()),
+                Some(Ok(_)) => Ok(()),
+                Some(Err(error)) => Err(text(error)),
+            },
+        }
+    }
+}
+
+fn text(error: impl std::error::Error) -> String {
+    crate::failure::chain(&error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_says_where_it_is() {
+        for (url, shown) in [
+            ("mqtt://127.0.0.1", "mqtt://127.0.0.1:1883"),
+            ("mqtt://localhost:2883/", "mqtt://localhost:2883"),
+            ("ws://localhost:8083/mqtt", "ws://localhost:8083/mqtt"),
+        ] {
+            assert_eq!(Place::parse(url).unwrap().to_string(), shown);
+        }
+        for url in [
+            "",
+            "localhost",
+            "mqtt://",
+            "mqtt://a:b",
+            "http://a",
+            "mqtts://a",
+        ] {
+            assert!(Place::parse(url).is_err(), "{url}");
+        }
+    }
+}
