@@ -5,4 +5,5 @@ mod command;
 mod edges;
 mod kill;
 mod local;
+mod messages;
 mod process;
