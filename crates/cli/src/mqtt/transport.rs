@@ -81,6 +81,8 @@ impl Transport {
         let protocol = HeaderValue::from_static("mqtt");
         let headers = request.headers_mut();
         headers.insert("Sec-WebSocket-Protocol", protocol);
+        // Of the two cryptographies in the build, that of the AWS SDKs. A second choice is ignored.
+        let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let (stream, _) = connect_async(request).await.map_err(text)?;
         Ok(Transport::WebSocket(Box::new(stream)))
     }
