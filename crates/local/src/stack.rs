@@ -8,6 +8,7 @@ mod data_directory;
 mod inbox;
 mod listener;
 mod requests;
+mod shadows;
 mod targets;
 mod token;
 
@@ -17,9 +18,11 @@ use std::path::PathBuf;
 use antumbra_dynamodb::{MAIN, MESSAGES, TableError};
 use antumbra_registration::Registrations;
 use antumbra_service::clock::ShiftedClock;
+use antumbra_service::shadows::Layout;
 use antumbra_stream_listener::RouteError;
 use antumbra_wire::rules::Rule;
 use aws_config::SdkConfig;
+use tokio::task::JoinSet;
 
 use crate::clients::sdk_config;
 use crate::function::Function;
@@ -55,6 +58,8 @@ pub struct Options {
     pub registrations: Registrations,
     /// What the functions take for the time.
     pub clock: ShiftedClock,
+    /// How the two documents of a shadow are kept.
+    pub layout: Layout,
 }
 
 /// Where everything is.
@@ -124,6 +129,7 @@ struct Ground {
     queues: queues::Queues,
     broker: mqtt::Broker,
     clock: ShiftedClock,
+    layout: Layout,
 }
 
 impl Ground {
@@ -178,6 +184,7 @@ enum Feed {
     Stream(StreamPump),
     Queue(QueuePump),
     Rules(Rules),
+    Repeater(JoinSet<()>),
 }
 
 impl Feed {
@@ -186,6 +193,7 @@ impl Feed {
             Feed::Stream(pump) => pump.stop().await,
             Feed::Queue(pump) => pump.stop().await,
             Feed::Rules(rules) => rules.stop().await,
+            Feed::Repeater(mut repeating) => repeating.shutdown().await,
         }
     }
 }
@@ -217,6 +225,7 @@ impl Stack {
             queues: queues::start_with_mqtt(options.aws_port, broker.publisher()).await?,
             broker,
             clock: options.clock,
+            layout: options.layout,
         };
 
         let database = antumbra_dynamodb::client(&ground.database());
@@ -233,6 +242,8 @@ impl Stack {
             ground.feed_from_stream(messages.stream_arn, listener, checkpoints),
             inbox::feed(&ground),
             requests::feed(&ground)?,
+            shadows::feed(&ground)?,
+            shadows::repeat(&ground),
         ];
         let http_token = token::token(data_directory.as_ref(), options.http_token)?;
         let http_api = api::start(&ground, options.http_port, &http_token.text).await?;

@@ -111,6 +111,9 @@ fn unmet(
         }
         _ => {}
     }
+    if registration.form.is_of_shadows() && change.shadow.is_none() {
+        return Some(Unmet::NotAShadow { seen: seen() });
+    }
     if let Some(expected) = on.state {
         let seen = change.shadow.map(|shadow| shadow.state);
         if seen != Some(expected) {

@@ -183,6 +183,7 @@ impl Registration {
             state, operations, ..
         } = &self.on;
         operations.contains(change.operation)
+            && (change.shadow.is_some() || !self.form.is_of_shadows())
             && state.is_none_or(|state| change.shadow.is_some_and(|shadow| shadow.state == state))
     }
 

@@ -1,5 +1,5 @@
 //! Texts with placeholders: `${env:NAME}`, resolved when registrations load, and in topics `${id}`,
-//! `${name}`, `${state}`, `${operation}` and `${key:ATTRIBUTE}`, filled in for each change.
+//! `${name}`, `${state}`, `${operation}`, `${shadow}` and `${key:ATTRIBUTE}`, filled in for each change.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,6 +8,11 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 use crate::change::Change;
 use crate::limits::{TOPIC_BYTES, TOPIC_SLASHES};
+
+/// The name of the shadow that has none.
+const DEFAULT_NAME: &str = "main";
+/// What `${shadow}` can add: `/name/`.
+const SHADOW_SLASHES: usize = 2;
 
 /// How the environment is asked.
 pub(crate) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -18,6 +23,8 @@ enum Placeholder {
     Name,
     State,
     Operation,
+    /// The shadow's place among the topics of shadows: its id, and its name unless it is the default one.
+    Shadow,
     /// An attribute of the item's key.
     Key(Box<str>),
 }
@@ -124,6 +131,7 @@ impl TopicTemplate {
                 "name" => Placeholder::Name,
                 "state" => Placeholder::State,
                 "operation" => Placeholder::Operation,
+                "shadow" => Placeholder::Shadow,
                 _ => match inside.split_once(':') {
                     Some(("env", name)) => {
                         literal(&mut pieces, &variable(name, env)?);
@@ -132,7 +140,7 @@ impl TopicTemplate {
                     Some(("key", name)) if !name.is_empty() => Placeholder::Key(name.into()),
                     _ => {
                         return Err(format!(
-                            "there is no placeholder ${{{inside}}}; there are ${{id}}, ${{name}}, ${{state}}, ${{operation}}, ${{key:ATTRIBUTE}} and ${{env:NAME}}"
+                            "there is no placeholder ${{{inside}}}; there are ${{id}}, ${{name}}, ${{state}}, ${{operation}}, ${{shadow}}, ${{key:ATTRIBUTE}} and ${{env:NAME}}"
                         ));
                     }
                 },
@@ -167,7 +175,9 @@ impl TopicTemplate {
         if literal.split('/').any(str::is_empty) {
             return Err("has an empty level".to_owned());
         }
-        let slashes = literal.matches('/').count();
+        let shadows = self.pieces.iter();
+        let shadows = shadows.filter(|piece| **piece == Piece::Placeholder(Placeholder::Shadow));
+        let slashes = literal.matches('/').count() + SHADOW_SLASHES * shadows.count();
         if slashes > TOPIC_SLASHES {
             return Err(format!(
                 "has {slashes} slashes, the limit is {TOPIC_SLASHES}"
@@ -210,6 +220,14 @@ impl TopicTemplate {
                 Placeholder::Name => push_escaped(&mut topic, needs("name")?.name),
                 Placeholder::State => topic.push_str(needs("state")?.state.as_str()),
                 Placeholder::Key(name) => topic.push_str(level(change, name)?),
+                Placeholder::Shadow => {
+                    let shadow = needs("place")?;
+                    push_escaped(&mut topic, shadow.id);
+                    if shadow.name != DEFAULT_NAME {
+                        topic.push_str("/name/");
+                        push_escaped(&mut topic, shadow.name);
+                    }
+                }
             }
         }
         match topic.len() {
@@ -260,6 +278,7 @@ impl fmt::Display for TopicTemplate {
             Piece::Placeholder(Placeholder::Name) => f.write_str("${name}"),
             Piece::Placeholder(Placeholder::State) => f.write_str("${state}"),
             Piece::Placeholder(Placeholder::Operation) => f.write_str("${operation}"),
+            Piece::Placeholder(Placeholder::Shadow) => f.write_str("${shadow}"),
             Piece::Placeholder(Placeholder::Key(name)) => write!(f, "${{key:{name}}}"),
         })
     }

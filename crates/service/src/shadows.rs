@@ -5,6 +5,7 @@
 //! merged outside `antumbra_shadow`.
 
 pub mod adapter;
+mod current;
 mod engine;
 pub mod id;
 mod persistence;
@@ -20,6 +21,7 @@ use crate::clock::{Clock, SystemClock};
 
 pub use crate::paging::Cursor;
 pub use antumbra_shadow::State;
+pub use current::CurrentDocuments;
 pub use engine::Updated;
 pub use id::{ClientToken, InvalidId, ShadowId, Zone};
 pub use persistence::{

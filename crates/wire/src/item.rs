@@ -6,8 +6,9 @@
 use std::borrow::Cow;
 
 use antumbra_registration::{Change, KeyAttributes, LazyDiff, Operation, ShadowRef, State};
-use antumbra_shadow::View;
+use antumbra_shadow::{Document, LeafTimes, View};
 
+use crate::shadow::{Section, Sections};
 use crate::stream::{Images, Record};
 
 /// Which documents an item holds.
@@ -154,6 +155,7 @@ pub struct ItemChange<'a> {
     client_token: Option<Cow<'a, str>>,
     timestamp: Option<i64>,
     documents: [Option<DocumentChange<'a>>; 2],
+    images: [Attributes<'a>; 2],
 }
 
 impl<'a> ItemChange<'a> {
@@ -173,6 +175,7 @@ impl<'a> ItemChange<'a> {
             client_token: None,
             timestamp: None,
             documents: [None, None],
+            images: Default::default(),
         };
         let Some(shadow) = key.shadow else {
             change.documents[0] = Some(DocumentChange {
@@ -195,7 +198,7 @@ impl<'a> ItemChange<'a> {
         change.operation = operation;
         change.previous_version = old.version.filter(|_| old.is_document);
         change.version = new.version.or(old.version);
-        change.client_token = new.client_token;
+        change.client_token = new.client_token.clone();
         change.timestamp = match operation {
             Operation::Remove => record
                 .created_seconds()
@@ -217,7 +220,30 @@ impl<'a> ItemChange<'a> {
             Layout::Desired => [Some(desired), None],
             Layout::Combined => changed_halves(reported, desired, operation),
         };
+        change.images = [old, new];
         change
+    }
+
+    /// The documents that the item of a shadow held before and holds now, with its own version.
+    pub fn sections(&self) -> [Sections; 2] {
+        self.images.each_ref().map(Attributes::sections)
+    }
+
+    /// When the item was written or deleted, in nanoseconds since 1970: what was written together has one
+    /// time.
+    pub fn written_at(&self) -> Option<i64> {
+        let [_, new] = &self.images;
+        new.deleted_at.or(new.timestamp)
+    }
+
+    /// Which shadow the item is of.
+    pub fn shadow(&self) -> Option<ShadowKey<'a>> {
+        self.key.shadow
+    }
+
+    /// When it happened, in whole seconds since 1970.
+    pub fn seconds(&self) -> i64 {
+        self.timestamp.unwrap_or_default().div_euclid(1_000_000_000)
     }
 
     /// The documents that changed: one, or for a combined item none to two.
@@ -282,18 +308,44 @@ impl DocumentChange<'_> {
 }
 
 /// The attributes of a shadow's item.
-#[derive(Default)]
+#[derive(Debug, Clone, Default)]
 struct Attributes<'a> {
     /// Whether there is an item and it is not what a delete left.
     is_document: bool,
     version: Option<u64>,
     timestamp: Option<i64>,
     client_token: Option<Cow<'a, str>>,
+    deleted_at: Option<i64>,
     reported: Option<View<'a>>,
     desired: Option<View<'a>>,
+    reported_times: Option<Cow<'a, str>>,
+    desired_times: Option<Cow<'a, str>>,
 }
 
 impl<'a> Attributes<'a> {
+    fn sections(&self) -> Sections {
+        if !self.is_document {
+            return Sections::default();
+        }
+        let written = self.timestamp.unwrap_or_default().div_euclid(1_000_000_000);
+        let section = |view: Option<View<'_>>, times: &Option<Cow<'_, str>>| {
+            // Images are not in the order of documents, and what others wrote may be none.
+            let document = Document::parse(&view?.to_json()).ok()?;
+            let times = times.as_deref();
+            let times = times.and_then(|text| LeafTimes::decode(text, written, &document));
+            let times = times.unwrap_or_else(|| LeafTimes::all(&document, written));
+            Some(Section { document, times })
+        };
+        Sections {
+            reported: section(self.reported, &self.reported_times),
+            desired: section(self.desired, &self.desired_times),
+            version: self
+                .version
+                .and_then(|version| i64::try_from(version).ok())
+                .unwrap_or_default(),
+        }
+    }
+
     fn of(image: Option<View<'a>>) -> Attributes<'a> {
         let mut attributes = Attributes {
             is_document: image.is_some(),
@@ -306,7 +358,12 @@ impl<'a> Attributes<'a> {
                 "clientToken" => attributes.client_token = member.as_str(),
                 "reported" => attributes.reported = Some(member),
                 "desired" => attributes.desired = Some(member),
-                "deletedAt" => attributes.is_document = false,
+                "reportedTimes" => attributes.reported_times = member.as_str(),
+                "desiredTimes" => attributes.desired_times = member.as_str(),
+                "deletedAt" => {
+                    attributes.is_document = false;
+                    attributes.deleted_at = integer(member);
+                }
                 _ => {}
             }
         }

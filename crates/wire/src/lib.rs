@@ -10,6 +10,7 @@
 //! - [`signal`]: the text of a message to what a sensor says
 //! - [`rules`], [`rule`]: which MQTT messages reach which function, and as what
 //! - [`request`], [`answer`]: what is asked of the inbox over MQTT, and what it answers
+//! - [`shadow`]: shadows over MQTT, in the vocabulary of AWS IoT Device Shadow
 //! - [`limits`]: every bound, in one place
 
 pub mod answer;
@@ -20,6 +21,7 @@ pub mod rabbitmq;
 pub mod request;
 pub mod rule;
 pub mod rules;
+pub mod shadow;
 pub mod signal;
 pub mod sqs;
 pub mod stream;

@@ -25,3 +25,5 @@ pub const TOPIC_BYTES: usize = 256;
 pub const TOPIC_SLASHES: usize = 7;
 /// Characters of a request's token.
 pub const TOKEN_CHARS: usize = 128;
+/// Bytes of what a request to a shadow calls itself.
+pub const CLIENT_TOKEN_BYTES: usize = 64;

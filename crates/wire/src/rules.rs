@@ -58,6 +58,71 @@ pub const MESSAGE_RULES: [Rule; 8] = [
     ),
 ];
 
+/// Requests to shadows, one function for all.
+pub const SHADOW_RULES: [Rule; 6] = [
+    rule!("antumbra_shadow_get", "shadow/+/get", "shadow-requests"),
+    rule!(
+        "antumbra_shadow_update",
+        "shadow/+/update",
+        "shadow-requests"
+    ),
+    rule!(
+        "antumbra_shadow_delete",
+        "shadow/+/delete",
+        "shadow-requests"
+    ),
+    rule!(
+        "antumbra_shadow_named_get",
+        "shadow/+/name/+/get",
+        "shadow-requests"
+    ),
+    rule!(
+        "antumbra_shadow_named_update",
+        "shadow/+/name/+/update",
+        "shadow-requests"
+    ),
+    rule!(
+        "antumbra_shadow_named_delete",
+        "shadow/+/name/+/delete",
+        "shadow-requests"
+    ),
+];
+
+/// The same on the topics that AWS keeps for its own shadows: for the local stack alone, so that a device
+/// made for those works there as it is.
+pub const AWS_SHADOW_RULES: [Rule; 6] = [
+    rule!(
+        "aws_shadow_get",
+        "$aws/things/+/shadow/get",
+        "shadow-requests"
+    ),
+    rule!(
+        "aws_shadow_update",
+        "$aws/things/+/shadow/update",
+        "shadow-requests"
+    ),
+    rule!(
+        "aws_shadow_delete",
+        "$aws/things/+/shadow/delete",
+        "shadow-requests"
+    ),
+    rule!(
+        "aws_shadow_named_get",
+        "$aws/things/+/shadow/name/+/get",
+        "shadow-requests"
+    ),
+    rule!(
+        "aws_shadow_named_update",
+        "$aws/things/+/shadow/name/+/update",
+        "shadow-requests"
+    ),
+    rule!(
+        "aws_shadow_named_delete",
+        "$aws/things/+/shadow/name/+/delete",
+        "shadow-requests"
+    ),
+];
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -12,6 +12,7 @@ mod listener;
 mod park;
 mod plan;
 mod routes;
+mod shadows;
 
 pub use connect::{AwsChannels, Channels};
 pub use explain::{ExplainedRecord, ExplainedRegistration, explain};

@@ -6,8 +6,9 @@ use std::time::Duration;
 use antumbra_lambda_kit::batch::BatchResponse;
 use antumbra_lambda_kit::metrics::{self, Unit};
 use antumbra_registration::Registrations;
-use antumbra_service::clock::{Clock, before};
+use antumbra_service::clock::{Clock, before, time_left};
 use antumbra_service::notifications::{Channel, Outbox, Outgoing, dispatch};
+use antumbra_service::shadows::{CurrentDocuments, PersistenceError};
 use antumbra_shadow::{Model, Timestamp};
 use antumbra_wire::stream::EventError;
 
@@ -16,6 +17,7 @@ use crate::connect::Channels;
 use crate::park::Parked;
 use crate::plan::{Buffers, Plan};
 use crate::routes::{RouteError, Routes};
+use crate::shadows::{Found, Other};
 
 /// Time kept from the end of an invocation for parking, and the part of all its time that this may be
 /// at most: a function that is given little of it must still send.
@@ -31,6 +33,7 @@ pub struct Listener<C> {
     model: Model,
     clock: C,
     buffers: Mutex<Buffers>,
+    documents: Option<Arc<dyn CurrentDocuments>>,
 }
 
 /// What became of an event.
@@ -98,7 +101,36 @@ impl<C: Clock> Listener<C> {
             model,
             clock,
             buffers: Mutex::default(),
+            documents: None,
         })
+    }
+
+    /// With a way to the documents that lie apart from those that changed. Without it, what is made of both
+    /// documents of a shadow can be sent only where they lie together.
+    #[must_use]
+    pub fn with_documents(self, documents: Arc<dyn CurrentDocuments>) -> Listener<C> {
+        Listener {
+            documents: Some(documents),
+            ..self
+        }
+    }
+
+    /// Reads the documents without which changes of shadows cannot be told of. What is not read in time is
+    /// not known now.
+    async fn read(&self, missing: Vec<Other>, until: Timestamp) -> Found {
+        let Some(documents) = self.documents.as_ref().filter(|_| !missing.is_empty()) else {
+            return Found::new();
+        };
+        let time = time_left(self.clock.now(), until);
+        let read = tokio::time::timeout(time, documents.current(&missing)).await;
+        let read = read.unwrap_or_else(|_| {
+            let late = PersistenceError::Unavailable("no answer in time".to_owned());
+            missing.iter().map(|_| Err(late.clone())).collect()
+        });
+        for error in read.iter().filter_map(|read| read.as_ref().err()) {
+            tracing::warn!(%error, "a shadow's other document could not be read");
+        }
+        missing.into_iter().zip(read).collect()
     }
 
     /// Handles one event, and stops trying a while before the deadline.
@@ -106,7 +138,7 @@ impl<C: Clock> Listener<C> {
     /// Only an event that is no stream event at all is an error; it fails as a whole.
     pub async fn handle(&self, event: &[u8], deadline: Timestamp) -> Result<Handled, EventError> {
         let start = self.clock.now();
-        let plan = {
+        let mut plan = {
             let mut buffers = self.buffers.lock().unwrap_or_else(PoisonError::into_inner);
             Plan::of(
                 event,
@@ -116,6 +148,9 @@ impl<C: Clock> Listener<C> {
                 &mut buffers,
             )?
         };
+        let until = before(deadline, start, PARKING);
+        let found = self.read(plan.missing(), until).await;
+        plan.complete(&found, &self.model);
         let sent = dispatch(
             &self.routes.channels,
             &plan,
@@ -146,6 +181,7 @@ impl<C: Clock> Listener<C> {
             .unsent
             .iter()
             .map(|&index| plan.record_of(index))
+            .chain(plan.undone.iter().copied())
             .chain(unparked.iter().copied());
         Ok(Handled {
             records: plan.records(),

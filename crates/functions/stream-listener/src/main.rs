@@ -1,8 +1,10 @@
 //! The stream listener as a Lambda function: wiring only.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
+use antumbra_dynamodb::{Config, DynamoDbShadows};
 use antumbra_lambda_kit::environment::Environment;
 use antumbra_lambda_kit::{invocation, sdk, telemetry};
 use antumbra_publish::sqs;
@@ -21,6 +23,7 @@ async fn main() -> Result<(), Error> {
     let id_field = environment.or("ID_FIELD", Model::default().id_field);
     let iot_endpoint = environment.optional("IOT_ENDPOINT");
     let endpoint = environment.optional("AWS_ENDPOINT_URL");
+    let table = environment.optional("TABLE");
     let queue_bytes = environment.or("QUEUE_BYTES", sqs::BYTES);
     let registrations = files::load(Path::new(&directory), &|name| environment.optional(name))?;
     environment.finish()?;
@@ -33,7 +36,15 @@ async fn main() -> Result<(), Error> {
         id_field,
         ..Model::default()
     };
-    let listener = &Listener::new(registrations, &channels, model, SystemClock)?;
+    let listener = Listener::new(registrations, &channels, model, SystemClock)?;
+    // Without the table, only shadows that are kept as one item can be told of as a whole.
+    let listener = &match table {
+        Some(table) => {
+            let shadows = DynamoDbShadows::connect(&sdk, Config::new(table));
+            listener.with_documents(Arc::new(Arc::new(shadows)))
+        }
+        None => listener,
+    };
 
     invocation::run(|invocation: invocation::Invocation| async move {
         let started = Instant::now();

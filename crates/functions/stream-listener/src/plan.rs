@@ -6,16 +6,18 @@
 use std::ops::Range;
 
 use antumbra_registration::{
-    Change, DiffCell, RegistrationId, Registrations, Scratch, plan, wants,
+    Change, DiffCell, Form, RegistrationId, Registrations, Scratch, plan, wants,
 };
 use antumbra_service::notifications::{Message, Outbox, attribute_bytes};
 use antumbra_shadow::{DiffBuffer, Model};
 use antumbra_wire::item::{ItemChange, KeyBuffer};
 use antumbra_wire::notification::{self, NotificationId};
+use antumbra_wire::shadow::{write_delta, write_documents};
 use antumbra_wire::stream::{EventError, Record, Side, StreamBatch, Tape, Undecodable};
 
 use crate::park::Parked;
 use crate::routes::{self, Routes};
+use crate::shadows::{self, Found, Other, Pending, Told, Wanted, whole_arrays};
 
 /// Room for planning, kept from event to event.
 #[derive(Default)]
@@ -53,6 +55,12 @@ pub(crate) struct Plan<'l> {
     arena: String,
     /// What can never be sent.
     pub(crate) parked: Vec<Parked>,
+    /// Changes of shadows that are told of with both documents.
+    pending: Vec<Pending>,
+    /// Whether anybody wants that.
+    of_shadows: bool,
+    /// Records to be looked at again.
+    pub(crate) undone: Vec<usize>,
     /// Records that at least one registration wanted.
     pub(crate) wanted: usize,
     /// The time of the oldest record, in seconds since 1970.
@@ -74,6 +82,11 @@ impl<'l> Plan<'l> {
             sequence_numbers: Vec::new(),
             arena: String::new(),
             parked: Vec::new(),
+            pending: Vec::new(),
+            of_shadows: registrations
+                .iter()
+                .any(|(_, registration)| registration.enabled && registration.form.is_of_shadows()),
+            undone: Vec::new(),
             wanted: 0,
             oldest_seconds: None,
         };
@@ -134,17 +147,156 @@ impl<'l> Plan<'l> {
         self.seen(record);
         let item = ItemChange::new(record, key, images);
         let before = self.entries.len();
+        let mut pending: Option<Pending> = None;
         for document in item.documents() {
             let cell = DiffCell::new(document.old, document.new, model).in_buffer(rest.diff);
             let change = item.change(document, &cell);
+            if self.of_shadows && pending.is_none() {
+                pending = Pending::new(record.index(), &item, &change);
+            }
             // What is matched is in the scratch; the loop below needs the scratch no more.
             let matched = plan(self.registrations, &change, rest.scratch);
             for &id in matched {
-                self.notify(record, id, &change, routes, rest.body);
+                match &mut pending {
+                    Some(pending) if self.registrations[id].form.is_of_shadows() => {
+                        self.want(record, id, &change, routes, pending);
+                    }
+                    _ => self.notify(record, id, &change, routes, rest.body),
+                }
             }
         }
-        self.wanted += usize::from(self.entries.len() > before);
+        let pending = pending.filter(Pending::matters);
+        let told = pending
+            .as_ref()
+            .is_some_and(|pending| !pending.wanted.is_empty());
+        self.pending.extend(pending);
+        self.wanted += usize::from(told || self.entries.len() > before);
         Ok(())
+    }
+
+    /// Notes that a registration wants to hear of a shadow's change: once, whichever half it matched.
+    fn want(
+        &mut self,
+        record: Record<'_>,
+        id: RegistrationId,
+        change: &Change<'_>,
+        routes: &Routes,
+        pending: &mut Pending,
+    ) {
+        let registration = &self.registrations[id];
+        let known = pending
+            .wanted
+            .iter()
+            .any(|wanted| wanted.registration == id);
+        let Some(channel) = routes.channel(id).filter(|_| !known) else {
+            return;
+        };
+        let notification = NotificationId::new(&record.event_id(), &registration.name, None);
+        let topic = match &registration.to {
+            antumbra_registration::Target::Mqtt(mqtt) => match mqtt.topic.render(change) {
+                Ok(topic) => Some(topic),
+                Err(fault) => {
+                    self.parked.push(Parked::notification(
+                        record,
+                        notification,
+                        change.key,
+                        &registration.name,
+                        fault.to_string(),
+                        None,
+                    ));
+                    return;
+                }
+            },
+            _ => None,
+        };
+        let mut attributes = Vec::new();
+        let mut bytes = 0;
+        routes::each_attribute(registration, change, |name, value| {
+            bytes += attribute_bytes(name, value);
+            attributes.push((name.to_owned(), value.to_owned()));
+        });
+        pending.wanted.push(Wanted {
+            registration: id,
+            channel,
+            id: notification,
+            topic,
+            attributes,
+            limit: routes.body_limit(channel, bytes),
+        });
+    }
+
+    /// The documents that have to be read to tell of changes of shadows.
+    pub(crate) fn missing(&self) -> Vec<Other> {
+        shadows::missing(&self.pending)
+    }
+
+    /// Makes the messages that are made of both documents of a shadow.
+    pub(crate) fn complete(&mut self, found: &Found, model: &Model) {
+        let pending = std::mem::take(&mut self.pending);
+        let sequence_number = |record: usize| self.sequence_number(record).to_owned();
+        let resolved = shadows::resolve(&pending, found, self.registrations, &sequence_number);
+        self.undone.extend(resolved.undone);
+        self.parked.extend(resolved.parked);
+        let model = whole_arrays(model);
+        let mut body = String::new();
+        for told in resolved.told {
+            for wanted in &told.wanted {
+                self.tell(&told, wanted, &model, &mut body);
+            }
+        }
+    }
+
+    fn tell(&mut self, told: &Told<'_>, wanted: &Wanted, model: &Model, body: &mut String) {
+        let registration = &self.registrations[wanted.registration];
+        let pending = told.pending;
+        let (seconds, token) = (pending.seconds, pending.client_token.as_deref());
+        let written = match registration.form {
+            Form::ShadowDelta => {
+                write_delta(body, &told.after, model, seconds, token, wanted.limit)
+            }
+            _ => {
+                let (before, after) = (&told.before, &told.after);
+                write_documents(body, before, after, seconds, token, wanted.limit).map(|()| true)
+            }
+        };
+        match written {
+            Ok(true) => {}
+            Ok(false) => return,
+            Err(too_large) => {
+                let message = Message {
+                    id: wanted.id.to_string(),
+                    key: pending.key.clone(),
+                    ..Message::default()
+                };
+                self.parked.push(Parked::refused(
+                    pending.record,
+                    self.sequence_number(pending.record),
+                    &registration.name,
+                    &message,
+                    &too_large.to_string(),
+                ));
+                return;
+            }
+        }
+        let from = self.attributes.len() as u32;
+        let mut bytes = 0;
+        for (name, value) in &wanted.attributes {
+            bytes += attribute_bytes(name, value);
+            let attribute = (put(&mut self.arena, name), put(&mut self.arena, value));
+            self.attributes.push(attribute);
+        }
+        let entry = Entry {
+            record: pending.record as u32,
+            registration: wanted.registration,
+            channel: wanted.channel as u32,
+            id: wanted.id,
+            key: self.put(&pending.key),
+            body: self.put(body),
+            topic: wanted.topic.as_ref().map(|topic| self.put(topic)),
+            attributes: from..self.attributes.len() as u32,
+            attribute_bytes: bytes as u32,
+        };
+        self.entries.push(entry);
     }
 
     fn seen(&mut self, record: Record<'_>) {

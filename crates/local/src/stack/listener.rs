@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use antumbra_dynamodb::{Config, DynamoDbShadows, MAIN};
 use antumbra_publish::sqs::SMALL_BYTES;
 use antumbra_publish::{Broker as BrokerAddress, MqttChannel};
 use antumbra_registration::Registrations;
@@ -33,7 +34,9 @@ pub(super) fn function(
         // What the emulator's queues take.
         .with_queue_bytes(SMALL_BYTES);
     let clock = ground.clock.clone();
-    let listener = Listener::new(registrations, &channels, Model::default(), clock.clone())?;
+    let shadows = DynamoDbShadows::connect(&ground.database(), Config::new(MAIN.name));
+    let listener = Listener::new(registrations, &channels, Model::default(), clock.clone())?
+        .with_documents(Arc::new(Arc::new(shadows)));
     Ok(listening(listener, clock))
 }
 

@@ -13,7 +13,7 @@ use crate::template::TopicTemplate;
 #[derive(Debug, Clone, PartialEq, Eq, JsonSchema)]
 #[schemars(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Mqtt {
-    /// The topic, with `${id}`, `${name}`, `${state}`, `${operation}`, `${key:ATTRIBUTE}` and `${env:NAME}`.
+    /// The topic, with `${id}`, `${name}`, `${state}`, `${operation}`, `${shadow}`, `${key:ATTRIBUTE}` and `${env:NAME}`.
     pub topic: TopicTemplate,
     /// Quality of service: 0, at most once, or 1, at least once.
     #[schemars(with = "Option<QualityOfService>", extend("default" = 1))]

@@ -382,7 +382,7 @@ fn targets() {
     check_to(
         r#"{"mqtt":{"topic":"a/${ID}"}}"#,
         &[
-            "/to/mqtt/topic: there is no placeholder ${ID}; there are ${id}, ${name}, ${state}, ${operation}, ${key:ATTRIBUTE} and ${env:NAME}",
+            "/to/mqtt/topic: there is no placeholder ${ID}; there are ${id}, ${name}, ${state}, ${operation}, ${shadow}, ${key:ATTRIBUTE} and ${env:NAME}",
         ],
     );
     check_to(

@@ -1,0 +1,15 @@
+//! Shadows over MQTT: get, update and delete, in the vocabulary of AWS IoT Device Shadow.
+//!
+//! An AWS IoT rule hands over a message; [`ShadowRequests::handle`] reads it ([`antumbra_wire::shadow`]),
+//! asks [`antumbra_service::shadows`], and publishes one answer on `/accepted` or `/rejected` below the
+//! request's own topic. `/update/delta` and `/update/documents` are not its business: they come from the
+//! table's stream, whoever made the change.
+
+pub mod connect;
+mod requests;
+mod serve;
+
+pub use requests::{HandleError, Handled, ShadowRequests};
+
+/// The function's name, in metrics, rules and on the local stack.
+pub const NAME: &str = "shadow-requests";

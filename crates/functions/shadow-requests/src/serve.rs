@@ -1,0 +1,222 @@
+//! One request to one shadow: what is done, and what is answered.
+
+use antumbra_service::clock::Clock;
+use antumbra_service::shadows::{
+    ClientToken, Delete, DesiredMode, Expect, Held, Parts, Persistence, PersistenceError, Shadow,
+    ShadowError, ShadowId, Shadows, Update, Updated, Version,
+};
+use antumbra_shadow::{Changes, Document, Mode, Model, Verdict};
+use antumbra_wire::shadow::{
+    Accepted, Part, Rejection, Request, Section, Sections, Sent, UpdateRequest, accepted_delete,
+    accepted_get, accepted_update,
+};
+use serde::Serialize;
+
+/// How often a delete is tried that no version holds back, when others are faster.
+const DELETE_ATTEMPTS: u32 = 5;
+
+/// A shadow, and what a request to it calls itself.
+pub(crate) struct Asked<'a> {
+    pub(crate) shadow: &'a ShadowId,
+    /// As answers call it.
+    pub(crate) called: &'a str,
+    pub(crate) client_token: Option<&'a str>,
+    pub(crate) seconds: i64,
+}
+
+pub(crate) async fn serve<P: Persistence, C: Clock>(
+    shadows: &Shadows<P, C>,
+    model: &Model,
+    request: Request,
+    asked: &Asked<'_>,
+) -> Result<String, Rejection> {
+    match request {
+        Request::Get => get(shadows, model, asked).await,
+        Request::Update(request) => update(shadows, model, request, asked).await,
+        Request::Delete { version } => delete(shadows, version, asked).await,
+    }
+}
+
+async fn get<P: Persistence, C: Clock>(
+    shadows: &Shadows<P, C>,
+    model: &Model,
+    asked: &Asked<'_>,
+) -> Result<String, Rejection> {
+    let shadow = read(shadows, asked).await?;
+    let version = shadow.version.0;
+    let sections = Sections {
+        reported: shadow.reported.as_ref().map(section),
+        desired: shadow.desired.as_ref().map(section),
+        version,
+    };
+    accepted_get(&sections, model, asked.accepted(version))
+}
+
+async fn update<P: Persistence, C: Clock>(
+    shadows: &Shadows<P, C>,
+    model: &Model,
+    request: UpdateRequest,
+    asked: &Asked<'_>,
+) -> Result<String, Rejection> {
+    let update = planned(&request, asked)?.model(model.clone());
+    let updated = shadows.update(update).await;
+    let updated = updated.map_err(|error| rejection(&error, asked))?;
+    let (reported, desired) = (
+        updated.reported.as_ref().map(section),
+        updated.desired.as_ref().map(section),
+    );
+    let sent = |part: &'_ Option<Part>, now: &'_ Option<Section>| -> Option<(Part, Section)> {
+        Some((part.clone()?, now.clone()?))
+    };
+    let reported = sent(&request.reported, &reported);
+    let desired = sent(&request.desired, &desired);
+    let verdicts = request.verbose.then(|| verdicts(&updated));
+    Ok(accepted_update(
+        reported.as_ref().map(|(part, now)| Sent { part, now }),
+        desired.as_ref().map(|(part, now)| Sent { part, now }),
+        verdicts,
+        model,
+        asked.accepted(updated.whole_version.0),
+    ))
+}
+
+/// A patch of either document or both. What is desired stays when it has come true, as it does at AWS.
+fn planned(request: &UpdateRequest, asked: &Asked<'_>) -> Result<Update, Rejection> {
+    let document = |part: &Part| match part {
+        Part::Clear => (Document::default(), Mode::ClientIsMaster),
+        Part::Patch(document) => (document.clone(), Mode::Patch),
+    };
+    let shadow = asked.shadow.clone();
+    let update = match (&request.reported, &request.desired) {
+        (Some(reported), desired) => {
+            let (document_sent, mode) = document(reported);
+            let update = Update::report(shadow, document_sent).mode(mode);
+            match desired {
+                Some(desired) => {
+                    let (document, mode) = document(desired);
+                    update.and_desire(document).mode(mode)
+                }
+                None => update,
+            }
+        }
+        (None, Some(desired)) => {
+            let (document, mode) = document(desired);
+            Update::desire(shadow, document).mode(mode)
+        }
+        (None, None) => return Err(Rejection::new(400, "Missing required node: state")),
+    };
+    let mut update = update.desired_mode(DesiredMode::IgnoreDesiredState).whole();
+    if let Some(version) = request.version {
+        update = update.expected_whole(Version(version));
+    }
+    if let Some(token) = asked.client_token {
+        let token = ClientToken::new(token);
+        let token = token.map_err(|_| Rejection::new(400, "Invalid clientToken"))?;
+        update = update.client_token(token);
+    }
+    Ok(update)
+}
+
+/// Deletes what was read and nothing else, so that the version that is answered is the one that is gone.
+async fn delete<P: Persistence, C: Clock>(
+    shadows: &Shadows<P, C>,
+    version: Option<i64>,
+    asked: &Asked<'_>,
+) -> Result<String, Rejection> {
+    let mut attempts = 0;
+    loop {
+        attempts += 1;
+        let shadow = read(shadows, asked).await?;
+        if version.is_some_and(|version| version != shadow.version.0) {
+            return Err(conflict());
+        }
+        let part = |held: &Option<Held>| held.as_ref().map(|held| Expect::Version(held.version));
+        let delete = Delete {
+            shadow: asked.shadow.clone(),
+            reported: part(&shadow.reported),
+            desired: part(&shadow.desired),
+        };
+        match shadows.delete(delete).await {
+            Ok(()) => return Ok(accepted_delete(asked.accepted(shadow.version.0))),
+            Err(error)
+                if (error.is_conflict() || error.is_not_found())
+                    && version.is_none()
+                    && attempts < DELETE_ATTEMPTS => {}
+            Err(error) => return Err(rejection(&error, asked)),
+        }
+    }
+}
+
+async fn read<P: Persistence, C: Clock>(
+    shadows: &Shadows<P, C>,
+    asked: &Asked<'_>,
+) -> Result<Shadow, Rejection> {
+    let read = shadows.read(asked.shadow, Parts::Both).await;
+    read.map_err(|error| rejection(&error, asked))
+}
+
+impl<'a> Asked<'a> {
+    fn accepted(&self, version: i64) -> Accepted<'a> {
+        Accepted {
+            version,
+            seconds: self.seconds,
+            client_token: self.client_token,
+        }
+    }
+}
+
+fn section(held: &Held) -> Section {
+    Section {
+        document: held.document.clone(),
+        times: held.leaf_times(),
+    }
+}
+
+fn conflict() -> Rejection {
+    Rejection::new(409, "Version conflict")
+}
+
+/// In AWS's words where it has some.
+fn rejection(error: &ShadowError, asked: &Asked<'_>) -> Rejection {
+    let ShadowError::Store { error, .. } = error else {
+        return Rejection::new(400, error.to_string());
+    };
+    match error {
+        PersistenceError::NotFound => {
+            let called = asked.called;
+            Rejection::new(404, format!("No shadow exists with name: '{called}'"))
+        }
+        PersistenceError::Conflict { .. } => conflict(),
+        PersistenceError::Invalid(reason) => Rejection::new(400, reason.clone()),
+        PersistenceError::TooLarge { .. } => Rejection::too_large(),
+        PersistenceError::Throttled => Rejection::new(429, "Too many requests, try again"),
+        PersistenceError::Unavailable(reason) => {
+            tracing::error!(reason, "the store did not answer");
+            Rejection::new(500, "Internal service failure")
+        }
+    }
+}
+
+/// What became of each leaf that was sent.
+#[derive(Serialize)]
+struct Verdicts<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    desired: Option<Vec<antumbra_shadow::Change<'a>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reported: Option<Vec<antumbra_shadow::Change<'a>>>,
+}
+
+fn verdicts(updated: &Updated) -> String {
+    fn sent(changes: &Option<Changes>) -> Option<Vec<antumbra_shadow::Change<'_>>> {
+        let changes = changes.as_ref()?.iter();
+        let unsent = |change: &antumbra_shadow::Change<'_>| {
+            change.verdict == Verdict::Unsent && change.note.is_none()
+        };
+        Some(changes.filter(|change| !unsent(change)).collect())
+    }
+    let verdicts = Verdicts {
+        desired: sent(&updated.desired_changes),
+        reported: sent(&updated.reported_changes),
+    };
+    serde_json::to_string(&verdicts).unwrap_or_else(|_| "{}".to_owned())
+}

@@ -1,0 +1,50 @@
+//! The port of who has one document of a shadow and needs the other.
+
+use std::sync::Arc;
+
+use antumbra_shadow::State;
+
+use super::id::ShadowId;
+use super::persistence::{Held, Parts, Persistence, PersistenceError, Read, ReadConsistency};
+use crate::notifications::BoxFuture;
+
+/// Reads documents that are kept apart, each as it is now.
+///
+/// Laws: one result per document, in the order asked; every write that was answered before is seen; what
+/// is not there is `None`.
+pub trait CurrentDocuments: Send + Sync {
+    /// Reads documents.
+    fn current<'a>(
+        &'a self,
+        wanted: &'a [(ShadowId, State)],
+    ) -> BoxFuture<'a, Vec<Result<Option<Held>, PersistenceError>>>;
+}
+
+impl<P: Persistence + 'static> CurrentDocuments for Arc<P> {
+    fn current<'a>(
+        &'a self,
+        wanted: &'a [(ShadowId, State)],
+    ) -> BoxFuture<'a, Vec<Result<Option<Held>, PersistenceError>>> {
+        Box::pin(async move {
+            let reads: Vec<Read> = wanted
+                .iter()
+                .map(|(shadow, state)| Read {
+                    shadow: shadow.clone(),
+                    parts: match state {
+                        State::Reported => Parts::Reported,
+                        State::Desired => Parts::Desired,
+                    },
+                })
+                .collect();
+            let found = self.read(&reads, ReadConsistency::Strong).await;
+            found
+                .into_iter()
+                .map(|found| match found {
+                    Ok(snapshot) => Ok(snapshot.reported.or(snapshot.desired)),
+                    Err(PersistenceError::NotFound) => Ok(None),
+                    Err(error) => Err(error),
+                })
+                .collect()
+        })
+    }
+}

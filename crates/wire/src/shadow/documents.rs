@@ -1,0 +1,122 @@
+//! What devices hear of a change: the delta, and the documents before and after.
+
+use antumbra_shadow::{Document, LeafTimes, Model, delta};
+
+use super::fields::Fields;
+use crate::notification::TooLarge;
+
+/// One document of a shadow, with the times of its leaves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Section {
+    /// The document.
+    pub document: Document,
+    /// When each leaf took its value.
+    pub times: LeafTimes,
+}
+
+/// Both documents of a shadow, and the version of the whole.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Sections {
+    /// What the device says.
+    pub reported: Option<Section>,
+    /// What is wanted of it.
+    pub desired: Option<Section>,
+    /// The whole's version.
+    pub version: i64,
+}
+
+impl Sections {
+    /// Whether there is no shadow.
+    pub fn is_absent(&self) -> bool {
+        self.reported.is_none() && self.desired.is_none()
+    }
+
+    /// What is desired and not yet so.
+    pub fn delta(&self, model: &Model) -> Document {
+        let document = |section: &Option<Section>| {
+            let section = section.as_ref();
+            section.map_or_else(Document::default, |section| section.document.clone())
+        };
+        delta(&document(&self.desired), &document(&self.reported), model)
+    }
+
+    /// `state` and `metadata`, with what is not there or empty left out.
+    pub(super) fn fields(&self, delta: Option<&Document>) -> Fields {
+        let (mut state, mut metadata) = (Fields::default(), Fields::default());
+        for (name, section) in [("desired", &self.desired), ("reported", &self.reported)] {
+            if let Some(Section { document, times }) = section
+                && !document.is_empty()
+            {
+                state = state.json(name, document.as_str());
+                metadata = metadata.json(name, times.metadata(document));
+            }
+        }
+        if let Some(delta) = delta.filter(|delta| !delta.is_empty()) {
+            state = state.json("delta", delta.as_str());
+        }
+        Fields::default()
+            .json("state", state.to_json())
+            .json("metadata", metadata.to_json())
+    }
+}
+
+/// Replaces what is in `out` by the message for `/update/delta`; `false` when there is no difference to tell.
+/// Where it has more than `limit` bytes, the metadata is left out.
+pub fn write_delta(
+    out: &mut String,
+    after: &Sections,
+    model: &Model,
+    seconds: i64,
+    client_token: Option<&str>,
+    limit: usize,
+) -> Result<bool, TooLarge> {
+    out.clear();
+    let Some(desired) = &after.desired else {
+        return Ok(false);
+    };
+    let delta = after.delta(model);
+    if delta.is_empty() {
+        return Ok(false);
+    }
+    let metadata = desired
+        .times
+        .metadata_of(delta.view(), &desired.document, seconds);
+    let fields = Fields::default()
+        .number("version", after.version)
+        .number("timestamp", seconds)
+        .json("state", delta.as_str())
+        .json("metadata", metadata)
+        .text("clientToken", client_token);
+    *out = fields
+        .within(limit, &["metadata"])
+        .map_err(|bytes| TooLarge { bytes, limit })?;
+    Ok(true)
+}
+
+/// Replaces what is in `out` by the message for `/update/documents`. What was not there before has no
+/// `previous`. Where it has more than `limit` bytes, `previous` is left out.
+pub fn write_documents(
+    out: &mut String,
+    before: &Sections,
+    after: &Sections,
+    seconds: i64,
+    client_token: Option<&str>,
+    limit: usize,
+) -> Result<(), TooLarge> {
+    let one = |sections: &Sections| {
+        let fields = sections.fields(None);
+        fields.number("version", sections.version).to_json()
+    };
+    let mut fields = Fields::default();
+    if !before.is_absent() {
+        fields = fields.json("previous", one(before));
+    }
+    let fields = fields
+        .json("current", one(after))
+        .number("timestamp", seconds)
+        .text("clientToken", client_token);
+    *out = fields
+        .within(limit, &["previous"])
+        .map_err(|bytes| TooLarge { bytes, limit })?;
+    Ok(())
+}

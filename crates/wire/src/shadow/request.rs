@@ -1,0 +1,264 @@
+//! What a request to a shadow says, and what is wrong with it in AWS's words.
+
+use std::borrow::Cow;
+
+use antumbra_shadow::{Document, DocumentError};
+use serde::Deserialize;
+use serde::de::{MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::topic::Operation;
+use crate::limits::{CLIENT_TOKEN_BYTES, REQUEST_BYTES};
+
+/// Why a request is not carried out.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{code}: {message}")]
+pub struct Rejection {
+    /// As HTTP has them.
+    pub code: u16,
+    /// In AWS's words where it has some.
+    pub message: Cow<'static, str>,
+}
+
+impl Rejection {
+    /// With these words.
+    pub fn new(code: u16, message: impl Into<Cow<'static, str>>) -> Rejection {
+        Rejection {
+            code,
+            message: message.into(),
+        }
+    }
+
+    /// What was sent, or what would be stored, is too large.
+    pub fn too_large() -> Rejection {
+        Rejection::new(413, "The payload exceeds the maximum size allowed")
+    }
+}
+
+/// What is to become of one of the two documents.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Part {
+    /// Everything in it is taken out.
+    Clear,
+    /// This is merged into it; `null` takes out.
+    Patch(Document),
+}
+
+/// An update.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct UpdateRequest {
+    /// For the reported document.
+    pub reported: Option<Part>,
+    /// For the desired document.
+    pub desired: Option<Part>,
+    /// The version that the shadow must have.
+    pub version: Option<i64>,
+    /// Whether the answer is to say what became of each leaf.
+    pub verbose: bool,
+}
+
+/// A request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Request {
+    /// What does it say?
+    Get,
+    /// Let it say this.
+    Update(UpdateRequest),
+    /// Let it be gone, if it has that version where one is named.
+    Delete {
+        /// The version.
+        version: Option<i64>,
+    },
+}
+
+/// A request as it was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Requested {
+    /// What the sender calls it, even where the rest is wrong.
+    pub client_token: Option<String>,
+    /// What is asked, or why it is not.
+    pub request: Result<Request, Rejection>,
+}
+
+/// Reads the payload of a request.
+///
+/// ```
+/// use antumbra_wire::shadow::{Operation, Request, read};
+/// let asked = read(Operation::Update, br#"{"state":{"desired":7},"clientToken":"t"}"#);
+/// assert_eq!(asked.client_token.as_deref(), Some("t"));
+/// assert_eq!(asked.request.unwrap_err().message, "Desired node must be an object");
+/// assert_eq!(read(Operation::Get, b"").request, Ok(Request::Get));
+/// ```
+pub fn read(operation: Operation, payload: &[u8]) -> Requested {
+    let mut client_token = None;
+    let request = read_into(operation, payload, &mut client_token);
+    Requested {
+        client_token,
+        request,
+    }
+}
+
+fn read_into(
+    operation: Operation,
+    payload: &[u8],
+    client_token: &mut Option<String>,
+) -> Result<Request, Rejection> {
+    if payload.len() > REQUEST_BYTES {
+        return Err(Rejection::too_large());
+    }
+    let text = std::str::from_utf8(payload).map_err(|_| {
+        Rejection::new(
+            415,
+            "Unsupported documented encoding; supported encoding is UTF-8",
+        )
+    })?;
+    // Who only asks or deletes need not say anything.
+    let text = match (operation, text.trim_ascii()) {
+        (Operation::Get | Operation::Delete, "") => "{}",
+        (_, text) => text,
+    };
+    let members = Members::read(text).ok_or_else(invalid_json)?;
+    let mut version = None;
+    let mut verbose = false;
+    let mut state = None;
+    // The token first: whatever else is wrong, the answer repeats it.
+    if let Some(token) = members.get("clientToken") {
+        *client_token = Some(read_token(token)?);
+    }
+    for (name, value) in &members.0 {
+        match (&**name, operation) {
+            ("clientToken", _) => {}
+            ("version", Operation::Update | Operation::Delete) => {
+                version = Some(read_version(value)?);
+            }
+            ("verbose", Operation::Update) => {
+                verbose = serde_json::from_str(value.get())
+                    .map_err(|_| Rejection::new(400, "Invalid verbose"))?;
+            }
+            ("state", Operation::Update) => state = Some(*value),
+            _ => {
+                let name: String = name.chars().take(64).collect();
+                return Err(Rejection::new(400, format!("Unknown node: {name}")));
+            }
+        }
+    }
+    match operation {
+        Operation::Get => Ok(Request::Get),
+        Operation::Delete => Ok(Request::Delete { version }),
+        Operation::Update => {
+            let (reported, desired) = read_state(state)?;
+            Ok(Request::Update(UpdateRequest {
+                reported,
+                desired,
+                version,
+                verbose,
+            }))
+        }
+    }
+}
+
+fn invalid_json() -> Rejection {
+    Rejection::new(400, "Invalid JSON")
+}
+
+fn read_token(value: &RawValue) -> Result<String, Rejection> {
+    let token: Option<String> = serde_json::from_str(value.get()).ok();
+    token
+        .filter(|token| (1..=CLIENT_TOKEN_BYTES).contains(&token.len()))
+        .ok_or_else(|| Rejection::new(400, "Invalid clientToken"))
+}
+
+fn read_version(value: &RawValue) -> Result<i64, Rejection> {
+    let version: Option<i64> = serde_json::from_str(value.get()).ok();
+    version
+        .filter(|version| *version >= 0)
+        .ok_or_else(|| Rejection::new(400, "Invalid version"))
+}
+
+type Parts = (Option<Part>, Option<Part>);
+
+fn read_state(state: Option<&RawValue>) -> Result<Parts, Rejection> {
+    let missing = || Rejection::new(400, "Missing required node: state");
+    let state = state.ok_or_else(missing)?;
+    if !state.get().starts_with('{') {
+        return Err(Rejection::new(400, "State node must be an object"));
+    }
+    let members = Members::read(state.get()).ok_or_else(invalid_json)?;
+    let (mut reported, mut desired) = (None, None);
+    for (name, value) in &members.0 {
+        match &**name {
+            "reported" => reported = Some(read_part(value, "Reported node must be an object")?),
+            "desired" => desired = Some(read_part(value, "Desired node must be an object")?),
+            _ => return Err(Rejection::new(400, "State contains an invalid node")),
+        }
+    }
+    match (&reported, &desired) {
+        (None, None) => Err(missing()),
+        _ => Ok((reported, desired)),
+    }
+}
+
+fn read_part(value: &RawValue, not_an_object: &'static str) -> Result<Part, Rejection> {
+    match value.get() {
+        "null" => return Ok(Part::Clear),
+        text if !text.starts_with('{') => return Err(Rejection::new(400, not_an_object)),
+        _ => {}
+    }
+    Document::parse(value.get())
+        .map(Part::Patch)
+        .map_err(|error| match error {
+            DocumentError::Syntax(_) => invalid_json(),
+            DocumentError::TooLong { .. } => Rejection::too_large(),
+            DocumentError::TooDeep { limit, .. } => {
+                // The last level is for values that hold no others.
+                let levels = limit - 1;
+                let message =
+                    format!("JSON contains too many levels of nesting; maximum is {levels}");
+                Rejection::new(400, message)
+            }
+            other => Rejection::new(400, format!("Invalid JSON: {other}")),
+        })
+}
+
+/// The members of an object, as they are written.
+struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+
+impl<'a> Members<'a> {
+    /// `None` where the text is no object, or a name stands in it twice.
+    fn read(text: &'a str) -> Option<Members<'a>> {
+        let members: Members<'a> = serde_json::from_str(text).ok()?;
+        let mut names: Vec<&str> = members.0.iter().map(|(name, _)| &**name).collect();
+        names.sort_unstable();
+        let twice = names.windows(2).any(|pair| pair[0] == pair[1]);
+        (!twice).then_some(members)
+    }
+
+    fn get(&self, name: &str) -> Option<&'a RawValue> {
+        let mut members = self.0.iter();
+        members
+            .find(|member| member.0 == name)
+            .map(|member| member.1)
+    }
+}
+
+impl<'de> Deserialize<'de> for Members<'de> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Object;
+        impl<'de> Visitor<'de> for Object {
+            type Value = Members<'de>;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut members = Vec::new();
+                while let Some(member) = map.next_entry::<String, &'de RawValue>()? {
+                    members.push((Cow::Owned(member.0), member.1));
+                }
+                Ok(Members(members))
+            }
+        }
+        deserializer.deserialize_map(Object)
+    }
+}

@@ -1,0 +1,195 @@
+//! Topics of shadows: `shadow/{thing}/get`, `shadow/{thing}/name/{name}/update` and their like, and the same
+//! behind `$aws/things/{thing}/shadow`, which on AWS is AWS's own.
+//!
+//! A level is the thing's id or the shadow's name with `/`, `+`, `#`, `%` and control characters written as
+//! `%` and two hexadecimal digits, the way topics of notifications are filled in. Each id has one such form,
+//! and no other is taken: two topics are never one shadow's.
+
+/// The shadow that a topic without a name means.
+const UNNAMED: &str = "main";
+
+/// What is asked of a shadow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Operation {
+    /// What it says.
+    Get,
+    /// To say something else.
+    Update,
+    /// To be gone.
+    Delete,
+}
+
+impl Operation {
+    /// As topics have it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Operation::Get => "get",
+            Operation::Update => "update",
+            Operation::Delete => "delete",
+        }
+    }
+}
+
+/// A request's topic.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShadowTopic<'a> {
+    /// All before the operation; answers go below it.
+    pub prefix: &'a str,
+    /// What is asked.
+    pub operation: Operation,
+    /// The thing's id and the shadow's name, or why there can be none such.
+    pub shadow: Result<(String, String), String>,
+    /// Whether the topic names the shadow.
+    pub named: bool,
+}
+
+/// A topic that is no request to a shadow.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("not the topic of a request to a shadow")]
+pub struct NotAShadowTopic;
+
+impl<'a> ShadowTopic<'a> {
+    /// Reads a topic.
+    ///
+    /// ```
+    /// use antumbra_wire::shadow::{Operation, ShadowTopic};
+    /// let topic = ShadowTopic::parse("shadow/My House%23Lamp/name/light/get").unwrap();
+    /// assert_eq!(topic.shadow, Ok(("My House#Lamp".to_owned(), "light".to_owned())));
+    /// assert_eq!(topic.answer("accepted"), "shadow/My House%23Lamp/name/light/get/accepted");
+    /// assert!(ShadowTopic::parse("shadow/victim/lamp/get").is_err());
+    /// ```
+    pub fn parse(topic: &'a str) -> Result<ShadowTopic<'a>, NotAShadowTopic> {
+        let levels: Vec<&str> = topic.split('/').collect();
+        let (thing, name, word) = match levels[..] {
+            ["shadow", thing, word] | ["$aws", "things", thing, "shadow", word] => {
+                (thing, None, word)
+            }
+            ["shadow", thing, "name", name, word]
+            | ["$aws", "things", thing, "shadow", "name", name, word] => (thing, Some(name), word),
+            _ => return Err(NotAShadowTopic),
+        };
+        let operation = match word {
+            "get" => Operation::Get,
+            "update" => Operation::Update,
+            "delete" => Operation::Delete,
+            _ => return Err(NotAShadowTopic),
+        };
+        let shadow = unescape_level("thing", thing).and_then(|thing| match name {
+            None => Ok((thing, UNNAMED.to_owned())),
+            Some(UNNAMED) => Err(format!(
+                "The shadow {UNNAMED} is the one without a name, and has no topics with one"
+            )),
+            Some(name) => Ok((thing, unescape_level("shadow", name)?)),
+        });
+        Ok(ShadowTopic {
+            prefix: &topic[..topic.len() - word.len() - 1],
+            operation,
+            shadow,
+            named: name.is_some(),
+        })
+    }
+
+    /// Where the answer goes: `accepted` or `rejected`.
+    pub fn answer(&self, outcome: &str) -> String {
+        format!("{}/{}/{outcome}", self.prefix, self.operation.word())
+    }
+}
+
+/// A value as a level of a topic.
+pub fn escape_level(value: &str) -> String {
+    let mut level = String::with_capacity(value.len());
+    for c in value.chars() {
+        if matches!(c, '/' | '+' | '#' | '%') || c.is_control() {
+            let mut bytes = [0; 4];
+            for byte in c.encode_utf8(&mut bytes).bytes() {
+                level.push_str(&format!("%{byte:02X}"));
+            }
+        } else {
+            level.push(c);
+        }
+    }
+    level
+}
+
+fn unescape_level(what: &str, level: &str) -> Result<String, String> {
+    let wrong = || format!("Invalid {what} name in the topic");
+    let mut bytes = Vec::with_capacity(level.len());
+    let mut rest = level.as_bytes();
+    while let Some((&byte, behind)) = rest.split_first() {
+        if byte != b'%' {
+            bytes.push(byte);
+            rest = behind;
+            continue;
+        }
+        let digits = behind.get(..2).ok_or_else(wrong)?;
+        let digits = std::str::from_utf8(digits).map_err(|_| wrong())?;
+        bytes.push(u8::from_str_radix(digits, 16).map_err(|_| wrong())?);
+        rest = &behind[2..];
+    }
+    let value = String::from_utf8(bytes).map_err(|_| wrong())?;
+    if value.is_empty() || escape_level(&value) != level {
+        return Err(wrong());
+    }
+    Ok(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_shadow_has_one_topic() {
+        for id in ["lamp-7", "a/b", "100%", "%2F", "My House#1", "å\u{1}", "+"] {
+            let topic = format!("shadow/{}/update", escape_level(id));
+            let parsed = ShadowTopic::parse(&topic).unwrap();
+            assert_eq!(parsed.shadow, Ok((id.to_owned(), "main".to_owned())));
+        }
+        for level in [
+            "", "%", "%2", "%2f", "%41", "%FF", "%zz", "a+b", "a#", "%+1",
+        ] {
+            let topic = format!("shadow/{level}/get");
+            let parsed = ShadowTopic::parse(&topic).unwrap();
+            assert!(parsed.shadow.is_err(), "{level}");
+            assert_eq!(
+                parsed.answer("rejected"),
+                format!("shadow/{level}/get/rejected")
+            );
+        }
+        let main = ShadowTopic::parse("shadow/lamp/name/main/get").unwrap();
+        assert!(main.shadow.is_err());
+    }
+
+    #[test]
+    fn aws_own_topics_are_the_same() {
+        let topic = "$aws/things/lamp/shadow/name/light/delete";
+        let parsed = ShadowTopic::parse(topic).unwrap();
+        assert_eq!(parsed.shadow, Ok(("lamp".to_owned(), "light".to_owned())));
+        assert_eq!(parsed.operation, Operation::Delete);
+        assert_eq!(parsed.answer("accepted"), format!("{topic}/accepted"));
+        let topic = "$aws/things/lamp/shadow/get";
+        let parsed = ShadowTopic::parse(topic).unwrap();
+        assert_eq!(parsed.shadow, Ok(("lamp".to_owned(), "main".to_owned())));
+    }
+
+    #[test]
+    fn everything_else_is_no_request() {
+        for topic in [
+            "",
+            "shadow",
+            "shadow/lamp",
+            "shadow/lamp/put",
+            "shadow/lamp/get/accepted",
+            "shadow/a/b/get",
+            "shadow/lamp/name/get",
+            "shadow/lamp/nom/light/get",
+            "shadow/lamp/name/a/b/get",
+            "/shadow/lamp/get",
+            "shadow/lamp/get/",
+            "$aws/things/lamp/get",
+            "$aws/things/lamp/shadow/update/delta",
+            "Shadow/lamp/get",
+        ] {
+            assert!(ShadowTopic::parse(topic).is_err(), "{topic}");
+        }
+    }
+}
