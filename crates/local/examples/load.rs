@@ -42,6 +42,7 @@ async fn main() {
         http_token: None,
         registrations: Registrations::load([("load.json", rule)], &|_| None).unwrap(),
         clock: ShiftedClock::default(),
+        ..Options::default()
     })
     .await
     .unwrap();

@@ -10,7 +10,8 @@
 //! protocol version, binds it itself without saying where, and runs on threads
 //! that cannot be stopped. Both cost about the same to build. Sessions and
 //! retained messages live in memory and end with the process. Not emulated:
-//! TLS, client certificates and policies, `$aws` topics, rates.
+//! TLS, client certificates and policies, `$aws` topics (the stack adds those
+//! of shadows), rates.
 
 mod hooks;
 mod limits;

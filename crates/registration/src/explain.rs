@@ -35,6 +35,11 @@ pub enum Unmet {
         /// The change's key.
         seen: String,
     },
+    /// The form is made of a shadow, and the item is none.
+    Form {
+        /// The change's key.
+        seen: String,
+    },
     /// The other document.
     State {
         /// Which it must be.
@@ -62,6 +67,7 @@ impl fmt::Display for Unmet {
                 f,
                 "on.key: without one it is about shadows, and {seen} is none"
             ),
+            Unmet::Form { seen } => write!(f, "as: it is made of a shadow, and {seen} is none"),
             Unmet::State {
                 expected,
                 seen: Some(seen),
@@ -112,7 +118,7 @@ fn unmet(
         _ => {}
     }
     if registration.form.is_of_shadows() && change.shadow.is_none() {
-        return Some(Unmet::NotAShadow { seen: seen() });
+        return Some(Unmet::Form { seen: seen() });
     }
     if let Some(expected) = on.state {
         let seen = change.shadow.map(|shadow| shadow.state);

@@ -8,7 +8,6 @@ use std::path::PathBuf;
 
 use antumbra_local::listen::StartError;
 use antumbra_local::stack::{Addresses, HttpToken, Options, Stack, StackError};
-use antumbra_service::clock::ShiftedClock;
 use antumbra_stream_listener::files;
 use clap::Args;
 use serde::Serialize;
@@ -80,7 +79,7 @@ pub(crate) async fn run(arguments: LocalArguments) -> Result<(), Failure> {
         http_port: arguments.http_port,
         http_token: arguments.token.clone(),
         registrations,
-        clock: ShiftedClock::default(),
+        ..Options::default()
     });
     let stack = tokio::select! {
         stack = starting => stack.map_err(failure)?,

@@ -40,12 +40,13 @@ fn sources(directory: &Path, visit: &mut dyn FnMut(&Path, &str)) {
     }
 }
 
-const ALL: [&str; 15] = [
+const ALL: [&str; 16] = [
     "cli",
     "dynamodb",
     "functions/http-api",
     "functions/message-ingest",
     "functions/message-requests",
+    "functions/shadow-requests",
     "functions/stream-listener",
     "lambda-kit",
     "local",

@@ -290,7 +290,7 @@ impl<'l> Plan<'l> {
             registration: wanted.registration,
             channel: wanted.channel as u32,
             id: wanted.id,
-            key: self.put(&pending.key),
+            key: self.put(&pending.order),
             body: self.put(body),
             topic: wanted.topic.as_ref().map(|topic| self.put(topic)),
             attributes: from..self.attributes.len() as u32,

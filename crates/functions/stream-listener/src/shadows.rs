@@ -23,6 +23,8 @@ use crate::park::Parked;
 pub(crate) struct Pending {
     pub(crate) record: usize,
     pub(crate) key: String,
+    /// What its messages are ordered by: the shadow, whichever of its items changed.
+    pub(crate) order: String,
     shadow: (String, String),
     layout: Layout,
     before: Sections,
@@ -78,6 +80,7 @@ impl Pending {
         Some(Pending {
             record,
             key: change.key.to_owned(),
+            order: format!("DS#{}#{}", shadow.id, shadow.name),
             shadow: (shadow.id.to_owned(), shadow.name.to_owned()),
             layout: shadow.layout,
             before,

@@ -54,7 +54,7 @@ pub(super) async fn start(ground: &Ground, port: u16, token: &str) -> Result<Htt
 fn api(ground: &Ground) -> Api {
     let sdk = ground.database();
     let clock = ground.clock.clone();
-    let shadows = DynamoDbShadows::connect(&sdk, Config::new(MAIN.name));
+    let shadows = DynamoDbShadows::connect(&sdk, Config::new(MAIN.name).layout(ground.layout));
     Api::new(Services {
         shadows: Box::new(Shadows::with_clock(shadows, clock.clone())),
         answers: Box::new(DynamoDbAnswers::new(client(&sdk), MAIN.name)),

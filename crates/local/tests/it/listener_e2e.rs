@@ -46,6 +46,7 @@ impl Home {
             http_token: None,
             registrations,
             clock: ShiftedClock::default(),
+            ..Options::default()
         };
         let stack = Stack::start(options).await.unwrap();
         let config = Config::new(MAIN.name).layout(layout);

@@ -16,6 +16,7 @@ mod queue_pump;
 mod queues;
 mod requests;
 mod rules;
+mod shadows;
 mod stream;
 mod support;
 mod topics;

@@ -29,6 +29,7 @@ async fn stack() -> (Stack, DynamoDbInbox) {
         http_token: None,
         registrations: Registrations::default(),
         clock: ShiftedClock::default(),
+        ..Options::default()
     };
     let stack = Stack::start(options).await.unwrap();
     let config = sdk_config(stack.addresses().dynamodb);

@@ -7,6 +7,7 @@ use std::time::Duration;
 use antumbra_registration::{Registrations, Target};
 use antumbra_service::clock::{Clock, ManualClock};
 use antumbra_service::notifications::{BoxFuture, Channel, ChannelLimits, Message, SendError};
+use antumbra_service::shadows::CurrentDocuments;
 use antumbra_shadow::{Model, Timestamp};
 use antumbra_stream_listener::{Channels, Handled, Listener};
 use serde_json::Value;
@@ -173,6 +174,14 @@ impl Bench {
             fakes,
             clock,
             listener,
+        }
+    }
+
+    /// With a way to documents that lie apart.
+    pub(crate) fn with_documents(self, documents: Arc<dyn CurrentDocuments>) -> Bench {
+        Bench {
+            listener: self.listener.with_documents(documents),
+            ..self
         }
     }
 

@@ -8,6 +8,7 @@ mod channels;
 mod hostile;
 mod isolation;
 mod scale;
+mod shadows;
 mod simulation;
 mod stream;
 mod time;

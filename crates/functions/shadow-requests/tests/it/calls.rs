@@ -1,0 +1,83 @@
+//! What requests cost, and what becomes of them when the store fails.
+
+use antumbra_dynamodb::{Config, DynamoDbShadows, MAIN, Table};
+use antumbra_memory::MemoryShadows;
+use antumbra_service::shadows::Layout;
+use antumbra_testkit::dynamodb::{Endpoint, address, client, table_name};
+use antumbra_testkit::{Failing, Faults};
+
+use crate::support::function;
+
+#[tokio::test]
+async fn a_request_is_few_calls() {
+    for (layout, read, write) in [
+        (Layout::Separate, "TransactGetItems", "TransactWriteItems"),
+        (Layout::Combined, "BatchGetItem", "PutItem"),
+    ] {
+        let endpoint = Endpoint::start(address()).await;
+        let client = client(&endpoint);
+        let table = table_name();
+        let definition = Table {
+            name: &table,
+            ..MAIN
+        };
+        definition.ensure(&client).await.unwrap();
+        let store = DynamoDbShadows::new(client, Config::new(&table).layout(layout));
+        let function = function(store);
+        endpoint.take_calls();
+        let update = br#"{"state":{"desired":{"led":1}}}"#;
+        let conditional = br#"{"state":{"reported":{"led":1}},"version":1}"#;
+        for (topic, payload, calls) in [
+            (
+                "shadow/lamp/update",
+                &update[..],
+                &["BatchGetItem", "PutItem"][..],
+            ),
+            ("shadow/lamp/update", &update[..], &["BatchGetItem"]),
+            (
+                "shadow/lamp/update",
+                &conditional[..],
+                &["BatchGetItem", write],
+            ),
+            ("shadow/lamp/get", b"", &[read]),
+        ] {
+            let (answered, answer) = function.ask(topic, payload).await;
+            assert!(answered.ends_with("/accepted"), "{answer}");
+            assert_eq!(endpoint.take_operations(), calls, "{layout:?} {topic}");
+        }
+        let (answered, _) = function.ask("shadow/lamp/delete", b"").await;
+        assert_eq!(answered, "shadow/lamp/delete/accepted");
+        assert_eq!(endpoint.take_operations().len(), 2);
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_fails_is_told_in_awss_codes() {
+    for (faults, code) in [
+        (
+            Faults {
+                throttled: 1.0,
+                ..Faults::default()
+            },
+            429,
+        ),
+        (
+            Faults {
+                lost_before: 1.0,
+                ..Faults::default()
+            },
+            500,
+        ),
+    ] {
+        let function = function(Failing::new(MemoryShadows::default(), faults, 1));
+        for (topic, payload) in [
+            ("shadow/lamp/get", ""),
+            ("shadow/lamp/delete", ""),
+            ("shadow/lamp/update", r#"{"state":{"desired":{"led":1}}}"#),
+        ] {
+            let (answered, answer) = function.ask(topic, payload.as_bytes()).await;
+            assert_eq!(answered, format!("{topic}/rejected"));
+            assert_eq!(answer["code"], code, "{answer}");
+        }
+    }
+}

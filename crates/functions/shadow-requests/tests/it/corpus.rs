@@ -1,0 +1,108 @@
+//! The exchanges of `testdata/exchanges.json`: what AWS's developer guide says of its shadows, in cases of our
+//! own. Every request gets exactly the answer that stands there, and every change exactly those messages.
+
+use antumbra_service::shadows::{Layout, ShadowId};
+use antumbra_shadow::{Arrays, Model};
+use antumbra_wire::shadow::{ShadowTopic, write_delta, write_documents};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::support::{START, in_memory, sections};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Exchange {
+    name: String,
+    /// `separate` or `combined` where the versions are not the same in both.
+    layout: Option<String>,
+    steps: Vec<Step>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Step {
+    /// Seconds that pass before.
+    #[serde(default)]
+    after: u64,
+    topic: String,
+    payload: Option<Value>,
+    /// Accepted or rejected, and what is said.
+    answer: (String, Value),
+    delta: Option<Value>,
+    documents: Option<Value>,
+}
+
+#[tokio::test]
+async fn every_exchange_is_as_written() {
+    let exchanges = include_str!("../../testdata/exchanges.json");
+    let exchanges: Vec<Exchange> = serde_json::from_str(exchanges).unwrap();
+    assert!(exchanges.len() >= 20);
+    for (layout, word) in [
+        (Layout::Separate, "separate"),
+        (Layout::Combined, "combined"),
+    ] {
+        for exchange in &exchanges {
+            if exchange.layout.as_deref().is_none_or(|only| only == word) {
+                run(exchange, layout).await;
+            }
+        }
+    }
+}
+
+async fn run(exchange: &Exchange, layout: Layout) {
+    let (function, store) = in_memory(layout);
+    let model = Model {
+        arrays: Arrays::Whole,
+        ..Model::default()
+    };
+    let mut now = START;
+    for (number, step) in exchange.steps.iter().enumerate() {
+        let place = format!("{} ({layout:?}), step {number}", exchange.name);
+        function
+            .clock
+            .advance(std::time::Duration::from_secs(step.after));
+        now += i64::try_from(step.after).unwrap();
+        let parsed = ShadowTopic::parse(&step.topic).unwrap();
+        let shadow = parsed.shadow.clone().ok();
+        let shadow = shadow.map(|(id, name)| ShadowId::named(id, name).unwrap());
+        let before = match &shadow {
+            Some(shadow) => sections(&store, shadow).await,
+            None => Default::default(),
+        };
+        let payload = step
+            .payload
+            .as_ref()
+            .map(Value::to_string)
+            .unwrap_or_default();
+        let (topic, answer) = function.ask(&step.topic, payload.as_bytes()).await;
+        assert_eq!(topic, parsed.answer(&step.answer.0), "{place}: {answer}");
+        assert_eq!(answer, step.answer.1, "{place}");
+
+        let after = match &shadow {
+            Some(shadow) => sections(&store, shadow).await,
+            None => Default::default(),
+        };
+        let token = step
+            .payload
+            .as_ref()
+            .and_then(|payload| payload["clientToken"].as_str());
+        let changed = before != after && !after.is_absent();
+        if step.answer.0 == "rejected" {
+            assert_eq!(before, after, "{place}: nothing is written");
+        }
+        let mut body = String::new();
+        let told =
+            changed && write_delta(&mut body, &after, &model, now, token, usize::MAX).unwrap();
+        let delta: Option<Value> = told.then(|| serde_json::from_str(&body).unwrap());
+        assert_eq!(delta, step.delta, "{place}: delta");
+        if changed {
+            write_documents(&mut body, &before, &after, now, token, usize::MAX).unwrap();
+            if let Some(documents) = &step.documents {
+                let told: Value = serde_json::from_str(&body).unwrap();
+                assert_eq!(told, *documents, "{place}: documents");
+            }
+        } else {
+            assert_eq!(step.documents, None, "{place}: documents");
+        }
+    }
+}

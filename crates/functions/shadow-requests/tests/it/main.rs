@@ -1,0 +1,7 @@
+//! Requests to shadows, from the bytes of an event to the answer.
+#![allow(clippy::unwrap_used)]
+
+mod calls;
+mod corpus;
+mod hostile;
+mod support;

@@ -1,0 +1,124 @@
+//! A function with a store in memory, and a channel that keeps what was answered.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use antumbra_memory::MemoryShadows;
+use antumbra_service::clock::{Clock, ManualClock};
+use antumbra_service::notifications::{BoxFuture, Channel, ChannelLimits, Message, SendError};
+use antumbra_service::shadows::{
+    Held, Layout, Parts, Persistence, PersistenceError, Read, ReadConsistency, ShadowId,
+};
+use antumbra_shadow::{Model, Timestamp};
+use antumbra_shadow_requests::{HandleError, ShadowRequests};
+use antumbra_wire::shadow::{Section, Sections};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+/// When everything starts, in seconds.
+pub(crate) const START: i64 = 1_700_000_000;
+
+/// Keeps what is sent.
+#[derive(Default)]
+pub(crate) struct Answers(Mutex<Vec<Message>>);
+
+impl Answers {
+    pub(crate) fn take(&self) -> Vec<Message> {
+        std::mem::take(&mut self.0.lock().unwrap())
+    }
+}
+
+impl Channel for Answers {
+    fn limits(&self) -> ChannelLimits {
+        ChannelLimits {
+            batch_count: 10,
+            batch_bytes: 10 * 128 * 1024,
+            message_bytes: 128 * 1024,
+        }
+    }
+
+    fn send<'a>(&'a self, messages: &'a [Message]) -> BoxFuture<'a, Vec<Result<(), SendError>>> {
+        self.0.lock().unwrap().extend_from_slice(messages);
+        Box::pin(async move { messages.iter().map(|_| Ok(())).collect() })
+    }
+}
+
+pub(crate) struct Function<P> {
+    pub(crate) requests: ShadowRequests<P, Arc<ManualClock>>,
+    pub(crate) answers: Arc<Answers>,
+    pub(crate) clock: Arc<ManualClock>,
+}
+
+pub(crate) fn in_memory(layout: Layout) -> (Function<MemoryShadows>, MemoryShadows) {
+    let store = MemoryShadows::new(layout);
+    (function(store.clone()), store)
+}
+
+pub(crate) fn function<P: Persistence>(store: P) -> Function<P> {
+    let start = Timestamp::from_nanoseconds(i128::from(START) * 1_000_000_000);
+    let clock = Arc::new(ManualClock::new(start));
+    let answers = Arc::new(Answers::default());
+    let channel: Arc<dyn Channel> = answers.clone();
+    let requests = ShadowRequests::new(store, Model::default(), channel, Arc::clone(&clock));
+    Function {
+        requests,
+        answers,
+        clock,
+    }
+}
+
+/// The event of a rule.
+pub(crate) fn event(topic: &str, client: &str, payload: &[u8]) -> Vec<u8> {
+    let payload = STANDARD.encode(payload);
+    let event = json!({"payload": payload, "topic": topic, "clientId": client, "timestamp": 1});
+    event.to_string().into_bytes()
+}
+
+impl<P: Persistence> Function<P> {
+    /// Sends a request, and gives the topic and payload of its one answer.
+    pub(crate) async fn ask(&self, topic: &str, payload: &[u8]) -> (String, Value) {
+        let deadline = self.clock.now().after(Duration::from_secs(10));
+        let event = event(topic, "lamp", payload);
+        self.requests.handle(&event, deadline).await.unwrap();
+        self.answer()
+    }
+
+    pub(crate) async fn refuse(&self, topic: &str) -> HandleError {
+        let deadline = self.clock.now().after(Duration::from_secs(10));
+        let event = event(topic, "lamp", b"");
+        let handled = self.requests.handle(&event, deadline).await;
+        let error = handled.unwrap_err();
+        assert!(self.answers.take().is_empty());
+        error
+    }
+
+    pub(crate) fn answer(&self) -> (String, Value) {
+        let [answer] = <[Message; 1]>::try_from(self.answers.take()).unwrap();
+        let body = serde_json::from_str(&answer.body).unwrap();
+        assert_eq!(answer.qos, 1);
+        (answer.topic.unwrap(), body)
+    }
+}
+
+/// Both documents as the stream would show them.
+pub(crate) async fn sections<P: Persistence>(store: &P, shadow: &ShadowId) -> Sections {
+    let read = Read {
+        shadow: shadow.clone(),
+        parts: Parts::Both,
+    };
+    let found = store.read(&[read], ReadConsistency::Strong).await.remove(0);
+    let found = match found {
+        Err(PersistenceError::NotFound) => return Sections::default(),
+        found => found.unwrap(),
+    };
+    let section = |held: &Held| Section {
+        document: held.document.clone(),
+        times: held.leaf_times(),
+    };
+    Sections {
+        reported: found.reported.as_ref().map(section),
+        desired: found.desired.as_ref().map(section),
+        version: found.version(store.layout()).0,
+    }
+}

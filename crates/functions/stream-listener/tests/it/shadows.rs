@@ -1,0 +1,270 @@
+//! Messages made of both documents of a shadow, where they lie together and where they lie apart.
+
+use std::sync::{Arc, Mutex};
+
+use antumbra_service::notifications::BoxFuture;
+use antumbra_service::shadows::{CurrentDocuments, Held, PersistenceError, ShadowId, Version};
+use antumbra_shadow::{Document, State, Timestamp};
+use serde_json::{Value, json};
+
+use crate::channels::Bench;
+use crate::stream::{Record, event_of};
+
+type Read = Result<Option<Held>, PersistenceError>;
+
+/// A table that answers every read alike, and keeps what was asked.
+struct Table {
+    answer: Read,
+    asked: Mutex<Vec<(ShadowId, State)>>,
+}
+
+impl CurrentDocuments for Table {
+    fn current<'a>(&'a self, wanted: &'a [(ShadowId, State)]) -> BoxFuture<'a, Vec<Read>> {
+        self.asked.lock().unwrap().extend_from_slice(wanted);
+        Box::pin(async move { wanted.iter().map(|_| self.answer.clone()).collect() })
+    }
+}
+
+fn table(answer: Read) -> Arc<Table> {
+    Arc::new(Table {
+        answer,
+        asked: Mutex::default(),
+    })
+}
+
+fn held(json: &str, version: i64) -> Read {
+    Ok(Some(Held {
+        document: Document::parse(json).unwrap(),
+        version: Version(version),
+        timestamp: Timestamp::from_nanoseconds(1_600_000_000_000_000_000),
+        zone: None,
+        client_token: None,
+        times: None,
+    }))
+}
+
+fn registrations() -> [Value; 2] {
+    ["delta", "documents"].map(|form| {
+        let topic = format!("shadow/${{shadow}}/update/{form}");
+        json!({"name": form, "as": format!("shadow-{form}"), "to": {"mqtt": {"topic": topic}}})
+    })
+}
+
+/// A write of one half at a time of its own.
+fn half(state: &str, sequence: u64, at: u64, old: Option<Value>, new: Option<Value>) -> Record {
+    let image = |version: u64, document: Value| json!({"version": version, "timestamp": at * 1_000_000_000, "clientToken": "t", state: document});
+    let sort = if state == "reported" {
+        "DSR#main"
+    } else {
+        "DSD#main"
+    };
+    Record {
+        old: old.map(|document| image(sequence, document)),
+        new: new.map(|document| image(sequence + 1, document)),
+        ..Record::new("DS#lamp", sort, sequence)
+    }
+}
+
+fn told(bench: &Bench) -> Vec<(String, Value)> {
+    let arrived = bench.at("mqtt").arrived().into_iter();
+    arrived
+        .map(|message| {
+            let body = serde_json::from_str(&message.body).unwrap();
+            (message.topic.unwrap(), body)
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn an_item_with_both_documents_says_it_all() {
+    let bench = Bench::new(&registrations());
+    let image = |version: u64, desired: Value| {
+        json!({
+            "version": version, "timestamp": 1_700_000_060_000_000_000_u64, "clientToken": "t",
+            "reported": {"led": "off", "fan": 1}, "desired": desired,
+            "reportedTimes": "60,0", "desiredTimes": "0",
+        })
+    };
+    let record = Record {
+        old: Some(image(4, json!({"led": "off"}))),
+        new: Some(image(5, json!({"led": "on"}))),
+        ..Record::new("DS#lamp", "DSC#light", 7)
+    };
+    let handled = bench.handle(&event_of(&[record])).await;
+    assert_eq!((handled.matched, handled.sent, handled.parked), (1, 2, 0));
+    let at = |seconds: u64| json!({"timestamp": seconds});
+    let reported = json!({"fan": at(1_700_000_000), "led": at(1_700_000_060)});
+    let desired = json!({"led": at(1_700_000_060)});
+    let sections = |led: &str, version: u64| {
+        json!({
+            "state": {"desired": {"led": led}, "reported": {"led": "off", "fan": 1}},
+            "metadata": {"desired": desired, "reported": reported}, "version": version,
+        })
+    };
+    let expected = vec![
+        (
+            "shadow/lamp/name/light/update/delta".to_owned(),
+            json!({
+                "version": 5, "timestamp": 1_700_000_060, "state": {"led": "on"},
+                "metadata": {"led": at(1_700_000_060)}, "clientToken": "t",
+            }),
+        ),
+        (
+            "shadow/lamp/name/light/update/documents".to_owned(),
+            json!({
+                "previous": sections("off", 4), "current": sections("on", 5),
+                "timestamp": 1_700_000_060, "clientToken": "t",
+            }),
+        ),
+    ];
+    assert_eq!(told(&bench), expected);
+}
+
+#[tokio::test]
+async fn of_one_half_the_other_is_read_once() {
+    let documents = table(held(r#"{"led":"off"}"#, 3));
+    let bench = Bench::new(&registrations()).with_documents(documents.clone());
+    let records = [
+        half(
+            "desired",
+            1,
+            10,
+            Some(json!({"led": "off"})),
+            Some(json!({"led": "on"})),
+        ),
+        half(
+            "desired",
+            2,
+            11,
+            Some(json!({"led": "on"})),
+            Some(json!({"led": "off"})),
+        ),
+    ];
+    let handled = bench.handle(&event_of(&records)).await;
+    assert_eq!((handled.sent, handled.resume_at), (3, None));
+    let lamp = ShadowId::new("lamp").unwrap();
+    assert_eq!(*documents.asked.lock().unwrap(), [(lamp, State::Reported)]);
+    let told = told(&bench);
+    let versions: Vec<_> = told
+        .iter()
+        .map(|(topic, body)| {
+            let version = body.pointer("/current/version").unwrap_or(&body["version"]);
+            (topic.rsplit('/').next().unwrap(), version.as_i64().unwrap())
+        })
+        .collect();
+    assert_eq!(versions, [("delta", 5), ("documents", 5), ("documents", 6)]);
+    assert_eq!(told[1].1["previous"]["version"], 4);
+}
+
+/// Two records of one write are one change: no state that never was is told of, and nothing is read.
+#[tokio::test]
+async fn two_halves_of_one_write_are_told_of_once() {
+    let documents = table(held("{}", 99));
+    let bench = Bench::new(&registrations()).with_documents(documents.clone());
+    let records = [
+        half(
+            "desired",
+            1,
+            10,
+            Some(json!({"a": 1})),
+            Some(json!({"a": 2})),
+        ),
+        half(
+            "reported",
+            5,
+            10,
+            Some(json!({"a": 1})),
+            Some(json!({"a": 2})),
+        ),
+    ];
+    let handled = bench.handle(&event_of(&records)).await;
+    assert_eq!((handled.sent, handled.records), (1, 2));
+    assert!(documents.asked.lock().unwrap().is_empty());
+    let (topic, body) = told(&bench).remove(0);
+    assert_eq!(topic, "shadow/lamp/update/documents");
+    assert_eq!(body["previous"]["version"], 1 + 5);
+    assert_eq!(body["current"]["version"], 2 + 6);
+    assert_eq!(
+        body["current"]["state"],
+        json!({"desired": {"a": 2}, "reported": {"a": 2}})
+    );
+}
+
+/// Where the event holds the other document, it is taken as it was then, not as it is now.
+#[tokio::test]
+async fn the_event_itself_knows_better_than_the_table() {
+    let documents = table(held("{}", 99));
+    let bench = Bench::new(&registrations()).with_documents(documents.clone());
+    let records = [
+        half(
+            "reported",
+            1,
+            10,
+            Some(json!({"a": 1})),
+            Some(json!({"a": 2})),
+        ),
+        half(
+            "desired",
+            3,
+            11,
+            Some(json!({"a": 3})),
+            Some(json!({"a": 4})),
+        ),
+        half(
+            "reported",
+            2,
+            12,
+            Some(json!({"a": 2})),
+            Some(json!({"a": 4})),
+        ),
+    ];
+    bench.handle(&event_of(&records)).await;
+    assert!(documents.asked.lock().unwrap().is_empty());
+    let told = told(&bench);
+    let deltas: Vec<_> = told
+        .iter()
+        .filter(|(topic, _)| topic.ends_with("delta"))
+        .map(|(_, body)| (body["state"]["a"].clone(), body["version"].clone()))
+        .collect();
+    assert_eq!(deltas, [(json!(3), json!(2 + 3)), (json!(4), json!(2 + 4))]);
+}
+
+#[tokio::test]
+async fn what_is_gone_is_not_told_of_and_half_of_it_is() {
+    let bench = Bench::new(&registrations()).with_documents(table(Ok(None)));
+    let gone = half("reported", 1, 10, Some(json!({"a": 1})), None);
+    let handled = bench.handle(&event_of(&[gone.clone()])).await;
+    assert_eq!(
+        (handled.sent, handled.parked, handled.resume_at),
+        (0, 0, None)
+    );
+    let bench = Bench::new(&registrations()).with_documents(table(held(r#"{"a":1}"#, 3)));
+    bench.handle(&event_of(&[gone])).await;
+    let told = told(&bench);
+    assert_eq!(told[0].1["state"], json!({"a": 1}));
+    assert_eq!(told[1].1["current"]["version"], 3);
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_now_is_tried_again_and_what_never_can_is_parked() {
+    let record = half("desired", 1, 10, None, Some(json!({"a": 1})));
+    for error in [
+        PersistenceError::Throttled,
+        PersistenceError::Unavailable("down".into()),
+    ] {
+        let bench = Bench::new(&registrations()).with_documents(table(Err(error)));
+        let records = [Record::small("other", 9), record.clone()];
+        let handled = bench.handle(&event_of(&records)).await;
+        assert!(handled.resume_at.is_some());
+        assert_eq!((handled.sent, handled.parked), (0, 0));
+    }
+    let never = table(Err(PersistenceError::Invalid("no such table".into())));
+    for bench in [
+        Bench::new(&registrations()).with_documents(never),
+        Bench::new(&registrations()),
+    ] {
+        let handled = bench.handle(&event_of(std::slice::from_ref(&record))).await;
+        assert_eq!((handled.resume_at, handled.parked), (None, 2));
+        assert_eq!(bench.parked()[0]["registration"], "delta");
+    }
+}
