@@ -64,7 +64,9 @@ impl Quarantine {
         if refused.is_empty() {
             return Vec::new();
         }
-        let outgoing: Vec<Outgoing> = refused.iter().enumerate().map(outgoing).collect();
+        let limit = self.0.limits().message_bytes;
+        let all = refused.iter().enumerate();
+        let outgoing: Vec<Outgoing> = all.map(|(at, one)| outgoing(at, one, limit)).collect();
         let channels = [Arc::clone(&self.0)];
         let done = dispatch(&channels, &outgoing, deadline, clock).await;
         let in_time = |index| NotPut {
@@ -84,8 +86,16 @@ impl Quarantine {
     }
 }
 
-fn outgoing((position, refused): (usize, &Refused)) -> Outgoing {
-    let detail: String = refused.detail.chars().take(DETAIL_CHARS).collect();
+fn outgoing(position: usize, refused: &Refused, limit: usize) -> Outgoing {
+    let mut attributes = vec![("reason".to_owned(), refused.reason.to_owned())];
+    // What was sent comes first: beside a text that all but fills a message, less is said of why.
+    let taken = refused.text.len() + attribute_bytes("reason", refused.reason);
+    let room = limit.saturating_sub(taken + attribute_bytes("detail", ""));
+    let mut detail: String = refused.detail.chars().take(DETAIL_CHARS).collect();
+    detail.truncate(detail.floor_char_boundary(room));
+    if !detail.is_empty() {
+        attributes.push(("detail".to_owned(), detail));
+    }
     Outgoing {
         channel: 0,
         message: Message {
@@ -93,10 +103,7 @@ fn outgoing((position, refused): (usize, &Refused)) -> Outgoing {
             // Order does not matter here; one key each lets batches be full.
             key: position.to_string(),
             body: refused.text.clone(),
-            attributes: vec![
-                ("reason".to_owned(), refused.reason.to_owned()),
-                ("detail".to_owned(), detail),
-            ],
+            attributes,
             ..Message::default()
         },
     }

@@ -71,3 +71,30 @@ async fn what_is_not_there_is_told() {
     let late = "no answer of the quarantine in time";
     assert_eq!(left, [(1, late), (3, "no such queue")]);
 }
+
+/// What all but fills a message goes away all the same, with less said of why.
+#[tokio::test]
+async fn a_text_at_the_limit_leaves_less_room_for_the_detail() {
+    let clock = ManualClock::default();
+    let deadline = clock.now().after(Duration::from_secs(5));
+    let reason = "reasonStringNotJson".len();
+    let detail = "detailString".len();
+    for (text, kept) in [
+        (4000 - reason - detail - 9, Some("at byte 2")),
+        (4000 - reason - detail - 7, Some("at byte")),
+        (4000 - reason - detail, None),
+        (4000 - reason, None),
+    ] {
+        let queue = Arc::new(Queue::default());
+        let quarantine = Quarantine::new(Arc::clone(&queue) as Arc<dyn Channel>);
+        let all = [refused(&"x".repeat(text), "at byte 2")];
+        assert!(quarantine.put(&all, deadline, &clock).await.is_empty());
+        let there = queue.0.lock().unwrap();
+        assert!(there[0].bytes() <= 4000);
+        let detail = there[0]
+            .attributes
+            .get(1)
+            .map(|(_, detail)| detail.as_str());
+        assert_eq!(detail, kept, "{text}");
+    }
+}
