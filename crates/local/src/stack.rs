@@ -5,6 +5,7 @@
 
 mod api;
 mod data_directory;
+mod deliveries;
 mod inbox;
 mod listener;
 mod requests;
@@ -35,6 +36,7 @@ use crate::stream::{CheckpointError, Checkpoints, StreamPump};
 use crate::{dynamodb, mqtt, queues, rules, stream};
 use data_directory::DataDirectory;
 
+pub use deliveries::Webhooks;
 pub use token::HttpToken;
 
 const UNDELIVERABLE: &str = "antumbra-undeliverable";
@@ -60,6 +62,8 @@ pub struct Options {
     pub clock: ShiftedClock,
     /// How the two documents of a shadow are kept.
     pub layout: Layout,
+    /// How webhooks are sent.
+    pub webhooks: Webhooks,
 }
 
 /// Where everything is.
@@ -145,10 +149,19 @@ impl Ground {
 
     /// Feeds a function from one of the stack's queues.
     fn feed_from_queue(&self, name: &str, function: Function) -> Feed {
-        let source = queue_pump::Source {
+        self.feed_from_source(self.source(name), function)
+    }
+
+    /// One of the stack's queues, read as any other.
+    fn source(&self, name: &str) -> queue_pump::Source {
+        queue_pump::Source {
             clock: self.clock.clone(),
             ..queue_pump::Source::new(self.queues.queue_url(name), queue_arn(name))
-        };
+        }
+    }
+
+    /// Feeds a function from a queue that is read in a way of its own.
+    fn feed_from_source(&self, source: queue_pump::Source, function: Function) -> Feed {
         let sqs = aws_sdk_sqs::Client::new(&self.aws());
         Feed::Queue(queue_pump::start(sqs, source, function))
     }
@@ -237,7 +250,7 @@ impl Stack {
         targets::ensure(&options.registrations, &sqs, &sns).await?;
 
         let listener = listener::function(&ground, options.registrations)?;
-        let feeds = vec![
+        let mut feeds = vec![
             ground.feed_from_stream(main.stream_arn, listener.clone(), checkpoints.clone()),
             ground.feed_from_stream(messages.stream_arn, listener, checkpoints),
             inbox::feed(&ground),
@@ -245,6 +258,7 @@ impl Stack {
             shadows::feed(&ground)?,
             shadows::repeat(&ground),
         ];
+        feeds.extend(deliveries::feeds(&ground, &options.webhooks));
         let http_token = token::token(data_directory.as_ref(), options.http_token)?;
         let http_api = api::start(&ground, options.http_port, &http_token.text).await?;
         let addresses = Addresses {

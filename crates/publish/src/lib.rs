@@ -29,5 +29,5 @@ pub use ids::{deduplication_id, group_id};
 pub use iot::IotChannel;
 pub use mqtt::{Broker, MqttChannel};
 pub use sns::SnsChannel;
-pub use sqs::SqsChannel;
+pub use sqs::{SqsChannel, SqsVisibility};
 pub use webhook::WebhookSender;

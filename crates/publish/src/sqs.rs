@@ -7,6 +7,7 @@
 //! its group, which makes it a fair queue: a tenant with many or slow messages delays its own.
 
 mod queue;
+mod visibility;
 
 use antumbra_service::notifications::{BoxFuture, Channel, ChannelLimits, Message, SendError};
 use aws_sdk_sqs::Client;
@@ -18,6 +19,7 @@ use crate::batch::{self, Batch, Sent};
 use crate::classify::{entry_error, sdk_error};
 use crate::ids::{deduplication_id, group_id};
 use queue::Queue;
+pub use visibility::SqsVisibility;
 
 /// Messages in one call.
 pub const BATCH_COUNT: usize = 10;

@@ -23,6 +23,7 @@ mod deliver;
 mod delivery;
 mod id;
 mod message;
+mod occurred;
 mod ports;
 mod redeliver;
 
@@ -33,7 +34,8 @@ pub use deliver::{Deliver, Settled};
 pub use delivery::{Attempt, Delivery, DeliveryRecord, Kind, SensorRef, Status};
 pub use id::{DeliveryId, InvalidDeliveryId};
 pub use message::{InvalidMessage, decode, encode, group, queue_message};
+pub use occurred::Occurred;
 pub use ports::{
-    Answer, History, HistoryQuery, Ledger, Post, PostError, Sender, Standing, Subject,
+    Answer, History, HistoryQuery, Ledger, Post, PostError, Postpone, Sender, Standing, Subject,
 };
 pub use redeliver::{Queues, RedeliverError, Redeliveries, Requeued};

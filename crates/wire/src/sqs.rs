@@ -45,6 +45,8 @@ pub enum SqsEventError {
 pub struct QueueMessage<'a> {
     /// The queue's id of it: the same at every delivery.
     pub id: Cow<'a, str>,
+    /// What names this delivery of it to the queue; empty where the event has none.
+    pub receipt: Cow<'a, str>,
     /// Its text, as it was sent.
     pub body: Cow<'a, str>,
     /// When the queue took it, by the queue's clock.
@@ -71,6 +73,8 @@ struct Event<'a> {
 struct Record<'a> {
     #[serde(borrow)]
     message_id: Cow<'a, str>,
+    #[serde(borrow, default)]
+    receipt_handle: Cow<'a, str>,
     #[serde(borrow)]
     body: Cow<'a, str>,
     #[serde(borrow)]
@@ -131,6 +135,7 @@ fn message(record: Record<'_>) -> Result<QueueMessage<'_>, SqsEventError> {
     let fifo = record.queue_arn.ends_with(".fifo");
     Ok(QueueMessage {
         id: record.message_id,
+        receipt: record.receipt_handle,
         body: record.body,
         sent: Timestamp::from_nanoseconds(i128::from(sent) * 1_000_000),
         receives: attributes.approximate_receive_count.parse().unwrap_or(1),

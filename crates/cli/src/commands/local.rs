@@ -7,7 +7,8 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use antumbra_local::listen::StartError;
-use antumbra_local::stack::{Addresses, HttpToken, Options, Stack, StackError};
+use antumbra_local::stack::{Addresses, HttpToken, Options, Stack, StackError, Webhooks};
+use antumbra_publish::webhook::Allow;
 use antumbra_stream_listener::files;
 use clap::Args;
 use serde::Serialize;
@@ -44,12 +45,26 @@ pub(crate) struct LocalArguments {
     /// kept with the data.
     #[arg(long, value_name = "TOKEN", env = "ANTUMBRA_TOKEN", hide_env_values = true, value_parser = bearer_token)]
     token: Option<String>,
+    /// What webhooks may call beside the public internet: hosts, addresses and networks, with http://
+    /// where plain HTTP is meant. This machine unless said otherwise.
+    #[arg(long, value_name = "LIST", env = "WEBHOOK_ALLOW")]
+    webhook_allow: Option<Allow>,
     /// A file that holds all addresses, as JSON, while everything is up.
     #[arg(long, value_name = "FILE")]
     ready_file: Option<PathBuf>,
     /// Say more; twice for everything.
     #[arg(short, long, action = clap::ArgAction::Count)]
     verbose: u8,
+}
+
+impl LocalArguments {
+    fn webhooks(&self) -> Webhooks {
+        let mut webhooks = Webhooks::default();
+        if let Some(allow) = &self.webhook_allow {
+            webhooks.allow = allow.clone();
+        }
+        webhooks
+    }
 }
 
 pub(crate) async fn run(arguments: LocalArguments) -> Result<(), Failure> {
@@ -79,6 +94,7 @@ pub(crate) async fn run(arguments: LocalArguments) -> Result<(), Failure> {
         http_port: arguments.http_port,
         http_token: arguments.token.clone(),
         registrations,
+        webhooks: arguments.webhooks(),
         ..Options::default()
     });
     let stack = tokio::select! {

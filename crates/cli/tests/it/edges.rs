@@ -48,6 +48,7 @@ const ALL: [&str; 16] = [
     "functions/message-requests",
     "functions/shadow-requests",
     "functions/stream-listener",
+    "functions/webhook-deliver",
     "lambda-kit",
     "local",
     "memory",

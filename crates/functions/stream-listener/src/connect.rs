@@ -4,13 +4,22 @@ use std::sync::Arc;
 
 use antumbra_publish::{EventBridgeChannel, IotChannel, SnsChannel, SqsChannel, sqs};
 use antumbra_registration::Target;
+use antumbra_service::clients::LinkedClients;
+use antumbra_service::deliveries::Queues;
 use antumbra_service::notifications::Channel;
 use aws_config::SdkConfig;
+
+use crate::deliveries::ClientsRoute;
 
 /// Makes channels.
 pub trait Channels: Send + Sync {
     /// The channel to a target, or `None` if there is no way to it. Nothing is called yet.
     fn channel(&self, target: &Target) -> Option<Arc<dyn Channel>>;
+
+    /// How to reach the clients linked to sensors, or `None` if there is no way to them.
+    fn clients(&self) -> Option<ClientsRoute> {
+        None
+    }
 
     /// The queue for what can never be sent.
     fn undeliverable(&self) -> Arc<dyn Channel>;
@@ -22,8 +31,16 @@ pub struct AwsChannels {
     sns: aws_sdk_sns::Client,
     eventbridge: aws_sdk_eventbridge::Client,
     mqtt: Arc<dyn Channel>,
+    clients: Option<DeliveryQueues>,
     undeliverable: String,
     queue_bytes: usize,
+}
+
+/// Who is linked to sensors, and the two queues of what they are told.
+struct DeliveryQueues {
+    links: Arc<dyn LinkedClients>,
+    ordered: String,
+    unordered: String,
 }
 
 impl AwsChannels {
@@ -53,6 +70,7 @@ impl AwsChannels {
             sns: aws_sdk_sns::Client::new(sdk),
             eventbridge: aws_sdk_eventbridge::Client::new(sdk),
             mqtt,
+            clients: None,
             undeliverable,
             queue_bytes: sqs::BYTES,
         }
@@ -65,6 +83,22 @@ impl AwsChannels {
             queue_bytes,
             ..self
         }
+    }
+
+    /// Tells the clients linked to sensors, through these queues.
+    #[must_use]
+    pub fn with_clients(
+        self,
+        links: Arc<dyn LinkedClients>,
+        ordered: String,
+        unordered: String,
+    ) -> AwsChannels {
+        let clients = Some(DeliveryQueues {
+            links,
+            ordered,
+            unordered,
+        });
+        AwsChannels { clients, ..self }
     }
 
     fn queue(&self, queue: &str) -> Arc<dyn Channel> {
@@ -84,6 +118,17 @@ impl Channels for AwsChannels {
             Target::Mqtt(_) => Some(Arc::clone(&self.mqtt)),
             Target::Clients(_) => None,
         }
+    }
+
+    fn clients(&self) -> Option<ClientsRoute> {
+        let clients = self.clients.as_ref()?;
+        Some(ClientsRoute {
+            links: Arc::clone(&clients.links),
+            queues: Queues {
+                ordered: self.queue(&clients.ordered),
+                unordered: self.queue(&clients.unordered),
+            },
+        })
     }
 
     fn undeliverable(&self) -> Arc<dyn Channel> {

@@ -6,6 +6,7 @@
 //! parked.
 
 mod connect;
+mod deliveries;
 mod explain;
 pub mod files;
 mod listener;
@@ -15,6 +16,7 @@ mod routes;
 mod shadows;
 
 pub use connect::{AwsChannels, Channels};
+pub use deliveries::ClientsRoute;
 pub use explain::{ExplainedRecord, ExplainedRegistration, explain};
 pub use listener::{Handled, Listener};
 pub use routes::RouteError;

@@ -14,6 +14,7 @@ use antumbra_wire::stream::EventError;
 
 use crate::NAME;
 use crate::connect::Channels;
+use crate::deliveries::Everything;
 use crate::park::Parked;
 use crate::plan::{Buffers, Plan};
 use crate::routes::{RouteError, Routes};
@@ -151,18 +152,16 @@ impl<C: Clock> Listener<C> {
         let until = before(deadline, start, PARKING);
         let found = self.read(plan.missing(), until).await;
         plan.complete(&found, &self.model);
-        let sent = dispatch(
-            &self.routes.channels,
-            &plan,
-            before(deadline, start, PARKING),
-            &self.clock,
-        )
-        .await;
+        let all = Everything::of(&plan, self.routes.clients(), until, &self.clock).await;
+        let sent = dispatch(&self.routes.channels, &all, until, &self.clock).await;
         let mut parked = plan.parked.clone();
+        for (position, reason) in &all.refused {
+            parked.push(plan.unaddressed(*position, reason));
+        }
         for refused in &sent.refused {
-            let record = plan.record_of(refused.index);
-            let message = plan.message(refused.index);
-            let registration = plan.registration_of(refused.index);
+            let record = all.record_of(refused.index);
+            let message = all.message(refused.index);
+            let registration = plan.name_of(all.registration_of(refused.index));
             tracing::warn!(
                 registration,
                 reason = refused.reason,
@@ -180,7 +179,8 @@ impl<C: Clock> Listener<C> {
         let undone = sent
             .unsent
             .iter()
-            .map(|&index| plan.record_of(index))
+            .map(|&index| all.record_of(index))
+            .chain(all.undone.iter().copied())
             .chain(plan.undone.iter().copied())
             .chain(unparked.iter().copied());
         Ok(Handled {

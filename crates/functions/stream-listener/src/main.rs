@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use antumbra_dynamodb::{Config, DynamoDbShadows};
+use antumbra_dynamodb::{Config, DynamoDbClients, DynamoDbShadows};
 use antumbra_lambda_kit::environment::Environment;
 use antumbra_lambda_kit::{invocation, sdk, telemetry};
 use antumbra_publish::sqs;
@@ -24,13 +24,20 @@ async fn main() -> Result<(), Error> {
     let iot_endpoint = environment.optional("IOT_ENDPOINT");
     let endpoint = environment.optional("AWS_ENDPOINT_URL");
     let table = environment.optional("TABLE");
+    // Only where a registration tells clients.
+    let ordered = environment.optional("DELIVERIES_FIFO_QUEUE_URL");
+    let unordered = environment.optional("DELIVERIES_QUEUE_URL");
     let queue_bytes = environment.or("QUEUE_BYTES", sqs::BYTES);
     let registrations = files::load(Path::new(&directory), &|name| environment.optional(name))?;
     environment.finish()?;
 
     let sdk = sdk::config(endpoint).await;
-    let channels = AwsChannels::new(&sdk, iot_endpoint.as_deref(), undeliverable)
+    let mut channels = AwsChannels::new(&sdk, iot_endpoint.as_deref(), undeliverable)
         .with_queue_bytes(queue_bytes);
+    if let (Some(table), Some(ordered), Some(unordered)) = (&table, ordered, unordered) {
+        let links = DynamoDbClients::connect(&sdk, table);
+        channels = channels.with_clients(Arc::new(links), ordered, unordered);
+    }
     let model = Model {
         timestamp_field,
         id_field,

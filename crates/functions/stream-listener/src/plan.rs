@@ -8,13 +8,16 @@ use std::ops::Range;
 use antumbra_registration::{
     Change, DiffCell, Form, RegistrationId, Registrations, Scratch, plan, wants,
 };
+use antumbra_service::deliveries::Occurred;
 use antumbra_service::notifications::{Message, Outbox, attribute_bytes};
-use antumbra_shadow::{DiffBuffer, Model};
-use antumbra_wire::item::{ItemChange, KeyBuffer};
+use antumbra_service::sensors::State;
+use antumbra_shadow::{DiffBuffer, Model, Timestamp, View};
+use antumbra_wire::item::{ItemChange, ItemKey, KeyBuffer};
 use antumbra_wire::notification::{self, NotificationId};
 use antumbra_wire::shadow::{write_delta, write_documents};
 use antumbra_wire::stream::{EventError, Record, Side, StreamBatch, Tape, Undecodable};
 
+use crate::deliveries::ToTell;
 use crate::park::Parked;
 use crate::routes::{self, Routes};
 use crate::shadows::{self, Found, Other, Pending, Told, Wanted, whole_arrays};
@@ -53,6 +56,8 @@ pub(crate) struct Plan<'l> {
     /// The sequence number of each record; empty where none was found.
     sequence_numbers: Vec<Range<u32>>,
     arena: String,
+    /// What clients are to be told; whom, is not known yet.
+    pub(crate) to_tell: Vec<ToTell>,
     /// What can never be sent.
     pub(crate) parked: Vec<Parked>,
     /// Changes of shadows that are told of with both documents.
@@ -81,6 +86,7 @@ impl<'l> Plan<'l> {
             attributes: Vec::new(),
             sequence_numbers: Vec::new(),
             arena: String::new(),
+            to_tell: Vec::new(),
             parked: Vec::new(),
             pending: Vec::new(),
             of_shadows: registrations
@@ -124,6 +130,10 @@ impl<'l> Plan<'l> {
         rest: &mut Rest<'_>,
     ) -> Result<(), Undecodable> {
         let key = rest.key.of(record);
+        if is_secret(&key) {
+            self.seen(record);
+            return Ok(());
+        }
         if !wants(
             self.registrations,
             key.text,
@@ -146,7 +156,7 @@ impl<'l> Plan<'l> {
         let images = record.images(rest.tape)?;
         self.seen(record);
         let item = ItemChange::new(record, key, images);
-        let before = self.entries.len();
+        let before = (self.entries.len(), self.to_tell.len());
         let mut pending: Option<Pending> = None;
         for document in item.documents() {
             let cell = DiffCell::new(document.old, document.new, model).in_buffer(rest.diff);
@@ -170,7 +180,7 @@ impl<'l> Plan<'l> {
             .as_ref()
             .is_some_and(|pending| !pending.wanted.is_empty());
         self.pending.extend(pending);
-        self.wanted += usize::from(told || self.entries.len() > before);
+        self.wanted += usize::from(told || (self.entries.len(), self.to_tell.len()) > before);
         Ok(())
     }
 
@@ -325,6 +335,9 @@ impl<'l> Plan<'l> {
         body: &mut String,
     ) {
         let registration = &self.registrations[id];
+        if matches!(registration.to, antumbra_registration::Target::Clients(_)) {
+            return self.tell_clients(record, id, change);
+        }
         let Some(channel) = routes.channel(id) else {
             return;
         };
@@ -378,12 +391,70 @@ impl<'l> Plan<'l> {
         });
     }
 
+    /// What a change of a sensor's state tells its clients. Nothing else has any, and however many
+    /// registrations want it told, it is told once.
+    fn tell_clients(
+        &mut self,
+        record: Record<'_>,
+        registration: RegistrationId,
+        change: &Change<'_>,
+    ) {
+        let is_told = |told: &ToTell| told.record == record.index();
+        if !is_state(change) || self.to_tell.last().is_some_and(is_told) {
+            return;
+        }
+        let Some(new) = change.new else {
+            return;
+        };
+        let read = |view: View<'_>| State::read(&view);
+        let states = change
+            .old
+            .map(read)
+            .transpose()
+            .and_then(|old| Ok((old, read(new)?)));
+        let (old, new) = match states {
+            Ok(states) => states,
+            Err(fault) => {
+                return self
+                    .parked
+                    .push(Parked::record(record, change.key, fault.to_string()));
+            }
+        };
+        let written = record
+            .created_seconds()
+            .map(|seconds| Timestamp::from_nanoseconds((seconds * 1e9) as i128));
+        let told = |occurred| ToTell {
+            record: record.index(),
+            registration,
+            occurred,
+        };
+        let occurred = Occurred::between(old.as_ref(), &new, written);
+        self.to_tell.extend(occurred.into_iter().map(told));
+    }
+
     fn put(&mut self, text: &str) -> Range<u32> {
         put(&mut self.arena, text)
     }
 
     fn text(&self, range: &Range<u32>) -> &str {
         &self.arena[range.start as usize..range.end as usize]
+    }
+
+    /// What occurred at a sensor whose links cannot be read, to be parked.
+    pub(crate) fn unaddressed(&self, position: usize, reason: &str) -> Parked {
+        let ToTell {
+            record,
+            registration,
+            occurred,
+        } = &self.to_tell[position];
+        let message = Message {
+            id: occurred.occurrence.id(),
+            key: format!("SENSOR#{}#STATE", occurred.occurrence.sensor),
+            ..Message::default()
+        };
+        let sequence_number = self.sequence_number(*record);
+        let registration = self.name_of(*registration);
+        Parked::refused(*record, sequence_number, registration, &message, reason)
     }
 
     /// How many records there are.
@@ -401,10 +472,26 @@ impl<'l> Plan<'l> {
         self.entries[index].record as usize
     }
 
-    /// The name of the registration that asked for a message.
-    pub(crate) fn registration_of(&self, index: usize) -> &str {
-        &self.registrations[self.entries[index].registration].name
+    /// The registration that asked for a message.
+    pub(crate) fn registration_of(&self, index: usize) -> RegistrationId {
+        self.entries[index].registration
     }
+
+    /// A registration's name.
+    pub(crate) fn name_of(&self, registration: RegistrationId) -> &str {
+        &self.registrations[registration].name
+    }
+}
+
+/// A client's secrets leave the table for nobody, whatever a registration's key matches.
+fn is_secret(key: &ItemKey<'_>) -> bool {
+    matches!(key.attributes.sort, Some((_, "CLIENTSECRETS")))
+}
+
+fn is_state(change: &Change<'_>) -> bool {
+    let of_sensor = |(_, partition): (&str, &str)| partition.starts_with("SENSOR#");
+    change.key_attributes.partition.is_some_and(of_sensor)
+        && matches!(change.key_attributes.sort, Some((_, "STATE")))
 }
 
 fn put(arena: &mut String, text: &str) -> Range<u32> {

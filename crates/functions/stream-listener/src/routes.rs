@@ -8,6 +8,7 @@ use antumbra_registration::{Change, Registration, RegistrationId, Registrations,
 use antumbra_service::notifications::{Channel, ChannelLimits, Message};
 
 use crate::connect::Channels;
+use crate::deliveries::{ClientsRoute, Places};
 
 /// A registration whose target cannot be served.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -22,6 +23,7 @@ pub(crate) struct Routes {
     pub(crate) channels: Vec<Arc<dyn Channel>>,
     limits: Vec<ChannelLimits>,
     by_registration: HashMap<RegistrationId, usize>,
+    clients: Option<(ClientsRoute, Places)>,
 }
 
 impl Routes {
@@ -33,22 +35,29 @@ impl Routes {
             channels: Vec::new(),
             limits: Vec::new(),
             by_registration: HashMap::new(),
+            clients: None,
         };
         let mut known: HashMap<(&str, &str), usize> = HashMap::new();
         for (id, registration) in registrations
             .iter()
             .filter(|(_, registration)| registration.enabled)
         {
+            let unserved = || RouteError {
+                registration: registration.name.to_string(),
+                target: registration.to.kind(),
+            };
+            if matches!(registration.to, Target::Clients(_)) {
+                if routes.clients.is_none() {
+                    let route = connect.clients().ok_or_else(unserved)?;
+                    routes.open_clients(route);
+                }
+                continue;
+            }
             let place = (registration.to.kind(), address(&registration.to));
             let channel = match known.get(&place) {
                 Some(&channel) => channel,
                 None => {
-                    let channel = connect
-                        .channel(&registration.to)
-                        .ok_or_else(|| RouteError {
-                            registration: registration.name.to_string(),
-                            target: registration.to.kind(),
-                        })?;
+                    let channel = connect.channel(&registration.to).ok_or_else(unserved)?;
                     routes.limits.push(channel.limits());
                     routes.channels.push(channel);
                     known.insert(place, routes.channels.len() - 1);
@@ -60,7 +69,26 @@ impl Routes {
         Ok(routes)
     }
 
-    /// The channel of a registration in force; `plan` names no others.
+    fn open_clients(&mut self, route: ClientsRoute) {
+        let mut open = |channel: &Arc<dyn Channel>| {
+            self.limits.push(channel.limits());
+            self.channels.push(Arc::clone(channel));
+            self.channels.len() - 1
+        };
+        let places = Places {
+            ordered: open(&route.queues.ordered),
+            unordered: open(&route.queues.unordered),
+        };
+        self.clients = Some((route, places));
+    }
+
+    /// How to reach linked clients, if a registration in force asks for it.
+    pub(crate) fn clients(&self) -> Option<(&ClientsRoute, Places)> {
+        let (route, places) = self.clients.as_ref()?;
+        Some((route, *places))
+    }
+
+    /// The channel of a registration in force, unless it tells clients; `plan` names no others.
     pub(crate) fn channel(&self, id: RegistrationId) -> Option<usize> {
         self.by_registration.get(&id).copied()
     }

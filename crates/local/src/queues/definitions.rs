@@ -16,13 +16,16 @@ pub struct Queue {
 }
 
 /// Every queue, those that others send their dead letters to first.
-pub const QUEUES: [Queue; 6] = [
+pub const QUEUES: [Queue; 9] = [
     queue("antumbra-quarantine", None),
     queue("antumbra-undeliverable", None),
     queue("antumbra-inbound", Some(("antumbra-quarantine", 5))),
     queue("antumbra-outbound", None),
     queue("antumbra-signals", Some(("antumbra-quarantine", 5))),
-    queue("antumbra-deliveries", Some(("antumbra-undeliverable", 10))),
+    queue("antumbra-deliveries-dead", None),
+    queue("antumbra-deliveries-dead.fifo", None),
+    deliveries("antumbra-deliveries", "antumbra-deliveries-dead"),
+    deliveries("antumbra-deliveries.fifo", "antumbra-deliveries-dead.fifo"),
 ];
 
 const fn queue(name: &'static str, dead_letters: Option<(&'static str, u32)>) -> Queue {
@@ -31,6 +34,15 @@ const fn queue(name: &'static str, dead_letters: Option<(&'static str, u32)>) ->
         // Six times the ten seconds that a function may take.
         visibility_seconds: 60,
         dead_letters,
+    }
+}
+
+/// A queue whose function tells it when to hand over again what failed: ten turns each.
+const fn deliveries(name: &'static str, dead: &'static str) -> Queue {
+    Queue {
+        // Six times the thirty seconds that the function may take.
+        visibility_seconds: 180,
+        ..queue(name, Some((dead, 10)))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use antumbra_dynamodb::{Config, DynamoDbShadows, MAIN};
+use antumbra_dynamodb::{Config, DynamoDbClients, DynamoDbShadows, MAIN};
 use antumbra_publish::sqs::SMALL_BYTES;
 use antumbra_publish::{Broker as BrokerAddress, MqttChannel};
 use antumbra_registration::Registrations;
@@ -12,6 +12,7 @@ use antumbra_shadow::Model;
 use antumbra_stream_listener::{AwsChannels, Listener, NAME};
 use bytes::Bytes;
 
+use super::deliveries::{ORDERED, UNORDERED};
 use super::{Ground, StackError, UNDELIVERABLE};
 use crate::function::{Function, HandlerError};
 
@@ -32,7 +33,12 @@ pub(super) fn function(
     let undeliverable = ground.queues.queue_url(UNDELIVERABLE);
     let channels = AwsChannels::with_mqtt(&ground.aws(), Arc::new(channel), undeliverable)
         // What the emulator's queues take.
-        .with_queue_bytes(SMALL_BYTES);
+        .with_queue_bytes(SMALL_BYTES)
+        .with_clients(
+            Arc::new(DynamoDbClients::connect(&ground.database(), MAIN.name)),
+            ground.queues.queue_url(ORDERED),
+            ground.queues.queue_url(UNORDERED),
+        );
     let clock = ground.clock.clone();
     let shadows = DynamoDbShadows::connect(&ground.database(), Config::new(MAIN.name));
     let listener = Listener::new(registrations, &channels, Model::default(), clock.clone())?

@@ -188,3 +188,17 @@ pub trait Sender: Send + Sync {
     /// Sends one request.
     fn post(&self, post: Post<'_>) -> impl Future<Output = Result<Answer, PostError>> + Send;
 }
+
+/// Says when a message of a queue is to come back.
+///
+/// Law: the message stays hidden for that long from now on, or as long as the queue can hide one; a
+/// failure leaves it hidden for as long as the queue hides any.
+pub trait Postpone: Send + Sync {
+    /// Hides a message, by the queue's ARN and the receipt of this delivery.
+    fn postpone(
+        &self,
+        queue_arn: &str,
+        receipt: &str,
+        by: Duration,
+    ) -> impl Future<Output = Result<(), String>> + Send;
+}

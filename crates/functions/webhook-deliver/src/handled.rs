@@ -1,0 +1,68 @@
+//! What became of an event.
+
+use std::time::Duration;
+
+use antumbra_lambda_kit::batch::BatchResponse;
+use antumbra_lambda_kit::metrics::{self, Unit};
+use antumbra_service::deliveries::{Settled, Status};
+use antumbra_shadow::Timestamp;
+
+use crate::NAME;
+
+/// What became of an event.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Handled {
+    /// Messages in the event.
+    pub messages: usize,
+    /// Deliveries that clients have now.
+    pub delivered: usize,
+    /// Deliveries that are kept until their client is enabled.
+    pub parked: usize,
+    /// Deliveries that nobody wants any more: skipped or superseded.
+    pub dropped: usize,
+    /// Deliveries that are to be tried again.
+    pub postponed: usize,
+    /// Deliveries that failed for the last time.
+    pub dead: usize,
+    /// Messages that are no deliveries.
+    pub unreadable: usize,
+    /// The queue's ids of the messages to be handed over again, in the order of the event.
+    pub failed: Vec<String>,
+}
+
+impl Handled {
+    /// Counts one turn.
+    pub(crate) fn count(&mut self, settled: Settled) {
+        match settled {
+            Settled::Done(Status::Delivered) => self.delivered += 1,
+            Settled::Done(Status::Parked) => self.parked += 1,
+            Settled::Done(_) => self.dropped += 1,
+            Settled::Again(_) => self.postponed += 1,
+            Settled::Dead => self.dead += 1,
+        }
+    }
+
+    /// The answer Lambda reads.
+    pub fn response(&self) -> BatchResponse {
+        BatchResponse::failed(self.failed.iter().cloned())
+    }
+
+    /// The metrics of one invocation.
+    pub fn emit(&self, now: Timestamp, took: Duration) {
+        let count = |value: usize| value as f64;
+        metrics::emit(
+            NAME,
+            now,
+            &[
+                ("messages", count(self.messages), Unit::Count),
+                ("delivered", count(self.delivered), Unit::Count),
+                ("parked", count(self.parked), Unit::Count),
+                ("dropped", count(self.dropped), Unit::Count),
+                ("postponed", count(self.postponed), Unit::Count),
+                ("dead", count(self.dead), Unit::Count),
+                ("unreadable", count(self.unreadable), Unit::Count),
+                ("duration", took.as_secs_f64() * 1000.0, Unit::Milliseconds),
+            ],
+        );
+    }
+}
