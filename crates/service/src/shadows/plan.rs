@@ -129,10 +129,9 @@ fn light(mut write: Write, layout: Layout) -> Write {
         .iter()
         .any(|states| item_bytes(&write, states) > ITEM_BYTES)
     {
-        for part in [&mut write.reported, &mut write.desired] {
-            if let Some(part) = part {
-                part.times = None;
-            }
+        let parts = [&mut write.reported, &mut write.desired];
+        for part in parts.into_iter().flatten() {
+            part.times = None;
         }
     }
     write
