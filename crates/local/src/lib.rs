@@ -17,6 +17,7 @@ pub mod mqtt;
 pub mod queue_pump;
 pub mod queues;
 pub mod rules;
+pub mod schedule;
 pub mod stack;
 pub mod stream;
 

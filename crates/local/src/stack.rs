@@ -9,6 +9,7 @@ mod deliveries;
 mod inbox;
 mod listener;
 mod requests;
+mod sensors;
 mod shadows;
 mod targets;
 mod token;
@@ -17,6 +18,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use antumbra_dynamodb::{MAIN, MESSAGES, TableError};
+use antumbra_liveness_sweep::Report;
 use antumbra_registration::Registrations;
 use antumbra_service::clock::ShiftedClock;
 use antumbra_service::shadows::Layout;
@@ -26,12 +28,13 @@ use aws_config::SdkConfig;
 use tokio::task::JoinSet;
 
 use crate::clients::sdk_config;
-use crate::function::Function;
+use crate::function::{Function, FunctionError, HandlerError};
 use crate::listen::StartError;
 use crate::queue_pump::{self, QueuePump};
 use crate::queues::definitions::{QueueError, ensure_all};
 use crate::queues::queue_arn;
 use crate::rules::{OnFailure, RuleError, Rules};
+use crate::schedule::{self, Schedule};
 use crate::stream::{CheckpointError, Checkpoints, StreamPump};
 use crate::{dynamodb, mqtt, queues, rules, stream};
 use data_directory::DataDirectory;
@@ -197,6 +200,7 @@ enum Feed {
     Stream(StreamPump),
     Queue(QueuePump),
     Rules(Rules),
+    Schedule(Schedule),
     Repeater(JoinSet<()>),
 }
 
@@ -206,6 +210,7 @@ impl Feed {
             Feed::Stream(pump) => pump.stop().await,
             Feed::Queue(pump) => pump.stop().await,
             Feed::Rules(rules) => rules.stop().await,
+            Feed::Schedule(schedule) => schedule.stop().await,
             Feed::Repeater(mut repeating) => repeating.shutdown().await,
         }
     }
@@ -218,6 +223,7 @@ pub struct Stack {
     http_api: api::HttpApi,
     // Before the services: what is dropped first stops first.
     feeds: Vec<Feed>,
+    sweep: Function,
     ground: Ground,
     // Last: nobody else may have it while anything here runs.
     _data_directory: Option<DataDirectory>,
@@ -249,12 +255,15 @@ impl Stack {
         let sns = aws_sdk_sns::Client::new(&ground.aws());
         targets::ensure(&options.registrations, &sqs, &sns).await?;
 
+        let sweep = sensors::sweep(&ground);
         let listener = listener::function(&ground, options.registrations)?;
         let mut feeds = vec![
             ground.feed_from_stream(main.stream_arn, listener.clone(), checkpoints.clone()),
             ground.feed_from_stream(messages.stream_arn, listener, checkpoints),
             inbox::feed(&ground),
             requests::feed(&ground)?,
+            sensors::ingest(&ground),
+            sensors::sweeping(&ground, sweep.clone()),
             shadows::feed(&ground)?,
             shadows::repeat(&ground),
         ];
@@ -272,6 +281,7 @@ impl Stack {
             http_token,
             http_api,
             feeds,
+            sweep,
             ground,
             _data_directory: data_directory,
         })
@@ -290,6 +300,13 @@ impl Stack {
     /// The URL of one of the stack's queues.
     pub fn queue_url(&self, name: &str) -> String {
         self.ground.queues.queue_url(name)
+    }
+
+    /// Looks for sensors that fell silent, now, as the schedule does every minute.
+    pub async fn sweep(&self) -> Result<Report, FunctionError> {
+        let answer = schedule::tick(&self.sweep, &self.ground.clock).await?;
+        let unread = |error: serde_json::Error| HandlerError(error.to_string());
+        serde_json::from_slice(&answer).map_err(|error| FunctionError::Failed(unread(error)))
     }
 
     /// Lets what is under way end, then stops everything, feeders first.

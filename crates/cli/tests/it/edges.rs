@@ -40,12 +40,14 @@ fn sources(directory: &Path, visit: &mut dyn FnMut(&Path, &str)) {
     }
 }
 
-const ALL: [&str; 16] = [
+const ALL: [&str; 18] = [
     "cli",
     "dynamodb",
     "functions/http-api",
+    "functions/liveness-sweep",
     "functions/message-ingest",
     "functions/message-requests",
+    "functions/sensor-ingest",
     "functions/shadow-requests",
     "functions/stream-listener",
     "functions/webhook-deliver",

@@ -16,6 +16,7 @@ mod queue_pump;
 mod queues;
 mod requests;
 mod rules;
+mod sensors_e2e;
 mod shadows;
 mod stream;
 mod support;

@@ -46,8 +46,8 @@ pub struct Gauge {
     pub marker: &'static str,
     /// How long to wait for the marker to come through.
     pub wait: Duration,
-    /// How long after it was sent signals that the marker overtook are waited for: a standard queue
-    /// keeps no strict order, and another instance may still be at work on an earlier batch.
+    /// How long to wait for signals that the marker overtook: a standard queue keeps no strict order, and
+    /// another instance may still be at work on an earlier batch.
     pub settle: Duration,
 }
 
@@ -76,6 +76,7 @@ pub async fn horizon<P: Progress, C: Clock>(
         // The queue takes nothing, so how far it was read is all there is to know.
         return Ok(reached.map(|reached| reached.min(start)));
     }
+    let mut seen_at = clock.now();
     let mut pause = LOOKS.0;
     let is_own = |reached: Option<Timestamp>| {
         reached.is_some_and(|reached| reached.after(CLOCKS_APART) >= start)
@@ -83,11 +84,12 @@ pub async fn horizon<P: Progress, C: Clock>(
     while !is_own(reached) && clock.now().after(pause) <= until {
         clock.sleep(pause).await;
         pause = (pause * 2).min(LOOKS.1);
-        reached = progress.reached(&gauge.name).await?;
+        let now = progress.reached(&gauge.name).await?;
+        if now != reached {
+            (reached, seen_at) = (now, clock.now());
+        }
     }
-    if is_own(reached) {
-        let settling = time_left(clock.now(), start.after(gauge.settle));
-        clock.sleep(settling).await;
-    }
+    let settling = time_left(clock.now(), seen_at.after(gauge.settle));
+    clock.sleep(settling).await;
     Ok(reached.map(|reached| reached.min(clock.now())))
 }

@@ -1,0 +1,102 @@
+//! A hundred thousand sensors, of which forty thousand vanish at once.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use antumbra_liveness_sweep::Sweeper;
+use antumbra_service::clock::{Clock, ManualClock};
+use antumbra_service::liveness::Limits;
+use antumbra_service::sensors::moment::milliseconds;
+use antumbra_service::sensors::{Connection, States};
+use antumbra_testkit::progress::MemoryProgress;
+use antumbra_testkit::sensors::MemorySensors;
+use antumbra_testkit::sensors::sample::{NOON_MS, at, registered, signal};
+use futures_util::future::join;
+
+const SENSORS: usize = 100_000;
+const VANISH: usize = 40_000;
+const HOURS: i64 = 4;
+
+#[tokio::test]
+async fn all_who_vanish_are_found_once_in_pages_and_nobody_else() {
+    let sensors = MemorySensors::default().without_readings();
+    let clock = Arc::new(ManualClock::new(at(0)));
+    let lost: Arc<Mutex<BTreeMap<String, i64>>> = Arc::default();
+    let (found, time) = (Arc::clone(&lost), Arc::clone(&clock));
+    sensors.watch(move |_, new| {
+        if new.connection == Connection::Lost {
+            let late = milliseconds(time.now()) - milliseconds(new.deadline);
+            let again = found.lock().unwrap().insert(new.sensor.to_string(), late);
+            assert_eq!(again, None, "once");
+        }
+    });
+    let names: Vec<String> = (0..SENSORS).map(|n| format!("s{n}")).collect();
+    for name in &names {
+        registered(&sensors, name).await;
+    }
+    let before = sensors.figures();
+    let started = Instant::now();
+    let mut messages = 0;
+    for minute in 1..=HOURS * 60 {
+        // Everybody speaks twice an hour, spread over it; those who vanish do so in minute 65.
+        for (n, name) in names
+            .iter()
+            .enumerate()
+            .skip((minute % 30) as usize)
+            .step_by(30)
+        {
+            if n >= VANISH || minute < 65 {
+                let sent = minute * 60 - 30;
+                sensors.record(&signal(name, 1, sent, sent)).await.unwrap();
+                messages += 1;
+            }
+        }
+        let now = milliseconds(clock.now());
+        clock.advance(Duration::from_millis(
+            (NOON_MS + minute * 60_000 - now) as u64,
+        ));
+        let sweeper = || {
+            let progress = MemoryProgress::default();
+            Sweeper::new(
+                sensors.clone(),
+                progress,
+                None,
+                Limits::default(),
+                Arc::clone(&clock),
+            )
+        };
+        let deadline = clock.now().after(Duration::from_secs(50));
+        let (one, two) = (sweeper(), sweeper());
+        let (one, two) = join(one.run(deadline), two.run(deadline)).await;
+        assert!(one.unwrap().finished && two.unwrap().finished);
+    }
+    let after = sensors.figures();
+    let lost = lost.lock().unwrap();
+    assert_eq!(lost.len(), VANISH);
+    assert!(
+        lost.keys()
+            .all(|name| name[1..].parse::<usize>().unwrap() < VANISH)
+    );
+    let latest = *lost.values().max().unwrap();
+    assert!(
+        lost.values().all(|late| (0..=60_000).contains(late)),
+        "{latest}"
+    );
+
+    // What the index costs: a look rearms a sensor, which moves it (two writes), about once per period of
+    // silence; one that is lost leaves it.
+    let index = after.index_writes - before.index_writes;
+    let periods = (SENSORS as i64 * HOURS) as f64;
+    let per_period = index as f64 / periods;
+    eprintln!(
+        "{SENSORS} sensors over {HOURS} h, {VANISH} vanish: {} found lost, none early, late by {:.1} s at \
+         most; {messages} messages, {index} index writes, {per_period:.2} per sensor and period of \
+         silence, {:.3} per message; {:.1} s of work",
+        lost.len(),
+        latest as f64 / 1000.0,
+        index as f64 / f64::from(messages),
+        started.elapsed().as_secs_f64(),
+    );
+    assert!(per_period <= 3.0, "{per_period}");
+}

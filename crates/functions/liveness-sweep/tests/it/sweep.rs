@@ -1,0 +1,235 @@
+//! One sweep: once however many look, what is left is left to the next, what fails is told.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use antumbra_liveness_sweep::{Report, SweepError, Sweeper, gauge};
+use antumbra_service::clock::{Clock, ManualClock};
+use antumbra_service::liveness::{Gauge, Limits};
+use antumbra_service::notifications::{BoxFuture, Channel, ChannelLimits, Message, SendError};
+use antumbra_service::paging::Cursor;
+use antumbra_service::sensors::{
+    Checked, Connection, Liveness, Page, SensorId, State, States, StoreError,
+};
+use antumbra_shadow::Timestamp;
+use antumbra_testkit::progress::MemoryProgress;
+use antumbra_testkit::sensors::MemorySensors;
+use antumbra_testkit::sensors::sample::{at, record, registered, signal, state};
+use futures_util::future::join_all;
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// Looks that take a millisecond each, and fail or hang for some sensors.
+struct Slow {
+    sensors: MemorySensors,
+    clock: Arc<ManualClock>,
+}
+
+impl Liveness for Slow {
+    fn shards(&self) -> u32 {
+        self.sensors.shards()
+    }
+
+    async fn due(
+        &self,
+        shard: u32,
+        now: Timestamp,
+        limit: usize,
+        cursor: Option<&Cursor>,
+    ) -> Result<Page<SensorId>, StoreError> {
+        self.sensors.due(shard, now, limit, cursor).await
+    }
+
+    async fn check(&self, id: &SensorId, now: Timestamp) -> Result<Checked, StoreError> {
+        self.clock.advance(Duration::from_millis(1));
+        match id.as_str() {
+            busy if busy.starts_with("busy") => Err(StoreError::Throttled),
+            _ => self.sensors.check(id, now).await,
+        }
+    }
+}
+
+/// Without a queue, so that the time is the horizon.
+fn sweeper(
+    sensors: &MemorySensors,
+    clock: &Arc<ManualClock>,
+) -> Sweeper<Slow, MemoryProgress, Arc<ManualClock>> {
+    let slow = Slow {
+        sensors: sensors.clone(),
+        clock: Arc::clone(clock),
+    };
+    let limits = Limits {
+        at_once: 4,
+        page: 10,
+    };
+    let progress = MemoryProgress::default();
+    Sweeper::new(slow, progress, None, limits, Arc::clone(clock))
+}
+
+fn clock(seconds: i64) -> Arc<ManualClock> {
+    Arc::new(ManualClock::new(at(seconds)))
+}
+
+async fn run(sensors: &MemorySensors, clock: &Arc<ManualClock>) -> Report {
+    let deadline = clock.now().after(MINUTE);
+    sweeper(sensors, clock).run(deadline).await.unwrap()
+}
+
+async fn state_of(sensors: &MemorySensors, name: &str) -> State {
+    state(sensors, name).await
+}
+
+#[tokio::test]
+async fn a_sensor_is_lost_at_its_deadline_and_not_a_moment_before() {
+    let sensors = MemorySensors::default();
+    registered(&sensors, "a").await;
+    record(&sensors, &signal("a", 1, 60, 60)).await;
+    // Looked at early, since it was registered before it spoke; armed for its deadline.
+    let early = run(&sensors, &clock(3600)).await;
+    assert_eq!((early.lost, early.rearmed), (0, 1));
+    let almost = Arc::new(ManualClock::new(Timestamp::from_nanoseconds(
+        at(3660).nanoseconds() - 1_000_000,
+    )));
+    assert_eq!(
+        run(&sensors, &almost).await.checked,
+        0,
+        "not even looked at"
+    );
+    let due = run(&sensors, &clock(3660)).await;
+    assert_eq!((due.lost, due.finished), (1, true));
+    let lost = state_of(&sensors, "a").await;
+    assert_eq!((lost.connection, lost.sequence()), (Connection::Lost, 1));
+    assert_eq!(
+        run(&sensors, &clock(9999)).await.checked,
+        0,
+        "once per outage"
+    );
+}
+
+#[tokio::test]
+async fn a_sensor_that_never_spoke_is_found_once() {
+    let sensors = MemorySensors::default();
+    registered(&sensors, "a").await;
+    assert_eq!(run(&sensors, &clock(3599)).await.lost, 0);
+    assert_eq!(run(&sensors, &clock(3600)).await.lost, 1);
+    assert_eq!(run(&sensors, &clock(3660)).await.checked, 0);
+    let state = state_of(&sensors, "a").await;
+    assert_eq!(
+        (state.connection, state.last_seen),
+        (Connection::Lost, None)
+    );
+}
+
+#[tokio::test]
+async fn many_sweeps_at_once_find_each_sensor_lost_once() {
+    let sensors = MemorySensors::default();
+    for n in 0..500 {
+        registered(&sensors, &format!("s{n}")).await;
+    }
+    let clock = clock(4000);
+    let reports = join_all((0..5).map(|_| run(&sensors, &clock))).await;
+    assert_eq!(reports.iter().map(|report| report.lost).sum::<usize>(), 500);
+    assert!(reports.iter().all(|report| report.finished));
+}
+
+#[tokio::test]
+async fn what_is_not_done_in_time_is_left_to_the_next_sweep() {
+    let sensors = MemorySensors::default();
+    for n in 0..1000 {
+        registered(&sensors, &format!("s{n}")).await;
+    }
+    let clock = clock(4000);
+    let mut lost = Vec::new();
+    loop {
+        let deadline = clock.now().after(Duration::from_millis(300));
+        let report = sweeper(&sensors, &clock).run(deadline).await.unwrap();
+        lost.push(report.lost);
+        if report.finished {
+            break;
+        }
+        assert!(lost.len() < 10);
+    }
+    assert_eq!(lost.iter().sum::<usize>(), 1000);
+    assert!(lost.len() > 2, "{lost:?}");
+}
+
+#[tokio::test]
+async fn one_that_fails_holds_up_no_other() {
+    let sensors = MemorySensors::default();
+    for name in ["a", "busy", "b"] {
+        registered(&sensors, name).await;
+    }
+    let report = run(&sensors, &clock(4000)).await;
+    assert_eq!((report.lost, report.failed, report.finished), (2, 1, false));
+    let sensors = MemorySensors::default();
+    registered(&sensors, "busy").await;
+    let clock = clock(4000);
+    let error = sweeper(&sensors, &clock)
+        .run(clock.now().after(MINUTE))
+        .await
+        .unwrap_err();
+    assert_eq!(error.to_string(), "1 looks failed, such as: throttled");
+}
+
+/// A queue that nobody reads.
+struct Unread;
+
+impl Channel for Unread {
+    fn limits(&self) -> ChannelLimits {
+        ChannelLimits {
+            batch_count: 10,
+            batch_bytes: 1000,
+            message_bytes: 1000,
+        }
+    }
+
+    fn send<'a>(&'a self, messages: &'a [Message]) -> BoxFuture<'a, Vec<Result<(), SendError>>> {
+        Box::pin(async move { messages.iter().map(|_| Ok(())).collect() })
+    }
+}
+
+fn unread() -> Gauge {
+    let url = "https://sqs.eu-north-1.amazonaws.com/123456789012/antumbra-signals";
+    gauge(
+        Arc::new(Unread),
+        url,
+        Duration::from_secs(10),
+        Duration::ZERO,
+    )
+}
+
+#[tokio::test]
+async fn nobody_is_lost_while_the_queue_is_not_read() {
+    use antumbra_service::liveness::Progress as _;
+    let sensors = MemorySensors::default();
+    registered(&sensors, "a").await;
+    registered(&sensors, "b").await;
+    let progress = MemoryProgress::default();
+    let clock = clock(4000);
+    let sweeper = Sweeper::new(
+        sensors.clone(),
+        progress.clone(),
+        Some(unread()),
+        Limits::default(),
+        Arc::clone(&clock),
+    );
+    let deadline = clock.now().after(MINUTE);
+    let report = sweeper.run(deadline).await.unwrap();
+    assert_eq!(report, Report::default(), "never read: nothing is known");
+    // Read until just before they were due, and then no more.
+    progress.note("antumbra-signals", at(3599)).await.unwrap();
+    for _ in 0..5 {
+        let report = sweeper.run(clock.now().after(MINUTE)).await.unwrap();
+        assert_eq!((report.lost, report.checked), (0, 0));
+        assert!(report.behind_milliseconds.unwrap() > 400_000);
+    }
+    // One of them had spoken in time; now it is heard.
+    sensors.record(&signal("b", 1, 3590, 3590)).await.unwrap();
+    progress.note("antumbra-signals", at(3600)).await.unwrap();
+    let report = sweeper.run(clock.now().after(MINUTE)).await.unwrap();
+    assert_eq!((report.lost, report.rearmed), (1, 1));
+    assert_eq!(state_of(&sensors, "b").await.connection, Connection::Online);
+    progress.fail(true);
+    let error = sweeper.run(clock.now().after(MINUTE)).await.unwrap_err();
+    assert!(matches!(error, SweepError::Progress(StoreError::Throttled)));
+}

@@ -1,0 +1,77 @@
+//! The sweep on DynamoDB: what it finds, once, and what it costs.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use antumbra_dynamodb::{DynamoDbProgress, DynamoDbSensors, MAIN, SensorConfig, Table};
+use antumbra_liveness_sweep::Sweeper;
+use antumbra_service::clock::ManualClock;
+use antumbra_service::liveness::Limits;
+use antumbra_service::sensors::Connection;
+use antumbra_testkit::dynamodb::{Endpoint, address, client, table_name};
+use antumbra_testkit::sensors::sample::{at, record, registered, signal, state};
+use futures_util::future::join;
+
+const SENSORS: usize = 300;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_sweeps_at_once_find_each_sensor_once_at_one_write_each() {
+    let endpoint = Endpoint::start(address()).await;
+    let client = client(&endpoint);
+    let table = table_name();
+    let definition = Table {
+        name: &table,
+        ..MAIN
+    };
+    definition.ensure(&client).await.unwrap();
+    let sensors = DynamoDbSensors::new(client.clone(), SensorConfig::new(&table));
+    for n in 0..SENSORS {
+        let name = format!("s{n}");
+        registered(&sensors, &name).await;
+        record(&sensors, &signal(&name, 1, 60, 60)).await;
+    }
+    let sweep = async |seconds: i64| {
+        let progress = DynamoDbProgress::new(client.clone(), &table);
+        let clock = Arc::new(ManualClock::new(at(seconds)));
+        let limits = Limits {
+            at_once: 8,
+            page: 7,
+        };
+        let sweeper = Sweeper::new(sensors.clone(), progress, None, limits, clock);
+        let deadline = at(seconds).after(Duration::from_secs(50));
+        sweeper.run(deadline).await.unwrap()
+    };
+    endpoint.take_calls();
+    // Due since their registration, and heard since: armed anew, for the exact deadline.
+    let report = sweep(3600).await;
+    assert_eq!(
+        (report.rearmed, report.lost, report.finished),
+        (SENSORS, 0, true)
+    );
+    assert_eq!(sweep(3659).await.checked, 0);
+
+    // Those who spoke again stay; the others are lost, each found by one of two sweeps.
+    for n in 0..100 {
+        record(&sensors, &signal(&format!("s{n}"), 1, 3000, 3000)).await;
+    }
+    endpoint.take_calls();
+    let (one, two) = join(sweep(3660), sweep(3660)).await;
+    assert_eq!(one.lost + two.lost, SENSORS - 100);
+    assert!(one.finished && two.finished);
+    for n in 0..SENSORS {
+        let connection = state(&sensors, &format!("s{n}")).await.connection;
+        let expected = if n < 100 {
+            Connection::Online
+        } else {
+            Connection::Lost
+        };
+        assert_eq!(connection, expected, "s{n}");
+    }
+    let mut calls: BTreeMap<String, usize> = BTreeMap::new();
+    for call in endpoint.take_operations() {
+        *calls.entry(call).or_default() += 1;
+    }
+    eprintln!("two sweeps of {SENSORS} due sensors: {calls:?}, {one:?}, {two:?}");
+    assert_eq!(sweep(3700).await.checked, 0, "once per outage");
+}

@@ -1,0 +1,163 @@
+//! What a deployment takes in.
+
+use std::fmt;
+use std::str::FromStr;
+
+use antumbra_service::sensors::{
+    Address, Generation, InvalidSensor, Location, Registered, Registry, Sensor, SensorError,
+    SensorId, SensorType, Silence, StoreError, Version,
+};
+use antumbra_shadow::Timestamp;
+use antumbra_wire::signal::Allowed;
+use regex_automata::meta::Regex;
+
+/// Which signals are taken in. The worker reads nothing before it writes, so what a sensor may say is
+/// decided by the deployment and not by the sensor's type.
+#[derive(Debug, Clone, Default)]
+pub struct Rules {
+    /// Which values.
+    pub allowed: Allowed,
+    /// Which ids, of those that can be sensors; all of them unless narrowed.
+    pub ids: Option<IdPattern>,
+}
+
+/// What becomes of a signal whose sensor nobody registered.
+#[derive(Debug, Clone)]
+pub enum Admission<R> {
+    /// It is put away.
+    Registered,
+    /// Its sensor is registered, so that somebody can look after it later.
+    Anyone {
+        /// Where sensors are kept.
+        registry: R,
+        /// What is said of them.
+        newcomer: Newcomer,
+    },
+}
+
+/// What is said of a sensor that registered itself by speaking.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Newcomer {
+    pub location: Location,
+    pub sensor_type: SensorType,
+    pub silence_after: Silence,
+}
+
+impl Newcomer {
+    /// Registers a sensor that spoke; whether this was it, and not somebody else at the same time.
+    pub(crate) async fn register<R: Registry>(
+        &self,
+        registry: &R,
+        id: &SensorId,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let generation = format!("{:032x}", fastrand::u128(..));
+        let generation =
+            Generation::new(generation).map_err(|error| StoreError::Invalid(error.to_string()))?;
+        let new = Registered {
+            sensor: self.sensor(id.clone()),
+            version: Version::NONE.next(),
+            registered_at: now,
+            generation,
+        };
+        match registry.register(&new).await {
+            Ok(_) => Ok(true),
+            Err(SensorError::AlreadyRegistered) => Ok(false),
+            Err(SensorError::Store(error)) => Err(error),
+            Err(other) => Err(StoreError::Unavailable(other.to_string())),
+        }
+    }
+
+    fn sensor(&self, id: SensorId) -> Sensor {
+        Sensor {
+            id,
+            location: self.location.clone(),
+            address: Address::default(),
+            sensor_type: self.sensor_type.clone(),
+            silence_after: self.silence_after,
+        }
+    }
+
+    /// From `city/building/floor/room`, a type and seconds of silence.
+    pub fn new(place: &str, sensor_type: &str, silence: u64) -> Result<Newcomer, InvalidSensor> {
+        let mut parts = place.splitn(4, '/');
+        let mut next = || parts.next().unwrap_or_default();
+        Ok(Newcomer {
+            location: Location::new(next(), next(), next(), next())?,
+            sensor_type: SensorType::new(sensor_type)?,
+            silence_after: Silence::seconds(silence)?,
+        })
+    }
+}
+
+/// A regular expression that a whole id must match.
+#[derive(Clone)]
+pub struct IdPattern {
+    text: String,
+    regex: Regex,
+}
+
+/// A text that is no regular expression.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("not a regular expression: {0}")]
+pub struct InvalidPattern(String);
+
+impl IdPattern {
+    /// Whether an id keeps the rule.
+    pub fn allows(&self, id: &str) -> bool {
+        self.regex.is_match(id)
+    }
+
+    /// The expression as it was given.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+}
+
+impl FromStr for IdPattern {
+    type Err = InvalidPattern;
+
+    fn from_str(text: &str) -> Result<IdPattern, InvalidPattern> {
+        let compile =
+            |text: &str| Regex::new(text).map_err(|error| InvalidPattern(error.to_string()));
+        // By itself first: brackets of its own could end those around it. `\A` and `\z` rather than `^`
+        // and `$`, whose meaning flags in the text could change.
+        compile(text)?;
+        let regex = compile(&format!(r"\A(?:{text})\z"))?;
+        Ok(IdPattern {
+            text: text.to_owned(),
+            regex,
+        })
+    }
+}
+
+impl fmt::Debug for IdPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("IdPattern").field(&self.text).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_whole_id_must_match() {
+        let locks: IdPattern = "^[A-Za-z0-9]{1,16}$".parse().unwrap();
+        for (id, allowed) in [
+            ("xa7v9Dfadr7H", true),
+            ("0123456789aBcDeF", true),
+            ("0123456789aBcDeF0", false),
+            ("a-b", false),
+            ("", false),
+            ("a\n", false),
+        ] {
+            assert_eq!(locks.allows(id), allowed, "{id:?}");
+        }
+        let either: IdPattern = "a|b".parse().unwrap();
+        assert!(either.allows("b") && !either.allows("ab") && !either.allows("b1"));
+        assert!("(".parse::<IdPattern>().is_err());
+        assert!("a)|(b".parse::<IdPattern>().is_err());
+    }
+}

@@ -1,0 +1,255 @@
+//! A batch of a standard queue: what is taken in, put away, and delivered again.
+
+use std::sync::atomic::Ordering;
+
+use antumbra_sensor_ingest::{Admission, Newcomer, Rules};
+use antumbra_service::sensors::{Connection, Outcome, Registry, Value};
+use antumbra_testkit::sensors::sample;
+use antumbra_wire::signal::Allowed;
+use serde_json::json;
+
+use crate::support::{Home, says, sqs};
+
+fn answer(handled: &antumbra_sensor_ingest::Handled) -> serde_json::Value {
+    serde_json::to_value(handled.response().unwrap()).unwrap()
+}
+
+#[tokio::test]
+async fn the_outcome_of_each_signal_is_known_and_a_reading_kept() {
+    let home = Home::new(&["a", "b"]).await;
+    let newer = r#"{"sensor_id":"a","data":1,"ts":"2026-01-31T12:05:00Z","seq":1}"#;
+    let older = r#"{"sensor_id":"a","data":0,"ts":"2026-01-31T12:04:00Z","seq":0}"#;
+    let event = sqs(&[
+        ("m1", 60, &says("a", 0)),
+        ("m2", 61, &says("b", 1)),
+        ("m3", 62, &says("a", 0)),
+        ("m4", 63, newer),
+        ("m5", 64, older),
+        ("m4", 63, newer),
+    ]);
+    let handled = home.handle(&event).await;
+    let counts = [
+        (Outcome::First, 2),
+        (Outcome::Same, 1),
+        (Outcome::Changed, 1),
+        (Outcome::Stale, 1),
+        (Outcome::Duplicate, 1),
+    ];
+    for (outcome, count) in counts {
+        assert_eq!(handled.count(outcome), count, "{outcome:?}");
+    }
+    assert_eq!(answer(&handled), json!({"batchItemFailures": []}));
+    let a = home.state("a").await;
+    assert_eq!(a.value, Some(Value::whole(1)));
+    assert_eq!(a.last_seen, Some(sample::at(64)), "the stale one was heard");
+    assert_eq!((a.connection, a.sequence()), (Connection::Online, 1));
+    assert_eq!(home.readings("a").await, ["1", "0", "0", "0"]);
+    assert_eq!(home.readings("b").await, ["1"]);
+}
+
+#[tokio::test]
+async fn the_same_value_again_and_again_is_no_occurrence_and_no_silence() {
+    let home = Home::new(&["a"]).await;
+    for minute in 1..=200 {
+        let id = format!("m{minute}");
+        let event = sqs(&[(&id, minute * 60, &says("a", 1))]);
+        home.handle(&event).await;
+    }
+    let state = home.state("a").await;
+    assert_eq!(state.sequence(), 0);
+    assert_eq!(state.last_seen, Some(sample::at(200 * 60)));
+    assert_eq!(state.since, Some(sample::at(60)));
+}
+
+#[tokio::test]
+async fn one_bad_in_ten_is_put_away_and_nine_are_taken_in() {
+    let ids: Vec<String> = (0..10).map(|n| format!("s{n}")).collect();
+    let names: Vec<&str> = ids.iter().map(String::as_str).collect();
+    let home = Home::new(&names).await;
+    let mut texts: Vec<String> = names.iter().map(|id| says(id, 1)).collect();
+    texts[4] = r#"{"sensor_id": "s4", "data": "open"}"#.to_owned();
+    let messages: Vec<(&str, i64, &str)> = names
+        .iter()
+        .zip(&texts)
+        .map(|(id, text)| (*id, 60, text.as_str()))
+        .collect();
+    let handled = home.handle(&sqs(&messages)).await;
+    assert_eq!((handled.count(Outcome::First), handled.quarantined), (9, 1));
+    assert_eq!(answer(&handled), json!({"batchItemFailures": []}));
+    let (text, reason, detail) = home.quarantine.told().remove(0);
+    assert_eq!(text, texts[4], "as it was sent");
+    assert_eq!(reason, "Invalid");
+    assert_eq!(detail, "data is \"open\", expected 0 or 1");
+    assert_eq!(home.state("s4").await.connection, Connection::Never);
+}
+
+#[tokio::test]
+async fn what_cannot_be_a_sensor_or_is_none_is_put_away() {
+    let rules = Rules {
+        ids: Some("[A-Za-z0-9]{1,16}".parse().unwrap()),
+        ..Rules::default()
+    };
+    let home = Home::with(&["a-b"], rules, |_| Admission::Registered).await;
+    let event = sqs(&[
+        ("m1", 60, &says("nobody", 1)),
+        ("m2", 60, &says("no body", 1)),
+        ("m3", 60, &says("a-b", 1)),
+        ("m4", 60, "gibberish"),
+    ]);
+    let handled = home.handle(&event).await;
+    assert_eq!((handled.quarantined, handled.failed.len()), (4, 0));
+    let told = home.quarantine.told();
+    let told: Vec<(&str, &str)> = told
+        .iter()
+        .map(|(_, r, d)| (r.as_str(), d.as_str()))
+        .collect();
+    assert_eq!(told[0], ("UnknownSensor", "no sensor has the id nobody"));
+    assert_eq!(told[1], ("Invalid", "the sensor id may not hold ' '"));
+    assert_eq!(
+        told[2],
+        ("Invalid", "the sensor id does not match [A-Za-z0-9]{1,16}")
+    );
+    assert_eq!(told[3].0, "NotJson");
+}
+
+#[tokio::test]
+async fn anyone_may_speak_where_that_is_configured() {
+    let newcomer = Newcomer::new("Brno/depot/0/yard", "lock", 600).unwrap();
+    let admission = |sensors: &antumbra_testkit::sensors::MemorySensors| Admission::Anyone {
+        registry: sensors.clone(),
+        newcomer,
+    };
+    let home = Home::with(&["a"], Rules::default(), admission).await;
+    let event = sqs(&[
+        ("m1", 60, &says("new", 1)),
+        ("m2", 61, &says("new", 0)),
+        ("m3", 61, &says("a", 0)),
+    ]);
+    let handled = home.handle(&event).await;
+    assert_eq!((handled.registered, handled.count(Outcome::First)), (1, 2));
+    let sensor = home.sensors.get(&sample::id("new")).await.unwrap().sensor;
+    assert_eq!(sensor.location.to_string(), "Brno / depot / 0 / yard");
+    assert_eq!(sensor.sensor_type.as_str(), "lock");
+    assert_eq!(home.state("new").await.sequence(), 1);
+    assert!(home.quarantine.told().is_empty());
+    let again = home.handle(&sqs(&[("m4", 62, &says("new", 1))])).await;
+    assert_eq!(again.registered, 0);
+}
+
+#[tokio::test]
+async fn other_scalars_are_taken_in_where_that_is_configured() {
+    let rules = Rules {
+        allowed: Allowed::Scalar,
+        ..Rules::default()
+    };
+    let home = Home::with(&["t"], rules, |_| Admission::Registered).await;
+    let long = format!(r#"{{"sensor_id":"t","data":"{}"}}"#, "x".repeat(1025));
+    let event = sqs(&[
+        ("m1", 60, r#"{"sensor_id":"t","data":21.50}"#),
+        ("m2", 61, r#"{"sensor_id":"t","data":"ajar"}"#),
+        ("m3", 62, r#"{"sensor_id":"t","data":true}"#),
+        ("m4", 63, &long),
+    ]);
+    let handled = home.handle(&event).await;
+    assert_eq!(
+        (handled.count(Outcome::Changed), handled.quarantined),
+        (2, 1)
+    );
+    assert_eq!(home.readings("t").await, ["true", "\"ajar\"", "21.5"]);
+    assert_eq!(
+        home.quarantine.told()[0].2,
+        "the value has 1025 bytes, the limit is 1024"
+    );
+}
+
+#[tokio::test]
+async fn only_what_failed_and_what_waits_for_it_comes_again() {
+    let home = Home::new(&["a", "busy", "b"]).await;
+    let event = sqs(&[
+        ("m1", 60, &says("a", 0)),
+        ("m2", 60, &says("busy", 1)),
+        ("m3", 61, &says("b", 0)),
+        ("m4", 61, &says("busy", 0)),
+    ]);
+    let handled = home.handle(&event).await;
+    assert_eq!(
+        answer(&handled),
+        json!({"batchItemFailures": [{"itemIdentifier": "m2"}, {"itemIdentifier": "m4"}]})
+    );
+    assert_eq!(handled.count(Outcome::First), 2);
+    home.well.store(true, Ordering::SeqCst);
+    let again = home.handle(&event).await;
+    assert_eq!(answer(&again), json!({"batchItemFailures": []}));
+    assert_eq!(again.count(Outcome::Duplicate), 2);
+    assert_eq!(
+        home.state("busy").await.sequence(),
+        1,
+        "both values were seen, in order"
+    );
+}
+
+#[tokio::test]
+async fn a_crash_between_state_and_reading_is_healed() {
+    let home = Home::new(&["mute"]).await;
+    let event = sqs(&[("m1", 60, &says("mute", 0)), ("m2", 61, &says("mute", 1))]);
+    let handled = home.handle(&event).await;
+    assert_eq!(handled.failed, ["m1", "m2"]);
+    assert!(handled.outcomes.is_empty());
+    home.well.store(true, Ordering::SeqCst);
+    let again = home.handle(&event).await;
+    assert!(again.failed.is_empty());
+    assert_eq!(home.readings("mute").await, ["1", "0"]);
+    assert_eq!(
+        home.state("mute").await.sequence(),
+        1,
+        "nothing counted twice"
+    );
+}
+
+#[tokio::test]
+async fn what_the_store_can_never_keep_is_put_away() {
+    let home = Home::new(&["odd"]).await;
+    let handled = home.handle(&sqs(&[("m1", 60, &says("odd", 0))])).await;
+    assert_eq!((handled.failed.len(), handled.quarantined), (0, 1));
+    let (_, reason, detail) = home.quarantine.told().remove(0);
+    assert_eq!(
+        (reason.as_str(), detail.as_str()),
+        ("Unstorable", "invalid: too odd")
+    );
+}
+
+#[tokio::test]
+async fn nothing_bad_is_lost_when_the_quarantine_is_closed() {
+    let home = Home::new(&["a"]).await;
+    home.quarantine.closed.store(true, Ordering::SeqCst);
+    let event = sqs(&[("m1", 60, "gibberish"), ("m2", 60, &says("a", 0))]);
+    let handled = home.handle(&event).await;
+    assert_eq!(handled.failed, ["m1"]);
+    assert_eq!((handled.quarantined, handled.count(Outcome::First)), (0, 1));
+    home.quarantine.closed.store(false, Ordering::SeqCst);
+    assert!(home.handle(&event).await.failed.is_empty());
+    assert_eq!(home.quarantine.told().len(), 1);
+}
+
+#[tokio::test]
+async fn what_is_no_event_fails_as_a_whole() {
+    let home = Home::new(&[]).await;
+    let deadline = sample::at(700);
+    for event in [
+        "",
+        "{}",
+        "null",
+        r#"{"Records":[{"body":"x"}]}"#,
+        r#"{"rmqMessagesByQueue":7}"#,
+    ] {
+        assert!(
+            home.ingest
+                .handle(event.as_bytes(), deadline)
+                .await
+                .is_err(),
+            "{event}"
+        );
+    }
+    let handled = home.handle(&json!({"Records": []})).await;
+    assert_eq!(answer(&handled), json!({"batchItemFailures": []}));
+}

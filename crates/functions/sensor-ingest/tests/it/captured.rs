@@ -1,0 +1,62 @@
+//! Events as AWS documents them, all taken in by the same function.
+
+use antumbra_service::sensors::{Outcome, Value};
+use antumbra_shadow::Timestamp;
+
+use crate::support::{Home, TIME};
+use antumbra_service::clock::Clock;
+
+async fn handle(home: &Home, name: &str) -> antumbra_sensor_ingest::Handled {
+    let root = env!("CARGO_MANIFEST_DIR");
+    let path = format!("{root}/../../wire/testdata/queues/{name}.json");
+    let event = std::fs::read(path).unwrap();
+    let deadline = home.clock.now().after(TIME);
+    home.ingest.handle(&event, deadline).await.unwrap()
+}
+
+#[tokio::test]
+async fn of_a_standard_queue() {
+    let home = Home::new(&["0xA", "xa7v9Dfadr7H"]).await;
+    let handled = handle(&home, "sqs-standard").await;
+    assert_eq!(
+        (handled.count(Outcome::First), handled.failed.len()),
+        (2, 0)
+    );
+    let state = home.state("xa7v9Dfadr7H").await;
+    let at = |text: &str| Timestamp::parse(text);
+    assert_eq!(state.last_seen, at("2018-12-17T21:37:30.636Z"));
+    assert_eq!(
+        state.moment.map(|moment| moment.time()),
+        at("2018-12-17T21:37:30Z")
+    );
+}
+
+#[tokio::test]
+async fn of_a_fifo_queue() {
+    let home = Home::new(&["TestSensor"]).await;
+    let handled = handle(&home, "sqs-fifo").await;
+    assert_eq!(
+        (handled.count(Outcome::First), handled.failed.len()),
+        (1, 0)
+    );
+}
+
+#[tokio::test]
+async fn of_several_rabbitmq_queues() {
+    let home = Home::new(&["0xA", "TestSensor"]).await;
+    let handled = handle(&home, "rabbitmq").await;
+    assert_eq!((handled.count(Outcome::First), handled.quarantined), (2, 1));
+    assert!(handled.response().is_ok());
+    let state = home.state("0xA").await;
+    assert_eq!(state.value, Some(Value::whole(1)));
+    assert_eq!(
+        state.last_seen,
+        Some(home.clock.now()),
+        "heard when it arrived, not in 1970"
+    );
+    let told = home.quarantine.told();
+    assert_eq!(
+        (told[0].0.as_str(), told[0].1.as_str()),
+        ("/////w==", "NotText")
+    );
+}

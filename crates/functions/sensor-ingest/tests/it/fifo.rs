@@ -1,0 +1,83 @@
+//! FIFO queues: nothing of a group is overtaken by what came behind it.
+
+use std::sync::atomic::Ordering;
+
+use antumbra_service::sensors::{Connection, Outcome, Value};
+
+use crate::support::{Home, fifo, says};
+
+#[tokio::test]
+async fn messages_of_one_millisecond_keep_their_order() {
+    let home = Home::new(&["a"]).await;
+    // Ids that would sort the other way.
+    let texts: Vec<(String, String)> = (0..20)
+        .map(|n| (format!("m{:02}", 99 - n), says("a", n % 2)))
+        .collect();
+    let messages: Vec<(&str, &str, &str)> = texts
+        .iter()
+        .map(|(id, text)| (id.as_str(), "g", text.as_str()))
+        .collect();
+    let handled = home.handle(&fifo(&messages)).await;
+    assert_eq!(
+        (
+            handled.count(Outcome::First),
+            handled.count(Outcome::Changed)
+        ),
+        (1, 19)
+    );
+    let state = home.state("a").await;
+    assert_eq!(
+        (state.value.clone(), state.sequence()),
+        (Some(Value::whole(1)), 19)
+    );
+}
+
+#[tokio::test]
+async fn a_bad_message_in_the_middle_does_not_stop_its_group() {
+    let home = Home::new(&["a"]).await;
+    let event = fifo(&[
+        ("m1", "g", &says("a", 0)),
+        ("m2", "g", "gibberish"),
+        ("m3", "g", &says("a", 1)),
+    ]);
+    let handled = home.handle(&event).await;
+    assert_eq!((handled.failed.len(), handled.quarantined), (0, 1));
+    assert_eq!(home.state("a").await.sequence(), 1);
+}
+
+#[tokio::test]
+async fn a_failure_holds_the_rest_of_its_group_and_no_other() {
+    let home = Home::new(&["a", "b", "busy"]).await;
+    let event = fifo(&[
+        ("m1", "g", &says("a", 0)),
+        ("m2", "g", &says("busy", 0)),
+        ("m3", "h", &says("b", 0)),
+        ("m4", "g", "gibberish"),
+        ("m5", "g", &says("a", 1)),
+        ("m6", "h", &says("b", 1)),
+    ]);
+    let handled = home.handle(&event).await;
+    assert_eq!(handled.failed, ["m2", "m4", "m5"]);
+    assert!(home.quarantine.told().is_empty(), "not before its turn");
+    let a = home.state("a").await;
+    assert_eq!(a.value, Some(Value::whole(0)), "m5 waits");
+    assert_eq!(home.state("b").await.value, Some(Value::whole(1)));
+    assert_eq!(home.state("busy").await.connection, Connection::Never);
+    home.well.store(true, Ordering::SeqCst);
+    let again = home.handle(&event).await;
+    assert_eq!((again.failed.len(), again.quarantined), (0, 1));
+    assert_eq!(home.state("a").await.value, Some(Value::whole(1)));
+}
+
+#[tokio::test]
+async fn a_reading_or_a_quarantine_that_fails_holds_its_group_too() {
+    let home = Home::new(&["mute", "a", "b"]).await;
+    home.quarantine.closed.store(true, Ordering::SeqCst);
+    let event = fifo(&[
+        ("m1", "g", &says("mute", 0)),
+        ("m2", "g", &says("a", 0)),
+        ("m3", "h", "gibberish"),
+        ("m4", "h", &says("b", 0)),
+    ]);
+    assert_eq!(home.handle(&event).await.failed, ["m1", "m2", "m3", "m4"]);
+}

@@ -1,0 +1,66 @@
+//! Markers: how far the queue was read, and never more than is so.
+
+use std::sync::atomic::Ordering;
+
+use antumbra_service::liveness::Progress;
+use antumbra_testkit::sensors::sample::at;
+use antumbra_wire::signal::MARKER;
+
+use crate::support::{Home, QUEUE, fifo, says, sqs};
+
+#[tokio::test]
+async fn a_marker_is_noted_by_the_time_the_queue_took_it() {
+    let home = Home::new(&["a"]).await;
+    let event = sqs(&[
+        ("m1", 70, MARKER),
+        ("m2", 60, &says("a", 1)),
+        ("m3", 80, MARKER),
+    ]);
+    let handled = home.handle(&event).await;
+    assert_eq!(
+        (handled.markers, handled.failed.len(), handled.quarantined),
+        (2, 0, 0)
+    );
+    assert_eq!(home.progress.reached(QUEUE).await, Ok(Some(at(80))));
+    home.handle(&sqs(&[("m1", 70, MARKER)])).await;
+    assert_eq!(
+        home.progress.reached(QUEUE).await,
+        Ok(Some(at(80))),
+        "never back"
+    );
+}
+
+#[tokio::test]
+async fn a_marker_waits_for_what_was_sent_before_it() {
+    let home = Home::new(&["a", "busy"]).await;
+    let event = sqs(&[
+        ("m1", 60, MARKER),
+        ("m2", 70, &says("busy", 1)),
+        ("m3", 80, MARKER),
+    ]);
+    let handled = home.handle(&event).await;
+    assert_eq!(handled.failed, ["m2", "m3"]);
+    assert_eq!(home.progress.reached(QUEUE).await, Ok(Some(at(60))));
+    home.well.store(true, Ordering::SeqCst);
+    assert!(home.handle(&event).await.failed.is_empty());
+    assert_eq!(home.progress.reached(QUEUE).await, Ok(Some(at(80))));
+}
+
+#[tokio::test]
+async fn a_marker_that_cannot_be_noted_comes_again() {
+    let home = Home::new(&[]).await;
+    home.progress.fail(true);
+    let event = sqs(&[("m1", 60, MARKER)]);
+    assert_eq!(home.handle(&event).await.failed, ["m1"]);
+    home.progress.fail(false);
+    assert!(home.handle(&event).await.failed.is_empty());
+}
+
+#[tokio::test]
+async fn a_fifo_queue_is_measured_under_its_own_name() {
+    let home = Home::new(&[]).await;
+    home.handle(&fifo(&[("m1", "liveness", MARKER)])).await;
+    assert_eq!(home.progress.reached(QUEUE).await, Ok(None));
+    let reached = home.progress.reached("antumbra-signals.fifo").await;
+    assert_eq!(reached, Ok(Some(at(60))));
+}

@@ -1,0 +1,99 @@
+//! RabbitMQ through Amazon MQ: all of a batch comes again, or nothing.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use antumbra_service::sensors::{Outcome, Value};
+
+use crate::support::{Home, rabbitmq, says};
+
+#[tokio::test]
+async fn messages_of_one_event_keep_their_order_by_queue() {
+    let home = Home::new(&["a", "b"]).await;
+    let [zero, one, other] = [says("a", 0), says("a", 1), says("b", 1)];
+    let event = rabbitmq(&[
+        (
+            "locks::/",
+            &[
+                (false, zero.as_bytes()),
+                (false, one.as_bytes()),
+                (false, zero.as_bytes()),
+            ],
+        ),
+        ("yard::/", &[(false, other.as_bytes())]),
+    ]);
+    let handled = home.handle(&event).await;
+    assert!(handled.response().is_ok());
+    assert_eq!(
+        (
+            handled.count(Outcome::First),
+            handled.count(Outcome::Changed)
+        ),
+        (2, 2)
+    );
+    assert_eq!(home.state("a").await.value, Some(Value::whole(0)));
+    assert_eq!(home.readings("a").await, ["0", "1", "0"]);
+}
+
+#[tokio::test]
+async fn a_batch_that_comes_again_counts_nothing_twice() {
+    let home = Home::new(&["a", "busy"]).await;
+    let [zero, one, busy] = [says("a", 0), says("a", 1), says("busy", 1)];
+    let messages = |redelivered| {
+        let texts = [&zero, &one, &zero, &busy, &one];
+        texts.map(|text| (redelivered, text.as_bytes()))
+    };
+    let handled = home.handle(&rabbitmq(&[("q::/", &messages(false))])).await;
+    let told = handled.response().unwrap_err().to_string();
+    assert_eq!(told, "1 of 5 messages have to be delivered again");
+    let before = home.state("a").await;
+    assert_eq!(
+        (before.value.clone(), before.sequence()),
+        (Some(Value::whole(1)), 3)
+    );
+
+    // Twice more, as long as the store is busy, and once when it is not.
+    for well in [false, false, true] {
+        home.well.store(well, Ordering::SeqCst);
+        home.clock.advance(Duration::from_secs(1));
+        let again = home.handle(&rabbitmq(&[("q::/", &messages(true))])).await;
+        assert_eq!(again.response().is_ok(), well);
+        assert_eq!(home.state("a").await, before, "as if it had come once");
+    }
+    assert_eq!(home.readings("a").await, ["1", "0", "1", "0"]);
+
+    // What is new is new, though it reads the same.
+    home.clock.advance(Duration::from_secs(60));
+    let event = rabbitmq(&[("q::/", &[(false, zero.as_bytes())])]);
+    assert_eq!(home.handle(&event).await.count(Outcome::Changed), 1);
+    assert_eq!(home.state("a").await.sequence(), 4);
+}
+
+#[tokio::test]
+async fn whatever_came_can_be_put_away() {
+    let home = Home::new(&[]).await;
+    let long = "x".repeat(20_000);
+    let event = rabbitmq(&[(
+        "q::/",
+        &[
+            (false, b""),
+            (false, b"\xff\xfe"),
+            (false, b"{\"sensor_id\":\"\x00\"}"),
+            (false, long.as_bytes()),
+            (false, b"plain words"),
+        ],
+    )]);
+    let handled = home.handle(&event).await;
+    assert!(handled.response().is_ok(), "nothing is tried forever");
+    assert_eq!(handled.quarantined, 5);
+    let told = home.quarantine.told();
+    let texts: Vec<&str> = told.iter().map(|(text, ..)| text.as_str()).collect();
+    assert_eq!(texts[..3], ["(empty)", "//4=", "eyJzZW5zb3JfaWQiOiIAIn0="]);
+    assert!(long.starts_with(texts[3]) && texts[3].len() > 6000);
+    assert_eq!(texts[4], "plain words");
+    let reasons: Vec<&str> = told.iter().map(|(_, reason, _)| reason.as_str()).collect();
+    assert_eq!(
+        reasons,
+        ["NotJson", "NotText", "NotJson", "TooLarge", "NotJson"]
+    );
+}

@@ -1,0 +1,242 @@
+//! What the tests share: events in few words, a store that fails on demand, a quarantine to look into.
+
+use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use antumbra_sensor_ingest::{Admission, Handled, Ingest, Rules};
+use antumbra_service::clock::{Clock, ManualClock};
+use antumbra_service::notifications::{BoxFuture, Channel, ChannelLimits, Message, SendError};
+use antumbra_service::quarantine::Quarantine;
+use antumbra_service::sensors::{
+    OwnedReading, Readings, Recorded, Signal, State, States, StoreError,
+};
+use antumbra_shadow::Timestamp;
+use antumbra_testkit::progress::MemoryProgress;
+use antumbra_testkit::sensors::{MemorySensors, sample};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+pub(crate) const QUEUE: &str = "antumbra-signals";
+/// What a function is given.
+pub(crate) const TIME: Duration = Duration::from_secs(30);
+
+/// A queue that keeps what it is sent, unless it is closed.
+#[derive(Default)]
+pub(crate) struct Queue {
+    pub(crate) messages: Mutex<Vec<Message>>,
+    pub(crate) closed: AtomicBool,
+}
+
+impl Queue {
+    /// Text, reason and detail of everything in it.
+    pub(crate) fn told(&self) -> Vec<(String, String, String)> {
+        let told = |m: &Message| {
+            let attribute = |at: usize| m.attributes[at].1.clone();
+            (m.body.clone(), attribute(0), attribute(1))
+        };
+        self.messages.lock().unwrap().iter().map(told).collect()
+    }
+}
+
+impl Channel for Queue {
+    fn limits(&self) -> ChannelLimits {
+        ChannelLimits {
+            batch_count: 10,
+            batch_bytes: 8 * 1024,
+            message_bytes: 8 * 1024,
+        }
+    }
+
+    fn send<'a>(&'a self, messages: &'a [Message]) -> BoxFuture<'a, Vec<Result<(), SendError>>> {
+        Box::pin(async move {
+            if self.closed.load(Ordering::SeqCst) {
+                let closed = || Err(SendError::Retry("closed".to_owned()));
+                return messages.iter().map(|_| closed()).collect();
+            }
+            self.messages.lock().unwrap().extend_from_slice(messages);
+            messages.iter().map(|_| Ok(())).collect()
+        })
+    }
+}
+
+/// A store that fails by the sensor's name: `busy…` and `mute…` for now, `odd…` for good, `stuck…` never
+/// answers. Of a `mute…` sensor the state is written and the reading is not.
+#[derive(Clone)]
+pub(crate) struct Moody {
+    pub(crate) sensors: MemorySensors,
+    pub(crate) well: Arc<AtomicBool>,
+}
+
+impl Moody {
+    fn mood(&self, id: &str) -> Option<&'static str> {
+        let moods = ["busy", "mute", "odd", "stuck"];
+        let mood = moods.into_iter().find(|mood| id.starts_with(mood));
+        mood.filter(|_| !self.well.load(Ordering::SeqCst))
+    }
+}
+
+impl States for Moody {
+    async fn record(&self, signal: &Signal) -> Result<Option<Recorded>, StoreError> {
+        match self.mood(signal.sensor().as_str()) {
+            Some("busy") => Err(StoreError::Throttled),
+            Some("odd") => Err(StoreError::Invalid("too odd".to_owned())),
+            Some("stuck") => std::future::pending().await,
+            _ => self.sensors.record(signal).await,
+        }
+    }
+
+    async fn save_readings(&self, readings: &[OwnedReading]) -> Vec<Result<(), StoreError>> {
+        let saved = self.sensors.save_readings(readings).await;
+        let moods = readings
+            .iter()
+            .map(|one| self.mood(one.owner.sensor.as_str()));
+        saved
+            .into_iter()
+            .zip(moods)
+            .map(|(saved, mood)| match mood {
+                Some("mute") => Err(StoreError::Unavailable("to order".to_owned())),
+                _ => saved,
+            })
+            .collect()
+    }
+}
+
+/// A function with everything around it.
+pub(crate) struct Home {
+    pub(crate) sensors: MemorySensors,
+    pub(crate) well: Arc<AtomicBool>,
+    pub(crate) progress: MemoryProgress,
+    pub(crate) quarantine: Arc<Queue>,
+    pub(crate) clock: Arc<ManualClock>,
+    pub(crate) ingest: Ingest<Moody, MemoryProgress, MemorySensors, Arc<ManualClock>>,
+}
+
+impl Home {
+    pub(crate) async fn new(registered: &[&str]) -> Home {
+        Home::with(registered, Rules::default(), |_| Admission::Registered).await
+    }
+
+    pub(crate) async fn with(
+        registered: &[&str],
+        rules: Rules,
+        admission: impl FnOnce(&MemorySensors) -> Admission<MemorySensors>,
+    ) -> Home {
+        let sensors = MemorySensors::default();
+        for id in registered {
+            sample::registered(&sensors, id).await;
+        }
+        let well = Arc::new(AtomicBool::new(false));
+        let store = Moody {
+            sensors: sensors.clone(),
+            well: Arc::clone(&well),
+        };
+        let progress = MemoryProgress::default();
+        let quarantine = Arc::new(Queue::default());
+        let clock = Arc::new(ManualClock::new(sample::at(600)));
+        let ingest = Ingest::new(
+            store,
+            progress.clone(),
+            admission(&sensors),
+            Quarantine::new(Arc::clone(&quarantine) as Arc<dyn Channel>),
+            rules,
+            Arc::clone(&clock),
+        );
+        Home {
+            sensors,
+            well,
+            progress,
+            quarantine,
+            clock,
+            ingest,
+        }
+    }
+
+    pub(crate) fn handle(&self, event: &Value) -> impl Future<Output = Handled> {
+        let deadline = self.clock.now().after(TIME);
+        let event = event.to_string();
+        async move {
+            self.ingest
+                .handle(event.as_bytes(), deadline)
+                .await
+                .unwrap()
+        }
+    }
+
+    pub(crate) async fn state(&self, id: &str) -> State {
+        sample::state(&self.sensors, id).await
+    }
+
+    /// The values of a sensor's readings, newest first.
+    pub(crate) async fn readings(&self, id: &str) -> Vec<String> {
+        let (_, readings) = self.sensors.latest(&sample::id(id), 100).await.unwrap();
+        readings.iter().map(|r| r.value.to_string()).collect()
+    }
+}
+
+/// Milliseconds of a time.
+pub(crate) fn milliseconds(time: Timestamp) -> i128 {
+    time.nanoseconds() / 1_000_000
+}
+
+/// An event of a standard queue: ids, seconds after noon, texts.
+pub(crate) fn sqs(messages: &[(&str, i64, &str)]) -> Value {
+    let record = |(id, sent, body): &(&str, i64, &str)| record(QUEUE, id, *sent, body, json!({}));
+    json!({"Records": messages.iter().map(record).collect::<Vec<_>>()})
+}
+
+/// An event of a FIFO queue, everything sent at once: ids, groups, texts.
+pub(crate) fn fifo(messages: &[(&str, &str, &str)]) -> Value {
+    let record = |(at, (id, group, body)): (usize, &(&str, &str, &str))| {
+        let sequence = format!("1884949646046769{at:04}");
+        let order = json!({"MessageGroupId": group, "SequenceNumber": sequence});
+        record("antumbra-signals.fifo", id, 60, body, order)
+    };
+    json!({"Records": messages.iter().enumerate().map(record).collect::<Vec<_>>()})
+}
+
+fn record(queue: &str, id: &str, sent: i64, body: &str, more: Value) -> Value {
+    let mut attributes = json!({
+        "SentTimestamp": milliseconds(sample::at(sent)).to_string(),
+        "ApproximateReceiveCount": "1",
+    });
+    let all = attributes.as_object_mut().unwrap();
+    all.extend(more.as_object().unwrap().clone());
+    json!({
+        "messageId": id,
+        "receiptHandle": "handle",
+        "body": body,
+        "attributes": attributes,
+        "messageAttributes": {},
+        "md5OfBody": "",
+        "eventSource": "aws:sqs",
+        "eventSourceARN": format!("arn:aws:sqs:us-east-1:000000000000:{queue}"),
+        "awsRegion": "us-east-1",
+    })
+}
+
+/// An event of RabbitMQ queues: each with whether it was delivered before, and its content.
+pub(crate) fn rabbitmq(queues: &[(&str, &[(bool, &[u8])])]) -> Value {
+    let message = |(redelivered, content): &(bool, &[u8])| {
+        json!({
+            "basicProperties": {"messageId": null, "timestamp": null, "bodySize": content.len()},
+            "redelivered": redelivered,
+            "data": STANDARD.encode(content),
+        })
+    };
+    let queues: serde_json::Map<String, Value> = queues
+        .iter()
+        .map(|(name, messages)| {
+            let messages: Vec<Value> = messages.iter().map(message).collect();
+            ((*name).to_owned(), Value::from(messages))
+        })
+        .collect();
+    json!({"eventSource": "aws:rmq", "eventSourceArn": "arn:aws:mq:::broker:b", "rmqMessagesByQueue": queues})
+}
+
+/// What a lock says.
+pub(crate) fn says(id: &str, data: i64) -> String {
+    json!({"sensor_id": id, "data": data}).to_string()
+}

@@ -1,0 +1,38 @@
+//! An invocation ends in time, whatever its store does.
+
+use antumbra_service::sensors::Outcome;
+
+use crate::support::{Home, TIME, says, sqs};
+
+#[tokio::test(start_paused = true)]
+async fn what_gets_no_answer_is_given_up_in_time_and_the_rest_is_done() {
+    let home = Home::new(&["a", "stuck"]).await;
+    let event = sqs(&[
+        ("m1", 60, &says("stuck", 0)),
+        ("m2", 60, &says("a", 0)),
+        ("m3", 61, &says("stuck", 1)),
+        ("m4", 61, "gibberish"),
+    ]);
+    let started = tokio::time::Instant::now();
+    let handled = home.handle(&event).await;
+    assert!(started.elapsed() < TIME);
+    assert_eq!(handled.failed, ["m1", "m3"]);
+    assert_eq!((handled.count(Outcome::First), handled.quarantined), (1, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn more_sensors_than_are_written_at_once_do_not_wait_for_a_stuck_one() {
+    let ids: Vec<String> = (0..200).map(|n| format!("s{n}")).collect();
+    let mut names: Vec<&str> = ids.iter().map(String::as_str).collect();
+    names.insert(0, "stuck");
+    let home = Home::new(&names).await;
+    let texts: Vec<String> = names.iter().map(|id| says(id, 1)).collect();
+    let messages: Vec<(&str, i64, &str)> = names
+        .iter()
+        .zip(&texts)
+        .map(|(id, text)| (*id, 60, text.as_str()))
+        .collect();
+    let handled = home.handle(&sqs(&messages)).await;
+    assert_eq!(handled.failed, ["stuck"]);
+    assert_eq!(handled.count(Outcome::First), 200);
+}

@@ -1,0 +1,104 @@
+//! The event source for the clock: calls a function again and again, as an EventBridge schedule does.
+//!
+//! What is missed while a call is under way is not made up for, and a call that fails is not made again:
+//! the next one follows anyway.
+
+use std::time::Duration;
+
+use antumbra_service::clock::{Clock, ShiftedClock};
+use bytes::Bytes;
+use serde_json::json;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, MissedTickBehavior};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::function::{Function, FunctionError};
+use crate::{ACCOUNT, REGION};
+
+/// A running schedule. Dropping it stops it; [`Schedule::stop`] also waits.
+#[derive(Debug)]
+pub struct Schedule {
+    stop: DropGuard,
+    ticker: JoinHandle<()>,
+}
+
+impl Schedule {
+    /// Lets a call that is under way end, then stops.
+    pub async fn stop(self) {
+        drop(self.stop);
+        if let Err(error) = self.ticker.await {
+            tracing::error!(%error, "a schedule broke");
+        }
+    }
+}
+
+/// Calls the function once, now, as its schedule would.
+pub async fn tick(function: &Function, clock: &ShiftedClock) -> Result<Bytes, FunctionError> {
+    let event = json!({
+        "version": "0",
+        "id": uuid::Uuid::new_v4().to_string(),
+        "detail-type": "Scheduled Event",
+        "source": "aws.events",
+        "account": ACCOUNT,
+        "time": clock.now().to_string(),
+        "region": REGION,
+        "resources": [format!("arn:aws:events:{REGION}:{ACCOUNT}:rule/{}", function.name())],
+        "detail": {},
+    });
+    function.invoke(event.to_string().into()).await
+}
+
+/// Starts calling: for the first time after one period.
+pub fn start(period: Duration, function: Function, clock: ShiftedClock) -> Schedule {
+    let stop = CancellationToken::new();
+    let stopped = stop.clone();
+    let ticker = tokio::spawn(async move {
+        let mut ticks = tokio::time::interval_at(Instant::now() + period, period);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        loop {
+            tokio::select! {
+                biased;
+                () = stopped.cancelled() => return,
+                _ = ticks.tick() => {}
+            }
+            if let Err(error) = tick(&function, &clock).await {
+                tracing::warn!(function = function.name(), %error, "a scheduled call failed");
+            }
+        }
+    });
+    Schedule {
+        stop: stop.drop_guard(),
+        ticker,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+    use crate::function::HandlerError;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_function_is_called_every_period_though_it_fails() {
+        let calls = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&calls);
+        let function = Function::new("f", Duration::from_secs(10), move |event: Bytes| {
+            let call = counted.fetch_add(1, Ordering::SeqCst);
+            assert!(event.starts_with(b"{"));
+            async move {
+                match call {
+                    1 => Err(HandlerError("to order".to_owned())),
+                    _ => Ok(event),
+                }
+            }
+        });
+        let schedule = start(Duration::from_secs(60), function, ShiftedClock::default());
+        tokio::time::sleep(Duration::from_secs(59)).await;
+        assert_eq!(calls.load(Ordering::SeqCst), 0);
+        tokio::time::sleep(Duration::from_secs(182)).await;
+        schedule.stop().await;
+        assert_eq!(calls.load(Ordering::SeqCst), 4);
+    }
+}

@@ -1,0 +1,45 @@
+//! How far queues were read, in memory.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use antumbra_service::liveness::Progress;
+use antumbra_service::store::StoreError;
+use antumbra_shadow::Timestamp;
+
+/// Progress in memory, which fails on demand. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub struct MemoryProgress {
+    reached: Arc<Mutex<BTreeMap<String, Timestamp>>>,
+    fails: Arc<AtomicBool>,
+}
+
+impl MemoryProgress {
+    /// Fails every call from now on, or none.
+    pub fn fail(&self, fails: bool) {
+        self.fails.store(fails, Ordering::SeqCst);
+    }
+
+    fn check(&self) -> Result<(), StoreError> {
+        match self.fails.load(Ordering::SeqCst) {
+            true => Err(StoreError::Throttled),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Progress for MemoryProgress {
+    async fn note(&self, queue: &str, sent: Timestamp) -> Result<(), StoreError> {
+        self.check()?;
+        let mut all = self.reached.lock().unwrap();
+        let reached = all.entry(queue.to_owned()).or_insert(sent);
+        *reached = sent.max(*reached);
+        Ok(())
+    }
+
+    async fn reached(&self, queue: &str) -> Result<Option<Timestamp>, StoreError> {
+        self.check()?;
+        Ok(self.reached.lock().unwrap().get(queue).copied())
+    }
+}
