@@ -1,5 +1,6 @@
 //! One module per command.
 
+pub(crate) mod demo;
 pub(crate) mod local;
 pub(crate) mod messages;
 pub(crate) mod registrations;

@@ -14,7 +14,7 @@ pub(crate) struct Failure {
 /// The kinds of failure, by exit code. 2 is the argument parser's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// An answer came, and it says no.
+    /// It was done, and what came of it is a no, or not what should have.
     Refused = 1,
     Invalid = 2,
     NotFound = 3,
@@ -24,6 +24,13 @@ pub(crate) enum Kind {
 }
 
 impl Failure {
+    pub(crate) fn failed(reason: impl ToString) -> Failure {
+        Failure {
+            kind: Kind::Refused,
+            reason: reason.to_string(),
+        }
+    }
+
     pub(crate) fn invalid(reason: impl ToString) -> Failure {
         Failure {
             kind: Kind::Invalid,

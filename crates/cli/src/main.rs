@@ -11,6 +11,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
+use commands::demo::DemoArguments;
 use commands::local::LocalArguments;
 use commands::messages::MessagesArguments;
 use commands::registrations::RegistrationsCommand;
@@ -37,6 +38,10 @@ enum Command {
     ///
     /// Example: antumbra local --memory
     Local(LocalArguments),
+    /// Take a tour: a small fleet on a stack in memory, every step shown and checked, in under a minute.
+    ///
+    /// Example: antumbra demo
+    Demo(DemoArguments),
     /// Read the inbox over MQTT, and put messages in its queue.
     Messages(MessagesArguments),
     /// Check registrations and explain what they match.
@@ -68,6 +73,7 @@ async fn main() -> ExitCode {
 
 async fn run(arguments: Arguments) -> Result<(), Failure> {
     match arguments.command {
+        Command::Demo(demo) => commands::demo::run(demo, arguments.json).await?,
         Command::Local(local) => commands::local::run(local).await?,
         Command::Messages(messages) => {
             commands::messages::run(messages, &arguments.connection, arguments.json).await?;

@@ -137,7 +137,11 @@ struct Ground {
     broker: mqtt::Broker,
     clock: ShiftedClock,
     layout: Layout,
+    wrap: Wrap,
 }
+
+/// What every function passes through before it is called.
+type Wrap = Box<dyn Fn(Function) -> Function + Send + Sync>;
 
 impl Ground {
     /// SQS, SNS and AWS IoT's data plane.
@@ -166,7 +170,7 @@ impl Ground {
     /// Feeds a function from a queue that is read in a way of its own.
     fn feed_from_source(&self, source: queue_pump::Source, function: Function) -> Feed {
         let sqs = aws_sdk_sqs::Client::new(&self.aws());
-        Feed::Queue(queue_pump::start(sqs, source, function))
+        Feed::Queue(queue_pump::start(sqs, source, (self.wrap)(function)))
     }
 
     /// Feeds a function from a table's stream. A table just made has one, which its definition asks for.
@@ -182,6 +186,7 @@ impl Ground {
         };
         let streams = aws_sdk_dynamodbstreams::Client::new(&self.database());
         let sqs = aws_sdk_sqs::Client::new(&self.aws());
+        let function = (self.wrap)(function);
         Feed::Stream(stream::start(streams, sqs, source, function, checkpoints))
     }
 
@@ -191,6 +196,10 @@ impl Ground {
             queues: aws_sdk_sqs::Client::new(&self.aws()),
             queue_url: self.queues.queue_url(UNDELIVERABLE),
         };
+        let rules = rules
+            .into_iter()
+            .map(|(rule, function)| (rule, (self.wrap)(function)))
+            .collect();
         rules::start(&self.broker, rules, on_failure).map(Feed::Rules)
     }
 }
@@ -232,6 +241,15 @@ pub struct Stack {
 impl Stack {
     /// Starts everything.
     pub async fn start(options: Options) -> Result<Stack, StackError> {
+        Stack::start_wrapped(options, |function| function).await
+    }
+
+    /// Starts everything, with other functions in place of some: to watch them, or to see what is
+    /// missing without them.
+    pub async fn start_wrapped(
+        options: Options,
+        wrap: impl Fn(Function) -> Function + Send + Sync + 'static,
+    ) -> Result<Stack, StackError> {
         let data_directory = options
             .data_dir
             .as_deref()
@@ -245,6 +263,7 @@ impl Stack {
             broker,
             clock: options.clock,
             layout: options.layout,
+            wrap: Box::new(wrap),
         };
 
         let database = antumbra_dynamodb::client(&ground.database());

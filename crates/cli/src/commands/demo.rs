@@ -1,0 +1,122 @@
+//! `antumbra demo`: the whole product in a minute, on real wire protocols, every step looked at.
+//!
+//! It fails when anything is not as it should be, so that it is a test as much as a tour.
+
+mod inbox;
+mod notifications;
+mod shadows;
+mod stage;
+mod story;
+
+use std::time::Duration;
+
+use antumbra_local::function::{Function, HandlerError};
+use clap::Args;
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::output::{FAINT, STRONG, json, print, styled};
+use stage::Stage;
+use story::{Shown, Step, Story, Surprise};
+
+/// How long a step may take: long, since a machine may be busy.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+#[derive(Debug, Args)]
+pub(crate) struct DemoArguments {
+    /// Let a function fail whenever it is called, to see that the tour notices.
+    #[arg(long = "break", value_name = "FUNCTION")]
+    broken: Option<String>,
+}
+
+pub(crate) async fn run(arguments: DemoArguments, as_json: bool) -> Result<(), Failure> {
+    let mut story = Story::begin(!as_json);
+    story.say(&format!(
+        "{} Everything runs in this process, in memory; every step is checked.\n{}",
+        styled(STRONG, "A tour of Antumbra."),
+        styled(
+            FAINT,
+            "DynamoDB, SQS, SNS and MQTT are spoken to over the wire, as on AWS."
+        ),
+    ));
+    let outcome = tell(&mut story, PATIENCE, arguments.broken).await;
+    story.ends(outcome.as_ref().err());
+    if as_json {
+        print(&told(&story.steps, outcome.as_ref().err()))?;
+    }
+    outcome.map_err(|Surprise(reason)| Failure::failed(format!("the tour ended early: {reason}")))
+}
+
+/// All chapters, in order: each builds on those before it.
+async fn tell(story: &mut Story, patience: Duration, broken: Option<String>) -> Shown {
+    let stage = Stage::set(patience, move |function| {
+        if broken.as_deref() == Some(function.name()) {
+            failing(&function)
+        } else {
+            function
+        }
+    })
+    .await?;
+    shadows::report(&stage, story).await?;
+    shadows::conflict(&stage, story).await?;
+    shadows::wish(&stage, story).await?;
+    notifications::fire(&stage, story).await?;
+    inbox::read(&stage, story).await?;
+    stage.stack.stop().await;
+    Ok(())
+}
+
+/// A function of the same name that fails whenever it is called.
+fn failing(function: &Function) -> Function {
+    Function::new(function.name(), Duration::from_secs(1), |_| async {
+        Err(HandlerError("broken to order".to_owned()))
+    })
+}
+
+fn told(steps: &[Step], surprise: Option<&Surprise>) -> String {
+    #[derive(Serialize)]
+    struct Told<'a> {
+        passed: bool,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        surprise: Option<&'a str>,
+        steps: &'a [Step],
+    }
+    json(&Told {
+        passed: surprise.is_none(),
+        surprise: surprise.map(|Surprise(reason)| reason.as_str()),
+        steps,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn the_tour_shows_what_it_should() {
+        let mut story = Story::begin(false);
+        let outcome = tell(&mut story, PATIENCE, None).await;
+        assert!(outcome.is_ok(), "{outcome:?} after {:#?}", story.steps);
+    }
+
+    /// Which functions there are, by what the tour calls.
+    const FUNCTIONS: [(&str, &str); 6] = [
+        ("stream-listener", "Registrations fire"),
+        ("message-ingest", "A message waits in the inbox"),
+        ("message-query", "A message waits in the inbox"),
+        ("message-get", "A message waits in the inbox"),
+        ("message-next", "A message waits in the inbox"),
+        ("message-delete", "A message waits in the inbox"),
+    ];
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn the_tour_notices_any_function_that_is_broken() {
+        for (function, chapter) in FUNCTIONS {
+            let mut story = Story::begin(false);
+            let broken = Some(function.to_owned());
+            let outcome = tell(&mut story, Duration::from_secs(4), broken).await;
+            assert!(outcome.is_err(), "{function} is not missed");
+            assert_eq!(story.told(), chapter, "{function}: {outcome:?}");
+        }
+    }
+}

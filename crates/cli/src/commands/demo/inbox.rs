@@ -1,0 +1,80 @@
+//! A message in a queue, found, read and deleted over MQTT.
+
+use serde_json::{Value, json};
+
+use super::stage::{Device, Stage};
+use super::story::{Shown, Story};
+
+const THING: &str = "meter-3";
+
+/// Asks over MQTT and waits for the answer.
+async fn ask(stage: &Stage, device: &mut Device, operation: &str, rest: &str) -> Shown<Value> {
+    let token = format!("tour-{operation}");
+    let topic = format!("request/{operation}/{THING}{rest}");
+    device.publish(&topic, &json!({ "token": token })).await?;
+    let topic = format!("response/{operation}/{token}");
+    device.hears(stage, &topic).await
+}
+
+pub(super) async fn read(stage: &Stage, story: &mut Story) -> Shown {
+    story.chapter(
+        "A message waits in the inbox",
+        "SQS to DynamoDB; read over MQTT requests, by any device that speaks 3.1.1 or 5.",
+    );
+    let filters = ["notification/meter-3", "response/#"];
+    let mut reader = stage.connect("reader", &filters).await?;
+    story.does(
+        "meter-3 sends two messages to the queue antumbra-inbound, one with a 20-digit number",
+    );
+    let exact = r#"{"thingName":"meter-3","epochTime":1769860800,"kwh":12345678901234567890}"#;
+    stage.send("antumbra-inbound", exact).await?;
+    let first = reader.hears(stage, "notification/meter-3").await?;
+    let first = first["messageId"].as_str().unwrap_or_default().to_owned();
+    story.expects(
+        "MQTT notification/meter-3 tells of the first",
+        first.starts_with("1769860800-"),
+        true,
+    )?;
+    let later = json!({ "thingName": THING, "epochTime": 1_769_864_400, "kwh": 5 });
+    stage.send("antumbra-inbound", &later.to_string()).await?;
+    let second = reader.hears(stage, "notification/meter-3").await?;
+    let second = second["messageId"].as_str().unwrap_or_default().to_owned();
+    story.expects("and of the second", second.starts_with("1769864400-"), true)?;
+
+    let found = ask(stage, &mut reader, "query", "").await?;
+    story.expects(
+        "request/query: oldest and newest",
+        (&found["oldestMessageId"], &found["newestMessageId"]),
+        (&json!(first), &json!(second)),
+    )?;
+    let got = ask(stage, &mut reader, "get", &format!("/{first}")).await?;
+    story.expects(
+        "request/get: the message, every digit as sent",
+        got["body"]["kwh"].to_string(),
+        "12345678901234567890".to_owned(),
+    )?;
+    let next = ask(stage, &mut reader, "next", &format!("/{first}")).await?;
+    story.expects(
+        "request/next: the second",
+        &next["nextMessageId"],
+        &json!(second),
+    )?;
+    let deleted = ask(stage, &mut reader, "delete", &format!("/{first}")).await?;
+    story.expects(
+        "request/delete: the first",
+        &deleted["messageId"],
+        &json!(first),
+    )?;
+    let gone = ask(stage, &mut reader, "get", &format!("/{first}")).await?;
+    story.expects(
+        "request/get: Message not available",
+        &gone["error"],
+        &json!("Message not available"),
+    )?;
+
+    story.does("somebody sends what is no message");
+    stage.send("antumbra-inbound", "not JSON").await?;
+    stage.quarantined("not JSON").await?;
+    story.sees("antumbra-quarantine has it, with the reason");
+    Ok(())
+}

@@ -1,0 +1,205 @@
+//! Where the tour takes place: a stack in memory, and everybody who talks to it over the wire.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use antumbra_dynamodb::{Config, DynamoDbShadows, MAIN};
+use antumbra_local::clients::sdk_config;
+use antumbra_local::function::Function;
+use antumbra_local::stack::{Options, Stack};
+use antumbra_registration::Registrations;
+use antumbra_service::clock::ShiftedClock;
+use antumbra_service::shadows::Shadows;
+use rumqttc::{AsyncClient, Event, MqttOptions, Packet, QoS};
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use super::story::{Shown, Surprise};
+use crate::failure::chain;
+
+/// The registrations in force: two for the tour, the others as they are shipped.
+const REGISTRATIONS: [(&str, &str); 3] = [
+    (
+        "freezer-history.json",
+        r#"{"name":"freezer-history","on":{"key":"^DS#freezer#","state":"reported"},
+            "send":["diff"],"to":{"sqs":{"queue":"freezer-history.fifo"}}}"#,
+    ),
+    (
+        "freezer-alarm.json",
+        r#"{"name":"freezer-alarm","on":{"key":"^DS#freezer#","state":"reported","pattern":{
+            "old":{"temperature":{"value":[{"numeric":["<=",-15]}]}},
+            "new":{"temperature":{"value":[{"numeric":[">",-15]}]}}}},
+            "send":["old","new"],"to":{"mqtt":{"topic":"alarms/${id}"}}}"#,
+    ),
+    (
+        "inbox-notifications.json",
+        include_str!("../../../../../registrations/inbox-notifications.json"),
+    ),
+];
+
+/// The stack and its clients.
+pub(super) struct Stage {
+    pub(super) stack: Stack,
+    pub(super) shadows: Arc<Shadows<DynamoDbShadows>>,
+    pub(super) sqs: aws_sdk_sqs::Client,
+    /// How long anything may take before it counts as not happening.
+    pub(super) patience: Duration,
+}
+
+impl Stage {
+    pub(super) async fn set(
+        patience: Duration,
+        wrap: impl Fn(Function) -> Function + Send + Sync + 'static,
+    ) -> Shown<Stage> {
+        let registrations = Registrations::load(REGISTRATIONS, &|_| None)
+            .map_err(|error| Surprise::of("registrations", error))?;
+        let clock = ShiftedClock::default();
+        let options = Options {
+            data_dir: None,
+            dynamodb_port: 0,
+            aws_port: 0,
+            mqtt_port: 0,
+            registrations,
+            clock: clock.clone(),
+        };
+        let stack = Stack::start_wrapped(options, wrap)
+            .await
+            .map_err(|error| Surprise(chain(&error)))?;
+        let addresses = stack.addresses();
+        let database = sdk_config(addresses.dynamodb);
+        let tables = DynamoDbShadows::connect(&database, Config::new(MAIN.name));
+        Ok(Stage {
+            shadows: Arc::new(Shadows::new(tables)),
+            sqs: aws_sdk_sqs::Client::new(&sdk_config(addresses.aws)),
+            stack,
+            patience,
+        })
+    }
+
+    /// Waits as long as the tour has patience.
+    pub(super) async fn soon<T>(&self, what: &str, wait: impl Future<Output = T>) -> Shown<T> {
+        tokio::time::timeout(self.patience, wait)
+            .await
+            .map_err(|_| Surprise(format!("{what} did not come within {:?}", self.patience)))
+    }
+
+    /// Puts a message in a queue.
+    pub(super) async fn send(&self, queue: &str, body: &str) -> Shown {
+        let request = self.sqs.send_message();
+        let request = request.queue_url(self.stack.queue_url(queue));
+        let sent = request.message_body(body).send().await;
+        sent.map(drop)
+            .map_err(|error| Surprise::of(queue, error.into_service_error()))
+    }
+
+    /// Takes the next message out of a queue.
+    pub(super) async fn receive(&self, queue: &str) -> Shown<Value> {
+        let url = self.stack.queue_url(queue);
+        let receiving = async {
+            loop {
+                let request = self.sqs.receive_message().queue_url(&url);
+                let received = request.wait_time_seconds(1).send().await;
+                let received = received.map_err(|e| Surprise::of(queue, e.into_service_error()))?;
+                let Some(message) = received.messages.unwrap_or_default().pop() else {
+                    continue;
+                };
+                let request = self.sqs.delete_message().queue_url(&url);
+                let request = request.set_receipt_handle(message.receipt_handle);
+                let deleted = request.send().await;
+                deleted.map_err(|e| Surprise::of(queue, e.into_service_error()))?;
+                let body = message.body.unwrap_or_default();
+                return serde_json::from_str(&body).map_err(|e| Surprise::of(queue, e));
+            }
+        };
+        self.soon(&format!("a message in {queue}"), receiving)
+            .await?
+    }
+
+    /// Waits until this text lies in the quarantine with a reason.
+    pub(super) async fn quarantined(&self, text: &str) -> Shown {
+        let url = self.stack.queue_url("antumbra-quarantine");
+        let receiving = async {
+            loop {
+                let request = self.sqs.receive_message().queue_url(&url);
+                let request = request.message_attribute_names("All");
+                let received = request.wait_time_seconds(1).send().await;
+                let received = received.map_err(|error| {
+                    Surprise::of("antumbra-quarantine", error.into_service_error())
+                })?;
+                let lies = received.messages().iter().any(|message| {
+                    let reason = message.message_attributes();
+                    let reason = reason.and_then(|all| all.get("reason"));
+                    message.body() == Some(text) && reason.is_some()
+                });
+                if lies {
+                    return Ok(());
+                }
+            }
+        };
+        self.soon("a message in antumbra-quarantine", receiving)
+            .await?
+    }
+
+    /// Connects somebody to the broker.
+    pub(super) async fn connect(&self, name: &str, filters: &[&str]) -> Shown<Device> {
+        let broker = self.stack.addresses().mqtt;
+        let mut options = MqttOptions::new(name, broker.ip().to_string(), broker.port());
+        options.set_keep_alive(Duration::from_secs(60));
+        let (client, mut connection) = AsyncClient::new(options, 10);
+        let (heard, messages) = mpsc::unbounded_channel();
+        let (subscribed, mut subscriptions) = mpsc::unbounded_channel();
+        tokio::spawn(async move {
+            while let Ok(packet) = connection.poll().await {
+                match packet {
+                    Event::Incoming(Packet::SubAck(_)) => drop(subscribed.send(())),
+                    Event::Incoming(Packet::Publish(publish)) => {
+                        let payload = serde_json::from_slice(&publish.payload);
+                        let payload = payload.unwrap_or(Value::Null);
+                        if heard.send((publish.topic, payload)).is_err() {
+                            return;
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        });
+        for filter in filters {
+            let asked = client.subscribe(*filter, QoS::AtLeastOnce).await;
+            asked.map_err(|error| Surprise::of(filter, error))?;
+            self.soon("the broker's answer", subscriptions.recv())
+                .await?
+                .ok_or_else(|| Surprise(format!("{name} was disconnected")))?;
+        }
+        Ok(Device { client, messages })
+    }
+}
+
+/// Somebody on MQTT.
+pub(super) struct Device {
+    client: AsyncClient,
+    messages: mpsc::UnboundedReceiver<(String, Value)>,
+}
+
+impl Device {
+    pub(super) async fn publish(&self, topic: &str, payload: &Value) -> Shown {
+        let text = payload.to_string();
+        let sent = self.client.publish(topic, QoS::AtLeastOnce, false, text);
+        sent.await.map_err(|error| Surprise::of(topic, error))
+    }
+
+    /// The next message on exactly this topic; others before it are passed over.
+    pub(super) async fn hears(&mut self, stage: &Stage, topic: &str) -> Shown<Value> {
+        let hearing = async {
+            while let Some((heard, payload)) = self.messages.recv().await {
+                if heard == topic {
+                    return Some(payload);
+                }
+            }
+            None
+        };
+        stage
+            .soon(&format!("a message on {topic}"), hearing)
+            .await?
+            .ok_or_else(|| Surprise("the broker closed the connection".to_owned()))
+    }
+}
