@@ -100,14 +100,19 @@ mod tests {
     }
 
     /// Which functions there are, by what the tour calls.
-    const FUNCTIONS: [(&str, &str); 6] = [
+    const FUNCTIONS: [(&str, &str); 10] = [
         ("stream-listener", "Registrations fire"),
-        ("message-ingest", "A message waits in the inbox"),
-        ("message-query", "A message waits in the inbox"),
-        ("message-get", "A message waits in the inbox"),
-        ("message-next", "A message waits in the inbox"),
-        ("message-delete", "A message waits in the inbox"),
+        ("message-ingest", INBOX),
+        ("message-query", INBOX),
+        ("message-get", INBOX),
+        ("message-next", INBOX),
+        ("message-prev", INBOX),
+        ("message-list", INBOX),
+        ("message-devices", INBOX),
+        ("message-delete", INBOX),
+        ("message-send", INBOX),
     ];
+    const INBOX: &str = "A message waits in the inbox";
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn the_tour_notices_any_function_that_is_broken() {

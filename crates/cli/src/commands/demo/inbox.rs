@@ -9,9 +9,23 @@ const THING: &str = "meter-3";
 
 /// Asks over MQTT and waits for the answer.
 async fn ask(stage: &Stage, device: &mut Device, operation: &str, rest: &str) -> Shown<Value> {
+    ask_with(stage, device, operation, rest, json!({})).await
+}
+
+async fn ask_with(
+    stage: &Stage,
+    device: &mut Device,
+    operation: &str,
+    rest: &str,
+    mut payload: Value,
+) -> Shown<Value> {
     let token = format!("tour-{operation}");
-    let topic = format!("request/{operation}/{THING}{rest}");
-    device.publish(&topic, &json!({ "token": token })).await?;
+    let topic = match operation {
+        "devices" => "request/devices".to_owned(),
+        _ => format!("request/{operation}/{THING}{rest}"),
+    };
+    payload["token"] = json!(token);
+    device.publish(&topic, &payload).await?;
     let topic = format!("response/{operation}/{token}");
     device.hears(stage, &topic).await
 }
@@ -59,6 +73,24 @@ pub(super) async fn read(stage: &Stage, story: &mut Story) -> Shown {
         &next["nextMessageId"],
         &json!(second),
     )?;
+    let before = ask(stage, &mut reader, "prev", &format!("/{second}")).await?;
+    story.expects(
+        "request/prev: back to the first",
+        before.to_string().contains(&first),
+        true,
+    )?;
+    let list = ask(stage, &mut reader, "list", "").await?;
+    story.expects(
+        "request/list: both, oldest first",
+        &list["messageIds"],
+        &json!([first, second]),
+    )?;
+    let devices = ask(stage, &mut reader, "devices", "").await?;
+    story.expects(
+        "request/devices: meter-3 was heard of this hour",
+        devices.to_string().contains(THING),
+        true,
+    )?;
     let deleted = ask(stage, &mut reader, "delete", &format!("/{first}")).await?;
     story.expects(
         "request/delete: the first",
@@ -70,6 +102,16 @@ pub(super) async fn read(stage: &Stage, story: &mut Story) -> Shown {
         "request/get: Message not available",
         &gone["error"],
         &json!("Message not available"),
+    )?;
+
+    story.does("a service answers: request/send with a message for meter-3");
+    let order = json!({ "message": { "relay": "off" }, "idempotencyKey": "order-1" });
+    ask_with(stage, &mut reader, "send", "", order).await?;
+    let sent = stage.receive("antumbra-outbound").await?;
+    story.expects(
+        "the queue antumbra-outbound has it",
+        (&sent["uuid"], &sent["message"]),
+        (&json!(THING), &json!({ "relay": "off" })),
     )?;
 
     story.does("somebody sends what is no message");

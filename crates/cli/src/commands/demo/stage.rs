@@ -55,12 +55,9 @@ impl Stage {
             .map_err(|error| Surprise::of("registrations", error))?;
         let clock = ShiftedClock::default();
         let options = Options {
-            data_dir: None,
-            dynamodb_port: 0,
-            aws_port: 0,
-            mqtt_port: 0,
             registrations,
             clock: clock.clone(),
+            ..Options::default()
         };
         let stack = Stack::start_wrapped(options, wrap)
             .await
