@@ -150,7 +150,7 @@ fn start_logging(verbose: u8) {
             "error,antumbra_stream_listener=warn,antumbra_local=warn,antumbra_http_api=warn,dynoxide=off"
         }
         1 => {
-            "warn,antumbra_stream_listener=debug,antumbra_local=debug,antumbra_http_api=debug,dynoxide=error"
+            "warn,antumbra_stream_listener=debug,antumbra_local=debug,antumbra_http_api=debug,antumbra_message_requests=debug,dynoxide=error"
         }
         _ => "debug",
     };

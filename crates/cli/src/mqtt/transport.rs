@@ -23,7 +23,10 @@ pub(crate) enum Place {
     /// A URL that begins with `ws://` or `wss://`.
     WebSocket(String),
     /// The account's data endpoint of AWS IoT, and who asks.
-    Aws { endpoint: String, sdk: SdkConfig },
+    Aws {
+        endpoint: String,
+        sdk: Box<SdkConfig>,
+    },
 }
 
 impl Place {
