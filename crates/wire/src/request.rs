@@ -2,7 +2,8 @@
 //!
 //! `request/<operation>/<uuid>[/<messageId>]` with a JSON object that holds a `token`; the answer goes to
 //! `response/<operation>/<token>`, or to the response topic of MQTT 5. Both parts are read apart from each
-//! other, so that a request which is wrong in itself still has a [`ReturnAddress`], and a request that does not say where to is answered on `response/<operation>/rejected`.
+//! other, so that a request which is wrong in itself still has a [`ReturnAddress`], and a request that does
+//! not say where to is answered on `response/<operation>/rejected`.
 //!
 //! Topics are read strictly: one level too many is refused, however well it begins. A device whose policy
 //! allows `request/get/*/<itself>/*` must not reach another's messages by it.

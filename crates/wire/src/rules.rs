@@ -4,7 +4,8 @@
 //! whole payload in base64, so that one that is not JSON reaches the function too and gets its answer,
 //! with the topic, who sent it, and what MQTT 5 says of the answer. A property that the message does
 //! not have is left out of the result. `#` stands for one or more levels, never for none: a topic one
-//! level short of the first of them, such as `request/get`, is no request and nobody hears of it.
+//! level short of the first of them, such as `request/get`, is no request and nobody hears of it; nor is
+//! anything below `request/devices`, whose rule has no wildcard.
 
 /// The version of the rules' language.
 pub const SQL_VERSION: &str = "2016-03-23";

@@ -61,3 +61,23 @@ pub(super) fn record(
     // Texts and numbers alone: it always has a JSON form.
     serde_json::to_string(&record).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_says_what_was_asked_and_what_came_of_it() {
+        let event = br#"{"topic":"request/get/a/b"}"#;
+        let record = record("arn", Condition::TooOld, event, "it waited too long");
+        let record: serde_json::Value = serde_json::from_str(&record).unwrap();
+        assert_eq!(record["requestContext"]["condition"], "EventAgeExceeded");
+        // Nobody was called.
+        assert_eq!(record["requestContext"]["approximateInvokeCount"], 0);
+        assert_eq!(record["requestPayload"]["topic"], "request/get/a/b");
+        assert_eq!(
+            record["responsePayload"]["errorMessage"],
+            "it waited too long"
+        );
+    }
+}

@@ -111,6 +111,8 @@ fn check(topic: &str) -> Result<&str, RequestError> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::super::read;
     use super::*;
 
@@ -268,6 +270,45 @@ mod tests {
         let rejected = Some("response/query/rejected");
         assert_eq!(address.otherwise.as_deref(), rejected);
         assert!(!address.rejected);
+    }
+
+    proptest! {
+        /// Whatever comes, there is an answer, and it goes nowhere but below `response/`.
+        #[test]
+        fn nothing_leads_out_of_the_responses(
+            topic in "(request|/|get|query|[a-z+#$/]){0,6}",
+            token in proptest::option::of(r#"[ -~é/+#$]{0,140}"#),
+            nonsense in proptest::option::of(any::<Vec<u8>>()),
+            response_topic in proptest::option::of(
+                prop_oneof!["(response|/|[a-z+#$/]|\\PC){0,12}", "response/[ -~]{0,260}"]
+            ),
+            operation in proptest::sample::select(Operation::ALL.to_vec()),
+        ) {
+            let said = token.map_or(serde_json::json!({}), |token| serde_json::json!({"token": token}));
+            let event = RuleEvent {
+                payload: nonsense.unwrap_or_else(|| said.to_string().into_bytes()),
+                topic,
+                response_topic,
+                ..RuleEvent::default()
+            };
+            let request = read(&event, operation);
+            let otherwise = request.address.otherwise.iter();
+            for to in otherwise.chain([&request.address.topic]) {
+                prop_assert!(to.starts_with("response/"), "{to}");
+                prop_assert!(!to.contains(['+', '#', '\0']), "{to}");
+                prop_assert!(to.len() <= TOPIC_BYTES && to.matches('/').count() <= TOPIC_SLASHES);
+                prop_assert!(!to.split('/').any(str::is_empty), "{to}");
+            }
+            if request.address.rejected {
+                prop_assert!(request.asked.is_err());
+            }
+            if let Ok(asked) = request.asked {
+                let named = [asked.named.uuid, asked.named.message_id];
+                let names: Vec<&str> = named.into_iter().filter(|name| !name.is_empty()).collect();
+                let topic = format!("request/{}/{}", operation.word(), names.join("/"));
+                prop_assert_eq!(topic.trim_end_matches('/'), &event.topic);
+            }
+        }
     }
 
     #[test]
