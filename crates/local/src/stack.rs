@@ -288,7 +288,13 @@ impl Stack {
         ];
         feeds.extend(deliveries::feeds(&ground, &options.webhooks));
         let http_token = token::token(data_directory.as_ref(), options.http_token)?;
-        let http_api = api::start(&ground, options.http_port, &http_token.text).await?;
+        let http_api = api::start(
+            &ground,
+            options.http_port,
+            &http_token.text,
+            options.webhooks.allow.clone(),
+        )
+        .await?;
         let addresses = Addresses {
             dynamodb: ground.dynamodb.address(),
             aws: ground.queues.address(),

@@ -1,14 +1,26 @@
 //! A request that came to something: status, headers and JSON.
 
-#![allow(dead_code)]
-
 use axum::body::Body;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, LOCATION};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 
 use crate::problem::Problem;
+
+/// What cannot stand in a segment of a path as it is.
+const NOT_IN_SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'_')
+    .remove(b'.')
+    .remove(b'~')
+    .remove(b':');
+
+/// A name as a segment of a path.
+pub(crate) fn segment(name: &str) -> String {
+    utf8_percent_encode(name, NOT_IN_SEGMENT).to_string()
+}
 
 /// An answer.
 #[derive(Debug)]
@@ -16,6 +28,8 @@ pub(crate) struct Answer {
     status: StatusCode,
     headers: Vec<(HeaderName, String)>,
     body: Option<Vec<u8>>,
+    /// Whether nobody may keep a copy.
+    secret: bool,
 }
 
 impl Answer {
@@ -52,11 +66,18 @@ impl Answer {
         self
     }
 
+    /// Holds a secret, which nobody on the way may keep.
+    pub(crate) fn secret(mut self) -> Answer {
+        self.secret = true;
+        self
+    }
+
     fn json(status: StatusCode, body: &impl Serialize) -> Result<Answer, Problem> {
         Ok(Answer {
             status,
             headers: Vec::new(),
             body: Some(serde_json::to_vec(body).map_err(Problem::internal)?),
+            secret: false,
         })
     }
 
@@ -65,6 +86,7 @@ impl Answer {
             status,
             headers: Vec::new(),
             body: None,
+            secret: false,
         }
     }
 }
@@ -81,7 +103,7 @@ impl IntoResponse for Answer {
         let headers = response.headers_mut();
         // With a tag, a copy may be kept and asked for again; without, there is no use for one.
         let tagged = self.headers.iter().any(|(name, _)| name == ETAG);
-        let copies = if tagged {
+        let copies = if tagged && !self.secret {
             "private, no-cache"
         } else {
             "no-store"

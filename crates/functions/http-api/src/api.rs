@@ -1,15 +1,20 @@
 //! What the routes are served from: one use-case port per noun, so that the same router runs on AWS, on
 //! the local stack and in tests.
 
+mod clients;
+mod messages;
+mod sensors;
+mod shadows;
+
 use std::sync::Arc;
 
-use antumbra_service::clock::Clock;
 use antumbra_service::idempotency::Answers;
-use antumbra_service::notifications::BoxFuture;
-use antumbra_service::shadows::{
-    Delete, Parts, Persistence, Shadow, ShadowError, ShadowId, Shadows, Update, Updated,
-};
 use antumbra_shadow::Timestamp;
+
+pub use clients::{ClientService, DeliveryService};
+pub use messages::MessageService;
+pub use sensors::SensorService;
+pub use shadows::ShadowService;
 
 /// Everything the routes need. Clones are the same.
 #[derive(Clone)]
@@ -19,6 +24,14 @@ pub struct Api(Arc<Services>);
 pub struct Services {
     /// Device shadows.
     pub shadows: Box<dyn ShadowService>,
+    /// The inbox.
+    pub messages: Box<dyn MessageService>,
+    /// Sensors, their readings and states.
+    pub sensors: Box<dyn SensorService>,
+    /// Clients and their links to sensors.
+    pub clients: Box<dyn ClientService>,
+    /// What clients were told.
+    pub deliveries: Box<dyn DeliveryService>,
     /// Answers to requests with an `Idempotency-Key`.
     pub answers: Box<dyn Answers>,
     /// What the time is.
@@ -35,45 +48,27 @@ impl Api {
         &*self.0.shadows
     }
 
+    pub(crate) fn messages(&self) -> &dyn MessageService {
+        &*self.0.messages
+    }
+
+    pub(crate) fn sensors(&self) -> &dyn SensorService {
+        &*self.0.sensors
+    }
+
+    pub(crate) fn clients(&self) -> &dyn ClientService {
+        &*self.0.clients
+    }
+
+    pub(crate) fn deliveries(&self) -> &dyn DeliveryService {
+        &*self.0.deliveries
+    }
+
     pub(crate) fn answers(&self) -> &dyn Answers {
         &*self.0.answers
     }
 
     pub(crate) fn now(&self) -> Timestamp {
         (self.0.now)()
-    }
-}
-
-/// The use cases of shadows that the routes call.
-pub trait ShadowService: Send + Sync {
-    /// See [`Shadows::read`].
-    fn read<'a>(
-        &'a self,
-        shadow: &'a ShadowId,
-        parts: Parts,
-    ) -> BoxFuture<'a, Result<Shadow, ShadowError>>;
-
-    /// See [`Shadows::update`].
-    fn update(&self, update: Update) -> BoxFuture<'_, Result<Updated, ShadowError>>;
-
-    /// See [`Shadows::delete`].
-    fn delete(&self, delete: Delete) -> BoxFuture<'_, Result<(), ShadowError>>;
-}
-
-impl<P: Persistence, C: Clock> ShadowService for Shadows<P, C> {
-    fn read<'a>(
-        &'a self,
-        shadow: &'a ShadowId,
-        parts: Parts,
-    ) -> BoxFuture<'a, Result<Shadow, ShadowError>> {
-        Box::pin(self.read(shadow, parts))
-    }
-
-    fn update(&self, update: Update) -> BoxFuture<'_, Result<Updated, ShadowError>> {
-        Box::pin(self.update(update))
-    }
-
-    fn delete(&self, delete: Delete) -> BoxFuture<'_, Result<(), ShadowError>> {
-        Box::pin(self.delete(delete))
     }
 }

@@ -31,8 +31,23 @@ const KEY_CHARS: usize = 255;
 const LEASE: Duration = Duration::from_secs(35);
 /// How long an answer is kept.
 const KEPT: Duration = Duration::from_secs(24 * 3600);
+/// How long after a request its key is surely remembered.
+pub(crate) const REMEMBERED: Duration = Duration::from_secs(23 * 3600);
 /// The headers that are part of an answer.
 const ANSWERED: [HeaderName; 4] = [CONTENT_TYPE, ETAG, LOCATION, CACHE_CONTROL];
+
+/// The key of the request that is being run, for handlers that make things up: made of the key, they are
+/// the same should it have to be run again.
+#[derive(Debug, Clone)]
+pub(crate) struct Key(String);
+
+impl Key {
+    /// An id that no other key makes.
+    pub(crate) fn id(&self, prefix: &str) -> String {
+        let (digits, _) = self.0.split_at(self.0.len().min(24));
+        format!("{prefix}{digits}")
+    }
+}
 
 /// Runs a request once.
 pub(crate) async fn once(State(api): State<Api>, request: Request, next: Next) -> Response {
@@ -81,9 +96,10 @@ async fn keyed(api: &Api, request: Request, next: Next) -> Result<Response, Prob
         forget_at: now.after(KEPT),
     };
     let begun = api.answers().begin(&asked).await;
-    match begun.map_err(Problem::unavailable)? {
+    match begun? {
         Begun::Run => {
-            let request = Request::from_parts(head, Body::from(body));
+            let mut request = Request::from_parts(head, Body::from(body));
+            request.extensions_mut().insert(Key(asked.key.clone()));
             run(api, &asked, next.run(request).await).await
         }
         Begun::Answered(kept) => replay(&kept),
@@ -121,10 +137,8 @@ fn digest<const N: usize>(parts: [&[u8]; N]) -> String {
         digest.update((part.len() as u64).to_be_bytes());
         digest.update(part);
     }
-    digest.finalize().iter().fold(String::new(), |text, byte| {
-        let digit = |nibble: u8| char::from_digit(u32::from(nibble), 16).unwrap_or('0');
-        text + digit(byte >> 4).encode_utf8(&mut [0; 4]) + digit(byte & 15).encode_utf8(&mut [0; 4])
-    })
+    let digest = digest.finalize();
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[derive(Serialize, Deserialize)]

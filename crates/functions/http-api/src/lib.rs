@@ -13,17 +13,26 @@
 
 mod answer;
 mod api;
+mod clients;
+mod deliveries;
 mod door;
 pub mod gateway;
 mod health;
 mod idempotency;
+mod links;
+mod locations;
+mod messages;
 mod openapi;
 mod problem;
+mod readings;
 mod request;
 mod router;
+mod sensors;
 mod shadows;
 
-pub use api::{Api, Services, ShadowService};
+pub use api::{
+    Api, ClientService, DeliveryService, MessageService, SensorService, Services, ShadowService,
+};
 pub use door::{Door, Token, UnknownDoor};
 pub use problem::{Code, Problem};
 pub use router::{document, router};

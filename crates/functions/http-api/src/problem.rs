@@ -3,6 +3,7 @@
 //! The code is stable and meant to be branched on; the detail is for people. What is our own fault is told
 //! as that and no more: the reason goes to the log, once, here.
 
+use antumbra_service::store::StoreError;
 use axum::http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -206,6 +207,16 @@ impl IntoResponse for Problem {
             response.headers_mut().insert(name, value);
         }
         response
+    }
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Problem {
+        match error {
+            StoreError::Invalid(reason) => Problem::new(Code::Invalid, reason),
+            StoreError::TooLarge { .. } => Problem::new(Code::TooLarge, error.to_string()),
+            StoreError::Throttled | StoreError::Unavailable(_) => Problem::unavailable(error),
+        }
     }
 }
 

@@ -15,7 +15,9 @@ use crate::door::{Door, guard};
 use crate::idempotency::once;
 use crate::problem::{Problem, method_not_allowed, no_such_route};
 use crate::request::check_path;
-use crate::{health, openapi, shadows};
+use crate::{
+    clients, deliveries, health, links, locations, messages, openapi, readings, sensors, shadows,
+};
 
 /// The API as a service of HTTP requests.
 pub fn router(api: Api, door: Door) -> Router {
@@ -46,6 +48,28 @@ fn all_routes() -> OpenApiRouter<Api> {
         .routes(routes!(shadows::desire_named))
         .routes(routes!(shadows::delta_main))
         .routes(routes!(shadows::delta_named))
+        .routes(routes!(messages::list))
+        .routes(routes!(messages::get, messages::delete))
+        .routes(routes!(sensors::register))
+        .routes(routes!(sensors::get, sensors::update, sensors::unregister))
+        .routes(routes!(sensors::move_to))
+        .routes(routes!(sensors::state))
+        .routes(routes!(readings::list, readings::save))
+        .routes(routes!(deliveries::of_sensor))
+        .routes(routes!(links::of_sensor))
+        .routes(routes!(locations::of_city))
+        .routes(routes!(locations::of_building))
+        .routes(routes!(locations::of_floor))
+        .routes(routes!(locations::of_room))
+        .routes(routes!(clients::list, clients::create))
+        .routes(routes!(clients::get, clients::update, clients::delete))
+        .routes(routes!(clients::rotate_secret))
+        .routes(routes!(deliveries::test))
+        .routes(routes!(deliveries::enable))
+        .routes(routes!(deliveries::of_client))
+        .routes(routes!(deliveries::redeliver))
+        .routes(routes!(links::link, links::unlink))
+        .routes(routes!(links::of_client))
 }
 
 fn panicked(reason: Box<dyn Any + Send>) -> Response {

@@ -2,15 +2,26 @@
 
 use std::future::IntoFuture;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
-use antumbra_dynamodb::{Config, DynamoDbAnswers, DynamoDbShadows, MAIN, client};
+use antumbra_dynamodb::{
+    Config, DynamoDbAnswers, DynamoDbClients, DynamoDbDeliveries, DynamoDbInbox, DynamoDbSensors,
+    DynamoDbShadows, MAIN, MESSAGES, SensorConfig, client,
+};
 use antumbra_http_api::{Api, Door, Services, Token, router};
+use antumbra_publish::SqsChannel;
+use antumbra_publish::sqs::SMALL_BYTES;
+use antumbra_publish::webhook::{Allow, Guard};
+use antumbra_service::clients::Clients;
 use antumbra_service::clock::Clock;
+use antumbra_service::deliveries::{Queues, Redeliveries};
+use antumbra_service::sensors::Sensors;
 use antumbra_service::shadows::Shadows;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use super::deliveries::{ORDERED, UNORDERED};
 use super::{Ground, StackError};
 use crate::listen::bind;
 
@@ -24,10 +35,15 @@ pub(super) struct HttpApi {
     serving: JoinHandle<()>,
 }
 
-/// Starts the API.
-pub(super) async fn start(ground: &Ground, port: u16, token: &str) -> Result<HttpApi, StackError> {
+/// Starts the API. Clients may have URLs of the public internet, and those that are allowed.
+pub(super) async fn start(
+    ground: &Ground,
+    port: u16,
+    token: &str,
+    allow: Allow,
+) -> Result<HttpApi, StackError> {
     let (listener, address) = bind("HTTP", port).await?;
-    let router = router(api(ground), Door::Token(Token::new(token)));
+    let router = router(api(ground, allow), Door::Token(Token::new(token)));
     let stop = CancellationToken::new();
     let stopped = stop.clone();
     let serving = tokio::spawn(async move {
@@ -51,12 +67,29 @@ pub(super) async fn start(ground: &Ground, port: u16, token: &str) -> Result<Htt
     })
 }
 
-fn api(ground: &Ground) -> Api {
+fn api(ground: &Ground, allow: Allow) -> Api {
     let sdk = ground.database();
     let clock = ground.clock.clone();
     let shadows = DynamoDbShadows::connect(&sdk, Config::new(MAIN.name).layout(ground.layout));
+    let sensors = DynamoDbSensors::connect(&sdk, SensorConfig::new(MAIN.name));
+    let clients = DynamoDbClients::connect(&sdk, MAIN.name);
+    let history = DynamoDbDeliveries::connect(&sdk, MAIN.name);
+    let sqs = aws_sdk_sqs::Client::new(&ground.aws());
+    let queue = |name| {
+        let url = ground.queues.queue_url(name);
+        Arc::new(SqsChannel::new(&sqs, &url).with_bytes(SMALL_BYTES))
+    };
+    let queues = Queues {
+        ordered: queue(ORDERED),
+        unordered: queue(UNORDERED),
+    };
+    let guard = Guard::new(allow);
     Api::new(Services {
         shadows: Box::new(Shadows::with_clock(shadows, clock.clone())),
+        messages: Box::new(DynamoDbInbox::connect(&sdk, MESSAGES.name)),
+        sensors: Box::new(Sensors::with_clock(sensors, clock.clone())),
+        clients: Box::new(Clients::new(clients.clone(), guard, clock.clone())),
+        deliveries: Box::new(Redeliveries::new(clients, history, queues, clock.clone())),
         answers: Box::new(DynamoDbAnswers::new(client(&sdk), MAIN.name)),
         now: Box::new(move || clock.now()),
     })

@@ -66,3 +66,31 @@ fn keep(path: &Path, text: &str) -> std::io::Result<()> {
     writeln!(file, "{text}")?;
     file.sync_all()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_made_once_and_kept_for_the_user_alone() {
+        let parent = tempfile::tempdir().unwrap();
+        let directory = DataDirectory::take(parent.path()).unwrap();
+        let first = token(Some(&directory), None).unwrap();
+        assert!(first.new && first.text.len() == 64, "{first:?}");
+        let second = token(Some(&directory), None).unwrap();
+        assert_eq!((second.text, second.new), (first.text.clone(), false));
+        let given = token(Some(&directory), Some("given".to_owned())).unwrap();
+        assert_eq!(given.text, "given");
+        assert_eq!(token(Some(&directory), None).unwrap().text, first.text);
+        assert_ne!(
+            token(None, None).unwrap().text,
+            token(None, None).unwrap().text
+        );
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let kept = std::fs::metadata(directory.file(FILE)).unwrap();
+            assert_eq!(kept.permissions().mode() & 0o777, 0o600);
+        }
+    }
+}

@@ -6,6 +6,7 @@
     reason = "a test ends where it is surprised, in what it shares too"
 )]
 
+mod api;
 mod data_plane;
 mod dynamodb;
 mod inbox_e2e;

@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use crate::problem::{Code, Problem};
 
 /// Bytes of a body: more than any item of the table holds.
-pub(crate) const BODY_BYTES: usize = 1024 * 1024;
+const BODY_BYTES: usize = 1024 * 1024;
 
 /// A body as it came; that it is called JSON is checked, that it is JSON is not.
 pub(crate) struct RawBody(pub(crate) Bytes);

@@ -55,6 +55,47 @@ impl Conditions {
     }
 }
 
+impl Conditions {
+    /// The version that must be stored, of what has one number for all of it. Where several are named,
+    /// `stored` tells which it is; that something is there is for the write to find.
+    pub(crate) async fn version(
+        &self,
+        stored: impl AsyncFnOnce() -> Result<u64, Problem>,
+    ) -> Result<Option<u64>, Problem> {
+        self.no_if_none_match()?;
+        match &self.if_match {
+            None | Some(Match::Any) => Ok(None),
+            Some(Match::Tags(tags)) => {
+                let mut versions = tags.iter().filter_map(|tag| number(tag));
+                match (versions.next(), versions.next()) {
+                    (None, _) => Err(other_version()),
+                    (only, None) => Ok(only),
+                    (first, second) => {
+                        let stored = stored().await?;
+                        let mut named = first.into_iter().chain(second).chain(versions);
+                        let named = named.any(|version| version == stored);
+                        named.then_some(Some(stored)).ok_or_else(other_version)
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The version a tag stands for; what is not there has none.
+pub(crate) fn number(tag: &str) -> Option<u64> {
+    let version: u64 = tag.parse().ok().filter(|version| *version > 0)?;
+    (version.to_string() == tag).then_some(version)
+}
+
+/// What `If-Match` names is not what is there.
+pub(crate) fn other_version() -> Problem {
+    Problem::new(
+        Code::PreconditionFailed,
+        "what is stored is not what If-Match names",
+    )
+}
+
 /// Whether a tag is among those named.
 pub(crate) fn matches(named: &Match, tag: &str) -> bool {
     match named {

@@ -1,6 +1,7 @@
 //! The query of a request.
 
 use antumbra_service::paging::Cursor;
+use antumbra_shadow::Timestamp;
 use axum::extract::{FromRequestParts, Query};
 use axum::http::request::Parts;
 use serde::Deserialize;
@@ -10,7 +11,7 @@ use utoipa::IntoParams;
 use crate::problem::{Code, Problem};
 
 /// How many entries a page may hold.
-pub(crate) const MAX_LIMIT: usize = 1000;
+const MAX_LIMIT: usize = 1000;
 /// How many it holds unless asked otherwise.
 const DEFAULT_LIMIT: usize = 100;
 
@@ -23,7 +24,12 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Queried<T> {
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
         Query::try_from_uri(&parts.uri)
             .map(|Query(query)| Queried(query))
-            .map_err(|fault| Problem::new(Code::InvalidQuery, fault.body_text()))
+            .map_err(|fault| {
+                let told = fault.body_text();
+                let told = told.strip_prefix("Failed to deserialize query string: ");
+                let told = told.map_or_else(|| fault.body_text(), str::to_owned);
+                Problem::new(Code::InvalidQuery, told)
+            })
     }
 }
 
@@ -46,7 +52,7 @@ impl Paging {
     }
 
     pub(crate) fn cursor(&self) -> Option<Cursor> {
-        self.cursor.clone().map(Cursor)
+        cursor(self.cursor.clone())
     }
 }
 
@@ -58,4 +64,21 @@ pub(crate) fn limit(asked: Option<usize>) -> Result<usize, Problem> {
     }
     let detail = format!("limit is 1 to {MAX_LIMIT}, not {limit}");
     Err(Problem::new(Code::InvalidQuery, detail))
+}
+
+/// A cursor that was given. That it is one is for the listing to say.
+pub(crate) fn cursor(given: Option<String>) -> Option<Cursor> {
+    given.map(Cursor)
+}
+
+/// A time that was given.
+pub(crate) fn time(name: &str, given: Option<String>) -> Result<Option<Timestamp>, Problem> {
+    let read = |text: String| {
+        let wrong = || {
+            let detail = format!("{name} is a time such as 2026-01-31T12:00:00Z, not {text:?}");
+            Problem::new(Code::InvalidQuery, detail)
+        };
+        Timestamp::parse(&text).ok_or_else(wrong)
+    };
+    given.map(read).transpose()
 }

@@ -11,7 +11,7 @@ use super::shape::{Change, UpdateAnswer, version, whole_tag};
 use crate::answer::Answer;
 use crate::api::Api;
 use crate::problem::{Code, Problem};
-use crate::request::{Conditions, Match, matches};
+use crate::request::{Conditions, Match, matches, number, other_version};
 
 /// How often a write on condition that something is there is tried when others are faster.
 const TRIES: u32 = 5;
@@ -25,8 +25,8 @@ pub(super) async fn update(
         (None, None) => answer(&change, api.shadows().update(change.update.clone()).await),
         (None, Some(Match::Any)) => expecting(api, &change, Version::NONE).await,
         (Some(Match::Tags(tags)), None) if tags.len() <= 1 => {
-            let tag = tags.first().and_then(|tag| number(tag));
-            expecting(api, &change, tag.ok_or_else(other_version)?).await
+            let version = tags.first().and_then(|tag| number(tag)?.try_into().ok());
+            expecting(api, &change, Version(version.ok_or_else(other_version)?)).await
         }
         (Some(named), None) => expecting_any(api, &change, named).await,
         _ => Err(Problem::new(
@@ -127,25 +127,12 @@ fn exactly(shadow: &ShadowId, stored: &Shadow) -> Delete {
     }
 }
 
-/// The version a tag stands for. A document that is not there has none.
-fn number(tag: &str) -> Option<Version> {
-    let version: i64 = tag.parse().ok().filter(|version| *version > 0)?;
-    (version.to_string() == tag).then_some(Version(version))
-}
-
 fn absent_is_other(error: ShadowError) -> Problem {
     if error.is_not_found() {
         other_version()
     } else {
         error.into()
     }
-}
-
-fn other_version() -> Problem {
-    Problem::new(
-        Code::PreconditionFailed,
-        "what is stored is not what If-Match names",
-    )
 }
 
 fn others_were_faster() -> Problem {

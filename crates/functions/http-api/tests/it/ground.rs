@@ -1,11 +1,19 @@
 //! The API on a port, a fresh table behind it, and a client.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
-use antumbra_dynamodb::{Config, DynamoDbAnswers, DynamoDbShadows, MAIN, Table};
+use antumbra_dynamodb::{
+    Config, DynamoDbAnswers, DynamoDbClients, DynamoDbDeliveries, DynamoDbInbox, DynamoDbSensors,
+    DynamoDbShadows, MAIN, MESSAGES, SensorConfig, Table,
+};
 use antumbra_http_api::{Api, Door, Services, Token, router};
+use antumbra_publish::webhook::Guard;
+use antumbra_service::clients::Clients;
 use antumbra_service::clock::{Clock, ManualClock};
+use antumbra_service::deliveries::{Queues, Redeliveries};
+use antumbra_service::notifications::{BoxFuture, Channel, ChannelLimits, Message, SendError};
+use antumbra_service::sensors::Sensors;
 use antumbra_service::shadows::Shadows;
 use antumbra_shadow::Timestamp;
 use antumbra_testkit::dynamodb::{Endpoint, address, client, table_name};
@@ -24,29 +32,54 @@ pub(crate) struct Ground {
     /// What the table's calls pass.
     pub(crate) endpoint: Arc<Endpoint>,
     pub(crate) clock: Arc<ManualClock>,
-    #[allow(dead_code)]
-    pub(crate) client: aws_sdk_dynamodb::Client,
-    #[allow(dead_code)]
-    pub(crate) table: String,
+    pub(crate) inbox: DynamoDbInbox,
+    pub(crate) sensors: DynamoDbSensors,
+    pub(crate) deliveries: DynamoDbDeliveries,
+    /// The queue of mode `every`, and that of mode `latest`.
+    pub(crate) queues: [Arc<Queued>; 2],
 }
 
 impl Ground {
     pub(crate) async fn start() -> Ground {
         let endpoint = Endpoint::start(address()).await;
         let client = client(&endpoint);
-        let table = table_name();
-        let definition = Table {
+        let (table, messages) = (table_name(), table_name());
+        let main = Table {
             name: &table,
             ..MAIN
         };
-        definition.ensure(&client).await.unwrap();
+        main.ensure(&client).await.unwrap();
+        let inbox = Table {
+            name: &messages,
+            ..MESSAGES
+        };
+        inbox.ensure(&client).await.unwrap();
+        let queues = [Arc::new(Queued::default()), Arc::new(Queued::default())];
         let noon = Timestamp::parse("2026-01-31T12:00:00Z").unwrap();
         let clock = Arc::new(ManualClock::new(noon));
         let shadows = DynamoDbShadows::new(client.clone(), Config::new(&table));
+        let inbox = DynamoDbInbox::new(client.clone(), &messages);
+        let sensors = DynamoDbSensors::new(client.clone(), SensorConfig::new(&table));
+        let clients = DynamoDbClients::new(client.clone(), &table);
+        let deliveries = DynamoDbDeliveries::new(client.clone(), &table);
+        let guard = Guard::new("http://127.0.0.0/8".parse().unwrap());
+        let redeliveries = Redeliveries::new(
+            clients.clone(),
+            deliveries.clone(),
+            Queues {
+                ordered: queues[0].clone(),
+                unordered: queues[1].clone(),
+            },
+            Arc::clone(&clock),
+        );
         let now = Arc::clone(&clock);
         let api = Api::new(Services {
             shadows: Box::new(Shadows::with_clock(shadows, Arc::clone(&clock))),
-            answers: Box::new(DynamoDbAnswers::new(client.clone(), &table)),
+            messages: Box::new(inbox.clone()),
+            sensors: Box::new(Sensors::with_clock(sensors.clone(), Arc::clone(&clock))),
+            clients: Box::new(Clients::new(clients, guard, Arc::clone(&clock))),
+            deliveries: Box::new(redeliveries),
+            answers: Box::new(DynamoDbAnswers::new(client, &table)),
             now: Box::new(move || now.now()),
         });
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -58,8 +91,10 @@ impl Ground {
             address,
             endpoint: Arc::new(endpoint),
             clock,
-            client,
-            table,
+            inbox,
+            sensors,
+            deliveries,
+            queues,
         }
     }
 
@@ -89,8 +124,38 @@ impl Ground {
         self.ask("PATCH", path).json(json).send().await
     }
 
+    pub(crate) async fn post(&self, path: &str, json: &str) -> Got {
+        self.ask("POST", path).json(json).send().await
+    }
+
     pub(crate) async fn delete(&self, path: &str) -> Got {
         self.ask("DELETE", path).send().await
+    }
+}
+
+/// A queue that only remembers. With a real one the routes are tried on the local stack.
+#[derive(Default)]
+pub(crate) struct Queued(Mutex<Vec<String>>);
+
+impl Queued {
+    pub(crate) fn bodies(&self) -> Vec<String> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+impl Channel for Queued {
+    fn limits(&self) -> ChannelLimits {
+        ChannelLimits {
+            batch_count: 10,
+            batch_bytes: 262_144,
+            message_bytes: 262_144,
+        }
+    }
+
+    fn send<'a>(&'a self, messages: &'a [Message]) -> BoxFuture<'a, Vec<Result<(), SendError>>> {
+        let bodies = messages.iter().map(|message| message.body.clone());
+        self.0.lock().unwrap().extend(bodies);
+        Box::pin(async move { messages.iter().map(|_| Ok(())).collect() })
     }
 }
 

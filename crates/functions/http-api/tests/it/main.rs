@@ -1,9 +1,13 @@
 //! The API over HTTP, against an embedded DynamoDB.
 #![allow(clippy::unwrap_used)]
 
+mod clients;
+mod deliveries;
 mod description;
 mod door;
 mod ground;
 mod idempotency;
+mod messages;
 mod problems;
+mod sensors;
 mod shadows;

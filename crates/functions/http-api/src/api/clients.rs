@@ -1,0 +1,164 @@
+//! What the routes need of clients, links and deliveries.
+
+use std::time::Duration;
+
+use antumbra_service::clients::{
+    Client, ClientError, ClientId, ClientPatch, ClientStore, Clients, Created, Destinations, Link,
+    LinkStore, NewClient, Secret,
+};
+use antumbra_service::clock::Clock;
+use antumbra_service::deliveries::{
+    DeliveryId, DeliveryRecord, History, HistoryQuery, RedeliverError, Redeliveries,
+};
+use antumbra_service::notifications::BoxFuture;
+use antumbra_service::paging::{Cursor, Page};
+use antumbra_service::sensors::SensorId;
+
+type Outcome<'a, T> = BoxFuture<'a, Result<T, ClientError>>;
+
+/// The use cases of clients and links that the routes call; see [`Clients`] for each.
+#[allow(missing_docs)]
+pub trait ClientService: Send + Sync {
+    fn create(&self, new: NewClient) -> Outcome<'_, Created>;
+    fn get<'a>(&'a self, id: &'a ClientId) -> Outcome<'a, Client>;
+    fn list<'a>(&'a self, limit: usize, cursor: Option<&'a Cursor>) -> Outcome<'a, Page<Client>>;
+    fn update<'a>(
+        &'a self,
+        id: &'a ClientId,
+        patch: ClientPatch,
+        expected: Option<u64>,
+    ) -> Outcome<'a, Client>;
+    fn rotate_secret<'a>(
+        &'a self,
+        id: &'a ClientId,
+        keep_previous: Duration,
+    ) -> Outcome<'a, Secret>;
+    fn delete<'a>(
+        &'a self,
+        id: &'a ClientId,
+        expected: Option<u64>,
+        cascade: bool,
+    ) -> Outcome<'a, ()>;
+    fn link<'a>(&'a self, client: &'a ClientId, sensor: &'a SensorId) -> Outcome<'a, ()>;
+    fn unlink<'a>(&'a self, client: &'a ClientId, sensor: &'a SensorId) -> Outcome<'a, ()>;
+    fn links_of_client<'a>(
+        &'a self,
+        client: &'a ClientId,
+        limit: usize,
+        cursor: Option<&'a Cursor>,
+    ) -> Outcome<'a, Page<Link>>;
+    fn links_of_sensor<'a>(
+        &'a self,
+        sensor: &'a SensorId,
+        limit: usize,
+        cursor: Option<&'a Cursor>,
+    ) -> Outcome<'a, Page<Link>>;
+}
+
+impl<S, D, C> ClientService for Clients<S, D, C>
+where
+    S: ClientStore + LinkStore,
+    D: Destinations,
+    C: Clock,
+{
+    fn create(&self, new: NewClient) -> Outcome<'_, Created> {
+        Box::pin(self.create(new))
+    }
+
+    fn get<'a>(&'a self, id: &'a ClientId) -> Outcome<'a, Client> {
+        Box::pin(self.get(id))
+    }
+
+    fn list<'a>(&'a self, limit: usize, cursor: Option<&'a Cursor>) -> Outcome<'a, Page<Client>> {
+        Box::pin(self.list(limit, cursor))
+    }
+
+    fn update<'a>(
+        &'a self,
+        id: &'a ClientId,
+        patch: ClientPatch,
+        expected: Option<u64>,
+    ) -> Outcome<'a, Client> {
+        Box::pin(self.update(id, patch, expected))
+    }
+
+    fn rotate_secret<'a>(
+        &'a self,
+        id: &'a ClientId,
+        keep_previous: Duration,
+    ) -> Outcome<'a, Secret> {
+        Box::pin(self.rotate_secret(id, keep_previous))
+    }
+
+    fn delete<'a>(
+        &'a self,
+        id: &'a ClientId,
+        expected: Option<u64>,
+        cascade: bool,
+    ) -> Outcome<'a, ()> {
+        Box::pin(self.delete(id, expected, cascade))
+    }
+
+    fn link<'a>(&'a self, client: &'a ClientId, sensor: &'a SensorId) -> Outcome<'a, ()> {
+        Box::pin(self.link(client, sensor))
+    }
+
+    fn unlink<'a>(&'a self, client: &'a ClientId, sensor: &'a SensorId) -> Outcome<'a, ()> {
+        Box::pin(self.unlink(client, sensor))
+    }
+
+    fn links_of_client<'a>(
+        &'a self,
+        client: &'a ClientId,
+        limit: usize,
+        cursor: Option<&'a Cursor>,
+    ) -> Outcome<'a, Page<Link>> {
+        Box::pin(self.links_of_client(client, limit, cursor))
+    }
+
+    fn links_of_sensor<'a>(
+        &'a self,
+        sensor: &'a SensorId,
+        limit: usize,
+        cursor: Option<&'a Cursor>,
+    ) -> Outcome<'a, Page<Link>> {
+        Box::pin(self.links_of_sensor(sensor, limit, cursor))
+    }
+}
+
+type Told<'a, T> = BoxFuture<'a, Result<T, RedeliverError>>;
+
+/// The use cases of deliveries that the routes call; see [`Redeliveries`] for each.
+#[allow(missing_docs)]
+pub trait DeliveryService: Send + Sync {
+    fn list<'a>(
+        &'a self,
+        query: &'a HistoryQuery,
+        cursor: Option<&'a Cursor>,
+    ) -> Told<'a, Page<DeliveryRecord>>;
+    fn redeliver<'a>(&'a self, id: &'a DeliveryId) -> Told<'a, ()>;
+    fn enable<'a>(&'a self, client: &'a ClientId) -> Told<'a, usize>;
+    fn test<'a>(&'a self, client: &'a ClientId) -> Told<'a, DeliveryId>;
+}
+
+impl<S: ClientStore, H: History, C: Clock> DeliveryService for Redeliveries<S, H, C> {
+    fn list<'a>(
+        &'a self,
+        query: &'a HistoryQuery,
+        cursor: Option<&'a Cursor>,
+    ) -> Told<'a, Page<DeliveryRecord>> {
+        Box::pin(self.list(query, cursor))
+    }
+
+    fn redeliver<'a>(&'a self, id: &'a DeliveryId) -> Told<'a, ()> {
+        Box::pin(self.redeliver(id))
+    }
+
+    fn enable<'a>(&'a self, client: &'a ClientId) -> Told<'a, usize> {
+        Box::pin(self.enable(client))
+    }
+
+    fn test<'a>(&'a self, client: &'a ClientId) -> Told<'a, DeliveryId> {
+        Box::pin(self.test(client))
+    }
+}

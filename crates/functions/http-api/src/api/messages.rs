@@ -1,0 +1,75 @@
+//! What the routes need of the inbox.
+
+use antumbra_service::inbox::{
+    self, Delete, Get, InboxMessage, ListRequest, Listed, MessageId, Query, Source,
+};
+use antumbra_service::notifications::BoxFuture;
+use antumbra_service::store::StoreError;
+use antumbra_shadow::Timestamp;
+
+/// The use cases of the inbox that the routes call.
+pub trait MessageService: Send + Sync {
+    /// See [`inbox::list`].
+    fn list<'a>(
+        &'a self,
+        source: &'a Source,
+        request: &'a ListRequest,
+    ) -> BoxFuture<'a, Result<Listed, StoreError>>;
+
+    /// See [`Get::get_all`].
+    fn get_all<'a>(
+        &'a self,
+        source: &'a Source,
+        ids: &'a [MessageId],
+    ) -> BoxFuture<'a, Result<Vec<InboxMessage>, StoreError>>;
+
+    /// See [`Get::get`].
+    fn get<'a>(
+        &'a self,
+        source: &'a Source,
+        id: &'a MessageId,
+    ) -> BoxFuture<'a, Result<Option<InboxMessage>, StoreError>>;
+
+    /// See [`Delete::delete`].
+    fn delete<'a>(
+        &'a self,
+        source: &'a Source,
+        id: &'a MessageId,
+        now: Timestamp,
+    ) -> BoxFuture<'a, Result<(), StoreError>>;
+}
+
+impl<T: Get + Query + Delete> MessageService for T {
+    fn list<'a>(
+        &'a self,
+        source: &'a Source,
+        request: &'a ListRequest,
+    ) -> BoxFuture<'a, Result<Listed, StoreError>> {
+        Box::pin(inbox::list(self, source, request))
+    }
+
+    fn get_all<'a>(
+        &'a self,
+        source: &'a Source,
+        ids: &'a [MessageId],
+    ) -> BoxFuture<'a, Result<Vec<InboxMessage>, StoreError>> {
+        Box::pin(Get::get_all(self, source, ids))
+    }
+
+    fn get<'a>(
+        &'a self,
+        source: &'a Source,
+        id: &'a MessageId,
+    ) -> BoxFuture<'a, Result<Option<InboxMessage>, StoreError>> {
+        Box::pin(Get::get(self, source, id))
+    }
+
+    fn delete<'a>(
+        &'a self,
+        source: &'a Source,
+        id: &'a MessageId,
+        now: Timestamp,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(Delete::delete(self, source, id, now))
+    }
+}
