@@ -1,7 +1,8 @@
 //! The sweep: every sensor that is due, looked at.
 
 use antumbra_shadow::Timestamp;
-use futures_util::{Stream, StreamExt, stream};
+use futures_util::stream::BoxStream;
+use futures_util::{StreamExt, stream};
 
 use crate::clock::{Clock, time_left};
 use crate::paging::Cursor;
@@ -72,10 +73,11 @@ pub async fn sweep<L: Liveness, C: Clock>(
         finished: true,
         ..Swept::default()
     };
-    let shards = stream::iter(0..sensors.shards());
-    let due = shards.flat_map_unordered(None, |shard| {
-        Box::pin(pages(sensors, shard, horizon, limits.page))
-    });
+    let shards = 0..sensors.shards();
+    let shards: Vec<_> = shards
+        .map(|shard| pages(sensors, shard, horizon, limits.page))
+        .collect();
+    let due = stream::select_all(shards);
     let looks = due
         .map(|found| async move {
             match found {
@@ -125,13 +127,14 @@ enum Look {
 }
 
 /// Everything due of a shard, page by page. What a look takes out of the index does not disturb the
-/// pages that follow, since a page begins after a key and not at a position.
+/// pages that follow, since a page begins after a key and not at a position. Boxed: whoever spawns a
+/// sweep needs a type that the compiler can name.
 fn pages<L: Liveness>(
     sensors: &L,
     shard: u32,
     horizon: Timestamp,
     limit: usize,
-) -> impl Stream<Item = Found> + '_ {
+) -> BoxStream<'_, Found> {
     let next: Option<Option<Cursor>> = Some(None);
     stream::unfold(next, move |next| async move {
         let cursor = next?;
@@ -145,4 +148,5 @@ fn pages<L: Liveness>(
         }
     })
     .flat_map(stream::iter)
+    .boxed()
 }
