@@ -62,8 +62,6 @@ pub(crate) struct Plan<'l> {
     pub(crate) parked: Vec<Parked>,
     /// Changes of shadows that are told of with both documents.
     pending: Vec<Pending>,
-    /// Whether anybody wants that.
-    of_shadows: bool,
     /// Records to be looked at again.
     pub(crate) undone: Vec<usize>,
     /// Records that at least one registration wanted.
@@ -89,9 +87,6 @@ impl<'l> Plan<'l> {
             to_tell: Vec::new(),
             parked: Vec::new(),
             pending: Vec::new(),
-            of_shadows: registrations
-                .iter()
-                .any(|(_, registration)| registration.enabled && registration.form.is_of_shadows()),
             undone: Vec::new(),
             wanted: 0,
             oldest_seconds: None,
@@ -161,7 +156,7 @@ impl<'l> Plan<'l> {
         for document in item.documents() {
             let cell = DiffCell::new(document.old, document.new, model).in_buffer(rest.diff);
             let change = item.change(document, &cell);
-            if self.of_shadows && pending.is_none() {
+            if routes.of_shadows && pending.is_none() {
                 pending = Pending::new(record.index(), &item, &change);
             }
             // What is matched is in the scratch; the loop below needs the scratch no more.

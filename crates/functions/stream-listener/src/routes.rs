@@ -24,6 +24,8 @@ pub(crate) struct Routes {
     limits: Vec<ChannelLimits>,
     by_registration: HashMap<RegistrationId, usize>,
     clients: Option<(ClientsRoute, Places)>,
+    /// Whether any registration in force asks for what is made of both documents of a shadow.
+    pub(crate) of_shadows: bool,
 }
 
 impl Routes {
@@ -36,12 +38,14 @@ impl Routes {
             limits: Vec::new(),
             by_registration: HashMap::new(),
             clients: None,
+            of_shadows: false,
         };
         let mut known: HashMap<(&str, &str), usize> = HashMap::new();
         for (id, registration) in registrations
             .iter()
             .filter(|(_, registration)| registration.enabled)
         {
+            routes.of_shadows |= registration.form.is_of_shadows();
             let unserved = || RouteError {
                 registration: registration.name.to_string(),
                 target: registration.to.kind(),

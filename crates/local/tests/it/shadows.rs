@@ -1,6 +1,7 @@
 //! Shadows over MQTT, end to end: devices ask, the function answers, and the stream tells of every change.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use antumbra_dynamodb::{Config, DynamoDbShadows, MAIN};
 use antumbra_local::clients::sdk_config;
@@ -38,7 +39,10 @@ async fn next(device: &mut Device, prefix: &str) -> (String, Value) {
     let topic = topic
         .strip_prefix(prefix)
         .unwrap_or_else(|| panic!("{topic}"));
-    let payload = serde_json::from_slice(&message.payload).unwrap();
+    let payload = match &message.payload[..] {
+        b"" => Value::Null,
+        payload => serde_json::from_slice(payload).unwrap(),
+    };
     (topic.to_owned(), payload)
 }
 
@@ -132,5 +136,74 @@ async fn a_device_hears_of_changes_through_every_door() {
         ours.leave().await;
         awss.leave().await;
         stack.stop().await;
+    }
+}
+
+/// What the AWS IoT Device SDK v2 for Python said and heard, as `scripts/check-iot-sdk --record` kept it.
+#[tokio::test]
+async fn the_sdks_exchange_is_what_it_was() {
+    let transcript = include_str!("../../testdata/iot-sdk-transcript.json");
+    let transcript: Vec<Value> = serde_json::from_str(transcript).unwrap();
+    let request = |topic: &str| {
+        ["/get", "/update", "/delete"]
+            .iter()
+            .any(|end| topic.ends_with(end))
+    };
+    let stack = stack(Layout::Separate).await;
+    let mut device = Device::new(stack.addresses().mqtt, "sdk-lamp").await;
+    device.subscribe("$aws/things/+/shadow/#").await;
+    let mut replayed = 0;
+    let mut rest = &transcript[..];
+    while let Some((message, behind)) = rest.split_first() {
+        let topic = message["topic"].as_str().unwrap();
+        assert!(request(topic), "{topic} comes before what caused it");
+        // All that was heard before the next request.
+        let end = behind
+            .iter()
+            .position(|message| request(message["topic"].as_str().unwrap()))
+            .unwrap_or(behind.len());
+        let expected: BTreeMap<String, Value> = behind[..end]
+            .iter()
+            .chain([message])
+            .map(|message| {
+                (
+                    message["topic"].as_str().unwrap().to_owned(),
+                    timeless(&message["payload"]),
+                )
+            })
+            .collect();
+        device
+            .publish(topic, false, &message["payload"].to_string())
+            .await;
+        let mut heard = BTreeMap::new();
+        while heard.len() < expected.len() {
+            let (topic, payload) = next(&mut device, "").await;
+            heard.insert(topic, timeless(&payload));
+        }
+        assert_eq!(heard, expected, "{topic}");
+        replayed += heard.len();
+        rest = &behind[end..];
+    }
+    assert_eq!(replayed, transcript.len());
+    assert!(replayed >= 50, "only {replayed}");
+    // Nothing more comes.
+    let more = tokio::time::timeout(Duration::from_millis(1), device.next()).await;
+    assert!(more.is_err());
+    device.leave().await;
+    stack.stop().await;
+}
+
+/// The same with every time gone, which is another in each run.
+fn timeless(value: &Value) -> Value {
+    match value {
+        Value::Object(members) => members
+            .iter()
+            .map(|(name, value)| match name.as_str() {
+                "timestamp" if value.is_u64() => (name.clone(), json!("time")),
+                _ => (name.clone(), timeless(value)),
+            })
+            .collect(),
+        Value::Array(elements) => elements.iter().map(timeless).collect(),
+        other => other.clone(),
     }
 }
