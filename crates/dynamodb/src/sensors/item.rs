@@ -116,6 +116,11 @@ fn copies(sensor: &Sensor) -> Item {
     ])
 }
 
+/// A map that has no value's mark, and yet something in it: not every DynamoDB streams an empty map as one.
+pub(super) fn no_value() -> AttributeValue {
+    AttributeValue::M(HashMap::from([("-".to_owned(), number(0))]))
+}
+
 /// The state of a sensor that was just registered.
 pub(super) fn of_new_state(registered: &Registered, shards: u32) -> Item {
     let sensor = &registered.sensor;
@@ -130,8 +135,8 @@ pub(super) fn of_new_state(registered: &Registered, shards: u32) -> Item {
         (state::DEADLINE, number(deadline)),
         (state::CONNECTION, text(Connection::Never.as_str())),
         (state::AWAITED, number(0)),
-        (state::MARKS, AttributeValue::M(HashMap::new())),
-        (state::SINCE, AttributeValue::M(HashMap::new())),
+        (state::MARKS, no_value()),
+        (state::SINCE, no_value()),
         (state::CHANGES, number(0)),
         (state::CONTACTS, number(0)),
         (

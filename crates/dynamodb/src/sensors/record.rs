@@ -111,7 +111,7 @@ impl DynamoDbSensors {
                 }
                 None => {
                     sets.push(NO_SINCE);
-                    value(":nothing", AttributeValue::M(HashMap::new()));
+                    value(":nothing", item::no_value());
                 }
             }
         }
