@@ -4,4 +4,5 @@ pub(crate) mod demo;
 pub(crate) mod local;
 pub(crate) mod messages;
 pub(crate) mod registrations;
+pub(crate) mod sensors;
 pub(crate) mod shadow;

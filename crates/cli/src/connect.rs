@@ -1,6 +1,7 @@
 //! Which DynamoDB a command talks to: AWS by the usual configuration, or the local stack.
 
-use antumbra_dynamodb::{Config, DynamoDbShadows};
+use antumbra_dynamodb::{Config, DynamoDbSensors, DynamoDbShadows, SensorConfig};
+use antumbra_service::sensors::Sensors;
 use antumbra_service::shadows::{Layout, Shadows};
 use aws_config::{BehaviorVersion, Region, SdkConfig};
 use clap::{Args, ValueEnum};
@@ -27,7 +28,7 @@ pub(crate) struct Connection {
     /// The profile of the AWS configuration.
     #[arg(long, global = true)]
     profile: Option<String>,
-    /// The table that holds the shadows.
+    /// The table that holds shadows and sensors.
     #[arg(
         long,
         global = true,
@@ -54,6 +55,11 @@ impl Connection {
         };
         let config = Config::new(&self.table).layout(layout);
         Shadows::new(DynamoDbShadows::connect(&self.sdk_config().await, config))
+    }
+
+    pub(crate) async fn sensors(&self) -> Sensors<DynamoDbSensors> {
+        let config = SensorConfig::new(&self.table);
+        Sensors::new(DynamoDbSensors::connect(&self.sdk_config().await, config))
     }
 
     /// A failure to reach anybody, with who it was that could not be reached.

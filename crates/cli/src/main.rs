@@ -15,6 +15,7 @@ use commands::demo::DemoArguments;
 use commands::local::LocalArguments;
 use commands::messages::MessagesArguments;
 use commands::registrations::RegistrationsCommand;
+use commands::sensors::SensorsCommand;
 use commands::shadow::ShadowCommand;
 use connect::Connection;
 use failure::Failure;
@@ -47,6 +48,9 @@ enum Command {
     /// Check registrations and explain what they match.
     #[command(subcommand)]
     Registrations(RegistrationsCommand),
+    /// Register sensors, find them by place, and look at what they measured and last said.
+    #[command(subcommand)]
+    Sensors(SensorsCommand),
     /// Look at and change device shadows.
     #[command(subcommand)]
     Shadow(ShadowCommand),
@@ -80,6 +84,13 @@ async fn run(arguments: Arguments) -> Result<(), Failure> {
         }
         Command::Registrations(command) => {
             let output = commands::registrations::run(command, arguments.json)?;
+            output::print(&output)?;
+        }
+        Command::Sensors(command) => {
+            let sensors = arguments.connection.sensors().await;
+            let output = commands::sensors::run(command, &sensors, arguments.json)
+                .await
+                .map_err(|failure| arguments.connection.explained(failure))?;
             output::print(&output)?;
         }
         Command::Shadow(command) => {

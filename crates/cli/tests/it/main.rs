@@ -7,3 +7,4 @@ mod kill;
 mod local;
 mod messages;
 mod process;
+mod sensors;

@@ -164,3 +164,6 @@ fn contact(old: &State, new: &State, value_changed: bool) -> Option<(Timestamp, 
         Connection::Never => None,
     }
 }
+
+#[cfg(test)]
+mod tests;

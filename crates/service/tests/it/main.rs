@@ -6,6 +6,7 @@ mod horizon;
 mod inbox;
 mod parent_faults;
 mod quarantine;
+mod sensors;
 mod updates;
 mod whole;
 mod writers;

@@ -1,0 +1,162 @@
+//! `antumbra sensors …` as a process.
+
+use serde_json::{Value, json};
+
+use crate::process::{Home, Running, text};
+
+fn said(running: &Running, arguments: &[&str]) -> String {
+    let output = running.run(arguments);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    text(&output.stdout)
+}
+
+fn json_of(running: &Running, arguments: &[&str]) -> Value {
+    let mut all = arguments.to_vec();
+    all.push("--json");
+    serde_json::from_str(&said(running, &all)).unwrap()
+}
+
+#[test]
+fn sensors_from_the_terminal() {
+    let home = Home::new(&[]);
+    let stack = home.start();
+    let registered = said(
+        &stack,
+        &[
+            "sensors", "register", "gas:1", "Poznań", "A#1", "-1", "13", "--type", "gas",
+        ],
+    );
+    assert_eq!(
+        registered,
+        "gas:1  version 1\nlocation  Poznań / A#1 / -1 / 13\ntype      gas\nsilence   lost after 3600 s\n"
+    );
+    said(
+        &stack,
+        &["sensors", "register", "gas:2", "Poznań", "A#1", "2", "13"],
+    );
+    said(
+        &stack,
+        &["sensors", "register", "gas:3", "Poznań", "A#1", "21", "13"],
+    );
+    let floor = said(&stack, &["sensors", "in", "Poznań", "A#1", "2"]);
+    assert_eq!(floor, "gas:2  Poznań / A#1 / 2 / 13  NEVER\n");
+
+    let moved = json_of(&stack, &["sensors", "move", "gas:2", "Łódź", "B", "3", "4"]);
+    assert_eq!(
+        (&moved["version"], &moved["location"]["city"]),
+        (&json!(2), &json!("Łódź"))
+    );
+    let update = [
+        "sensors",
+        "update",
+        "gas:2",
+        "--silence",
+        "60",
+        "--address",
+        "ul. Półwiejska 42",
+    ];
+    assert_eq!(json_of(&stack, &update)["silenceAfterSeconds"], 60);
+    let nowhere = said(&stack, &["sensors", "in", "Poznań", "A#1", "2"]);
+    assert_eq!(nowhere, "no sensors there\n");
+
+    let at = "2026-01-31T12:00:00+01:00";
+    for (value, time) in [
+        ("12345678901234567890.5", at),
+        ("-1", "2026-01-31T10:00:00Z"),
+    ] {
+        let read = [
+            "sensors", "read", "gas:1", value, "--unit", "ppm", "--time", time,
+        ];
+        said(&stack, &read);
+    }
+    let latest = said(&stack, &["sensors", "latest", "gas:1"]);
+    let readings = "2026-01-31T11:00:00Z  12345678901234567890.5  ppm\n2026-01-31T10:00:00Z  -1                      ppm\n";
+    assert!(latest.ends_with(readings), "{latest}");
+    let (from, to) = ("2026-01-31T10:00:00Z", "2026-01-31T11:00:00Z");
+    let between = json_of(&stack, &["sensors", "between", "gas:1", from, to]);
+    let reading = json!({"time": "2026-01-31T10:00:00Z", "unit": "ppm", "value": -1});
+    assert_eq!(between["readings"], json!([reading]));
+
+    let state = json_of(&stack, &["sensors", "state", "gas:1"]);
+    assert_eq!(
+        (&state["connection"], &state["sequence"]),
+        (&json!("NEVER"), &json!(0))
+    );
+    let shown = json_of(&stack, &["sensors", "show", "gas:1"]);
+    assert_eq!(shown["sensor"]["type"], "gas");
+
+    let pages = ["sensors", "in", "Poznań", "--limit", "1"];
+    let page = json_of(&stack, &pages);
+    let cursor = page["next"].as_str().unwrap();
+    let mut rest = pages.to_vec();
+    rest.extend(["--cursor", cursor]);
+    let rest = json_of(&stack, &rest);
+    assert_eq!(page["sensors"][0]["id"], "gas:1");
+    assert_eq!(
+        (&rest["sensors"][0]["id"], &rest["next"]),
+        (&json!("gas:3"), &Value::Null)
+    );
+
+    assert_eq!(
+        said(&stack, &["sensors", "unregister", "gas:1"]),
+        "gas:1  unregistered\n"
+    );
+    assert_eq!(said(&stack, &["sensors", "purge"]), "0 purges ended\n");
+}
+
+#[test]
+fn failures_of_sensors_have_their_own_exit_codes() {
+    let home = Home::new(&[]);
+    let stack = home.start();
+    let failed = |arguments: &[&str]| {
+        let output = stack.run(arguments);
+        let said = text(&output.stderr);
+        (output.status.code().unwrap(), said.trim_end().to_owned())
+    };
+    said(&stack, &["sensors", "register", "s", "a", "b", "c", "d"]);
+    for (arguments, code, says) in [
+        (
+            &["register", "s", "a", "b", "c", "e"][..],
+            4,
+            "error: already registered",
+        ),
+        (&["show", "nobody"], 3, "error: not found"),
+        (&["latest", "nobody"], 3, "error: not found"),
+        (&["read", "nobody", "1"], 3, "error: not found"),
+        (&["unregister", "nobody"], 3, "error: not found"),
+        (
+            &["unregister", "s", "--expected", "7"],
+            4,
+            "error: version 7 expected, 1 stored",
+        ),
+        (
+            &["register", "a b", "a", "b", "c", "d"],
+            2,
+            "error: the sensor id may not hold ' '",
+        ),
+        (
+            &["register", "x", "", "b", "c", "d"],
+            2,
+            "error: the city is empty",
+        ),
+        (
+            &["between", "s", "yesterday", "today"],
+            2,
+            "error: \"yesterday\" is not an RFC 3339 time",
+        ),
+        (
+            &["in", "a", "--cursor", "zz"],
+            2,
+            "error: invalid: not a cursor of a listing",
+        ),
+        (
+            &["update", "s", "--silence", "0"],
+            2,
+            "error: the silence in seconds is 0, it must be between 1 and 31622400",
+        ),
+    ] {
+        let mut all = vec!["sensors"];
+        all.extend(arguments);
+        assert_eq!(failed(&all), (code, says.to_owned()), "{arguments:?}");
+    }
+}

@@ -1,0 +1,183 @@
+//! Whatever is written to a state one step at a time, what is told of it is numbered without a gap.
+
+use antumbra_shadow::Timestamp;
+use proptest::prelude::*;
+
+use super::*;
+use crate::sensors::id::SensorType;
+use crate::sensors::moment::{Moment, Sequence, from_milliseconds};
+
+fn fresh() -> State {
+    State {
+        sensor: SensorId::new("lock").unwrap(),
+        generation: Generation::new("g").unwrap(),
+        registered_at: time(0),
+        address: Address::new("Main St 1").unwrap(),
+        sensor_type: SensorType::default(),
+        silence_after: Silence::default(),
+        value: None,
+        moment: None,
+        since: None,
+        last_seen: None,
+        deadline: time(3600),
+        connection: Connection::Never,
+        lost_at: None,
+        changes: 0,
+        contacts: 0,
+        check_at: Some(time(3600)),
+    }
+}
+
+fn time(seconds: i64) -> Timestamp {
+    from_milliseconds(seconds * 1000)
+}
+
+/// One write of a state.
+#[derive(Debug, Clone, Copy)]
+enum Step {
+    /// A signal that is newer, heard or not.
+    Signal { value: i64, heard: bool },
+    /// A signal that is merely heard.
+    Heard,
+    /// A sweep that finds the deadline passed.
+    Silence,
+    /// A change of the sensor's address.
+    Renamed,
+}
+
+fn steps() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => (0..3_i64, prop::bool::weighted(0.8)).prop_map(|(value, heard)| Step::Signal { value, heard }),
+        1 => Just(Step::Heard),
+        2 => Just(Step::Silence),
+        1 => Just(Step::Renamed),
+    ]
+}
+
+fn step(old: &State, step: Step, now: i64) -> State {
+    let mut new = old.clone();
+    let first = old.value.is_none();
+    match step {
+        Step::Signal { value, heard } => {
+            let value = Value::whole(value);
+            new.changes += u64::from(old.value.as_ref() != Some(&value));
+            new.value = Some(value);
+            new.moment = Moment::new(time(now), Sequence::Number(0)).ok();
+            if heard || first {
+                hear(&mut new, now);
+            }
+        }
+        Step::Heard if first => {}
+        Step::Heard => hear(&mut new, now),
+        Step::Silence if old.is_awaited() => {
+            new.connection = Connection::Lost;
+            new.lost_at = Some(time(now));
+            new.contacts += 1;
+        }
+        Step::Silence => {}
+        Step::Renamed => new.address = Address::new(now.to_string()).unwrap(),
+    }
+    new
+}
+
+fn hear(state: &mut State, now: i64) {
+    state.contacts += u64::from(!state.is_awaited());
+    state.connection = Connection::Online;
+    state.lost_at = None;
+    state.last_seen = Some(time(now));
+    state.deadline = time(now + 3600);
+}
+
+proptest! {
+    #[test]
+    fn numbers_have_no_gap_and_losses_and_returns_take_turns(
+        walk in prop::collection::vec(steps(), 1..60),
+    ) {
+        let mut state = fresh();
+        let mut told: Vec<Occurrence> = between(None, &state);
+        for (now, next) in (1..).zip(walk) {
+            let new = step(&state, next, now);
+            let happened = between(Some(&state), &new);
+            prop_assert_eq!(new.sequence() - state.sequence(), happened.len() as u64);
+            told.extend(happened);
+            state = new;
+        }
+        for (number, occurrence) in (1..).zip(&told) {
+            prop_assert_eq!(occurrence.sequence, number);
+        }
+        let mut lost = false;
+        let mut value = None;
+        for occurrence in &told {
+            match &occurrence.what {
+                What::Lost { .. } | What::NeverSeen { .. } => {
+                    prop_assert!(!lost);
+                    lost = true;
+                }
+                What::Restored { .. } => {
+                    prop_assert!(lost);
+                    lost = false;
+                }
+                What::Changed { previous, current, .. } => {
+                    prop_assert_ne!(previous, current);
+                    prop_assert!(value.is_none_or(|value: &Value| value == previous));
+                    value = Some(current);
+                }
+            }
+        }
+        prop_assert_eq!(lost, state.connection == Connection::Lost);
+    }
+
+    /// A record of the stream that comes twice tells the same twice, under the same ids.
+    #[test]
+    fn the_same_images_tell_the_same(first in steps(), second in steps()) {
+        let old = step(&fresh(), first, 1);
+        let new = step(&old, second, 2);
+        let ids = || -> Vec<String> { between(Some(&old), &new).iter().map(Occurrence::id).collect() };
+        prop_assert_eq!(ids(), ids());
+    }
+}
+
+#[test]
+fn a_sensor_registered_again_has_no_past() {
+    let mut old = step(
+        &fresh(),
+        Step::Signal {
+            value: 1,
+            heard: true,
+        },
+        1,
+    );
+    old.generation = Generation::new("former").unwrap();
+    let new = step(
+        &fresh(),
+        Step::Signal {
+            value: 0,
+            heard: true,
+        },
+        2,
+    );
+    assert!(between(Some(&old), &new).is_empty());
+}
+
+#[test]
+fn ids_name_sensor_generation_and_number() {
+    let old = step(
+        &fresh(),
+        Step::Signal {
+            value: 1,
+            heard: true,
+        },
+        1,
+    );
+    let new = step(
+        &old,
+        Step::Signal {
+            value: 0,
+            heard: true,
+        },
+        2,
+    );
+    let told = between(Some(&old), &new);
+    assert_eq!(told[0].id(), "lock/g/1");
+    assert_eq!(told[0].address.as_str(), "Main St 1");
+}

@@ -1,0 +1,124 @@
+//! What is asked of the registry, on sensors in memory.
+
+use std::time::Duration;
+
+use antumbra_service::clock::{Clock, ManualClock};
+use antumbra_service::sensors::{
+    Address, Location, Place, Reading, SensorError, SensorPatch, Sensors, Silence, Value, Version,
+};
+use antumbra_testkit::sensors::MemorySensors;
+use antumbra_testkit::sensors::sample::{at, id, sensor, somewhere};
+use futures_util::future::join_all;
+
+fn sensors() -> Sensors<MemorySensors, ManualClock> {
+    Sensors::with_clock(MemorySensors::default(), ManualClock::new(at(0)))
+}
+
+#[tokio::test]
+async fn a_sensor_is_registered_moved_changed_and_taken_away() {
+    let sensors = sensors();
+    let first = sensors.register(somewhere("s")).await.unwrap();
+    assert_eq!((first.version, first.registered_at), (Version(1), at(0)));
+    let there = Location::new("Łódź", "B", "-1", "garage").unwrap();
+    let moved = sensors
+        .move_to(&id("s"), there.clone(), None)
+        .await
+        .unwrap();
+    assert_eq!(
+        (moved.version, &moved.sensor.location),
+        (Version(2), &there)
+    );
+    let patch = SensorPatch {
+        silence_after: Some(Silence::seconds(60).unwrap()),
+        ..SensorPatch::default()
+    };
+    let updated = sensors
+        .update(&id("s"), patch.clone(), Some(Version(2)))
+        .await
+        .unwrap();
+    assert_eq!(
+        (updated.version, &updated.sensor.location),
+        (Version(3), &there)
+    );
+    let again = sensors.update(&id("s"), patch, None).await.unwrap();
+    assert_eq!(again, updated, "what changes nothing is not written");
+    let place = Place::new("Łódź", None, None, None).unwrap();
+    assert_eq!(
+        sensors.in_place(&place, 10, None).await.unwrap().rows.len(),
+        1
+    );
+    sensors
+        .unregister(&id("s"), Some(Version(3)))
+        .await
+        .unwrap();
+    assert_eq!(sensors.get(&id("s")).await, Err(SensorError::NotFound));
+}
+
+#[tokio::test]
+async fn who_expects_a_version_is_told_of_another() {
+    let sensors = sensors();
+    sensors.register(somewhere("s")).await.unwrap();
+    let conflict = SensorError::Conflict {
+        expected: Version(7),
+        actual: Version(1),
+    };
+    let there = Location::new("a", "b", "c", "d").unwrap();
+    let moved = sensors.move_to(&id("s"), there, Some(Version(7))).await;
+    assert_eq!(moved, Err(conflict.clone()));
+    assert_eq!(
+        sensors.unregister(&id("s"), Some(Version(7))).await,
+        Err(conflict)
+    );
+}
+
+#[tokio::test]
+async fn writers_without_expectations_all_get_through() {
+    let sensors = sensors();
+    sensors.register(somewhere("s")).await.unwrap();
+    let changes = (0..5).map(|n| {
+        let patch = SensorPatch {
+            address: Some(Address::new(format!("address {n}")).unwrap()),
+            ..SensorPatch::default()
+        };
+        let sensors = &sensors;
+        async move { sensors.update(&id("s"), patch, None).await.unwrap() }
+    });
+    join_all(changes).await;
+    assert_eq!(sensors.get(&id("s")).await.unwrap().version, Version(6));
+}
+
+#[tokio::test]
+async fn readings_need_a_sensor_and_come_back_ten_at_most() {
+    let sensors = sensors();
+    let reading = |n: i64| Reading::new(Value::whole(n), None, at(n), None).unwrap();
+    let nobody = sensors.save(&id("s"), &[reading(1)]).await;
+    assert_eq!(nobody, Err(SensorError::NotFound));
+    sensors
+        .register(sensor("s", ["a", "b", "c", "d"]))
+        .await
+        .unwrap();
+    let many: Vec<Reading> = (0..30).map(reading).collect();
+    sensors.save(&id("s"), &many).await.unwrap();
+    let (_, latest) = sensors.latest(&id("s"), None).await.unwrap();
+    assert_eq!(latest.len(), 10);
+    let some = sensors
+        .between(&id("s"), at(3), at(5), 10, None)
+        .await
+        .unwrap();
+    assert_eq!(some.rows, many[3..5]);
+}
+
+/// The clock stands still, and yet the second is not the first.
+#[tokio::test]
+async fn registered_again_it_is_another() {
+    let clock = ManualClock::new(at(0));
+    let sensors = Sensors::with_clock(MemorySensors::default(), clock);
+    let first = sensors.register(somewhere("s")).await.unwrap();
+    sensors.unregister(&id("s"), None).await.unwrap();
+    let second = sensors.register(somewhere("s")).await.unwrap();
+    assert_ne!(first.generation, second.generation);
+    assert_eq!(
+        ManualClock::new(at(0)).now().after(Duration::ZERO),
+        second.registered_at
+    );
+}
