@@ -40,14 +40,14 @@ async fn main() -> Result<(), Error> {
 
     invocation::run(|invocation: invocation::Invocation| async move {
         let started = Instant::now();
-        let report = sweeper
-            .run(invocation.deadline)
-            .await
-            .map_err(|error| Diagnostic {
-                error_type: "SweepError".to_owned(),
-                error_message: error.to_string(),
-            })?;
-        report.emit(SystemClock.now(), started.elapsed());
+        let swept = sweeper.run(invocation.deadline).await;
+        let elapsed = started.elapsed();
+        sweeper.purge(invocation.deadline).await;
+        let report = swept.map_err(|error| Diagnostic {
+            error_type: "SweepError".to_owned(),
+            error_message: error.to_string(),
+        })?;
+        report.emit(SystemClock.now(), elapsed);
         Ok::<_, Diagnostic>(report)
     })
     .await

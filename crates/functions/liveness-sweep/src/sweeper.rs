@@ -7,7 +7,7 @@ use antumbra_lambda_kit::metrics::{self, Unit};
 use antumbra_service::clock::{Clock, before, time_left};
 use antumbra_service::liveness::{Gauge, Limits, Progress, Swept, horizon, sweep};
 use antumbra_service::notifications::Channel;
-use antumbra_service::sensors::Liveness;
+use antumbra_service::sensors::{Liveness, Purges, purge_due};
 use antumbra_service::store::StoreError;
 use antumbra_shadow::Timestamp;
 use antumbra_wire::signal::MARKER;
@@ -112,6 +112,22 @@ impl<L: Liveness, P: Progress, C: Clock> Sweeper<L, P, C> {
         let swept = sweep(&self.sensors, horizon, deadline, self.limits, &self.clock).await;
         let behind = time_left(horizon, start);
         report(swept, behind)
+    }
+}
+
+impl<L: Purges, P, C: Clock> Sweeper<L, P, C> {
+    /// Takes away some of what unregistered sensors left behind, in the time that a sweep leaves. Nobody
+    /// waits for it, and the next one goes on with it.
+    pub async fn purge(&self, deadline: Timestamp) {
+        let deadline = before(deadline, self.clock.now(), ANSWERING);
+        let more = || self.clock.now() < deadline;
+        let left = time_left(self.clock.now(), deadline);
+        let purge = purge_due(&self.sensors, &self.clock, more);
+        match tokio::time::timeout(left, purge).await {
+            Ok(Ok(ended)) => tracing::debug!(ended, "purged"),
+            Ok(Err(error)) => tracing::warn!(%error, "a purge was not finished"),
+            Err(_) => tracing::debug!("out of time for purges"),
+        }
     }
 }
 

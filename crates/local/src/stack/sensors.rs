@@ -80,7 +80,9 @@ pub(super) fn sweep(ground: &Ground) -> Function {
         let sweeper = Arc::clone(&sweeper);
         let deadline = clock.now().after(SWEEP_TIMEOUT);
         async move {
-            let report = sweeper.run(deadline).await.map_err(failed)?;
+            let swept = sweeper.run(deadline).await;
+            sweeper.purge(deadline).await;
+            let report = swept.map_err(failed)?;
             tracing::debug!(?report, "sensors were looked at");
             json(&report)
         }

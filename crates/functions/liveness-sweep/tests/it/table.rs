@@ -8,9 +8,10 @@ use antumbra_dynamodb::{DynamoDbProgress, DynamoDbSensors, MAIN, SensorConfig, T
 use antumbra_liveness_sweep::Sweeper;
 use antumbra_service::clock::ManualClock;
 use antumbra_service::liveness::Limits;
-use antumbra_service::sensors::Connection;
+use antumbra_service::sensors::{Connection, Reading, Readings, Registry, Value};
 use antumbra_testkit::dynamodb::{Endpoint, address, client, table_name};
 use antumbra_testkit::sensors::sample::{at, record, registered, signal, state};
+use aws_sdk_dynamodb::types::AttributeValue;
 use futures_util::future::join;
 
 const SENSORS: usize = 300;
@@ -74,4 +75,47 @@ async fn two_sweeps_at_once_find_each_sensor_once_at_one_write_each() {
     }
     eprintln!("two sweeps of {SENSORS} due sensors: {calls:?}, {one:?}, {two:?}");
     assert_eq!(sweep(3700).await.checked, 0, "once per outage");
+}
+
+/// A sensor that was unregistered leaves its readings to the sweeps that follow.
+#[tokio::test]
+async fn what_an_unregistered_sensor_left_is_gone_after_an_hour_of_sweeps() {
+    let endpoint = Endpoint::start(address()).await;
+    let client = client(&endpoint);
+    let table = table_name();
+    let definition = Table {
+        name: &table,
+        ..MAIN
+    };
+    definition.ensure(&client).await.unwrap();
+    let sensors = DynamoDbSensors::new(client.clone(), SensorConfig::new(&table));
+    let gone = registered(&sensors, "gone").await;
+    let readings: Vec<Reading> = (0..60)
+        .map(|n| Reading::new(Value::whole(n), None, at(n), None).unwrap())
+        .collect();
+    sensors.save(&gone, &readings).await.unwrap();
+    sensors.unregister(&gone, at(100)).await.unwrap();
+
+    let left = async || {
+        let query = client.query().table_name(&table).consistent_read(true);
+        let found = query
+            .key_condition_expression("PK = :pk")
+            .expression_attribute_values(":pk", AttributeValue::S("SENSOR#gone".to_owned()))
+            .send();
+        found.await.unwrap().count
+    };
+    assert_eq!(left().await, 61, "the readings and a note of them");
+    let clock = Arc::new(ManualClock::new(at(120)));
+    let progress = DynamoDbProgress::new(client.clone(), &table);
+    let limits = Limits::default();
+    let sweeper = Sweeper::new(sensors, progress, None, limits, Arc::clone(&clock));
+    let sweep = async || {
+        let deadline = clock.now().after(Duration::from_secs(50));
+        sweeper.purge(deadline).await;
+    };
+    sweep().await;
+    assert_eq!(left().await, 1, "the note, for readings under way");
+    clock.advance(Duration::from_secs(3600));
+    sweep().await;
+    assert_eq!(left().await, 0);
 }
