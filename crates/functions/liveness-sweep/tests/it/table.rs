@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use antumbra_dynamodb::{DynamoDbProgress, DynamoDbSensors, MAIN, SensorConfig, Table};
 use antumbra_liveness_sweep::Sweeper;
-use antumbra_service::clock::ManualClock;
+use antumbra_service::clock::{Clock, ManualClock};
 use antumbra_service::liveness::Limits;
 use antumbra_service::sensors::{Connection, Reading, Readings, Registry, Value};
 use antumbra_testkit::dynamodb::{Endpoint, address, client, table_name};
