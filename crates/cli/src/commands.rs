@@ -1,6 +1,8 @@
 //! One module per command.
 
 pub(crate) mod demo;
+pub(crate) mod clients;
+pub(crate) mod listen;
 pub(crate) mod local;
 pub(crate) mod messages;
 pub(crate) mod registrations;

@@ -89,7 +89,12 @@ impl Connection {
             .await
     }
 
-    async fn sdk_config(&self) -> SdkConfig {
+    /// The table everything but messages is in.
+    pub(crate) fn table(&self) -> &str {
+        &self.table
+    }
+
+    pub(crate) async fn sdk_config(&self) -> SdkConfig {
         let local = self.local.then_some(LOCAL_ENDPOINT);
         self.load(self.endpoint_url.as_deref().or(local)).await
     }

@@ -2,7 +2,10 @@
 
 use std::process::ExitCode;
 
+use antumbra_service::clients::ClientError;
+use antumbra_service::deliveries::RedeliverError;
 use antumbra_service::shadows::{PersistenceError, ShadowError};
+use antumbra_service::store::StoreError;
 
 /// Why a command did not do what it was asked.
 #[derive(Debug)]
@@ -60,6 +63,53 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
         cause = error.source();
     }
     line
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Failure {
+        let kind = match &error {
+            StoreError::Invalid(_) => Kind::Invalid,
+            StoreError::TooLarge { .. } => Kind::TooLarge,
+            StoreError::Throttled | StoreError::Unavailable(_) => Kind::Unavailable,
+        };
+        Failure {
+            kind,
+            reason: error.to_string(),
+        }
+    }
+}
+
+impl From<ClientError> for Failure {
+    fn from(error: ClientError) -> Failure {
+        let kind = match error {
+            ClientError::Store(error) => return error.into(),
+            ClientError::NotFound | ClientError::NoSensor | ClientError::NotLinked => {
+                Kind::NotFound
+            }
+            ClientError::AlreadyExists | ClientError::Conflict { .. } | ClientError::HasLinks => {
+                Kind::Conflict
+            }
+            ClientError::Invalid(_) | ClientError::Url(_) => Kind::Invalid,
+        };
+        Failure {
+            kind,
+            reason: error.to_string(),
+        }
+    }
+}
+
+impl From<RedeliverError> for Failure {
+    fn from(error: RedeliverError) -> Failure {
+        match error {
+            RedeliverError::Client(error) => error.into(),
+            RedeliverError::Store(error) => error.into(),
+            RedeliverError::NotFound => Failure {
+                kind: Kind::NotFound,
+                reason: error.to_string(),
+            },
+            RedeliverError::Queue(_) => Failure::unavailable(error),
+        }
+    }
 }
 
 impl From<ShadowError> for Failure {

@@ -12,6 +12,8 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use commands::demo::DemoArguments;
+use commands::clients::ClientsArguments;
+use commands::listen::ListenArguments;
 use commands::local::LocalArguments;
 use commands::messages::MessagesArguments;
 use commands::registrations::RegistrationsCommand;
@@ -43,6 +45,12 @@ enum Command {
     ///
     /// Example: antumbra demo
     Demo(DemoArguments),
+    /// Say who is told of sensors, and look at what they were told.
+    Clients(ClientsArguments),
+    /// Receive webhooks, verify their signatures and print them.
+    ///
+    /// Example: antumbra listen --port 9000 --secret whsec_...
+    Listen(ListenArguments),
     /// Read the inbox over MQTT, and put messages in its queue.
     Messages(MessagesArguments),
     /// Check registrations and explain what they match.
@@ -79,6 +87,13 @@ async fn run(arguments: Arguments) -> Result<(), Failure> {
     match arguments.command {
         Command::Demo(demo) => commands::demo::run(demo, arguments.json).await?,
         Command::Local(local) => commands::local::run(local).await?,
+        Command::Clients(clients) => {
+            let output = commands::clients::run(clients, &arguments.connection, arguments.json)
+                .await
+                .map_err(|failure| arguments.connection.explained(failure))?;
+            output::print(&output)?;
+        }
+        Command::Listen(listen) => commands::listen::run(listen, arguments.json).await?,
         Command::Messages(messages) => {
             commands::messages::run(messages, &arguments.connection, arguments.json).await?;
         }

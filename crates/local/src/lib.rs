@@ -16,6 +16,7 @@ pub mod listen;
 pub mod mqtt;
 pub mod queue_pump;
 pub mod queues;
+pub mod receiver;
 pub mod rules;
 pub mod schedule;
 pub mod stack;

@@ -3,8 +3,8 @@
 //! The role needs `sqs:SendMessage`, and `sqs:GetQueueUrl` unless the queue is
 //! given by its URL. A queue whose name ends in `.fifo` gets the message's key
 //! as its group and the notification's id for deduplication (see [`group_id`]),
-//! and no delay of single messages, which FIFO queues do not have. Any other gets the message's tenant as
-//! its group, which makes it a fair queue: a tenant with many or slow messages delays its own.
+//! and no delay of single messages, which FIFO queues do not have. Any other may get the message's tenant
+//! as its group, which makes it a fair queue: a tenant with many or slow messages delays its own.
 
 mod queue;
 mod visibility;
@@ -38,6 +38,7 @@ pub struct SqsChannel {
     called: String,
     url: OnceCell<String>,
     bytes: usize,
+    tenants: bool,
 }
 
 impl SqsChannel {
@@ -61,7 +62,15 @@ impl SqsChannel {
             called,
             url: OnceCell::new(),
             bytes: BYTES,
+            tenants: false,
         }
+    }
+
+    /// Whether the tenants of messages are told to a standard queue. SQS takes them since July 2025;
+    /// emulators refuse such messages.
+    #[must_use]
+    pub fn with_tenants(self, tenants: bool) -> SqsChannel {
+        SqsChannel { tenants, ..self }
     }
 
     /// Another size limit, such as [`SMALL_BYTES`].
@@ -129,7 +138,13 @@ impl SqsChannel {
             // A group on a standard queue orders nothing: it makes the queue a fair one.
             entry
                 .set_delay_seconds(delay(message)?)
-                .set_message_group_id(message.tenant.as_deref().map(group_id))
+                .set_message_group_id(
+                    message
+                        .tenant
+                        .as_deref()
+                        .filter(|_| self.tenants)
+                        .map(group_id),
+                )
         };
         entry.build().map_err(|error| error.to_string())
     }

@@ -34,6 +34,7 @@ pub struct AwsChannels {
     clients: Option<DeliveryQueues>,
     undeliverable: String,
     queue_bytes: usize,
+    tenants: bool,
 }
 
 /// Who is linked to sensors, and the two queues of what they are told.
@@ -73,6 +74,7 @@ impl AwsChannels {
             clients: None,
             undeliverable,
             queue_bytes: sqs::BYTES,
+            tenants: false,
         }
     }
 
@@ -83,6 +85,12 @@ impl AwsChannels {
             queue_bytes,
             ..self
         }
+    }
+
+    /// Whether standard queues are told whose message it is, and so are fair. Emulators' take no such.
+    #[must_use]
+    pub fn with_tenants(self, tenants: bool) -> AwsChannels {
+        AwsChannels { tenants, ..self }
     }
 
     /// Tells the clients linked to sensors, through these queues.
@@ -102,7 +110,11 @@ impl AwsChannels {
     }
 
     fn queue(&self, queue: &str) -> Arc<dyn Channel> {
-        Arc::new(SqsChannel::new(&self.sqs, queue).with_bytes(self.queue_bytes))
+        Arc::new(
+            SqsChannel::new(&self.sqs, queue)
+                .with_bytes(self.queue_bytes)
+                .with_tenants(self.tenants),
+        )
     }
 }
 

@@ -31,9 +31,11 @@ async fn main() -> Result<(), Error> {
     let registrations = files::load(Path::new(&directory), &|name| environment.optional(name))?;
     environment.finish()?;
 
+    let real = endpoint.is_none();
     let sdk = sdk::config(endpoint).await;
     let mut channels = AwsChannels::new(&sdk, iot_endpoint.as_deref(), undeliverable)
-        .with_queue_bytes(queue_bytes);
+        .with_queue_bytes(queue_bytes)
+        .with_tenants(real);
     if let (Some(table), Some(ordered), Some(unordered)) = (&table, ordered, unordered) {
         let links = DynamoDbClients::connect(&sdk, table);
         channels = channels.with_clients(Arc::new(links), ordered, unordered);

@@ -22,3 +22,4 @@ mod shadows;
 mod stream;
 mod support;
 mod topics;
+mod webhooks;

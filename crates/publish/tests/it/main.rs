@@ -2,7 +2,8 @@
 //!
 //! `scripted` and `broker` answer as AWS and an MQTT broker do, whatever a test
 //! wants them to say; `emulated` talks to working queues and topics, those of
-//! the local stack or of another emulator (see `scripts/check-moto`).
+//! the local stack or of another emulator (see `scripts/check-moto`). `guard` and
+//! `endpoints` are about webhooks: where they may go, and what comes of it.
 
 #![allow(
     clippy::unwrap_used,
@@ -12,7 +13,9 @@
 mod broker;
 mod contract;
 mod emulated;
+mod endpoints;
 mod eventbridge;
+mod guard;
 mod iot;
 mod message;
 mod mqtt;

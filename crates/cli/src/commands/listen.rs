@@ -1,0 +1,109 @@
+//! `antumbra listen`: an endpoint for trying webhooks. It verifies signatures and prints deliveries.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use antumbra_local::receiver::{self, Received, Verdict};
+use antumbra_service::clients::Secret;
+use clap::Args;
+
+use crate::failure::Failure;
+use crate::output::{BAD, FAINT, GOOD, STRONG, styled};
+
+#[derive(Debug, Args)]
+pub(crate) struct ListenArguments {
+    /// The port; 0 for any free one.
+    #[arg(long, default_value_t = 9000, value_name = "PORT")]
+    port: u16,
+    /// The client's secret, whsec_…; twice while one replaces another. Without it signatures are not
+    /// verified.
+    #[arg(
+        long,
+        value_name = "SECRET",
+        env = "ANTUMBRA_WEBHOOK_SECRET",
+        value_delimiter = ','
+    )]
+    secret: Vec<String>,
+    /// Answer with this status.
+    #[arg(long, default_value_t = 204, value_parser = clap::value_parser!(u16).range(200..=599))]
+    status: u16,
+    /// Fail the first so many deliveries with 500.
+    #[arg(long, default_value_t = 0, value_name = "COUNT")]
+    fail_first: u32,
+    /// End after so many deliveries.
+    #[arg(long, value_name = "COUNT")]
+    count: Option<u32>,
+}
+
+pub(crate) async fn run(arguments: ListenArguments, json: bool) -> Result<(), Failure> {
+    let secrets: Vec<Secret> = arguments
+        .secret
+        .iter()
+        .map(|text| Secret::new(text))
+        .collect::<Result<_, _>>()
+        .map_err(Failure::invalid)?;
+    let verified = !secrets.is_empty();
+    let failures = Arc::new(AtomicU32::new(arguments.fail_first));
+    let status = arguments.status;
+    let answer = move |verdict: &Verdict| {
+        let fails = failures
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| {
+                left.checked_sub(1)
+            })
+            .is_ok();
+        match verdict {
+            Verdict::Refused(_) => 401,
+            _ if fails => 500,
+            _ => status,
+        }
+    };
+    let mut receiver = receiver::start(arguments.port, secrets, answer)
+        .await
+        .map_err(Failure::unavailable)?;
+    anstream::eprintln!("{}", welcome(receiver.address(), verified));
+    let mut left = arguments.count;
+    while left != Some(0) {
+        let received = tokio::select! {
+            received = receiver.next() => received,
+            _ = tokio::signal::ctrl_c() => None,
+        };
+        let Some(received) = received else {
+            break;
+        };
+        crate::output::print(&line(&received, json))?;
+        left = left.map(|left| left - 1);
+    }
+    Ok(())
+}
+
+fn welcome(address: SocketAddr, verified: bool) -> String {
+    let how = if verified {
+        "signatures are verified"
+    } else {
+        "signatures are not verified: give --secret"
+    };
+    format!(
+        "{} http://{address}/  {}",
+        styled(STRONG, "listening on"),
+        styled(FAINT, how)
+    )
+}
+
+fn line(received: &Received, json: bool) -> String {
+    if json {
+        return received.json().to_string();
+    }
+    let verdict = match &received.verdict {
+        Verdict::Verified => styled(GOOD, "verified"),
+        Verdict::Unverified => styled(FAINT, "not verified"),
+        Verdict::Refused(reason) => format!("{}: {reason}", styled(BAD, "refused")),
+    };
+    format!(
+        "{} {} {verdict} {}\n  {}",
+        styled(STRONG, &received.kind()),
+        received.status,
+        styled(FAINT, &received.id),
+        received.body
+    )
+}

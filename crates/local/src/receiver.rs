@@ -1,0 +1,171 @@
+//! An endpoint for trying webhooks: it verifies signatures by the reference library and hands over what
+//! came. Nothing of Antumbra's own signing is used here.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use antumbra_service::clients::Secret;
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
+use standardwebhooks::Webhook;
+use tokio::sync::mpsc;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::listen::{StartError, bind};
+
+/// The longest body that is read.
+const BODY_BYTES: usize = 1024 * 1024;
+
+/// What a signature is worth.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is the sender's.
+    Verified,
+    /// There was no secret to verify it with.
+    Unverified,
+    /// It is not, or the request is no webhook.
+    Refused(String),
+}
+
+/// A request that came.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Received {
+    pub id: String,
+    pub verdict: Verdict,
+    /// What it was answered.
+    pub status: u16,
+    pub body: String,
+}
+
+impl Received {
+    /// The `type` of what is told; empty if it says none.
+    pub fn kind(&self) -> String {
+        let body: Value = serde_json::from_str(&self.body).unwrap_or_default();
+        body["type"].as_str().unwrap_or_default().to_owned()
+    }
+
+    /// All of it, for machines.
+    pub fn json(&self) -> Value {
+        let body: Value =
+            serde_json::from_str(&self.body).unwrap_or_else(|_| Value::from(self.body.as_str()));
+        json!({
+            "id": self.id,
+            "verified": self.verdict == Verdict::Verified,
+            "status": self.status,
+            "body": body,
+        })
+    }
+}
+
+/// The endpoint, running until it is dropped.
+#[derive(Debug)]
+pub struct Receiver {
+    address: SocketAddr,
+    received: mpsc::UnboundedReceiver<Received>,
+    _stop: DropGuard,
+}
+
+impl Receiver {
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The next request.
+    pub async fn next(&mut self) -> Option<Received> {
+        self.received.recv().await
+    }
+}
+
+/// Starts an endpoint that knows these secrets; `answer` says the status.
+pub async fn start(
+    port: u16,
+    secrets: Vec<Secret>,
+    answer: impl Fn(&Verdict) -> u16 + Send + Sync + 'static,
+) -> Result<Receiver, StartError> {
+    let (listener, address) = bind("webhooks", port).await?;
+    let (sender, received) = mpsc::unbounded_channel();
+    let stop = CancellationToken::new();
+    let stopped = stop.clone();
+    let secrets = Arc::new(secrets);
+    let answer = Arc::new(answer);
+    tokio::spawn(async move {
+        loop {
+            let stream = tokio::select! {
+                () = stopped.cancelled() => return,
+                accepted = listener.accept() => match accepted {
+                    Ok((stream, _)) => stream,
+                    Err(_) => continue,
+                },
+            };
+            let (secrets, answer, sender) =
+                (Arc::clone(&secrets), Arc::clone(&answer), sender.clone());
+            tokio::spawn(async move {
+                let service = service_fn(|request| {
+                    let (secrets, answer, sender) = (&secrets, &answer, &sender);
+                    async move {
+                        let mut received = read(request, secrets).await;
+                        received.status = answer(&received.verdict);
+                        let status = StatusCode::from_u16(received.status)
+                            .unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+                        // Whoever listened may have had enough.
+                        let _ = sender.send(received);
+                        let mut response = Response::new(Full::<Bytes>::default());
+                        *response.status_mut() = status;
+                        Ok::<_, Infallible>(response)
+                    }
+                });
+                // A client that goes away ends its connection, and that is all.
+                let _ = hyper::server::conn::http1::Builder::new()
+                    .serve_connection(TokioIo::new(stream), service)
+                    .await;
+            });
+        }
+    });
+    Ok(Receiver {
+        address,
+        received,
+        _stop: stop.drop_guard(),
+    })
+}
+
+async fn read(request: Request<Incoming>, secrets: &[Secret]) -> Received {
+    let (head, body) = request.into_parts();
+    let id = head.headers.get("webhook-id");
+    let id = id.and_then(|id| id.to_str().ok()).unwrap_or_default();
+    let refused = |reason: &str| Received {
+        id: id.to_owned(),
+        verdict: Verdict::Refused(reason.to_owned()),
+        status: 0,
+        body: String::new(),
+    };
+    let Ok(body) = Limited::new(body, BODY_BYTES).collect().await else {
+        return refused("the body cannot be read");
+    };
+    let body = body.to_bytes();
+    let Ok(text) = String::from_utf8(body.to_vec()) else {
+        return refused("the body is no text");
+    };
+    let verifies = |secret: &Secret| {
+        Webhook::new(secret.reveal())
+            .is_ok_and(|webhook| webhook.verify(&body, &head.headers).is_ok())
+    };
+    let verdict = match secrets {
+        [] => Verdict::Unverified,
+        known if known.iter().any(verifies) => Verdict::Verified,
+        _ => Verdict::Refused("the signature is not by a secret that is known here".to_owned()),
+    };
+    Received {
+        id: id.to_owned(),
+        verdict,
+        status: 0,
+        body: text,
+    }
+}

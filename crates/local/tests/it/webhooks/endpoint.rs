@@ -1,0 +1,128 @@
+//! Endpoints of clients that do as the test says.
+
+use std::collections::{HashMap, VecDeque};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, Response};
+use axum::routing::post;
+use serde_json::Value;
+
+use crate::support::soon;
+
+/// What an endpoint does with a request.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Reply {
+    Status(u16),
+    RetryAfter(u16, u64),
+    Hang,
+}
+
+/// A request as it came.
+#[derive(Debug, Clone)]
+pub(super) struct Seen {
+    pub(super) path: String,
+    pub(super) id: String,
+    pub(super) timestamp: String,
+    pub(super) signature: String,
+    pub(super) text: String,
+    pub(super) body: Value,
+    pub(super) at: Instant,
+}
+
+#[derive(Default)]
+struct Script {
+    replies: HashMap<String, VecDeque<Reply>>,
+    seen: Vec<Seen>,
+}
+
+/// One server with an endpoint per path; each answers 204 unless told otherwise.
+#[derive(Clone)]
+pub(super) struct Endpoints {
+    pub(super) address: SocketAddr,
+    script: Arc<Mutex<Script>>,
+}
+
+impl Endpoints {
+    pub(super) async fn start() -> Endpoints {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let endpoints = Endpoints {
+            address: listener.local_addr().unwrap(),
+            script: Arc::default(),
+        };
+        let router = Router::new()
+            .route("/{path}", post(answer))
+            .with_state(Arc::clone(&endpoints.script));
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        endpoints
+    }
+
+    pub(super) fn url(&self, path: &str) -> String {
+        format!("http://{}/{path}", self.address)
+    }
+
+    /// What the next requests to a path get.
+    pub(super) fn next(&self, path: &str, replies: &[Reply]) {
+        let mut script = self.script.lock().unwrap();
+        let waiting = script.replies.entry(path.to_owned()).or_default();
+        waiting.extend(replies);
+    }
+
+    /// What came to a path so far.
+    pub(super) fn seen(&self, path: &str) -> Vec<Seen> {
+        let script = self.script.lock().unwrap();
+        let of_path = script.seen.iter().filter(|seen| seen.path == path);
+        of_path.cloned().collect()
+    }
+
+    /// Waits until this many came to a path.
+    pub(super) async fn wait(&self, path: &str, count: usize) -> Vec<Seen> {
+        let waiting = async {
+            loop {
+                let seen = self.seen(path);
+                if seen.len() >= count {
+                    return seen;
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        soon(&format!("{count} requests to {path}"), waiting).await
+    }
+}
+
+async fn answer(
+    State(script): State<Arc<Mutex<Script>>>,
+    Path(path): Path<String>,
+    headers: HeaderMap,
+    text: String,
+) -> Response<Body> {
+    let header = |name: &str| headers[name].to_str().unwrap().to_owned();
+    let reply = {
+        let mut script = script.lock().unwrap();
+        script.seen.push(Seen {
+            path: path.clone(),
+            id: header("webhook-id"),
+            timestamp: header("webhook-timestamp"),
+            signature: header("webhook-signature"),
+            body: serde_json::from_str(&text).unwrap(),
+            text,
+            at: Instant::now(),
+        });
+        let waiting = script.replies.get_mut(&path);
+        waiting
+            .and_then(VecDeque::pop_front)
+            .unwrap_or(Reply::Status(204))
+    };
+    let response = match reply {
+        Reply::Status(status) => Response::builder().status(status),
+        Reply::RetryAfter(status, seconds) => Response::builder()
+            .status(status)
+            .header("retry-after", seconds),
+        Reply::Hang => std::future::pending().await,
+    };
+    response.body(Body::empty()).unwrap()
+}

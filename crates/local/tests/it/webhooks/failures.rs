@@ -1,0 +1,176 @@
+//! Endpoints that fail, and a history that tells how.
+
+use std::time::Duration;
+
+use antumbra_local::stack::Webhooks;
+use antumbra_service::clients::{ClientPatch, Mode};
+use antumbra_service::deliveries::{Policy, Status};
+
+use super::endpoint::Reply::{Hang, Status as Says};
+use super::home::{Home, hasty};
+
+#[tokio::test]
+async fn failures_are_tried_again_and_every_attempt_is_in_the_history() {
+    let home = Home::start(hasty()).await;
+    let door = home.sensor("door-7").await;
+    let (client, _) = home.client("watch", Mode::Latest).await;
+    home.clients.link(&client, &door).await.unwrap();
+    home.endpoints
+        .next("watch", &[Says(500), Hang, Says(301), Says(404)]);
+    home.say(&door, 1).await;
+    let records = home.comes_to(&client, &[Status::Delivered]).await;
+    let told: Vec<_> = records[0]
+        .attempts
+        .iter()
+        .map(|attempt| (attempt.turn, attempt.status, attempt.error.as_deref()))
+        .collect();
+    let redirects = Some("redirects are not followed");
+    let hung = Some("no answer within 500ms");
+    assert_eq!(
+        told,
+        [
+            (1, Some(500), None),
+            (2, None, hung),
+            (3, Some(301), redirects),
+            (4, Some(404), None),
+            (5, Some(204), None),
+        ]
+    );
+    let ids: Vec<_> = home
+        .endpoints
+        .seen("watch")
+        .into_iter()
+        .map(|seen| seen.id)
+        .collect();
+    assert!(ids.iter().all(|id| *id == ids[0]), "{ids:?}");
+    home.stack.stop().await;
+}
+
+#[tokio::test]
+async fn ten_failures_are_the_end_until_it_is_asked_for_again() {
+    for (mode, dead) in [
+        (Mode::Latest, "antumbra-deliveries-dead"),
+        (Mode::Every, "antumbra-deliveries-dead.fifo"),
+    ] {
+        let home = Home::start(hasty()).await;
+        let door = home.sensor("door-7").await;
+        let (client, _) = home.client("watch", mode).await;
+        home.clients.link(&client, &door).await.unwrap();
+        home.endpoints.next("watch", &[Says(500); 10]);
+        home.say(&door, 1).await;
+        let records = home.comes_to(&client, &[Status::Dead]).await;
+        assert_eq!(records[0].attempts.len(), 10);
+        let letter = home.received(dead).await;
+        let id = &records[0].delivery.id;
+        assert!(letter.contains(&id.to_string()), "{letter}");
+        assert_eq!(home.endpoints.seen("watch").len(), 10);
+        home.redeliveries.redeliver(id).await.unwrap();
+        let records = home.comes_to(&client, &[Status::Delivered]).await;
+        assert_eq!(records[0].attempts.len(), 11);
+        assert_eq!(records[0].attempts[10].turn, 1);
+        let seen = home.endpoints.seen("watch");
+        assert_eq!(seen[10].id, seen[0].id);
+        home.stack.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_refused_connection_is_tried_again_where_the_client_is_by_then() {
+    let home = Home::start(hasty()).await;
+    let door = home.sensor("door-7").await;
+    let (client, _) = home.client("watch", Mode::Every).await;
+    home.clients.link(&client, &door).await.unwrap();
+    let closed = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let to = |url: String| ClientPatch {
+        url: Some(url),
+        ..ClientPatch::default()
+    };
+    let nowhere = to(format!("http://{}/", closed.local_addr().unwrap()));
+    home.clients.update(&client, nowhere, None).await.unwrap();
+    drop(closed);
+    home.say(&door, 1).await;
+    home.comes_to(&client, &[Status::Failed]).await;
+    let there = to(home.endpoints.url("watch"));
+    home.clients.update(&client, there, None).await.unwrap();
+    let records = home.comes_to(&client, &[Status::Delivered]).await;
+    let first = records[0].attempts[0].error.as_deref().unwrap();
+    assert!(first.to_lowercase().contains("refused"), "{first}");
+    home.stack.stop().await;
+}
+
+#[tokio::test]
+async fn all_since_a_time_go_out_again() {
+    let home = Home::start(hasty()).await;
+    let door = home.sensor("door-7").await;
+    let (client, _) = home.client("watch", Mode::Every).await;
+    home.clients.link(&client, &door).await.unwrap();
+    home.endpoints.next("watch", &[Says(500); 20]);
+    home.say(&door, 1).await;
+    home.say(&door, 0).await;
+    let records = home.comes_to(&client, &[Status::Dead; 2]).await;
+    home.say(&door, 1).await;
+    home.comes_to(&client, &[Status::Dead, Status::Dead, Status::Delivered])
+        .await;
+    let since = records[0].delivery.id.time();
+    let done = home
+        .redeliveries
+        .redeliver_since(&client, since, false, None)
+        .await;
+    let done = done.unwrap();
+    assert_eq!((done.queued, done.next), (2, None));
+    home.comes_to(&client, &[Status::Delivered; 3]).await;
+    home.stack.stop().await;
+}
+
+/// An endpoint that hangs is left alone for a while, and tried by one alone after it.
+#[tokio::test]
+async fn a_circuit_opens_on_a_time_out_and_closes_on_success() {
+    let careful = Webhooks {
+        policy: Policy {
+            open_after: 5,
+            open_first: Duration::from_secs(2),
+            ..hasty().policy
+        },
+        ..hasty()
+    };
+    let home = Home::start(careful).await;
+    let (client, _) = home.client("watch", Mode::Latest).await;
+    let mut doors = Vec::new();
+    for n in 0..4 {
+        let door = home.sensor(&format!("door-{n}")).await;
+        home.clients.link(&client, &door).await.unwrap();
+        doors.push(door);
+    }
+    home.endpoints.next("watch", &[Hang]);
+    home.say(&doors[0], 1).await;
+    let first = home.endpoints.wait("watch", 1).await[0].at;
+    let opened = async {
+        while home
+            .clients
+            .get(&client)
+            .await
+            .unwrap()
+            .circuit
+            .open_until
+            .is_none()
+        {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    crate::support::soon("an open circuit", opened).await;
+    for door in &doors[1..] {
+        home.say(door, 1).await;
+    }
+    home.comes_to(&client, &[Status::Delivered; 4]).await;
+    let seen = home.endpoints.seen("watch");
+    assert_eq!(seen.len(), 5);
+    // Nothing came while it was open.
+    assert!(
+        seen[1].at - first >= Duration::from_millis(2400),
+        "{:?}",
+        seen[1].at - first
+    );
+    let circuit = home.clients.get(&client).await.unwrap().circuit;
+    assert_eq!((circuit.failures, circuit.open_until), (0, None));
+    home.stack.stop().await;
+}

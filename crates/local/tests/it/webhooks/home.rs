@@ -1,0 +1,174 @@
+//! A stack with sensors and clients, and short ways to do things with them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use antumbra_dynamodb::{DynamoDbClients, DynamoDbDeliveries, DynamoDbSensors, MAIN, SensorConfig};
+use antumbra_local::clients::sdk_config;
+use antumbra_local::stack::{Options, Stack, Webhooks};
+use antumbra_publish::SqsChannel;
+use antumbra_publish::webhook::Guard;
+use antumbra_registration::Registrations;
+use antumbra_service::clients::{ClientId, Clients, Mode, NewClient, Secret};
+use antumbra_service::clock::{Clock as _, SystemClock};
+use antumbra_service::deliveries::{
+    Delays, DeliveryRecord, HistoryQuery, Policy, Queues, Redeliveries, Status, Subject,
+};
+use antumbra_service::sensors::{
+    Generation, Location, Registered, Registry as _, Sensor, SensorId, Signal, States as _, Value,
+    Version,
+};
+
+use super::endpoint::Endpoints;
+use crate::support::soon;
+
+pub(super) const REGISTRATION: &str =
+    include_str!("../../../../../registrations/sensor-clients.json");
+
+pub(super) struct Home {
+    pub(super) stack: Stack,
+    pub(super) endpoints: Endpoints,
+    pub(super) clients: Clients<DynamoDbClients, Guard, SystemClock>,
+    pub(super) redeliveries: Redeliveries<DynamoDbClients, DynamoDbDeliveries, SystemClock>,
+    pub(super) sensors: DynamoDbSensors,
+    pub(super) sqs: aws_sdk_sqs::Client,
+}
+
+/// Retries at once, and circuits that stay closed: what is tried is one thing at a time.
+pub(super) fn hasty() -> Webhooks {
+    Webhooks {
+        policy: Policy {
+            delays: Delays {
+                first: Duration::ZERO,
+                ..Delays::default()
+            },
+            open_after: 1000,
+            open_first: Duration::ZERO,
+            ..Policy::default()
+        },
+        timeout: Duration::from_millis(500),
+        at_once: 4,
+        ..Webhooks::default()
+    }
+}
+
+impl Home {
+    pub(super) async fn start(webhooks: Webhooks) -> Home {
+        let allow = webhooks.allow.clone();
+        let file = ("sensor-clients.json", REGISTRATION);
+        let stack = Stack::start(Options {
+            registrations: Registrations::load([file], &|_| None).unwrap(),
+            webhooks,
+            ..Options::default()
+        })
+        .await
+        .unwrap();
+        let database = sdk_config(stack.addresses().dynamodb);
+        let sqs = aws_sdk_sqs::Client::new(&sdk_config(stack.addresses().aws));
+        let queue = |name: &str| Arc::new(SqsChannel::new(&sqs, &stack.queue_url(name)));
+        let queues = Queues {
+            ordered: queue("antumbra-deliveries.fifo"),
+            unordered: queue("antumbra-deliveries"),
+        };
+        let store = DynamoDbClients::connect(&database, MAIN.name);
+        Home {
+            endpoints: Endpoints::start().await,
+            clients: Clients::new(store.clone(), Guard::new(allow), SystemClock),
+            redeliveries: Redeliveries::new(
+                store,
+                DynamoDbDeliveries::connect(&database, MAIN.name),
+                queues,
+                SystemClock,
+            ),
+            sensors: DynamoDbSensors::connect(&database, SensorConfig::new(MAIN.name)),
+            sqs,
+            stack,
+        }
+    }
+
+    /// A client whose endpoint is its id.
+    pub(super) async fn client(&self, id: &str, mode: Mode) -> (ClientId, Secret) {
+        let created = self
+            .clients
+            .create(NewClient {
+                id: Some(ClientId::new(id).unwrap()),
+                name: format!("The {id}"),
+                url: self.endpoints.url(id),
+                mode,
+            })
+            .await
+            .unwrap();
+        (created.client.id, created.secret)
+    }
+
+    /// A sensor that has said 0 once.
+    pub(super) async fn sensor(&self, id: &str) -> SensorId {
+        let id = SensorId::new(id).unwrap();
+        let location = Location::new("Poznań", "A", "2", "13").unwrap();
+        let now = SystemClock.now();
+        let registered = Registered {
+            sensor: Sensor::new(id.clone(), location),
+            version: Version(1),
+            registered_at: now,
+            generation: Generation::new("g1").unwrap(),
+        };
+        self.sensors.register(&registered).await.unwrap();
+        self.say(&id, 0).await;
+        id
+    }
+
+    pub(super) async fn say(&self, id: &SensorId, value: i64) {
+        let message = format!("m{}", fastrand::u64(..));
+        let now = SystemClock.now();
+        let value = Value::whole(value);
+        let signal = Signal::new(id.clone(), value, None, None, now, &message).unwrap();
+        self.sensors.record(&signal).await.unwrap().unwrap();
+        // The next one is newer by the clock of the queue, which has milliseconds.
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+
+    pub(super) async fn history(&self, client: &ClientId) -> Vec<DeliveryRecord> {
+        let query = HistoryQuery {
+            oldest_first: true,
+            ..HistoryQuery::of(Subject::Client(client.clone()))
+        };
+        self.redeliveries.list(&query, None).await.unwrap().rows
+    }
+
+    /// Waits until a client's deliveries have come to this.
+    pub(super) async fn comes_to(
+        &self,
+        client: &ClientId,
+        expected: &[Status],
+    ) -> Vec<DeliveryRecord> {
+        let mut last = Vec::new();
+        let waiting = async {
+            loop {
+                let records = self.history(client).await;
+                last = records.iter().map(|record| record.status).collect();
+                if last == expected {
+                    return records;
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        match tokio::time::timeout(Duration::from_secs(30), waiting).await {
+            Ok(records) => records,
+            Err(_) => panic!("{last:?}, not {expected:?}"),
+        }
+    }
+
+    /// The text of the next message in a queue.
+    pub(super) async fn received(&self, queue: &str) -> String {
+        let receiving = async {
+            loop {
+                let call = self.sqs.receive_message().wait_time_seconds(1);
+                let got = call.queue_url(self.stack.queue_url(queue)).send().await;
+                if let Some(message) = got.unwrap().messages().first() {
+                    return message.body().unwrap().to_owned();
+                }
+            }
+        };
+        soon("a message", receiving).await
+    }
+}

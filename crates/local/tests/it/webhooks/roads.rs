@@ -1,0 +1,265 @@
+//! What is delivered, to whom, in which order, signed how.
+
+use std::time::Duration;
+
+use antumbra_local::stack::Webhooks;
+use antumbra_publish::webhook::sign;
+use antumbra_service::clients::{ClientPatch, ClientState, Mode};
+use antumbra_service::clock::{Clock as _, SystemClock};
+use antumbra_service::deliveries::{Delays, HistoryQuery, Policy, Status, Subject};
+use antumbra_service::sensors::{Checked, Liveness as _};
+
+use super::endpoint::Reply::{RetryAfter, Status as Says};
+use super::home::{Home, hasty};
+
+#[tokio::test]
+async fn a_change_is_posted_signed_to_every_linked_client_and_the_first_value_is_not() {
+    let home = Home::start(hasty()).await;
+    let door = home.sensor("door-7").await;
+    let (every, secret) = home.client("every", Mode::Every).await;
+    let (latest, _) = home.client("latest", Mode::Latest).await;
+    home.client("stranger", Mode::Every).await;
+    home.clients.link(&every, &door).await.unwrap();
+    home.clients.link(&latest, &door).await.unwrap();
+    home.say(&door, 1).await;
+    home.say(&door, 1).await;
+    home.comes_to(&latest, &[Status::Delivered]).await;
+    let records = home.comes_to(&every, &[Status::Delivered]).await;
+    let seen = home.endpoints.seen("every");
+    assert_eq!(seen.len(), 1);
+    let (body, attempt) = (&seen[0].body, &records[0].attempts[0]);
+    assert_eq!(body["id"], seen[0].id.as_str());
+    assert_eq!(body["id"], records[0].delivery.id.to_string());
+    assert_eq!(
+        (&body["type"], &body["version"]),
+        (&"state.changed".into(), &1.into())
+    );
+    assert_eq!(body["sequence"], 1);
+    assert_eq!(body["client"]["name"], "The every");
+    assert_eq!(body["sensor"]["id"], "door-7");
+    assert_eq!(
+        (&body["data"]["previous"], &body["data"]["current"]),
+        (&0.into(), &1.into())
+    );
+    assert!(body["data"]["since"].is_string());
+    assert_eq!(
+        (attempt.turn, attempt.status, &attempt.error),
+        (1, Some(204), &None)
+    );
+    let seconds: i64 = seen[0].timestamp.parse().unwrap();
+    let signature = sign(&[&secret], &seen[0].id, seconds, &seen[0].text).unwrap();
+    assert_eq!(seen[0].signature, signature);
+    assert_eq!(home.endpoints.seen("latest").len(), 1);
+    assert!(home.endpoints.seen("stranger").is_empty());
+    // The history of the sensor has both.
+    let query = HistoryQuery::of(Subject::Sensor(door));
+    let page = home.redeliveries.list(&query, None).await.unwrap();
+    assert_eq!(page.rows.len(), 2);
+    home.stack.stop().await;
+}
+
+#[tokio::test]
+async fn lost_and_restored_are_told_in_order_with_numbers_without_a_gap() {
+    let home = Home::start(hasty()).await;
+    let door = home.sensor("door-7").await;
+    let (client, _) = home.client("watch", Mode::Every).await;
+    home.clients.link(&client, &door).await.unwrap();
+    let later = SystemClock.now().after(Duration::from_secs(3700));
+    assert_eq!(home.sensors.check(&door, later).await, Ok(Checked::Lost));
+    home.say(&door, 1).await;
+    let delivered = [Status::Delivered; 3];
+    home.comes_to(&client, &delivered).await;
+    let told: Vec<(String, u64)> = home
+        .endpoints
+        .seen("watch")
+        .iter()
+        .map(|seen| {
+            (
+                seen.body["type"].as_str().unwrap().to_owned(),
+                seen.body["sequence"].as_u64().unwrap(),
+            )
+        })
+        .collect();
+    let expected = ["connection.lost", "connection.restored", "state.changed"];
+    let expected: Vec<(String, u64)> = expected.map(str::to_owned).into_iter().zip(1..).collect();
+    assert_eq!(told, expected);
+    let seen = home.endpoints.seen("watch");
+    assert_eq!(seen[0].body["data"]["threshold_seconds"], 3600);
+    assert_eq!(seen[0].body["data"]["last_state"], 0);
+    assert_eq!(seen[1].body["data"]["state_changed"], true);
+    home.stack.stop().await;
+}
+
+#[tokio::test]
+async fn in_mode_every_a_later_one_waits_for_the_earlier_one() {
+    let home = Home::start(hasty()).await;
+    let (door, gate) = (home.sensor("door-7").await, home.sensor("gate-1").await);
+    let (client, _) = home.client("watch", Mode::Every).await;
+    home.clients.link(&client, &door).await.unwrap();
+    home.clients.link(&client, &gate).await.unwrap();
+    home.endpoints
+        .next("watch", &[Says(500), Says(500), Says(500)]);
+    home.say(&door, 1).await;
+    home.endpoints.wait("watch", 1).await;
+    home.say(&door, 0).await;
+    home.say(&door, 1).await;
+    home.say(&gate, 1).await;
+    home.comes_to(&client, &[Status::Delivered; 4]).await;
+    let of_door: Vec<u64> = home
+        .endpoints
+        .seen("watch")
+        .iter()
+        .filter(|seen| seen.body["sensor"]["id"] == "door-7")
+        .map(|seen| seen.body["sequence"].as_u64().unwrap())
+        .collect();
+    let mut sorted = of_door.clone();
+    sorted.sort_unstable();
+    assert_eq!(of_door, sorted);
+    assert_eq!(of_door.last(), Some(&3));
+    home.stack.stop().await;
+}
+
+#[tokio::test]
+async fn in_mode_latest_what_was_overtaken_is_dropped() {
+    let slow = Webhooks {
+        policy: Policy {
+            delays: Delays {
+                curve: antumbra_service::deliveries::Curve::Logarithmic,
+                first: Duration::from_secs(1),
+                ..Delays::default()
+            },
+            ..hasty().policy
+        },
+        ..hasty()
+    };
+    let home = Home::start(slow).await;
+    let door = home.sensor("door-7").await;
+    let (client, _) = home.client("watch", Mode::Latest).await;
+    home.clients.link(&client, &door).await.unwrap();
+    home.endpoints.next("watch", &[Says(500)]);
+    home.say(&door, 1).await;
+    home.endpoints.wait("watch", 1).await;
+    home.say(&door, 0).await;
+    let records = home
+        .comes_to(&client, &[Status::Superseded, Status::Delivered])
+        .await;
+    assert_eq!(records[0].attempts.len(), 1);
+    assert_eq!(home.endpoints.seen("watch").len(), 2);
+    // Asked for by hand it is sent all the same.
+    home.redeliveries
+        .redeliver(&records[0].delivery.id)
+        .await
+        .unwrap();
+    home.comes_to(&client, &[Status::Delivered; 2]).await;
+    home.stack.stop().await;
+}
+
+#[tokio::test]
+async fn both_secrets_sign_while_one_replaces_the_other() {
+    let home = Home::start(hasty()).await;
+    let (client, old) = home.client("watch", Mode::Latest).await;
+    let hour = Duration::from_secs(3600);
+    let new = home.clients.rotate_secret(&client, hour).await.unwrap();
+    home.redeliveries.test(&client).await.unwrap();
+    let seen = home.endpoints.wait("watch", 1).await;
+    let seconds: i64 = seen[0].timestamp.parse().unwrap();
+    let both = sign(&[&new, &old], &seen[0].id, seconds, &seen[0].text).unwrap();
+    assert_eq!(seen[0].signature, both);
+    assert_eq!(seen[0].body["type"], "client.test");
+    let last = home
+        .clients
+        .rotate_secret(&client, Duration::ZERO)
+        .await
+        .unwrap();
+    home.redeliveries.test(&client).await.unwrap();
+    let seen = home.endpoints.wait("watch", 2).await;
+    let seconds: i64 = seen[1].timestamp.parse().unwrap();
+    let one = sign(&[&last], &seen[1].id, seconds, &seen[1].text).unwrap();
+    assert_eq!(seen[1].signature, one);
+    home.stack.stop().await;
+}
+
+#[tokio::test]
+async fn a_gone_endpoint_disables_its_client_and_what_was_parked_goes_out_in_order() {
+    let home = Home::start(hasty()).await;
+    let door = home.sensor("door-7").await;
+    let (client, _) = home.client("watch", Mode::Every).await;
+    home.clients.link(&client, &door).await.unwrap();
+    home.endpoints.next("watch", &[Says(410)]);
+    home.say(&door, 1).await;
+    home.comes_to(&client, &[Status::Parked]).await;
+    let gone = home.clients.get(&client).await.unwrap();
+    let ClientState::Disabled { reason, .. } = gone.state else {
+        panic!("{gone:?}");
+    };
+    assert!(reason.contains("410"), "{reason}");
+    home.say(&door, 0).await;
+    home.say(&door, 1).await;
+    home.comes_to(&client, &[Status::Parked; 3]).await;
+    assert_eq!(home.endpoints.seen("watch").len(), 1);
+    assert_eq!(home.redeliveries.enable(&client).await.unwrap(), 3);
+    home.comes_to(&client, &[Status::Delivered; 3]).await;
+    let seen = home.endpoints.seen("watch");
+    let sequences: Vec<u64> = seen
+        .iter()
+        .map(|seen| seen.body["sequence"].as_u64().unwrap())
+        .collect();
+    assert_eq!(sequences, [1, 1, 2, 3]);
+    // The same event has the same id whenever it comes.
+    assert_eq!(seen[0].id, seen[1].id);
+    assert_eq!(
+        home.clients.get(&client).await.unwrap().state,
+        ClientState::Enabled
+    );
+    home.stack.stop().await;
+}
+
+#[tokio::test]
+async fn retry_after_is_honoured() {
+    let home = Home::start(hasty()).await;
+    let door = home.sensor("door-7").await;
+    let (client, _) = home.client("watch", Mode::Latest).await;
+    home.clients.link(&client, &door).await.unwrap();
+    home.endpoints
+        .next("watch", &[RetryAfter(429, 2), RetryAfter(503, 1)]);
+    home.say(&door, 1).await;
+    let records = home.comes_to(&client, &[Status::Delivered]).await;
+    let statuses: Vec<_> = records[0]
+        .attempts
+        .iter()
+        .map(|attempt| attempt.status)
+        .collect();
+    assert_eq!(statuses, [Some(429), Some(503), Some(204)]);
+    let seen = home.endpoints.seen("watch");
+    assert!(seen[1].at - seen[0].at >= Duration::from_millis(1900));
+    assert!(seen[2].at - seen[1].at >= Duration::from_millis(900));
+    home.stack.stop().await;
+}
+
+#[tokio::test]
+async fn url_and_link_are_read_again_at_every_turn() {
+    let home = Home::start(hasty()).await;
+    let door = home.sensor("door-7").await;
+    let (client, _) = home.client("watch", Mode::Latest).await;
+    let (other, _) = home.client("other", Mode::Latest).await;
+    home.clients.link(&client, &door).await.unwrap();
+    home.clients.link(&other, &door).await.unwrap();
+    let hold = [RetryAfter(503, 2)];
+    home.endpoints.next("watch", &hold);
+    home.endpoints.next("other", &hold);
+    home.say(&door, 1).await;
+    home.endpoints.wait("watch", 1).await;
+    home.endpoints.wait("other", 1).await;
+    let moved = ClientPatch {
+        url: Some(home.endpoints.url("moved")),
+        ..ClientPatch::default()
+    };
+    home.clients.update(&client, moved, None).await.unwrap();
+    home.clients.unlink(&other, &door).await.unwrap();
+    home.endpoints.wait("moved", 1).await;
+    home.comes_to(&client, &[Status::Delivered]).await;
+    home.comes_to(&other, &[Status::Skipped]).await;
+    assert_eq!(home.endpoints.seen("watch").len(), 1);
+    assert_eq!(home.endpoints.seen("other").len(), 1);
+    home.stack.stop().await;
+}

@@ -1,0 +1,362 @@
+//! Requests to real endpoints: what they see, and what is made of their answers.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use antumbra_publish::webhook::{Guard, WebhookSender};
+use antumbra_service::clients::{ClientId, Secret};
+use antumbra_service::clock::{Clock as _, SystemClock};
+use antumbra_service::deliveries::{Answer, DeliveryId, Post, PostError, Sender as _};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use rustls::pki_types::PrivatePkcs8KeyDer;
+use rustls::{RootCertStore, ServerConfig};
+use sha2::{Digest as _, Sha256};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+
+/// A request as an endpoint read it.
+#[derive(Debug, Clone)]
+struct Seen {
+    head: String,
+    body: String,
+}
+
+impl Seen {
+    fn header(&self, name: &str) -> &str {
+        let line = self.head.lines().find_map(|line| {
+            let (found, value) = line.split_once(": ")?;
+            found.eq_ignore_ascii_case(name).then_some(value)
+        });
+        line.unwrap_or_else(|| panic!("no {name} in {}", self.head))
+    }
+}
+
+/// What an endpoint does with each request.
+#[derive(Debug, Clone)]
+enum Does {
+    Answers(String),
+    /// Answers with the head, then a byte now and then for ever.
+    Drips(&'static str),
+    /// Answers with the head, then as much body as anybody reads.
+    Floods(&'static str),
+    Hangs,
+    HangsUp,
+}
+
+struct Endpoint {
+    address: SocketAddr,
+    seen: Arc<Mutex<Vec<Seen>>>,
+    connections: Arc<Mutex<usize>>,
+}
+
+async fn start(does: Does, tls: Option<ServerConfig>) -> Endpoint {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let endpoint = Endpoint {
+        address: listener.local_addr().unwrap(),
+        seen: Arc::default(),
+        connections: Arc::default(),
+    };
+    let (seen, connections) = (
+        Arc::clone(&endpoint.seen),
+        Arc::clone(&endpoint.connections),
+    );
+    let tls = tls.map(|config| tokio_rustls::TlsAcceptor::from(Arc::new(config)));
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            *connections.lock().unwrap() += 1;
+            let (does, seen, tls) = (does.clone(), Arc::clone(&seen), tls.clone());
+            tokio::spawn(async move {
+                match tls {
+                    None => serve(stream, does, seen).await,
+                    Some(tls) => {
+                        if let Ok(stream) = tls.accept(stream).await {
+                            serve(stream, does, seen).await;
+                        }
+                    }
+                }
+            });
+        }
+    });
+    endpoint
+}
+
+async fn serve(
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    does: Does,
+    seen: Arc<Mutex<Vec<Seen>>>,
+) {
+    let mut read = Vec::new();
+    loop {
+        let head = loop {
+            if let Some(end) = read.windows(4).position(|part| part == b"\r\n\r\n") {
+                let rest = read.split_off(end + 4);
+                break String::from_utf8(std::mem::replace(&mut read, rest)).unwrap();
+            }
+            if stream.read_buf(&mut read).await.unwrap_or(0) == 0 {
+                return;
+            }
+        };
+        let request = Seen {
+            head: head.clone(),
+            body: String::new(),
+        };
+        let length: usize = request.header("content-length").parse().unwrap();
+        while read.len() < length {
+            if stream.read_buf(&mut read).await.unwrap_or(0) == 0 {
+                return;
+            }
+        }
+        let rest = read.split_off(length);
+        let body = String::from_utf8(std::mem::replace(&mut read, rest)).unwrap();
+        seen.lock().unwrap().push(Seen { head, body });
+        match &does {
+            Does::Answers(answer) => {
+                if stream.write_all(answer.as_bytes()).await.is_err() {
+                    return;
+                }
+            }
+            Does::Drips(head) => {
+                let _ = stream.write_all(head.as_bytes()).await;
+                while stream.write_all(b"x").await.is_ok() {
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+                return;
+            }
+            Does::Floods(head) => {
+                let _ = stream.write_all(head.as_bytes()).await;
+                let block = vec![b'x'; 65_536];
+                while stream.write_all(&block).await.is_ok() {}
+                return;
+            }
+            Does::Hangs => {
+                let mut rest = [0; 1];
+                let _ = stream.read(&mut rest).await;
+                return;
+            }
+            Does::HangsUp => return,
+        }
+    }
+}
+
+fn answer(status: &str, headers: &str) -> Does {
+    Does::Answers(format!(
+        "HTTP/1.1 {status}\r\ncontent-length: 0\r\n{headers}\r\n"
+    ))
+}
+
+fn sender() -> WebhookSender {
+    let allow = "http://127.0.0.1, hooks.test, http://[::1]";
+    WebhookSender::trusting(RootCertStore::empty(), Guard::new(allow.parse().unwrap()))
+}
+
+async fn post(sender: &WebhookSender, url: &str, secrets: &[&Secret]) -> Result<Answer, PostError> {
+    let now = SystemClock.now();
+    let id = DeliveryId::new(&ClientId::new("watch").unwrap(), now, 17, "x");
+    sender
+        .post(Post {
+            url,
+            id: &id,
+            now,
+            secrets,
+            body: r#"{"type":"state.changed"}"#,
+        })
+        .await
+}
+
+async fn outcome(does: Does) -> Result<Answer, PostError> {
+    let endpoint = start(does, None).await;
+    let url = format!("http://{}/in?a=b", endpoint.address);
+    let sender = sender().with_timeout(Duration::from_millis(400));
+    post(&sender, &url, &[&Secret::random()]).await
+}
+
+fn status(status: u16) -> Result<Answer, PostError> {
+    Ok(Answer {
+        status,
+        retry_after: None,
+    })
+}
+
+/// HMAC with SHA-256 as RFC 2104 writes it, by nobody's library but the hash's.
+fn hmac(key: &[u8], message: &[u8]) -> Vec<u8> {
+    let mut block = [0_u8; 64];
+    block[..key.len()].copy_from_slice(key);
+    let pad = |with: u8| block.map(|byte| byte ^ with);
+    let inner = Sha256::new()
+        .chain_update(pad(0x36))
+        .chain_update(message)
+        .finalize();
+    let outer = Sha256::new()
+        .chain_update(pad(0x5c))
+        .chain_update(inner)
+        .finalize();
+    outer.to_vec()
+}
+
+#[tokio::test]
+async fn a_request_is_signed_with_every_secret_and_reuses_its_connection() {
+    let endpoint = start(answer("204 No Content", ""), None).await;
+    let url = format!("http://{}/in?a=b", endpoint.address);
+    let (new, old) = (Secret::random(), Secret::random());
+    let sender = sender();
+    for _ in 0..3 {
+        assert_eq!(post(&sender, &url, &[&new, &old]).await, status(204));
+    }
+    assert_eq!(*endpoint.connections.lock().unwrap(), 1);
+    let seen = endpoint.seen.lock().unwrap().clone();
+    assert_eq!(seen.len(), 3);
+    for request in &seen {
+        assert!(
+            request.head.starts_with("POST /in?a=b HTTP/1.1\r\n"),
+            "{}",
+            request.head
+        );
+        assert_eq!(request.header("content-type"), "application/json");
+        assert!(request.header("user-agent").starts_with("antumbra/"));
+        let (id, time) = (
+            request.header("webhook-id"),
+            request.header("webhook-timestamp"),
+        );
+        let signed = format!("{id}.{time}.{}", request.body);
+        let signatures: Vec<&str> = request.header("webhook-signature").split(' ').collect();
+        let expected = [&new, &old].map(|secret| {
+            let key = STANDARD.decode(&secret.reveal()["whsec_".len()..]).unwrap();
+            format!("v1,{}", STANDARD.encode(hmac(&key, signed.as_bytes())))
+        });
+        assert_eq!(signatures, expected);
+        for secret in [&new, &old] {
+            assert!(!request.head.contains(secret.reveal()));
+        }
+    }
+}
+
+#[tokio::test]
+async fn answers_are_told_and_nothing_is_followed() {
+    for (does, expected) in [
+        (answer("200 OK", ""), status(200)),
+        (answer("500 Oops", ""), status(500)),
+        (answer("410 Gone", ""), status(410)),
+        (
+            answer("301 Moved", "location: http://127.0.0.1:1/\r\n"),
+            status(301),
+        ),
+        (
+            answer("307 Moved", "location: http://169.254.169.254/\r\n"),
+            status(307),
+        ),
+    ] {
+        let endpoint = start(does, None).await;
+        let url = format!("http://{}/", endpoint.address);
+        assert_eq!(post(&sender(), &url, &[&Secret::random()]).await, expected);
+        assert_eq!(endpoint.seen.lock().unwrap().len(), 1);
+    }
+    let asked = Answer {
+        status: 429,
+        retry_after: Some(Duration::from_secs(120)),
+    };
+    let busy = answer("429 Busy", "retry-after: 120\r\n");
+    assert_eq!(outcome(busy).await, Ok(asked));
+    let odd = answer("503 Busy", "retry-after: tomorrow\r\n");
+    assert_eq!(outcome(odd).await, status(503));
+}
+
+#[tokio::test]
+async fn what_hangs_breaks_off_or_never_ends_is_left_in_time() {
+    let timeout = Err(PostError::Timeout(Duration::from_millis(400)));
+    assert_eq!(outcome(Does::Hangs).await, timeout);
+    assert!(matches!(
+        outcome(Does::HangsUp).await,
+        Err(PostError::Failed(_))
+    ));
+    let garbage = Does::Answers("SSH-2.0-OpenSSH\r\n\r\n".to_owned());
+    assert!(matches!(outcome(garbage).await, Err(PostError::Failed(_))));
+    let long = format!("HTTP/1.1 200 OK\r\nx: {}\r\n\r\n", "y".repeat(200_000));
+    assert!(matches!(
+        outcome(Does::Answers(long)).await,
+        Err(PostError::Failed(_))
+    ));
+    // The status has come; the rest is nobody's concern.
+    let began = Instant::now();
+    let slow = Does::Drips("HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n");
+    assert_eq!(outcome(slow).await, status(200));
+    let huge = Does::Floods("HTTP/1.1 200 OK\r\ncontent-length: 10000000000\r\n\r\n");
+    assert_eq!(outcome(huge).await, status(200));
+    let endless = Does::Floods("HTTP/1.1 500 Oops\r\n\r\n");
+    assert_eq!(outcome(endless).await, status(500));
+    assert!(
+        began.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        began.elapsed()
+    );
+}
+
+#[tokio::test]
+async fn nobody_there_is_told_so() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    drop(listener);
+    let refused = post(&sender(), &url, &[&Secret::random()]).await;
+    let Err(PostError::Failed(reason)) = refused else {
+        panic!("{refused:?}");
+    };
+    assert!(reason.to_lowercase().contains("refused"), "{reason}");
+}
+
+/// A certificate for a name and the authority that signed it.
+fn certificate(name: &str) -> (ServerConfig, RootCertStore) {
+    let mut authority = rcgen::CertificateParams::new(Vec::<String>::new()).unwrap();
+    authority.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let key = rcgen::KeyPair::generate().unwrap();
+    let own = authority.self_signed(&key).unwrap();
+    let issuer = rcgen::Issuer::new(authority, key);
+    let server_key = rcgen::KeyPair::generate().unwrap();
+    let server = rcgen::CertificateParams::new(vec![name.to_owned()])
+        .unwrap()
+        .signed_by(&server_key, &issuer)
+        .unwrap();
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let key = PrivatePkcs8KeyDer::from(server_key.serialize_der());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![server.der().clone()], key.into())
+        .unwrap();
+    let mut roots = RootCertStore::empty();
+    roots.add(own.der().clone()).unwrap();
+    (config, roots)
+}
+
+#[tokio::test]
+async fn https_needs_a_certificate_that_is_trusted_and_for_this_host() {
+    let guard = || Guard::new("127.0.0.1".parse().unwrap());
+    for (name, trusted, fine) in [
+        ("127.0.0.1", true, true),
+        ("127.0.0.1", false, false),
+        ("hooks.example.com", true, false),
+    ] {
+        let (config, roots) = certificate(name);
+        let endpoint = start(answer("204 No Content", ""), Some(config)).await;
+        let url = format!("https://{}/", endpoint.address);
+        let roots = if trusted {
+            roots
+        } else {
+            RootCertStore::empty()
+        };
+        let sender = WebhookSender::trusting(roots, guard());
+        let sent = post(&sender, &url, &[&Secret::random()]).await;
+        assert_eq!(sent.is_ok(), fine, "{name} {trusted} {sent:?}");
+        if let Err(error) = sent {
+            assert!(error.to_string().contains("certificate"), "{error}");
+        }
+        assert_eq!(endpoint.seen.lock().unwrap().len(), usize::from(fine));
+    }
+    // Plain HTTP where TLS is expected, and the other way round.
+    let plain = start(answer("204 No Content", ""), None).await;
+    let sender = WebhookSender::trusting(RootCertStore::empty(), guard());
+    let url = format!("https://{}/", plain.address);
+    assert!(post(&sender, &url, &[&Secret::random()]).await.is_err());
+    assert!(plain.seen.lock().unwrap().is_empty());
+}

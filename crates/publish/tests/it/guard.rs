@@ -1,0 +1,264 @@
+//! Where webhooks may go: hostile URLs, hostile answers of DNS, and what an allow-list opens.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex};
+
+use antumbra_publish::webhook::{Allow, Guard, Resolve, WebhookSender};
+use antumbra_service::clients::{ClientId, Destinations as _, Secret};
+use antumbra_service::deliveries::{Answer, DeliveryId, Post, PostError, Sender as _};
+use antumbra_service::notifications::BoxFuture;
+use antumbra_shadow::Timestamp;
+use rustls::RootCertStore;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+
+const HOSTILE: &str = include_str!("../../testdata/hostile-urls.txt");
+
+/// Answers as it is told, one answer per question; the last one stays.
+struct Dns(Mutex<VecDeque<Vec<IpAddr>>>);
+
+impl Dns {
+    fn of(answers: &[&[&str]]) -> Dns {
+        let parse = |answer: &&[&str]| answer.iter().map(|ip| ip.parse().unwrap()).collect();
+        Dns(Mutex::new(answers.iter().map(parse).collect()))
+    }
+}
+
+impl Resolve for Dns {
+    fn resolve<'a>(&'a self, _: &'a str, port: u16) -> BoxFuture<'a, io::Result<Vec<SocketAddr>>> {
+        let mut answers = self.0.lock().unwrap();
+        let answer = match answers.len() {
+            1 => answers[0].clone(),
+            _ => answers.pop_front().unwrap_or_default(),
+        };
+        let answer = answer.into_iter().map(|ip| SocketAddr::new(ip, port));
+        let answer: Vec<_> = answer.collect();
+        Box::pin(async { Ok(answer) })
+    }
+}
+
+fn guard(allow: &str, answers: &[&[&str]]) -> Guard {
+    Guard::with_resolver(allow.parse().unwrap(), Arc::new(Dns::of(answers)))
+}
+
+async fn post(guard: Guard, url: &str) -> Result<Answer, PostError> {
+    let sender = WebhookSender::trusting(RootCertStore::empty(), guard);
+    let client = ClientId::new("c").unwrap();
+    let now = Timestamp::parse("2026-01-31T12:00:00Z").unwrap();
+    let id = DeliveryId::new(&client, now, 1, "x");
+    let secret = Secret::random();
+    let post = Post {
+        url,
+        id: &id,
+        now,
+        secrets: &[&secret],
+        body: "{}",
+    };
+    sender.post(post).await
+}
+
+/// An endpoint that takes every request, and tells how many came.
+async fn endpoint(address: &str) -> (SocketAddr, Arc<Mutex<usize>>) {
+    let listener = TcpListener::bind(address).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let count = Arc::new(Mutex::new(0));
+    let counted = Arc::clone(&count);
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            *counted.lock().unwrap() += 1;
+            let mut buffer = vec![0; 65_536];
+            let _ = stream.read(&mut buffer).await;
+            let _ = stream
+                .write_all(b"HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n")
+                .await;
+        }
+    });
+    (address, count)
+}
+
+#[tokio::test]
+async fn every_hostile_url_is_refused_when_it_is_given_and_when_it_is_called() {
+    let urls: Vec<&str> = HOSTILE
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+        .collect();
+    assert!(urls.len() >= 100, "{}", urls.len());
+    // Were a name ever looked up, it would lead somewhere harmless: the text alone must be refused.
+    let guard = guard("", &[&["93.184.216.34"]]);
+    for url in urls {
+        let given = guard.check(url).await;
+        assert!(given.is_err(), "{url} was taken: {given:?}");
+        let called = post(guard.clone(), url).await;
+        assert!(
+            matches!(called, Err(PostError::Failed(_))),
+            "{url} {called:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn every_hostile_answer_of_dns_is_refused() {
+    let hostile: &[&[&str]] = &[
+        &["127.0.0.1"],
+        &["127.8.8.8"],
+        &["0.0.0.0"],
+        &["10.1.2.3"],
+        &["172.20.1.1"],
+        &["192.168.3.4"],
+        &["169.254.169.254"],
+        &["169.254.170.23"],
+        &["100.64.3.3"],
+        &["198.19.255.255"],
+        &["192.0.2.77"],
+        &["192.88.99.1"],
+        &["224.0.0.251"],
+        &["255.255.255.255"],
+        &["::1"],
+        &["::"],
+        &["fe80::1"],
+        &["fd00:ec2::254"],
+        &["fc00::8"],
+        &["ff02::fb"],
+        &["::ffff:127.0.0.1"],
+        &["::ffff:93.184.216.34"],
+        &["64:ff9b::a9fe:a9fe"],
+        &["2002:a00:1::1"],
+        &["2001::1"],
+        &["2001:db8::5"],
+        // One good address does not make up for a bad one, wherever it stands.
+        &["93.184.216.34", "127.0.0.1"],
+        &["10.0.0.1", "93.184.216.34"],
+        &["2606:2800:220:1::1", "::1"],
+    ];
+    for answer in hostile {
+        let guard = guard("", &[answer]);
+        let given = guard.check("https://hooks.example.com/").await;
+        assert!(given.is_err(), "{answer:?} was taken");
+        let called = post(guard, "https://hooks.example.com/").await;
+        let Err(PostError::Failed(reason)) = called else {
+            panic!("{answer:?} {called:?}");
+        };
+        assert!(reason.contains("refused"), "{answer:?} {reason}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_public_is_taken_as_it_will_be_called() {
+    let guard = guard(
+        "",
+        &[&["93.184.216.34", "2606:2800:220:1:248:1893:25c8:1946"]],
+    );
+    for (url, called) in [
+        ("https://hooks.example.com", "https://hooks.example.com/"),
+        (
+            "https://HOOKS.example.com:443/In?a=b",
+            "https://hooks.example.com/In?a=b",
+        ),
+        (
+            "https://hooks.example.com:8443/",
+            "https://hooks.example.com:8443/",
+        ),
+        ("https://93.184.216.34/x", "https://93.184.216.34/x"),
+        (
+            "https://[2606:2800:220:1::1]/",
+            "https://[2606:2800:220:1::1]/",
+        ),
+        (
+            "https://żółw.example.com/",
+            "https://xn--w-uga1v8h.example.com/",
+        ),
+        ("https://1.1.1.1/", "https://1.1.1.1/"),
+    ] {
+        assert_eq!(guard.check(url).await.as_deref(), Ok(called), "{url}");
+    }
+}
+
+/// The name is harmless when it is given and when it is checked, and leads to this machine when it is
+/// called: the address that is looked at is the one that is connected to.
+#[tokio::test]
+async fn a_name_that_leads_elsewhere_between_check_and_call_reaches_nobody() {
+    let (address, count) = endpoint("127.0.0.1:0").await;
+    let url = format!("https://rebind.example.com:{}/", address.port());
+    let guard = guard("", &[&["93.184.216.34"], &["127.0.0.1"]]);
+    guard.check(&url).await.unwrap();
+    let called = post(guard, &url).await;
+    let Err(PostError::Failed(reason)) = called else {
+        panic!("{called:?}");
+    };
+    assert!(reason.contains("loopback"), "{reason}");
+    assert_eq!(*count.lock().unwrap(), 0);
+}
+
+/// Each connection looks a name up once: there is no second answer to be had between the look and the
+/// connection.
+#[tokio::test]
+async fn a_name_is_looked_up_once_per_connection() {
+    let (address, count) = endpoint("127.0.0.1:0").await;
+    let url = format!("http://hooks.example.com:{}/", address.port());
+    let allow = "http://127.0.0.1";
+    // Asked a second time it would lead to a place that is not open.
+    let once = guard(allow, &[&["127.0.0.1"], &["127.0.0.2"]]);
+    assert_eq!(
+        post(once.clone(), &url).await.map(|answer| answer.status),
+        Ok(204)
+    );
+    assert!(post(once, &url).await.is_err());
+    assert_eq!(*count.lock().unwrap(), 1);
+}
+
+#[tokio::test]
+async fn an_allow_list_opens_only_what_it_says() {
+    let resolves: &[&[&str]] = &[&["127.0.0.1"]];
+    for (allow, url, open) in [
+        ("127.0.0.1", "https://127.0.0.1/", true),
+        ("127.0.0.1", "https://127.0.0.2/", false),
+        ("127.0.0.1", "http://127.0.0.1/", false),
+        ("127.0.0.1", "https://hooks.example.com/", true),
+        ("127.0.0.1", "https://localhost/", false),
+        ("127.0.0.1:8443", "https://127.0.0.1:8443/", true),
+        ("127.0.0.1:8443", "https://127.0.0.1/", false),
+        ("127.0.0.0/8", "https://127.9.9.9/", true),
+        ("127.0.0.0/8", "https://128.0.0.1:25/", false),
+        ("127.0.0.0/8", "https://10.0.0.1/", false),
+        ("http://127.0.0.1", "http://127.0.0.1/", true),
+        ("http://127.0.0.1", "https://127.0.0.1/", true),
+        ("http://127.0.0.1", "http://127.0.0.2/", false),
+        ("http://127.0.0.1", "http://hooks.example.com/", true),
+        ("http://127.0.0.2", "http://hooks.example.com/", false),
+        (
+            "http://127.0.0.1:80",
+            "http://hooks.example.com:8080/",
+            false,
+        ),
+        ("localhost", "https://localhost/", true),
+        ("localhost", "https://localhost./", true),
+        ("localhost", "https://app.localhost/", false),
+        ("localhost", "https://127.0.0.1/", false),
+        ("localhost", "http://localhost/", false),
+        ("http://localhost", "http://localhost:8080/", true),
+        ("db.internal", "https://db.internal/", true),
+        ("db.internal", "https://other.db.internal/", false),
+        ("db.internal", "https://xdb.internal/", false),
+        ("db.internal:9000", "https://db.internal/", false),
+        ("[fd00::]/8", "https://[fd12::1]/", true),
+        ("[fd00::]/8", "https://[fc12::1]/", false),
+        ("10.0.0.0/8", "https://[::ffff:10.0.0.1]/", false),
+        ("10.0.0.0/8", "https://user@10.0.0.1/", false),
+        ("10.0.0.0/8", "https://10.0.0.1/#x", false),
+        ("10.0.0.0/8", "ftp://10.0.0.1/", false),
+    ] {
+        let taken = guard(allow, resolves).check(url).await;
+        assert_eq!(taken.is_ok(), open, "{allow} {url} {taken:?}");
+    }
+    let _: Allow = "".parse().unwrap();
+}
+
+#[tokio::test]
+async fn a_name_that_cannot_be_looked_up_now_is_taken_and_checked_when_it_is_called() {
+    let nowhere = guard("", &[&[]]);
+    assert!(nowhere.check("https://hooks.example.com/").await.is_ok());
+    let called = post(nowhere, "https://hooks.example.com/").await;
+    assert!(matches!(called, Err(PostError::Failed(_))));
+}
