@@ -1,7 +1,7 @@
 //! One module per command.
 
-pub(crate) mod demo;
 pub(crate) mod clients;
+pub(crate) mod demo;
 pub(crate) mod listen;
 pub(crate) mod local;
 pub(crate) mod messages;

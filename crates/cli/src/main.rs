@@ -11,8 +11,8 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-use commands::demo::DemoArguments;
 use commands::clients::ClientsArguments;
+use commands::demo::DemoArguments;
 use commands::listen::ListenArguments;
 use commands::local::LocalArguments;
 use commands::messages::MessagesArguments;
