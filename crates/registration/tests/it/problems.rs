@@ -70,7 +70,7 @@ fn all_problems_of_a_file_at_once() {
             "/on/changes: must be value or any",
             "/on/pattern/new/a: must not be empty",
             "/on/pattern/new/b: must be a list of values, or an object of fields",
-            "/as: must be notification or key",
+            "/as: must be notification, key, shadow-delta or shadow-documents",
             "/send/1: is there twice",
             "/send/2: must be old, new or diff",
             r#"/to/sqs/queue: "a b" is not the name, URL or ARN of a queue"#,
