@@ -308,7 +308,10 @@ pub(crate) async fn run<S: Registry + Readings + Purges>(
 /// What stands there as JSON, if that is a scalar; otherwise the text itself.
 fn scalar(text: &str) -> Result<Value, InvalidSensor> {
     let document = Document::parse(&format!(r#"{{"value":{text}}}"#));
-    let value = document.ok();
+    // More than one member is a text that only begins like a value.
+    let value = document
+        .ok()
+        .filter(|document| document.view().children().count() == 1);
     let value = value
         .as_ref()
         .and_then(|document| document.pointer("/value"));
