@@ -59,6 +59,9 @@ async fn the_products_queues_are_made_once() {
     names.sort_unstable();
     let expected = [
         "deliveries",
+        "deliveries-dead",
+        "deliveries-dead.fifo",
+        "deliveries.fifo",
         "inbound",
         "outbound",
         "quarantine",
