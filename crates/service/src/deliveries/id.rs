@@ -25,7 +25,7 @@ const MILLISECOND: i128 = 1_000_000;
 /// let client = ClientId::new("night-watch").unwrap();
 /// let time = Timestamp::parse("2026-01-31T12:00:00Z").unwrap();
 /// let id = DeliveryId::new(&client, time, 17, "door-7 state.changed");
-/// assert!(id.to_string().starts_with("night-watch_019c13ffc8000000000011_"));
+/// assert!(id.to_string().starts_with("night-watch_019c13ec9e000000000011_"));
 /// assert_eq!(id.to_string().parse(), Ok(id));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
