@@ -274,7 +274,7 @@ impl Stack {
         let sns = aws_sdk_sns::Client::new(&ground.aws());
         targets::ensure(&options.registrations, &sqs, &sns).await?;
 
-        let sweep = sensors::sweep(&ground);
+        let sweep = (ground.wrap)(sensors::sweep(&ground));
         let listener = listener::function(&ground, options.registrations)?;
         let mut feeds = vec![
             ground.feed_from_stream(main.stream_arn, listener.clone(), checkpoints.clone()),

@@ -4,9 +4,12 @@
 
 mod inbox;
 mod notifications;
+mod receiver;
+mod sensors;
 mod shadows;
 mod stage;
 mod story;
+mod vocabulary;
 
 use std::time::Duration;
 
@@ -61,7 +64,10 @@ async fn tell(story: &mut Story, patience: Duration, broken: Option<String>) -> 
     shadows::conflict(&stage, story).await?;
     shadows::wish(&stage, story).await?;
     notifications::fire(&stage, story).await?;
+    vocabulary::speak(&stage, story).await?;
     inbox::read(&stage, story).await?;
+    let watched = sensors::change(&stage, story).await?;
+    sensors::silence(&stage, story, watched).await?;
     stage.stack.stop().await;
     Ok(())
 }
@@ -100,8 +106,12 @@ mod tests {
     }
 
     /// Which functions there are, by what the tour calls.
-    const FUNCTIONS: [(&str, &str); 10] = [
+    const FUNCTIONS: [(&str, &str); 14] = [
         ("stream-listener", "Registrations fire"),
+        ("shadow-requests", "A device speaks AWS IoT Device Shadow"),
+        ("sensor-ingest", LOCK),
+        ("webhook-deliver", LOCK),
+        ("liveness-sweep", "It falls silent, and comes back"),
         ("message-ingest", INBOX),
         ("message-query", INBOX),
         ("message-get", INBOX),
@@ -112,6 +122,7 @@ mod tests {
         ("message-delete", INBOX),
         ("message-send", INBOX),
     ];
+    const LOCK: &str = "A lock changes, and a webhook hears of it";
     const INBOX: &str = "A message waits in the inbox";
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

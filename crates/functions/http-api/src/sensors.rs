@@ -2,6 +2,7 @@
 
 mod shape;
 
+use antumbra_service::sensors::moment::milliseconds;
 use antumbra_service::sensors::{InvalidSensor, SensorError, SensorId, Version};
 use axum::extract::State;
 
@@ -31,8 +32,8 @@ pub(crate) async fn register(
     let registered = api.sensors().register(new.sensor()?).await?;
     let tag = registered.version.to_string();
     let body = SensorAnswer::from(&registered);
-    // What was there before this request is not new.
-    let answer = if registered.registered_at < begin {
+    // What was there before this request is not new. Times are kept to the millisecond.
+    let answer = if milliseconds(registered.registered_at) < milliseconds(begin) {
         Answer::ok(&body)?
     } else {
         let id = segment(registered.sensor.id.as_str());

@@ -6,19 +6,21 @@ use std::time::Duration;
 use antumbra_dynamodb::{Config, DynamoDbShadows, MAIN};
 use antumbra_local::clients::sdk_config;
 use antumbra_local::function::Function;
-use antumbra_local::stack::{Options, Stack};
+use antumbra_local::stack::{Options, Stack, Webhooks};
 use antumbra_registration::Registrations;
 use antumbra_service::clock::ShiftedClock;
 use antumbra_service::shadows::Shadows;
 use rumqttc::{AsyncClient, Event, MqttOptions, Packet, QoS};
 use serde_json::Value;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 
 use super::story::{Shown, Surprise};
 use crate::failure::chain;
 
 /// The registrations in force: two for the tour, the others as they are shipped.
-const REGISTRATIONS: [(&str, &str); 3] = [
+const REGISTRATIONS: [(&str, &str); 5] = [
     (
         "freezer-history.json",
         r#"{"name":"freezer-history","on":{"key":"^DS#freezer#","state":"reported"},
@@ -35,13 +37,27 @@ const REGISTRATIONS: [(&str, &str); 3] = [
         "inbox-notifications.json",
         include_str!("../../../../../registrations/inbox-notifications.json"),
     ),
+    (
+        "shadow-delta.json",
+        include_str!("../../../../../registrations/shadow-delta.json"),
+    ),
+    (
+        "sensor-clients.json",
+        r#"{"name":"sensor-clients","on":{"key":"^SENSOR#.*#STATE$","operations":["insert","modify"]},
+            "send":["old","new"],"to":{"clients":{}}}"#,
+    ),
 ];
+
+/// What opens the HTTP API of the stage.
+const TOKEN: &str = "tour";
 
 /// The stack and its clients.
 pub(super) struct Stage {
     pub(super) stack: Stack,
     pub(super) shadows: Arc<Shadows<DynamoDbShadows>>,
     pub(super) sqs: aws_sdk_sqs::Client,
+    /// The functions' clock.
+    pub(super) clock: ShiftedClock,
     /// How long anything may take before it counts as not happening.
     pub(super) patience: Duration,
 }
@@ -57,6 +73,8 @@ impl Stage {
         let options = Options {
             registrations,
             clock: clock.clone(),
+            http_token: Some(TOKEN.to_owned()),
+            webhooks: impatient(),
             ..Options::default()
         };
         let stack = Stack::start_wrapped(options, wrap)
@@ -69,8 +87,50 @@ impl Stage {
             shadows: Arc::new(Shadows::new(tables)),
             sqs: aws_sdk_sqs::Client::new(&sdk_config(addresses.aws)),
             stack,
+            clock,
             patience,
         })
+    }
+
+    /// A request to the HTTP API: the status and the JSON that come back.
+    pub(super) async fn ask(
+        &self,
+        method: &str,
+        path: &str,
+        token: Option<&str>,
+        body: &Value,
+    ) -> Shown<(u16, Value)> {
+        let body = body.to_string();
+        let mut request = format!(
+            "{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
+             content-type: application/json\r\ncontent-length: {}\r\n",
+            body.len()
+        );
+        if let Some(token) = token {
+            request.push_str(&format!("authorization: Bearer {token}\r\n"));
+        }
+        request.push_str(&format!("\r\n{body}"));
+        let asking = async {
+            let mut stream = TcpStream::connect(self.stack.addresses().http).await?;
+            stream.write_all(request.as_bytes()).await?;
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).await?;
+            Ok::<_, std::io::Error>(answer)
+        };
+        let what = format!("an answer to {method} {path}");
+        let answer = self.soon(&what, asking).await?;
+        let answer = answer.map_err(|error| Surprise::of(path, error))?;
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_default();
+        let status = head.split(' ').nth(1).and_then(|text| text.parse().ok());
+        Ok((
+            status.unwrap_or_default(),
+            serde_json::from_str(body).unwrap_or(Value::Null),
+        ))
+    }
+
+    /// The same with the token that opens the API.
+    pub(super) async fn api(&self, method: &str, path: &str, body: Value) -> Shown<(u16, Value)> {
+        self.ask(method, path, Some(TOKEN), &body).await
     }
 
     /// Waits as long as the tour has patience.
@@ -169,6 +229,14 @@ impl Stage {
         }
         Ok(Device { client, messages })
     }
+}
+
+/// Retries that come at once: nobody waits for a tour.
+fn impatient() -> Webhooks {
+    let mut webhooks = Webhooks::default();
+    webhooks.policy.delays.first = Duration::from_secs(1);
+    webhooks.policy.delays.longest = Duration::from_secs(1);
+    webhooks
 }
 
 /// Somebody on MQTT.
