@@ -1,4 +1,7 @@
 //! A client's endpoint: takes deliveries, answers as told, and remembers what came.
+//!
+//! Not the local stack's receiver: that one knows its secrets before it starts, and holds signatures to
+//! the machine's clock, which the tour moves.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;

@@ -43,8 +43,7 @@ const REGISTRATIONS: [(&str, &str); 5] = [
     ),
     (
         "sensor-clients.json",
-        r#"{"name":"sensor-clients","on":{"key":"^SENSOR#.*#STATE$","operations":["insert","modify"]},
-            "send":["old","new"],"to":{"clients":{}}}"#,
+        include_str!("../../../../../registrations/sensor-clients.json"),
     ),
 ];
 
