@@ -19,6 +19,7 @@ use aws_sdk_sqs::{
     error::DisplayErrorContext,
     types::{DeleteMessageBatchRequestEntry, Message, MessageSystemAttributeName},
 };
+use tokio::sync::Semaphore;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -58,7 +59,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// A queue read in batches of 10 by two calls at once, the fewest that
+    /// A queue read in batches of 10 for two calls at once, the fewest that
     /// Lambda can be limited to.
     pub fn new(queue_url: impl Into<String>, queue_arn: impl Into<String>) -> Self {
         Self {
@@ -76,14 +77,14 @@ impl Source {
 #[derive(Debug)]
 pub struct QueuePump {
     stop: DropGuard,
-    pollers: JoinHandle<()>,
+    poller: JoinHandle<()>,
 }
 
 impl QueuePump {
     /// Lets calls that are under way end and their outcome count, then stops.
     pub async fn stop(self) {
         drop(self.stop);
-        if let Err(error) = self.pollers.await {
+        if let Err(error) = self.poller.await {
             tracing::error!(%error, "a queue's event source broke");
         }
     }
@@ -98,13 +99,9 @@ pub fn start(queues: Client, source: Source, function: Function) -> QueuePump {
         function,
         stop: stop.clone(),
     });
-    let mut pollers = JoinSet::new();
-    for _ in 0..pump.source.concurrency.max(1) {
-        pollers.spawn(Arc::clone(&pump).poll());
-    }
     QueuePump {
         stop: stop.drop_guard(),
-        pollers: tokio::spawn(async move { drop(pollers.join_all().await) }),
+        poller: tokio::spawn(pump.poll()),
     }
 }
 
@@ -116,26 +113,43 @@ struct Pump {
 }
 
 impl Pump {
+    /// One poll at a time, however many calls may run: a queue where nothing happens costs little. Room
+    /// for a call comes first, since a message is better off in the queue than received and waiting here.
     async fn poll(self: Arc<Self>) {
+        let room = Arc::new(Semaphore::new(self.source.concurrency.max(1)));
+        let mut calls = JoinSet::new();
         loop {
+            let place = tokio::select! {
+                biased;
+                () = self.stop.cancelled() => break,
+                place = Arc::clone(&room).acquire_owned() => place,
+            };
             let received = tokio::select! {
                 biased;
-                () = self.stop.cancelled() => return,
+                () = self.stop.cancelled() => break,
                 received = self.receive() => received,
             };
             match received {
                 Ok(messages) if messages.is_empty() => {}
-                Ok(messages) => self.handle(&messages).await,
+                Ok(messages) => {
+                    let pump = Arc::clone(&self);
+                    calls.spawn(async move {
+                        pump.handle(&messages).await;
+                        drop(place);
+                    });
+                }
                 Err(reason) => {
                     let queue = &self.source.queue_url;
                     tracing::warn!(queue, reason, "the queue cannot be read");
                     tokio::select! {
-                        () = self.stop.cancelled() => return,
+                        () = self.stop.cancelled() => break,
                         () = tokio::time::sleep(AFTER_ERROR) => {}
                     }
                 }
             }
+            while calls.try_join_next().is_some() {}
         }
+        while calls.join_next().await.is_some() {}
     }
 
     async fn receive(&self) -> Result<Vec<Message>, String> {
