@@ -26,7 +26,7 @@ pub(crate) struct DeliveriesQuery {
     #[param(minimum = 1, maximum = 1000, default = 100)]
     limit: Option<usize>,
     /// Where the page starts: `next` of the page before.
-    #[param(max_length = 16384)]
+    #[param(max_length = 16384, pattern = "^[0-9a-f]*$")]
     cursor: Option<String>,
     /// Of what occurred at this time or later.
     #[param(format = DateTime, example = "2026-01-31T12:00:00Z")]

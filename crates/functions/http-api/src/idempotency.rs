@@ -51,9 +51,9 @@ impl Key {
 
 /// Runs a request once.
 pub(crate) async fn once(State(api): State<Api>, request: Request, next: Next) -> Response {
-    let writes = !matches!(
+    let writes = matches!(
         *request.method(),
-        Method::GET | Method::HEAD | Method::OPTIONS
+        Method::POST | Method::PUT | Method::PATCH | Method::DELETE
     );
     if !writes || !request.headers().contains_key(KEY) {
         return next.run(request).await;

@@ -61,7 +61,7 @@ pub(crate) struct MessagesQuery {
     #[param(minimum = 1, maximum = 1000, default = 100)]
     limit: Option<usize>,
     /// Where the page starts: `next` of the page before.
-    #[param(max_length = 16384)]
+    #[param(max_length = 16384, pattern = "^[0-9a-f]*$")]
     cursor: Option<String>,
     /// Not before this message id, which need not exist.
     #[param(min_length = 1, max_length = 1024, pattern = "^[^/+#]+$")]

@@ -207,6 +207,10 @@ fn add_shared(operation: &mut Operation, writes: bool, open: bool) {
         let parameters = operation.parameters.get_or_insert_default();
         parameters.push(key.into());
     }
+    // The server's own answer, before there is a request to speak of.
+    let too_long = ResponseBuilder::new().description("The URL is longer than a server reads.");
+    let responses = &mut operation.responses.responses;
+    responses.insert("414".to_owned(), too_long.build().into());
     for (status, what) in shared {
         let responses = &mut operation.responses.responses;
         responses

@@ -28,7 +28,7 @@ pub(crate) struct ReadingsQuery {
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
     /// Where the page starts: `next` of the page before. Goes with `from` or `to`.
-    #[param(max_length = 16384)]
+    #[param(max_length = 16384, pattern = "^[0-9a-f]*$")]
     cursor: Option<String>,
     /// Not before this time.
     #[param(format = DateTime, example = "2026-01-31T12:00:00Z")]

@@ -42,7 +42,7 @@ pub(crate) struct Paging {
     #[param(minimum = 1, maximum = 1000, default = 100)]
     pub(crate) limit: Option<usize>,
     /// Where the page starts: `next` of the page before.
-    #[param(max_length = 16384)]
+    #[param(max_length = 16384, pattern = "^[0-9a-f]*$")]
     pub(crate) cursor: Option<String>,
 }
 

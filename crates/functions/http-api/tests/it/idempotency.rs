@@ -183,6 +183,10 @@ async fn a_key_that_is_none_is_refused_and_reads_need_none() {
         .header("idempotency-key", "b");
     twice.json("{}").send().await.problem(400, "InvalidHeader");
     keyed(&ground, &"k".repeat(255), r#"{"a":1}"#).await.ok(200);
+    let trace = ground
+        .ask("TRACE", REPORTED)
+        .header("idempotency-key", &"k".repeat(255));
+    trace.send().await.problem(405, "MethodNotAllowed");
     let read = ground
         .ask("GET", "/v1/shadows/lamp-7")
         .header("idempotency-key", "a b");
