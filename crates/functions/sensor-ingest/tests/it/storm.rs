@@ -17,6 +17,9 @@ use serde_json::json;
 
 use crate::support::{Queue, TIME, sqs};
 
+/// States before and after each write, in order.
+type Images = Arc<Mutex<Vec<(Option<State>, State)>>>;
+
 const SENSORS: usize = 5;
 const SIGNALS: usize = 40;
 const WORKERS: usize = 4;
@@ -119,7 +122,7 @@ async fn assert_end<S: Registry + Readings>(store: &S, burst: &Burst) {
 async fn on_memory() {
     for seed in 0..10 {
         let sensors = MemorySensors::default();
-        let images: Arc<Mutex<Vec<(Option<State>, State)>>> = Arc::default();
+        let images: Images = Arc::default();
         let seen = Arc::clone(&images);
         sensors.watch(move |old, new| {
             seen.lock().unwrap().push((old.cloned(), new.clone()));

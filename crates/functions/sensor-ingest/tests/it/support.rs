@@ -217,8 +217,11 @@ fn record(queue: &str, id: &str, sent: i64, body: &str, more: Value) -> Value {
     })
 }
 
+/// Whether a message of RabbitMQ came before, and its bytes.
+type Sent<'a> = (bool, &'a [u8]);
+
 /// An event of RabbitMQ queues: each with whether it was delivered before, and its content.
-pub(crate) fn rabbitmq(queues: &[(&str, &[(bool, &[u8])])]) -> Value {
+pub(crate) fn rabbitmq(queues: &[(&str, &[Sent<'_>])]) -> Value {
     let message = |(redelivered, content): &(bool, &[u8])| {
         json!({
             "basicProperties": {"messageId": null, "timestamp": null, "bodySize": content.len()},

@@ -233,7 +233,7 @@ async fn the_event_itself_knows_better_than_the_table() {
 async fn what_is_gone_is_not_told_of_and_half_of_it_is() {
     let bench = Bench::new(&registrations()).with_documents(table(Ok(None)));
     let gone = half("reported", 1, 10, Some(json!({"a": 1})), None);
-    let handled = bench.handle(&event_of(&[gone.clone()])).await;
+    let handled = bench.handle(&event_of(std::slice::from_ref(&gone))).await;
     assert_eq!(
         (handled.sent, handled.parked, handled.resume_at),
         (0, 0, None)
