@@ -8,7 +8,7 @@ pub const SOURCE_BYTES: usize = 128;
 /// Bytes of a message's id: those of a sort key of DynamoDB.
 pub const MESSAGE_ID_BYTES: usize = 1024;
 
-/// Who a message is from: what the seed of this design calls its uuid, which may be any name.
+/// Who a message is from: any name, called its uuid in topics and answers.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Source(String);
 
