@@ -10,6 +10,7 @@ mod api;
 mod data_plane;
 mod dynamodb;
 mod inbox_e2e;
+mod infra;
 mod listener_e2e;
 mod listener_faults;
 mod mqtt;
