@@ -1,5 +1,8 @@
 //! `antumbra clients …`: who is told of sensors, and what they were told.
 
+// The docs of arguments are help texts, read in a terminal.
+#![allow(rustdoc::bare_urls)]
+
 mod render;
 
 use std::sync::Arc;
