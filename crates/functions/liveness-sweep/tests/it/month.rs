@@ -42,7 +42,7 @@ impl fmt::Display for Figures {
         write!(
             f,
             "{} messages, {} outages, {} found lost ({} ended before a sweep), none early, none twice; \
-             late by {:.1} s on average and {:.1} s at most; {} more while the queue was not read; \
+             late by {:.1} s on average and {:.1} s at most, without {} in a paused queue or a broken sweep; \
              {} restored, {} changed",
             self.messages,
             self.outages,
