@@ -40,7 +40,7 @@ fn sources(directory: &Path, visit: &mut dyn FnMut(&Path, &str)) {
     }
 }
 
-const ALL: [&str; 19] = [
+const ALL: [&str; 20] = [
     "cli",
     "dynamodb",
     "functions/http-api",
@@ -51,6 +51,7 @@ const ALL: [&str; 19] = [
     "functions/shadow-requests",
     "functions/stream-listener",
     "functions/webhook-deliver",
+    "fuzz",
     "lambda-kit",
     "local",
     "memory",

@@ -1,0 +1,10 @@
+//! Merge, diff and acknowledge, naively: the reference that the tests of `shadow` are held to.
+
+#[path = "../../shadow/tests/reference/acknowledge.rs"]
+pub(crate) mod acknowledge;
+#[path = "../../shadow/tests/reference/diff.rs"]
+pub(crate) mod diff;
+#[path = "../../shadow/tests/reference/merge.rs"]
+pub(crate) mod merge;
+#[path = "../../shadow/tests/reference/value.rs"]
+pub(crate) mod value;

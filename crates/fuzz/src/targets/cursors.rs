@@ -1,0 +1,50 @@
+//! Cursors: what was sealed is opened, what was changed is not, and each has one spelling.
+//!
+//! The input is a cursor itself, and then a list of texts to seal, one a line.
+
+use antumbra_service::paging::{Cursor, open_cursor, seal_cursor};
+
+/// Texts of a cursor that is looked at: it has two digits a byte, and some more.
+const TEXTS_BYTES: usize = 4 * 1024;
+
+pub(crate) fn run(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return;
+    };
+    foreign(text);
+    let parts: Vec<&str> = text.split('\n').collect();
+    if text.len() <= TEXTS_BYTES && parts.len() <= TEXTS_BYTES / 4 {
+        sealed(&parts);
+    }
+}
+
+/// Whatever can be opened is the one spelling of what is in it.
+fn foreign(text: &str) {
+    let cursor = Cursor(text.to_owned());
+    if let Ok(parts) = open_cursor(&cursor) {
+        let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+        assert_eq!(seal_cursor(&parts), cursor);
+    }
+}
+
+fn sealed(parts: &[&str]) {
+    let cursor = seal_cursor(parts);
+    assert!(
+        cursor.0.bytes().all(|byte| byte.is_ascii_alphanumeric()),
+        "{} would need escapes in a URL",
+        cursor.0
+    );
+    assert_eq!(open_cursor(&cursor).unwrap(), parts);
+    // One digit changed, left out or put in, at a place that the texts choose.
+    let at = parts.iter().map(|part| part.len() * 7 + 3).sum::<usize>() % cursor.0.len();
+    let digit = if cursor.0.as_bytes()[at] == b'0' {
+        "1"
+    } else {
+        "0"
+    };
+    for other in [digit, "", "00", "A", "é"] {
+        let mut changed = cursor.0.clone();
+        changed.replace_range(at..=at, other);
+        assert!(open_cursor(&Cursor(changed)).is_err(), "{at} {other}");
+    }
+}

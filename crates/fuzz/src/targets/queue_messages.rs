@@ -1,0 +1,135 @@
+//! Texts of queue messages, as each function reads them: a message for the inbox, a sensor's signal, a
+//! delivery.
+
+use antumbra_service::deliveries;
+use antumbra_service::inbox::{
+    ANSWER_BYTES, Arrival, InboxMessage, Intake, MessageId, Padding, Source, TOPIC_BYTES,
+};
+use antumbra_service::sensors::{self, Moment, SensorId};
+use antumbra_shadow::{Document, Timestamp};
+use antumbra_wire::answer::Answer;
+use antumbra_wire::signal::{self, Allowed, Incoming, Scalar};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+const QUEUE_ID: &str = "7d7efcff-bdcf-4d98-917e-d171d27cc0b4";
+const SENT: Timestamp = Timestamp::from_nanoseconds(1_714_557_601_250_000_000);
+
+pub(crate) fn run(bytes: &[u8]) {
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        check(text, QUEUE_ID, SENT);
+    }
+}
+
+/// Puts a text to all readers.
+pub(crate) fn check(text: &str, queue_id: &str, sent: Timestamp) {
+    let arrival = Arrival {
+        text,
+        queue_id,
+        sent,
+    };
+    inbox(&arrival, &Intake::default());
+    let nested = Intake {
+        uuid: "header.uuid".parse().unwrap(),
+        message_id: "header.seq".parse().unwrap(),
+        padding: Padding::digits(12).unwrap(),
+        retention: Some(std::time::Duration::from_secs(60)),
+    };
+    inbox(&arrival, &nested);
+    signal(text, queue_id, sent);
+    delivery(text);
+}
+
+fn inbox(arrival: &Arrival<'_>, intake: &Intake) {
+    let read = intake.read(arrival, SENT);
+    assert_eq!(read, intake.read(arrival, SENT));
+    let message = match read {
+        Ok(message) => message,
+        Err(refusal) => {
+            assert!(!refusal.detail.is_empty());
+            return;
+        }
+    };
+    let InboxMessage {
+        source, id, body, ..
+    } = &message;
+    assert_eq!(Source::new(source.as_str()).as_ref(), Ok(source));
+    assert_eq!(MessageId::new(id.as_str()).as_ref(), Ok(id));
+    let sent = arrival.sent.nanoseconds() / 1_000_000;
+    assert!(
+        id.as_str()
+            .ends_with(&format!("-{sent}-{}", arrival.queue_id))
+    );
+    assert_eq!(Document::parse(arrival.text).as_ref(), Ok(body.document()));
+    // The answer is as long as was reckoned, and fits.
+    let raw = RawValue::from_string(body.as_json().to_owned()).unwrap();
+    let answer = Answer::Message {
+        body: &raw,
+        message_id: id.as_str(),
+        uuid: source.as_str(),
+    };
+    assert_eq!(answer.to_json().len(), message.answer_bytes());
+    assert!(message.answer_bytes() <= ANSWER_BYTES);
+    let topic = format!("request/delete/{source}/{id}");
+    assert!(
+        topic.len() <= TOPIC_BYTES && topic.split('/').count() == 4,
+        "{topic}"
+    );
+}
+
+fn signal(text: &str, queue_id: &str, sent: Timestamp) {
+    let scalar = signal::read(text, Allowed::Scalar);
+    if let Ok(binary) = signal::read(text, Allowed::Binary) {
+        assert_eq!(Ok(&binary), scalar.as_ref());
+        if let Incoming::Signal(said) = binary {
+            let number = |digit: &str| said.data == Scalar::Number(digit.to_owned());
+            assert!(number("0") || number("1"), "{text}");
+        }
+    }
+    let said = match scalar {
+        Ok(Incoming::Signal(said)) => said,
+        Ok(Incoming::Marker) => return assert_eq!(text, signal::MARKER),
+        Err(error) => return assert!(!error.to_string().is_empty()),
+    };
+    let plain: Value = serde_json::from_str(text).unwrap();
+    assert_eq!(plain["sensor_id"].as_str(), Some(&*said.sensor_id));
+    assert!(plain.as_object().unwrap().len() <= 4);
+    let value = match &said.data {
+        Scalar::Number(number) => {
+            assert!(plain["data"].is_number());
+            sensors::Value::number(number)
+        }
+        Scalar::Text(text) => {
+            assert_eq!(plain["data"].as_str(), Some(&**text));
+            sensors::Value::text(text.as_str())
+        }
+        Scalar::Boolean(yes) => {
+            assert_eq!(plain["data"].as_bool(), Some(*yes));
+            Ok(sensors::Value::Boolean(*yes))
+        }
+    };
+    let (Ok(id), Ok(value)) = (SensorId::new(said.sensor_id), value) else {
+        return;
+    };
+    let Ok(signal) = sensors::Signal::new(id, value, said.ts, said.seq, sent, queue_id) else {
+        return;
+    };
+    let moment = signal.moment();
+    assert_eq!(Moment::parse(&moment.to_string()).as_ref(), Some(moment));
+    let latest = signal.sent().after(sensors::CLOCK_AHEAD);
+    assert!(moment.time() <= latest, "{text}");
+}
+
+fn delivery(text: &str) {
+    let Ok(delivery) = deliveries::decode(text) else {
+        return;
+    };
+    let encoded = deliveries::encode(&delivery);
+    let again = deliveries::decode(&encoded).unwrap_or_else(|fault| panic!("{fault}: {encoded}"));
+    assert_eq!(deliveries::encode(&again), encoded);
+    assert_eq!(again.id, delivery.id);
+    assert_eq!(again.data.get(), delivery.data.get());
+    let message = deliveries::queue_message(&delivery);
+    assert!(message.id.len() <= 128, "{}", message.id);
+    assert_eq!(message.body, encoded);
+}

@@ -1,0 +1,81 @@
+//! Times, with jiff as the oracle.
+
+use antumbra_shadow::{Document, Model, Timestamp};
+
+/// The first and last moments that jiff knows, and that four digits of a year can name.
+const KNOWN: std::ops::Range<i128> = -62_135_596_800_000_000_000..253_370_764_800_000_000_000;
+
+pub(crate) fn run(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return;
+    };
+    for line in text.split('\n') {
+        if let Some(instant) = Timestamp::parse(line) {
+            written(line, instant);
+        }
+        counted(line);
+        in_a_document(line);
+    }
+}
+
+/// RFC 3339.
+fn written(text: &str, instant: Timestamp) {
+    let nanoseconds = instant.nanoseconds();
+    if KNOWN.contains(&nanoseconds) {
+        assert_eq!(Some(nanoseconds), oracle(text), "{text}");
+        let again = instant.to_string();
+        assert_eq!(Timestamp::parse(&again), Some(instant), "{again}");
+        let theirs = jiff::Timestamp::from_nanosecond(nanoseconds).unwrap();
+        assert_eq!(again, theirs.to_string());
+    } else {
+        // An offset may lead out of the years of four digits, never far.
+        let day = 86_400_000_000_000;
+        let near = KNOWN.start - 367 * day..KNOWN.end + 367 * day;
+        assert!(near.contains(&nanoseconds), "{text} is {nanoseconds}");
+        let _ = instant.to_string();
+    }
+}
+
+/// What the oracle reads, cut to nanoseconds.
+fn oracle(text: &str) -> Option<i128> {
+    let (head, tail) = text.split_once('.').unwrap_or((text, ""));
+    let end = tail
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(tail.len());
+    let text = match tail {
+        "" => text.to_owned(),
+        tail => format!("{head}.{}{}", &tail[..end.min(9)], &tail[end..]),
+    };
+    let read: jiff::Timestamp = text.parse().ok()?;
+    Some(read.as_nanosecond())
+}
+
+/// A whole number of some unit.
+fn counted(text: &str) {
+    let expected = text.parse::<i64>().ok().map(|number| {
+        let digits = number.unsigned_abs().to_string().len();
+        let unit: i128 = match digits {
+            ..=11 => 1_000_000_000,
+            12..=14 => 1_000_000,
+            15..=17 => 1_000,
+            _ => 1,
+        };
+        i128::from(number) * unit
+    });
+    let ours = Timestamp::of_unix(text).map(Timestamp::nanoseconds);
+    assert_eq!(ours, expected, "{text}");
+}
+
+/// As the member of a document, both as a text and as a number.
+fn in_a_document(text: &str) {
+    let model = Model::default();
+    let time = |json: &str| {
+        let document = Document::parse(&format!("{{\"t\":{{\"timestamp\":{json}}}}}")).ok()?;
+        model.time(document.pointer("/t")?)
+    };
+    let quoted = serde_json::Value::from(text).to_string();
+    assert_eq!(time(&quoted), Timestamp::parse(text), "{text}");
+    if serde_json::from_str::<i64>(text).is_ok() {
+        assert_eq!(time(text), Timestamp::of_unix(text.trim()), "{text}");
+    }
+}

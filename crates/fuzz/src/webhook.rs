@@ -1,0 +1,37 @@
+//! The guard of webhooks: the very files of the `publish` crate, without the SDKs beside them.
+
+// There they are a library's.
+#![allow(unreachable_pub)]
+
+#[path = "../../publish/src/webhook/address.rs"]
+mod address;
+#[path = "../../publish/src/webhook/allow.rs"]
+mod allow;
+#[path = "../../publish/src/webhook/guard.rs"]
+mod guard;
+#[path = "../../publish/src/webhook/resolve.rs"]
+mod resolve;
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use antumbra_service::clients::Refusal;
+use futures_util::FutureExt as _;
+
+pub(crate) use allow::Allow;
+pub(crate) use guard::Guard;
+
+/// The addresses that a URL's requests may go to, were its name to lead to these.
+pub(crate) fn addresses(
+    allow: &Allow,
+    plain: bool,
+    host: &str,
+    port: u16,
+    found: &[IpAddr],
+) -> Result<Vec<SocketAddr>, Refusal> {
+    let found = found.iter().map(|ip| SocketAddr::new(*ip, 1)).collect();
+    let guard = Guard::with_resolver(allow.clone(), Arc::new(resolve::Known(found)));
+    let place = guard::Place { plain, host, port };
+    // Nothing has to be waited for: the answer is known.
+    guard.addresses(place).now_or_never().unwrap()
+}
