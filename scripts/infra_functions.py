@@ -1,0 +1,444 @@
+"""Runs built functions: under AWS's runtime interface emulator against a local stack, and by the clock.
+
+Used by scripts/invoke-local, scripts/check-infra and scripts/bench-cold-start. What a function finds in its environment is what
+infra/functions.yaml sets, with the local stack's tables and queues in place of the deployment's, so a variable that the
+template forgets is missing here too. What it publishes over MQTT, sends to queues and posts to webhooks passes through
+here on its way, and is part of the outcome.
+"""
+
+import argparse
+import fnmatch
+import http.client
+import http.server
+import json
+import os
+import pathlib
+import platform
+import re
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import threading
+import time
+import urllib.parse
+import zlib
+
+import samcli
+import yaml
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+EVENTS = ROOT / "infra" / "events"
+# One that matches whatever stands in its place.
+ANY = "<any>"
+START_SECONDS = 20
+ANSWER_SECONDS = 70
+# What every function has besides its own variables.
+AWS_VARIABLES = {
+    "PATH": "/usr/bin:/bin",
+    "AWS_REGION": "us-east-1",
+    "AWS_ACCESS_KEY_ID": "local",
+    "AWS_SECRET_ACCESS_KEY": "local",
+    "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": "256",
+}
+
+
+def template(name):
+    return yaml.safe_load((ROOT / "infra" / name).read_text())
+
+
+def logical_id(function):
+    return "".join(word.capitalize() for word in function.split("-"))
+
+
+class Stack:
+    """Where the local stack is."""
+
+    def __init__(self, dynamodb, aws):
+        self.dynamodb = dynamodb
+        self.aws = aws
+
+
+class Recorder:
+    """Stands between a function and where it sends, passes everything on, and keeps what was sent."""
+
+    def __init__(self, target):
+        target = urllib.parse.urlparse(target)
+        self.seen = []
+        recorder = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self):
+                body = self.rfile.read(int(self.headers.get("content-length", 0)))
+                onward = http.client.HTTPConnection(target.hostname, target.port, timeout=ANSWER_SECONDS)
+                headers = {k: v for k, v in self.headers.items() if k.lower() != "host"}
+                onward.request("POST", self.path, body, headers)
+                answer = onward.getresponse()
+                content = answer.read()
+                recorder.seen.append((self.path, self.headers.get("x-amz-target", ""), body))
+                self.send_response(answer.status)
+                for name, value in answer.getheaders():
+                    if name.lower() not in ("content-length", "transfer-encoding", "connection"):
+                        self.send_header(name, value)
+                self.send_header("content-length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def published(self):
+        """MQTT messages, in the order they were sent."""
+        for path, _, body in self.seen:
+            if path.startswith("/topics/"):
+                topic = urllib.parse.unquote(path.removeprefix("/topics/").split("?")[0])
+                yield {"topic": topic, "payload": as_json(body.decode())}
+
+    def sent(self):
+        """Messages to queues, in the order they were sent."""
+        for _, operation, body in self.seen:
+            if operation == "AmazonSQS.SendMessageBatch":
+                batch = json.loads(body)
+                for entry in batch["Entries"]:
+                    message = {
+                        "queue": batch["QueueUrl"].rsplit("/", 1)[1],
+                        "body": as_json(entry["MessageBody"]),
+                    }
+                    attributes = entry.get("MessageAttributes") or {}
+                    if "reason" in attributes:
+                        message["reason"] = attributes["reason"]["StringValue"]
+                    yield message
+
+
+class Receiver:
+    """An endpoint of webhooks."""
+
+    def __init__(self):
+        self.posts = []
+        receiver = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                body = self.rfile.read(int(self.headers.get("content-length", 0))).decode()
+                signed = "webhook-signature" in self.headers
+                receiver.posts.append({"id": self.headers.get("webhook-id"), "signed": signed, "body": as_json(body)})
+                self.send_response(204)
+                self.end_headers()
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}/"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+
+def as_json(text):
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def environment(function, sqs, iot):
+    """What the template sets, with the local stack's names, and the function's timeout."""
+    functions = template("functions.yaml")
+    resource = functions["Resources"].get(logical_id(function))
+    if not resource or resource["Type"] != "AWS::Serverless::Function":
+        sys.exit(f"there is no function {function} in infra/functions.yaml")
+    defaults = {name: given.get("Default", "") for name, given in template("template.yaml")["Parameters"].items()}
+    local = {
+        "TableName": "antumbra",
+        "MessagesTableName": "antumbra-messages",
+        "IotEndpoint": iot,
+        # What the emulator of SQS takes.
+        "QueueBytes": "262144",
+        # As the local stack: this machine may be called, and sensors of all kinds are welcome.
+        "WebhookAllow": "http://localhost, http://127.0.0.0/8",
+        "SensorData": "scalar",
+        # The queue is in this process.
+        "GraceSeconds": "1",
+    }
+    data = template("data.yaml")["Resources"]
+    for resource_id, queue in data.items():
+        if queue["Type"] == "AWS::SQS::Queue":
+            name = queue["Properties"]["QueueName"]["Fn::Sub"].replace("${Name}", "antumbra")
+            local[resource_id + "Url"] = f"{sqs}/000000000000/{name}"
+
+    def resolve(value):
+        if isinstance(value, dict):
+            name = value["Ref"]
+            return str(local.get(name, defaults.get(name, "")))
+        return str(value)
+
+    variables = {
+        **functions["Globals"]["Function"]["Environment"]["Variables"],
+        **resource["Properties"]["Environment"]["Variables"],
+    }
+    resolved = {name: resolve(value) for name, value in variables.items()}
+    if "REGISTRATIONS" in resolved:
+        # On AWS a layer lies there.
+        resolved["REGISTRATIONS"] = str(ROOT / "registrations")
+    return resolved, int(resource["Properties"]["Timeout"])
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+def emulator():
+    machine = {"aarch64": "arm64"}.get(platform.machine(), platform.machine())
+    return pathlib.Path(samcli.__file__).parent / "local" / "rapid" / f"aws-lambda-rie-{machine}"
+
+
+def invoke(function, event, bootstrap, stack, logs):
+    """Starts the function, hands it the event, and returns its answer and what it sent."""
+    sqs, iot = Recorder(stack.aws), Recorder(stack.aws)
+    variables, timeout = environment(function, sqs.url, iot.url)
+    front, runtime = free_port(), free_port()
+    command = [
+        emulator(), "--runtime-interface-emulator-address", f"127.0.0.1:{front}",
+        "--runtime-api-address", f"127.0.0.1:{runtime}", "--log-level", "error", bootstrap,
+    ]
+    process = subprocess.Popen(
+        command, stdout=logs, stderr=logs,
+        env={
+            **AWS_VARIABLES,
+            "AWS_LAMBDA_FUNCTION_NAME": f"antumbra-{function}",
+            "AWS_LAMBDA_FUNCTION_TIMEOUT": str(timeout),
+            "AWS_ENDPOINT_URL_DYNAMODB": stack.dynamodb,
+            "AWS_ENDPOINT_URL_SQS": sqs.url,
+            "AWS_ENDPOINT_URL_SNS": stack.aws,
+            **variables,
+        },
+    )
+    try:
+        answer = post(front, event, process)
+    finally:
+        process.terminate()
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        sqs.server.shutdown()
+        iot.server.shutdown()
+    outcome = {"answer": readable(answer)}
+    # Order is promised per topic and per queue, not among them.
+    if published := sorted(iot.published(), key=lambda message: message["topic"]):
+        outcome["published"] = published
+    if sent := sorted(sqs.sent(), key=lambda message: message["queue"]):
+        outcome["sent"] = sent
+    return outcome
+
+
+def post(port, event, process):
+    until = time.monotonic() + START_SECONDS
+    while True:
+        try:
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=ANSWER_SECONDS)
+            connection.connect()
+            break
+        except ConnectionRefusedError:
+            if process.poll() is not None or time.monotonic() > until:
+                sys.exit("the runtime interface emulator did not start")
+            time.sleep(0.02)
+    connection.request("POST", "/2015-03-31/functions/function/invocations", event.encode())
+    return connection.getresponse().read().decode()
+
+
+def readable(answer):
+    """The answer as JSON, and the body of an HTTP answer as JSON in turn, whose length then says nothing."""
+    answer = as_json(answer)
+    if isinstance(answer, dict) and isinstance(answer.get("body"), str):
+        answer["body"] = as_json(answer["body"])
+        answer.get("headers", {}).pop("content-length", None)
+    return answer
+
+
+def matches(expected, actual):
+    if expected == ANY:
+        return True
+    if isinstance(expected, str) and isinstance(actual, str) and ANY in expected:
+        return re.fullmatch(".*".join(map(re.escape, expected.split(ANY))), actual, re.DOTALL) is not None
+    if isinstance(expected, dict) and isinstance(actual, dict):
+        return expected.keys() == actual.keys() and all(matches(expected[key], actual[key]) for key in expected)
+    if isinstance(expected, list) and isinstance(actual, list):
+        return len(expected) == len(actual) and all(map(matches, expected, actual))
+    return type(expected) is type(actual) and expected == actual
+
+
+def bootstrap_of(function, directory):
+    for path in (directory / logical_id(function) / "bootstrap", directory / f"antumbra-{function}" / "bootstrap",
+                 directory / f"antumbra-{function}"):
+        if path.is_file():
+            return path
+    sys.exit(f"no bootstrap of {function} in {directory}: run `sam build` in infra/, or say --bootstraps")
+
+
+def stack_of(options):
+    if options.ready_file:
+        ready = json.loads(pathlib.Path(options.ready_file).read_text())
+        return Stack(ready["dynamodb"], ready["aws"])
+    return Stack(options.dynamodb, options.aws)
+
+
+def event_of(path, receiver):
+    """An event's text, with the endpoint of webhooks and the time in it."""
+    now = str(time.time_ns() // 1_000_000)
+    return pathlib.Path(path).read_text().replace("${RECEIVER}", receiver).replace("${NOW_MILLISECONDS}", now)
+
+
+def run_one(options):
+    text = event_of(options.event, options.receiver)
+    bootstrap = bootstrap_of(options.function, pathlib.Path(options.bootstraps))
+    outcome = invoke(options.function, text, bootstrap, stack_of(options), sys.stderr)
+    for kind in ("published", "sent"):
+        for message in outcome.get(kind, []):
+            place = message.get("topic") or message.get("queue")
+            print(kind, place, json.dumps(message.get("payload", message.get("body"))), file=sys.stderr)
+    print(json.dumps(outcome["answer"], indent=2, ensure_ascii=False))
+    if isinstance(outcome["answer"], dict) and "errorType" in outcome["answer"]:
+        sys.exit(1)
+
+
+def run_all(options):
+    """Every event in the order of `sequence`; what one leaves behind the next may need."""
+    sequence = [line for line in (EVENTS / "sequence").read_text().splitlines() if line and not line.startswith("#")]
+    there = {str(path.relative_to(EVENTS).with_suffix("")) for path in EVENTS.glob("*/*.json")
+             if not path.name.endswith(".answer.json")}
+    if there != set(sequence):
+        sys.exit(f"infra/events/sequence and the files beside it differ: {sorted(there ^ set(sequence))}")
+    if missing := set(functions_of_template()) - {name.split("/")[0] for name in sequence}:
+        sys.exit(f"functions without an event: {sorted(missing)}")
+    stack, receiver, failed = stack_of(options), Receiver(), 0
+    for name in sequence:
+        if options.only and not fnmatch.fnmatch(name, options.only):
+            continue
+        function = name.split("/")[0]
+        event = event_of(EVENTS / f"{name}.json", receiver.url)
+        bootstrap = bootstrap_of(function, pathlib.Path(options.bootstraps))
+        with open(options.logs, "ab") if options.logs else open(os.devnull, "wb") as logs:
+            outcome = invoke(function, event, bootstrap, stack, logs)
+        ids = re.findall(r'\\"id\\": ?\\"([^"\\]+)\\"', event) if function == "webhook-deliver" else []
+        if posted := [post for post in receiver.posts if post["id"] in ids]:
+            outcome["posted"] = posted
+        answer = EVENTS / f"{name}.answer.json"
+        if options.write and not (answer.exists() and matches(json.loads(answer.read_text()), outcome)):
+            answer.write_text(json.dumps(outcome, indent=2, ensure_ascii=False) + "\n")
+        expected = json.loads(answer.read_text())
+        if matches(expected, outcome):
+            print(f"ok   {name}")
+        else:
+            failed += 1
+            print(f"FAIL {name}\n  expected {json.dumps(expected)}\n  got      {json.dumps(outcome)}")
+    if failed:
+        sys.exit(f"{failed} events were answered otherwise")
+
+
+def functions_of_template():
+    for logical, resource in template("functions.yaml")["Resources"].items():
+        if resource["Type"] == "AWS::Serverless::Function":
+            yield re.sub(r"(?<!^)(?=[A-Z])", "-", logical).lower()
+
+
+def zipped(path):
+    """Bytes of the file as a zip holds it, but for some hundred of names and places."""
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+    return len(packer.compress(path.read_bytes()) + packer.flush())
+
+
+def first_poll(binary, variables):
+    """Seconds from the start of a process to its first question for work, after which it is ended."""
+    with socket.socket() as runtime:
+        runtime.bind(("127.0.0.1", 0))
+        runtime.listen()
+        runtime.settimeout(START_SECONDS)
+        api = "127.0.0.1:%d" % runtime.getsockname()[1]
+        variables = {**AWS_VARIABLES, "AWS_LAMBDA_FUNCTION_NAME": "function", "AWS_LAMBDA_FUNCTION_VERSION": "1",
+                     "AWS_LAMBDA_RUNTIME_API": api, **variables}
+        quiet = [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0), (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0)]
+        began = time.perf_counter()
+        process = os.posix_spawn(binary, [str(binary)], variables, file_actions=quiet)
+        try:
+            asked, seen = runtime.accept()[0], b""
+            while b"/runtime/invocation/next" not in seen:
+                more = asked.recv(4096)
+                if not more:
+                    sys.exit(f"{binary} does not ask for work")
+                seen += more
+            took = time.perf_counter() - began
+            asked.close()
+        except TimeoutError:
+            sys.exit(f"{binary} does not ask for work within {START_SECONDS} seconds")
+        finally:
+            os.kill(process, signal.SIGKILL)
+            os.waitpid(process, 0)
+    return took
+
+
+def run_bench(options):
+    """Sizes, and cold starts in rounds in which each has its turn; the minima are compared."""
+    directory = pathlib.Path(options.bootstraps)
+    nowhere = "https://sqs.us-east-1.amazonaws.com", "data-ats.iot.us-east-1.amazonaws.com"
+    contestants = {name: (bootstrap_of(name, directory), environment(name, *nowhere)[0])
+                   for name in functions_of_template()}
+    contestants["hello"] = (pathlib.Path(options.hello), {})
+    times = {name: [] for name in contestants}
+    for _ in range(options.rounds):
+        for name, (binary, variables) in contestants.items():
+            times[name].append(first_poll(binary, variables))
+    bare = min(times["hello"])
+    print(f"| function | zipped, MB | to the first poll, ms: least, median | against a bare function |\n|---|---|---|---|")
+    failed = []
+    for name, (binary, _) in contestants.items():
+        size, ratio = zipped(binary) / 1e6, min(times[name]) / bare
+        middle = statistics.median(times[name])
+        print(f"| `{name}` | {size:.2f} | {min(times[name]) * 1e3:.1f}, {middle * 1e3:.1f} | {ratio:.2f} |")
+        if size > options.most_megabytes:
+            failed.append(f"{name} is {size:.2f} MB zipped, the gate is {options.most_megabytes}")
+        if ratio > options.most_times:
+            failed.append(f"{name} takes {ratio:.2f} times as long as a bare function, the gate is {options.most_times}")
+    if failed:
+        sys.exit("\n".join(failed))
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="invoke-local", description=__doc__.split("\n")[0])
+    commands = parser.add_subparsers(required=True)
+    one = commands.add_parser("invoke", help="one event")
+    one.add_argument("function", help="such as message-get")
+    one.add_argument("event", help="a file, such as infra/events/message-get/get.json")
+    one.add_argument("--receiver", default="http://127.0.0.1:9000/", help="stands for ${RECEIVER} in the event")
+    one.set_defaults(run=run_one)
+    every = commands.add_parser("check", help="all events")
+    every.add_argument("--only", help="events whose name fits, such as 'http-api/*'")
+    every.add_argument("--write", action="store_true", help="write down what differs; put <any> where it always will")
+    every.add_argument("--logs", help="a file for what the functions log")
+    every.set_defaults(run=run_all)
+    bench = commands.add_parser("bench", help="sizes and cold starts")
+    bench.add_argument("hello", help="the bare function")
+    bench.add_argument("--rounds", type=int, default=21)
+    bench.add_argument("--most-megabytes", type=float, default=4)
+    bench.add_argument("--most-times", type=float, default=3)
+    bench.set_defaults(run=run_bench)
+    for command in (one, every, bench):
+        command.add_argument("--bootstraps", default=str(ROOT / "infra/.aws-sam/build/Functions"))
+    for command in (one, every):
+        command.add_argument("--ready-file", help="of the local stack, with its addresses")
+        command.add_argument("--dynamodb", default="http://127.0.0.1:8000")
+        command.add_argument("--aws", default="http://127.0.0.1:4566")
+    options = parser.parse_args()
+    options.run(options)
+
+
+main()
