@@ -1,8 +1,9 @@
 //! The quarantine: where messages go that can never be taken in, with the reason why.
 //!
 //! It is a queue like any other. A message lies there as it came, with the attributes `reason`, one word
-//! for programs, and `detail`, a sentence for people. Nothing else waits for it: whoever puts it there
-//! goes on with the next message.
+//! for programs, `source`, the queue it came from, and `detail`, a sentence for people. So it can be put
+//! back where it came from once the reason is gone. Nothing else waits for it: whoever puts it there goes
+//! on with the next message.
 
 use std::sync::Arc;
 
@@ -13,6 +14,8 @@ use crate::notifications::{Channel, Message, Outgoing, attribute_bytes, dispatch
 
 /// Characters of a detail that are kept.
 const DETAIL_CHARS: usize = 300;
+/// Bytes of a source that are counted with: the longest ARN of a queue.
+const SOURCE_BYTES: usize = 150;
 
 /// A message that can never be taken in.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +24,8 @@ pub struct Refused {
     pub id: String,
     /// What was sent, as it was sent.
     pub text: String,
+    /// The queue it came from: its ARN, or what else names it.
+    pub source: String,
     /// One word, for programs.
     pub reason: &'static str,
     /// A sentence, for people.
@@ -50,7 +55,8 @@ impl Quarantine {
     pub fn text_bytes(&self) -> usize {
         let reason = attribute_bytes("reason", &"x".repeat(64));
         let detail = attribute_bytes("detail", "") + 4 * DETAIL_CHARS;
-        (self.0.limits().message_bytes).saturating_sub(reason + detail)
+        let source = attribute_bytes("source", "") + SOURCE_BYTES;
+        (self.0.limits().message_bytes).saturating_sub(reason + source + detail)
     }
 
     /// Puts messages away and tries again until the deadline. Returns those, in order, that may
@@ -88,8 +94,13 @@ impl Quarantine {
 
 fn outgoing(position: usize, refused: &Refused, limit: usize) -> Outgoing {
     let mut attributes = vec![("reason".to_owned(), refused.reason.to_owned())];
-    // What was sent comes first: beside a text that all but fills a message, less is said of why.
-    let taken = refused.text.len() + attribute_bytes("reason", refused.reason);
+    // What was sent comes first: beside a text that all but fills a message, less is said of it.
+    let mut taken = refused.text.len() + attribute_bytes("reason", refused.reason);
+    let source = attribute_bytes("source", &refused.source);
+    if !refused.source.is_empty() && taken + source <= limit {
+        taken += source;
+        attributes.push(("source".to_owned(), refused.source.clone()));
+    }
     let room = limit.saturating_sub(taken + attribute_bytes("detail", ""));
     let mut detail: String = refused.detail.chars().take(DETAIL_CHARS).collect();
     detail.truncate(detail.floor_char_boundary(room));

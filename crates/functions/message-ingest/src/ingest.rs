@@ -230,6 +230,7 @@ impl<S: Store, N: Contacts, C: Clock> Ingest<S, N, C> {
             refused.push(Refused {
                 id: message.id.to_string(),
                 text: message.body.to_string(),
+                source: message.queue_arn.to_string(),
                 reason,
                 detail,
             });

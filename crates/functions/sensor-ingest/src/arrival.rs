@@ -37,6 +37,8 @@ pub struct Arrival {
     pub group: Option<String>,
     /// The queue's name.
     pub queue: String,
+    /// Where the queue is found: its ARN, or `rabbitmq:` and its name.
+    pub source: String,
 }
 
 /// The messages of an event, in order, and whether single ones can be delivered again.
@@ -77,6 +79,7 @@ fn of_sqs(message: QueueMessage<'_>) -> Arrival {
     let queue = message.queue_arn.rsplit(':').next().unwrap_or_default();
     Arrival {
         queue: queue.to_owned(),
+        source: message.queue_arn.to_string(),
         id: message.id.into_owned(),
         text: Ok(message.body.into_owned()),
         sent: message.sent,
@@ -107,6 +110,7 @@ fn of_rabbitmq(
         sent: arrived,
         time: arrived,
         group: None,
+        source: format!("rabbitmq:{}", message.queue),
         queue: message.queue,
     }
 }

@@ -278,6 +278,7 @@ where
             refused.push(Refused {
                 id: arrival.id.clone(),
                 text: arrival.quotable(limit),
+                source: arrival.source.clone(),
                 reason: refusal.reason,
                 detail: refusal.detail.clone(),
             });

@@ -37,6 +37,7 @@ fn refused(text: &str, detail: &str) -> Refused {
     Refused {
         id: "m-1".to_owned(),
         text: text.to_owned(),
+        source: "in".to_owned(),
         reason: "NotJson",
         detail: detail.to_owned(),
     }
@@ -53,10 +54,14 @@ async fn a_message_lies_there_as_it_came_with_the_reason() {
     assert!(quarantine.put(&all, deadline, &clock).await.is_empty());
     let there = queue.0.lock().unwrap();
     assert_eq!(there[0].body, "{ nope");
-    let attributes = [("reason", "NotJson"), ("detail", "at byte 2")];
+    let attributes = [
+        ("reason", "NotJson"),
+        ("source", "in"),
+        ("detail", "at byte 2"),
+    ];
     let attributes = attributes.map(|(name, value)| (name.to_owned(), value.to_owned()));
     assert_eq!(there[0].attributes, attributes);
-    assert_eq!(there[1].attributes[1].1.chars().count(), 300);
+    assert_eq!(there[1].attributes[2].1.chars().count(), 300);
     assert!(there[1].bytes() + quarantine.text_bytes() <= 4000 + 1);
 }
 
@@ -78,12 +83,22 @@ async fn a_text_at_the_limit_leaves_less_room_for_the_detail() {
     let clock = ManualClock::default();
     let deadline = clock.now().after(Duration::from_secs(5));
     let reason = "reasonStringNotJson".len();
+    let source = "sourceStringin".len();
     let detail = "detailString".len();
-    for (text, kept) in [
-        (4000 - reason - detail - 9, Some("at byte 2")),
-        (4000 - reason - detail - 7, Some("at byte")),
-        (4000 - reason - detail, None),
-        (4000 - reason, None),
+    for (text, from, kept) in [
+        (
+            4000 - reason - source - detail - 9,
+            Some("in"),
+            Some("at byte 2"),
+        ),
+        (
+            4000 - reason - source - detail - 7,
+            Some("in"),
+            Some("at byte"),
+        ),
+        (4000 - reason - source - detail, Some("in"), None),
+        (4000 - reason - source, Some("in"), None),
+        (4000 - reason, None, None),
     ] {
         let queue = Arc::new(Queue::default());
         let quarantine = Quarantine::new(Arc::clone(&queue) as Arc<dyn Channel>);
@@ -91,10 +106,10 @@ async fn a_text_at_the_limit_leaves_less_room_for_the_detail() {
         assert!(quarantine.put(&all, deadline, &clock).await.is_empty());
         let there = queue.0.lock().unwrap();
         assert!(there[0].bytes() <= 4000);
-        let detail = there[0]
-            .attributes
-            .get(1)
-            .map(|(_, detail)| detail.as_str());
-        assert_eq!(detail, kept, "{text}");
+        let said = |name: &str| {
+            let attribute = there[0].attributes.iter().find(|(n, _)| n == name);
+            attribute.map(|(_, value)| value.as_str())
+        };
+        assert_eq!((said("source"), said("detail")), (from, kept), "{text}");
     }
 }

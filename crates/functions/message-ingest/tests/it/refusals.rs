@@ -180,9 +180,13 @@ async fn every_reason_has_its_word_and_says_the_figures() {
             ("reason".to_owned(), (*reason).to_owned()),
             "{shown}"
         );
+        // Where it is to go back to, once the reason is gone.
+        let (name, source) = &message.attributes[1];
+        assert_eq!(name, "source", "{shown}");
+        assert!(source.starts_with("arn:aws:sqs:"), "{source}");
         if !detail.is_empty() {
             assert_eq!(
-                message.attributes[1],
+                message.attributes[2],
                 ("detail".to_owned(), (*detail).to_owned()),
                 "{shown}"
             );
