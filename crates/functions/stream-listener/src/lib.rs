@@ -12,6 +12,7 @@ pub mod files;
 mod listener;
 mod park;
 mod plan;
+mod resend;
 mod routes;
 mod shadows;
 
@@ -19,6 +20,7 @@ pub use connect::{AwsChannels, Channels};
 pub use deliveries::ClientsRoute;
 pub use explain::{ExplainedRecord, ExplainedRegistration, explain};
 pub use listener::{Handled, Listener};
+pub use resend::{ParkedNotification, ResendError};
 pub use routes::RouteError;
 
 /// The function's name, in metrics and on the local stack.

@@ -1,5 +1,7 @@
 //! What can never be sent: kept in the undeliverable queue, with the reason and where it came from.
 
+use std::collections::BTreeMap;
+
 use antumbra_service::notifications::{Message, Outgoing};
 use antumbra_wire::notification::NotificationId;
 use antumbra_wire::stream::{Record, Undecodable};
@@ -31,6 +33,30 @@ struct Body<'a> {
     record: Position<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     notification: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<Wrapping<'a>>,
+}
+
+/// What was around a notification when it was refused, so that it can be sent again as it was.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Wrapping<'a> {
+    id: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    topic: Option<&'a str>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    attributes: BTreeMap<&'a str, &'a str>,
+}
+
+impl<'a> Wrapping<'a> {
+    fn of(message: &'a Message) -> Wrapping<'a> {
+        let attributes = message.attributes.iter();
+        Wrapping {
+            id: &message.id,
+            topic: message.topic.as_deref(),
+            attributes: attributes.map(|(n, v)| (n.as_str(), v.as_str())).collect(),
+        }
+    }
 }
 
 /// Where the record stands, for as long as the stream keeps it.
@@ -72,7 +98,7 @@ impl Parked {
             Some(registration),
             &reason,
             position,
-            notification,
+            (notification, None),
         )
     }
 
@@ -89,7 +115,15 @@ impl Parked {
             sequence_number: &sequence,
         };
         let id = id_of_record(&event_id);
-        Parked::new(record.index(), id, key, None, &reason, position, None)
+        Parked::new(
+            record.index(),
+            id,
+            key,
+            None,
+            &reason,
+            position,
+            (None, None),
+        )
     }
 
     /// A record that cannot be decoded.
@@ -105,7 +139,15 @@ impl Parked {
             .as_deref()
             .or(undecodable.sequence_number.as_deref());
         let id = id_of_record(known.unwrap_or(&reason));
-        Parked::new(undecodable.index, id, "", None, &reason, position, None)
+        Parked::new(
+            undecodable.index,
+            id,
+            "",
+            None,
+            &reason,
+            position,
+            (None, None),
+        )
     }
 
     /// A message that its channel refused for good.
@@ -127,7 +169,7 @@ impl Parked {
             Some(registration),
             reason,
             position,
-            Some(&message.body),
+            (Some(&message.body), Some(message)),
         )
     }
 
@@ -138,7 +180,7 @@ impl Parked {
         registration: Option<&str>,
         reason: &str,
         position: Position<'_>,
-        notification: Option<&str>,
+        (notification, message): (Option<&str>, Option<&Message>),
     ) -> Parked {
         // What we wrote ourselves is JSON.
         let notification =
@@ -148,11 +190,12 @@ impl Parked {
             registration,
             key,
             record: position,
+            message: message.filter(|_| notification.is_some()).map(Wrapping::of),
             notification,
         };
         let text = |body: &Body<'_>| serde_json::to_string(body).unwrap_or_default();
         let long = text(&body);
-        body.notification = None;
+        (body.notification, body.message) = (None, None);
         Parked {
             record,
             id,

@@ -7,6 +7,7 @@ mod bodies;
 mod channels;
 mod hostile;
 mod isolation;
+mod resend;
 mod scale;
 mod shadows;
 mod simulation;

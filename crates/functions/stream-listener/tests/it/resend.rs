@@ -1,0 +1,104 @@
+//! What was parked is sent again as it would have been sent, to where its registration says now.
+
+use antumbra_service::clock::Clock;
+use antumbra_service::notifications::{ChannelLimits, Message};
+use antumbra_stream_listener::{ParkedNotification, ResendError};
+use serde_json::{Value, json};
+
+use crate::channels::{Bench, Fakes, LIMITS, TIME, permanent, registrations};
+use crate::stream::{Record, event_of};
+
+fn to_queue(queue: &str) -> Value {
+    let attributes = json!({ "team": "alerts" });
+    json!({ "name": "all", "to": { "sqs": { "queue": queue, "attributes": attributes } } })
+}
+
+/// What one change parks where its target refuses it, and what was tried to send.
+async fn parked(
+    registration: &Value,
+    address: &str,
+    fakes: Fakes,
+) -> (ParkedNotification, Message) {
+    let bench = Bench::on(fakes, std::slice::from_ref(registration));
+    bench.at(address).answer(|_| permanent("QueueDoesNotExist"));
+    let handled = bench.handle(&event_of(&[Record::small("lamp", 1)])).await;
+    assert_eq!((handled.sent, handled.parked), (0, 1));
+    // The bytes themselves: a value would sort the members.
+    let body = bench.fakes.undeliverable.arrived()[0].body.clone();
+    let tried = bench.at(address).calls()[0][0].clone();
+    (ParkedNotification::read(&body).unwrap(), tried)
+}
+
+async fn send(
+    parked: &ParkedNotification,
+    list: &[Value],
+    fakes: &Fakes,
+) -> Result<(), ResendError> {
+    let clock = crate::channels::clock();
+    let deadline = clock.now().after(TIME);
+    parked
+        .send(&registrations(list), fakes, deadline, &clock)
+        .await
+}
+
+#[tokio::test]
+async fn a_parked_notification_is_sent_as_it_was() {
+    let mqtt = json!({ "name": "all", "to": { "mqtt": { "topic": "changes/${id}", "qos": 1 } } });
+    for (registration, address) in [(to_queue("missing"), "sqs missing"), (mqtt, "mqtt")] {
+        let (parked, tried) = parked(&registration, address, Fakes::default()).await;
+        assert_eq!(parked.reason, "QueueDoesNotExist");
+        assert!(parked.is_whole());
+        let fakes = Fakes::default();
+        send(&parked, &[registration], &fakes).await.unwrap();
+        let sorted = |mut message: Message| {
+            message.attributes.sort();
+            message
+        };
+        let arrived = fakes.at(address).arrived();
+        assert_eq!(arrived.len(), 1);
+        assert_eq!(sorted(arrived[0].clone()), sorted(tried));
+    }
+}
+
+#[tokio::test]
+async fn it_goes_where_the_registration_says_now() {
+    let (parked, _) = parked(&to_queue("missing"), "sqs missing", Fakes::default()).await;
+    let fakes = Fakes::default();
+    send(&parked, &[to_queue("there")], &fakes).await.unwrap();
+    assert_eq!(fakes.at("sqs there").arrived().len(), 1);
+
+    fakes.at("sqs there").answer(|_| permanent("AccessDenied"));
+    let again = send(&parked, &[to_queue("there")], &fakes).await;
+    assert_eq!(again, Err(ResendError::Refused("AccessDenied".to_owned())));
+    let nobody = ResendError::NoRegistration("all".to_owned());
+    assert_eq!(send(&parked, &[], &fakes).await, Err(nobody.clone()));
+    let mut off = to_queue("there");
+    off["enabled"] = false.into();
+    assert_eq!(send(&parked, &[off], &fakes).await, Err(nobody));
+}
+
+#[tokio::test]
+async fn what_did_not_fit_cannot_be_sent() {
+    let fakes = Fakes::default();
+    fakes.undeliverable.limit(ChannelLimits {
+        message_bytes: 300,
+        ..LIMITS
+    });
+    let (parked, _) = parked(&to_queue("missing"), "sqs missing", fakes).await;
+    assert!(!parked.is_whole());
+    let sent = send(&parked, &[to_queue("there")], &Fakes::default()).await;
+    assert_eq!(sent, Err(ResendError::Nothing));
+}
+
+#[test]
+fn what_others_put_there_is_not_the_listeners() {
+    for text in [
+        "",
+        "7",
+        r#"{"reason":"x"}"#,
+        r#"{"requestContext":{},"DDBStreamBatchInfo":{}}"#,
+        r#"{"ruleName":"antumbra_message_get","failures":[]}"#,
+    ] {
+        assert!(ParkedNotification::read(text).is_none(), "{text}");
+    }
+}
