@@ -152,8 +152,13 @@ fn report(swept: Swept, behind: Duration) -> Result<Report, SweepError> {
 }
 
 impl Report {
-    /// The metrics of one invocation.
+    /// Writes the metrics of one invocation.
     pub fn emit(&self, now: Timestamp, took: Duration) {
+        metrics::write(&self.metrics(now, took));
+    }
+
+    /// The metrics of one invocation, as they are logged.
+    pub fn metrics(&self, now: Timestamp, took: Duration) -> String {
         let count = |value: usize| value as f64;
         let mut all = vec![
             ("checked", count(self.checked), Unit::Count),
@@ -170,6 +175,6 @@ impl Report {
         if let Some(behind) = self.behind_milliseconds {
             all.push(("behind", behind as f64, Unit::Milliseconds));
         }
-        metrics::emit(NAME, now, &all);
+        metrics::line(NAME, now, &all)
     }
 }

@@ -33,11 +33,16 @@ impl Handled {
         BatchResponse::failed(self.failed.iter().cloned())
     }
 
-    /// The metrics of one invocation.
+    /// Writes the metrics of one invocation.
     pub fn emit(&self, now: Timestamp, took: Duration) {
+        metrics::write(&self.metrics(now, took));
+    }
+
+    /// The metrics of one invocation, as they are logged.
+    pub fn metrics(&self, now: Timestamp, took: Duration) -> String {
         let count = |value: usize| value as f64;
         let milliseconds = |time: Duration| time.as_secs_f64() * 1000.0;
-        metrics::emit(
+        metrics::line(
             NAME,
             now,
             &[
@@ -54,6 +59,6 @@ impl Handled {
                 ),
                 ("duration", milliseconds(took), Unit::Milliseconds),
             ],
-        );
+        )
     }
 }

@@ -66,8 +66,13 @@ impl Handled {
         Ok(BatchResponse::failed(self.failed.iter().cloned()))
     }
 
-    /// The metrics of one invocation.
+    /// Writes the metrics of one invocation.
     pub fn emit(&self, now: Timestamp, took: Duration) {
+        metrics::write(&self.metrics(now, took));
+    }
+
+    /// The metrics of one invocation, as they are logged.
+    pub fn metrics(&self, now: Timestamp, took: Duration) -> String {
         let milliseconds = |duration: Duration| duration.as_secs_f64() * 1000.0;
         let counts = [
             ("messages", self.messages),
@@ -87,6 +92,6 @@ impl Handled {
             Unit::Milliseconds,
         ));
         all.push(("duration", milliseconds(took), Unit::Milliseconds));
-        metrics::emit(NAME, now, &all);
+        metrics::line(NAME, now, &all)
     }
 }

@@ -62,10 +62,15 @@ impl Handled {
         BatchResponse::failed(self.resume_at.clone())
     }
 
-    /// The metrics of one invocation.
+    /// Writes the metrics of one invocation.
     pub fn emit(&self, now: Timestamp, took: Duration) {
+        metrics::write(&self.metrics(now, took));
+    }
+
+    /// The metrics of one invocation, as they are logged.
+    pub fn metrics(&self, now: Timestamp, took: Duration) -> String {
         let count = |value: usize| value as f64;
-        metrics::emit(
+        metrics::line(
             NAME,
             now,
             &[
@@ -81,7 +86,7 @@ impl Handled {
                 ),
                 ("duration", took.as_secs_f64() * 1000.0, Unit::Milliseconds),
             ],
-        );
+        )
     }
 }
 

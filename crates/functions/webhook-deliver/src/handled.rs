@@ -47,10 +47,15 @@ impl Handled {
         BatchResponse::failed(self.failed.iter().cloned())
     }
 
-    /// The metrics of one invocation.
+    /// Writes the metrics of one invocation.
     pub fn emit(&self, now: Timestamp, took: Duration) {
+        metrics::write(&self.metrics(now, took));
+    }
+
+    /// The metrics of one invocation, as they are logged.
+    pub fn metrics(&self, now: Timestamp, took: Duration) -> String {
         let count = |value: usize| value as f64;
-        metrics::emit(
+        metrics::line(
             NAME,
             now,
             &[
@@ -63,6 +68,6 @@ impl Handled {
                 ("unreadable", count(self.unreadable), Unit::Count),
                 ("duration", took.as_secs_f64() * 1000.0, Unit::Milliseconds),
             ],
-        );
+        )
     }
 }
