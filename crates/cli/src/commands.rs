@@ -5,6 +5,8 @@ pub(crate) mod demo;
 pub(crate) mod listen;
 pub(crate) mod local;
 pub(crate) mod messages;
+pub(crate) mod mqtt;
+pub(crate) mod queues;
 pub(crate) mod registrations;
 pub(crate) mod sensors;
 pub(crate) mod shadow;

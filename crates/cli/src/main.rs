@@ -16,6 +16,8 @@ use commands::demo::DemoArguments;
 use commands::listen::ListenArguments;
 use commands::local::LocalArguments;
 use commands::messages::MessagesArguments;
+use commands::mqtt::MqttArguments;
+use commands::queues::QueuesArguments;
 use commands::registrations::RegistrationsCommand;
 use commands::sensors::SensorsCommand;
 use commands::shadow::ShadowCommand;
@@ -53,6 +55,14 @@ enum Command {
     Listen(ListenArguments),
     /// Read the inbox over MQTT, and put messages in its queue.
     Messages(MessagesArguments),
+    /// Hear and say over MQTT what a device does.
+    ///
+    /// Example: antumbra mqtt hear shadow/lamp-7/update/documents --local
+    Mqtt(MqttArguments),
+    /// Look at what was put aside, and put it back where it came from.
+    ///
+    /// Example: antumbra queues show antumbra-quarantine
+    Queues(QueuesArguments),
     /// Check registrations and explain what they match.
     #[command(subcommand)]
     Registrations(RegistrationsCommand),
@@ -96,6 +106,12 @@ async fn run(arguments: Arguments) -> Result<(), Failure> {
         Command::Listen(listen) => commands::listen::run(listen, arguments.json).await?,
         Command::Messages(messages) => {
             commands::messages::run(messages, &arguments.connection, arguments.json).await?;
+        }
+        Command::Mqtt(mqtt) => {
+            commands::mqtt::run(mqtt, &arguments.connection, arguments.json).await?;
+        }
+        Command::Queues(queues) => {
+            commands::queues::run(queues, &arguments.connection, arguments.json).await?;
         }
         Command::Registrations(command) => {
             let output = commands::registrations::run(command, arguments.json)?;

@@ -10,6 +10,7 @@
 mod checkpoint;
 mod event;
 mod plan;
+mod range;
 mod reader;
 mod shards;
 
@@ -23,6 +24,7 @@ use crate::function::Function;
 
 pub use checkpoint::{CheckpointError, Checkpoints, Position};
 pub use plan::RetryPolicy;
+pub use range::{Range, RangeError};
 
 /// How often a stream is asked for new shards.
 const DISCOVERY: Duration = Duration::from_secs(10);

@@ -28,7 +28,7 @@ pub(crate) struct MessagesArguments {
 
 /// How the broker is reached.
 #[derive(Debug, Args)]
-struct Way {
+pub(crate) struct Way {
     /// The account's data endpoint of AWS IoT, as `aws iot describe-endpoint --endpoint-type
     /// iot:Data-ATS` tells it. Connects over WebSockets with the AWS credentials.
     #[arg(
@@ -73,7 +73,7 @@ impl Way {
         }
     }
 
-    async fn open(&self, connection: &Connection) -> Result<Session, Failure> {
+    pub(crate) async fn open(&self, connection: &Connection) -> Result<Session, Failure> {
         let place = self.place(connection).await?;
         Session::open(&place, Duration::from_secs(self.timeout)).await
     }

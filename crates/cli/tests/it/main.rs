@@ -7,4 +7,5 @@ mod kill;
 mod local;
 mod messages;
 mod process;
+mod queues;
 mod sensors;

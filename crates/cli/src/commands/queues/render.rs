@@ -1,0 +1,102 @@
+//! What was put aside, for people and for machines.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::desk::Desk;
+use super::redrive::{Done, Outcome};
+use super::way::Lying;
+use crate::output::{BAD, CHANGED, FAINT, GOOD, STRONG, styled, table};
+
+pub(super) fn shown(desk: &Desk, lying: &[Lying], bodies: bool, json: bool) -> String {
+    if json {
+        let message = |one: &Lying| {
+            json!({
+                "id": one.id, "reason": one.reason(), "way": one.way(None).words(),
+                "detail": one.attributes.get("detail").and_then(|detail| detail.string_value()),
+                "sent": one.sent, "body": one.body,
+            })
+        };
+        let messages: Vec<Value> = lying.iter().map(message).collect();
+        return json!({ "queue": desk.name, "messages": messages }).to_string();
+    }
+    let mut counts: BTreeMap<(String, String), usize> = BTreeMap::new();
+    for one in lying {
+        *counts
+            .entry((one.reason(), one.way(None).words()))
+            .or_default() += 1;
+    }
+    let mut rows = vec![title(desk, lying.len())];
+    rows.extend(
+        counts
+            .into_iter()
+            .map(|((reason, way), count)| vec![count.to_string(), styled(CHANGED, &reason), way]),
+    );
+    let mut text = table(&rows);
+    if bodies {
+        for one in lying {
+            text.push_str(&format!("\n\n{}  {}", styled(FAINT, &one.id), one.reason()));
+            if let Some(detail) = one.attributes.get("detail").and_then(|d| d.string_value()) {
+                text.push_str(&format!(": {detail}"));
+            }
+            text.push_str(&format!("\n{}", one.body));
+        }
+    }
+    text
+}
+
+pub(super) fn redriven(desk: &Desk, done: &Done, json: bool) -> String {
+    if json {
+        let row = |((reason, way, outcome), count): (&(String, String, Outcome), &usize)| {
+            let (word, why) = words(outcome);
+            json!({ "count": count, "reason": reason, "way": way, "outcome": word, "why": why })
+        };
+        let rows: Vec<Value> = done.rows.iter().map(row).collect();
+        let all =
+            json!({ "queue": desk.name, "went": done.went, "bySqs": done.by_sqs, "rows": rows });
+        return all.to_string();
+    }
+    if let Some(count) = done.by_sqs {
+        return format!("SQS moved about {count} dead letters of {} back", desk.name);
+    }
+    let total = done.rows.values().sum();
+    let mut rows = vec![title(desk, total)];
+    rows.extend(done.rows.iter().map(|((reason, way, outcome), count)| {
+        let (word, why) = words(outcome);
+        let style = match outcome {
+            Outcome::Failed(_) => BAD,
+            Outcome::Left => CHANGED,
+            _ => GOOD,
+        };
+        let word = match why {
+            Some(why) => format!("{}: {why}", styled(style, word)),
+            None => styled(style, word),
+        };
+        vec![count.to_string(), reason.clone(), way.clone(), word]
+    }));
+    let mut text = table(&rows);
+    if !done.went && total > 0 {
+        text.push_str("\nnothing was moved; --go does it");
+    }
+    text
+}
+
+fn title(desk: &Desk, count: usize) -> Vec<String> {
+    let said = match count {
+        0 => "nothing lies there".to_owned(),
+        1 => "1 message".to_owned(),
+        count => format!("{count} messages"),
+    };
+    vec![format!("{}  {said}", styled(STRONG, &desk.name))]
+}
+
+fn words(outcome: &Outcome) -> (&'static str, Option<&str>) {
+    match outcome {
+        Outcome::Would => ("would be moved", None),
+        Outcome::Moved => ("moved", None),
+        Outcome::Dropped => ("dropped", None),
+        Outcome::Left => ("left", None),
+        Outcome::Failed(why) => ("left", Some(why)),
+    }
+}

@@ -1,0 +1,328 @@
+//! What was put aside, looked at and put back through the real queues, streams and functions.
+
+use std::net::SocketAddr;
+
+use antumbra_local::clients::sdk_config;
+use aws_sdk_dynamodbstreams::types::ShardIteratorType;
+use aws_sdk_sqs::Client;
+use aws_sdk_sqs::types::{Message, MessageAttributeValue, QueueAttributeName};
+use serde_json::{Value, json};
+
+use crate::process::{Home, Running, command, text, wait_for};
+
+const ALL: &str = r#"{"name":"all","on":{"key":"^DS#"},"to":{"sqs":{"queue":"changes"}}}"#;
+
+/// A stack, and the way to its queues.
+struct Bench {
+    running: Running,
+    home: Home,
+    runtime: tokio::runtime::Runtime,
+    sqs: Client,
+    aws: SocketAddr,
+}
+
+impl Bench {
+    fn start() -> Bench {
+        let home = Home::new(&[("all.json", ALL)]);
+        let running = home.start();
+        let url = running.addresses["aws"].as_str().unwrap();
+        let aws = url.split("//").nth(1).unwrap().parse().unwrap();
+        Bench {
+            sqs: Client::new(&sdk_config(aws)),
+            runtime: tokio::runtime::Runtime::new().unwrap(),
+            running,
+            home,
+            aws,
+        }
+    }
+
+    fn url(&self, queue: &str) -> String {
+        format!("http://{}/000000000000/{queue}", self.aws)
+    }
+
+    fn send(&self, queue: &str, body: &str) {
+        let call = self.sqs.send_message().queue_url(self.url(queue));
+        let sent = self.runtime.block_on(call.message_body(body).send());
+        sent.unwrap();
+    }
+
+    fn create(&self, queue: &str, attributes: &[(QueueAttributeName, String)]) {
+        let attributes = attributes.iter().cloned().collect();
+        let call = self.sqs.create_queue().queue_name(queue);
+        let call = call.set_attributes(Some(attributes)).send();
+        self.runtime.block_on(call).unwrap();
+    }
+
+    /// What can be received, which stays there.
+    fn peek(&self, queue: &str) -> Vec<Message> {
+        let call = self
+            .sqs
+            .receive_message()
+            .queue_url(self.url(queue))
+            .max_number_of_messages(10)
+            .visibility_timeout(0)
+            .message_attribute_names("All");
+        let received = self.runtime.block_on(call.send()).unwrap();
+        received.messages.unwrap_or_default()
+    }
+
+    fn holds(&self, queue: &str, count: usize) -> Vec<Message> {
+        wait_for(&format!("{count} in {queue}"), || {
+            let there = self.peek(queue);
+            (there.len() == count).then_some(there)
+        })
+    }
+
+    /// `antumbra queues …`: what it printed, and how it ended.
+    fn queues(&self, arguments: &[&str]) -> (String, i32) {
+        let dynamodb = self.running.addresses["dynamodb"].as_str().unwrap();
+        let mut command = command();
+        command
+            .args(["--endpoint-url", dynamodb, "queues"])
+            .args(arguments)
+            .args(["--aws-url", self.running.addresses["aws"].as_str().unwrap()]);
+        if arguments[0] == "redrive" {
+            let registrations = self.home.path("registrations");
+            command.arg("--registrations").arg(registrations);
+        }
+        let output = command.output().unwrap();
+        let said = text(&output.stdout) + &text(&output.stderr);
+        (said, output.status.code().unwrap())
+    }
+
+    fn rows(&self, arguments: &[&str]) -> Vec<Value> {
+        let mut all = arguments.to_vec();
+        all.push("--json");
+        let (said, _) = self.queues(&all);
+        let line = said.lines().next().unwrap_or_default();
+        let said: Value = serde_json::from_str(line).unwrap_or_else(|_| panic!("{said}"));
+        said["rows"].as_array().unwrap().clone()
+    }
+}
+
+#[test]
+fn the_quarantine_goes_back_to_the_queues_it_came_from() {
+    let bench = Bench::start();
+    bench.send("antumbra-inbound", "{ nope");
+    bench.send("antumbra-signals", r#"{"sensor_id":"door-7","data":1}"#);
+    bench.holds("antumbra-quarantine", 2);
+
+    let (shown, code) = bench.queues(&["show", "antumbra-quarantine"]);
+    assert_eq!(code, 0, "{shown}");
+    assert!(shown.contains("antumbra-quarantine  2 messages"), "{shown}");
+    assert!(
+        shown.contains("UnknownSensor  to antumbra-signals"),
+        "{shown}"
+    );
+
+    // Nothing is moved unless it is asked for.
+    let would = bench.rows(&["redrive", "antumbra-quarantine"]);
+    let outcomes: Vec<_> = would.iter().map(|row| row["outcome"].clone()).collect();
+    assert_eq!(outcomes, ["would be moved", "would be moved"], "{would:?}");
+    bench.holds("antumbra-quarantine", 2);
+
+    let place = ["sensors", "register", "door-7", "Poznań", "A", "2", "13"];
+    assert!(bench.running.run(&place).status.success());
+    let (said, code) = bench.queues(&["redrive", "antumbra-quarantine", "--go"]);
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("moved"), "{said}");
+    // The sensor is known now; what is no JSON is refused again, and was not sent a second time.
+    wait_for("the signal", || {
+        let state = bench.running.run(&["sensors", "state", "door-7", "--json"]);
+        let state: Value = serde_json::from_slice(&state.stdout).unwrap_or_default();
+        state.to_string().contains("\"value\":1").then_some(())
+    });
+    let back = bench.holds("antumbra-quarantine", 1);
+    assert_eq!(back[0].body(), Some("{ nope"));
+    let attributes = back[0].message_attributes().unwrap();
+    assert_eq!(attributes["reason"].string_value(), Some("NotJson"));
+}
+
+#[test]
+fn notifications_go_to_where_their_registration_says() {
+    let bench = Bench::start();
+    let delete = bench.sqs.delete_queue().queue_url(bench.url("changes"));
+    bench.runtime.block_on(delete.send()).unwrap();
+    let report = ["shadow", "report", "lamp", r#"{"led":"on"}"#];
+    assert!(bench.running.run(&report).status.success());
+    bench.holds("antumbra-undeliverable", 1);
+
+    // The queue is still not there: nothing is lost, and the exit code says so.
+    let (said, code) = bench.queues(&["redrive", "antumbra-undeliverable", "--go"]);
+    assert_eq!(code, 1, "{said}");
+    assert!(said.contains("refused again"), "{said}");
+    let parked = bench.holds("antumbra-undeliverable", 1);
+    let parked: Value = serde_json::from_str(parked[0].body().unwrap()).unwrap();
+
+    bench.create("changes", &[]);
+    let (said, code) = bench.queues(&["redrive", "antumbra-undeliverable", "--go"]);
+    assert_eq!(code, 0, "{said}");
+    let arrived = bench.holds("changes", 1);
+    let body: Value = serde_json::from_str(arrived[0].body().unwrap()).unwrap();
+    assert_eq!(body, parked["notification"]);
+    assert_eq!(body["diff"]["added"]["/led"], "on");
+    let attributes = arrived[0].message_attributes().unwrap();
+    assert_eq!(attributes["registration"].string_value(), Some("all"));
+    bench.holds("antumbra-undeliverable", 0);
+}
+
+/// Positions of the records of the main table's stream: its ARN, the shard, and all numbers.
+async fn positions(running: &Running) -> (String, String, Vec<String>) {
+    let url = running.addresses["dynamodb"].as_str().unwrap();
+    let address = url.split("//").nth(1).unwrap().parse().unwrap();
+    let streams = aws_sdk_dynamodbstreams::Client::new(&sdk_config(address));
+    let listed = streams.list_streams().table_name("antumbra").send().await;
+    let arn = listed.unwrap().streams()[0]
+        .stream_arn()
+        .unwrap()
+        .to_owned();
+    let described = streams.describe_stream().stream_arn(&arn).send().await;
+    let described = described.unwrap().stream_description.unwrap();
+    let shard = described.shards()[0].shard_id().unwrap().to_owned();
+    let iterator = streams
+        .get_shard_iterator()
+        .stream_arn(&arn)
+        .shard_id(&shard)
+        .shard_iterator_type(ShardIteratorType::TrimHorizon);
+    let iterator = iterator.send().await.unwrap().shard_iterator.unwrap();
+    let page = streams.get_records().shard_iterator(iterator).send().await;
+    let number = |record: &aws_sdk_dynamodbstreams::types::Record| {
+        let change = record.dynamodb().unwrap();
+        change.sequence_number().unwrap().to_owned()
+    };
+    let numbers = page.unwrap().records().iter().map(number).collect();
+    (arn, shard, numbers)
+}
+
+#[test]
+fn records_that_were_given_up_are_read_again_from_the_stream() {
+    let bench = Bench::start();
+    for n in 0..3 {
+        let document = json!({ "n": n }).to_string();
+        let report = ["shadow", "report", "lamp", &document];
+        assert!(bench.running.run(&report).status.success());
+    }
+    let ids = |messages: &[Message]| {
+        let mut ids: Vec<String> = messages
+            .iter()
+            .map(|message| serde_json::from_str::<Value>(message.body().unwrap()).unwrap())
+            .map(|body| body["id"].as_str().unwrap().to_owned())
+            .collect();
+        ids.sort();
+        ids
+    };
+    let first = ids(&bench.holds("changes", 3));
+    let purge = bench.sqs.purge_queue().queue_url(bench.url("changes"));
+    bench.runtime.block_on(purge.send()).unwrap();
+
+    let (arn, shard, numbers) = bench.runtime.block_on(positions(&bench.running));
+    let told = |start: &str, end: &str| {
+        json!({
+            "requestContext": { "condition": "RetryAttemptsExhausted" },
+            "DDBStreamBatchInfo": { "streamArn": arn, "shardId": shard, "batchSize": 2,
+                "startSequenceNumber": start, "endSequenceNumber": end },
+        })
+    };
+    bench.send(
+        "antumbra-undeliverable",
+        &told(&numbers[1], &numbers[2]).to_string(),
+    );
+    // Nobody knows of records there: what they were cannot be told, and is not claimed to be sent.
+    bench.send("antumbra-undeliverable", &told("1", "2").to_string());
+    let (said, code) = bench.queues(&["redrive", "antumbra-undeliverable", "--go"]);
+    assert_eq!(code, 1, "{said}");
+    assert!(said.contains("2 records from the stream"), "{said}");
+    let again = ids(&bench.holds("changes", 2));
+    assert!(
+        again.iter().all(|id| first.contains(id)),
+        "{first:?} {again:?}"
+    );
+    bench.holds("antumbra-undeliverable", 1);
+}
+
+#[test]
+fn requests_are_left_or_dropped() {
+    let bench = Bench::start();
+    let rule =
+        json!({ "ruleName": "antumbra_message_get", "failures": [{ "errorMessage": "denied" }] });
+    let call =
+        json!({ "requestContext": { "condition": "EventAgeExceeded" }, "requestPayload": {} });
+    bench.send("antumbra-undeliverable", &rule.to_string());
+    bench.send("antumbra-undeliverable", &call.to_string());
+    bench.send("antumbra-undeliverable", "what is this");
+    let left = bench.rows(&["redrive", "antumbra-undeliverable", "--go"]);
+    assert!(left.iter().all(|row| row["outcome"] == "left"), "{left:?}");
+    bench.holds("antumbra-undeliverable", 3);
+    let (said, code) = bench.queues(&[
+        "redrive",
+        "antumbra-undeliverable",
+        "--go",
+        "--drop-requests",
+    ]);
+    assert_eq!(code, 0, "{said}");
+    let left = bench.holds("antumbra-undeliverable", 1);
+    assert_eq!(left[0].body(), Some("what is this"));
+}
+
+#[test]
+fn dead_letters_go_back_as_they_were() {
+    let bench = Bench::start();
+    for suffix in ["", ".fifo"] {
+        let fifo = !suffix.is_empty();
+        let [work, dead] = ["work", "work-dead"].map(|name| format!("{name}{suffix}"));
+        let kind = match fifo {
+            true => vec![(QueueAttributeName::FifoQueue, "true".to_owned())],
+            false => Vec::new(),
+        };
+        bench.create(&dead, &kind);
+        let policy = json!({
+            "deadLetterTargetArn": format!("arn:aws:sqs:us-east-1:000000000000:{dead}"),
+            "maxReceiveCount": 1,
+        });
+        let mut attributes = kind;
+        attributes.push((QueueAttributeName::RedrivePolicy, policy.to_string()));
+        bench.create(&work, &attributes);
+        let colour = MessageAttributeValue::builder().data_type("String");
+        let colour = colour.string_value("red").build().unwrap();
+        let mut call = bench.sqs.send_message().queue_url(bench.url(&work));
+        call = call
+            .message_body("hello")
+            .message_attributes("colour", colour);
+        if fifo {
+            call = call.message_group_id("g").message_deduplication_id("d");
+        }
+        bench.runtime.block_on(call.send()).unwrap();
+        wait_for("a dead letter", || {
+            bench.peek(&work);
+            (bench.peek(&dead).len() == 1).then_some(())
+        });
+
+        let (shown, _) = bench.queues(&["show", &dead]);
+        assert!(
+            shown.contains(&format!("dead letter  to {work}")),
+            "{shown}"
+        );
+        let (said, code) = bench.queues(&["redrive", &dead, "--go"]);
+        assert_eq!(code, 0, "{said}");
+        assert!(said.contains("moved"), "{said}");
+        assert_eq!(bench.peek(&dead).len(), 0);
+        let back = bench.peek(&work);
+        assert_eq!(back[0].body(), Some("hello"));
+        let attributes = back[0].message_attributes().unwrap();
+        assert_eq!(attributes["colour"].string_value(), Some("red"));
+    }
+}
+
+#[test]
+fn a_queue_that_is_not_there_is_told() {
+    let bench = Bench::start();
+    let (said, code) = bench.queues(&["show", "antumbra-nowhere"]);
+    assert_eq!(code, 3, "{said}");
+    assert!(
+        said.contains("there is no queue antumbra-nowhere"),
+        "{said}"
+    );
+    let (said, code) = bench.queues(&["redrive", "antumbra-quarantine", "--go"]);
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("nothing lies there"), "{said}");
+}
