@@ -34,8 +34,13 @@ impl Queue {
     /// Text, reason and detail of everything in it.
     pub(crate) fn told(&self) -> Vec<(String, String, String)> {
         let told = |m: &Message| {
-            let attribute = |at: usize| m.attributes[at].1.clone();
-            (m.body.clone(), attribute(0), attribute(1))
+            let attribute = |name: &str| {
+                let found = m.attributes.iter().find(|(known, _)| known == name);
+                found.map(|(_, value)| value.clone()).unwrap()
+            };
+            // Where it can go back to.
+            assert!(!attribute("source").is_empty());
+            (m.body.clone(), attribute("reason"), attribute("detail"))
         };
         self.messages.lock().unwrap().iter().map(told).collect()
     }
