@@ -3,7 +3,7 @@
 //! The plan says what occurred (pure); here the links of each sensor are looked up, once per event, and
 //! the messages made. They go out with all others, by the same rules of order, retry and parking.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -82,7 +82,7 @@ impl<'p, 'l> Everything<'p, 'l> {
         let Some((route, places)) = route else {
             return all;
         };
-        let sensors: HashSet<&SensorId> = plan
+        let sensors: BTreeSet<&SensorId> = plan
             .to_tell
             .iter()
             .map(|told| &told.occurred.occurrence.sensor)

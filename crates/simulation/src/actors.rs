@@ -1,0 +1,39 @@
+//! Who does things from outside, and what each remembers of it: the reference that the end is compared
+//! with.
+
+pub(crate) mod clients;
+pub(crate) mod devices;
+pub(crate) mod inbox;
+pub(crate) mod sensors;
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::json;
+
+use crate::world::World;
+
+/// Moments within the span of a run, in order.
+fn moments(world: &World, count: usize) -> Vec<Duration> {
+    let mut moments: Vec<Duration> = (0..count)
+        .map(|_| world.chance.within(world.profile.span))
+        .collect();
+    moments.sort_unstable();
+    moments
+}
+
+/// Waits until so long after the beginning of the storm.
+async fn until(began: tokio::time::Instant, moment: Duration) {
+    tokio::time::sleep_until(began + moment).await;
+}
+
+/// What an IoT rule hands to a function for a message.
+fn rule_event(topic: &str, client: &str, payload: &str) -> Vec<u8> {
+    let event = json!({
+        "payload": STANDARD.encode(payload),
+        "topic": topic,
+        "clientId": client,
+    });
+    event.to_string().into_bytes()
+}

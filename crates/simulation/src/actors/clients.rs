@@ -1,0 +1,298 @@
+//! Clients of webhooks: their endpoints come and go, and so do they.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use antumbra_service::clients::{ClientId, Mode, NewClient};
+use antumbra_service::deliveries::{DeliveryRecord, HistoryQuery, Subject};
+use antumbra_service::sensors::SensorId;
+use tokio::time::Instant;
+
+use super::{moments, until};
+use crate::endpoint::{Endpoints, Manner};
+use crate::functions::Wiring;
+use crate::world::{World, lock};
+
+/// How long whoever looks after clients waits.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How often something that must be done is tried.
+const TRIES: usize = 50;
+
+/// What is to be expected of a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Character {
+    /// Always there; its endpoint is healthy from the beginning.
+    Steady,
+    /// Always there; its endpoint has bad days, but not for ever.
+    Moody,
+    /// Always there; its endpoint never works.
+    Dead,
+    /// Is disabled and enabled, also by its endpoint.
+    Fickle,
+    /// Loses links.
+    Leaving,
+}
+
+/// A client.
+#[derive(Debug, Clone)]
+pub(crate) struct Known {
+    pub(crate) id: String,
+    pub(crate) mode: Mode,
+    pub(crate) character: Character,
+    /// The sensors it was linked to at the beginning.
+    pub(crate) sensors: Vec<String>,
+}
+
+/// That somebody wanted a client linked to a sensor or not, or, without a sensor, enabled or not.
+#[derive(Debug, Clone)]
+pub(crate) struct Intent {
+    pub(crate) client: String,
+    pub(crate) sensor: Option<String>,
+    pub(crate) wanted: bool,
+    /// In milliseconds.
+    pub(crate) began: u64,
+    /// When it was confirmed, if it was.
+    pub(crate) confirmed: Option<u64>,
+}
+
+/// All clients. Clones are the same.
+#[derive(Clone)]
+pub(crate) struct ClientActors {
+    world: Arc<World>,
+    wiring: Wiring,
+    endpoints: Endpoints,
+    clients: Arc<Mutex<Vec<Known>>>,
+    intents: Arc<Mutex<Vec<Intent>>>,
+}
+
+impl ClientActors {
+    pub(crate) fn new(world: &Arc<World>, wiring: &Wiring) -> ClientActors {
+        ClientActors {
+            world: Arc::clone(world),
+            wiring: wiring.clone(),
+            endpoints: wiring.endpoints.clone(),
+            clients: Arc::default(),
+            intents: Arc::default(),
+        }
+    }
+
+    /// What was wanted of them, in the order it began.
+    pub(crate) fn intents(&self) -> Vec<Intent> {
+        lock(&self.intents).clone()
+    }
+
+    /// Notes an intent; the answer confirms it.
+    fn intend(&self, client: &str, sensor: Option<&str>, wanted: bool) -> impl Fn(bool) {
+        let mut intents = lock(&self.intents);
+        let at = intents.len();
+        intents.push(Intent {
+            client: client.to_owned(),
+            sensor: sensor.map(str::to_owned),
+            wanted,
+            began: self.world.clock.milliseconds(),
+            confirmed: None,
+        });
+        let (world, intents) = (Arc::clone(&self.world), Arc::clone(&self.intents));
+        move |done| {
+            let now = world.clock.milliseconds();
+            if let Some(intent) = lock(&intents).get_mut(at) {
+                intent.confirmed = done.then_some(now);
+            }
+        }
+    }
+
+    /// All of them.
+    pub(crate) fn all(&self) -> Vec<Known> {
+        lock(&self.clients).clone()
+    }
+
+    /// Makes them, with their links.
+    pub(crate) async fn create(&self, sensors: &[String]) {
+        let desk = self.wiring.clients(self.world.clock);
+        let chance = &self.world.chance;
+        for number in 0..self.world.profile.clients {
+            let id = format!("client-{number}");
+            let mode = *chance.pick(&[Mode::Every, Mode::Every, Mode::Latest]);
+            let character = *chance.pick(&[
+                Character::Steady,
+                Character::Steady,
+                Character::Moody,
+                Character::Dead,
+                Character::Fickle,
+                Character::Leaving,
+            ]);
+            let new = NewClient {
+                id: ClientId::new(&id).ok(),
+                name: format!("Client {number}"),
+                url: Endpoints::url(&id),
+                mode,
+            };
+            let created = match desk.create(new).await {
+                Ok(created) => created,
+                Err(error) => panic!("{id} is not made: {error}"),
+            };
+            self.endpoints.set_secret(&id, created.secret.reveal());
+            let linked: Vec<String> = sensors
+                .iter()
+                .filter(|_| chance.happens(0.8))
+                .cloned()
+                .collect();
+            for sensor in &linked {
+                self.link(&id, sensor, true).await;
+            }
+            if character == Character::Dead {
+                let manner = *chance.pick(&[Manner::Failing, Manner::Refusing, Manner::Hanging]);
+                self.endpoints.set_manner(&id, manner);
+            }
+            lock(&self.clients).push(Known {
+                id,
+                mode,
+                character,
+                sensors: linked,
+            });
+        }
+    }
+
+    /// Begins.
+    pub(crate) fn start(&self, began: Instant) {
+        for client in self.all() {
+            let count = match client.character {
+                Character::Steady | Character::Dead => 0,
+                _ => self.world.chance.between(1, 4) as usize,
+            };
+            for moment in moments(&self.world, count) {
+                let (actors, client) = (self.clone(), client.clone());
+                self.world.spawner.spawn(async move {
+                    until(began, moment).await;
+                    actors.act(&client).await;
+                });
+            }
+        }
+    }
+
+    async fn act(&self, client: &Known) {
+        let chance = &self.world.chance;
+        match client.character {
+            Character::Moody => {
+                let manners = [
+                    Manner::Healthy,
+                    Manner::Failing,
+                    Manner::Refusing,
+                    Manner::Hanging,
+                    Manner::Busy,
+                ];
+                self.endpoints.set_manner(&client.id, *chance.pick(&manners));
+            }
+            Character::Fickle => match chance.below(4) {
+                0 => self.endpoints.set_manner(&client.id, Manner::Gone),
+                1 => self.disable(&client.id).await,
+                2 => {
+                    self.endpoints.set_manner(&client.id, Manner::Healthy);
+                    self.enable(&client.id).await;
+                }
+                _ => {
+                    let manner = *chance.pick(&[Manner::Healthy, Manner::Busy]);
+                    self.endpoints.set_manner(&client.id, manner);
+                }
+            },
+            Character::Leaving => {
+                let linked = chance.happens(0.3);
+                for sensor in &client.sensors {
+                    if chance.happens(0.5) {
+                        self.link(&client.id, sensor, linked).await;
+                    }
+                }
+            }
+            Character::Steady | Character::Dead => {}
+        }
+    }
+
+    /// Makes good what can be made good: endpoints work again, and whoever is disabled is enabled.
+    pub(crate) async fn recover(&self) {
+        for client in self.all() {
+            if client.character == Character::Dead {
+                continue;
+            }
+            self.endpoints.set_manner(&client.id, Manner::Healthy);
+            if client.character == Character::Fickle {
+                for _ in 0..TRIES {
+                    if self.enable(&client.id).await {
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
+    async fn link(&self, client: &str, sensor: &str, linked: bool) {
+        let (Ok(client), Ok(sensor)) = (ClientId::new(client), SensorId::new(sensor)) else {
+            return;
+        };
+        let confirm = self.intend(client.as_str(), Some(sensor.as_str()), linked);
+        let desk = self.wiring.clients(self.world.clock);
+        let work = async {
+            match linked {
+                true => desk.link(&client, &sensor).await,
+                false => desk.unlink(&client, &sensor).await,
+            }
+        };
+        let done = self.world.invoke("desk", PATIENCE, work).await;
+        confirm(matches!(done, Some(Ok(()))));
+        self.world.trace.step("link", || {
+            format!("{client} {sensor} {linked}: {done:?}")
+        });
+    }
+
+    async fn disable(&self, client: &str) {
+        let Ok(client) = ClientId::new(client) else {
+            return;
+        };
+        let confirm = self.intend(client.as_str(), None, false);
+        let desk = self.wiring.clients(self.world.clock);
+        let work = desk.disable(&client, "the simulation says so");
+        let done = self.world.invoke("desk", PATIENCE, work).await;
+        confirm(matches!(done, Some(Ok(_))));
+        self.world
+            .trace
+            .step("disable", || format!("{client}: {done:?}"));
+    }
+
+    async fn enable(&self, client: &str) -> bool {
+        let Ok(client) = ClientId::new(client) else {
+            return false;
+        };
+        let confirm = self.intend(client.as_str(), None, true);
+        let redeliveries = self.wiring.redeliveries(self.world.clock);
+        let work = redeliveries.enable(&client);
+        let done = self.world.invoke("desk", PATIENCE, work).await;
+        confirm(matches!(done, Some(Ok(_))));
+        self.world
+            .trace
+            .step("enable", || format!("{client}: {done:?}"));
+        matches!(done, Some(Ok(_)))
+    }
+
+    /// Everything that the history has of a client.
+    pub(crate) async fn history(&self, client: &str) -> Vec<DeliveryRecord> {
+        let Ok(client) = ClientId::new(client) else {
+            return Vec::new();
+        };
+        let redeliveries = self.wiring.redeliveries(self.world.clock);
+        let query = HistoryQuery {
+            oldest_first: true,
+            ..HistoryQuery::of(Subject::Client(client))
+        };
+        let (mut all, mut cursor) = (Vec::new(), None);
+        loop {
+            let page = match redeliveries.list(&query, cursor.as_ref()).await {
+                Ok(page) => page,
+                Err(error) => panic!("the history cannot be read: {error}"),
+            };
+            all.extend(page.rows);
+            cursor = page.next;
+            if cursor.is_none() {
+                return all;
+            }
+        }
+    }
+}

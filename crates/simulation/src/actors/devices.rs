@@ -1,0 +1,253 @@
+//! Devices that report and are wished things, over MQTT and through the SDK, several writers each.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use antumbra_dynamodb::DynamoDbShadows;
+use antumbra_service::shadows::{Parts, ShadowId, Shadows};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::{moments, rule_event, until};
+use crate::clock::VirtualClock;
+use crate::functions::{Function, Wiring};
+use crate::world::{World, lock};
+
+/// The fields that are measured.
+const FIELDS: [&str; 2] = ["temperature", "door"];
+/// Things that each device does.
+const ACTIONS: u64 = 8;
+/// How long whoever uses the SDK waits.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What is known of something that was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// It was accepted.
+    Accepted,
+    /// Nobody knows.
+    Unknown,
+}
+
+/// A measured value that was sent.
+#[derive(Debug, Clone)]
+pub(crate) struct Measured {
+    pub(crate) device: String,
+    pub(crate) field: &'static str,
+    pub(crate) value: u64,
+    /// In nanoseconds.
+    pub(crate) time: i64,
+    /// What it was sent over MQTT with.
+    pub(crate) token: Option<String>,
+    pub(crate) outcome: Outcome,
+}
+
+/// A wish that was sent.
+#[derive(Debug, Clone)]
+pub(crate) struct Wish {
+    pub(crate) device: String,
+    pub(crate) value: u64,
+    pub(crate) outcome: Outcome,
+}
+
+/// A request over MQTT that makes no sense.
+#[derive(Debug, Clone)]
+pub(crate) struct Nonsense {
+    pub(crate) topic: String,
+    /// Whether its function came to an end.
+    pub(crate) ended: bool,
+    pub(crate) token: String,
+}
+
+/// All devices. Clones are the same.
+#[derive(Clone)]
+pub(crate) struct Devices {
+    world: Arc<World>,
+    requests: Arc<Function>,
+    shadows: Arc<Shadows<DynamoDbShadows, VirtualClock>>,
+    memory: Arc<Mutex<Memory>>,
+}
+
+/// What they remember.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Memory {
+    pub(crate) measured: Vec<Measured>,
+    pub(crate) wishes: Vec<Wish>,
+    pub(crate) nonsense: Vec<Nonsense>,
+    counter: u64,
+}
+
+impl Devices {
+    pub(crate) fn new(world: &Arc<World>, wiring: &Wiring) -> Devices {
+        Devices {
+            world: Arc::clone(world),
+            requests: Arc::new(wiring.shadow_requests()),
+            shadows: Arc::new(wiring.shadows(world.clock)),
+            memory: Arc::default(),
+        }
+    }
+
+    /// Their names.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let all = 0..self.world.profile.devices;
+        all.map(|number| format!("device-{number}")).collect()
+    }
+
+    /// What they remember.
+    pub(crate) fn memory(&self) -> Memory {
+        lock(&self.memory).clone()
+    }
+
+    /// Begins.
+    pub(crate) fn start(&self, began: Instant) {
+        for device in self.names() {
+            let count = self.world.chance.between(1, ACTIONS) as usize;
+            let skew = self.world.chance.between(0, 8000) as i64 - 4000;
+            for moment in moments(&self.world, count) {
+                let (devices, device) = (self.clone(), device.clone());
+                self.world.spawner.spawn(async move {
+                    until(began, moment).await;
+                    devices.act(&device, skew).await;
+                });
+            }
+        }
+    }
+
+    async fn act(&self, device: &str, skew: i64) {
+        match self.world.chance.below(10) {
+            0..=3 => self.report_over_mqtt(device, skew).await,
+            4..=5 => self.report(device, skew).await,
+            6..=7 => self.wish(device).await,
+            8 => self.fulfil(device).await,
+            _ => self.talk_nonsense(device).await,
+        }
+    }
+
+    fn count(&self) -> u64 {
+        let mut memory = lock(&self.memory);
+        memory.counter += 1;
+        memory.counter
+    }
+
+    /// Something measured: now, or a while ago and only sent now.
+    fn measure(&self, device: &str, skew: i64) -> Measured {
+        let value = self.count();
+        let ago = match self.world.chance.happens(0.3) {
+            true => self.world.chance.between(0, 60_000) as i64,
+            false => 0,
+        };
+        let milliseconds = self.world.clock.milliseconds() as i64 + skew - ago;
+        Measured {
+            device: device.to_owned(),
+            field: *self.world.chance.pick(&FIELDS),
+            value,
+            // No two are of the same time.
+            time: milliseconds * 1_000_000 + value as i64,
+            token: None,
+            outcome: Outcome::Unknown,
+        }
+    }
+
+    async fn report_over_mqtt(&self, device: &str, skew: i64) {
+        let mut measured = self.measure(device, skew);
+        let token = format!("t{}", measured.value);
+        let reported = json!({measured.field: value_of(&measured)});
+        let payload = json!({"state": {"reported": reported}, "clientToken": token});
+        measured.token = Some(token);
+        lock(&self.memory).measured.push(measured);
+        let topic = format!("shadow/{device}/update");
+        let event = rule_event(&topic, device, &payload.to_string());
+        // At least once, says QoS 1.
+        if self.world.goes_wrong(0.2) {
+            let (devices, event) = (self.clone(), event.clone());
+            let later = self.world.chance.within(Duration::from_secs(20));
+            self.world.spawner.spawn(async move {
+                tokio::time::sleep(later).await;
+                devices.requests.invoke(&devices.world, &event).await;
+            });
+        }
+        self.requests.invoke(&self.world, &event).await;
+    }
+
+    async fn report(&self, device: &str, skew: i64) {
+        let measured = self.measure(device, skew);
+        let number = measured.value;
+        let document = json!({measured.field: value_of(&measured)});
+        lock(&self.memory).measured.push(measured);
+        if self.sdk_report(device, &document).await {
+            let mut memory = lock(&self.memory);
+            let mut all = memory.measured.iter_mut();
+            if let Some(measured) = all.find(|measured| measured.value == number) {
+                measured.outcome = Outcome::Accepted;
+            }
+        }
+    }
+
+    async fn sdk_report(&self, device: &str, document: &Value) -> bool {
+        let Ok(shadow) = ShadowId::new(device) else {
+            return false;
+        };
+        let work = self.shadows.report(&shadow, document);
+        let done = self.world.invoke("device", PATIENCE, work).await;
+        matches!(done, Some(Ok(_)))
+    }
+
+    async fn wish(&self, device: &str) {
+        let value = self.count();
+        lock(&self.memory).wishes.push(Wish {
+            device: device.to_owned(),
+            value,
+            outcome: Outcome::Unknown,
+        });
+        let Ok(shadow) = ShadowId::new(device) else {
+            return;
+        };
+        let document = json!({"wish": value});
+        let work = self.shadows.desire(&shadow, &document);
+        let done = self.world.invoke("wisher", PATIENCE, work).await;
+        if matches!(done, Some(Ok(_))) {
+            let mut memory = lock(&self.memory);
+            let mut all = memory.wishes.iter_mut();
+            if let Some(wish) = all.find(|wish| wish.value == value) {
+                wish.outcome = Outcome::Accepted;
+            }
+        }
+    }
+
+    /// Does what is wished, and says so.
+    pub(crate) async fn fulfil(&self, device: &str) {
+        let Ok(shadow) = ShadowId::new(device) else {
+            return;
+        };
+        let work = self.shadows.read(&shadow, Parts::Both);
+        let Some(Ok(found)) = self.world.invoke("device", PATIENCE, work).await else {
+            return;
+        };
+        let desired = found.desired.map(|held| held.document.to_string());
+        let desired: Value = serde_json::from_str(&desired.unwrap_or_default()).unwrap_or_default();
+        if let Some(wish) = desired.get("wish") {
+            self.sdk_report(device, &json!({"wish": wish})).await;
+        }
+    }
+
+    async fn talk_nonsense(&self, device: &str) {
+        let token = format!("n{}", self.count());
+        let payload = match self.world.chance.below(3) {
+            0 => json!({"state": 7, "clientToken": token}),
+            1 => json!({"state": {"reported": [1]}, "clientToken": token}),
+            _ => json!({"clientToken": token}),
+        };
+        let topic = format!("shadow/{device}/update");
+        let event = rule_event(&topic, device, &payload.to_string());
+        let ended = self.requests.invoke(&self.world, &event).await.is_some();
+        lock(&self.memory).nonsense.push(Nonsense {
+            topic,
+            ended,
+            token,
+        });
+    }
+}
+
+fn value_of(measured: &Measured) -> Value {
+    json!({"value": measured.value, "timestamp": measured.time})
+}

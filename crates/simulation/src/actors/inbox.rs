@@ -1,0 +1,222 @@
+//! Sources that drop messages in a queue, and devices that ask for them over MQTT.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::{moments, rule_event, until};
+use crate::functions::{Function, Wiring, names};
+use crate::queue::Incoming;
+use crate::stream::Streams;
+use crate::world::{World, lock};
+
+/// Things that each source does.
+const ACTIONS: u64 = 10;
+
+/// A message that the queue took.
+#[derive(Debug, Clone)]
+pub(crate) struct Dropped {
+    pub(crate) source: String,
+    /// As the inbox calls it.
+    pub(crate) id: String,
+    pub(crate) body: String,
+}
+
+/// A request for the deletion of a message.
+#[derive(Debug, Clone)]
+pub(crate) struct Deletion {
+    pub(crate) source: String,
+    pub(crate) id: String,
+    pub(crate) token: String,
+    /// Whether the message was there when it was asked for.
+    pub(crate) was_there: bool,
+}
+
+/// A request, whose answer is looked for later.
+#[derive(Debug, Clone)]
+pub(crate) struct Asked {
+    pub(crate) operation: &'static str,
+    pub(crate) token: String,
+    /// Whether its function came to an end.
+    pub(crate) ended: bool,
+    /// What must be in the answer.
+    pub(crate) expected: Option<Value>,
+}
+
+/// What they remember.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Memory {
+    pub(crate) dropped: Vec<Dropped>,
+    pub(crate) refused: Vec<(String, &'static str)>,
+    pub(crate) deletions: Vec<Deletion>,
+    pub(crate) asked: Vec<Asked>,
+    counter: u64,
+}
+
+/// All sources. Clones are the same.
+#[derive(Clone)]
+pub(crate) struct InboxActors {
+    world: Arc<World>,
+    streams: Streams,
+    requests: Arc<[(&'static str, Function); 4]>,
+    memory: Arc<Mutex<Memory>>,
+}
+
+impl InboxActors {
+    pub(crate) fn new(world: &Arc<World>, wiring: &Wiring, streams: &Streams) -> InboxActors {
+        InboxActors {
+            world: Arc::clone(world),
+            streams: streams.clone(),
+            requests: Arc::new(wiring.message_requests()),
+            memory: Arc::default(),
+        }
+    }
+
+    /// What they remember.
+    pub(crate) fn memory(&self) -> Memory {
+        lock(&self.memory).clone()
+    }
+
+    /// Begins.
+    pub(crate) fn start(&self, began: Instant) {
+        for number in 0..self.world.profile.sources {
+            let count = self.world.chance.between(1, ACTIONS) as usize;
+            for moment in moments(&self.world, count) {
+                let (actors, source) = (self.clone(), format!("source-{number}"));
+                self.world.spawner.spawn(async move {
+                    until(began, moment).await;
+                    actors.act(&source).await;
+                });
+            }
+        }
+    }
+
+    async fn act(&self, source: &str) {
+        match self.world.chance.below(10) {
+            0..=5 => self.drop_message(source),
+            6 => self.talk_nonsense(),
+            7..=8 => self.delete(source).await,
+            _ => self.ask_nonsense().await,
+        }
+    }
+
+    fn count(&self) -> u64 {
+        let mut memory = lock(&self.memory);
+        memory.counter += 1;
+        memory.counter
+    }
+
+    fn send(&self, body: &str) -> (String, u64) {
+        self.world.trace.step("drop", || body.to_owned());
+        let now = self.world.clock.milliseconds();
+        let mut queues = self.world.cloud.queues();
+        let message = Incoming {
+            body: body.to_owned(),
+            ..Incoming::default()
+        };
+        let queue = queues.get_mut(names::INBOUND);
+        let id = queue.map(|queue| queue.send(message, now));
+        drop(queues);
+        self.world.cloud.touch();
+        (id.unwrap_or_default(), now)
+    }
+
+    fn drop_message(&self, source: &str) {
+        let number = self.count();
+        let body = json!({"thingName": source, "epochTime": number, "exact": 0.1, "deep": {"a": [1]}});
+        let body = body.to_string();
+        let (id, sent) = self.send(&body);
+        lock(&self.memory).dropped.push(Dropped {
+            source: source.to_owned(),
+            id: format!("{number}-{sent}-{id}"),
+            body,
+        });
+    }
+
+    fn talk_nonsense(&self) {
+        let number = self.count();
+        let (body, reason) = match self.world.chance.below(4) {
+            0 => (format!("nonsense {number}"), "NotJson"),
+            1 => (format!("[{number}]"), "NotAnObject"),
+            2 => (json!({"epochTime": number}).to_string(), "UuidMissing"),
+            _ => {
+                let body = json!({"thingName": "a/b", "epochTime": number});
+                (body.to_string(), "UuidInvalid")
+            }
+        };
+        self.send(&body);
+        lock(&self.memory).refused.push((body, reason));
+    }
+
+    /// Whether a message is in the table now and was not deleted.
+    fn is_there(&self, source: &str, id: &str) -> bool {
+        self.streams.read(&self.world);
+        let all = self.streams.all();
+        let last = all
+            .iter()
+            .rfind(|change| change.partition == source && change.sort == id);
+        let new = last.and_then(|change| change.new.as_ref());
+        new.is_some_and(|new| new.get("undeletedId").is_some())
+    }
+
+    async fn delete(&self, source: &str) {
+        let of_source = |dropped: &&Dropped| dropped.source == source;
+        let memory = self.memory();
+        let all: Vec<&Dropped> = memory.dropped.iter().filter(of_source).collect();
+        if all.is_empty() {
+            return;
+        }
+        let Dropped { id, .. } = *self.world.chance.pick(&all);
+        let was_there = self.is_there(source, id);
+        let token = self.ask("delete", &format!("{source}/{id}"), None).await;
+        lock(&self.memory).deletions.push(Deletion {
+            source: source.to_owned(),
+            id: id.clone(),
+            token,
+            was_there,
+        });
+    }
+
+    /// A topic with a level too many, which would get around a device's policy.
+    async fn ask_nonsense(&self) {
+        let expected = json!({"code": "BadRequest"});
+        self.ask("get", "victim/1/more", Some(expected)).await;
+    }
+
+    /// Asks for everything there should be, and for what should not.
+    pub(crate) async fn read_back(&self) {
+        for dropped in self.memory().dropped {
+            let expected = match self.is_there(&dropped.source, &dropped.id) {
+                true => {
+                    let body: Value = serde_json::from_str(&dropped.body).unwrap_or_default();
+                    json!({"body": body, "messageId": dropped.id})
+                }
+                false => json!({"error": "Message not available"}),
+            };
+            let place = format!("{}/{}", dropped.source, dropped.id);
+            self.ask("get", &place, Some(expected)).await;
+        }
+    }
+
+    async fn ask(&self, operation: &'static str, place: &str, expected: Option<Value>) -> String {
+        let token = format!("token-{}", self.count());
+        let topic = format!("request/{operation}/{place}");
+        let event = rule_event(&topic, "device", &json!({"token": token}).to_string());
+        let function = self.requests.iter().find(|(name, _)| *name == operation);
+        let ended = match function {
+            Some((_, function)) => function.invoke(&self.world, &event).await.is_some(),
+            None => false,
+        };
+        lock(&self.memory).asked.push(Asked {
+            operation,
+            token: token.clone(),
+            ended,
+            expected,
+        });
+        // A moment for the next, so that not all come at once.
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        token
+    }
+}

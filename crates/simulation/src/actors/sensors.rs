@@ -1,0 +1,244 @@
+//! Sensors that signal, fall silent and come back; strangers, and signals that are none.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use antumbra_service::sensors::{Location, Sensor, SensorId, Silence};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::{moments, until};
+use crate::functions::Wiring;
+use crate::queue::Incoming;
+use crate::world::{World, lock};
+
+/// Signals that each sensor sends at most while the storm lasts.
+const SIGNALS: u64 = 8;
+/// How far a device's clock may be ahead of the queue's before it is not believed, in milliseconds.
+const CLOCK_AHEAD: u64 = 5 * 60 * 1000;
+
+/// A sensor, as it was registered.
+#[derive(Debug, Clone)]
+pub(crate) struct Known {
+    pub(crate) id: String,
+    pub(crate) silence: Duration,
+    /// In milliseconds.
+    pub(crate) registered: u64,
+}
+
+/// A signal that the queue took.
+#[derive(Debug, Clone)]
+pub(crate) struct Said {
+    pub(crate) sensor: String,
+    pub(crate) value: u64,
+    /// What orders signals: the time in nanoseconds, and the number of that time.
+    pub(crate) order: (u64, String),
+    /// When the queue took it, in milliseconds.
+    pub(crate) sent: u64,
+    /// The queue's id of it.
+    pub(crate) message: String,
+}
+
+/// A message that can never be taken in.
+#[derive(Debug, Clone)]
+pub(crate) struct Refused {
+    pub(crate) body: String,
+    pub(crate) reason: &'static str,
+}
+
+/// What they remember.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Memory {
+    pub(crate) sensors: Vec<Known>,
+    pub(crate) said: Vec<Said>,
+    pub(crate) refused: Vec<Refused>,
+    counters: BTreeMap<String, u64>,
+    strangers: u64,
+}
+
+/// All sensors. Clones are the same.
+#[derive(Clone)]
+pub(crate) struct SensorActors {
+    world: Arc<World>,
+    queue: &'static str,
+    memory: Arc<Mutex<Memory>>,
+}
+
+impl SensorActors {
+    pub(crate) fn new(world: &Arc<World>, wiring: &Wiring) -> SensorActors {
+        SensorActors {
+            world: Arc::clone(world),
+            queue: wiring.signals,
+            memory: Arc::default(),
+        }
+    }
+
+    /// What they remember.
+    pub(crate) fn memory(&self) -> Memory {
+        lock(&self.memory).clone()
+    }
+
+    /// Registers them.
+    pub(crate) async fn register(&self, wiring: &Wiring) {
+        let registry = wiring.sensors(self.world.clock);
+        for number in 0..self.world.profile.sensors {
+            let id = format!("lock-{number}");
+            let seconds = self.world.chance.between(120, 400);
+            let made = (
+                SensorId::new(id.clone()),
+                Location::new("Poznań", "A", "2", "21"),
+                Silence::seconds(seconds),
+            );
+            let (Ok(sensor_id), Ok(location), Ok(silence)) = made else {
+                panic!("no sensor is called {id}");
+            };
+            let sensor = Sensor {
+                silence_after: silence,
+                ..Sensor::new(sensor_id, location)
+            };
+            let registered = self.world.clock.milliseconds();
+            if let Err(error) = registry.register(sensor).await {
+                panic!("{id} is not registered: {error}");
+            }
+            lock(&self.memory).sensors.push(Known {
+                id,
+                silence: Duration::from_secs(seconds),
+                registered,
+            });
+        }
+    }
+
+    /// Begins.
+    pub(crate) fn start(&self, began: Instant) {
+        for sensor in self.memory().sensors {
+            let count = self.world.chance.between(0, SIGNALS) as usize;
+            let skew = self.world.chance.between(0, 8000) as i64 - 4000;
+            for moment in moments(&self.world, count) {
+                let (actors, id) = (self.clone(), sensor.id.clone());
+                self.world.spawner.spawn(async move {
+                    until(began, moment).await;
+                    actors.act(&id, skew).await;
+                });
+            }
+        }
+    }
+
+    /// A last word of some, when all is calm.
+    pub(crate) fn last_words(&self) {
+        for sensor in self.memory().sensors {
+            if self.world.chance.happens(0.4) {
+                self.signal(&sensor.id, 0);
+            }
+        }
+    }
+
+    async fn act(&self, id: &str, skew: i64) {
+        match self.world.chance.below(10) {
+            0..=6 => self.signal(id, skew),
+            // A burst, faster than anybody can take it in.
+            7..=8 => {
+                for _ in 0..self.world.chance.between(2, 5) {
+                    self.signal(id, skew);
+                    let pause = self.world.chance.within(Duration::from_millis(30));
+                    tokio::time::sleep(pause).await;
+                }
+            }
+            _ => self.talk_nonsense(),
+        }
+    }
+
+    fn signal(&self, id: &str, skew: i64) {
+        let chance = &self.world.chance;
+        let now = self.world.clock.milliseconds();
+        let number = {
+            let mut memory = lock(&self.memory);
+            let counter = memory.counters.entry(id.to_owned()).or_default();
+            *counter += 1;
+            *counter
+        };
+        let value = chance.between(0, 1);
+        let mut body = json!({"sensor_id": id, "data": value});
+        let mut time = None;
+        if chance.happens(0.7) {
+            let ago = match chance.happens(0.2) {
+                true => chance.between(0, 60_000) as i64,
+                false => 0,
+            };
+            let ahead = match chance.happens(0.05) {
+                true => 2 * CLOCK_AHEAD as i64,
+                false => 0,
+            };
+            let milliseconds = (now as i64 + skew - ago + ahead) as u64;
+            body["ts"] = json!(milliseconds);
+            time = Some(milliseconds).filter(|time| *time <= now + CLOCK_AHEAD);
+        }
+        // A number only together with a time of its own, or it would say nothing.
+        let numbered = time.is_some() && chance.happens(0.7);
+        if numbered {
+            body["seq"] = json!(number);
+        }
+        let copies = match numbered && self.world.goes_wrong(0.2) {
+            true => 2,
+            false => 1,
+        };
+        for _ in 0..copies {
+            let message = self.send(id, body.to_string());
+            let sequence = match numbered {
+                true => format!("{number:020}"),
+                false => format!("@{}", self.stand_in(&message)),
+            };
+            lock(&self.memory).said.push(Said {
+                sensor: id.to_owned(),
+                value,
+                order: (time.unwrap_or(now) * 1_000_000, sequence),
+                sent: now,
+                message,
+            });
+        }
+    }
+
+    /// What stands in for a number: the message's id, or its place in a FIFO queue.
+    fn stand_in(&self, message: &str) -> String {
+        let number = message.rsplit('-').next().unwrap_or_default();
+        match self.queue.ends_with(".fifo") {
+            true => format!("{number:0>20}"),
+            false => message.to_owned(),
+        }
+    }
+
+    fn send(&self, group: &str, body: String) -> String {
+        let now = self.world.clock.milliseconds();
+        self.world.trace.step("signal", || body.clone());
+        let fifo = self.queue.ends_with(".fifo");
+        let mut queues = self.world.cloud.queues();
+        let Some(queue) = queues.get_mut(self.queue) else {
+            return String::new();
+        };
+        let message = Incoming {
+            body,
+            group: fifo.then(|| group.to_owned()),
+            ..Incoming::default()
+        };
+        let id = queue.send(message, now);
+        drop(queues);
+        self.world.cloud.touch();
+        id
+    }
+
+    fn talk_nonsense(&self) {
+        let number = {
+            let mut memory = lock(&self.memory);
+            memory.strangers += 1;
+            memory.strangers
+        };
+        let (body, reason): (Value, _) = match self.world.chance.below(3) {
+            0 => (json!({"sensor_id": format!("stranger-{number}"), "data": 1}), "UnknownSensor"),
+            1 => (json!({"sensor_id": "lock-0", "data": 7, "seq": number}), "Invalid"),
+            _ => (json!(number), "NotJson"),
+        };
+        let body = body.to_string();
+        self.send("nonsense", body.clone());
+        lock(&self.memory).refused.push(Refused { body, reason });
+    }
+}

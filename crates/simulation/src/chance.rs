@@ -1,0 +1,48 @@
+//! What is left to chance, which is all in the seed.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// A source of choices. Clones are the same source.
+#[derive(Debug, Clone)]
+pub(crate) struct Chance(Arc<Mutex<fastrand::Rng>>);
+
+impl Chance {
+    pub(crate) fn new(seed: u64) -> Chance {
+        Chance(Arc::new(Mutex::new(fastrand::Rng::with_seed(seed))))
+    }
+
+    fn with<T>(&self, choose: impl FnOnce(&mut fastrand::Rng) -> T) -> T {
+        choose(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Whether something happens that happens this often, from 0 to 1.
+    pub(crate) fn happens(&self, often: f64) -> bool {
+        often > 0.0 && self.with(|random| random.f64()) < often
+    }
+
+    /// Any of 0 up to but not including.
+    pub(crate) fn below(&self, bound: usize) -> usize {
+        self.with(|random| random.usize(..bound.max(1)))
+    }
+
+    /// Any of both bounds and what lies between.
+    pub(crate) fn between(&self, low: u64, high: u64) -> u64 {
+        self.with(|random| random.u64(low..=high.max(low)))
+    }
+
+    /// Anywhere in a span, to the millisecond.
+    pub(crate) fn within(&self, span: Duration) -> Duration {
+        Duration::from_millis(self.between(0, span.as_millis() as u64))
+    }
+
+    /// Any of these.
+    pub(crate) fn pick<'a, T>(&self, all: &'a [T]) -> &'a T {
+        &all[self.below(all.len())]
+    }
+
+    /// Another source, which is in the seed as well.
+    pub(crate) fn split(&self) -> Chance {
+        Chance::new(self.with(|random| random.u64(..)))
+    }
+}

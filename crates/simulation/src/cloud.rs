@@ -1,0 +1,361 @@
+//! AWS, as the SDKs see it: an HTTP client that answers itself.
+//!
+//! The product's own adapters make real requests, which are answered by the embedded DynamoDB, by queues
+//! that keep SQS's rules and by a broker that keeps what was published. Between a request and its answer
+//! lies time, and in that time things go wrong: see [`Fate`]. A request that was sent is done even if its
+//! sender is gone.
+
+mod dynamodb;
+mod iot;
+mod sqs;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use aws_config::{BehaviorVersion, Region, SdkConfig};
+use aws_credential_types::Credentials;
+use aws_credential_types::provider::SharedCredentialsProvider;
+use aws_smithy_runtime_api::client::http::{
+    HttpConnector, HttpConnectorFuture, SharedHttpConnector, http_client_fn,
+};
+use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
+use aws_smithy_runtime_api::client::result::ConnectorError;
+use aws_smithy_runtime_api::client::stalled_stream_protection::StalledStreamProtectionConfig;
+use aws_smithy_runtime_api::http::StatusCode;
+use aws_smithy_types::body::SdkBody;
+use aws_smithy_types::retry::RetryConfig;
+use aws_smithy_types::timeout::TimeoutConfig;
+use dynoxide::Database;
+use tokio::sync::{Notify, oneshot};
+
+use crate::chance::Chance;
+use crate::clock::VirtualClock;
+use crate::executor::Spawner;
+use crate::profile::Faults;
+use crate::queue::{Held, Queue};
+use crate::trace::Trace;
+
+pub(crate) use iot::Published;
+pub(crate) use sqs::URL;
+
+/// As the functions set it: see `lambda-kit`.
+const ATTEMPT: Duration = Duration::from_millis(2500);
+/// A request that comes after its caller gave up.
+const LATE: (u64, u64) = (2600, 9000);
+
+/// What becomes of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Done,
+    Throttled,
+    Failed,
+    LostBefore,
+    LostAfter,
+    Late,
+    Partial,
+    Conflict,
+}
+
+/// One request.
+struct Call {
+    /// `None` for the broker, whose calls have a topic.
+    target: Option<(Service, String)>,
+    topic: String,
+    body: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Service {
+    DynamoDb,
+    Sqs,
+}
+
+/// All services. Clones are the same.
+#[derive(Clone)]
+pub(crate) struct Cloud(Arc<Inner>);
+
+struct Inner {
+    database: Database,
+    queues: Mutex<BTreeMap<String, Queue>>,
+    published: Mutex<Vec<Published>>,
+    faults: Mutex<Faults>,
+    chance: Chance,
+    clock: VirtualClock,
+    spawner: Spawner,
+    trace: Trace,
+    /// Told whenever a queue has changed.
+    queued: Notify,
+    /// Told whenever a table may have changed.
+    written: Notify,
+    /// How often that was.
+    writes: AtomicU64,
+}
+
+impl fmt::Debug for Cloud {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Cloud")
+    }
+}
+
+impl Cloud {
+    pub(crate) fn new(
+        chance: Chance,
+        clock: VirtualClock,
+        spawner: Spawner,
+        trace: Trace,
+    ) -> Result<Cloud, dynoxide::DynoxideError> {
+        Ok(Cloud(Arc::new(Inner {
+            database: Database::memory_with_clock(Arc::new(clock))?,
+            queues: Mutex::default(),
+            published: Mutex::default(),
+            faults: Mutex::default(),
+            chance,
+            clock,
+            spawner,
+            trace,
+            queued: Notify::new(),
+            written: Notify::new(),
+            writes: AtomicU64::new(0),
+        })))
+    }
+
+    /// What SDK clients are made of. They try once: their own tries would share a budget over all runs.
+    pub(crate) fn sdk(&self) -> SdkConfig {
+        let cloud = self.clone();
+        let timeouts = TimeoutConfig::builder()
+            .operation_attempt_timeout(ATTEMPT)
+            .build();
+        let credentials = Credentials::new("simulated", "simulated", None, None, "simulation");
+        SdkConfig::builder()
+            .behavior_version(BehaviorVersion::latest())
+            .region(Region::from_static("us-east-1"))
+            .credentials_provider(SharedCredentialsProvider::new(credentials))
+            .endpoint_url("http://cloud")
+            .http_client(http_client_fn(move |_, _| {
+                SharedHttpConnector::new(cloud.clone())
+            }))
+            .retry_config(RetryConfig::disabled())
+            .timeout_config(timeouts)
+            .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
+            .build()
+    }
+
+    /// From now on calls fail this often.
+    pub(crate) fn set_faults(&self, faults: Faults) {
+        *lock(&self.0.faults) = faults;
+    }
+
+    /// The database itself, which does not fail.
+    pub(crate) fn database(&self) -> &Database {
+        &self.0.database
+    }
+
+    /// The queues themselves.
+    pub(crate) fn queues(&self) -> MutexGuard<'_, BTreeMap<String, Queue>> {
+        lock(&self.0.queues)
+    }
+
+    /// Everything that is in a queue.
+    pub(crate) fn held(&self, queue: &str) -> Vec<Held> {
+        let queues = self.queues();
+        queues
+            .get(queue)
+            .map(|queue| queue.held.clone())
+            .unwrap_or_default()
+    }
+
+    /// All that was published, in order.
+    pub(crate) fn published(&self) -> Vec<Published> {
+        lock(&self.0.published).clone()
+    }
+
+    /// Waits until a queue changes.
+    pub(crate) async fn queued(&self) {
+        self.0.queued.notified().await;
+    }
+
+    /// Says that a queue has changed.
+    pub(crate) fn touch(&self) {
+        self.0.queued.notify_waiters();
+    }
+
+    /// Waits until a table may have changed.
+    pub(crate) async fn written(&self) {
+        self.0.written.notified().await;
+    }
+
+    /// How often tables may have changed so far.
+    pub(crate) fn writes(&self) -> u64 {
+        self.0.writes.load(Ordering::Relaxed)
+    }
+
+    fn note_write(&self, operation: &str) {
+        let reads = ["GetItem", "Query", "Scan", "BatchGetItem", "TransactGetItems"];
+        if !reads.contains(&operation) {
+            self.0.writes.fetch_add(1, Ordering::Relaxed);
+            self.0.written.notify_waiters();
+        }
+    }
+
+    fn fate(&self, call: &Call) -> Fate {
+        let faults = *lock(&self.0.faults);
+        let chance = &self.0.chance;
+        let batch = call.target.as_ref().is_some_and(|(_, operation)| {
+            matches!(
+                operation.as_str(),
+                "BatchWriteItem" | "BatchGetItem" | "SendMessageBatch"
+            )
+        });
+        if batch && chance.happens(faults.partial) {
+            return Fate::Partial;
+        }
+        let all = [
+            (faults.throttled, Fate::Throttled),
+            (faults.failed, Fate::Failed),
+            (faults.lost_before, Fate::LostBefore),
+            (faults.lost_after, Fate::LostAfter),
+            (faults.late, Fate::Late),
+            (faults.conflict, Fate::Conflict),
+        ];
+        let found = all.into_iter().find(|(often, _)| chance.happens(*often));
+        found.map_or(Fate::Done, |(_, fate)| fate)
+    }
+
+    /// What the service does and answers; `None` where nobody hears of it.
+    fn serve(&self, call: &Call, fate: Fate) -> Option<(u16, String)> {
+        let inner = &*self.0;
+        inner
+            .trace
+            .step(call.kind(), || format!("{fate:?} {}", call.detail()));
+        let apply = || self.apply(call);
+        match fate {
+            Fate::Done | Fate::Late => Some(apply()),
+            Fate::Throttled => Some(call.failure(400, "ThrottlingException")),
+            Fate::Failed => Some(call.failure(500, "InternalServerError")),
+            Fate::LostBefore => None,
+            Fate::LostAfter => {
+                apply();
+                None
+            }
+            Fate::Partial => Some(self.partly(call).unwrap_or_else(apply)),
+            Fate::Conflict => match &call.target {
+                Some((Service::DynamoDb, operation)) => {
+                    Some(dynamodb::conflict(operation, &call.body).unwrap_or_else(apply))
+                }
+                _ => Some(apply()),
+            },
+        }
+    }
+
+    fn apply(&self, call: &Call) -> (u16, String) {
+        let inner = &*self.0;
+        match &call.target {
+            Some((Service::DynamoDb, operation)) => {
+                let reply = dynamodb::apply(&inner.database, operation, &call.body);
+                self.note_write(operation);
+                reply
+            }
+            Some((Service::Sqs, operation)) => self.sqs(operation, &call.body, &mut || true),
+            None => self.publish(&call.topic, &call.body),
+        }
+    }
+
+    fn partly(&self, call: &Call) -> Option<(u16, String)> {
+        let inner = &*self.0;
+        let mut keep = || inner.chance.happens(0.5);
+        match &call.target {
+            Some((Service::DynamoDb, operation)) => {
+                let reply = dynamodb::partly(&inner.database, operation, &call.body, keep);
+                self.note_write(operation);
+                reply
+            }
+            Some((Service::Sqs, operation)) => Some(self.sqs(operation, &call.body, &mut keep)),
+            None => None,
+        }
+    }
+}
+
+impl HttpConnector for Cloud {
+    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
+        let call = Call::of(&request);
+        let fate = self.fate(&call);
+        let cloud = self.clone();
+        let chance = &self.0.chance;
+        let there = match fate {
+            Fate::Late => chance.between(LATE.0, LATE.1),
+            _ => chance.between(1, 15),
+        };
+        let back = chance.between(1, 15);
+        let (answer, answered) = oneshot::channel();
+        self.0.spawner.spawn(async move {
+            tokio::time::sleep(Duration::from_millis(there)).await;
+            let reply = cloud.serve(&call, fate);
+            tokio::time::sleep(Duration::from_millis(back)).await;
+            // Whoever asked may be gone.
+            let _ = answer.send(reply);
+        });
+        HttpConnectorFuture::new(async move {
+            match answered.await {
+                Ok(Some((status, body))) => response(status, body),
+                _ => Err(ConnectorError::io("the connection broke".into())),
+            }
+        })
+    }
+}
+
+fn response(status: u16, body: String) -> Result<HttpResponse, ConnectorError> {
+    let status = StatusCode::try_from(status).map_err(|error| ConnectorError::user(error.into()))?;
+    let mut response = HttpResponse::new(status, SdkBody::from(body));
+    response
+        .headers_mut()
+        .insert("content-type", "application/x-amz-json-1.0");
+    Ok(response)
+}
+
+impl Call {
+    fn of(request: &HttpRequest) -> Call {
+        let body = request.body().bytes().unwrap_or_default();
+        let target = request.headers().get("x-amz-target").unwrap_or_default();
+        let target = target.split_once('.').and_then(|(service, operation)| {
+            let service = match service {
+                "AmazonSQS" => Service::Sqs,
+                _ if service.starts_with("DynamoDB") => Service::DynamoDb,
+                _ => return None,
+            };
+            Some((service, operation.to_owned()))
+        });
+        Call {
+            target,
+            topic: iot::topic(request.uri()),
+            body: String::from_utf8_lossy(body).into_owned(),
+        }
+    }
+
+    fn kind(&self) -> &str {
+        match &self.target {
+            Some((_, operation)) => operation,
+            None => "Publish",
+        }
+    }
+
+    fn detail(&self) -> String {
+        match &self.target {
+            Some(_) => self.body.clone(),
+            None => format!("{} {}", self.topic, self.body),
+        }
+    }
+
+    fn failure(&self, status: u16, code: &str) -> (u16, String) {
+        match &self.target {
+            Some((Service::Sqs, _)) => sqs::failure(status, code),
+            _ => dynamodb::failure(status, code, "as the seed says"),
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

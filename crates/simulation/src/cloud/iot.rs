@@ -1,0 +1,32 @@
+//! The broker: what is published is kept.
+
+use percent_encoding::percent_decode_str;
+
+use super::{Cloud, lock};
+
+/// A message that was published.
+#[derive(Debug, Clone)]
+pub(crate) struct Published {
+    pub(crate) topic: String,
+    pub(crate) payload: String,
+    /// In milliseconds.
+    pub(crate) at: u64,
+}
+
+impl Cloud {
+    pub(super) fn publish(&self, topic: &str, payload: &str) -> (u16, String) {
+        lock(&self.0.published).push(Published {
+            topic: topic.to_owned(),
+            payload: payload.to_owned(),
+            at: self.0.clock.milliseconds(),
+        });
+        (200, String::new())
+    }
+}
+
+/// The topic in the path of a publish.
+pub(super) fn topic(uri: &str) -> String {
+    let path = uri.split_once("/topics/").map_or("", |(_, topic)| topic);
+    let path = path.split('?').next().unwrap_or_default();
+    percent_decode_str(path).decode_utf8_lossy().into_owned()
+}

@@ -1,0 +1,179 @@
+//! The clients' endpoints: they check what they get, keep it, and behave as badly as endpoints do.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use antumbra_service::clients::{Destinations, Refusal};
+use antumbra_service::deliveries::{Answer, Post, PostError, Sender};
+use standardwebhooks::Webhook;
+
+use crate::world::{World, lock};
+
+/// The sender's own time-out, as in production.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How an endpoint behaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Manner {
+    Healthy,
+    /// Answers 500.
+    Failing,
+    /// Takes no connection.
+    Refusing,
+    /// Never answers.
+    Hanging,
+    /// Answers 410.
+    Gone,
+    /// Answers 503 and asks to be left alone for some seconds.
+    Busy,
+}
+
+/// A request that an endpoint got.
+#[derive(Debug, Clone)]
+pub(crate) struct Got {
+    pub(crate) client: String,
+    pub(crate) id: String,
+    pub(crate) body: String,
+    /// When the answer was given, in milliseconds.
+    pub(crate) at: u64,
+    /// What was answered; `None` if nothing ever was.
+    pub(crate) status: Option<u16>,
+    /// Whether the sender heard of it.
+    pub(crate) heard: bool,
+}
+
+/// All endpoints. Clones are the same.
+#[derive(Clone)]
+pub(crate) struct Endpoints {
+    world: Arc<World>,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Default)]
+struct State {
+    manners: BTreeMap<String, Manner>,
+    secrets: BTreeMap<String, String>,
+    got: Vec<Got>,
+}
+
+impl Endpoints {
+    pub(crate) fn new(world: &Arc<World>) -> Endpoints {
+        Endpoints {
+            world: Arc::clone(world),
+            state: Arc::default(),
+        }
+    }
+
+    /// The URL of a client's endpoint.
+    pub(crate) fn url(client: &str) -> String {
+        format!("https://{client}.example/hook")
+    }
+
+    /// Tells an endpoint what its client's secret is.
+    pub(crate) fn set_secret(&self, client: &str, secret: &str) {
+        let mut state = lock(&self.state);
+        state.secrets.insert(client.to_owned(), secret.to_owned());
+    }
+
+    /// From now on it behaves like this.
+    pub(crate) fn set_manner(&self, client: &str, manner: Manner) {
+        self.world
+            .trace
+            .step("manner", || format!("{client} {manner:?}"));
+        lock(&self.state).manners.insert(client.to_owned(), manner);
+    }
+
+    /// How it behaves.
+    pub(crate) fn manner(&self, client: &str) -> Manner {
+        let state = lock(&self.state);
+        state.manners.get(client).copied().unwrap_or(Manner::Healthy)
+    }
+
+    /// All they got, in order.
+    pub(crate) fn got(&self) -> Vec<Got> {
+        lock(&self.state).got.clone()
+    }
+
+    fn check(&self, client: &str, post: &Post<'_>) {
+        let secret = lock(&self.state).secrets.get(client).cloned();
+        let signature = antumbra_publish::webhook::sign(
+            post.secrets,
+            &post.id.to_string(),
+            seconds(post),
+            post.body,
+        );
+        let verified = secret
+            .and_then(|secret| Webhook::new(&secret).ok())
+            .and_then(|webhook| {
+                let id = post.id.to_string();
+                webhook.sign(&id, seconds(post), post.body.as_bytes()).ok()
+            })
+            .is_some_and(|own| {
+                signature.is_ok_and(|all| all.split(' ').any(|one| one == own))
+            });
+        if !verified {
+            let seen = format!("a post to {client} is not signed with its secret");
+            self.world.broken("every-post-is-signed", seen);
+        }
+    }
+}
+
+fn seconds(post: &Post<'_>) -> i64 {
+    post.now.nanoseconds().div_euclid(1_000_000_000) as i64
+}
+
+impl Sender for Endpoints {
+    async fn post(&self, post: Post<'_>) -> Result<Answer, PostError> {
+        let world = &self.world;
+        let host = post.url.trim_start_matches("https://");
+        let client = host.split('.').next().unwrap_or_default().to_owned();
+        tokio::time::sleep(Duration::from_millis(world.chance.between(1, 80))).await;
+        self.check(&client, &post);
+        let manner = self.manner(&client);
+        let (status, retry_after) = match manner {
+            Manner::Healthy if world.goes_wrong(world.profile.posts_failed) => (Some(500), None),
+            Manner::Healthy => (Some(*world.chance.pick(&[200, 201, 204])), None),
+            Manner::Failing => (Some(500), None),
+            Manner::Gone => (Some(410), None),
+            Manner::Busy => (Some(503), Some(Duration::from_secs(7))),
+            Manner::Refusing | Manner::Hanging => (None, None),
+        };
+        let heard = !world.goes_wrong(world.profile.posts_lost);
+        world.trace.step("post", || {
+            format!("{client} {} {status:?} heard={heard} {}", post.id, post.body)
+        });
+        if manner != Manner::Refusing {
+            lock(&self.state).got.push(Got {
+                client,
+                id: post.id.to_string(),
+                body: post.body.to_owned(),
+                at: world.clock.milliseconds(),
+                status,
+                heard,
+            });
+        }
+        match status {
+            _ if manner == Manner::Hanging => {
+                tokio::time::sleep(TIMEOUT).await;
+                Err(PostError::Timeout(TIMEOUT))
+            }
+            Some(status) if heard => Ok(Answer {
+                status,
+                retry_after,
+            }),
+            Some(_) => Err(PostError::Failed("the connection broke".to_owned())),
+            None => Err(PostError::Failed("connection refused".to_owned())),
+        }
+    }
+}
+
+/// Takes every URL: what may be called is tested elsewhere.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AnyUrl;
+
+impl Destinations for AnyUrl {
+    async fn check(&self, url: &str) -> Result<String, Refusal> {
+        Ok(url.to_owned())
+    }
+}

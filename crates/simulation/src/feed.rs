@@ -1,0 +1,129 @@
+//! What feeds functions from queues, as Lambda's event source mappings do.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::functions::{Function, failures};
+use crate::queue::Held;
+use crate::world::World;
+
+/// How long a message stays away that is handed over although it was deleted.
+const AGAIN: Duration = Duration::from_secs(40);
+
+/// A queue and who takes its messages.
+#[derive(Clone)]
+pub(crate) struct QueueFeed {
+    pub(crate) queue: &'static str,
+    pub(crate) function: Arc<Function>,
+    pub(crate) batch: usize,
+    /// Calls at once.
+    pub(crate) at_once: usize,
+}
+
+impl QueueFeed {
+    /// Feeds for as long as the run takes.
+    pub(crate) fn start(self, world: &Arc<World>) {
+        for _ in 0..self.at_once {
+            let (feed, world) = (self.clone(), Arc::clone(world));
+            let spawner = world.spawner.clone();
+            spawner.spawn(async move {
+                loop {
+                    feed.turn(&world).await;
+                }
+            });
+        }
+    }
+
+    async fn turn(&self, world: &World) {
+        let now = world.clock.milliseconds();
+        let most = world.chance.between(1, self.batch as u64) as usize;
+        let (messages, wait) = self.receive(world, most, now);
+        if messages.is_empty() {
+            let changed = world.cloud.queued();
+            match wait {
+                Some(until) => {
+                    let wait = Duration::from_millis(until.saturating_sub(now).max(1));
+                    let _ = tokio::time::timeout(wait, changed).await;
+                }
+                None => changed.await,
+            }
+            return;
+        }
+        let event = event(self.queue, &messages);
+        let answer = self.function.invoke(world, event.to_string().as_bytes()).await;
+        let Some(answer) = answer else {
+            return;
+        };
+        let failed = failures(&answer);
+        let now = world.clock.milliseconds();
+        let mut queues = world.cloud.queues();
+        let Some(queue) = queues.get_mut(self.queue) else {
+            return;
+        };
+        for message in messages {
+            if failed.contains(&message.id) {
+                continue;
+            }
+            let receipt = &message.receipt;
+            if !queue.is_fifo() && world.goes_wrong(world.profile.duplicated) {
+                queue.hide(receipt, world.chance.within(AGAIN), now);
+            } else {
+                queue.delete(receipt);
+            }
+        }
+        drop(queues);
+        world.cloud.touch();
+    }
+
+    /// Some messages, and when to look again if there are none.
+    fn receive(&self, world: &World, most: usize, now: u64) -> (Vec<Held>, Option<u64>) {
+        let mut queues = world.cloud.queues();
+        let Some(queue) = queues.get_mut(self.queue) else {
+            return (Vec::new(), None);
+        };
+        let received = queue.receive(most, now, &world.chance);
+        let wait = queue.next_visible(now);
+        let dead_letters = queue.dead_letters().map(str::to_owned);
+        let grave = dead_letters.and_then(|name| queues.get_mut(&name));
+        if let Some(grave) = grave {
+            for dead in received.dead {
+                world
+                    .trace
+                    .step("dead-letter", || format!("{} {}", self.queue, dead.body));
+                grave.bury(dead);
+            }
+        }
+        for message in &received.messages {
+            world.tries(&message.id);
+        }
+        (received.messages, wait)
+    }
+}
+
+fn event(queue: &str, messages: &[Held]) -> Value {
+    let record = |held: &Held| {
+        let mut attributes = json!({
+            "SentTimestamp": held.sent.to_string(),
+            "ApproximateReceiveCount": held.receives.to_string(),
+        });
+        if let Some(group) = &held.group {
+            attributes["MessageGroupId"] = json!(group);
+            attributes["SequenceNumber"] = json!(format!("{:020}", held.number));
+        }
+        json!({
+            "messageId": held.id,
+            "receiptHandle": held.receipt,
+            "body": held.body,
+            "attributes": attributes,
+            "messageAttributes": {},
+            "md5OfBody": "",
+            "eventSource": "aws:sqs",
+            "eventSourceARN": format!("arn:aws:sqs:us-east-1:000000000000:{queue}"),
+            "awsRegion": "us-east-1",
+        })
+    };
+    let records: Vec<Value> = messages.iter().map(record).collect();
+    json!({"Records": records})
+}

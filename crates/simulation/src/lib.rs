@@ -1,0 +1,30 @@
+//! The whole system in one thread, at a clock of its own, with faults by a seed.
+//!
+//! The product's own code runs: functions with their handlers, use cases, adapters, the SDKs. Only what
+//! is outside is simulated: the scheduler (`executor`), time (`clock`), AWS behind the SDKs' HTTP client
+//! (`cloud`, with the embedded DynamoDB in it), what calls functions (`feed`, `stream`), the endpoints of
+//! webhooks (`endpoint`), and those who report, signal, write and wish (`actors`).
+//!
+//! [`run`] is one seed: everything is set up, a storm passes, everything is left to settle, and the
+//! promises are checked against what the actors remember and the streams tell.
+
+#![allow(clippy::missing_panics_doc)]
+
+mod actors;
+mod chance;
+mod clock;
+mod cloud;
+mod endpoint;
+mod executor;
+mod feed;
+mod functions;
+mod profile;
+mod promises;
+mod queue;
+mod run;
+mod stream;
+mod trace;
+mod world;
+
+pub use run::{Outcome, run};
+pub use world::Broken;

@@ -1,0 +1,121 @@
+//! Runs seeds: `cargo run -p antumbra-simulation -- run 1000`, or one again with all its steps:
+//! `cargo run -p antumbra-simulation -- replay 17`.
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use antumbra_simulation::{Outcome, run};
+use clap::{Parser, Subcommand};
+
+/// The whole system with faults, by a seed.
+#[derive(Parser)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Runs many seeds and tells which promises were not kept.
+    Run {
+        /// How many.
+        seeds: u64,
+        /// The first.
+        #[arg(long, default_value_t = 0)]
+        from: u64,
+        /// How many at once.
+        #[arg(long, default_value_t = 2)]
+        threads: u64,
+        /// Goes on after a seed failed.
+        #[arg(long)]
+        all: bool,
+    },
+    /// Runs one seed and prints every step.
+    Replay {
+        /// Which.
+        seed: u64,
+    },
+}
+
+fn main() -> ExitCode {
+    match Arguments::parse().command {
+        Command::Replay { seed } => replay(seed),
+        Command::Run {
+            seeds,
+            from,
+            threads,
+            all,
+        } => run_many(from, seeds, threads.max(1), all),
+    }
+}
+
+fn replay(seed: u64) -> ExitCode {
+    let outcome = run(seed, true);
+    for line in &outcome.trace {
+        anstream::println!("{line}");
+    }
+    tell(seed, &outcome)
+}
+
+fn tell(seed: u64, outcome: &Outcome) -> ExitCode {
+    for broken in &outcome.broken {
+        anstream::println!("seed {seed}: {}: {}", broken.promise, broken.seen);
+    }
+    if outcome.broken.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        anstream::println!("again: cargo run -p antumbra-simulation -- replay {seed}");
+        ExitCode::FAILURE
+    }
+}
+
+fn run_many(from: u64, seeds: u64, threads: u64, all: bool) -> ExitCode {
+    let began = Instant::now();
+    let next = AtomicU64::new(from);
+    let failed: Mutex<BTreeMap<u64, Outcome>> = Mutex::default();
+    let steps = AtomicU64::new(0);
+    let lock = || failed.lock().unwrap_or_else(|poison| poison.into_inner());
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= from + seeds || (!all && !lock().is_empty()) {
+                        return;
+                    }
+                    let outcome = run(seed, false);
+                    steps.fetch_add(outcome.steps, Ordering::Relaxed);
+                    if !outcome.broken.is_empty() {
+                        lock().insert(seed, outcome);
+                    }
+                }
+            });
+        }
+    });
+    let failed = failed.into_inner().unwrap_or_else(|poison| poison.into_inner());
+    let mut by_promise: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+    for (seed, outcome) in &failed {
+        let mut promises: Vec<&str> = outcome.broken.iter().map(|one| one.promise).collect();
+        promises.dedup();
+        for promise in promises {
+            by_promise.entry(promise).or_insert((*seed, 0)).1 += 1;
+        }
+    }
+    if let Some((seed, outcome)) = failed.first_key_value() {
+        tell(*seed, outcome);
+    }
+    for (promise, (first, count)) in by_promise {
+        anstream::println!("{promise}: first seed {first}, {count} seeds");
+    }
+    let steps = steps.into_inner();
+    let took = began.elapsed().as_secs_f64();
+    anstream::println!("{seeds} seeds, {steps} steps, {} failed, {took:.1} s", failed.len());
+    if failed.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}

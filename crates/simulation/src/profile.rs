@@ -1,0 +1,138 @@
+//! What kind of a day a seed is: how much there is to do, and what goes wrong.
+//!
+//! Every seed leaves out most faults and exaggerates some, so that the rare ones meet each other too.
+
+use std::time::Duration;
+
+use crate::chance::Chance;
+
+/// How often calls fail, and how, each from 0 to 1.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Faults {
+    /// Refused for being too many; nothing was done.
+    pub(crate) throttled: f64,
+    /// Failed with a 500; nothing was done.
+    pub(crate) failed: f64,
+    /// Never arrived.
+    pub(crate) lost_before: f64,
+    /// Done, but the answer never arrived.
+    pub(crate) lost_after: f64,
+    /// Arrived when the caller had given up.
+    pub(crate) late: f64,
+    /// Batches of which some entries fail.
+    pub(crate) partial: f64,
+    /// Writes that DynamoDB refuses because of another one at the same time.
+    pub(crate) conflict: f64,
+}
+
+/// A seed's kind of day.
+#[derive(Debug, Clone)]
+pub(crate) struct Profile {
+    pub(crate) faults: Faults,
+    /// Functions that end in the middle, by invocation.
+    pub(crate) crash: f64,
+    /// Messages that a standard queue hands over although they were deleted.
+    pub(crate) duplicated: f64,
+    /// Invocations that get a new instance, without anybody's memory.
+    pub(crate) cold: f64,
+    /// Posts whose answer gets lost, and posts that are answered with 500.
+    pub(crate) posts_lost: f64,
+    pub(crate) posts_failed: f64,
+    /// Records of the stream that nobody can read.
+    pub(crate) poison: f64,
+    /// How far clocks are apart at most, in milliseconds.
+    pub(crate) skew: i64,
+    /// Both documents of a shadow in one item.
+    pub(crate) combined: bool,
+    pub(crate) stream_shards: usize,
+    pub(crate) live_shards: u32,
+    pub(crate) devices: usize,
+    pub(crate) sensors: usize,
+    pub(crate) clients: usize,
+    pub(crate) sources: usize,
+    /// Whether signals come through a FIFO queue.
+    pub(crate) ordered_signals: bool,
+    /// How long things happen.
+    pub(crate) span: Duration,
+}
+
+impl Profile {
+    pub(crate) fn of(chance: &Chance) -> Profile {
+        let calm = chance.happens(0.25);
+        let some = |most: f64| match !calm && chance.happens(0.4) {
+            true => most * chance.between(1, 100) as f64 / 100.0,
+            false => 0.0,
+        };
+        let faults = Faults {
+            throttled: some(0.15),
+            failed: some(0.1),
+            lost_before: some(0.1),
+            lost_after: some(0.15),
+            late: some(0.05),
+            partial: some(0.3),
+            conflict: some(0.1),
+        };
+        let crash = some(0.4);
+        let (duplicated, posts_lost, posts_failed) = (some(0.2), some(0.2), some(0.4));
+        let poison = match chance.happens(0.3) {
+            true => 0.05,
+            false => 0.0,
+        };
+        let part = |often: f64, most: u64| match chance.happens(often) {
+            true => chance.between(1, most) as usize,
+            false => 0,
+        };
+        let devices = part(0.6, 3);
+        let sensors = part(0.7, 3);
+        let sources = part(0.5, 2);
+        Profile {
+            faults,
+            crash,
+            duplicated,
+            cold: 0.05 + some(0.5),
+            posts_lost,
+            posts_failed,
+            poison,
+            skew: chance.between(0, 2) as i64 * 300,
+            combined: chance.happens(0.4),
+            stream_shards: chance.between(1, 2) as usize,
+            live_shards: chance.between(1, 2) as u32,
+            devices,
+            sensors,
+            clients: match sensors {
+                0 => 0,
+                _ => chance.between(0, 3) as usize,
+            },
+            sources,
+            ordered_signals: chance.happens(0.3),
+            span: Duration::from_secs(chance.between(120, 900)),
+        }
+    }
+
+    /// Whether nothing fails by chance: only what is broken for good is.
+    pub(crate) fn is_calm(&self) -> bool {
+        let Faults {
+            throttled,
+            failed,
+            lost_before,
+            lost_after,
+            late,
+            partial,
+            conflict,
+        } = self.faults;
+        let all = [
+            throttled,
+            failed,
+            lost_before,
+            lost_after,
+            late,
+            partial,
+            conflict,
+            self.crash,
+            self.duplicated,
+            self.posts_lost,
+            self.posts_failed,
+        ];
+        all.iter().all(|often| *often == 0.0)
+    }
+}

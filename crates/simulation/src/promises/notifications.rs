@@ -1,0 +1,179 @@
+//! Who registered is told: everything, in order, under the same id however often.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::Evidence;
+use super::shadows::{DocumentChange, documents};
+use crate::functions::names;
+
+/// How long a notification takes at most when nothing goes wrong but others.
+const PROMPT: u64 = 5_000;
+
+/// What one registration told.
+struct Told {
+    registration: &'static str,
+    /// With when they arrived, in milliseconds.
+    notifications: Vec<(u64, Value)>,
+}
+
+/// What tells a change of a document from others.
+type Place = (String, String, u64);
+
+pub(super) fn check(evidence: &Evidence<'_>) {
+    let queue = |registration, name: &str| Told {
+        registration,
+        notifications: bodies(evidence.world.cloud.held(name).into_iter().map(|held| (held.sent, held.body))),
+    };
+    let published = evidence.world.cloud.published().into_iter();
+    let published = published.filter(|one| one.topic.starts_with("changed/"));
+    let all = [
+        queue("in-order", names::CHANGES_FIFO),
+        queue("in-any-order", names::CHANGES),
+        Told {
+            registration: "told",
+            notifications: bodies(published.map(|one| (one.at, one.payload))),
+        },
+    ];
+    for told in &all {
+        every_change_once_and_in_order(evidence, told);
+    }
+    what_cannot_be_sent_is_parked(evidence);
+}
+
+fn bodies(texts: impl Iterator<Item = (u64, String)>) -> Vec<(u64, Value)> {
+    texts
+        .filter_map(|(at, text)| Some((at, serde_json::from_str(&text).ok()?)))
+        .collect()
+}
+
+fn place(notification: &Value) -> Place {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    (
+        text(&notification["key"]),
+        text(&notification["shadow"]["state"]),
+        notification["version"].as_u64().unwrap_or_default(),
+    )
+}
+
+/// The changes that can be told of, in order.
+fn tellable<'a>(evidence: &'a Evidence<'_>) -> Vec<(Place, DocumentChange<'a>)> {
+    let changes = evidence.changes.iter().filter(|change| !change.poisoned);
+    changes
+        .flat_map(|change| documents(change))
+        .map(|document| {
+            let version = document.version.unwrap_or_default();
+            let place = (document.change.key(), document.state.to_owned(), version);
+            (place, document)
+        })
+        .collect()
+}
+
+fn every_change_once_and_in_order(evidence: &Evidence<'_>, told: &Told) {
+    let registration = told.registration;
+    let mut ids: BTreeMap<String, &Value> = BTreeMap::new();
+    let mut places: BTreeMap<Place, String> = BTreeMap::new();
+    let mut order: BTreeMap<(String, String), Vec<u64>> = BTreeMap::new();
+    let mut arrived: BTreeMap<Place, u64> = BTreeMap::new();
+    for (at, notification) in &told.notifications {
+        let id = notification["id"].as_str().unwrap_or_default().to_owned();
+        let place = place(notification);
+        let (key, state, version) = place.clone();
+        if let Some(before) = ids.get(&id) {
+            evidence.expect("duplicates-have-one-id", *before == notification, || {
+                format!("{registration}: {id} was told twice, with different words")
+            });
+            continue;
+        }
+        ids.insert(id.clone(), notification);
+        arrived.insert(place.clone(), *at);
+        let another = places.insert(place, id.clone());
+        evidence.expect("duplicates-have-one-id", another.is_none(), || {
+            format!("{registration}: {key} {state} {version} was told as {another:?} and {id}")
+        });
+        order.entry((key, state)).or_default().push(version);
+    }
+    let mut expected: BTreeMap<(String, String), Vec<u64>> = BTreeMap::new();
+    let tellable = tellable(evidence);
+    for ((key, state, version), _) in &tellable {
+        let of_document = expected.entry((key.clone(), state.clone())).or_default();
+        of_document.push(*version);
+    }
+    for (document, versions) in &expected {
+        let told = order.get(document).cloned().unwrap_or_default();
+        let missing: Vec<_> = versions.iter().filter(|one| !told.contains(one)).collect();
+        evidence.expect("nothing-is-untold", missing.is_empty(), || {
+            format!("{registration}: {document:?} {missing:?} were never told")
+        });
+        evidence.expect("told-in-order-without-a-gap", told == *versions, || {
+            format!("{registration}: {document:?} {versions:?} was told as {told:?}")
+        });
+    }
+    for document in order.keys().filter(|told| !expected.contains_key(told)) {
+        let seen = format!("{registration}: {document:?} never changed");
+        evidence.expect("nothing-is-made-up", false, || seen);
+    }
+    for (place, document) in &tellable {
+        let told = places.get(place).and_then(|id| ids.get(id));
+        if let Some(told) = told {
+            told_as_it_was(evidence, registration, document, told);
+        }
+        let waited = arrived.get(place).map(|at| at.saturating_sub(document.change.at));
+        let calm = evidence.world.profile.is_calm();
+        if let Some(waited) = waited.filter(|_| calm) {
+            evidence.expect("the-broken-delay-nobody-else", waited <= PROMPT, || {
+                format!("{registration}: {place:?} waited {waited} ms")
+            });
+        }
+    }
+}
+
+/// What a notification says is what was written.
+fn told_as_it_was(
+    evidence: &Evidence<'_>,
+    registration: &str,
+    document: &DocumentChange<'_>,
+    told: &Value,
+) {
+    let same = |name: &str, written: Option<&Value>| match told.get(name) {
+        None | Some(Value::Null) => true,
+        Some(told) => Some(told) == written,
+    };
+    let complete = told.get("new").is_some_and(|new| !new.is_null());
+    let kept = same("new", document.new) && same("old", document.old) && complete;
+    evidence.expect("told-as-it-was", kept, || {
+        format!("{registration}: {told} of {:?} and {:?}", document.old, document.new)
+    });
+}
+
+/// What nobody can read and what has no queue is put away, and nothing else is.
+fn what_cannot_be_sent_is_parked(evidence: &Evidence<'_>) {
+    let held = evidence.world.cloud.held(names::UNDELIVERABLE).into_iter();
+    let mut parked: BTreeSet<String> = BTreeSet::new();
+    for (_, body) in bodies(held.map(|held| (held.sent, held.body))) {
+        let sequence = body["record"]["sequenceNumber"].as_str().unwrap_or_default();
+        let registration = body["registration"].as_str().unwrap_or("unreadable");
+        let state = body["notification"]["shadow"]["state"].as_str();
+        parked.insert(format!("{sequence} {registration} {}", state.unwrap_or("")));
+    }
+    let mut expected: BTreeSet<String> = BTreeSet::new();
+    for change in &evidence.changes {
+        let sequence = &change.sequence;
+        if change.poisoned {
+            expected.insert(format!("{sequence} unreadable "));
+            continue;
+        }
+        for document in documents(change) {
+            expected.insert(format!("{sequence} nowhere {}", document.state));
+        }
+    }
+    let missing: Vec<_> = expected.difference(&parked).collect();
+    evidence.expect("what-cannot-be-sent-is-parked", missing.is_empty(), || {
+        format!("not parked: {missing:?}")
+    });
+    let wrong: Vec<_> = parked.difference(&expected).collect();
+    evidence.expect("nothing-else-is-parked", wrong.is_empty(), || {
+        format!("parked: {wrong:?}")
+    });
+}

@@ -1,0 +1,159 @@
+//! States and readings equal what was said, and silence is told in time, once, and never too early.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::Evidence;
+use crate::actors::sensors::{Known, Memory, Said};
+use crate::functions::names;
+use crate::stream::Change;
+
+/// What the sweep allows for messages that others overtook.
+const SETTLE: u64 = 5_000;
+/// How late silence may be told when nothing goes wrong: a period, the marker's way and a run.
+const LATE: Duration = Duration::from_secs(60 + 30);
+
+/// The writes of a sensor's state, in order.
+pub(super) fn states<'a>(evidence: &'a Evidence<'_>, sensor: &str) -> Vec<&'a Change> {
+    let partition = format!("SENSOR#{sensor}");
+    let changes = evidence.changes.iter().map(|change| &**change);
+    changes
+        .filter(|change| change.partition == partition && change.sort == "STATE")
+        .collect()
+}
+
+pub(super) fn word<'a>(image: Option<&'a Value>, name: &str) -> &'a str {
+    let found = image.and_then(|image| image.get(name)?.as_str());
+    found.unwrap_or_default()
+}
+
+pub(super) fn check(evidence: &Evidence<'_>) {
+    let memory = evidence.sensors.memory();
+    for sensor in &memory.sensors {
+        let said: Vec<&Said> = memory
+            .said
+            .iter()
+            .filter(|said| said.sensor == sensor.id)
+            .collect();
+        the_newest_value_is_held(evidence, sensor, &said);
+        every_signal_is_a_reading(evidence, sensor, &said);
+        silence_is_told(evidence, sensor, &said);
+    }
+    nonsense_is_put_away(evidence, &memory);
+}
+
+fn the_newest_value_is_held(evidence: &Evidence<'_>, sensor: &Known, said: &[&Said]) {
+    let held = states(evidence, &sensor.id).last().and_then(|last| last.new.as_ref());
+    let held = held.and_then(|state| state.get("value")?.as_u64());
+    // Two of one moment are two signals only if they say the same.
+    let newest = said.iter().max_by_key(|said| &said.order);
+    let expected = newest.map(|said| said.value);
+    evidence.expect("newest-value-is-held", held == expected, || {
+        format!("{}: {held:?} is held, {newest:?} was said", sensor.id)
+    });
+    let last = states(evidence, &sensor.id).last().and_then(|last| last.new.as_ref());
+    let last_seen = last.and_then(|state| state.get("lastSeen")?.as_u64());
+    let sent = said.iter().map(|said| said.sent).max();
+    evidence.expect("last-contact-is-held", last_seen == sent, || {
+        format!("{}: last seen {last_seen:?}, last sent {sent:?}", sensor.id)
+    });
+}
+
+fn every_signal_is_a_reading(evidence: &Evidence<'_>, sensor: &Known, said: &[&Said]) {
+    let partition = format!("SENSOR#{}", sensor.id);
+    let mut kept: BTreeMap<String, u64> = BTreeMap::new();
+    for change in &evidence.changes {
+        if change.partition == partition && change.sort.starts_with("READ#") {
+            let value = change.new.as_ref().and_then(|new| new.get("value")?.as_u64());
+            let before = kept.insert(change.sort.clone(), value.unwrap_or(99));
+            evidence.expect(
+                "a-reading-is-kept-once",
+                before.is_none_or(|before| Some(before) == value),
+                || format!("{}: {} was {before:?} and is {value:?}", sensor.id, change.sort),
+            );
+        }
+    }
+    let expected: BTreeSet<&(u64, String)> = said.iter().map(|said| &said.order).collect();
+    evidence.expect("every-signal-is-a-reading", kept.len() == expected.len(), || {
+        format!("{}: {expected:?} were said, {:?} are kept", sensor.id, kept.keys())
+    });
+}
+
+fn silence_is_told(evidence: &Evidence<'_>, sensor: &Known, said: &[&Said]) {
+    let silence = sensor.silence.as_millis() as u64;
+    for change in states(evidence, &sensor.id) {
+        let connection = word(change.new.as_ref(), "connection");
+        let before = word(change.old.as_ref(), "connection");
+        if connection != "LOST" || before == "LOST" {
+            continue;
+        }
+        // What was sent and not taken in although nobody had tried yet would be told too early.
+        let heard = said
+            .iter()
+            .filter(|said| said.sent + silence > change.at && said.sent + SETTLE < change.at)
+            .filter(|said| !evidence.was_tried(&said.message, change.at))
+            .map(|said| said.sent)
+            .next();
+        evidence.expect("never-lost-too-early", heard.is_none(), || {
+            let at = change.at;
+            format!("{}: lost at {at}, spoke at {heard:?}, may be silent {silence}", sensor.id)
+        });
+        let last = said.iter().map(|said| said.sent).filter(|sent| *sent < change.at).max();
+        let since = last.unwrap_or(sensor.registered);
+        evidence.expect("never-lost-too-early", since + silence <= change.at + SKEW, || {
+            let at = change.at;
+            format!("{}: lost at {at}, heard of at {since}, may be silent {silence}", sensor.id)
+        });
+        let late = since + silence + LATE.as_millis() as u64;
+        if evidence.world.profile.is_calm() {
+            evidence.expect("lost-in-time", change.at <= late, || {
+                format!("{}: lost at {}, expected before {late}", sensor.id, change.at)
+            });
+        }
+    }
+    let end = evidence.swept_until;
+    let last = said.iter().map(|said| said.sent).max();
+    let since = last.unwrap_or(sensor.registered);
+    let state = states(evidence, &sensor.id).last().and_then(|last| last.new.clone());
+    let connection = word(state.as_ref(), "connection");
+    if since + silence + 2 * LATE.as_millis() as u64 <= end {
+        evidence.expect("the-silent-are-lost", connection == "LOST", || {
+            format!("{}: silent since {since}, it is {connection} at {end}", sensor.id)
+        });
+    }
+    if last.is_some_and(|last| last + silence > end) {
+        evidence.expect("who-speaks-is-not-lost", connection == "ONLINE", || {
+            format!("{}: heard at {since}, it is {connection} at {end}", sensor.id)
+        });
+    }
+}
+
+/// How far the clocks of functions are apart at most, which registering uses.
+const SKEW: u64 = 1000;
+
+fn nonsense_is_put_away(evidence: &Evidence<'_>, memory: &Memory) {
+    let mut expected: BTreeSet<(String, String)> = memory
+        .refused
+        .iter()
+        .map(|refused| (refused.body.clone(), refused.reason.to_owned()))
+        .collect();
+    let of_inbox = evidence.inbox.memory().refused.into_iter();
+    expected.extend(of_inbox.map(|(body, reason)| (body, reason.to_owned())));
+    let held = evidence.world.cloud.held(names::QUARANTINE).into_iter();
+    let found: BTreeSet<(String, String)> = held
+        .map(|held| {
+            let reason = held.attributes.get("reason").cloned();
+            (held.body, reason.unwrap_or_default())
+        })
+        .collect();
+    let missing: Vec<_> = expected.difference(&found).collect();
+    evidence.expect("bad-input-is-put-away", missing.is_empty(), || {
+        format!("not in the quarantine: {missing:?}")
+    });
+    let wrong: Vec<_> = found.difference(&expected).collect();
+    evidence.expect("only-bad-input-is-put-away", wrong.is_empty(), || {
+        format!("in the quarantine: {wrong:?}")
+    });
+}

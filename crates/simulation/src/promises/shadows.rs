@@ -1,0 +1,203 @@
+//! What was accepted is kept, and the newest measurement wins.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::Evidence;
+use crate::actors::devices::{Measured, Outcome};
+use crate::stream::Change;
+
+/// A document of a shadow that changed.
+pub(super) struct DocumentChange<'a> {
+    pub(super) change: &'a Change,
+    pub(super) device: &'a str,
+    pub(super) state: &'static str,
+    pub(super) old: Option<&'a Value>,
+    pub(super) new: Option<&'a Value>,
+    /// The item's.
+    pub(super) version: Option<u64>,
+}
+
+/// The changes of documents that a write made, in the order in which they are told.
+pub(super) fn documents(change: &Change) -> Vec<DocumentChange<'_>> {
+    let Some(device) = change.partition.strip_prefix("DS#") else {
+        return Vec::new();
+    };
+    let both: &[&'static str] = match change.sort.split('#').next() {
+        Some("DSR") => &["reported"],
+        Some("DSD") => &["desired"],
+        Some("DSC") => &["reported", "desired"],
+        _ => &[],
+    };
+    let combined = both.len() == 2;
+    let part = |image: &'_ Option<Value>, state: &str| -> Option<Value> {
+        image.as_ref()?.get(state).cloned()
+    };
+    let version = change.new.as_ref().or(change.old.as_ref());
+    let version = version.and_then(|image| image["version"].as_u64());
+    both.iter()
+        .filter(|state| {
+            let (old, new) = (part(&change.old, state), part(&change.new, state));
+            // Of an item with both, only the half that changed is told.
+            !combined || old != new
+        })
+        .map(|state| DocumentChange {
+            change,
+            device,
+            state,
+            old: change.old.as_ref().and_then(|image| image.get(*state)),
+            new: change.new.as_ref().and_then(|image| image.get(*state)),
+            version,
+        })
+        .collect()
+}
+
+pub(super) fn check(evidence: &Evidence<'_>) {
+    versions_rise_by_one(evidence);
+    times_never_go_back(evidence);
+    nothing_reported_is_lost(evidence);
+    nothing_wished_is_lost(evidence);
+    what_came_true_is_wished_no_more(evidence);
+    nonsense_is_rejected(evidence);
+}
+
+fn versions_rise_by_one(evidence: &Evidence<'_>) {
+    let shadows = evidence.changes.iter();
+    let mut version_of: BTreeMap<String, u64> = BTreeMap::new();
+    for change in shadows.filter(|change| change.partition.starts_with("DS#")) {
+        let Some(new) = &change.new else {
+            continue;
+        };
+        let version = new["version"].as_u64().unwrap_or_default();
+        let before = version_of.insert(change.key(), version).unwrap_or(0);
+        evidence.expect("versions-without-a-gap", version == before + 1, || {
+            format!("{}: {before} then {version}", change.key())
+        });
+    }
+}
+
+fn time_of(document: Option<&Value>, field: &str) -> Option<i64> {
+    document?.get(field)?.get("timestamp")?.as_i64()
+}
+
+fn times_never_go_back(evidence: &Evidence<'_>) {
+    for change in &evidence.changes {
+        for document in documents(change) {
+            let fields = document.old.and_then(Value::as_object);
+            for field in fields.into_iter().flatten().map(|(field, _)| field) {
+                let before = time_of(document.old, field);
+                let after = time_of(document.new, field);
+                evidence.expect("newest-measurement-wins", after >= before, || {
+                    format!("{} {field}: {before:?} then {after:?}", change.key())
+                });
+            }
+        }
+    }
+}
+
+fn nothing_reported_is_lost(evidence: &Evidence<'_>) {
+    let memory = evidence.devices.memory();
+    let published = evidence.world.cloud.published();
+    let accepted = |measured: &Measured| {
+        let over_mqtt = measured.token.as_ref().is_some_and(|token| {
+            let topic = format!("shadow/{}/update/accepted", measured.device);
+            let token = format!("\"clientToken\":\"{token}\"");
+            let answers = |one: &&crate::cloud::Published| {
+                one.topic == topic && one.payload.contains(&token)
+            };
+            published.iter().any(|one| answers(&one))
+        });
+        over_mqtt || measured.outcome == Outcome::Accepted
+    };
+    let mut ends: BTreeMap<(&str, &str), Option<&Value>> = BTreeMap::new();
+    for change in &evidence.changes {
+        for document in documents(change) {
+            ends.insert((document.device, document.state), document.new);
+        }
+    }
+    for device in evidence.devices.names() {
+        let end = ends.get(&(device.as_str(), "reported")).copied().flatten();
+        for field in ["temperature", "door"] {
+            let of_field = |measured: &&Measured| {
+                measured.device == device && measured.field == field
+            };
+            let sent: Vec<&Measured> = memory.measured.iter().filter(of_field).collect();
+            let newest = sent.iter().filter(|measured| accepted(measured));
+            let newest = newest.map(|measured| measured.time).max();
+            let held = time_of(end, field);
+            evidence.expect("nothing-accepted-is-lost", held >= newest, || {
+                format!("{device} {field}: {newest:?} was accepted, {held:?} is held")
+            });
+            let value = end.and_then(|end| end.get(field)?.get("value")?.as_u64());
+            let known = |measured: &&Measured| {
+                Some(measured.time) == held && Some(measured.value) == value
+            };
+            evidence.expect(
+                "states-equal-the-reference",
+                held.is_none() || sent.iter().any(|measured| known(&measured)),
+                || format!("{device} {field}: {value:?} of {held:?} was never sent"),
+            );
+        }
+    }
+}
+
+fn nothing_wished_is_lost(evidence: &Evidence<'_>) {
+    let memory = evidence.devices.memory();
+    let accepted = memory.wishes.iter();
+    for wish in accepted.filter(|wish| wish.outcome == Outcome::Accepted) {
+        let holds = |document: &DocumentChange<'_>| {
+            document.device == wish.device
+                && document.state == "desired"
+                && document.new.and_then(|new| new["wish"].as_u64()) == Some(wish.value)
+        };
+        let written = evidence
+            .changes
+            .iter()
+            .any(|change| documents(change).iter().any(holds));
+        evidence.expect("nothing-accepted-is-lost", written, || {
+            format!("{}: the wish {} was accepted and never written", wish.device, wish.value)
+        });
+    }
+}
+
+/// A wish goes only by another one in its place, or by a report that makes it true.
+fn what_came_true_is_wished_no_more(evidence: &Evidence<'_>) {
+    let mut reported: BTreeMap<&str, Vec<(usize, Option<u64>)>> = BTreeMap::new();
+    for (at, change) in evidence.changes.iter().enumerate() {
+        for document in documents(change).iter().filter(|one| one.state == "reported") {
+            let wish = document.new.and_then(|new| new["wish"].as_u64());
+            reported.entry(document.device).or_default().push((at, wish));
+        }
+    }
+    for (at, change) in evidence.changes.iter().enumerate() {
+        for document in documents(change).iter().filter(|one| one.state == "desired") {
+            let wish = |document: Option<&Value>| document.and_then(|one| one["wish"].as_u64());
+            let (Some(before), None) = (wish(document.old), wish(document.new)) else {
+                continue;
+            };
+            let said = reported.get(document.device);
+            // Of a transaction either document may come first.
+            let said = said.into_iter().flatten().rfind(|(said_at, _)| *said_at <= at + 1);
+            let is_true = said.is_some_and(|(_, wish)| *wish == Some(before));
+            evidence.expect("wishes-go-when-they-came-true", is_true, || {
+                format!("{}: the wish {before} is gone, reported is {said:?}", document.device)
+            });
+        }
+    }
+}
+
+fn nonsense_is_rejected(evidence: &Evidence<'_>) {
+    let memory = evidence.devices.memory();
+    let published = evidence.world.cloud.published();
+    for nonsense in memory.nonsense.iter().filter(|nonsense| nonsense.ended) {
+        let topic = format!("{}/rejected", nonsense.topic);
+        let token = format!("\"{}\"", nonsense.token);
+        let answered = published
+            .iter()
+            .any(|one| one.topic == topic && one.payload.contains(&token));
+        evidence.expect("bad-input-is-answered", answered, || {
+            format!("{} {} got no answer", nonsense.topic, nonsense.token)
+        });
+    }
+}

@@ -1,0 +1,253 @@
+//! One seed, from nothing to its verdict.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use antumbra_dynamodb::{MAIN, MESSAGES, client};
+use antumbra_service::deliveries::{Delays, Policy};
+use tokio::time::Instant;
+
+use crate::actors::clients::ClientActors;
+use crate::actors::devices::Devices;
+use crate::actors::inbox::InboxActors;
+use crate::actors::sensors::SensorActors;
+use crate::chance::Chance;
+use crate::endpoint::Endpoints;
+use crate::executor::Spawner;
+use crate::feed::QueueFeed;
+use crate::functions::{Function, Wiring, names};
+use crate::profile::Profile;
+use crate::promises::Evidence;
+use crate::queue::Queue;
+use crate::stream::Streams;
+use crate::world::{Broken, World};
+
+/// Turns of a delivery.
+const TURNS: u32 = 6;
+/// How often the sweep comes, as in production.
+const PERIOD: Duration = Duration::from_secs(60);
+/// Longer than any sensor may be silent, and the time it takes to find that out.
+const SILENCE: Duration = Duration::from_secs(400 + 200);
+/// What was begun in the storm is over after it.
+const CALMING: Duration = Duration::from_secs(70);
+/// Deliveries at once, from each of the queues.
+const DELIVERING: usize = 6;
+/// How long everything has to settle when nothing goes wrong any more, and how often to look.
+const PATIENCE: Duration = Duration::from_secs(4 * 3600);
+const LOOK: Duration = Duration::from_secs(5);
+
+/// What became of a seed.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    /// The promises that were not kept.
+    pub broken: Vec<Broken>,
+    /// What happened, step by step, where that was asked for.
+    pub trace: Vec<String>,
+    /// How many steps there were.
+    pub steps: u64,
+    /// Differs where anything did.
+    pub hash: u64,
+    /// Invocations by function, and how many of them did not come to an end.
+    pub invocations: BTreeMap<&'static str, (u64, u64)>,
+}
+
+/// Runs a seed.
+pub fn run(seed: u64, traced: bool) -> Outcome {
+    // Jitter comes from here, the product's and the SDKs'.
+    fastrand::seed(seed);
+    let spawner = Spawner::default();
+    let chance = Chance::new(seed);
+    let main = simulate(chance, spawner.clone(), traced);
+    match spawner.run(seed ^ 0x5eed, main) {
+        Ok(outcome) => outcome,
+        Err(error) => panic!("no runtime: {error}"),
+    }
+}
+
+async fn simulate(chance: Chance, spawner: Spawner, traced: bool) -> Outcome {
+    let profile = Profile::of(&chance);
+    let world = match World::new(chance, profile, spawner, traced) {
+        Ok(world) => world,
+        Err(error) => panic!("no database: {error}"),
+    };
+    let endpoints = Endpoints::new(&world);
+    let wiring = Wiring::new(&world.sdk, &world.profile, policy(), endpoints.clone());
+    let streams = Streams::new(&[MAIN.name, MESSAGES.name], world.profile.stream_shards);
+    set_up(&world).await;
+
+    let sensors = SensorActors::new(&world, &wiring);
+    sensors.register(&wiring).await;
+    let names_of = |known: &crate::actors::sensors::Known| known.id.clone();
+    let registered: Vec<String> = sensors.memory().sensors.iter().map(names_of).collect();
+    let clients = ClientActors::new(&world, &wiring);
+    clients.create(&registered).await;
+    let devices = Devices::new(&world, &wiring);
+    let inbox = InboxActors::new(&world, &wiring, &streams);
+
+    feed(&world, &wiring, &streams);
+    let sweeping = Sweeping::start(&world, wiring.sweep());
+    world.storm();
+    let began = Instant::now();
+    devices.start(began);
+    sensors.start(began);
+    clients.start(began);
+    inbox.start(began);
+    tokio::time::sleep_until(began + world.profile.span).await;
+    world.heal();
+    // Whoever began something in the storm ends it.
+    tokio::time::sleep(CALMING).await;
+    clients.recover().await;
+    for device in devices.names() {
+        devices.fulfil(&device).await;
+    }
+    sensors.last_words();
+    let swept_until = sweeping.finish(&world).await;
+
+    settle(&world, &streams).await;
+    inbox.read_back().await;
+    let evidence = Evidence {
+        world: &world,
+        changes: streams.all(),
+        devices: &devices,
+        sensors: &sensors,
+        inbox: &inbox,
+        clients: &clients,
+        endpoints: &endpoints,
+        swept_until,
+    };
+    evidence.check().await;
+    let (steps, hash) = world.trace.summary();
+    Outcome {
+        broken: world.all_broken(),
+        trace: world.trace.lines(),
+        steps,
+        hash,
+        invocations: world.counts(),
+    }
+}
+
+/// Everything that calls functions but the clock.
+fn feed(world: &Arc<World>, wiring: &Wiring, streams: &Streams) {
+    streams.feed(world, &Arc::new(wiring.listener()));
+    let deliver = Arc::new(wiring.webhook_deliver());
+    let feed = |queue, function: Arc<Function>, batch, at_once| {
+        let feed = QueueFeed {
+            queue,
+            function,
+            batch,
+            at_once,
+        };
+        feed.start(world);
+    };
+    if world.profile.sensors > 0 {
+        feed(wiring.signals, Arc::new(wiring.sensor_ingest()), 10, 2);
+    }
+    if world.profile.sources > 0 {
+        feed(names::INBOUND, Arc::new(wiring.message_ingest()), 10, 2);
+    }
+    if world.profile.clients > 0 {
+        feed(names::ORDERED, Arc::clone(&deliver), 1, DELIVERING);
+        feed(names::UNORDERED, deliver, 1, DELIVERING);
+    }
+}
+
+/// The schedule of the sweep.
+struct Sweeping {
+    over: Arc<AtomicBool>,
+}
+
+impl Sweeping {
+    fn start(world: &Arc<World>, sweep: Function) -> Sweeping {
+        let over = Arc::new(AtomicBool::new(world.profile.sensors == 0));
+        let (world, is_over, sweep) = (Arc::clone(world), Arc::clone(&over), Arc::new(sweep));
+        let spawner = world.spawner.clone();
+        spawner.clone().spawn(async move {
+            while !is_over.load(Ordering::Relaxed) {
+                tokio::time::sleep(PERIOD).await;
+                // Schedules call at least once.
+                let twice = world.goes_wrong(0.2);
+                for _ in 0..1 + usize::from(twice) {
+                    let (world, sweep) = (Arc::clone(&world), Arc::clone(&sweep));
+                    spawner.spawn(async move {
+                        sweep.invoke(&world, b"{}").await;
+                    });
+                }
+            }
+        });
+        Sweeping { over }
+    }
+
+    /// Goes on until everybody had the time to be found silent; when that was, in milliseconds.
+    async fn finish(&self, world: &World) -> u64 {
+        if world.profile.sensors > 0 {
+            tokio::time::sleep(SILENCE).await;
+        }
+        self.over.store(true, Ordering::Relaxed);
+        world.clock.milliseconds()
+    }
+}
+
+/// Tables and queues.
+async fn set_up(world: &World) {
+    let database = client(&world.sdk);
+    for table in [MAIN, MESSAGES] {
+        if let Err(error) = table.ensure(&database).await {
+            panic!("no table: {error}");
+        }
+    }
+    let minutes = |minutes: u64| Duration::from_secs(minutes * 60);
+    let mut queues = world.cloud.queues();
+    for (name, visibility, dead) in [
+        (names::SIGNALS, minutes(1), None),
+        (names::SIGNALS_FIFO, minutes(1), None),
+        (names::INBOUND, minutes(1), None),
+        (names::QUARANTINE, minutes(1), None),
+        (names::UNDELIVERABLE, minutes(1), None),
+        (names::ORDERED, minutes(3), Some((names::ORDERED_DEAD, TURNS))),
+        (names::UNORDERED, minutes(3), Some((names::UNORDERED_DEAD, TURNS))),
+        (names::ORDERED_DEAD, minutes(3), None),
+        (names::UNORDERED_DEAD, minutes(3), None),
+        (names::CHANGES_FIFO, minutes(1), None),
+        (names::CHANGES, minutes(1), None),
+    ] {
+        queues.insert(name.to_owned(), Queue::new(name, visibility, dead));
+    }
+}
+
+fn policy() -> Policy {
+    Policy {
+        turns: TURNS,
+        delays: Delays {
+            first: Duration::from_secs(5),
+            longest: Duration::from_secs(60),
+            ..Delays::default()
+        },
+        open_first: Duration::from_secs(10),
+        open_longest: Duration::from_secs(60),
+        ..Policy::default()
+    }
+}
+
+/// Waits until nothing is left to do.
+async fn settle(world: &World, streams: &Streams) {
+    let began = Instant::now();
+    while began.elapsed() < PATIENCE {
+        let queues = [
+            names::SIGNALS,
+            names::SIGNALS_FIFO,
+            names::INBOUND,
+            names::ORDERED,
+            names::UNORDERED,
+        ];
+        let idle = queues.iter().all(|name| world.cloud.held(name).is_empty());
+        if idle && !world.is_busy() && streams.is_done(world) {
+            return;
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+    let left = |name: &str| format!("{name}: {}", world.cloud.held(name).len());
+    let left = [names::SIGNALS, names::INBOUND, names::ORDERED, names::UNORDERED].map(left);
+    world.broken("everything-settles", format!("still at work: {left:?}"));
+}

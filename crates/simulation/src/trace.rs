@@ -1,0 +1,70 @@
+//! What happened, step by step, for whoever has to find out why a seed failed.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::clock::VirtualClock;
+
+/// Longest line that is kept.
+const CHARACTERS: usize = 400;
+
+/// The steps of a run. Clones are the same.
+#[derive(Clone)]
+pub(crate) struct Trace {
+    clock: VirtualClock,
+    written: Arc<Mutex<Written>>,
+}
+
+#[derive(Default)]
+struct Written {
+    /// `None` where nobody reads it.
+    lines: Option<Vec<String>>,
+    steps: u64,
+    /// Tells two runs apart without keeping them.
+    hash: u64,
+}
+
+impl Trace {
+    pub(crate) fn new(clock: VirtualClock, kept: bool) -> Trace {
+        let written = Written {
+            lines: kept.then(Vec::new),
+            ..Written::default()
+        };
+        Trace {
+            clock,
+            written: Arc::new(Mutex::new(written)),
+        }
+    }
+
+    /// Notes a step; what it was is made only if it is kept.
+    pub(crate) fn step(&self, kind: &str, detail: impl FnOnce() -> String) {
+        let at = self.clock.elapsed();
+        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        written.steps += 1;
+        let number = at.as_millis() as u64;
+        let bytes = kind.bytes().chain(number.to_le_bytes());
+        written.hash = bytes.fold(written.hash, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+        if let Some(lines) = &mut written.lines {
+            let line = format!("{} {kind} {}", seconds(at), detail());
+            lines.push(line.chars().take(CHARACTERS).collect());
+        }
+    }
+
+    /// How many steps there were, and their hash.
+    pub(crate) fn summary(&self) -> (u64, u64) {
+        let written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        (written.steps, written.hash)
+    }
+
+    /// The lines, where they were kept.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        written.lines.clone().unwrap_or_default()
+    }
+}
+
+fn seconds(at: Duration) -> String {
+    format!("{:>9.3}", at.as_secs_f64())
+}

@@ -1,0 +1,172 @@
+//! What all parts of a run share.
+
+use std::collections::BTreeMap;
+use std::future::{Future, poll_fn};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
+use std::time::Duration;
+
+use aws_config::SdkConfig;
+
+use crate::chance::Chance;
+use crate::clock::VirtualClock;
+use crate::cloud::Cloud;
+use crate::executor::Spawner;
+use crate::profile::{Faults, Profile};
+use crate::trace::Trace;
+
+/// The most a crash lets an invocation do first, in polls, as a power of two.
+const CRASH_POLLS: u64 = 7;
+
+/// One run.
+pub(crate) struct World {
+    pub(crate) chance: Chance,
+    pub(crate) profile: Profile,
+    pub(crate) clock: VirtualClock,
+    pub(crate) spawner: Spawner,
+    pub(crate) cloud: Cloud,
+    pub(crate) sdk: SdkConfig,
+    pub(crate) trace: Trace,
+    healed: AtomicBool,
+    busy: AtomicUsize,
+    /// Invocations by function, and how many of them crashed.
+    counts: Mutex<BTreeMap<&'static str, (u64, u64)>>,
+    /// When each message was first handed to a function, in milliseconds.
+    tried: Mutex<BTreeMap<String, u64>>,
+    /// Promises that were found broken while things went on.
+    broken: Mutex<Vec<Broken>>,
+}
+
+/// A promise that was not kept.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Broken {
+    /// The promise's name.
+    pub promise: &'static str,
+    /// What was seen instead.
+    pub seen: String,
+}
+
+impl World {
+    pub(crate) fn new(
+        chance: Chance,
+        profile: Profile,
+        spawner: Spawner,
+        traced: bool,
+    ) -> Result<Arc<World>, dynoxide::DynoxideError> {
+        let clock = VirtualClock::start();
+        let trace = Trace::new(clock, traced);
+        let cloud = Cloud::new(chance.split(), clock, spawner.clone(), trace.clone())?;
+        Ok(Arc::new(World {
+            sdk: cloud.sdk(),
+            chance,
+            profile,
+            clock,
+            spawner,
+            cloud,
+            trace,
+            healed: AtomicBool::new(true),
+            busy: AtomicUsize::new(0),
+            counts: Mutex::default(),
+            tried: Mutex::default(),
+            broken: Mutex::default(),
+        }))
+    }
+
+    /// From now on things go wrong.
+    pub(crate) fn storm(&self) {
+        self.trace.step("storm", || format!("{:?}", self.profile));
+        self.healed.store(false, Ordering::Relaxed);
+        self.cloud.set_faults(self.profile.faults);
+    }
+
+    /// From now on nothing goes wrong by chance.
+    pub(crate) fn heal(&self) {
+        self.trace.step("heal", String::new);
+        self.healed.store(true, Ordering::Relaxed);
+        self.cloud.set_faults(Faults::default());
+    }
+
+    /// Whether nothing goes wrong by chance.
+    pub(crate) fn is_healed(&self) -> bool {
+        self.healed.load(Ordering::Relaxed)
+    }
+
+    /// Whether something happens that happens this often while things go wrong.
+    pub(crate) fn goes_wrong(&self, often: f64) -> bool {
+        !self.is_healed() && self.chance.happens(often)
+    }
+
+    /// Whether any function is at work.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.busy.load(Ordering::Relaxed) > 0
+    }
+
+    /// Notes that a promise was not kept.
+    pub(crate) fn broken(&self, promise: &'static str, seen: String) {
+        self.trace.step("BROKEN", || format!("{promise}: {seen}"));
+        lock(&self.broken).push(Broken { promise, seen });
+    }
+
+    /// All that were not kept so far.
+    pub(crate) fn all_broken(&self) -> Vec<Broken> {
+        lock(&self.broken).clone()
+    }
+
+    /// Notes that a message is handed to a function.
+    pub(crate) fn tries(&self, message: &str) {
+        let now = self.clock.milliseconds();
+        lock(&self.tried).entry(message.to_owned()).or_insert(now);
+    }
+
+    /// Whether a message had been handed to a function by then.
+    pub(crate) fn was_tried(&self, message: &str, by: u64) -> bool {
+        lock(&self.tried).get(message).is_some_and(|at| *at <= by)
+    }
+
+    /// Invocations by function, and how many of them crashed.
+    pub(crate) fn counts(&self) -> BTreeMap<&'static str, (u64, u64)> {
+        lock(&self.counts).clone()
+    }
+
+    /// Runs a function's work for as long as it may take; `None` if it did not come to an end, because it
+    /// crashed between two of its steps or took too long.
+    pub(crate) async fn invoke<T>(
+        &self,
+        name: &'static str,
+        timeout: Duration,
+        work: impl Future<Output = T>,
+    ) -> Option<T> {
+        self.busy.fetch_add(1, Ordering::Relaxed);
+        let most = 1 << self.chance.between(0, CRASH_POLLS);
+        let mut polls_left = self
+            .goes_wrong(self.profile.crash)
+            .then(|| self.chance.between(1, most));
+        let done = {
+            let mut work = std::pin::pin!(work);
+            let crashing = poll_fn(|context| {
+                match &mut polls_left {
+                    Some(0) => return Poll::Ready(None),
+                    Some(left) => *left -= 1,
+                    None => {}
+                }
+                work.as_mut().poll(context).map(Some)
+            });
+            tokio::time::timeout(timeout, crashing).await
+        };
+        self.busy.fetch_sub(1, Ordering::Relaxed);
+        let done = done.unwrap_or_default();
+        let mut counts = lock(&self.counts);
+        let count = counts.entry(name).or_default();
+        count.0 += 1;
+        count.1 += u64::from(done.is_none());
+        if done.is_none() {
+            self.trace.step("crash", || name.to_owned());
+        }
+        done
+    }
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
