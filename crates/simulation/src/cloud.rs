@@ -193,7 +193,13 @@ impl Cloud {
     }
 
     fn note_write(&self, operation: &str) {
-        let reads = ["GetItem", "Query", "Scan", "BatchGetItem", "TransactGetItems"];
+        let reads = [
+            "GetItem",
+            "Query",
+            "Scan",
+            "BatchGetItem",
+            "TransactGetItems",
+        ];
         if !reads.contains(&operation) {
             self.0.writes.fetch_add(1, Ordering::Relaxed);
             self.0.written.notify_waiters();
@@ -307,7 +313,8 @@ impl HttpConnector for Cloud {
 }
 
 fn response(status: u16, body: String) -> Result<HttpResponse, ConnectorError> {
-    let status = StatusCode::try_from(status).map_err(|error| ConnectorError::user(error.into()))?;
+    let status =
+        StatusCode::try_from(status).map_err(|error| ConnectorError::user(error.into()))?;
     let mut response = HttpResponse::new(status, SdkBody::from(body));
     response
         .headers_mut()

@@ -87,7 +87,11 @@ impl Endpoints {
     /// How it behaves.
     pub(crate) fn manner(&self, client: &str) -> Manner {
         let state = lock(&self.state);
-        state.manners.get(client).copied().unwrap_or(Manner::Healthy)
+        state
+            .manners
+            .get(client)
+            .copied()
+            .unwrap_or(Manner::Healthy)
     }
 
     /// All they got, in order.
@@ -109,9 +113,7 @@ impl Endpoints {
                 let id = post.id.to_string();
                 webhook.sign(&id, seconds(post), post.body.as_bytes()).ok()
             })
-            .is_some_and(|own| {
-                signature.is_ok_and(|all| all.split(' ').any(|one| one == own))
-            });
+            .is_some_and(|own| signature.is_ok_and(|all| all.split(' ').any(|one| one == own)));
         if !verified {
             let seen = format!("a post to {client} is not signed with its secret");
             self.world.broken("every-post-is-signed", seen);
@@ -141,7 +143,10 @@ impl Sender for Endpoints {
         };
         let heard = !world.goes_wrong(world.profile.posts_lost);
         world.trace.step("post", || {
-            format!("{client} {} {status:?} heard={heard} {}", post.id, post.body)
+            format!(
+                "{client} {} {status:?} heard={heard} {}",
+                post.id, post.body
+            )
         });
         if manner != Manner::Refusing {
             lock(&self.state).got.push(Got {

@@ -52,7 +52,10 @@ impl QueueFeed {
             return;
         }
         let event = event(self.queue, &messages);
-        let answer = self.function.invoke(world, event.to_string().as_bytes()).await;
+        let answer = self
+            .function
+            .invoke(world, event.to_string().as_bytes())
+            .await;
         let Some(answer) = answer else {
             return;
         };

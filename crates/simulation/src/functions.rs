@@ -61,7 +61,9 @@ impl Function {
         let answer = match done {
             Some(Ok(answer)) => answer,
             Some(Err(error)) => {
-                world.trace.step("error", || format!("{} {error}", self.name));
+                world
+                    .trace
+                    .step("error", || format!("{} {error}", self.name));
                 return None;
             }
             None => {
@@ -97,6 +99,11 @@ pub(crate) fn failures(answer: &str) -> Vec<String> {
     failed
         .into_iter()
         .flatten()
-        .map(|one| one["itemIdentifier"].as_str().unwrap_or_default().to_owned())
+        .map(|one| {
+            one["itemIdentifier"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned()
+        })
         .collect()
 }

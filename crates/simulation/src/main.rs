@@ -1,7 +1,7 @@
 //! Runs seeds: `cargo run -p antumbra-simulation -- run 1000`, or one again with all its steps:
 //! `cargo run -p antumbra-simulation -- replay 17`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -95,11 +95,12 @@ fn run_many(from: u64, seeds: u64, threads: u64, all: bool) -> ExitCode {
             });
         }
     });
-    let failed = failed.into_inner().unwrap_or_else(|poison| poison.into_inner());
+    let failed = failed
+        .into_inner()
+        .unwrap_or_else(|poison| poison.into_inner());
     let mut by_promise: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     for (seed, outcome) in &failed {
-        let mut promises: Vec<&str> = outcome.broken.iter().map(|one| one.promise).collect();
-        promises.dedup();
+        let promises: BTreeSet<&str> = outcome.broken.iter().map(|one| one.promise).collect();
         for promise in promises {
             by_promise.entry(promise).or_insert((*seed, 0)).1 += 1;
         }
@@ -112,7 +113,10 @@ fn run_many(from: u64, seeds: u64, threads: u64, all: bool) -> ExitCode {
     }
     let steps = steps.into_inner();
     let took = began.elapsed().as_secs_f64();
-    anstream::println!("{seeds} seeds, {steps} steps, {} failed, {took:.1} s", failed.len());
+    anstream::println!(
+        "{seeds} seeds, {steps} steps, {} failed, {took:.1} s",
+        failed.len()
+    );
     if failed.is_empty() {
         ExitCode::SUCCESS
     } else {

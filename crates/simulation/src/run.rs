@@ -148,6 +148,7 @@ fn feed(world: &Arc<World>, wiring: &Wiring, streams: &Streams) {
         feed(names::INBOUND, Arc::new(wiring.message_ingest()), 10, 2);
     }
     if world.profile.clients > 0 {
+        // As in production: a message that waits behind another in a call would lose a turn to it.
         feed(names::ORDERED, Arc::clone(&deliver), 1, DELIVERING);
         feed(names::UNORDERED, deliver, 1, DELIVERING);
     }
@@ -205,8 +206,16 @@ async fn set_up(world: &World) {
         (names::INBOUND, minutes(1), None),
         (names::QUARANTINE, minutes(1), None),
         (names::UNDELIVERABLE, minutes(1), None),
-        (names::ORDERED, minutes(3), Some((names::ORDERED_DEAD, TURNS))),
-        (names::UNORDERED, minutes(3), Some((names::UNORDERED_DEAD, TURNS))),
+        (
+            names::ORDERED,
+            minutes(3),
+            Some((names::ORDERED_DEAD, TURNS)),
+        ),
+        (
+            names::UNORDERED,
+            minutes(3),
+            Some((names::UNORDERED_DEAD, TURNS)),
+        ),
         (names::ORDERED_DEAD, minutes(3), None),
         (names::UNORDERED_DEAD, minutes(3), None),
         (names::CHANGES_FIFO, minutes(1), None),
@@ -248,6 +257,12 @@ async fn settle(world: &World, streams: &Streams) {
         tokio::time::sleep(LOOK).await;
     }
     let left = |name: &str| format!("{name}: {}", world.cloud.held(name).len());
-    let left = [names::SIGNALS, names::INBOUND, names::ORDERED, names::UNORDERED].map(left);
+    let left = [
+        names::SIGNALS,
+        names::INBOUND,
+        names::ORDERED,
+        names::UNORDERED,
+    ]
+    .map(left);
     world.broken("everything-settles", format!("still at work: {left:?}"));
 }

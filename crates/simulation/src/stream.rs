@@ -14,6 +14,8 @@ use crate::world::{World, lock};
 
 /// Records of one call.
 const BATCH: u64 = 12;
+/// How long a record waits at most until somebody looks.
+const POLL: Duration = Duration::from_millis(500);
 
 /// One write, as the stream tells it.
 #[derive(Debug, Clone)]
@@ -122,6 +124,8 @@ impl Streams {
         };
         if batch.is_empty() {
             world.cloud.written().await;
+            // Streams are polled now and then, not told.
+            tokio::time::sleep(world.chance.within(POLL)).await;
             return;
         }
         let records: Vec<&str> = batch.iter().map(|change| change.text.as_str()).collect();
@@ -193,8 +197,9 @@ fn stored(sequence: &str) -> i64 {
 
 fn change(table: &'static str, record: Record, world: &World) -> Change {
     let mut event = serde_json::to_value(&record).unwrap_or_default();
-    event["eventSourceARN"] =
-        json!(format!("arn:aws:dynamodb:us-east-1:000000000000:table/{table}/stream/1"));
+    event["eventSourceARN"] = json!(format!(
+        "arn:aws:dynamodb:us-east-1:000000000000:table/{table}/stream/1"
+    ));
     let images = &event["dynamodb"];
     let image = |name: &str| images.get(name).filter(|i| !i.is_null()).map(item);
     let keys = item(&images["Keys"]);
@@ -204,9 +209,8 @@ fn change(table: &'static str, record: Record, world: &World) -> Change {
         _ => (text("uuid"), text("messageId")),
     };
     let (old, new) = (image("OldImage"), image("NewImage"));
-    let poisoned = partition.starts_with("DS#")
-        && new.is_some()
-        && world.chance.happens(world.profile.poison);
+    let poisoned =
+        partition.starts_with("DS#") && new.is_some() && world.chance.happens(world.profile.poison);
     if poisoned {
         event["dynamodb"]["NewImage"] = json!({"version": {"X": "what is this?"}});
     }

@@ -59,6 +59,7 @@ const ALL: [&str; 20] = [
     "registration",
     "service",
     "shadow",
+    "simulation",
     "testkit",
     "wire",
 ];

@@ -181,7 +181,8 @@ impl ClientActors {
                     Manner::Hanging,
                     Manner::Busy,
                 ];
-                self.endpoints.set_manner(&client.id, *chance.pick(&manners));
+                self.endpoints
+                    .set_manner(&client.id, *chance.pick(&manners));
             }
             Character::Fickle => match chance.below(4) {
                 0 => self.endpoints.set_manner(&client.id, Manner::Gone),
@@ -238,9 +239,9 @@ impl ClientActors {
         };
         let done = self.world.invoke("desk", PATIENCE, work).await;
         confirm(matches!(done, Some(Ok(()))));
-        self.world.trace.step("link", || {
-            format!("{client} {sensor} {linked}: {done:?}")
-        });
+        self.world
+            .trace
+            .step("link", || format!("{client} {sensor} {linked}: {done:?}"));
     }
 
     async fn disable(&self, client: &str) {

@@ -125,7 +125,8 @@ impl InboxActors {
 
     fn drop_message(&self, source: &str) {
         let number = self.count();
-        let body = json!({"thingName": source, "epochTime": number, "exact": 0.1, "deep": {"a": [1]}});
+        let body =
+            json!({"thingName": source, "epochTime": number, "exact": 0.1, "deep": {"a": [1]}});
         let body = body.to_string();
         let (id, sent) = self.send(&body);
         lock(&self.memory).dropped.push(Dropped {

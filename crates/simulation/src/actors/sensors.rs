@@ -233,8 +233,14 @@ impl SensorActors {
             memory.strangers
         };
         let (body, reason): (Value, _) = match self.world.chance.below(3) {
-            0 => (json!({"sensor_id": format!("stranger-{number}"), "data": 1}), "UnknownSensor"),
-            1 => (json!({"sensor_id": "lock-0", "data": 7, "seq": number}), "Invalid"),
+            0 => (
+                json!({"sensor_id": format!("stranger-{number}"), "data": 1}),
+                "UnknownSensor",
+            ),
+            1 => (
+                json!({"sensor_id": "lock-0", "data": 7, "seq": number}),
+                "Invalid",
+            ),
             _ => (json!(number), "NotJson"),
         };
         let body = body.to_string();

@@ -58,7 +58,9 @@ pub(super) fn conflict(operation: &str, body: &str) -> Option<Reply> {
             let request: Value = serde_json::from_str(body).ok()?;
             let items = request["TransactItems"].as_array()?.len();
             let reason = |at| match at {
-                0 => json!({"Code": "TransactionConflict", "Message": "Transaction is ongoing for the item"}),
+                0 => {
+                    json!({"Code": "TransactionConflict", "Message": "Transaction is ongoing for the item"})
+                }
                 _ => json!({"Code": "None"}),
             };
             let reasons: Vec<Value> = (0..items).map(reason).collect();

@@ -122,7 +122,11 @@ impl Wiring {
         &self,
         clock: VirtualClock,
     ) -> Clients<DynamoDbClients, AnyUrl, VirtualClock> {
-        Clients::new(DynamoDbClients::connect(&self.sdk, MAIN.name), AnyUrl, clock)
+        Clients::new(
+            DynamoDbClients::connect(&self.sdk, MAIN.name),
+            AnyUrl,
+            clock,
+        )
     }
 
     /// The history of deliveries.
@@ -220,10 +224,7 @@ impl Wiring {
     pub(crate) fn message_requests(&self) -> [(&'static str, Function); 4] {
         [
             ("get", self.inbox_request("message-get", GetMessage)),
-            (
-                "query",
-                self.inbox_request("message-query", QueryMessages),
-            ),
+            ("query", self.inbox_request("message-query", QueryMessages)),
             ("next", self.inbox_request("message-next", NextMessage)),
             (
                 "delete",
@@ -252,11 +253,7 @@ impl Wiring {
     ) -> Function {
         let wiring = self.clone();
         let timeout = Duration::from_secs(seconds);
-        Function::new(
-            name,
-            timeout,
-            Box::new(move |clock| make(&wiring, clock)),
-        )
+        Function::new(name, timeout, Box::new(move |clock| make(&wiring, clock)))
     }
 }
 
@@ -335,8 +332,12 @@ batch!(Listener<VirtualClock>);
 batch!(antumbra_message_ingest::Ingest<DynamoDbInbox, DynamoDbInbox, VirtualClock>);
 batch!(Worker<DynamoDbDeliveries, Endpoints, SqsVisibility, VirtualClock>);
 
-type SensorIngest =
-    antumbra_sensor_ingest::Ingest<DynamoDbSensors, DynamoDbProgress, DynamoDbSensors, VirtualClock>;
+type SensorIngest = antumbra_sensor_ingest::Ingest<
+    DynamoDbSensors,
+    DynamoDbProgress,
+    DynamoDbSensors,
+    VirtualClock,
+>;
 
 impl Instance for SensorIngest {
     fn handle<'a>(

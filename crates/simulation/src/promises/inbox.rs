@@ -10,11 +10,16 @@ use crate::stream::Change;
 pub(super) fn check(evidence: &Evidence<'_>) {
     let memory = evidence.inbox.memory();
     let mut writes: BTreeMap<(&str, &str), Vec<&Change>> = BTreeMap::new();
-    for change in evidence.changes.iter().filter(|change| change.table == "antumbra-messages") {
+    for change in evidence
+        .changes
+        .iter()
+        .filter(|change| change.table == "antumbra-messages")
+    {
         let place = (change.partition.as_str(), change.sort.as_str());
         writes.entry(place).or_default().push(change);
     }
-    let is_live = |image: Option<&Value>| image.is_some_and(|image| image.get("undeletedId").is_some());
+    let is_live =
+        |image: Option<&Value>| image.is_some_and(|image| image.get("undeletedId").is_some());
     let published = evidence.world.cloud.published();
     let answer_of = |operation: &str, token: &str| {
         let topic = format!("response/{operation}/{token}");
@@ -42,7 +47,11 @@ pub(super) fn check(evidence: &Evidence<'_>) {
             format!("{place:?} was never told of")
         });
         let end = of_message.last().and_then(|last| last.new.as_ref());
-        for deletion in memory.deletions.iter().filter(|deletion| deletion.id == dropped.id) {
+        for deletion in memory
+            .deletions
+            .iter()
+            .filter(|deletion| deletion.id == dropped.id)
+        {
             let answers = answer_of("delete", &deletion.token);
             let confirmed = answers.iter().any(|answer| answer.get("error").is_none());
             if deletion.was_there && confirmed {
@@ -51,40 +60,61 @@ pub(super) fn check(evidence: &Evidence<'_>) {
                 });
             }
         }
-        let asked = memory.deletions.iter().any(|deletion| {
-            deletion.id == dropped.id && deletion.source == dropped.source
-        });
-        evidence.expect("only-what-is-deleted-is-gone", asked || is_live(end), || {
-            format!("{place:?} is gone and nobody asked for that")
-        });
+        let asked = memory
+            .deletions
+            .iter()
+            .any(|deletion| deletion.id == dropped.id && deletion.source == dropped.source);
+        evidence.expect(
+            "only-what-is-deleted-is-gone",
+            asked || is_live(end),
+            || format!("{place:?} is gone and nobody asked for that"),
+        );
     }
     // Sources are noted in the same table, under names of their own.
-    let others = writes.keys().filter(|(source, _)| source.starts_with("source-"));
+    let others = writes
+        .keys()
+        .filter(|(source, _)| source.starts_with("source-"));
     let others: BTreeSet<_> = others.collect();
     evidence.expect("nothing-is-made-up", others.is_empty(), || {
         format!("{others:?} was never sent")
     });
     for asked in &memory.asked {
         let answers = answer_of(asked.operation, &asked.token);
-        evidence.expect("every-request-is-answered", !asked.ended || !answers.is_empty(), || {
-            format!("{} {} got no answer", asked.operation, asked.token)
-        });
+        evidence.expect(
+            "every-request-is-answered",
+            !asked.ended || !answers.is_empty(),
+            || format!("{} {} got no answer", asked.operation, asked.token),
+        );
         let same = answers.windows(2).all(|two| two[0] == two[1]);
         evidence.expect("every-request-is-answered", same, || {
             format!("{} {} got different answers", asked.operation, asked.token)
         });
         let calm = evidence.world.profile.is_calm();
-        evidence.expect("every-request-is-answered", !calm || answers.len() == 1, || {
-            format!("{} {} got {} answers", asked.operation, asked.token, answers.len())
-        });
+        evidence.expect(
+            "every-request-is-answered",
+            !calm || answers.len() == 1,
+            || {
+                format!(
+                    "{} {} got {} answers",
+                    asked.operation,
+                    asked.token,
+                    answers.len()
+                )
+            },
+        );
         let (Some(expected), Some(answer)) = (&asked.expected, answers.first()) else {
             continue;
         };
         let unavailable = answer["code"] == "Unavailable" || answer["code"] == "Throttled";
         let members = expected.as_object().into_iter().flatten();
-        let said = members.clone().all(|(name, value)| answer.get(name) == Some(value));
+        let said = members
+            .clone()
+            .all(|(name, value)| answer.get(name) == Some(value));
         evidence.expect("answers-are-true", said || unavailable, || {
-            format!("{} {}: {answer} where {expected} is so", asked.operation, asked.token)
+            format!(
+                "{} {}: {answer} where {expected} is so",
+                asked.operation, asked.token
+            )
         });
     }
 }

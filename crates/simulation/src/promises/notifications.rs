@@ -24,7 +24,14 @@ type Place = (String, String, u64);
 pub(super) fn check(evidence: &Evidence<'_>) {
     let queue = |registration, name: &str| Told {
         registration,
-        notifications: bodies(evidence.world.cloud.held(name).into_iter().map(|held| (held.sent, held.body))),
+        notifications: bodies(
+            evidence
+                .world
+                .cloud
+                .held(name)
+                .into_iter()
+                .map(|held| (held.sent, held.body)),
+        ),
     };
     let published = evidence.world.cloud.published().into_iter();
     let published = published.filter(|one| one.topic.starts_with("changed/"));
@@ -119,7 +126,9 @@ fn every_change_once_and_in_order(evidence: &Evidence<'_>, told: &Told) {
         if let Some(told) = told {
             told_as_it_was(evidence, registration, document, told);
         }
-        let waited = arrived.get(place).map(|at| at.saturating_sub(document.change.at));
+        let waited = arrived
+            .get(place)
+            .map(|at| at.saturating_sub(document.change.at));
         let calm = evidence.world.profile.is_calm();
         if let Some(waited) = waited.filter(|_| calm) {
             evidence.expect("the-broken-delay-nobody-else", waited <= PROMPT, || {
@@ -143,7 +152,10 @@ fn told_as_it_was(
     let complete = told.get("new").is_some_and(|new| !new.is_null());
     let kept = same("new", document.new) && same("old", document.old) && complete;
     evidence.expect("told-as-it-was", kept, || {
-        format!("{registration}: {told} of {:?} and {:?}", document.old, document.new)
+        format!(
+            "{registration}: {told} of {:?} and {:?}",
+            document.old, document.new
+        )
     });
 }
 
@@ -152,7 +164,9 @@ fn what_cannot_be_sent_is_parked(evidence: &Evidence<'_>) {
     let held = evidence.world.cloud.held(names::UNDELIVERABLE).into_iter();
     let mut parked: BTreeSet<String> = BTreeSet::new();
     for (_, body) in bodies(held.map(|held| (held.sent, held.body))) {
-        let sequence = body["record"]["sequenceNumber"].as_str().unwrap_or_default();
+        let sequence = body["record"]["sequenceNumber"]
+            .as_str()
+            .unwrap_or_default();
         let registration = body["registration"].as_str().unwrap_or("unreadable");
         let state = body["notification"]["shadow"]["state"].as_str();
         parked.insert(format!("{sequence} {registration} {}", state.unwrap_or("")));

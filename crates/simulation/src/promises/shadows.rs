@@ -39,8 +39,9 @@ pub(super) fn documents(change: &Change) -> Vec<DocumentChange<'_>> {
     both.iter()
         .filter(|state| {
             let (old, new) = (part(&change.old, state), part(&change.new, state));
-            // Of an item with both, only the half that changed is told.
-            !combined || old != new
+            let empty = || Value::Object(serde_json::Map::new());
+            // Of an item with both, only the half that changed is told; an empty one says nothing.
+            !combined || old.unwrap_or_else(empty) != new.unwrap_or_else(empty)
         })
         .map(|state| DocumentChange {
             change,
@@ -103,9 +104,8 @@ fn nothing_reported_is_lost(evidence: &Evidence<'_>) {
         let over_mqtt = measured.token.as_ref().is_some_and(|token| {
             let topic = format!("shadow/{}/update/accepted", measured.device);
             let token = format!("\"clientToken\":\"{token}\"");
-            let answers = |one: &&crate::cloud::Published| {
-                one.topic == topic && one.payload.contains(&token)
-            };
+            let answers =
+                |one: &&crate::cloud::Published| one.topic == topic && one.payload.contains(&token);
             published.iter().any(|one| answers(&one))
         });
         over_mqtt || measured.outcome == Outcome::Accepted
@@ -119,9 +119,8 @@ fn nothing_reported_is_lost(evidence: &Evidence<'_>) {
     for device in evidence.devices.names() {
         let end = ends.get(&(device.as_str(), "reported")).copied().flatten();
         for field in ["temperature", "door"] {
-            let of_field = |measured: &&Measured| {
-                measured.device == device && measured.field == field
-            };
+            let of_field =
+                |measured: &&Measured| measured.device == device && measured.field == field;
             let sent: Vec<&Measured> = memory.measured.iter().filter(of_field).collect();
             let newest = sent.iter().filter(|measured| accepted(measured));
             let newest = newest.map(|measured| measured.time).max();
@@ -130,9 +129,8 @@ fn nothing_reported_is_lost(evidence: &Evidence<'_>) {
                 format!("{device} {field}: {newest:?} was accepted, {held:?} is held")
             });
             let value = end.and_then(|end| end.get(field)?.get("value")?.as_u64());
-            let known = |measured: &&Measured| {
-                Some(measured.time) == held && Some(measured.value) == value
-            };
+            let known =
+                |measured: &&Measured| Some(measured.time) == held && Some(measured.value) == value;
             evidence.expect(
                 "states-equal-the-reference",
                 held.is_none() || sent.iter().any(|measured| known(&measured)),
@@ -156,7 +154,10 @@ fn nothing_wished_is_lost(evidence: &Evidence<'_>) {
             .iter()
             .any(|change| documents(change).iter().any(holds));
         evidence.expect("nothing-accepted-is-lost", written, || {
-            format!("{}: the wish {} was accepted and never written", wish.device, wish.value)
+            format!(
+                "{}: the wish {} was accepted and never written",
+                wish.device, wish.value
+            )
         });
     }
 }
@@ -165,23 +166,38 @@ fn nothing_wished_is_lost(evidence: &Evidence<'_>) {
 fn what_came_true_is_wished_no_more(evidence: &Evidence<'_>) {
     let mut reported: BTreeMap<&str, Vec<(usize, Option<u64>)>> = BTreeMap::new();
     for (at, change) in evidence.changes.iter().enumerate() {
-        for document in documents(change).iter().filter(|one| one.state == "reported") {
+        for document in documents(change)
+            .iter()
+            .filter(|one| one.state == "reported")
+        {
             let wish = document.new.and_then(|new| new["wish"].as_u64());
-            reported.entry(document.device).or_default().push((at, wish));
+            reported
+                .entry(document.device)
+                .or_default()
+                .push((at, wish));
         }
     }
     for (at, change) in evidence.changes.iter().enumerate() {
-        for document in documents(change).iter().filter(|one| one.state == "desired") {
+        for document in documents(change)
+            .iter()
+            .filter(|one| one.state == "desired")
+        {
             let wish = |document: Option<&Value>| document.and_then(|one| one["wish"].as_u64());
             let (Some(before), None) = (wish(document.old), wish(document.new)) else {
                 continue;
             };
             let said = reported.get(document.device);
             // Of a transaction either document may come first.
-            let said = said.into_iter().flatten().rfind(|(said_at, _)| *said_at <= at + 1);
+            let said = said
+                .into_iter()
+                .flatten()
+                .rfind(|(said_at, _)| *said_at <= at + 1);
             let is_true = said.is_some_and(|(_, wish)| *wish == Some(before));
             evidence.expect("wishes-go-when-they-came-true", is_true, || {
-                format!("{}: the wish {before} is gone, reported is {said:?}", document.device)
+                format!(
+                    "{}: the wish {before} is gone, reported is {said:?}",
+                    document.device
+                )
             });
         }
     }
