@@ -2,19 +2,27 @@
 //!
 //! Tables are not made here: see [`antumbra_dynamodb::Table`].
 //!
-//! Not emulated: a stream keeps its records for good, not for a day. So a stack
-//! that was off for a week still sends what it had not sent, and a data
-//! directory grows until it is deleted.
+//! A stream keeps its records for a day, as on AWS, but for those that an
+//! earlier run has left unread: a stack that was off for a week still sends
+//! what it had not sent.
 
-use std::{net::SocketAddr, path::PathBuf};
+mod stream_records;
+
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use dynoxide::{Database, storage::Storage as Engine};
 use tokio::task::JoinHandle;
+use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::listen::{StartError, bind};
 
+pub use stream_records::forget;
+
 const SERVICE: &str = "DynamoDB";
+
+/// How often expired items are deleted. DynamoDB does it within some days.
+const EXPIRY: Duration = Duration::from_secs(10 * 60);
 
 /// Where the tables live.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +43,15 @@ pub struct DynamoDb {
 
 /// Opens the storage and serves it on a loopback port; 0 is any free one.
 pub async fn start(storage: Storage, port: u16) -> Result<DynamoDb, StartError> {
+    start_expiring(storage, port, EXPIRY).await
+}
+
+/// The same, deleting what has expired so often.
+pub async fn start_expiring(
+    storage: Storage,
+    port: u16,
+    every: Duration,
+) -> Result<DynamoDb, StartError> {
     let refused = |reason: String| StartError::Service {
         service: SERVICE,
         reason,
@@ -47,6 +64,7 @@ pub async fn start(storage: Storage, port: u16) -> Result<DynamoDb, StartError> 
         database.clone(),
         stop.clone().cancelled_owned(),
     ));
+    tokio::spawn(expire(database.clone(), every, stop.clone()));
     Ok(DynamoDb {
         address,
         database,
@@ -55,14 +73,31 @@ pub async fn start(storage: Storage, port: u16) -> Result<DynamoDb, StartError> 
     })
 }
 
-/// The engine looks through all stream records to number the next one, and again
-/// to read the latest; these let it go straight there. Without them each write
-/// costs more the more were made before.
-const STREAM_INDEXES: &str = "
-    CREATE INDEX IF NOT EXISTS antumbra_stream_numbers
-        ON _stream_records (table_name, CAST(sequence_number AS INTEGER));
-    CREATE INDEX IF NOT EXISTS antumbra_stream_order
-        ON _stream_records (table_name, shard_id, CAST(sequence_number AS INTEGER));";
+async fn expire(database: Database, every: Duration, stop: CancellationToken) {
+    let mut ticks = tokio::time::interval_at(Instant::now() + every, every);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    loop {
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => return,
+            _ = ticks.tick() => {}
+        }
+        if let Err(error) = delete_expired(database.clone()).await {
+            tracing::warn!(%error, "expired items were not deleted");
+        }
+    }
+}
+
+async fn delete_expired(database: Database) -> Result<usize, StartError> {
+    let failed = |reason: String| StartError::Service {
+        service: SERVICE,
+        reason,
+    };
+    tokio::task::spawn_blocking(move || database.sweep_ttl())
+        .await
+        .map_err(|error| failed(error.to_string()))?
+        .map_err(|error| failed(error.to_string()))
+}
 
 fn open(storage: &Storage) -> Result<Database, String> {
     match storage {
@@ -95,10 +130,7 @@ fn memory() -> Result<Database, String> {
 
 fn indexed(path: &str) -> Result<Engine, String> {
     let engine = Engine::new(path).map_err(|error| error.to_string())?;
-    engine
-        .conn()
-        .execute_batch(STREAM_INDEXES)
-        .map_err(|error| error.to_string())?;
+    stream_records::prepare(&engine)?;
     Ok(engine)
 }
 
@@ -112,15 +144,7 @@ impl DynamoDb {
     /// says how many items that were. The deletions show in the stream with
     /// DynamoDB's own identity.
     pub async fn delete_expired(&self) -> Result<usize, StartError> {
-        let database = self.database.clone();
-        let failed = |reason: String| StartError::Service {
-            service: SERVICE,
-            reason,
-        };
-        tokio::task::spawn_blocking(move || database.sweep_ttl())
-            .await
-            .map_err(|error| failed(error.to_string()))?
-            .map_err(|error| failed(error.to_string()))
+        delete_expired(self.database.clone()).await
     }
 
     /// Stops accepting, lets running requests finish, and closes the storage.
@@ -128,5 +152,23 @@ impl DynamoDb {
         drop(self.stop);
         // The server's only error is one of its socket, which is closed by now.
         let _ = self.server.await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What happens then is looked at in a file, which can be reached.
+    #[test]
+    fn a_stream_in_memory_is_kept_as_one_in_a_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let copy = directory.path().join("copy.db");
+        let copy = copy.to_str().unwrap();
+        memory().unwrap().vacuum_into(copy).unwrap();
+        let made = "SELECT COUNT(*) FROM sqlite_master WHERE name LIKE 'antumbra_stream_%'";
+        let engine = Engine::new(copy).unwrap();
+        let made: i64 = engine.conn().query_row(made, [], |row| row.get(0)).unwrap();
+        assert_eq!(made, 3);
     }
 }

@@ -256,6 +256,9 @@ impl Stack {
             .map(DataDirectory::take)
             .transpose()?;
         let (storage, checkpoints) = kept(data_directory.as_ref())?;
+        dynamodb::forget(&storage, |stream, shard| {
+            checkpoints.dealt_with(stream, shard)
+        })?;
         let broker = mqtt::start(options.mqtt_port).await?;
         let ground = Ground {
             dynamodb: dynamodb::start(storage, options.dynamodb_port).await?,

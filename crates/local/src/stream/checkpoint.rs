@@ -75,6 +75,24 @@ impl Checkpoints {
             .cloned()
     }
 
+    /// Up to where every function that reads the shard has dealt with it; `None` if nobody has begun, or
+    /// where somebody stands at no number.
+    pub fn dealt_with(&self, stream_arn: &str, shard_id: &str) -> Option<String> {
+        let positions = self
+            .positions
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let of_shard = positions
+            .values()
+            .filter_map(|streams| streams.get(stream_arn)?.get(shard_id));
+        let numbers = of_shard.map(|position| match position {
+            Position::After(number) => number.parse::<u128>().ok(),
+            Position::Finished => Some(u128::MAX),
+        });
+        let lowest = numbers.min().flatten()?;
+        (lowest < u128::MAX).then(|| lowest.to_string())
+    }
+
     /// Moves the function's position and keeps it.
     pub fn advance(
         &self,
@@ -139,6 +157,20 @@ mod tests {
         );
         assert_eq!(second.position("g", "stream", "s1"), Some(after("3")));
         assert_eq!(second.position("g", "other", "s1"), None);
+    }
+
+    #[test]
+    fn what_is_dealt_with_is_what_everybody_has_dealt_with() {
+        let all = Checkpoints::in_memory();
+        assert_eq!(all.dealt_with("stream", "s"), None);
+        let after = |number: &str| Position::After(number.into());
+        all.advance("f", "stream", "s", after("10")).unwrap();
+        all.advance("g", "stream", "s", after("9")).unwrap();
+        all.advance("g", "other", "s", after("1")).unwrap();
+        assert_eq!(all.dealt_with("stream", "s").as_deref(), Some("9"));
+        all.advance("h", "stream", "s", after("unreadable"))
+            .unwrap();
+        assert_eq!(all.dealt_with("stream", "s"), None);
     }
 
     #[test]

@@ -21,6 +21,7 @@ mod rules;
 mod sensors_e2e;
 mod shadows;
 mod stream;
+mod stream_records;
 mod support;
 mod topics;
 mod webhooks;

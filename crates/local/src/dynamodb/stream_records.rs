@@ -1,0 +1,112 @@
+//! How the engine's stream records are kept: found fast, and not for ever.
+//!
+//! The engine itself keeps them for good. Two things make them go after a day. While it runs, a trigger in
+//! the database looks at the oldest whenever some were added, so that the cost of a write stays the same.
+//! What an earlier run has left is out of the trigger's reach, since nobody knows whether it was sent;
+//! [`forget`] drops of it, before the next start, what was.
+//!
+//! The newest record of a table always stays: from it the engine numbers the next.
+
+use std::path::Path;
+
+use dynoxide::{storage::Storage as Engine, streams};
+
+use super::{SERVICE, Storage};
+use crate::listen::StartError;
+
+/// How long a record is kept at least, as DynamoDB keeps it.
+const KEPT_SECONDS: u32 = 24 * 60 * 60;
+
+/// What the engine adds to the numbers it stores before it shows them.
+const NUMBERS_BEGIN: u128 = 100_000_000_000_000_000_000;
+
+/// The engine looks through all stream records to number the next one, and again
+/// to read the latest; these let it go straight there. Without them each write
+/// costs more the more were made before.
+const INDEXES: &str = "
+    CREATE INDEX IF NOT EXISTS antumbra_stream_numbers
+        ON _stream_records (table_name, CAST(sequence_number AS INTEGER));
+    CREATE INDEX IF NOT EXISTS antumbra_stream_order
+        ON _stream_records (table_name, shard_id, CAST(sequence_number AS INTEGER));";
+
+/// Makes the indexes, and the trigger for what this run will write.
+pub(super) fn prepare(engine: &Engine) -> Result<(), String> {
+    let database = engine.conn();
+    database.execute_batch(INDEXES).map_err(text)?;
+    let earlier: i64 = database
+        .query_row(
+            "SELECT COALESCE(MAX(id), 0) FROM _stream_records",
+            [],
+            |row| row.get(0),
+        )
+        .map_err(text)?;
+    // Twice as many are looked at as were added, so that it keeps up however old they are.
+    let trigger = format!(
+        "DROP TRIGGER IF EXISTS antumbra_stream_trim;
+        CREATE TRIGGER antumbra_stream_trim AFTER INSERT ON _stream_records
+        WHEN NEW.id % 100 = 0
+        BEGIN
+            DELETE FROM _stream_records
+            WHERE id IN (SELECT id FROM _stream_records WHERE id > {earlier} ORDER BY id LIMIT 200)
+            AND created_at < NEW.created_at - {KEPT_SECONDS}
+            AND EXISTS (
+                SELECT 1 FROM _stream_records AS later
+                WHERE later.table_name = _stream_records.table_name
+                AND CAST(later.sequence_number AS INTEGER)
+                    > CAST(_stream_records.sequence_number AS INTEGER));
+        END;"
+    );
+    database.execute_batch(&trigger).map_err(text)
+}
+
+/// Drops what earlier runs have written more than a day ago and what everybody has dealt with: given a
+/// stream and a shard, up to which number that is. To be called while nothing is served from there.
+pub fn forget(
+    storage: &Storage,
+    dealt_with: impl Fn(&str, &str) -> Option<String>,
+) -> Result<usize, StartError> {
+    match storage {
+        Storage::File(path) if path.exists() => {
+            forget_in(path, dealt_with).map_err(|reason| StartError::Service {
+                service: SERVICE,
+                reason: format!("{}: {reason}", path.display()),
+            })
+        }
+        _ => Ok(0),
+    }
+}
+
+fn forget_in(
+    path: &Path,
+    dealt_with: impl Fn(&str, &str) -> Option<String>,
+) -> Result<usize, String> {
+    let path = path.to_str().ok_or("it is not a readable path")?;
+    let engine = Engine::new(path).map_err(|error| error.to_string())?;
+    prepare(&engine)?;
+    let mut forgotten = 0;
+    for table in engine.list_stream_enabled_tables().map_err(text)? {
+        let name = &table.table_name;
+        let stream = streams::stream_arn(name, &table.stream_label.unwrap_or_default());
+        let shard = streams::shard_id(name);
+        let number = dealt_with(&stream, &shard).and_then(|number| stored(&number));
+        let Some(number) = number else { continue };
+        let delete = format!(
+            "DELETE FROM _stream_records
+            WHERE table_name = ?1 AND shard_id = ?2 AND CAST(sequence_number AS INTEGER) < ?3
+            AND created_at < unixepoch() - {KEPT_SECONDS}"
+        );
+        let deleted = engine.conn().execute(&delete, (name, &shard, number));
+        forgotten += deleted.map_err(text)?;
+    }
+    Ok(forgotten)
+}
+
+/// The number as the engine stores it.
+fn stored(number: &str) -> Option<i64> {
+    let number: u128 = number.parse().ok()?;
+    i64::try_from(number.checked_sub(NUMBERS_BEGIN)?).ok()
+}
+
+fn text(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}

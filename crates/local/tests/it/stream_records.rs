@@ -1,0 +1,140 @@
+//! Stream records go after a day, unless an earlier run has left them unread.
+
+use std::path::Path;
+use std::time::Duration;
+
+use antumbra_dynamodb::{MAIN, MESSAGES};
+use antumbra_local::clients::sdk_config;
+use antumbra_local::dynamodb::{self, Storage, forget};
+use aws_sdk_dynamodb::types::AttributeValue;
+use aws_sdk_dynamodbstreams::types::ShardIteratorType;
+use dynoxide::storage::Storage as Engine;
+
+use crate::support::{Tables, soon, tables};
+
+async fn put(here: &Tables, count: usize) {
+    for at in 0..count {
+        let text = |text: &str| AttributeValue::S(text.to_owned());
+        let put = here.client.put_item().table_name(MAIN.name);
+        let put = put.item("PK", text("p")).item("SK", text("s"));
+        let put = put.item("n", AttributeValue::N(uuid(at)));
+        put.send().await.unwrap();
+    }
+}
+
+/// Another number every time: what is written as it was leaves no record.
+fn uuid(at: usize) -> String {
+    format!("{at}{}", fastrand::u64(1..))
+}
+
+async fn put_message(here: &Tables) {
+    let text = |text: &str| AttributeValue::S(text.to_owned());
+    let put = here.client.put_item().table_name(MESSAGES.name);
+    let put = put.item("uuid", text("u")).item("messageId", text("m"));
+    put.send().await.unwrap();
+}
+
+/// Makes every record two days older.
+fn age(path: &Path) {
+    let engine = Engine::new(path.to_str().unwrap()).unwrap();
+    let older = "UPDATE _stream_records SET created_at = created_at - 172800";
+    engine.conn().execute_batch(older).unwrap();
+}
+
+fn kept(path: &Path, table: &str) -> usize {
+    let engine = Engine::new(path.to_str().unwrap()).unwrap();
+    let count = "SELECT COUNT(*) FROM _stream_records WHERE table_name = ?1";
+    let count = engine.conn().query_row(count, [table], |row| row.get(0));
+    count.unwrap()
+}
+
+/// The stream of the main table, its shard and all its numbers.
+async fn numbers(here: &Tables) -> (String, String, Vec<String>) {
+    let stream = MAIN.ensure(&here.client).await.unwrap().stream_arn.unwrap();
+    let described = here.streams.describe_stream().stream_arn(&stream);
+    let described = described.send().await.unwrap().stream_description.unwrap();
+    let shard = described.shards()[0].shard_id().unwrap().to_owned();
+    let iterator = here.streams.get_shard_iterator().stream_arn(&stream);
+    let iterator = iterator
+        .shard_id(&shard)
+        .shard_iterator_type(ShardIteratorType::TrimHorizon);
+    let iterator = iterator.send().await.unwrap().shard_iterator.unwrap();
+    let records = here.streams.get_records().shard_iterator(iterator);
+    let records = records.send().await.unwrap().records.unwrap();
+    let number = |record: &aws_sdk_dynamodbstreams::types::Record| {
+        let change = record.dynamodb().unwrap();
+        change.sequence_number().unwrap().to_owned()
+    };
+    (stream, shard, records.iter().map(number).collect())
+}
+
+#[tokio::test]
+async fn a_stream_keeps_a_day_however_long_it_runs() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("tables.db");
+    let here = tables(Storage::File(path.clone())).await;
+    MAIN.ensure(&here.client).await.unwrap();
+    MESSAGES.ensure(&here.client).await.unwrap();
+    put_message(&here).await;
+    put(&here, 150).await;
+    assert_eq!(kept(&path, MAIN.name), 150);
+    age(&path);
+    put(&here, 200).await;
+    assert_eq!(kept(&path, MAIN.name), 200);
+    // From its newest record a table's next is numbered.
+    assert_eq!(kept(&path, MESSAGES.name), 1);
+    let (_, _, numbers) = numbers(&here).await;
+    assert_eq!(numbers.len(), 200);
+    here.server.stop().await;
+}
+
+#[tokio::test]
+async fn what_nobody_has_read_outlives_any_pause() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("tables.db");
+    let file = Storage::File(path.clone());
+    let here = tables(file.clone()).await;
+    MAIN.ensure(&here.client).await.unwrap();
+    put(&here, 10).await;
+    let (stream, shard, before) = numbers(&here).await;
+    here.server.stop().await;
+
+    let read = |s: &str, h: &str| (s == stream && h == shard).then(|| before[5].clone());
+    assert_eq!(forget(&file, read).unwrap(), 0, "none is a day old");
+    age(&path);
+    assert_eq!(forget(&file, |_, _| None).unwrap(), 0, "nobody has read");
+    assert_eq!(forget(&file, read).unwrap(), 5);
+
+    let here = tables(file.clone()).await;
+    put(&here, 250).await;
+    let (_, _, after) = numbers(&here).await;
+    assert_eq!(after[..5], before[5..]);
+    assert_eq!(after.len(), 255);
+    here.server.stop().await;
+    assert_eq!(forget(&file, |_, _| Some(after[254].clone())).unwrap(), 5);
+}
+
+#[tokio::test]
+async fn expired_items_go_without_being_asked() {
+    let server = dynamodb::start_expiring(Storage::Memory, 0, Duration::from_millis(50)).await;
+    let server = server.unwrap();
+    let client = aws_sdk_dynamodb::Client::new(&sdk_config(server.address()));
+    MAIN.ensure(&client).await.unwrap();
+    for (key, ends) in [("gone", "1"), ("stays", "99999999999")] {
+        let put = client.put_item().table_name(MAIN.name);
+        let put = put.item("PK", AttributeValue::S(key.to_owned()));
+        let put = put.item("SK", AttributeValue::S("s".to_owned()));
+        let put = put.item("ttl", AttributeValue::N(ends.to_owned()));
+        put.send().await.unwrap();
+    }
+    let one_left = async {
+        loop {
+            let found = client.scan().table_name(MAIN.name).send().await.unwrap();
+            if found.count == 1 {
+                return found.items()[0]["PK"].as_s().unwrap().clone();
+            }
+        }
+    };
+    assert_eq!(soon("the expiry", one_left).await, "stays");
+    server.stop().await;
+}
