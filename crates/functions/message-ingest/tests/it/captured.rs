@@ -18,9 +18,9 @@ async fn answer(bench: &Bench, event: &str) -> String {
 
 /// The example of the architecture that this grew from: its ids, and the item it makes.
 #[tokio::test]
-async fn the_message_of_the_seed() {
+async fn a_message_of_a_thermometer() {
     let bench = Bench::new().await;
-    let answered = answer(&bench, &captured("seed.json")).await;
+    let answered = answer(&bench, &captured("thermometer.json")).await;
     assert_eq!(answered, r#"{"batchItemFailures":[]}"#);
     let id = "1564669331-1564669332364-7d7efcff-bdcf-4d98-917e-d171d27cc0b4";
     assert_eq!(bench.ids("testThing").await, [id]);

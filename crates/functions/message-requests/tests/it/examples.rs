@@ -10,7 +10,7 @@ const BODY: &str =
     r#"{"thingName":"testThing","epochTime":"1564669331","tempSensor1F":"72","tempSensor2F":"70"}"#;
 
 fn file(name: &str) -> String {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/seed/");
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/exchanges/");
     std::fs::read_to_string(format!("{folder}{name}")).unwrap()
 }
 
