@@ -9,7 +9,7 @@ use antumbra_dynamodb::{
     Config, DynamoDbAnswers, DynamoDbClients, DynamoDbDeliveries, DynamoDbInbox, DynamoDbSensors,
     DynamoDbShadows, MAIN, MESSAGES, SensorConfig, client,
 };
-use antumbra_http_api::{Api, Door, Services, Token, router};
+use antumbra_http_api::{Api, Door, NAME, Services, Token, router};
 use antumbra_publish::SqsChannel;
 use antumbra_publish::sqs::SMALL_BYTES;
 use antumbra_publish::webhook::{Allow, Guard};
@@ -18,12 +18,21 @@ use antumbra_service::clock::Clock;
 use antumbra_service::deliveries::{Queues, Redeliveries};
 use antumbra_service::sensors::Sensors;
 use antumbra_service::shadows::Shadows;
+use axum::extract::Request;
+use axum::http::StatusCode;
+use axum::middleware::{Next, from_fn};
+use axum::response::{IntoResponse as _, Response};
+use bytes::Bytes;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::deliveries::{ORDERED, UNORDERED};
 use super::{Ground, StackError};
+use crate::function::Function;
 use crate::listen::bind;
+
+/// How long a call may take.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long requests may take to end once told to.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -43,7 +52,14 @@ pub(super) async fn start(
     allow: Allow,
 ) -> Result<HttpApi, StackError> {
     let (listener, address) = bind("HTTP", port).await?;
+    // Each request passes through a function that does nothing, so that it can be made to fail as others.
+    let called = Function::new(NAME, TIMEOUT, |event| async { Ok(event) });
+    let called = (ground.wrap)(called);
     let router = router(api(ground, allow), Door::Token(Token::new(token)));
+    let router = router.layer(from_fn(move |request: Request, next: Next| {
+        let called = called.clone();
+        async move { through(&called, request, next).await }
+    }));
     let stop = CancellationToken::new();
     let stopped = stop.clone();
     let serving = tokio::spawn(async move {
@@ -65,6 +81,15 @@ pub(super) async fn start(
         stop,
         serving,
     })
+}
+
+/// A function that fails is a 502, as behind API Gateway.
+async fn through(called: &Function, request: Request, next: Next) -> Response {
+    if let Err(error) = called.invoke(Bytes::new()).await {
+        tracing::warn!(function = NAME, %error, "the function failed");
+        return (StatusCode::BAD_GATEWAY, "the function failed").into_response();
+    }
+    next.run(request).await
 }
 
 fn api(ground: &Ground, allow: Allow) -> Api {

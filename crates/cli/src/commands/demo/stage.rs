@@ -1,7 +1,7 @@
 //! Where the tour takes place: a stack in memory, and everybody who talks to it over the wire.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use antumbra_dynamodb::{Config, DynamoDbShadows, MAIN};
 use antumbra_local::clients::sdk_config;
@@ -14,7 +14,7 @@ use rumqttc::{AsyncClient, Event, MqttOptions, Packet, QoS};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use super::story::{Shown, Surprise};
 use crate::failure::chain;
@@ -57,13 +57,41 @@ pub(super) struct Stage {
     pub(super) sqs: aws_sdk_sqs::Client,
     /// The functions' clock.
     pub(super) clock: ShiftedClock,
-    /// How long anything may take before it counts as not happening.
-    pub(super) patience: Duration,
+    pub(super) patience: Patience,
+}
+
+/// How long anything may take before it counts as not happening.
+#[derive(Debug, Clone)]
+pub(super) struct Patience {
+    /// At most; long, since a machine may be busy.
+    pub(super) longest: Duration,
+    /// Turns true when a function has failed to order. What only it could bring will not come any more.
+    pub(super) failed: Option<watch::Receiver<bool>>,
+}
+
+impl Patience {
+    /// How long the rest of the stack is waited for once a function has failed.
+    const AFTER_FAILURE: Duration = Duration::from_secs(8);
+
+    async fn ends(&self) {
+        let failed = async {
+            match self.failed.clone() {
+                // The sender is gone only with the function.
+                Some(mut failed) => drop(failed.wait_for(|failed| *failed).await),
+                None => std::future::pending().await,
+            }
+            tokio::time::sleep(Patience::AFTER_FAILURE).await;
+        };
+        tokio::select! {
+            () = failed => {}
+            () = tokio::time::sleep(self.longest) => {}
+        }
+    }
 }
 
 impl Stage {
     pub(super) async fn set(
-        patience: Duration,
+        patience: Patience,
         wrap: impl Fn(Function) -> Function + Send + Sync + 'static,
     ) -> Shown<Stage> {
         let registrations = Registrations::load(REGISTRATIONS, &|_| None)
@@ -134,9 +162,15 @@ impl Stage {
 
     /// Waits as long as the tour has patience.
     pub(super) async fn soon<T>(&self, what: &str, wait: impl Future<Output = T>) -> Shown<T> {
-        tokio::time::timeout(self.patience, wait)
-            .await
-            .map_err(|_| Surprise(format!("{what} did not come within {:?}", self.patience)))
+        let begun = Instant::now();
+        tokio::select! {
+            biased;
+            came = wait => Ok(came),
+            () = self.patience.ends() => {
+                let seconds = begun.elapsed().as_secs();
+                Err(Surprise(format!("{what} did not come within {seconds} s")))
+            }
+        }
     }
 
     /// Puts a message in a queue.
@@ -226,7 +260,11 @@ impl Stage {
                 .await?
                 .ok_or_else(|| Surprise(format!("{name} was disconnected")))?;
         }
-        Ok(Device { client, messages })
+        Ok(Device {
+            client,
+            messages,
+            earlier: Vec::new(),
+        })
     }
 }
 
@@ -242,6 +280,8 @@ fn impatient() -> Webhooks {
 pub(super) struct Device {
     client: AsyncClient,
     messages: mpsc::UnboundedReceiver<(String, Value)>,
+    /// What came while something else was waited for: of two topics either may be first.
+    earlier: Vec<(String, Value)>,
 }
 
 impl Device {
@@ -251,13 +291,17 @@ impl Device {
         sent.await.map_err(|error| Surprise::of(topic, error))
     }
 
-    /// The next message on exactly this topic; others before it are passed over.
+    /// The next message on exactly this topic; others are kept for later.
     pub(super) async fn hears(&mut self, stage: &Stage, topic: &str) -> Shown<Value> {
+        if let Some(at) = self.earlier.iter().position(|(heard, _)| heard == topic) {
+            return Ok(self.earlier.remove(at).1);
+        }
         let hearing = async {
             while let Some((heard, payload)) = self.messages.recv().await {
                 if heard == topic {
                     return Some(payload);
                 }
+                self.earlier.push((heard, payload));
             }
             None
         };
