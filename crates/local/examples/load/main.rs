@@ -1,0 +1,66 @@
+//! How much one local stack takes, and whether anything is lost on the way.
+//!
+//! Reports at a steady rate, each a read and a write in DynamoDB and a notification in a queue; signals of
+//! sensors, each a state, a reading and a signed POST to a client. Everything over the wire, as strangers
+//! would do it. Afterwards everything that was sent is looked for: every change in order and without a gap,
+//! every reading, every delivery.
+//!
+//! `cargo run --release -p antumbra-local --example load -- [REPORTS_PER_SECOND] [SECONDS]`, and any of
+//! `signals=PER_SECOND`, `devices=COUNT`, `memory` (keep nothing), `growth` (then with 1,000, 10,000 and
+//! 100,000 devices), `svg=FILE`, `markdown=FILE`.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr)]
+
+mod growth;
+mod home;
+mod measure;
+mod plan;
+mod plot;
+mod received;
+mod run;
+mod send;
+mod table;
+mod verify;
+
+use std::process::ExitCode;
+
+use home::Home;
+use plan::Plan;
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let plan = match Plan::parse(std::env::args().skip(1)) {
+        Ok(plan) => plan,
+        Err(reason) => {
+            eprintln!("{reason}");
+            return ExitCode::from(2);
+        }
+    };
+    let home = Home::start(&plan).await;
+    println!("up: {} MB resident", measure::resident_megabytes());
+    let (home, outcome) = run::run(home, &plan).await;
+    println!("{}", table::sentences(&outcome));
+    let mut grown = Vec::new();
+    let mut faults = outcome.faults.clone();
+    if plan.growth {
+        let (rows, more) = growth::measure(home, &plan).await;
+        faults.extend(more);
+        grown = rows;
+    } else {
+        home.stack.stop().await;
+    }
+    let markdown = table::markdown(&plan, &outcome, &grown);
+    if plan.growth {
+        println!("{markdown}");
+    }
+    if let Some(file) = &plan.markdown {
+        std::fs::write(file, markdown).unwrap();
+    }
+    if let Some(file) = &plan.svg {
+        std::fs::write(file, plot::svg(&outcome.seconds)).unwrap();
+    }
+    for fault in &faults {
+        eprintln!("FAULT: {fault}");
+    }
+    ExitCode::from(u8::from(!faults.is_empty()))
+}

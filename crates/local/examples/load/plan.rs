@@ -1,0 +1,64 @@
+//! What is asked for.
+
+use std::path::PathBuf;
+
+/// How much, how long, of whom.
+#[derive(Debug, Clone)]
+pub(crate) struct Plan {
+    pub(crate) reports_per_second: usize,
+    pub(crate) signals_per_second: usize,
+    pub(crate) seconds: usize,
+    pub(crate) devices: usize,
+    pub(crate) memory: bool,
+    pub(crate) growth: bool,
+    pub(crate) svg: Option<PathBuf>,
+    pub(crate) markdown: Option<PathBuf>,
+}
+
+impl Plan {
+    pub(crate) fn parse(words: impl Iterator<Item = String>) -> Result<Plan, String> {
+        let mut numbers = Vec::new();
+        let mut plan = Plan {
+            reports_per_second: 1000,
+            signals_per_second: usize::MAX,
+            seconds: 60,
+            devices: 1000,
+            memory: false,
+            growth: false,
+            svg: None,
+            markdown: None,
+        };
+        for word in words {
+            match word.split_once('=') {
+                Some(("signals", text)) => plan.signals_per_second = number(text)?,
+                Some(("devices", text)) => plan.devices = number(text)?.max(1),
+                Some(("svg", file)) => plan.svg = Some(file.into()),
+                Some(("markdown", file)) => plan.markdown = Some(file.into()),
+                None if word == "memory" => plan.memory = true,
+                None if word == "growth" => plan.growth = true,
+                None => numbers.push(number(&word)?),
+                Some(_) => return Err(format!("{word:?} is not understood")),
+            }
+        }
+        if let [reports, ..] = numbers[..] {
+            plan.reports_per_second = reports.max(1);
+        }
+        if let [_, seconds, ..] = numbers[..] {
+            plan.seconds = seconds.max(1);
+        }
+        if plan.signals_per_second == usize::MAX {
+            plan.signals_per_second = plan.reports_per_second / 10;
+        }
+        Ok(plan)
+    }
+
+    /// Enough that each speaks about every other second.
+    pub(crate) fn sensors(&self) -> usize {
+        self.signals_per_second * 2
+    }
+}
+
+fn number(text: &str) -> Result<usize, String> {
+    text.parse()
+        .map_err(|_| format!("{text:?} is neither a number nor a known word"))
+}

@@ -1,0 +1,123 @@
+//! Those who send: devices that report, sensors that speak.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use antumbra_service::shadows::{ShadowId, State};
+use antumbra_shadow::Timestamp;
+use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
+use serde_json::json;
+use tokio::task::JoinSet;
+
+use crate::home::{Home, sensor};
+use crate::measure::Meter;
+
+const WORKERS: usize = 16;
+/// Signals that are sent in one call.
+const BATCH: usize = 10;
+
+/// What was acknowledged.
+#[derive(Debug)]
+pub(crate) struct Sent {
+    /// The last version that each device was told.
+    pub(crate) versions: Vec<AtomicU64>,
+    /// How often each sensor spoke.
+    pub(crate) signals: Vec<AtomicU64>,
+}
+
+impl Sent {
+    pub(crate) fn none(devices: usize, sensors: usize) -> Arc<Sent> {
+        let zeros = |count: usize| (0..count).map(|_| AtomicU64::new(0)).collect();
+        Arc::new(Sent {
+            versions: zeros(devices),
+            signals: zeros(sensors),
+        })
+    }
+
+    pub(crate) fn reports(&self) -> u64 {
+        sum(&self.versions)
+    }
+
+    pub(crate) fn signals(&self) -> u64 {
+        sum(&self.signals)
+    }
+}
+
+fn sum(all: &[AtomicU64]) -> u64 {
+    all.iter().map(|one| one.load(Ordering::Relaxed)).sum()
+}
+
+/// What the device of this number is called.
+pub(crate) fn device(at: usize) -> ShadowId {
+    ShadowId::new(format!("device-{at}")).unwrap()
+}
+
+/// So many reports at this rate, or as fast as they go; each of the device that `of` says.
+pub(crate) fn reports(
+    home: &Home,
+    total: usize,
+    rate: Option<usize>,
+    of: impl Fn(usize) -> usize + Clone + Send + 'static,
+    sent: &Arc<Sent>,
+    meter: &Arc<Meter>,
+) -> JoinSet<()> {
+    let next = Arc::new(AtomicUsize::new(0));
+    let begin = Instant::now();
+    let mut workers = JoinSet::new();
+    for _ in 0..WORKERS {
+        let (shadows, next, of) = (home.shadows(), Arc::clone(&next), of.clone());
+        let (sent, meter) = (Arc::clone(sent), Arc::clone(meter));
+        workers.spawn(async move {
+            loop {
+                let at = next.fetch_add(1, Ordering::Relaxed);
+                if at >= total {
+                    return;
+                }
+                let due = match rate {
+                    Some(rate) => begin + Duration::from_secs_f64(at as f64 / rate as f64),
+                    None => Instant::now(),
+                };
+                tokio::time::sleep_until(due.into()).await;
+                let number = of(at);
+                let reading =
+                    json!({ "temperature": { "value": at, "unit": "C" }, "humidity": at % 100 });
+                let updated = shadows.report(&device(number), &reading).await.unwrap();
+                let version = updated.version(State::Reported).0 as u64;
+                sent.versions[number].fetch_max(version, Ordering::Relaxed);
+                // From when it was due, so that falling behind shows.
+                meter.report(due.elapsed());
+            }
+        });
+    }
+    workers
+}
+
+/// So many signals at this rate, of one sensor after the other, each the opposite of its last.
+pub(crate) async fn signals(home: &Home, total: usize, rate: usize, sent: Arc<Sent>) {
+    let (sqs, queue) = (home.sqs(), home.stack.queue_url("antumbra-signals"));
+    let begin = Instant::now();
+    let sensors = sent.signals.len();
+    for first in (0..total).step_by(BATCH) {
+        let due = begin + Duration::from_secs_f64(first as f64 / rate as f64);
+        tokio::time::sleep_until(due.into()).await;
+        let entries = (first..total.min(first + BATCH)).map(|at| {
+            let number = at % sensors;
+            let count = sent.signals[number].fetch_add(1, Ordering::Relaxed);
+            let now = std::time::SystemTime::now();
+            let now = now.duration_since(std::time::UNIX_EPOCH).unwrap();
+            let signal = json!({ "sensor_id": sensor(number).as_str(), "data": count % 2,
+                "ts": Timestamp::from_nanoseconds(now.as_nanos() as i128).to_string(), "seq": count });
+            let entry = SendMessageBatchRequestEntry::builder();
+            let entry = entry.id(at.to_string()).message_body(signal.to_string());
+            entry.build().unwrap()
+        });
+        let call = sqs.send_message_batch().queue_url(&queue);
+        let answer = call
+            .set_entries(Some(entries.collect()))
+            .send()
+            .await
+            .unwrap();
+        assert!(answer.failed().is_empty(), "{:?}", answer.failed());
+    }
+}

@@ -1,0 +1,125 @@
+//! What came of it, as sentences and as Markdown.
+
+use crate::growth::Row;
+use crate::measure::{Second, Spread};
+use crate::plan::Plan;
+use crate::run::Outcome;
+
+struct Figures {
+    reports: Spread,
+    notifications: Spread,
+    deliveries: Spread,
+    cores: f64,
+    megabytes: usize,
+}
+
+impl Figures {
+    fn of(seconds: &[Second]) -> Figures {
+        let count = seconds.len().max(1) as f64;
+        Figures {
+            reports: Spread::all(seconds.iter().map(|second| &second.reports)),
+            notifications: Spread::all(seconds.iter().map(|second| &second.notifications)),
+            deliveries: Spread::all(seconds.iter().map(|second| &second.deliveries)),
+            cores: seconds.iter().map(|second| second.cores).sum::<f64>() / count,
+            megabytes: seconds
+                .iter()
+                .map(|second| second.megabytes)
+                .max()
+                .unwrap_or(0),
+        }
+    }
+}
+
+/// For whoever sits before it.
+pub(crate) fn sentences(outcome: &Outcome) -> String {
+    let figures = Figures::of(&outcome.seconds);
+    let spread = |what: &str, spread: &Spread| {
+        let (median, most, longest) = (spread.at(0.5), spread.at(0.99), spread.at(1.0));
+        format!("{what} {median:.1} ms (median), {most:.1} ms (99 %), {longest:.1} ms (longest)")
+    };
+    let rate = outcome.reports as f64 / outcome.reported.as_secs_f64();
+    let lines = [
+        format!(
+            "{} reports in {:.1} s ({rate:.0} a second) and {} signals; all told after {:.1} s",
+            outcome.reports,
+            outcome.reported.as_secs_f64(),
+            outcome.signals,
+            outcome.settled.as_secs_f64(),
+        ),
+        format!(
+            "{} notifications, {} deliveries, {} of them twice, {} faults",
+            outcome.notifications,
+            outcome.deliveries,
+            outcome.duplicates,
+            outcome.faults.len()
+        ),
+        spread("a report took", &figures.reports),
+        spread("a notification came after", &figures.notifications),
+        spread("a delivery came after", &figures.deliveries),
+        format!(
+            "{:.2} cores busy, stack, senders and receivers together; {} MB resident at most",
+            figures.cores, figures.megabytes
+        ),
+    ];
+    lines.join("\n")
+}
+
+/// For the README.
+pub(crate) fn markdown(plan: &Plan, outcome: &Outcome, grown: &[Row]) -> String {
+    let figures = Figures::of(&outcome.seconds);
+    let mut out = format!(
+        "{} s of {} reports and {} sensor signals a second, with everything that follows from them. {}.\n\n",
+        plan.seconds,
+        plan.reports_per_second,
+        plan.signals_per_second,
+        match outcome.faults.len() {
+            0 => format!(
+                "Afterwards all {} notifications and {} deliveries had come, in order and without a gap ({} of \
+                 them twice, under the same id), and every signal was a reading",
+                outcome.notifications, outcome.deliveries, outcome.duplicates
+            ),
+            faults => format!("**{faults} faults**"),
+        }
+    );
+    out.push_str("| | count | median | 99 % | longest |\n|---|---|---|---|---|\n");
+    for (what, spread) in [
+        ("report, answered", &figures.reports),
+        ("notification, in its queue's hands", &figures.notifications),
+        ("delivery, at its endpoint", &figures.deliveries),
+    ] {
+        out.push_str(&format!(
+            "| {what} | {} | {:.1} ms | {:.0} ms | {:.0} ms |\n",
+            spread.count(),
+            spread.at(0.5),
+            spread.at(0.99),
+            spread.at(1.0)
+        ));
+    }
+    out.push_str(&format!(
+        "\n{:.2} of 2 cores busy and {} MB resident at most, stack, senders and receivers together in one process.\n",
+        figures.cores, figures.megabytes
+    ));
+    if grown.is_empty() {
+        return out;
+    }
+    let rate = plan.reports_per_second;
+    out.push_str(&format!(
+        "\nThe same {rate} reports a second, with ever more devices in the table:\n\n\
+         | devices | report, median | 99 % | notification, 99 % | cores | resident | on disk | start |\n\
+         |---|---|---|---|---|---|---|---|\n"
+    ));
+    for row in grown {
+        out.push_str(&format!(
+            "| {} | {:.1} ms | {:.0} ms | {:.0} ms | {:.2} | {} MB | {} MB | {:.1} s |\n",
+            row.devices,
+            row.reports.at(0.5),
+            row.reports.at(0.99),
+            row.notifications.at(0.99),
+            row.cores,
+            row.megabytes,
+            row.on_disk,
+            row.start_seconds,
+        ));
+    }
+    out
+}

@@ -1,0 +1,143 @@
+//! Was everything that was sent received? Every change, every reading, every delivery.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use antumbra_service::sensors::Value;
+use antumbra_shadow::Timestamp;
+use aws_sdk_sqs::types::QueueAttributeName;
+
+use crate::home::{Home, sensor};
+use crate::received::Received;
+use crate::send::{Sent, device};
+
+/// How long nothing may come before what is missing counts as lost.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Faults that are told one by one.
+const TOLD: usize = 10;
+
+/// Waits until everything is there or nothing comes any more, and says what is wrong.
+pub(crate) async fn everything(
+    home: &Home,
+    sent: &Arc<Sent>,
+    notified: &Received,
+    delivered: &Received,
+) -> Vec<String> {
+    until_told(notified, sent.reports()).await;
+    let occurred = occurred(home, sent).await;
+    until_told(delivered, occurred.iter().sum()).await;
+
+    let mut faults = notified.faults();
+    faults.extend(delivered.faults());
+    for (at, version) in sent.versions.iter().enumerate() {
+        let version = version.load(Ordering::Relaxed);
+        let (name, told) = (device(at), notified.count(device(at).id()));
+        if told != version {
+            faults.push(format!("{name}: {version} reports, {told} notifications"));
+        }
+    }
+    for (at, occurred) in occurred.iter().enumerate() {
+        let told = delivered.count(sensor(at).as_str());
+        if told != *occurred {
+            let name = sensor(at);
+            faults.push(format!("{name}: {occurred} changes, {told} deliveries"));
+        }
+    }
+    faults.extend(readings(home, sent).await);
+    for queue in ["antumbra-undeliverable", "antumbra-quarantine"] {
+        let count = waiting(home, queue).await;
+        if count != "0" {
+            faults.push(format!("{count} messages in {queue}"));
+        }
+    }
+    let more = faults.len().saturating_sub(TOLD);
+    faults.truncate(TOLD);
+    if more > 0 {
+        faults.push(format!("and {more} more"));
+    }
+    faults
+}
+
+/// Waits until so many are there, for as long as some come.
+pub(crate) async fn until_told(received: &Received, expected: u64) {
+    let (mut there, mut since) = (received.total(), Instant::now());
+    while there < expected && since.elapsed() < PATIENCE {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        let now = received.total();
+        if now != there {
+            (there, since) = (now, Instant::now());
+        }
+    }
+}
+
+/// How often each sensor's state has changed, once all its signals are taken in.
+async fn occurred(home: &Home, sent: &Sent) -> Vec<u64> {
+    let sensors = home.sensors();
+    let patience = Instant::now() + PATIENCE;
+    while waiting(home, "antumbra-signals").await != "0" && Instant::now() < patience {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let mut occurred = Vec::new();
+    for (at, spoken) in sent.signals.iter().enumerate() {
+        let spoken = spoken.load(Ordering::Relaxed);
+        let last = spoken
+            .checked_sub(1)
+            .map(|last| Value::whole((last % 2) as i64));
+        // The last batch may still be in the function's hands.
+        loop {
+            let state = sensors.state(&sensor(at)).await.unwrap();
+            if state.value == last || Instant::now() > patience {
+                occurred.push(state.sequence());
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+    occurred
+}
+
+/// Is every signal kept as a reading, and is the last one the state?
+async fn readings(home: &Home, sent: &Sent) -> Vec<String> {
+    let sensors = home.sensors();
+    let (from, to) = (
+        Timestamp::from_nanoseconds(0),
+        Timestamp::parse("9999-01-01T00:00:00Z").unwrap(),
+    );
+    let mut faults = Vec::new();
+    for (at, spoken) in sent.signals.iter().enumerate() {
+        let spoken = spoken.load(Ordering::Relaxed);
+        let (id, mut kept, mut cursor) = (sensor(at), 0, None);
+        loop {
+            let page = sensors
+                .between(&id, from, to, 1000, cursor.as_ref())
+                .await
+                .unwrap();
+            kept += page.rows.len() as u64;
+            cursor = page.next;
+            if cursor.is_none() {
+                break;
+            }
+        }
+        if kept != spoken {
+            faults.push(format!("{id}: {spoken} signals, {kept} readings"));
+        }
+        let state = sensors.state(&id).await.unwrap();
+        let last = spoken
+            .checked_sub(1)
+            .map(|last| Value::whole((last % 2) as i64));
+        if state.value != last {
+            faults.push(format!("{id}: its state is not what it said last"));
+        }
+    }
+    faults
+}
+
+async fn waiting(home: &Home, queue: &str) -> String {
+    let request = home.sqs().get_queue_attributes();
+    let request = request.queue_url(home.stack.queue_url(queue));
+    let name = QueueAttributeName::ApproximateNumberOfMessages;
+    let answer = request.attribute_names(name.clone()).send().await.unwrap();
+    let attributes = answer.attributes.unwrap_or_default();
+    attributes.get(&name).cloned().unwrap_or_default()
+}
