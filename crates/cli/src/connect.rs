@@ -22,6 +22,9 @@ pub(crate) struct Connection {
     /// Talk to this DynamoDB endpoint.
     #[arg(long, global = true, value_name = "URL", value_parser = endpoint, env = "ANTUMBRA_ENDPOINT_URL")]
     endpoint_url: Option<String>,
+    /// Talk to this SQS endpoint.
+    #[arg(long, global = true, value_name = "URL", value_parser = endpoint, env = "ANTUMBRA_AWS_URL", alias = "queue-endpoint")]
+    aws_url: Option<String>,
     /// The AWS region.
     #[arg(long, global = true)]
     region: Option<String>,
@@ -84,9 +87,9 @@ impl Connection {
     }
 
     /// The way to all of AWS but DynamoDB, at an endpoint of its own if given.
-    pub(crate) async fn aws(&self, endpoint: Option<&str>) -> SdkConfig {
-        self.load(endpoint.or(self.local.then_some(LOCAL_AWS)))
-            .await
+    pub(crate) async fn aws(&self) -> SdkConfig {
+        let local = self.local.then_some(LOCAL_AWS);
+        self.load(self.aws_url.as_deref().or(local)).await
     }
 
     /// The table everything but messages is in.

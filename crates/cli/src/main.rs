@@ -3,9 +3,13 @@
 mod commands;
 mod connect;
 mod failure;
+mod follow;
 mod input;
 mod mqtt;
 mod output;
+mod progress;
+mod queue;
+mod signals;
 
 use std::process::ExitCode;
 
@@ -48,12 +52,16 @@ enum Command {
     /// Example: antumbra demo
     Demo(DemoArguments),
     /// Say who is told of sensors, and look at what they were told.
+    ///
+    /// Example: antumbra clients list
     Clients(ClientsArguments),
     /// Receive webhooks, verify their signatures and print them.
     ///
     /// Example: antumbra listen --port 9000 --secret whsec_...
     Listen(ListenArguments),
     /// Read the inbox over MQTT, and put messages in its queue.
+    ///
+    /// Example: antumbra messages query testThing --local
     Messages(MessagesArguments),
     /// Hear and say over MQTT what a device does.
     ///
@@ -64,12 +72,18 @@ enum Command {
     /// Example: antumbra queues show antumbra-quarantine
     Queues(QueuesArguments),
     /// Check registrations and explain what they match.
+    ///
+    /// Example: antumbra registrations check
     #[command(subcommand)]
     Registrations(RegistrationsCommand),
     /// Register sensors, find them by place, and look at what they measured and last said.
+    ///
+    /// Example: antumbra sensors in Poznań A 2
     #[command(subcommand)]
     Sensors(SensorsCommand),
     /// Look at and change device shadows.
+    ///
+    /// Example: antumbra shadow get lamp-7
     #[command(subcommand)]
     Shadow(ShadowCommand),
     /// Print a completion script for a shell.
@@ -117,14 +131,24 @@ async fn run(arguments: Arguments) -> Result<(), Failure> {
             let output = commands::registrations::run(command, arguments.json)?;
             output::print(&output)?;
         }
-        Command::Sensors(command) => {
+        Command::Sensors(SensorsCommand::Signal(signal)) => {
+            let output = signal.run(&arguments.connection, arguments.json).await?;
+            output::print(&output)?;
+        }
+        Command::Sensors(SensorsCommand::Act(command)) => {
             let sensors = arguments.connection.sensors().await;
             let output = commands::sensors::run(command, &sensors, arguments.json)
                 .await
                 .map_err(|failure| arguments.connection.explained(failure))?;
             output::print(&output)?;
         }
-        Command::Shadow(command) => {
+        Command::Shadow(ShadowCommand::Watch(watch)) => {
+            watch
+                .run(&arguments.connection, arguments.json)
+                .await
+                .map_err(|failure| arguments.connection.explained(failure))?;
+        }
+        Command::Shadow(ShadowCommand::Act(command)) => {
             let shadows = arguments.connection.shadows().await;
             let output = commands::shadow::run(command, &shadows, arguments.json)
                 .await
@@ -147,5 +171,42 @@ mod tests {
     #[test]
     fn the_arguments_make_sense() {
         Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_has_an_example_that_is_one() {
+        let mut seen = 0;
+        look(&Arguments::command(), &mut seen);
+        assert!(seen > 40, "{seen}");
+    }
+
+    fn look(command: &clap::Command, seen: &mut usize) {
+        for command in command.get_subcommands() {
+            let about = command.get_long_about().map(ToString::to_string);
+            let about = about.unwrap_or_default();
+            let example = about.split("Example: ").nth(1);
+            let example = example.unwrap_or_else(|| panic!("{} has none", command.get_name()));
+            let typed = words(example.split(" > ").next().unwrap_or(example));
+            let understood = Arguments::try_parse_from(&typed);
+            assert!(understood.is_ok(), "{example}: {understood:?}");
+            *seen += 1;
+            look(command, seen);
+        }
+    }
+
+    /// What a shell makes of a line.
+    fn words(line: &str) -> Vec<String> {
+        let mut words = vec![String::new()];
+        let mut quote = None;
+        for c in line.trim().chars() {
+            match (c, quote) {
+                (c, Some(open)) if c == open => quote = None,
+                (c, Some(_)) => words.last_mut().unwrap().push(c),
+                ('\'' | '"', None) => quote = Some(c),
+                (' ', None) => words.push(String::new()),
+                (c, None) => words.last_mut().unwrap().push(c),
+            }
+        }
+        words
     }
 }

@@ -24,12 +24,16 @@ pub(crate) fn error(failure: &Failure) -> String {
 
 /// Prints text and a line break. A reader that has seen enough, as `head` has, is no failure.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    print_on(text).map(drop)
+}
+
+/// The same, and says whether anybody still reads: what goes on and on ends with its reader.
+pub(crate) fn print_on(text: &str) -> Result<bool, Failure> {
     let mut out = anstream::stdout();
     match writeln!(out, "{text}").and_then(|()| out.flush()) {
-        Err(fault) if fault.kind() != ErrorKind::BrokenPipe => {
-            Err(Failure::unavailable(format!("standard output: {fault}")))
-        }
-        _ => Ok(()),
+        Ok(()) => Ok(true),
+        Err(fault) if fault.kind() == ErrorKind::BrokenPipe => Ok(false),
+        Err(fault) => Err(Failure::unavailable(format!("standard output: {fault}"))),
     }
 }
 

@@ -34,5 +34,5 @@ pub use sensors::{DynamoDbSensors, SensorConfig};
 pub use shadows::{Config, DynamoDbShadows};
 pub use tables::{
     BY_LOCATION, Existing, Index, LISTED, LIVE, MAIN, MESSAGES, Scalar, Table, TableError,
-    UNDELETED, client,
+    UNDELETED, client, stream_of,
 };

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use antumbra_service::store::StoreError;
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::error::{BuildError, DisplayErrorContext};
 use aws_sdk_dynamodb::types::{
@@ -12,6 +13,7 @@ use aws_sdk_dynamodb::types::{
     StreamViewType, TableStatus, TimeToLiveSpecification,
 };
 
+use crate::errors;
 use crate::shadows::{PARTITION_KEY, SORT_KEY};
 
 /// How long and how often to look whether a table is there.
@@ -129,6 +131,17 @@ pub struct Existing {
 /// A client with the credentials, region and limits of an SDK configuration.
 pub fn client(sdk: &aws_types::SdkConfig) -> Client {
     Client::new(sdk)
+}
+
+/// The stream of a table's changes, if it has one that goes on.
+pub async fn stream_of(client: &Client, table: &str) -> Result<Option<String>, StoreError> {
+    let described = client.describe_table().table_name(table).send().await;
+    let described = described.map_err(|error| errors::of_call("DescribeTable", &error, 0))?;
+    let streamed = described.table.filter(|table| {
+        let stream = table.stream_specification();
+        stream.is_some_and(|stream| stream.stream_enabled)
+    });
+    Ok(streamed.and_then(|table| table.latest_stream_arn))
 }
 
 impl Table<'_> {

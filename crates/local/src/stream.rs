@@ -23,6 +23,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::function::Function;
 
 pub use checkpoint::{CheckpointError, Checkpoints, Position};
+pub use event::invocation;
 pub use plan::RetryPolicy;
 pub use range::{Range, RangeError};
 

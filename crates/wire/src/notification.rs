@@ -121,12 +121,26 @@ pub fn write(
     }
 }
 
+/// Replaces what is in `out` by the change alone, in the words of a notification: for whoever looks on
+/// without a registration.
+pub fn write_change(out: &mut String, change: &Change<'_>, parts: Parts) {
+    out.clear();
+    out.push('{');
+    write_facts(out, change);
+    write_parts(out, change, parts, &[]);
+}
+
 fn write_head(out: &mut String, id: NotificationId, registration: &str, change: &Change<'_>) {
     out.push_str("{\"id\":\"");
     id.write(out);
     out.push_str("\",\"registration\":\"");
     escape_into(out, registration);
-    out.push_str("\",\"key\":\"");
+    out.push_str("\",");
+    write_facts(out, change);
+}
+
+fn write_facts(out: &mut String, change: &Change<'_>) {
+    out.push_str("\"key\":\"");
     escape_into(out, change.key);
     if let Some(shadow) = change.shadow {
         out.push_str("\",\"shadow\":{\"id\":\"");

@@ -23,6 +23,7 @@ use clap::{Args, Subcommand};
 
 use crate::connect::Connection;
 use crate::failure::Failure;
+use crate::progress::Progress;
 
 #[derive(Debug, Args)]
 pub(crate) struct ClientsArguments {
@@ -30,9 +31,6 @@ pub(crate) struct ClientsArguments {
     /// machine.
     #[arg(long, global = true, value_name = "LIST", env = "WEBHOOK_ALLOW")]
     webhook_allow: Option<Allow>,
-    /// Where SQS is, if not where AWS is.
-    #[arg(long, global = true, value_name = "URL")]
-    queue_endpoint: Option<String>,
     /// The queue of deliveries in order, by name, URL or ARN.
     #[arg(long, global = true, default_value = "antumbra-deliveries.fifo")]
     ordered_queue: String,
@@ -226,7 +224,7 @@ pub(crate) async fn run(
         None => Allow::default(),
     };
     let desk: Desk = Clients::new(store.clone(), Guard::new(allow), SystemClock);
-    let aws = connection.aws(arguments.queue_endpoint.as_deref()).await;
+    let aws = connection.aws().await;
     let sqs = aws_sdk_sqs::Client::new(&aws);
     let queues = Queues {
         ordered: Arc::new(SqsChannel::new(&sqs, &arguments.ordered_queue)),
@@ -363,6 +361,7 @@ async fn all_since(
     since: Timestamp,
     delivered: bool,
 ) -> Result<usize, Failure> {
+    let progress = Progress::new("deliveries queued");
     let mut queued = 0;
     let mut cursor = None;
     loop {
@@ -374,7 +373,7 @@ async fn all_since(
         if cursor.is_none() {
             return Ok(queued);
         }
-        anstream::eprintln!("{queued} deliveries queued so far");
+        progress.step(done.queued);
     }
 }
 

@@ -10,6 +10,7 @@ use clap::Args;
 
 use crate::failure::Failure;
 use crate::output::{BAD, FAINT, GOOD, STRONG, styled};
+use crate::signals::Signals;
 
 #[derive(Debug, Args)]
 pub(crate) struct ListenArguments {
@@ -58,6 +59,7 @@ pub(crate) async fn run(arguments: ListenArguments, json: bool) -> Result<(), Fa
             _ => status,
         }
     };
+    let mut signals = Signals::listen().map_err(Failure::unavailable)?;
     let mut receiver = receiver::start(arguments.port, secrets, answer)
         .await
         .map_err(Failure::unavailable)?;
@@ -66,12 +68,14 @@ pub(crate) async fn run(arguments: ListenArguments, json: bool) -> Result<(), Fa
     while left != Some(0) {
         let received = tokio::select! {
             received = receiver.next() => received,
-            _ = tokio::signal::ctrl_c() => None,
+            () = signals.next() => None,
         };
         let Some(received) = received else {
             break;
         };
-        crate::output::print(&line(&received, json))?;
+        if !crate::output::print_on(&line(&received, json))? {
+            break;
+        }
         left = left.map(|left| left - 1);
     }
     Ok(())

@@ -1,7 +1,6 @@
 //! `antumbra local`: everything on this machine, until Ctrl-C.
 
 mod ready_file;
-mod signals;
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -15,8 +14,8 @@ use serde::Serialize;
 
 use crate::failure::{Failure, chain};
 use crate::output::{FAINT, STRONG, print, styled, table};
+use crate::signals::Signals;
 use ready_file::ReadyFile;
-use signals::Signals;
 
 #[derive(Debug, Args)]
 pub(crate) struct LocalArguments {

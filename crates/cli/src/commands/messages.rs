@@ -65,7 +65,7 @@ impl Way {
             }
             (None, Some(endpoint)) => Ok(Place::Aws {
                 endpoint: endpoint.clone(),
-                sdk: Box::new(connection.aws(None).await),
+                sdk: Box::new(connection.aws().await),
             }),
             (None, None) => Err(Failure::invalid(
                 "which broker? Give --local, --iot-endpoint HOST or --mqtt-url URL",

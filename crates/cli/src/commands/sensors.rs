@@ -1,6 +1,8 @@
 //! `antumbra sensors …`: the registry, its readings and states on the command line.
 
+mod import;
 mod render;
+mod signal;
 
 use antumbra_service::clock::{Clock, SystemClock};
 use antumbra_service::sensors::{
@@ -12,9 +14,23 @@ use antumbra_shadow::{Document, Timestamp};
 use clap::{Args, Subcommand};
 
 use crate::failure::{Failure, Kind};
+use crate::progress::Progress;
+use import::Import;
+pub(crate) use signal::Sent;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SensorsCommand {
+    #[command(flatten)]
+    Act(Verb),
+    /// Say something as a sensor does: put a signal in the queue that sensors speak to.
+    ///
+    /// Example: antumbra sensors signal xa7v9Dfadr7H 1
+    Signal(Sent),
+}
+
+/// What the registry, the readings and the states are asked.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
     /// Register a sensor; the same again changes nothing.
     ///
     /// Example: antumbra sensors register xa7v9Dfadr7H Poznań A 2 13 --type lock --silence 3600
@@ -26,6 +42,10 @@ pub(crate) enum SensorsCommand {
         #[command(flatten)]
         details: Details,
     },
+    /// Register many sensors from lines of JSON; those that are there stay as they are.
+    ///
+    /// Example: antumbra sensors import @sensors.jsonl
+    Import(Import),
     /// Take a sensor elsewhere.
     ///
     /// Example: antumbra sensors move xa7v9Dfadr7H Poznań A -1 P13
@@ -49,6 +69,8 @@ pub(crate) enum SensorsCommand {
         expected: Expected,
     },
     /// Take a sensor away with its state and its links; its readings are purged later.
+    ///
+    /// Example: antumbra sensors unregister xa7v9Dfadr7H
     Unregister {
         /// The sensor's id.
         id: String,
@@ -56,6 +78,8 @@ pub(crate) enum SensorsCommand {
         expected: Expected,
     },
     /// Show a sensor and its state.
+    ///
+    /// Example: antumbra sensors show xa7v9Dfadr7H
     Show {
         /// The sensor's id.
         id: String,
@@ -97,6 +121,8 @@ pub(crate) enum SensorsCommand {
         sequence: Option<u64>,
     },
     /// Show a sensor and its latest readings, newest first.
+    ///
+    /// Example: antumbra sensors latest xa7v9Dfadr7H --most 10
     Latest {
         /// The sensor's id.
         id: String,
@@ -118,11 +144,15 @@ pub(crate) enum SensorsCommand {
         paging: Paging,
     },
     /// Show what a sensor last said, and whether it talks.
+    ///
+    /// Example: antumbra sensors state xa7v9Dfadr7H
     State {
         /// The sensor's id.
         id: String,
     },
     /// Delete what unregistered sensors left behind, as far as it is due.
+    ///
+    /// Example: antumbra sensors purge
     Purge,
 }
 
@@ -199,12 +229,12 @@ impl Paging {
 }
 
 pub(crate) async fn run<S: Registry + Readings + Purges>(
-    command: SensorsCommand,
+    command: Verb,
     sensors: &Sensors<S>,
     json: bool,
 ) -> Result<String, Failure> {
     match command {
-        SensorsCommand::Register {
+        Verb::Register {
             id,
             location,
             details,
@@ -217,7 +247,8 @@ pub(crate) async fn run<S: Registry + Readings + Purges>(
             let registered = sensors.register(sensor).await?;
             Ok(render::sensor(&registered, json))
         }
-        SensorsCommand::Move {
+        Verb::Import(import) => import.run(sensors, json).await,
+        Verb::Move {
             id,
             location,
             expected,
@@ -226,7 +257,7 @@ pub(crate) async fn run<S: Registry + Readings + Purges>(
             let moved = sensors.move_to(&id, to, expected.version()).await?;
             Ok(render::sensor(&moved, json))
         }
-        SensorsCommand::Update {
+        Verb::Update {
             id,
             details,
             expected,
@@ -235,17 +266,17 @@ pub(crate) async fn run<S: Registry + Readings + Purges>(
             let updated = sensors.update(&id, patch, expected.version()).await?;
             Ok(render::sensor(&updated, json))
         }
-        SensorsCommand::Unregister { id, expected } => {
+        Verb::Unregister { id, expected } => {
             let id = SensorId::new(id)?;
             sensors.unregister(&id, expected.version()).await?;
             Ok(render::unregistered(&id, json))
         }
-        SensorsCommand::Show { id } => {
+        Verb::Show { id } => {
             let id = SensorId::new(id)?;
             let (registered, state) = (sensors.get(&id).await?, sensors.state(&id).await?);
             Ok(render::whole(&registered, &state, json))
         }
-        SensorsCommand::In {
+        Verb::In {
             city,
             building,
             floor,
@@ -259,7 +290,7 @@ pub(crate) async fn run<S: Registry + Readings + Purges>(
             let page = sensors.in_place(&place, limit, cursor.as_ref()).await?;
             Ok(render::rows(&page, json))
         }
-        SensorsCommand::Read {
+        Verb::Read {
             id,
             value,
             unit,
@@ -274,12 +305,12 @@ pub(crate) async fn run<S: Registry + Readings + Purges>(
             sensors.save(&id, std::slice::from_ref(&reading)).await?;
             Ok(render::readings(&id, &[reading], None, json))
         }
-        SensorsCommand::Latest { id, most } => {
+        Verb::Latest { id, most } => {
             let id = SensorId::new(id)?;
             let (registered, readings) = sensors.latest(&id, Some(most as usize)).await?;
             Ok(render::latest(&registered, &readings, json))
         }
-        SensorsCommand::Between {
+        Verb::Between {
             id,
             from,
             to,
@@ -294,12 +325,17 @@ pub(crate) async fn run<S: Registry + Readings + Purges>(
             let next = page.next.as_ref();
             Ok(render::readings(&id, &page.rows, next, json))
         }
-        SensorsCommand::State { id } => {
+        Verb::State { id } => {
             let state = sensors.state(&SensorId::new(id)?).await?;
             Ok(render::state(&state, json))
         }
-        SensorsCommand::Purge => {
-            let ended = purge_due(sensors.store(), &SystemClock, || true).await;
+        Verb::Purge => {
+            let progress = Progress::new("steps of purges");
+            let more = || {
+                progress.step(1);
+                true
+            };
+            let ended = purge_due(sensors.store(), &SystemClock, more).await;
             Ok(render::purged(ended.map_err(SensorError::Store)?, json))
         }
     }

@@ -1,6 +1,7 @@
 //! `antumbra shadow …`: the SDK's verbs on the command line.
 
 mod render;
+pub(crate) mod watch;
 
 use antumbra_service::shadows::{
     ClientToken, Cursor, Delete, DesiredMode, Expect, ListQuery, Parts, Persistence, ShadowId,
@@ -11,9 +12,24 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use crate::failure::Failure;
 use crate::input::text;
+pub(crate) use watch::Watch;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ShadowCommand {
+    #[command(flatten)]
+    Act(Verb),
+    /// Show changes of shadows as they happen, until Ctrl-C.
+    ///
+    /// They are read from the table's stream, so that no registration and no broker is needed; on AWS the
+    /// caller may then read the stream (DescribeTable, DescribeStream, GetShardIterator, GetRecords).
+    ///
+    /// Example: antumbra shadow watch lamp-7
+    Watch(Watch),
+}
+
+/// What is asked once and answered once.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
     /// Show a shadow.
     ///
     /// Example: antumbra shadow get lamp-7 --part delta
@@ -117,12 +133,12 @@ pub(crate) enum Deletable {
 }
 
 pub(crate) async fn run<P: Persistence>(
-    command: ShadowCommand,
+    command: Verb,
     shadows: &Shadows<P>,
     json: bool,
 ) -> Result<String, Failure> {
     match command {
-        ShadowCommand::Get { shadow, part } => {
+        Verb::Get { shadow, part } => {
             let id = shadow.id()?;
             let parts = match part {
                 Part::Reported => Parts::Reported,
@@ -132,9 +148,9 @@ pub(crate) async fn run<P: Persistence>(
             let found = shadows.read(&id, parts).await?;
             Ok(render::shadow(&id, &found, part, json))
         }
-        ShadowCommand::Report(change) => change.run(State::Reported, shadows, json).await,
-        ShadowCommand::Desire(change) => change.run(State::Desired, shadows, json).await,
-        ShadowCommand::Delete {
+        Verb::Report(change) => change.run(State::Reported, shadows, json).await,
+        Verb::Desire(change) => change.run(State::Desired, shadows, json).await,
+        Verb::Delete {
             shadow,
             part,
             expected,
@@ -150,7 +166,7 @@ pub(crate) async fn run<P: Persistence>(
             shadows.delete(delete).await?;
             Ok(render::deleted(&shadow, json))
         }
-        ShadowCommand::List { id, limit, cursor } => {
+        Verb::List { id, limit, cursor } => {
             let query = id.map_or(ListQuery::All, ListQuery::Of);
             let cursor = cursor.map(Cursor);
             let page = shadows

@@ -9,3 +9,4 @@ mod messages;
 mod process;
 mod queues;
 mod sensors;
+mod watch;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::process::{Home, Running, text};
+use crate::process::{Home, Running, text, wait_for};
 
 fn said(running: &Running, arguments: &[&str]) -> String {
     let output = running.run(arguments);
@@ -107,6 +107,129 @@ fn sensors_from_the_terminal() {
         "gas:1  unregistered\n"
     );
     assert_eq!(said(&stack, &["sensors", "purge"]), "0 purges ended\n");
+}
+
+#[test]
+fn many_sensors_from_a_file() {
+    let home = Home::new(&[]);
+    let stack = home.start();
+    let line = |at: usize| {
+        let place =
+            json!({ "city": "Łódź", "building": "B", "floor": "-1", "room": at.to_string() });
+        json!({ "id": format!("gas:{at}"), "location": place, "type": "gas" }).to_string()
+    };
+    let file = home.path("sensors.jsonl");
+    let import = |text: &str| {
+        std::fs::write(&file, text).unwrap();
+        let argument = format!("@{}", file.display());
+        stack.run(&["sensors", "import", &argument])
+    };
+    let lines: Vec<String> = (0..50).map(line).collect();
+    let all = lines.join("\n\n");
+    for _ in 0..2 {
+        let done = import(&all);
+        assert_eq!(text(&done.stdout), "50 sensors are registered\n");
+        assert_eq!(done.status.code(), Some(0));
+    }
+    // What is shown can be read again.
+    let shown = json_of(&stack, &["sensors", "in", "Łódź"]);
+    let rows = shown["sensors"].as_array().unwrap();
+    assert_eq!(rows.len(), 50);
+    let again: Vec<String> = rows.iter().map(Value::to_string).collect();
+    assert_eq!(
+        text(&import(&again.join("\n")).stdout),
+        "50 sensors are registered\n"
+    );
+
+    let bad = [
+        &line(50),
+        "{",
+        r#"{"id":"x","location":{"city":"","building":"b","floor":"c","room":"d"}}"#,
+        r#"{"id":"x","location":{"city":"a","building":"b","floor":"c","room":"d"},"silence":3}"#,
+        &line(1).replace("gas\"", "lock\""),
+        &line(51),
+    ];
+    let done = import(&bad.join("\n"));
+    let said = text(&done.stderr);
+    assert_eq!(done.status.code(), Some(1), "{said}");
+    for part in [
+        "line 2: EOF while parsing",
+        "line 3: the city is empty",
+        "line 4: unknown field `silence`",
+        "line 5: already registered",
+        "error: 4 of 6 lines were refused, the others are registered",
+    ] {
+        assert!(said.contains(part), "{said}");
+    }
+    assert_eq!(
+        json_of(&stack, &["sensors", "show", "gas:51"])["sensor"]["type"],
+        "gas"
+    );
+}
+
+#[test]
+fn a_signal_from_the_terminal_becomes_the_state() {
+    let home = Home::new(&[]);
+    let stack = home.start();
+    let aws = stack.addresses["aws"].as_str().unwrap();
+    said(
+        &stack,
+        &["sensors", "register", "door-7", "Poznań", "A", "2", "13"],
+    );
+    let time = "2026-01-31T12:00:00Z";
+    let signal = [
+        "sensors",
+        "signal",
+        "door-7",
+        "-1.50",
+        "--time",
+        time,
+        "--aws-url",
+        aws,
+    ];
+    assert_eq!(
+        said(&stack, &signal),
+        "door-7  -1.5 sent to antumbra-signals\n"
+    );
+    let value = wait_for("the state", || {
+        let state = json_of(&stack, &["sensors", "state", "door-7"]);
+        (state["connection"] == "ONLINE").then_some(state["value"].clone())
+    });
+    assert_eq!(value, json!(-1.5));
+
+    for (arguments, code, says) in [
+        (
+            &["a b", "1"][..],
+            2,
+            "error: the sensor id may not hold ' '",
+        ),
+        (
+            &["door-7", "1", "--time", "noon"],
+            2,
+            "error: \"noon\" is not an RFC 3339 time",
+        ),
+        (
+            &["door-7", "1", "--queue", "nowhere"],
+            6,
+            "error: SQS, queue nowhere: AWS.SimpleQueueService.NonExistentQueue",
+        ),
+        (
+            &["door-7", "1", "--aws-url", "http://127.0.0.1:9"],
+            6,
+            "error: SQS, queue antumbra-signals: no connection; is `antumbra local` running?",
+        ),
+    ] {
+        let mut all = vec!["sensors", "signal"];
+        all.extend(arguments);
+        if !arguments.contains(&"--aws-url") {
+            all.extend(["--aws-url", aws]);
+        }
+        let output = stack.run(&all);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{said}");
+        assert!(said.starts_with(says), "{said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+    }
 }
 
 #[test]

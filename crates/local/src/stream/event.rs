@@ -18,8 +18,8 @@ use std::collections::HashMap;
 
 use super::plan::GivenUp;
 
-/// `{"Records": […]}` for the given records of one stream.
-pub(crate) fn invocation(stream_arn: &str, records: &[Record]) -> serde_json::Result<Vec<u8>> {
+/// What Lambda hands a function for some records of one stream: `{"Records": […]}`.
+pub fn invocation(stream_arn: &str, records: &[Record]) -> serde_json::Result<Vec<u8>> {
     let records: Vec<_> = records
         .iter()
         .map(|record| EventRecord { record, stream_arn })

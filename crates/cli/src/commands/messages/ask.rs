@@ -18,12 +18,20 @@ pub(crate) enum Question {
         thing: String,
     },
     /// Show a message.
+    ///
+    /// Example: antumbra messages get testThing 1794817410-... --local
     Get(One),
     /// Show which message comes behind another; any text serves as a bound.
+    ///
+    /// Example: antumbra messages next testThing 1794817410 --local
     Next(One),
     /// Show which message comes before another; any text serves as a bound.
+    ///
+    /// Example: antumbra messages prev testThing 1794817410 --local
     Prev(One),
     /// Delete a message. It is no error if there is none.
+    ///
+    /// Example: antumbra messages delete testThing 1794817410-... --local
     Delete(One),
     /// List the messages of a thing.
     ///
@@ -47,6 +55,8 @@ pub(crate) enum Question {
         page: PageArguments,
     },
     /// List the things that were heard of, and in which hour last.
+    ///
+    /// Example: antumbra messages devices --limit 20 --local
     Devices {
         #[command(flatten)]
         page: PageArguments,

@@ -4,7 +4,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use antumbra_service::inbox::Source;
 use aws_sdk_sqs::Client;
-use aws_sdk_sqs::error::DisplayErrorContext;
 use clap::Args;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -13,6 +12,7 @@ use crate::connect::Connection;
 use crate::failure::Failure;
 use crate::input::text;
 use crate::mqtt::Session;
+use crate::queue;
 
 #[derive(Debug, Args)]
 pub(crate) struct Sending {
@@ -28,9 +28,6 @@ pub(crate) struct Sending {
         env = "ANTUMBRA_INBOUND_QUEUE"
     )]
     queue: String,
-    /// Talk to this SQS endpoint.
-    #[arg(long, value_name = "URL", env = "ANTUMBRA_AWS_URL")]
-    aws_url: Option<String>,
     /// Do not wait until the message is in the inbox.
     #[arg(long)]
     no_wait: bool,
@@ -59,8 +56,8 @@ impl Sending {
         if let Some(session) = &mut session {
             session.subscribe(&topic).await?;
         }
-        let client = Client::new(&connection.aws(self.aws_url.as_deref()).await);
-        let id = self.send(&client).await?;
+        let client = Client::new(&connection.aws().await);
+        let id = queue::send(&client, &self.queue, &self.text()?, &self.thing).await?;
         let Some(mut session) = session else {
             let sent = json!({ "sqsMessageId": id, "uuid": self.thing });
             return Ok(sent.to_string());
@@ -78,30 +75,6 @@ impl Sending {
                 return Ok(String::from_utf8_lossy(&message.payload).into_owned());
             }
         }
-    }
-
-    async fn send(&self, client: &Client) -> Result<String, Failure> {
-        let unavailable = |error: &dyn std::error::Error| {
-            Failure::unavailable(format!("SQS: {}", DisplayErrorContext(error)))
-        };
-        let url = if self.queue.contains("://") {
-            self.queue.clone()
-        } else {
-            let found = client.get_queue_url().queue_name(&self.queue).send().await;
-            let found = found.map_err(|error| unavailable(&error))?;
-            let url = found.queue_url;
-            url.ok_or_else(|| Failure::unavailable("SQS: the queue has no URL"))?
-        };
-        let mut call = client.send_message().message_body(self.text()?);
-        if url.ends_with(".fifo") {
-            call = call
-                .message_group_id(&self.thing)
-                .message_deduplication_id(uuid::Uuid::new_v4());
-        }
-        let sent = call.queue_url(url).send().await;
-        let sent = sent.map_err(|error| unavailable(&error))?;
-        sent.message_id
-            .ok_or_else(|| Failure::unavailable("SQS: the message has no id"))
     }
 
     fn text(&self) -> Result<String, Failure> {

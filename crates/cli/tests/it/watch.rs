@@ -1,0 +1,169 @@
+//! `antumbra shadow watch` as a process, beside those that change shadows.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::process::{Home, Running, command, text, wait_for};
+
+/// A running watch, killed when dropped.
+struct Watch {
+    process: Child,
+    lines: std::sync::mpsc::Receiver<String>,
+}
+
+impl Watch {
+    /// Ready when this returns: changes from now on are seen.
+    fn start(stack: &Running, arguments: &[&str]) -> Watch {
+        let endpoint = stack.addresses["dynamodb"].as_str().unwrap();
+        let mut process = command()
+            .args(["--endpoint-url", endpoint, "shadow", "watch"])
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut ready = String::new();
+        let mut said = BufReader::new(process.stderr.take().unwrap());
+        said.read_line(&mut ready).unwrap();
+        assert!(ready.starts_with("watching antumbra"), "{ready}");
+        let (send, lines) = std::sync::mpsc::channel();
+        let out = BufReader::new(process.stdout.take().unwrap());
+        std::thread::spawn(move || {
+            for line in out.lines() {
+                if send.send(line.unwrap()).is_err() {
+                    return;
+                }
+            }
+        });
+        Watch { process, lines }
+    }
+
+    fn line(&self) -> String {
+        let patience = std::time::Duration::from_secs(60);
+        self.lines.recv_timeout(patience).unwrap()
+    }
+
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.line()).unwrap()
+    }
+
+    fn ended(&mut self) -> Option<i32> {
+        wait_for("the end", || self.process.try_wait().unwrap()).code()
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn done(stack: &Running, arguments: &[&str]) {
+    let output = stack.run(arguments);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+}
+
+#[test]
+fn changes_are_seen_as_they_happen() {
+    let home = Home::new(&[]);
+    let stack = home.start();
+    done(&stack, &["shadow", "report", "lamp", r#"{"before":1}"#]);
+    let mut all = Watch::start(&stack, &["--json", "--count", "4"]);
+    let lamp = Watch::start(&stack, &["lamp", "--name", "main"]);
+
+    done(
+        &stack,
+        &[
+            "shadow",
+            "report",
+            "Lampe#ü",
+            r#"{"n":12345678901234567890.5}"#,
+        ],
+    );
+    let first = all.line();
+    assert!(
+        first.contains(r#""new":{"n":12345678901234567890.5}"#),
+        "{first}"
+    );
+    let first: Value = serde_json::from_str(&first).unwrap();
+    let shadow = json!({ "id": "Lampe#ü", "name": "main", "state": "reported" });
+    assert_eq!(
+        (&first["shadow"], &first["operation"]),
+        (&shadow, &json!("insert"))
+    );
+
+    done(&stack, &["shadow", "desire", "lamp", r#"{"led":"on"}"#]);
+    let wish = all.json();
+    assert_eq!(wish["shadow"]["state"], "desired");
+    assert_eq!(wish["diff"]["added"], json!({ "/led": "on" }));
+    done(&stack, &["shadow", "report", "lamp", r#"{"before":2}"#]);
+    let second = all.json();
+    assert_eq!(
+        second["diff"]["updated"]["/before"],
+        json!({ "old": 1, "new": 2 })
+    );
+    assert_eq!(
+        (&second["version"], &second["previousVersion"]),
+        (&json!(2), &json!(1))
+    );
+    done(&stack, &["shadow", "delete", "lamp", "--part", "reported"]);
+    assert_eq!(all.json()["operation"], "remove");
+    assert_eq!(all.ended(), Some(0), "four were asked for");
+
+    // The other device's change is not this one's, and what was before the watch is past.
+    let without_time = |line: String| line.split_once("  ").unwrap().1.to_owned();
+    assert_eq!(without_time(lamp.line()), "lamp/main  desired version 1");
+    assert_eq!(lamp.line(), r#"  added  /led  "on""#);
+    assert_eq!(without_time(lamp.line()), "lamp/main  reported version 2");
+    assert_eq!(lamp.line(), "  updated  /before  1 -> 2");
+    let gone = without_time(lamp.line());
+    assert!(gone.ends_with(", deleted"), "{gone}");
+}
+
+#[test]
+fn a_watch_ends_when_told_when_nobody_reads_and_when_the_table_is_gone() {
+    let home = Home::new(&[]);
+    let mut stack = home.start();
+    let mut told = Watch::start(&stack, &[]);
+    let id = told.process.id().to_string();
+    Command::new("kill")
+        .args(["-s", "INT", &id])
+        .status()
+        .unwrap();
+    assert_eq!(told.ended(), Some(0));
+
+    let mut unread = command()
+        .args([
+            "--endpoint-url",
+            stack.addresses["dynamodb"].as_str().unwrap(),
+        ])
+        .args(["shadow", "watch"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(unread.stdout.take());
+    let mut ready = String::new();
+    let mut said = BufReader::new(unread.stderr.take().unwrap());
+    said.read_line(&mut ready).unwrap();
+    done(&stack, &["shadow", "report", "lamp", "{}"]);
+    let status = wait_for("the end", || unread.try_wait().unwrap());
+    assert_eq!(status.code(), Some(0));
+
+    let mut left = Watch::start(&stack, &[]);
+    stack.signal("TERM");
+    stack.ended();
+    assert_eq!(left.ended(), Some(6));
+
+    let nobody = stack.run(&["shadow", "watch"]);
+    assert_eq!(nobody.status.code(), Some(6));
+    let said = text(&nobody.stderr);
+    assert!(
+        said.contains("is `antumbra local` running there?"),
+        "{said}"
+    );
+    assert_eq!(said.lines().count(), 1, "{said}");
+}
