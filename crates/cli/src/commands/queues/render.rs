@@ -61,8 +61,7 @@ pub(super) fn redriven(desk: &Desk, done: &Done, json: bool) -> String {
         return format!("SQS moved about {count} dead letters of {} back", desk.name);
     }
     let total = done.rows.values().sum();
-    let mut rows = vec![title(desk, total)];
-    rows.extend(done.rows.iter().map(|((reason, way, outcome), count)| {
+    let rows = done.rows.iter().map(|((reason, way, outcome), count)| {
         let (word, why) = words(outcome);
         let style = match outcome {
             Outcome::Failed(_) => BAD,
@@ -73,22 +72,22 @@ pub(super) fn redriven(desk: &Desk, done: &Done, json: bool) -> String {
             Some(why) => format!("{}: {why}", styled(style, word)),
             None => styled(style, word),
         };
-        vec![count.to_string(), reason.clone(), way.clone(), word]
-    }));
-    let mut text = table(&rows);
+        vec![format!("  {count}"), reason.clone(), way.clone(), word]
+    });
+    let mut text = title(desk, total) + &table(&rows.collect::<Vec<_>>());
     if !done.went && total > 0 {
         text.push_str("\nnothing was moved; --go does it");
     }
     text
 }
 
-fn title(desk: &Desk, count: usize) -> Vec<String> {
-    let said = match count {
-        0 => "nothing lies there".to_owned(),
-        1 => "1 message".to_owned(),
-        count => format!("{count} messages"),
-    };
-    vec![format!("{}  {said}", styled(STRONG, &desk.name))]
+fn title(desk: &Desk, count: usize) -> String {
+    let name = styled(STRONG, &desk.name);
+    match count {
+        0 => format!("{name}  nothing lies there"),
+        1 => format!("{name}  1 message\n"),
+        count => format!("{name}  {count} messages\n"),
+    }
 }
 
 fn words(outcome: &Outcome) -> (&'static str, Option<&str>) {
