@@ -14,9 +14,6 @@ use redrive::Redriving;
 
 #[derive(Debug, Args)]
 pub(crate) struct QueuesArguments {
-    /// Talk to this SQS endpoint.
-    #[arg(long, global = true, value_name = "URL", env = "ANTUMBRA_AWS_URL")]
-    aws_url: Option<String>,
     #[command(subcommand)]
     command: QueuesCommand,
 }
@@ -51,8 +48,7 @@ pub(crate) async fn run(
     connection: &Connection,
     json: bool,
 ) -> Result<(), Failure> {
-    let aws_url = arguments.aws_url.as_deref();
-    let sqs = aws_sdk_sqs::Client::new(&connection.aws(aws_url).await);
+    let sqs = aws_sdk_sqs::Client::new(&connection.aws().await);
     match arguments.command {
         QueuesCommand::Show {
             queue,
@@ -65,7 +61,7 @@ pub(crate) async fn run(
         }
         QueuesCommand::Redrive(redriving) => {
             let desk = Desk::open(&sqs, redriving.queue()).await?;
-            let done = redriving.run(&desk, connection, aws_url).await?;
+            let done = redriving.run(&desk, connection).await?;
             crate::output::print(&render::redriven(&desk, &done, json))?;
             match done.failed() {
                 0 => Ok(()),

@@ -40,7 +40,7 @@ fn sources(directory: &Path, visit: &mut dyn FnMut(&Path, &str)) {
     }
 }
 
-const ALL: [&str; 20] = [
+const ALL: [&str; 21] = [
     "cli",
     "dynamodb",
     "functions/http-api",

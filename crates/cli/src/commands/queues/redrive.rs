@@ -102,12 +102,7 @@ impl Redriving {
         &self.queue
     }
 
-    pub(super) async fn run(
-        &self,
-        desk: &Desk,
-        connection: &Connection,
-        aws_url: Option<&str>,
-    ) -> Result<Done, Failure> {
+    pub(super) async fn run(&self, desk: &Desk, connection: &Connection) -> Result<Done, Failure> {
         // A message that is refused again comes back at once: it is not sent a second time.
         let start = SystemClock.now();
         let lying = desk.look(self.limit as usize).await?;
@@ -131,7 +126,7 @@ impl Redriving {
                 });
             }
         }
-        let road = Road::open(self, &lying, desk, connection, aws_url).await?;
+        let road = Road::open(self, &lying, desk, connection).await?;
         self.go(desk, &road, start.nanoseconds() / 1_000_000).await
     }
 
@@ -236,13 +231,12 @@ impl Road {
         lying: &[Lying],
         desk: &Desk,
         connection: &Connection,
-        aws_url: Option<&str>,
     ) -> Result<Road, Failure> {
         let needed = lying
             .iter()
             .any(|message| matches!(message.way(None), Way::Registration(_) | Way::Stream(_)));
         let sender = match needed {
-            true => Some(Sender::open(redriving, desk, connection, aws_url).await?),
+            true => Some(Sender::open(redriving, desk, connection).await?),
             false => None,
         };
         Ok(Road { sender })
@@ -263,14 +257,13 @@ impl Sender {
         redriving: &Redriving,
         desk: &Desk,
         connection: &Connection,
-        aws_url: Option<&str>,
     ) -> Result<Sender, Failure> {
         let load = || {
             files::load(&redriving.registrations, &|name| std::env::var(name).ok()).map_err(
                 |error| Failure::invalid(format!("registrations: {}", error.lines().join("\n"))),
             )
         };
-        let aws = connection.aws(aws_url).await;
+        let aws = connection.aws().await;
         let database = connection.sdk_config().await;
         let channels = channels(redriving, desk, connection, &aws, &database);
         let model = Model {

@@ -27,13 +27,11 @@ pub(super) fn shown(desk: &Desk, lying: &[Lying], bodies: bool, json: bool) -> S
             .entry((one.reason(), one.way(None).words()))
             .or_default() += 1;
     }
-    let mut rows = vec![title(desk, lying.len())];
-    rows.extend(
-        counts
-            .into_iter()
-            .map(|((reason, way), count)| vec![count.to_string(), styled(CHANGED, &reason), way]),
-    );
-    let mut text = table(&rows);
+    let rows: Vec<Vec<String>> = counts
+        .into_iter()
+        .map(|((reason, way), count)| vec![format!("  {count}"), styled(CHANGED, &reason), way])
+        .collect();
+    let mut text = title(desk, lying.len()) + &table(&rows);
     if bodies {
         for one in lying {
             text.push_str(&format!("\n\n{}  {}", styled(FAINT, &one.id), one.reason()));
