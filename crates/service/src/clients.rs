@@ -14,9 +14,9 @@ mod secret;
 
 pub use client::{
     Circuit, Client, ClientPatch, ClientState, Created, Link, LinkedClient, Mode, NAME_CHARACTERS,
-    NewClient, REASON_CHARACTERS, URL_BYTES,
+    NewClient, REASON_CHARACTERS, Rotated, URL_BYTES,
 };
 pub use desk::{Clients, KEEP_PREVIOUS};
 pub use id::{ClientId, InvalidClientId};
-pub use ports::{ClientError, ClientStore, Destinations, LinkStore, LinkedClients, Refusal};
-pub use secret::{InvalidSecret, Secret, Secrets};
+pub use ports::{ClientError, ClientStore, Destinations, LinkStore, LinkedClients, Refusal, Rotation};
+pub use secret::{InvalidSecret, Requested, Secret, Secrets};

@@ -254,6 +254,7 @@ async fn act(
                 name,
                 url,
                 mode,
+                requested: None,
             };
             let made = desk.create(new).await?;
             Ok(render::created(&made.client, &made.secret, json))
@@ -288,8 +289,8 @@ async fn act(
         }
         C::RotateSecret { id, keep_seconds } => {
             let keep = Duration::from_secs(keep_seconds);
-            let secret = desk.rotate_secret(&id, keep).await?;
-            Ok(render::secret(&id, &secret, json))
+            let rotated = desk.rotate_secret(&id, keep, None).await?;
+            Ok(render::secret(&id, &rotated.secret, json))
         }
         C::Enable { id } => {
             let sent = books.enable(&id).await?;

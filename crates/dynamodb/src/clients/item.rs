@@ -1,7 +1,7 @@
 //! Clients and links as items.
 
 use antumbra_service::clients::{
-    Circuit, Client, ClientId, ClientState, Link, Mode, Secret, Secrets,
+    Circuit, Client, ClientId, ClientState, Link, Mode, Requested, Secret, Secrets,
 };
 use antumbra_service::deliveries::milliseconds;
 use antumbra_service::sensors::SensorId;
@@ -30,6 +30,8 @@ pub(crate) const SENSOR: &str = "sensorId";
 pub(crate) const CURRENT: &str = "current";
 pub(crate) const PREVIOUS: &str = "previous";
 pub(crate) const PREVIOUS_UNTIL: &str = "previousUntil";
+pub(crate) const REQUESTED_BY: &str = "requestedBy";
+pub(crate) const REQUESTED_UNTIL: &str = "requestedUntil";
 
 /// A text.
 pub(crate) fn s(text: impl Into<String>) -> AttributeValue {
@@ -49,6 +51,11 @@ pub(crate) fn time(time: Timestamp) -> AttributeValue {
 /// An instant that is compared.
 pub(crate) fn epoch_ms(time: Timestamp) -> AttributeValue {
     n(time.nanoseconds().div_euclid(1_000_000))
+}
+
+/// The instant in such a number.
+fn of_epoch_ms(milliseconds: i128) -> Timestamp {
+    Timestamp::from_nanoseconds(milliseconds * 1_000_000)
 }
 
 /// An item that is not as we write it.
@@ -132,7 +139,7 @@ pub(crate) fn decode(item: &Item) -> Result<Client, StoreError> {
         state,
         circuit: Circuit {
             failures: optional_number(item, FAILURES)?.unwrap_or(0),
-            open_until: open_until.map(|ms| Timestamp::from_nanoseconds(ms * 1_000_000)),
+            open_until: open_until.map(of_epoch_ms),
         },
         version: number(item, VERSION)?,
         created: instant(item, CREATED)?,
@@ -151,9 +158,16 @@ pub(crate) fn sensor_id(item: &Item) -> Result<SensorId, StoreError> {
 }
 
 /// The first secret as an item.
-pub(crate) fn encode_secret(client: &ClientId, secret: &Secret) -> Item {
+pub(crate) fn encode_secret(client: &ClientId, secret: &Secret, requested: &Requested) -> Item {
     let mut item = secrets_key(client);
-    item.insert(CURRENT.to_owned(), s(secret.reveal()));
+    item.extend(
+        [
+            (CURRENT, s(secret.reveal())),
+            (REQUESTED_BY, s(&requested.by)),
+            (REQUESTED_UNTIL, epoch_ms(requested.until)),
+        ]
+        .map(|(name, value)| (name.to_owned(), value)),
+    );
     item
 }
 
@@ -164,9 +178,17 @@ pub(crate) fn decode_secrets(item: &Item) -> Result<Secrets, StoreError> {
         true => Some((secret(PREVIOUS)?, instant(item, PREVIOUS_UNTIL)?)),
         false => None,
     };
+    let requested = match optional_text(item, REQUESTED_BY) {
+        None => None,
+        Some(by) => Some(Requested {
+            by: by.to_owned(),
+            until: of_epoch_ms(number(item, REQUESTED_UNTIL)?),
+        }),
+    };
     Ok(Secrets {
         current: secret(CURRENT)?,
         previous,
+        requested,
     })
 }
 

@@ -1,7 +1,8 @@
 //! Clients: making, reading, changing, deleting.
 
 use antumbra_service::clients::{
-    Client, ClientError, ClientId, ClientPatch, ClientState, ClientStore, Secret, Secrets,
+    Client, ClientError, ClientId, ClientPatch, ClientState, ClientStore, Requested, Rotation,
+    Secret, Secrets,
 };
 use antumbra_service::paging::{Cursor, Page, open_cursor, seal_cursor};
 use antumbra_service::store::StoreError;
@@ -23,7 +24,12 @@ use crate::tables::LISTED;
 const CURSOR: &str = "clients";
 
 impl ClientStore for DynamoDbClients {
-    async fn create(&self, client: &Client, secret: &Secret) -> Result<(), ClientError> {
+    async fn create(
+        &self,
+        client: &Client,
+        secret: &Secret,
+        requested: &Requested,
+    ) -> Result<(), ClientError> {
         let put = |item: Item| {
             let put = Put::builder()
                 .table_name(&self.table)
@@ -35,7 +41,7 @@ impl ClientStore for DynamoDbClients {
         };
         let puts = [
             put(item::encode(client)),
-            put(item::encode_secret(&client.id, secret)),
+            put(item::encode_secret(&client.id, secret, requested)),
         ];
         let puts = puts
             .into_iter()
@@ -161,10 +167,9 @@ impl ClientStore for DynamoDbClients {
     async fn rotate(
         &self,
         id: &ClientId,
-        secret: &Secret,
-        previous_until: Timestamp,
-    ) -> Result<(), ClientError> {
-        self.rotate_secrets(id, secret, previous_until).await
+        rotation: &Rotation,
+    ) -> Result<Secrets, ClientError> {
+        self.rotate_secrets(id, rotation).await
     }
 
     async fn secrets(&self, id: &ClientId) -> Result<Secrets, ClientError> {

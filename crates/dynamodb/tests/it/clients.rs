@@ -3,7 +3,7 @@
 use antumbra_dynamodb::{DynamoDbClients, MAIN, Table};
 use antumbra_service::clients::{
     Circuit, Client, ClientError, ClientId, ClientPatch, ClientState, ClientStore, LinkStore,
-    LinkedClients, Mode, Secret,
+    LinkedClients, Mode, Requested, Rotation, Secret,
 };
 use antumbra_service::sensors::SensorId;
 use antumbra_service::store::StoreError;
@@ -54,7 +54,7 @@ impl Desk {
     pub(crate) async fn client(&self, id: &str, mode: Mode) -> Client {
         let client = new(id, mode);
         self.clients
-            .create(&client, &Secret::random())
+            .create(&client, &Secret::random(), &by("somebody"))
             .await
             .unwrap();
         client
@@ -68,6 +68,22 @@ impl Desk {
 
 pub(crate) fn at(seconds: i128) -> Timestamp {
     Timestamp::from_nanoseconds(seconds * 1_000_000_000)
+}
+
+fn by(request: &str) -> Requested {
+    Requested {
+        by: request.to_owned(),
+        until: at(1000),
+    }
+}
+
+fn rotation(secret: &Secret, previous_until: i128, request: &str, now: i128) -> Rotation {
+    Rotation {
+        secret: secret.clone(),
+        previous_until: at(previous_until),
+        requested: by(request),
+        now: at(now),
+    }
 }
 
 fn new(id: &str, mode: Mode) -> Client {
@@ -88,12 +104,14 @@ fn new(id: &str, mode: Mode) -> Client {
 async fn a_client_is_made_once_and_read_back() {
     let desk = Desk::fresh().await;
     let (client, secret) = (new("watch", Mode::Every), Secret::random());
-    desk.clients.create(&client, &secret).await.unwrap();
+    let create = desk.clients.create(&client, &secret, &by("a"));
+    create.await.unwrap();
     assert_eq!(desk.clients.get(&client.id).await.unwrap(), client);
     let secrets = desk.clients.secrets(&client.id).await.unwrap();
     assert_eq!((secrets.current, secrets.previous), (secret, None));
-    let again = desk.clients.create(&client, &Secret::random()).await;
-    assert_eq!(again, Err(ClientError::AlreadyExists));
+    let other = Secret::random();
+    let again = desk.clients.create(&client, &other, &by("a"));
+    assert_eq!(again.await, Err(ClientError::AlreadyExists));
     let nobody = ClientId::new("nobody").unwrap();
     assert_eq!(desk.clients.get(&nobody).await, Err(ClientError::NotFound));
     assert_eq!(
@@ -107,7 +125,8 @@ async fn secrets_are_in_no_item_but_their_own() {
     let desk = Desk::fresh().await;
     let secret = Secret::random();
     let client = new("watch", Mode::Every);
-    desk.clients.create(&client, &secret).await.unwrap();
+    let create = desk.clients.create(&client, &secret, &by("a"));
+    create.await.unwrap();
     let found = desk.database.scan().table_name(&desk.table).send().await;
     for item in found.unwrap().items() {
         let holds = format!("{item:?}").contains(secret.reveal());
@@ -203,24 +222,26 @@ async fn rotation_keeps_one_previous_secret_even_if_the_answer_is_lost() {
     let (second, third) = (Secret::random(), Secret::random());
     desk.endpoint
         .script_next("UpdateItem", [Reply::PassThenHangUp]);
-    desk.clients
-        .rotate(&client.id, &second, at(100))
-        .await
-        .unwrap();
-    let secrets = desk.clients.secrets(&client.id).await.unwrap();
-    assert_eq!(secrets.current, second);
-    assert_eq!(secrets.previous, Some((first, at(100))));
-    desk.clients
-        .rotate(&client.id, &third, at(200))
-        .await
-        .unwrap();
-    let secrets = desk.clients.secrets(&client.id).await.unwrap();
-    assert_eq!(
-        (secrets.current, secrets.previous),
-        (third, Some((second, at(200))))
-    );
+    let rotate = async |secret: &Secret, until, request: &str, now| {
+        let rotation = rotation(secret, until, request, now);
+        let rotated = desk.clients.rotate(&client.id, &rotation).await.unwrap();
+        let stored = desk.clients.secrets(&client.id).await.unwrap();
+        assert_eq!(rotated, stored);
+        (rotated.current, rotated.previous)
+    };
+    let rotated = rotate(&second, 100, "r2", 10).await;
+    let after_second = (second.clone(), Some((first, at(100))));
+    assert_eq!(rotated, after_second);
+    // The request that made it changes nothing when it comes again, as long as it is known.
+    assert_eq!(rotate(&third, 150, "r2", 999).await, after_second);
+    let rotated = rotate(&third, 200, "r2", 1000).await;
+    assert_eq!(rotated, (third.clone(), Some((second, at(200)))));
+    let fourth = Secret::random();
+    let rotated = rotate(&fourth, 300, "r3", 20).await;
+    assert_eq!(rotated, (fourth, Some((third, at(300)))));
     let nobody = ClientId::new("nobody").unwrap();
-    let missing = desk.clients.rotate(&nobody, &Secret::random(), at(1)).await;
+    let rotation = rotation(&Secret::random(), 1, "r", 0);
+    let missing = desk.clients.rotate(&nobody, &rotation).await;
     assert_eq!(missing, Err(ClientError::NotFound));
 }
 

@@ -1,5 +1,6 @@
 //! A request that came to something: status, headers and JSON.
 
+use antumbra_service::clients::{ClientId, Secret};
 use axum::body::Body;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, LOCATION};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
@@ -28,8 +29,14 @@ pub(crate) struct Answer {
     status: StatusCode,
     headers: Vec<(HeaderName, String)>,
     body: Option<Vec<u8>>,
-    /// Whether nobody may keep a copy.
-    secret: bool,
+    secret: Option<Told>,
+}
+
+/// The secret of a client that an answer tells: nobody may keep a copy, on the way or here.
+#[derive(Debug, Clone)]
+pub(crate) struct Told {
+    pub(crate) client: ClientId,
+    pub(crate) secret: Secret,
 }
 
 impl Answer {
@@ -66,9 +73,9 @@ impl Answer {
         self
     }
 
-    /// Holds a secret, which nobody on the way may keep.
-    pub(crate) fn secret(mut self) -> Answer {
-        self.secret = true;
+    /// Tells a client's secret.
+    pub(crate) fn telling(mut self, client: ClientId, secret: Secret) -> Answer {
+        self.secret = Some(Told { client, secret });
         self
     }
 
@@ -77,7 +84,7 @@ impl Answer {
             status,
             headers: Vec::new(),
             body: Some(serde_json::to_vec(body).map_err(Problem::internal)?),
-            secret: false,
+            secret: None,
         })
     }
 
@@ -86,7 +93,7 @@ impl Answer {
             status,
             headers: Vec::new(),
             body: None,
-            secret: false,
+            secret: None,
         }
     }
 }
@@ -103,7 +110,7 @@ impl IntoResponse for Answer {
         let headers = response.headers_mut();
         // With a tag, a copy may be kept and asked for again; without, there is no use for one.
         let tagged = self.headers.iter().any(|(name, _)| name == ETAG);
-        let copies = if tagged && !self.secret {
+        let copies = if tagged && self.secret.is_none() {
             "private, no-cache"
         } else {
             "no-store"
@@ -114,6 +121,9 @@ impl IntoResponse for Answer {
             if let Ok(value) = HeaderValue::from_str(&value) {
                 headers.insert(name, value);
             }
+        }
+        if let Some(told) = self.secret {
+            response.extensions_mut().insert(told);
         }
         response
     }

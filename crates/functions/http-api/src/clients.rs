@@ -4,13 +4,13 @@ mod shape;
 
 use std::time::Duration;
 
-use antumbra_service::clients::{ClientError, ClientId, Created, KEEP_PREVIOUS, NewClient};
+use antumbra_service::clients::{ClientError, ClientId, Created, KEEP_PREVIOUS};
 use axum::Extension;
 use axum::extract::State;
 
 use crate::answer::Answer;
 use crate::api::Api;
-use crate::idempotency::{Key, REMEMBERED};
+use crate::idempotency::Key;
 use crate::openapi::{Changed, IfMatch, IfNoneMatch, Missing};
 use crate::problem::{Code, Problem};
 use crate::request::{Conditions, JsonBody, Paging, PathParts, Queried};
@@ -25,7 +25,7 @@ use shape::{
     post, path = "/v1/clients", tag = "clients", operation_id = "create_client", request_body = ClientBody,
     responses(
         (status = 201, description = "The client, and its secret.", body = CreatedAnswer, headers(("ETag" = String), ("Location" = String))),
-        (status = 409, description = "Another client has this id, or the same request is under way.", body = crate::problem::ProblemBody, content_type = "application/problem+json"),
+        (status = 409, description = "Another client has this id, or the same request is under way or was made before and its secret replaced since.", body = crate::problem::ProblemBody, content_type = "application/problem+json"),
     ),
 )]
 pub(crate) async fn create(
@@ -34,35 +34,18 @@ pub(crate) async fn create(
     JsonBody(body): JsonBody<ClientBody>,
 ) -> Result<Answer, Problem> {
     let mut new = body.client()?;
-    let created = match (new.id.is_none(), key) {
-        (true, Some(Extension(key))) => {
+    if let Some(Extension(key)) = key {
+        // Made of the key, the id is the same should the request have to be run again.
+        if new.id.is_none() {
             new.id = Some(ClientId::new(&key.id("cl")).map_err(Problem::internal)?);
-            create_again(&api, new).await?
         }
-        _ => api.clients().create(new).await?,
-    };
-    let location = format!("/v1/clients/{}", created.client.id);
-    let answer = Answer::created(&CreatedAnswer::from(&created), location)?;
-    Ok(answer.tagged(&created.client.version.to_string()).secret())
-}
-
-/// With an id that follows from the request's key. If it is taken, the request was run before by somebody
-/// who died before it could answer: the client is there, but nobody was told its secret.
-async fn create_again(api: &Api, new: NewClient) -> Result<Created, Problem> {
-    match (api.clients().create(new.clone()).await, new.id) {
-        (Err(ClientError::AlreadyExists), Some(id)) => {
-            let client = api.clients().get(&id).await?;
-            // Longer ago, it is the client of a request whose key was forgotten.
-            let same = client.name == new.name && client.mode == new.mode;
-            if !same || client.created.after(REMEMBERED) < api.now() {
-                return Err(ClientError::AlreadyExists.into());
-            }
-            let secret = api.clients().rotate_secret(&id, Duration::ZERO).await?;
-            let client = api.clients().get(&id).await?;
-            Ok(Created { client, secret })
-        }
-        (created, _) => Ok(created?),
+        new.requested = Some(key.requested(api.now()));
     }
+    let Created { client, secret } = api.clients().create(new).await?;
+    let location = format!("/v1/clients/{}", client.id);
+    let answer = Answer::created(&CreatedAnswer::new(&client, &secret), location)?;
+    let answer = answer.tagged(&client.version.to_string());
+    Ok(answer.telling(client.id, secret))
 }
 
 /// Lists all clients, by id. One that was made a moment ago may not be listed yet.
@@ -149,18 +132,25 @@ pub(crate) async fn delete(
 #[utoipa::path(
     post, path = "/v1/clients/{id}/rotate-secret", tag = "clients", operation_id = "rotate_secret",
     params(TheClient, RotateQuery),
-    responses((status = 200, description = "The new secret.", body = SecretAnswer), Missing),
+    responses(
+        (status = 200, description = "The new secret.", body = SecretAnswer),
+        (status = 409, description = "The same request is under way, or was made before and its secret replaced since.", body = crate::problem::ProblemBody, content_type = "application/problem+json"),
+        Missing,
+    ),
 )]
 pub(crate) async fn rotate_secret(
     State(api): State<Api>,
     PathParts(client): PathParts<TheClient>,
+    key: Option<Extension<Key>>,
     Queried(query): Queried<RotateQuery>,
 ) -> Result<Answer, Problem> {
+    let id = client.id()?;
     let keep = query.keep_previous_seconds.map(Duration::from_secs);
     let keep = keep.unwrap_or(KEEP_PREVIOUS);
-    let secret = api.clients().rotate_secret(&client.id()?, keep).await?;
-    let until = api.now().after(keep);
-    Ok(Answer::ok(&SecretAnswer::new(&secret, until))?.secret())
+    let requested = key.map(|Extension(key)| key.requested(api.now()));
+    let rotated = api.clients().rotate_secret(&id, keep, requested).await?;
+    let answer = Answer::ok(&SecretAnswer::from(&rotated))?;
+    Ok(answer.telling(id, rotated.secret))
 }
 
 async fn expected(

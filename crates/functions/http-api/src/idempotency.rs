@@ -2,11 +2,14 @@
 //!
 //! A key belongs to one caller and one request: method, path, query, conditions and body. What failed for
 //! reasons of ours is forgotten, so that it can be tried again with the same key; everything else, also a
-//! refusal, is the answer.
+//! refusal, is the answer. A secret in an answer is not kept with it: whoever asks again is told it from
+//! where it is kept anyway, if it is still the one.
 
 use std::time::Duration;
 
+use antumbra_service::clients::{ClientId, Requested};
 use antumbra_service::idempotency::{Begun, Request as Keyed};
+use antumbra_shadow::Timestamp;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_MATCH, IF_NONE_MATCH, LOCATION};
@@ -18,6 +21,7 @@ use http_body_util::BodyExt;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use crate::answer::Told;
 use crate::api::Api;
 use crate::door::Caller;
 use crate::problem::{Code, Problem};
@@ -32,16 +36,28 @@ const LEASE: Duration = Duration::from_secs(35);
 /// How long an answer is kept.
 const KEPT: Duration = Duration::from_secs(24 * 3600);
 /// How long after a request its key is surely remembered.
-pub(crate) const REMEMBERED: Duration = Duration::from_secs(23 * 3600);
+const REMEMBERED: Duration = Duration::from_secs(23 * 3600);
 /// The headers that are part of an answer.
 const ANSWERED: [HeaderName; 4] = [CONTENT_TYPE, ETAG, LOCATION, CACHE_CONTROL];
 
-/// The key of the request that is being run, for handlers that make things up: made of the key, they are
-/// the same should it have to be run again.
+/// The name of the request that is being run, for handlers that make things up: made of it, they are the
+/// same should it have to be run again.
 #[derive(Debug, Clone)]
 pub(crate) struct Key(String);
 
 impl Key {
+    fn of(asked: &Keyed) -> Key {
+        Key(digest([asked.key.as_bytes(), asked.fingerprint.as_bytes()]))
+    }
+
+    /// Who asks for a secret.
+    pub(crate) fn requested(&self, now: Timestamp) -> Requested {
+        Requested {
+            by: self.0.clone(),
+            until: now.after(REMEMBERED),
+        }
+    }
+
     /// An id that no other key makes.
     pub(crate) fn id(&self, prefix: &str) -> String {
         let (digits, _) = self.0.split_at(self.0.len().min(24));
@@ -99,10 +115,10 @@ async fn keyed(api: &Api, request: Request, next: Next) -> Result<Response, Prob
     match begun? {
         Begun::Run => {
             let mut request = Request::from_parts(head, Body::from(body));
-            request.extensions_mut().insert(Key(asked.key.clone()));
+            request.extensions_mut().insert(Key::of(&asked));
             run(api, &asked, next.run(request).await).await
         }
-        Begun::Answered(kept) => replay(&kept),
+        Begun::Answered(kept) => replay(api, &Key::of(&asked), &kept).await,
         Begun::Running => Err(Problem::new(
             Code::InFlight,
             "a request with this Idempotency-Key is under way",
@@ -146,6 +162,50 @@ struct Kept {
     status: u16,
     headers: Vec<(String, String)>,
     body: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    secret: Option<Cut>,
+}
+
+/// Where in the body a client's secret is missing.
+#[derive(Serialize, Deserialize)]
+struct Cut {
+    client: String,
+    at: usize,
+}
+
+impl Kept {
+    /// Takes the secret out.
+    fn without(mut self, told: Option<&Told>) -> Kept {
+        if let Some(Told { client, secret }) = told
+            && let Some(at) = self.body.find(secret.reveal())
+        {
+            self.body
+                .replace_range(at..at + secret.reveal().len(), "");
+            let client = client.to_string();
+            self.secret = Some(Cut { client, at });
+        }
+        self
+    }
+
+    /// The body with its secret, if it had one and that is still the client's.
+    async fn whole(self, api: &Api, key: &Key) -> Result<String, Problem> {
+        let mut body = self.body;
+        if let Some(Cut { client, at }) = self.secret {
+            let client = ClientId::new(&client).map_err(Problem::internal)?;
+            let secret = api.clients().secret_made_by(&client, &key.0).await?;
+            let Some(secret) = secret else {
+                return Err(Problem::new(
+                    Code::SecretReplaced,
+                    "this request was answered before; the secret that it made is not in force any more",
+                ));
+            };
+            if !body.is_char_boundary(at) {
+                return Err(Problem::internal("a kept answer has no place for its secret"));
+            }
+            body.insert_str(at, secret.reveal());
+        }
+        Ok(body)
+    }
 }
 
 /// Keeps what came of it. Should that fail, the caller has its answer all the same; one that asks again
@@ -164,7 +224,9 @@ async fn run(api: &Api, asked: &Keyed, response: Response) -> Result<Response, P
                 .map(|(name, value)| (name.to_string(), value.to_owned()))
                 .collect(),
             body: String::from_utf8_lossy(&body).into_owned(),
+            secret: None,
         };
+        let kept = kept.without(head.extensions.get());
         let kept = serde_json::to_string(&kept).map_err(Problem::internal)?;
         api.answers().finish(asked, &kept).await
     };
@@ -174,16 +236,18 @@ async fn run(api: &Api, asked: &Keyed, response: Response) -> Result<Response, P
     Ok(Response::from_parts(head, Body::from(body)))
 }
 
-fn replay(kept: &str) -> Result<Response, Problem> {
+async fn replay(api: &Api, key: &Key, kept: &str) -> Result<Response, Problem> {
     let kept: Kept = serde_json::from_str(kept).map_err(Problem::internal)?;
-    let mut response = Response::new(Body::from(Bytes::from(kept.body)));
+    let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::from_u16(kept.status).map_err(Problem::internal)?;
     let headers = response.headers_mut();
-    for (name, value) in kept.headers {
+    for (name, value) in &kept.headers {
         let name = HeaderName::try_from(name).map_err(Problem::internal)?;
         let value = HeaderValue::try_from(value).map_err(Problem::internal)?;
         headers.insert(name, value);
     }
     headers.insert(REPLAYED, HeaderValue::from_static("true"));
+    let body = kept.whole(api, key).await?;
+    *response.body_mut() = Body::from(Bytes::from(body));
     Ok(response)
 }

@@ -44,6 +44,8 @@ pub enum Code {
     HasLinks,
     /// A request with this `Idempotency-Key` is under way.
     InFlight,
+    /// The request was answered before, and the secret that it made has been replaced since.
+    SecretReplaced,
     /// The thing has another version than `If-Match` says.
     PreconditionFailed,
     /// More bytes than are taken.
@@ -70,9 +72,11 @@ impl Code {
             Code::Unauthorized => StatusCode::UNAUTHORIZED,
             Code::NotFound | Code::NoSuchRoute => StatusCode::NOT_FOUND,
             Code::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
-            Code::Conflict | Code::AlreadyExists | Code::HasLinks | Code::InFlight => {
-                StatusCode::CONFLICT
-            }
+            Code::Conflict
+            | Code::AlreadyExists
+            | Code::HasLinks
+            | Code::InFlight
+            | Code::SecretReplaced => StatusCode::CONFLICT,
             Code::PreconditionFailed => StatusCode::PRECONDITION_FAILED,
             Code::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Code::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -97,6 +101,7 @@ impl Code {
             Code::AlreadyExists => "It exists already",
             Code::HasLinks => "The client has links",
             Code::InFlight => "The same request is under way",
+            Code::SecretReplaced => "The secret has been replaced",
             Code::PreconditionFailed => "Another version is stored",
             Code::TooLarge => "Too large",
             Code::UnsupportedMediaType => "The body is of another type",

@@ -7,7 +7,7 @@ use antumbra_shadow::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::id::ClientId;
-use super::secret::Secret;
+use super::secret::{Requested, Secret};
 use crate::sensors::SensorId;
 
 /// Characters of a client's name.
@@ -113,6 +113,8 @@ pub struct NewClient {
     pub url: String,
     /// Its mode.
     pub mode: Mode,
+    /// Who asks for it, if the same request may be sent again.
+    pub requested: Option<Requested>,
 }
 
 /// A client that was just made, and the only time its secret is told.
@@ -121,6 +123,15 @@ pub struct NewClient {
 pub struct Created {
     pub client: Client,
     pub secret: Secret,
+}
+
+/// A secret that was just put in force, and the only time it is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rotated {
+    /// The new one.
+    pub secret: Secret,
+    /// Until when the one before is in force beside it.
+    pub previous_until: Timestamp,
 }
 
 /// What is to be changed of a client; `None` stays.

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use super::client::{
     Circuit, Client, ClientPatch, ClientState, Created, Link, NAME_CHARACTERS, NewClient,
-    REASON_CHARACTERS, URL_BYTES,
+    REASON_CHARACTERS, Rotated, URL_BYTES,
 };
 use super::id::ClientId;
-use super::ports::{ClientError, ClientStore, Destinations, LinkStore, Refusal};
-use super::secret::Secret;
+use super::ports::{ClientError, ClientStore, Destinations, LinkStore, Refusal, Rotation};
+use super::secret::{Requested, Secret};
 use crate::clock::Clock;
 use crate::paging::{Cursor, Page, page_limit};
 use crate::sensors::SensorId;
@@ -41,7 +41,8 @@ where
         }
     }
 
-    /// Makes a client with a new secret, which is told this once.
+    /// Makes a client with a new secret, which is told this once. A request that is sent again is given
+    /// the client and the secret that it made.
     pub async fn create(&self, new: NewClient) -> Result<Created, ClientError> {
         let now = self.clock.now();
         check_name(&new.name)?;
@@ -57,8 +58,26 @@ where
             updated: now,
         };
         let secret = Secret::random();
-        self.store.create(&client, &secret).await?;
-        Ok(Created { client, secret })
+        let requested = new.requested.unwrap_or_else(|| Requested::once(now));
+        match self.store.create(&client, &secret, &requested).await {
+            Ok(()) => Ok(Created { client, secret }),
+            Err(ClientError::AlreadyExists) => self.made_by(&client.id, &requested).await,
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A client that exists already, if it is what this very request made.
+    async fn made_by(&self, id: &ClientId, by: &Requested) -> Result<Created, ClientError> {
+        let secrets = self.store.secrets(id).await?;
+        let now = self.clock.now();
+        let same = |made: &Requested| made.by == by.by && now < made.until;
+        if !secrets.requested.as_ref().is_some_and(same) {
+            return Err(ClientError::AlreadyExists);
+        }
+        Ok(Created {
+            client: self.store.get(id).await?,
+            secret: secrets.current,
+        })
     }
 
     /// The client.
@@ -103,22 +122,48 @@ where
         self.store.set_state(id, &state, now).await
     }
 
-    /// Makes a new secret, which is told this once. The one before stays in force for a while.
+    /// Makes a new secret, which is told this once. The one before stays in force for a while. A request
+    /// that is sent again is given the secret that it made, unless another has replaced that since.
     pub async fn rotate_secret(
         &self,
         id: &ClientId,
         keep_previous: Duration,
-    ) -> Result<Secret, ClientError> {
+        requested: Option<Requested>,
+    ) -> Result<Rotated, ClientError> {
         if keep_previous > KEEP_LONGEST {
             let (asked, limit) = (keep_previous.as_secs(), KEEP_LONGEST.as_secs());
             return Err(ClientError::Invalid(format!(
                 "the previous secret would be kept {asked} seconds, the limit is {limit}"
             )));
         }
-        let secret = Secret::random();
-        let until = self.clock.now().after(keep_previous);
-        self.store.rotate(id, &secret, until).await?;
-        Ok(secret)
+        let now = self.clock.now();
+        let rotation = Rotation {
+            secret: Secret::random(),
+            previous_until: now.after(keep_previous),
+            requested: requested.unwrap_or_else(|| Requested::once(now)),
+            now,
+        };
+        let secrets = self.store.rotate(id, &rotation).await?;
+        Ok(Rotated {
+            secret: secrets.current,
+            previous_until: secrets.previous.map_or(now, |(_, until)| until),
+        })
+    }
+
+    /// The secret that a request has made, if it is still the newest.
+    pub async fn secret_made_by(
+        &self,
+        id: &ClientId,
+        request: &str,
+    ) -> Result<Option<Secret>, ClientError> {
+        match self.store.secrets(id).await {
+            Ok(secrets) => {
+                let made = secrets.requested.is_some_and(|made| made.by == request);
+                Ok(made.then_some(secrets.current))
+            }
+            Err(ClientError::NotFound) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Deletes a client; with links only if they are to go as well.

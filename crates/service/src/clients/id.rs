@@ -37,11 +37,8 @@ impl ClientId {
 
     /// One that nobody else has.
     pub fn random() -> ClientId {
-        let mut text = String::from("cl");
-        for byte in super::secret::random::<RANDOM_BYTES>() {
-            text.push_str(&format!("{byte:02x}"));
-        }
-        ClientId(text)
+        let random = super::secret::random::<RANDOM_BYTES>();
+        ClientId(format!("cl{}", super::secret::hexadecimal(&random)))
     }
 
     /// The text.

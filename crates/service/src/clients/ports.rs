@@ -6,7 +6,7 @@ use antumbra_shadow::Timestamp;
 
 use super::client::{Client, ClientPatch, ClientState, Link, LinkedClient, Mode};
 use super::id::ClientId;
-use super::secret::{Secret, Secrets};
+use super::secret::{Requested, Secret, Secrets};
 use crate::paging::{Cursor, Page};
 use crate::sensors::SensorId;
 use crate::store::StoreError;
@@ -63,6 +63,19 @@ pub trait Destinations: Send + Sync {
     fn check(&self, url: &str) -> impl Future<Output = Result<String, Refusal>> + Send;
 }
 
+/// A secret that is to be put in force.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rotation {
+    /// The new one.
+    pub secret: Secret,
+    /// Until when the one before stays in force.
+    pub previous_until: Timestamp,
+    /// Who asks for it.
+    pub requested: Requested,
+    /// The time now.
+    pub now: Timestamp,
+}
+
 /// Where clients are kept.
 ///
 /// Laws: every write of a client raises its version by one; a write with an expected version takes place
@@ -74,6 +87,7 @@ pub trait ClientStore: Send + Sync {
         &self,
         client: &Client,
         secret: &Secret,
+        requested: &Requested,
     ) -> impl Future<Output = Result<(), ClientError>> + Send;
 
     /// The client.
@@ -104,13 +118,14 @@ pub trait ClientStore: Send + Sync {
         now: Timestamp,
     ) -> impl Future<Output = Result<Client, ClientError>> + Send;
 
-    /// Puts a new secret in force; the one before stays in force until then, any other not.
+    /// Puts a new secret in force and answers with the secrets as they are then; the one before stays in
+    /// force for a while, any other not. If the newest was made for the very request that asks, nothing
+    /// changes.
     fn rotate(
         &self,
         id: &ClientId,
-        secret: &Secret,
-        previous_until: Timestamp,
-    ) -> impl Future<Output = Result<(), ClientError>> + Send;
+        rotation: &Rotation,
+    ) -> impl Future<Output = Result<Secrets, ClientError>> + Send;
 
     /// The secrets.
     fn secrets(&self, id: &ClientId) -> impl Future<Output = Result<Secrets, ClientError>> + Send;

@@ -4,6 +4,7 @@
 //! listing, and its debug form does not show it.
 
 use std::fmt;
+use std::time::Duration;
 
 use antumbra_shadow::Timestamp;
 use base64::Engine as _;
@@ -13,6 +14,9 @@ use base64::engine::general_purpose::STANDARD;
 const PREFIX: &str = "whsec_";
 /// Bytes of a secret that we make: Standard Webhooks wants 24 to 64.
 const BYTES: usize = 32;
+/// Random bytes of a request without a name, and how long its write may be repeated.
+const ONCE_BYTES: usize = 12;
+const ONCE: Duration = Duration::from_secs(3600);
 
 /// A signing secret, `whsec_` and base64.
 #[derive(Clone, PartialEq, Eq)]
@@ -55,6 +59,25 @@ impl fmt::Debug for Secret {
     }
 }
 
+/// The request that a secret was made for: sent again, it is given the same secret and makes no other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Requested {
+    /// Which request: a text that no other has.
+    pub by: String,
+    /// Until when it is known again. After that the same text is another request.
+    pub until: Timestamp,
+}
+
+impl Requested {
+    /// By a request that nobody sends again, but whose write a store may repeat.
+    pub fn once(now: Timestamp) -> Requested {
+        Requested {
+            by: hexadecimal(&random::<ONCE_BYTES>()),
+            until: now.after(ONCE),
+        }
+    }
+}
+
 /// The secrets of a client: one, or two for a while after a rotation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Secrets {
@@ -62,6 +85,8 @@ pub struct Secrets {
     pub current: Secret,
     /// The one before, and until when deliveries are signed with it too.
     pub previous: Option<(Secret, Timestamp)>,
+    /// The request that the newest was made for.
+    pub requested: Option<Requested>,
 }
 
 impl Secrets {
@@ -78,6 +103,11 @@ pub(super) fn random<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).expect("the system has no randomness");
     bytes
+}
+
+/// Bytes as digits.
+pub(super) fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]
@@ -108,6 +138,7 @@ mod tests {
         let secrets = Secrets {
             current: Secret::random(),
             previous: Some((Secret::random(), at(10))),
+            requested: None,
         };
         assert_eq!(secrets.active(at(9)).count(), 2);
         assert_eq!(

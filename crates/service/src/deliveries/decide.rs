@@ -207,6 +207,7 @@ mod tests {
         let secrets = Secrets {
             current: Secret::random(),
             previous: None,
+            requested: None,
         };
         Standing {
             client: Some((client, secrets)),

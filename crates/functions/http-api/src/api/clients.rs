@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use antumbra_service::clients::{
     Client, ClientError, ClientId, ClientPatch, ClientStore, Clients, Created, Destinations, Link,
-    LinkStore, NewClient, Secret,
+    LinkStore, NewClient, Requested, Rotated, Secret,
 };
 use antumbra_service::clock::Clock;
 use antumbra_service::deliveries::{
@@ -32,7 +32,13 @@ pub trait ClientService: Send + Sync {
         &'a self,
         id: &'a ClientId,
         keep_previous: Duration,
-    ) -> Outcome<'a, Secret>;
+        requested: Option<Requested>,
+    ) -> Outcome<'a, Rotated>;
+    fn secret_made_by<'a>(
+        &'a self,
+        id: &'a ClientId,
+        request: &'a str,
+    ) -> Outcome<'a, Option<Secret>>;
     fn delete<'a>(
         &'a self,
         id: &'a ClientId,
@@ -86,8 +92,17 @@ where
         &'a self,
         id: &'a ClientId,
         keep_previous: Duration,
-    ) -> Outcome<'a, Secret> {
-        Box::pin(self.rotate_secret(id, keep_previous))
+        requested: Option<Requested>,
+    ) -> Outcome<'a, Rotated> {
+        Box::pin(self.rotate_secret(id, keep_previous, requested))
+    }
+
+    fn secret_made_by<'a>(
+        &'a self,
+        id: &'a ClientId,
+        request: &'a str,
+    ) -> Outcome<'a, Option<Secret>> {
+        Box::pin(self.secret_made_by(id, request))
     }
 
     fn delete<'a>(

@@ -1,10 +1,9 @@
 //! What the routes of clients take and give.
 
 use antumbra_service::clients::{
-    Client, ClientId, ClientPatch, ClientState, Created, Mode, NewClient, Secret,
+    Client, ClientId, ClientPatch, ClientState, Mode, NewClient, Rotated, Secret,
 };
 use antumbra_service::paging::Page;
-use antumbra_shadow::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -92,6 +91,7 @@ impl ClientBody {
             name: self.name,
             url: self.url,
             mode: self.mode.map(Mode::from).unwrap_or_default(),
+            requested: None,
         })
     }
 }
@@ -229,11 +229,11 @@ pub(crate) struct CreatedAnswer {
     client: ClientAnswer,
 }
 
-impl From<&Created> for CreatedAnswer {
-    fn from(created: &Created) -> CreatedAnswer {
+impl CreatedAnswer {
+    pub(super) fn new(client: &Client, secret: &Secret) -> CreatedAnswer {
         CreatedAnswer {
-            secret: created.secret.reveal().to_owned(),
-            client: (&created.client).into(),
+            secret: secret.reveal().to_owned(),
+            client: client.into(),
         }
     }
 }
@@ -251,11 +251,11 @@ pub(crate) struct SecretAnswer {
     previous_until: String,
 }
 
-impl SecretAnswer {
-    pub(super) fn new(secret: &Secret, until: Timestamp) -> SecretAnswer {
+impl From<&Rotated> for SecretAnswer {
+    fn from(rotated: &Rotated) -> SecretAnswer {
         SecretAnswer {
-            secret: secret.reveal().to_owned(),
-            previous_until: until.to_string(),
+            secret: rotated.secret.reveal().to_owned(),
+            previous_until: rotated.previous_until.to_string(),
         }
     }
 }

@@ -35,6 +35,8 @@ pub(crate) struct Ground {
     pub(crate) inbox: DynamoDbInbox,
     pub(crate) sensors: DynamoDbSensors,
     pub(crate) deliveries: DynamoDbDeliveries,
+    database: aws_sdk_dynamodb::Client,
+    table: String,
     /// The queue of mode `every`, and that of mode `latest`.
     pub(crate) queues: [Arc<Queued>; 2],
 }
@@ -79,7 +81,7 @@ impl Ground {
             sensors: Box::new(Sensors::with_clock(sensors.clone(), Arc::clone(&clock))),
             clients: Box::new(Clients::new(clients, guard, Arc::clone(&clock))),
             deliveries: Box::new(redeliveries),
-            answers: Box::new(DynamoDbAnswers::new(client, &table)),
+            answers: Box::new(DynamoDbAnswers::new(client.clone(), &table)),
             now: Box::new(move || now.now()),
         });
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -94,8 +96,21 @@ impl Ground {
             inbox,
             sensors,
             deliveries,
+            database: client,
+            table,
             queues,
         }
+    }
+
+    /// The sort keys of all items that hold a text somewhere.
+    pub(crate) async fn items_with(&self, text: &str) -> Vec<String> {
+        let found = self.database.scan().table_name(&self.table).send().await;
+        let found = found.unwrap();
+        let items = found.items().iter();
+        items
+            .filter(|item| format!("{item:?}").contains(text))
+            .map(|item| item["SK"].as_s().unwrap().clone())
+            .collect()
     }
 
     /// A request with the token.

@@ -9,5 +9,6 @@ mod ground;
 mod idempotency;
 mod messages;
 mod problems;
+mod secrets;
 mod sensors;
 mod shadows;

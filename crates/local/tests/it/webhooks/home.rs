@@ -95,6 +95,7 @@ impl Home {
                 name: format!("The {id}"),
                 url: self.endpoints.url(id),
                 mode,
+                requested: None,
             })
             .await
             .unwrap();

@@ -159,18 +159,19 @@ async fn both_secrets_sign_while_one_replaces_the_other() {
     let home = Home::start(hasty()).await;
     let (client, old) = home.client("watch", Mode::Latest).await;
     let hour = Duration::from_secs(3600);
-    let new = home.clients.rotate_secret(&client, hour).await.unwrap();
+    let rotated = home.clients.rotate_secret(&client, hour, None).await;
+    let new = rotated.unwrap().secret;
     home.redeliveries.test(&client).await.unwrap();
     let seen = home.endpoints.wait("watch", 1).await;
     let seconds: i64 = seen[0].timestamp.parse().unwrap();
     let both = sign(&[&new, &old], &seen[0].id, seconds, &seen[0].text).unwrap();
     assert_eq!(seen[0].signature, both);
     assert_eq!(seen[0].body["type"], "client.test");
-    let last = home
+    let rotated = home
         .clients
-        .rotate_secret(&client, Duration::ZERO)
-        .await
-        .unwrap();
+        .rotate_secret(&client, Duration::ZERO, None)
+        .await;
+    let last = rotated.unwrap().secret;
     home.redeliveries.test(&client).await.unwrap();
     let seen = home.endpoints.wait("watch", 2).await;
     let seconds: i64 = seen[1].timestamp.parse().unwrap();
