@@ -5,7 +5,7 @@
 //! ```text
 //! queued ── a turn ─┬─> delivered                      2xx
 //!   ^               ├─> failed ──> the next turn       anything else; SQS hides the message until then
-//!   │               ├─> dead                           the tenth turn failed
+//!   │               ├─> dead                           the tenth turn failed, or was cut off
 //!   │               ├─> parked                         the client is disabled, or said 410
 //!   │               ├─> skipped                        the link or the client is gone
 //!   │               └─> superseded                     mode latest, and there is a newer one
@@ -28,7 +28,7 @@ mod ports;
 mod redeliver;
 
 pub use body::{body, milliseconds};
-pub use decide::{After, Before, Policy, after, before, open_for};
+pub use decide::{After, Before, Policy, SPARE_RECEIVES, after, before, open_for, unheard};
 pub use delays::{Curve, Delays};
 pub use deliver::{Deliver, Settled};
 pub use delivery::{Attempt, Delivery, DeliveryRecord, Kind, SensorRef, Status};

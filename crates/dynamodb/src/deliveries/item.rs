@@ -52,6 +52,7 @@ pub(super) fn fixed(delivery: &Delivery) -> Vec<(&'static str, AttributeValue)> 
 pub(super) fn attempt(attempt: &Attempt) -> AttributeValue {
     let mut map = Item::from([
         ("at".to_owned(), time(attempt.at)),
+        ("round".to_owned(), n(attempt.round)),
         ("turn".to_owned(), n(attempt.turn)),
         ("latencyMs".to_owned(), n(attempt.latency_ms)),
     ]);
@@ -68,6 +69,7 @@ fn decode_attempt(value: &AttributeValue) -> Result<Attempt, StoreError> {
     let map = value.as_m().map_err(|_| unreadable(ATTEMPTS))?;
     Ok(Attempt {
         at: instant(map, "at")?,
+        round: optional_number(map, "round")?.unwrap_or(0),
         turn: number(map, "turn")?,
         status: optional_number(map, "status")?,
         latency_ms: number(map, "latencyMs")?,
@@ -112,6 +114,14 @@ pub(super) fn attempts(item: &Item) -> &[AttributeValue] {
     item.get(ATTEMPTS)
         .and_then(|list| list.as_l().ok())
         .map_or(&[], Vec::as_slice)
+}
+
+/// The latest turn of a round that an attempt is kept of.
+pub(super) fn last_turn(item: &Item, round: u32) -> Result<u32, StoreError> {
+    let attempts = attempts(item).iter().map(decode_attempt);
+    let attempts: Vec<Attempt> = attempts.collect::<Result<_, _>>()?;
+    let of_round = attempts.iter().filter(|attempt| attempt.round == round);
+    Ok(of_round.map(|attempt| attempt.turn).max().unwrap_or(0))
 }
 
 /// The end of an item, as DynamoDB's expiry reads it.

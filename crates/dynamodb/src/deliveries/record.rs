@@ -7,9 +7,7 @@ use antumbra_shadow::Timestamp;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnValuesOnConditionCheckFailure};
 
 use super::DynamoDbDeliveries;
-use super::item::{
-    self, ATTEMPTS, DELIVERED_ROUND, ROUND, STATUS, TTL, UPDATED, attempts, expiry, fixed,
-};
+use super::item::{self, ATTEMPTS, DELIVERED_ROUND, ROUND, STATUS, TTL, UPDATED, expiry, fixed};
 use crate::clients::item::{n, optional_number, s, time};
 use crate::clients::keys::{self, Item, key};
 use crate::clients::update::{Updated, outcome};
@@ -22,10 +20,10 @@ const TRIES: u32 = 5;
 /// How much of a turn is written.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Extent {
-    /// Status and attempt.
+    /// Status and attempts.
     All,
-    /// The attempt alone: a later round, or a success, has the status.
-    Attempt,
+    /// The attempts alone: a later round, or a success, has the status.
+    Attempts,
 }
 
 impl Ledger for DynamoDbDeliveries {
@@ -37,20 +35,20 @@ impl Ledger for DynamoDbDeliveries {
         &self,
         delivery: &Delivery,
         status: Status,
-        attempt: Option<&Attempt>,
+        attempts: &[Attempt],
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        let attempt = attempt.map(item::attempt);
+        let attempts: Vec<AttributeValue> = attempts.iter().map(item::attempt).collect();
         let mut extent = Extent::All;
         let mut full: Option<Vec<AttributeValue>> = None;
         for _ in 0..TRIES {
-            if extent == Extent::Attempt && attempt.is_none() {
+            if extent == Extent::Attempts && attempts.is_empty() {
                 return Ok(());
             }
             let written = Written {
                 delivery,
                 status,
-                attempt: attempt.as_ref(),
+                attempts: &attempts,
                 now,
             };
             let stored = match self.write(&written, extent, full.take()).await? {
@@ -58,19 +56,17 @@ impl Ledger for DynamoDbDeliveries {
                 Updated::Refused(None) => continue,
                 Updated::Refused(Some(stored)) => stored,
             };
-            let kept = attempts(&stored);
+            let kept = item::attempts(&stored);
             // An attempt of the SDK whose answer was lost has written it.
-            if attempt
-                .as_ref()
-                .is_some_and(|attempt| kept.contains(attempt))
-            {
+            if attempts.last().is_some_and(|newest| kept.contains(newest)) {
                 return Ok(());
             }
             if !decides(&stored, delivery.round, status)? {
-                extent = Extent::Attempt;
+                extent = Extent::Attempts;
             }
-            if kept.len() >= ATTEMPTS_KEPT {
-                full = Some(kept[kept.len() - ATTEMPTS_KEPT + 1..].to_vec());
+            let too_many = (kept.len() + attempts.len()).saturating_sub(ATTEMPTS_KEPT);
+            if too_many > 0 {
+                full = Some(kept[too_many.min(kept.len())..].to_vec());
             }
         }
         Err(StoreError::Throttled)
@@ -112,7 +108,7 @@ impl Ledger for DynamoDbDeliveries {
 struct Written<'a> {
     delivery: &'a Delivery,
     status: Status,
-    attempt: Option<&'a AttributeValue>,
+    attempts: &'a [AttributeValue],
     now: Timestamp,
 }
 
@@ -136,7 +132,7 @@ impl DynamoDbDeliveries {
         let Written {
             delivery,
             status,
-            attempt,
+            attempts,
             now,
         } = *written;
         let mut set: Vec<String> = Vec::new();
@@ -172,16 +168,16 @@ impl DynamoDbDeliveries {
                 .expression_attribute_names(format!("#a{place}"), name)
                 .expression_attribute_values(format!(":a{place}"), value);
         }
-        if let Some(attempt) = attempt {
+        if let Some(newest) = attempts.last() {
             update = update.expression_attribute_names("#attempts", ATTEMPTS);
-            let kept = n(ATTEMPTS_KEPT);
+            let room = n(ATTEMPTS_KEPT.saturating_sub(attempts.len()));
             if let Some(mut rest) = rest {
-                rest.push(attempt.clone());
+                rest.extend_from_slice(attempts);
                 set.push("#attempts = :attempts".to_owned());
-                conditions.push("size(#attempts) >= :kept");
+                conditions.push("size(#attempts) > :room");
                 update = update
                     .expression_attribute_values(":attempts", AttributeValue::L(rest))
-                    .expression_attribute_values(":kept", kept);
+                    .expression_attribute_values(":room", room);
             } else {
                 set.push(
                     "#attempts = list_append(if_not_exists(#attempts, :none), :attempts)"
@@ -189,14 +185,14 @@ impl DynamoDbDeliveries {
                 );
                 conditions.push(
                     "(attribute_not_exists(#attempts) OR \
-                     (size(#attempts) < :kept AND NOT contains(#attempts, :attempt)))",
+                     (size(#attempts) <= :room AND NOT contains(#attempts, :newest)))",
                 );
-                let one = AttributeValue::L(vec![attempt.clone()]);
+                let more = AttributeValue::L(attempts.to_vec());
                 update = update
                     .expression_attribute_values(":none", AttributeValue::L(Vec::new()))
-                    .expression_attribute_values(":attempts", one)
-                    .expression_attribute_values(":attempt", attempt.clone())
-                    .expression_attribute_values(":kept", kept);
+                    .expression_attribute_values(":attempts", more)
+                    .expression_attribute_values(":newest", newest.clone())
+                    .expression_attribute_values(":room", room);
             }
         }
         update = update.update_expression(format!("SET {}", set.join(", ")));

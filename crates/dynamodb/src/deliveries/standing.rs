@@ -10,7 +10,7 @@ use antumbra_service::store::StoreError;
 use aws_sdk_dynamodb::types::{AttributeValue, KeysAndAttributes};
 
 use super::DynamoDbDeliveries;
-use super::item::DELIVERED_ROUND;
+use super::item::{DELIVERED_ROUND, last_turn};
 use crate::clients::item::{self, optional_number};
 use crate::clients::keys::{
     self, DELIVERY, INFO, Item, SECRETS, SENSOR, SENSOR_STATE, client_key, key, mirror_key,
@@ -61,15 +61,19 @@ impl DynamoDbDeliveries {
             (Some(state), Some(counter)) => optional_number(state, counter)?,
             _ => None,
         };
-        let delivered_round = match of_kind(&|sort| sort.starts_with(DELIVERY)) {
-            Some(record) => optional_number(record, DELIVERED_ROUND)?,
-            None => None,
+        let (delivered_round, last_turn) = match of_kind(&|sort| sort.starts_with(DELIVERY)) {
+            Some(record) => (
+                optional_number(record, DELIVERED_ROUND)?,
+                last_turn(record, delivery.round)?,
+            ),
+            None => (None, 0),
         };
         Ok(Standing {
             client,
             linked: of_kind(&|sort| sort.starts_with(SENSOR)).is_some(),
             newest,
             delivered_round,
+            last_turn,
         })
     }
 

@@ -104,14 +104,14 @@ fn new(id: &str, mode: Mode) -> Client {
 async fn a_client_is_made_once_and_read_back() {
     let desk = Desk::fresh().await;
     let (client, secret) = (new("watch", Mode::Every), Secret::random());
-    let create = desk.clients.create(&client, &secret, &by("a"));
-    create.await.unwrap();
+    let made = desk.clients.create(&client, &secret, &by("a")).await;
+    made.unwrap();
     assert_eq!(desk.clients.get(&client.id).await.unwrap(), client);
     let secrets = desk.clients.secrets(&client.id).await.unwrap();
     assert_eq!((secrets.current, secrets.previous), (secret, None));
     let other = Secret::random();
-    let again = desk.clients.create(&client, &other, &by("a"));
-    assert_eq!(again.await, Err(ClientError::AlreadyExists));
+    let again = desk.clients.create(&client, &other, &by("a")).await;
+    assert_eq!(again, Err(ClientError::AlreadyExists));
     let nobody = ClientId::new("nobody").unwrap();
     assert_eq!(desk.clients.get(&nobody).await, Err(ClientError::NotFound));
     assert_eq!(
@@ -125,8 +125,8 @@ async fn secrets_are_in_no_item_but_their_own() {
     let desk = Desk::fresh().await;
     let secret = Secret::random();
     let client = new("watch", Mode::Every);
-    let create = desk.clients.create(&client, &secret, &by("a"));
-    create.await.unwrap();
+    let made = desk.clients.create(&client, &secret, &by("a")).await;
+    made.unwrap();
     let found = desk.database.scan().table_name(&desk.table).send().await;
     for item in found.unwrap().items() {
         let holds = format!("{item:?}").contains(secret.reveal());

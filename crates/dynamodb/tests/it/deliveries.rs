@@ -57,7 +57,7 @@ impl Books {
     }
 }
 
-fn delivery(client: &str, sensor: &str, time: i128, sequence: u64) -> Delivery {
+pub(crate) fn delivery(client: &str, sensor: &str, time: i128, sequence: u64) -> Delivery {
     let client = antumbra_service::clients::ClientId::new(client).unwrap();
     Delivery {
         id: DeliveryId::new(&client, at(time), sequence, sensor),
@@ -78,6 +78,7 @@ fn delivery(client: &str, sensor: &str, time: i128, sequence: u64) -> Delivery {
 fn attempt(turn: u32, status: u16) -> Attempt {
     Attempt {
         at: Timestamp::from_nanoseconds(i128::from(turn) * 1_000_000_000),
+        round: 0,
         turn,
         status: Some(status),
         latency_ms: 12,
@@ -98,7 +99,7 @@ async fn a_first_turn_costs_one_read_and_one_write() {
     assert_eq!((standing.newest, standing.delivered_round), (Some(4), None));
     books
         .deliveries
-        .record(&sent, Status::Delivered, Some(&attempt(1, 204)), at(101))
+        .record(&sent, Status::Delivered, &[attempt(1, 204)], at(101))
         .await
         .unwrap();
     assert_eq!(
@@ -145,7 +146,7 @@ async fn every_attempt_is_kept_once_up_to_a_bound() {
         let attempt = attempt(turn, 500);
         books
             .deliveries
-            .record(&sent, Status::Failed, Some(&attempt), at(100))
+            .record(&sent, Status::Failed, &[attempt], at(100))
             .await
             .unwrap();
     }
@@ -162,7 +163,7 @@ async fn a_success_stays_and_an_old_round_says_nothing_of_a_new_one() {
         let attempt = attempt(turn, 0);
         let recorded = books
             .deliveries
-            .record(delivery, status, Some(&attempt), at(100))
+            .record(delivery, status, &[attempt], at(100))
             .await;
         recorded.unwrap();
     };
@@ -185,7 +186,7 @@ async fn a_success_stays_and_an_old_round_says_nothing_of_a_new_one() {
     assert_eq!(books.status(&sent).await, (Status::Failed, 4));
     books
         .deliveries
-        .record(&sent, Status::Skipped, None, at(300))
+        .record(&sent, Status::Skipped, &[], at(300))
         .await
         .unwrap();
     assert_eq!(books.status(&sent).await, (Status::Failed, 4));
@@ -210,7 +211,7 @@ async fn histories_are_read_per_client_and_per_sensor_in_pages() {
         };
         books
             .deliveries
-            .record(&sent, status, Some(&attempt(1, 200)), at(time))
+            .record(&sent, status, &[attempt(1, 200)], at(time))
             .await
             .unwrap();
         all.push(sent.id.to_string());

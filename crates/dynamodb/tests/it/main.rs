@@ -12,6 +12,7 @@ mod inbox;
 mod limits;
 mod listing;
 mod parent_faults;
+mod parking;
 mod progress;
 mod sensors;
 mod store;

@@ -1,5 +1,6 @@
 //! The queues the product uses, as data, and making those that are missing.
 
+use antumbra_service::deliveries::SPARE_RECEIVES;
 use aws_sdk_sqs::{Client, error::DisplayErrorContext, types::QueueAttributeName};
 
 use super::queue_arn;
@@ -37,12 +38,13 @@ const fn queue(name: &'static str, dead_letters: Option<(&'static str, u32)>) ->
     }
 }
 
-/// A queue whose function tells it when to hand over again what failed: ten turns each.
+/// A queue whose function tells it when to hand over again what failed: ten turns each, and some receives
+/// to write down what became of the last.
 const fn deliveries(name: &'static str, dead: &'static str) -> Queue {
     Queue {
         // Six times the thirty seconds that the function may take.
         visibility_seconds: 180,
-        ..queue(name, Some((dead, 10)))
+        ..queue(name, Some((dead, 10 + SPARE_RECEIVES)))
     }
 }
 
@@ -89,7 +91,18 @@ pub async fn ensure_all(client: &Client) -> Result<(), QueueError> {
 
 #[cfg(test)]
 mod tests {
+    use antumbra_service::deliveries::Policy;
+
     use super::*;
+
+    #[test]
+    fn a_delivery_is_received_oftener_than_it_has_turns() {
+        let of = |name: &str| QUEUES.iter().find(|queue| queue.name == name);
+        for name in ["antumbra-deliveries", "antumbra-deliveries.fifo"] {
+            let (_, receives) = of(name).unwrap().dead_letters.unwrap();
+            assert_eq!(receives, Policy::default().turns + SPARE_RECEIVES);
+        }
+    }
 
     #[test]
     fn dead_letters_go_to_a_queue_that_is_made_before() {

@@ -152,3 +152,17 @@ fn the_policy_fits() {
     let bytes = frame + statements + condition + resources;
     assert!(bytes <= POLICY_BYTES, "{bytes}");
 }
+
+/// The queues let a delivery through oftener than it has turns, as the local ones do.
+#[test]
+fn deliveries_are_received_oftener_than_they_have_turns() {
+    let template = include_str!("../../../../infra/data.yaml");
+    for turns in 1..=20 {
+        let receives = turns + antumbra_service::deliveries::SPARE_RECEIVES;
+        let row = format!("    \"{turns}\": {{ Count: {receives} }}\n");
+        assert!(template.contains(&row), "{row}");
+    }
+    let found =
+        r#"maxReceiveCount: { "Fn::FindInMap": [Receives, { Ref: DeliveryTurns }, Count] }"#;
+    assert_eq!(template.matches(found).count(), 2);
+}

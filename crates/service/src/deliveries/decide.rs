@@ -1,5 +1,6 @@
 //! What to do at a delivery's turn, and what an answer means. Pure.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use antumbra_shadow::Timestamp;
@@ -9,10 +10,16 @@ use super::delivery::{Delivery, Status};
 use super::ports::{Answer, PostError, Standing};
 use crate::clients::{Circuit, Client, ClientState, Mode, Secrets};
 
+/// Receives that a queue grants beyond the turns of a delivery. Nothing is sent in them: should the last
+/// turn be cut off, one of them writes down that the delivery is dead before the queue takes it away.
+pub const SPARE_RECEIVES: u32 = 2;
+/// Of a delivery that was received more often than anybody should, so many turns are told of at most.
+const UNHEARD: u32 = 20;
+
 /// The rules of sending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Policy {
-    /// Turns a delivery has; the queue moves it to its dead letters after as many receives.
+    /// Turns a delivery has. The queue moves it to its dead letters after [`SPARE_RECEIVES`] more.
     pub turns: u32,
     /// The time between them.
     pub delays: Delays,
@@ -53,6 +60,8 @@ pub enum Before<'a> {
     Wait(Timestamp),
     /// Do not send it, and record that.
     Settle(Status),
+    /// Do not send it: its turns are used up.
+    Bury,
     /// Nothing: the client has it already.
     Nothing,
 }
@@ -89,17 +98,28 @@ pub fn before<'a>(
     if client.state != ClientState::Enabled && !delivery.released {
         return Before::Settle(Status::Parked);
     }
+    if turn > policy.turns {
+        return Before::Bury;
+    }
     let Circuit {
         failures,
         open_until,
     } = client.circuit;
-    if failures < policy.open_after || turn >= policy.turns {
+    if failures < policy.open_after || turn == policy.turns {
         return Before::Send(client, secrets);
     }
     match open_until {
         Some(until) if until > now => Before::Wait(until),
         _ => Before::Probe(client, secrets, open_until),
     }
+}
+
+/// The turns before this one that nothing is written down of: whoever took them was cut off, or could not
+/// write. The endpoint may have got the request all the same.
+pub fn unheard(standing: &Standing, turn: u32, policy: &Policy) -> RangeInclusive<u32> {
+    let last = turn.saturating_sub(1).min(policy.turns);
+    let first = standing.last_turn.saturating_add(1);
+    first.max(last.saturating_sub(UNHEARD))..=last
 }
 
 /// What an attempt comes to.
@@ -214,6 +234,7 @@ mod tests {
             linked: true,
             newest: Some(5),
             delivered_round: None,
+            last_turn: 0,
         }
     }
 
@@ -224,6 +245,7 @@ mod tests {
             Before::Probe(..) => "probe".to_owned(),
             Before::Wait(until) => format!("wait {}", until.nanoseconds() / 1_000_000_000),
             Before::Settle(status) => status.to_string(),
+            Before::Bury => "bury".to_owned(),
             Before::Nothing => "nothing".to_owned(),
         }
     }
@@ -302,6 +324,8 @@ mod tests {
             (5, Some(101), 1, "wait 101"),
             (5, Some(101), 9, "wait 101"),
             (5, Some(101), 10, "send"),
+            (5, Some(101), 11, "bury"),
+            (0, None, 11, "bury"),
             (5, Some(100), 1, "probe"),
             (9, None, 1, "probe"),
             // Closed by a success that was recorded in between.
@@ -311,6 +335,46 @@ mod tests {
             let decided = decided(&standing, &delivery(0, false), turn);
             assert_eq!(decided, expected, "{failures} {open:?} {turn}");
         }
+    }
+
+    #[test]
+    fn what_is_settled_otherwise_is_not_buried() {
+        let fine = standing(Mode::Every, ClientState::Enabled, Circuit::default());
+        let off = standing(Mode::Every, disabled(), Circuit::default());
+        let has = Standing {
+            delivered_round: Some(0),
+            ..fine.clone()
+        };
+        let sent = delivery(0, false);
+        assert_eq!(decided(&has, &sent, 11), "nothing");
+        assert_eq!(decided(&off, &sent, 11), "parked");
+        assert_eq!(decided(&Standing::default(), &sent, 11), "skipped");
+    }
+
+    #[test]
+    fn turns_that_nothing_is_known_of_are_found() {
+        const NONE: [u32; 0] = [];
+        let of = |last_turn, turn| {
+            let standing = Standing {
+                last_turn,
+                ..Standing::default()
+            };
+            let unheard = unheard(&standing, turn, &Policy::default());
+            unheard.collect::<Vec<u32>>()
+        };
+        assert_eq!(of(0, 1), NONE);
+        assert_eq!(of(1, 2), NONE);
+        assert_eq!(of(0, 3), [1, 2]);
+        assert_eq!(of(9, 11), [10]);
+        assert_eq!(of(9, 12), [10], "there is no eleventh turn");
+        assert_eq!(of(10, 12), NONE);
+        // A message that was received twice at once.
+        assert_eq!(of(2, 1), NONE);
+        let endless = Policy {
+            turns: u32::MAX,
+            ..Policy::default()
+        };
+        assert!(unheard(&Standing::default(), u32::MAX, &endless).count() < 50);
     }
 
     fn answer(status: u16, retry_after: Option<u64>) -> Result<Answer, PostError> {

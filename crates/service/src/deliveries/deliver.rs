@@ -5,10 +5,10 @@ use std::time::Duration;
 use antumbra_shadow::Timestamp;
 
 use super::body::body;
-use super::decide::{After, Before, Policy, after, before, open_for};
+use super::decide::{After, Before, Policy, after, before, open_for, unheard};
 use super::delivery::{Attempt, Delivery, Status};
-use super::ports::{Answer, Ledger, Post, PostError, Sender};
-use crate::clients::{Client, Secret, Secrets};
+use super::ports::{Answer, Ledger, Post, PostError, Sender, Standing};
+use crate::clients::{Client, ClientState, Secret, Secrets};
 use crate::clock::Clock;
 use crate::store::StoreError;
 
@@ -16,6 +16,12 @@ use crate::store::StoreError;
 const UNDECIDED: Duration = Duration::from_secs(5);
 /// Characters of an error that are kept.
 const ERROR_CHARACTERS: usize = 300;
+
+/// How often a turn is decided.
+const LOOKS: usize = 3;
+/// What is said of a turn that nothing was written down of.
+const CUT_OFF: &str =
+    "cut off: nothing was recorded of this turn, and the request may have been made";
 
 /// What is to become of a delivery's message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +32,14 @@ pub enum Settled {
     Again(Duration),
     /// It is to go to the dead letters, which the queue does when it is received once more.
     Dead,
+}
+
+/// A turn that is being taken.
+struct Turn<'a> {
+    delivery: &'a Delivery,
+    turn: u32,
+    /// Earlier turns that nothing was written down of.
+    unheard: Vec<Attempt>,
 }
 
 /// Sends deliveries.
@@ -68,48 +82,120 @@ impl<L: Ledger, S: Sender, C: Clock> Deliver<L, S, C> {
     }
 
     async fn try_turn(&self, delivery: &Delivery, turn: u32) -> Result<Settled, StoreError> {
-        let standing = self.ledger.standing(delivery).await?;
-        let now = self.clock.now();
-        match before(&standing, delivery, turn, now, &self.policy) {
-            Before::Nothing => Ok(Settled::Done(Status::Delivered)),
-            Before::Settle(status) => {
-                self.ledger.record(delivery, status, None, now).await?;
-                Ok(Settled::Done(status))
+        // What stood in the way may have gone while it was written down.
+        for _ in 0..LOOKS {
+            let standing = self.ledger.standing(delivery).await?;
+            if let Some(settled) = self.decided(delivery, turn, &standing).await? {
+                return Ok(settled);
             }
-            Before::Wait(until) => Ok(self.postponed(delivery, turn, until, now).await?),
-            Before::Send(client, secrets) => self.send(delivery, turn, client, secrets).await,
+        }
+        Ok(Settled::Again(UNDECIDED))
+    }
+
+    /// `None` if it is to be decided anew.
+    async fn decided(
+        &self,
+        delivery: &Delivery,
+        turn: u32,
+        standing: &Standing,
+    ) -> Result<Option<Settled>, StoreError> {
+        let now = self.clock.now();
+        let taken = Turn {
+            delivery,
+            turn,
+            unheard: self.unheard(delivery, turn, standing, now),
+        };
+        let settled = match before(standing, delivery, turn, now, &self.policy) {
+            Before::Nothing => Settled::Done(Status::Delivered),
+            Before::Settle(Status::Parked) => {
+                self.record(&taken, Status::Parked, None, now).await?;
+                if !self.is_parked(delivery).await? {
+                    return Ok(None);
+                }
+                Settled::Done(Status::Parked)
+            }
+            Before::Settle(status) => {
+                self.record(&taken, status, None, now).await?;
+                Settled::Done(status)
+            }
+            Before::Bury => {
+                self.record(&taken, Status::Dead, None, now).await?;
+                Settled::Dead
+            }
+            Before::Wait(until) => self.postponed(&taken, until, now).await?,
+            Before::Send(client, secrets) => self.send(&taken, client, secrets).await?,
             Before::Probe(client, secrets, seen) => {
                 let until = now.after(self.policy.probe);
                 if self.ledger.claim_probe(&client.id, seen, until).await? {
-                    self.send(delivery, turn, client, secrets).await
+                    self.send(&taken, client, secrets).await?
                 } else {
-                    self.postponed(delivery, turn, until, now).await
+                    self.postponed(&taken, until, now).await?
                 }
             }
-        }
+        };
+        Ok(Some(settled))
+    }
+
+    /// Whether a delivery that was just recorded as parked stays so. Whoever enables a client looks for
+    /// what is parked after it has done so; if the client is still disabled now, that look is to come. If
+    /// it is not, the look may have been before the record, and nobody would ever look again.
+    async fn is_parked(&self, delivery: &Delivery) -> Result<bool, StoreError> {
+        let standing = self.ledger.standing(delivery).await?;
+        let disabled = |(client, _): &(Client, Secrets)| client.state != ClientState::Enabled;
+        Ok(standing.client.as_ref().is_some_and(disabled))
+    }
+
+    fn unheard(
+        &self,
+        delivery: &Delivery,
+        turn: u32,
+        standing: &Standing,
+        now: Timestamp,
+    ) -> Vec<Attempt> {
+        let cut_off = |turn| Attempt {
+            at: now,
+            round: delivery.round,
+            turn,
+            status: None,
+            latency_ms: 0,
+            error: Some(CUT_OFF.to_owned()),
+        };
+        unheard(standing, turn, &self.policy).map(cut_off).collect()
+    }
+
+    async fn record(
+        &self,
+        taken: &Turn<'_>,
+        status: Status,
+        attempt: Option<Attempt>,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let attempts: Vec<Attempt> = taken.unheard.iter().cloned().chain(attempt).collect();
+        self.ledger
+            .record(taken.delivery, status, &attempts, now)
+            .await
     }
 
     /// Not before the circuit's time, and never sooner than without one: a circuit takes turns, but it
     /// does not shorten the time a client has to come back.
     async fn postponed(
         &self,
-        delivery: &Delivery,
-        turn: u32,
+        taken: &Turn<'_>,
         until: Timestamp,
         now: Timestamp,
     ) -> Result<Settled, StoreError> {
         let attempt = Attempt {
             at: now,
-            turn,
+            round: taken.delivery.round,
+            turn: taken.turn,
             status: None,
             latency_ms: 0,
             error: Some("not sent: the endpoint failed lately and is given time".to_owned()),
         };
-        self.ledger
-            .record(delivery, Status::Failed, Some(&attempt), now)
+        self.record(taken, Status::Failed, Some(attempt), now)
             .await?;
         let wait = between(now, until);
-        let own = self.policy.delays.after(turn, fastrand::f64());
+        let own = self.policy.delays.after(taken.turn, fastrand::f64());
         // All that wait for one circuit come back one after another rather than at once.
         let spread = wait.mul_f64(fastrand::f64() / 4.0);
         Ok(Settled::Again(own.max(wait + spread)))
@@ -117,11 +203,11 @@ impl<L: Ledger, S: Sender, C: Clock> Deliver<L, S, C> {
 
     async fn send(
         &self,
-        delivery: &Delivery,
-        turn: u32,
+        taken: &Turn<'_>,
         client: &Client,
         secrets: &Secrets,
     ) -> Result<Settled, StoreError> {
+        let Turn { delivery, turn, .. } = *taken;
         let at = self.clock.now();
         let active: Vec<&Secret> = secrets.active(at).collect();
         let body = body(delivery, client);
@@ -136,7 +222,7 @@ impl<L: Ledger, S: Sender, C: Clock> Deliver<L, S, C> {
             })
             .await;
         let now = self.clock.now();
-        let attempt = attempt(&outcome, turn, at, now);
+        let attempt = attempt(&outcome, delivery.round, turn, at, now);
         let decided = after(&outcome, turn, fastrand::f64(), &self.policy);
         let (status, settled) = match decided {
             After::Delivered => (Status::Delivered, Settled::Done(Status::Delivered)),
@@ -144,10 +230,16 @@ impl<L: Ledger, S: Sender, C: Clock> Deliver<L, S, C> {
             After::Again(wait) => (Status::Failed, Settled::Again(wait)),
             After::Dead => (Status::Dead, Settled::Dead),
         };
-        self.ledger
-            .record(delivery, status, Some(&attempt), now)
-            .await?;
+        // Disabled first: what is parked for an enabled client would wait for nobody.
+        if decided == After::Gone {
+            let reason = "the endpoint answered 410 Gone";
+            self.ledger.disable(&client.id, reason, now).await?;
+        }
+        self.record(taken, status, Some(attempt), now).await?;
         self.tell_circuit(decided, &outcome, client, now).await?;
+        if decided == After::Gone && !self.is_parked(delivery).await? {
+            return Ok(Settled::Again(UNDECIDED));
+        }
         Ok(settled)
     }
 
@@ -161,10 +253,7 @@ impl<L: Ledger, S: Sender, C: Clock> Deliver<L, S, C> {
         match decided {
             After::Delivered if client.circuit.failures == 0 => Ok(()),
             After::Delivered => self.ledger.note_success(&client.id).await,
-            After::Gone => {
-                let reason = "the endpoint answered 410 Gone";
-                self.ledger.disable(&client.id, reason, now).await
-            }
+            After::Gone => Ok(()),
             After::Again(_) | After::Dead => {
                 let (weight, open) = open_for(outcome, client.circuit.failures, &self.policy);
                 let until = open.map(|open| now.after(open));
@@ -176,6 +265,7 @@ impl<L: Ledger, S: Sender, C: Clock> Deliver<L, S, C> {
 
 fn attempt(
     outcome: &Result<Answer, PostError>,
+    round: u32,
     turn: u32,
     at: Timestamp,
     now: Timestamp,
@@ -190,6 +280,7 @@ fn attempt(
     };
     Attempt {
         at,
+        round,
         turn,
         status: outcome.as_ref().ok().map(|answer| answer.status),
         latency_ms: between(at, now).as_millis() as u64,

@@ -102,7 +102,7 @@ pub enum Status {
     Delivered,
     /// It failed and will be tried again.
     Failed,
-    /// It failed for the last time.
+    /// It failed for the last time, or was cut off in its last turn.
     Dead,
     /// The client, or its link to the sensor, was gone.
     Skipped,
@@ -160,6 +160,8 @@ impl FromStr for Status {
 pub struct Attempt {
     /// When it began.
     pub at: Timestamp,
+    /// In which round: how often the delivery had been queued again by then.
+    pub round: u32,
     /// Which turn of its round it was, from 1 on.
     pub turn: u32,
     /// What the endpoint answered.

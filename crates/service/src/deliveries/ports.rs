@@ -23,6 +23,8 @@ pub struct Standing {
     pub newest: Option<u64>,
     /// The latest round in which the client got it.
     pub delivered_round: Option<u32>,
+    /// The latest turn of this round that something is written down of; 0 if of none.
+    pub last_turn: u32,
 }
 
 /// What whoever sends deliveries reads and writes.
@@ -38,12 +40,13 @@ pub trait Ledger: Send + Sync {
         delivery: &Delivery,
     ) -> impl Future<Output = Result<Standing, StoreError>> + Send;
 
-    /// Writes down what a turn came to, with its attempt if one was made.
+    /// Writes down what a turn came to, with its attempt if one was made, behind those of earlier turns
+    /// that nothing was written down of.
     fn record(
         &self,
         delivery: &Delivery,
         status: Status,
-        attempt: Option<&Attempt>,
+        attempts: &[Attempt],
         now: Timestamp,
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
 
