@@ -3,9 +3,11 @@
 //! `lambda_runtime` parses an event before the handler sees it, which for a large batch costs as much as
 //! all the rest. Here a layer takes the body out first and leaves `null` to be parsed.
 
+use std::fmt::Display;
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context as TaskContext, Poll};
+use std::time::{Duration, Instant};
 
 use antumbra_shadow::Timestamp;
 use bytes::Bytes;
@@ -49,6 +51,34 @@ where
         .layer(TracingLayer::new())
         .run()
         .await
+}
+
+/// Serves events of a kind: `handle` takes one and the time that Lambda ends the call, `tell` is given what
+/// became of it and how long that took, and answers. An event that cannot be handled at all fails the call.
+pub async fn run_events<H, F, O, E, T, R>(handle: H, tell: T) -> Result<(), Error>
+where
+    H: Fn(Bytes, Timestamp) -> F,
+    F: Future<Output = Result<O, E>>,
+    E: Display,
+    T: Fn(O, Duration) -> Result<R, Diagnostic>,
+    R: Serialize,
+{
+    let (handle, tell) = (&handle, &tell);
+    run(|invocation: Invocation| async move {
+        let started = Instant::now();
+        let handled = handle(invocation.event, invocation.deadline).await;
+        let handled = handled.map_err(|error| diagnostic("EventError", &error))?;
+        tell(handled, started.elapsed())
+    })
+    .await
+}
+
+/// A failed call, as Lambda tells it.
+pub fn diagnostic(kind: &str, error: &dyn Display) -> Diagnostic {
+    Diagnostic {
+        error_type: kind.to_owned(),
+        error_message: error.to_string(),
+    }
 }
 
 /// Where the body waits between the layer and the handler. One invocation runs at a time.

@@ -18,7 +18,6 @@ mod sign;
 
 use std::error::Error as _;
 use std::io;
-use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use antumbra_service::deliveries::{Answer, Post, PostError, Sender};
@@ -188,9 +187,4 @@ impl std::fmt::Debug for WebhookSender {
             .field("timeout", &self.timeout)
             .finish_non_exhaustive()
     }
-}
-
-/// A guard for tests and tools that resolve names their own way.
-pub fn guard(allow: Allow, resolver: impl Resolve) -> Guard {
-    Guard::with_resolver(allow, Arc::new(resolver))
 }

@@ -1,7 +1,7 @@
 //! Message ingest as a Lambda function: wiring only.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use antumbra_dynamodb::DynamoDbInbox;
 use antumbra_lambda_kit::environment::Environment;
@@ -11,7 +11,7 @@ use antumbra_publish::{SqsChannel, sqs};
 use antumbra_service::clock::{Clock, SystemClock};
 use antumbra_service::inbox::Intake;
 use antumbra_service::quarantine::Quarantine;
-use lambda_runtime::{Diagnostic, Error};
+use lambda_runtime::Error;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -39,17 +39,12 @@ async fn main() -> Result<(), Error> {
     let inbox = DynamoDbInbox::connect(&sdk, table);
     let ingest = &Ingest::new(inbox.clone(), inbox, quarantine, intake, SystemClock);
 
-    invocation::run(|invocation: invocation::Invocation| async move {
-        let started = Instant::now();
-        let handled = ingest
-            .handle(&invocation.event, invocation.deadline)
-            .await
-            .map_err(|error| Diagnostic {
-                error_type: "EventError".to_owned(),
-                error_message: error.to_string(),
-            })?;
-        handled.emit(SystemClock.now(), started.elapsed());
-        Ok::<_, Diagnostic>(handled.response())
-    })
+    invocation::run_events(
+        |event, deadline| async move { ingest.handle(&event, deadline).await },
+        |handled, took| {
+            handled.emit(SystemClock.now(), took);
+            Ok(handled.response())
+        },
+    )
     .await
 }

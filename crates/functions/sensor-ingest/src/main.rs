@@ -1,7 +1,6 @@
 //! Sensor ingest as a Lambda function: wiring only.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use antumbra_dynamodb::{DynamoDbProgress, DynamoDbSensors, SensorConfig, client};
 use antumbra_lambda_kit::environment::Environment;
@@ -11,7 +10,7 @@ use antumbra_sensor_ingest::{Admission, IdPattern, Ingest, Newcomer, Rules};
 use antumbra_service::clock::{Clock, SystemClock};
 use antumbra_service::quarantine::Quarantine;
 use antumbra_service::sensors::{DEFAULT_SILENCE_SECONDS, SensorType};
-use lambda_runtime::{Diagnostic, Error};
+use lambda_runtime::Error;
 
 /// Where a sensor is that registered itself by speaking, until somebody says better.
 const NOWHERE: &str = "unknown/unknown/unknown/unknown";
@@ -65,23 +64,13 @@ async fn main() -> Result<(), Error> {
         SystemClock,
     );
 
-    invocation::run(|invocation: invocation::Invocation| async move {
-        let started = Instant::now();
-        let handled = ingest
-            .handle(&invocation.event, invocation.deadline)
-            .await
-            .map_err(|error| diagnostic("EventError", &error))?;
-        handled.emit(SystemClock.now(), started.elapsed());
-        handled
-            .response()
-            .map_err(|error| diagnostic("Unfinished", &error))
-    })
+    invocation::run_events(
+        |event, deadline| async move { ingest.handle(&event, deadline).await },
+        |handled, took| {
+            handled.emit(SystemClock.now(), took);
+            let unfinished = |error| invocation::diagnostic("Unfinished", &error);
+            handled.response().map_err(unfinished)
+        },
+    )
     .await
-}
-
-fn diagnostic(kind: &str, error: &dyn std::fmt::Display) -> Diagnostic {
-    Diagnostic {
-        error_type: kind.to_owned(),
-        error_message: error.to_string(),
-    }
 }

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
 
 use antumbra_dynamodb::{Config, DynamoDbClients, DynamoDbShadows};
 use antumbra_lambda_kit::environment::Environment;
@@ -11,7 +10,7 @@ use antumbra_publish::sqs;
 use antumbra_service::clock::{Clock, SystemClock};
 use antumbra_shadow::Model;
 use antumbra_stream_listener::{AwsChannels, Listener, files};
-use lambda_runtime::{Diagnostic, Error};
+use lambda_runtime::Error;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
@@ -55,17 +54,12 @@ async fn main() -> Result<(), Error> {
         None => listener,
     };
 
-    invocation::run(|invocation: invocation::Invocation| async move {
-        let started = Instant::now();
-        let handled = listener
-            .handle(&invocation.event, invocation.deadline)
-            .await
-            .map_err(|error| Diagnostic {
-                error_type: "EventError".to_owned(),
-                error_message: error.to_string(),
-            })?;
-        handled.emit(SystemClock.now(), started.elapsed());
-        Ok::<_, Diagnostic>(handled.response())
-    })
+    invocation::run_events(
+        |event, deadline| async move { listener.handle(&event, deadline).await },
+        |handled, took| {
+            handled.emit(SystemClock.now(), took);
+            Ok(handled.response())
+        },
+    )
     .await
 }

@@ -1,6 +1,6 @@
 //! Webhook deliver as a Lambda function: wiring only.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use antumbra_dynamodb::DynamoDbDeliveries;
 use antumbra_lambda_kit::environment::Environment;
@@ -10,7 +10,7 @@ use antumbra_publish::{SqsVisibility, WebhookSender};
 use antumbra_service::clock::{Clock, SystemClock};
 use antumbra_service::deliveries::{Delays, Deliver, Policy};
 use antumbra_webhook_deliver::Worker;
-use lambda_runtime::{Diagnostic, Error};
+use lambda_runtime::Error;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -48,17 +48,12 @@ async fn main() -> Result<(), Error> {
     let postpone = SqsVisibility::new(aws_sdk_sqs::Client::new(&sdk), [ordered, unordered]);
     let worker = &Worker::new(deliver, postpone);
 
-    invocation::run(|invocation: invocation::Invocation| async move {
-        let started = Instant::now();
-        let handled = worker
-            .handle(&invocation.event, invocation.deadline)
-            .await
-            .map_err(|error| Diagnostic {
-                error_type: "EventError".to_owned(),
-                error_message: error.to_string(),
-            })?;
-        handled.emit(SystemClock.now(), started.elapsed());
-        Ok::<_, Diagnostic>(handled.response())
-    })
+    invocation::run_events(
+        |event, deadline| async move { worker.handle(&event, deadline).await },
+        |handled, took| {
+            handled.emit(SystemClock.now(), took);
+            Ok(handled.response())
+        },
+    )
     .await
 }
