@@ -1,5 +1,7 @@
 //! Who may come in. Everything but health is behind this door, whether there is such a route or not.
 
+use std::collections::BTreeMap;
+
 use axum::extract::{Request, State};
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
@@ -109,8 +111,13 @@ fn by_gateway(context: Option<&RequestContext>, api: &Api) -> Result<Caller, Pro
     }
     if !authorizer.fields.is_empty() {
         let principal = authorizer.fields.get("principalId");
-        let principal = principal.and_then(|principal| principal.as_str());
-        return Ok(Caller(format!("lambda {}", principal.unwrap_or_default())));
+        // Without a name, whoever it says the same things of is the same caller.
+        let principal = match principal.and_then(|principal| principal.as_str()) {
+            Some(principal) => principal.to_owned(),
+            None => serde_json::to_string(&BTreeMap::from_iter(&authorizer.fields))
+                .map_err(Problem::internal)?,
+        };
+        return Ok(Caller(format!("lambda {principal}")));
     }
     Err(stranger("the authorizer says nothing of the caller"))
 }

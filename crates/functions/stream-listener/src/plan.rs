@@ -125,7 +125,7 @@ impl<'l> Plan<'l> {
         rest: &mut Rest<'_>,
     ) -> Result<(), Undecodable> {
         let key = rest.key.of(record);
-        if is_secret(&key) {
+        if is_private(&key) {
             self.seen(record);
             return Ok(());
         }
@@ -478,9 +478,12 @@ impl<'l> Plan<'l> {
     }
 }
 
-/// A client's secrets leave the table for nobody, whatever a registration's key matches.
-fn is_secret(key: &ItemKey<'_>) -> bool {
+/// A client's secrets, and what somebody was answered, leave the table for nobody, whatever a registration's
+/// key matches.
+fn is_private(key: &ItemKey<'_>) -> bool {
+    let answer = |(_, partition): (&str, &str)| partition.starts_with("ONCE#");
     matches!(key.attributes.sort, Some((_, "CLIENTSECRETS")))
+        || key.attributes.partition.is_some_and(answer)
 }
 
 fn is_state(change: &Change<'_>) -> bool {

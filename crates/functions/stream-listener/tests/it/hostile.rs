@@ -273,3 +273,22 @@ async fn half_a_character_gives_a_clear_result() {
         assert!(bench.at("sqs a").each("/shadow/id").contains(&json!("fan")));
     }
 }
+
+#[tokio::test]
+async fn secrets_and_answers_are_told_to_nobody_who_asks_for_everything() {
+    let bench = bench();
+    let private = |partition: &str, sort: &str, sequence| Record {
+        new: Some(json!({ "current": "whsec_x", "answer": "whsec_y" })),
+        ..Record::new(partition, sort, sequence)
+    };
+    let records = [
+        private("CLIENT#night-watch", "CLIENTSECRETS", 1),
+        private("ONCE#0af1", "ONCE", 2),
+        private("ONCE#0af1", "PART#owner#000000", 3),
+        Record::small("lamp", 4),
+    ];
+    let handled = bench.handle(&event_of(&records)).await;
+    assert_eq!((handled.records, handled.sent), (4, 2), "{handled:?}");
+    assert_eq!(handled.resume_at, None);
+    assert!(bench.parked().is_empty());
+}
