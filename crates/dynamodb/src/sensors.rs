@@ -118,6 +118,10 @@ impl Registry for DynamoDbSensors {
     ) -> Result<Page<Row>, SensorError> {
         self.list_place(place, limit, cursor).await
     }
+
+    async fn all(&self, limit: usize, cursor: Option<&Cursor>) -> Result<Page<Row>, SensorError> {
+        self.list_all(limit, cursor).await
+    }
 }
 
 impl Readings for DynamoDbSensors {

@@ -76,7 +76,8 @@ pub const LIVE: Index<'static> = Index {
     whole: false,
 };
 
-/// What is listed as a whole: clients, and the deliveries of a sensor, which lie with their clients.
+/// What is listed as a whole: sensors, clients, and the deliveries of a sensor, which lie with their
+/// clients.
 pub const LISTED: Index<'static> = Index {
     name: "Listed",
     partition_key: "listKey",

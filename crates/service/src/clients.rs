@@ -18,5 +18,7 @@ pub use client::{
 };
 pub use desk::{Clients, KEEP_PREVIOUS};
 pub use id::{ClientId, InvalidClientId};
-pub use ports::{ClientError, ClientStore, Destinations, LinkStore, LinkedClients, Refusal, Rotation};
+pub use ports::{
+    ClientError, ClientStore, Destinations, LinkStore, LinkedClients, Refusal, Rotation,
+};
 pub use secret::{InvalidSecret, Requested, Secret, Secrets};

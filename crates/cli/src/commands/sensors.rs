@@ -84,6 +84,10 @@ pub(crate) enum Verb {
         /// The sensor's id.
         id: String,
     },
+    /// List all sensors.
+    ///
+    /// Example: antumbra sensors list --limit 20
+    List(Paging),
     /// List the sensors in a city, or down to a building, a floor, a room.
     ///
     /// Example: antumbra sensors in Poznań A 2
@@ -275,6 +279,11 @@ pub(crate) async fn run<S: Registry + Readings + Purges>(
             let id = SensorId::new(id)?;
             let (registered, state) = (sensors.get(&id).await?, sensors.state(&id).await?);
             Ok(render::whole(&registered, &state, json))
+        }
+        Verb::List(paging) => {
+            let cursor = paging.cursor();
+            let page = sensors.all(paging.limit as usize, cursor.as_ref()).await?;
+            Ok(render::rows(&page, json))
         }
         Verb::In {
             city,

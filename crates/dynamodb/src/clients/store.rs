@@ -164,11 +164,7 @@ impl ClientStore for DynamoDbClients {
         }
     }
 
-    async fn rotate(
-        &self,
-        id: &ClientId,
-        rotation: &Rotation,
-    ) -> Result<Secrets, ClientError> {
+    async fn rotate(&self, id: &ClientId, rotation: &Rotation) -> Result<Secrets, ClientError> {
         self.rotate_secrets(id, rotation).await
     }
 

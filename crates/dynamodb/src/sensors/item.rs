@@ -14,7 +14,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 
 use super::keys;
 use crate::shadows::SORT_KEY;
-use crate::tables::{BY_LOCATION, LIVE};
+use crate::tables::{BY_LOCATION, LISTED, LIVE};
 
 /// The attributes of an item.
 pub(super) type Item = HashMap<String, AttributeValue>;
@@ -94,6 +94,8 @@ pub(super) fn of_sensor(registered: &Registered) -> Item {
     );
     let location = keys::location(at, &sensor.id);
     put(&mut item, BY_LOCATION.sort_key.0, text(location));
+    put(&mut item, LISTED.partition_key, text(keys::SENSORS));
+    put(&mut item, LISTED.sort_key.0, text(sensor.id.as_str()));
     put(&mut item, VERSION, number(version));
     put(&mut item, state::SENSOR, text(sensor.id.as_str()));
     put(&mut item, state::GENERATION, text(generation.as_str()));

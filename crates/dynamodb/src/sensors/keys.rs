@@ -21,6 +21,8 @@ pub(super) const LINK: &str = "CLIENT#";
 const PURGE: &str = "PURGE#";
 const CITY: &str = "CITY#";
 const LOCATION: &str = "LOCATION#";
+/// Where sensors lie in the index of what is listed.
+pub(super) const SENSORS: &str = "SENSORS";
 /// Where purges lie in the index of what is due.
 pub(super) const PURGE_SHARD: &str = "PURGE";
 

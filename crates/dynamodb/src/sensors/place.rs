@@ -1,7 +1,7 @@
-//! Sensors by where they are, with their state.
+//! Sensors by where they are, and all of them by id, with their state.
 //!
-//! The index holds the sensors whole. Their states are read by key, 100 a call, since a copy of the state
-//! in the index would cost an index write per message.
+//! The indexes hold the sensors whole. Their states are read by key, 100 a call, since a copy of the state
+//! in an index would cost an index write per message.
 
 use std::collections::HashMap;
 
@@ -20,9 +20,8 @@ use super::item::{self, Item, text};
 use super::keys;
 use crate::errors;
 use crate::shadows::{PARTITION_KEY, SORT_KEY};
-use crate::tables::BY_LOCATION;
+use crate::tables::{BY_LOCATION, Index, LISTED};
 
-const IN_PLACE: &str = "#cityKey = :city AND begins_with(#locationKey, :place)";
 /// Keys in one call.
 const BATCH_KEYS: usize = 100;
 /// How often a key is asked for that DynamoDB leaves unprocessed.
@@ -33,6 +32,35 @@ const KIND: &str = "place";
 /// The states that were found.
 type States = HashMap<SensorId, State>;
 
+/// What is listed: a part of an index.
+struct Listing {
+    index: Index<'static>,
+    condition: &'static str,
+    partition: String,
+    /// What the sort key begins with.
+    below: String,
+}
+
+impl Listing {
+    fn of_place(place: &Place) -> Listing {
+        Listing {
+            index: BY_LOCATION,
+            condition: "#cityKey = :partition AND begins_with(#locationKey, :below)",
+            partition: keys::city(place.city()),
+            below: keys::locations_in(place),
+        }
+    }
+
+    fn of_all() -> Listing {
+        Listing {
+            index: LISTED,
+            condition: "#listKey = :partition",
+            partition: keys::SENSORS.to_owned(),
+            below: String::new(),
+        }
+    }
+}
+
 impl DynamoDbSensors {
     pub(super) async fn list_place(
         &self,
@@ -40,25 +68,42 @@ impl DynamoDbSensors {
         limit: usize,
         cursor: Option<&Cursor>,
     ) -> Result<Page<Row>, SensorError> {
+        self.list(&Listing::of_place(place), limit, cursor).await
+    }
+
+    pub(super) async fn list_all(
+        &self,
+        limit: usize,
+        cursor: Option<&Cursor>,
+    ) -> Result<Page<Row>, SensorError> {
+        self.list(&Listing::of_all(), limit, cursor).await
+    }
+
+    async fn list(
+        &self,
+        listing: &Listing,
+        limit: usize,
+        cursor: Option<&Cursor>,
+    ) -> Result<Page<Row>, SensorError> {
         page_limit(limit)?;
-        let (city, below) = (keys::city(place.city()), keys::locations_in(place));
-        let mut start = cursor.map(|cursor| self.open_place(cursor, &city, &below));
+        let mut start = cursor.map(|cursor| self.open(cursor, listing));
         let mut found: Vec<Registered> = Vec::new();
         // A page of DynamoDB is a megabyte, which a page of ours may exceed.
         let next = loop {
-            let sent = self
+            let mut query = self
                 .client
                 .query()
                 .table_name(&self.config.table)
-                .index_name(BY_LOCATION.name)
-                .key_condition_expression(IN_PLACE)
-                .set_expression_attribute_names(Some(names(&[IN_PLACE])))
-                .expression_attribute_values(":city", text(&city))
-                .expression_attribute_values(":place", text(&below))
+                .index_name(listing.index.name)
+                .key_condition_expression(listing.condition)
+                .set_expression_attribute_names(Some(names(&[listing.condition])))
+                .expression_attribute_values(":partition", text(&listing.partition))
                 .limit(i32::try_from(limit - found.len()).unwrap_or(i32::MAX))
-                .set_exclusive_start_key(start.take().transpose()?)
-                .send()
-                .await;
+                .set_exclusive_start_key(start.take().transpose()?);
+            if !listing.below.is_empty() {
+                query = query.expression_attribute_values(":below", text(&listing.below));
+            }
+            let sent = query.send().await;
             let output = sent.map_err(|error| errors::of_call("Query", &error, 0))?;
             for listed in output.items.unwrap_or_default() {
                 // What others wrote under our keys must not hide all the rest.
@@ -73,7 +118,7 @@ impl DynamoDbSensors {
                 None => break None,
             }
         };
-        let next = next.map(|last| self.seal_place(&last, &city, &below));
+        let next = next.map(|last| self.seal(&last, listing));
         let ids: Vec<&SensorId> = found.iter().map(|found| &found.sensor.id).collect();
         let mut states = self.states_of(&ids).await?;
         let rows = found.into_iter().map(|found| Row {
@@ -123,27 +168,36 @@ impl DynamoDbSensors {
         Err(StoreError::Throttled)
     }
 
-    fn seal_place(&self, last: &Item, city: &str, below: &str) -> Result<Cursor, StoreError> {
+    fn seal(&self, last: &Item, listing: &Listing) -> Result<Cursor, StoreError> {
         let partition = item::word(last, PARTITION_KEY)?;
-        let location = item::word(last, BY_LOCATION.sort_key.0)?;
+        let sort = item::word(last, listing.index.sort_key.0)?;
         let table = &self.config.table;
-        Ok(seal_cursor(&[
-            KIND, table, city, below, partition, location,
-        ]))
+        let Listing {
+            partition: of,
+            below,
+            ..
+        } = listing;
+        Ok(seal_cursor(&[KIND, table, of, below, partition, sort]))
     }
 
-    fn open_place(&self, cursor: &Cursor, city: &str, below: &str) -> Result<Item, SensorError> {
+    fn open(&self, cursor: &Cursor, listing: &Listing) -> Result<Item, SensorError> {
         let parts = open_cursor(cursor)?;
         let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+        let Listing {
+            index,
+            partition: of,
+            below,
+            ..
+        } = listing;
         match parts[..] {
-            [KIND, table, of_city, of_below, partition, location]
-                if [table, of_city, of_below] == [&self.config.table, city, below] =>
+            [KIND, table, of_partition, of_below, partition, sort]
+                if [table, of_partition, of_below] == [&self.config.table, of, below] =>
             {
                 Ok(Item::from([
                     (PARTITION_KEY.to_owned(), text(partition)),
                     (SORT_KEY.to_owned(), text(keys::INFO)),
-                    (BY_LOCATION.partition_key.to_owned(), text(city)),
-                    (BY_LOCATION.sort_key.0.to_owned(), text(location)),
+                    (index.partition_key.to_owned(), text(of)),
+                    (index.sort_key.0.to_owned(), text(sort)),
                 ]))
             }
             _ => {

@@ -14,7 +14,7 @@ use crate::api::Api;
 use crate::clients::TheClient;
 use crate::openapi::Missing;
 use crate::problem::{Code, Problem};
-use crate::request::{PathParts, Queried, cursor, limit, time};
+use crate::request::{PathParts, Queried, cursor, instant, limit, time};
 use crate::sensors::TheSensor;
 
 /// Which deliveries.
@@ -159,6 +159,46 @@ pub(crate) async fn redeliver(
     })
 }
 
+/// From when on, and which.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct SinceQuery {
+    /// What occurred at this time or later.
+    #[param(format = DateTime, example = "2026-01-31T12:00:00Z")]
+    since: String,
+    /// Those that the client has got too.
+    #[serde(default)]
+    delivered: bool,
+    /// Where to go on: `next` of the answer before.
+    #[param(max_length = 16384, pattern = "^[0-9a-f]*$")]
+    cursor: Option<String>,
+}
+
+/// Queues again all deliveries to a client since a time that it did not get, the oldest first, but for those
+/// that are still under way. It does a part of them; the caller goes on with `next` until there is none.
+#[utoipa::path(
+    post, path = "/v1/clients/{id}/redeliver", tag = "deliveries", operation_id = "redeliver_since",
+    params(TheClient, SinceQuery),
+    responses((status = 202, description = "A part of them is queued.", body = QueuedAgain), Missing),
+)]
+pub(crate) async fn redeliver_since(
+    State(api): State<Api>,
+    PathParts(client): PathParts<TheClient>,
+    Queried(query): Queried<SinceQuery>,
+) -> Result<Answer, Problem> {
+    let since = instant("since", &query.since)?;
+    let cursor = cursor(query.cursor);
+    let queued = api
+        .deliveries()
+        .redeliver_since(&client.id()?, since, query.delivered, cursor.as_ref())
+        .await?;
+    Answer::accepted(&QueuedAgain {
+        queued: queued.queued,
+        next: queued.next.map(|cursor| cursor.0),
+    })
+}
+
 /// Queues a delivery to a client that tells nothing but that it arrives.
 #[utoipa::path(
     post, path = "/v1/clients/{id}/test", tag = "deliveries", operation_id = "test_client",
@@ -195,6 +235,17 @@ pub(crate) struct Queued {
     /// Its id.
     #[schema(example = "night-watch_019c13ffc8000000000011_85944171f73967e8")]
     delivery: String,
+}
+
+/// Deliveries that were queued.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct QueuedAgain {
+    /// How many.
+    queued: usize,
+    /// Where to go on; not there when all are queued.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    next: Option<String>,
 }
 
 /// A client that was enabled.

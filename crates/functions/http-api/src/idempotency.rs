@@ -179,8 +179,7 @@ impl Kept {
         if let Some(Told { client, secret }) = told
             && let Some(at) = self.body.find(secret.reveal())
         {
-            self.body
-                .replace_range(at..at + secret.reveal().len(), "");
+            self.body.replace_range(at..at + secret.reveal().len(), "");
             let client = client.to_string();
             self.secret = Some(Cut { client, at });
         }
@@ -200,7 +199,9 @@ impl Kept {
                 ));
             };
             if !body.is_char_boundary(at) {
-                return Err(Problem::internal("a kept answer has no place for its secret"));
+                return Err(Problem::internal(
+                    "a kept answer has no place for its secret",
+                ));
             }
             body.insert_str(at, secret.reveal());
         }

@@ -1,5 +1,6 @@
 //! `/v1/locations`: the sensors of a city, a building, a floor or a room.
 
+use antumbra_service::paging::Page;
 use antumbra_service::sensors::{Place, Row};
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
@@ -144,17 +145,14 @@ async fn list(
         .sensors()
         .in_place(&place, paging.limit()?, cursor.as_ref())
         .await?;
-    Answer::ok(&RowPage {
-        sensors: page.rows.iter().map(RowAnswer::from).collect(),
-        next: page.next.map(|cursor| cursor.0),
-    })
+    Answer::ok(&RowPage::from(page))
 }
 
 /// A page of sensors.
 #[derive(Serialize, ToSchema)]
 #[schema(as = LocatedSensors)]
 pub(crate) struct RowPage {
-    /// The sensors, in order of building, floor, room and id.
+    /// The sensors: of a place in order of building, floor, room and id, all of them by id.
     sensors: Vec<RowAnswer>,
     /// Where the next page starts; not there on the last.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -175,6 +173,15 @@ struct RowAnswer {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     state: Option<StateAnswer>,
+}
+
+impl From<Page<Row>> for RowPage {
+    fn from(page: Page<Row>) -> RowPage {
+        RowPage {
+            sensors: page.rows.iter().map(RowAnswer::from).collect(),
+            next: page.next.map(|cursor| cursor.0),
+        }
+    }
 }
 
 impl From<&Row> for RowAnswer {

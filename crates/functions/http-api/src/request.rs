@@ -8,4 +8,4 @@ mod query;
 pub(crate) use body::{JsonBody, RawBody, read_body};
 pub(crate) use conditions::{Conditions, Match, matches, number, other_version};
 pub(crate) use parts::{PathParts, check_path};
-pub(crate) use query::{Paging, Queried, cursor, limit, time};
+pub(crate) use query::{Paging, Queried, cursor, instant, limit, time};

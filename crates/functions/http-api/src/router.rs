@@ -50,7 +50,7 @@ fn all_routes() -> OpenApiRouter<Api> {
         .routes(routes!(shadows::delta_named))
         .routes(routes!(messages::list))
         .routes(routes!(messages::get, messages::delete))
-        .routes(routes!(sensors::register))
+        .routes(routes!(sensors::list, sensors::register))
         .routes(routes!(sensors::get, sensors::update, sensors::unregister))
         .routes(routes!(sensors::move_to))
         .routes(routes!(sensors::state))
@@ -68,6 +68,7 @@ fn all_routes() -> OpenApiRouter<Api> {
         .routes(routes!(deliveries::enable))
         .routes(routes!(deliveries::of_client))
         .routes(routes!(deliveries::redeliver))
+        .routes(routes!(deliveries::redeliver_since))
         .routes(routes!(links::link, links::unlink))
         .routes(routes!(links::of_client))
 }

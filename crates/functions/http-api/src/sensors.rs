@@ -8,9 +8,10 @@ use axum::extract::State;
 
 use crate::answer::{Answer, segment};
 use crate::api::Api;
+use crate::locations::RowPage;
 use crate::openapi::{Changed, IfMatch, IfNoneMatch, Missing};
 use crate::problem::{Code, Problem};
-use crate::request::{Conditions, JsonBody, PathParts};
+use crate::request::{Conditions, JsonBody, Paging, PathParts, Queried};
 pub(crate) use shape::{LocationShape, ScalarShape, StateAnswer, TheSensor};
 use shape::{NewSensor, SensorAnswer, SensorChange};
 
@@ -40,6 +41,20 @@ pub(crate) async fn register(
         Answer::created(&body, format!("/v1/sensors/{id}"))?
     };
     Ok(answer.tagged(&tag))
+}
+
+/// Lists all sensors, by id. One that was registered a moment ago may not be listed yet.
+#[utoipa::path(
+    get, path = "/v1/sensors", tag = "sensors", operation_id = "list_sensors", params(Paging),
+    responses((status = 200, description = "A page of sensors, with their states.", body = RowPage)),
+)]
+pub(crate) async fn list(
+    State(api): State<Api>,
+    Queried(paging): Queried<Paging>,
+) -> Result<Answer, Problem> {
+    let cursor = paging.cursor();
+    let page = api.sensors().all(paging.limit()?, cursor.as_ref()).await?;
+    Answer::ok(&RowPage::from(page))
 }
 
 /// Reads a sensor.

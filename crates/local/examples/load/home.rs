@@ -94,6 +94,7 @@ impl Home {
                 name: format!("Client {at}"),
                 url: format!("http://{endpoint}/{at}"),
                 mode: Mode::Every,
+                requested: None,
             };
             clients.create(new).await.unwrap();
         }

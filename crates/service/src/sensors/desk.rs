@@ -184,6 +184,16 @@ impl<S: Registry, C: Clock> Sensors<S, C> {
     ) -> Result<Page<Row>, SensorError> {
         self.store.in_place(place, limit, cursor).await
     }
+
+    /// All sensors by id, with their states, at most `limit` (1 to 1000) a page. One that was registered a
+    /// moment ago may not be listed yet.
+    pub async fn all(
+        &self,
+        limit: usize,
+        cursor: Option<&Cursor>,
+    ) -> Result<Page<Row>, SensorError> {
+        self.store.all(limit, cursor).await
+    }
 }
 
 impl<S: Registry + Readings, C: Clock> Sensors<S, C> {

@@ -62,9 +62,9 @@ pub struct Row {
 ///   change with it, at once. A shorter silence counts from the last contact; a sweep looks soon.
 /// - Unregistering takes sensor, state and links away at once and leaves the readings to [`Purges`]. What
 ///   registers the same id afterwards does not see them.
-/// - A listing gives each sensor that stayed where it was exactly once, in order of building, floor, room
-///   and id. It may lag behind by a moment; a sensor that moves while pages are turned may be missing or
-///   come twice.
+/// - A listing gives each sensor that stayed where it was exactly once, that of a place in order of
+///   building, floor, room and id, that of all by id. It may lag behind by a moment; of a place, a sensor
+///   that moves while pages are turned may be missing or come twice.
 pub trait Registry: Send + Sync {
     /// Registers a sensor, with a state that waits for its first sign of life.
     fn register(
@@ -97,6 +97,13 @@ pub trait Registry: Send + Sync {
     fn in_place(
         &self,
         place: &Place,
+        limit: usize,
+        cursor: Option<&Cursor>,
+    ) -> impl Future<Output = Result<Page<Row>, SensorError>> + Send;
+
+    /// All sensors, at most `limit` (1 to 1000) a page.
+    fn all(
+        &self,
         limit: usize,
         cursor: Option<&Cursor>,
     ) -> impl Future<Output = Result<Page<Row>, SensorError>> + Send;

@@ -126,6 +126,7 @@ impl ClientActors {
                 name: format!("Client {number}"),
                 url: Endpoints::url(&id),
                 mode,
+                requested: None,
             };
             let created = match desk.create(new).await {
                 Ok(created) => created,

@@ -48,6 +48,7 @@ macro_rules! sensor_contract {
             rows_tell_the_latest_state,
             pages_give_each_sensor_once_and_in_order,
             a_sensor_that_moves_while_pages_are_turned_hides_no_other,
+            all_sensors_are_listed_by_id_wherever_they_are,
             a_cursor_serves_the_listing_it_came_from_alone,
             a_page_nobody_can_give_is_invalid,
             a_saved_reading_is_the_latest,

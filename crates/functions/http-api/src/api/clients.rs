@@ -8,11 +8,12 @@ use antumbra_service::clients::{
 };
 use antumbra_service::clock::Clock;
 use antumbra_service::deliveries::{
-    DeliveryId, DeliveryRecord, History, HistoryQuery, RedeliverError, Redeliveries,
+    DeliveryId, DeliveryRecord, History, HistoryQuery, RedeliverError, Redeliveries, Requeued,
 };
 use antumbra_service::notifications::BoxFuture;
 use antumbra_service::paging::{Cursor, Page};
 use antumbra_service::sensors::SensorId;
+use antumbra_shadow::Timestamp;
 
 type Outcome<'a, T> = BoxFuture<'a, Result<T, ClientError>>;
 
@@ -152,6 +153,13 @@ pub trait DeliveryService: Send + Sync {
         cursor: Option<&'a Cursor>,
     ) -> Told<'a, Page<DeliveryRecord>>;
     fn redeliver<'a>(&'a self, id: &'a DeliveryId) -> Told<'a, ()>;
+    fn redeliver_since<'a>(
+        &'a self,
+        client: &'a ClientId,
+        since: Timestamp,
+        delivered: bool,
+        cursor: Option<&'a Cursor>,
+    ) -> Told<'a, Requeued>;
     fn enable<'a>(&'a self, client: &'a ClientId) -> Told<'a, usize>;
     fn test<'a>(&'a self, client: &'a ClientId) -> Told<'a, DeliveryId>;
 }
@@ -167,6 +175,16 @@ impl<S: ClientStore, H: History, C: Clock> DeliveryService for Redeliveries<S, H
 
     fn redeliver<'a>(&'a self, id: &'a DeliveryId) -> Told<'a, ()> {
         Box::pin(self.redeliver(id))
+    }
+
+    fn redeliver_since<'a>(
+        &'a self,
+        client: &'a ClientId,
+        since: Timestamp,
+        delivered: bool,
+        cursor: Option<&'a Cursor>,
+    ) -> Told<'a, Requeued> {
+        Box::pin(self.redeliver_since(client, since, delivered, cursor))
     }
 
     fn enable<'a>(&'a self, client: &'a ClientId) -> Told<'a, usize> {

@@ -36,6 +36,7 @@ pub trait SensorService: Send + Sync {
         limit: usize,
         cursor: Option<&'a Cursor>,
     ) -> Outcome<'a, Page<Row>>;
+    fn all<'a>(&'a self, limit: usize, cursor: Option<&'a Cursor>) -> Outcome<'a, Page<Row>>;
     fn save<'a>(&'a self, id: &'a SensorId, readings: &'a [Reading]) -> Outcome<'a, ()>;
     fn latest<'a>(
         &'a self,
@@ -94,6 +95,10 @@ impl<S: Registry + Readings, C: Clock> SensorService for Sensors<S, C> {
         cursor: Option<&'a Cursor>,
     ) -> Outcome<'a, Page<Row>> {
         Box::pin(self.in_place(place, limit, cursor))
+    }
+
+    fn all<'a>(&'a self, limit: usize, cursor: Option<&'a Cursor>) -> Outcome<'a, Page<Row>> {
+        Box::pin(self.all(limit, cursor))
     }
 
     fn save<'a>(&'a self, id: &'a SensorId, readings: &'a [Reading]) -> Outcome<'a, ()> {

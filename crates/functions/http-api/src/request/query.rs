@@ -71,14 +71,15 @@ pub(crate) fn cursor(given: Option<String>) -> Option<Cursor> {
     given.map(Cursor)
 }
 
-/// A time that was given.
+/// A time that may be given.
 pub(crate) fn time(name: &str, given: Option<String>) -> Result<Option<Timestamp>, Problem> {
-    let read = |text: String| {
-        let wrong = || {
-            let detail = format!("{name} is a time such as 2026-01-31T12:00:00Z, not {text:?}");
-            Problem::new(Code::InvalidQuery, detail)
-        };
-        Timestamp::parse(&text).ok_or_else(wrong)
-    };
-    given.map(read).transpose()
+    given.map(|text| instant(name, &text)).transpose()
+}
+
+/// A time that was given.
+pub(crate) fn instant(name: &str, text: &str) -> Result<Timestamp, Problem> {
+    Timestamp::parse(text).ok_or_else(|| {
+        let detail = format!("{name} is a time such as 2026-01-31T12:00:00Z, not {text:?}");
+        Problem::new(Code::InvalidQuery, detail)
+    })
 }

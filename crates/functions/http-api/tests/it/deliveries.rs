@@ -1,6 +1,9 @@
 //! Deliveries, route by route.
 
-use antumbra_service::deliveries::{DeliveryId, History};
+use std::time::Duration;
+
+use antumbra_service::clock::Clock as _;
+use antumbra_service::deliveries::{Delivery, DeliveryId, History, Kind, Ledger as _, Status};
 use serde_json::{Value, json};
 
 use crate::clients::sensor;
@@ -147,4 +150,77 @@ async fn a_client_is_enabled_and_a_sensor_has_a_history() {
         .get("/v1/sensors/a%20b/history")
         .await
         .problem(400, "InvalidPath");
+}
+
+#[tokio::test]
+async fn all_since_a_time_are_queued_again_a_part_at_a_time() {
+    let ground = Ground::start().await;
+    client(&ground, "every").await;
+    let id = antumbra_service::clients::ClientId::new("night-watch").unwrap();
+    let noon = ground.clock.now();
+    let mut dead = Vec::new();
+    for second in 0..120_u64 {
+        let at = noon.after(Duration::from_secs(second));
+        let delivery = Delivery {
+            id: DeliveryId::new(&id, at, second, "door"),
+            kind: Kind::ClientTest,
+            sequence: second,
+            number: 0,
+            occurred_at: at,
+            sensor: None,
+            data: serde_json::from_str("{}").unwrap(),
+            round: 0,
+            released: false,
+        };
+        // Every tenth arrived, and those before 12:00:10 are too old.
+        let status = match second % 10 {
+            0 => Status::Delivered,
+            _ => Status::Dead,
+        };
+        let recorded = ground.deliveries.record(&delivery, status, &[], at).await;
+        recorded.unwrap();
+        if status == Status::Dead && second >= 10 {
+            dead.push(delivery.id.to_string());
+        }
+    }
+    let again = |query: String| {
+        let path = format!("/v1/clients/night-watch/redeliver?{query}");
+        let ask = ground.ask("POST", &path);
+        async move { ask.send().await }
+    };
+    let (mut queued, mut parts, mut cursor) = (0, 0, String::new());
+    loop {
+        let part = again(format!("since=2026-01-31T12:00:10Z{cursor}")).await;
+        let part = part.ok(202);
+        queued += part["queued"].as_u64().unwrap();
+        parts += 1;
+        match part["next"].as_str() {
+            Some(next) => cursor = format!("&cursor={next}"),
+            None => break,
+        }
+    }
+    assert_eq!((queued, parts > 1), (dead.len() as u64, true));
+    let bodies = ground.queues[0].bodies();
+    assert_eq!(bodies.len(), dead.len());
+    for (body, id) in bodies.iter().zip(&dead) {
+        assert!(body.contains(id.as_str()), "{id} is not in {body}");
+    }
+    // They are under way now; with those that arrived, there are eleven more.
+    let more = again("since=2026-01-31T12:00:10Z&delivered=true".to_owned()).await;
+    assert!(more.ok(202)["queued"].as_u64().unwrap() <= 11);
+
+    for query in ["", "since=x", "since=2026-01-31T12:00:10Z&a=b"] {
+        again(query.to_owned()).await.problem(400, "InvalidQuery");
+    }
+    again("since=2026-01-31T12:00:10Z&cursor=00".to_owned())
+        .await
+        .problem(400, "Invalid");
+    ground
+        .ask(
+            "POST",
+            "/v1/clients/nobody/redeliver?since=2026-01-31T12:00:10Z",
+        )
+        .send()
+        .await
+        .problem(404, "NotFound");
 }

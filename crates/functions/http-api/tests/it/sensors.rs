@@ -302,3 +302,35 @@ async fn a_state_tells_what_was_last_said_and_a_place_lists_its_sensors() {
         .await
         .problem(400, "InvalidQuery");
 }
+
+#[tokio::test]
+async fn all_sensors_are_listed_by_id_in_pages() {
+    let ground = Ground::start().await;
+    let empty = ground.get("/v1/sensors").await.ok(200);
+    assert_eq!(empty, json!({"sensors": []}));
+    for (id, room) in [("c", "1"), ("a", "3"), ("b", "2")] {
+        register(&ground, id, room).await;
+    }
+    let ids = |page: &Value| -> Vec<Value> {
+        let sensors = page["sensors"].as_array().unwrap().iter();
+        sensors.map(|sensor| sensor["id"].clone()).collect()
+    };
+    let first = ground.get("/v1/sensors?limit=2").await.ok(200);
+    assert_eq!(ids(&first), ["a", "b"]);
+    assert_eq!(first["sensors"][0]["location"]["room"], "3");
+    assert_eq!(first["sensors"][0]["state"]["connection"], "NEVER");
+    let next = first["next"].as_str().unwrap();
+    let path = format!("/v1/sensors?limit=2&cursor={next}");
+    let rest = ground.get(&path).await.ok(200);
+    assert_eq!((ids(&rest), rest.get("next")), (vec![json!("c")], None));
+    for query in ["limit=0", "limit=1001", "city=Lund"] {
+        ground
+            .get(&format!("/v1/sensors?{query}"))
+            .await
+            .problem(400, "InvalidQuery");
+    }
+    let of_place = format!("/v1/locations/Lund/sensors?cursor={next}");
+    for path in ["/v1/sensors?cursor=00", &of_place] {
+        ground.get(path).await.problem(400, "Invalid");
+    }
+}

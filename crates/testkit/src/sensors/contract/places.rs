@@ -1,4 +1,4 @@
-//! Laws of listings by place.
+//! Laws of listings, by place and of all.
 
 use std::collections::BTreeSet;
 
@@ -182,6 +182,52 @@ pub async fn a_sensor_that_moves_while_pages_are_turned_hides_no_other<S: Store>
         store.change(&held, &there, at(1)).await.unwrap();
     }
     assert_eq!(seen.len(), 9, "{seen:?}");
+}
+
+pub async fn all_sensors_are_listed_by_id_wherever_they_are<S: Store>(store: S) {
+    let ids = |rows: &[Row]| -> Vec<String> {
+        let ids = rows.iter().map(|row| row.sensor.id.to_string());
+        ids.collect()
+    };
+    assert_eq!(store.all(1, None).await.unwrap().rows, []);
+    register(
+        &store,
+        &[
+            ("b", ["Poznan", "A", "1", "2"]),
+            ("C", ["Łódź", "A", "1", "2"]),
+            ("a", ["Poznan", "Z", "9", "9"]),
+            ("a:1", ["Poznan", "A", "1", "2"]),
+            ("gone", ["Lund", "A", "1", "2"]),
+        ],
+    )
+    .await;
+    let gone = store.get(&crate::sensors::sample::id("gone")).await;
+    store.unregister(&gone.unwrap(), at(1)).await.unwrap();
+    let moved = store.get(&crate::sensors::sample::id("b")).await.unwrap();
+    let there = sensor("b", ["Lund", "B", "1", "1"]);
+    store.change(&moved, &there, at(1)).await.unwrap();
+    let (mut rows, mut cursor) = (Vec::new(), None);
+    loop {
+        let page = store.all(2, cursor.as_ref()).await.unwrap();
+        assert!(page.rows.len() <= 2);
+        rows.extend(page.rows);
+        cursor = page.next;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    assert_eq!(ids(&rows), ["C", "a", "a:1", "b"]);
+    assert!(rows.iter().all(|row| row.state.is_some()));
+    assert_eq!(rows[3].sensor, there);
+    // A cursor of one listing is none of another, either way.
+    let of_all = store.all(1, None).await.unwrap().next;
+    let of_city = store.in_place(&place(&["Poznan"]), 1, None).await.unwrap();
+    assert!(store.all(1, of_city.next.as_ref()).await.is_err());
+    let city = place(&["Poznan"]);
+    assert!(store.in_place(&city, 1, of_all.as_ref()).await.is_err());
+    for limit in [0, 1001] {
+        assert!(store.all(limit, None).await.is_err());
+    }
 }
 
 pub async fn a_cursor_serves_the_listing_it_came_from_alone<S: Store>(store: S) {

@@ -117,14 +117,48 @@ impl Registry for MemorySensors {
         limit: usize,
         cursor: Option<&Cursor>,
     ) -> Result<Page<Row>, SensorError> {
+        let listing = Listing {
+            subject: format!("{place:?}"),
+            holds: &|sensor| place.holds(&sensor.location),
+            key: &key,
+        };
+        self.list(&listing, limit, cursor)
+    }
+
+    async fn all(&self, limit: usize, cursor: Option<&Cursor>) -> Result<Page<Row>, SensorError> {
+        let listing = Listing {
+            subject: "all".to_owned(),
+            holds: &|_| true,
+            key: &|sensor| sensor.id.to_string(),
+        };
+        self.list(&listing, limit, cursor)
+    }
+}
+
+/// What is listed, and in which order.
+struct Listing<'a> {
+    subject: String,
+    holds: &'a dyn Fn(&Sensor) -> bool,
+    key: &'a dyn Fn(&Sensor) -> String,
+}
+
+impl MemorySensors {
+    fn list(
+        &self,
+        listing: &Listing<'_>,
+        limit: usize,
+        cursor: Option<&Cursor>,
+    ) -> Result<Page<Row>, SensorError> {
         page_limit(limit)?;
-        let subject = format!("{place:?}");
-        let from = cursor.map(|cursor| open(cursor, &subject)).transpose()?;
+        let Listing {
+            subject,
+            holds,
+            key,
+        } = listing;
+        let from = cursor.map(|cursor| open(cursor, subject)).transpose()?;
         let inner = self.lock();
         let held = inner.sensors.values();
-        let mut held: Vec<&Kept> = held
-            .filter(|kept| place.holds(&kept.registered.sensor.location))
-            .collect();
+        let mut held: Vec<&Kept> = held.filter(|kept| holds(&kept.registered.sensor)).collect();
         held.sort_by_key(|kept| key(&kept.registered.sensor));
         held.retain(|kept| {
             let key = key(&kept.registered.sensor);
@@ -133,8 +167,7 @@ impl Registry for MemorySensors {
         let more = held.len() > limit;
         held.truncate(limit);
         let last = held.last().filter(|_| more);
-        let next =
-            last.map(|kept| seal_cursor(&["place", &subject, &key(&kept.registered.sensor)]));
+        let next = last.map(|kept| seal_cursor(&["place", subject, &key(&kept.registered.sensor)]));
         let rows = held.into_iter().map(|kept| Row {
             sensor: kept.registered.sensor.clone(),
             state: Some(kept.state.clone()),
