@@ -1,5 +1,7 @@
 //! AWS configuration for a function: what a call may take, well below what the function may.
 
+mod shared;
+
 use std::time::Duration;
 
 use aws_config::retry::RetryConfig;
@@ -21,6 +23,7 @@ pub async fn config(endpoint: Option<String>) -> SdkConfig {
         .operation_timeout(OPERATION)
         .build();
     let loader = aws_config::defaults(BehaviorVersion::latest())
+        .http_client(shared::Shared::new())
         .retry_config(RetryConfig::standard().with_max_attempts(ATTEMPTS))
         .timeout_config(timeouts);
     match endpoint {
