@@ -1,7 +1,7 @@
 //! Diff: what one document has that another has not, leaf by leaf.
 //!
-//! Walks both in step and compares bytes first, so that what is equal costs a comparison. Works on any
-//! two tapes of the same kind, documents as well as stream images.
+//! Walks both in step along what their texts have in common, so that what is equal costs next to nothing.
+//! Works on any two tapes of the same kind, documents as well as stream images.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -10,8 +10,9 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
 use crate::model::Model;
-use crate::pairs::all_twins;
+use crate::pairs::join;
 use crate::pointer;
+use crate::stretch::{Known, Stretch};
 use crate::tape::{Kind, Span, View};
 use crate::text;
 
@@ -42,6 +43,7 @@ pub struct DiffBuffer {
     pointer: String,
     /// The same place in the old document, while inside elements that changed their position.
     old_pointer: Option<String>,
+    stretch: Stretch,
 }
 
 /// What changed between two documents.
@@ -96,20 +98,36 @@ impl DiffBuffer {
         self.pointer.clear();
         self.matched_by_id.clear();
         self.value_changed = false;
-        if !unchanged(old, new) {
+        self.stretch = Stretch::of(old, new);
+        if !self.stretch.is_whole() {
             self.members(old, new, model);
         }
     }
 
+    /// As far as the names on both sides are the same the members are twins; the rest is put in pairs.
     fn members(&mut self, old: View<'_>, new: View<'_>, model: &Model) {
-        all_twins(old, new, |old, new| {
-            if let (Some(old), Some(new)) = (old, new) {
-                if !unchanged(old, new) {
+        let (mut olds, mut news) = (old.children(), new.children());
+        while let (Some(old), Some(new)) = (olds.peek(), news.peek()) {
+            let known = self.stretch.members(old, new);
+            if known != Known::Same {
+                if old.raw_key_bytes() != new.raw_key_bytes() {
+                    break;
+                }
+                if known == Known::Different || !unchanged(old, new) {
                     let place = self.enter_key(new.raw_key());
                     self.changed(old, new, model);
                     self.leave(place);
                 }
-            } else if let Some(either) = old.or(new) {
+            }
+            olds.step_over(old);
+            news.step_over(new);
+        }
+        if olds.peek().is_none() && news.peek().is_none() {
+            return;
+        }
+        join(olds, news, |old, new| {
+            let same = matches!((old, new), (Some(old), Some(new)) if unchanged(old, new));
+            if let Some(either) = new.or(old).filter(|_| !same) {
                 let place = self.enter_key(either.raw_key());
                 self.pair(old, new, model);
                 self.leave(place);

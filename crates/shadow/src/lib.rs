@@ -26,6 +26,7 @@ mod parse;
 pub mod pointer;
 pub mod scan;
 mod state;
+mod stretch;
 pub mod tape;
 pub mod text;
 mod times;

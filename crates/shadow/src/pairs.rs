@@ -45,8 +45,9 @@ pub(crate) fn all_twins<'a, 'b>(
     join(lefts, rights, pair)
 }
 
+/// Calls `pair` once per name of either, in whatever order the members stand.
 #[inline(never)]
-fn join<'a, 'b>(
+pub(crate) fn join<'a, 'b>(
     lefts: Children<'a>,
     rights: Children<'b>,
     mut pair: impl FnMut(Option<View<'a>>, Option<View<'b>>) -> bool,

@@ -1,0 +1,125 @@
+//! How far two texts say the same, found out once and asked of every value in it.
+//!
+//! Most of two documents is equal. Comparing each of their values by itself costs a call per value and
+//! level; here the texts are compared once, up to the next difference, and a member that ends before it
+//! is equal without another look.
+
+use crate::tape::{Span, View};
+
+/// A stretch of two texts that is known to be the same in both.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Stretch {
+    /// Where it lies in the left text. The byte at `end` differs, or is the last root's end.
+    start: u32,
+    end: u32,
+    /// How much further it lies in the right text.
+    shift: u32,
+    /// Where the two roots end.
+    left_limit: u32,
+    right_limit: u32,
+}
+
+/// What is known of a member and its namesake.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Known {
+    /// Names and values are the same.
+    Same,
+    /// The values' texts differ; of the names nothing is said.
+    Different,
+    /// They have to be looked at.
+    Unknown,
+}
+
+impl Stretch {
+    /// Compares two roots. Whether their texts are the same is [`Stretch::is_whole`].
+    pub(crate) fn of(left: View<'_>, right: View<'_>) -> Stretch {
+        let (a, b) = (left.node().value, right.node().value);
+        let mut stretch = Stretch {
+            left_limit: a.end,
+            right_limit: b.end,
+            ..Stretch::default()
+        };
+        stretch.start_at(a.start, b.start, left, right);
+        stretch
+    }
+
+    /// Whether the roots are the same to their ends.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.end == self.left_limit && self.left_limit.wrapping_add(self.shift) == self.right_limit
+    }
+
+    /// Looks at two members of objects below the roots, which go forward from call to call.
+    #[inline]
+    pub(crate) fn members(&mut self, left: View<'_>, right: View<'_>) -> Known {
+        let (a, b) = (left.node(), right.node());
+        if !self.is_within(a.key.start, b.key.start) {
+            self.start_at(a.key.start, b.key.start, left, right);
+        }
+        if a.value.end <= self.end && b.value.end == a.value.end.wrapping_add(self.shift) {
+            Known::Same
+        } else if self.reaches_into(a.value, b.value) {
+            Known::Different
+        } else {
+            Known::Unknown
+        }
+    }
+
+    fn is_within(&self, left: u32, right: u32) -> bool {
+        self.start <= left && left < self.end && right == left.wrapping_add(self.shift)
+    }
+
+    /// Whether all is the same up to the values' first byte, so that what differs is the values.
+    fn reaches_into(&self, left: Span, right: Span) -> bool {
+        left.start <= self.end && right.start == left.start.wrapping_add(self.shift)
+    }
+
+    #[inline(never)]
+    fn start_at(&mut self, left: u32, right: u32, a: View<'_>, b: View<'_>) {
+        let left_rest = Span::new(left as usize, self.left_limit as usize);
+        let right_rest = Span::new(right as usize, self.right_limit as usize);
+        let same = common_prefix(
+            left_rest.bytes_of(a.source()),
+            right_rest.bytes_of(b.source()),
+        );
+        self.start = left;
+        self.end = left + same as u32;
+        self.shift = right.wrapping_sub(left);
+    }
+}
+
+/// How many first bytes are the same.
+fn common_prefix(a: &[u8], b: &[u8]) -> usize {
+    let shorter = a.len().min(b.len());
+    let (a, b) = (&a[..shorter], &b[..shorter]);
+    let same = same_chunks::<32>(a, b);
+    let same = same + same_chunks::<8>(&a[same..], &b[same..]);
+    let rest = a[same..].iter().zip(&b[same..]);
+    same + rest.take_while(|(a, b)| a == b).count()
+}
+
+/// How many first bytes are the same, in whole chunks.
+fn same_chunks<const N: usize>(a: &[u8], b: &[u8]) -> usize {
+    let chunks = a.as_chunks::<N>().0.iter().zip(b.as_chunks::<N>().0);
+    chunks.take_while(|(a, b)| a == b).count() * N
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prefix_ends_at_the_first_difference() {
+        let text: Vec<u8> = (0..200).collect();
+        for length in 0..text.len() {
+            for at in (0..length).chain([length]) {
+                let mut other = text[..length].to_vec();
+                if let Some(byte) = other.get_mut(at) {
+                    *byte ^= 0x80;
+                }
+                assert_eq!(common_prefix(&text[..length], &other), at);
+                assert_eq!(common_prefix(&text, &other), at);
+                assert_eq!(common_prefix(&other, &text), at);
+            }
+        }
+    }
+}
