@@ -59,6 +59,11 @@ impl Lambda {
             .expect("the function answers")
     }
 
+    /// The id of its process.
+    pub fn id(&self) -> u32 {
+        self.process.id()
+    }
+
     /// Waits until it ends by itself; whether it ended well.
     pub fn ends_well(mut self) -> bool {
         self.process.wait().unwrap().success()

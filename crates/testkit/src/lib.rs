@@ -6,6 +6,7 @@
 //! - [`sensors`]: sensors in memory, and the laws of their ports
 //! - [`writers`]: many writers at once through the SDK, on a store that fails
 //! - [`lambda`]: the binary of a function, run as Lambda runs it
+//! - [`stream`]: stream events from a seed
 //! - [`progress`]: how far queues were read, in memory
 //! - [`Failing`]: a persistence that fails as stores do, by a seed
 //! - `dynamodb` (a feature): an embedded DynamoDB, an endpoint before it that records every call and
@@ -21,6 +22,7 @@ pub mod lambda;
 pub mod progress;
 pub mod sample;
 pub mod sensors;
+pub mod stream;
 pub mod writers;
 
 pub use failing::{Failing, Faults};

@@ -139,21 +139,29 @@ impl<C: Clock> Listener<C> {
         missing.into_iter().zip(read).collect()
     }
 
+    /// Decides as [`Listener::handle`] does, and sends nothing: how many messages there would be, those to
+    /// the clients of sensors and those made of both documents of a shadow aside.
+    pub fn rehearse(&self, event: &[u8]) -> Result<usize, EventError> {
+        Ok(self.plan(event)?.len())
+    }
+
+    fn plan(&self, event: &[u8]) -> Result<Plan<'_>, EventError> {
+        let mut buffers = self.buffers.lock().unwrap_or_else(PoisonError::into_inner);
+        Plan::of(
+            event,
+            &self.registrations,
+            &self.routes,
+            &self.model,
+            &mut buffers,
+        )
+    }
+
     /// Handles one event, and stops trying a while before the deadline.
     ///
     /// Only an event that is no stream event at all is an error; it fails as a whole.
     pub async fn handle(&self, event: &[u8], deadline: Timestamp) -> Result<Handled, EventError> {
         let start = self.clock.now();
-        let mut plan = {
-            let mut buffers = self.buffers.lock().unwrap_or_else(PoisonError::into_inner);
-            Plan::of(
-                event,
-                &self.registrations,
-                &self.routes,
-                &self.model,
-                &mut buffers,
-            )?
-        };
+        let mut plan = self.plan(event)?;
         let until = before(deadline, start, PARKING);
         let found = self.read(plan.missing(), until).await;
         plan.complete(&found, &self.model);

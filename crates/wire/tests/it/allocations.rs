@@ -2,17 +2,15 @@
 
 use antumbra_registration::{DiffCell, Parts};
 use antumbra_shadow::{DiffBuffer, Model};
+use antumbra_testkit::stream::{self, Order, Shape};
 use antumbra_wire::item::{ItemChange, KeyBuffer};
 use antumbra_wire::notification::{self, NotificationId};
 use antumbra_wire::stream::{StreamBatch, Tape};
 
-#[path = "../../benches/listener/generate.rs"]
-mod generate;
-
 #[test]
 fn none_when_warm() {
-    for shape in [generate::Shape::Small, generate::Shape::Large] {
-        check(&generate::event(20, shape, generate::Order::Same, 3));
+    for shape in [Shape::Small, Shape::Large] {
+        check(&stream::event(20, shape, Order::Same, 3));
     }
 }
 

@@ -1,20 +1,47 @@
-//! The inputs of the measurements, from a seed: stream events of 100 MODIFY records with old and new
-//! images of a nested document of 50 timestamped sensors, a few of them changed.
+//! Stream events from a seed, as measurements want them: MODIFY records with old and new images of a nested
+//! document of 50 timestamped sensors, a few of them changed.
 
 use std::fmt::Write;
 
 /// How a document looks: short names and two numbers a sensor, or long names and five values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Shape {
+pub enum Shape {
     /// 1.4 KB as plain JSON, 5.5 KB as a stream record.
     Small,
     /// 4.0 KB as plain JSON, 13.2 KB as a stream record.
     Large,
 }
 
+impl Shape {
+    /// Both of them, with the names they go by.
+    pub const ALL: [(&'static str, Shape); 2] = [("1k", Shape::Small), ("4k", Shape::Large)];
+
+    /// The one that goes by that name.
+    pub fn named(name: &str) -> Shape {
+        let named = Shape::ALL.iter().find(|(known, _)| *known == name);
+        named.expect("1k or 4k").1
+    }
+
+    /// The member that holds a sensor's time.
+    pub fn timestamp_field(self) -> &'static str {
+        match self {
+            Shape::Small => "t",
+            Shape::Large => "timestamp",
+        }
+    }
+
+    /// The member that holds what it measured.
+    pub fn value_field(self) -> &'static str {
+        match self {
+            Shape::Small => "v",
+            Shape::Large => "value",
+        }
+    }
+}
+
 /// The order of members in the new image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Order {
+pub enum Order {
     /// As in the old one.
     Same,
     /// Another one at every level.
@@ -34,7 +61,7 @@ struct Sensor {
 }
 
 /// One event.
-pub(crate) fn event(records: usize, shape: Shape, order: Order, seed: u64) -> Vec<u8> {
+pub fn event(records: usize, shape: Shape, order: Order, seed: u64) -> Vec<u8> {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut out = String::from("{\"Records\":[");
     for index in 0..records {

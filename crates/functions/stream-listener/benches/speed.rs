@@ -1,0 +1,64 @@
+//! What it costs to read, match, diff, merge and tell of changes, as ratios in one run.
+//!
+//! Without arguments: a Markdown table of times, all variants interleaved in rounds, minima compared.
+//! `once VARIANT SHAPE COUNT` runs one variant so often, for instruction counts; `event SHAPE BYTES FILE`
+//! writes an event; `resident ROAD FILE`, `loading` and `function` say how much memory is taken; `inputs
+//! DIRECTORY` writes what peers read, and `peers DIRECTORY [NAME COMMAND]...` measures with them.
+//! `scripts/bench` and `scripts/bench-peers` call all of them.
+
+// A measurement is told on the standard output, and one that cannot go on has nothing to save.
+#![allow(clippy::print_stdout, clippy::unwrap_used)]
+
+#[path = "speed/documents.rs"]
+mod documents;
+#[path = "speed/inputs.rs"]
+mod inputs;
+#[path = "speed/listeners.rs"]
+mod listeners;
+#[path = "speed/patterns.rs"]
+mod patterns;
+#[path = "speed/peers.rs"]
+mod peers;
+#[path = "speed/report.rs"]
+mod report;
+#[path = "speed/resident.rs"]
+mod resident;
+#[path = "speed/rounds.rs"]
+mod rounds;
+#[path = "speed/runtime.rs"]
+mod runtime;
+#[path = "speed/variants.rs"]
+mod variants;
+
+use antumbra_testkit::stream::{self, Order, Shape};
+
+fn main() {
+    // Lambda's runtime API means that this process is to be the function.
+    if std::env::var("AWS_LAMBDA_RUNTIME_API").is_ok() {
+        return runtime::be_the_function();
+    }
+    // Cargo adds `--bench`.
+    let arguments: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|argument| argument != "--bench")
+        .collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match &words[..] {
+        [] => report::print(),
+        ["once", variant, shape, count] => {
+            let mut run = variants::variant(variant, Shape::named(shape));
+            (0..count.parse().unwrap()).for_each(|_| run());
+        }
+        ["event", shape, bytes, file] => {
+            let (shape, bytes): (_, usize) = (Shape::named(shape), bytes.parse().unwrap());
+            let one = stream::event(1, shape, Order::Same, 1).len();
+            std::fs::write(file, stream::event(bytes / one, shape, Order::Same, 1)).unwrap();
+        }
+        ["resident", road, file] => resident::print(road, file),
+        ["loading"] => resident::print_loading(),
+        ["function"] => resident::print_function(),
+        ["inputs", directory] => inputs::write(directory.as_ref()),
+        ["peers", directory, commands @ ..] => peers::print(directory.as_ref(), commands),
+        _ => println!("unknown arguments: {words:?}"),
+    }
+}

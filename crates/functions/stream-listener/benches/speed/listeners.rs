@@ -1,0 +1,178 @@
+//! The two listeners: the one that ships, and the one made of what is on the shelf.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use antumbra_registration::{Registrations, Target};
+use antumbra_service::clock::{Clock, SystemClock};
+use antumbra_service::notifications::{BoxFuture, Channel, ChannelLimits, Message, SendError};
+use antumbra_shadow::Model;
+use antumbra_stream_listener::{Channels, Handled, Listener};
+use aws_lambda_events::event::dynamodb::Event;
+use regex::Regex;
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+
+use antumbra_testkit::stream::Shape;
+
+/// What notifications carry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sent {
+    Diff,
+    Everything,
+}
+
+/// Keys of so many rules. One of them matches every record, if any is to.
+pub(crate) fn rules(count: usize, wanted: bool) -> Vec<String> {
+    (0..count)
+        .map(|number| match number % 3 {
+            _ if number == count / 2 && wanted => "^DS#My House#Basement#.*#DSR#".to_owned(),
+            0 => format!("^DS#House {number}#.*#DSR#"),
+            1 => format!("#Room {number}#"),
+            _ => format!("^DS#Plant#Hall {number}#DSR#main$"),
+        })
+        .collect()
+}
+
+/// The registrations of these rules: names of files and their texts.
+pub(crate) fn files(rules: &[String], sent: Sent) -> impl Iterator<Item = (String, String)> {
+    rules.iter().enumerate().map(move |(number, key)| {
+        let mut text = json!({
+            "name": format!("rule-{number}"),
+            "on": { "key": key },
+            "to": { "sqs": { "queue": "https://sqs.eu-west-1.amazonaws.com/123456789012/alerts" } },
+        });
+        if sent == Sent::Everything {
+            text["send"] = json!(["old", "new", "diff"]);
+        }
+        (format!("rule-{number}.json"), text.to_string())
+    })
+}
+
+pub(crate) fn load(rules: &[String], sent: Sent) -> Registrations {
+    Registrations::load(files(rules, sent), &|_| None).unwrap()
+}
+
+/// The model that sees the timestamps of a shape.
+pub(crate) fn model(shape: Shape) -> Model {
+    Model {
+        timestamp_field: shape.timestamp_field().to_owned(),
+        ..Model::default()
+    }
+}
+
+/// A channel that takes everything, as fast as it is handed over.
+#[derive(Default)]
+struct Open {
+    taken: AtomicUsize,
+}
+
+impl Channel for Open {
+    fn limits(&self) -> ChannelLimits {
+        ChannelLimits {
+            batch_count: 10,
+            batch_bytes: 1024 * 1024,
+            message_bytes: 1024 * 1024,
+        }
+    }
+
+    fn send<'a>(&'a self, messages: &'a [Message]) -> BoxFuture<'a, Vec<Result<(), SendError>>> {
+        let bytes: usize = messages.iter().map(Message::bytes).sum();
+        self.taken.fetch_add(bytes, Ordering::Relaxed);
+        Box::pin(std::future::ready(vec![Ok(()); messages.len()]))
+    }
+}
+
+struct OpenChannels(Arc<Open>);
+
+impl Channels for OpenChannels {
+    fn channel(&self, _: &Target) -> Option<Arc<dyn Channel>> {
+        Some(Arc::clone(&self.0) as Arc<dyn Channel>)
+    }
+
+    fn undeliverable(&self) -> Arc<dyn Channel> {
+        Arc::clone(&self.0) as Arc<dyn Channel>
+    }
+}
+
+/// The listener as it ships, on channels that take everything.
+pub(crate) struct Ours {
+    pub(crate) listener: Listener<SystemClock>,
+    runtime: Runtime,
+    open: Arc<Open>,
+}
+
+impl Ours {
+    pub(crate) fn new(rules: &[String], sent: Sent, shape: Shape) -> Ours {
+        let open = Arc::new(Open::default());
+        let channels = OpenChannels(Arc::clone(&open));
+        let registrations = load(rules, sent);
+        Ours {
+            listener: Listener::new(registrations, &channels, model(shape), SystemClock).unwrap(),
+            // As the function's own.
+            runtime: tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .unwrap(),
+            open,
+        }
+    }
+
+    /// From the bytes of an event to batches that are taken.
+    pub(crate) fn handle(&self, event: &[u8]) -> Handled {
+        let deadline = SystemClock.now().after(Duration::from_secs(60));
+        let handling = self.listener.handle(event, deadline);
+        let handled = self.runtime.block_on(handling).unwrap();
+        assert_eq!((handled.parked, &handled.resume_at), (0, &None));
+        handled
+    }
+
+    /// How many bytes of messages were taken so far.
+    pub(crate) fn taken_bytes(&self) -> usize {
+        self.open.taken.load(Ordering::Relaxed)
+    }
+}
+
+/// The same made of shelf crates, as one would write it first.
+pub(crate) struct Shelf {
+    rules: Vec<Regex>,
+}
+
+impl Shelf {
+    pub(crate) fn new(rules: &[String]) -> Shelf {
+        Shelf {
+            rules: rules.iter().map(|rule| Regex::new(rule).unwrap()).collect(),
+        }
+    }
+
+    pub(crate) fn listen(&self, event: &[u8]) -> usize {
+        let event: Event = serde_json::from_slice(event).unwrap();
+        let mut messages = Vec::new();
+        for record in event.records {
+            let old: Value = serde_dynamo::from_item(record.change.old_image).unwrap();
+            let new: Value = serde_dynamo::from_item(record.change.new_image).unwrap();
+            let text = |name: &str| new[name].as_str().unwrap_or_default().to_owned();
+            let key = format!("{}#{}", text("PK"), text("SK"));
+            let diff = json_patch::diff(&old["reported"], &new["reported"]);
+            for (number, rule) in self.rules.iter().enumerate() {
+                if !rule.is_match(&key) {
+                    continue;
+                }
+                let message = json!({
+                    "id": format!("{}:rule-{number}", record.event_id),
+                    "registration": format!("rule-{number}"),
+                    "key": key,
+                    "operation": record.event_name,
+                    "version": new["version"],
+                    "previousVersion": old["version"],
+                    "timestamp": new["timestamp"],
+                    "clientToken": new["clientToken"],
+                    "diff": diff,
+                });
+                messages.push(message.to_string());
+            }
+        }
+        messages.len()
+    }
+}

@@ -1,0 +1,226 @@
+//! The same work by peers in other languages, each a process that waits for its turn.
+//!
+//! A peer is started with the directory of inputs. It answers every line, the name of a contest, with a
+//! line of numbers: microseconds a unit, and counts that show that it did as much as the others did; or
+//! with `-` where it does not take part.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use crate::documents;
+use crate::patterns::{self, Engine};
+use crate::report::{head, row};
+use crate::rounds::{Best, Turn, best, timed};
+use crate::variants::{RECORDS, variant};
+use antumbra_testkit::stream::Shape;
+
+/// Rounds of which the best counts.
+const ROUNDS: usize = 15;
+/// How long a peer may get warm in each contest, which its compiler needs.
+const WARM: Duration = Duration::from_secs(3);
+
+/// A peer that runs. Dropping it ends it.
+#[derive(Clone)]
+struct Peer(Arc<Mutex<Process>>);
+
+struct Process {
+    name: String,
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Peer {
+    fn start(name: &str, command: &str, inputs: &Path) -> Peer {
+        let mut words = command.split(' ');
+        let mut child = Command::new(words.next().unwrap())
+            .args(words)
+            .arg(inputs)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap_or_else(|error| panic!("{command}: {error}"));
+        Peer(Arc::new(Mutex::new(Process {
+            name: name.to_owned(),
+            input: child.stdin.take().unwrap(),
+            output: BufReader::new(child.stdout.take().unwrap()),
+            child,
+        })))
+    }
+
+    /// Runs a contest once; `None` if the peer does not take part in it.
+    fn run(&self, contest: &str) -> Option<(f64, Vec<usize>)> {
+        let mut process = self.0.lock().unwrap();
+        writeln!(process.input, "{contest}").unwrap();
+        let mut answer = String::new();
+        process.output.read_line(&mut answer).unwrap();
+        if answer.trim() == "-" {
+            return None;
+        }
+        let mut numbers = answer.split_whitespace();
+        let time = numbers.next().and_then(|number| number.parse().ok());
+        let time = time.unwrap_or_else(|| panic!("{} on {contest}: {answer:?}", process.name));
+        Some((
+            time,
+            numbers.map(|number| number.parse().unwrap()).collect(),
+        ))
+    }
+
+    /// A warm turn, if the peer takes part; it must count what is expected at every turn.
+    fn turn(&self, contest: &str, expected: &[usize]) -> Option<Turn> {
+        let start = Instant::now();
+        while start.elapsed() < WARM {
+            self.run(contest)?;
+        }
+        let (peer, contest, expected) = (self.clone(), contest.to_owned(), expected.to_vec());
+        Some(Box::new(move || {
+            let (time, counts) = peer.run(&contest).unwrap();
+            assert_eq!(
+                counts,
+                expected,
+                "{} on {contest}",
+                peer.0.lock().unwrap().name
+            );
+            time
+        }))
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Measures with the peers given as names and commands, and prints the rows of those that are there.
+pub(crate) fn print(inputs: &Path, commands: &[&str]) {
+    let (pairs, _) = commands.as_chunks::<2>();
+    let peers: Vec<Peer> = pairs
+        .iter()
+        .map(|[name, command]| Peer::start(name, command, inputs))
+        .collect();
+    let both = Shape::ALL.map(|(name, shape)| on_documents(name, shape, &peers));
+    let rules = patterns::COUNTS.map(|count| on_patterns(count, &peers));
+    head();
+    for (what, a, b, gate, aim) in [
+        (
+            "Node, `unmarshall` and `deep-diff` / listener",
+            "node",
+            "listener",
+            ">= 15",
+            "40",
+        ),
+        (
+            "Node, tuned by hand and with `microdiff` / listener",
+            "node-tuned",
+            "listener",
+            ">= 8",
+            "20",
+        ),
+        (
+            "Go, `aws-lambda-go` / listener",
+            "go",
+            "listener",
+            ">= 30",
+            "80",
+        ),
+        (
+            "godeviceshadow / our merge",
+            "merge",
+            "our merge",
+            ">= 2",
+            "5",
+        ),
+        (
+            "godeviceshadow / our merge, texts to text",
+            "merge-texts",
+            "our merge-texts",
+            ">= 5",
+            "20",
+        ),
+    ] {
+        let figures = both.each_ref().map(|best| times_as_long(best, a, b));
+        row(what, figures, gate, aim);
+    }
+    for (count, best) in patterns::COUNTS.iter().zip(&rules) {
+        let what = format!("event-ruler / our patterns, {count} rules");
+        row(
+            &what,
+            [
+                times_as_long(best, "patterns", "our patterns"),
+                String::new(),
+            ],
+            ">= 1",
+            "5",
+        );
+    }
+    println!(
+        "\nMicroseconds, of a record, a pair of documents, or a document against all patterns:\n"
+    );
+    for (what, best) in [("1k", &both[0]), ("4k", &both[1])] {
+        println!("- {what}: {}", in_words(best));
+    }
+    for (count, best) in patterns::COUNTS.iter().zip(&rules) {
+        println!("- {count} patterns: {}", in_words(best));
+    }
+}
+
+fn times_as_long(best: &Best, a: &str, b: &str) -> String {
+    match best.get(a) {
+        Some(time) => format!("{:.1}", time / best[b]),
+        None => "-".to_owned(),
+    }
+}
+
+fn in_words(best: &Best) -> String {
+    let words: Vec<String> = best
+        .iter()
+        .map(|(name, time)| format!("{name} {time:.2}"))
+        .collect();
+    words.join(", ")
+}
+
+fn on_documents(name: &str, shape: Shape, peers: &[Peer]) -> Best {
+    let leaves = documents::changed_leaves(&documents::pairs(shape));
+    let ours = |name: &str, variant_name: &str| {
+        (
+            name.to_owned(),
+            timed(RECORDS, variant(variant_name, shape)),
+        )
+    };
+    let mut contestants = vec![
+        ours("listener", "10 rules"),
+        ours("our merge", "merge"),
+        ours("our merge-texts", "merge of texts"),
+    ];
+    for peer in peers {
+        for contest in ["node", "node-tuned", "go"] {
+            let turn = peer.turn(&format!("{contest} {name}"), &[RECORDS, leaves]);
+            contestants.extend(turn.map(|turn| (contest.to_owned(), turn)));
+        }
+        for contest in ["merge", "merge-texts"] {
+            let turn = peer.turn(&format!("{contest} {name}"), &[RECORDS]);
+            contestants.extend(turn.map(|turn| (contest.to_owned(), turn)));
+        }
+    }
+    best(ROUNDS, &mut contestants)
+}
+
+fn on_patterns(count: usize, peers: &[Peer]) -> Best {
+    let mut engine = Engine::new(&patterns::patterns(count));
+    let documents = patterns::documents(count);
+    let found = engine.matches(&documents);
+    assert!(found > 0);
+    let units = documents.len();
+    let run = move || assert_eq!(engine.matches(&documents), found);
+    let mut contestants = vec![("our patterns".to_owned(), timed(units, run))];
+    for peer in peers {
+        let turn = peer.turn(&format!("patterns {count}"), &[found]);
+        contestants.extend(turn.map(|turn| ("patterns".to_owned(), turn)));
+    }
+    best(ROUNDS, &mut contestants)
+}

@@ -1,0 +1,196 @@
+//! The table of what needs nothing but Rust.
+
+use std::time::Instant;
+
+use crate::documents::{self, Pair};
+use crate::listeners::{Ours, Sent, load, rules};
+use crate::rounds::{Best, Turn, best, timed};
+use crate::runtime;
+use crate::variants::{NAMES, RECORDS, Run, SEED, variant};
+use antumbra_testkit::stream::{self, Order, Shape};
+
+/// Rounds of which the best counts. More help on a busy machine.
+const ROUNDS: usize = 41;
+
+/// A figure, its gate and its aim.
+pub(crate) fn row(what: &str, figures: [String; 2], gate: &str, aim: &str) {
+    let [small, large] = figures;
+    println!("| {what} | {small} | {large} | {gate} | {aim} |");
+}
+
+pub(crate) fn head() {
+    println!("| what | 1k | 4k | gate | aim |\n|---|---|---|---|---|");
+}
+
+/// The ratio of two best times.
+pub(crate) fn ratio(best: &Best, a: &str, b: &str) -> String {
+    format!("{:.2}", best[a] / best[b])
+}
+
+pub(crate) fn print() {
+    let both = Shape::ALL.map(|(_, shape)| measure(shape));
+    for (name, shape) in Shape::ALL {
+        let bytes = stream::event(RECORDS, shape, Order::Same, SEED).len() / RECORDS;
+        println!("{name}: {bytes} bytes a record.");
+    }
+    println!();
+    head();
+    let us = both.each_ref().map(|best| format!("{:.2}", best["T"]));
+    row("T: tokenise only, us a record", us, "", "");
+    for (what, a, b, gate, aim) in [
+        ("decode all images / T", "decode", "T", "", ""),
+        (
+            "listener up to what it will send, 1,000 rules / T",
+            "plan",
+            "T",
+            "",
+            "",
+        ),
+        ("listener, 10 rules / T", "10 rules", "T", "", ""),
+        (
+            "listener, 1,000 rules / T",
+            "1,000 rules",
+            "T",
+            "<= 1.3",
+            "0.8",
+        ),
+        (
+            "the same with what `lambda_runtime` costs, CPU time / T",
+            "function",
+            "T",
+            "<= 2.5",
+            "1.3",
+        ),
+        (
+            "listener, old and new sent too / T",
+            "everything sent",
+            "T",
+            "",
+            "",
+        ),
+        ("a record nobody wants / T", "nobody", "T", "<= 0.8", "0.4"),
+        (
+            "10,000 rules / 10 rules",
+            "10,000 rules",
+            "10 rules",
+            "<= 1.15",
+            "1.02",
+        ),
+        (
+            "keys in another order / in the same",
+            "another order",
+            "1,000 rules",
+            "<= 2",
+            "1.2",
+        ),
+        ("aws_lambda_events alone / T", "shelf events", "T", "", ""),
+        (
+            "listener of shelf crates / ours",
+            "shelf",
+            "10 rules",
+            ">= 10",
+            "25",
+        ),
+        ("json-patch / our diff", "json-patch", "diff", ">= 8", "20"),
+        (
+            "merge, texts to text / tokenising both",
+            "merge of texts",
+            "tokenise both",
+            "<= 3",
+            "1.2",
+        ),
+    ] {
+        row(
+            what,
+            both.each_ref().map(|best| ratio(best, a, b)),
+            gate,
+            aim,
+        );
+    }
+    let [merge, diff, acknowledge] = growth();
+    for (what, figure) in [
+        ("merge", merge),
+        ("diff", diff),
+        ("acknowledge", acknowledge),
+    ] {
+        let what = format!("{what}, a sensor of 5,000 / of 50");
+        row(&what, [figure, String::new()], "<= 1.25", "1.0");
+    }
+    let [planned, handled] =
+        [false, true].map(|all| Shape::ALL.map(|(_, shape)| allocations(shape, all)));
+    row(
+        "allocations a record, warm, up to what it will send",
+        planned,
+        "<= 2",
+        "0",
+    );
+    row(
+        "allocations a record, warm, with the messages made",
+        handled,
+        "",
+        "",
+    );
+    let milliseconds = format!("{:.0}", loading());
+    row(
+        "loading 10,000 registrations, ms",
+        [milliseconds, String::new()],
+        "<= 150",
+        "20",
+    );
+}
+
+fn measure(shape: Shape) -> Best {
+    let mut contestants: Vec<(String, Turn)> = NAMES
+        .iter()
+        .map(|name| ((*name).to_owned(), timed(RECORDS, variant(name, shape))))
+        .collect();
+    contestants.push(("function".to_owned(), runtime::turn(shape)));
+    best(ROUNDS, &mut contestants)
+}
+
+/// What a sensor costs in a large document against a small one.
+fn growth() -> [String; 3] {
+    type Make = fn(&[Pair], Shape) -> Run;
+    let makes: [(&str, Make); 3] = [
+        ("merge", documents::merge),
+        ("diff", documents::diff),
+        ("acknowledge", documents::acknowledged),
+    ];
+    let mut contestants: Vec<(String, Turn)> = Vec::new();
+    for (name, make) in makes {
+        for sensors in [50, 5_000] {
+            // As much work for either, so that one turn says as much as the other.
+            let pairs = vec![documents::pair_of(sensors); 5_000 / sensors];
+            let turn = timed(5_000, make(&pairs, Shape::Small));
+            contestants.push((format!("{name} {sensors}"), turn));
+        }
+    }
+    let best = best(ROUNDS, &mut contestants);
+    makes.map(|(name, _)| ratio(&best, &format!("{name} 5000"), &format!("{name} 50")))
+}
+
+/// Allocations a record of a listener that has seen such an event before; up to what it will send, or all.
+fn allocations(shape: Shape, all: bool) -> String {
+    let event = stream::event(RECORDS, shape, Order::Same, SEED);
+    let ours = Ours::new(&rules(1_000, true), Sent::Diff, shape);
+    let run = || match all {
+        true => ours.handle(&event).sent,
+        false => ours.listener.rehearse(&event).unwrap(),
+    };
+    assert_eq!(run(), RECORDS);
+    let counted = allocation_counter::measure(|| assert_eq!(run(), RECORDS));
+    assert!(all == (ours.taken_bytes() > 0));
+    format!("{:.2}", counted.count_total as f64 / RECORDS as f64)
+}
+
+fn loading() -> f64 {
+    let rules = rules(10_000, true);
+    let mut best = f64::MAX;
+    for _ in 0..11 {
+        let start = Instant::now();
+        let loaded = load(&rules, Sent::Diff);
+        best = best.min(start.elapsed().as_secs_f64() * 1e3);
+        assert_eq!(loaded.len(), 10_000);
+    }
+    best
+}

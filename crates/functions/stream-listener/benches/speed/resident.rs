@@ -1,0 +1,79 @@
+//! How much memory things take, each in a process that does nothing else.
+
+use std::time::Duration;
+
+use antumbra_testkit::lambda::{Lambda, nowhere};
+
+use crate::listeners::{Ours, Sent, Shelf, files, load, rules};
+use crate::variants::{RECORDS, SEED};
+use antumbra_testkit::stream::{self, Order, Shape};
+
+/// A field of what the system says of a process, in bytes; 0 where it does not say.
+fn status(process: &str, field: &str) -> usize {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    status
+        .lines()
+        .find_map(|line| line.strip_prefix(field))
+        .and_then(|rest| rest.trim().strip_suffix("kB"))
+        .and_then(|number| number.trim().parse::<usize>().ok())
+        .map_or(0, |kilobytes| kilobytes * 1024)
+}
+
+/// Prints the growth over the bytes of the event, the event itself included.
+pub(crate) fn print(road: &str, file: &str) {
+    let rules = rules(10, true);
+    let ours = Ours::new(&rules, Sent::Diff, Shape::Large);
+    let shelf = Shelf::new(&rules);
+    let before = status("self", "VmRSS:");
+    let event = std::fs::read(file).unwrap();
+    let messages = match road {
+        "shelf" => shelf.listen(&event),
+        _ => ours.handle(&event).sent,
+    };
+    let grown = status("self", "VmHWM:").saturating_sub(before);
+    let times = grown as f64 / event.len() as f64;
+    let megabytes = event.len() as f64 / 1e6;
+    println!("{times:.2} x of {megabytes:.1} MB, {messages} messages");
+}
+
+/// Prints what 10,000 registrations take, in a process that has not loaded any before.
+pub(crate) fn print_loading() {
+    let rules = rules(10_000, true);
+    let before = status("self", "VmRSS:");
+    let loaded = load(&rules, Sent::Diff);
+    let megabytes = status("self", "VmRSS:").saturating_sub(before) as f64 / 1e6;
+    println!("{megabytes:.1} MB for {}", loaded.len());
+}
+
+/// Prints what the function that ships has in memory with 10,000 registrations, after an event.
+pub(crate) fn print_function() {
+    let directory = tempfile::tempdir().unwrap();
+    for (name, text) in files(&rules(10_000, false), Sent::Diff) {
+        std::fs::write(directory.path().join(name), text).unwrap();
+    }
+    let environment = [
+        ("AWS_ENDPOINT_URL", format!("http://{}", nowhere())),
+        (
+            "UNDELIVERABLE_QUEUE_URL",
+            "http://queue/undeliverable".to_owned(),
+        ),
+        (
+            "REGISTRATIONS",
+            directory.path().to_str().unwrap().to_owned(),
+        ),
+    ];
+    let function = Lambda::start(env!("CARGO_BIN_EXE_antumbra-stream-listener"), &environment);
+    let event = stream::event(RECORDS, Shape::Large, Order::Same, SEED);
+    let event = String::from_utf8(event).unwrap();
+    assert_eq!(
+        function.invoke(&event).unwrap(),
+        r#"{"batchItemFailures":[]}"#
+    );
+    std::thread::sleep(Duration::from_millis(100));
+    let of = |field| status(&function.id().to_string(), field) as f64 / 1e6;
+    println!(
+        "{:.1} MB, {:.1} MB at its highest",
+        of("VmRSS:"),
+        of("VmHWM:")
+    );
+}

@@ -1,0 +1,91 @@
+//! What is measured, by name.
+
+use std::hint::black_box;
+
+use antumbra_wire::stream::{StreamBatch, Tape};
+use aws_lambda_events::event::dynamodb::Event;
+use serde::de::IgnoredAny;
+
+use crate::documents;
+use crate::listeners::{Ours, Sent, Shelf, rules};
+use antumbra_testkit::stream::{self, Order, Shape};
+
+pub(crate) const RECORDS: usize = 100;
+pub(crate) const SEED: u64 = 1;
+
+/// One event of [`RECORDS`] records, or as many pairs of documents, start to end.
+pub(crate) type Run = Box<dyn FnMut()>;
+
+pub(crate) const NAMES: [&str; 17] = [
+    "T",
+    "decode",
+    "plan",
+    "10 rules",
+    "1,000 rules",
+    "10,000 rules",
+    "everything sent",
+    "another order",
+    "nobody",
+    "shelf events",
+    "shelf",
+    "diff",
+    "json-patch",
+    "merge",
+    "merge of texts",
+    "tokenise both",
+    "acknowledge",
+];
+
+/// A variant on an event of that shape, or on its documents.
+pub(crate) fn variant(name: &str, shape: Shape) -> Run {
+    let event = stream::event(RECORDS, shape, Order::Same, SEED);
+    let pairs = || documents::pairs(shape);
+    let listen = |event: Vec<u8>, rules: Vec<String>, sent, expected| -> Run {
+        let ours = Ours::new(&rules, sent, shape);
+        Box::new(move || {
+            let handled = ours.handle(black_box(&event));
+            assert_eq!((handled.matched, handled.sent), (expected, expected));
+        })
+    };
+    match name {
+        "T" => Box::new(move || {
+            black_box(serde_json::from_slice::<IgnoredAny>(black_box(&event)).unwrap());
+        }),
+        "decode" => {
+            let (mut batch, mut tape) = (StreamBatch::default(), Tape::default());
+            Box::new(move || {
+                for record in batch.read(black_box(&event)).unwrap().iter() {
+                    black_box(record.unwrap().images(&mut tape).unwrap());
+                }
+            })
+        }
+        "plan" => {
+            let ours = Ours::new(&rules(1_000, true), Sent::Diff, shape);
+            let plan = move || ours.listener.rehearse(black_box(&event)).unwrap();
+            Box::new(move || assert_eq!(plan(), RECORDS))
+        }
+        "10 rules" => listen(event, rules(10, true), Sent::Diff, RECORDS),
+        "1,000 rules" => listen(event, rules(1_000, true), Sent::Diff, RECORDS),
+        "10,000 rules" => listen(event, rules(10_000, true), Sent::Diff, RECORDS),
+        "everything sent" => listen(event, rules(1_000, true), Sent::Everything, RECORDS),
+        "another order" => {
+            let event = stream::event(RECORDS, shape, Order::Shuffled, SEED);
+            listen(event, rules(1_000, true), Sent::Diff, RECORDS)
+        }
+        "nobody" => listen(event, rules(1_000, false), Sent::Diff, 0),
+        "shelf events" => Box::new(move || {
+            black_box(serde_json::from_slice::<Event>(black_box(&event)).unwrap());
+        }),
+        "shelf" => {
+            let shelf = Shelf::new(&rules(10, true));
+            Box::new(move || assert_eq!(shelf.listen(black_box(&event)), RECORDS))
+        }
+        "diff" => documents::diff(&pairs(), shape),
+        "json-patch" => documents::json_patch(&pairs()),
+        "merge" => documents::merge(&pairs(), shape),
+        "merge of texts" => documents::merge_texts(pairs(), shape),
+        "tokenise both" => documents::tokenise(pairs()),
+        "acknowledge" => documents::acknowledged(&pairs(), shape),
+        _ => panic!("no variant {name}"),
+    }
+}
