@@ -28,8 +28,9 @@ const DEVICES: usize = 8;
 /// The listener sends a batch of the stream before its place moves.
 const STREAM_BATCH: usize = 100;
 
-const QUEUE: &str = r#"{"name":"queue","to":{"sqs":{"queue":"changes"}}}"#;
-const TOPIC: &str = r#"{"name":"topic","to":{"mqtt":{"topic":"changes/${id}"}}}"#;
+const QUEUE: &str = r#"{"name":"queue","on":{"key":"^DS#"},"to":{"sqs":{"queue":"changes"}}}"#;
+const TOPIC: &str =
+    r#"{"name":"topic","on":{"key":"^DS#"},"to":{"mqtt":{"topic":"changes/${id}"}}}"#;
 
 /// A change: whose, and which version.
 type Change = (String, u64);
@@ -166,15 +167,16 @@ async fn stream(running: &Running) -> Vec<(u128, Change)> {
             if page.records().is_empty() {
                 break;
             }
-            all.extend(page.records().iter().map(|record| {
+            all.extend(page.records().iter().filter_map(|record| {
                 let change = record.dynamodb().unwrap();
-                let image = change.new_image().unwrap();
-                let key = image["PK"].as_s().unwrap();
+                let image = change.new_image()?;
+                // The sweep notes every minute how far it is.
+                let device = image["PK"].as_s().unwrap().strip_prefix("DS#")?;
                 let version = image["version"].as_n().unwrap().parse().unwrap();
-                (
+                Some((
                     change.sequence_number().unwrap().parse().unwrap(),
-                    (key.strip_prefix("DS#").unwrap().to_owned(), version),
-                )
+                    (device.to_owned(), version),
+                ))
             }));
             iterator = page.next_shard_iterator;
         }

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod command;
+mod demo;
 mod edges;
 mod kill;
 mod local;
