@@ -23,9 +23,10 @@ use crate::{
 pub fn router(api: Api, door: Door) -> Router {
     let (router, _) = all_routes().split_for_parts();
     router
+        // Of routes alone: what nobody serves is no request that a key could belong to.
+        .route_layer(from_fn_with_state(api.clone(), once))
         .fallback(no_such_route)
         .method_not_allowed_fallback(method_not_allowed)
-        .layer(from_fn_with_state(api.clone(), once))
         .layer(from_fn(check_path))
         .layer(from_fn_with_state((door, api.clone()), guard))
         .layer(CatchPanicLayer::custom(panicked))

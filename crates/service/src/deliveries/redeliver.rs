@@ -149,7 +149,9 @@ impl<S: ClientStore, H: History, C: Clock> Redeliveries<S, H, C> {
     /// interrupted, the same call again goes on.
     ///
     /// What was parked goes before the client counts as enabled, so that what occurs meanwhile is parked
-    /// behind it and does not overtake it.
+    /// behind it. Nothing is left parked: a turn that parks at this very moment looks again whether the
+    /// client is still disabled. What waited in the queue unparked may arrive before what was parked; its
+    /// `sequence` tells.
     pub async fn enable(&self, client: &ClientId) -> Result<usize, RedeliverError> {
         let mode = self.clients.get(client).await?.mode;
         let mut queued = 0;

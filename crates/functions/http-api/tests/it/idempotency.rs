@@ -51,9 +51,16 @@ async fn a_key_belongs_to_one_request() {
     other("PATCH", &format!("{REPORTED}?mode=Patch"), "x", "x")
         .await
         .problem(422, "KeyReused");
-    other("DELETE", REPORTED, "x", "x")
+    other("DELETE", "/v1/shadows/lamp-7", "x", "x")
         .await
         .problem(422, "KeyReused");
+    // What nobody serves is told so, whatever the key.
+    other("DELETE", REPORTED, "x", "x")
+        .await
+        .problem(405, "MethodNotAllowed");
+    other("POST", "/v1/nowhere", "x", "x")
+        .await
+        .problem(404, "NoSuchRoute");
     other("PATCH", REPORTED, "if-match", "\"1\"")
         .await
         .problem(422, "KeyReused");

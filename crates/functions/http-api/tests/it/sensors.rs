@@ -126,7 +126,8 @@ async fn what_is_no_sensor_is_refused() {
         .await
         .problem(400, "InvalidPath");
     ground
-        .get("/v1/sensors")
+        .ask("PUT", "/v1/sensors")
+        .send()
         .await
         .problem(405, "MethodNotAllowed");
 }
