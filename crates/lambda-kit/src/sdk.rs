@@ -1,12 +1,22 @@
 //! AWS configuration for a function: what a call may take, well below what the function may.
+//!
+//! Region and credentials are those that Lambda puts into the environment. The SDK's own loader would look
+//! for them in eight more places, none of which a function has, and bring the code for all of them.
 
 mod shared;
 
 use std::time::Duration;
 
+use aws_config::environment::{
+    EnvironmentVariableCredentialsProvider, EnvironmentVariableRegionProvider,
+};
+use aws_config::identity::IdentityCache;
+use aws_config::meta::region::ProvideRegion;
 use aws_config::retry::RetryConfig;
 use aws_config::timeout::TimeoutConfig;
 use aws_config::{BehaviorVersion, SdkConfig};
+use aws_credential_types::provider::SharedCredentialsProvider;
+use aws_types::service_config::{LoadServiceConfig, ServiceConfigKey};
 
 /// One try of one call. A healthy DynamoDB or SQS answers within milliseconds.
 const ATTEMPT: Duration = Duration::from_millis(2500);
@@ -14,20 +24,42 @@ const ATTEMPT: Duration = Duration::from_millis(2500);
 const OPERATION: Duration = Duration::from_secs(6);
 const CONNECT: Duration = Duration::from_millis(1000);
 const ATTEMPTS: u32 = 3;
+/// Another address of all services, or with a service's name behind it of that one.
+const ENDPOINT: &str = "AWS_ENDPOINT_URL";
 
-/// The function's region and credentials with these limits. `endpoint` is for local stacks.
+/// The function's region and credentials with these limits. `endpoint` is for local stacks; one that the
+/// environment has for a single service, such as `AWS_ENDPOINT_URL_SQS`, goes before it.
 pub async fn config(endpoint: Option<String>) -> SdkConfig {
     let timeouts = TimeoutConfig::builder()
         .connect_timeout(CONNECT)
         .operation_attempt_timeout(ATTEMPT)
         .operation_timeout(OPERATION)
         .build();
-    let loader = aws_config::defaults(BehaviorVersion::latest())
+    let credentials = EnvironmentVariableCredentialsProvider::new();
+    let mut config = SdkConfig::builder()
+        .behavior_version(BehaviorVersion::latest())
+        .region(EnvironmentVariableRegionProvider::new().region().await)
+        .credentials_provider(SharedCredentialsProvider::new(credentials))
+        .identity_cache(IdentityCache::lazy().build())
         .http_client(shared::Shared::new())
         .retry_config(RetryConfig::standard().with_max_attempts(ATTEMPTS))
-        .timeout_config(timeouts);
-    match endpoint {
-        Some(endpoint) => loader.endpoint_url(endpoint).load().await,
-        None => loader.load().await,
+        .timeout_config(timeouts)
+        .service_config(Endpoints);
+    config.set_endpoint_url(endpoint);
+    config.build()
+}
+
+/// Addresses of single services.
+#[derive(Debug)]
+struct Endpoints;
+
+impl LoadServiceConfig for Endpoints {
+    fn load_config(&self, key: ServiceConfigKey<'_>) -> Option<String> {
+        let service = key.service_id().to_uppercase().replace([' ', '-'], "_");
+        let variable = format!("{ENDPOINT}_{service}");
+        (key.env() == ENDPOINT)
+            .then(|| std::env::var(variable).ok())
+            .flatten()
+            .filter(|endpoint| !endpoint.is_empty())
     }
 }
