@@ -72,6 +72,7 @@ pub(super) async fn check(evidence: &Evidence<'_>) {
         });
     }
     nothing_is_sent_against_the_will(evidence, &got);
+    what_arrived_is_not_sent_again(evidence, &got);
     for client in evidence.clients.all() {
         let history = evidence.clients.history(&client.id).await;
         let got: Vec<&Got> = got.iter().filter(|got| got.client == client.id).collect();
@@ -330,5 +331,29 @@ fn nothing_is_sent_against_the_will(evidence: &Evidence<'_>, got: &[Got]) {
             early || wrong.is_none(),
             || format!("{intent:?}, but {wrong:?}"),
         );
+    }
+}
+
+/// Once it is written down that a client has something, it gets it no more; nobody asks for that here.
+fn what_arrived_is_not_sent_again(evidence: &Evidence<'_>, got: &[Got]) {
+    let mut arrived: BTreeMap<String, u64> = BTreeMap::new();
+    for change in &evidence.changes {
+        let (Some(client), Some(order)) = (
+            change.partition.strip_prefix("CLIENT#"),
+            change.sort.strip_prefix("DELIVERY#"),
+        ) else {
+            continue;
+        };
+        if word(change.new.as_ref(), "status") == "delivered" {
+            let id = format!("{client}_{order}");
+            arrived.entry(id).or_insert(change.at);
+        }
+    }
+    for one in got {
+        let known = arrived.get(&one.id).copied();
+        let again = known.is_some_and(|known| one.at > known + UNDER_WAY);
+        evidence.expect("what-arrived-is-not-sent-again", !again, || {
+            format!("{} was sent at {}, delivered at {known:?}", one.id, one.at)
+        });
     }
 }
