@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use antumbra_dynamodb::{MAIN, MESSAGES, client};
-use antumbra_service::deliveries::{Delays, Policy};
+use antumbra_service::deliveries::{Delays, Policy, SPARE_RECEIVES};
 use tokio::time::Instant;
 
 use crate::actors::clients::ClientActors;
@@ -24,8 +24,9 @@ use crate::queue::Queue;
 use crate::stream::Streams;
 use crate::world::{Broken, World};
 
-/// Turns of a delivery.
+/// Turns of a delivery, and receives until its queue gives it up.
 const TURNS: u32 = 6;
+const RECEIVES: u32 = TURNS + SPARE_RECEIVES;
 /// How often the sweep comes, as in production.
 const PERIOD: Duration = Duration::from_secs(60);
 /// Longer than any sensor may be silent, and the time it takes to find that out.
@@ -209,12 +210,12 @@ async fn set_up(world: &World) {
         (
             names::ORDERED,
             minutes(3),
-            Some((names::ORDERED_DEAD, TURNS)),
+            Some((names::ORDERED_DEAD, RECEIVES)),
         ),
         (
             names::UNORDERED,
             minutes(3),
-            Some((names::UNORDERED_DEAD, TURNS)),
+            Some((names::UNORDERED_DEAD, RECEIVES)),
         ),
         (names::ORDERED_DEAD, minutes(3), None),
         (names::UNORDERED_DEAD, minutes(3), None),
