@@ -58,13 +58,24 @@ impl Environment {
 
     /// A variable of another type, with what holds when it is missing.
     pub fn or<T: FromStr<Err: fmt::Display>>(&mut self, name: &str, default: T) -> T {
-        let Some(text) = self.optional(name) else {
-            return default;
-        };
-        text.parse().unwrap_or_else(|fault| {
-            self.faults.push(format!("{name} is {text:?}: {fault}"));
-            default
-        })
+        self.parsed(name).unwrap_or(default)
+    }
+
+    /// A variable of another type that may be missing.
+    pub fn parsed<T: FromStr<Err: fmt::Display>>(&mut self, name: &str) -> Option<T> {
+        let text = self.optional(name)?;
+        match text.parse() {
+            Ok(value) => Some(value),
+            Err(fault) => {
+                self.fault(format_args!("{name} is {text:?}: {fault}"));
+                None
+            }
+        }
+    }
+
+    /// Remembers that something else is wrong.
+    pub fn fault(&mut self, fault: impl fmt::Display) {
+        self.faults.push(fault.to_string());
     }
 
     /// Whether all was well.

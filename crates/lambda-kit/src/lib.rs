@@ -1,6 +1,7 @@
 //! What every function needs around its handler, and nothing of what a handler does.
 //!
 //! - [`environment`]: configuration, read once, all faults told at once
+//! - [`settings`]: what one function reads of it, as a type; where a function starts
 //! - [`telemetry`]: structured logs on standard output
 //! - [`sdk`]: AWS configuration with time-outs below the function's own
 //! - [`invocation`]: the runtime, handing over the event's bytes as they came
@@ -12,4 +13,5 @@ pub mod environment;
 pub mod invocation;
 pub mod metrics;
 pub mod sdk;
+pub mod settings;
 pub mod telemetry;

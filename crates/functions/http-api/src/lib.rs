@@ -28,6 +28,7 @@ mod readings;
 mod request;
 mod router;
 mod sensors;
+mod settings;
 mod shadows;
 
 pub use api::{
@@ -36,6 +37,7 @@ pub use api::{
 pub use door::{Door, Token, UnknownDoor};
 pub use problem::{Code, Problem};
 pub use router::{document, router};
+pub use settings::Settings;
 
 /// The function's name, in metrics and on the local stack.
 pub const NAME: &str = "http-api";

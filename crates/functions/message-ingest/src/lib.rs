@@ -8,9 +8,11 @@
 mod handled;
 mod ingest;
 mod plan;
+mod settings;
 
 pub use handled::Handled;
 pub use ingest::Ingest;
+pub use settings::Settings;
 
 /// The function's name, in metrics and on the local stack.
 pub const NAME: &str = "message-ingest";

@@ -1,11 +1,11 @@
-//! What the functions' binaries have in common: the environment, the clients, the loop.
+//! What the functions' binaries have in common: the clients, the loop.
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use antumbra_dynamodb::DynamoDbInbox;
-use antumbra_lambda_kit::environment::Environment;
-use antumbra_lambda_kit::{invocation, sdk, telemetry};
+use antumbra_lambda_kit::invocation;
+use antumbra_lambda_kit::settings::start;
 use antumbra_publish::{IotChannel, SqsChannel};
 use antumbra_service::clock::{Clock, SystemClock};
 use antumbra_service::notifications::Channel;
@@ -13,22 +13,21 @@ use aws_config::SdkConfig;
 use lambda_runtime::{Diagnostic, Error};
 
 use crate::operations::SendMessage;
+use crate::settings::{OnInbox, OnQueue};
 use crate::{Responder, Serve};
 
 /// A function that reads or writes the inbox.
 pub async fn run_on_inbox<S: Serve>(serve: impl FnOnce(DynamoDbInbox) -> S) -> Result<(), Error> {
-    let mut environment = start();
-    let table = environment.required("TABLE");
-    let (sdk, answers) = connect(environment).await?;
-    run(serve(DynamoDbInbox::connect(&sdk, table)), answers).await
+    let (settings, sdk) = start::<OnInbox>().await?;
+    let answers = answers(&sdk, settings.iot_endpoint.as_deref());
+    run(serve(DynamoDbInbox::connect(&sdk, settings.table)), answers).await
 }
 
 /// The function that sends to devices.
 pub async fn run_on_queue() -> Result<(), Error> {
-    let mut environment = start();
-    let queue = environment.required("OUTBOUND_QUEUE_URL");
-    let (sdk, answers) = connect(environment).await?;
-    let outbound = SqsChannel::new(&aws_sdk_sqs::Client::new(&sdk), &queue);
+    let (settings, sdk) = start::<OnQueue>().await?;
+    let answers = answers(&sdk, settings.iot_endpoint.as_deref());
+    let outbound = SqsChannel::new(&aws_sdk_sqs::Client::new(&sdk), &settings.outbound);
     run(SendMessage::new(Arc::new(outbound), SystemClock), answers).await
 }
 
@@ -45,21 +44,6 @@ pub fn answers(sdk: &SdkConfig, iot_endpoint: Option<&str>) -> Arc<dyn Channel> 
     }
     let client = aws_sdk_iotdataplane::Client::from_conf(iot.build());
     Arc::new(IotChannel::new(&client))
-}
-
-fn start() -> Environment {
-    let mut environment = Environment::process();
-    telemetry::start(&environment.or("LOG_LEVEL", "info".to_owned()));
-    environment
-}
-
-async fn connect(environment: Environment) -> Result<(SdkConfig, Arc<dyn Channel>), Error> {
-    let iot_endpoint = environment.optional("IOT_ENDPOINT");
-    let endpoint = environment.optional("AWS_ENDPOINT_URL");
-    environment.finish()?;
-    let sdk = sdk::config(endpoint).await;
-    let answers = answers(&sdk, iot_endpoint.as_deref());
-    Ok((sdk, answers))
 }
 
 async fn run<S: Serve>(serve: S, answers: Arc<dyn Channel>) -> Result<(), Error> {

@@ -10,6 +10,7 @@ pub mod connect;
 pub mod operations;
 mod responder;
 mod serve;
+pub mod settings;
 
 pub use responder::{HandleError, Handled, Responder};
 pub use serve::{Call, Failure, Serve};

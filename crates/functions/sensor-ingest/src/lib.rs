@@ -12,11 +12,13 @@ mod outcome;
 mod plan;
 mod redelivered;
 mod rules;
+mod settings;
 
 pub use arrival::{Arrival, EventError};
 pub use ingest::Ingest;
 pub use outcome::{Handled, Unfinished};
 pub use rules::{Admission, IdPattern, InvalidPattern, Newcomer, Rules};
+pub use settings::Settings;
 
 /// The function's name, in metrics and on the local stack.
 pub const NAME: &str = "sensor-ingest";

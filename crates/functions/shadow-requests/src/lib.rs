@@ -8,8 +8,10 @@
 pub mod connect;
 mod requests;
 mod serve;
+mod settings;
 
 pub use requests::{HandleError, Handled, ShadowRequests};
+pub use settings::Settings;
 
 /// The function's name, in metrics, rules and on the local stack.
 pub const NAME: &str = "shadow-requests";

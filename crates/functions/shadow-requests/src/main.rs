@@ -3,41 +3,20 @@
 use std::time::Instant;
 
 use antumbra_dynamodb::{Config, DynamoDbShadows};
-use antumbra_lambda_kit::environment::Environment;
-use antumbra_lambda_kit::{invocation, sdk, telemetry};
+use antumbra_lambda_kit::invocation;
+use antumbra_lambda_kit::settings::start;
 use antumbra_service::clock::{Clock, SystemClock};
-use antumbra_service::shadows::Layout;
-use antumbra_shadow::Model;
-use antumbra_shadow_requests::{ShadowRequests, connect};
+use antumbra_shadow_requests::{Settings, ShadowRequests, connect};
 use lambda_runtime::{Diagnostic, Error};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
-    let mut environment = Environment::process();
-    telemetry::start(&environment.or("LOG_LEVEL", "info".to_owned()));
-    let table = environment.required("TABLE");
-    let combined = environment.or("COMBINED", false);
-    let own_only = environment.or("OWN_SHADOWS_ONLY", false);
-    let timestamp_field = environment.or("TIMESTAMP_FIELD", Model::default().timestamp_field);
-    let id_field = environment.or("ID_FIELD", Model::default().id_field);
-    let iot_endpoint = environment.optional("IOT_ENDPOINT");
-    let endpoint = environment.optional("AWS_ENDPOINT_URL");
-    environment.finish()?;
-
-    let sdk = sdk::config(endpoint).await;
-    let layout = if combined {
-        Layout::Combined
-    } else {
-        Layout::Separate
-    };
-    let shadows = DynamoDbShadows::connect(&sdk, Config::new(table).layout(layout));
-    let model = Model {
-        timestamp_field,
-        id_field,
-        ..Model::default()
-    };
-    let answers = connect::answers(&sdk, iot_endpoint.as_deref());
-    let requests = &ShadowRequests::new(shadows, model, answers, SystemClock).own_only(own_only);
+    let (settings, sdk) = start::<Settings>().await?;
+    let config = Config::new(settings.table).layout(settings.layout);
+    let shadows = DynamoDbShadows::connect(&sdk, config);
+    let answers = connect::answers(&sdk, settings.iot_endpoint.as_deref());
+    let requests = &ShadowRequests::new(shadows, settings.model, answers, SystemClock)
+        .own_only(settings.own_only);
 
     invocation::run(|call: invocation::Invocation| async move {
         let started = Instant::now();

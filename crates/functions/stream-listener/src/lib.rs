@@ -14,6 +14,7 @@ mod park;
 mod plan;
 mod resend;
 mod routes;
+mod settings;
 mod shadows;
 
 pub use connect::{AwsChannels, Channels};
@@ -22,6 +23,7 @@ pub use explain::{ExplainedRecord, ExplainedRegistration, explain};
 pub use listener::{Handled, Listener};
 pub use resend::{ParkedNotification, ResendError};
 pub use routes::RouteError;
+pub use settings::Settings;
 
 /// The function's name, in metrics and on the local stack.
 pub const NAME: &str = "stream-listener";

@@ -6,9 +6,11 @@
 //! the last one it moves the message to its dead letters by itself.
 
 mod handled;
+mod settings;
 mod worker;
 
 pub use handled::Handled;
+pub use settings::Settings;
 pub use worker::Worker;
 
 /// The function's name, in metrics and on the local stack.

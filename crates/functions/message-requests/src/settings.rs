@@ -1,0 +1,38 @@
+//! What the functions are told by their environment.
+
+use antumbra_lambda_kit::environment::Environment;
+use antumbra_lambda_kit::settings::Settings;
+
+/// What a function that reads or writes the inbox is told.
+#[allow(missing_docs)]
+pub struct OnInbox {
+    pub table: String,
+    /// The account's own endpoint of AWS IoT.
+    pub iot_endpoint: Option<String>,
+}
+
+impl Settings for OnInbox {
+    fn read(environment: &mut Environment) -> OnInbox {
+        OnInbox {
+            table: environment.required("TABLE"),
+            iot_endpoint: environment.optional("IOT_ENDPOINT"),
+        }
+    }
+}
+
+/// What the function that sends to devices is told.
+#[allow(missing_docs)]
+pub struct OnQueue {
+    pub outbound: String,
+    /// The account's own endpoint of AWS IoT.
+    pub iot_endpoint: Option<String>,
+}
+
+impl Settings for OnQueue {
+    fn read(environment: &mut Environment) -> OnQueue {
+        OnQueue {
+            outbound: environment.required("OUTBOUND_QUEUE_URL"),
+            iot_endpoint: environment.optional("IOT_ENDPOINT"),
+        }
+    }
+}
