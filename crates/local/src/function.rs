@@ -60,6 +60,11 @@ impl Function {
         &self.name
     }
 
+    /// How long it may run.
+    pub fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
     /// The ARN it would have on AWS.
     pub fn arn(&self) -> String {
         format!("arn:aws:lambda:{REGION}:{ACCOUNT}:function:{}", self.name)

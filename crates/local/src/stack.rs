@@ -6,6 +6,7 @@
 mod api;
 mod data_directory;
 mod deliveries;
+mod feed;
 mod inbox;
 mod listener;
 mod requests;
@@ -20,26 +21,24 @@ use std::path::PathBuf;
 use antumbra_dynamodb::{MAIN, MESSAGES, TableError};
 use antumbra_liveness_sweep::Report;
 use antumbra_registration::Registrations;
+use antumbra_sensor_ingest::Newcomer;
 use antumbra_service::clock::ShiftedClock;
 use antumbra_service::shadows::Layout;
 use antumbra_stream_listener::RouteError;
-use antumbra_wire::rules::Rule;
 use aws_config::SdkConfig;
-use tokio::task::JoinSet;
 
-use crate::clients::sdk_config;
+use crate::clients::{HttpClients, sdk_config, sdk_config_with};
 use crate::function::{Function, FunctionError, HandlerError};
 use crate::listen::StartError;
-use crate::queue_pump::{self, QueuePump};
 use crate::queues::definitions::{QueueError, ensure_all};
-use crate::queues::queue_arn;
-use crate::rules::{OnFailure, RuleError, Rules};
-use crate::schedule::{self, Schedule};
-use crate::stream::{CheckpointError, Checkpoints, StreamPump};
-use crate::{dynamodb, mqtt, queues, rules, stream};
+use crate::rules::RuleError;
+use crate::stream::{CheckpointError, Checkpoints};
+use crate::{dynamodb, mqtt, queues, schedule};
 use data_directory::DataDirectory;
+use feed::Feed;
 
 pub use deliveries::Webhooks;
+pub use feed::{EventSource, Origin};
 pub use token::HttpToken;
 
 const UNDELIVERABLE: &str = "antumbra-undeliverable";
@@ -67,6 +66,10 @@ pub struct Options {
     pub layout: Layout,
     /// How webhooks are sent.
     pub webhooks: Webhooks,
+    /// What is said of a sensor that nobody registered; `None` puts its signals away.
+    pub newcomer: Option<Newcomer>,
+    /// What functions call AWS with.
+    pub http_clients: HttpClients,
 }
 
 /// Where everything is.
@@ -137,7 +140,15 @@ struct Ground {
     broker: mqtt::Broker,
     clock: ShiftedClock,
     layout: Layout,
+    http_clients: HttpClients,
     wrap: Wrap,
+}
+
+/// How one function calls AWS.
+struct Sdk {
+    /// SQS, SNS and AWS IoT's data plane.
+    aws: SdkConfig,
+    database: SdkConfig,
 }
 
 /// What every function passes through before it is called.
@@ -154,73 +165,12 @@ impl Ground {
         sdk_config(self.dynamodb.address())
     }
 
-    /// Feeds a function from one of the stack's queues.
-    fn feed_from_queue(&self, name: &str, function: Function) -> Feed {
-        self.feed_from_source(self.source(name), function)
-    }
-
-    /// One of the stack's queues, read as any other.
-    fn source(&self, name: &str) -> queue_pump::Source {
-        queue_pump::Source {
-            clock: self.clock.clone(),
-            ..queue_pump::Source::new(self.queues.queue_url(name), queue_arn(name))
-        }
-    }
-
-    /// Feeds a function from a queue that is read in a way of its own.
-    fn feed_from_source(&self, source: queue_pump::Source, function: Function) -> Feed {
-        let sqs = aws_sdk_sqs::Client::new(&self.aws());
-        Feed::Queue(queue_pump::start(sqs, source, (self.wrap)(function)))
-    }
-
-    /// Feeds a function from a table's stream. A table just made has one, which its definition asks for.
-    fn feed_from_stream(
-        &self,
-        stream_arn: Option<String>,
-        function: Function,
-        checkpoints: Checkpoints,
-    ) -> Feed {
-        let source = stream::Source {
-            on_failure: Some(self.queues.queue_url(UNDELIVERABLE)),
-            ..stream::Source::new(stream_arn.unwrap_or_default())
-        };
-        let streams = aws_sdk_dynamodbstreams::Client::new(&self.database());
-        let sqs = aws_sdk_sqs::Client::new(&self.aws());
-        let function = (self.wrap)(function);
-        Feed::Stream(stream::start(streams, sqs, source, function, checkpoints))
-    }
-
-    /// Feeds functions from messages of the broker, as rules say.
-    fn feed_from_rules(&self, rules: Vec<(Rule, Function)>) -> Result<Feed, RuleError> {
-        let on_failure = OnFailure {
-            queues: aws_sdk_sqs::Client::new(&self.aws()),
-            queue_url: self.queues.queue_url(UNDELIVERABLE),
-        };
-        let rules = rules
-            .into_iter()
-            .map(|(rule, function)| (rule, (self.wrap)(function)))
-            .collect();
-        rules::start(&self.broker, rules, on_failure).map(Feed::Rules)
-    }
-}
-
-/// What calls a function.
-enum Feed {
-    Stream(StreamPump),
-    Queue(QueuePump),
-    Rules(Rules),
-    Schedule(Schedule),
-    Repeater(JoinSet<()>),
-}
-
-impl Feed {
-    async fn stop(self) {
-        match self {
-            Feed::Stream(pump) => pump.stop().await,
-            Feed::Queue(pump) => pump.stop().await,
-            Feed::Rules(rules) => rules.stop().await,
-            Feed::Schedule(schedule) => schedule.stop().await,
-            Feed::Repeater(mut repeating) => repeating.shutdown().await,
+    /// How the function of this name calls AWS.
+    fn sdk_of(&self, function: &str) -> Sdk {
+        let config = |endpoint| sdk_config_with(endpoint, self.http_clients.of(function));
+        Sdk {
+            aws: config(self.queues.address()),
+            database: config(self.dynamodb.address()),
         }
     }
 }
@@ -266,6 +216,7 @@ impl Stack {
             broker,
             clock: options.clock,
             layout: options.layout,
+            http_clients: options.http_clients,
             wrap: Box::new(wrap),
         };
 
@@ -284,7 +235,7 @@ impl Stack {
             ground.feed_from_stream(messages.stream_arn, listener, checkpoints),
             inbox::feed(&ground),
             requests::feed(&ground)?,
-            sensors::ingest(&ground),
+            sensors::ingest(&ground, options.newcomer),
             sensors::sweeping(&ground, sweep.clone()),
             shadows::feed(&ground)?,
             shadows::repeat(&ground),
@@ -328,6 +279,11 @@ impl Stack {
     /// The URL of one of the stack's queues.
     pub fn queue_url(&self, name: &str) -> String {
         self.ground.queues.queue_url(name)
+    }
+
+    /// What calls the functions, and how.
+    pub fn event_sources(&self) -> impl Iterator<Item = &EventSource> {
+        self.feeds.iter().flat_map(Feed::sources)
     }
 
     /// Looks for sensors that fell silent, now, as the schedule does every minute.

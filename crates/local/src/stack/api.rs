@@ -27,12 +27,12 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::deliveries::{ORDERED, UNORDERED};
-use super::{Ground, StackError};
+use super::{Ground, Sdk, StackError};
 use crate::function::Function;
 use crate::listen::bind;
 
-/// How long a call may take.
-const TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a call may take, as the template says.
+const TIMEOUT: Duration = Duration::from_secs(29);
 
 /// How long requests may take to end once told to.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -93,13 +93,13 @@ async fn through(called: &Function, request: Request, next: Next) -> Response {
 }
 
 fn api(ground: &Ground, allow: Allow) -> Api {
-    let sdk = ground.database();
+    let Sdk { aws, database } = ground.sdk_of(NAME);
     let clock = ground.clock.clone();
-    let shadows = DynamoDbShadows::connect(&sdk, Config::new(MAIN.name).layout(ground.layout));
-    let sensors = DynamoDbSensors::connect(&sdk, SensorConfig::new(MAIN.name));
-    let clients = DynamoDbClients::connect(&sdk, MAIN.name);
-    let history = DynamoDbDeliveries::connect(&sdk, MAIN.name);
-    let sqs = aws_sdk_sqs::Client::new(&ground.aws());
+    let shadows = DynamoDbShadows::connect(&database, Config::new(MAIN.name).layout(ground.layout));
+    let sensors = DynamoDbSensors::connect(&database, SensorConfig::new(MAIN.name));
+    let clients = DynamoDbClients::connect(&database, MAIN.name);
+    let history = DynamoDbDeliveries::connect(&database, MAIN.name);
+    let sqs = aws_sdk_sqs::Client::new(&aws);
     let queue = |name| {
         let url = ground.queues.queue_url(name);
         Arc::new(SqsChannel::new(&sqs, &url).with_bytes(SMALL_BYTES))
@@ -111,11 +111,11 @@ fn api(ground: &Ground, allow: Allow) -> Api {
     let guard = Guard::new(allow);
     Api::new(Services {
         shadows: Box::new(Shadows::with_clock(shadows, clock.clone())),
-        messages: Box::new(DynamoDbInbox::connect(&sdk, MESSAGES.name)),
+        messages: Box::new(DynamoDbInbox::connect(&database, MESSAGES.name)),
         sensors: Box::new(Sensors::with_clock(sensors, clock.clone())),
         clients: Box::new(Clients::new(clients.clone(), guard, clock.clone())),
         deliveries: Box::new(Redeliveries::new(clients, history, queues, clock.clone())),
-        answers: Box::new(DynamoDbAnswers::new(client(&sdk), MAIN.name)),
+        answers: Box::new(DynamoDbAnswers::new(client(&database), MAIN.name)),
         now: Box::new(move || clock.now()),
     })
 }

@@ -11,7 +11,8 @@ use antumbra_service::deliveries::{Delays, Deliver, Policy};
 use antumbra_webhook_deliver::{NAME, Worker};
 use bytes::Bytes;
 
-use super::{Feed, Ground};
+use super::Ground;
+use super::feed::Feed;
 use crate::function::{Function, HandlerError};
 use crate::queue_pump;
 
@@ -76,11 +77,12 @@ pub(super) fn feeds(ground: &Ground, webhooks: &Webhooks) -> [Feed; 2] {
 fn function(ground: &Ground, webhooks: &Webhooks) -> Function {
     let guard = Guard::new(webhooks.allow.clone());
     let sender = WebhookSender::new(guard).with_timeout(webhooks.timeout);
-    let ledger = DynamoDbDeliveries::connect(&ground.database(), MAIN.name);
+    let sdk = ground.sdk_of(NAME);
+    let ledger = DynamoDbDeliveries::connect(&sdk.database, MAIN.name);
     let clock = ground.clock.clone();
     let deliver = Deliver::new(ledger, sender, clock.clone(), webhooks.policy);
     let urls = [ORDERED, UNORDERED].map(|queue| ground.queues.queue_url(queue));
-    let postpone = SqsVisibility::new(aws_sdk_sqs::Client::new(&ground.aws()), urls);
+    let postpone = SqsVisibility::new(aws_sdk_sqs::Client::new(&sdk.aws), urls);
     let worker = Arc::new(Worker::new(deliver, postpone));
     Function::new(NAME, TIMEOUT, move |event: Bytes| {
         let worker = Arc::clone(&worker);

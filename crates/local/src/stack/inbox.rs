@@ -12,7 +12,8 @@ use antumbra_service::inbox::Intake;
 use antumbra_service::quarantine::Quarantine;
 use bytes::Bytes;
 
-use super::{Feed, Ground};
+use super::Ground;
+use super::feed::Feed;
 use crate::function::{Function, HandlerError};
 
 /// How long it may run, as the template says: a sixth of what a message stays hidden.
@@ -22,11 +23,12 @@ const QUARANTINE: &str = "antumbra-quarantine";
 
 /// The function, fed from its queue.
 pub(super) fn feed(ground: &Ground) -> Feed {
-    let sqs = aws_sdk_sqs::Client::new(&ground.aws());
+    let sdk = ground.sdk_of(NAME);
+    let sqs = aws_sdk_sqs::Client::new(&sdk.aws);
     let quarantine = SqsChannel::new(&sqs, &ground.queues.queue_url(QUARANTINE));
     // What the emulator's queues take.
     let quarantine = Quarantine::new(Arc::new(quarantine.with_bytes(SMALL_BYTES)));
-    let inbox = DynamoDbInbox::connect(&ground.database(), MESSAGES.name);
+    let inbox = DynamoDbInbox::connect(&sdk.database, MESSAGES.name);
     let clock = ground.clock.clone();
     let intake = Intake::default();
     let ingest = Ingest::new(inbox.clone(), inbox, quarantine, intake, clock.clone());

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use antumbra_dynamodb::{Config, DynamoDbClients, DynamoDbShadows, MAIN};
 use antumbra_publish::sqs::SMALL_BYTES;
-use antumbra_publish::{Broker as BrokerAddress, MqttChannel};
 use antumbra_registration::Registrations;
 use antumbra_service::clock::{Clock, ShiftedClock};
 use antumbra_shadow::Model;
@@ -13,7 +12,7 @@ use antumbra_stream_listener::{AwsChannels, Listener, NAME};
 use bytes::Bytes;
 
 use super::deliveries::{ORDERED, UNORDERED};
-use super::{Ground, StackError, UNDELIVERABLE};
+use super::{Ground, Sdk, StackError, UNDELIVERABLE};
 use crate::function::{Function, HandlerError};
 
 /// How long it may run, as the template says.
@@ -24,23 +23,18 @@ pub(super) fn function(
     ground: &Ground,
     registrations: Registrations,
 ) -> Result<Function, StackError> {
-    let broker = ground.broker.address();
-    let channel = MqttChannel::new(BrokerAddress {
-        host: broker.ip().to_string(),
-        port: broker.port(),
-        client_id: NAME.to_owned(),
-    });
+    let Sdk { aws, database } = ground.sdk_of(NAME);
     let undeliverable = ground.queues.queue_url(UNDELIVERABLE);
-    let channels = AwsChannels::with_mqtt(&ground.aws(), Arc::new(channel), undeliverable)
+    let channels = AwsChannels::new(&aws, None, undeliverable)
         // What the emulator's queues take.
         .with_queue_bytes(SMALL_BYTES)
         .with_clients(
-            Arc::new(DynamoDbClients::connect(&ground.database(), MAIN.name)),
+            Arc::new(DynamoDbClients::connect(&database, MAIN.name)),
             ground.queues.queue_url(ORDERED),
             ground.queues.queue_url(UNORDERED),
         );
     let clock = ground.clock.clone();
-    let shadows = DynamoDbShadows::connect(&ground.database(), Config::new(MAIN.name));
+    let shadows = DynamoDbShadows::connect(&database, Config::new(MAIN.name));
     let listener = Listener::new(registrations, &channels, Model::default(), clock.clone())?
         .with_documents(Arc::new(Arc::new(shadows)));
     Ok(listening(listener, clock))

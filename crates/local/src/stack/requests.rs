@@ -11,12 +11,13 @@ use antumbra_message_requests::operations::{
 use antumbra_message_requests::{Responder, Serve, connect};
 use antumbra_publish::SqsChannel;
 use antumbra_publish::sqs::SMALL_BYTES;
-use antumbra_service::clock::{Clock, ShiftedClock};
-use antumbra_service::notifications::Channel;
+use antumbra_service::clock::Clock;
+use antumbra_wire::request::Operation;
 use antumbra_wire::rules::MESSAGE_RULES;
 use bytes::Bytes;
 
-use super::{Feed, Ground};
+use super::feed::Feed;
+use super::{Ground, Sdk};
 use crate::function::{Function, HandlerError};
 use crate::rules::RuleError;
 
@@ -27,24 +28,15 @@ const OUTBOUND: &str = "antumbra-outbound";
 
 /// All of them, fed by their rules.
 pub(super) fn feed(ground: &Ground) -> Result<Feed, RuleError> {
-    let inbox = DynamoDbInbox::connect(&ground.database(), MESSAGES.name);
-    let sqs = aws_sdk_sqs::Client::new(&ground.aws());
-    let outbound = SqsChannel::new(&sqs, &ground.queues.queue_url(OUTBOUND));
-    // What the emulator's queues take.
-    let outbound: Arc<dyn Channel> = Arc::new(outbound.with_bytes(SMALL_BYTES));
-    let wiring = Wiring {
-        answers: connect::answers(&ground.aws(), None),
-        clock: ground.clock.clone(),
-    };
     let functions = [
-        wiring.function(QueryMessages(inbox.clone())),
-        wiring.function(GetMessage(inbox.clone())),
-        wiring.function(NextMessage(inbox.clone())),
-        wiring.function(PreviousMessage(inbox.clone())),
-        wiring.function(ListMessages(inbox.clone())),
-        wiring.function(DeleteMessage(inbox.clone())),
-        wiring.function(ListDevices(inbox)),
-        wiring.function(SendMessage::new(outbound, ground.clock.clone())),
+        on_inbox(ground, Operation::Query, QueryMessages),
+        on_inbox(ground, Operation::Get, GetMessage),
+        on_inbox(ground, Operation::Next, NextMessage),
+        on_inbox(ground, Operation::Prev, PreviousMessage),
+        on_inbox(ground, Operation::List, ListMessages),
+        on_inbox(ground, Operation::Delete, DeleteMessage),
+        on_inbox(ground, Operation::Devices, ListDevices),
+        on_queue(ground),
     ];
     let called = |name: &str| functions.iter().find(|function| function.name() == name);
     let rules = MESSAGE_RULES.iter();
@@ -52,28 +44,44 @@ pub(super) fn feed(ground: &Ground) -> Result<Feed, RuleError> {
     ground.feed_from_rules(rules.collect())
 }
 
-struct Wiring {
-    answers: Arc<dyn Channel>,
-    clock: ShiftedClock,
+/// A function that reads or writes the inbox.
+fn on_inbox<S: Serve + 'static>(
+    ground: &Ground,
+    operation: Operation,
+    serve: impl FnOnce(DynamoDbInbox) -> S,
+) -> Function {
+    let sdk = ground.sdk_of(operation.function());
+    let inbox = DynamoDbInbox::connect(&sdk.database, MESSAGES.name);
+    function(ground, &sdk, serve(inbox))
 }
 
-impl Wiring {
-    fn function<S: Serve + 'static>(&self, serve: S) -> Function {
-        let (answers, clock) = (Arc::clone(&self.answers), self.clock.clone());
-        let name = serve.operation().function();
-        let responder = Arc::new(Responder::new(serve, answers, clock.clone()));
-        Function::new(name, TIMEOUT, move |event: Bytes| {
-            let responder = Arc::clone(&responder);
-            let deadline = clock.now().after(TIMEOUT);
-            async move {
-                let id = uuid::Uuid::new_v4().to_string();
-                let handled = responder
-                    .handle(&event, &id, deadline)
-                    .await
-                    .map_err(|error| HandlerError(error.to_string()))?;
-                tracing::debug!(?handled, "a request was answered");
-                Ok(Bytes::from_static(b"null"))
-            }
-        })
-    }
+/// The function that sends to devices.
+fn on_queue(ground: &Ground) -> Function {
+    let sdk = ground.sdk_of(Operation::Send.function());
+    let sqs = aws_sdk_sqs::Client::new(&sdk.aws);
+    let outbound = SqsChannel::new(&sqs, &ground.queues.queue_url(OUTBOUND));
+    // What the emulator's queues take.
+    let outbound = Arc::new(outbound.with_bytes(SMALL_BYTES));
+    let send = SendMessage::new(outbound, ground.clock.clone());
+    function(ground, &sdk, send)
+}
+
+fn function<S: Serve + 'static>(ground: &Ground, sdk: &Sdk, serve: S) -> Function {
+    let answers = connect::answers(&sdk.aws, None);
+    let clock = ground.clock.clone();
+    let name = serve.operation().function();
+    let responder = Arc::new(Responder::new(serve, answers, clock.clone()));
+    Function::new(name, TIMEOUT, move |event: Bytes| {
+        let responder = Arc::clone(&responder);
+        let deadline = clock.now().after(TIMEOUT);
+        async move {
+            let id = uuid::Uuid::new_v4().to_string();
+            let handled = responder
+                .handle(&event, &id, deadline)
+                .await
+                .map_err(|error| HandlerError(error.to_string()))?;
+            tracing::debug!(?handled, "a request was answered");
+            Ok(Bytes::from_static(b"null"))
+        }
+    })
 }

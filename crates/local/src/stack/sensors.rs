@@ -7,17 +7,18 @@ use antumbra_dynamodb::{DynamoDbProgress, DynamoDbSensors, MAIN, SensorConfig};
 use antumbra_liveness_sweep::{Sweeper, gauge};
 use antumbra_publish::SqsChannel;
 use antumbra_publish::sqs::SMALL_BYTES;
-use antumbra_sensor_ingest::{Admission, Ingest, Rules};
+use antumbra_sensor_ingest::{Admission, Ingest, Newcomer, Rules};
 use antumbra_service::clock::Clock;
 use antumbra_service::liveness::Limits;
 use antumbra_service::quarantine::Quarantine;
 use antumbra_wire::signal::Allowed;
+use aws_config::SdkConfig;
 use bytes::Bytes;
 use serde::Serialize;
 
-use super::{Feed, Ground};
+use super::Ground;
+use super::feed::Feed;
 use crate::function::{Function, HandlerError};
-use crate::schedule;
 
 /// How long the functions may run, as the template says.
 const INGEST_TIMEOUT: Duration = Duration::from_secs(10);
@@ -31,17 +32,25 @@ const SIGNALS: &str = "antumbra-signals";
 const QUARANTINE: &str = "antumbra-quarantine";
 
 /// Sensor ingest, fed from its queue. Any scalar is taken in: a laptop has all kinds of sensors.
-pub(super) fn ingest(ground: &Ground) -> Feed {
-    let sqs = aws_sdk_sqs::Client::new(&ground.aws());
+pub(super) fn ingest(ground: &Ground, newcomer: Option<Newcomer>) -> Feed {
+    let name = antumbra_sensor_ingest::NAME;
+    let sdk = ground.sdk_of(name);
+    let sqs = aws_sdk_sqs::Client::new(&sdk.aws);
     let quarantine = SqsChannel::new(&sqs, &ground.queues.queue_url(QUARANTINE));
     // What the emulator's queues take.
     let quarantine = Quarantine::new(Arc::new(quarantine.with_bytes(SMALL_BYTES)));
-    let (sensors, progress) = stores(ground);
+    let (sensors, progress) = stores(&sdk.database);
     let rules = Rules {
         allowed: Allowed::Scalar,
         ..Rules::default()
     };
-    let admission = Admission::<DynamoDbSensors>::Registered;
+    let admission = match newcomer {
+        Some(newcomer) => Admission::Anyone {
+            registry: sensors.clone(),
+            newcomer,
+        },
+        None => Admission::Registered,
+    };
     let clock = ground.clock.clone();
     let ingest = Ingest::new(
         sensors,
@@ -52,7 +61,6 @@ pub(super) fn ingest(ground: &Ground) -> Feed {
         clock.clone(),
     );
     let ingest = Arc::new(ingest);
-    let name = antumbra_sensor_ingest::NAME;
     let function = Function::new(name, INGEST_TIMEOUT, move |event: Bytes| {
         let ingest = Arc::clone(&ingest);
         let deadline = clock.now().after(INGEST_TIMEOUT);
@@ -67,15 +75,16 @@ pub(super) fn ingest(ground: &Ground) -> Feed {
 
 /// The liveness sweep.
 pub(super) fn sweep(ground: &Ground) -> Function {
-    let sqs = aws_sdk_sqs::Client::new(&ground.aws());
+    let name = antumbra_liveness_sweep::NAME;
+    let sdk = ground.sdk_of(name);
+    let sqs = aws_sdk_sqs::Client::new(&sdk.aws);
     let url = ground.queues.queue_url(SIGNALS);
     let gauge = gauge(Arc::new(SqsChannel::new(&sqs, &url)), &url, WAIT, SETTLE);
-    let (sensors, progress) = stores(ground);
+    let (sensors, progress) = stores(&sdk.database);
     let clock = ground.clock.clone();
     let limits = Limits::default();
     let sweeper = Sweeper::new(sensors, progress, Some(gauge), limits, clock.clone());
     let sweeper = Arc::new(sweeper);
-    let name = antumbra_liveness_sweep::NAME;
     Function::new(name, SWEEP_TIMEOUT, move |_: Bytes| {
         let sweeper = Arc::clone(&sweeper);
         let deadline = clock.now().after(SWEEP_TIMEOUT);
@@ -91,11 +100,11 @@ pub(super) fn sweep(ground: &Ground) -> Function {
 
 /// The sweep, called every minute.
 pub(super) fn sweeping(ground: &Ground, sweep: Function) -> Feed {
-    Feed::Schedule(schedule::start(PERIOD, sweep, ground.clock.clone()))
+    ground.feed_from_schedule(PERIOD, sweep)
 }
 
-fn stores(ground: &Ground) -> (DynamoDbSensors, DynamoDbProgress) {
-    let database = antumbra_dynamodb::client(&ground.database());
+fn stores(sdk: &SdkConfig) -> (DynamoDbSensors, DynamoDbProgress) {
+    let database = antumbra_dynamodb::client(sdk);
     let progress = DynamoDbProgress::new(database.clone(), MAIN.name);
     let sensors = DynamoDbSensors::new(database, SensorConfig::new(MAIN.name));
     (sensors, progress)

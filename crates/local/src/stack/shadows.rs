@@ -12,7 +12,8 @@ use antumbra_wire::rules::{AWS_SHADOW_RULES, SHADOW_RULES};
 use bytes::Bytes;
 use tokio::task::JoinSet;
 
-use super::{Feed, Ground};
+use super::Ground;
+use super::feed::Feed;
 use crate::function::{Function, HandlerError};
 use crate::mqtt::{Publisher, Subscription, TopicFilter};
 use crate::rules::RuleError;
@@ -31,8 +32,9 @@ const TOLD: [&str; 4] = [
 /// The function, fed by its rules.
 pub(super) fn feed(ground: &Ground) -> Result<Feed, RuleError> {
     let config = Config::new(MAIN.name).layout(ground.layout);
-    let shadows = DynamoDbShadows::connect(&ground.database(), config);
-    let answers = connect::answers(&ground.aws(), None);
+    let sdk = ground.sdk_of(NAME);
+    let shadows = DynamoDbShadows::connect(&sdk.database, config);
+    let answers = connect::answers(&sdk.aws, None);
     let clock = ground.clock.clone();
     let requests = ShadowRequests::new(shadows, Model::default(), answers, clock.clone());
     let requests = Arc::new(requests);
@@ -62,7 +64,7 @@ pub(super) fn repeat(ground: &Ground) -> Feed {
             repeating.spawn(repeat_each(messages, ground.broker.publisher()));
         }
     }
-    Feed::Repeater(repeating)
+    Feed::repeater(repeating)
 }
 
 async fn repeat_each(mut messages: Subscription, publisher: Publisher) {
