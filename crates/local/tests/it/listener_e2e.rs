@@ -94,6 +94,14 @@ impl Home {
             while !all.iter().any(|message| is_about(&body(message), device)) {
                 all.extend(self.receive(queue, Duration::from_secs(5)).await);
             }
+            // A FIFO queue keeps the order within a group; what was sent before may come after.
+            loop {
+                let left = self.receive(queue, Duration::ZERO).await;
+                if left.is_empty() {
+                    break;
+                }
+                all.extend(left);
+            }
         };
         soon(device, receiving).await;
         all
