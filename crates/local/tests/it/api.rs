@@ -12,7 +12,13 @@ use crate::support::soon;
 const TOKEN: &str = "let-me-in";
 
 /// A request, and the status and JSON that come back.
-async fn ask(api: SocketAddr, method: &str, path: &str, token: &str, body: &str) -> (u16, Value) {
+pub(crate) async fn ask(
+    api: SocketAddr,
+    method: &str,
+    path: &str,
+    token: &str,
+    body: &str,
+) -> (u16, Value) {
     let mut stream = TcpStream::connect(api).await.unwrap();
     let length = body.len();
     let request = format!(

@@ -7,10 +7,11 @@
 )]
 
 mod api;
+mod costs;
 mod data_plane;
+mod deployment;
 mod dynamodb;
 mod inbox_e2e;
-mod infra;
 mod listener_e2e;
 mod listener_faults;
 mod mqtt;

@@ -2,7 +2,7 @@
 //! table's stream calls the listener, the queues call webhook deliver, and that POSTs to a real server.
 
 mod crashes;
-mod endpoint;
+pub(crate) mod endpoint;
 mod failures;
 mod fate;
 mod home;

@@ -16,7 +16,7 @@ use crate::support::soon;
 
 /// What an endpoint does with a request.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Reply {
+pub(crate) enum Reply {
     Status(u16),
     RetryAfter(u16, u64),
     Hang,
@@ -24,14 +24,14 @@ pub(super) enum Reply {
 
 /// A request as it came.
 #[derive(Debug, Clone)]
-pub(super) struct Seen {
-    pub(super) path: String,
-    pub(super) id: String,
-    pub(super) timestamp: String,
-    pub(super) signature: String,
-    pub(super) text: String,
-    pub(super) body: Value,
-    pub(super) at: Instant,
+pub(crate) struct Seen {
+    pub(crate) path: String,
+    pub(crate) id: String,
+    pub(crate) timestamp: String,
+    pub(crate) signature: String,
+    pub(crate) text: String,
+    pub(crate) body: Value,
+    pub(crate) at: Instant,
 }
 
 #[derive(Default)]
@@ -42,13 +42,13 @@ struct Script {
 
 /// One server with an endpoint per path; each answers 204 unless told otherwise.
 #[derive(Clone)]
-pub(super) struct Endpoints {
-    pub(super) address: SocketAddr,
+pub(crate) struct Endpoints {
+    pub(crate) address: SocketAddr,
     script: Arc<Mutex<Script>>,
 }
 
 impl Endpoints {
-    pub(super) async fn start() -> Endpoints {
+    pub(crate) async fn start() -> Endpoints {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let endpoints = Endpoints {
             address: listener.local_addr().unwrap(),
@@ -61,26 +61,26 @@ impl Endpoints {
         endpoints
     }
 
-    pub(super) fn url(&self, path: &str) -> String {
+    pub(crate) fn url(&self, path: &str) -> String {
         format!("http://{}/{path}", self.address)
     }
 
     /// What the next requests to a path get.
-    pub(super) fn next(&self, path: &str, replies: &[Reply]) {
+    pub(crate) fn next(&self, path: &str, replies: &[Reply]) {
         let mut script = self.script.lock().unwrap();
         let waiting = script.replies.entry(path.to_owned()).or_default();
         waiting.extend(replies);
     }
 
     /// What came to a path so far.
-    pub(super) fn seen(&self, path: &str) -> Vec<Seen> {
+    pub(crate) fn seen(&self, path: &str) -> Vec<Seen> {
         let script = self.script.lock().unwrap();
         let of_path = script.seen.iter().filter(|seen| seen.path == path);
         of_path.cloned().collect()
     }
 
     /// Waits until this many came to a path.
-    pub(super) async fn wait(&self, path: &str, count: usize) -> Vec<Seen> {
+    pub(crate) async fn wait(&self, path: &str, count: usize) -> Vec<Seen> {
         let waiting = async {
             loop {
                 let seen = self.seen(path);

@@ -1,65 +1,120 @@
 //! What the deployment says of AWS IoT Core is what the code says, and a device's policy keeps it to itself.
 
-use antumbra_wire::rules::{MESSAGE_RULES, SHADOW_RULES, SQL_VERSION};
+use std::sync::LazyLock;
 
-const TEMPLATE: &str = include_str!("../../../../infra/iot.yaml");
+use antumbra_local::{ACCOUNT, REGION};
+use antumbra_wire::rules::{MESSAGE_RULES, SHADOW_RULES, SQL_VERSION};
+use serde_json::json;
+
+use super::template::{Resource, Stack, text};
+
 /// Bytes of a policy, without white space.
 const POLICY_BYTES: usize = 2048;
 const THING: &str = "${iot:Connection.Thing.ThingName}";
 
+fn of_kind(kind: &str) -> Vec<Resource> {
+    let resources = Stack::deploy(&[]).resources();
+    resources.into_iter().filter(|of| of.kind == kind).collect()
+}
+
 #[test]
 fn every_rule_is_deployed_as_the_code_has_it_and_no_other() {
-    let rules = || MESSAGE_RULES.iter().chain(&SHADOW_RULES);
-    for rule in rules() {
-        let name = format!("RuleName: {}\n", rule.name);
-        let (_, resource) = TEMPLATE.split_once(&name).unwrap();
-        let resource = resource.split("Type: AWS::IoT::TopicRule").next().unwrap();
-        assert!(
-            resource.contains(&format!("  {}\n", rule.sql)),
-            "{}",
-            rule.name
+    let rules = of_kind("AWS::IoT::TopicRule");
+    let permissions = of_kind("AWS::Lambda::Permission");
+    let mut named = Vec::new();
+    for rule in MESSAGE_RULES.iter().chain(&SHADOW_RULES) {
+        let deployed = rules
+            .iter()
+            .find(|of| of.properties["RuleName"] == rule.name);
+        let deployed = deployed.unwrap_or_else(|| panic!("no rule {}", rule.name));
+        let payload = &deployed.properties["TopicRulePayload"];
+        assert_eq!(payload["Sql"], rule.sql, "{}", rule.name);
+        assert_eq!(payload["AwsIotSqlVersion"], SQL_VERSION, "{}", rule.name);
+        let function = format!(
+            "arn:aws:lambda:{REGION}:{ACCOUNT}:function:antumbra-{}",
+            rule.function
         );
-        let function: String = rule.function.split('-').map(capital).collect();
-        assert!(
-            resource.contains(&format!("FunctionArn: {{ Ref: {function}Arn }}")),
-            "{}",
-            rule.name
-        );
-        assert!(resource.contains("ErrorAction:"), "{}", rule.name);
-        assert!(resource.contains("SourceAccount:"), "{}", rule.name);
-        assert!(resource.contains("SourceArn:"), "{}", rule.name);
+        let calls = json!([{"Lambda": {"FunctionArn": function}}]);
+        assert_eq!(payload["Actions"], calls, "{}", rule.name);
+        let queue = text(&payload["ErrorAction"]["Sqs"]["QueueUrl"]);
+        assert!(queue.ends_with("/antumbra-undeliverable"), "{queue}");
+
+        // Only this rule, of this account, may call the function for it.
+        let allowed = json!({
+            "Action": "lambda:InvokeFunction",
+            "FunctionName": function,
+            "Principal": "iot.amazonaws.com",
+            "SourceAccount": ACCOUNT,
+            "SourceArn": format!("{}.Arn", deployed.id),
+        });
+        let grants = permissions.iter().filter(|of| of.properties == allowed);
+        assert_eq!(grants.count(), 1, "{}", rule.name);
+        named.push(rule.name);
     }
-    let count = |text: &str| TEMPLATE.matches(text).count();
-    assert_eq!(count("Type: AWS::IoT::TopicRule"), rules().count());
-    assert_eq!(count("Type: AWS::Lambda::Permission"), rules().count());
-    assert_eq!(
-        count(&format!("AwsIotSqlVersion: \"{SQL_VERSION}\"")),
-        rules().count()
-    );
+    assert_eq!(rules.len(), named.len());
+    let by_rules = |of: &&Resource| of.properties["Principal"] == "iot.amazonaws.com";
+    assert_eq!(permissions.iter().filter(by_rules).count(), named.len());
 }
 
-fn capital(word: &str) -> String {
-    let (first, rest) = word.split_at(1);
-    first.to_uppercase() + rest
-}
-
-/// What a device may do: action and resource, with the thing's name in place.
-fn allowed(thing: &str) -> Vec<(String, String)> {
-    let (_, policy) = TEMPLATE.split_once("Type: AWS::IoT::Policy").unwrap();
-    let (policy, _) = policy.split_once("Outputs:").unwrap();
-    let mut action = "";
+/// What a device may do: action and resource, with a place for the thing's name.
+static ALLOWED: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
+    let policies = of_kind("AWS::IoT::Policy");
+    assert_eq!(policies.len(), 1);
+    let statements = &policies[0].properties["PolicyDocument"]["Statement"];
     let mut allowed = Vec::new();
-    for line in policy.lines().map(str::trim) {
-        if let Some(of) = line.strip_prefix("Action: ") {
-            action = of;
-        } else if let Some((_, resource)) = line.split_once(":${AWS::AccountId}:") {
-            let resource = resource.trim_end_matches("\" }").replace("${!", "${");
+    for statement in statements.as_array().unwrap() {
+        assert_eq!(statement["Effect"], "Allow");
+        let action = text(&statement["Action"]);
+        for resource in statement["Resource"].as_array().unwrap().iter().map(text) {
+            let (_, resource) = resource.split_once(&format!(":{ACCOUNT}:")).unwrap();
             assert!(resource.contains(THING), "{resource}");
-            allowed.push((action.to_owned(), resource.replace(THING, thing)));
+            allowed.push((action.clone(), resource.to_owned()));
         }
     }
     assert!(allowed.len() > 10);
     allowed
+});
+
+/// The same for one thing.
+fn allowed(thing: &str) -> Vec<(String, String)> {
+    let allowed = ALLOWED.iter();
+    let named = allowed.map(|(action, resource)| (action.clone(), resource.replace(THING, thing)));
+    named.collect()
+}
+
+#[test]
+fn a_device_connects_as_the_thing_it_is() {
+    let policies = of_kind("AWS::IoT::Policy");
+    let connect = &policies[0].properties["PolicyDocument"]["Statement"][0];
+    assert_eq!(connect["Action"], "iot:Connect");
+    let attached = json!({"Bool": {"iot:Connection.Thing.IsAttached": ["true"]}});
+    assert_eq!(connect["Condition"], attached);
+}
+
+#[test]
+fn strangers_reach_the_api_nowhere_but_where_it_tells_its_health() {
+    for (mode, kind) in [("IAM", "AWS_IAM"), ("JWT", "JWT")] {
+        let given = [
+            ("AuthMode", mode),
+            ("JwtIssuer", "https://issuer"),
+            ("JwtAudience", "a"),
+        ];
+        let routes = Stack::deploy(&given).resources();
+        let routes = routes
+            .iter()
+            .filter(|of| of.kind == "AWS::ApiGatewayV2::Route");
+        let routes: Vec<(String, String)> = routes
+            .map(|of| {
+                (
+                    text(&of.properties["RouteKey"]),
+                    text(&of.properties["AuthorizationType"]),
+                )
+            })
+            .collect();
+        let expected = [("ANY /{proxy+}", kind), ("GET /health", "NONE")];
+        let expected = expected.map(|(key, kind)| (key.to_owned(), kind.to_owned()));
+        assert_eq!(routes, expected);
+    }
 }
 
 /// As AWS IoT matches resources: a `*` is any text, levels and all.
@@ -151,18 +206,4 @@ fn the_policy_fits() {
         .sum();
     let bytes = frame + statements + condition + resources;
     assert!(bytes <= POLICY_BYTES, "{bytes}");
-}
-
-/// The queues let a delivery through oftener than it has turns, as the local ones do.
-#[test]
-fn deliveries_are_received_oftener_than_they_have_turns() {
-    let template = include_str!("../../../../infra/data.yaml");
-    for turns in 1..=20 {
-        let receives = turns + antumbra_service::deliveries::SPARE_RECEIVES;
-        let row = format!("    \"{turns}\": {{ Count: {receives} }}\n");
-        assert!(template.contains(&row), "{row}");
-    }
-    let found =
-        r#"maxReceiveCount: { "Fn::FindInMap": [Receives, { Ref: DeliveryTurns }, Count] }"#;
-    assert_eq!(template.matches(found).count(), 2);
 }

@@ -1,0 +1,135 @@
+//! Variables: those that are set are those that are read, and what they are set to is understood.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use antumbra_lambda_kit::environment::Environment;
+use antumbra_lambda_kit::settings::{Settings, names};
+use antumbra_message_requests::settings::{OnInbox, OnQueue};
+use antumbra_wire::request::Operation;
+
+use crate::deployment::functions::{functions, in_code};
+use crate::deployment::play::TARGETS;
+use crate::deployment::template::Stack;
+
+/// For whoever tries a function against another AWS; a deployment is on AWS.
+const ELSEWHERE: &str = "AWS_ENDPOINT_URL";
+
+struct Reader {
+    names: BTreeSet<String>,
+    read: fn(BTreeMap<String, String>) -> Result<(), String>,
+}
+
+fn reader<S: Settings>() -> Reader {
+    Reader {
+        names: names::<S>(),
+        read: |set| {
+            let mut environment = Environment::of(move |name| set.get(name).cloned());
+            S::read(&mut environment);
+            environment.finish().map_err(|error| error.to_string())
+        },
+    }
+}
+
+fn readers() -> BTreeMap<String, Reader> {
+    let mut readers: BTreeMap<String, Reader> = [
+        (
+            antumbra_http_api::NAME,
+            reader::<antumbra_http_api::Settings>(),
+        ),
+        (
+            antumbra_liveness_sweep::NAME,
+            reader::<antumbra_liveness_sweep::Settings>(),
+        ),
+        (
+            antumbra_message_ingest::NAME,
+            reader::<antumbra_message_ingest::Settings>(),
+        ),
+        (
+            antumbra_sensor_ingest::NAME,
+            reader::<antumbra_sensor_ingest::Settings>(),
+        ),
+        (
+            antumbra_shadow_requests::NAME,
+            reader::<antumbra_shadow_requests::Settings>(),
+        ),
+        (
+            antumbra_stream_listener::NAME,
+            reader::<antumbra_stream_listener::Settings>(),
+        ),
+        (
+            antumbra_webhook_deliver::NAME,
+            reader::<antumbra_webhook_deliver::Settings>(),
+        ),
+    ]
+    .map(|(name, reader)| (name.to_owned(), reader))
+    .into();
+    for operation in Operation::ALL {
+        let reader = match operation {
+            Operation::Send => reader::<OnQueue>(),
+            _ => reader::<OnInbox>(),
+        };
+        readers.insert(operation.function().to_owned(), reader);
+    }
+    assert_eq!(readers.keys().cloned().collect::<BTreeSet<_>>(), in_code());
+    readers
+}
+
+#[test]
+fn what_is_set_is_what_is_read() {
+    let readers = readers();
+    for (name, function) in functions(&Stack::deploy(&[])) {
+        let set: BTreeSet<String> = function.environment.into_keys().collect();
+        let mut read = readers[&name].names.clone();
+        assert!(read.remove(ELSEWHERE), "{name}");
+        assert_eq!(set, read, "{name}");
+    }
+}
+
+#[test]
+fn what_is_set_is_understood() {
+    let others = [
+        ("Combined", "true"),
+        ("OwnShadowsOnly", "true"),
+        ("AutoRegister", "true"),
+        ("SensorData", "scalar"),
+        ("SensorIdPattern", "0x[0-9a-f]+"),
+        ("MessageRetentionDays", "30"),
+        ("WebhookAllow", "http://localhost"),
+    ];
+    let readers = readers();
+    for given in [&[][..], &TARGETS, &others] {
+        for (name, function) in functions(&Stack::deploy(given)) {
+            let read = (readers[&name].read)(function.environment);
+            assert_eq!(read, Ok(()), "{name}");
+        }
+    }
+}
+
+/// The names are those of the local stack, so that what is tried there works here.
+#[test]
+fn tables_and_queues_are_found_where_they_are() {
+    let main = antumbra_dynamodb::MAIN.name;
+    let messages = antumbra_dynamodb::MESSAGES.name;
+    for (name, function) in functions(&Stack::deploy(&[])) {
+        for (variable, value) in &function.environment {
+            let inbox = name.starts_with("message-");
+            let expected = match &variable[..] {
+                "TABLE" if inbox => messages,
+                "TABLE" => main,
+                "MESSAGES_TABLE" => messages,
+                "QUARANTINE_QUEUE_URL" => "antumbra-quarantine",
+                "UNDELIVERABLE_QUEUE_URL" => "antumbra-undeliverable",
+                "OUTBOUND_QUEUE_URL" => "antumbra-outbound",
+                "SIGNALS_QUEUE_URL" => "antumbra-signals",
+                "DELIVERIES_QUEUE_URL" => "antumbra-deliveries",
+                "DELIVERIES_FIFO_QUEUE_URL" => "antumbra-deliveries.fifo",
+                other => {
+                    assert!(!other.ends_with("_URL"), "{name}: {other}");
+                    continue;
+                }
+            };
+            let found = value.rsplit('/').next();
+            assert_eq!(found, Some(expected), "{name}: {variable}");
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! Event sources: what calls functions on AWS is set as what calls them here, and times fit into each other.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use antumbra_local::stack::{EventSource, Options, Origin, Stack as Local};
+use antumbra_wire::rules::{MESSAGE_RULES, SHADOW_RULES};
+use serde_json::{Value, json};
+
+use crate::deployment::functions::{Function, Source, functions};
+use crate::deployment::template::{Resource, Stack, text};
+use crate::support::soon;
+
+/// A queue's message must stay hidden for longer than all tries of a call, AWS says.
+const TIMES_HIDDEN: u64 = 6;
+/// The longest that API Gateway waits for a function.
+const GATEWAY_SECONDS: u64 = 30;
+
+/// What an event source of the local stack is set to, as a template would say it.
+fn said(source: &EventSource) -> Option<(&'static str, Value)> {
+    let responses = |report: bool| match report {
+        true => json!(["ReportBatchItemFailures"]),
+        false => Value::Null,
+    };
+    match &source.origin {
+        Origin::Stream(stream) => {
+            let table = stream.stream_arn.split('/').nth(1).unwrap();
+            let queue = stream.on_failure.as_ref().unwrap().rsplit('/').next();
+            let said = json!({
+                "from": format!("table/{table}"),
+                "StartingPosition": match stream.start {
+                    antumbra_local::stream::Start::TrimHorizon => "TRIM_HORIZON",
+                    antumbra_local::stream::Start::Latest => "LATEST",
+                },
+                "BatchSize": stream.batch_size,
+                "FunctionResponseTypes": responses(stream.retry.report_failures),
+                "BisectBatchOnFunctionError": stream.retry.bisect,
+                "MaximumRetryAttempts": stream.retry.retries,
+                "MaximumRecordAgeInSeconds": stream.retry.max_age.map(|age| age.as_secs()),
+                "on failure": queue,
+                "MaximumBatchingWindowInSeconds": null,
+            });
+            Some(("DynamoDB", said))
+        }
+        Origin::Queue(queue) => {
+            let said = json!({
+                "from": queue.queue_arn.rsplit(':').next(),
+                "BatchSize": queue.batch_size,
+                "FunctionResponseTypes": responses(queue.report_failures),
+                "MaximumBatchingWindowInSeconds": null,
+            });
+            Some(("SQS", said))
+        }
+        Origin::Schedule(period) => {
+            let minutes = period.as_secs() / 60;
+            let unit = if minutes == 1 { "minute" } else { "minutes" };
+            let said = json!({"Schedule": format!("rate({minutes} {unit})")});
+            Some(("Schedule", said))
+        }
+        // Those are compared where rules are.
+        Origin::Rule(_) => None,
+    }
+}
+
+/// The same of an event source of the template.
+fn deployed(source: &Source) -> Value {
+    let of = &source.properties;
+    let pick = |names: &[&str]| -> Value {
+        let members = names
+            .iter()
+            .map(|name| ((*name).to_owned(), of[*name].clone()));
+        Value::Object(members.collect())
+    };
+    match &source.kind[..] {
+        "DynamoDB" => {
+            let mut said = pick(&[
+                "StartingPosition",
+                "BatchSize",
+                "FunctionResponseTypes",
+                "BisectBatchOnFunctionError",
+                "MaximumRetryAttempts",
+                "MaximumRecordAgeInSeconds",
+                "MaximumBatchingWindowInSeconds",
+            ]);
+            let arn = source.arn().unwrap();
+            let mut parts = arn.split([':', '/']).skip(5);
+            let (table, name) = (parts.next().unwrap(), parts.next().unwrap());
+            said["from"] = json!(format!("{table}/{name}"));
+            let queue = source.on_failure().unwrap();
+            said["on failure"] = json!(queue.rsplit(':').next());
+            said
+        }
+        "SQS" => {
+            let names = [
+                "BatchSize",
+                "FunctionResponseTypes",
+                "MaximumBatchingWindowInSeconds",
+            ];
+            let mut said = pick(&names);
+            said["from"] = json!(source.arn().unwrap().rsplit(':').next());
+            said
+        }
+        "Schedule" => pick(&["Schedule"]),
+        other => panic!("{other}"),
+    }
+}
+
+fn sorted(mut said: Vec<(String, String)>) -> Vec<(String, String)> {
+    said.sort();
+    said
+}
+
+#[tokio::test]
+async fn functions_are_called_as_the_local_stack_calls_them() {
+    let timeouts: Arc<Mutex<BTreeMap<String, Duration>>> = Arc::default();
+    let noted = Arc::clone(&timeouts);
+    let local = Local::start_wrapped(Options::default(), move |function| {
+        let name = function.name().to_owned();
+        noted.lock().unwrap().insert(name, function.timeout());
+        function
+    });
+    let local = local.await.unwrap();
+    let functions = functions(&Stack::deploy(&[]));
+    let by_us = local.event_sources().filter_map(|source| {
+        let (kind, said) = said(source)?;
+        Some((source.function.clone(), format!("{kind} {said}")))
+    });
+    let by_aws = functions.values().flat_map(|function| {
+        let called = |source: &Source| {
+            (
+                function.name.clone(),
+                format!("{} {}", source.kind, deployed(source)),
+            )
+        };
+        function.sources.iter().map(called)
+    });
+    assert_eq!(sorted(by_us.collect()), sorted(by_aws.collect()));
+
+    // Whatever calls a function, it may run as long here as there.
+    let there = functions
+        .values()
+        .map(|of| (of.name.clone(), Duration::from_secs(of.timeout_seconds)));
+    assert_eq!(*timeouts.lock().unwrap(), there.collect());
+
+    let ruled = local
+        .event_sources()
+        .filter_map(|source| match source.origin {
+            Origin::Rule(name) => Some((name, source.function.as_str())),
+            _ => None,
+        });
+    let ruled: BTreeMap<&str, &str> = ruled.collect();
+    for rule in MESSAGE_RULES.iter().chain(&SHADOW_RULES) {
+        assert_eq!(ruled.get(rule.name), Some(&rule.function));
+    }
+    soon("the end", local.stop()).await;
+}
+
+fn visibility(resources: &[Resource], arn: &str) -> u64 {
+    let name = arn.rsplit(':').next().unwrap();
+    let queue = resources
+        .iter()
+        .find(|of| of.kind == "AWS::SQS::Queue" && text(&of.properties["QueueName"]) == name);
+    let queue = queue.unwrap_or_else(|| panic!("no queue {arn}"));
+    queue.properties["VisibilityTimeout"].as_u64().unwrap()
+}
+
+#[tokio::test]
+async fn times_fit_into_each_other() {
+    let root = Stack::deploy(&[]);
+    let resources = root.resources();
+    let sdk = antumbra_lambda_kit::sdk::config(None).await;
+    let times = sdk.timeout_config().unwrap();
+    let (attempt, operation) = (
+        times.operation_attempt_timeout().unwrap(),
+        times.operation_timeout().unwrap(),
+    );
+    assert!(times.connect_timeout().unwrap() < attempt);
+    assert!(attempt < operation);
+    for (name, function) in functions(&root) {
+        let Function {
+            timeout_seconds: timeout,
+            ..
+        } = function;
+        assert!(operation < Duration::from_secs(timeout), "{name}");
+        for source in function.sources.iter().filter(|of| of.kind == "SQS") {
+            let hidden = visibility(&resources, &source.arn().unwrap());
+            assert!(hidden >= TIMES_HIDDEN * timeout, "{name} {source:?}");
+        }
+        if name == antumbra_http_api::NAME {
+            assert!(timeout <= GATEWAY_SECONDS);
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! The functions of a deployment, with what SAM's `Globals` adds, and what calls them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use antumbra_wire::request::Operation;
+use serde_json::Value;
+
+use super::template::{Resource, Stack, text};
+
+/// One function.
+#[derive(Debug, Clone)]
+pub(crate) struct Function {
+    /// As the code names it, such as `stream-listener`.
+    pub(crate) name: String,
+    pub(crate) properties: Value,
+    /// What SAM builds.
+    pub(crate) build: Value,
+    pub(crate) timeout_seconds: u64,
+    pub(crate) environment: BTreeMap<String, String>,
+    pub(crate) sources: Vec<Source>,
+}
+
+/// What calls a function: the kind of an event as SAM has it, and its settings.
+#[derive(Debug, Clone)]
+pub(crate) struct Source {
+    pub(crate) kind: String,
+    pub(crate) properties: Value,
+}
+
+impl Source {
+    /// The ARN that it reads from.
+    pub(crate) fn arn(&self) -> Option<String> {
+        ["Stream", "Queue", "EventSourceArn", "Broker"]
+            .iter()
+            .find_map(|name| self.properties.get(name))
+            .map(text)
+    }
+
+    /// Where it tells of what it gave up.
+    pub(crate) fn on_failure(&self) -> Option<String> {
+        on_failure(&self.properties)
+    }
+}
+
+/// The queue of a `DestinationConfig`.
+pub(crate) fn on_failure(properties: &Value) -> Option<String> {
+    properties
+        .pointer("/DestinationConfig/OnFailure/Destination")
+        .map(text)
+}
+
+/// All functions of a deployment, by name.
+pub(crate) fn functions(root: &Stack) -> BTreeMap<String, Function> {
+    let mut functions = BTreeMap::new();
+    for (_, stack) in root.children() {
+        let globals = stack.globals();
+        let resources = stack.resources();
+        for resource in &resources {
+            if resource.kind == "AWS::Serverless::Function" {
+                let function = function(resource, &globals, &resources);
+                functions.insert(function.name.clone(), function);
+            }
+        }
+    }
+    functions
+}
+
+fn function(resource: &Resource, globals: &Value, resources: &[Resource]) -> Function {
+    let mut properties = globals.clone();
+    merge(&mut properties, &resource.properties);
+    let environment = properties.pointer("/Environment/Variables");
+    let environment = environment.and_then(Value::as_object).unwrap();
+    let environment = environment
+        .iter()
+        .map(|(name, value)| (name.clone(), text(value)));
+    let events = properties.get("Events").and_then(Value::as_object);
+    let own = events.into_iter().flatten().map(|(_, event)| Source {
+        kind: text(&event["Type"]),
+        properties: event["Properties"].clone(),
+    });
+    let name = properties.get("FunctionName").map(text);
+    let mapped = resources.iter().filter(|other| {
+        other.kind == "AWS::Lambda::EventSourceMapping"
+            && other.properties.get("FunctionName").map(text) == name
+    });
+    let mapped = mapped.map(|other| Source {
+        kind: "MQ".to_owned(),
+        properties: other.properties.clone(),
+    });
+    Function {
+        name: kebab(&resource.id),
+        build: resource.attributes["Metadata"].clone(),
+        timeout_seconds: properties["Timeout"].as_u64().unwrap(),
+        environment: environment.collect(),
+        sources: own.chain(mapped).collect(),
+        properties,
+    }
+}
+
+fn merge(into: &mut Value, from: &Value) {
+    match (into, from) {
+        (Value::Object(into), Value::Object(from)) => {
+            for (name, value) in from {
+                merge(into.entry(name.clone()).or_insert(Value::Null), value);
+            }
+        }
+        (into, from) => *into = from.clone(),
+    }
+}
+
+/// `StreamListener` as the code has it: `stream-listener`.
+fn kebab(id: &str) -> String {
+    let mut name = String::new();
+    for letter in id.chars() {
+        if letter.is_uppercase() && !name.is_empty() {
+            name.push('-');
+        }
+        name.extend(letter.to_lowercase());
+    }
+    name
+}
+
+/// The functions that the code has.
+pub(crate) fn in_code() -> BTreeSet<String> {
+    let requests = Operation::ALL.map(|operation| operation.function());
+    let others = [
+        antumbra_http_api::NAME,
+        antumbra_liveness_sweep::NAME,
+        antumbra_message_ingest::NAME,
+        antumbra_sensor_ingest::NAME,
+        antumbra_shadow_requests::NAME,
+        antumbra_stream_listener::NAME,
+        antumbra_webhook_deliver::NAME,
+    ];
+    let all = requests.into_iter().chain(others);
+    all.map(str::to_owned).collect()
+}

@@ -1,0 +1,192 @@
+//! What the role of a function allows, and what the deployment itself needs of it: to log, to trace, to read
+//! what calls the function, to tell of what was given up.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::functions::{Function, on_failure};
+use super::template::{Resource, text};
+
+/// An action on a resource: what is allowed, or what is done.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Permission {
+    pub(crate) action: String,
+    pub(crate) resource: String,
+}
+
+impl Permission {
+    pub(crate) fn new(action: &str, resource: impl Into<String>) -> Permission {
+        Permission {
+            action: action.to_owned(),
+            resource: resource.into(),
+        }
+    }
+}
+
+impl std::fmt::Display for Permission {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} on {}", self.action, self.resource)
+    }
+}
+
+/// What the role of a function allows, an entry for each action and resource of each statement.
+pub(crate) fn granted(resources: &[Resource], function: &Function) -> Vec<Permission> {
+    let arn = text(&function.properties["Role"]);
+    let role_name = arn.rsplit('/').next().unwrap();
+    let is_role = |resource: &&Resource| {
+        let named = resource.properties.get("RoleName").map(text);
+        resource.kind == "AWS::IAM::Role" && named.as_ref().unwrap_or(&resource.id) == role_name
+    };
+    let role = resources.iter().find(is_role);
+    let role = role.unwrap_or_else(|| panic!("no role {role_name}"));
+    assert_eq!(
+        role.properties.get("ManagedPolicyArns"),
+        None,
+        "{role_name}"
+    );
+    let trusted = &role.properties["AssumeRolePolicyDocument"]["Statement"];
+    let lambda = serde_json::json!([{
+        "Effect": "Allow",
+        "Principal": {"Service": "lambda.amazonaws.com"},
+        "Action": "sts:AssumeRole",
+    }]);
+    assert_eq!(*trusted, lambda, "who may be {role_name}");
+    assert_eq!(function.properties.get("Policies"), None, "{role_name}");
+
+    let inline = role.properties["Policies"].as_array().unwrap().iter();
+    let attached = resources.iter().filter(|resource| {
+        resource.kind == "AWS::IAM::RolePolicy"
+            && text(&resource.properties["RoleName"]) == role_name
+    });
+    inline
+        .chain(attached.map(|policy| &policy.properties))
+        .flat_map(|policy| each(&policy["PolicyDocument"]["Statement"]))
+        .flat_map(|statement| permissions(&statement))
+        .collect()
+}
+
+fn permissions(statement: &Value) -> Vec<Permission> {
+    assert_eq!(statement["Effect"], "Allow", "{statement}");
+    for other in ["NotAction", "NotResource", "Condition", "Principal"] {
+        assert_eq!(statement.get(other), None, "{statement}");
+    }
+    let actions = each(&statement["Action"]);
+    let on = |action: &Value| {
+        let action = text(action);
+        let resources = each(&statement["Resource"]).into_iter();
+        resources.map(move |resource| Permission::new(&action, text(&resource)))
+    };
+    actions.iter().flat_map(on).collect()
+}
+
+/// A value that may stand alone or in a list.
+fn each(value: &Value) -> Vec<Value> {
+    match value {
+        Value::Array(items) => items.clone(),
+        one => vec![one.clone()],
+    }
+}
+
+/// What AWS does in the name of the function because the template says so, whatever its code does.
+pub(crate) fn needed_by_template(
+    resources: &[Resource],
+    function: &Function,
+) -> BTreeSet<Permission> {
+    let mut needed = BTreeSet::new();
+    let mut need = |actions: &[&str], resource: &str| {
+        needed.extend(
+            actions
+                .iter()
+                .map(|action| Permission::new(action, resource)),
+        );
+    };
+    let log = text(&function.properties["LoggingConfig"]["LogGroup"]);
+    let group = resources.iter().find(|resource| {
+        resource.kind == "AWS::Logs::LogGroup" && text(&resource.properties["LogGroupName"]) == log
+    });
+    assert!(group.is_some(), "no log group {log}");
+    let (region, account) = (antumbra_local::REGION, antumbra_local::ACCOUNT);
+    need(
+        &["logs:CreateLogStream", "logs:PutLogEvents"],
+        &format!("arn:aws:logs:{region}:{account}:log-group:{log}:*"),
+    );
+    if function.properties["Tracing"] == "Active" {
+        let actions = ["xray:PutTelemetryRecords", "xray:PutTraceSegments"];
+        need(&actions, "*");
+    }
+    for source in &function.sources {
+        let arn = || source.arn().unwrap();
+        match &source.kind[..] {
+            "DynamoDB" => need(
+                &[
+                    "dynamodb:DescribeStream",
+                    "dynamodb:GetRecords",
+                    "dynamodb:GetShardIterator",
+                    "dynamodb:ListStreams",
+                ],
+                &arn(),
+            ),
+            "SQS" => need(
+                &[
+                    "sqs:DeleteMessage",
+                    "sqs:GetQueueAttributes",
+                    "sqs:ReceiveMessage",
+                ],
+                &arn(),
+            ),
+            "MQ" => {
+                need(&["mq:DescribeBroker"], &arn());
+                let access = source.properties["SourceAccessConfigurations"].as_array();
+                let secret = access.unwrap().iter().find(|of| of["Type"] == "BASIC_AUTH");
+                need(
+                    &["secretsmanager:GetSecretValue"],
+                    &text(&secret.unwrap()["URI"]),
+                );
+                need(
+                    &[
+                        "ec2:CreateNetworkInterface",
+                        "ec2:DeleteNetworkInterface",
+                        "ec2:DescribeNetworkInterfaces",
+                        "ec2:DescribeSecurityGroups",
+                        "ec2:DescribeSubnets",
+                        "ec2:DescribeVpcs",
+                    ],
+                    "*",
+                );
+            }
+            // These call the function by a right of their own.
+            "Schedule" | "ScheduleV2" | "HttpApi" | "Api" => {}
+            other => panic!("{other} calls {}", function.name),
+        }
+        if let Some(queue) = source.on_failure() {
+            need(&["sqs:SendMessage"], &queue);
+        }
+    }
+    if let Some(queue) = function
+        .properties
+        .get("EventInvokeConfig")
+        .and_then(on_failure)
+    {
+        need(&["sqs:SendMessage"], &queue);
+    }
+    needed
+}
+
+/// What is wrong with what is allowed: a need that is not met, and what nobody needs. Nothing of either is
+/// ever right by a wildcard that is wider than the need.
+pub(crate) fn faults(needed: &BTreeSet<Permission>, granted: &[Permission]) -> Vec<String> {
+    let mut faults = Vec::new();
+    for need in needed.iter().filter(|need| !granted.contains(need)) {
+        faults.push(format!("not allowed, but needed: {need}"));
+    }
+    for (index, grant) in granted.iter().enumerate() {
+        if !needed.contains(grant) {
+            faults.push(format!("allowed, but not needed: {grant}"));
+        }
+        if granted[..index].contains(grant) {
+            faults.push(format!("allowed twice: {grant}"));
+        }
+    }
+    faults
+}

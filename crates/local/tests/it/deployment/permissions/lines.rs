@@ -1,0 +1,113 @@
+//! Lines of ours that call AWS: each must have been reached, or be for others than functions. Otherwise a call
+//! that nobody played could lack its permission and nobody would know.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+/// The crates that call AWS for functions.
+pub(super) const CRATES: [&str; 2] = ["dynamodb", "publish"];
+
+/// Calls that no function makes, by file and function of ours, and who makes them.
+const ELSEWHERE: [(&str, &str, &str); 6] = [
+    (
+        "src/tables.rs",
+        "describe",
+        "the local stack and tests, which make tables",
+    ),
+    ("src/tables.rs", "create", "the same"),
+    ("src/tables.rs", "expire", "the same"),
+    (
+        "src/tables.rs",
+        "stream_of",
+        "the command, which watches shadows",
+    ),
+    (
+        "src/shadows/list.rs",
+        "look",
+        "the command and the SDK, which list shadows",
+    ),
+    (
+        "src/clients/secrets.rs",
+        "read_secrets",
+        "users of the SDK; functions read secrets together with clients",
+    ),
+];
+
+fn sources(folder: &Path, files: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, files);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            files.push(path);
+        }
+    }
+}
+
+/// Where requests are sent.
+struct Send {
+    file: String,
+    line: usize,
+    function: String,
+}
+
+/// Where a crate sends requests.
+fn sends(krate: &str) -> Vec<Send> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(krate);
+    let mut files = Vec::new();
+    sources(&root.join("src"), &mut files);
+    files.sort();
+    let mut sends = Vec::new();
+    for path in files {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let file = path.strip_prefix(&root).unwrap().to_str().unwrap();
+        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+        let mut function = "";
+        for (index, line) in code.lines().enumerate() {
+            if let Some((_, named)) = line.split_once("fn ") {
+                function = named.split(['(', '<']).next().unwrap_or_default();
+            }
+            if line.contains(".send()") {
+                sends.push(Send {
+                    file: file.to_owned(),
+                    line: index + 1,
+                    function: function.to_owned(),
+                });
+            }
+        }
+    }
+    sends
+}
+
+pub(super) fn every_one_was_reached(reached: &BTreeMap<&'static str, BTreeSet<String>>) {
+    let (mut missed, mut needless) = (Vec::new(), Vec::new());
+    let mut count = 0;
+    for krate in CRATES {
+        for Send {
+            file,
+            line,
+            function,
+        } in sends(krate)
+        {
+            // The `.await` may stand on the next line.
+            let places = [line, line + 1].map(|line| format!("{file}:{line}"));
+            let was_reached = places.iter().any(|place| reached[krate].contains(place));
+            let elsewhere = ELSEWHERE
+                .iter()
+                .any(|(of, name, _)| *of == file && *name == function);
+            let said = format!("crates/{krate}/{file}:{line} in {function}");
+            match (was_reached, elsewhere) {
+                (false, false) => missed.push(said),
+                (true, true) => needless.push(said),
+                _ => count += usize::from(was_reached),
+            }
+        }
+    }
+    assert!(missed.is_empty(), "nobody played\n{}", missed.join("\n"));
+    assert!(
+        needless.is_empty(),
+        "functions make\n{}",
+        needless.join("\n")
+    );
+    assert!(count > 40, "only {count} lines call AWS");
+}

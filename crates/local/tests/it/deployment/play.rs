@@ -1,0 +1,294 @@
+//! A play in which every function does all that it can be made to do, with every call to AWS recorded.
+//!
+//! One file per part of the product. What must be driven is known from elsewhere: every operation of the HTTP
+//! API from its description, every rule from the code's list, every line that calls DynamoDB from the source.
+
+mod clients;
+mod inbox;
+mod sensors;
+mod shadows;
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use antumbra_local::clients::sdk_config;
+use antumbra_local::stack::{Options, Stack, Webhooks};
+use antumbra_registration::Registrations;
+use antumbra_sensor_ingest::Newcomer;
+use antumbra_service::clock::ShiftedClock;
+use antumbra_service::deliveries::{Delays, Policy};
+use antumbra_service::shadows::Layout;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use super::calls::Recorder;
+use crate::mqtt::device::v4::Device;
+use crate::support::soon;
+use crate::webhooks::endpoint::Endpoints;
+
+const TOKEN: &str = "let-me-in";
+/// Where the play's own registrations send to, besides what is shipped.
+pub(crate) const TARGETS: [(&str, &str); 4] = [
+    (
+        "TargetQueueArns",
+        "arn:aws:sqs:us-east-1:000000000000:told,arn:aws:sqs:us-east-1:000000000000:told.fifo",
+    ),
+    ("TargetTopicArns", "arn:aws:sns:us-east-1:000000000000:told"),
+    (
+        "TargetBusArns",
+        "arn:aws:events:us-east-1:000000000000:event-bus/told",
+    ),
+    (
+        "TargetMqttArns",
+        "arn:aws:iot:us-east-1:000000000000:topic/told/*",
+    ),
+];
+
+/// The shipped registrations that the templates grant the targets of, and one for each kind of target that a
+/// deployment names itself.
+fn registrations() -> Registrations {
+    let shipped = [
+        include_str!("../../../../../registrations/inbox-notifications.json"),
+        include_str!("../../../../../registrations/sensor-clients.json"),
+        include_str!("../../../../../registrations/shadow-delta.json"),
+        include_str!("../../../../../registrations/shadow-documents.json"),
+    ];
+    let own = [
+        json!({"sqs": {"queue": "told"}}),
+        json!({"sqs": {"queue": "told.fifo"}}),
+        json!({"sns": {"topic": "arn:aws:sns:us-east-1:000000000000:told"}}),
+        json!({"eventbridge": {"bus": "told"}}),
+        json!({"mqtt": {"topic": "told/${id}"}}),
+    ];
+    let own = own.into_iter().enumerate().map(|(number, to)| {
+        let name = format!("told-{number}");
+        json!({"name": name, "on": {"key": "^DS#teller#"}, "to": to}).to_string()
+    });
+    let shipped = shipped.into_iter().map(str::to_owned);
+    let files = shipped.chain(own).map(|text| {
+        let of: Value = serde_json::from_str(&text).unwrap();
+        (format!("{}.json", of["name"].as_str().unwrap()), text)
+    });
+    Registrations::load(files, &|_| None).unwrap()
+}
+
+/// A stack, and the ways into it.
+pub(crate) struct Play {
+    pub(crate) recorder: Recorder,
+    stack: Stack,
+    /// Whether sensors may register themselves by speaking.
+    newcomers: bool,
+    clock: ShiftedClock,
+    endpoints: Endpoints,
+    device: Device,
+    sqs: aws_sdk_sqs::Client,
+    database: aws_sdk_dynamodb::Client,
+    /// Methods and paths that were asked for, in the words of the API's description.
+    asked: Arc<Mutex<BTreeSet<(String, String)>>>,
+    /// Topics that were published to.
+    published: BTreeSet<String>,
+}
+
+impl Play {
+    pub(crate) async fn start(layout: Layout, newcomer: Option<Newcomer>) -> Play {
+        let recorder = Recorder::default();
+        let clock = ShiftedClock::default();
+        let newcomers = newcomer.is_some();
+        let policy = Policy {
+            delays: Delays {
+                first: Duration::ZERO,
+                ..Delays::default()
+            },
+            // After each failure the next attempt is a trial.
+            open_after: 1,
+            open_first: Duration::ZERO,
+            open_longest: Duration::ZERO,
+            probe: Duration::from_millis(100),
+            ..Policy::default()
+        };
+        let stack = Stack::start(Options {
+            registrations: registrations(),
+            clock: clock.clone(),
+            layout,
+            newcomer,
+            http_token: Some(TOKEN.to_owned()),
+            http_clients: recorder.clients(),
+            webhooks: Webhooks {
+                policy,
+                ..Webhooks::default()
+            },
+            ..Options::default()
+        });
+        let stack = stack.await.unwrap();
+        let mut device = Device::new(stack.addresses().mqtt, "device").await;
+        device.subscribe("response/#").await;
+        device.subscribe("shadow/#").await;
+        device.subscribe("notification/#").await;
+        device.subscribe("told/#").await;
+        Play {
+            recorder,
+            newcomers,
+            clock,
+            endpoints: Endpoints::start().await,
+            device,
+            sqs: aws_sdk_sqs::Client::new(&sdk_config(stack.addresses().aws)),
+            database: aws_sdk_dynamodb::Client::new(&sdk_config(stack.addresses().dynamodb)),
+            stack,
+            asked: Arc::default(),
+            published: BTreeSet::new(),
+        }
+    }
+
+    /// Everything.
+    pub(crate) async fn run(&mut self) {
+        self.play_shadows().await;
+        self.play_inbox().await;
+        self.play_sensors().await;
+        self.play_clients().await;
+    }
+
+    pub(crate) async fn stop(self) {
+        soon("the end", self.stack.stop()).await;
+    }
+
+    /// The operations of the API that were asked for.
+    pub(crate) fn asked(&self) -> BTreeSet<(String, String)> {
+        self.asked.lock().unwrap().clone()
+    }
+
+    /// The topics that were published to.
+    pub(crate) fn published(&self) -> &BTreeSet<String> {
+        &self.published
+    }
+
+    /// Asks the API, where `path` holds `{}` for each of the parts, and expects the status.
+    async fn ask(&self, method: &str, path: &str, parts: &[&str], body: Value) -> Answer {
+        let mut filled = String::new();
+        let mut parts = parts.iter();
+        for (number, piece) in path.split("{}").enumerate() {
+            if number > 0 {
+                filled.push_str(parts.next().expect("a part for each place"));
+            }
+            filled.push_str(piece);
+        }
+        let (plain, _) = path.split_once('?').unwrap_or((path, ""));
+        let asked = (method.to_owned(), plain.to_owned());
+        self.asked.lock().unwrap().insert(asked);
+        self.request(method, &filled, &[], body).await
+    }
+
+    async fn request(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Value,
+    ) -> Answer {
+        let body = match body {
+            Value::Null => String::new(),
+            body => body.to_string(),
+        };
+        let mut request = format!(
+            "{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
+             authorization: Bearer {TOKEN}\r\ncontent-type: application/json\r\n\
+             content-length: {}\r\n",
+            body.len()
+        );
+        for (name, value) in headers {
+            request += &format!("{name}: {value}\r\n");
+        }
+        let mut stream = TcpStream::connect(self.stack.addresses().http)
+            .await
+            .unwrap();
+        let request = format!("{request}\r\n{body}");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        Answer {
+            asked: format!("{method} {path}"),
+            status: head.split(' ').nth(1).unwrap().parse().unwrap(),
+            body: serde_json::from_str(body).unwrap_or(Value::Null),
+        }
+    }
+
+    /// Publishes, and waits for an answer on one of the topics below.
+    async fn publish(&mut self, topic: &str, payload: Value, answer: &str) -> Value {
+        self.published.insert(topic.to_owned());
+        self.device
+            .publish(topic, false, &payload.to_string())
+            .await;
+        self.hear(answer).await
+    }
+
+    /// The next message on this very topic; others are passed over.
+    async fn hear(&mut self, topic: &str) -> Value {
+        let hearing = async {
+            loop {
+                let message = self.device.next().await;
+                if message.topic == topic {
+                    return serde_json::from_slice(&message.payload).unwrap_or(Value::Null);
+                }
+            }
+        };
+        soon(topic, hearing).await
+    }
+
+    /// Puts a text in one of the stack's queues.
+    async fn send(&self, queue: &str, text: &str) {
+        let call = self.sqs.send_message().message_body(text);
+        let call = call.queue_url(self.stack.queue_url(queue));
+        call.send().await.unwrap();
+    }
+
+    /// Takes messages out of a queue until one says this.
+    async fn received(&self, queue: &str, says: &str) {
+        let receiving = async {
+            loop {
+                let call = self.sqs.receive_message().wait_time_seconds(1);
+                let call = call
+                    .message_attribute_names("All")
+                    .max_number_of_messages(10);
+                let call = call.queue_url(self.stack.queue_url(queue));
+                let received = call.send().await.unwrap();
+                let told =
+                    |message: &aws_sdk_sqs::types::Message| format!("{message:?}").contains(says);
+                if received.messages().iter().any(told) {
+                    return;
+                }
+            }
+        };
+        soon(&format!("{says} in {queue}"), receiving).await;
+    }
+
+    /// Asks until the answer is as wanted.
+    async fn until(&self, path: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+        let asking = async {
+            loop {
+                let answer = self.request("GET", path, &[], Value::Null).await;
+                if is_so(&answer.body) {
+                    return answer.body;
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        soon(path, asking).await
+    }
+}
+
+/// What the API said.
+struct Answer {
+    asked: String,
+    status: u16,
+    body: Value,
+}
+
+impl Answer {
+    #[track_caller]
+    fn is(self, status: u16) -> Value {
+        assert_eq!(self.status, status, "{}: {}", self.asked, self.body);
+        self.body
+    }
+}

@@ -1,0 +1,127 @@
+//! Clients, their links, and deliveries that arrive, fail, end and are sent again.
+
+use serde_json::{Value, json};
+
+use super::Play;
+use crate::webhooks::endpoint::Reply;
+
+impl Play {
+    pub(super) async fn play_clients(&mut self) {
+        for (id, mode) in [("newest", "latest"), ("all", "every")] {
+            let url = self.endpoints.url(id);
+            let new = json!({"id": id, "name": id, "url": url, "mode": mode});
+            self.ask("POST", "/v1/clients", &[], new).await.is(201);
+            let client = &[id][..];
+            let change = json!({"name": "Another"});
+            self.ask("PATCH", "/v1/clients/{}", client, change)
+                .await
+                .is(200);
+            self.ask("GET", "/v1/clients/{}", client, Value::Null)
+                .await
+                .is(200);
+            self.ask("POST", "/v1/clients/{}/rotate-secret", client, Value::Null)
+                .await
+                .is(200);
+            let link = "/v1/clients/{}/sensors/{}";
+            self.ask("PUT", link, &[id, "door"], Value::Null)
+                .await
+                .is(204);
+            self.ask("POST", "/v1/clients/{}/test", client, Value::Null)
+                .await
+                .is(202);
+            self.endpoints.wait(id, 1).await;
+        }
+        self.kept_secrets().await;
+        self.ask("GET", "/v1/clients", &[], Value::Null)
+            .await
+            .is(200);
+        for path in ["/v1/clients/{}/sensors", "/v1/clients/{}/deliveries"] {
+            self.ask("GET", path, &["newest"], Value::Null)
+                .await
+                .is(200);
+        }
+        for path in ["/v1/sensors/{}/clients", "/v1/sensors/{}/history"] {
+            self.ask("GET", path, &["door"], Value::Null).await.is(200);
+        }
+
+        // Both are told; each endpoint fails first.
+        for id in ["newest", "all"] {
+            self.endpoints.next(id, &[Reply::Status(500)]);
+        }
+        let signal = json!({"sensor_id": "door", "data": 7});
+        self.send("antumbra-signals", &signal.to_string()).await;
+        for id in ["newest", "all"] {
+            self.endpoints.wait(id, 3).await;
+            let path = format!("/v1/clients/{id}/deliveries?status=delivered");
+            let page = self
+                .until(&path, |page| {
+                    page["deliveries"].as_array().unwrap().len() == 2
+                })
+                .await;
+            let delivery = page["deliveries"][0]["id"].as_str().unwrap();
+            let again = "/v1/deliveries/{}/redeliver";
+            self.ask("POST", again, &[delivery], Value::Null)
+                .await
+                .is(202);
+            self.endpoints.wait(id, 4).await;
+        }
+
+        for id in ["newest", "all"] {
+            let since = "/v1/clients/{}/redeliver?since=2026-01-01T00:00:00Z&delivered=true";
+            self.ask("POST", since, &[id], Value::Null).await.is(202);
+            self.endpoints.wait(id, 6).await;
+        }
+
+        // Gone for good: what was meant for them waits until they are enabled.
+        for id in ["newest", "all"] {
+            self.endpoints.next(id, &[Reply::Status(410)]);
+        }
+        let signal = json!({"sensor_id": "door", "data": 8});
+        self.send("antumbra-signals", &signal.to_string()).await;
+        for id in ["newest", "all"] {
+            self.endpoints.wait(id, 7).await;
+            let path = format!("/v1/clients/{id}");
+            self.until(&path, |client| client["enabled"] == false).await;
+        }
+        let signal = json!({"sensor_id": "door", "data": 9});
+        self.send("antumbra-signals", &signal.to_string()).await;
+        for id in ["newest", "all"] {
+            self.ask("POST", "/v1/clients/{}/enable", &[id], Value::Null)
+                .await
+                .is(200);
+        }
+        self.end_of_clients().await;
+    }
+
+    /// Requests that tell a secret, sent again.
+    async fn kept_secrets(&self) {
+        let url = self.endpoints.url("kept");
+        let new = json!({"id": "kept", "name": "Kept", "url": url});
+        for (path, body, status) in [
+            ("/v1/clients", new, 201),
+            ("/v1/clients/kept/rotate-secret", Value::Null, 200),
+        ] {
+            for _ in 0..2 {
+                let headers = [("idempotency-key", path)];
+                let answer = self.request("POST", path, &headers, body.clone()).await;
+                answer.is(status);
+            }
+        }
+    }
+
+    async fn end_of_clients(&mut self) {
+        let link = "/v1/clients/{}/sensors/{}";
+        self.ask("DELETE", link, &["newest", "door"], Value::Null)
+            .await
+            .is(204);
+        self.ask("DELETE", "/v1/clients/{}", &["newest"], Value::Null)
+            .await
+            .is(204);
+        self.end_of_sensor().await;
+        let whole = "/v1/clients/{}?cascade=true";
+        self.ask("DELETE", whole, &["all"], Value::Null)
+            .await
+            .is(204);
+        self.ask("GET", "/health", &[], Value::Null).await.is(200);
+    }
+}

@@ -1,0 +1,385 @@
+//! Reads the templates of `infra/` and evaluates them: parameters, conditions, references between resources
+//! and from one nested stack to another.
+//!
+//! Only what the templates use is understood. Anything else ends the test that meets it, so that nothing is
+//! compared that was not understood.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::{Mutex, PoisonError};
+
+use antumbra_local::{ACCOUNT, REGION};
+use serde_json::{Map, Value, json};
+
+/// The root template.
+const ROOT: &str = "template.yaml";
+
+/// A stack: a template, and the values of its parameters.
+#[derive(Debug, Clone)]
+pub(crate) struct Stack {
+    template: Value,
+    parameters: Map<String, Value>,
+    /// The stacks below, once they were asked for.
+    children: RefCell<BTreeMap<String, Rc<Stack>>>,
+}
+
+/// One resource that is deployed, with its properties evaluated.
+#[derive(Debug, Clone)]
+pub(crate) struct Resource {
+    pub(crate) id: String,
+    pub(crate) kind: String,
+    pub(crate) properties: Value,
+    /// `DeletionPolicy` and the like.
+    pub(crate) attributes: Value,
+}
+
+/// One file of `infra/`, read once.
+fn read(name: &str) -> Value {
+    static READ: Mutex<BTreeMap<String, Value>> = Mutex::new(BTreeMap::new());
+    let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
+    let file = read.entry(name.to_owned());
+    file.or_insert_with(|| parse(name)).clone()
+}
+
+fn parse(name: &str) -> Value {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../infra");
+    let path = folder.join(name);
+    let text = std::fs::read_to_string(&path)
+        .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    serde_saphyr::from_str(&text).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+impl Stack {
+    /// All of it, with these values for parameters of the root.
+    pub(crate) fn deploy(given: &[(&str, &str)]) -> Stack {
+        let given = given.iter().map(|(name, value)| (*name, json!(value)));
+        Stack::of(read(ROOT), given)
+    }
+
+    fn of<N: Into<String>>(template: Value, given: impl IntoIterator<Item = (N, Value)>) -> Stack {
+        let declared = template["Parameters"].as_object().cloned();
+        let declared = declared.unwrap_or_default();
+        let mut parameters = Map::new();
+        for (name, of) in &declared {
+            if let Some(default) = of.get("Default") {
+                parameters.insert(name.clone(), default.clone());
+            }
+        }
+        for (name, value) in given {
+            let name = name.into();
+            assert!(declared.contains_key(&name), "no parameter {name}");
+            parameters.insert(name, value);
+        }
+        for (name, of) in &declared {
+            let value = parameters
+                .get_mut(name)
+                .unwrap_or_else(|| panic!("parameter {name} has no value"));
+            let list = of["Type"].as_str().unwrap().contains("List");
+            if let (true, Some(text)) = (list, value.as_str()) {
+                *value = text.split(',').map(str::trim).map(Value::from).collect();
+            }
+        }
+        Stack {
+            template,
+            parameters,
+            children: RefCell::default(),
+        }
+    }
+
+    /// The resources of this stack and of those below it.
+    pub(crate) fn resources(&self) -> Vec<Resource> {
+        let mut resources = Vec::new();
+        for (id, of) in self.template["Resources"].as_object().unwrap() {
+            if !self.is_deployed(of) {
+                continue;
+            }
+            if is_stack(of) {
+                resources.extend(self.child(id).resources());
+                continue;
+            }
+            let mut attributes = of.clone();
+            attributes.as_object_mut().unwrap().remove("Properties");
+            resources.push(Resource {
+                id: id.clone(),
+                kind: of["Type"].as_str().unwrap().to_owned(),
+                properties: self.value(&of["Properties"]),
+                attributes,
+            });
+        }
+        resources
+    }
+
+    /// The stacks below this one that are deployed.
+    pub(crate) fn children(&self) -> Vec<(String, Rc<Stack>)> {
+        let resources = self.template["Resources"].as_object().unwrap().iter();
+        resources
+            .filter(|(_, of)| is_stack(of) && self.is_deployed(of))
+            .map(|(id, _)| (id.clone(), self.child(id)))
+            .collect()
+    }
+
+    /// SAM's settings for all functions of this stack.
+    pub(crate) fn globals(&self) -> Value {
+        self.value(&self.template["Globals"]["Function"])
+    }
+
+    /// This stack's own resource of the name, evaluated.
+    fn properties(&self, id: &str) -> Value {
+        let of = self.resource(id);
+        self.value(&of["Properties"])
+    }
+
+    fn resource(&self, id: &str) -> &Value {
+        let of = self.template["Resources"].get(id);
+        of.unwrap_or_else(|| panic!("no resource {id}"))
+    }
+
+    fn is_deployed(&self, resource: &Value) -> bool {
+        match resource.get("Condition") {
+            Some(name) => self.condition(name.as_str().unwrap()),
+            None => true,
+        }
+    }
+
+    fn child(&self, id: &str) -> Rc<Stack> {
+        if let Some(child) = self.children.borrow().get(id) {
+            return Rc::clone(child);
+        }
+        let properties = &self.resource(id)["Properties"];
+        let location = properties.get("Location");
+        let location = location.or(properties.get("TemplateURL")).unwrap();
+        let template = read(location.as_str().unwrap());
+        let given = match properties.get("Parameters") {
+            Some(given) => self.value(given),
+            None => json!({}),
+        };
+        let given = given.as_object().unwrap();
+        for (name, value) in given {
+            // CloudFormation hands texts to a stack below, and nothing else.
+            assert!(
+                !value.is_array() && !value.is_object(),
+                "{id}: {name} is {value}"
+            );
+        }
+        let child = Rc::new(Stack::of(template, given.clone()));
+        let mut children = self.children.borrow_mut();
+        children.insert(id.to_owned(), Rc::clone(&child));
+        child
+    }
+
+    fn condition(&self, name: &str) -> bool {
+        let of = self.template["Conditions"].get(name);
+        self.truth(of.unwrap_or_else(|| panic!("no condition {name}")))
+    }
+
+    fn truth(&self, expression: &Value) -> bool {
+        let (function, arguments) = single(expression).unwrap_or_else(|| panic!("{expression}"));
+        let each = || arguments.as_array().unwrap().iter();
+        match function {
+            "Condition" => self.condition(arguments.as_str().unwrap()),
+            "Fn::Equals" => {
+                let sides: Vec<Value> = each().map(|side| self.value(side)).collect();
+                assert_eq!(sides.len(), 2, "{expression}");
+                text(&sides[0]) == text(&sides[1])
+            }
+            "Fn::Not" => !each().any(|one| self.truth(one)),
+            "Fn::And" => each().all(|one| self.truth(one)),
+            "Fn::Or" => each().any(|one| self.truth(one)),
+            _ => panic!("{expression}"),
+        }
+    }
+
+    /// What an expression comes to; `null` is no value at all.
+    pub(crate) fn value(&self, expression: &Value) -> Value {
+        match expression {
+            Value::Array(items) => {
+                let values = items.iter().map(|item| self.value(item));
+                values.filter(|value| !value.is_null()).collect()
+            }
+            Value::Object(members) => match single(expression) {
+                Some((function, arguments)) if is_function(function) => {
+                    self.call(function, arguments)
+                }
+                _ => {
+                    let values = members
+                        .iter()
+                        .map(|(name, of)| (name.clone(), self.value(of)));
+                    let values = values.filter(|(_, value)| !value.is_null());
+                    Value::Object(values.collect())
+                }
+            },
+            plain => plain.clone(),
+        }
+    }
+
+    fn call(&self, function: &str, arguments: &Value) -> Value {
+        let argument = |index: usize| {
+            let argument = arguments.get(index);
+            argument.unwrap_or_else(|| panic!("{function} {arguments}"))
+        };
+        match function {
+            "Ref" => self.reference(arguments.as_str().unwrap()),
+            "Fn::GetAtt" => match arguments {
+                Value::String(path) => {
+                    let (id, attribute) = path.split_once('.').unwrap();
+                    self.attribute(id, attribute)
+                }
+                _ => self.attribute(argument(0).as_str().unwrap(), argument(1).as_str().unwrap()),
+            },
+            "Fn::Sub" => match arguments {
+                Value::String(text) => self.substitute(text, &Value::Null),
+                _ => self.substitute(argument(0).as_str().unwrap(), argument(1)),
+            },
+            "Fn::If" => match self.condition(argument(0).as_str().unwrap()) {
+                true => self.value(argument(1)),
+                false => self.value(argument(2)),
+            },
+            "Fn::Join" => {
+                let parts = self.value(argument(1));
+                let parts: Vec<String> = parts.as_array().unwrap().iter().map(text).collect();
+                json!(parts.join(argument(0).as_str().unwrap()))
+            }
+            "Fn::Split" => {
+                let whole = text(&self.value(argument(1)));
+                let parts = whole.split(argument(0).as_str().unwrap());
+                parts.map(Value::from).collect()
+            }
+            "Fn::Select" => {
+                let index: usize = text(argument(0)).parse().unwrap();
+                self.value(argument(1))[index].clone()
+            }
+            "Fn::FindInMap" => {
+                let [map, first, second] =
+                    [0, 1, 2].map(|index| text(&self.value(argument(index))));
+                let found = &self.template["Mappings"][&map][&first][&second];
+                assert!(!found.is_null(), "{function} {arguments}");
+                found.clone()
+            }
+            _ => panic!("{function} is not understood"),
+        }
+    }
+
+    /// `${name}` and `${name.attribute}`; `${!name}` is `${name}` itself.
+    fn substitute(&self, text_: &str, given: &Value) -> Value {
+        let mut out = String::new();
+        let mut rest = text_;
+        while let Some((before, after)) = rest.split_once("${") {
+            let (name, after) = after.split_once('}').unwrap();
+            out.push_str(before);
+            match name.strip_prefix('!') {
+                Some(literal) => out.push_str(&format!("${{{literal}}}")),
+                None => {
+                    let value = match (given.get(name), name.split_once('.')) {
+                        (Some(given), _) => self.value(given),
+                        (None, Some((id, attribute))) => self.attribute(id, attribute),
+                        (None, None) => self.reference(name),
+                    };
+                    out.push_str(&text(&value));
+                }
+            }
+            rest = after;
+        }
+        json!(out + rest)
+    }
+
+    fn reference(&self, name: &str) -> Value {
+        match name {
+            "AWS::NoValue" => return Value::Null,
+            "AWS::Region" => return json!(REGION),
+            "AWS::AccountId" => return json!(ACCOUNT),
+            "AWS::Partition" => return json!("aws"),
+            "AWS::URLSuffix" => return json!("amazonaws.com"),
+            "AWS::StackName" => return json!("antumbra"),
+            _ => {}
+        }
+        if let Some(value) = self.parameters.get(name) {
+            return value.clone();
+        }
+        let kind = self.resource(name)["Type"].as_str().unwrap();
+        let properties = self.properties(name);
+        let named = |property: &str| match properties.get(property) {
+            Some(given) => given.clone(),
+            None => json!(name),
+        };
+        match kind {
+            "AWS::DynamoDB::Table" => named("TableName"),
+            "AWS::SQS::Queue" => {
+                let queue = text(&named("QueueName"));
+                json!(format!(
+                    "https://sqs.{REGION}.amazonaws.com/{ACCOUNT}/{queue}"
+                ))
+            }
+            "AWS::SNS::Topic" => self.attribute(name, "TopicArn"),
+            "AWS::Serverless::Function" => named("FunctionName"),
+            "AWS::IAM::Role" => named("RoleName"),
+            "AWS::Logs::LogGroup" => named("LogGroupName"),
+            _ => json!(name),
+        }
+    }
+
+    fn attribute(&self, id: &str, attribute: &str) -> Value {
+        let of = self.resource(id);
+        if is_stack(of) {
+            let output = attribute.strip_prefix("Outputs.").unwrap();
+            let child = self.child(id);
+            let outputs = &child.template["Outputs"];
+            let output = outputs.get(output);
+            let output = output.unwrap_or_else(|| panic!("no output {id}.{attribute}"));
+            return child.value(&output["Value"]);
+        }
+        let name = || text(&self.reference(id));
+        let last = |url: String| url.rsplit('/').next().unwrap_or_default().to_owned();
+        let arn = |service: &str, rest: String| {
+            json!(format!("arn:aws:{service}:{REGION}:{ACCOUNT}:{rest}"))
+        };
+        match (of["Type"].as_str().unwrap(), attribute) {
+            ("AWS::DynamoDB::Table", "Arn") => arn("dynamodb", format!("table/{}", name())),
+            ("AWS::DynamoDB::Table", "StreamArn") => {
+                arn("dynamodb", format!("table/{}/stream/label", name()))
+            }
+            ("AWS::SQS::Queue", "Arn") => arn("sqs", last(name())),
+            ("AWS::SQS::Queue", "QueueName") => json!(last(name())),
+            ("AWS::SQS::Queue", "QueueUrl") => json!(name()),
+            ("AWS::SNS::Topic", "TopicArn") => {
+                let properties = self.properties(id);
+                arn(
+                    "sns",
+                    properties.get("TopicName").map_or(id.to_owned(), text),
+                )
+            }
+            ("AWS::Serverless::Function", "Arn") => arn("lambda", format!("function:{}", name())),
+            ("AWS::Logs::LogGroup", "Arn") => arn("logs", format!("log-group:{}:*", name())),
+            ("AWS::IAM::Role", "Arn") => json!(format!("arn:aws:iam::{ACCOUNT}:role/{}", name())),
+            _ => json!(format!("{id}.{attribute}")),
+        }
+    }
+}
+
+/// A value as text, where CloudFormation makes one of it.
+pub(crate) fn text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Number(number) => number.to_string(),
+        Value::Bool(truth) => truth.to_string(),
+        other => panic!("{other} has no text"),
+    }
+}
+
+fn single(expression: &Value) -> Option<(&str, &Value)> {
+    let members = expression.as_object()?;
+    let (name, of) = members.iter().next()?;
+    (members.len() == 1).then_some((name, of))
+}
+
+fn is_function(name: &str) -> bool {
+    name == "Ref" || name.starts_with("Fn::")
+}
+
+fn is_stack(resource: &Value) -> bool {
+    matches!(
+        resource["Type"].as_str(),
+        Some("AWS::CloudFormation::Stack" | "AWS::Serverless::Application")
+    )
+}
