@@ -1,0 +1,334 @@
+//! A stack whose functions are called by hand: event sources hand their events over to the test, and the test
+//! hands full batches to the functions.
+
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use antumbra_local::function::Function;
+use antumbra_local::stack::{Options, Stack};
+use antumbra_registration::Registrations;
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use super::bill::Bill;
+use crate::deployment::calls::Recorder;
+use crate::support::soon;
+use crate::webhooks::endpoint::Endpoints;
+
+const TOKEN: &str = "let-me-in";
+/// Records of a stream and messages of a queue in one call, as the templates say.
+const STREAM_BATCH: u32 = 100;
+const QUEUE_BATCH: u32 = 10;
+
+pub(super) struct Scene {
+    stack: Stack,
+    recorder: Recorder,
+    functions: Arc<Mutex<BTreeMap<String, Function>>>,
+    /// What functions would have been called with.
+    events: Arc<Mutex<BTreeMap<String, Vec<Value>>>>,
+    endpoints: Endpoints,
+    /// When the last batch of messages was sent, in milliseconds since 1970; each is later than the one before.
+    sent: Cell<u128>,
+}
+
+fn registrations() -> Registrations {
+    let queue = json!({
+        "name": "to-queue",
+        "on": {"key": "^DS#queued"},
+        "to": {"sqs": {"queue": "told"}},
+    });
+    let documents = include_str!("../../../../../registrations/shadow-documents.json");
+    let mut documents: Value = serde_json::from_str(documents).unwrap();
+    documents["on"]["key"] = json!("^DS#heard");
+    let clients = include_str!("../../../../../registrations/sensor-clients.json").to_owned();
+    let files = [
+        ("to-queue.json", queue.to_string()),
+        ("shadow-documents.json", documents.to_string()),
+        ("sensor-clients.json", clients),
+    ];
+    Registrations::load(files, &|_| None).unwrap()
+}
+
+impl Scene {
+    pub(super) async fn start() -> Scene {
+        let recorder = Recorder::default();
+        let functions: Arc<Mutex<BTreeMap<String, Function>>> = Arc::default();
+        let events: Arc<Mutex<BTreeMap<String, Vec<Value>>>> = Arc::default();
+        let options = Options {
+            registrations: registrations(),
+            http_token: Some(TOKEN.to_owned()),
+            http_clients: recorder.clients(),
+            ..Options::default()
+        };
+        let (real, seen) = (Arc::clone(&functions), Arc::clone(&events));
+        let stack = Stack::start_wrapped(options, move |function| {
+            let name = function.name().to_owned();
+            let stand_in = Function::new(&name, function.timeout(), {
+                let (name, seen) = (name.clone(), Arc::clone(&seen));
+                move |event: Bytes| {
+                    // The API is called without one.
+                    let event = serde_json::from_slice(&event).unwrap_or_default();
+                    let mut seen = seen.lock().unwrap();
+                    seen.entry(name.clone()).or_default().push(event);
+                    async { Ok(Bytes::new()) }
+                }
+            });
+            real.lock().unwrap().insert(name, function);
+            stand_in
+        });
+        Scene {
+            stack: stack.await.unwrap(),
+            recorder,
+            functions,
+            events,
+            endpoints: Endpoints::start().await,
+            sent: Cell::default(),
+        }
+    }
+
+    pub(super) async fn stop(self) {
+        soon("the end", self.stack.stop()).await;
+    }
+
+    /// Calls a function, and returns what its calls of AWS cost.
+    async fn invoke(&self, name: &str, event: &Value) -> Bill {
+        let function = self.functions.lock().unwrap()[name].clone();
+        self.recorder.take();
+        let answer = function.invoke(event.to_string().into()).await;
+        let answer = answer.unwrap_or_else(|error| panic!("{name}: {error}"));
+        let answer: Value = serde_json::from_slice(&answer).unwrap();
+        let failures = answer["batchItemFailures"].as_array();
+        assert!(failures.is_none_or(Vec::is_empty), "{name}: {answer}");
+        Bill::of(&self.recorder.take())
+    }
+
+    async fn ask(&self, method: &str, path: &str, body: &Value) -> Bill {
+        self.recorder.take();
+        let address = self.stack.addresses().http;
+        let (status, said) = crate::api::ask(address, method, path, TOKEN, &body.to_string()).await;
+        assert!(status < 300, "{method} {path}: {status} {said}");
+        Bill::of(&self.recorder.take()).api_requests(1.0)
+    }
+
+    /// What the streams had for the listener since this was last asked, in one event, once a record has come
+    /// that says this: nothing of what was written before it is missing.
+    async fn changes_up_to(&self, says: &str) -> Value {
+        let name = antumbra_stream_listener::NAME;
+        let waiting = async {
+            loop {
+                let events = self.events.lock().unwrap().get(name).cloned();
+                let events = events.unwrap_or_default().into_iter();
+                let records: Vec<Value> = events
+                    .flat_map(|event| event["Records"].as_array().unwrap().clone())
+                    .collect();
+                if records
+                    .iter()
+                    .any(|of| of["dynamodb"].to_string().contains(says))
+                {
+                    self.events.lock().unwrap().remove(name);
+                    return json!({ "Records": records });
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        soon(says, waiting).await
+    }
+
+    /// An event that another function would have been called with.
+    async fn event_of(&self, name: &str) -> Value {
+        let waiting = async {
+            loop {
+                if let Some(events) = self.events.lock().unwrap().remove(name) {
+                    return events[0].clone();
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        soon(name, waiting).await
+    }
+
+    /// A document of ten values, each with its time: a little less than a kilobyte.
+    fn document(second: u32) -> Value {
+        let value = |n: u32| {
+            let of = json!({"value": 20 + n, "timestamp": 1_700_000_000 + second});
+            (format!("temperature-{n}"), of)
+        };
+        Value::Object((0..10).map(value).collect())
+    }
+
+    /// What a rule hands to a function.
+    fn ruled(topic: &str, payload: &Value) -> Value {
+        json!({
+            "payload": STANDARD.encode(payload.to_string()),
+            "topic": topic,
+            "clientId": "device",
+            "timestamp": 1_700_000_000_000_u64,
+        })
+    }
+
+    pub(super) async fn report_over_mqtt(&mut self) -> Bill {
+        let report = |second| {
+            let payload = json!({"state": {"reported": Scene::document(second)}});
+            Scene::ruled("shadow/lamp/update", &payload)
+        };
+        let name = antumbra_shadow_requests::NAME;
+        self.invoke(name, &report(1)).await;
+        self.invoke(name, &report(2)).await.ruled(1.0)
+    }
+
+    pub(super) async fn report_over_http(&mut self) -> Bill {
+        let path = "/v1/shadows/lamp/reported";
+        self.ask("PATCH", path, &Scene::document(3)).await
+    }
+
+    pub(super) async fn fulfilling_report(&mut self) -> Bill {
+        let wish = json!({"temperature-0": {"value": 7}});
+        self.ask("PATCH", "/v1/shadows/lamp/desired", &wish).await;
+        let mut report = Scene::document(4);
+        report["temperature-0"]["value"] = json!(7);
+        self.ask("PATCH", "/v1/shadows/lamp/reported", &report)
+            .await
+    }
+
+    /// A full batch of changes of as many shadows, to a queue and to a device each.
+    pub(super) async fn notifications(&mut self) -> (Bill, Bill) {
+        let name = antumbra_stream_listener::NAME;
+        let mut bills = Vec::new();
+        self.ask("PATCH", "/v1/shadows/mark/reported", &json!({"a": 1}))
+            .await;
+        self.changes_up_to("DS#mark").await;
+        for (id, count) in [("queued", STREAM_BATCH), ("heard", STREAM_BATCH)] {
+            for number in 0..count {
+                let path = format!("/v1/shadows/{id}-{number}/reported");
+                self.ask("PATCH", &path, &Scene::document(1)).await;
+            }
+            let event = self
+                .changes_up_to(&format!("DS#{id}-{}\"", count - 1))
+                .await;
+            assert_eq!(
+                event["Records"].as_array().map(Vec::len),
+                Some(count as usize)
+            );
+            // The first call asks for the queue's address, which is kept.
+            self.invoke(name, &event).await;
+            let bill = self.invoke(name, &event).await.lambda_requests(1.0);
+            bills.push(bill.each_of(count));
+        }
+        let heard = bills.pop().unwrap();
+        (bills.pop().unwrap(), heard)
+    }
+
+    /// A batch of messages of one queue.
+    fn batch(&self, queue: &str, bodies: impl Iterator<Item = Value>) -> Value {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        let sent = now.as_millis().max(self.sent.get() + 1);
+        self.sent.set(sent);
+        let record = |(number, body): (usize, Value)| {
+            json!({
+                "messageId": format!("{sent}-{number}"),
+                "receiptHandle": "r",
+                "body": body.to_string(),
+                "attributes": {
+                    "SentTimestamp": sent.to_string(),
+                    "ApproximateFirstReceiveTimestamp": sent.to_string(),
+                    "ApproximateReceiveCount": "1",
+                },
+                "messageAttributes": {},
+                "eventSource": "aws:sqs",
+                "eventSourceARN": format!("arn:aws:sqs:us-east-1:000000000000:{queue}"),
+                "awsRegion": "us-east-1",
+            })
+        };
+        let records: Vec<Value> = bodies.enumerate().map(record).collect();
+        json!({ "Records": records })
+    }
+
+    pub(super) async fn inbox_message(&mut self) -> Bill {
+        let name = antumbra_message_ingest::NAME;
+        let batch = |epoch: u32| {
+            let message = move |n| {
+                let text = "x".repeat(500);
+                json!({"thingName": "sender", "epochTime": epoch + n, "text": text})
+            };
+            self.batch("antumbra-inbound", (0..QUEUE_BATCH).map(message))
+        };
+        // The first notes who sends, which is done once an hour.
+        self.invoke(name, &batch(1_700_000_000)).await;
+        let bill = self.invoke(name, &batch(1_700_000_100)).await;
+        bill.queue_batches(1.0, false).each_of(QUEUE_BATCH)
+    }
+
+    pub(super) async fn inbox_get(&mut self) -> Bill {
+        let topic = "request/next/sender/0";
+        let event = Scene::ruled(topic, &json!({"token": "t"}));
+        self.invoke("message-next", &event).await.ruled(1.0)
+    }
+
+    pub(super) async fn sensor_message(&mut self) -> Bill {
+        for number in 0..QUEUE_BATCH {
+            let place = json!({"city": "Poznań", "building": "A", "floor": "2", "room": "13"});
+            let new = json!({"id": format!("door-{number}"), "location": place});
+            self.ask("POST", "/v1/sensors", &new).await;
+        }
+        let name = antumbra_sensor_ingest::NAME;
+        let batch = |data: u32| {
+            let signal = |n| json!({"sensor_id": format!("door-{n}"), "data": data});
+            self.batch("antumbra-signals", (0..QUEUE_BATCH).map(signal))
+        };
+        self.invoke(name, &batch(0)).await;
+        let bill = self.invoke(name, &batch(1)).await;
+        bill.queue_batches(1.0, false).each_of(QUEUE_BATCH)
+    }
+
+    /// One that finds nobody silent, with its marker.
+    pub(super) async fn sweep(&mut self) -> Bill {
+        let name = antumbra_liveness_sweep::NAME;
+        let function = self.functions.lock().unwrap()[name].clone();
+        self.recorder.take();
+        let sweeping = tokio::spawn(async move { function.invoke("{}".into()).await });
+        let ingest = antumbra_sensor_ingest::NAME;
+        let marker = self.event_of(ingest).await;
+        let function = self.functions.lock().unwrap()[ingest].clone();
+        function.invoke(marker.to_string().into()).await.unwrap();
+        sweeping.await.unwrap().unwrap();
+        // How often it looks whether its marker was read depends on the moment: once is enough.
+        let mut seen = BTreeSet::new();
+        let mut calls = self.recorder.take();
+        calls.retain(|call| seen.insert(format!("{} {}", call.operation, call.body)));
+        let bill = Bill::of(&calls);
+        bill.lambda_requests(1.0).queue_batches(1.0, false)
+    }
+
+    /// From the change of a sensor that one client is linked to.
+    pub(super) async fn delivery(&mut self) -> Bill {
+        let url = self.endpoints.url("client");
+        let new = json!({"id": "client", "name": "Client", "url": url, "mode": "latest"});
+        self.ask("POST", "/v1/clients", &new).await;
+        for number in 0..QUEUE_BATCH {
+            let path = format!("/v1/clients/client/sensors/door-{number}");
+            self.ask("PUT", &path, &Value::Null).await;
+        }
+        self.ask("PATCH", "/v1/shadows/mark/reported", &json!({"a": 2}))
+            .await;
+        self.changes_up_to("DS#mark").await;
+        let signal = |n| json!({"sensor_id": format!("door-{n}"), "data": 7});
+        let batch = self.batch("antumbra-signals", (0..QUEUE_BATCH).map(signal));
+        self.invoke(antumbra_sensor_ingest::NAME, &batch).await;
+        self.ask("PATCH", "/v1/shadows/mark/reported", &json!({"a": 3}))
+            .await;
+        let mut changes = self.changes_up_to("DS#mark").await;
+        let records = changes["Records"].as_array_mut().unwrap();
+        records.retain(|of| of["dynamodb"].to_string().contains("SENSOR#door"));
+        let told = self.invoke(antumbra_stream_listener::NAME, &changes).await;
+        let told = told.lambda_requests(1.0).each_of(QUEUE_BATCH);
+
+        let name = antumbra_webhook_deliver::NAME;
+        let event = self.event_of(name).await;
+        let sent = self.invoke(name, &event).await.queue_batches(1.0, false);
+        self.endpoints.wait("client", 1).await;
+        told.plus(&sent)
+    }
+}
