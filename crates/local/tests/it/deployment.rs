@@ -6,8 +6,9 @@
 //! - [`grants`]: what the role of a function allows
 //! - [`calls`]: every call that functions make to AWS, recorded
 //! - [`play`]: a play in which functions do all that they can be made to do
-//! - `permissions`, `drift`, `iot`: the tests
+//! - `permissions`, `drift`, `iot`, `alarms`: the tests
 
+mod alarms;
 pub(crate) mod calls;
 mod drift;
 pub(crate) mod functions;

@@ -1,0 +1,299 @@
+//! Alarms against what they watch: queues, functions, the figures that functions count, and the runbook.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use antumbra_local::queues::definitions::QUEUES;
+use antumbra_shadow::Timestamp;
+use serde_json::Value;
+
+use super::functions::functions;
+use super::template::{Resource, Stack, text};
+
+const RUNBOOK: &str = include_str!("../../../../../infra/RUNBOOK.md");
+/// What stands in the runbook for any function.
+const ANY: &str = "FUNCTION";
+
+/// One figure that an alarm looks at.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Metric {
+    namespace: String,
+    name: String,
+    dimensions: BTreeMap<String, String>,
+    period: u64,
+}
+
+/// An alarm, and all figures it is made of.
+#[derive(Debug)]
+struct Alarm {
+    name: String,
+    metrics: Vec<Metric>,
+    properties: Value,
+}
+
+fn metric(of: &Value, period: &Value) -> Metric {
+    let dimensions = of["Dimensions"].as_array().unwrap().iter();
+    Metric {
+        namespace: text(&of["Namespace"]),
+        name: text(&of["MetricName"]),
+        dimensions: dimensions
+            .map(|one| (text(&one["Name"]), text(&one["Value"])))
+            .collect(),
+        period: period.as_u64().unwrap(),
+    }
+}
+
+fn alarm(resource: Resource) -> Alarm {
+    let properties = resource.properties;
+    let metrics = match properties["Metrics"].as_array() {
+        Some(metrics) => metrics
+            .iter()
+            .filter_map(|one| one.get("MetricStat"))
+            .map(|stat| metric(&stat["Metric"], &stat["Period"]))
+            .collect(),
+        None => vec![metric(&properties, &properties["Period"])],
+    };
+    Alarm {
+        name: text(&properties["AlarmName"]),
+        metrics,
+        properties,
+    }
+}
+
+fn alarms(root: &Stack) -> Vec<Alarm> {
+    let resources = root.resources().into_iter();
+    let alarms = resources.filter(|resource| resource.kind == "AWS::CloudWatch::Alarm");
+    let alarms: Vec<Alarm> = alarms.map(alarm).collect();
+    assert!(alarms.len() > 50);
+    alarms
+}
+
+impl Alarm {
+    fn watches(&self, name: &str, dimension: (&str, &str)) -> bool {
+        let (key, value) = dimension;
+        let same = |metric: &Metric| {
+            metric.name == name && metric.dimensions.get(key).map(String::as_str) == Some(value)
+        };
+        self.metrics.iter().any(same)
+    }
+}
+
+#[test]
+fn every_queue_that_is_worked_on_has_an_alarm_and_so_has_every_queue_for_dead_letters() {
+    let alarms = alarms(&Stack::deploy(&[]));
+    let watched = |metric: &str, queue: &str| {
+        let one = alarms
+            .iter()
+            .any(|alarm| alarm.watches(metric, ("QueueName", queue)));
+        assert!(one, "nobody watches {metric} of {queue}");
+    };
+    for queue in QUEUES {
+        match queue.dead_letters {
+            Some((dead, _)) => {
+                watched("ApproximateAgeOfOldestMessage", queue.name);
+                watched("ApproximateNumberOfMessagesVisible", dead);
+            }
+            None if queue.name == "antumbra-outbound" => {
+                watched("ApproximateAgeOfOldestMessage", queue.name);
+            }
+            None => watched("ApproximateNumberOfMessagesVisible", queue.name),
+        }
+    }
+    // And nobody watches a queue that is not there.
+    let known: BTreeSet<&str> = QUEUES.iter().map(|queue| queue.name).collect();
+    for metric in alarms.iter().flat_map(|alarm| &alarm.metrics) {
+        if let Some(queue) = metric.dimensions.get("QueueName") {
+            assert!(known.contains(queue.as_str()), "{queue}");
+        }
+    }
+}
+
+#[test]
+fn a_queue_of_somebody_elses_is_watched_in_place_of_ours() {
+    let given = "arn:aws:sqs:us-east-1:123456789012:theirs";
+    let alarms = alarms(&Stack::deploy(&[("InboundQueueArn", given)]));
+    let age = alarms
+        .iter()
+        .find(|alarm| alarm.name == "antumbra-inbound-age");
+    let queue = ("QueueName", "theirs");
+    assert!(age.unwrap().watches("ApproximateAgeOfOldestMessage", queue));
+}
+
+#[test]
+fn every_function_has_alarms_on_errors_throttles_and_its_own_timeout() {
+    let root = Stack::deploy(&[]);
+    let (alarms, functions) = (alarms(&root), functions(&root));
+    let find = |name: &str| alarms.iter().find(|alarm| alarm.name == name);
+    for (name, function) in &functions {
+        let deployed = format!("antumbra-{name}");
+        for (suffix, metric) in [("errors", "Errors"), ("throttles", "Throttles")] {
+            let alarm = find(&format!("{deployed}-{suffix}")).unwrap();
+            assert!(
+                alarm.watches(metric, ("FunctionName", &deployed)),
+                "{alarm:?}"
+            );
+        }
+        let duration = find(&format!("{deployed}-duration")).unwrap();
+        let own = duration.watches("duration", ("function", name));
+        assert!(own || duration.watches("Duration", ("FunctionName", &deployed)));
+        let expression = duration.properties["Metrics"][0]["Expression"].as_str();
+        let milliseconds = function.timeout_seconds * 1000;
+        assert_eq!(
+            expression,
+            Some(&*format!("100 * m0 / {milliseconds}")),
+            "{name}"
+        );
+    }
+    for metric in alarms.iter().flat_map(|alarm| &alarm.metrics) {
+        if let Some(function) = metric.dimensions.get("FunctionName") {
+            let name = function.strip_prefix("antumbra-").unwrap();
+            assert!(functions.contains_key(name), "{function}");
+        }
+    }
+}
+
+/// Names of figures by function, as the functions log them.
+fn counted() -> BTreeMap<String, BTreeSet<String>> {
+    let (now, took) = (Timestamp::default(), Duration::from_millis(5));
+    // One that has read its queue: what it does not know it does not count.
+    let swept = antumbra_liveness_sweep::Report {
+        behind_milliseconds: Some(1),
+        ..Default::default()
+    };
+    let lines = [
+        antumbra_stream_listener::Handled::default().metrics(now, took),
+        antumbra_message_ingest::Handled::default().metrics(now, took),
+        antumbra_sensor_ingest::Handled::default().metrics(now, took),
+        antumbra_webhook_deliver::Handled::default().metrics(now, took),
+        swept.metrics(now, took),
+    ];
+    let mut counted = BTreeMap::new();
+    for line in lines {
+        let line: Value = serde_json::from_str(&line).unwrap();
+        let [directive] = &line["_aws"]["CloudWatchMetrics"].as_array().unwrap()[..] else {
+            panic!("{line}");
+        };
+        assert_eq!(directive["Namespace"], "Antumbra");
+        assert_eq!(directive["Dimensions"], serde_json::json!([["function"]]));
+        let metrics = directive["Metrics"].as_array().unwrap().iter();
+        let names: BTreeSet<String> = metrics.map(|metric| text(&metric["Name"])).collect();
+        // A figure that is announced and not there is none.
+        assert!(names.iter().all(|name| line[name].is_number()), "{line}");
+        counted.insert(text(&line["function"]), names);
+    }
+    counted
+}
+
+#[test]
+fn figures_of_our_own_that_are_watched_or_shown_are_counted_by_the_functions() {
+    let root = Stack::deploy(&[]);
+    let counted = counted();
+    let known = |function: &str, name: &str| {
+        let names = counted.get(function);
+        let names = names.unwrap_or_else(|| panic!("{function} counts nothing"));
+        assert!(names.contains(name), "{function} does not count {name}");
+    };
+    let mut watched = 0;
+    for metric in alarms(&root).iter().flat_map(|alarm| &alarm.metrics) {
+        if metric.namespace == "Antumbra" {
+            known(&metric.dimensions["function"], &metric.name);
+            watched += 1;
+        }
+    }
+    assert!(watched >= 6, "{watched}");
+    let resources = root.resources();
+    let dashboard = resources
+        .iter()
+        .find(|resource| resource.kind == "AWS::CloudWatch::Dashboard");
+    let body = text(&dashboard.unwrap().properties["DashboardBody"]);
+    let body: Value = serde_json::from_str(&body).unwrap();
+    let mut shown = 0;
+    for widget in body["widgets"].as_array().unwrap() {
+        for metric in widget["properties"]["metrics"].as_array().unwrap() {
+            if metric[0] == "Antumbra" {
+                assert_eq!(metric[2], "function", "{metric}");
+                known(metric[3].as_str().unwrap(), metric[1].as_str().unwrap());
+                shown += 1;
+            }
+        }
+    }
+    assert!(shown > 20, "{shown}");
+}
+
+#[test]
+fn every_alarm_is_in_the_runbook_and_the_runbook_knows_no_other() {
+    let root = Stack::deploy(&[]);
+    let functions = functions(&root);
+    let section = |alarm: &Alarm| {
+        let name = alarm.name.strip_prefix("antumbra-").unwrap();
+        let of_function = functions.keys().find_map(|function| {
+            let suffix = name.strip_prefix(function.as_str())?.strip_prefix('-')?;
+            Some(format!("antumbra-{ANY}-{suffix}"))
+        });
+        of_function.unwrap_or_else(|| alarm.name.clone())
+    };
+    let deployed: BTreeSet<String> = alarms(&root).iter().map(section).collect();
+    let written: BTreeSet<String> = RUNBOOK
+        .lines()
+        .filter_map(|line| line.strip_prefix("### "))
+        .flat_map(|line| line.split(", "))
+        .map(str::to_owned)
+        .collect();
+    assert_eq!(deployed, written);
+    // What an alarm is told of in the text is one, too.
+    for word in RUNBOOK.split(|c: char| c.is_whitespace() || "`,;:()".contains(c)) {
+        let is_alarm = ["-age", "-errors", "-throttles", "-duration", "-unfinished"]
+            .iter()
+            .any(|suffix| word.starts_with("antumbra-") && word.ends_with(suffix));
+        if is_alarm {
+            let known = written.contains(word) || alarms(&root).iter().any(|a| a.name == word);
+            assert!(known, "the runbook speaks of {word}");
+        }
+    }
+}
+
+#[test]
+fn alarms_tell_somebody_where_there_is_somebody_and_missing_figures_were_thought_of() {
+    let quiet = alarms(&Stack::deploy(&[]));
+    assert!(
+        quiet
+            .iter()
+            .all(|alarm| alarm.properties.get("AlarmActions").is_none())
+    );
+    let topic = "arn:aws:sns:us-east-1:123456789012:pager";
+    let loud = alarms(&Stack::deploy(&[("AlarmTopicArn", topic)]));
+    for alarm in &loud {
+        for actions in ["AlarmActions", "OKActions"] {
+            assert_eq!(
+                alarm.properties[actions],
+                serde_json::json!([topic]),
+                "{}",
+                alarm.name
+            );
+        }
+        // The sweep runs each minute; whatever else is not measured did not happen.
+        let missing = match alarm.name.as_str() {
+            "antumbra-sweep-missing" => "breaching",
+            _ => "notBreaching",
+        };
+        assert_eq!(
+            alarm.properties["TreatMissingData"], missing,
+            "{}",
+            alarm.name
+        );
+        let description = text(&alarm.properties["AlarmDescription"]);
+        assert!(description.ends_with('.'), "{description}");
+        // CloudWatch takes ten figures in an alarm, and a day at most.
+        assert!((1..=10).contains(&alarm.metrics.len()), "{}", alarm.name);
+        let periods = alarm.properties["EvaluationPeriods"].as_u64().unwrap();
+        assert!(periods * alarm.metrics[0].period <= 86_400);
+    }
+    let emailed = Stack::deploy(&[("AlarmEmail", "ops@example.com")]);
+    let topics = emailed.resources().into_iter();
+    let topics: Vec<_> = topics.filter(|one| one.kind == "AWS::SNS::Topic").collect();
+    assert_eq!(topics.len(), 1);
+    assert_eq!(
+        topics[0].properties["Subscription"][0]["Endpoint"],
+        "ops@example.com"
+    );
+}
