@@ -11,12 +11,15 @@
 //! | up to 64 bits | nanoseconds | |
 
 use std::fmt;
+use std::ops::Range;
 use std::time::Duration;
 
 use crate::tape::{Kind, View};
 
 const SECOND: i128 = 1_000_000_000;
 const DAY_SECONDS: i64 = 86_400;
+/// The years 0000 to 9999 in UTC: what RFC 3339 can write.
+const WRITABLE_SECONDS: Range<i64> = -62_167_219_200..253_402_300_800;
 
 /// An instant, in nanoseconds since 1970 in UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -84,7 +87,8 @@ impl Timestamp {
         ))
     }
 
-    /// Reads an RFC 3339 string.
+    /// Reads an RFC 3339 string. An offset that leads out of the years 0000 to 9999 makes it none, since it
+    /// could not be written in UTC.
     ///
     /// ```
     /// use antumbra_shadow::Timestamp;
@@ -120,9 +124,9 @@ impl Timestamp {
         let seconds =
             days_since_1970(year, month, day) * DAY_SECONDS + hour * 3600 + minute * 60 + second
                 - offset;
-        Some(Timestamp(
-            i128::from(seconds) * SECOND + i128::from(nanosecond),
-        ))
+        WRITABLE_SECONDS
+            .contains(&seconds)
+            .then(|| Timestamp(i128::from(seconds) * SECOND + i128::from(nanosecond)))
     }
 
     /// Writes the instant as JSON in the given form; strings without their quotes.

@@ -19,6 +19,8 @@ use crate::reference::{
 const NOW_SECONDS: i64 = 1_714_557_601;
 /// The reference counts with doubles: digits that these keep.
 const DIGITS: usize = 15;
+/// The times that the reference's reader does not know are in the last two days of all.
+const LAST_DAYS: &str = "9999-12-3";
 /// The reference is slow where documents are large.
 const BYTES: usize = 4 * 1024;
 
@@ -58,7 +60,8 @@ fn referable(document: &Document) -> bool {
         let whole = token.parse::<i64>().is_ok();
         whole || Decimal::of(token).is_some_and(|number| number.significant() <= DIGITS)
     };
-    document.as_str().len() <= BYTES && numbers(document.as_str()).into_iter().all(exact)
+    let text = document.as_str();
+    text.len() <= BYTES && !text.contains(LAST_DAYS) && numbers(text).into_iter().all(exact)
 }
 
 struct Pair {
@@ -127,22 +130,13 @@ impl Pair {
             let theirs = naive_merge::merge(&was, &said, mode, model, now.nanoseconds());
             let document = Document::from_value(&theirs.document).unwrap();
             assert_eq!(once.document, document, "{sent} into {stored}, {mode}");
-            // What is in an array that is one value, the reference looks at and the merge does not.
-            let noted = model.arrays == Arrays::Matched;
             let lines = once.changes.iter().map(|change| naive_merge::Line {
                 pointer: change.pointer.to_owned(),
                 verdict: change.verdict.as_str(),
-                note: change
-                    .note
-                    .filter(|_| noted)
-                    .map_or("", |note| note.as_str()),
+                note: change.note.map_or("", |note| note.as_str()),
             });
-            let mut expected = theirs.verdicts;
-            for line in expected.iter_mut().filter(|_| !noted) {
-                line.note = "";
-            }
             let lines: Vec<_> = lines.collect();
-            assert_eq!(lines, expected, "{sent} into {stored}, {mode}");
+            assert_eq!(lines, theirs.verdicts, "{sent} into {stored}, {mode}");
         }
     }
 

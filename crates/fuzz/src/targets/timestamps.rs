@@ -2,7 +2,7 @@
 
 use antumbra_shadow::{Document, Model, Timestamp};
 
-/// The first and last moments that jiff knows, and that four digits of a year can name.
+/// What jiff knows, of the years from 1 on; the years before are written otherwise.
 const KNOWN: std::ops::Range<i128> = -62_135_596_800_000_000_000..253_370_764_800_000_000_000;
 
 pub(crate) fn run(bytes: &[u8]) {
@@ -21,18 +21,12 @@ pub(crate) fn run(bytes: &[u8]) {
 /// RFC 3339.
 fn written(text: &str, instant: Timestamp) {
     let nanoseconds = instant.nanoseconds();
+    let again = instant.to_string();
+    assert_eq!(Timestamp::parse(&again), Some(instant), "{again}");
     if KNOWN.contains(&nanoseconds) {
         assert_eq!(Some(nanoseconds), oracle(text), "{text}");
-        let again = instant.to_string();
-        assert_eq!(Timestamp::parse(&again), Some(instant), "{again}");
         let theirs = jiff::Timestamp::from_nanosecond(nanoseconds).unwrap();
         assert_eq!(again, theirs.to_string());
-    } else {
-        // An offset may lead out of the years of four digits, never far.
-        let day = 86_400_000_000_000;
-        let near = KNOWN.start - 367 * day..KNOWN.end + 367 * day;
-        assert!(near.contains(&nanoseconds), "{text} is {nanoseconds}");
-        let _ = instant.to_string();
     }
 }
 

@@ -91,6 +91,10 @@ impl Guard {
 
     fn check_name(&self, plain: bool, name: &str, port: u16) -> Result<(), Refusal> {
         let name = name.strip_suffix('.').unwrap_or(name);
+        // One full stop may end a name; behind more of them `localhost..` would look like a public one.
+        if name.split('.').any(str::is_empty) {
+            return Err(Refusal("its host is no name".to_owned()));
+        }
         if self.allow.name(plain, name, port) {
             return Ok(());
         }

@@ -107,6 +107,16 @@ proptest! {
     }
 
     #[test]
+    fn what_is_read_can_be_written(text in valid(), year in select(vec!["0000", "9999"]), end in select(vec!["-01-01", "-12-31"])) {
+        let edge = format!("{year}{end}{}", &text[10..]);
+        for text in [text, edge] {
+            if let Some(time) = Timestamp::parse(&text) {
+                prop_assert_eq!(Timestamp::parse(&time.to_string()), Some(time), "{}", text);
+            }
+        }
+    }
+
+    #[test]
     fn writes_as_the_oracle_writes(
         nanoseconds in -62_135_596_800_000_000_000_i128..253_370_764_800_000_000_000,
         whole in any::<bool>(),

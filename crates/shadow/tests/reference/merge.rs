@@ -215,7 +215,9 @@ impl Merge<'_> {
             }
             notes.extend(self.notes_within(value));
         }
-        for item in sent.as_array().into_iter().flatten() {
+        // In an array that is one value nothing is looked at.
+        let matched = self.model.arrays == Arrays::Matched;
+        for item in sent.as_array().filter(|_| matched).into_iter().flatten() {
             notes.extend(self.notes_within(item));
         }
         notes

@@ -89,7 +89,8 @@ pub(crate) fn instant(value: &Value) -> Option<i128> {
                 return None;
             }
             let instant: jiff::Timestamp = nine_digits(text).parse().ok()?;
-            Some(instant.as_nanosecond())
+            // It knows years below 0 too, which RFC 3339 does not.
+            Some(instant.as_nanosecond()).filter(|at| *at >= -62_167_219_200_000_000_000)
         }
         _ => None,
     }
