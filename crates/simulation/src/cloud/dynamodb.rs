@@ -81,6 +81,9 @@ pub(super) fn conflict(operation: &str, body: &str) -> Option<Reply> {
     }
 }
 
+/// Where the entries of a batch are, in what it says of one table.
+type Entries = fn(&mut Value) -> Option<&mut Vec<Value>>;
+
 /// Does a batch but for some of it, which is left to the caller; `keep` says of each entry whether it is
 /// done.
 pub(super) fn partly(
@@ -89,7 +92,7 @@ pub(super) fn partly(
     body: &str,
     mut keep: impl FnMut() -> bool,
 ) -> Option<Reply> {
-    let (left_name, entries): (&str, fn(&mut Value) -> Option<&mut Vec<Value>>) = match operation {
+    let (left_name, entries): (&str, Entries) = match operation {
         "BatchWriteItem" => ("UnprocessedItems", |of_table| of_table.as_array_mut()),
         "BatchGetItem" => ("UnprocessedKeys", |of_table| {
             of_table["Keys"].as_array_mut()

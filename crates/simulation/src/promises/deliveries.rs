@@ -195,7 +195,7 @@ fn is_true(evidence: &Evidence<'_>, record: &DeliveryRecord, got: &[&Got]) {
         got.status
             .is_some_and(|status| (200..300).contains(&status))
     };
-    let received = of_delivery.iter().filter(|got| arrived(&got)).count();
+    let received = of_delivery.iter().filter(|got| arrived(got)).count();
     if record.status == Status::Delivered {
         evidence.expect("history-is-true", received > 0, || {
             format!("{id} is delivered, its client never took it")
