@@ -139,7 +139,7 @@ impl Devices {
         let milliseconds = self.world.clock.milliseconds() as i64 + skew - ago;
         Measured {
             device: device.to_owned(),
-            field: self.world.chance.pick(&FIELDS),
+            field: self.world.chance.pick::<&str>(&FIELDS),
             value,
             // No two are of the same time.
             time: milliseconds * 1_000_000 + value as i64,

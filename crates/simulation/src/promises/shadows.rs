@@ -133,7 +133,7 @@ fn nothing_reported_is_lost(evidence: &Evidence<'_>) {
                 |measured: &&Measured| Some(measured.time) == held && Some(measured.value) == value;
             evidence.expect(
                 "states-equal-the-reference",
-                held.is_none() || sent.iter().any(|measured| known(measured)),
+                held.is_none() || sent.iter().any(known),
                 || format!("{device} {field}: {value:?} of {held:?} was never sent"),
             );
         }
