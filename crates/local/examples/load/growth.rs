@@ -15,7 +15,6 @@ use crate::verify::until_told;
 
 /// How long each is measured.
 const SECONDS: usize = 20;
-const DEVICES: [usize; 3] = [1_000, 10_000, 100_000];
 
 /// What so many devices cost.
 #[derive(Debug)]
@@ -37,11 +36,12 @@ pub(crate) async fn measure(first: Home, plan: &Plan) -> (Vec<Row>, Vec<String>)
         ..plan.clone()
     };
     let mut home = Home::start(&plan).await;
-    let sent = Sent::none(DEVICES[2], 0);
+    let most = plan.growth.iter().copied().max().unwrap_or_default();
+    let sent = Sent::none(most, 0);
     let notified = Arc::<Received>::default();
     let (mut rows, mut faults) = (Vec::new(), Vec::new());
     let mut there = 0;
-    for devices in DEVICES {
+    for devices in plan.growth.clone() {
         let meter = Arc::new(Meter::default());
         let mut receiving = receivers(&home, &notified, &meter);
         let of = move |at: usize| there + at;

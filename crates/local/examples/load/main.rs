@@ -7,7 +7,7 @@
 //!
 //! `cargo run --release -p antumbra-local --example load -- [REPORTS_PER_SECOND] [SECONDS]`, and any of
 //! `signals=PER_SECOND`, `devices=COUNT`, `memory` (keep nothing), `growth` (then with 1,000, 10,000 and
-//! 100,000 devices), `svg=FILE`, `markdown=FILE`.
+//! 100,000 devices; `growth=10,20` for other counts), `svg=FILE`, `markdown=FILE`.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr)]
 
@@ -42,7 +42,7 @@ async fn main() -> ExitCode {
     println!("{}", table::sentences(&outcome));
     let mut grown = Vec::new();
     let mut faults = outcome.faults.clone();
-    if plan.growth {
+    if !plan.growth.is_empty() {
         let (rows, more) = growth::measure(home, &plan).await;
         faults.extend(more);
         grown = rows;
@@ -50,7 +50,7 @@ async fn main() -> ExitCode {
         home.stack.stop().await;
     }
     let markdown = table::markdown(&plan, &outcome, &grown);
-    if plan.growth {
+    if !plan.growth.is_empty() {
         println!("{markdown}");
     }
     if let Some(file) = &plan.markdown {

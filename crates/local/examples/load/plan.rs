@@ -10,7 +10,8 @@ pub(crate) struct Plan {
     pub(crate) seconds: usize,
     pub(crate) devices: usize,
     pub(crate) memory: bool,
-    pub(crate) growth: bool,
+    /// With so many devices afterwards, few first.
+    pub(crate) growth: Vec<usize>,
     pub(crate) svg: Option<PathBuf>,
     pub(crate) markdown: Option<PathBuf>,
 }
@@ -24,7 +25,7 @@ impl Plan {
             seconds: 60,
             devices: 1000,
             memory: false,
-            growth: false,
+            growth: Vec::new(),
             svg: None,
             markdown: None,
         };
@@ -35,7 +36,11 @@ impl Plan {
                 Some(("svg", file)) => plan.svg = Some(file.into()),
                 Some(("markdown", file)) => plan.markdown = Some(file.into()),
                 None if word == "memory" => plan.memory = true,
-                None if word == "growth" => plan.growth = true,
+                None if word == "growth" => plan.growth = vec![1_000, 10_000, 100_000],
+                Some(("growth", list)) => {
+                    plan.growth = list.split(',').map(number).collect::<Result<_, _>>()?;
+                    plan.growth.sort_unstable();
+                }
                 None => numbers.push(number(&word)?),
                 Some(_) => return Err(format!("{word:?} is not understood")),
             }
