@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 pub(super) const CRATES: [&str; 2] = ["dynamodb", "publish"];
 
 /// Calls that no function makes, by file and function of ours, and who makes them.
-const ELSEWHERE: [(&str, &str, &str); 6] = [
+const ELSEWHERE: [(&str, &str, &str); 5] = [
     (
         "src/tables.rs",
         "describe",
@@ -25,11 +25,6 @@ const ELSEWHERE: [(&str, &str, &str); 6] = [
         "src/shadows/list.rs",
         "look",
         "the command and the SDK, which list shadows",
-    ),
-    (
-        "src/clients/secrets.rs",
-        "read_secrets",
-        "users of the SDK; functions read secrets together with clients",
     ),
 ];
 
