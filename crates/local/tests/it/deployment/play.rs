@@ -265,16 +265,16 @@ impl Play {
 
     /// Asks until the answer is as wanted.
     async fn until(&self, path: &str, is_so: impl Fn(&Value) -> bool) -> Value {
-        let asking = async {
-            loop {
-                let answer = self.request("GET", path, &[], Value::Null).await;
-                if is_so(&answer.body) {
-                    return answer.body;
-                }
-                tokio::time::sleep(Duration::from_millis(20)).await;
+        let asked = tokio::time::Instant::now();
+        loop {
+            let answer = self.request("GET", path, &[], Value::Null).await;
+            if is_so(&answer.body) {
+                return answer.body;
             }
-        };
-        soon(path, asking).await
+            let patience = asked.elapsed() < Duration::from_secs(30);
+            assert!(patience, "{path} still says {}", answer.body);
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
     }
 }
 
