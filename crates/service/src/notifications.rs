@@ -8,4 +8,4 @@ mod dispatch;
 mod schedule;
 
 pub use channel::{BoxFuture, Channel, ChannelLimits, Message, SendError, attribute_bytes};
-pub use dispatch::{Dispatched, Outbox, Outgoing, Refused, dispatch};
+pub use dispatch::{Dispatched, Outbox, Outgoing, Refused, Unsent, dispatch, dispatch_one};

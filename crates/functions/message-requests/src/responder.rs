@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use antumbra_lambda_kit::metrics::{self, Unit};
 use antumbra_service::clock::{Clock, before, time_left};
-use antumbra_service::notifications::{Channel, Message, Outgoing, dispatch};
+use antumbra_service::notifications::{Channel, Message, Unsent, dispatch_one};
 use antumbra_shadow::Timestamp;
 use antumbra_wire::answer::Refusal;
 use antumbra_wire::limits::REQUEST_BYTES;
@@ -177,9 +177,7 @@ impl<S: Serve, C: Clock> Responder<S, C> {
         let (refused, topic) = match (first, &address.otherwise) {
             (Ok(()), _) => return Ok(said.code),
             (Err(Unsent::Refused(reason)), Some(topic)) => (reason, topic),
-            (Err(Unsent::Refused(reason) | Unsent::Late(reason)), _) => {
-                return Err(HandleError::Unanswered(reason));
-            }
+            (Err(unsent), _) => return Err(unanswered(&unsent)),
         };
         tracing::warn!(reason = refused, "a response topic was refused");
         let code = "BadRequest";
@@ -189,29 +187,18 @@ impl<S: Serve, C: Clock> Responder<S, C> {
             ..about(named, self.serve.operation())
         };
         let second = self.send(answer(topic, refusal.to_json()), until).await;
-        second.map(|()| Some(code)).map_err(|unsent| match unsent {
-            Unsent::Refused(reason) | Unsent::Late(reason) => HandleError::Unanswered(reason),
-        })
+        second
+            .map(|()| Some(code))
+            .map_err(|unsent| unanswered(&unsent))
     }
 
     async fn send(&self, message: Message, until: Timestamp) -> Result<(), Unsent> {
-        let channels = [Arc::clone(&self.answers)];
-        let outgoing = vec![Outgoing {
-            channel: 0,
-            message,
-        }];
-        let done = dispatch(&channels, &outgoing, until, &self.clock).await;
-        match done.refused.into_iter().next() {
-            Some(refused) => Err(Unsent::Refused(refused.reason)),
-            None if done.sent == 1 => Ok(()),
-            None => Err(Unsent::Late("there was no time left".to_owned())),
-        }
+        dispatch_one(Arc::clone(&self.answers), message, until, &self.clock).await
     }
 }
 
-enum Unsent {
-    Refused(String),
-    Late(String),
+fn unanswered(unsent: &Unsent) -> HandleError {
+    HandleError::Unanswered(unsent.to_string())
 }
 
 fn refused(error: &RequestError) -> Said {

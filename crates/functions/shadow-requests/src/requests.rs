@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use antumbra_lambda_kit::metrics::{self, Unit};
 use antumbra_service::clock::{Clock, before, time_left};
-use antumbra_service::notifications::{Channel, Message, Outgoing, dispatch};
+use antumbra_service::notifications::{Channel, Message, dispatch_one};
 use antumbra_service::shadows::{Persistence, ShadowId, Shadows};
 use antumbra_shadow::{Arrays, Model, Timestamp};
 use antumbra_wire::rule::{RuleEvent, RuleEventError};
@@ -202,16 +202,7 @@ impl<P: Persistence, C: Clock + Clone> ShadowRequests<P, C> {
     }
 
     async fn publish(&self, message: Message, until: Timestamp) -> Result<(), HandleError> {
-        let channels = [Arc::clone(&self.answers)];
-        let outgoing = vec![Outgoing {
-            channel: 0,
-            message,
-        }];
-        let done = dispatch(&channels, &outgoing, until, &self.clock).await;
-        match done.refused.into_iter().next() {
-            Some(refused) => Err(HandleError::Unanswered(refused.reason)),
-            None if done.sent == 1 => Ok(()),
-            None => Err(HandleError::Unanswered("there was no time left".to_owned())),
-        }
+        let sent = dispatch_one(Arc::clone(&self.answers), message, until, &self.clock).await;
+        sent.map_err(|unsent| HandleError::Unanswered(unsent.to_string()))
     }
 }

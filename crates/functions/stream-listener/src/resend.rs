@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use antumbra_registration::{Registration, Registrations, Target};
 use antumbra_service::clock::Clock;
-use antumbra_service::notifications::{Channel, Message, Outgoing, dispatch};
+use antumbra_service::notifications::{Channel, Message, Unsent, dispatch_one};
 use antumbra_shadow::Timestamp;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -104,16 +104,11 @@ impl ParkedNotification {
             ..Message::default()
         };
         dress(&mut message, registration);
-        let outgoing = vec![Outgoing {
-            channel: 0,
-            message,
-        }];
-        let done = dispatch(&[channel], &outgoing, deadline, clock).await;
-        match done.refused.into_iter().next() {
-            Some(refused) => Err(ResendError::Refused(refused.reason)),
-            None if done.sent == 1 => Ok(()),
-            None => Err(ResendError::NoAnswer),
-        }
+        let sent = dispatch_one(channel, message, deadline, clock).await;
+        sent.map_err(|unsent| match unsent {
+            Unsent::Refused(reason) => ResendError::Refused(reason),
+            Unsent::Late => ResendError::NoAnswer,
+        })
     }
 }
 

@@ -85,6 +85,36 @@ pub struct Dispatched {
     pub unsent: Vec<usize>,
 }
 
+/// Why one message did not arrive.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unsent {
+    /// It can never arrive.
+    #[error("{0}")]
+    Refused(String),
+    /// It did not arrive in time.
+    #[error("there was no time left")]
+    Late,
+}
+
+/// Sends one message, tried again until the deadline.
+pub async fn dispatch_one<C: Clock>(
+    channel: Arc<dyn Channel>,
+    message: Message,
+    deadline: Timestamp,
+    clock: &C,
+) -> Result<(), Unsent> {
+    let outgoing = vec![Outgoing {
+        channel: 0,
+        message,
+    }];
+    let done = dispatch(&[channel], &outgoing, deadline, clock).await;
+    match done.refused.into_iter().next() {
+        Some(refused) => Err(Unsent::Refused(refused.reason)),
+        None if done.sent == 1 => Ok(()),
+        None => Err(Unsent::Late),
+    }
+}
+
 /// Sends all messages, channels side by side, and gives up what is left at the deadline, calls under way
 /// included.
 pub async fn dispatch<C: Clock>(

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use antumbra_service::clock::Clock;
-use antumbra_service::notifications::{Channel, Message, Outgoing, dispatch};
+use antumbra_service::notifications::{Channel, Message, Unsent, dispatch_one};
 use antumbra_wire::answer::Answer;
 use antumbra_wire::request::{Asked, Operation};
 use serde::Serialize;
@@ -69,19 +69,14 @@ impl<C: Clock> Serve for SendMessage<C> {
             body: body.map_err(|fault| Failure::Internal(fault.to_string()))?,
             ..Message::default()
         };
-        let outgoing = vec![Outgoing {
-            channel: 0,
-            message,
-        }];
-        let channels = [Arc::clone(&self.outbound)];
-        let done = dispatch(&channels, &outgoing, call.until, &self.clock).await;
-        if let Some(refused) = done.refused.into_iter().next() {
-            return Err(Failure::Internal(refused.reason));
-        }
-        if done.sent == 0 {
-            let reason = "the outbound queue took nothing in time".to_owned();
-            return Err(Failure::Unavailable(reason));
-        }
+        let outbound = Arc::clone(&self.outbound);
+        let sent = dispatch_one(outbound, message, call.until, &self.clock).await;
+        sent.map_err(|unsent| match unsent {
+            Unsent::Refused(reason) => Failure::Internal(reason),
+            Unsent::Late => {
+                Failure::Unavailable("the outbound queue took nothing in time".to_owned())
+            }
+        })?;
         Ok(Answer::Sent {
             idempotency_key: key,
             uuid,
