@@ -130,10 +130,58 @@ pub(crate) fn tokenise(pairs: Vec<Pair>) -> Run {
     })
 }
 
-/// What is desired against what is reported. Of so much as changed it has come true.
-pub(crate) fn acknowledged(pairs: &[Pair], shape: Shape) -> Run {
+/// What both ways of merging and acknowledging make of the documents, so that peers can be held to it.
+pub(crate) struct Outcomes {
+    /// Old, and then new.
+    pub(crate) merged: Vec<String>,
+    /// New, and then old, which is late and changes nothing.
+    pub(crate) merged_late: Vec<String>,
+    /// What is desired, with times, of which only whole sensors can come true: peers know nothing smaller.
+    pub(crate) desired: Vec<String>,
+    /// What is left of it.
+    pub(crate) still_desired: Vec<String>,
+}
+
+pub(crate) fn outcomes(pairs: &[Pair], shape: Shape) -> Outcomes {
     let (documents, model) = (parsed(pairs), model(shape));
-    let desired: Vec<Document> = pairs.iter().map(|pair| desired(pair, shape)).collect();
+    let text = |document: Document| document.as_str().to_owned();
+    let desired: Vec<Document> = pairs
+        .iter()
+        .map(|pair| desired(pair, shape, Times::Kept))
+        .collect();
+    let left = |([_, new], desired): (&[Document; 2], &Document)| {
+        let done = acknowledge(new, desired, &model);
+        assert!(!done.acknowledged.is_empty());
+        text(done.desired)
+    };
+    Outcomes {
+        merged: documents
+            .iter()
+            .map(|[old, new]| text(merged(old, new, &model)))
+            .collect(),
+        merged_late: documents
+            .iter()
+            .map(|[old, new]| text(merged(new, old, &model)))
+            .collect(),
+        still_desired: documents.iter().zip(&desired).map(left).collect(),
+        desired: desired.into_iter().map(text).collect(),
+    }
+}
+
+/// Whether what is desired says for when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Times {
+    Kept,
+    LeftOut,
+}
+
+/// What is desired against what is reported. Of so much as changed it has come true.
+pub(crate) fn acknowledged(pairs: &[Pair], shape: Shape, times: Times) -> Run {
+    let (documents, model) = (parsed(pairs), model(shape));
+    let desired: Vec<Document> = pairs
+        .iter()
+        .map(|pair| desired(pair, shape, times))
+        .collect();
     Box::new(move || {
         for ([_, reported], desired) in documents.iter().zip(&desired) {
             let done = acknowledge(black_box(reported), black_box(desired), &model);
@@ -143,14 +191,16 @@ pub(crate) fn acknowledged(pairs: &[Pair], shape: Shape) -> Run {
 }
 
 /// Every sensor with another value than reported, but those that changed.
-fn desired(pair: &Pair, shape: Shape) -> Document {
+fn desired(pair: &Pair, shape: Shape, times: Times) -> Document {
     let [old, mut new]: [Map<String, Value>; 2] = pair
         .each_ref()
         .map(|json| serde_json::from_str(json).unwrap());
     for (room, sensors) in &mut new {
         for (name, sensor) in sensors.as_object_mut().unwrap() {
             let sensor = sensor.as_object_mut().unwrap();
-            sensor.remove(shape.timestamp_field());
+            if times == Times::LeftOut {
+                sensor.remove(shape.timestamp_field());
+            }
             let value = shape.value_field();
             if old[room][name].get(value) == sensor.get(value) {
                 sensor.insert(value.to_owned(), json!(99));

@@ -15,9 +15,18 @@ pub(crate) fn write(directory: &Path) {
     for (name, shape) in Shape::ALL {
         let event = stream::event(RECORDS, shape, Order::Same, SEED);
         put(format!("event-{name}.json"), &event);
-        // One document a line, old and new in turn.
-        let pairs = documents::pairs(shape).concat();
-        put(format!("documents-{name}.jsonl"), lines(pairs).as_bytes());
+        // One document a line, old and new in turn; and what comes of them here.
+        let pairs = documents::pairs(shape);
+        let outcomes = documents::outcomes(&pairs, shape);
+        for (kind, documents) in [
+            ("documents", pairs.concat()),
+            ("merged", outcomes.merged),
+            ("merged-late", outcomes.merged_late),
+            ("desired", outcomes.desired),
+            ("still-desired", outcomes.still_desired),
+        ] {
+            put(format!("{kind}-{name}.jsonl"), lines(documents).as_bytes());
+        }
     }
     put("rules.txt".to_owned(), lines(rules(10, true)).as_bytes());
     for count in patterns::COUNTS {

@@ -142,6 +142,20 @@ pub(crate) fn print(inputs: &Path, commands: &[&str]) {
             ">= 5",
             "20",
         ),
+        (
+            "godeviceshadow with its change log / our merge, which has one",
+            "merge-logged",
+            "our merge",
+            "",
+            "",
+        ),
+        (
+            "godeviceshadow / our acknowledge",
+            "acknowledge",
+            "our acknowledge",
+            "",
+            "",
+        ),
     ] {
         let figures = both.each_ref().map(|best| times_as_long(best, a, b));
         row(what, figures, gate, aim);
@@ -196,13 +210,18 @@ fn on_documents(name: &str, shape: Shape, peers: &[Peer]) -> Best {
         ours("listener", "10 rules"),
         ours("our merge", "merge"),
         ours("our merge-texts", "merge of texts"),
+        ours("our acknowledge", "acknowledge whole"),
     ];
     for peer in peers {
         for contest in ["node", "node-tuned", "go"] {
             let turn = peer.turn(&format!("{contest} {name}"), &[RECORDS, leaves]);
             contestants.extend(turn.map(|turn| (contest.to_owned(), turn)));
         }
-        for contest in ["merge", "merge-texts"] {
+        // These count how many come out as ours do. What is sent late must be kept out by both.
+        if let Some((_, same)) = peer.run(&format!("merge-late {name}")) {
+            assert_eq!(same, [RECORDS], "merge-late {name}");
+        }
+        for contest in ["merge", "merge-texts", "merge-logged", "acknowledge"] {
             let turn = peer.turn(&format!("{contest} {name}"), &[RECORDS]);
             contestants.extend(turn.map(|turn| (contest.to_owned(), turn)));
         }

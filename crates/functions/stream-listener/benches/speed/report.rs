@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use crate::documents::{self, Pair};
+use crate::documents::{self, Pair, Times};
 use crate::listeners::{Ours, Sent, load, rules};
 use crate::rounds::{Best, Turn, best, timed};
 use crate::runtime;
@@ -154,7 +154,9 @@ fn growth() -> [String; 3] {
     let makes: [(&str, Make); 3] = [
         ("merge", documents::merge),
         ("diff", documents::diff),
-        ("acknowledge", documents::acknowledged),
+        ("acknowledge", |pairs, shape| {
+            documents::acknowledged(pairs, shape, Times::LeftOut)
+        }),
     ];
     let mut contestants: Vec<(String, Turn)> = Vec::new();
     for (name, make) in makes {

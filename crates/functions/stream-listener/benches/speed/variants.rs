@@ -6,7 +6,7 @@ use antumbra_wire::stream::{StreamBatch, Tape};
 use aws_lambda_events::event::dynamodb::Event;
 use serde::de::IgnoredAny;
 
-use crate::documents;
+use crate::documents::{self, Times};
 use crate::listeners::{Ours, Sent, Shelf, rules};
 use antumbra_testkit::stream::{self, Order, Shape};
 
@@ -85,7 +85,8 @@ pub(crate) fn variant(name: &str, shape: Shape) -> Run {
         "merge" => documents::merge(&pairs(), shape),
         "merge of texts" => documents::merge_texts(pairs(), shape),
         "tokenise both" => documents::tokenise(pairs()),
-        "acknowledge" => documents::acknowledged(&pairs(), shape),
+        "acknowledge" => documents::acknowledged(&pairs(), shape, Times::LeftOut),
+        "acknowledge whole" => documents::acknowledged(&pairs(), shape, Times::Kept),
         _ => panic!("no variant {name}"),
     }
 }
