@@ -12,6 +12,8 @@ use crate::world::{World, lock};
 
 /// The sender's own time-out, as in production.
 const TIMEOUT: Duration = Duration::from_secs(10);
+/// What a busy one asks for.
+pub(crate) const RETRY_AFTER: Duration = Duration::from_secs(7);
 
 /// How an endpoint behaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -138,7 +140,7 @@ impl Sender for Endpoints {
             Manner::Healthy => (Some(*world.chance.pick(&[200, 201, 204])), None),
             Manner::Failing => (Some(500), None),
             Manner::Gone => (Some(410), None),
-            Manner::Busy => (Some(503), Some(Duration::from_secs(7))),
+            Manner::Busy => (Some(503), Some(RETRY_AFTER)),
             Manner::Refusing | Manner::Hanging => (None, None),
         };
         let heard = !world.goes_wrong(world.profile.posts_lost);

@@ -99,7 +99,7 @@ impl QueueFeed {
             }
         }
         for message in &received.messages {
-            world.tries(&message.id);
+            world.hands_over(&message.id);
         }
         (received.messages, wait)
     }

@@ -3,12 +3,14 @@
 
 mod wiring;
 
+use std::fmt::Display;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use antumbra_service::clock::Clock;
 use antumbra_service::notifications::BoxFuture;
 use antumbra_shadow::Timestamp;
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::clock::VirtualClock;
@@ -21,12 +23,34 @@ const WARM: usize = 2;
 
 /// An instance of a function.
 pub(crate) trait Instance: Send + Sync {
-    /// Handles an event: the JSON of its answer, or its error.
-    fn handle<'a>(
-        &'a self,
-        event: &'a [u8],
-        deadline: Timestamp,
-    ) -> BoxFuture<'a, Result<String, String>>;
+    /// Handles an event.
+    fn handle<'a>(&'a self, event: &'a [u8], deadline: Timestamp) -> BoxFuture<'a, Answered>;
+}
+
+/// What a handler came to: the JSON of its answer, or its error.
+type Answered = Result<String, String>;
+type Call<T> = for<'a> fn(&'a T, &'a [u8], Timestamp) -> BoxFuture<'a, Answered>;
+
+/// An instance, and how its handler is called.
+struct Called<T> {
+    instance: T,
+    call: Call<T>,
+}
+
+fn called<T: Send + Sync + 'static>(instance: T, call: Call<T>) -> Arc<dyn Instance> {
+    Arc::new(Called { instance, call })
+}
+
+impl<T: Send + Sync> Instance for Called<T> {
+    fn handle<'a>(&'a self, event: &'a [u8], deadline: Timestamp) -> BoxFuture<'a, Answered> {
+        (self.call)(&self.instance, event, deadline)
+    }
+}
+
+/// An answer as Lambda gets it.
+fn json(answer: Result<impl Serialize, impl Display>) -> Answered {
+    let answer = answer.map_err(|error| error.to_string())?;
+    serde_json::to_string(&answer).map_err(|error| error.to_string())
 }
 
 type Make = Box<dyn Fn(VirtualClock) -> Arc<dyn Instance> + Send + Sync>;

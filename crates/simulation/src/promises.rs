@@ -1,10 +1,12 @@
 //! The promises, each with a name, checked when everything has settled.
 
 mod deliveries;
+mod heard;
 mod inbox;
 mod notifications;
 mod sensors;
 mod shadows;
+mod unsent;
 
 use std::sync::Arc;
 
@@ -38,17 +40,14 @@ impl Evidence<'_> {
         }
     }
 
-    /// Whether a message had been handed to a function by then.
-    fn was_tried(&self, message: &str, by: u64) -> bool {
-        self.world.was_tried(message, by)
-    }
-
     /// Checks all of them.
     pub(crate) async fn check(&self) {
         shadows::check(self);
+        heard::check(self);
         notifications::check(self);
         sensors::check(self);
         inbox::check(self);
         deliveries::check(self).await;
+        unsent::check(self);
     }
 }

@@ -25,7 +25,7 @@ use crate::stream::Streams;
 use crate::world::{Broken, World};
 
 /// Turns of a delivery, and receives until its queue gives it up.
-const TURNS: u32 = 6;
+pub(crate) const TURNS: u32 = 6;
 const RECEIVES: u32 = TURNS + SPARE_RECEIVES;
 /// How often the sweep comes, as in production.
 const PERIOD: Duration = Duration::from_secs(60);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
@@ -28,12 +28,13 @@ pub(crate) struct World {
     pub(crate) cloud: Cloud,
     pub(crate) sdk: SdkConfig,
     pub(crate) trace: Trace,
-    healed: AtomicBool,
+    /// When things went wrong for the last time, in milliseconds; 0 while they do.
+    healed: AtomicU64,
     busy: AtomicUsize,
     /// Invocations by function, and how many of them crashed.
     counts: Mutex<BTreeMap<&'static str, (u64, u64)>>,
-    /// When each message was first handed to a function, in milliseconds.
-    tried: Mutex<BTreeMap<String, u64>>,
+    /// When each message was handed to a function, in milliseconds.
+    handed: Mutex<BTreeMap<String, Vec<u64>>>,
     /// Promises that were found broken while things went on.
     broken: Mutex<Vec<Broken>>,
 }
@@ -65,10 +66,10 @@ impl World {
             spawner,
             cloud,
             trace,
-            healed: AtomicBool::new(true),
+            healed: AtomicU64::new(1),
             busy: AtomicUsize::new(0),
             counts: Mutex::default(),
-            tried: Mutex::default(),
+            handed: Mutex::default(),
             broken: Mutex::default(),
         }))
     }
@@ -76,20 +77,21 @@ impl World {
     /// From now on things go wrong.
     pub(crate) fn storm(&self) {
         self.trace.step("storm", || format!("{:?}", self.profile));
-        self.healed.store(false, Ordering::Relaxed);
+        self.healed.store(0, Ordering::Relaxed);
         self.cloud.set_faults(self.profile.faults);
     }
 
     /// From now on nothing goes wrong by chance.
     pub(crate) fn heal(&self) {
         self.trace.step("heal", String::new);
-        self.healed.store(true, Ordering::Relaxed);
+        self.healed
+            .store(self.clock.milliseconds(), Ordering::Relaxed);
         self.cloud.set_faults(Faults::default());
     }
 
     /// Whether nothing goes wrong by chance.
     pub(crate) fn is_healed(&self) -> bool {
-        self.healed.load(Ordering::Relaxed)
+        self.healed.load(Ordering::Relaxed) > 0
     }
 
     /// Whether something happens that happens this often while things go wrong.
@@ -114,14 +116,26 @@ impl World {
     }
 
     /// Notes that a message is handed to a function.
-    pub(crate) fn tries(&self, message: &str) {
+    pub(crate) fn hands_over(&self, message: &str) {
         let now = self.clock.milliseconds();
-        lock(&self.tried).entry(message.to_owned()).or_insert(now);
+        let mut handed = lock(&self.handed);
+        handed.entry(message.to_owned()).or_default().push(now);
     }
 
-    /// Whether a message had been handed to a function by then.
-    pub(crate) fn was_tried(&self, message: &str, by: u64) -> bool {
-        lock(&self.tried).get(message).is_some_and(|at| *at <= by)
+    /// Whether a message had been handed to a function by then, and was handed over again after that.
+    pub(crate) fn came_back(&self, message: &str, by: u64, after: u64) -> bool {
+        let handed = lock(&self.handed);
+        let times = handed.get(message).map(Vec::as_slice).unwrap_or_default();
+        let both = times.first().zip(times.last());
+        both.is_some_and(|(first, last)| *first <= by && *last > after)
+    }
+
+    /// Whether a message was never handed over but while things went wrong.
+    pub(crate) fn had_only_bad_days(&self, message: &str) -> bool {
+        let handed = lock(&self.handed);
+        let last = handed.get(message).and_then(|times| times.last());
+        let healed = self.healed.load(Ordering::Relaxed);
+        !self.profile.is_calm() && last.is_some_and(|last| *last < healed)
     }
 
     /// Invocations by function, and how many of them crashed.

@@ -39,6 +39,8 @@ pub(crate) struct Measured {
     pub(crate) time: i64,
     /// What it was sent over MQTT with.
     pub(crate) token: Option<String>,
+    /// Whether its function came to an end.
+    pub(crate) ended: bool,
     pub(crate) outcome: Outcome,
 }
 
@@ -104,11 +106,14 @@ impl Devices {
             let count = self.world.chance.between(1, ACTIONS) as usize;
             let skew = self.world.chance.between(0, 8000) as i64 - 4000;
             for moment in moments(&self.world, count) {
-                let (devices, device) = (self.clone(), device.clone());
-                self.world.spawner.spawn(async move {
-                    until(began, moment).await;
-                    devices.act(&device, skew).await;
-                });
+                // Now and then several writers meet.
+                for _ in 0..*self.world.chance.pick(&[1, 1, 1, 2, 3]) {
+                    let (devices, device) = (self.clone(), device.clone());
+                    self.world.spawner.spawn(async move {
+                        until(began, moment).await;
+                        devices.act(&device, skew).await;
+                    });
+                }
             }
         }
     }
@@ -144,13 +149,15 @@ impl Devices {
             // No two are of the same time.
             time: milliseconds * 1_000_000 + value as i64,
             token: None,
+            ended: false,
             outcome: Outcome::Unknown,
         }
     }
 
     async fn report_over_mqtt(&self, device: &str, skew: i64) {
         let mut measured = self.measure(device, skew);
-        let token = format!("t{}", measured.value);
+        let number = measured.value;
+        let token = format!("t{number}");
         let reported = json!({measured.field: value_of(&measured)});
         let payload = json!({"state": {"reported": reported}, "clientToken": token});
         measured.token = Some(token);
@@ -166,7 +173,17 @@ impl Devices {
                 devices.requests.invoke(&devices.world, &event).await;
             });
         }
-        self.requests.invoke(&self.world, &event).await;
+        let answer = self.requests.invoke(&self.world, &event).await;
+        self.remember(number, |measured| measured.ended = answer.is_some());
+    }
+
+    /// Notes what became of something measured.
+    fn remember(&self, number: u64, note: impl FnOnce(&mut Measured)) {
+        let mut memory = lock(&self.memory);
+        let mut all = memory.measured.iter_mut();
+        if let Some(measured) = all.find(|measured| measured.value == number) {
+            note(measured);
+        }
     }
 
     async fn report(&self, device: &str, skew: i64) {
@@ -175,11 +192,7 @@ impl Devices {
         let document = json!({measured.field: value_of(&measured)});
         lock(&self.memory).measured.push(measured);
         if self.sdk_report(device, &document).await {
-            let mut memory = lock(&self.memory);
-            let mut all = memory.measured.iter_mut();
-            if let Some(measured) = all.find(|measured| measured.value == number) {
-                measured.outcome = Outcome::Accepted;
-            }
+            self.remember(number, |measured| measured.outcome = Outcome::Accepted);
         }
     }
 

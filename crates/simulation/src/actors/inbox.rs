@@ -1,5 +1,6 @@
 //! Sources that drop messages in a queue, and devices that ask for them over MQTT.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -198,6 +199,34 @@ impl InboxActors {
             };
             let place = format!("{}/{}", dropped.source, dropped.id);
             self.ask("get", &place, Some(expected)).await;
+        }
+        for number in 0..self.world.profile.sources {
+            self.leaf_through(&format!("source-{number}")).await;
+        }
+    }
+
+    /// Asks for the newest and the oldest message of a source, and of each for the next.
+    async fn leaf_through(&self, source: &str) {
+        let memory = self.memory();
+        let dropped = memory.dropped.iter().filter(|one| one.source == source);
+        let all: Vec<&str> = dropped.map(|dropped| dropped.id.as_str()).collect();
+        let is_there = |id: &&str| self.is_there(source, id);
+        let there: BTreeSet<&str> = all.iter().copied().filter(is_there).collect();
+        let expected = match there.first().zip(there.last()) {
+            Some((oldest, newest)) => {
+                json!({"oldestMessageId": oldest, "newestMessageId": newest})
+            }
+            None => json!({"error": "No messages available"}),
+        };
+        self.ask("query", source, Some(expected)).await;
+        for id in all {
+            let next = there.iter().find(|other| **other > id);
+            let expected = match next {
+                Some(next) => json!({"nextMessageId": next, "specifiedMessageId": id}),
+                None => json!({"error": "No newer messages available"}),
+            };
+            let place = format!("{source}/{id}");
+            self.ask("next", &place, Some(expected)).await;
         }
     }
 

@@ -8,28 +8,29 @@ use antumbra_dynamodb::{
     DynamoDbShadows, MAIN, MESSAGES, SensorConfig, client,
 };
 use antumbra_liveness_sweep::{Sweeper, gauge};
+use antumbra_message_ingest::Ingest as MessageIngest;
 use antumbra_message_requests::operations::{
     DeleteMessage, GetMessage, NextMessage, QueryMessages,
 };
 use antumbra_message_requests::{Responder, Serve, connect};
 use antumbra_publish::{SqsChannel, SqsVisibility};
 use antumbra_registration::Registrations;
-use antumbra_sensor_ingest::{Admission, Rules};
+use antumbra_sensor_ingest::{Admission, Ingest as SensorIngest, Rules};
 use antumbra_service::clients::Clients;
 use antumbra_service::deliveries::{Deliver, Policy, Queues, Redeliveries};
 use antumbra_service::inbox::Intake;
 use antumbra_service::liveness::Limits;
-use antumbra_service::notifications::{BoxFuture, Channel};
+use antumbra_service::notifications::Channel;
 use antumbra_service::quarantine::Quarantine;
 use antumbra_service::sensors::Sensors;
 use antumbra_service::shadows::{Layout, Shadows};
-use antumbra_shadow::{Model, Timestamp};
+use antumbra_shadow::Model;
 use antumbra_shadow_requests::ShadowRequests;
 use antumbra_stream_listener::{AwsChannels, Listener};
 use antumbra_webhook_deliver::Worker;
 use aws_config::SdkConfig;
 
-use super::{Function, Instance};
+use super::{Function, Instance, called, json};
 use crate::clock::VirtualClock;
 use crate::endpoint::{AnyUrl, Endpoints};
 use crate::profile::Profile;
@@ -152,7 +153,11 @@ impl Wiring {
             let listener = Listener::new(registrations(), &channels, Model::default(), clock);
             let listener = listener.unwrap_or_else(|error| unwired(&error));
             let documents = Arc::new(Arc::new(wiring.persistence()));
-            Arc::new(listener.with_documents(documents))
+            let listener = listener.with_documents(documents);
+            called(listener, |listener, event, deadline| {
+                let handling = listener.handle(event, deadline);
+                Box::pin(async move { json(handling.await.map(|handled| handled.response())) })
+            })
         })
     }
 
@@ -160,26 +165,32 @@ impl Wiring {
         self.function("message-ingest", 10, |wiring, clock| {
             let inbox = DynamoDbInbox::connect(&wiring.sdk, MESSAGES.name);
             let quarantine = Quarantine::new(wiring.queue(names::QUARANTINE));
-            Arc::new(antumbra_message_ingest::Ingest::new(
-                inbox.clone(),
-                inbox,
-                quarantine,
-                Intake::default(),
-                clock,
-            ))
+            let sources = inbox.clone();
+            let intake = Intake::default();
+            let ingest = MessageIngest::new(inbox, sources, quarantine, intake, clock);
+            called(ingest, |ingest, event, deadline| {
+                let handling = ingest.handle(event, deadline);
+                Box::pin(async move { json(handling.await.map(|handled| handled.response())) })
+            })
         })
     }
 
     pub(crate) fn sensor_ingest(&self) -> Function {
         self.function("sensor-ingest", 10, |wiring, clock| {
-            Arc::new(antumbra_sensor_ingest::Ingest::new(
+            let ingest = SensorIngest::new(
                 wiring.sensor_store(),
                 wiring.progress(),
                 Admission::<DynamoDbSensors>::Registered,
                 Quarantine::new(wiring.queue(names::QUARANTINE)),
                 Rules::default(),
                 clock,
-            ))
+            );
+            called(ingest, |ingest, event, deadline| {
+                Box::pin(async move {
+                    let handled = ingest.handle(event, deadline).await;
+                    json(handled.map_err(|error| error.to_string())?.response())
+                })
+            })
         })
     }
 
@@ -187,13 +198,20 @@ impl Wiring {
         self.function("liveness-sweep", 55, |wiring, clock| {
             let queue = wiring.queue(wiring.signals);
             let gauge = gauge(queue, &url(wiring.signals), MARKER_WAIT, SETTLE);
-            Arc::new(Sweeper::new(
+            let sweeper = Sweeper::new(
                 wiring.sensor_store(),
                 wiring.progress(),
                 Some(gauge),
                 Limits::default(),
                 clock,
-            ))
+            );
+            called(sweeper, |sweeper, _, deadline| {
+                Box::pin(async move {
+                    let swept = sweeper.run(deadline).await;
+                    sweeper.purge(deadline).await;
+                    json(swept)
+                })
+            })
         })
     }
 
@@ -204,19 +222,22 @@ impl Wiring {
             let deliver = Deliver::new(ledger, sender, clock, wiring.policy);
             let urls = [url(names::ORDERED), url(names::UNORDERED)];
             let postpone = SqsVisibility::new(aws_sdk_sqs::Client::new(&wiring.sdk), urls);
-            Arc::new(Worker::new(deliver, postpone))
+            called(Worker::new(deliver, postpone), |worker, event, deadline| {
+                let handling = worker.handle(event, deadline);
+                Box::pin(async move { json(handling.await.map(|handled| handled.response())) })
+            })
         })
     }
 
     pub(crate) fn shadow_requests(&self) -> Function {
         self.function("shadow-requests", 10, |wiring, clock| {
             let answers = antumbra_shadow_requests::connect::answers(&wiring.sdk, None);
-            Arc::new(ShadowRequests::new(
-                wiring.persistence(),
-                Model::default(),
-                answers,
-                clock,
-            ))
+            let persistence = wiring.persistence();
+            let requests = ShadowRequests::new(persistence, Model::default(), answers, clock);
+            called(requests, |requests, event, deadline| {
+                let handling = requests.handle(event, deadline);
+                Box::pin(async move { json(handling.await.map(drop)) })
+            })
         })
     }
 
@@ -241,7 +262,11 @@ impl Wiring {
         self.function(name, 10, move |wiring, clock| {
             let inbox = DynamoDbInbox::connect(&wiring.sdk, MESSAGES.name);
             let answers = connect::answers(&wiring.sdk, None);
-            Arc::new(Responder::new(serve(inbox), answers, clock))
+            let responder = Responder::new(serve(inbox), answers, clock);
+            called(responder, |responder, event, deadline| {
+                let handling = responder.handle(event, "invocation", deadline);
+                Box::pin(async move { json(handling.await.map(drop)) })
+            })
         })
     }
 
@@ -308,93 +333,4 @@ fn registrations() -> Registrations {
 /// A mistake of the simulation's own.
 fn unwired(error: &dyn std::fmt::Display) -> ! {
     panic!("the simulation is not wired: {error}")
-}
-
-macro_rules! batch {
-    ($instance:ty) => {
-        impl Instance for $instance {
-            fn handle<'a>(
-                &'a self,
-                event: &'a [u8],
-                deadline: Timestamp,
-            ) -> BoxFuture<'a, Result<String, String>> {
-                Box::pin(async move {
-                    let handled = self.handle(event, deadline).await;
-                    let handled = handled.map_err(|error| error.to_string())?;
-                    serde_json::to_string(&handled.response()).map_err(|error| error.to_string())
-                })
-            }
-        }
-    };
-}
-
-batch!(Listener<VirtualClock>);
-batch!(antumbra_message_ingest::Ingest<DynamoDbInbox, DynamoDbInbox, VirtualClock>);
-batch!(Worker<DynamoDbDeliveries, Endpoints, SqsVisibility, VirtualClock>);
-
-type SensorIngest = antumbra_sensor_ingest::Ingest<
-    DynamoDbSensors,
-    DynamoDbProgress,
-    DynamoDbSensors,
-    VirtualClock,
->;
-
-impl Instance for SensorIngest {
-    fn handle<'a>(
-        &'a self,
-        event: &'a [u8],
-        deadline: Timestamp,
-    ) -> BoxFuture<'a, Result<String, String>> {
-        Box::pin(async move {
-            let handled = self.handle(event, deadline).await;
-            let handled = handled.map_err(|error| error.to_string())?;
-            let response = handled.response().map_err(|error| error.to_string())?;
-            serde_json::to_string(&response).map_err(|error| error.to_string())
-        })
-    }
-}
-
-impl Instance for Sweeper<DynamoDbSensors, DynamoDbProgress, VirtualClock> {
-    fn handle<'a>(
-        &'a self,
-        _: &'a [u8],
-        deadline: Timestamp,
-    ) -> BoxFuture<'a, Result<String, String>> {
-        Box::pin(async move {
-            let swept = self.run(deadline).await;
-            self.purge(deadline).await;
-            let report = swept.map_err(|error| error.to_string())?;
-            serde_json::to_string(&report).map_err(|error| error.to_string())
-        })
-    }
-}
-
-impl Instance for ShadowRequests<DynamoDbShadows, VirtualClock> {
-    fn handle<'a>(
-        &'a self,
-        event: &'a [u8],
-        deadline: Timestamp,
-    ) -> BoxFuture<'a, Result<String, String>> {
-        Box::pin(async move {
-            let handled = self.handle(event, deadline).await;
-            handled
-                .map(|_| "null".to_owned())
-                .map_err(|error| error.to_string())
-        })
-    }
-}
-
-impl<S: Serve> Instance for Responder<S, VirtualClock> {
-    fn handle<'a>(
-        &'a self,
-        event: &'a [u8],
-        deadline: Timestamp,
-    ) -> BoxFuture<'a, Result<String, String>> {
-        Box::pin(async move {
-            let handled = self.handle(event, "invocation", deadline).await;
-            handled
-                .map(|_| "null".to_owned())
-                .map_err(|error| error.to_string())
-        })
-    }
 }

@@ -1,30 +1,30 @@
 //! Every client is told everything its mode says, in order, and the history tells what happened.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use antumbra_service::clients::Mode;
 use antumbra_service::deliveries::{DeliveryRecord, Kind, Status};
 
 use super::Evidence;
 use super::sensors::{states, word};
-use crate::actors::clients::{Character, Intent, Known};
+use super::unsent::the_overtaken_are_not_sent;
+use crate::actors::clients::{Character, Known};
 use crate::endpoint::Got;
 use crate::functions::names;
+use crate::queue::Held;
+use crate::run::TURNS;
 
 /// How long a client whose endpoint is healthy waits at most when nothing goes wrong but others.
 const PROMPT: u64 = 15_000;
 
-/// How long a turn may take from its decision to its request.
-const UNDER_WAY: u64 = 6_000;
-
 /// Something that occurred at a sensor, told from its state's writes by rules of our own.
-struct Occurrence {
-    kind: Kind,
+pub(super) struct Occurrence {
+    pub(super) kind: Kind,
     /// When it was written, in milliseconds.
-    at: u64,
+    pub(super) at: u64,
 }
 
-fn occurrences(evidence: &Evidence<'_>, sensor: &str) -> Vec<Occurrence> {
+pub(super) fn occurrences(evidence: &Evidence<'_>, sensor: &str) -> Vec<Occurrence> {
     let mut all = Vec::new();
     for change in states(evidence, sensor) {
         let (Some(old), Some(new)) = (&change.old, &change.new) else {
@@ -47,18 +47,24 @@ fn occurrences(evidence: &Evidence<'_>, sensor: &str) -> Vec<Occurrence> {
     all
 }
 
-/// The texts of what was tried too often. A function that ended in the middle of the last turn could not
-/// write that it was the last; the message is here all the same.
-fn dead_letters(evidence: &Evidence<'_>) -> Vec<String> {
+/// What was tried too often.
+fn dead_letters(evidence: &Evidence<'_>) -> Vec<Held> {
     let queues = [names::ORDERED_DEAD, names::UNORDERED_DEAD];
-    let held = queues
-        .iter()
-        .flat_map(|name| evidence.world.cloud.held(name));
-    held.map(|held| held.body).collect()
+    let held = queues.iter();
+    held.flat_map(|name| evidence.world.cloud.held(name))
+        .collect()
+}
+
+/// What was cut off in its last turn and both times after it, in which nobody could write that it was the
+/// last. Once nothing goes wrong any more, somebody can.
+fn cut_off(evidence: &Evidence<'_>) -> Vec<Held> {
+    let mut dead = dead_letters(evidence);
+    dead.retain(|held| evidence.world.had_only_bad_days(&held.id));
+    dead
 }
 
 /// What overtakes each other.
-fn family(kind: Kind) -> bool {
+pub(super) fn family(kind: Kind) -> bool {
     kind == Kind::StateChanged
 }
 
@@ -71,8 +77,6 @@ pub(super) async fn check(evidence: &Evidence<'_>) {
             format!("{} was {before} and {}", one.id, one.body)
         });
     }
-    nothing_is_sent_against_the_will(evidence, &got);
-    what_arrived_is_not_sent_again(evidence, &got);
     for client in evidence.clients.all() {
         let history = evidence.clients.history(&client.id).await;
         let got: Vec<&Got> = got.iter().filter(|got| got.client == client.id).collect();
@@ -84,6 +88,7 @@ pub(super) async fn check(evidence: &Evidence<'_>) {
             let records: Vec<&DeliveryRecord> = history.iter().filter(of_sensor).collect();
             let occurred = occurrences(evidence, sensor);
             everything_is_delivered(evidence, &client, sensor, &occurred, &records);
+            the_overtaken_are_not_sent(evidence, &client, &occurred, &records, &got);
             if client.mode == Mode::Every && client.character != Character::Fickle {
                 in_order(evidence, &client, sensor, &records, &got);
             }
@@ -93,6 +98,7 @@ pub(super) async fn check(evidence: &Evidence<'_>) {
         }
         for record in &history {
             ends(evidence, &client, record);
+            is_complete(evidence, record);
             is_true(evidence, record, &got);
         }
     }
@@ -116,8 +122,8 @@ fn everything_is_delivered(
             let of_client = format!("\"id\":\"{}_", client.id);
             let of_sensor = format!("\"sensor\":{{\"id\":\"{sensor}\"");
             let parts = [of_client, of_sensor, number];
-            let all = |body: &String| parts.iter().all(|part| body.contains(part));
-            dead_letters(evidence).iter().any(all)
+            let all = |held: &Held| parts.iter().all(|part| held.body.contains(part));
+            cut_off(evidence).iter().any(all)
         };
         evidence.expect(
             "every-occurrence-has-a-delivery",
@@ -161,14 +167,20 @@ fn everything_is_delivered(
 
 fn ends(evidence: &Evidence<'_>, client: &Known, record: &DeliveryRecord) {
     let id = &record.delivery.id;
+    let is_among = |letters: Vec<Held>| {
+        let id = id.to_string();
+        letters.iter().any(|held| held.body.contains(&id))
+    };
     let ended = match record.status {
         Status::Delivered | Status::Superseded => {
             client.character != Character::Dead || record.status == Status::Superseded
         }
-        Status::Dead | Status::Failed => {
-            let dead = dead_letters(evidence);
-            let is_dead = dead.iter().any(|body| body.contains(&id.to_string()));
-            is_dead && (record.status == Status::Dead || !evidence.world.profile.is_calm())
+        Status::Dead => is_among(dead_letters(evidence)),
+        Status::Failed => {
+            let round = record.delivery.round;
+            let of_round = record.attempts.iter().filter(|one| one.round == round);
+            let turns = of_round.map(|attempt| attempt.turn);
+            turns.max() < Some(TURNS) && is_among(cut_off(evidence))
         }
         Status::Skipped => client.character == Character::Leaving,
         Status::Pending | Status::Parked => false,
@@ -185,6 +197,28 @@ fn ends(evidence: &Evidence<'_>, client: &Known, record: &DeliveryRecord) {
         evidence.expect("healthy-endpoints-get-everything", fine, || {
             format!("{id} is {}", record.status)
         });
+    }
+}
+
+/// Of every round each turn is told of, up to the last, also one that was cut off.
+fn is_complete(evidence: &Evidence<'_>, record: &DeliveryRecord) {
+    let mut rounds: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
+    for attempt in &record.attempts {
+        let turns = rounds.entry(attempt.round).or_default();
+        turns.insert(attempt.turn);
+    }
+    for (round, turns) in rounds {
+        let last = turns.last().copied().unwrap_or_default();
+        evidence.expect(
+            "history-is-complete",
+            turns.iter().copied().eq(1..=last),
+            || {
+                format!(
+                    "{}: of round {round} {turns:?} are told",
+                    record.delivery.id
+                )
+            },
+        );
     }
 }
 
@@ -287,73 +321,6 @@ fn promptly(
         let waited = first.at.saturating_sub(occurrence.at);
         evidence.expect("the-broken-delay-nobody-else", waited <= PROMPT, || {
             format!("{} {sensor} {number}: waited {waited} ms", client.id)
-        });
-    }
-}
-
-/// Whoever is disabled, or not linked any more, gets nothing from when that was confirmed until somebody
-/// wants it otherwise.
-fn nothing_is_sent_against_the_will(evidence: &Evidence<'_>, got: &[Got]) {
-    let intents = evidence.clients.intents();
-    for (at, intent) in intents.iter().enumerate() {
-        let (false, Some(confirmed)) = (intent.wanted, intent.confirmed) else {
-            continue;
-        };
-        let same = |other: &Intent| other.client == intent.client && other.sensor == intent.sensor;
-        let others = intents
-            .iter()
-            .enumerate()
-            .filter(|(_, other)| other.wanted && same(other));
-        // One that began before may still be under way.
-        let early = others
-            .clone()
-            .any(|(other, intent)| other < at && intent.confirmed.is_none());
-        let until = others
-            .filter(|(other, _)| *other > at)
-            .map(|(_, other)| other.began)
-            .min();
-        let forbidden = confirmed + UNDER_WAY..until.unwrap_or(u64::MAX);
-        let sensor = intent
-            .sensor
-            .as_ref()
-            .map(|sensor| format!("\"id\":\"{sensor}\""));
-        let about = |got: &&Got| {
-            sensor
-                .as_ref()
-                .is_none_or(|sensor| got.body.contains(sensor))
-        };
-        let wrong = got
-            .iter()
-            .filter(|got| got.client == intent.client && forbidden.contains(&got.at))
-            .find(about);
-        evidence.expect(
-            "nothing-is-sent-against-the-will",
-            early || wrong.is_none(),
-            || format!("{intent:?}, but {wrong:?}"),
-        );
-    }
-}
-
-/// Once it is written down that a client has something, it gets it no more; nobody asks for that here.
-fn what_arrived_is_not_sent_again(evidence: &Evidence<'_>, got: &[Got]) {
-    let mut arrived: BTreeMap<String, u64> = BTreeMap::new();
-    for change in &evidence.changes {
-        let (Some(client), Some(order)) = (
-            change.partition.strip_prefix("CLIENT#"),
-            change.sort.strip_prefix("DELIVERY#"),
-        ) else {
-            continue;
-        };
-        if word(change.new.as_ref(), "status") == "delivered" {
-            let id = format!("{client}_{order}");
-            arrived.entry(id).or_insert(change.at);
-        }
-    }
-    for one in got {
-        let known = arrived.get(&one.id).copied();
-        let again = known.is_some_and(|known| one.at > known + UNDER_WAY);
-        evidence.expect("what-arrived-is-not-sent-again", !again, || {
-            format!("{} was sent at {}, delivered at {known:?}", one.id, one.at)
         });
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 use super::Evidence;
 use super::shadows::{DocumentChange, documents};
@@ -150,13 +150,34 @@ fn told_as_it_was(
         Some(told) => Some(told) == written,
     };
     let complete = told.get("new").is_some_and(|new| !new.is_null());
-    let kept = same("new", document.new) && same("old", document.old) && complete;
+    let diff = told.get("diff").is_none_or(|told| *told == diff(document));
+    let kept = same("new", document.new) && same("old", document.old) && complete && diff;
     evidence.expect("told-as-it-was", kept, || {
         format!(
             "{registration}: {told} of {:?} and {:?}",
             document.old, document.new
         )
     });
+}
+
+/// What changed, by rules of our own: here every member of a document is one leaf.
+fn diff(document: &DocumentChange<'_>) -> Value {
+    let nothing = Map::new();
+    let members = |half: Option<&'_ Value>| half.and_then(Value::as_object).cloned();
+    let old = members(document.old).unwrap_or_else(|| nothing.clone());
+    let new = members(document.new).unwrap_or_else(|| nothing.clone());
+    let (mut added, mut updated, mut removed) = (nothing.clone(), nothing.clone(), nothing);
+    for (name, is) in &new {
+        match old.get(name) {
+            None => added.insert(format!("/{name}"), is.clone()),
+            Some(was) if was == is => None,
+            Some(was) => updated.insert(format!("/{name}"), json!({"old": was, "new": is})),
+        };
+    }
+    for (name, was) in old.iter().filter(|(name, _)| !new.contains_key(*name)) {
+        removed.insert(format!("/{name}"), was.clone());
+    }
+    json!({"added": added, "updated": updated, "removed": removed})
 }
 
 /// What nobody can read and what has no queue is put away, and nothing else is.

@@ -153,8 +153,8 @@ fn silence_is_told(evidence: &Evidence<'_>, sensor: &Known, said: &[&Said]) {
 
 /// Who is lost was silent for long enough, as far as anybody could know.
 ///
-/// Nobody could know of a signal that was handed over and failed, or, where order is kept, that waits
-/// behind one: it comes back after the sweep's marker. The documentation of liveness says so.
+/// Nobody could know of a signal that was handed over, failed and came back after the sweep's marker, or,
+/// where order is kept, of one that waited behind such a one. The documentation of liveness says so.
 fn never_early(evidence: &Evidence<'_>, sensor: &Known, change: &Change, said: &[&Said]) {
     let silence = sensor.silence.as_millis() as u64;
     let whole =
@@ -172,10 +172,13 @@ fn never_early(evidence: &Evidence<'_>, sensor: &Known, change: &Change, said: &
             )
         },
     );
-    let ordered = evidence.world.profile.ordered_signals;
-    let forgivable = |said: &Said| {
-        let failed = evidence.was_tried(&said.message, change.at) || ordered;
-        failed && !evidence.world.profile.is_calm()
+    let world = evidence.world;
+    let came_back = |said: &Said| world.came_back(&said.message, change.at, lost_at);
+    let forgivable = |one: &Said| {
+        let ordered = world.profile.ordered_signals;
+        let mut before = said.iter().filter(|other| other.sent <= one.sent);
+        !world.profile.is_calm()
+            && (came_back(one) || (ordered && before.any(|other| came_back(other))))
     };
     let unheard = said
         .iter()

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::Evidence;
 use crate::actors::devices::{Measured, Outcome};
+use crate::cloud::Published;
 use crate::stream::Change;
 
 /// A document of a shadow that changed.
@@ -54,13 +55,38 @@ pub(super) fn documents(change: &Change) -> Vec<DocumentChange<'_>> {
         .collect()
 }
 
+/// How every document stands in the end, by device and state.
+pub(super) fn ends<'a>(
+    evidence: &'a Evidence<'_>,
+) -> BTreeMap<(&'a str, &'static str), Option<&'a Value>> {
+    let all = evidence.changes.iter().flat_map(|change| documents(change));
+    all.map(|document| ((document.device, document.state), document.new))
+        .collect()
+}
+
+/// Whether a report over MQTT was answered so.
+pub(super) fn answers(published: &[Published], measured: &Measured, how: &str) -> bool {
+    let topic = format!("shadow/{}/update/{how}", measured.device);
+    let token = measured.token.as_ref();
+    token.is_some_and(|token| {
+        let token = format!("\"clientToken\":\"{token}\"");
+        let mut all = published.iter();
+        all.any(|one| one.topic == topic && one.payload.contains(&token))
+    })
+}
+
+pub(super) fn wish(document: Option<&Value>) -> Option<u64> {
+    document?.get("wish")?.as_u64()
+}
+
 pub(super) fn check(evidence: &Evidence<'_>) {
     versions_rise_by_one(evidence);
     times_never_go_back(evidence);
     nothing_reported_is_lost(evidence);
     nothing_wished_is_lost(evidence);
     what_came_true_is_wished_no_more(evidence);
-    nonsense_is_rejected(evidence);
+    every_wish_comes_true(evidence);
+    whoever_is_in_the_way_is_waited_for(evidence);
 }
 
 fn versions_rise_by_one(evidence: &Evidence<'_>) {
@@ -101,21 +127,9 @@ fn nothing_reported_is_lost(evidence: &Evidence<'_>) {
     let memory = evidence.devices.memory();
     let published = evidence.world.cloud.published();
     let accepted = |measured: &Measured| {
-        let over_mqtt = measured.token.as_ref().is_some_and(|token| {
-            let topic = format!("shadow/{}/update/accepted", measured.device);
-            let token = format!("\"clientToken\":\"{token}\"");
-            let answers =
-                |one: &&crate::cloud::Published| one.topic == topic && one.payload.contains(&token);
-            published.iter().any(|one| answers(&one))
-        });
-        over_mqtt || measured.outcome == Outcome::Accepted
+        measured.outcome == Outcome::Accepted || answers(&published, measured, "accepted")
     };
-    let mut ends: BTreeMap<(&str, &str), Option<&Value>> = BTreeMap::new();
-    for change in &evidence.changes {
-        for document in documents(change) {
-            ends.insert((document.device, document.state), document.new);
-        }
-    }
+    let ends = ends(evidence);
     for device in evidence.devices.names() {
         let end = ends.get(&(device.as_str(), "reported")).copied().flatten();
         for field in ["temperature", "door"] {
@@ -147,7 +161,7 @@ fn nothing_wished_is_lost(evidence: &Evidence<'_>) {
         let holds = |document: &DocumentChange<'_>| {
             document.device == wish.device
                 && document.state == "desired"
-                && document.new.and_then(|new| new["wish"].as_u64()) == Some(wish.value)
+                && self::wish(document.new) == Some(wish.value)
         };
         let written = evidence
             .changes
@@ -170,7 +184,7 @@ fn what_came_true_is_wished_no_more(evidence: &Evidence<'_>) {
             .iter()
             .filter(|one| one.state == "reported")
         {
-            let wish = document.new.and_then(|new| new["wish"].as_u64());
+            let wish = wish(document.new);
             reported
                 .entry(document.device)
                 .or_default()
@@ -182,7 +196,6 @@ fn what_came_true_is_wished_no_more(evidence: &Evidence<'_>) {
             .iter()
             .filter(|one| one.state == "desired")
         {
-            let wish = |document: Option<&Value>| document.and_then(|one| one["wish"].as_u64());
             let (Some(before), None) = (wish(document.old), wish(document.new)) else {
                 continue;
             };
@@ -203,17 +216,34 @@ fn what_came_true_is_wished_no_more(evidence: &Evidence<'_>) {
     }
 }
 
-fn nonsense_is_rejected(evidence: &Evidence<'_>) {
+/// All devices did in the end what was wished.
+fn every_wish_comes_true(evidence: &Evidence<'_>) {
+    for ((device, state), end) in ends(evidence) {
+        let left = wish(end).filter(|_| state == "desired");
+        evidence.expect("wishes-go-when-they-came-true", left.is_none(), || {
+            format!("{device}: the wish {left:?} came true and is still there")
+        });
+    }
+}
+
+/// Who meets another writer tries again: nobody is turned away for that.
+fn whoever_is_in_the_way_is_waited_for(evidence: &Evidence<'_>) {
+    if !evidence.world.profile.is_calm() {
+        return;
+    }
     let memory = evidence.devices.memory();
     let published = evidence.world.cloud.published();
-    for nonsense in memory.nonsense.iter().filter(|nonsense| nonsense.ended) {
-        let topic = format!("{}/rejected", nonsense.topic);
-        let token = format!("\"{}\"", nonsense.token);
-        let answered = published
-            .iter()
-            .any(|one| one.topic == topic && one.payload.contains(&token));
-        evidence.expect("bad-input-is-answered", answered, || {
-            format!("{} {} got no answer", nonsense.topic, nonsense.token)
+    for measured in &memory.measured {
+        let accepted =
+            measured.outcome == Outcome::Accepted || answers(&published, measured, "accepted");
+        evidence.expect("conflicts-are-tried-again", accepted, || {
+            format!("{measured:?}")
+        });
+    }
+    for wish in &memory.wishes {
+        let accepted = wish.outcome == Outcome::Accepted;
+        evidence.expect("conflicts-are-tried-again", accepted, || {
+            format!("{wish:?}")
         });
     }
 }

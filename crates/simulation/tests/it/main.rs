@@ -1,9 +1,10 @@
 //! Seeds that every test run goes through.
 #![allow(clippy::unwrap_used)]
 
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use antumbra_simulation::run;
+use antumbra_simulation::{mutants, planted, run};
 
 /// As many as an unoptimised build goes through in some seconds; the binary runs thousands.
 const SEEDS: u64 = 24;
@@ -36,4 +37,16 @@ fn a_seed_is_the_same_every_time() {
         let (one, other) = ((one.steps, one.hash), (other.steps, other.hash));
         assert_eq!(one, other, "seed {seed}");
     }
+}
+
+/// A mutant whose lines have changed is planted nowhere: its file says what to look for now.
+#[test]
+fn every_mutant_finds_its_place() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let files = planted(&crates).unwrap();
+    let planted = |number: usize| {
+        let switch = format!("::mutant({number})");
+        files.values().any(|text| text.contains(&switch))
+    };
+    assert!((1..=mutants().len()).all(planted));
 }

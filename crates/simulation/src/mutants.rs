@@ -1,0 +1,134 @@
+//! The mutation check: each promise broken on purpose, to see that some seed notices.
+//!
+//! A mutant is some lines of the product and what to put in their place (`mutants/*.txt`). All of them are
+//! planted into one copy of the sources, each behind a switch that is read when the program runs, so that
+//! one build serves all; `scripts/check-simulation` does it. Nothing of this is in the product.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// What a mutant's lines call the switch.
+const SWITCH: &str = "MUTANT";
+/// The crate that all others know, so that the switch is there.
+const INNERMOST: &str = "shadow/src/lib.rs";
+const SWITCHES: &str = r#"
+/// Which mutant this run is.
+pub fn mutant(number: u32) -> bool {
+    static NUMBER: std::sync::OnceLock<Option<u32>> = std::sync::OnceLock::new();
+    let read = || std::env::var("ANTUMBRA_MUTANT").ok()?.parse().ok();
+    *NUMBER.get_or_init(read) == Some(number)
+}
+"#;
+const FILES: [&str; 5] = [
+    include_str!("../mutants/shadows.txt"),
+    include_str!("../mutants/notifications.txt"),
+    include_str!("../mutants/inbox.txt"),
+    include_str!("../mutants/sensors.txt"),
+    include_str!("../mutants/deliveries.txt"),
+];
+
+/// Something that is broken on purpose.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Mutant {
+    /// What is broken.
+    pub name: String,
+    /// Below `crates/`.
+    pub file: String,
+    /// Lines that stand there once, whatever their indentation.
+    pub lines: Vec<String>,
+    /// What stands in their place.
+    pub instead: Vec<String>,
+}
+
+/// All of them; the first is number 1.
+pub fn mutants() -> Vec<Mutant> {
+    let mut all: Vec<Mutant> = Vec::new();
+    for line in FILES.iter().flat_map(|file| file.lines()) {
+        if let Some(name) = line.strip_prefix("## ") {
+            all.push(Mutant {
+                name: name.to_owned(),
+                ..Mutant::default()
+            });
+        }
+        let Some(mutant) = all.last_mut() else {
+            continue;
+        };
+        match line.split_at_checked(2) {
+            Some(("- ", found)) => mutant.lines.push(found.trim().to_owned()),
+            Some(("+ ", put)) => mutant.instead.push(put.to_owned()),
+            Some(("##", _)) | None => {}
+            Some(_) => mutant.file = line.to_owned(),
+        }
+    }
+    all
+}
+
+/// Writes all of them into the crates of a copy.
+pub fn plant(crates: &Path) -> Result<(), String> {
+    for (path, text) in planted(crates)? {
+        std::fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// The files as they are with all of them, by path. A mutant whose lines do not stand there exactly once
+/// is an error.
+pub fn planted(crates: &Path) -> Result<BTreeMap<PathBuf, String>, String> {
+    let mut files: BTreeMap<PathBuf, String> = BTreeMap::new();
+    let read = |path: &Path| {
+        std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
+    };
+    for (number, mutant) in (1..).zip(mutants()) {
+        let path = crates.join(&mutant.file);
+        let text = match files.remove(&path) {
+            Some(text) => text,
+            None => read(&path)?,
+        };
+        let text = mutant.put_into(&text, number)?;
+        files.insert(path, text);
+    }
+    let innermost = crates.join(INNERMOST);
+    let text = read(&innermost)?;
+    files.insert(innermost, text + SWITCHES);
+    Ok(files)
+}
+
+impl Mutant {
+    fn put_into(&self, text: &str, number: u32) -> Result<String, String> {
+        let lines: Vec<&str> = text.lines().collect();
+        let is_here = |at: &usize| {
+            let here = lines[*at..].iter().map(|line| line.trim());
+            here.take(self.lines.len()).eq(&self.lines)
+        };
+        let places: Vec<usize> = (0..lines.len()).filter(is_here).collect();
+        let [place] = places[..] else {
+            let (name, file, found) = (&self.name, &self.file, places.len());
+            let wanted = self.lines.join("\n");
+            return Err(format!(
+                "\"{name}\": its lines stand {found} times in {file}, not once:\n{wanted}"
+            ));
+        };
+        let krate = match self.file.starts_with("shadow/") {
+            true => "crate",
+            false => "antumbra_shadow",
+        };
+        let switch = format!("{krate}::mutant({number})");
+        let instead = self
+            .instead
+            .iter()
+            .map(|line| line.replace(SWITCH, &switch));
+        let (before, after) = (&lines[..place], &lines[place + self.lines.len()..]);
+        let owned = |lines: &[&str]| {
+            lines
+                .iter()
+                .map(|line| (*line).to_owned())
+                .collect::<Vec<_>>()
+        };
+        let all: Vec<String> = owned(before)
+            .into_iter()
+            .chain(instead)
+            .chain(owned(after))
+            .collect();
+        Ok(all.join("\n") + "\n")
+    }
+}

@@ -1,0 +1,158 @@
+//! What is not sent: to whoever does not want it, has it, is gone or asked for time, and what is overtaken.
+
+use std::collections::BTreeMap;
+
+use antumbra_service::clients::Mode;
+use antumbra_service::deliveries::DeliveryRecord;
+
+use super::Evidence;
+use super::deliveries::{Occurrence, family};
+use super::sensors::word;
+use crate::actors::clients::{Character, Intent, Known};
+use crate::endpoint::{Got, RETRY_AFTER};
+
+/// How long a turn may take from its decision to its request.
+const UNDER_WAY: u64 = 6_000;
+
+pub(super) fn check(evidence: &Evidence<'_>) {
+    let got = evidence.endpoints.got();
+    nothing_is_sent_against_the_will(evidence, &got);
+    what_arrived_is_not_sent_again(evidence, &got);
+    // Elsewhere the same is queued twice, or whoever heard an answer ends before it is written down.
+    if evidence.world.profile.is_calm() {
+        the_gone_are_left_alone(evidence, &got);
+        the_busy_get_time(evidence, &got);
+    }
+}
+
+/// Whoever is disabled, or not linked any more, gets nothing from when that was confirmed until somebody
+/// wants it otherwise.
+fn nothing_is_sent_against_the_will(evidence: &Evidence<'_>, got: &[Got]) {
+    let intents = evidence.clients.intents();
+    for (at, intent) in intents.iter().enumerate() {
+        let (false, Some(confirmed)) = (intent.wanted, intent.confirmed) else {
+            continue;
+        };
+        let same = |other: &Intent| other.client == intent.client && other.sensor == intent.sensor;
+        let others = intents
+            .iter()
+            .enumerate()
+            .filter(|(_, other)| other.wanted && same(other));
+        // One that began before may still be under way.
+        let early = others
+            .clone()
+            .any(|(other, intent)| other < at && intent.confirmed.is_none());
+        let until = others
+            .filter(|(other, _)| *other > at)
+            .map(|(_, other)| other.began)
+            .min();
+        let forbidden = confirmed + UNDER_WAY..until.unwrap_or(u64::MAX);
+        let sensor = intent
+            .sensor
+            .as_ref()
+            .map(|sensor| format!("\"id\":\"{sensor}\""));
+        let about = |got: &&Got| {
+            sensor
+                .as_ref()
+                .is_none_or(|sensor| got.body.contains(sensor))
+        };
+        let wrong = got
+            .iter()
+            .filter(|got| got.client == intent.client && forbidden.contains(&got.at))
+            .find(about);
+        evidence.expect(
+            "nothing-is-sent-against-the-will",
+            early || wrong.is_none(),
+            || format!("{intent:?}, but {wrong:?}"),
+        );
+    }
+}
+
+/// Once it is written down that a client has something, it gets it no more; nobody asks for that here.
+fn what_arrived_is_not_sent_again(evidence: &Evidence<'_>, got: &[Got]) {
+    let mut arrived: BTreeMap<String, u64> = BTreeMap::new();
+    for change in &evidence.changes {
+        let (Some(client), Some(order)) = (
+            change.partition.strip_prefix("CLIENT#"),
+            change.sort.strip_prefix("DELIVERY#"),
+        ) else {
+            continue;
+        };
+        if word(change.new.as_ref(), "status") == "delivered" {
+            let id = format!("{client}_{order}");
+            arrived.entry(id).or_insert(change.at);
+        }
+    }
+    for one in got {
+        let known = arrived.get(&one.id).copied();
+        let again = known.is_some_and(|known| one.at > known + UNDER_WAY);
+        evidence.expect("what-arrived-is-not-sent-again", !again, || {
+            format!("{} was sent at {}, delivered at {known:?}", one.id, one.at)
+        });
+    }
+}
+
+/// Whose endpoint says 410 gets nothing until somebody enables it.
+fn the_gone_are_left_alone(evidence: &Evidence<'_>, got: &[Got]) {
+    let intents = evidence.clients.intents();
+    for gone in got.iter().filter(|got| got.status == Some(410)) {
+        let enabled = |intent: &&Intent| {
+            let late = intent
+                .confirmed
+                .is_none_or(|confirmed| confirmed >= gone.at);
+            intent.client == gone.client && intent.sensor.is_none() && intent.wanted && late
+        };
+        let until = intents.iter().filter(enabled).map(|intent| intent.began);
+        let forbidden = gone.at + UNDER_WAY..until.min().unwrap_or(u64::MAX);
+        let of_client = |got: &&Got| got.client == gone.client;
+        let mut of_client = got.iter().filter(of_client);
+        let sent = of_client.find(|got| forbidden.contains(&got.at));
+        evidence.expect("the-gone-are-left-alone", sent.is_none(), || {
+            format!("{} was gone at {}, but got {sent:?}", gone.client, gone.at)
+        });
+    }
+}
+
+/// Who says how long to wait is not asked for the same before.
+fn the_busy_get_time(evidence: &Evidence<'_>, got: &[Got]) {
+    for (at, busy) in got.iter().enumerate() {
+        if busy.status != Some(503) {
+            continue;
+        }
+        let next = got[at + 1..].iter().find(|next| next.id == busy.id);
+        let waited = next.map(|next| next.at - busy.at);
+        let enough = waited.is_none_or(|waited| waited >= RETRY_AFTER.as_millis() as u64);
+        evidence.expect("the-busy-get-the-time-they-ask-for", enough, || {
+            format!("{} came again after {waited:?} ms", busy.id)
+        });
+    }
+}
+
+/// Who wants only the latest gets nothing that is known to be overtaken.
+pub(super) fn the_overtaken_are_not_sent(
+    evidence: &Evidence<'_>,
+    client: &Known,
+    occurred: &[Occurrence],
+    records: &[&DeliveryRecord],
+    got: &[&Got],
+) {
+    // What was parked and is sent after all is wanted.
+    if client.mode != Mode::Latest || client.character == Character::Fickle {
+        return;
+    }
+    for (at, occurrence) in occurred.iter().enumerate() {
+        let mut later = occurred[at + 1..].iter();
+        let newer = later.find(|later| family(later.kind) == family(occurrence.kind));
+        let number = at as u64 + 1;
+        let record = records.iter().find(|one| one.delivery.sequence == number);
+        let (Some(newer), Some(record)) = (newer, record) else {
+            continue;
+        };
+        let id = record.delivery.id.to_string();
+        let late = |got: &&&Got| got.id == id && got.at > newer.at + UNDER_WAY;
+        let sent = got.iter().find(late);
+        evidence.expect("the-overtaken-are-not-sent", sent.is_none(), || {
+            format!("{id} was overtaken at {}, but: {sent:?}", newer.at)
+        });
+    }
+}
