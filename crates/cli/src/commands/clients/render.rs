@@ -141,7 +141,10 @@ pub(super) fn deliveries(page: &Page<DeliveryRecord>, json: bool) -> String {
                 .as_ref()
                 .map(|sensor| sensor.id.to_string())
                 .unwrap_or_default(),
-            format!("{} attempts", record.attempts.len()),
+            match record.attempts.len() {
+                1 => "1 attempt".to_owned(),
+                more => format!("{more} attempts"),
+            },
             record.delivery.id.to_string(),
             last.unwrap_or_default(),
         ]
