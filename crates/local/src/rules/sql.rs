@@ -163,7 +163,10 @@ fn tokens(sql: &str) -> Result<Vec<Token>, String> {
 
 #[cfg(test)]
 mod tests {
-    use antumbra_wire::{rule::RuleEvent, rules::MESSAGE_RULES};
+    use antumbra_wire::{
+        rule::RuleEvent,
+        rules::{MESSAGE_RULES, SHADOW_RULES},
+    };
     use bytes::Bytes;
 
     use super::*;
@@ -182,7 +185,7 @@ mod tests {
             },
             ..Message::default()
         };
-        for rule in MESSAGE_RULES {
+        for rule in MESSAGE_RULES.iter().chain(&SHADOW_RULES) {
             let statement = Statement::parse(rule.sql).unwrap();
             let event = RuleEvent::decode(&statement.select(&message, 1_700)).unwrap();
             let expected = RuleEvent {
@@ -194,6 +197,61 @@ mod tests {
                 timestamp_milliseconds: Some(1_700),
             };
             assert_eq!(event, expected, "{}", rule.name);
+        }
+    }
+
+    /// The rules that hear a topic, without what their names have in common.
+    fn hearers(topic: &str) -> Vec<&'static str> {
+        let rules = MESSAGE_RULES.iter().chain(&SHADOW_RULES);
+        let hears = |sql: &str| Statement::parse(sql).unwrap().filter.matches(topic);
+        rules
+            .filter(|rule| hears(rule.sql))
+            .map(|rule| rule.name.strip_prefix("antumbra_").unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn a_topic_is_heard_by_the_rule_of_its_operation_alone() {
+        for (topic, rule) in [
+            ("request/query/lamp", "message_query"),
+            ("request/get/lamp/1564669331-1-a", "message_get"),
+            ("request/get/lamp", "message_get"),
+            ("request/get/victim/x/y/z", "message_get"),
+            ("request/get/", "message_get"),
+            ("request/next/lamp/0", "message_next"),
+            ("request/prev/lamp/0", "message_prev"),
+            ("request/list/lamp", "message_list"),
+            ("request/delete/lamp/1", "message_delete"),
+            ("request/send/lamp", "message_send"),
+            ("request/devices", "message_devices"),
+            ("shadow/lamp/get", "shadow_get"),
+            ("shadow/lamp/update", "shadow_update"),
+            ("shadow/lamp/delete", "shadow_delete"),
+            ("shadow/lamp/name/light/get", "shadow_named_get"),
+            ("shadow/lamp/name/light/update", "shadow_named_update"),
+            ("shadow/lamp/name/light/delete", "shadow_named_delete"),
+            ("shadow/name/name/name/get", "shadow_named_get"),
+        ] {
+            assert_eq!(hearers(topic), [rule], "{topic}");
+        }
+        for topic in [
+            "request",
+            "request/get",
+            "request/devices/lamp",
+            "request/steal/lamp",
+            "Request/get/lamp",
+            "/request/get/lamp",
+            "response/get/lamp.7",
+            "shadow/lamp",
+            "shadow/lamp/get/accepted",
+            "shadow/lamp/update/delta",
+            "shadow/lamp/x/get",
+            "shadow/lamp/name/get",
+            "shadow/lamp/name/light/get/accepted",
+            "notification/lamp",
+            "$aws/things/lamp/shadow/get",
+        ] {
+            assert!(hearers(topic).is_empty(), "{topic}");
         }
     }
 
