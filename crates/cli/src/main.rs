@@ -28,6 +28,9 @@ use commands::shadow::ShadowCommand;
 use connect::Connection;
 use failure::Failure;
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Device shadows, notifications and sensors on AWS serverless, and on this machine.
 #[derive(Debug, Parser)]
 #[command(name = "antumbra", version, max_term_width = 100)]

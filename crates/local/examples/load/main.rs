@@ -27,6 +27,10 @@ use std::process::ExitCode;
 use home::Home;
 use plan::Plan;
 
+// As the command has it.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 #[tokio::main]
 async fn main() -> ExitCode {
     let plan = match Plan::parse(std::env::args().skip(1)) {
