@@ -34,6 +34,7 @@ EVENTS = ROOT / "infra" / "events"
 ANY = "<any>"
 START_SECONDS = 20
 ANSWER_SECONDS = 70
+DEBIAN_CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
 # What every function has besides its own variables.
 AWS_VARIABLES = {
     "PATH": "/usr/bin:/bin",
@@ -186,6 +187,8 @@ def environment(function, sqs, iot):
     if "REGISTRATIONS" in resolved:
         # On AWS a layer lies there.
         resolved["REGISTRATIONS"] = str(ROOT / "registrations")
+    if not os.path.exists(resolved["SSL_CERT_FILE"]):
+        resolved["SSL_CERT_FILE"] = DEBIAN_CERTIFICATES
     return resolved, int(resource["Properties"]["Timeout"])
 
 
@@ -352,8 +355,8 @@ def functions_of_template():
 
 
 def zipped(path):
-    """Bytes of the file as a zip holds it, but for some hundred of names and places."""
-    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+    """Bytes of the file as SAM's zip holds it, but for some hundred of names and places."""
+    packer = zlib.compressobj(wbits=-15)
     return len(packer.compress(path.read_bytes()) + packer.flush())
 
 
@@ -398,18 +401,50 @@ def run_bench(options):
         for name, (binary, variables) in contestants.items():
             times[name].append(first_poll(binary, variables))
     bare = min(times["hello"])
-    print(f"| function | zipped, MB | to the first poll, ms: least, median | against a bare function |\n|---|---|---|---|")
+    table = ["| function | zipped, MB | to the first poll, ms: least, median | against a bare function |", "|---|---|---|---|"]
     failed = []
     for name, (binary, _) in contestants.items():
         size, ratio = zipped(binary) / 1e6, min(times[name]) / bare
         middle = statistics.median(times[name])
-        print(f"| `{name}` | {size:.2f} | {min(times[name]) * 1e3:.1f}, {middle * 1e3:.1f} | {ratio:.2f} |")
+        table.append(f"| `{name}` | {size:.2f} | {min(times[name]) * 1e3:.1f}, {middle * 1e3:.1f} | {ratio:.2f} |")
         if size > options.most_megabytes:
             failed.append(f"{name} is {size:.2f} MB zipped, the gate is {options.most_megabytes}")
         if ratio > options.most_times:
             failed.append(f"{name} takes {ratio:.2f} times as long as a bare function, the gate is {options.most_times}")
+    table += ["", f"`hello` is the bare function. Least of {options.rounds} rounds on {circumstances()}."]
+    print("\n".join(table))
+    if options.write:
+        write_into_readme(table)
     if failed:
         sys.exit("\n".join(failed))
+
+
+def circumstances():
+    """When, on what and with what was measured."""
+    def version(*command):
+        said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        return re.search(r"\d+(\.\d+)+", said).group()
+
+    model = re.search(r"model name\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text())
+    machine = f"{os.cpu_count()} processors ({model.group(1) if model else platform.machine()})"
+    tools = {
+        "Rust": version("rustc", "--version"),
+        "cargo-lambda": version("cargo", "lambda", "--version"),
+        "zig": version(sys.executable, "-m", "ziglang", "version"),
+        "the SAM CLI": samcli.__version__,
+    }
+    return f"{time.strftime('%Y-%m-%d')}, {machine}, " + ", ".join(f"{name} {number}" for name, number in tools.items())
+
+
+def write_into_readme(table):
+    readme = ROOT / "README.md"
+    text = readme.read_text()
+    start, end = "<!-- functions: written by scripts/check-infra -->\n", "<!-- end of functions -->\n"
+    if text.count(start) != 1 or text.count(end) != 1:
+        print("the README has no marks for the table", file=sys.stderr)
+        return
+    before, rest = text.split(start)
+    readme.write_text(before + start + "\n".join(table) + "\n" + end + rest.split(end)[1])
 
 
 def main():
@@ -428,6 +463,7 @@ def main():
     bench = commands.add_parser("bench", help="sizes and cold starts")
     bench.add_argument("hello", help="the bare function")
     bench.add_argument("--rounds", type=int, default=21)
+    bench.add_argument("--write", action="store_true", help="write the table into the README, between its marks")
     bench.add_argument("--most-megabytes", type=float, default=4)
     bench.add_argument("--most-times", type=float, default=3)
     bench.set_defaults(run=run_bench)
