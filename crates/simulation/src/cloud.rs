@@ -34,7 +34,7 @@ use tokio::sync::{Notify, oneshot};
 use crate::chance::Chance;
 use crate::clock::VirtualClock;
 use crate::executor::Spawner;
-use crate::profile::Faults;
+use crate::profile::{Faults, Outage, Service};
 use crate::queue::{Held, Queue};
 use crate::trace::Trace;
 
@@ -61,16 +61,11 @@ enum Fate {
 
 /// One request.
 struct Call {
-    /// `None` for the broker, whose calls have a topic.
-    target: Option<(Service, String)>,
+    service: Service,
+    operation: String,
+    /// Of the broker's.
     topic: String,
     body: String,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Service {
-    DynamoDb,
-    Sqs,
 }
 
 /// All services. Clones are the same.
@@ -82,6 +77,8 @@ struct Inner {
     queues: Mutex<BTreeMap<String, Queue>>,
     published: Mutex<Vec<Published>>,
     faults: Mutex<Faults>,
+    /// Outages, and when that was which they are reckoned from.
+    outages: Mutex<(Duration, Vec<Outage>)>,
     chance: Chance,
     clock: VirtualClock,
     spawner: Spawner,
@@ -112,6 +109,7 @@ impl Cloud {
             queues: Mutex::default(),
             published: Mutex::default(),
             faults: Mutex::default(),
+            outages: Mutex::default(),
             chance,
             clock,
             spawner,
@@ -143,9 +141,23 @@ impl Cloud {
             .build()
     }
 
-    /// From now on calls fail this often.
-    pub(crate) fn set_faults(&self, faults: Faults) {
+    /// From now on calls fail this often, and services when they are out.
+    pub(crate) fn set_faults(&self, faults: Faults, outages: Vec<Outage>) {
         *lock(&self.0.faults) = faults;
+        *lock(&self.0.outages) = (self.0.clock.elapsed(), outages);
+    }
+
+    /// Whether a service is out, for a call with this body.
+    pub(crate) fn is_out(&self, service: Service, body: &str) -> bool {
+        let (began, outages) = &*lock(&self.0.outages);
+        let now = self.0.clock.elapsed().saturating_sub(*began);
+        let mut outages = outages.iter();
+        let concerns = |queue: &str| body.contains(&format!("/{queue}\""));
+        outages.any(|out| {
+            out.service == service
+                && (out.from..out.until).contains(&now)
+                && out.queue.is_none_or(concerns)
+        })
     }
 
     /// The database itself, which does not fail.
@@ -207,14 +219,15 @@ impl Cloud {
     }
 
     fn fate(&self, call: &Call) -> Fate {
+        if self.is_out(call.service, &call.body) {
+            return Fate::Failed;
+        }
         let faults = *lock(&self.0.faults);
         let chance = &self.0.chance;
-        let batch = call.target.as_ref().is_some_and(|(_, operation)| {
-            matches!(
-                operation.as_str(),
-                "BatchWriteItem" | "BatchGetItem" | "SendMessageBatch"
-            )
-        });
+        let batch = matches!(
+            call.operation.as_str(),
+            "BatchWriteItem" | "BatchGetItem" | "SendMessageBatch"
+        );
         if batch && chance.happens(faults.partial) {
             return Fate::Partial;
         }
@@ -235,7 +248,7 @@ impl Cloud {
         let inner = &*self.0;
         inner
             .trace
-            .step(call.kind(), || format!("{fate:?} {}", call.detail()));
+            .step(&call.operation, || format!("{fate:?} {}", call.detail()));
         let apply = || self.apply(call);
         match fate {
             Fate::Done | Fate::Late => Some(apply()),
@@ -247,39 +260,39 @@ impl Cloud {
                 None
             }
             Fate::Partial => Some(self.partly(call).unwrap_or_else(apply)),
-            Fate::Conflict => match &call.target {
-                Some((Service::DynamoDb, operation)) => {
-                    Some(dynamodb::conflict(operation, &call.body).unwrap_or_else(apply))
-                }
-                _ => Some(apply()),
-            },
+            Fate::Conflict => {
+                let conflict = dynamodb::conflict(&call.operation, &call.body);
+                Some(conflict.unwrap_or_else(apply))
+            }
         }
     }
 
     fn apply(&self, call: &Call) -> (u16, String) {
         let inner = &*self.0;
-        match &call.target {
-            Some((Service::DynamoDb, operation)) => {
+        let operation = &call.operation;
+        match call.service {
+            Service::DynamoDb => {
                 let reply = dynamodb::apply(&inner.database, operation, &call.body);
                 self.note_write(operation);
                 reply
             }
-            Some((Service::Sqs, operation)) => self.sqs(operation, &call.body, &mut || true),
-            None => self.publish(&call.topic, &call.body),
+            Service::Sqs => self.sqs(operation, &call.body, &mut || true),
+            Service::Iot | Service::Feeds => self.publish(&call.topic, &call.body),
         }
     }
 
     fn partly(&self, call: &Call) -> Option<(u16, String)> {
         let inner = &*self.0;
         let mut keep = || inner.chance.happens(0.5);
-        match &call.target {
-            Some((Service::DynamoDb, operation)) => {
+        let operation = &call.operation;
+        match call.service {
+            Service::DynamoDb => {
                 let reply = dynamodb::partly(&inner.database, operation, &call.body, keep);
                 self.note_write(operation);
                 reply
             }
-            Some((Service::Sqs, operation)) => Some(self.sqs(operation, &call.body, &mut keep)),
-            None => None,
+            Service::Sqs => Some(self.sqs(operation, &call.body, &mut keep)),
+            Service::Iot | Service::Feeds => None,
         }
     }
 }
@@ -326,38 +339,27 @@ impl Call {
     fn of(request: &HttpRequest) -> Call {
         let body = request.body().bytes().unwrap_or_default();
         let target = request.headers().get("x-amz-target").unwrap_or_default();
-        let target = target.split_once('.').and_then(|(service, operation)| {
-            let service = match service {
-                "AmazonSQS" => Service::Sqs,
-                _ if service.starts_with("DynamoDB") => Service::DynamoDb,
-                _ => return None,
-            };
-            Some((service, operation.to_owned()))
-        });
+        let (service, operation) = target.split_once('.').unwrap_or(("", "Publish"));
+        let service = match service {
+            "" => Service::Iot,
+            "AmazonSQS" => Service::Sqs,
+            _ => Service::DynamoDb,
+        };
         Call {
-            target,
+            service,
+            operation: operation.to_owned(),
             topic: iot::topic(request.uri()),
             body: String::from_utf8_lossy(body).into_owned(),
         }
     }
 
-    fn kind(&self) -> &str {
-        match &self.target {
-            Some((_, operation)) => operation,
-            None => "Publish",
-        }
-    }
-
     fn detail(&self) -> String {
-        match &self.target {
-            Some(_) => self.body.clone(),
-            None => format!("{} {}", self.topic, self.body),
-        }
+        format!("{} {}", self.topic, self.body)
     }
 
     fn failure(&self, status: u16, code: &str) -> (u16, String) {
-        match &self.target {
-            Some((Service::Sqs, _)) => sqs::failure(status, code),
+        match self.service {
+            Service::Sqs => sqs::failure(status, code),
             _ => dynamodb::failure(status, code, "as the seed says"),
         }
     }

@@ -11,7 +11,7 @@ use standardwebhooks::Webhook;
 use crate::world::{World, lock};
 
 /// The sender's own time-out, as in production.
-const TIMEOUT: Duration = Duration::from_secs(10);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(10);
 /// What a busy one asks for.
 pub(crate) const RETRY_AFTER: Duration = Duration::from_secs(7);
 

@@ -6,11 +6,14 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::functions::{Function, failures};
+use crate::profile::Service;
 use crate::queue::Held;
 use crate::world::World;
 
 /// How long a message stays away that is handed over although it was deleted.
 const AGAIN: Duration = Duration::from_secs(40);
+/// How often whoever hands nothing over looks whether that is over.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// A queue and who takes its messages.
 #[derive(Clone)]
@@ -37,6 +40,10 @@ impl QueueFeed {
     }
 
     async fn turn(&self, world: &World) {
+        if world.cloud.is_out(Service::Feeds, "") {
+            tokio::time::sleep(LOOK).await;
+            return;
+        }
         let now = world.clock.milliseconds();
         let most = world.chance.between(1, self.batch as u64) as usize;
         let (messages, wait) = self.receive(world, most, now);
@@ -98,9 +105,7 @@ impl QueueFeed {
                 grave.bury(dead);
             }
         }
-        for message in &received.messages {
-            world.hands_over(&message.id);
-        }
+        world.hands_over(&received.messages);
         (received.messages, wait)
     }
 }

@@ -6,8 +6,7 @@
 //! webhooks (`endpoint`), and those who report, signal, write and wish (`actors`).
 //!
 //! [`run`] is one seed: everything is set up, a storm passes, everything is left to settle, and the
-//! promises are checked against what the actors remember and the streams tell. [`plant`] breaks promises
-//! in a copy of the sources, to see that this notices.
+//! promises are checked against what the actors remember and the streams tell.
 
 #![allow(clippy::missing_panics_doc)]
 
@@ -19,7 +18,6 @@ mod endpoint;
 mod executor;
 mod feed;
 mod functions;
-mod mutants;
 mod profile;
 mod promises;
 mod queue;
@@ -28,6 +26,5 @@ mod stream;
 mod trace;
 mod world;
 
-pub use mutants::{Mutant, mutants, plant, planted};
 pub use run::{Outcome, run};
 pub use world::Broken;

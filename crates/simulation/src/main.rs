@@ -2,13 +2,12 @@
 //! `cargo run -p antumbra-simulation -- replay 17`.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use antumbra_simulation::{Outcome, mutants, plant, run};
+use antumbra_simulation::{Outcome, run};
 use clap::{Parser, Subcommand};
 
 /// The whole system with faults, by a seed.
@@ -39,18 +38,11 @@ enum Command {
         /// Which.
         seed: u64,
     },
-    /// Numbers everything that is broken on purpose, and breaks it in the crates of a copy if one is named.
-    Mutants {
-        /// The folder with the copy's crates.
-        #[arg(long)]
-        plant: Option<PathBuf>,
-    },
 }
 
 fn main() -> ExitCode {
     match Arguments::parse().command {
         Command::Replay { seed } => replay(seed),
-        Command::Mutants { plant } => list_mutants(plant.as_deref()),
         Command::Run {
             seeds,
             from,
@@ -58,17 +50,6 @@ fn main() -> ExitCode {
             all,
         } => run_many(from, seeds, threads.max(1), all),
     }
-}
-
-fn list_mutants(copy: Option<&Path>) -> ExitCode {
-    if let Some(Err(error)) = copy.map(plant) {
-        anstream::eprintln!("{error}");
-        return ExitCode::FAILURE;
-    }
-    for (number, mutant) in (1..).zip(mutants()) {
-        anstream::println!("{number}\t{}", mutant.name);
-    }
-    ExitCode::SUCCESS
 }
 
 fn replay(seed: u64) -> ExitCode {

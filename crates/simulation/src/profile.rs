@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use crate::chance::Chance;
+use crate::functions::names;
 
 /// How often calls fail, and how, each from 0 to 1.
 #[derive(Debug, Clone, Copy, Default)]
@@ -25,10 +26,58 @@ pub(crate) struct Faults {
     pub(crate) conflict: f64,
 }
 
+/// What the product calls, and what calls it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Service {
+    DynamoDb,
+    Sqs,
+    Iot,
+    /// What hands messages of queues over.
+    Feeds,
+}
+
+/// That a service fails every call, or nobody hands messages over, from so long after the beginning.
+#[derive(Debug, Clone)]
+pub(crate) struct Outage {
+    pub(crate) service: Service,
+    /// Only calls of this queue.
+    pub(crate) queue: Option<&'static str>,
+    pub(crate) from: Duration,
+    pub(crate) until: Duration,
+}
+
+/// The longest outage of a service, and of what hands over.
+const OUTAGE: Duration = Duration::from_secs(120);
+const PAUSE: Duration = Duration::from_secs(600);
+
+impl Outage {
+    fn of(chance: &Chance, span: Duration) -> Outage {
+        let from = chance.within(span);
+        let (service, queue, longest) = *chance.pick(&[
+            (Service::DynamoDb, None, OUTAGE),
+            (Service::Sqs, None, OUTAGE),
+            (Service::Sqs, Some(names::QUARANTINE), OUTAGE),
+            (Service::Sqs, Some(names::UNDELIVERABLE), OUTAGE),
+            (Service::Iot, None, OUTAGE),
+            (Service::Feeds, None, PAUSE),
+            (Service::Feeds, None, PAUSE),
+        ]);
+        let until = from + chance.within(longest);
+        Outage {
+            service,
+            queue,
+            from,
+            until: until.min(span),
+        }
+    }
+}
+
 /// A seed's kind of day.
 #[derive(Debug, Clone)]
 pub(crate) struct Profile {
     pub(crate) faults: Faults,
+    /// Services that take no call at all for a while.
+    pub(crate) outages: Vec<Outage>,
     /// Functions that end in the middle, by invocation.
     pub(crate) crash: f64,
     /// Messages that a standard queue hands over although they were deleted.
@@ -85,8 +134,15 @@ impl Profile {
         let devices = part(0.6, 3);
         let sensors = part(0.7, 3);
         let sources = part(0.5, 2);
+        let span = Duration::from_secs(chance.between(120, 900));
+        let outages = match some(1.0) > 0.0 {
+            true => chance.between(1, 4),
+            false => 0,
+        };
+        let outages = (0..outages).map(|_| Outage::of(chance, span));
         Profile {
             faults,
+            outages: outages.collect(),
             crash,
             duplicated,
             cold: 0.05 + some(0.5),
@@ -105,7 +161,7 @@ impl Profile {
             },
             sources,
             ordered_signals: chance.happens(0.3),
-            span: Duration::from_secs(chance.between(120, 900)),
+            span,
         }
     }
 
@@ -133,6 +189,6 @@ impl Profile {
             self.posts_lost,
             self.posts_failed,
         ];
-        all.iter().all(|often| *often == 0.0)
+        all.iter().all(|often| *often == 0.0) && self.outages.is_empty()
     }
 }

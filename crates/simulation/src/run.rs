@@ -26,6 +26,8 @@ use crate::world::{Broken, World};
 
 /// Turns of a delivery, and receives until its queue gives it up.
 pub(crate) const TURNS: u32 = 6;
+/// How long a client is left alone at first after it failed.
+pub(crate) const OPEN_FIRST: Duration = Duration::from_secs(10);
 const RECEIVES: u32 = TURNS + SPARE_RECEIVES;
 /// How often the sweep comes, as in production.
 const PERIOD: Duration = Duration::from_secs(60);
@@ -234,7 +236,7 @@ fn policy() -> Policy {
             longest: Duration::from_secs(60),
             ..Delays::default()
         },
-        open_first: Duration::from_secs(10),
+        open_first: OPEN_FIRST,
         open_longest: Duration::from_secs(60),
         ..Policy::default()
     }

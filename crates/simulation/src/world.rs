@@ -14,6 +14,7 @@ use crate::clock::VirtualClock;
 use crate::cloud::Cloud;
 use crate::executor::Spawner;
 use crate::profile::{Faults, Profile};
+use crate::queue::Held;
 use crate::trace::Trace;
 
 /// The most a crash lets an invocation do first, in polls, as a power of two.
@@ -33,10 +34,19 @@ pub(crate) struct World {
     busy: AtomicUsize,
     /// Invocations by function, and how many of them crashed.
     counts: Mutex<BTreeMap<&'static str, (u64, u64)>>,
-    /// When each message was handed to a function, in milliseconds.
-    handed: Mutex<BTreeMap<String, Vec<u64>>>,
+    handed: Mutex<Handed>,
     /// Promises that were found broken while things went on.
     broken: Mutex<Vec<Broken>>,
+}
+
+/// What was handed to functions.
+#[derive(Default)]
+struct Handed {
+    batches: u64,
+    /// When each message was, in milliseconds, and in which batch.
+    messages: BTreeMap<String, Vec<(u64, u64)>>,
+    /// By when markers were sent, the last batch that each was in.
+    markers: BTreeMap<u64, u64>,
 }
 
 /// A promise that was not kept.
@@ -78,7 +88,8 @@ impl World {
     pub(crate) fn storm(&self) {
         self.trace.step("storm", || format!("{:?}", self.profile));
         self.healed.store(0, Ordering::Relaxed);
-        self.cloud.set_faults(self.profile.faults);
+        self.cloud
+            .set_faults(self.profile.faults, self.profile.outages.clone());
     }
 
     /// From now on nothing goes wrong by chance.
@@ -86,7 +97,7 @@ impl World {
         self.trace.step("heal", String::new);
         self.healed
             .store(self.clock.milliseconds(), Ordering::Relaxed);
-        self.cloud.set_faults(Faults::default());
+        self.cloud.set_faults(Faults::default(), Vec::new());
     }
 
     /// Whether nothing goes wrong by chance.
@@ -115,27 +126,39 @@ impl World {
         lock(&self.broken).clone()
     }
 
-    /// Notes that a message is handed to a function.
-    pub(crate) fn hands_over(&self, message: &str) {
+    /// Notes that messages are handed to a function, together.
+    pub(crate) fn hands_over(&self, messages: &[Held]) {
         let now = self.clock.milliseconds();
         let mut handed = lock(&self.handed);
-        handed.entry(message.to_owned()).or_default().push(now);
+        handed.batches += 1;
+        let batch = handed.batches;
+        for message in messages {
+            if message.body.contains("\"marker\"") {
+                handed.markers.insert(message.sent, batch);
+            }
+            let times = handed.messages.entry(message.id.clone()).or_default();
+            times.push((now, batch));
+        }
     }
 
-    /// Whether a message had been handed to a function by then, and was handed over again after that.
-    pub(crate) fn came_back(&self, message: &str, by: u64, after: u64) -> bool {
+    /// Whether a message had been handed to a function by then, and was handed over again after a marker
+    /// of that time; not together with the marker itself when that was taken in.
+    pub(crate) fn came_back(&self, message: &str, by: u64, marker: u64) -> bool {
         let handed = lock(&self.handed);
-        let times = handed.get(message).map(Vec::as_slice).unwrap_or_default();
+        let together = handed.markers.get(&marker);
+        let times = handed.messages.get(message).map(Vec::as_slice);
+        let times = times.unwrap_or_default();
         let both = times.first().zip(times.last());
-        both.is_some_and(|(first, last)| *first <= by && *last > after)
+        both.is_some_and(|((first, _), (last, _))| *first <= by && *last > marker)
+            && !times.iter().any(|(_, batch)| together == Some(batch))
     }
 
     /// Whether a message was never handed over but while things went wrong.
     pub(crate) fn had_only_bad_days(&self, message: &str) -> bool {
         let handed = lock(&self.handed);
-        let last = handed.get(message).and_then(|times| times.last());
+        let last = handed.messages.get(message).and_then(|times| times.last());
         let healed = self.healed.load(Ordering::Relaxed);
-        !self.profile.is_calm() && last.is_some_and(|last| *last < healed)
+        !self.profile.is_calm() && last.is_some_and(|(last, _)| *last < healed)
     }
 
     /// Invocations by function, and how many of them crashed.

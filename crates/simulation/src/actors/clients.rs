@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use antumbra_service::clients::{ClientId, Mode, NewClient};
+use antumbra_service::clients::{ClientId, ClientState, Mode, NewClient};
 use antumbra_service::deliveries::{DeliveryRecord, HistoryQuery, Subject};
 use antumbra_service::sensors::SensorId;
 use tokio::time::Instant;
@@ -142,7 +142,12 @@ impl ClientActors {
                 self.link(&id, sensor, true).await;
             }
             if character == Character::Dead {
-                let manner = *chance.pick(&[Manner::Failing, Manner::Refusing, Manner::Hanging]);
+                let manner = *chance.pick(&[
+                    Manner::Hanging,
+                    Manner::Hanging,
+                    Manner::Failing,
+                    Manner::Refusing,
+                ]);
                 self.endpoints.set_manner(&id, manner);
             }
             lock(&self.clients).push(Known {
@@ -181,6 +186,7 @@ impl ClientActors {
                     Manner::Refusing,
                     Manner::Hanging,
                     Manner::Busy,
+                    Manner::Busy,
                 ];
                 self.endpoints
                     .set_manner(&client.id, *chance.pick(&manners));
@@ -198,6 +204,9 @@ impl ClientActors {
                 }
             },
             Character::Leaving => {
+                // What is under way when a link goes is what matters.
+                let manner = *chance.pick(&[Manner::Healthy, Manner::Failing, Manner::Busy]);
+                self.endpoints.set_manner(&client.id, manner);
                 let linked = chance.happens(0.3);
                 for sensor in &client.sensors {
                     if chance.happens(0.5) {
@@ -209,6 +218,19 @@ impl ClientActors {
         }
     }
 
+    /// Whether a client is enabled and that was confirmed: then nothing of it may wait.
+    async fn is_enabled(&self, client: &str) -> bool {
+        let intents = self.intents();
+        let mut intents = intents.iter().rev();
+        let last = intents.find(|intent| intent.client == client && intent.sensor.is_none());
+        let confirmed = last.is_none_or(|last| last.wanted && last.confirmed.is_some());
+        let Ok(client) = ClientId::new(client) else {
+            return false;
+        };
+        let found = self.wiring.clients(self.world.clock).get(&client).await;
+        confirmed && found.is_ok_and(|client| client.state == ClientState::Enabled)
+    }
+
     /// Makes good what can be made good: endpoints work again, and whoever is disabled is enabled.
     pub(crate) async fn recover(&self) {
         for client in self.all() {
@@ -216,7 +238,7 @@ impl ClientActors {
                 continue;
             }
             self.endpoints.set_manner(&client.id, Manner::Healthy);
-            if client.character == Character::Fickle {
+            if client.character == Character::Fickle && !self.is_enabled(&client.id).await {
                 for _ in 0..TRIES {
                     if self.enable(&client.id).await {
                         break;

@@ -7,7 +7,7 @@ use antumbra_service::deliveries::{DeliveryRecord, Kind, Status};
 
 use super::Evidence;
 use super::sensors::{states, word};
-use super::unsent::the_overtaken_are_not_sent;
+use super::unsent::{the_broken_get_time, the_overtaken_are_not_sent};
 use crate::actors::clients::{Character, Known};
 use crate::endpoint::Got;
 use crate::functions::names;
@@ -80,6 +80,7 @@ pub(super) async fn check(evidence: &Evidence<'_>) {
     for client in evidence.clients.all() {
         let history = evidence.clients.history(&client.id).await;
         let got: Vec<&Got> = got.iter().filter(|got| got.client == client.id).collect();
+        the_broken_get_time(evidence, &client, &history, &got);
         for sensor in &client.sensors {
             let of_sensor = |record: &&DeliveryRecord| {
                 let at = record.delivery.sensor.as_ref();

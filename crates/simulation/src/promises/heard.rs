@@ -1,9 +1,9 @@
 //! Devices hear over MQTT what became of their requests, what is wished, and how their shadow stands.
 
-use serde_json::{Map, Value};
+use serde_json::{Value, json};
 
 use super::Evidence;
-use super::shadows::{answers, documents, ends, wish};
+use super::shadows::{DocumentChange, answers, documents, ends, wish};
 use crate::cloud::Published;
 
 /// How long a wish has to stand to be told of: one that came true before is none any more.
@@ -14,6 +14,7 @@ pub(super) fn check(evidence: &Evidence<'_>) {
     every_update_is_answered(evidence, &published);
     nonsense_is_rejected(evidence, &published);
     wishes_are_told(evidence, &published);
+    both_documents_are_told(evidence, &published);
     devices_hear_how_it_ends(evidence, &published);
 }
 
@@ -76,29 +77,82 @@ fn wishes_are_told(evidence: &Evidence<'_>, published: &[Published]) {
     }
 }
 
-/// The newest that a device hears of its shadow is how it stands.
-fn devices_hear_how_it_ends(evidence: &Evidence<'_>, published: &[Published]) {
-    let empty = || Value::Object(Map::new());
-    let ends = ends(evidence);
-    for device in evidence.devices.names() {
+/// What a device hears of its shadow's documents.
+fn heard(published: &[Published], device: &str) -> Vec<Value> {
+    let topic = format!("shadow/{device}/update/documents");
+    let all = published.iter().filter(|one| one.topic == topic);
+    all.filter_map(|one| serde_json::from_str(&one.payload).ok())
+        .collect()
+}
+
+/// A document, where none is as good as an empty one.
+fn whole(document: Option<&Value>) -> Value {
+    document.cloned().unwrap_or_else(|| json!({}))
+}
+
+/// The devices of whose changes none is unreadable: whoever tells of the others does not know that one.
+fn readable(evidence: &Evidence<'_>) -> Vec<String> {
+    let poisoned = |device: &String| {
         let partition = format!("DS#{device}");
         let mut changes = evidence.changes.iter();
-        if changes.any(|change| change.partition == partition && change.poisoned) {
-            continue;
-        }
-        let topic = format!("shadow/{device}/update/documents");
-        let heard = published.iter().filter(|one| one.topic == topic);
-        let heard = heard.filter_map(|one| serde_json::from_str::<Value>(&one.payload).ok());
+        changes.any(|change| change.partition == partition && change.poisoned)
+    };
+    let mut devices = evidence.devices.names();
+    devices.retain(|device| !poisoned(device));
+    devices
+}
+
+/// The newest that a device hears of its shadow is how it stands.
+fn devices_hear_how_it_ends(evidence: &Evidence<'_>, published: &[Published]) {
+    let ends = ends(evidence);
+    for device in readable(evidence) {
+        let heard = heard(published, &device).into_iter();
         let newest = heard.max_by_key(|heard| heard["current"]["version"].as_u64());
         let newest = newest.unwrap_or_default();
         for state in ["reported", "desired"] {
-            let told = newest["current"]["state"].get(state).cloned();
-            let told = told.unwrap_or_else(empty);
-            let end = ends.get(&(device.as_str(), state)).copied().flatten();
-            let end = end.cloned().unwrap_or_else(empty);
+            let told = whole(newest["current"]["state"].get(state));
+            let end = whole(ends.get(&(device.as_str(), state)).copied().flatten());
             evidence.expect("devices-hear-how-it-ends", told == end, || {
                 format!("{device} {state}: {end} is so, {told} was told")
             });
         }
     }
+}
+
+/// Of every change a device hears both documents: the one that changed, and the other as it was then, or
+/// newer if somebody was faster.
+fn both_documents_are_told(evidence: &Evidence<'_>, published: &[Published]) {
+    for device in readable(evidence) {
+        let changes = evidence.changes.iter().flat_map(|change| documents(change));
+        let changes: Vec<DocumentChange<'_>> =
+            changes.filter(|change| change.device == device).collect();
+        for heard in heard(published, &device) {
+            let told = (0..changes.len()).any(|at| is_told(&heard["current"], &changes, at));
+            evidence.expect("told-as-it-was", told, || {
+                format!("{device} never was {}", heard["current"])
+            });
+        }
+    }
+}
+
+/// Whether this is what there is to tell of one of the changes.
+fn is_told(told: &Value, changes: &[DocumentChange<'_>], at: usize) -> bool {
+    let changed = &changes[at];
+    let combined = changed.change.sort.starts_with("DSC");
+    let same = |state: &str, document| whole(told["state"].get(state)) == whole(document);
+    let of_other = |other: &&DocumentChange<'_>| other.state != changed.state;
+    let other = match changed.state {
+        "reported" => "desired",
+        _ => "reported",
+    };
+    let before = changes[..at].iter().rfind(of_other);
+    let before = before.map_or((None, None), |other| (other.version, other.new));
+    let later = changes[at..].iter().filter(of_other);
+    let later = later.map(|other| (other.version, other.new));
+    let fits = |(version, document): (Option<u64>, _)| {
+        let other_version = version.filter(|_| !combined).unwrap_or(0);
+        let version = changed.version.map(|version| version + other_version);
+        told["version"].as_u64() == version && same(other, document)
+    };
+    same(changed.state, changed.new) && std::iter::once(before).chain(later).any(fits)
 }

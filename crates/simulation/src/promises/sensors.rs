@@ -41,7 +41,18 @@ pub(super) fn check(evidence: &Evidence<'_>) {
         every_signal_is_a_reading(evidence, sensor, &said);
         silence_is_told(evidence, sensor, &said);
     }
+    progress_never_goes_back(evidence);
     nonsense_is_put_away(evidence, &memory);
+}
+
+fn progress_never_goes_back(evidence: &Evidence<'_>) {
+    let reached = |image: &Option<Value>| image.as_ref()?.get("reached")?.as_u64();
+    for change in &evidence.changes {
+        let back = change.partition == "LIVENESS" && reached(&change.new) < reached(&change.old);
+        evidence.expect("progress-never-goes-back", !back, || {
+            format!("{}: {:?} after {:?}", change.sort, change.new, change.old)
+        });
+    }
 }
 
 fn the_newest_value_is_held(evidence: &Evidence<'_>, sensor: &Known, said: &[&Said]) {

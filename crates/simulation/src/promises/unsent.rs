@@ -4,20 +4,27 @@ use std::collections::BTreeMap;
 
 use antumbra_service::clients::Mode;
 use antumbra_service::deliveries::DeliveryRecord;
+use serde_json::Value;
 
 use super::Evidence;
 use super::deliveries::{Occurrence, family};
 use super::sensors::word;
 use crate::actors::clients::{Character, Intent, Known};
-use crate::endpoint::{Got, RETRY_AFTER};
+use crate::endpoint::{Got, RETRY_AFTER, TIMEOUT};
+use crate::run::{OPEN_FIRST, TURNS};
 
 /// How long a turn may take from its decision to its request.
 const UNDER_WAY: u64 = 6_000;
+/// How long ago a client may have been enabled that was disabled by a turn under way.
+const ENABLING: u64 = 30_000;
+/// What clocks that differ and the way to an endpoint may take from a time.
+const ABOUT: u64 = 1_500;
 
 pub(super) fn check(evidence: &Evidence<'_>) {
     let got = evidence.endpoints.got();
     nothing_is_sent_against_the_will(evidence, &got);
     what_arrived_is_not_sent_again(evidence, &got);
+    the_gone_are_disabled(evidence);
     // Elsewhere the same is queued twice, or whoever heard an answer ends before it is written down.
     if evidence.world.profile.is_calm() {
         the_gone_are_left_alone(evidence, &got);
@@ -92,6 +99,44 @@ fn what_arrived_is_not_sent_again(evidence: &Evidence<'_>, got: &[Got]) {
     }
 }
 
+/// Before it is written down that an endpoint said 410, its client is disabled.
+fn the_gone_are_disabled(evidence: &Evidence<'_>) {
+    let gone = |image: &Option<Value>| {
+        let attempts = image
+            .as_ref()
+            .and_then(|image| image["attempts"].as_array());
+        let all = attempts.into_iter().flatten();
+        all.filter(|attempt| attempt["status"] == 410).count()
+    };
+    // Who was ever disabled, and when they were enabled again.
+    let mut disabled: BTreeMap<&str, Option<u64>> = BTreeMap::new();
+    for change in &evidence.changes {
+        let client = change.partition.as_str();
+        match word(change.new.as_ref(), "state") {
+            "disabled" => {
+                disabled.insert(client, None);
+            }
+            "enabled" => {
+                if let Some(since) = disabled.get_mut(client) {
+                    since.get_or_insert(change.at);
+                }
+            }
+            _ => {}
+        }
+        if gone(&change.new) > gone(&change.old) {
+            let known = disabled.get(client);
+            let meanwhile = |enabled: &u64| enabled + ENABLING >= change.at;
+            let kept = known.is_some_and(|since| since.as_ref().is_none_or(meanwhile));
+            evidence.expect("the-gone-are-disabled", kept, || {
+                format!(
+                    "{client} said 410 before {}, disabled: {known:?}",
+                    change.at
+                )
+            });
+        }
+    }
+}
+
 /// Whose endpoint says 410 gets nothing until somebody enables it.
 fn the_gone_are_left_alone(evidence: &Evidence<'_>, got: &[Got]) {
     let intents = evidence.clients.intents();
@@ -153,6 +198,44 @@ pub(super) fn the_overtaken_are_not_sent(
         let sent = got.iter().find(late);
         evidence.expect("the-overtaken-are-not-sent", sent.is_none(), || {
             format!("{id} was overtaken at {}, but: {sent:?}", newer.at)
+        });
+    }
+}
+
+/// Whose endpoint never answers is left alone for a while after every time-out, but for last turns.
+pub(super) fn the_broken_get_time(
+    evidence: &Evidence<'_>,
+    client: &Known,
+    history: &[DeliveryRecord],
+    got: &[&Got],
+) {
+    if client.character != Character::Dead || !evidence.world.profile.is_calm() {
+        return;
+    }
+    let timed_out = TIMEOUT.as_millis() as u64;
+    let open = timed_out + ABOUT..timed_out + OPEN_FIRST.as_millis() as u64 - ABOUT;
+    let is_last = |got: &Got| {
+        let of_delivery = |one: &&DeliveryRecord| one.delivery.id.to_string() == got.id;
+        let attempts = history
+            .iter()
+            .filter(of_delivery)
+            .flat_map(|one| &one.attempts);
+        let mut last = attempts.filter(|attempt| attempt.turn == TURNS);
+        last.any(|attempt| {
+            let at = attempt.at.nanoseconds() / 1_000_000;
+            (at as u64).abs_diff(got.at) < ABOUT
+        })
+    };
+    for (at, first) in got.iter().enumerate() {
+        let hung = first.status.is_none();
+        let next = got[at + 1..].iter().filter(|next| !is_last(next));
+        let early = next.map(|next| next.at - first.at);
+        let early = early.filter(|after| hung && open.contains(after)).min();
+        evidence.expect("the-broken-get-time", early.is_none(), || {
+            format!(
+                "{} hung at {}, the next came after {early:?} ms",
+                client.id, first.at
+            )
         });
     }
 }

@@ -1,11 +1,14 @@
-//! The mutation check: each promise broken on purpose, to see that some seed notices.
+//! Plants the mutants: each promise broken on purpose, to see that some seed notices.
 //!
-//! A mutant is some lines of the product and what to put in their place (`mutants/*.txt`). All of them are
-//! planted into one copy of the sources, each behind a switch that is read when the program runs, so that
-//! one build serves all; `scripts/check-simulation` does it. Nothing of this is in the product.
+//! A mutant is some lines of the product and what to put in their place. All of them are planted into one
+//! copy of the sources, each behind a switch that is read when the program runs, so that one build serves
+//! all. A program of one file, for `scripts/check-simulation` and the tests: nothing of this is in the
+//! product.
 
 use std::collections::BTreeMap;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 /// What a mutant's lines call the switch.
 const SWITCH: &str = "MUTANT";
@@ -13,35 +16,35 @@ const SWITCH: &str = "MUTANT";
 const INNERMOST: &str = "shadow/src/lib.rs";
 const SWITCHES: &str = r#"
 /// Which mutant this run is.
-pub fn mutant(number: u32) -> bool {
+pub(crate) fn mutant(number: u32) -> bool {
     static NUMBER: std::sync::OnceLock<Option<u32>> = std::sync::OnceLock::new();
     let read = || std::env::var("ANTUMBRA_MUTANT").ok()?.parse().ok();
     *NUMBER.get_or_init(read) == Some(number)
 }
 "#;
 const FILES: [&str; 5] = [
-    include_str!("../mutants/shadows.txt"),
-    include_str!("../mutants/notifications.txt"),
-    include_str!("../mutants/inbox.txt"),
-    include_str!("../mutants/sensors.txt"),
-    include_str!("../mutants/deliveries.txt"),
+    include_str!("shadows.txt"),
+    include_str!("notifications.txt"),
+    include_str!("inbox.txt"),
+    include_str!("sensors.txt"),
+    include_str!("deliveries.txt"),
 ];
 
 /// Something that is broken on purpose.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Mutant {
+pub(crate) struct Mutant {
     /// What is broken.
-    pub name: String,
+    pub(crate) name: String,
     /// Below `crates/`.
-    pub file: String,
+    pub(crate) file: String,
     /// Lines that stand there once, whatever their indentation.
-    pub lines: Vec<String>,
+    pub(crate) lines: Vec<String>,
     /// What stands in their place.
-    pub instead: Vec<String>,
+    pub(crate) instead: Vec<String>,
 }
 
 /// All of them; the first is number 1.
-pub fn mutants() -> Vec<Mutant> {
+pub(crate) fn mutants() -> Vec<Mutant> {
     let mut all: Vec<Mutant> = Vec::new();
     for line in FILES.iter().flat_map(|file| file.lines()) {
         if let Some(name) = line.strip_prefix("## ") {
@@ -63,17 +66,38 @@ pub fn mutants() -> Vec<Mutant> {
     all
 }
 
-/// Writes all of them into the crates of a copy.
-pub fn plant(crates: &Path) -> Result<(), String> {
-    for (path, text) in planted(crates)? {
-        std::fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
+/// Writes all of them into the crates of a copy, and lists them by number.
+fn main() -> ExitCode {
+    let Some(crates) = std::env::args().nth(1) else {
+        return failure("which folder are the crates of the copy in?");
+    };
+    let written = planted(Path::new(&crates)).and_then(|files| {
+        let written = files
+            .iter()
+            .try_for_each(|(path, text)| std::fs::write(path, text));
+        written.map_err(|error| format!("{crates}: {error}"))
+    });
+    if let Err(reason) = written {
+        return failure(&reason);
     }
-    Ok(())
+    let mut list = std::io::stdout().lock();
+    let mut all = (1..).zip(mutants());
+    let listed = all.try_for_each(|(number, mutant)| writeln!(list, "{number}\t{}", mutant.name));
+    match listed {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => failure(&error.to_string()),
+    }
+}
+
+fn failure(reason: &str) -> ExitCode {
+    // There is nobody else to tell.
+    let _ = writeln!(std::io::stderr(), "{reason}");
+    ExitCode::FAILURE
 }
 
 /// The files as they are with all of them, by path. A mutant whose lines do not stand there exactly once
 /// is an error.
-pub fn planted(crates: &Path) -> Result<BTreeMap<PathBuf, String>, String> {
+pub(crate) fn planted(crates: &Path) -> Result<BTreeMap<PathBuf, String>, String> {
     let mut files: BTreeMap<PathBuf, String> = BTreeMap::new();
     let read = |path: &Path| {
         std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
