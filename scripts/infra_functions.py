@@ -34,7 +34,6 @@ EVENTS = ROOT / "infra" / "events"
 ANY = "<any>"
 START_SECONDS = 20
 ANSWER_SECONDS = 70
-DEBIAN_CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
 # What every function has besides its own variables.
 AWS_VARIABLES = {
     "PATH": "/usr/bin:/bin",
@@ -187,8 +186,6 @@ def environment(function, sqs, iot):
     if "REGISTRATIONS" in resolved:
         # On AWS a layer lies there.
         resolved["REGISTRATIONS"] = str(ROOT / "registrations")
-    if not os.path.exists(resolved["SSL_CERT_FILE"]):
-        resolved["SSL_CERT_FILE"] = DEBIAN_CERTIFICATES
     return resolved, int(resource["Properties"]["Timeout"])
 
 
