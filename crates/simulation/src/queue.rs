@@ -86,7 +86,8 @@ impl Queue {
             return id.clone();
         }
         self.sent += 1;
-        let id = format!("{}-{}", self.name.trim_end_matches(".fifo"), self.sent);
+        // No two queues have messages of one id.
+        let id = format!("{}-{}", self.name.replace('.', "-"), self.sent);
         if let Some(deduplication) = message.deduplication {
             self.known.insert(deduplication, (now, id.clone()));
         }
