@@ -4,6 +4,8 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use crate::ground::Ground;
+
 fn kept() -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("openapi.json")
 }
@@ -55,6 +57,22 @@ fn every_operation_says_what_it_can_answer() {
             };
             for status in wanted {
                 assert!(responses.contains_key(*status), "{name} lacks {status}");
+            }
+        }
+    }
+}
+
+/// Routes are served under the paths and methods that their handlers are described with.
+#[tokio::test]
+async fn every_operation_is_served() {
+    let ground = Ground::start().await;
+    let document = serde_json::to_value(antumbra_http_api::document()).unwrap();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        let path = path.replace(['{', '}'], "");
+        for method in item.as_object().unwrap().keys() {
+            let got = ground.ask(&method.to_uppercase(), &path).send().await;
+            for code in ["NoSuchRoute", "MethodNotAllowed"] {
+                assert!(!got.text.contains(code), "{method} {path}: {}", got.text);
             }
         }
     }
