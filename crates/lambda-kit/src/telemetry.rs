@@ -1,19 +1,67 @@
 //! Structured logs, one JSON object a line, as CloudWatch reads them.
 
-use tracing_subscriber::EnvFilter;
-use tracing_subscriber::fmt::format::FmtSpan;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::fmt;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 /// Starts logging at the given level (`info`, or a filter such as `info,aws=warn`). A second start is
 /// ignored, so that tests may share a process.
 pub fn start(level: &str) {
-    let filter = EnvFilter::try_new(level).unwrap_or_else(|_| EnvFilter::new("info"));
-    let _ = tracing_subscriber::fmt()
+    let lines = fmt::layer()
         .json()
         .flatten_event(true)
         .with_current_span(true)
         .with_span_list(false)
-        .with_span_events(FmtSpan::NONE)
-        .with_target(true)
-        .with_env_filter(filter)
+        .with_target(true);
+    let _ = tracing_subscriber::registry()
+        .with(filter(level))
+        .with(lines)
         .try_init();
+}
+
+/// By level and target, as a text says; without regular expressions, which no function would carry otherwise
+/// but the listener.
+fn filter(level: &str) -> Targets {
+    let filter: Targets = level.parse().unwrap_or_default();
+    match filter.default_level() {
+        Some(_) => filter,
+        // Nothing that is understood, or targets alone.
+        None => filter.with_default(LevelFilter::INFO),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tracing_subscriber::filter::LevelFilter;
+
+    use super::filter;
+
+    #[test]
+    fn a_level_is_for_all_and_a_target_has_its_own() {
+        let of = |text: &str, target: &str| {
+            let filter = filter(text);
+            let found = [
+                tracing::Level::TRACE,
+                tracing::Level::DEBUG,
+                tracing::Level::INFO,
+                tracing::Level::WARN,
+                tracing::Level::ERROR,
+            ];
+            let found = found
+                .iter()
+                .find(|level| filter.would_enable(target, level));
+            found.map_or(LevelFilter::OFF, |level| LevelFilter::from_level(*level))
+        };
+        assert_eq!(of("info", "antumbra"), LevelFilter::INFO);
+        assert_eq!(of("WARN", "antumbra"), LevelFilter::WARN);
+        assert_eq!(of("off", "antumbra"), LevelFilter::OFF);
+        assert_eq!(of("debug,aws_sdk_sqs=warn", "antumbra"), LevelFilter::DEBUG);
+        assert_eq!(
+            of("debug,aws_sdk_sqs=warn", "aws_sdk_sqs::client"),
+            LevelFilter::WARN
+        );
+        assert_eq!(of("what is this", "antumbra"), LevelFilter::INFO);
+        assert_eq!(of("aws_sdk_sqs=warn", "antumbra"), LevelFilter::INFO);
+    }
 }

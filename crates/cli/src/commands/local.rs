@@ -11,6 +11,9 @@ use antumbra_publish::webhook::Allow;
 use antumbra_stream_listener::files;
 use clap::Args;
 use serde::Serialize;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::failure::{Failure, chain};
 use crate::output::{FAINT, STRONG, print, styled, table};
@@ -153,10 +156,13 @@ fn start_logging(verbose: u8) {
         }
         _ => "debug",
     };
-    let _ = tracing_subscriber::fmt()
-        .with_env_filter(tracing_subscriber::EnvFilter::new(filter))
+    let filter: Targets = filter.parse().unwrap_or_default();
+    let lines = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
+        .with_ansi(std::io::stderr().is_terminal());
+    let _ = tracing_subscriber::registry()
+        .with(filter)
+        .with(lines)
         .try_init();
 }
 
