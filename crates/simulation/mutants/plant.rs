@@ -15,8 +15,8 @@ const SWITCH: &str = "MUTANT";
 /// The crate that all others know, so that the switch is there.
 const INNERMOST: &str = "shadow/src/lib.rs";
 const SWITCHES: &str = r#"
-/// Which mutant this run is.
-pub(crate) fn mutant(number: u32) -> bool {
+/// Whether this run is that mutant.
+pub fn mutant(number: u32) -> bool {
     static NUMBER: std::sync::OnceLock<Option<u32>> = std::sync::OnceLock::new();
     let read = || std::env::var("ANTUMBRA_MUTANT").ok()?.parse().ok();
     *NUMBER.get_or_init(read) == Some(number)
@@ -112,7 +112,10 @@ pub(crate) fn planted(crates: &Path) -> Result<BTreeMap<PathBuf, String>, String
         files.insert(path, text);
     }
     let innermost = crates.join(INNERMOST);
-    let text = read(&innermost)?;
+    let text = match files.remove(&innermost) {
+        Some(text) => text,
+        None => read(&innermost)?,
+    };
     files.insert(innermost, text + SWITCHES);
     Ok(files)
 }
