@@ -41,7 +41,7 @@ pub async fn config(endpoint: Option<String>) -> SdkConfig {
         .region(EnvironmentVariableRegionProvider::new().region().await)
         .credentials_provider(SharedCredentialsProvider::new(credentials))
         .identity_cache(IdentityCache::lazy().build())
-        .http_client(shared::Shared::new())
+        .http_client(shared::Shared::new(CONNECT))
         .retry_config(RetryConfig::standard().with_max_attempts(ATTEMPTS))
         .timeout_config(timeouts)
         .service_config(Endpoints);

@@ -1,8 +1,8 @@
 //! Webhook deliver as a Lambda function: wiring only.
 
 use antumbra_dynamodb::DynamoDbDeliveries;
-use antumbra_lambda_kit::invocation;
 use antumbra_lambda_kit::settings::start;
+use antumbra_lambda_kit::{certificates, invocation};
 use antumbra_publish::webhook::Guard;
 use antumbra_publish::{SqsVisibility, WebhookSender};
 use antumbra_service::clock::{Clock, SystemClock};
@@ -15,7 +15,11 @@ async fn main() -> Result<(), Error> {
     let (settings, sdk) = start::<Settings>().await?;
     let ledger =
         DynamoDbDeliveries::connect(&sdk, settings.table).with_retention(settings.retention);
-    let sender = WebhookSender::new(Guard::new(settings.allow));
+    let guard = Guard::new(settings.allow);
+    let sender = match certificates::roots() {
+        Some(roots) => WebhookSender::trusting(roots, guard),
+        None => WebhookSender::new(guard),
+    };
     let deliver = Deliver::new(ledger, sender, SystemClock, settings.policy);
     let queues = [settings.ordered, settings.unordered];
     let postpone = SqsVisibility::new(aws_sdk_sqs::Client::new(&sdk), queues);

@@ -1,65 +1,55 @@
-//! One HTTP client for all clients of AWS's services.
+//! One HTTP connector for all clients of AWS's services.
 //!
-//! Left alone, each client of a service makes one of its own, and each of those reads the system's trusted
-//! certificates into a store at its making: half a millisecond of a cold start, several times over. Shared,
-//! that is done once.
+//! Left alone, each client of a service makes its own at its making, to have read the certificates, and
+//! another at its first call. Here one is made while the function starts and has a whole processor, and
+//! the first call finds it ready.
 
-use std::sync::Once;
+use std::time::Duration;
 
-use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
-use aws_smithy_runtime_api::box_error::BoxError;
+use aws_smithy_http_client::Connector;
+use aws_smithy_http_client::tls::{Provider, TlsContext, TrustStore, rustls_provider::CryptoMode};
 use aws_smithy_runtime_api::client::connector_metadata::ConnectorMetadata;
 use aws_smithy_runtime_api::client::http::{
-    HttpClient, HttpConnectorSettings, SharedHttpClient, SharedHttpConnector,
+    HttpClient, HttpConnectorSettings, SharedHttpConnector,
 };
-use aws_smithy_runtime_api::client::runtime_components::{
-    RuntimeComponents, RuntimeComponentsBuilder,
-};
-use aws_smithy_types::config_bag::ConfigBag;
+use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
+
+use crate::certificates;
 
 #[derive(Debug)]
 pub(super) struct Shared {
-    client: SharedHttpClient,
-    certificates: Once,
+    connector: SharedHttpConnector,
 }
 
 impl Shared {
-    /// The client the SDKs would make.
-    pub(super) fn new() -> Shared {
-        let builder = aws_smithy_http_client::Builder::new();
+    /// As the SDKs would make it, but for where the certificates come from.
+    pub(super) fn new(connect_timeout: Duration) -> Shared {
+        let settings = HttpConnectorSettings::builder().connect_timeout(connect_timeout);
+        let mut builder = Connector::builder()
+            .connector_settings(settings.build())
+            .tls_provider(Provider::Rustls(CryptoMode::AwsLc));
+        if let Some(bundle) = certificates::bundle() {
+            let store = TrustStore::empty().with_pem_certificate(bundle.pem());
+            let context = TlsContext::builder().with_trust_store(store).build();
+            builder.set_tls_context(context.unwrap_or_default());
+        }
         Shared {
-            client: builder
-                .tls_provider(Provider::Rustls(CryptoMode::AwsLc))
-                .build_https(),
-            certificates: Once::new(),
+            connector: SharedHttpConnector::new(builder.build()),
         }
     }
 }
 
 impl HttpClient for Shared {
+    /// All clients have the settings of [`config`](super::config).
     fn http_connector(
         &self,
-        settings: &HttpConnectorSettings,
-        components: &RuntimeComponents,
+        _: &HttpConnectorSettings,
+        _: &RuntimeComponents,
     ) -> SharedHttpConnector {
-        self.client.http_connector(settings, components)
-    }
-
-    /// Reads the certificates, which the process then keeps, while it starts and has a whole processor;
-    /// once, whoever asks.
-    fn validate_base_client_config(
-        &self,
-        components: &RuntimeComponentsBuilder,
-        config: &ConfigBag,
-    ) -> Result<(), BoxError> {
-        let mut read = Ok(());
-        self.certificates.call_once(|| {
-            read = HttpClient::validate_base_client_config(&self.client, components, config);
-        });
-        read
+        self.connector.clone()
     }
 
     fn connector_metadata(&self) -> Option<ConnectorMetadata> {
-        self.client.connector_metadata()
+        Some(ConnectorMetadata::new("hyper", Some("1.x".into())))
     }
 }
