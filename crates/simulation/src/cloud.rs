@@ -31,6 +31,7 @@ use aws_smithy_types::timeout::TimeoutConfig;
 use dynoxide::Database;
 use tokio::sync::{Notify, oneshot};
 
+use crate::aim::{Aims, Caller, Deed, Visitor};
 use crate::chance::Chance;
 use crate::clock::VirtualClock;
 use crate::executor::Spawner;
@@ -43,13 +44,15 @@ pub(crate) use sqs::URL;
 
 /// As the functions set it: see `lambda-kit`.
 const ATTEMPT: Duration = Duration::from_millis(2500);
-/// A request that comes after its caller gave up.
+/// A request that comes after its caller gave up, and one that comes shortly before, in milliseconds.
 const LATE: (u64, u64) = (2600, 9000);
+const SLOW: (u64, u64) = (100, 2400);
 
 /// What becomes of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fate {
+pub(crate) enum Fate {
     Done,
+    Slow,
     Throttled,
     Failed,
     LostBefore,
@@ -61,6 +64,8 @@ enum Fate {
 
 /// One request.
 struct Call {
+    /// The function.
+    caller: &'static str,
     service: Service,
     operation: String,
     /// Of the broker's.
@@ -79,6 +84,9 @@ struct Inner {
     faults: Mutex<Faults>,
     /// Outages, and when that was which they are reckoned from.
     outages: Mutex<(Duration, Vec<Outage>)>,
+    aims: Mutex<(Aims, Option<Visitor>)>,
+    /// The invocation that is at work right now.
+    caller: Mutex<Option<Caller>>,
     chance: Chance,
     clock: VirtualClock,
     spawner: Spawner,
@@ -110,6 +118,8 @@ impl Cloud {
             published: Mutex::default(),
             faults: Mutex::default(),
             outages: Mutex::default(),
+            aims: Mutex::default(),
+            caller: Mutex::default(),
             chance,
             clock,
             spawner,
@@ -145,6 +155,19 @@ impl Cloud {
     pub(crate) fn set_faults(&self, faults: Faults, outages: Vec<Outage>) {
         *lock(&self.0.faults) = faults;
         *lock(&self.0.outages) = (self.0.clock.elapsed(), outages);
+    }
+
+    /// From now on these calls are aimed at, and this is who acts from outside.
+    pub(crate) fn set_aims(&self, aims: Aims, visitor: Option<Visitor>) {
+        *lock(&self.0.aims) = (aims, visitor);
+    }
+
+    /// Does some of an invocation's work, whose calls are known by its name.
+    pub(crate) fn works<T>(&self, caller: &Caller, work: impl FnOnce() -> T) -> T {
+        *lock(&self.0.caller) = Some(caller.clone());
+        let done = work();
+        *lock(&self.0.caller) = None;
+        done
     }
 
     /// Whether a service is out, for a call with this body.
@@ -248,10 +271,10 @@ impl Cloud {
         let inner = &*self.0;
         inner
             .trace
-            .step(&call.operation, || format!("{fate:?} {}", call.detail()));
+            .step(&call.operation, || call.detail(&format!("{fate:?}")));
         let apply = || self.apply(call);
         match fate {
-            Fate::Done | Fate::Late => Some(apply()),
+            Fate::Done | Fate::Slow | Fate::Late => Some(apply()),
             Fate::Throttled => Some(call.failure(400, "ThrottlingException")),
             Fate::Failed => Some(call.failure(500, "InternalServerError")),
             Fate::LostBefore => None,
@@ -299,18 +322,50 @@ impl Cloud {
 
 impl HttpConnector for Cloud {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
-        let call = Call::of(&request);
-        let fate = self.fate(&call);
-        let cloud = self.clone();
+        let caller = lock(&self.0.caller).clone();
+        let call = Call::of(
+            &request,
+            caller.as_ref().map_or("", |caller| caller.function),
+        );
         let chance = &self.0.chance;
+        let (deed, visitor) = {
+            let (aims, visitor) = &*lock(&self.0.aims);
+            let deed = aims.hits(call.caller, &call.operation, chance);
+            (deed, visitor.clone())
+        };
+        if let (Some(Deed::EndsBefore | Deed::EndsAfter), Some(caller)) = (deed, &caller) {
+            caller.end();
+        }
+        if deed == Some(Deed::EndsBefore) {
+            return HttpConnectorFuture::new(std::future::pending());
+        }
+        let fate = match deed {
+            Some(Deed::Fares(fate)) => fate,
+            _ => self.fate(&call),
+        };
+        let visitor = visitor.filter(|_| deed == Some(Deed::Meets));
+        let visit = visitor.map(|visitor| visitor(call.caller, &call.body));
+        // While it is on its way, or when it is about to arrive.
+        let visits_first = chance.happens(0.5);
         let there = match fate {
             Fate::Late => chance.between(LATE.0, LATE.1),
+            Fate::Slow => chance.between(SLOW.0, SLOW.1),
             _ => chance.between(1, 15),
         };
+        let there = Duration::from_millis(there);
         let back = chance.between(1, 15);
+        let cloud = self.clone();
         let (answer, answered) = oneshot::channel();
         self.0.spawner.spawn(async move {
-            tokio::time::sleep(Duration::from_millis(there)).await;
+            if !visits_first {
+                tokio::time::sleep(there).await;
+            }
+            if let Some(visit) = visit {
+                visit.await;
+            }
+            if visits_first {
+                tokio::time::sleep(there).await;
+            }
             let reply = cloud.serve(&call, fate);
             tokio::time::sleep(Duration::from_millis(back)).await;
             // Whoever asked may be gone.
@@ -336,7 +391,7 @@ fn response(status: u16, body: String) -> Result<HttpResponse, ConnectorError> {
 }
 
 impl Call {
-    fn of(request: &HttpRequest) -> Call {
+    fn of(request: &HttpRequest, caller: &'static str) -> Call {
         let body = request.body().bytes().unwrap_or_default();
         let target = request.headers().get("x-amz-target").unwrap_or_default();
         let (service, operation) = target.split_once('.').unwrap_or(("", "Publish"));
@@ -346,6 +401,7 @@ impl Call {
             _ => Service::DynamoDb,
         };
         Call {
+            caller,
             service,
             operation: operation.to_owned(),
             topic: iot::topic(request.uri()),
@@ -353,8 +409,14 @@ impl Call {
         }
     }
 
-    fn detail(&self) -> String {
-        format!("{} {}", self.topic, self.body)
+    fn detail(&self, fate: &str) -> String {
+        let Call {
+            caller,
+            topic,
+            body,
+            ..
+        } = self;
+        format!("{fate} {caller} {topic} {body}")
     }
 
     fn failure(&self, status: u16, code: &str) -> (u16, String) {

@@ -58,6 +58,7 @@ impl QueueFeed {
             }
             return;
         }
+        let batch = world.hands_over(&messages);
         let event = event(self.queue, &messages);
         let answer = self
             .function
@@ -76,6 +77,7 @@ impl QueueFeed {
             if failed.contains(&message.id) {
                 continue;
             }
+            world.is_done(&message, batch);
             let receipt = &message.receipt;
             if !queue.is_fifo() && world.goes_wrong(world.profile.duplicated) {
                 queue.hide(receipt, world.chance.within(AGAIN), now);
@@ -105,7 +107,6 @@ impl QueueFeed {
                 grave.bury(dead);
             }
         }
-        world.hands_over(&received.messages);
         (received.messages, wait)
     }
 }

@@ -11,6 +11,7 @@
 #![allow(clippy::missing_panics_doc)]
 
 mod actors;
+mod aim;
 mod chance;
 mod clock;
 mod cloud;

@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use crate::aim::Aims;
 use crate::chance::Chance;
 use crate::functions::names;
 
@@ -78,6 +79,8 @@ pub(crate) struct Profile {
     pub(crate) faults: Faults,
     /// Services that take no call at all for a while.
     pub(crate) outages: Vec<Outage>,
+    /// Calls that something happens to right then.
+    pub(crate) aims: Aims,
     /// Functions that end in the middle, by invocation.
     pub(crate) crash: f64,
     /// Messages that a standard queue hands over although they were deleted.
@@ -131,8 +134,12 @@ impl Profile {
             true => chance.between(1, most) as usize,
             false => 0,
         };
+        let aims = match some(1.0) > 0.0 {
+            true => Aims::of(chance),
+            false => Aims::default(),
+        };
         let devices = part(0.6, 3);
-        let sensors = part(0.7, 3);
+        let sensors = part(0.7, 3).max(usize::from(aims.needs_sensors()));
         let sources = part(0.5, 2);
         let span = Duration::from_secs(chance.between(120, 900));
         let outages = match some(1.0) > 0.0 {
@@ -157,10 +164,11 @@ impl Profile {
             sensors,
             clients: match sensors {
                 0 => 0,
-                _ => chance.between(0, 3) as usize,
+                _ => chance.between(u64::from(aims.needs_clients()), 3) as usize,
             },
             sources,
             ordered_signals: chance.happens(0.3),
+            aims,
             span,
         }
     }
@@ -189,6 +197,6 @@ impl Profile {
             self.posts_lost,
             self.posts_failed,
         ];
-        all.iter().all(|often| *often == 0.0) && self.outages.is_empty()
+        all.iter().all(|often| *often == 0.0) && self.outages.is_empty() && self.aims.is_empty()
     }
 }

@@ -13,6 +13,7 @@ use crate::actors::clients::ClientActors;
 use crate::actors::devices::Devices;
 use crate::actors::inbox::InboxActors;
 use crate::actors::sensors::SensorActors;
+use crate::aim::Visitor;
 use crate::chance::Chance;
 use crate::endpoint::Endpoints;
 use crate::executor::Spawner;
@@ -91,7 +92,7 @@ async fn simulate(chance: Chance, spawner: Spawner, traced: bool) -> Outcome {
 
     feed(&world, &wiring, &streams);
     let sweeping = Sweeping::start(&world, wiring.sweep());
-    world.storm();
+    world.storm(visitor(&clients, &sensors));
     let began = Instant::now();
     devices.start(began);
     sensors.start(began);
@@ -129,6 +130,21 @@ async fn simulate(chance: Chance, spawner: Spawner, traced: bool) -> Outcome {
         hash,
         invocations: world.counts(),
     }
+}
+
+/// Who acts from outside when a call is aimed at.
+fn visitor(clients: &ClientActors, sensors: &SensorActors) -> Visitor {
+    let (clients, sensors) = (clients.clone(), sensors.clone());
+    Arc::new(move |function, about| {
+        let (clients, sensors) = (clients.clone(), sensors.clone());
+        let (of_sensors, about) = (function == "liveness-sweep", about.to_owned());
+        Box::pin(async move {
+            match of_sensors {
+                true => sensors.break_silence(),
+                false => clients.turn_over(&about).await,
+            }
+        })
+    })
 }
 
 /// Everything that calls functions but the clock.

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use aws_config::SdkConfig;
 
+use crate::aim::{Aims, Caller, Visitor};
 use crate::chance::Chance;
 use crate::clock::VirtualClock;
 use crate::cloud::Cloud;
@@ -45,8 +46,17 @@ struct Handed {
     batches: u64,
     /// When each message was, in milliseconds, and in which batch.
     messages: BTreeMap<String, Vec<(u64, u64)>>,
-    /// By when markers were sent, the last batch that each was in.
-    markers: BTreeMap<u64, u64>,
+    /// Markers, by when they were sent.
+    markers: BTreeMap<u64, Marker>,
+}
+
+/// What became of a sweep's marker. Times are in milliseconds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Marker {
+    /// When it was handed over for the first time.
+    pub(crate) handed_over: u64,
+    /// When it had been taken in, and in which batch.
+    pub(crate) taken_in: Option<(u64, u64)>,
 }
 
 /// A promise that was not kept.
@@ -85,11 +95,13 @@ impl World {
     }
 
     /// From now on things go wrong.
-    pub(crate) fn storm(&self) {
+    pub(crate) fn storm(&self, visitor: Visitor) {
         self.trace.step("storm", || format!("{:?}", self.profile));
         self.healed.store(0, Ordering::Relaxed);
         self.cloud
             .set_faults(self.profile.faults, self.profile.outages.clone());
+        self.cloud
+            .set_aims(self.profile.aims.clone(), Some(visitor));
     }
 
     /// From now on nothing goes wrong by chance.
@@ -98,6 +110,7 @@ impl World {
         self.healed
             .store(self.clock.milliseconds(), Ordering::Relaxed);
         self.cloud.set_faults(Faults::default(), Vec::new());
+        self.cloud.set_aims(Aims::default(), None);
     }
 
     /// Whether nothing goes wrong by chance.
@@ -126,31 +139,49 @@ impl World {
         lock(&self.broken).clone()
     }
 
-    /// Notes that messages are handed to a function, together.
-    pub(crate) fn hands_over(&self, messages: &[Held]) {
+    /// Notes that messages are handed to a function, together; the number of the batch.
+    pub(crate) fn hands_over(&self, messages: &[Held]) -> u64 {
         let now = self.clock.milliseconds();
         let mut handed = lock(&self.handed);
         handed.batches += 1;
         let batch = handed.batches;
         for message in messages {
-            if message.body.contains("\"marker\"") {
-                handed.markers.insert(message.sent, batch);
+            if is_marker(message) {
+                let marker = Marker {
+                    handed_over: now,
+                    taken_in: None,
+                };
+                handed.markers.entry(message.sent).or_insert(marker);
             }
             let times = handed.messages.entry(message.id.clone()).or_default();
             times.push((now, batch));
         }
+        batch
     }
 
-    /// Whether a message had been handed to a function by then, and was handed over again after a marker
-    /// of that time; not together with the marker itself when that was taken in.
-    pub(crate) fn came_back(&self, message: &str, by: u64, marker: u64) -> bool {
+    /// Notes that a function says a message of a batch is done with.
+    pub(crate) fn is_done(&self, message: &Held, batch: u64) {
+        let now = self.clock.milliseconds();
+        let mut handed = lock(&self.handed);
+        if let Some(marker) = handed.markers.get_mut(&message.sent)
+            && is_marker(message)
+        {
+            marker.taken_in.get_or_insert((now, batch));
+        }
+    }
+
+    /// The first marker that says what was sent until then has been taken in.
+    pub(crate) fn marker_of(&self, until: u64) -> Option<Marker> {
         let handed = lock(&self.handed);
-        let together = handed.markers.get(&marker);
-        let times = handed.messages.get(message).map(Vec::as_slice);
-        let times = times.unwrap_or_default();
-        let both = times.first().zip(times.last());
-        both.is_some_and(|((first, _), (last, _))| *first <= by && *last > marker)
-            && !times.iter().any(|(_, batch)| together == Some(batch))
+        let mut markers = handed.markers.range(until..);
+        markers.next().map(|(_, marker)| *marker)
+    }
+
+    /// Whether a message was in a batch.
+    pub(crate) fn was_in(&self, message: &str, batch: u64) -> bool {
+        let handed = lock(&self.handed);
+        let times = handed.messages.get(message);
+        times.is_some_and(|times| times.iter().any(|(_, other)| *other == batch))
     }
 
     /// Whether a message was never handed over but while things went wrong.
@@ -181,13 +212,18 @@ impl World {
             .then(|| self.chance.between(1, most));
         let done = {
             let mut work = std::pin::pin!(work);
+            let caller = Caller::new(name);
             let crashing = poll_fn(|context| {
                 match &mut polls_left {
                     Some(0) => return Poll::Ready(None),
                     Some(left) => *left -= 1,
                     None => {}
                 }
-                work.as_mut().poll(context).map(Some)
+                let polled = self.cloud.works(&caller, || work.as_mut().poll(context));
+                if caller.has_ended() {
+                    return Poll::Ready(None);
+                }
+                polled.map(Some)
             });
             tokio::time::timeout(timeout, crashing).await
         };
@@ -202,6 +238,10 @@ impl World {
         }
         done
     }
+}
+
+fn is_marker(message: &Held) -> bool {
+    message.body.contains("\"marker\"")
 }
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -1,6 +1,6 @@
 //! From a target to the channel that reaches it.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use antumbra_publish::{EventBridgeChannel, IotChannel, SnsChannel, SqsChannel, sqs};
 use antumbra_registration::Target;
@@ -25,12 +25,15 @@ pub trait Channels: Send + Sync {
     fn undeliverable(&self) -> Arc<dyn Channel>;
 }
 
-/// Channels to AWS, through one client per service.
+/// Channels to AWS, through one client per service. All but SQS's are made when a target asks for them:
+/// each takes its part of a cold start.
 pub struct AwsChannels {
+    sdk: SdkConfig,
     sqs: aws_sdk_sqs::Client,
-    sns: aws_sdk_sns::Client,
-    eventbridge: aws_sdk_eventbridge::Client,
-    mqtt: Arc<dyn Channel>,
+    sns: OnceLock<aws_sdk_sns::Client>,
+    eventbridge: OnceLock<aws_sdk_eventbridge::Client>,
+    iot_endpoint: Option<String>,
+    mqtt: OnceLock<Arc<dyn Channel>>,
     clients: Option<DeliveryQueues>,
     undeliverable: String,
     queue_bytes: usize,
@@ -47,30 +50,13 @@ struct DeliveryQueues {
 impl AwsChannels {
     /// MQTT goes through AWS IoT's data plane, at the account's own endpoint if given.
     pub fn new(sdk: &SdkConfig, iot_endpoint: Option<&str>, undeliverable: String) -> AwsChannels {
-        let mut iot = aws_sdk_iotdataplane::config::Builder::from(sdk);
-        if let Some(endpoint) = iot_endpoint {
-            let scheme = if endpoint.contains("://") {
-                ""
-            } else {
-                "https://"
-            };
-            iot = iot.endpoint_url(format!("{scheme}{endpoint}"));
-        }
-        let iot = aws_sdk_iotdataplane::Client::from_conf(iot.build());
-        AwsChannels::with_mqtt(sdk, Arc::new(IotChannel::new(&iot)), undeliverable)
-    }
-
-    /// MQTT goes wherever the given channel leads.
-    pub fn with_mqtt(
-        sdk: &SdkConfig,
-        mqtt: Arc<dyn Channel>,
-        undeliverable: String,
-    ) -> AwsChannels {
         AwsChannels {
+            sdk: sdk.clone(),
             sqs: aws_sdk_sqs::Client::new(sdk),
-            sns: aws_sdk_sns::Client::new(sdk),
-            eventbridge: aws_sdk_eventbridge::Client::new(sdk),
-            mqtt,
+            sns: OnceLock::new(),
+            eventbridge: OnceLock::new(),
+            iot_endpoint: iot_endpoint.map(str::to_owned),
+            mqtt: OnceLock::new(),
             clients: None,
             undeliverable,
             queue_bytes: sqs::BYTES,
@@ -109,6 +95,36 @@ impl AwsChannels {
         AwsChannels { clients, ..self }
     }
 
+    fn topic(&self, topic: &str) -> Arc<dyn Channel> {
+        let sns = self.sns.get_or_init(|| aws_sdk_sns::Client::new(&self.sdk));
+        Arc::new(SnsChannel::new(sns, topic))
+    }
+
+    fn bus(&self, bus: &str) -> Arc<dyn Channel> {
+        let make = || aws_sdk_eventbridge::Client::new(&self.sdk);
+        Arc::new(EventBridgeChannel::new(
+            self.eventbridge.get_or_init(make),
+            bus,
+        ))
+    }
+
+    fn mqtt(&self) -> Arc<dyn Channel> {
+        let make = || -> Arc<dyn Channel> {
+            let mut iot = aws_sdk_iotdataplane::config::Builder::from(&self.sdk);
+            if let Some(endpoint) = &self.iot_endpoint {
+                let scheme = if endpoint.contains("://") {
+                    ""
+                } else {
+                    "https://"
+                };
+                iot = iot.endpoint_url(format!("{scheme}{endpoint}"));
+            }
+            let iot = aws_sdk_iotdataplane::Client::from_conf(iot.build());
+            Arc::new(IotChannel::new(&iot))
+        };
+        Arc::clone(self.mqtt.get_or_init(make))
+    }
+
     fn queue(&self, queue: &str) -> Arc<dyn Channel> {
         Arc::new(
             SqsChannel::new(&self.sqs, queue)
@@ -122,12 +138,9 @@ impl Channels for AwsChannels {
     fn channel(&self, target: &Target) -> Option<Arc<dyn Channel>> {
         match target {
             Target::Sqs(sqs) => Some(self.queue(sqs.queue.as_str())),
-            Target::Sns(sns) => Some(Arc::new(SnsChannel::new(&self.sns, &sns.topic))),
-            Target::EventBridge(bus) => Some(Arc::new(EventBridgeChannel::new(
-                &self.eventbridge,
-                &bus.bus,
-            ))),
-            Target::Mqtt(_) => Some(Arc::clone(&self.mqtt)),
+            Target::Sns(sns) => Some(self.topic(&sns.topic)),
+            Target::EventBridge(eventbridge) => Some(self.bus(&eventbridge.bus)),
+            Target::Mqtt(_) => Some(self.mqtt()),
             Target::Clients(_) => None,
         }
     }

@@ -4,6 +4,7 @@
 //! another at its first call. Here one is made while the function starts and has a whole processor, and
 //! the first call finds it ready.
 
+use std::panic::catch_unwind;
 use std::time::Duration;
 
 use aws_smithy_http_client::Connector;
@@ -22,19 +23,13 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// As the SDKs would make it, but for where the certificates come from.
     pub(super) fn new(connect_timeout: Duration) -> Shared {
-        let settings = HttpConnectorSettings::builder().connect_timeout(connect_timeout);
-        let mut builder = Connector::builder()
-            .connector_settings(settings.build())
-            .tls_provider(Provider::Rustls(CryptoMode::AwsLc));
-        if let Some(bundle) = certificates::bundle() {
-            let store = TrustStore::empty().with_pem_certificate(bundle.pem());
-            let context = TlsContext::builder().with_trust_store(store).build();
-            builder.set_tls_context(context.unwrap_or_default());
-        }
+        let bundle = certificates::bundle().and_then(|path| std::fs::read(path).ok());
+        let connector = bundle
+            .and_then(|pem| trusting(connect_timeout, pem))
+            .unwrap_or_else(|| connector(connect_timeout, TlsContext::default()));
         Shared {
-            connector: SharedHttpConnector::new(builder.build()),
+            connector: SharedHttpConnector::new(connector),
         }
     }
 }
@@ -51,5 +46,55 @@ impl HttpClient for Shared {
 
     fn connector_metadata(&self) -> Option<ConnectorMetadata> {
         Some(ConnectorMetadata::new("hyper", Some("1.x".into())))
+    }
+}
+
+/// As the SDKs would make it.
+fn connector(connect_timeout: Duration, context: TlsContext) -> Connector {
+    let settings = HttpConnectorSettings::builder().connect_timeout(connect_timeout);
+    Connector::builder()
+        .connector_settings(settings.build())
+        .tls_provider(Provider::Rustls(CryptoMode::AwsLc))
+        .tls_context(context)
+        .build()
+}
+
+/// Trusting the certificates of this file, and no others. `None` if it has none, or something that is no
+/// certificate, at which the builder panics.
+fn trusting(connect_timeout: Duration, pem: Vec<u8>) -> Option<Connector> {
+    let begin = b"-----BEGIN CERTIFICATE-----";
+    pem.windows(begin.len()).find(|window| window == begin)?;
+    let make = move || {
+        let store = TrustStore::empty().with_pem_certificate(pem);
+        let context = TlsContext::builder().with_trust_store(store).build();
+        Some(connector(connect_timeout, context.ok()?))
+    };
+    catch_unwind(make).ok().flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TWO: &str = include_str!("../../testdata/bundle.pem");
+
+    fn is_taken(pem: &str) -> bool {
+        trusting(Duration::from_secs(1), pem.into()).is_some()
+    }
+
+    #[test]
+    fn a_bundle_is_taken() {
+        assert!(is_taken(TWO));
+    }
+
+    #[test]
+    fn what_cannot_be_trusted_leaves_it_to_the_systems_store() {
+        let not_a_certificate =
+            "-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n".to_owned() + TWO;
+        let cut_off = &TWO[..TWO.len() - 100];
+        let not_base64 = TWO.replacen("MII", "*II", 1);
+        for pem in ["", "nothing", &not_a_certificate, cut_off, &not_base64] {
+            assert!(!is_taken(pem), "{pem}");
+        }
     }
 }

@@ -96,8 +96,10 @@ pub(crate) fn markdown(plan: &Plan, outcome: &Outcome, grown: &[Row]) -> String 
         ));
     }
     out.push_str(&format!(
-        "\n{:.2} of 2 cores busy and {} MB resident at most, stack, senders and receivers together in one process.\n",
-        figures.cores, figures.megabytes
+        "\n{:.2} of {} cores busy and {} MB resident at most, stack, senders and receivers together in one process.\n",
+        figures.cores,
+        std::thread::available_parallelism().map_or(0, usize::from),
+        figures.megabytes
     ));
     if grown.is_empty() {
         return out;

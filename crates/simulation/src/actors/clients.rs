@@ -113,7 +113,7 @@ impl ClientActors {
         for number in 0..self.world.profile.clients {
             let id = format!("client-{number}");
             let mode = *chance.pick(&[Mode::Every, Mode::Every, Mode::Latest]);
-            let character = *chance.pick(&[
+            let mut character = *chance.pick(&[
                 Character::Steady,
                 Character::Steady,
                 Character::Moody,
@@ -121,6 +121,9 @@ impl ClientActors {
                 Character::Fickle,
                 Character::Leaving,
             ]);
+            if number == 0 && self.world.profile.aims.needs_clients() {
+                character = Character::Fickle;
+            }
             let new = NewClient {
                 id: ClientId::new(&id).ok(),
                 name: format!("Client {number}"),
@@ -215,6 +218,28 @@ impl ClientActors {
                 }
             }
             Character::Steady | Character::Dead => {}
+        }
+    }
+
+    /// An operator comes at this very moment: a client that a call is about is disabled, or enabled.
+    pub(crate) async fn turn_over(&self, about: &str) {
+        let clients = self.all();
+        let found = clients.iter().find(|client| {
+            client.character == Character::Fickle
+                && about.contains(&format!("\"CLIENT#{}\"", client.id))
+        });
+        let Some(Known { id, .. }) = found else {
+            return;
+        };
+        let intents = self.intents();
+        let last = intents
+            .iter()
+            .rfind(|intent| intent.client == *id && intent.sensor.is_none());
+        if last.is_none_or(|last| last.wanted) {
+            self.disable(id).await;
+        } else {
+            self.endpoints.set_manner(id, Manner::Healthy);
+            self.enable(id).await;
         }
     }
 

@@ -133,6 +133,20 @@ impl SensorActors {
         }
     }
 
+    /// Some who were silent for too long speak up, at the very last moment.
+    pub(crate) fn break_silence(&self) {
+        let now = self.world.clock.milliseconds();
+        let memory = self.memory();
+        for sensor in &memory.sensors {
+            let said = memory.said.iter().filter(|said| said.sensor == sensor.id);
+            let since = said.map(|said| said.sent).max();
+            let until = since.unwrap_or(sensor.registered) + sensor.silence.as_millis() as u64;
+            if until <= now && self.world.chance.happens(0.7) {
+                self.signal(&sensor.id, 0);
+            }
+        }
+    }
+
     async fn act(&self, id: &str, skew: i64) {
         match self.world.chance.below(10) {
             0..=6 => self.signal(id, skew),

@@ -164,8 +164,9 @@ fn silence_is_told(evidence: &Evidence<'_>, sensor: &Known, said: &[&Said]) {
 
 /// Who is lost was silent for long enough, as far as anybody could know.
 ///
-/// Nobody could know of a signal that was handed over, failed and came back after the sweep's marker, or,
-/// where order is kept, of one that waited behind such a one. The documentation of liveness says so.
+/// Nobody could know of a signal that came to be taken in only after the sweep had waited for what its
+/// marker overtook, because it was handed over, failed and came back, or because others were before it;
+/// but whoever takes in a marker knows what failed beside it. The documentation of liveness says so.
 fn never_early(evidence: &Evidence<'_>, sensor: &Known, change: &Change, said: &[&Said]) {
     let silence = sensor.silence.as_millis() as u64;
     let whole =
@@ -184,17 +185,23 @@ fn never_early(evidence: &Evidence<'_>, sensor: &Known, change: &Change, said: &
         },
     );
     let world = evidence.world;
-    let came_back = |said: &Said| world.came_back(&said.message, change.at, lost_at);
-    let forgivable = |one: &Said| {
-        let ordered = world.profile.ordered_signals;
-        let mut before = said.iter().filter(|other| other.sent <= one.sent);
-        !world.profile.is_calm()
-            && (came_back(one) || (ordered && before.any(|other| came_back(other))))
+    let marker = world.marker_of(lost_at);
+    let marker =
+        marker.filter(|marker| marker.handed_over <= change.at && !world.profile.is_calm());
+    let excusable = |one: &Said| {
+        let heard = states(evidence, &sensor.id)
+            .into_iter()
+            .find(|change| whole(change.new.as_ref(), "lastSeen") >= Some(one.sent));
+        marker.is_some_and(|marker| {
+            let beside = marker.taken_in.filter(|(at, _)| *at <= change.at);
+            let beside = beside.is_some_and(|(_, batch)| world.was_in(&one.message, batch));
+            !beside && heard.is_none_or(|heard| heard.at > marker.handed_over + SETTLE)
+        })
     };
     let unheard = said
         .iter()
-        .filter(|said| Some(said.sent) > known && said.sent + SETTLE < lost_at)
-        .find(|said| !forgivable(said));
+        .filter(|said| Some(said.sent) > known && said.sent <= lost_at)
+        .find(|said| !excusable(said));
     evidence.expect("never-lost-too-early", unheard.is_none(), || {
         format!(
             "{}: lost at {lost_at}, but {unheard:?} was in the queue",

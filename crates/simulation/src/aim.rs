@@ -1,0 +1,193 @@
+//! Faults that aim: whenever a certain function makes a certain call, something happens right then.
+//!
+//! What goes wrong by chance seldom falls between two calls of one turn, or into the second in which a
+//! deadline passes. A seed that aims has an eye on one kind of call, and does something to it often.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::chance::Chance;
+use crate::cloud::Fate;
+
+/// What happens to a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Deed {
+    /// It fares like this.
+    Fares(Fate),
+    /// Whoever makes it ends, before it is sent.
+    EndsBefore,
+    /// Whoever makes it ends, when it is sent.
+    EndsAfter,
+    /// Somebody acts from outside, to the end, before it arrives.
+    Meets,
+}
+
+/// That something happens to a function's calls of one kind.
+#[derive(Debug, Clone)]
+pub(crate) struct Aim {
+    pub(crate) function: &'static str,
+    pub(crate) operation: &'static str,
+    pub(crate) deed: Deed,
+    /// How often, from 0 to 1.
+    pub(crate) often: f64,
+}
+
+/// What a seed aims at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Scene {
+    /// A sensor speaks up at the last moment, while the sweep's marker is under way.
+    Marker,
+    /// An operator comes between two calls of a delivery's turn.
+    Operator,
+    /// The operator's own work does not come to its end.
+    Desk,
+    /// Any call of any function.
+    Any,
+}
+
+/// Calls that are worth an eye, by function.
+const CALLS: [(&str, &[&str]); 9] = [
+    (
+        "stream-listener",
+        &["SendMessageBatch", "Publish", "Query", "TransactGetItems"],
+    ),
+    (
+        "shadow-requests",
+        &["TransactWriteItems", "UpdateItem", "PutItem", "Publish"],
+    ),
+    (
+        "device",
+        &[
+            "TransactWriteItems",
+            "UpdateItem",
+            "PutItem",
+            "BatchGetItem",
+        ],
+    ),
+    ("message-ingest", &["PutItem", "SendMessageBatch"]),
+    ("message-delete", &["UpdateItem", "Publish"]),
+    (SWEEP, &[MARKER, "GetItem", "Query", "UpdateItem"]),
+    (
+        INGEST,
+        &["UpdateItem", "BatchWriteItem", "SendMessageBatch"],
+    ),
+    (
+        DELIVER,
+        &["BatchGetItem", "UpdateItem", "ChangeMessageVisibility"],
+    ),
+    (
+        DESK,
+        &["GetItem", "Query", "SendMessageBatch", "UpdateItem"],
+    ),
+];
+const SWEEP: &str = "liveness-sweep";
+const INGEST: &str = "sensor-ingest";
+const DELIVER: &str = "webhook-deliver";
+const DESK: &str = "desk";
+/// What sends the sweep's marker.
+const MARKER: &str = "SendMessageBatch";
+
+const DEEDS: [Deed; 10] = [
+    Deed::EndsBefore,
+    Deed::EndsAfter,
+    Deed::Fares(Fate::Throttled),
+    Deed::Fares(Fate::Failed),
+    Deed::Fares(Fate::LostBefore),
+    Deed::Fares(Fate::LostAfter),
+    Deed::Fares(Fate::Late),
+    Deed::Fares(Fate::Slow),
+    Deed::Fares(Fate::Partial),
+    Deed::Fares(Fate::Conflict),
+];
+
+/// What a seed aims at, if it does.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Aims {
+    scene: Option<Scene>,
+    all: Vec<Aim>,
+}
+
+impl Aims {
+    pub(crate) fn of(chance: &Chance) -> Aims {
+        let scene = *chance.pick(&[Scene::Marker, Scene::Operator, Scene::Desk, Scene::Any]);
+        let aim = |function, operation, deed| Aim {
+            function,
+            operation,
+            deed,
+            often: chance.between(20, 100) as f64 / 100.0,
+        };
+        let any = |function, operations: &[&'static str]| {
+            aim(function, *chance.pick(operations), *chance.pick(&DEEDS))
+        };
+        let operator = |calls: &[&'static str]| aim(DELIVER, *chance.pick(calls), Deed::Meets);
+        let all = match scene {
+            Scene::Marker => vec![
+                aim(SWEEP, MARKER, Deed::Meets),
+                any(INGEST, &["UpdateItem", "UpdateItem", "BatchWriteItem"]),
+            ],
+            Scene::Operator => vec![operator(&["BatchGetItem", "UpdateItem"])],
+            Scene::Desk => vec![
+                operator(&["UpdateItem"]),
+                any(DESK, &["Query", "SendMessageBatch", "UpdateItem"]),
+            ],
+            Scene::Any => {
+                let (function, operations) = *chance.pick(&CALLS);
+                vec![any(function, operations)]
+            }
+        };
+        let scene = Some(scene);
+        Aims { scene, all }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// Whether there is nothing to aim at without sensors.
+    pub(crate) fn needs_sensors(&self) -> bool {
+        self.scene.is_some_and(|scene| scene != Scene::Any)
+    }
+
+    /// Whether there is nothing to aim at without a client who comes and goes.
+    pub(crate) fn needs_clients(&self) -> bool {
+        matches!(self.scene, Some(Scene::Operator | Scene::Desk))
+    }
+
+    /// What happens to a call now.
+    pub(crate) fn hits(&self, function: &str, operation: &str, chance: &Chance) -> Option<Deed> {
+        let mut aims = self.all.iter();
+        let aim = aims.find(|aim| aim.function == function && aim.operation == operation)?;
+        chance.happens(aim.often).then_some(aim.deed)
+    }
+}
+
+/// Somebody who acts from outside: a function, what it asks for, and what is done about it.
+pub(crate) type Visitor = Arc<dyn Fn(&str, &str) -> Visit + Send + Sync>;
+pub(crate) type Visit = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// An invocation, as those see it who are called.
+#[derive(Debug, Clone)]
+pub(crate) struct Caller {
+    pub(crate) function: &'static str,
+    ended: Arc<AtomicBool>,
+}
+
+impl Caller {
+    pub(crate) fn new(function: &'static str) -> Caller {
+        Caller {
+            function,
+            ended: Arc::default(),
+        }
+    }
+
+    /// Ends it where it stands.
+    pub(crate) fn end(&self) {
+        self.ended.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Relaxed)
+    }
+}
