@@ -29,6 +29,8 @@ pub(crate) enum Deed {
 pub(crate) struct Aim {
     pub(crate) function: &'static str,
     pub(crate) operation: &'static str,
+    /// What they say.
+    pub(crate) about: &'static str,
     pub(crate) deed: Deed,
     /// How often, from 0 to 1.
     pub(crate) often: f64,
@@ -115,6 +117,7 @@ impl Aims {
         let aim = |function, operation, deed| Aim {
             function,
             operation,
+            about: "",
             deed,
             often: chance.between(20, 100) as f64 / 100.0,
         };
@@ -125,7 +128,10 @@ impl Aims {
         let all = match scene {
             Scene::Marker => vec![
                 aim(SWEEP, MARKER, Deed::Meets),
-                any(INGEST, &["UpdateItem", "UpdateItem", "BatchWriteItem"]),
+                Aim {
+                    about: *chance.pick(&["SENSOR#", "SENSOR#", "SENSOR#", "LIVENESS"]),
+                    ..any(INGEST, &["UpdateItem"])
+                },
             ],
             Scene::Operator => vec![operator(&["BatchGetItem", "UpdateItem"])],
             Scene::Desk => vec![
@@ -156,9 +162,16 @@ impl Aims {
     }
 
     /// What happens to a call now.
-    pub(crate) fn hits(&self, function: &str, operation: &str, chance: &Chance) -> Option<Deed> {
-        let mut aims = self.all.iter();
-        let aim = aims.find(|aim| aim.function == function && aim.operation == operation)?;
+    pub(crate) fn hits(
+        &self,
+        (function, operation): (&str, &str),
+        body: &str,
+        chance: &Chance,
+    ) -> Option<Deed> {
+        let is_meant = |aim: &&Aim| {
+            (aim.function, aim.operation) == (function, operation) && body.contains(aim.about)
+        };
+        let aim = self.all.iter().find(is_meant)?;
         chance.happens(aim.often).then_some(aim.deed)
     }
 }

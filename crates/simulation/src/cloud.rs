@@ -330,7 +330,7 @@ impl HttpConnector for Cloud {
         let chance = &self.0.chance;
         let (deed, visitor) = {
             let (aims, visitor) = &*lock(&self.0.aims);
-            let deed = aims.hits(call.caller, &call.operation, chance);
+            let deed = aims.hits((call.caller, &call.operation), &call.body, chance);
             (deed, visitor.clone())
         };
         if let (Some(Deed::EndsBefore | Deed::EndsAfter), Some(caller)) = (deed, &caller) {

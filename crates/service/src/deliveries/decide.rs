@@ -76,10 +76,10 @@ pub fn before<'a>(
     now: Timestamp,
     policy: &Policy,
 ) -> Before<'a> {
-    if standing
-        .delivered_round
-        .is_some_and(|round| round >= delivery.round)
-    {
+    // What was released is the round before once more, and the turn that parked that may have looked again
+    // and sent it.
+    let owed = delivery.round.saturating_sub(delivery.released.into());
+    if standing.delivered_round.is_some_and(|round| round >= owed) {
         return Before::Nothing;
     }
     let Some((client, secrets)) = &standing.client else {
@@ -289,6 +289,8 @@ mod tests {
             (has(0), 0, false, "nothing"),
             (has(0), 1, false, "send"),
             (has(2), 1, false, "nothing"),
+            (has(0), 1, true, "nothing"),
+            (has(0), 2, true, "send"),
         ] {
             let delivery = delivery(round, released);
             assert_eq!(decided(&standing, &delivery, 1), expected, "{standing:?}");

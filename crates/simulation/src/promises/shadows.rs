@@ -201,11 +201,13 @@ fn what_came_true_is_wished_no_more(evidence: &Evidence<'_>) {
             };
             let said = reported.get(document.device);
             // Of a transaction either document may come first.
-            let said = said
-                .into_iter()
-                .flatten()
-                .rfind(|(said_at, _)| *said_at <= at + 1);
-            let is_true = said.is_some_and(|(_, wish)| *wish == Some(before));
+            let said = said.map(Vec::as_slice).unwrap_or_default();
+            let known = said.partition_point(|(said_at, _)| *said_at < at);
+            let said = said[known.saturating_sub(1)..]
+                .iter()
+                .filter(|(said_at, _)| *said_at <= at + 1);
+            let said: Vec<&(usize, Option<u64>)> = said.collect();
+            let is_true = said.iter().any(|(_, wish)| *wish == Some(before));
             evidence.expect("wishes-go-when-they-came-true", is_true, || {
                 format!(
                     "{}: the wish {before} is gone, reported is {said:?}",

@@ -33,7 +33,8 @@ pub(super) fn check(evidence: &Evidence<'_>) {
 }
 
 /// Whoever is disabled, or not linked any more, gets nothing from when that was confirmed until somebody
-/// wants it otherwise.
+/// wants it otherwise. What was released to a client when it was enabled is sent even if it is disabled
+/// again; the documentation of deliveries says so.
 fn nothing_is_sent_against_the_will(evidence: &Evidence<'_>, got: &[Got]) {
     let intents = evidence.clients.intents();
     for (at, intent) in intents.iter().enumerate() {
@@ -63,16 +64,32 @@ fn nothing_is_sent_against_the_will(evidence: &Evidence<'_>, got: &[Got]) {
                 .as_ref()
                 .is_none_or(|sensor| got.body.contains(sensor))
         };
+        let released = |got: &&Got| intent.sensor.is_none() && was_released(evidence, got);
         let wrong = got
             .iter()
             .filter(|got| got.client == intent.client && forbidden.contains(&got.at))
-            .find(about);
+            .filter(about)
+            .find(|got| !released(got));
         evidence.expect(
             "nothing-is-sent-against-the-will",
             early || wrong.is_none(),
             || format!("{intent:?}, but {wrong:?}"),
         );
     }
+}
+
+/// Whether it was queued again before it was sent.
+fn was_released(evidence: &Evidence<'_>, got: &Got) -> bool {
+    let mut changes = evidence.changes.iter();
+    changes.any(|change| {
+        let (client, order) = (&change.partition, &change.sort);
+        change.at <= got.at
+            && client.strip_prefix("CLIENT#") == Some(&got.client)
+            && order
+                .strip_prefix("DELIVERY#")
+                .is_some_and(|order| got.id.ends_with(order))
+            && word(change.new.as_ref(), "status") == "pending"
+    })
 }
 
 /// Once it is written down that a client has something, it gets it no more; nobody asks for that here.
