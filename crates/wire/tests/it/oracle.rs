@@ -25,7 +25,8 @@ pub(crate) fn compare(
     batch: &mut StreamBatch,
     tape: &mut Tape,
 ) -> Result<Outcome, String> {
-    let slow: Result<Event, _> = serde_json::from_slice(bytes);
+    let slow: Option<Event> = serde_json::from_slice(bytes).ok();
+    let slow = slow.filter(|_| objects_are_objects(bytes));
     let fast = batch.read(bytes);
     // JSON is UTF-8; serde_json does not look at it in what it ignores.
     if std::str::from_utf8(bytes).is_err() {
@@ -34,7 +35,7 @@ pub(crate) fn compare(
             Err(_) => Ok(Outcome::Refused),
         };
     }
-    let Ok(slow) = slow else {
+    let Some(slow) = slow else {
         // Nothing to compare with, but nothing may go wrong either.
         if let Ok(records) = fast {
             for record in records.iter().flatten() {
@@ -68,6 +69,19 @@ pub(crate) fn compare(
         records: records.len(),
         refused,
     })
+}
+
+/// serde's derived structs take an array of their fields in place of an object. No stream sends such.
+fn objects_are_objects(bytes: &[u8]) -> bool {
+    let Ok(event) = serde_json::from_slice::<serde_json::Value>(bytes) else {
+        return false;
+    };
+    let records = event["Records"].as_array().into_iter().flatten();
+    event.is_object()
+        && records.clone().all(serde_json::Value::is_object)
+        && records
+            .flat_map(|record| [&record["dynamodb"], &record["userIdentity"]])
+            .all(|part| !part.is_array())
 }
 
 /// What the fast road read of a record.
