@@ -45,6 +45,8 @@ enum Scene {
     Operator,
     /// The operator's own work does not come to its end.
     Desk,
+    /// Who is to be told of a sensor cannot be found out, or cannot be told.
+    Listener,
     /// Any call of any function.
     Any,
 }
@@ -52,22 +54,14 @@ enum Scene {
 /// Calls that are worth an eye, by function.
 const CALLS: [(&str, &[&str]); 9] = [
     (
-        "stream-listener",
-        &["SendMessageBatch", "Publish", "Query", "TransactGetItems"],
+        LISTENER,
+        &["SendMessageBatch", "Publish", "Query", "BatchGetItem"],
     ),
     (
         "shadow-requests",
-        &["TransactWriteItems", "UpdateItem", "PutItem", "Publish"],
+        &["BatchGetItem", "PutItem", "TransactWriteItems", "Publish"],
     ),
-    (
-        "device",
-        &[
-            "TransactWriteItems",
-            "UpdateItem",
-            "PutItem",
-            "BatchGetItem",
-        ],
-    ),
+    ("device", &["BatchGetItem", "PutItem", "TransactWriteItems"]),
     ("message-ingest", &["PutItem", "SendMessageBatch"]),
     ("message-delete", &["UpdateItem", "Publish"]),
     (SWEEP, &[MARKER, "GetItem", "Query", "UpdateItem"]),
@@ -81,9 +75,16 @@ const CALLS: [(&str, &[&str]); 9] = [
     ),
     (
         DESK,
-        &["GetItem", "Query", "SendMessageBatch", "UpdateItem"],
+        &[
+            "GetItem",
+            "Query",
+            "SendMessageBatch",
+            "UpdateItem",
+            "TransactWriteItems",
+        ],
     ),
 ];
+const LISTENER: &str = "stream-listener";
 const SWEEP: &str = "liveness-sweep";
 const INGEST: &str = "sensor-ingest";
 const DELIVER: &str = "webhook-deliver";
@@ -113,7 +114,13 @@ pub(crate) struct Aims {
 
 impl Aims {
     pub(crate) fn of(chance: &Chance) -> Aims {
-        let scene = *chance.pick(&[Scene::Marker, Scene::Operator, Scene::Desk, Scene::Any]);
+        let scene = *chance.pick(&[
+            Scene::Marker,
+            Scene::Operator,
+            Scene::Desk,
+            Scene::Listener,
+            Scene::Any,
+        ]);
         let aim = |function, operation, deed| Aim {
             function,
             operation,
@@ -129,7 +136,7 @@ impl Aims {
             Scene::Marker => vec![
                 aim(SWEEP, MARKER, Deed::Meets),
                 Aim {
-                    about: *chance.pick(&["SENSOR#", "SENSOR#", "SENSOR#", "LIVENESS"]),
+                    about: chance.pick(&["SENSOR#", "SENSOR#", "SENSOR#", "LIVENESS"]),
                     ..any(INGEST, &["UpdateItem"])
                 },
             ],
@@ -138,6 +145,7 @@ impl Aims {
                 operator(&["UpdateItem"]),
                 any(DESK, &["Query", "SendMessageBatch", "UpdateItem"]),
             ],
+            Scene::Listener => vec![any(LISTENER, &["Query", "Query", "SendMessageBatch"])],
             Scene::Any => {
                 let (function, operations) = *chance.pick(&CALLS);
                 vec![any(function, operations)]
@@ -156,9 +164,15 @@ impl Aims {
         self.scene.is_some_and(|scene| scene != Scene::Any)
     }
 
-    /// Whether there is nothing to aim at without a client who comes and goes.
-    pub(crate) fn needs_clients(&self) -> bool {
+    /// Whether there is nothing to aim at without a client that an operator looks after.
+    pub(crate) fn needs_operator(&self) -> bool {
         matches!(self.scene, Some(Scene::Operator | Scene::Desk))
+    }
+
+    /// Whether there is nothing to aim at without clients.
+    pub(crate) fn needs_clients(&self) -> bool {
+        let scene = self.scene;
+        scene.is_some_and(|scene| !matches!(scene, Scene::Marker | Scene::Any))
     }
 
     /// What happens to a call now.

@@ -121,8 +121,9 @@ impl ClientActors {
                 Character::Fickle,
                 Character::Leaving,
             ]);
-            if number == 0 && self.world.profile.aims.needs_clients() {
-                character = Character::Fickle;
+            if number == 0 && self.world.profile.aims.needs_operator() {
+                let both = [Character::Fickle, Character::Fickle, Character::Leaving];
+                character = *chance.pick(&both);
             }
             let new = NewClient {
                 id: ClientId::new(&id).ok(),
@@ -221,25 +222,33 @@ impl ClientActors {
         }
     }
 
-    /// An operator comes at this very moment: a client that a call is about is disabled, or enabled.
+    /// An operator comes at this very moment: a client that a call is about is disabled, enabled, unlinked
+    /// or linked.
     pub(crate) async fn turn_over(&self, about: &str) {
         let clients = self.all();
-        let found = clients.iter().find(|client| {
-            client.character == Character::Fickle
-                && about.contains(&format!("\"CLIENT#{}\"", client.id))
-        });
-        let Some(Known { id, .. }) = found else {
+        let is_meant = |client: &&Known| about.contains(&format!("\"CLIENT#{}\"", client.id));
+        let Some(client) = clients.iter().find(is_meant) else {
             return;
         };
         let intents = self.intents();
-        let last = intents
-            .iter()
-            .rfind(|intent| intent.client == *id && intent.sensor.is_none());
-        if last.is_none_or(|last| last.wanted) {
-            self.disable(id).await;
-        } else {
-            self.endpoints.set_manner(id, Manner::Healthy);
-            self.enable(id).await;
+        let is_wanted = |sensor: Option<&str>| {
+            let of_both =
+                |intent: &&Intent| intent.client == client.id && intent.sensor.as_deref() == sensor;
+            intents.iter().rfind(of_both).is_none_or(|last| last.wanted)
+        };
+        match client.character {
+            Character::Fickle if is_wanted(None) => self.disable(&client.id).await,
+            Character::Fickle => {
+                self.endpoints.set_manner(&client.id, Manner::Healthy);
+                self.enable(&client.id).await;
+            }
+            Character::Leaving => {
+                for sensor in &client.sensors {
+                    self.link(&client.id, sensor, !is_wanted(Some(sensor)))
+                        .await;
+                }
+            }
+            Character::Steady | Character::Moody | Character::Dead => {}
         }
     }
 
