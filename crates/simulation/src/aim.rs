@@ -133,13 +133,12 @@ impl Aims {
         };
         let operator = |calls: &[&'static str]| aim(DELIVER, *chance.pick(calls), Deed::Meets);
         let all = match scene {
-            Scene::Marker => vec![
-                aim(SWEEP, MARKER, Deed::Meets),
-                Aim {
-                    about: chance.pick(&["SENSOR#", "SENSOR#", "SENSOR#", "LIVENESS"]),
-                    ..any(INGEST, &["UpdateItem"])
-                },
-            ],
+            Scene::Marker => {
+                let marker = aim(SWEEP, MARKER, Deed::Meets);
+                let about = *chance.pick(&["SENSOR#", "SENSOR#", "SENSOR#", "LIVENESS"]);
+                let ingest = any(INGEST, &["UpdateItem"]);
+                vec![marker, Aim { about, ..ingest }]
+            }
             Scene::Operator => vec![operator(&["BatchGetItem", "UpdateItem"])],
             Scene::Desk => vec![
                 operator(&["UpdateItem"]),
@@ -171,8 +170,7 @@ impl Aims {
 
     /// Whether there is nothing to aim at without clients.
     pub(crate) fn needs_clients(&self) -> bool {
-        let scene = self.scene;
-        scene.is_some_and(|scene| !matches!(scene, Scene::Marker | Scene::Any))
+        self.needs_sensors() && self.scene != Some(Scene::Marker)
     }
 
     /// What happens to a call now.
