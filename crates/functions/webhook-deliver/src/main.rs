@@ -12,13 +12,11 @@ use lambda_runtime::Error;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
-    // Of both connectors, the SDKs' and that of webhooks, each reads them for itself; at the same time.
-    let roots = std::thread::spawn(certificates::roots);
     let (settings, sdk) = start::<Settings>().await?;
     let ledger =
         DynamoDbDeliveries::connect(&sdk, settings.table).with_retention(settings.retention);
-    let roots = roots.join().map_err(|_| "no certificates could be read")?;
-    let sender = WebhookSender::trusting(roots, Guard::new(settings.allow));
+    let guard = Guard::new(settings.allow);
+    let sender = WebhookSender::trusting(certificates::roots(), guard);
     let deliver = Deliver::new(ledger, sender, SystemClock, settings.policy);
     let queues = [settings.ordered, settings.unordered];
     let postpone = SqsVisibility::new(aws_sdk_sqs::Client::new(&sdk), queues);
