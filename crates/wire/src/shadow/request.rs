@@ -98,6 +98,9 @@ pub fn read(operation: Operation, payload: &[u8]) -> Requested {
     }
 }
 
+/// Of all white space, what JSON takes for such.
+const JSON_SPACE: [char; 4] = [' ', '\n', '\r', '\t'];
+
 fn read_into(
     operation: Operation,
     payload: &[u8],
@@ -113,7 +116,7 @@ fn read_into(
         )
     })?;
     // Who only asks or deletes need not say anything.
-    let text = match (operation, text.trim_ascii()) {
+    let text = match (operation, text.trim_matches(JSON_SPACE)) {
         (Operation::Get | Operation::Delete, "") => "{}",
         (_, text) => text,
     };

@@ -32,6 +32,11 @@ async fn what_is_wrong_is_rejected_and_nothing_is_written() {
         (b"".to_vec(), 400, json),
         (b"not json".to_vec(), 400, json),
         (b"[]".to_vec(), 400, json),
+        (
+            b"\x0c{\"state\":{\"desired\":{\"a\":1}}}".to_vec(),
+            400,
+            json,
+        ),
         (b"null".to_vec(), 400, json),
         (b"{\"state\":{}} more".to_vec(), 400, json),
         (b"{\"state\":{\"desired\":{\"a\":1}}".to_vec(), 400, json),
