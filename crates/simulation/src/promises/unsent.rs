@@ -46,10 +46,11 @@ fn nothing_is_sent_against_the_will(evidence: &Evidence<'_>, got: &[Got]) {
             .iter()
             .enumerate()
             .filter(|(_, other)| other.wanted && same(other));
-        // One that began before may still be under way.
+        // One that began before may be under way for longer.
+        let ends_later = |other: &Intent| other.confirmed.is_none_or(|ended| ended >= intent.began);
         let early = others
             .clone()
-            .any(|(other, intent)| other < at && intent.confirmed.is_none());
+            .any(|(before, other)| before < at && ends_later(other));
         let until = others
             .filter(|(other, _)| *other > at)
             .map(|(_, other)| other.began)
