@@ -89,7 +89,7 @@ pub struct Delivery {
     /// How often it was queued again.
     pub round: u32,
     /// Whether it is to be sent even though the client is disabled: it was parked, and the client is
-    /// being enabled.
+    /// being enabled. It keeps its turns if the client is disabled again before it arrived.
     pub released: bool,
 }
 
