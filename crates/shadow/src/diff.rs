@@ -297,7 +297,7 @@ impl DiffBuffer {
 
 /// Whether the bytes are the same, which decides most pairs.
 #[inline]
-fn unchanged(old: View<'_>, new: View<'_>) -> bool {
+pub(crate) fn unchanged(old: View<'_>, new: View<'_>) -> bool {
     old.kind() == new.kind() && (old.kind() == Kind::Null || old.raw_bytes() == new.raw_bytes())
 }
 

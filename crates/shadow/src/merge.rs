@@ -11,6 +11,7 @@ use std::str::FromStr;
 use crate::build::Builder;
 use crate::changes::{Changes, Note, Verdict};
 use crate::clamp::clamp;
+use crate::diff::unchanged;
 use crate::document::Document;
 use crate::model::{Arrays, Model};
 use crate::pairs::all_pairs;
@@ -194,7 +195,14 @@ impl Merging<'_> {
     }
 
     fn both(&mut self, key: Option<&str>, old: View<'_>, new: View<'_>) {
-        match (self.model.time(old), self.model.time(new)) {
+        let old_time = self.model.time(old);
+        // What is written alike has the same time, and most of what is sent is what is stored.
+        let new_time = if unchanged(old, new) {
+            old_time
+        } else {
+            self.model.time(new)
+        };
+        match (old_time, new_time) {
             (Some(old_time), Some(new_time)) => {
                 let verdict = match new_time.cmp(&old_time) {
                     Ordering::Greater => Verdict::Updated,
