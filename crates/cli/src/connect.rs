@@ -1,12 +1,12 @@
 //! Which DynamoDB a command talks to: AWS by the usual configuration, or the local stack.
 
-use antumbra_dynamodb::{Config, DynamoDbSensors, DynamoDbShadows, SensorConfig};
+use antumbra_dynamodb::{DynamoDbSensors, DynamoDbShadows, SensorConfig, ShadowTableConfig};
 use antumbra_service::sensors::Sensors;
 use antumbra_service::shadows::{Layout, Shadows};
 use aws_config::{BehaviorVersion, Region, SdkConfig};
 use clap::{Args, ValueEnum};
 
-use crate::failure::{Failure, Kind};
+use crate::error::{CliError, Kind};
 
 /// Where the local stack serves DynamoDB.
 const LOCAL_ENDPOINT: &str = "http://127.0.0.1:8000";
@@ -56,7 +56,7 @@ impl Connection {
             LayoutWord::Separate => Layout::Separate,
             LayoutWord::Combined => Layout::Combined,
         };
-        let config = Config::new(&self.table).layout(layout);
+        let config = ShadowTableConfig::new(&self.table).layout(layout);
         Shadows::new(DynamoDbShadows::connect(&self.sdk_config().await, config))
     }
 
@@ -66,11 +66,11 @@ impl Connection {
     }
 
     /// A failure to reach anybody, with who it was that could not be reached.
-    pub(crate) fn explained(&self, failure: Failure) -> Failure {
+    pub(crate) fn explained(&self, failure: CliError) -> CliError {
         let endpoint = self.local.then_some(LOCAL_ENDPOINT);
         let endpoint = endpoint.or(self.endpoint_url.as_deref());
         match endpoint {
-            Some(endpoint) if failure.kind == Kind::Unavailable => Failure {
+            Some(endpoint) if failure.kind == Kind::Unavailable => CliError {
                 reason: format!(
                     "{}, asking {endpoint}; is `antumbra local` running there?",
                     failure.reason

@@ -10,7 +10,7 @@ use aws_sdk_dynamodbstreams::Client;
 use aws_sdk_dynamodbstreams::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_dynamodbstreams::types::{Record, ShardIteratorType};
 
-use crate::failure::Failure;
+use crate::error::CliError;
 
 /// A reader of one stream.
 pub(crate) struct Follower {
@@ -39,7 +39,7 @@ type Described = (String, Option<String>);
 
 impl Follower {
     /// Begins now: what is written after this returns will be read.
-    pub(crate) async fn begin(sdk: &SdkConfig, stream: String) -> Result<Follower, Failure> {
+    pub(crate) async fn begin(sdk: &SdkConfig, stream: String) -> Result<Follower, CliError> {
         let mut follower = Follower {
             streams: Client::new(sdk),
             stream,
@@ -59,7 +59,7 @@ impl Follower {
     }
 
     /// What came since the last time, in order within each shard; often nothing.
-    pub(crate) async fn next(&mut self) -> Result<Vec<Record>, Failure> {
+    pub(crate) async fn next(&mut self) -> Result<Vec<Record>, CliError> {
         let mut records = Vec::new();
         let before = std::mem::take(&mut self.reading);
         let count = before.len();
@@ -76,7 +76,7 @@ impl Follower {
     }
 
     /// Begins with shards that were not there before, once their parents are read.
-    async fn discover(&mut self) -> Result<(), Failure> {
+    async fn discover(&mut self) -> Result<(), CliError> {
         for (id, parent) in self.describe().await? {
             let waits = parent.is_some_and(|parent| {
                 let mut reading = self.reading.iter();
@@ -89,7 +89,7 @@ impl Follower {
         Ok(())
     }
 
-    async fn read(&mut self, id: &str, from: ShardIteratorType) -> Result<(), Failure> {
+    async fn read(&mut self, id: &str, from: ShardIteratorType) -> Result<(), CliError> {
         if let Some(iterator) = self.iterator(id, from, None).await? {
             self.reading.push(Shard {
                 id: id.to_owned(),
@@ -101,7 +101,7 @@ impl Follower {
     }
 
     /// One page of a shard.
-    async fn page(&self, shard: &mut Shard, records: &mut Vec<Record>) -> Result<Turn, Failure> {
+    async fn page(&self, shard: &mut Shard, records: &mut Vec<Record>) -> Result<Turn, CliError> {
         let request = self.streams.get_records().shard_iterator(&shard.iterator);
         let page = match request.send().await {
             Ok(page) => page,
@@ -122,7 +122,7 @@ impl Follower {
     }
 
     /// After a machine has slept an iterator is too old, and after a day so are the records behind it.
-    async fn again<E>(&self, shard: &mut Shard, error: SdkError<E>) -> Result<Turn, Failure>
+    async fn again<E>(&self, shard: &mut Shard, error: SdkError<E>) -> Result<Turn, CliError>
     where
         E: ProvideErrorMetadata,
     {
@@ -153,7 +153,7 @@ impl Follower {
         shard: &str,
         from: ShardIteratorType,
         after: Option<String>,
-    ) -> Result<Option<String>, Failure> {
+    ) -> Result<Option<String>, CliError> {
         let request = self.streams.get_shard_iterator();
         let request = request.stream_arn(&self.stream).shard_id(shard);
         let request = request.shard_iterator_type(from).set_sequence_number(after);
@@ -163,7 +163,7 @@ impl Follower {
     }
 
     /// All shards, over all pages.
-    async fn describe(&self) -> Result<Vec<Described>, Failure> {
+    async fn describe(&self) -> Result<Vec<Described>, CliError> {
         let mut shards = Vec::new();
         let mut last = None;
         loop {
@@ -183,11 +183,11 @@ impl Follower {
     }
 }
 
-fn failure<E: ProvideErrorMetadata>(call: &str, error: &SdkError<E>) -> Failure {
+fn failure<E: ProvideErrorMetadata>(call: &str, error: &SdkError<E>) -> CliError {
     let what = match error {
         SdkError::TimeoutError(_) => "no answer in time",
         SdkError::DispatchFailure(_) => "no connection",
         _ => error.code().unwrap_or("the answer cannot be read"),
     };
-    Failure::unavailable(format!("{call}: {what}"))
+    CliError::unavailable(format!("{call}: {what}"))
 }

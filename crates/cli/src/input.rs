@@ -2,12 +2,12 @@
 
 use std::io::Read as _;
 
-use crate::failure::Failure;
+use crate::error::CliError;
 
 /// The argument itself, a file's text, or all of standard input.
-pub(crate) fn text(argument: &str) -> Result<String, Failure> {
+pub(crate) fn text(argument: &str) -> Result<String, CliError> {
     let unreadable =
-        |from: &str, fault: std::io::Error| Failure::invalid(format!("{from}: {fault}"));
+        |from: &str, fault: std::io::Error| CliError::invalid(format!("{from}: {fault}"));
     match (argument, argument.strip_prefix('@')) {
         ("-", _) => {
             let mut text = String::new();

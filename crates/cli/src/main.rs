@@ -2,7 +2,7 @@
 
 mod commands;
 mod connect;
-mod failure;
+mod error;
 mod follow;
 mod input;
 mod mqtt;
@@ -26,7 +26,7 @@ use commands::registrations::RegistrationsCommand;
 use commands::sensors::SensorsCommand;
 use commands::shadow::ShadowCommand;
 use connect::Connection;
-use failure::Failure;
+use error::CliError;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -110,7 +110,7 @@ async fn main() -> ExitCode {
     }
 }
 
-async fn run(arguments: Arguments) -> Result<(), Failure> {
+async fn run(arguments: Arguments) -> Result<(), CliError> {
     match arguments.command {
         Command::Demo(demo) => commands::demo::run(demo, arguments.json).await?,
         Command::Local(local) => commands::local::run(local).await?,

@@ -16,7 +16,7 @@ use rumqttc::mqttbytes::v4::{
 use rumqttc::mqttbytes::{Error as PacketError, QoS};
 use tokio::time::{Instant, timeout_at};
 
-use crate::failure::Failure;
+use crate::error::CliError;
 pub(crate) use transport::Place;
 use transport::Transport;
 
@@ -39,7 +39,7 @@ pub(crate) struct Session {
 
 impl Session {
     /// Connects; all that follows has to be done within the given time.
-    pub(crate) async fn open(place: &Place, patience: Duration) -> Result<Session, Failure> {
+    pub(crate) async fn open(place: &Place, patience: Duration) -> Result<Session, CliError> {
         let until = Instant::now() + patience;
         let connecting = timeout_at(until, Transport::open(place));
         let transport = connecting
@@ -69,7 +69,7 @@ impl Session {
     }
 
     /// Hears what is published to a topic from now on.
-    pub(crate) async fn subscribe(&mut self, topic: &str) -> Result<(), Failure> {
+    pub(crate) async fn subscribe(&mut self, topic: &str) -> Result<(), CliError> {
         let mut subscribe = Subscribe::new(topic, QoS::AtLeastOnce);
         subscribe.pkid = self.next_packet();
         self.send(Packet::Subscribe(subscribe)).await?;
@@ -83,7 +83,7 @@ impl Session {
                         return Ok(());
                     }
                     let reason = format!("the broker does not let us subscribe to {topic}");
-                    return Err(Failure::unavailable(reason));
+                    return Err(CliError::unavailable(reason));
                 }
                 Some(Packet::Publish(message)) => self.hear(message).await?,
                 Some(_) => {}
@@ -93,14 +93,14 @@ impl Session {
     }
 
     /// Publishes with QoS 1, and does not wait for the acknowledgement: the answer is one.
-    pub(crate) async fn publish(&mut self, topic: &str, payload: &str) -> Result<(), Failure> {
+    pub(crate) async fn publish(&mut self, topic: &str, payload: &str) -> Result<(), CliError> {
         let mut publish = Publish::new(topic, QoS::AtLeastOnce, payload);
         publish.pkid = self.next_packet();
         self.send(Packet::Publish(publish)).await
     }
 
     /// The next message, in the time there is; `None` if `until` comes before it.
-    pub(crate) async fn next(&mut self, until: Instant) -> Result<Option<Publish>, Failure> {
+    pub(crate) async fn next(&mut self, until: Instant) -> Result<Option<Publish>, CliError> {
         loop {
             if let Some(message) = self.heard.pop_front() {
                 return Ok(Some(message));
@@ -120,7 +120,7 @@ impl Session {
         topic: &str,
         payload: &str,
         answer: &str,
-    ) -> Result<Bytes, Failure> {
+    ) -> Result<Bytes, CliError> {
         self.subscribe(answer).await?;
         loop {
             self.publish(topic, payload).await?;
@@ -138,7 +138,7 @@ impl Session {
         let _ = self.send(Packet::Disconnect).await;
     }
 
-    async fn hear(&mut self, message: Publish) -> Result<(), Failure> {
+    async fn hear(&mut self, message: Publish) -> Result<(), CliError> {
         if message.qos != QoS::AtMostOnce {
             self.send(Packet::PubAck(PubAck::new(message.pkid))).await?;
         }
@@ -151,17 +151,17 @@ impl Session {
         self.packets
     }
 
-    async fn send(&mut self, packet: Packet) -> Result<(), Failure> {
+    async fn send(&mut self, packet: Packet) -> Result<(), CliError> {
         let mut bytes = BytesMut::new();
         packet
             .write(&mut bytes, PACKET_BYTES)
-            .map_err(|fault| Failure::invalid(format!("MQTT: {fault}")))?;
+            .map_err(|fault| CliError::invalid(format!("MQTT: {fault}")))?;
         let sent = timeout_at(self.until, self.transport.send(bytes.freeze())).await;
         sent.map_err(|_| silence())?.map_err(lost)
     }
 
     /// The next packet; `None` if none comes until then.
-    async fn packet(&mut self, until: Instant) -> Result<Option<Packet>, Failure> {
+    async fn packet(&mut self, until: Instant) -> Result<Option<Packet>, CliError> {
         loop {
             match Packet::read(&mut self.read, PACKET_BYTES) {
                 Ok(packet) => return Ok(Some(packet)),
@@ -176,18 +176,18 @@ impl Session {
     }
 }
 
-fn unreachable_at(place: &Place, reason: &str) -> Failure {
+fn unreachable_at(place: &Place, reason: &str) -> CliError {
     let hint = match place {
         Place::Tcp(_) => "; is `antumbra local` running there?",
         _ => "",
     };
-    Failure::unavailable(format!("cannot connect to {place}: {reason}{hint}"))
+    CliError::unavailable(format!("cannot connect to {place}: {reason}{hint}"))
 }
 
-fn lost(reason: String) -> Failure {
-    Failure::unavailable(format!("the MQTT connection ended: {reason}"))
+fn lost(reason: String) -> CliError {
+    CliError::unavailable(format!("the MQTT connection ended: {reason}"))
 }
 
-fn silence() -> Failure {
-    Failure::unavailable("no answer came in time")
+fn silence() -> CliError {
+    CliError::unavailable("no answer came in time")
 }

@@ -6,7 +6,7 @@ use anstyle::{AnsiColor, Style};
 use antumbra_shadow::{Document, Kind, View};
 use serde::Serialize;
 
-use crate::failure::Failure;
+use crate::error::CliError;
 
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
 pub(crate) const CHANGED: Style = AnsiColor::Yellow.on_default();
@@ -18,22 +18,22 @@ pub(crate) fn styled(style: Style, text: &str) -> String {
     format!("{style}{text}{style:#}")
 }
 
-pub(crate) fn error(failure: &Failure) -> String {
+pub(crate) fn error(failure: &CliError) -> String {
     format!("{} {}", styled(BAD, "error:"), failure.reason)
 }
 
 /// Prints text and a line break. A reader that has seen enough, as `head` has, is no failure.
-pub(crate) fn print(text: &str) -> Result<(), Failure> {
+pub(crate) fn print(text: &str) -> Result<(), CliError> {
     print_on(text).map(drop)
 }
 
 /// The same, and says whether anybody still reads: what goes on and on ends with its reader.
-pub(crate) fn print_on(text: &str) -> Result<bool, Failure> {
+pub(crate) fn print_on(text: &str) -> Result<bool, CliError> {
     let mut out = anstream::stdout();
     match writeln!(out, "{text}").and_then(|()| out.flush()) {
         Ok(()) => Ok(true),
         Err(fault) if fault.kind() == ErrorKind::BrokenPipe => Ok(false),
-        Err(fault) => Err(Failure::unavailable(format!("standard output: {fault}"))),
+        Err(fault) => Err(CliError::unavailable(format!("standard output: {fault}"))),
     }
 }
 

@@ -3,7 +3,7 @@
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::error::{ProvideErrorMetadata, SdkError};
 
-use crate::failure::Failure;
+use crate::error::CliError;
 
 /// Sends to a queue by its name or its URL and gives the queue's id of the message. In a FIFO queue the
 /// messages of one group stay in order.
@@ -12,13 +12,13 @@ pub(crate) async fn send(
     queue: &str,
     body: &str,
     group: &str,
-) -> Result<String, Failure> {
+) -> Result<String, CliError> {
     let url = if queue.contains("://") {
         queue.to_owned()
     } else {
         let found = client.get_queue_url().queue_name(queue).send().await;
         let url = found.map_err(|error| failure(queue, &error))?.queue_url;
-        url.ok_or_else(|| Failure::unavailable(format!("SQS: the queue {queue} has no URL")))?
+        url.ok_or_else(|| CliError::unavailable(format!("SQS: the queue {queue} has no URL")))?
     };
     let mut call = client.send_message().message_body(body);
     if url.ends_with(".fifo") {
@@ -28,10 +28,10 @@ pub(crate) async fn send(
     }
     let sent = call.queue_url(url).send().await;
     let id = sent.map_err(|error| failure(queue, &error))?.message_id;
-    id.ok_or_else(|| Failure::unavailable("SQS: the message has no id"))
+    id.ok_or_else(|| CliError::unavailable("SQS: the message has no id"))
 }
 
-fn failure<E: ProvideErrorMetadata>(queue: &str, error: &SdkError<E>) -> Failure {
+fn failure<E: ProvideErrorMetadata>(queue: &str, error: &SdkError<E>) -> CliError {
     let what = match error {
         SdkError::TimeoutError(_) => "no answer in time".to_owned(),
         SdkError::DispatchFailure(_) => "no connection; is `antumbra local` running?".to_owned(),
@@ -44,5 +44,5 @@ fn failure<E: ProvideErrorMetadata>(queue: &str, error: &SdkError<E>) -> Failure
         }
         _ => "the call could not be made; is the AWS configuration complete?".to_owned(),
     };
-    Failure::unavailable(format!("SQS, queue {queue}: {what}"))
+    CliError::unavailable(format!("SQS, queue {queue}: {what}"))
 }

@@ -12,18 +12,18 @@ use aws_sdk_dynamodb::error::BoxError;
 
 /// Watches the attempts of one call.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Attempts {
+pub(crate) struct AttemptTracker {
     doubtful: Arc<AtomicBool>,
 }
 
-impl Attempts {
+impl AttemptTracker {
     /// Whether any attempt ended without DynamoDB saying that it refused it.
     pub(crate) fn doubtful(&self) -> bool {
         self.doubtful.load(Ordering::Relaxed)
     }
 }
 
-impl Intercept for Attempts {
+impl Intercept for AttemptTracker {
     fn name(&self) -> &'static str {
         "Attempts"
     }

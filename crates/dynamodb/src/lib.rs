@@ -3,7 +3,7 @@
 //! In reading order:
 //!
 //! - [`DynamoDbShadows`]: shadows in a table, and how they lie there
-//! - [`DynamoDbAnswers`]: answers to requests that may be sent again
+//! - [`DynamoDbIdempotency`]: answers to requests that may be sent again
 //! - [`DynamoDbInbox`]: messages in a table of their own
 //! - [`DynamoDbProgress`]: how far queues have been read
 //! - [`DynamoDbClients`], [`DynamoDbDeliveries`]: clients with their links, and what they were sent
@@ -13,25 +13,25 @@
 //! Nothing is decided here that a port's documentation does not say. What a caller is told of a
 //! failure names the call and DynamoDB's code for it, never what was being stored.
 
-mod answers;
 mod attempts;
 mod clients;
 mod deliveries;
 mod document;
 mod errors;
+mod idempotency;
 mod inbox;
 mod progress;
 mod sensors;
 mod shadows;
 mod tables;
 
-pub use answers::DynamoDbAnswers;
 pub use clients::DynamoDbClients;
 pub use deliveries::DynamoDbDeliveries;
+pub use idempotency::DynamoDbIdempotency;
 pub use inbox::DynamoDbInbox;
 pub use progress::DynamoDbProgress;
 pub use sensors::{DynamoDbSensors, SensorConfig};
-pub use shadows::{Config, DynamoDbShadows};
+pub use shadows::{DynamoDbShadows, ShadowTableConfig};
 pub use tables::{
     BY_LOCATION, Existing, Index, LISTED, LIVE, MAIN, MESSAGES, Scalar, Table, TableError,
     UNDELETED, client, stream_of,

@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | `LIVENESS` | `QUEUE#{name}` | `reached`, in milliseconds since 1970 |
 
-use antumbra_service::liveness::Progress;
+use antumbra_service::liveness::IngestProgress;
 use antumbra_service::sensors::moment::{from_milliseconds, milliseconds};
 use antumbra_service::store::StoreError;
 use antumbra_shadow::Timestamp;
@@ -39,7 +39,7 @@ fn sort_key(queue: &str) -> AttributeValue {
     AttributeValue::S(format!("QUEUE#{queue}"))
 }
 
-impl Progress for DynamoDbProgress {
+impl IngestProgress for DynamoDbProgress {
     /// One conditional write; one that comes too late changes nothing.
     async fn note(&self, queue: &str, sent: Timestamp) -> Result<(), StoreError> {
         let request = self

@@ -24,9 +24,9 @@ mod registry;
 mod unregister;
 
 use antumbra_service::sensors::{
-    Checked, Cursor, DEFAULT_SHARDS, Liveness, OwnedReading, Page, Place, Purge, Purges, Reading,
-    Readings, Recorded, Registered, Registry, Retention, Row, Sensor, SensorError, SensorId,
-    Signal, State, States, StoreError,
+    CheckOutcome, Cursor, DEFAULT_SHARDS, LivenessIndex, LocationPrefix, OwnedReading, Page, Purge,
+    PurgeQueue, Reading, ReadingStore, Recorded, RegisteredSensor, Retention, Sensor, SensorError,
+    SensorId, SensorStore, SensorWithState, Signal, State, StateStore, StoreError,
 };
 use antumbra_shadow::Timestamp;
 use aws_sdk_dynamodb::Client;
@@ -84,12 +84,12 @@ impl DynamoDbSensors {
     }
 }
 
-impl Registry for DynamoDbSensors {
-    async fn register(&self, new: &Registered) -> Result<Registered, SensorError> {
+impl SensorStore for DynamoDbSensors {
+    async fn register(&self, new: &RegisteredSensor) -> Result<RegisteredSensor, SensorError> {
         self.register_sensor(new).await
     }
 
-    async fn get(&self, id: &SensorId) -> Result<Registered, SensorError> {
+    async fn get(&self, id: &SensorId) -> Result<RegisteredSensor, SensorError> {
         self.get_sensor(id).await
     }
 
@@ -99,33 +99,45 @@ impl Registry for DynamoDbSensors {
 
     async fn change(
         &self,
-        before: &Registered,
+        before: &RegisteredSensor,
         after: &Sensor,
         now: Timestamp,
-    ) -> Result<Registered, SensorError> {
+    ) -> Result<RegisteredSensor, SensorError> {
         self.change_sensor(before, after, now).await
     }
 
-    async fn unregister(&self, sensor: &Registered, now: Timestamp) -> Result<(), SensorError> {
+    async fn unregister(
+        &self,
+        sensor: &RegisteredSensor,
+        now: Timestamp,
+    ) -> Result<(), SensorError> {
         self.unregister_sensor(sensor, now).await
     }
 
     async fn in_place(
         &self,
-        place: &Place,
+        place: &LocationPrefix,
         limit: usize,
         cursor: Option<&Cursor>,
-    ) -> Result<Page<Row>, SensorError> {
+    ) -> Result<Page<SensorWithState>, SensorError> {
         self.list_place(place, limit, cursor).await
     }
 
-    async fn all(&self, limit: usize, cursor: Option<&Cursor>) -> Result<Page<Row>, SensorError> {
+    async fn all(
+        &self,
+        limit: usize,
+        cursor: Option<&Cursor>,
+    ) -> Result<Page<SensorWithState>, SensorError> {
         self.list_all(limit, cursor).await
     }
 }
 
-impl Readings for DynamoDbSensors {
-    async fn save(&self, sensor: &Registered, readings: &[Reading]) -> Result<(), SensorError> {
+impl ReadingStore for DynamoDbSensors {
+    async fn save(
+        &self,
+        sensor: &RegisteredSensor,
+        readings: &[Reading],
+    ) -> Result<(), SensorError> {
         self.save_of_registered(sensor, readings).await
     }
 
@@ -133,7 +145,7 @@ impl Readings for DynamoDbSensors {
         &self,
         id: &SensorId,
         most: usize,
-    ) -> Result<(Registered, Vec<Reading>), SensorError> {
+    ) -> Result<(RegisteredSensor, Vec<Reading>), SensorError> {
         self.latest_readings(id, most).await
     }
 
@@ -149,7 +161,7 @@ impl Readings for DynamoDbSensors {
     }
 }
 
-impl States for DynamoDbSensors {
+impl StateStore for DynamoDbSensors {
     async fn record(&self, signal: &Signal) -> Result<Option<Recorded>, StoreError> {
         self.record_signal(signal).await
     }
@@ -159,7 +171,7 @@ impl States for DynamoDbSensors {
     }
 }
 
-impl Liveness for DynamoDbSensors {
+impl LivenessIndex for DynamoDbSensors {
     fn shards(&self) -> u32 {
         self.config.shards
     }
@@ -174,12 +186,12 @@ impl Liveness for DynamoDbSensors {
         self.due_sensors(shard, now, limit, cursor).await
     }
 
-    async fn check(&self, id: &SensorId, now: Timestamp) -> Result<Checked, StoreError> {
+    async fn check(&self, id: &SensorId, now: Timestamp) -> Result<CheckOutcome, StoreError> {
         self.check_sensor(id, now).await
     }
 }
 
-impl Purges for DynamoDbSensors {
+impl PurgeQueue for DynamoDbSensors {
     async fn due_purges(&self, now: Timestamp, limit: usize) -> Result<Vec<Purge>, StoreError> {
         self.purges_due(now, limit).await
     }

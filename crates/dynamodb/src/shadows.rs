@@ -23,7 +23,7 @@ mod write;
 use std::num::NonZeroUsize;
 
 use antumbra_service::shadows::{
-    Cursor, Delete, Layout, ListQuery, Page, Persistence, PersistenceError, Read, ReadConsistency,
+    Cursor, Delete, Layout, ListQuery, Page, PersistenceError, Read, ReadConsistency, ShadowStore,
     Snapshot, Write, Written,
 };
 use antumbra_shadow::Timestamp;
@@ -38,7 +38,7 @@ const DEFAULT_READ_ATTEMPTS: u32 = 5;
 
 /// Which table, and how it is used.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Config {
+pub struct ShadowTableConfig {
     /// The table's name or ARN.
     pub table: String,
     /// How the two documents of a shadow are kept. A table keeps to one.
@@ -49,16 +49,16 @@ pub struct Config {
     pub read_attempts: u32,
 }
 
-impl Config {
+impl ShadowTableConfig {
     /// A table with the defaults: separate documents, 16 calls at a time, 5 tries to read.
     ///
     /// ```
-    /// use antumbra_dynamodb::Config;
-    /// let config = Config::new("antumbra");
+    /// use antumbra_dynamodb::ShadowTableConfig;
+    /// let config = ShadowTableConfig::new("antumbra");
     /// assert_eq!((config.fan_out.get(), config.read_attempts), (16, 5));
     /// ```
-    pub fn new(table: impl Into<String>) -> Config {
-        Config {
+    pub fn new(table: impl Into<String>) -> ShadowTableConfig {
+        ShadowTableConfig {
             table: table.into(),
             layout: Layout::default(),
             fan_out: DEFAULT_FAN_OUT,
@@ -68,8 +68,8 @@ impl Config {
 
     /// The same with another layout.
     #[must_use]
-    pub fn layout(self, layout: Layout) -> Config {
-        Config { layout, ..self }
+    pub fn layout(self, layout: Layout) -> ShadowTableConfig {
+        ShadowTableConfig { layout, ..self }
     }
 }
 
@@ -78,27 +78,27 @@ impl Config {
 #[derive(Debug, Clone)]
 pub struct DynamoDbShadows {
     client: Client,
-    config: Config,
+    config: ShadowTableConfig,
 }
 
 impl DynamoDbShadows {
     /// Uses the table through the client. The table is there already.
-    pub fn new(client: Client, config: Config) -> DynamoDbShadows {
+    pub fn new(client: Client, config: ShadowTableConfig) -> DynamoDbShadows {
         DynamoDbShadows { client, config }
     }
 
     /// Uses the table with the credentials, region and limits of an SDK configuration.
-    pub fn connect(sdk: &aws_types::SdkConfig, config: Config) -> DynamoDbShadows {
+    pub fn connect(sdk: &aws_types::SdkConfig, config: ShadowTableConfig) -> DynamoDbShadows {
         DynamoDbShadows::new(Client::new(sdk), config)
     }
 
     /// How it is used.
-    pub fn config(&self) -> &Config {
+    pub fn config(&self) -> &ShadowTableConfig {
         &self.config
     }
 }
 
-impl Persistence for DynamoDbShadows {
+impl ShadowStore for DynamoDbShadows {
     fn layout(&self) -> Layout {
         self.config.layout
     }

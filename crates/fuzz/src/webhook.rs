@@ -15,7 +15,7 @@ mod resolve;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use antumbra_service::clients::Refusal;
+use antumbra_service::clients::UrlRejection;
 use futures_util::FutureExt as _;
 
 pub(crate) use allow::Allow;
@@ -28,7 +28,7 @@ pub(crate) fn addresses(
     host: &str,
     port: u16,
     found: &[IpAddr],
-) -> Result<Vec<SocketAddr>, Refusal> {
+) -> Result<Vec<SocketAddr>, UrlRejection> {
     let found = found.iter().map(|ip| SocketAddr::new(*ip, 1)).collect();
     let guard = Guard::with_resolver(allow.clone(), Arc::new(resolve::Known(found)));
     let place = guard::Place { plain, host, port };

@@ -13,7 +13,7 @@ use crate::environment::{Environment, EnvironmentError};
 use crate::{sdk, telemetry};
 
 /// What one function is told.
-pub trait Settings: Sized {
+pub trait FunctionConfig: Sized {
     /// Reads all of it. Which variables are looked at never depends on what others hold.
     fn read(environment: &mut Environment) -> Self;
 }
@@ -25,7 +25,7 @@ struct Every {
     endpoint: Option<String>,
 }
 
-impl Settings for Every {
+impl FunctionConfig for Every {
     fn read(environment: &mut Environment) -> Every {
         Every {
             log_level: environment.or("LOG_LEVEL", "info".to_owned()),
@@ -35,7 +35,7 @@ impl Settings for Every {
 }
 
 /// Starts the logs and reads the process's environment: a function's settings, and how it calls AWS.
-pub async fn start<S: Settings>() -> Result<(S, SdkConfig), EnvironmentError> {
+pub async fn start<S: FunctionConfig>() -> Result<(S, SdkConfig), EnvironmentError> {
     let mut environment = Environment::process();
     let every = Every::read(&mut environment);
     telemetry::start(&every.log_level);
@@ -58,7 +58,7 @@ pub async fn start<S: Settings>() -> Result<(S, SdkConfig), EnvironmentError> {
 /// }
 /// assert_eq!(Vec::from_iter(names::<Table>()), ["AWS_ENDPOINT_URL", "LOG_LEVEL", "TABLE"]);
 /// ```
-pub fn names<S: Settings>() -> BTreeSet<String> {
+pub fn names<S: FunctionConfig>() -> BTreeSet<String> {
     let asked: Rc<RefCell<BTreeSet<String>>> = Rc::default();
     let asking = Rc::clone(&asked);
     let mut environment = Environment::of(move |name| {

@@ -21,7 +21,7 @@ use std::path::PathBuf;
 use antumbra_dynamodb::{MAIN, MESSAGES, TableError};
 use antumbra_liveness_sweep::Report;
 use antumbra_registration::Registrations;
-use antumbra_sensor_ingest::Newcomer;
+use antumbra_sensor_ingest::AutoRegistration;
 use antumbra_service::clock::ShiftedClock;
 use antumbra_service::shadows::Layout;
 use antumbra_stream_listener::RouteError;
@@ -35,10 +35,10 @@ use crate::rules::RuleError;
 use crate::stream::{CheckpointError, Checkpoints};
 use crate::{dynamodb, mqtt, queues, schedule};
 use data_directory::DataDirectory;
-use feed::Feed;
+use feed::RunningEventSource;
 
 pub use deliveries::Webhooks;
-pub use feed::{EventSource, Origin};
+pub use feed::{EventSource, EventSourceKind};
 pub use token::HttpToken;
 
 const UNDELIVERABLE: &str = "antumbra-undeliverable";
@@ -67,7 +67,7 @@ pub struct Options {
     /// How webhooks are sent.
     pub webhooks: Webhooks,
     /// What is said of a sensor that nobody registered; `None` puts its signals away.
-    pub newcomer: Option<Newcomer>,
+    pub newcomer: Option<AutoRegistration>,
     /// What functions call AWS with.
     pub http_clients: HttpClients,
 }
@@ -134,7 +134,7 @@ pub enum StackError {
 }
 
 /// The services, and what functions need to reach them.
-struct Ground {
+struct LocalServices {
     dynamodb: dynamodb::DynamoDb,
     queues: queues::Queues,
     broker: mqtt::Broker,
@@ -154,7 +154,7 @@ struct Sdk {
 /// What every function passes through before it is called.
 type Wrap = Box<dyn Fn(Function) -> Function + Send + Sync>;
 
-impl Ground {
+impl LocalServices {
     /// SQS, SNS and AWS IoT's data plane.
     fn aws(&self) -> SdkConfig {
         sdk_config(self.queues.address())
@@ -181,9 +181,9 @@ pub struct Stack {
     http_token: HttpToken,
     http_api: api::HttpApi,
     // Before the services: what is dropped first stops first.
-    feeds: Vec<Feed>,
+    feeds: Vec<RunningEventSource>,
     sweep: Function,
-    ground: Ground,
+    ground: LocalServices,
     // Last: nobody else may have it while anything here runs.
     _data_directory: Option<DataDirectory>,
 }
@@ -210,7 +210,7 @@ impl Stack {
             checkpoints.dealt_with(stream, shard)
         })?;
         let broker = mqtt::start(options.mqtt_port).await?;
-        let ground = Ground {
+        let ground = LocalServices {
             dynamodb: dynamodb::start(storage, options.dynamodb_port).await?,
             queues: queues::start_with_mqtt(options.aws_port, broker.publisher()).await?,
             broker,
@@ -283,7 +283,7 @@ impl Stack {
 
     /// What calls the functions, and how.
     pub fn event_sources(&self) -> impl Iterator<Item = &EventSource> {
-        self.feeds.iter().flat_map(Feed::sources)
+        self.feeds.iter().flat_map(RunningEventSource::sources)
     }
 
     /// Looks for sensors that fell silent, now, as the schedule does every minute.

@@ -1,8 +1,8 @@
 //! Writes and deletes: every condition is looked at before anything changes.
 
 use antumbra_service::shadows::{
-    Delete, Expect, Held, NewDocument, PersistenceError, ShadowId, Snapshot, VERSION_KEPT, Version,
-    Write, Written,
+    Delete, ExpectedVersion, NewDocument, PersistenceError, ShadowId, Snapshot, StoredDocument,
+    VERSION_KEPT, Version, Write, Written,
 };
 use antumbra_shadow::{State, Timestamp};
 
@@ -35,7 +35,7 @@ pub(crate) fn write(kept: &mut Kept, write: &Write) -> Result<Written, Persisten
 }
 
 /// What takes a document's place. A new one goes on from the version that a deleted one had.
-fn replace(kept: &mut Kept, write: &Write, state: State) -> Option<Held> {
+fn replace(kept: &mut Kept, write: &Write, state: State) -> Option<StoredDocument> {
     let part = match state {
         State::Reported => write.reported.as_ref()?,
         State::Desired => write.desired.as_ref()?,
@@ -48,7 +48,7 @@ fn replace(kept: &mut Kept, write: &Write, state: State) -> Option<Held> {
             .max(part.floor),
         stored => stored,
     };
-    Some(Held {
+    Some(StoredDocument {
         document: part.document.clone(),
         version: before.next(),
         timestamp: write.timestamp,
@@ -64,7 +64,7 @@ fn expected(part: &Option<NewDocument>) -> Option<Version> {
 
 fn expect_version(
     expected: Option<Version>,
-    stored: &Option<Held>,
+    stored: &Option<StoredDocument>,
 ) -> Result<(), PersistenceError> {
     let Some(expected) = expected else {
         return Ok(());
@@ -82,7 +82,7 @@ pub(crate) fn delete(
     now: Timestamp,
 ) -> Result<(), PersistenceError> {
     let stored = kept.shadows.get(&delete.shadow);
-    let version = |part: fn(&Snapshot) -> &Option<Held>| {
+    let version = |part: fn(&Snapshot) -> &Option<StoredDocument>| {
         stored.and_then(|snapshot| part(snapshot).as_ref().map(|held| held.version))
     };
     let reported = version(|snapshot| &snapshot.reported);
@@ -120,12 +120,15 @@ fn forget(kept: &mut Kept, now: Timestamp) {
     }
 }
 
-fn permit(expect: Option<Expect>, actual: Option<Version>) -> Result<(), PersistenceError> {
+fn permit(
+    expect: Option<ExpectedVersion>,
+    actual: Option<Version>,
+) -> Result<(), PersistenceError> {
     match (expect, actual) {
-        (None | Some(Expect::Any), _) => Ok(()),
-        (Some(Expect::Version(_)), None) => Err(PersistenceError::NotFound),
-        (Some(Expect::Version(expected)), Some(actual)) if expected == actual => Ok(()),
-        (Some(Expect::Version(expected)), actual) => {
+        (None | Some(ExpectedVersion::Any), _) => Ok(()),
+        (Some(ExpectedVersion::Version(_)), None) => Err(PersistenceError::NotFound),
+        (Some(ExpectedVersion::Version(expected)), Some(actual)) if expected == actual => Ok(()),
+        (Some(ExpectedVersion::Version(expected)), actual) => {
             Err(PersistenceError::Conflict { expected, actual })
         }
     }

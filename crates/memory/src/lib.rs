@@ -1,7 +1,7 @@
 //! Shadows kept in memory: [`MemoryShadows`].
 //!
 //! For tests, for tools, and for whoever wants shadows without a table. It keeps the laws of
-//! [`Persistence`], the limits of DynamoDB among them, and passes the same contract suite. Nothing
+//! [`ShadowStore`], the limits of DynamoDB among them, and passes the same contract suite. Nothing
 //! outlives the process.
 
 mod change;
@@ -12,8 +12,8 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use antumbra_service::shadows::adapter::{check_delete, check_list, check_write};
 use antumbra_service::shadows::{
-    Cursor, Delete, Gone, Layout, ListQuery, Page, Persistence, PersistenceError, Read,
-    ReadConsistency, ShadowId, Snapshot, Version, Write, Written,
+    Cursor, Delete, DeletedVersions, Layout, ListQuery, Page, PersistenceError, Read,
+    ReadConsistency, ShadowId, ShadowStore, Snapshot, Version, Write, Written,
 };
 use antumbra_shadow::{State, Timestamp};
 
@@ -62,7 +62,7 @@ impl MemoryShadows {
     }
 }
 
-impl Persistence for MemoryShadows {
+impl ShadowStore for MemoryShadows {
     fn layout(&self) -> Layout {
         self.layout
     }
@@ -141,7 +141,7 @@ fn asked_for(kept: &Kept, read: &Read) -> Snapshot {
     Snapshot {
         reported,
         desired,
-        gone: Gone {
+        gone: DeletedVersions {
             reported: gone_reported,
             desired: gone_desired,
         },

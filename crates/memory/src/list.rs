@@ -5,7 +5,8 @@ use std::ops::Bound;
 
 use antumbra_service::paging::{open_cursor, seal_cursor};
 use antumbra_service::shadows::{
-    Cursor, Held, Layout, ListQuery, Listed, Page, PersistenceError, ShadowId, Snapshot, State,
+    Cursor, DocumentSummary, Layout, ListQuery, Page, PersistenceError, ShadowId, Snapshot, State,
+    StoredDocument,
 };
 
 /// Tells these cursors from those of other stores.
@@ -53,7 +54,7 @@ pub(crate) fn page(
         Layout::Separate => limit,
         Layout::Combined => (limit / 2).max(1) * 2,
     };
-    let documents: Vec<Listed> = found.by_ref().take(room).collect();
+    let documents: Vec<DocumentSummary> = found.by_ref().take(room).collect();
     let next = match (documents.last(), found.peek()) {
         (Some(last), Some(_)) => Some(seal(last, query)),
         _ => None,
@@ -64,8 +65,8 @@ pub(crate) fn page(
 fn documents<'a>(
     shadow: &'a ShadowId,
     snapshot: &'a Snapshot,
-) -> impl Iterator<Item = Listed> + 'a {
-    let listed = |state, held: &Held| Listed {
+) -> impl Iterator<Item = DocumentSummary> + 'a {
+    let listed = |state, held: &StoredDocument| DocumentSummary {
         shadow: shadow.clone(),
         state,
         version: held.version,
@@ -87,7 +88,7 @@ fn subject(query: &ListQuery) -> [&str; 2] {
     }
 }
 
-fn seal(last: &Listed, query: &ListQuery) -> Cursor {
+fn seal(last: &DocumentSummary, query: &ListQuery) -> Cursor {
     let [kind, of] = subject(query);
     let (id, name) = (last.shadow.id(), last.shadow.name());
     seal_cursor(&[KIND, kind, of, id, name, last.state.as_str()])

@@ -21,38 +21,38 @@ pub(crate) enum Failure<'a> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Meaning {
+pub(crate) enum Retryability {
     Retry,
     Permanent,
 }
 
-impl Meaning {
+impl Retryability {
     pub(crate) fn because(self, reason: String) -> SendError {
         match self {
-            Meaning::Retry => SendError::Retry(reason),
-            Meaning::Permanent => SendError::Permanent(reason),
+            Retryability::Retry => SendError::Retry(reason),
+            Retryability::Permanent => SendError::Permanent(reason),
         }
     }
 }
 
-pub(crate) fn meaning(failure: Failure<'_>) -> Meaning {
+pub(crate) fn meaning(failure: Failure<'_>) -> Retryability {
     match failure {
-        Failure::NotBuilt => Meaning::Permanent,
-        Failure::NoAnswer => Meaning::Retry,
+        Failure::NotBuilt => Retryability::Permanent,
+        Failure::NoAnswer => Retryability::Retry,
         Failure::Refused { status, code } => {
             // An answer that is no refusal but could not be read has a status below 400.
             let refused = matches!(status, 400..500) && !matches!(status, 408 | 429);
             if !refused || is_passing(code) || is_of_credentials(code) {
-                Meaning::Retry
+                Retryability::Retry
             } else {
-                Meaning::Permanent
+                Retryability::Permanent
             }
         }
         Failure::Entry { code, sender_fault } => {
             if !sender_fault || is_passing(code) {
-                Meaning::Retry
+                Retryability::Retry
             } else {
-                Meaning::Permanent
+                Retryability::Permanent
             }
         }
     }
@@ -151,7 +151,7 @@ fn bare(code: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::Failure::{Entry, NoAnswer, NotBuilt, Refused};
-    use super::Meaning::{Permanent, Retry};
+    use super::Retryability::{Permanent, Retry};
     use super::*;
 
     #[test]

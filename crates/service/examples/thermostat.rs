@@ -6,7 +6,9 @@
 use std::error::Error;
 
 use antumbra_memory::MemoryShadows;
-use antumbra_service::shadows::{ClientToken, Parts, ShadowId, Shadows, State, Update, Version};
+use antumbra_service::shadows::{
+    ClientToken, DocumentSet, ShadowId, Shadows, State, Update, Version,
+};
 use antumbra_shadow::Document;
 use serde::{Deserialize, Serialize};
 
@@ -52,7 +54,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .desire(&hall, &serde_json::json!({"heating": {"value": true}}))
         .await?;
     let delta = shadows
-        .read(&hall, Parts::Both)
+        .read(&hall, DocumentSet::Both)
         .await?
         .delta
         .unwrap_or_default();
@@ -91,7 +93,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     }
 
     let held = shadows
-        .read(&hall, Parts::Reported)
+        .read(&hall, DocumentSet::Reported)
         .await?
         .reported
         .ok_or("reported is there")?;

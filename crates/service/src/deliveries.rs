@@ -13,8 +13,8 @@
 //! ```
 //!
 //! The queue is the retry engine: it counts the turns and keeps the time between them. [`before`] and
-//! [`after`] decide (pure), [`Deliver`] does what they say, [`Redeliveries`] queues again. Every turn is
-//! written down in the [`Ledger`], read back as [`History`].
+//! [`after`] decide (pure), [`Deliver`] does what they say, [`Deliveries`] queues again. Every turn is
+//! written down in the [`DeliveryStore`], read back as [`History`].
 
 mod body;
 mod decide;
@@ -28,14 +28,17 @@ mod ports;
 mod redeliver;
 
 pub use body::{body, milliseconds};
-pub use decide::{After, Before, Policy, SPARE_RECEIVES, after, before, open_for, unheard};
+pub use decide::{
+    AttemptOutcome, NextStep, Policy, SPARE_RECEIVES, after, before, open_for, unheard,
+};
 pub use delays::{Curve, Delays};
-pub use deliver::{Deliver, Settled};
+pub use deliver::{Deliver, MessageDisposition};
 pub use delivery::{Attempt, Delivery, DeliveryRecord, Kind, SensorRef, Status};
 pub use id::{DeliveryId, InvalidDeliveryId};
 pub use message::{InvalidMessage, decode, encode, group, queue_message};
 pub use occurred::Occurred;
 pub use ports::{
-    Answer, History, HistoryQuery, Ledger, Post, PostError, Postpone, Sender, Standing, Subject,
+    DeliveryContext, DeliveryStore, History, HistoryQuery, HttpAnswer, MessageVisibility, Post,
+    PostError, Sender, Subject,
 };
-pub use redeliver::{Queues, RedeliverError, Redeliveries, Requeued};
+pub use redeliver::{Deliveries, Queues, RedeliverError, Requeued};

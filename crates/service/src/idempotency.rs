@@ -29,8 +29,8 @@ pub struct Request {
 
 /// What to do with a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Begun {
-    /// Run it, then [`Answers::finish`] or [`Answers::release`] it.
+pub enum IdempotencyState {
+    /// Run it, then [`IdempotencyStore::finish`] or [`IdempotencyStore::release`] it.
     Run,
     /// It is being run by another at this moment.
     Running,
@@ -43,15 +43,18 @@ pub enum Begun {
 /// Remembers requests and their answers.
 ///
 /// Laws:
-/// - Of requests with one key, [`Begun::Run`] is given to one at a time, and to none after an answer was
+/// - Of requests with one key, [`IdempotencyState::Run`] is given to one at a time, and to none after an answer was
 ///   kept, until the key may be forgotten.
 /// - It is given again when the lease of the one that has it is over, to the same request only.
 /// - Only the one that has it keeps an answer or releases it; after its lease was given to another, both
 ///   do nothing.
 /// - An answer comes back as it was kept, whatever its length.
-pub trait Answers: Send + Sync {
+pub trait IdempotencyStore: Send + Sync {
     /// Asks whether to run a request.
-    fn begin<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<Begun, StoreError>>;
+    fn begin<'a>(
+        &'a self,
+        request: &'a Request,
+    ) -> BoxFuture<'a, Result<IdempotencyState, StoreError>>;
 
     /// Keeps the answer for whoever asks again.
     fn finish<'a>(

@@ -1,8 +1,8 @@
 //! The inbox: messages that came in through a queue, kept by their source until somebody deletes them.
 //!
 //! In reading order: [`Source`] and [`MessageId`] name a message, [`Body`] is what was sent;
-//! [`Intake`] makes a message of a queue's text, or says why it never can; the ports, one for each role
-//! ([`Store`], [`Contacts`], [`Get`], [`Query`], [`Delete`], [`Sources`]); [`OncePerHour`], which spares
+//! [`MessageParser`] makes a message of a queue's text, or says why it never can; the ports, one for each role
+//! ([`MessageWriter`], [`SourceTracker`], [`MessageReader`], [`MessageIndex`], [`MessageDeleter`], [`Sources`]); [`HourlySourceTracker`], which spares
 //! calls; and [`span`] and [`list`], which make several.
 //!
 //! Nothing here knows of queues, topics or tables. What a message may be is decided here alone, so that
@@ -10,20 +10,20 @@
 
 mod body;
 mod browse;
-mod contacts;
-mod intake;
 mod name;
+mod parser;
 mod ports;
+mod source_tracker;
 
 pub use body::Body;
-pub use browse::{ListRequest, Listed, Span, list, span};
-pub use contacts::OncePerHour;
-pub use intake::{
-    ANSWER_BYTES, Arrival, FieldPath, InboxMessage, Intake, InvalidFieldPath, InvalidPadding,
-    Padding, Reason, Refusal, TOPIC_BYTES,
-};
+pub use browse::{ListRequest, MessageIdPage, Span, list, span};
 pub use name::{InvalidName, MESSAGE_ID_BYTES, MessageId, SOURCE_BYTES, Source};
-pub use ports::{
-    Contact, Contacts, Delete, Get, Order, Query, Range, Sources, SourcesPage, Store,
-    StoreMessageError, Stored,
+pub use parser::{
+    ANSWER_BYTES, FieldPath, InboxMessage, IncomingMessage, InvalidFieldPath, InvalidPadding,
+    MessageParser, Padding, Rejection, RejectionCode, TOPIC_BYTES,
 };
+pub use ports::{
+    Contact, MessageDeleter, MessageIndex, MessageReader, MessageWriter, Order, Range,
+    SourceTracker, Sources, SourcesPage, StoreMessageError, Stored,
+};
+pub use source_tracker::HourlySourceTracker;

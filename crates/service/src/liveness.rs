@@ -1,6 +1,6 @@
 //! Liveness: finding the sensors that fell silent, never too early and never twice.
 //!
-//! In reading order: [`horizon`] says until when everything that was sent has been taken in, and
+//! In reading order: [`ingest_watermark`] says until when everything that was sent has been taken in, and
 //! [`sweep`](sweep()) finds those who were silent for too long by then. Both are asked once a minute.
 //!
 //! **Why a horizon and not the time.** A sensor may have spoken in time, and its signal still lie in the
@@ -8,7 +8,7 @@
 //! found lost for nothing. Neither the queue's figures nor a heartbeat of the function can tell a queue
 //! that is empty from one that nobody reads. So the sweep sends a *marker* through the very queue that
 //! signals come through, and the function that takes signals in notes when a marker was sent that it
-//! came upon ([`Progress`]). Until then, and no later, the silence of a sensor is a silence. A queue that
+//! came upon ([`IngestProgress`]). Until then, and no later, the silence of a sensor is a silence. A queue that
 //! is behind holds the sweep back by exactly as much as it is behind; one that is idle brings the marker
 //! back at once.
 //!
@@ -17,10 +17,10 @@
 //!
 //! What it cannot see: a queue that is no SQS queue, through which no marker is sent (there, the time is
 //! the horizon), and a signal that has to be delivered once more after the marker behind it was taken in;
-//! see [`Gauge::settle`].
+//! see [`QueueProbe::settle`].
 
-mod horizon;
+mod ingest_watermark;
 mod sweep;
 
-pub use horizon::{Gauge, Progress, horizon};
-pub use sweep::{Limits, Swept, sweep};
+pub use ingest_watermark::{IngestProgress, QueueProbe, ingest_watermark};
+pub use sweep::{Limits, SweepSummary, sweep};

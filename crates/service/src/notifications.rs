@@ -8,4 +8,6 @@ mod dispatch;
 mod schedule;
 
 pub use channel::{BoxFuture, Channel, ChannelLimits, Message, SendError, attribute_bytes};
-pub use dispatch::{Dispatched, Outbox, Outgoing, Refused, Unsent, dispatch, dispatch_one};
+pub use dispatch::{
+    ChannelMessage, DispatchSummary, Outbox, RejectedMessage, SendFailure, dispatch, dispatch_one,
+};

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use antumbra_shadow::Timestamp;
 
 use crate::clock::Clock;
-use crate::notifications::{Channel, Message, Outgoing, attribute_bytes, dispatch};
+use crate::notifications::{Channel, ChannelMessage, Message, attribute_bytes, dispatch};
 
 /// Characters of a detail that are kept.
 const DETAIL_CHARS: usize = 300;
@@ -19,7 +19,7 @@ const SOURCE_BYTES: usize = 150;
 
 /// A message that can never be taken in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refused {
+pub struct QuarantinedMessage {
     /// The queue's id of it.
     pub id: String,
     /// What was sent, as it was sent.
@@ -34,7 +34,7 @@ pub struct Refused {
 
 /// A message that could not even be put away.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NotPut {
+pub struct QuarantineFailure {
     /// Its position among those given.
     pub index: usize,
     /// Why.
@@ -63,25 +63,25 @@ impl Quarantine {
     /// not be there; they must be delivered again, or they would be lost.
     pub async fn put<C: Clock>(
         &self,
-        refused: &[Refused],
+        refused: &[QuarantinedMessage],
         deadline: Timestamp,
         clock: &C,
-    ) -> Vec<NotPut> {
+    ) -> Vec<QuarantineFailure> {
         if refused.is_empty() {
             return Vec::new();
         }
         let limit = self.0.limits().message_bytes;
         let all = refused.iter().enumerate();
-        let outgoing: Vec<Outgoing> = all.map(|(at, one)| outgoing(at, one, limit)).collect();
+        let outgoing: Vec<ChannelMessage> = all.map(|(at, one)| outgoing(at, one, limit)).collect();
         let channels = [Arc::clone(&self.0)];
         let done = dispatch(&channels, &outgoing, deadline, clock).await;
-        let in_time = |index| NotPut {
+        let in_time = |index| QuarantineFailure {
             index,
             reason: "no answer of the quarantine in time".to_owned(),
         };
         let refused = done.refused.into_iter();
-        let mut left: Vec<NotPut> = refused
-            .map(|one| NotPut {
+        let mut left: Vec<QuarantineFailure> = refused
+            .map(|one| QuarantineFailure {
                 index: one.index,
                 reason: one.reason,
             })
@@ -92,7 +92,7 @@ impl Quarantine {
     }
 }
 
-fn outgoing(position: usize, refused: &Refused, limit: usize) -> Outgoing {
+fn outgoing(position: usize, refused: &QuarantinedMessage, limit: usize) -> ChannelMessage {
     let mut attributes = vec![("reason".to_owned(), refused.reason.to_owned())];
     // What was sent comes first: beside a text that all but fills a message, less is said of it.
     let mut taken = refused.text.len() + attribute_bytes("reason", refused.reason);
@@ -107,7 +107,7 @@ fn outgoing(position: usize, refused: &Refused, limit: usize) -> Outgoing {
     if !detail.is_empty() {
         attributes.push(("detail".to_owned(), detail));
     }
-    Outgoing {
+    ChannelMessage {
         channel: 0,
         message: Message {
             id: refused.id.clone(),

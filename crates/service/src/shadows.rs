@@ -8,8 +8,8 @@ pub mod adapter;
 mod current;
 mod engine;
 pub mod id;
-mod persistence;
 mod plan;
+mod store;
 mod update;
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,11 +22,12 @@ use crate::clock::{Clock, SystemClock};
 pub use crate::paging::Cursor;
 pub use antumbra_shadow::State;
 pub use current::CurrentDocuments;
-pub use engine::Updated;
+pub use engine::UpdateResult;
 pub use id::{ClientToken, InvalidId, ShadowId, Zone};
-pub use persistence::{
-    Delete, Expect, Gone, Held, Layout, ListQuery, Listed, NewDocument, Page, Parts, Persistence,
-    PersistenceError, Read, ReadConsistency, Snapshot, VERSION_KEPT, Version, Write, Written,
+pub use store::{
+    Delete, DeletedVersions, DocumentSet, DocumentSummary, ExpectedVersion, Layout, ListQuery,
+    NewDocument, Page, PersistenceError, Read, ReadConsistency, ShadowStore, Snapshot,
+    StoredDocument, VERSION_KEPT, Version, Write, Written,
 };
 pub use update::{DEFAULT_RETRIES, DesiredMode, Update};
 
@@ -93,9 +94,9 @@ impl ShadowError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shadow {
     /// What the device says, where asked for and there.
-    pub reported: Option<Held>,
+    pub reported: Option<StoredDocument>,
     /// What is wanted of it, where asked for and there.
-    pub desired: Option<Held>,
+    pub desired: Option<StoredDocument>,
     /// What is wanted and not yet so, where both were asked for.
     pub delta: Option<Document>,
     /// The version of the shadow as a whole, where both were asked for; else of what was.
@@ -133,14 +134,14 @@ pub struct Shadows<P, C = SystemClock> {
     calls: AtomicU64,
 }
 
-impl<P: Persistence> Shadows<P> {
+impl<P: ShadowStore> Shadows<P> {
     /// On the machine's clock, with the default model.
     pub fn new(persistence: P) -> Shadows<P> {
         Shadows::with_clock(persistence, SystemClock)
     }
 }
 
-impl<P: Persistence, C: Clock> Shadows<P, C> {
+impl<P: ShadowStore, C: Clock> Shadows<P, C> {
     /// On a clock of your own.
     pub fn with_clock(persistence: P, clock: C) -> Shadows<P, C> {
         Shadows {
@@ -178,7 +179,7 @@ impl<P: Persistence, C: Clock> Shadows<P, C> {
         &self,
         shadow: &ShadowId,
         value: &T,
-    ) -> Result<Updated, ShadowError> {
+    ) -> Result<UpdateResult, ShadowError> {
         self.update(Update::report(shadow.clone(), Document::from_value(value)?))
             .await
     }
@@ -189,7 +190,7 @@ impl<P: Persistence, C: Clock> Shadows<P, C> {
         &self,
         shadow: &ShadowId,
         value: &T,
-    ) -> Result<Updated, ShadowError> {
+    ) -> Result<UpdateResult, ShadowError> {
         self.update(Update::desire(shadow.clone(), Document::from_value(value)?))
             .await
     }
@@ -209,7 +210,7 @@ impl<P: Persistence, C: Clock> Shadows<P, C> {
     /// # Ok::<(), antumbra_service::shadows::ShadowError>(())
     /// # }).unwrap();
     /// ```
-    pub async fn update(&self, update: Update) -> Result<Updated, ShadowError> {
+    pub async fn update(&self, update: Update) -> Result<UpdateResult, ShadowError> {
         let mut results = self.update_many(&[update]).await;
         results.pop().unwrap_or_else(|| {
             Err(ShadowError::store(PersistenceError::Invalid(
@@ -236,7 +237,7 @@ impl<P: Persistence, C: Clock> Shadows<P, C> {
     /// # Ok::<(), antumbra_service::shadows::ShadowError>(())
     /// # }).unwrap();
     /// ```
-    pub async fn update_many(&self, updates: &[Update]) -> Vec<Result<Updated, ShadowError>> {
+    pub async fn update_many(&self, updates: &[Update]) -> Vec<Result<UpdateResult, ShadowError>> {
         let call = self.calls.fetch_add(1, Ordering::Relaxed);
         let seed = (self.clock.now().nanoseconds() as u64) ^ call.rotate_left(32);
         let engine = engine::Engine {
@@ -267,7 +268,7 @@ impl<P: Persistence, C: Clock> Shadows<P, C> {
     /// # Ok::<(), antumbra_service::shadows::ShadowError>(())
     /// # }).unwrap();
     /// ```
-    pub async fn read(&self, shadow: &ShadowId, parts: Parts) -> Result<Shadow, ShadowError> {
+    pub async fn read(&self, shadow: &ShadowId, parts: DocumentSet) -> Result<Shadow, ShadowError> {
         let read = Read {
             shadow: shadow.clone(),
             parts,
@@ -308,17 +309,17 @@ impl<P: Persistence, C: Clock> Shadows<P, C> {
             .collect()
     }
 
-    fn shadow(&self, parts: Parts, snapshot: Snapshot) -> Shadow {
+    fn shadow(&self, parts: DocumentSet, snapshot: Snapshot) -> Shadow {
         let version = snapshot.version(self.persistence.layout());
         let Snapshot {
             reported, desired, ..
         } = snapshot;
-        let document = |held: &Option<Held>| {
+        let document = |held: &Option<StoredDocument>| {
             held.as_ref()
                 .map(|held| held.document.clone())
                 .unwrap_or_default()
         };
-        let delta = (parts == Parts::Both)
+        let delta = (parts == DocumentSet::Both)
             .then(|| delta(&document(&desired), &document(&reported), &self.model));
         Shadow {
             reported,

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use antumbra_service::clients::{Destinations, Refusal};
-use antumbra_service::deliveries::{Answer, Post, PostError, Sender};
+use antumbra_service::clients::{UrlPolicy, UrlRejection};
+use antumbra_service::deliveries::{HttpAnswer, Post, PostError, Sender};
 use standardwebhooks::Webhook;
 
 use crate::world::{World, lock};
@@ -128,7 +128,7 @@ fn seconds(post: &Post<'_>) -> i64 {
 }
 
 impl Sender for Endpoints {
-    async fn post(&self, post: Post<'_>) -> Result<Answer, PostError> {
+    async fn post(&self, post: Post<'_>) -> Result<HttpAnswer, PostError> {
         let world = &self.world;
         let host = post.url.trim_start_matches("https://");
         let client = host.split('.').next().unwrap_or_default().to_owned();
@@ -165,7 +165,7 @@ impl Sender for Endpoints {
                 tokio::time::sleep(TIMEOUT).await;
                 Err(PostError::Timeout(TIMEOUT))
             }
-            Some(status) if heard => Ok(Answer {
+            Some(status) if heard => Ok(HttpAnswer {
                 status,
                 retry_after,
             }),
@@ -179,8 +179,8 @@ impl Sender for Endpoints {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct AnyUrl;
 
-impl Destinations for AnyUrl {
-    async fn check(&self, url: &str) -> Result<String, Refusal> {
+impl UrlPolicy for AnyUrl {
+    async fn check(&self, url: &str) -> Result<String, UrlRejection> {
         Ok(url.to_owned())
     }
 }

@@ -7,7 +7,7 @@
 //! chance (`profile`), or aims at a moment (`aim`).
 //!
 //! [`run`] is one seed: everything is set up, a storm passes, everything is left to settle, and the
-//! promises are checked against what the actors remember and the streams tell.
+//! invariants are checked against what the actors remember and the streams tell.
 
 #![allow(clippy::missing_panics_doc)]
 
@@ -20,8 +20,8 @@ mod endpoint;
 mod executor;
 mod feed;
 mod functions;
+mod invariants;
 mod profile;
-mod promises;
 mod queue;
 mod run;
 mod stream;

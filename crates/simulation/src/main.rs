@@ -19,7 +19,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Runs many seeds and tells which promises were not kept.
+    /// Runs many seeds and tells which invariants were not kept.
     Run {
         /// How many.
         seeds: u64,
@@ -100,8 +100,8 @@ fn run_many(from: u64, seeds: u64, threads: u64, all: bool) -> ExitCode {
         .unwrap_or_else(|poison| poison.into_inner());
     let mut by_promise: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     for (seed, outcome) in &failed {
-        let promises: BTreeSet<&str> = outcome.broken.iter().map(|one| one.promise).collect();
-        for promise in promises {
+        let invariants: BTreeSet<&str> = outcome.broken.iter().map(|one| one.promise).collect();
+        for promise in invariants {
             by_promise.entry(promise).or_insert((*seed, 0)).1 += 1;
         }
     }

@@ -19,8 +19,8 @@ use crate::endpoint::Endpoints;
 use crate::executor::Spawner;
 use crate::feed::QueueFeed;
 use crate::functions::{Function, Wiring, names};
+use crate::invariants::Evidence;
 use crate::profile::Profile;
-use crate::promises::Evidence;
 use crate::queue::Queue;
 use crate::stream::Streams;
 use crate::world::{Broken, World};
@@ -45,7 +45,7 @@ const LOOK: Duration = Duration::from_secs(5);
 /// What became of a seed.
 #[derive(Debug, Clone)]
 pub struct Outcome {
-    /// The promises that were not kept.
+    /// The invariants that were not kept.
     pub broken: Vec<Broken>,
     /// What happened, step by step, where that was asked for.
     pub trace: Vec<String>,

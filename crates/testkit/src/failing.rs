@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use antumbra_service::shadows::{
-    Cursor, Delete, Layout, ListQuery, Page, Persistence, PersistenceError, Read, ReadConsistency,
+    Cursor, Delete, Layout, ListQuery, Page, PersistenceError, Read, ReadConsistency, ShadowStore,
     Snapshot, Write, Written,
 };
 use antumbra_shadow::Timestamp;
@@ -102,7 +102,7 @@ fn told<T>(
         .collect()
 }
 
-impl<P: Persistence> Persistence for Failing<P> {
+impl<P: ShadowStore> ShadowStore for Failing<P> {
     fn layout(&self) -> Layout {
         self.inner.layout()
     }

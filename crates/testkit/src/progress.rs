@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use antumbra_service::liveness::Progress;
+use antumbra_service::liveness::IngestProgress;
 use antumbra_service::store::StoreError;
 use antumbra_shadow::Timestamp;
 
@@ -29,7 +29,7 @@ impl MemoryProgress {
     }
 }
 
-impl Progress for MemoryProgress {
+impl IngestProgress for MemoryProgress {
     async fn note(&self, queue: &str, sent: Timestamp) -> Result<(), StoreError> {
         self.check()?;
         let mut all = self.reached.lock().unwrap();

@@ -1,8 +1,8 @@
 //! Shadows, documents and writes in few words.
 
 use antumbra_service::shadows::{
-    Delete, Expect, NewDocument, Parts, Persistence, PersistenceError, Read, ReadConsistency,
-    ShadowId, Snapshot, Version, Write, Written,
+    Delete, DocumentSet, ExpectedVersion, NewDocument, PersistenceError, Read, ReadConsistency,
+    ShadowId, ShadowStore, Snapshot, Version, Write, Written,
 };
 use antumbra_shadow::{Document, Timestamp};
 
@@ -62,7 +62,7 @@ pub fn whole(shadow: &ShadowId, n: i64, expected: i64) -> Write {
 }
 
 /// A delete of both documents with the same expectation, which every layout takes.
-pub fn delete(shadow: &ShadowId, expect: Expect) -> Delete {
+pub fn delete(shadow: &ShadowId, expect: ExpectedVersion) -> Delete {
     Delete {
         shadow: shadow.clone(),
         reported: Some(expect),
@@ -71,7 +71,7 @@ pub fn delete(shadow: &ShadowId, expect: Expect) -> Delete {
 }
 
 /// Writes one.
-pub async fn write_one<P: Persistence>(
+pub async fn write_one<P: ShadowStore>(
     store: &P,
     write: Write,
 ) -> Result<Written, PersistenceError> {
@@ -79,15 +79,15 @@ pub async fn write_one<P: Persistence>(
 }
 
 /// Deletes one.
-pub async fn delete_one<P: Persistence>(store: &P, delete: Delete) -> Result<(), PersistenceError> {
+pub async fn delete_one<P: ShadowStore>(store: &P, delete: Delete) -> Result<(), PersistenceError> {
     only(store.delete(&[delete], NOW).await)
 }
 
 /// Reads one, strongly.
-pub async fn read_one<P: Persistence>(
+pub async fn read_one<P: ShadowStore>(
     store: &P,
     shadow: &ShadowId,
-    parts: Parts,
+    parts: DocumentSet,
 ) -> Result<Snapshot, PersistenceError> {
     let read = Read {
         shadow: shadow.clone(),
@@ -100,12 +100,12 @@ pub async fn read_one<P: Persistence>(
 pub type Said = Option<(String, i64)>;
 
 /// What both documents of a shadow say, and their versions; `None` for those that are not there.
-pub async fn numbers<P: Persistence>(store: &P, shadow: &ShadowId) -> (Said, Said) {
-    let found = match read_one(store, shadow, Parts::Both).await {
+pub async fn numbers<P: ShadowStore>(store: &P, shadow: &ShadowId) -> (Said, Said) {
+    let found = match read_one(store, shadow, DocumentSet::Both).await {
         Err(PersistenceError::NotFound) => Snapshot::default(),
         found => found.unwrap(),
     };
-    let say = |held: Option<antumbra_service::shadows::Held>| {
+    let say = |held: Option<antumbra_service::shadows::StoredDocument>| {
         held.map(|held| (held.document.to_string(), held.version.0))
     };
     (say(found.reported), say(found.desired))

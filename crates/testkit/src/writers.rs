@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use antumbra_service::clock::ManualClock;
 use antumbra_service::shadows::{
-    Cursor, Delete, Layout, ListQuery, Page, Parts, Persistence, PersistenceError, Read,
-    ReadConsistency, ShadowError, ShadowId, Shadows, Snapshot, State, Update, Write, Written,
+    Cursor, Delete, DocumentSet, Layout, ListQuery, Page, PersistenceError, Read, ReadConsistency,
+    ShadowError, ShadowId, ShadowStore, Shadows, Snapshot, State, Update, Write, Written,
 };
 use antumbra_shadow::{Document, Timestamp};
 use futures_util::future::join_all;
@@ -24,7 +24,7 @@ struct Busy<P> {
     took_place: AtomicI64,
 }
 
-impl<P: Persistence> Persistence for Busy<P> {
+impl<P: ShadowStore> ShadowStore for Busy<P> {
     fn layout(&self) -> Layout {
         self.inner.layout()
     }
@@ -77,7 +77,7 @@ struct Told {
 /// Writers make `reports` reports each to `shadows` many shadows at once, while the store throttles, loses requests and loses
 /// answers. Every acknowledged report is in the end in the document, versions rise by one, no two
 /// writers are told the same version, and nobody is told of a conflict before all tries are used up.
-pub async fn all_acknowledged_reports_are_kept<P: Persistence>(
+pub async fn all_acknowledged_reports_are_kept<P: ShadowStore>(
     store: P,
     shadows: usize,
     reports: usize,
@@ -110,7 +110,7 @@ pub async fn all_acknowledged_reports_are_kept<P: Persistence>(
         let store = sdk.persistence().inner();
         let read = Read {
             shadow: shadow.clone(),
-            parts: Parts::Reported,
+            parts: DocumentSet::Reported,
         };
         let found = store.read(&[read], ReadConsistency::Strong).await.remove(0);
         // With few reports, a shadow may have got none.
@@ -161,7 +161,7 @@ fn id(number: usize) -> ShadowId {
     ShadowId::new(format!("lamp-{number}")).unwrap()
 }
 
-async fn write<P: Persistence>(
+async fn write<P: ShadowStore>(
     sdk: &Shadows<P, Arc<ManualClock>>,
     writer: usize,
     shadows: usize,

@@ -2,7 +2,7 @@
 
 use antumbra_memory::MemoryShadows;
 use antumbra_service::shadows::{
-    Layout, ListQuery, Parts, Persistence, PersistenceError, Read, ReadConsistency, Write,
+    DocumentSet, Layout, ListQuery, PersistenceError, Read, ReadConsistency, ShadowStore, Write,
 };
 use antumbra_testkit::sample::{numbers, shadow, whole};
 use antumbra_testkit::{Failing, Faults};
@@ -69,7 +69,7 @@ async fn each_fault_does_what_it_says() {
 
         let read = Read {
             shadow: writes[0].shadow.clone(),
-            parts: Parts::Both,
+            parts: DocumentSet::Both,
         };
         let read = store.read(&[read], ReadConsistency::Strong).await;
         assert!(read[0].as_ref().unwrap_err().is_retryable());

@@ -4,7 +4,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use antumbra_service::sensors::Registry;
+use antumbra_service::sensors::SensorStore;
 use antumbra_testkit::sensors::sample::id;
 use antumbra_testkit::sensors::storm::{Image, Storm, assert_end, assert_history};
 use antumbra_testkit::sensors::{MemorySensors, contract};

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(untagged, rename_all_fields = "camelCase")]
 #[allow(missing_docs)]
-pub enum Answer<'a> {
+pub enum InboxResponse<'a> {
     /// Between which ids the messages of a source lie.
     Span {
         newest_message_id: &'a str,
@@ -51,7 +51,7 @@ pub enum Answer<'a> {
     Messages {
         #[serde(skip_serializing_if = "Option::is_none")]
         cursor: Option<&'a str>,
-        messages: &'a [Listed<'a>],
+        messages: &'a [ListedMessage<'a>],
         uuid: &'a str,
     },
     /// A page of sources.
@@ -66,7 +66,7 @@ pub enum Answer<'a> {
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(untagged, rename_all_fields = "camelCase")]
 #[allow(missing_docs)]
-pub enum Listed<'a> {
+pub enum ListedMessage<'a> {
     /// Whole.
     Whole {
         body: &'a RawValue,
@@ -93,7 +93,7 @@ pub struct Device<'a> {
 /// An answer that says no. What is not known is left out.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Refusal<'a> {
+pub struct InboxErrorResponse<'a> {
     /// A sentence for people; those of the four first operations are a contract.
     pub error: &'a str,
     /// A word for programs, where something went wrong. That there is no message is nothing wrong.
@@ -113,14 +113,14 @@ pub struct Refusal<'a> {
     pub uuid: &'a str,
 }
 
-impl Answer<'_> {
+impl InboxResponse<'_> {
     /// As the payload of a message.
     pub fn to_json(&self) -> String {
         text(self)
     }
 }
 
-impl Refusal<'_> {
+impl InboxErrorResponse<'_> {
     /// As the payload of a message.
     pub fn to_json(&self) -> String {
         text(self)
@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn members_stand_where_the_contract_has_them() {
         let body = RawValue::from_string(r#"{"t":72.50}"#.to_owned()).unwrap();
-        let message = Answer::Message {
+        let message = InboxResponse::Message {
             body: &body,
             message_id: "1-2-3",
             uuid: "a\"b",
@@ -148,17 +148,17 @@ mod tests {
             message.to_json(),
             r#"{"body":{"t":72.50},"messageId":"1-2-3","uuid":"a\"b"}"#
         );
-        let refusal = Refusal {
+        let refusal = InboxErrorResponse {
             error: "No newer messages available",
             specified_message_id: "0",
             uuid: "a",
-            ..Refusal::default()
+            ..InboxErrorResponse::default()
         };
         assert_eq!(
             refusal.to_json(),
             r#"{"error":"No newer messages available","specifiedMessageId":"0","uuid":"a"}"#
         );
-        let page = Answer::Ids {
+        let page = InboxResponse::Ids {
             cursor: None,
             message_ids: &["1", "2"],
             uuid: "a",

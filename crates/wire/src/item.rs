@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use antumbra_registration::{Change, KeyAttributes, LazyDiff, Operation, ShadowRef, State};
 use antumbra_shadow::{Document, LeafTimes, View};
 
-use crate::shadow::{Section, Sections};
+use crate::shadow::{ShadowDocument, ShadowDocuments};
 use crate::stream::{Images, Record};
 
 /// Which documents an item holds.
@@ -225,7 +225,7 @@ impl<'a> ItemChange<'a> {
     }
 
     /// The documents that the item of a shadow held before and holds now, with its own version.
-    pub fn sections(&self) -> [Sections; 2] {
+    pub fn sections(&self) -> [ShadowDocuments; 2] {
         self.images.each_ref().map(Attributes::sections)
     }
 
@@ -323,9 +323,9 @@ struct Attributes<'a> {
 }
 
 impl<'a> Attributes<'a> {
-    fn sections(&self) -> Sections {
+    fn sections(&self) -> ShadowDocuments {
         if !self.is_document {
-            return Sections::default();
+            return ShadowDocuments::default();
         }
         let written = self.timestamp.unwrap_or_default().div_euclid(1_000_000_000);
         let section = |view: Option<View<'_>>, times: &Option<Cow<'_, str>>| {
@@ -334,9 +334,9 @@ impl<'a> Attributes<'a> {
             let times = times.as_deref();
             let times = times.and_then(|text| LeafTimes::decode(text, written, &document));
             let times = times.unwrap_or_else(|| LeafTimes::all(&document, written));
-            Some(Section { document, times })
+            Some(ShadowDocument { document, times })
         };
-        Sections {
+        ShadowDocuments {
             reported: section(self.reported, &self.reported_times),
             desired: section(self.desired, &self.desired_times),
             version: self

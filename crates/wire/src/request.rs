@@ -2,7 +2,7 @@
 //!
 //! `request/<operation>/<uuid>[/<messageId>]` with a JSON object that holds a `token`; the answer goes to
 //! `response/<operation>/<token>`, or to the response topic of MQTT 5. Both parts are read apart from each
-//! other, so that a request which is wrong in itself still has a [`ReturnAddress`], and a request that does
+//! other, so that a request which is wrong in itself still has a [`ResponseAddress`], and a request that does
 //! not say where to is answered on `response/<operation>/rejected`.
 //!
 //! Topics are read strictly: one level too many is refused, however well it begins. A device whose policy
@@ -11,8 +11,8 @@
 mod members;
 mod return_address;
 
-pub use members::{ListMembers, Members, SendMembers};
-pub use return_address::ReturnAddress;
+pub use members::{ListMembers, RequestPayload, SendMembers};
+pub use return_address::ResponseAddress;
 
 use crate::limits::REQUEST_BYTES;
 use crate::rule::RuleEvent;
@@ -96,7 +96,7 @@ impl Operation {
 
 /// What a request names in its topic. A name that the operation does not have is empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Named<'a> {
+pub struct TopicNames<'a> {
     /// Whose messages.
     pub uuid: &'a str,
     /// Which of them.
@@ -135,18 +135,18 @@ impl RequestError {
 #[derive(Debug)]
 pub struct Request<'a> {
     /// Where its one answer goes.
-    pub address: ReturnAddress,
+    pub address: ResponseAddress,
     /// What it names, or why it is refused.
-    pub asked: Result<Asked<'a>, RequestError>,
+    pub asked: Result<ParsedRequest<'a>, RequestError>,
 }
 
 /// What is asked.
 #[derive(Debug)]
-pub struct Asked<'a> {
+pub struct ParsedRequest<'a> {
     /// What its topic names.
-    pub named: Named<'a>,
+    pub named: TopicNames<'a>,
     /// What its payload says.
-    pub members: Members<'a>,
+    pub members: RequestPayload<'a>,
 }
 
 /// Reads a request of this operation.
@@ -165,14 +165,14 @@ pub struct Asked<'a> {
 /// assert_eq!((named.uuid, named.message_id), ("lamp-7", "42"));
 /// ```
 pub fn read(event: &RuleEvent, operation: Operation) -> Request<'_> {
-    let members = Members::parse(&event.payload, event.response_topic.is_some());
-    let (address, addressed) = ReturnAddress::of(event, operation, members.as_ref().ok());
+    let members = RequestPayload::parse(&event.payload, event.response_topic.is_some());
+    let (address, addressed) = ResponseAddress::of(event, operation, members.as_ref().ok());
     let asked = addressed.and_then(|()| {
         let bytes = event.payload.len();
         if bytes > REQUEST_BYTES {
             return Err(RequestError::TooLarge { bytes });
         }
-        Ok(Asked {
+        Ok(ParsedRequest {
             members: members?,
             named: named(&event.topic, operation)?,
         })
@@ -181,11 +181,11 @@ pub fn read(event: &RuleEvent, operation: Operation) -> Request<'_> {
 }
 
 /// The names in a topic that has exactly the levels of its operation, none of them empty.
-fn named(topic: &str, operation: Operation) -> Result<Named<'_>, RequestError> {
+fn named(topic: &str, operation: Operation) -> Result<TopicNames<'_>, RequestError> {
     let shape = operation.shape();
     let wrong = || RequestError::bad(format!("The topic must be {shape}"));
     let mut levels = topic.split('/');
-    let mut named = Named::default();
+    let mut named = TopicNames::default();
     for expected in shape.split('/') {
         let level = levels.next().filter(|level| !level.is_empty());
         let level = level.ok_or_else(wrong)?;

@@ -14,6 +14,6 @@ mod request;
 mod topic;
 
 pub use answer::{Accepted, Sent, accepted_delete, accepted_get, accepted_update, rejected};
-pub use documents::{Section, Sections, write_delta, write_documents};
+pub use documents::{ShadowDocument, ShadowDocuments, write_delta, write_documents};
 pub use request::{Part, Rejection, Request, Requested, UpdateRequest, read};
 pub use topic::{NotAShadowTopic, Operation, ShadowTopic, escape_level};

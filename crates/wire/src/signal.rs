@@ -19,7 +19,7 @@ pub const MARKER: &str = r#"{"marker":"liveness"}"#;
 
 /// What the text of a message is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Incoming {
+pub enum SignalMessage {
     /// A sensor speaks.
     Signal(Signal),
     /// The liveness sweep asks how far the queue was read. It says nothing else; the queue's own sent
@@ -53,7 +53,7 @@ pub enum Scalar {
 
 /// Which values a deployment lets in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Allowed {
+pub enum ValueType {
     /// 0 and 1, as locks send.
     #[default]
     Binary,
@@ -66,13 +66,13 @@ pub enum Allowed {
 #[error("`binary` or `scalar` is expected")]
 pub struct UnknownAllowed;
 
-impl std::str::FromStr for Allowed {
+impl std::str::FromStr for ValueType {
     type Err = UnknownAllowed;
 
-    fn from_str(text: &str) -> Result<Allowed, UnknownAllowed> {
+    fn from_str(text: &str) -> Result<ValueType, UnknownAllowed> {
         match text {
-            "binary" => Ok(Allowed::Binary),
-            "scalar" => Ok(Allowed::Scalar),
+            "binary" => Ok(ValueType::Binary),
+            "scalar" => Ok(ValueType::Scalar),
             _ => Err(UnknownAllowed),
         }
     }
@@ -134,9 +134,9 @@ impl SignalError {
 /// let refused = read(r#"{"sensor_id":"0xA","data":2}"#, Allowed::Binary).unwrap_err();
 /// assert_eq!(refused.to_string(), "data is 2, expected 0 or 1");
 /// ```
-pub fn read(text: &str, allowed: Allowed) -> Result<Incoming, SignalError> {
+pub fn read(text: &str, allowed: ValueType) -> Result<SignalMessage, SignalError> {
     if text == MARKER {
-        return Ok(Incoming::Marker);
+        return Ok(SignalMessage::Marker);
     }
     if text.len() > limits::SIGNAL_BYTES {
         return Err(SignalError::TooLarge {
@@ -155,7 +155,7 @@ pub fn read(text: &str, allowed: Allowed) -> Result<Incoming, SignalError> {
             other => return Err(SignalError::Unknown(shorten(other))),
         }
     }
-    Ok(Incoming::Signal(Signal {
+    Ok(SignalMessage::Signal(Signal {
         sensor_id: sensor_id.ok_or(SignalError::Missing("sensor_id"))?,
         data: data.ok_or(SignalError::Missing("data"))?,
         ts,
@@ -169,13 +169,13 @@ fn read_id(view: View<'_>) -> Result<String, SignalError> {
         .ok_or_else(|| wrong("sensor_id", "a text that is not empty", view))
 }
 
-fn read_data(view: View<'_>, allowed: Allowed) -> Result<Scalar, SignalError> {
+fn read_data(view: View<'_>, allowed: ValueType) -> Result<Scalar, SignalError> {
     match allowed {
-        Allowed::Binary => match view.as_number() {
+        ValueType::Binary => match view.as_number() {
             Some(number @ ("0" | "1")) => Ok(Scalar::Number(number.to_owned())),
             _ => Err(wrong("data", "0 or 1", view)),
         },
-        Allowed::Scalar => {
+        ValueType::Scalar => {
             let number = view.as_number().map(|n| Scalar::Number(n.to_owned()));
             let text = || view.as_str().map(|text| Scalar::Text(text.into_owned()));
             let boolean = || view.as_bool().map(Scalar::Boolean);

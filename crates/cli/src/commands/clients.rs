@@ -13,16 +13,14 @@ use antumbra_publish::SqsChannel;
 use antumbra_publish::webhook::{Allow, Guard};
 use antumbra_service::clients::{ClientId, ClientPatch, Clients, KEEP_PREVIOUS, Mode, NewClient};
 use antumbra_service::clock::SystemClock;
-use antumbra_service::deliveries::{
-    DeliveryId, HistoryQuery, Queues, Redeliveries, Status, Subject,
-};
+use antumbra_service::deliveries::{Deliveries, DeliveryId, HistoryQuery, Queues, Status, Subject};
 use antumbra_service::paging::Cursor;
 use antumbra_service::sensors::SensorId;
 use antumbra_shadow::Timestamp;
 use clap::{Args, Subcommand};
 
 use crate::connect::Connection;
-use crate::failure::Failure;
+use crate::error::CliError;
 use crate::progress::Progress;
 
 #[derive(Debug, Args)]
@@ -209,13 +207,13 @@ impl Paging {
 }
 
 type Desk = Clients<DynamoDbClients, Guard, SystemClock>;
-type Books = Redeliveries<DynamoDbClients, DynamoDbDeliveries, SystemClock>;
+type Books = Deliveries<DynamoDbClients, DynamoDbDeliveries, SystemClock>;
 
 pub(crate) async fn run(
     arguments: ClientsArguments,
     connection: &Connection,
     json: bool,
-) -> Result<String, Failure> {
+) -> Result<String, CliError> {
     let database = connection.sdk_config().await;
     let store = DynamoDbClients::connect(&database, connection.table());
     let allow = match &arguments.webhook_allow {
@@ -231,7 +229,7 @@ pub(crate) async fn run(
         unordered: Arc::new(SqsChannel::new(&sqs, &arguments.unordered_queue)),
     };
     let history = DynamoDbDeliveries::connect(&database, connection.table());
-    let books: Books = Redeliveries::new(store, history, queues, SystemClock);
+    let books: Books = Deliveries::new(store, history, queues, SystemClock);
     act(arguments.command, &desk, &books, json).await
 }
 
@@ -240,7 +238,7 @@ async fn act(
     desk: &Desk,
     books: &Books,
     json: bool,
-) -> Result<String, Failure> {
+) -> Result<String, CliError> {
     use ClientsCommand as C;
     match command {
         C::Create {
@@ -342,12 +340,12 @@ async fn act(
             delivered,
         } => match since {
             None => {
-                let id: DeliveryId = id.parse().map_err(Failure::invalid)?;
+                let id: DeliveryId = id.parse().map_err(CliError::invalid)?;
                 books.redeliver(&id).await?;
                 Ok(render::said("queued", &id.to_string(), json))
             }
             Some(since) => {
-                let client: ClientId = id.parse().map_err(Failure::invalid)?;
+                let client: ClientId = id.parse().map_err(CliError::invalid)?;
                 let queued = all_since(books, &client, time(&since)?, delivered).await?;
                 Ok(render::counted("queued", queued, "deliveries", json))
             }
@@ -361,7 +359,7 @@ async fn all_since(
     client: &ClientId,
     since: Timestamp,
     delivered: bool,
-) -> Result<usize, Failure> {
+) -> Result<usize, CliError> {
     let progress = Progress::new("deliveries queued");
     let mut queued = 0;
     let mut cursor = None;
@@ -378,12 +376,12 @@ async fn all_since(
     }
 }
 
-fn sensor_id(text: String) -> Result<SensorId, Failure> {
-    SensorId::new(text).map_err(Failure::invalid)
+fn sensor_id(text: String) -> Result<SensorId, CliError> {
+    SensorId::new(text).map_err(CliError::invalid)
 }
 
-fn time(text: &str) -> Result<Timestamp, Failure> {
+fn time(text: &str) -> Result<Timestamp, CliError> {
     Timestamp::parse(text).ok_or_else(|| {
-        Failure::invalid(format!("{text:?} is no time such as 2026-01-31T12:00:00Z"))
+        CliError::invalid(format!("{text:?} is no time such as 2026-01-31T12:00:00Z"))
     })
 }

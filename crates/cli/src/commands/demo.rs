@@ -19,10 +19,10 @@ use clap::builder::PossibleValuesParser;
 use serde::Serialize;
 use tokio::sync::watch;
 
-use crate::failure::Failure;
+use crate::error::CliError;
 use crate::output::{FAINT, STRONG, json, print, styled};
-use stage::{Patience, Stage};
-use story::{Shown, Step, Story, Surprise};
+use stage::{DemoStack, Patience};
+use story::{DemoFailure, DemoReport, DemoResult, Step};
 
 /// How long a step may take: long, since a machine may be busy.
 const LONGEST: Duration = Duration::from_secs(20);
@@ -53,8 +53,8 @@ pub(crate) struct DemoArguments {
     broken: Option<String>,
 }
 
-pub(crate) async fn run(arguments: DemoArguments, as_json: bool) -> Result<(), Failure> {
-    let mut story = Story::begin(!as_json);
+pub(crate) async fn run(arguments: DemoArguments, as_json: bool) -> Result<(), CliError> {
+    let mut story = DemoReport::begin(!as_json);
     story.say(&format!(
         "{} Everything runs in this process, in memory; every step is checked.\n{}",
         styled(STRONG, "A tour of Antumbra."),
@@ -68,17 +68,18 @@ pub(crate) async fn run(arguments: DemoArguments, as_json: bool) -> Result<(), F
     if as_json {
         print(&told(&story.steps, outcome.as_ref().err()))?;
     }
-    outcome.map_err(|Surprise(reason)| Failure::failed(format!("the tour ended early: {reason}")))
+    outcome
+        .map_err(|DemoFailure(reason)| CliError::failed(format!("the tour ended early: {reason}")))
 }
 
 /// All chapters, in order: each builds on those before it.
-async fn tell(story: &mut Story, longest: Duration, broken: Option<String>) -> Shown {
+async fn tell(story: &mut DemoReport, longest: Duration, broken: Option<String>) -> DemoResult {
     let (fails, failed) = watch::channel(false);
     let patience = Patience {
         longest,
         failed: broken.is_some().then_some(failed),
     };
-    let stage = Stage::set(patience, move |function| {
+    let stage = DemoStack::set(patience, move |function| {
         if broken.as_deref() == Some(function.name()) {
             failing(&function, fails.clone())
         } else {
@@ -106,7 +107,7 @@ fn failing(function: &Function, fails: watch::Sender<bool>) -> Function {
     })
 }
 
-fn told(steps: &[Step], surprise: Option<&Surprise>) -> String {
+fn told(steps: &[Step], surprise: Option<&DemoFailure>) -> String {
     #[derive(Serialize)]
     struct Told<'a> {
         passed: bool,
@@ -116,7 +117,7 @@ fn told(steps: &[Step], surprise: Option<&Surprise>) -> String {
     }
     json(&Told {
         passed: surprise.is_none(),
-        surprise: surprise.map(|Surprise(reason)| reason.as_str()),
+        surprise: surprise.map(|DemoFailure(reason)| reason.as_str()),
         steps,
     })
 }
@@ -127,7 +128,7 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn the_tour_shows_what_it_should() {
-        let mut story = Story::begin(false);
+        let mut story = DemoReport::begin(false);
         let outcome = tell(&mut story, VERY_LONG, None).await;
         assert!(outcome.is_ok(), "{outcome:?} after {:#?}", story.steps);
     }
@@ -142,7 +143,7 @@ mod tests {
             longest: LONGEST,
             failed: None,
         };
-        let stage = Stage::set(patience, move |function| {
+        let stage = DemoStack::set(patience, move |function| {
             calls.send(function.name().to_owned()).unwrap();
             function
         });
@@ -175,7 +176,7 @@ mod tests {
         for some in FUNCTIONS.chunks(8) {
             let tours = some.iter().map(|function| {
                 Box::pin(async move {
-                    let mut story = Story::begin(false);
+                    let mut story = DemoReport::begin(false);
                     let outcome = tell(&mut story, VERY_LONG, Some((*function).to_owned())).await;
                     assert!(outcome.is_err(), "{function} is not missed");
                     assert_eq!(story.told(), chapter(function), "{function}: {outcome:?}");

@@ -8,7 +8,7 @@ use antumbra_local::receiver::{self, Received, Verdict};
 use antumbra_service::clients::Secret;
 use clap::Args;
 
-use crate::failure::Failure;
+use crate::error::CliError;
 use crate::output::{BAD, FAINT, GOOD, STRONG, styled};
 use crate::signals::Signals;
 
@@ -37,13 +37,13 @@ pub(crate) struct ListenArguments {
     count: Option<u32>,
 }
 
-pub(crate) async fn run(arguments: ListenArguments, json: bool) -> Result<(), Failure> {
+pub(crate) async fn run(arguments: ListenArguments, json: bool) -> Result<(), CliError> {
     let secrets: Vec<Secret> = arguments
         .secret
         .iter()
         .map(|text| Secret::new(text))
         .collect::<Result<_, _>>()
-        .map_err(Failure::invalid)?;
+        .map_err(CliError::invalid)?;
     let verified = !secrets.is_empty();
     let failures = Arc::new(AtomicU32::new(arguments.fail_first));
     let status = arguments.status;
@@ -59,10 +59,10 @@ pub(crate) async fn run(arguments: ListenArguments, json: bool) -> Result<(), Fa
             _ => status,
         }
     };
-    let mut signals = Signals::listen().map_err(Failure::unavailable)?;
+    let mut signals = Signals::listen().map_err(CliError::unavailable)?;
     let mut receiver = receiver::start(arguments.port, secrets, answer)
         .await
-        .map_err(Failure::unavailable)?;
+        .map_err(CliError::unavailable)?;
     anstream::eprintln!("{}", welcome(receiver.address(), verified));
     let mut left = arguments.count;
     while left != Some(0) {

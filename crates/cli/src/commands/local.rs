@@ -15,7 +15,7 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-use crate::failure::{Failure, chain};
+use crate::error::{CliError, chain};
 use crate::output::{FAINT, STRONG, print, styled, table};
 use crate::signals::Signals;
 use ready_file::ReadyFile;
@@ -69,11 +69,11 @@ impl LocalArguments {
     }
 }
 
-pub(crate) async fn run(arguments: LocalArguments) -> Result<(), Failure> {
+pub(crate) async fn run(arguments: LocalArguments) -> Result<(), CliError> {
     start_logging(arguments.verbose);
     let registrations = files::load(&arguments.registrations, &|name| std::env::var(name).ok())
         .map_err(|error| {
-            Failure::invalid(format!(
+            CliError::invalid(format!(
                 "registrations: {}",
                 error.lines().join("\n       ")
             ))
@@ -87,7 +87,7 @@ pub(crate) async fn run(arguments: LocalArguments) -> Result<(), Failure> {
         .as_deref()
         .map(ReadyFile::prepare)
         .transpose()?;
-    let mut signals = Signals::listen().map_err(Failure::unavailable)?;
+    let mut signals = Signals::listen().map_err(CliError::unavailable)?;
     let starting = Stack::start(Options {
         data_dir: (!arguments.memory).then(|| arguments.data_dir.clone()),
         dynamodb_port: arguments.dynamodb_port,
@@ -118,11 +118,11 @@ pub(crate) async fn run(arguments: LocalArguments) -> Result<(), Failure> {
     Ok(())
 }
 
-fn failure(error: StackError) -> Failure {
+fn failure(error: StackError) -> CliError {
     let reason = chain(&error);
     match error {
         StackError::Service(StartError::PortTaken { service, port }) => {
-            Failure::unavailable(format!(
+            CliError::unavailable(format!(
                 "port {port} for {service} is already in use: stop what uses it, or choose another with {}",
                 port_option(service)
             ))
@@ -130,8 +130,8 @@ fn failure(error: StackError) -> Failure {
         StackError::Service(_)
         | StackError::DataDirectory { .. }
         | StackError::DataDirectoryInUse { .. }
-        | StackError::Checkpoint(_) => Failure::unavailable(reason),
-        _ => Failure::invalid(reason),
+        | StackError::Checkpoint(_) => CliError::unavailable(reason),
+        _ => CliError::invalid(reason),
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 
 use crate::connect::Connection;
-use crate::failure::{Failure, Kind};
+use crate::error::{CliError, Kind};
 use crate::mqtt::{Place, Session};
 use crate::output;
 
@@ -57,23 +57,23 @@ enum MessagesCommand {
 }
 
 impl Way {
-    async fn place(&self, connection: &Connection) -> Result<Place, Failure> {
+    async fn place(&self, connection: &Connection) -> Result<Place, CliError> {
         let local = connection.is_local().then_some(LOCAL_MQTT);
         match (self.mqtt_url.as_deref().or(local), &self.iot_endpoint) {
             (Some(url), _) => {
-                Place::parse(url).map_err(|fault| Failure::invalid(format!("{url}: {fault}")))
+                Place::parse(url).map_err(|fault| CliError::invalid(format!("{url}: {fault}")))
             }
             (None, Some(endpoint)) => Ok(Place::Aws {
                 endpoint: endpoint.clone(),
                 sdk: Box::new(connection.aws().await),
             }),
-            (None, None) => Err(Failure::invalid(
+            (None, None) => Err(CliError::invalid(
                 "which broker? Give --local, --iot-endpoint HOST or --mqtt-url URL",
             )),
         }
     }
 
-    pub(crate) async fn open(&self, connection: &Connection) -> Result<Session, Failure> {
+    pub(crate) async fn open(&self, connection: &Connection) -> Result<Session, CliError> {
         let place = self.place(connection).await?;
         Session::open(&place, Duration::from_secs(self.timeout)).await
     }
@@ -84,7 +84,7 @@ pub(crate) async fn run(
     arguments: MessagesArguments,
     connection: &Connection,
     json: bool,
-) -> Result<(), Failure> {
+) -> Result<(), CliError> {
     let MessagesArguments { way, command } = arguments;
     let answer = match command {
         MessagesCommand::Send(sending) => {
@@ -107,7 +107,7 @@ pub(crate) async fn run(
     };
     output::print(&printed)?;
     match refusal(&answer) {
-        Some(reason) => Err(Failure {
+        Some(reason) => Err(CliError {
             kind: Kind::Refused,
             reason,
         }),

@@ -5,7 +5,7 @@ use tokio::time::{Duration, Instant};
 
 use crate::commands::messages::Way;
 use crate::connect::Connection;
-use crate::failure::Failure;
+use crate::error::CliError;
 use crate::mqtt::Session;
 use crate::output;
 
@@ -47,7 +47,7 @@ pub(crate) async fn run(
     arguments: MqttArguments,
     connection: &Connection,
     json: bool,
-) -> Result<(), Failure> {
+) -> Result<(), CliError> {
     let mut session = arguments.way.open(connection).await?;
     let count = match arguments.command {
         MqttCommand::Hear { topic, count } => {
@@ -75,7 +75,7 @@ pub(crate) async fn run(
 }
 
 /// The next message; none in time is a failure.
-async fn next(session: &mut Session, json: bool) -> Result<String, Failure> {
+async fn next(session: &mut Session, json: bool) -> Result<String, CliError> {
     loop {
         let soon = Instant::now() + Duration::from_secs(1);
         let Some(message) = session.next(soon).await? else {

@@ -1,15 +1,15 @@
 //! `antumbra queues …`: what was put aside, why, and back where it came from.
 
-mod desk;
+mod client;
 mod redrive;
 mod render;
-mod way;
+mod route;
 
 use clap::{Args, Subcommand};
 
 use crate::connect::Connection;
-use crate::failure::{Failure, Kind};
-use desk::Desk;
+use crate::error::{CliError, Kind};
+use client::QueueClient;
 use redrive::Redriving;
 
 #[derive(Debug, Args)]
@@ -47,7 +47,7 @@ pub(crate) async fn run(
     arguments: QueuesArguments,
     connection: &Connection,
     json: bool,
-) -> Result<(), Failure> {
+) -> Result<(), CliError> {
     let sqs = aws_sdk_sqs::Client::new(&connection.aws().await);
     match arguments.command {
         QueuesCommand::Show {
@@ -55,17 +55,17 @@ pub(crate) async fn run(
             limit,
             bodies,
         } => {
-            let desk = Desk::open(&sqs, &queue).await?;
+            let desk = QueueClient::open(&sqs, &queue).await?;
             let lying = desk.look(limit as usize).await?;
             crate::output::print(&render::shown(&desk, &lying, bodies, json))
         }
         QueuesCommand::Redrive(redriving) => {
-            let desk = Desk::open(&sqs, redriving.queue()).await?;
+            let desk = QueueClient::open(&sqs, redriving.queue()).await?;
             let done = redriving.run(&desk, connection).await?;
             crate::output::print(&render::redriven(&desk, &done, json))?;
             match done.failed() {
                 0 => Ok(()),
-                failed => Err(Failure {
+                failed => Err(CliError {
                     kind: Kind::Refused,
                     reason: format!("{failed} messages are still there"),
                 }),

@@ -6,7 +6,7 @@ use antumbra_stream_listener::files;
 use clap::Subcommand;
 use serde::Serialize;
 
-use crate::failure::Failure;
+use crate::error::CliError;
 use crate::output::{BAD, FAINT, GOOD, STRONG, json, styled, table};
 
 #[derive(Debug, Subcommand)]
@@ -40,7 +40,7 @@ pub(crate) struct From {
     registrations: PathBuf,
 }
 
-pub(crate) fn run(command: RegistrationsCommand, as_json: bool) -> Result<String, Failure> {
+pub(crate) fn run(command: RegistrationsCommand, as_json: bool) -> Result<String, CliError> {
     match command {
         RegistrationsCommand::Check { from } => check(&from, as_json),
         RegistrationsCommand::Explain { event, from } => explain(&event, &from, as_json),
@@ -50,12 +50,12 @@ pub(crate) fn run(command: RegistrationsCommand, as_json: bool) -> Result<String
     }
 }
 
-fn load(from: &From) -> Result<antumbra_registration::Registrations, Failure> {
+fn load(from: &From) -> Result<antumbra_registration::Registrations, CliError> {
     files::load(&from.registrations, &|name| std::env::var(name).ok())
-        .map_err(|error| Failure::invalid(error.lines().join("\n       ")))
+        .map_err(|error| CliError::invalid(error.lines().join("\n       ")))
 }
 
-fn check(from: &From, as_json: bool) -> Result<String, Failure> {
+fn check(from: &From, as_json: bool) -> Result<String, CliError> {
     #[derive(Serialize)]
     struct Checked<'a> {
         name: &'a str,
@@ -99,12 +99,12 @@ fn check(from: &From, as_json: bool) -> Result<String, Failure> {
     Ok(table(&rows))
 }
 
-fn explain(event: &PathBuf, from: &From, as_json: bool) -> Result<String, Failure> {
+fn explain(event: &PathBuf, from: &From, as_json: bool) -> Result<String, CliError> {
     let registrations = load(from)?;
     let bytes = std::fs::read(event)
-        .map_err(|fault| Failure::invalid(format!("{}: {fault}", event.display())))?;
+        .map_err(|fault| CliError::invalid(format!("{}: {fault}", event.display())))?;
     let records =
-        antumbra_stream_listener::explain(&registrations, &bytes).map_err(Failure::invalid)?;
+        antumbra_stream_listener::explain(&registrations, &bytes).map_err(CliError::invalid)?;
     if as_json {
         #[derive(Serialize)]
         struct All<'a> {

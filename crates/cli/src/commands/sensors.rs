@@ -6,14 +6,14 @@ mod signal;
 
 use antumbra_service::clock::{Clock, SystemClock};
 use antumbra_service::sensors::{
-    Address, Cursor, DEFAULT_LATEST, InvalidSensor, Location, Place, Purges, Reading, Readings,
-    Registry, Sensor, SensorError, SensorId, SensorPatch, SensorType, Sensors, Silence, StoreError,
-    Unit, Value, Version, purge_due,
+    Address, Cursor, DEFAULT_LATEST, InvalidSensor, Location, LocationPrefix, PurgeQueue, Reading,
+    ReadingStore, Sensor, SensorError, SensorId, SensorPatch, SensorStore, SensorType, Sensors,
+    SilenceTimeout, StoreError, Unit, Value, Version, purge_due,
 };
 use antumbra_shadow::{Document, Timestamp};
 use clap::{Args, Subcommand};
 
-use crate::failure::{Failure, Kind};
+use crate::error::{CliError, Kind};
 use crate::progress::Progress;
 use import::Import;
 pub(crate) use signal::Sent;
@@ -198,7 +198,7 @@ impl Details {
         Ok(SensorPatch {
             address: self.address.map(Address::new).transpose()?,
             sensor_type: self.sensor_type.map(SensorType::new).transpose()?,
-            silence_after: self.silence.map(Silence::seconds).transpose()?,
+            silence_after: self.silence.map(SilenceTimeout::seconds).transpose()?,
         })
     }
 }
@@ -232,11 +232,11 @@ impl Paging {
     }
 }
 
-pub(crate) async fn run<S: Registry + Readings + Purges>(
+pub(crate) async fn run<S: SensorStore + ReadingStore + PurgeQueue>(
     command: Verb,
     sensors: &Sensors<S>,
     json: bool,
-) -> Result<String, Failure> {
+) -> Result<String, CliError> {
     match command {
         Verb::Register {
             id,
@@ -293,7 +293,7 @@ pub(crate) async fn run<S: Registry + Readings + Purges>(
             paging,
         } => {
             let [building, floor, room] = [&building, &floor, &room].map(Option::as_deref);
-            let place = Place::new(&city, building, floor, room)?;
+            let place = LocationPrefix::new(&city, building, floor, room)?;
             let cursor = paging.cursor();
             let limit = paging.limit as usize;
             let page = sensors.in_place(&place, limit, cursor.as_ref()).await?;
@@ -366,19 +366,19 @@ fn scalar(text: &str) -> Result<Value, InvalidSensor> {
     }
 }
 
-fn parsed_time(text: &str) -> Result<Timestamp, Failure> {
-    let fault = || Failure::invalid(format!("{text:?} is not an RFC 3339 time"));
+fn parsed_time(text: &str) -> Result<Timestamp, CliError> {
+    let fault = || CliError::invalid(format!("{text:?} is not an RFC 3339 time"));
     Timestamp::parse(text).ok_or_else(fault)
 }
 
-impl From<InvalidSensor> for Failure {
-    fn from(error: InvalidSensor) -> Failure {
-        Failure::invalid(error)
+impl From<InvalidSensor> for CliError {
+    fn from(error: InvalidSensor) -> CliError {
+        CliError::invalid(error)
     }
 }
 
-impl From<SensorError> for Failure {
-    fn from(error: SensorError) -> Failure {
+impl From<SensorError> for CliError {
+    fn from(error: SensorError) -> CliError {
         let kind = match &error {
             SensorError::NotFound => Kind::NotFound,
             SensorError::AlreadyRegistered | SensorError::Conflict { .. } => Kind::Conflict,
@@ -388,7 +388,7 @@ impl From<SensorError> for Failure {
                 Kind::Unavailable
             }
         };
-        Failure {
+        CliError {
             kind,
             reason: error.to_string(),
         }

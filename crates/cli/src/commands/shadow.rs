@@ -4,13 +4,13 @@ mod render;
 pub(crate) mod watch;
 
 use antumbra_service::shadows::{
-    ClientToken, Cursor, Delete, DesiredMode, Expect, ListQuery, Parts, Persistence, ShadowId,
-    Shadows, State, Update, Version, Zone,
+    ClientToken, Cursor, Delete, DesiredMode, DocumentSet, ExpectedVersion, ListQuery, ShadowId,
+    ShadowStore, Shadows, State, Update, Version, Zone,
 };
 use antumbra_shadow::{Document, Mode};
 use clap::{Args, Subcommand, ValueEnum};
 
-use crate::failure::Failure;
+use crate::error::CliError;
 use crate::input::text;
 pub(crate) use watch::Watch;
 
@@ -86,8 +86,8 @@ pub(crate) struct Which {
 }
 
 impl Which {
-    fn id(&self) -> Result<ShadowId, Failure> {
-        ShadowId::named(&self.id, &self.name).map_err(Failure::invalid)
+    fn id(&self) -> Result<ShadowId, CliError> {
+        ShadowId::named(&self.id, &self.name).map_err(CliError::invalid)
     }
 }
 
@@ -132,18 +132,18 @@ pub(crate) enum Deletable {
     All,
 }
 
-pub(crate) async fn run<P: Persistence>(
+pub(crate) async fn run<P: ShadowStore>(
     command: Verb,
     shadows: &Shadows<P>,
     json: bool,
-) -> Result<String, Failure> {
+) -> Result<String, CliError> {
     match command {
         Verb::Get { shadow, part } => {
             let id = shadow.id()?;
             let parts = match part {
-                Part::Reported => Parts::Reported,
-                Part::Desired => Parts::Desired,
-                Part::Delta | Part::All => Parts::Both,
+                Part::Reported => DocumentSet::Reported,
+                Part::Desired => DocumentSet::Desired,
+                Part::Delta | Part::All => DocumentSet::Both,
             };
             let found = shadows.read(&id, parts).await?;
             Ok(render::shadow(&id, &found, part, json))
@@ -156,8 +156,9 @@ pub(crate) async fn run<P: Persistence>(
             expected,
         } => {
             let shadow = shadow.id()?;
-            let expect =
-                Some(expected.map_or(Expect::Any, |version| Expect::Version(Version(version))));
+            let expect = Some(expected.map_or(ExpectedVersion::Any, |version| {
+                ExpectedVersion::Version(Version(version))
+            }));
             let delete = Delete {
                 shadow: shadow.clone(),
                 reported: expect.filter(|_| part != Deletable::Desired),
@@ -178,19 +179,19 @@ pub(crate) async fn run<P: Persistence>(
 }
 
 impl Change {
-    async fn run<P: Persistence>(
+    async fn run<P: ShadowStore>(
         self,
         state: State,
         shadows: &Shadows<P>,
         json: bool,
-    ) -> Result<String, Failure> {
+    ) -> Result<String, CliError> {
         let shadow = self.shadow.id()?;
         let updated = shadows.update(self.update(shadow.clone(), state)?).await?;
         Ok(render::updated(&shadow, state, &updated, json))
     }
 
-    fn update(&self, shadow: ShadowId, state: State) -> Result<Update, Failure> {
-        let document = Document::parse(&text(&self.document)?).map_err(Failure::invalid)?;
+    fn update(&self, shadow: ShadowId, state: State) -> Result<Update, CliError> {
+        let document = Document::parse(&text(&self.document)?).map_err(CliError::invalid)?;
         let mut update = match state {
             State::Reported => Update::report(shadow, document),
             State::Desired => Update::desire(shadow, document),
@@ -202,10 +203,10 @@ impl Change {
             update = update.expected(Version(version));
         }
         if let Some(token) = &self.token {
-            update = update.client_token(ClientToken::new(token).map_err(Failure::invalid)?);
+            update = update.client_token(ClientToken::new(token).map_err(CliError::invalid)?);
         }
         if let Some(zone) = &self.tz {
-            update = update.zone(Zone::new(zone).map_err(Failure::invalid)?);
+            update = update.zone(Zone::new(zone).map_err(CliError::invalid)?);
         }
         if self.ignore_desired {
             update = update.desired_mode(DesiredMode::IgnoreDesiredState);

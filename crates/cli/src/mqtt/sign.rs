@@ -24,7 +24,7 @@ pub(super) async fn url(endpoint: &str, sdk: &SdkConfig) -> Result<String, Strin
     let credentials = provider
         .provide_credentials()
         .await
-        .map_err(|error| crate::failure::chain(&error))?;
+        .map_err(|error| crate::error::chain(&error))?;
     signed(endpoint, region.as_ref(), credentials, SystemTime::now())
 }
 
@@ -34,7 +34,7 @@ fn signed(
     credentials: Credentials,
     now: SystemTime,
 ) -> Result<String, String> {
-    let text = |error: &dyn std::error::Error| crate::failure::chain(error);
+    let text = |error: &dyn std::error::Error| crate::error::chain(error);
     let host = endpoint.trim_start_matches("wss://").trim_matches('/');
     let mut settings = SigningSettings::default();
     settings.signature_location = SignatureLocation::QueryParams;

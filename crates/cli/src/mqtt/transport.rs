@@ -118,7 +118,7 @@ impl Transport {
 }
 
 fn text(error: impl std::error::Error) -> String {
-    crate::failure::chain(&error)
+    crate::error::chain(&error)
 }
 
 #[cfg(test)]

@@ -14,9 +14,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use antumbra_dynamodb::{Config, DynamoDbShadows, MAIN};
+use antumbra_dynamodb::{DynamoDbShadows, MAIN, ShadowTableConfig};
 use antumbra_local::clients::sdk_config;
-use antumbra_service::shadows::{Parts, ShadowId, Shadows, State};
+use antumbra_service::shadows::{DocumentSet, ShadowId, Shadows, State};
 use aws_sdk_dynamodbstreams::types::ShardIteratorType;
 use rumqttc::{AsyncClient, Event, MqttOptions, Packet, QoS};
 use serde_json::{Value, json};
@@ -50,7 +50,10 @@ fn address(running: &Running, service: &str) -> SocketAddr {
 
 fn shadows(running: &Running) -> Shadows<DynamoDbShadows> {
     let config = sdk_config(address(running, "dynamodb"));
-    Shadows::new(DynamoDbShadows::connect(&config, Config::new(MAIN.name)))
+    Shadows::new(DynamoDbShadows::connect(
+        &config,
+        ShadowTableConfig::new(MAIN.name),
+    ))
 }
 
 fn device(at: usize) -> ShadowId {
@@ -227,7 +230,10 @@ async fn nothing_acknowledged_is_missing_after_a_kill_and_notifications_go_on() 
     let shadows = shadows(&second);
     let mut stored = [0; DEVICES];
     for at in 0..DEVICES {
-        let found = shadows.read(&device(at), Parts::Reported).await.unwrap();
+        let found = shadows
+            .read(&device(at), DocumentSet::Reported)
+            .await
+            .unwrap();
         let reported = found.reported.unwrap();
         stored[at] = reported.version.0 as u64;
         let (least, most) = (acknowledged[at], acknowledged[at] + 1);

@@ -1,7 +1,7 @@
 //! Clients and links as items.
 
 use antumbra_service::clients::{
-    Circuit, Client, ClientId, ClientState, Link, Mode, Requested, Secret, Secrets,
+    Circuit, Client, ClientId, ClientState, Link, Mode, RequestKey, Secret, Secrets,
 };
 use antumbra_service::deliveries::milliseconds;
 use antumbra_service::sensors::SensorId;
@@ -158,7 +158,7 @@ pub(crate) fn sensor_id(item: &Item) -> Result<SensorId, StoreError> {
 }
 
 /// The first secret as an item.
-pub(crate) fn encode_secret(client: &ClientId, secret: &Secret, requested: &Requested) -> Item {
+pub(crate) fn encode_secret(client: &ClientId, secret: &Secret, requested: &RequestKey) -> Item {
     let mut item = secrets_key(client);
     item.extend(
         [
@@ -180,7 +180,7 @@ pub(crate) fn decode_secrets(item: &Item) -> Result<Secrets, StoreError> {
     };
     let requested = match optional_text(item, REQUESTED_BY) {
         None => None,
-        Some(by) => Some(Requested {
+        Some(by) => Some(RequestKey {
             by: by.to_owned(),
             until: of_epoch_ms(number(item, REQUESTED_UNTIL)?),
         }),

@@ -1,7 +1,7 @@
 //! Clients: making, reading, changing, deleting.
 
 use antumbra_service::clients::{
-    Client, ClientError, ClientId, ClientPatch, ClientState, ClientStore, Requested, Rotation,
+    Client, ClientError, ClientId, ClientPatch, ClientState, ClientStore, RequestKey, Rotation,
     Secret, Secrets,
 };
 use antumbra_service::paging::{Cursor, Page, open_cursor, seal_cursor};
@@ -15,7 +15,7 @@ use super::DynamoDbClients;
 use super::item::{self, n, s, time};
 use super::keys::{self, CLIENTS, INFO, Item, client_key, secrets_key};
 use super::update::{Updated, outcome};
-use crate::attempts::Attempts;
+use crate::attempts::AttemptTracker;
 use crate::errors::{self, Cancelled};
 use crate::shadows::{PARTITION_KEY, SORT_KEY};
 use crate::tables::LISTED;
@@ -28,7 +28,7 @@ impl ClientStore for DynamoDbClients {
         &self,
         client: &Client,
         secret: &Secret,
-        requested: &Requested,
+        requested: &RequestKey,
     ) -> Result<(), ClientError> {
         let put = |item: Item| {
             let put = Put::builder()
@@ -233,7 +233,7 @@ impl DynamoDbClients {
             condition.push_str(" AND #version = :expected");
             update = update.expression_attribute_values(":expected", n(expected));
         }
-        let attempts = Attempts::default();
+        let attempts = AttemptTracker::default();
         let updated = update
             .update_expression(set)
             .condition_expression(condition)

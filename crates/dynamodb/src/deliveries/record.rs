@@ -1,7 +1,7 @@
 //! Writing down what a turn came to: one update, whoever else writes at the same time.
 
 use antumbra_service::clients::ClientId;
-use antumbra_service::deliveries::{Attempt, Delivery, Ledger, Standing, Status};
+use antumbra_service::deliveries::{Attempt, Delivery, DeliveryContext, DeliveryStore, Status};
 use antumbra_service::store::StoreError;
 use antumbra_shadow::Timestamp;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnValuesOnConditionCheckFailure};
@@ -26,8 +26,8 @@ enum Extent {
     Attempts,
 }
 
-impl Ledger for DynamoDbDeliveries {
-    async fn standing(&self, delivery: &Delivery) -> Result<Standing, StoreError> {
+impl DeliveryStore for DynamoDbDeliveries {
+    async fn standing(&self, delivery: &Delivery) -> Result<DeliveryContext, StoreError> {
         self.read_standing(delivery).await
     }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use antumbra_service::backoff;
-use antumbra_service::deliveries::{Delivery, Kind, Standing};
+use antumbra_service::deliveries::{Delivery, DeliveryContext, Kind};
 use antumbra_service::sensors::state::attributes::{CHANGES, CONTACTS};
 use antumbra_service::store::StoreError;
 use aws_sdk_dynamodb::types::{AttributeValue, KeysAndAttributes};
@@ -24,7 +24,10 @@ use crate::shadows::SORT_KEY;
 const TRIES: u32 = 4;
 
 impl DynamoDbDeliveries {
-    pub(super) async fn read_standing(&self, delivery: &Delivery) -> Result<Standing, StoreError> {
+    pub(super) async fn read_standing(
+        &self,
+        delivery: &Delivery,
+    ) -> Result<DeliveryContext, StoreError> {
         let client = delivery.id.client();
         let mut wanted = vec![
             client_key(client),
@@ -68,7 +71,7 @@ impl DynamoDbDeliveries {
             ),
             None => (None, 0),
         };
-        Ok(Standing {
+        Ok(DeliveryContext {
             client,
             linked: of_kind(&|sort| sort.starts_with(SENSOR)).is_some(),
             newest,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use antumbra_service::inbox::{Delete, MessageId, Source};
+use antumbra_service::inbox::{MessageDeleter, MessageId, Source};
 use antumbra_service::store::StoreError;
 use antumbra_shadow::Timestamp;
 
@@ -14,7 +14,7 @@ use crate::errors;
 /// day more is for clocks that differ and for a delivery under way at the end.
 const REDELIVERED_WITHIN: Duration = Duration::from_secs(15 * 24 * 60 * 60);
 
-impl Delete for DynamoDbInbox {
+impl MessageDeleter for DynamoDbInbox {
     async fn delete(
         &self,
         source: &Source,

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use antumbra_service::backoff;
-use antumbra_service::inbox::{Get, InboxMessage, MessageId, Source};
+use antumbra_service::inbox::{InboxMessage, MessageId, MessageReader, Source};
 use antumbra_service::store::StoreError;
 use aws_sdk_dynamodb::types::KeysAndAttributes;
 
@@ -16,7 +16,7 @@ const BATCH_KEYS: usize = 100;
 /// Calls in a row that may bring nothing.
 const FRUITLESS: u32 = 5;
 
-impl Get for DynamoDbInbox {
+impl MessageReader for DynamoDbInbox {
     async fn get(
         &self,
         source: &Source,

@@ -1,6 +1,6 @@
 //! Finding messages by their order, in the index that holds no tombstones.
 
-use antumbra_service::inbox::{MESSAGE_ID_BYTES, MessageId, Order, Query, Range, Source};
+use antumbra_service::inbox::{MESSAGE_ID_BYTES, MessageId, MessageIndex, Order, Range, Source};
 use antumbra_service::store::StoreError;
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 
@@ -12,7 +12,7 @@ use crate::tables::UNDELETED;
 /// Ids of one page.
 const PAGE_IDS: usize = 1000;
 
-impl Query for DynamoDbInbox {
+impl MessageIndex for DynamoDbInbox {
     async fn ids(
         &self,
         source: &Source,

@@ -1,6 +1,6 @@
 //! Who was heard of, and when: one item for each source, under a name that no source can have.
 
-use antumbra_service::inbox::{Contact, Contacts, Source, Sources, SourcesPage};
+use antumbra_service::inbox::{Contact, Source, SourceTracker, Sources, SourcesPage};
 use antumbra_service::paging::{Cursor, open_cursor, seal_cursor};
 use antumbra_service::store::StoreError;
 use antumbra_shadow::Timestamp;
@@ -18,7 +18,7 @@ const PAGE_SOURCES: usize = 1000;
 /// Tells these cursors from those of other listings.
 const KIND: &str = "sources";
 
-impl Contacts for DynamoDbInbox {
+impl SourceTracker for DynamoDbInbox {
     async fn note(&self, source: &Source, at: Timestamp) -> Result<(), StoreError> {
         let into = at.nanoseconds().rem_euclid(HOUR_NANOSECONDS);
         let hour = Timestamp::from_nanoseconds(at.nanoseconds() - into);

@@ -1,13 +1,13 @@
 //! Storing: one conditional put, which finds nothing to do where a message or its tombstone is.
 
-use antumbra_service::inbox::{InboxMessage, Store, StoreMessageError, Stored};
+use antumbra_service::inbox::{InboxMessage, MessageWriter, StoreMessageError, Stored};
 use aws_sdk_dynamodb::error::ProvideErrorMetadata;
 
 use super::DynamoDbInbox;
 use super::item::{SOURCE, encode};
 use crate::errors;
 
-impl Store for DynamoDbInbox {
+impl MessageWriter for DynamoDbInbox {
     async fn store(&self, message: &InboxMessage) -> Result<Stored, StoreMessageError> {
         let call = self
             .client

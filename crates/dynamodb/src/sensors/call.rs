@@ -10,7 +10,7 @@ use aws_sdk_dynamodb::types::{
 
 use super::DynamoDbSensors;
 use super::item::Item;
-use crate::attempts::Attempts;
+use crate::attempts::AttemptTracker;
 use crate::errors;
 
 /// The placeholders in expressions: each is the attribute's own name behind a `#`, as many names are
@@ -52,7 +52,7 @@ pub(super) enum Updated {
 impl DynamoDbSensors {
     pub(super) async fn update(&self, update: Update) -> Result<Updated, StoreError> {
         const OPERATION: &str = "UpdateItem";
-        let attempts = Attempts::default();
+        let attempts = AttemptTracker::default();
         let mut names = names(&[&update.update, &update.condition]);
         names.extend(update.other_names);
         let sent = self

@@ -7,8 +7,8 @@ use antumbra_service::sensors::moment::{from_milliseconds, milliseconds};
 use antumbra_service::sensors::state::attributes as state;
 use antumbra_service::sensors::state::{Attributes, Connection};
 use antumbra_service::sensors::{
-    Address, Generation, InvalidSensor, Location, Owner, Reading, Registered, Retention, Sensor,
-    SensorId, SensorType, Silence, State, StoreError, Unit, Value, Version,
+    Address, Generation, InvalidSensor, Location, Owner, Reading, RegisteredSensor, Retention,
+    Sensor, SensorId, SensorType, SilenceTimeout, State, StoreError, Unit, Value, Version,
 };
 use aws_sdk_dynamodb::types::AttributeValue;
 
@@ -70,8 +70,8 @@ fn put(item: &mut Item, name: &str, value: AttributeValue) {
 }
 
 /// The item of a sensor.
-pub(super) fn of_sensor(registered: &Registered) -> Item {
-    let Registered {
+pub(super) fn of_sensor(registered: &RegisteredSensor) -> Item {
+    let RegisteredSensor {
         sensor,
         version,
         registered_at,
@@ -124,7 +124,7 @@ pub(super) fn no_value() -> AttributeValue {
 }
 
 /// The state of a sensor that was just registered.
-pub(super) fn of_new_state(registered: &Registered, shards: u32) -> Item {
+pub(super) fn of_new_state(registered: &RegisteredSensor, shards: u32) -> Item {
     let sensor = &registered.sensor;
     let registered_at = milliseconds(registered.registered_at);
     let deadline = registered_at.saturating_add(sensor.silence_after.as_milliseconds());
@@ -171,19 +171,19 @@ pub(super) fn of_reading(reading: &Reading, owner: &Owner, retention: &Retention
 }
 
 /// Reads a sensor. One that others wrote otherwise than we do is an error of the store, not of who asked.
-pub(super) fn sensor(item: &Item) -> Result<Registered, StoreError> {
+pub(super) fn sensor(item: &Item) -> Result<RegisteredSensor, StoreError> {
     let part = |name| word(item, name);
     let location = Location::new(part(CITY)?, part(BUILDING)?, part(FLOOR)?, part(ROOM)?);
     let version = whole(item, VERSION)?;
     let silence = u64::try_from(whole(item, state::SILENCE_AFTER)?).unwrap_or(0) / 1000;
     let says = |name: &'static str| move |_: InvalidSensor| unreadable(name);
-    Ok(Registered {
+    Ok(RegisteredSensor {
         sensor: Sensor {
             id: SensorId::new(part(state::SENSOR)?).map_err(says(state::SENSOR))?,
             location: location.map_err(says("location"))?,
             address: Address::new(part(state::ADDRESS)?).map_err(says(state::ADDRESS))?,
             sensor_type: SensorType::new(part(state::TYPE)?).map_err(says(state::TYPE))?,
-            silence_after: Silence::seconds(silence).map_err(says(state::SILENCE_AFTER))?,
+            silence_after: SilenceTimeout::seconds(silence).map_err(says(state::SILENCE_AFTER))?,
         },
         version: Version(version),
         registered_at: from_milliseconds(whole(item, state::REGISTERED_AT)?),
@@ -239,17 +239,17 @@ pub(super) fn unreadable(attribute: &str) -> StoreError {
 #[cfg(test)]
 mod tests {
     use antumbra_service::sensors::Sequence;
-    use antumbra_service::sensors::{Moment, occurrences};
+    use antumbra_service::sensors::{ReadingTime, occurrences};
     use antumbra_shadow::Timestamp;
 
     use super::*;
 
-    fn registered() -> Registered {
+    fn registered() -> RegisteredSensor {
         let at = Location::new("Poznań", "A#1", "-1", "x y").unwrap();
         let mut sensor = Sensor::new(SensorId::new("SENSOR-1").unwrap(), at);
         sensor.address = Address::new("ul. Półwiejska 42").unwrap();
-        sensor.silence_after = Silence::seconds(90).unwrap();
-        Registered {
+        sensor.silence_after = SilenceTimeout::seconds(90).unwrap();
+        RegisteredSensor {
             sensor,
             version: Version(7),
             registered_at: from_milliseconds(1_700_000_000_123),
@@ -285,7 +285,8 @@ mod tests {
             let given = Reading {
                 value,
                 unit: Some(Unit::new("°C").unwrap()),
-                moment: Moment::new(Timestamp::from_nanoseconds(1), Sequence::Number(3)).unwrap(),
+                moment: ReadingTime::new(Timestamp::from_nanoseconds(1), Sequence::Number(3))
+                    .unwrap(),
             };
             let item = of_reading(&given, &owner, &"sensor=1".parse().unwrap());
             assert_eq!(whole(&item, TTL), Ok(86_400));

@@ -3,7 +3,7 @@
 use antumbra_service::sensors::escape::{SEPARATOR, escape};
 use antumbra_service::sensors::moment::fixed_width;
 use antumbra_service::sensors::{
-    Generation, Location, Moment, Part, Place, Purge, SensorId, StoreError,
+    Generation, Location, LocationPrefix, Part, Purge, ReadingTime, SensorId, StoreError,
 };
 use antumbra_shadow::Timestamp;
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -53,13 +53,13 @@ pub(super) fn key_of(item: &Item) -> Option<Item> {
 }
 
 /// The sort key of a reading.
-pub(super) fn reading(moment: &Moment) -> String {
+pub(super) fn reading(moment: &ReadingTime) -> String {
     format!("{READING}{moment}")
 }
 
 /// Whose moment a reading's sort key says.
-pub(super) fn moment_of(sort: &str) -> Option<Moment> {
-    Moment::parse(sort.strip_prefix(READING)?)
+pub(super) fn moment_of(sort: &str) -> Option<ReadingTime> {
+    ReadingTime::parse(sort.strip_prefix(READING)?)
 }
 
 /// Before every reading of this time, and behind all earlier ones.
@@ -100,7 +100,7 @@ pub(super) fn location(location: &Location, id: &SensorId) -> String {
 }
 
 /// What the locations of all sensors in a place begin with.
-pub(super) fn locations_in(place: &Place) -> String {
+pub(super) fn locations_in(place: &LocationPrefix) -> String {
     levels(place.below().iter())
 }
 
@@ -159,7 +159,7 @@ mod tests {
             let [b, f, r] = &at;
             let at = Location::new("Poznań", b, f, r).unwrap();
             let part = |n: usize| (n < depth).then(|| place[n].as_str());
-            let place = Place::new("Poznań", part(0), part(1), part(2)).unwrap();
+            let place = LocationPrefix::new("Poznań", part(0), part(1), part(2)).unwrap();
             let key = location(&at, &SensorId::new("s").unwrap());
             prop_assert_eq!(key.starts_with(&locations_in(&place)), place.holds(&at));
         }
@@ -172,7 +172,7 @@ mod tests {
         let id = SensorId::new("x".repeat(64)).unwrap();
         assert!(location(&at, &id).len() <= 1024);
         let sequence = Sequence::message("#".repeat(MESSAGE_ID_BYTES)).unwrap();
-        let moment = Moment::new(Timestamp::from_nanoseconds(0), sequence).unwrap();
+        let moment = ReadingTime::new(Timestamp::from_nanoseconds(0), sequence).unwrap();
         assert!(reading(&moment).len() <= 1024);
         assert_eq!(moment_of(&reading(&moment)), Some(moment));
     }
@@ -193,14 +193,14 @@ mod tests {
             assert!(!(READING..=INFO).contains(&other), "{other}");
         }
         let last = Timestamp::parse("9999-12-31T23:59:59.999999999Z").unwrap();
-        let last = Moment::new(last, Sequence::Content(u64::MAX)).unwrap();
+        let last = ReadingTime::new(last, Sequence::Content(u64::MAX)).unwrap();
         assert!(reading(&last).as_str() < BEHIND_READINGS && BEHIND_READINGS < INFO);
     }
 
     #[test]
     fn readings_sort_by_time_whatever_the_offset() {
         let at = |text| Timestamp::parse(text).unwrap();
-        let key = |text| reading(&Moment::new(at(text), Sequence::Number(1)).unwrap());
+        let key = |text| reading(&ReadingTime::new(at(text), Sequence::Number(1)).unwrap());
         let early = key("2026-01-31T13:00:00+02:00");
         let late = key("2026-01-31T12:00:00.1Z");
         assert!(early < late);

@@ -6,7 +6,7 @@ use antumbra_service::paging::{open_cursor, page_limit, seal_cursor};
 use antumbra_service::sensors::moment::milliseconds;
 use antumbra_service::sensors::state::Connection;
 use antumbra_service::sensors::state::attributes::{AWAITED, CHECK_AT, CONNECTION, LOST_AT};
-use antumbra_service::sensors::{Checked, Cursor, Page, Purge, SensorId, StoreError};
+use antumbra_service::sensors::{CheckOutcome, Cursor, Page, Purge, SensorId, StoreError};
 use antumbra_shadow::Timestamp;
 use aws_sdk_dynamodb::types::AttributeValue;
 
@@ -98,7 +98,7 @@ impl DynamoDbSensors {
         &self,
         id: &SensorId,
         now: Timestamp,
-    ) -> Result<Checked, StoreError> {
+    ) -> Result<CheckOutcome, StoreError> {
         let now = number(milliseconds(now));
         let values = [
             (":lost", text(Connection::Lost.as_str())),
@@ -106,8 +106,8 @@ impl DynamoDbSensors {
             (":one", number(1)),
         ];
         match self.update(of_state(id, LOSE, SILENT, values)).await? {
-            Updated::Done(_) => Ok(Checked::Lost),
-            Updated::Refused { stored: None, .. } => Ok(Checked::Gone),
+            Updated::Done(_) => Ok(CheckOutcome::Lost),
+            Updated::Refused { stored: None, .. } => Ok(CheckOutcome::Gone),
             Updated::Refused {
                 stored: Some(stored),
                 doubtful,
@@ -121,16 +121,20 @@ impl DynamoDbSensors {
                 // An attempt whose answer was lost may have been the one that did it.
                 let lost = item::word(&stored, CONNECTION) == Ok(Connection::Lost.as_str());
                 let ours = doubtful && lost && stored.get(LOST_AT) == Some(&now);
-                Ok(if ours { Checked::Lost } else { Checked::Gone })
+                Ok(if ours {
+                    CheckOutcome::Lost
+                } else {
+                    CheckOutcome::Gone
+                })
             }
         }
     }
 
     /// Takes the deadline that is stored now, not the one that was seen: it may have moved.
-    async fn rearm(&self, id: &SensorId) -> Result<Checked, StoreError> {
+    async fn rearm(&self, id: &SensorId) -> Result<CheckOutcome, StoreError> {
         match self.update(of_state(id, REARM, TALKING, [])).await? {
-            Updated::Done(_) => Ok(Checked::Rearmed),
-            Updated::Refused { .. } => Ok(Checked::Gone),
+            Updated::Done(_) => Ok(CheckOutcome::Rearmed),
+            Updated::Refused { .. } => Ok(CheckOutcome::Gone),
         }
     }
 

@@ -8,7 +8,8 @@ use std::collections::HashMap;
 use antumbra_service::backoff;
 use antumbra_service::paging::{open_cursor, page_limit, seal_cursor};
 use antumbra_service::sensors::{
-    Cursor, Page, Place, Registered, Row, SensorError, SensorId, State, StoreError,
+    Cursor, LocationPrefix, Page, RegisteredSensor, SensorError, SensorId, SensorWithState, State,
+    StoreError,
 };
 use aws_sdk_dynamodb::error::SdkError;
 use aws_sdk_dynamodb::types::KeysAndAttributes;
@@ -42,7 +43,7 @@ struct Listing {
 }
 
 impl Listing {
-    fn of_place(place: &Place) -> Listing {
+    fn of_place(place: &LocationPrefix) -> Listing {
         Listing {
             index: BY_LOCATION,
             condition: "#cityKey = :partition AND begins_with(#locationKey, :below)",
@@ -64,10 +65,10 @@ impl Listing {
 impl DynamoDbSensors {
     pub(super) async fn list_place(
         &self,
-        place: &Place,
+        place: &LocationPrefix,
         limit: usize,
         cursor: Option<&Cursor>,
-    ) -> Result<Page<Row>, SensorError> {
+    ) -> Result<Page<SensorWithState>, SensorError> {
         self.list(&Listing::of_place(place), limit, cursor).await
     }
 
@@ -75,7 +76,7 @@ impl DynamoDbSensors {
         &self,
         limit: usize,
         cursor: Option<&Cursor>,
-    ) -> Result<Page<Row>, SensorError> {
+    ) -> Result<Page<SensorWithState>, SensorError> {
         self.list(&Listing::of_all(), limit, cursor).await
     }
 
@@ -84,10 +85,10 @@ impl DynamoDbSensors {
         listing: &Listing,
         limit: usize,
         cursor: Option<&Cursor>,
-    ) -> Result<Page<Row>, SensorError> {
+    ) -> Result<Page<SensorWithState>, SensorError> {
         page_limit(limit)?;
         let mut start = cursor.map(|cursor| self.open(cursor, listing));
-        let mut found: Vec<Registered> = Vec::new();
+        let mut found: Vec<RegisteredSensor> = Vec::new();
         // A page of DynamoDB is a megabyte, which a page of ours may exceed.
         let next = loop {
             let mut query = self
@@ -121,7 +122,7 @@ impl DynamoDbSensors {
         let next = next.map(|last| self.seal(&last, listing));
         let ids: Vec<&SensorId> = found.iter().map(|found| &found.sensor.id).collect();
         let mut states = self.states_of(&ids).await?;
-        let rows = found.into_iter().map(|found| Row {
+        let rows = found.into_iter().map(|found| SensorWithState {
             state: states
                 .remove(&found.sensor.id)
                 .filter(|state| state.generation == found.generation),

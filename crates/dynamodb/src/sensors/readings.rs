@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use antumbra_service::paging::{open_cursor, page_limit, seal_cursor};
 use antumbra_service::sensors::{
-    Cursor, Generation, Owner, Page, Reading, Registered, SensorError, SensorId, StoreError,
+    Cursor, Generation, Owner, Page, Reading, RegisteredSensor, SensorError, SensorId, StoreError,
 };
 use antumbra_shadow::Timestamp;
 use aws_sdk_dynamodb::error::BuildError;
@@ -31,7 +31,7 @@ const KIND: &str = "readings";
 impl DynamoDbSensors {
     pub(super) async fn save_of_registered(
         &self,
-        sensor: &Registered,
+        sensor: &RegisteredSensor,
         readings: &[Reading],
     ) -> Result<(), SensorError> {
         let owner = Owner {
@@ -83,9 +83,9 @@ impl DynamoDbSensors {
         &self,
         id: &SensorId,
         most: usize,
-    ) -> Result<(Registered, Vec<Reading>), SensorError> {
+    ) -> Result<(RegisteredSensor, Vec<Reading>), SensorError> {
         page_limit(most)?;
-        let mut sensor: Option<Registered> = None;
+        let mut sensor: Option<RegisteredSensor> = None;
         let mut readings = Vec::new();
         let mut start = None;
         loop {

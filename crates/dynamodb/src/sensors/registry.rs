@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use antumbra_service::sensors::moment::milliseconds;
 use antumbra_service::sensors::{
-    Registered, Sensor, SensorError, SensorId, State, StoreError, Version,
+    RegisteredSensor, Sensor, SensorError, SensorId, State, StoreError, Version,
 };
 use antumbra_shadow::Timestamp;
 use aws_sdk_dynamodb::error::BuildError;
@@ -19,7 +19,7 @@ use super::DynamoDbSensors;
 use super::call::names;
 use super::item::{self, Item, number, text};
 use super::keys;
-use crate::attempts::Attempts;
+use crate::attempts::AttemptTracker;
 use crate::errors::{self, Cancelled};
 
 const ABSENT: &str = "attribute_not_exists(#PK)";
@@ -43,8 +43,8 @@ pub(super) enum Refused {
 impl DynamoDbSensors {
     pub(super) async fn register_sensor(
         &self,
-        new: &Registered,
-    ) -> Result<Registered, SensorError> {
+        new: &RegisteredSensor,
+    ) -> Result<RegisteredSensor, SensorError> {
         // Times are kept in milliseconds, and what is given back is what is kept.
         let new = item::sensor(&item::of_sensor(new))?;
         let sensor = self.put(item::of_sensor(&new), Some(ABSENT), HashMap::new());
@@ -69,7 +69,7 @@ impl DynamoDbSensors {
         }
     }
 
-    pub(super) async fn get_sensor(&self, id: &SensorId) -> Result<Registered, SensorError> {
+    pub(super) async fn get_sensor(&self, id: &SensorId) -> Result<RegisteredSensor, SensorError> {
         Ok(item::sensor(&self.get_item(id, keys::INFO).await?)?)
     }
 
@@ -92,15 +92,15 @@ impl DynamoDbSensors {
 
     pub(super) async fn change_sensor(
         &self,
-        before: &Registered,
+        before: &RegisteredSensor,
         after: &Sensor,
         now: Timestamp,
-    ) -> Result<Registered, SensorError> {
+    ) -> Result<RegisteredSensor, SensorError> {
         if before.sensor.id != after.id {
             let fault = "a sensor's id cannot change".to_owned();
             return Err(StoreError::Invalid(fault).into());
         }
-        let changed = Registered {
+        let changed = RegisteredSensor {
             sensor: after.clone(),
             version: before.version.next(),
             ..before.clone()
@@ -125,10 +125,10 @@ impl DynamoDbSensors {
     /// A change that the state need not know of.
     async fn put_changed(
         &self,
-        before: &Registered,
-        changed: Registered,
-    ) -> Result<Registered, SensorError> {
-        let attempts = Attempts::default();
+        before: &RegisteredSensor,
+        changed: RegisteredSensor,
+    ) -> Result<RegisteredSensor, SensorError> {
+        let attempts = AttemptTracker::default();
         let item = item::of_sensor(&changed);
         let sent = self
             .client
@@ -174,7 +174,7 @@ impl DynamoDbSensors {
 
     fn copy_to_state(
         &self,
-        changed: &Registered,
+        changed: &RegisteredSensor,
         silence: bool,
         now: Timestamp,
     ) -> Result<TransactWriteItem, BuildError> {
@@ -232,7 +232,7 @@ impl DynamoDbSensors {
 }
 
 /// What [`AS_READ`] compares with.
-pub(super) fn as_read(sensor: &Registered) -> HashMap<String, AttributeValue> {
+pub(super) fn as_read(sensor: &RegisteredSensor) -> HashMap<String, AttributeValue> {
     HashMap::from([
         (":version".to_owned(), number(sensor.version)),
         (":generation".to_owned(), text(sensor.generation.as_str())),
@@ -241,7 +241,7 @@ pub(super) fn as_read(sensor: &Registered) -> HashMap<String, AttributeValue> {
 
 /// What it means that a sensor is not as it was read.
 pub(super) fn refused(
-    before: &Registered,
+    before: &RegisteredSensor,
     stored: Option<&Item>,
 ) -> Result<SensorError, StoreError> {
     let Some(stored) = stored.filter(|item| !item.is_empty()) else {

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use antumbra_service::sensors::moment::milliseconds;
-use antumbra_service::sensors::{Registered, SensorError, SensorId, StoreError};
+use antumbra_service::sensors::{RegisteredSensor, SensorError, SensorId, StoreError};
 use antumbra_shadow::Timestamp;
 use aws_sdk_dynamodb::error::BuildError;
 use aws_sdk_dynamodb::types::{
@@ -35,7 +35,7 @@ pub(super) const KEPT_UNTIL: &str = "keptUntil";
 impl DynamoDbSensors {
     pub(super) async fn unregister_sensor(
         &self,
-        sensor: &Registered,
+        sensor: &RegisteredSensor,
         now: Timestamp,
     ) -> Result<(), SensorError> {
         let id = &sensor.sensor.id;
@@ -144,7 +144,7 @@ impl DynamoDbSensors {
         Ok(TransactWriteItem::builder().delete(delete.build()?).build())
     }
 
-    fn take_away(&self, sensor: &Registered) -> Result<TransactWriteItem, BuildError> {
+    fn take_away(&self, sensor: &RegisteredSensor) -> Result<TransactWriteItem, BuildError> {
         let delete = Delete::builder()
             .table_name(&self.config.table)
             .set_key(Some(keys::key(&sensor.sensor.id, keys::INFO)))
@@ -157,7 +157,7 @@ impl DynamoDbSensors {
 
     fn leave_purge(
         &self,
-        sensor: &Registered,
+        sensor: &RegisteredSensor,
         now: Timestamp,
     ) -> Result<TransactWriteItem, BuildError> {
         let now = milliseconds(now);

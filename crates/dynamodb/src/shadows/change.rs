@@ -19,7 +19,7 @@ use super::DynamoDbShadows;
 use super::expressions::{DELETE, Expressions};
 use super::item::{self, Item, VERSION};
 use super::keys::{Key, Kind};
-use crate::attempts::Attempts;
+use crate::attempts::AttemptTracker;
 use crate::errors::{self, Cancelled};
 
 const OLD_ITEM: ReturnValuesOnConditionCheckFailure = ReturnValuesOnConditionCheckFailure::AllOld;
@@ -212,7 +212,7 @@ impl DynamoDbShadows {
     }
 
     async fn apply_one(&self, change: &Change) -> Result<(), Refused> {
-        let attempts = Attempts::default();
+        let attempts = AttemptTracker::default();
         let Expressions {
             condition,
             names,
@@ -275,7 +275,7 @@ impl DynamoDbShadows {
     /// and a condition that fails did not fail for an earlier attempt.
     async fn transact(&self, changes: &[Change]) -> Result<(), Refused> {
         const OPERATION: &str = "TransactWriteItems";
-        let attempts = Attempts::default();
+        let attempts = AttemptTracker::default();
         let bytes = changes.iter().map(Change::bytes).max().unwrap_or(0);
         let items: Result<Vec<_>, _> = changes
             .iter()
@@ -316,7 +316,7 @@ impl DynamoDbShadows {
 fn settle<E: ProvideErrorMetadata>(
     operation: &'static str,
     change: &Change,
-    attempts: &Attempts,
+    attempts: &AttemptTracker,
     error: &SdkError<E>,
     stored: Option<Option<&Item>>,
 ) -> Result<(), Refused> {
@@ -335,7 +335,7 @@ fn settle<E: ProvideErrorMetadata>(
 }
 
 /// After an attempt whose answer was lost, only `Unavailable` promises nothing.
-fn in_doubt(error: impl Into<PersistenceError>, attempts: &Attempts) -> PersistenceError {
+fn in_doubt(error: impl Into<PersistenceError>, attempts: &AttemptTracker) -> PersistenceError {
     match error.into() {
         error @ PersistenceError::Unavailable(_) => error,
         error if attempts.doubtful() => PersistenceError::Unavailable(format!(

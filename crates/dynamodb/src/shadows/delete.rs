@@ -1,7 +1,7 @@
 //! Deletes: of a version or of whatever is there, both documents of one shadow together.
 
 use antumbra_service::shadows::adapter::check_delete;
-use antumbra_service::shadows::{Delete, Expect, Layout, PersistenceError};
+use antumbra_service::shadows::{Delete, ExpectedVersion, Layout, PersistenceError};
 use antumbra_shadow::Timestamp;
 
 use super::DynamoDbShadows;
@@ -34,11 +34,11 @@ impl DynamoDbShadows {
 }
 
 fn changes(delete: &Delete, layout: Layout, now: Timestamp) -> Vec<Change> {
-    let remove = |kind: Kind, expect: Expect| Change::Delete {
+    let remove = |kind: Kind, expect: ExpectedVersion| Change::Delete {
         key: Key::new(&delete.shadow, kind),
         expected: match expect {
-            Expect::Any => None,
-            Expect::Version(version) => Some(version),
+            ExpectedVersion::Any => None,
+            ExpectedVersion::Version(version) => Some(version),
         },
         now,
     };

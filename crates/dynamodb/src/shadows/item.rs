@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use antumbra_service::shadows::adapter::times_name;
 use antumbra_service::shadows::{
-    ClientToken, Gone, Held, PersistenceError, Snapshot, State, VERSION_KEPT, Version, Write, Zone,
+    ClientToken, DeletedVersions, PersistenceError, Snapshot, State, StoredDocument, VERSION_KEPT,
+    Version, Write, Zone,
 };
 use antumbra_shadow::{Document, LeafTimes, Timestamp};
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -72,7 +73,7 @@ pub(super) fn decode(item: &Item, kind: Kind) -> Result<Snapshot, PersistenceErr
             false => Version::NONE,
         };
         return Ok(Snapshot {
-            gone: Gone {
+            gone: DeletedVersions {
                 reported: of(State::Reported),
                 desired: of(State::Desired),
             },
@@ -80,7 +81,7 @@ pub(super) fn decode(item: &Item, kind: Kind) -> Result<Snapshot, PersistenceErr
         });
     }
     let stamp = stamp(item)?;
-    let held = |state: State| -> Result<Option<Held>, PersistenceError> {
+    let held = |state: State| -> Result<Option<StoredDocument>, PersistenceError> {
         if !kind.states().contains(&state) {
             return Ok(None);
         }
@@ -99,13 +100,13 @@ pub(super) fn decode(item: &Item, kind: Kind) -> Result<Snapshot, PersistenceErr
     Ok(Snapshot {
         reported: held(State::Reported)?,
         desired: held(State::Desired)?,
-        gone: Gone::default(),
+        gone: DeletedVersions::default(),
     })
 }
 
 impl Stamp {
-    fn held(self, document: Document, times: Option<LeafTimes>) -> Held {
-        Held {
+    fn held(self, document: Document, times: Option<LeafTimes>) -> StoredDocument {
+        StoredDocument {
             document,
             version: self.version,
             timestamp: self.timestamp,

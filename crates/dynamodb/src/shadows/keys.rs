@@ -1,6 +1,6 @@
 //! Where a document lies: its partition and sort key.
 
-use antumbra_service::shadows::{Layout, Parts, ShadowId, State};
+use antumbra_service::shadows::{DocumentSet, Layout, ShadowId, State};
 use aws_sdk_dynamodb::types::AttributeValue;
 
 use super::item::Item;
@@ -24,12 +24,12 @@ impl Kind {
     const ALL: [Kind; 3] = [Kind::Reported, Kind::Desired, Kind::Combined];
 
     /// The items that hold these parts of a shadow.
-    pub(super) fn of(layout: Layout, parts: Parts) -> &'static [Kind] {
+    pub(super) fn of(layout: Layout, parts: DocumentSet) -> &'static [Kind] {
         match (layout, parts) {
             (Layout::Combined, _) => &[Kind::Combined],
-            (Layout::Separate, Parts::Reported) => &[Kind::Reported],
-            (Layout::Separate, Parts::Desired) => &[Kind::Desired],
-            (Layout::Separate, Parts::Both) => &[Kind::Reported, Kind::Desired],
+            (Layout::Separate, DocumentSet::Reported) => &[Kind::Reported],
+            (Layout::Separate, DocumentSet::Desired) => &[Kind::Desired],
+            (Layout::Separate, DocumentSet::Both) => &[Kind::Reported, Kind::Desired],
         }
     }
 

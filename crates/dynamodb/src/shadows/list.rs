@@ -2,7 +2,9 @@
 
 use antumbra_service::paging::{open_cursor, seal_cursor};
 use antumbra_service::shadows::adapter::check_list;
-use antumbra_service::shadows::{Cursor, Layout, ListQuery, Listed, Page, PersistenceError};
+use antumbra_service::shadows::{
+    Cursor, DocumentSummary, Layout, ListQuery, Page, PersistenceError,
+};
 use aws_sdk_dynamodb::types::AttributeValue;
 
 use super::DynamoDbShadows;
@@ -156,14 +158,14 @@ impl DynamoDbShadows {
     }
 
     /// The documents an item holds; `None` for what is no shadow's.
-    fn listed(item: &Item) -> Option<(Key, Vec<Listed>)> {
+    fn listed(item: &Item) -> Option<(Key, Vec<DocumentSummary>)> {
         let key = Key::of(item)?;
         let (shadow, kind) = key.shadow()?;
         // What others wrote under our keys must not hide all the rest.
         let stamp = stamp(item)
             .inspect_err(|error| tracing::warn!(%error, %shadow, "left out of a listing"))
             .ok()?;
-        let listed = kind.states().iter().map(|state| Listed {
+        let listed = kind.states().iter().map(|state| DocumentSummary {
             shadow: shadow.clone(),
             state: *state,
             version: stamp.version,

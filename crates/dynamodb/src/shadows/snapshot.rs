@@ -5,7 +5,7 @@
 //! without those who are.
 
 use antumbra_service::backoff;
-use antumbra_service::shadows::{Layout, Parts, PersistenceError, ShadowId};
+use antumbra_service::shadows::{DocumentSet, Layout, PersistenceError, ShadowId};
 use aws_sdk_dynamodb::error::SdkError;
 use aws_sdk_dynamodb::operation::transact_get_items::{
     TransactGetItemsError, TransactGetItemsOutput,
@@ -151,5 +151,5 @@ impl<'a> Group<'a> {
 
 /// Only documents that lie apart need a transaction.
 fn kinds() -> &'static [Kind] {
-    Kind::of(Layout::Separate, Parts::Both)
+    Kind::of(Layout::Separate, DocumentSet::Both)
 }

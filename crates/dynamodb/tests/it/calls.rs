@@ -2,9 +2,10 @@
 
 use std::num::NonZeroUsize;
 
-use antumbra_dynamodb::{Config, DynamoDbShadows};
+use antumbra_dynamodb::{DynamoDbShadows, ShadowTableConfig};
 use antumbra_service::shadows::{
-    Delete, Expect, Layout, Parts, Persistence, Read, ReadConsistency, Shadows, Version, Write,
+    Delete, DocumentSet, ExpectedVersion, Layout, Read, ReadConsistency, ShadowStore, Shadows,
+    Version, Write,
 };
 use antumbra_testkit::dynamodb::Call;
 use antumbra_testkit::sample::{
@@ -14,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::store::Store;
 
-fn reads(ids: impl IntoIterator<Item = usize>, parts: Parts) -> Vec<Read> {
+fn reads(ids: impl IntoIterator<Item = usize>, parts: DocumentSet) -> Vec<Read> {
     let ids = ids.into_iter();
     ids.map(|id| Read {
         shadow: shadow(&format!("lamp-{id}")),
@@ -42,7 +43,7 @@ fn batches(calls: &[Call], table: &str) -> Vec<(usize, bool)> {
 async fn both_documents_are_read_in_one_call() {
     for (layout, keys) in [(Layout::Separate, 2), (Layout::Combined, 1)] {
         let store = Store::fresh(layout).await;
-        let read = read_one(&store.shadows, &shadow("lamp"), Parts::Both).await;
+        let read = read_one(&store.shadows, &shadow("lamp"), DocumentSet::Both).await;
         assert!(read.is_err());
         let calls = store.endpoint.take_calls();
         assert_eq!(batches(&calls, &store.table), [(keys, true)]);
@@ -59,7 +60,7 @@ async fn a_read_is_consistent_when_asked() {
     ] {
         store
             .shadows
-            .read(&reads([1], Parts::Reported), consistency)
+            .read(&reads([1], DocumentSet::Reported), consistency)
             .await;
         let calls = store.endpoint.take_calls();
         assert_eq!(batches(&calls, &store.table), [(1, consistent)]);
@@ -69,7 +70,7 @@ async fn a_read_is_consistent_when_asked() {
 #[tokio::test]
 async fn many_keys_are_read_a_hundred_at_a_time() {
     let store = Store::fresh(Layout::Separate).await;
-    let asked = reads(0..125, Parts::Both);
+    let asked = reads(0..125, DocumentSet::Both);
     store.shadows.read(&asked, ReadConsistency::Strong).await;
     let calls = store.endpoint.take_calls();
     let expected = [(50, true), (100, true), (100, true)];
@@ -91,8 +92,8 @@ async fn many_keys_are_read_a_hundred_at_a_time() {
 #[tokio::test]
 async fn a_key_is_asked_for_once_however_often_it_is_wanted() {
     let store = Store::fresh(Layout::Separate).await;
-    let mut asked = reads([1, 1, 2, 1], Parts::Both);
-    asked.extend(reads([1, 3], Parts::Reported));
+    let mut asked = reads([1, 1, 2, 1], DocumentSet::Both);
+    asked.extend(reads([1, 3], DocumentSet::Reported));
     store.shadows.read(&asked, ReadConsistency::Strong).await;
     let calls = store.endpoint.take_calls();
     assert_eq!(batches(&calls, &store.table), [(5, true)]);
@@ -101,7 +102,7 @@ async fn a_key_is_asked_for_once_however_often_it_is_wanted() {
 #[tokio::test]
 async fn a_snapshot_of_one_item_needs_no_transaction() {
     let store = Store::fresh(Layout::Combined).await;
-    let asked = reads([1, 2], Parts::Both);
+    let asked = reads([1, 2], DocumentSet::Both);
     store.shadows.read(&asked, ReadConsistency::Snapshot).await;
     let calls = store.endpoint.take_calls();
     assert_eq!(batches(&calls, &store.table), [(2, true)]);
@@ -124,12 +125,12 @@ async fn one_document_is_one_put_and_two_are_one_transaction() {
 
     let reported = Delete {
         shadow: lamp.clone(),
-        reported: Some(Expect::Version(Version(1))),
+        reported: Some(ExpectedVersion::Version(Version(1))),
         desired: None,
     };
     delete_one(&store.shadows, reported).await.unwrap();
     assert_eq!(store.endpoint.take_operations(), ["UpdateItem"]);
-    let both = delete(&shadow("other"), Expect::Any);
+    let both = delete(&shadow("other"), ExpectedVersion::Any);
     delete_one(&store.shadows, both).await.unwrap();
     assert_eq!(store.endpoint.take_operations(), ["TransactWriteItems"]);
 }
@@ -139,9 +140,12 @@ async fn documents_that_lie_together_are_one_put() {
     let store = Store::fresh(Layout::Combined).await;
     let lamp = shadow("lamp");
     write_one(&store.shadows, whole(&lamp, 1, 0)).await.unwrap();
-    delete_one(&store.shadows, delete(&lamp, Expect::Version(Version(1))))
-        .await
-        .unwrap();
+    delete_one(
+        &store.shadows,
+        delete(&lamp, ExpectedVersion::Version(Version(1))),
+    )
+    .await
+    .unwrap();
     let operations = store.endpoint.take_operations();
     assert_eq!(operations, ["PutItem", "UpdateItem"]);
 }
@@ -217,9 +221,9 @@ async fn what_cannot_be_written_is_not_even_tried() {
 #[tokio::test]
 async fn no_more_writes_run_at_once_than_configured() {
     let store = Store::fresh(Layout::Separate).await;
-    let config = Config {
+    let config = ShadowTableConfig {
         fan_out: NonZeroUsize::new(3).unwrap(),
-        ..Config::new(&store.table)
+        ..ShadowTableConfig::new(&store.table)
     };
     let shadows = DynamoDbShadows::new(store.client.clone(), config);
     let writes: Vec<Write> = (0..12)
@@ -263,7 +267,7 @@ async fn a_delete_leaves_the_version_for_two_days_and_nothing_else() {
     let store = Store::fresh(Layout::Combined).await;
     let lamp = shadow("lamp");
     write_one(&store.shadows, whole(&lamp, 1, 0)).await.unwrap();
-    delete_one(&store.shadows, delete(&lamp, Expect::Any))
+    delete_one(&store.shadows, delete(&lamp, ExpectedVersion::Any))
         .await
         .unwrap();
     let left = store.client.scan().table_name(&store.table).send().await;
@@ -290,7 +294,7 @@ async fn a_delete_leaves_the_version_for_two_days_and_nothing_else() {
     write_one(&store.shadows, whole(&lamp, 2, 0)).await.unwrap();
     assert_eq!(store.endpoint.take_operations(), ["PutItem", "PutItem"]);
     // What is not there cannot be taken away, and nothing is left of it.
-    let absent = delete(&shadow("absent"), Expect::Any);
+    let absent = delete(&shadow("absent"), ExpectedVersion::Any);
     delete_one(&store.shadows, absent).await.unwrap();
     let left = store.client.scan().table_name(&store.table).send().await;
     assert_eq!(left.unwrap().count, 1);

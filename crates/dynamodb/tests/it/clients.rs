@@ -3,7 +3,7 @@
 use antumbra_dynamodb::{DynamoDbClients, MAIN, Table};
 use antumbra_service::clients::{
     Circuit, Client, ClientError, ClientId, ClientPatch, ClientState, ClientStore, LinkStore,
-    LinkedClients, Mode, Requested, Rotation, Secret,
+    LinkedClients, Mode, RequestKey, Rotation, Secret,
 };
 use antumbra_service::sensors::SensorId;
 use antumbra_service::store::StoreError;
@@ -70,8 +70,8 @@ pub(crate) fn at(seconds: i128) -> Timestamp {
     Timestamp::from_nanoseconds(seconds * 1_000_000_000)
 }
 
-fn by(request: &str) -> Requested {
-    Requested {
+fn by(request: &str) -> RequestKey {
+    RequestKey {
         by: request.to_owned(),
         until: at(1000),
     }

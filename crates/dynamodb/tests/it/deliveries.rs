@@ -3,7 +3,7 @@
 use antumbra_dynamodb::DynamoDbDeliveries;
 use antumbra_service::clients::{ClientState, ClientStore as _, LinkStore as _, Mode};
 use antumbra_service::deliveries::{
-    Attempt, Delivery, DeliveryId, History as _, HistoryQuery, Kind, Ledger as _, SensorRef,
+    Attempt, Delivery, DeliveryId, DeliveryStore as _, History as _, HistoryQuery, Kind, SensorRef,
     Status, Subject,
 };
 use antumbra_service::sensors::SensorId;

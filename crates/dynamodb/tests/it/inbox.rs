@@ -10,7 +10,8 @@ use std::collections::HashMap;
 
 use antumbra_dynamodb::{DynamoDbInbox, MESSAGES, Table};
 use antumbra_service::inbox::{
-    Body, Delete, Get, InboxMessage, MessageId, Query, Source, Store as _, Stored, span,
+    Body, InboxMessage, MessageDeleter, MessageId, MessageIndex, MessageReader, MessageWriter as _,
+    Source, Stored, span,
 };
 use antumbra_shadow::Timestamp;
 use antumbra_testkit::dynamodb::{Endpoint, address, client, table_name};

@@ -1,8 +1,8 @@
 //! Listings in a table that holds other things too.
 
-use antumbra_dynamodb::{Config, DynamoDbShadows, MAIN, Table};
+use antumbra_dynamodb::{DynamoDbShadows, MAIN, ShadowTableConfig, Table};
 use antumbra_service::shadows::{
-    Cursor, Layout, ListQuery, Listed, Persistence, PersistenceError, State,
+    Cursor, DocumentSummary, Layout, ListQuery, PersistenceError, ShadowStore, State,
 };
 use antumbra_testkit::dynamodb::{Reply, table_name};
 use antumbra_testkit::sample::{named, shadow, whole, write_one};
@@ -24,7 +24,7 @@ async fn put(store: &Store, partition: &str, sort: &str) {
         .unwrap();
 }
 
-async fn all(store: &Store, query: &ListQuery, limit: usize) -> Vec<Listed> {
+async fn all(store: &Store, query: &ListQuery, limit: usize) -> Vec<DocumentSummary> {
     let mut found = Vec::new();
     let mut cursor: Option<Cursor> = None;
     loop {
@@ -163,8 +163,8 @@ async fn a_cursor_of_another_table_or_layout_is_invalid() {
     .await
     .unwrap();
     for config in [
-        Config::new(&other),
-        Config::new(&store.table).layout(Layout::Combined),
+        ShadowTableConfig::new(&other),
+        ShadowTableConfig::new(&store.table).layout(Layout::Combined),
     ] {
         let shadows = DynamoDbShadows::new(store.client.clone(), config);
         let listed = shadows.list(&ListQuery::All, 2, Some(&cursor)).await;

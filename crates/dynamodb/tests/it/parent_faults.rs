@@ -1,7 +1,7 @@
 //! A fault of the library this grew from, kept out: its persistence could not be given to its manager.
 //! (That every cancelled transaction was taken for a conflict is kept out in `faults::writes`.)
 
-use antumbra_service::shadows::{Layout, Parts, ShadowId, Shadows};
+use antumbra_service::shadows::{DocumentSet, Layout, ShadowId, Shadows};
 use serde_json::json;
 
 use crate::contract::fresh;
@@ -15,7 +15,7 @@ async fn the_dynamodb_persistence_fits_the_manager() {
             shadows.report(&lamp, &json!({"led": led})).await.unwrap();
         }
         let held = shadows
-            .read(&lamp, Parts::Reported)
+            .read(&lamp, DocumentSet::Reported)
             .await
             .unwrap()
             .reported

@@ -7,8 +7,8 @@ use antumbra_dynamodb::{DynamoDbClients, DynamoDbDeliveries};
 use antumbra_service::clients::{ClientId, ClientState, ClientStore as _, LinkStore as _, Mode};
 use antumbra_service::clock::ManualClock;
 use antumbra_service::deliveries::{
-    Answer, Attempt, Deliver, Delivery, History as _, Ledger, Policy, Post, PostError, Queues,
-    Redeliveries, Sender, Settled, Standing, Status, decode,
+    Attempt, Deliver, Deliveries, Delivery, DeliveryContext, DeliveryStore, History as _,
+    HttpAnswer, MessageDisposition, Policy, Post, PostError, Queues, Sender, Status, decode,
 };
 use antumbra_service::notifications::{BoxFuture, Channel, ChannelLimits, Message, SendError};
 use antumbra_service::store::StoreError;
@@ -50,7 +50,7 @@ impl Channel for Queue {
     }
 }
 
-type Enabler = Redeliveries<DynamoDbClients, DynamoDbDeliveries, Arc<ManualClock>>;
+type Enabler = Deliveries<DynamoDbClients, DynamoDbDeliveries, Arc<ManualClock>>;
 
 /// The ledger, with somebody who enables the client at a moment.
 struct Watched<'a> {
@@ -72,8 +72,8 @@ impl Watched<'_> {
     }
 }
 
-impl Ledger for &Watched<'_> {
-    async fn standing(&self, delivery: &Delivery) -> Result<Standing, StoreError> {
+impl DeliveryStore for &Watched<'_> {
+    async fn standing(&self, delivery: &Delivery) -> Result<DeliveryContext, StoreError> {
         let standing = self.ledger.standing(delivery).await;
         self.reached(Moment::Read).await;
         standing
@@ -139,9 +139,9 @@ impl Endpoint {
 }
 
 impl Sender for &Endpoint {
-    async fn post(&self, post: Post<'_>) -> Result<Answer, PostError> {
+    async fn post(&self, post: Post<'_>) -> Result<HttpAnswer, PostError> {
         self.ids.lock().unwrap().push(post.id.to_string());
-        Ok(Answer {
+        Ok(HttpAnswer {
             status: self.first.lock().unwrap().take().unwrap_or(204),
             retry_after: None,
         })
@@ -168,7 +168,7 @@ async fn enabled_at(moment: Moment, endpoint: &Endpoint, disabled: bool) {
         ordered: queue.clone(),
         unordered: Arc::new(Queue::default()),
     };
-    let enabler = Redeliveries::new(
+    let enabler = Deliveries::new(
         desk.clients.clone(),
         deliveries.clone(),
         queues,
@@ -184,7 +184,7 @@ async fn enabled_at(moment: Moment, endpoint: &Endpoint, disabled: bool) {
     let deliver = Deliver::new(&watched, endpoint, Arc::clone(&clock), Policy::default());
     let sent = delivery("watch", "door-7", 100, 17);
     let mut turn = 1;
-    while let Settled::Again(_) = deliver.turn(&sent, turn).await {
+    while let MessageDisposition::Again(_) = deliver.turn(&sent, turn).await {
         turn += 1;
     }
     watched.reached(Moment::After).await;
@@ -193,7 +193,11 @@ async fn enabled_at(moment: Moment, endpoint: &Endpoint, disabled: bool) {
         let Some(text) = next else { break };
         let again = decode(&text).unwrap();
         let settled = deliver.turn(&again, 1).await;
-        assert_eq!(settled, Settled::Done(Status::Delivered), "{moment:?}");
+        assert_eq!(
+            settled,
+            MessageDisposition::Done(Status::Delivered),
+            "{moment:?}"
+        );
     }
     let record = deliveries.get(&sent.id).await.unwrap().unwrap();
     assert_eq!(record.status, Status::Delivered, "{moment:?}");

@@ -1,7 +1,7 @@
 //! How far queues have been read: never back, whoever says so, and at one call each.
 
 use antumbra_dynamodb::DynamoDbProgress;
-use antumbra_service::liveness::Progress;
+use antumbra_service::liveness::IngestProgress;
 use antumbra_service::shadows::Layout;
 use antumbra_service::store::StoreError;
 use antumbra_shadow::Timestamp;

@@ -1,6 +1,6 @@
 //! A fresh table, and an endpoint before it.
 
-use antumbra_dynamodb::{Config, DynamoDbShadows, MAIN, Table};
+use antumbra_dynamodb::{DynamoDbShadows, MAIN, ShadowTableConfig, Table};
 use antumbra_service::shadows::Layout;
 use antumbra_testkit::dynamodb::{Endpoint, address, client, table_name};
 use aws_sdk_dynamodb::Client;
@@ -26,7 +26,7 @@ impl Store {
         .await
         .unwrap();
         endpoint.take_calls();
-        let config = Config::new(&table).layout(layout);
+        let config = ShadowTableConfig::new(&table).layout(layout);
         Store {
             shadows: DynamoDbShadows::new(client.clone(), config),
             endpoint,

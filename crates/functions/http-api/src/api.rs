@@ -8,7 +8,7 @@ mod shadows;
 
 use std::sync::Arc;
 
-use antumbra_service::idempotency::Answers;
+use antumbra_service::idempotency::IdempotencyStore;
 use antumbra_shadow::Timestamp;
 
 pub use clients::{ClientService, DeliveryService};
@@ -33,7 +33,7 @@ pub struct Services {
     /// What clients were told.
     pub deliveries: Box<dyn DeliveryService>,
     /// Answers to requests with an `Idempotency-Key`.
-    pub answers: Box<dyn Answers>,
+    pub answers: Box<dyn IdempotencyStore>,
     /// What the time is.
     pub now: Box<dyn Fn() -> Timestamp + Send + Sync>,
 }
@@ -64,7 +64,7 @@ impl Api {
         &*self.0.deliveries
     }
 
-    pub(crate) fn answers(&self) -> &dyn Answers {
+    pub(crate) fn answers(&self) -> &dyn IdempotencyStore {
         &*self.0.answers
     }
 

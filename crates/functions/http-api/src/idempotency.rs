@@ -7,8 +7,8 @@
 
 use std::time::Duration;
 
-use antumbra_service::clients::{ClientId, Requested};
-use antumbra_service::idempotency::{Begun, Request as Keyed};
+use antumbra_service::clients::{ClientId, RequestKey};
+use antumbra_service::idempotency::{IdempotencyState, Request as Keyed};
 use antumbra_shadow::Timestamp;
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -23,7 +23,7 @@ use sha2::{Digest, Sha256};
 
 use crate::answer::Told;
 use crate::api::Api;
-use crate::door::Caller;
+use crate::auth::Caller;
 use crate::problem::{Code, Problem};
 use crate::request::read_body;
 
@@ -51,8 +51,8 @@ impl Key {
     }
 
     /// Who asks for a secret.
-    pub(crate) fn requested(&self, now: Timestamp) -> Requested {
-        Requested {
+    pub(crate) fn requested(&self, now: Timestamp) -> RequestKey {
+        RequestKey {
             by: self.0.clone(),
             until: now.after(REMEMBERED),
         }
@@ -113,18 +113,18 @@ async fn keyed(api: &Api, request: Request, next: Next) -> Result<Response, Prob
     };
     let begun = api.answers().begin(&asked).await;
     match begun? {
-        Begun::Run => {
+        IdempotencyState::Run => {
             let mut request = Request::from_parts(head, Body::from(body));
             request.extensions_mut().insert(Key::of(&asked));
             run(api, &asked, next.run(request).await).await
         }
-        Begun::Answered(kept) => replay(api, &Key::of(&asked), &kept).await,
-        Begun::Running => Err(Problem::new(
+        IdempotencyState::Answered(kept) => replay(api, &Key::of(&asked), &kept).await,
+        IdempotencyState::Running => Err(Problem::new(
             Code::InFlight,
             "a request with this Idempotency-Key is under way",
         )
         .with_retry()),
-        Begun::OtherRequest => Err(Problem::new(
+        IdempotencyState::OtherRequest => Err(Problem::new(
             Code::KeyReused,
             "this Idempotency-Key was used for another request within the last day",
         )),

@@ -3,7 +3,7 @@
 //! In reading order:
 //!
 //! - [`router`](fn@router): every route, and what stands before all of them; [`document`]: its description
-//! - [`Door`]: who may come in
+//! - [`AuthMode`]: who may come in
 //! - [`Api`]: what the routes are served from
 //! - [`Problem`]: what is told when a request comes to nothing
 //! - [`gateway`]: the request as the caller sent it, out of what API Gateway makes of it
@@ -13,9 +13,10 @@
 
 mod answer;
 mod api;
+mod auth;
 mod clients;
+mod config;
 mod deliveries;
-mod door;
 pub mod gateway;
 mod health;
 mod idempotency;
@@ -28,16 +29,15 @@ mod readings;
 mod request;
 mod router;
 mod sensors;
-mod settings;
 mod shadows;
 
 pub use api::{
     Api, ClientService, DeliveryService, MessageService, SensorService, Services, ShadowService,
 };
-pub use door::{Door, Token, UnknownDoor};
+pub use auth::{AuthMode, Token, UnknownAuthMode};
+pub use config::Config;
 pub use problem::{Code, Problem};
 pub use router::{document, router};
-pub use settings::Settings;
 
 /// The function's name, in metrics and on the local stack.
 pub const NAME: &str = "http-api";

@@ -1,7 +1,7 @@
 //! `/v1/locations`: the sensors of a city, a building, a floor or a room.
 
 use antumbra_service::paging::Page;
-use antumbra_service::sensors::{Place, Row};
+use antumbra_service::sensors::{LocationPrefix, SensorWithState};
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -138,7 +138,7 @@ async fn list(
     paging: &Paging,
 ) -> Result<Answer, Problem> {
     let part = |level: usize| (level < levels).then(|| parts[level]);
-    let place = Place::new(parts[0], part(1), part(2), part(3))
+    let place = LocationPrefix::new(parts[0], part(1), part(2), part(3))
         .map_err(|fault| Problem::new(Code::InvalidPath, fault.to_string()))?;
     let cursor = paging.cursor();
     let page = api
@@ -175,8 +175,8 @@ struct RowAnswer {
     state: Option<StateAnswer>,
 }
 
-impl From<Page<Row>> for RowPage {
-    fn from(page: Page<Row>) -> RowPage {
+impl From<Page<SensorWithState>> for RowPage {
+    fn from(page: Page<SensorWithState>) -> RowPage {
         RowPage {
             sensors: page.rows.iter().map(RowAnswer::from).collect(),
             next: page.next.map(|cursor| cursor.0),
@@ -184,8 +184,8 @@ impl From<Page<Row>> for RowPage {
     }
 }
 
-impl From<&Row> for RowAnswer {
-    fn from(row: &Row) -> RowAnswer {
+impl From<&SensorWithState> for RowAnswer {
+    fn from(row: &SensorWithState) -> RowAnswer {
         RowAnswer {
             id: row.sensor.id.to_string(),
             location: (&row.sensor.location).into(),

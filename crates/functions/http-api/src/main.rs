@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use antumbra_dynamodb::{
-    Config, DynamoDbAnswers, DynamoDbClients, DynamoDbDeliveries, DynamoDbInbox, DynamoDbSensors,
-    DynamoDbShadows, client,
+    DynamoDbClients, DynamoDbDeliveries, DynamoDbIdempotency, DynamoDbInbox, DynamoDbSensors,
+    DynamoDbShadows, ShadowTableConfig, client,
 };
-use antumbra_http_api::{Api, Services, Settings, gateway, router};
+use antumbra_http_api::{Api, Config, Services, gateway, router};
 use antumbra_lambda_kit::settings::start;
 use antumbra_publish::SqsChannel;
 use antumbra_publish::webhook::Guard;
 use antumbra_service::clients::Clients;
 use antumbra_service::clock::{Clock, SystemClock};
-use antumbra_service::deliveries::{Queues, Redeliveries};
+use antumbra_service::deliveries::{Deliveries, Queues};
 use antumbra_service::sensors::Sensors;
 use antumbra_service::shadows::Shadows;
 use lambda_http::Error;
@@ -20,9 +20,9 @@ use tower::ServiceExt;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
-    let (settings, sdk) = start::<Settings>().await?;
+    let (settings, sdk) = start::<Config>().await?;
     let table = &settings.table;
-    let config = Config::new(table).layout(settings.layout);
+    let config = ShadowTableConfig::new(table).layout(settings.layout);
     let shadows = DynamoDbShadows::connect(&sdk, config);
     let clients = DynamoDbClients::connect(&sdk, table);
     let sqs = aws_sdk_sqs::Client::new(&sdk);
@@ -43,8 +43,8 @@ async fn main() -> Result<(), Error> {
             Guard::new(settings.allow),
             SystemClock,
         )),
-        deliveries: Box::new(Redeliveries::new(clients, history, queues, SystemClock)),
-        answers: Box::new(DynamoDbAnswers::new(client(&sdk), table)),
+        deliveries: Box::new(Deliveries::new(clients, history, queues, SystemClock)),
+        answers: Box::new(DynamoDbIdempotency::new(client(&sdk), table)),
         now: Box::new(|| SystemClock.now()),
     });
     lambda_http::run(router(api, settings.door).map_request(gateway::as_sent)).await

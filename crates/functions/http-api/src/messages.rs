@@ -1,7 +1,7 @@
 //! `/v1/messages`: the inbox, source by source.
 
 use antumbra_service::inbox::{
-    InboxMessage, InvalidName, ListRequest, Listed, MessageId, Order, Source,
+    InboxMessage, InvalidName, ListRequest, MessageId, MessageIdPage, Order, Source,
 };
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
@@ -103,7 +103,7 @@ async fn whole(
     api: &Api,
     source: &Source,
     order: Order,
-    listed: Listed,
+    listed: MessageIdPage,
 ) -> Result<Answer, Problem> {
     let mut messages = Vec::new();
     let (mut seen, mut bytes) = (0, 0);
@@ -204,7 +204,7 @@ pub(crate) struct MessagePage {
 }
 
 impl MessagePage {
-    fn new(source: &Source, messages: Vec<MessageEntry>, listed: Listed) -> MessagePage {
+    fn new(source: &Source, messages: Vec<MessageEntry>, listed: MessageIdPage) -> MessagePage {
         MessagePage {
             uuid: source.as_str().to_owned(),
             messages,

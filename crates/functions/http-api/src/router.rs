@@ -12,7 +12,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::Api;
-use crate::door::{Door, guard};
+use crate::auth::{AuthMode, authenticate};
 use crate::idempotency::once;
 use crate::problem::{Problem, method_not_allowed, no_such_route};
 use crate::request::check_path;
@@ -21,14 +21,14 @@ use crate::{
 };
 
 /// The API as a service of HTTP requests.
-pub fn router(api: Api, door: Door) -> Router {
+pub fn router(api: Api, door: AuthMode) -> Router {
     served()
         // Of routes alone: what nobody serves is no request that a key could belong to.
         .route_layer(from_fn_with_state(api.clone(), once))
         .fallback(no_such_route)
         .method_not_allowed_fallback(method_not_allowed)
         .layer(from_fn(check_path))
-        .layer(from_fn_with_state((door, api.clone()), guard))
+        .layer(from_fn_with_state((door, api.clone()), authenticate))
         .layer(CatchPanicLayer::custom(panicked))
         .with_state(api)
 }

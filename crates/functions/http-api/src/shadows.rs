@@ -7,7 +7,9 @@
 mod change;
 mod shape;
 
-use antumbra_service::shadows::{Parts, PersistenceError, ShadowError, ShadowId, State as Side};
+use antumbra_service::shadows::{
+    DocumentSet, PersistenceError, ShadowError, ShadowId, State as Side,
+};
 use antumbra_shadow::DocumentError;
 use axum::extract::State;
 
@@ -213,7 +215,7 @@ pub(crate) async fn delta_named(
 }
 
 async fn get(api: &Api, id: ShadowId, conditions: &Conditions) -> Result<Answer, Problem> {
-    let shadow = api.shadows().read(&id, Parts::Both).await?;
+    let shadow = api.shadows().read(&id, DocumentSet::Both).await?;
     let tag = whole_tag(&shadow);
     if conditions.has(&tag) {
         return Ok(Answer::not_modified(&tag));
@@ -222,7 +224,7 @@ async fn get(api: &Api, id: ShadowId, conditions: &Conditions) -> Result<Answer,
 }
 
 async fn delta(api: &Api, id: ShadowId, conditions: &Conditions) -> Result<Answer, Problem> {
-    let shadow = api.shadows().read(&id, Parts::Both).await?;
+    let shadow = api.shadows().read(&id, DocumentSet::Both).await?;
     let tag = whole_tag(&shadow);
     if conditions.has(&tag) {
         return Ok(Answer::not_modified(&tag));

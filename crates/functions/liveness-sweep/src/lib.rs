@@ -4,10 +4,10 @@
 //! matters is that it comes. A sweep that is late or left out makes nothing wrong: what is due stays
 //! due. Two at the same time find each sensor lost once.
 
-mod settings;
+mod config;
 mod sweeper;
 
-pub use settings::Settings;
+pub use config::Config;
 pub use sweeper::{Report, SweepError, Sweeper, gauge};
 
 /// The function's name, in metrics and on the local stack.

@@ -6,14 +6,14 @@ use std::time::Instant;
 use antumbra_dynamodb::{DynamoDbProgress, DynamoDbSensors, client};
 use antumbra_lambda_kit::invocation;
 use antumbra_lambda_kit::settings::start;
-use antumbra_liveness_sweep::{Settings, Sweeper, gauge};
+use antumbra_liveness_sweep::{Config, Sweeper, gauge};
 use antumbra_publish::SqsChannel;
 use antumbra_service::clock::{Clock, SystemClock};
 use lambda_runtime::{Diagnostic, Error};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
-    let (settings, sdk) = start::<Settings>().await?;
+    let (settings, sdk) = start::<Config>().await?;
     let database = client(&sdk);
     let progress = DynamoDbProgress::new(database.clone(), &settings.sensors.table);
     let sensors = DynamoDbSensors::new(database, settings.sensors);

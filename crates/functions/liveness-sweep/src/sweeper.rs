@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use antumbra_lambda_kit::metrics::{self, Unit};
 use antumbra_service::clock::{Clock, before, time_left};
-use antumbra_service::liveness::{Gauge, Limits, Progress, Swept, horizon, sweep};
+use antumbra_service::liveness::{
+    IngestProgress, Limits, QueueProbe, SweepSummary, ingest_watermark, sweep,
+};
 use antumbra_service::notifications::Channel;
-use antumbra_service::sensors::{Liveness, Purges, purge_due};
+use antumbra_service::sensors::{LivenessIndex, PurgeQueue, purge_due};
 use antumbra_service::store::StoreError;
 use antumbra_shadow::Timestamp;
 use antumbra_wire::signal::MARKER;
@@ -23,16 +25,16 @@ const ANSWERING: (Duration, u32) = (Duration::from_millis(2000), 8);
 pub struct Sweeper<L, P, C> {
     sensors: L,
     progress: P,
-    gauge: Option<Gauge>,
+    gauge: Option<QueueProbe>,
     limits: Limits,
     clock: C,
 }
 
 /// Measures the queue of signals that has this URL, name or ARN. Progress is noted under its name, which
 /// is the last part of each.
-pub fn gauge(queue: Arc<dyn Channel>, named: &str, wait: Duration, settle: Duration) -> Gauge {
+pub fn gauge(queue: Arc<dyn Channel>, named: &str, wait: Duration, settle: Duration) -> QueueProbe {
     let name = named.rsplit(['/', ':']).next().unwrap_or_default();
-    Gauge {
+    QueueProbe {
         queue,
         name: name.to_owned(),
         marker: MARKER,
@@ -77,12 +79,12 @@ pub enum SweepError {
     },
 }
 
-impl<L: Liveness, P: Progress, C: Clock> Sweeper<L, P, C> {
+impl<L: LivenessIndex, P: IngestProgress, C: Clock> Sweeper<L, P, C> {
     /// Without a gauge there is no queue to ask, and the time is the horizon.
     pub fn new(
         sensors: L,
         progress: P,
-        gauge: Option<Gauge>,
+        gauge: Option<QueueProbe>,
         limits: Limits,
         clock: C,
     ) -> Sweeper<L, P, C> {
@@ -99,23 +101,30 @@ impl<L: Liveness, P: Progress, C: Clock> Sweeper<L, P, C> {
     pub async fn run(&self, deadline: Timestamp) -> Result<Report, SweepError> {
         let start = self.clock.now();
         let deadline = before(deadline, start, ANSWERING);
-        let horizon = match &self.gauge {
-            Some(gauge) => horizon(gauge, &self.progress, &self.clock)
+        let ingest_watermark = match &self.gauge {
+            Some(gauge) => ingest_watermark(gauge, &self.progress, &self.clock)
                 .await
                 .map_err(SweepError::Progress)?,
             None => Some(start),
         };
-        let Some(horizon) = horizon else {
+        let Some(ingest_watermark) = ingest_watermark else {
             tracing::warn!("the queue of signals was never read: nobody is found lost");
             return Ok(Report::default());
         };
-        let swept = sweep(&self.sensors, horizon, deadline, self.limits, &self.clock).await;
-        let behind = time_left(horizon, start);
+        let swept = sweep(
+            &self.sensors,
+            ingest_watermark,
+            deadline,
+            self.limits,
+            &self.clock,
+        )
+        .await;
+        let behind = time_left(ingest_watermark, start);
         report(swept, behind)
     }
 }
 
-impl<L: Purges, P, C: Clock> Sweeper<L, P, C> {
+impl<L: PurgeQueue, P, C: Clock> Sweeper<L, P, C> {
     /// Takes away some of what unregistered sensors left behind, in the time that a sweep leaves. Nobody
     /// waits for it, and the next one goes on with it.
     pub async fn purge(&self, deadline: Timestamp) {
@@ -131,7 +140,7 @@ impl<L: Purges, P, C: Clock> Sweeper<L, P, C> {
     }
 }
 
-fn report(swept: Swept, behind: Duration) -> Result<Report, SweepError> {
+fn report(swept: SweepSummary, behind: Duration) -> Result<Report, SweepError> {
     let checked = swept.checked();
     if let Some(error) = swept.failure {
         tracing::warn!(failed = swept.failed, %error, "looks failed");

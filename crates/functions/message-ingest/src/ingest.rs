@@ -5,16 +5,17 @@ use std::time::Duration;
 use antumbra_service::backoff;
 use antumbra_service::clock::{Clock, before, time_left};
 use antumbra_service::inbox::{
-    Contacts, InboxMessage, Intake, OncePerHour, Reason, Refusal, Store, StoreMessageError, Stored,
+    HourlySourceTracker, InboxMessage, MessageParser, MessageWriter, Rejection, RejectionCode,
+    SourceTracker, StoreMessageError, Stored,
 };
-use antumbra_service::quarantine::{Quarantine, Refused};
+use antumbra_service::quarantine::{Quarantine, QuarantinedMessage};
 use antumbra_service::store::StoreError;
 use antumbra_shadow::Timestamp;
 use antumbra_wire::sqs::{self, QueueMessage, SqsEventError};
 use futures_util::{StreamExt, stream};
 
-use crate::handled::Handled;
 use crate::plan::{self, Lane, Task};
+use crate::summary::BatchSummary;
 
 /// Lanes that are handled side by side.
 const AT_ONCE: usize = 16;
@@ -27,9 +28,9 @@ const ANSWERING: (Duration, u32) = (Duration::from_millis(1000), 8);
 /// Moves messages from a queue to the inbox.
 pub struct Ingest<S, N, C> {
     store: S,
-    contacts: OncePerHour<N>,
+    contacts: HourlySourceTracker<N>,
     quarantine: Quarantine,
-    intake: Intake,
+    intake: MessageParser,
     clock: C,
 }
 
@@ -39,7 +40,7 @@ enum Step {
     /// It is in the inbox, or was.
     Done(Stored),
     /// It can never be stored.
-    Refused(Refusal),
+    Rejected(Rejection),
     /// It has to be delivered again.
     Failed(String),
 }
@@ -51,18 +52,18 @@ struct LaneDone {
     retried: usize,
 }
 
-impl<S: Store, N: Contacts, C: Clock> Ingest<S, N, C> {
+impl<S: MessageWriter, N: SourceTracker, C: Clock> Ingest<S, N, C> {
     /// Stores here what the intake makes of messages.
     pub fn new(
         store: S,
         contacts: N,
         quarantine: Quarantine,
-        intake: Intake,
+        intake: MessageParser,
         clock: C,
     ) -> Ingest<S, N, C> {
         Ingest {
             store,
-            contacts: OncePerHour::new(contacts),
+            contacts: HourlySourceTracker::new(contacts),
             quarantine,
             intake,
             clock,
@@ -76,18 +77,18 @@ impl<S: Store, N: Contacts, C: Clock> Ingest<S, N, C> {
         &self,
         event: &[u8],
         deadline: Timestamp,
-    ) -> Result<Handled, SqsEventError> {
+    ) -> Result<BatchSummary, SqsEventError> {
         let start = self.clock.now();
         let messages = sqs::read(event)?;
         let tasks = plan::tasks(&messages, &self.intake, start);
-        let mut handled = Handled {
+        let mut handled = BatchSummary {
             messages: messages.len(),
             oldest: messages
                 .iter()
                 .map(|message| time_left(message.sent, start))
                 .max()
                 .unwrap_or_default(),
-            ..Handled::default()
+            ..BatchSummary::default()
         };
         let until = before(deadline, start, PUTTING_AWAY);
         let mut steps = self.keep(&messages, &tasks, until, &mut handled).await;
@@ -97,7 +98,7 @@ impl<S: Store, N: Contacts, C: Clock> Ingest<S, N, C> {
             match step {
                 Step::Done(Stored::New) => handled.stored += 1,
                 Step::Done(Stored::Known) => handled.known += 1,
-                Step::Refused(_) => handled.quarantined += 1,
+                Step::Rejected(_) => handled.quarantined += 1,
                 Step::Failed(reason) => {
                     tracing::warn!(message = &*message.id, reason, "to be delivered again");
                     handled.failed.push(message.id.to_string());
@@ -113,13 +114,13 @@ impl<S: Store, N: Contacts, C: Clock> Ingest<S, N, C> {
         messages: &[QueueMessage<'_>],
         tasks: &[Task],
         until: Timestamp,
-        handled: &mut Handled,
+        handled: &mut BatchSummary,
     ) -> Vec<Step> {
         let mut steps: Vec<Step> = tasks
             .iter()
             .map(|task| match task {
                 Task::Store(_) => Step::Failed("not tried".to_owned()),
-                Task::Refuse(refusal) => Step::Refused(refusal.clone()),
+                Task::Refuse(refusal) => Step::Rejected(refusal.clone()),
             })
             .collect();
         let mut done = stream::iter(plan::lanes(messages, tasks))
@@ -146,7 +147,7 @@ impl<S: Store, N: Contacts, C: Clock> Ingest<S, N, C> {
         for index in lane.messages {
             let step = match &tasks[index] {
                 _ if held => Step::Failed("waits for an earlier message of its group".to_owned()),
-                Task::Refuse(refusal) => Step::Refused(refusal.clone()),
+                Task::Refuse(refusal) => Step::Rejected(refusal.clone()),
                 Task::Store(message) => {
                     let sent = messages[index].sent;
                     self.keep_one(message, sent, until, &mut done.retried).await
@@ -183,7 +184,7 @@ impl<S: Store, N: Contacts, C: Clock> Ingest<S, N, C> {
                 Err(StoreMessageError::Store(error)) if error.is_retryable() => {
                     reason = error.to_string();
                 }
-                Err(error) => return Step::Refused(refusal(error)),
+                Err(error) => return Step::Rejected(refusal(error)),
             }
             failures += 1;
             let pause = backoff::delay(failures, fastrand::f64());
@@ -216,7 +217,7 @@ impl<S: Store, N: Contacts, C: Clock> Ingest<S, N, C> {
         let mut refused = Vec::new();
         let mut positions = Vec::new();
         for (index, (message, step)) in messages.iter().zip(steps.iter()).enumerate() {
-            let Step::Refused(refusal) = step else {
+            let Step::Rejected(refusal) = step else {
                 continue;
             };
             let (reason, detail) = (refusal.reason.as_str(), refusal.detail.clone());
@@ -227,7 +228,7 @@ impl<S: Store, N: Contacts, C: Clock> Ingest<S, N, C> {
                 "a message can never be stored"
             );
             positions.push(index);
-            refused.push(Refused {
+            refused.push(QuarantinedMessage {
                 id: message.id.to_string(),
                 text: message.body.to_string(),
                 source: message.queue_arn.to_string(),
@@ -244,11 +245,11 @@ impl<S: Store, N: Contacts, C: Clock> Ingest<S, N, C> {
 }
 
 /// What the store refused for good.
-fn refusal(error: StoreMessageError) -> Refusal {
+fn refusal(error: StoreMessageError) -> Rejection {
     let reason = match &error {
-        StoreMessageError::SourceFull => Reason::SourceFull,
-        StoreMessageError::Store(StoreError::TooLarge { .. }) => Reason::TooLarge,
-        StoreMessageError::Store(_) => Reason::Unstorable,
+        StoreMessageError::SourceFull => RejectionCode::SourceFull,
+        StoreMessageError::Store(StoreError::TooLarge { .. }) => RejectionCode::TooLarge,
+        StoreMessageError::Store(_) => RejectionCode::Unstorable,
     };
     reason.because(error.to_string())
 }

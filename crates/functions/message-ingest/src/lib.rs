@@ -5,14 +5,14 @@
 //! then answers: a message is claimed done when it lies in the inbox or in the quarantine. It never deletes
 //! from the queue; that is for whoever called.
 
-mod handled;
+mod config;
 mod ingest;
 mod plan;
-mod settings;
+mod summary;
 
-pub use handled::Handled;
+pub use config::Config;
 pub use ingest::Ingest;
-pub use settings::Settings;
+pub use summary::BatchSummary;
 
 /// The function's name, in metrics and on the local stack.
 pub const NAME: &str = "message-ingest";

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use antumbra_dynamodb::DynamoDbInbox;
 use antumbra_lambda_kit::invocation;
 use antumbra_lambda_kit::settings::start;
-use antumbra_message_ingest::{Ingest, Settings};
+use antumbra_message_ingest::{Config, Ingest};
 use antumbra_publish::SqsChannel;
 use antumbra_service::clock::{Clock, SystemClock};
 use antumbra_service::quarantine::Quarantine;
@@ -13,7 +13,7 @@ use lambda_runtime::Error;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
-    let (settings, sdk) = start::<Settings>().await?;
+    let (settings, sdk) = start::<Config>().await?;
     let queue = SqsChannel::new(&aws_sdk_sqs::Client::new(&sdk), &settings.quarantine);
     let quarantine = Quarantine::new(Arc::new(queue.with_bytes(settings.queue_bytes)));
     let inbox = DynamoDbInbox::connect(&sdk, settings.table);

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use antumbra_service::inbox::{Arrival, InboxMessage, Intake, Refusal};
+use antumbra_service::inbox::{InboxMessage, IncomingMessage, MessageParser, Rejection};
 use antumbra_shadow::Timestamp;
 use antumbra_wire::sqs::QueueMessage;
 
@@ -12,12 +12,16 @@ pub(crate) enum Task {
     /// It goes to the inbox.
     Store(Box<InboxMessage>),
     /// It can never be stored.
-    Refuse(Refusal),
+    Refuse(Rejection),
 }
 
-pub(crate) fn tasks(messages: &[QueueMessage<'_>], intake: &Intake, now: Timestamp) -> Vec<Task> {
+pub(crate) fn tasks(
+    messages: &[QueueMessage<'_>],
+    intake: &MessageParser,
+    now: Timestamp,
+) -> Vec<Task> {
     let task = |message: &QueueMessage<'_>| {
-        let arrival = Arrival {
+        let arrival = IncomingMessage {
             text: &message.body,
             queue_id: &message.id,
             sent: message.sent,

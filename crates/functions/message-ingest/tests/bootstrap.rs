@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 use antumbra_dynamodb::{DynamoDbInbox, MESSAGES, Table};
-use antumbra_service::inbox::{Query, Range, Source};
+use antumbra_service::inbox::{MessageIndex, Range, Source};
 use antumbra_testkit::dynamodb::{Endpoint, address, client, table_name};
 use antumbra_testkit::lambda::{Lambda, nowhere, serve};
 use serde_json::{Value, json};

@@ -12,12 +12,14 @@ use antumbra_service::notifications::Channel;
 use aws_config::SdkConfig;
 use lambda_runtime::{Diagnostic, Error};
 
+use crate::config::{OnInbox, OnQueue};
 use crate::operations::SendMessage;
-use crate::settings::{OnInbox, OnQueue};
-use crate::{Responder, Serve};
+use crate::{InboxOperation, Responder};
 
 /// A function that reads or writes the inbox.
-pub async fn run_on_inbox<S: Serve>(serve: impl FnOnce(DynamoDbInbox) -> S) -> Result<(), Error> {
+pub async fn run_on_inbox<S: InboxOperation>(
+    serve: impl FnOnce(DynamoDbInbox) -> S,
+) -> Result<(), Error> {
     let (settings, sdk) = start::<OnInbox>().await?;
     let answers = answers(&sdk, settings.iot_endpoint.as_deref());
     run(serve(DynamoDbInbox::connect(&sdk, settings.table)), answers).await
@@ -46,7 +48,7 @@ pub fn answers(sdk: &SdkConfig, iot_endpoint: Option<&str>) -> Arc<dyn Channel> 
     Arc::new(IotChannel::new(&client))
 }
 
-async fn run<S: Serve>(serve: S, answers: Arc<dyn Channel>) -> Result<(), Error> {
+async fn run<S: InboxOperation>(serve: S, answers: Arc<dyn Channel>) -> Result<(), Error> {
     let responder = &Responder::new(serve, answers, SystemClock);
     invocation::run(|call: invocation::Invocation| async move {
         let started = Instant::now();

@@ -6,11 +6,11 @@
 //! large: all of that is an answer too. The invocation fails only if there is nobody to answer, or if no
 //! answer could be published; nobody tries it again, since whoever asked has stopped waiting.
 
+pub mod config;
 pub mod connect;
 pub mod operations;
 mod responder;
 mod serve;
-pub mod settings;
 
-pub use responder::{HandleError, Handled, Responder};
-pub use serve::{Call, Failure, Serve};
+pub use responder::{HandleError, RequestSummary, Responder};
+pub use serve::{InboxOperation, OperationError, RequestContext};

@@ -16,9 +16,9 @@ pub use query::QueryMessages;
 pub use send::SendMessage;
 pub use step::{NextMessage, PreviousMessage};
 
-use antumbra_wire::answer::Refusal;
+use antumbra_wire::answer::InboxErrorResponse;
 
 /// The answer that there is nothing, in the words of the contract.
-fn nothing(refusal: Refusal<'_>) -> Result<String, crate::Failure> {
+fn nothing(refusal: InboxErrorResponse<'_>) -> Result<String, crate::OperationError> {
     Ok(refusal.to_json())
 }

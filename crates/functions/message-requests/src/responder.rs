@@ -5,14 +5,16 @@ use std::time::Duration;
 
 use antumbra_lambda_kit::metrics::{self, Unit};
 use antumbra_service::clock::{Clock, before, time_left};
-use antumbra_service::notifications::{Channel, Message, Unsent, dispatch_one};
+use antumbra_service::notifications::{Channel, Message, SendFailure, dispatch_one};
 use antumbra_shadow::Timestamp;
-use antumbra_wire::answer::Refusal;
+use antumbra_wire::answer::InboxErrorResponse;
 use antumbra_wire::limits::REQUEST_BYTES;
-use antumbra_wire::request::{Asked, Named, Operation, Request, RequestError, ReturnAddress, read};
+use antumbra_wire::request::{
+    Operation, ParsedRequest, Request, RequestError, ResponseAddress, TopicNames, read,
+};
 use antumbra_wire::rule::{RuleEvent, RuleEventError};
 
-use crate::serve::{Call, Serve};
+use crate::serve::{InboxOperation, RequestContext};
 
 /// Time kept for publishing the answer, and the part of all there is that this may be at most.
 const ANSWERING: (Duration, u32) = (Duration::from_millis(2500), 4);
@@ -28,7 +30,7 @@ pub struct Responder<S, C> {
 
 /// What became of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Handled {
+pub struct RequestSummary {
     operation: Operation,
     /// The code of the error that was answered, if it was one.
     pub code: Option<&'static str>,
@@ -57,7 +59,7 @@ impl HandleError {
     }
 }
 
-impl Handled {
+impl RequestSummary {
     /// The metrics of one invocation.
     pub fn emit(&self, now: Timestamp, took: Duration) {
         let count = |yes: bool| f64::from(u8::from(yes));
@@ -80,7 +82,7 @@ struct Said {
     code: Option<&'static str>,
 }
 
-impl<S: Serve, C: Clock> Responder<S, C> {
+impl<S: InboxOperation, C: Clock> Responder<S, C> {
     /// Publishes its answers through the given channel.
     pub fn new(serve: S, answers: Arc<dyn Channel>, clock: C) -> Responder<S, C> {
         Responder {
@@ -96,14 +98,14 @@ impl<S: Serve, C: Clock> Responder<S, C> {
         event: &[u8],
         id: &str,
         deadline: Timestamp,
-    ) -> Result<Handled, HandleError> {
+    ) -> Result<RequestSummary, HandleError> {
         let now = self.clock.now();
         let event = RuleEvent::decode(event)?;
         let operation = self.serve.operation();
         let Request { address, asked } = read(&event, operation);
         let said = match &asked {
             Ok(asked) => {
-                let call = Call {
+                let call = RequestContext {
                     now,
                     until: before(deadline, now, ANSWERING),
                     id: id.to_owned(),
@@ -119,14 +121,14 @@ impl<S: Serve, C: Clock> Responder<S, C> {
         let named = asked.map(|asked| asked.named).unwrap_or_default();
         let until = before(deadline, now, ENDING);
         let code = self.publish(&address, said, named, until).await?;
-        Ok(Handled {
+        Ok(RequestSummary {
             operation,
             code,
             rejected: address.rejected,
         })
     }
 
-    async fn serve(&self, asked: &Asked<'_>, call: &Call) -> Said {
+    async fn serve(&self, asked: &ParsedRequest<'_>, call: &RequestContext) -> Said {
         let time = time_left(self.clock.now(), call.until);
         let operation = self.serve.operation();
         // In a box: the compiler loses itself in what a call of an SDK is made of.
@@ -145,7 +147,7 @@ impl<S: Serve, C: Clock> Responder<S, C> {
             }
             Err(_) => ("Unavailable", "It took too long, try again".to_owned()),
         };
-        let refusal = Refusal {
+        let refusal = InboxErrorResponse {
             error: &error,
             code: Some(code),
             ..about(asked.named, operation)
@@ -159,9 +161,9 @@ impl<S: Serve, C: Clock> Responder<S, C> {
     /// Publishes the one answer; to the second address if the first, which the sender chose, is refused.
     async fn publish(
         &self,
-        address: &ReturnAddress,
+        address: &ResponseAddress,
         said: Said,
-        named: Named<'_>,
+        named: TopicNames<'_>,
         until: Timestamp,
     ) -> Result<Option<&'static str>, HandleError> {
         let answer = |topic: &str, body: String| Message {
@@ -176,12 +178,12 @@ impl<S: Serve, C: Clock> Responder<S, C> {
         let first = self.send(answer(&address.topic, said.payload), until).await;
         let (refused, topic) = match (first, &address.otherwise) {
             (Ok(()), _) => return Ok(said.code),
-            (Err(Unsent::Refused(reason)), Some(topic)) => (reason, topic),
+            (Err(SendFailure::Rejected(reason)), Some(topic)) => (reason, topic),
             (Err(unsent), _) => return Err(unanswered(&unsent)),
         };
         tracing::warn!(reason = refused, "a response topic was refused");
         let code = "BadRequest";
-        let refusal = Refusal {
+        let refusal = InboxErrorResponse {
             error: "The request was served, but nothing can be published to its response topic",
             code: Some(code),
             ..about(named, self.serve.operation())
@@ -192,12 +194,12 @@ impl<S: Serve, C: Clock> Responder<S, C> {
             .map_err(|unsent| unanswered(&unsent))
     }
 
-    async fn send(&self, message: Message, until: Timestamp) -> Result<(), Unsent> {
+    async fn send(&self, message: Message, until: Timestamp) -> Result<(), SendFailure> {
         dispatch_one(Arc::clone(&self.answers), message, until, &self.clock).await
     }
 }
 
-fn unanswered(unsent: &Unsent) -> HandleError {
+fn unanswered(unsent: &SendFailure) -> HandleError {
     HandleError::Unanswered(unsent.to_string())
 }
 
@@ -206,11 +208,11 @@ fn refused(error: &RequestError) -> Said {
         RequestError::TooLarge { bytes } => Some(*bytes),
         RequestError::BadRequest(_) => None,
     };
-    let refusal = Refusal {
+    let refusal = InboxErrorResponse {
         error: &error.to_string(),
         code: Some(error.code()),
         bytes,
-        ..Refusal::default()
+        ..InboxErrorResponse::default()
     };
     Said {
         payload: refusal.to_json(),
@@ -219,14 +221,14 @@ fn refused(error: &RequestError) -> Said {
 }
 
 /// The answer, or if it is larger than MQTT allows, the answer that says so.
-fn within_limits(named: Named<'_>, operation: Operation, said: Said) -> Said {
+fn within_limits(named: TopicNames<'_>, operation: Operation, said: Said) -> Said {
     let bytes = said.payload.len();
     if bytes <= REQUEST_BYTES {
         return said;
     }
     let code = "TooLarge";
     let error = format!("The answer has {bytes} bytes, the limit is {REQUEST_BYTES}");
-    let refusal = Refusal {
+    let refusal = InboxErrorResponse {
         error: &error,
         code: Some(code),
         bytes: Some(bytes),
@@ -239,13 +241,13 @@ fn within_limits(named: Named<'_>, operation: Operation, said: Said) -> Said {
 }
 
 /// A refusal that repeats what the request named, each under the name that the operation has for it.
-fn about(named: Named<'_>, operation: Operation) -> Refusal<'_> {
+fn about(named: TopicNames<'_>, operation: Operation) -> InboxErrorResponse<'_> {
     let bound = matches!(operation, Operation::Next | Operation::Prev);
     let id = named.message_id;
-    Refusal {
+    InboxErrorResponse {
         message_id: if bound { "" } else { id },
         specified_message_id: if bound { id } else { "" },
         uuid: named.uuid,
-        ..Refusal::default()
+        ..InboxErrorResponse::default()
     }
 }

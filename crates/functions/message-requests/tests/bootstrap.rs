@@ -5,7 +5,7 @@ use antumbra_dynamodb::{DynamoDbInbox, MESSAGES, Table};
 use antumbra_local::clients::sdk_config;
 use antumbra_local::mqtt::{self, Subscription, TopicFilter};
 use antumbra_local::queues;
-use antumbra_service::inbox::{Body, InboxMessage, MessageId, Source, Store as _};
+use antumbra_service::inbox::{Body, InboxMessage, MessageId, MessageWriter as _, Source};
 use antumbra_shadow::Timestamp;
 use antumbra_testkit::dynamodb::{Endpoint, address, client, table_name};
 use antumbra_testkit::lambda::{Lambda, nowhere};

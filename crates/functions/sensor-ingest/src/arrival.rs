@@ -21,7 +21,7 @@ pub enum EventError {
 
 /// A message that arrived.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Arrival {
+pub struct IncomingSignal {
     /// What its queue knows it by.
     pub id: String,
     /// What was sent, or that it is no text.
@@ -43,8 +43,8 @@ pub struct Arrival {
 
 /// The messages of an event, in order, and whether single ones can be delivered again.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Arrivals {
-    pub(crate) messages: Vec<Arrival>,
+pub(crate) struct IncomingSignals {
+    pub(crate) messages: Vec<IncomingSignal>,
     /// Amazon MQ delivers all of a batch again or nothing.
     pub(crate) all_or_nothing: bool,
 }
@@ -54,30 +54,30 @@ pub(crate) fn read(
     event: &[u8],
     now: Timestamp,
     redelivered: &Redelivered,
-) -> Result<Arrivals, EventError> {
+) -> Result<IncomingSignals, EventError> {
     if rabbitmq::is_event(event) {
         let messages = rabbitmq::read(event)?.into_iter().enumerate();
         let messages = messages.map(|(at, message)| of_rabbitmq(message, at, now, redelivered));
-        return Ok(Arrivals {
+        return Ok(IncomingSignals {
             messages: messages.collect(),
             all_or_nothing: true,
         });
     }
     let messages = sqs::read(event)?.into_iter().map(of_sqs);
-    Ok(Arrivals {
+    Ok(IncomingSignals {
         messages: messages.collect(),
         all_or_nothing: false,
     })
 }
 
-fn of_sqs(message: QueueMessage<'_>) -> Arrival {
+fn of_sqs(message: QueueMessage<'_>) -> IncomingSignal {
     // Two messages of one millisecond: a FIFO queue says which is first, any other knows no first.
     let number = match &message.sequence {
         Some(sequence) => format!("{sequence:0>20}"),
         None => message.id.to_string(),
     };
     let queue = message.queue_arn.rsplit(':').next().unwrap_or_default();
-    Arrival {
+    IncomingSignal {
         queue: queue.to_owned(),
         source: message.queue_arn.to_string(),
         id: message.id.into_owned(),
@@ -97,13 +97,13 @@ fn of_rabbitmq(
     at: usize,
     now: Timestamp,
     redelivered: &Redelivered,
-) -> Arrival {
+) -> IncomingSignal {
     let arrived = Timestamp::from_nanoseconds(now.nanoseconds() + at as i128);
     let arrived = match message.redelivered {
         true => redelivered.first_arrival(&message.id).unwrap_or(arrived),
         false => arrived,
     };
-    Arrival {
+    IncomingSignal {
         number: message.id.clone(),
         id: message.id,
         text: message.body,
@@ -115,7 +115,7 @@ fn of_rabbitmq(
     }
 }
 
-impl Arrival {
+impl IncomingSignal {
     /// What was sent, as a queue of SQS can hold it: of text with characters it does not take, and of what
     /// is no text, base64; of what is too long, as much as fits.
     pub(crate) fn quotable(&self, limit: usize) -> String {

@@ -4,17 +4,19 @@ use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 use antumbra_service::clock::{Clock, before, time_left};
-use antumbra_service::liveness::Progress;
-use antumbra_service::quarantine::{Quarantine, Refused};
-use antumbra_service::sensors::{OwnedReading, Recorded, Registry, Signal, States, StoreError};
+use antumbra_service::liveness::IngestProgress;
+use antumbra_service::quarantine::{Quarantine, QuarantinedMessage};
+use antumbra_service::sensors::{
+    OwnedReading, Recorded, SensorStore, Signal, StateStore, StoreError,
+};
 use antumbra_shadow::Timestamp;
 use futures_util::{StreamExt, stream};
 
-use crate::arrival::{self, Arrival, Arrivals, EventError};
-use crate::outcome::Handled;
-use crate::plan::{self, Refusal, Task};
+use crate::arrival::{self, EventError, IncomingSignal, IncomingSignals};
+use crate::plan::{self, Rejection, Task};
 use crate::redelivered::Redelivered;
-use crate::rules::{Admission, Rules};
+use crate::rules::{Rules, UnknownSensorPolicy};
+use crate::summary::BatchSummary;
 
 /// Sensors whose state is written side by side.
 const AT_ONCE: usize = 32;
@@ -29,7 +31,7 @@ const ANSWERING: (Duration, u32) = (Duration::from_millis(500), 24);
 pub struct Ingest<S, P, R, C> {
     states: S,
     progress: P,
-    admission: Admission<R>,
+    admission: UnknownSensorPolicy<R>,
     quarantine: Quarantine,
     rules: Rules,
     clock: C,
@@ -44,7 +46,7 @@ enum Step {
     /// Its state is written; its reading is not.
     Recorded(Recorded),
     /// It can never be taken in; that is not written down yet.
-    Refused(Refusal),
+    Rejected(Rejection),
     /// All is done.
     Done,
     /// It has to be delivered again.
@@ -53,16 +55,16 @@ enum Step {
 
 impl<S, P, R, C> Ingest<S, P, R, C>
 where
-    S: States,
-    P: Progress,
-    R: Registry,
+    S: StateStore,
+    P: IngestProgress,
+    R: SensorStore,
     C: Clock,
 {
     /// Writes to these, by these rules.
     pub fn new(
         states: S,
         progress: P,
-        admission: Admission<R>,
+        admission: UnknownSensorPolicy<R>,
         quarantine: Quarantine,
         rules: Rules,
         clock: C,
@@ -81,9 +83,13 @@ where
     /// Handles one event, and stops a while before the deadline.
     ///
     /// Only an event that is none of a queue is an error; it fails as a whole.
-    pub async fn handle(&self, event: &[u8], deadline: Timestamp) -> Result<Handled, EventError> {
+    pub async fn handle(
+        &self,
+        event: &[u8],
+        deadline: Timestamp,
+    ) -> Result<BatchSummary, EventError> {
         let start = self.clock.now();
-        let Arrivals {
+        let IncomingSignals {
             messages,
             all_or_nothing,
         } = arrival::read(event, start, &self.redelivered)?;
@@ -91,7 +97,7 @@ where
             .iter()
             .map(|arrival| plan::task(arrival, &self.rules))
             .collect();
-        let mut handled = Handled {
+        let mut handled = BatchSummary {
             messages: messages.len(),
             all_or_nothing,
             oldest: messages
@@ -99,7 +105,7 @@ where
                 .map(|arrival| time_left(arrival.sent, start))
                 .max()
                 .unwrap_or_default(),
-            ..Handled::default()
+            ..BatchSummary::default()
         };
         let mut steps = self
             .record(
@@ -139,15 +145,15 @@ where
     /// Writes the states: lanes side by side, each in order, until one of it fails.
     async fn record(
         &self,
-        arrivals: &[Arrival],
+        arrivals: &[IncomingSignal],
         tasks: &[Task],
         until: Timestamp,
-        handled: &mut Handled,
+        handled: &mut BatchSummary,
     ) -> Vec<Step> {
         let mut steps: Vec<Step> = tasks
             .iter()
             .map(|task| match task {
-                Task::Refuse(refusal) => Step::Refused(refusal.clone()),
+                Task::Refuse(refusal) => Step::Rejected(refusal.clone()),
                 Task::Signal(_) | Task::Marker => Step::Waiting,
             })
             .collect();
@@ -199,9 +205,9 @@ where
             Ok(None) => {}
             Err(error) => return failed(error),
         }
-        let Admission::Anyone { registry, newcomer } = &self.admission else {
+        let UnknownSensorPolicy::AutoRegister { registry, newcomer } = &self.admission else {
             let detail = format!("no sensor has the id {}", signal.sensor());
-            return Step::Refused(Refusal::new("UnknownSensor", detail));
+            return Step::Rejected(Rejection::new("UnknownSensor", detail));
         };
         match newcomer
             .register(registry, signal.sensor(), self.clock.now())
@@ -224,7 +230,7 @@ where
         tasks: &[Task],
         steps: &mut [Step],
         until: Timestamp,
-        handled: &mut Handled,
+        handled: &mut BatchSummary,
     ) {
         let mut readings: Vec<OwnedReading> = Vec::new();
         let mut of_reading = Vec::new();
@@ -257,16 +263,16 @@ where
     /// Puts away what can never be taken in.
     async fn put_away(
         &self,
-        arrivals: &[Arrival],
+        arrivals: &[IncomingSignal],
         steps: &mut [Step],
         until: Timestamp,
-        handled: &mut Handled,
+        handled: &mut BatchSummary,
     ) {
         let limit = self.quarantine.text_bytes();
         let mut refused = Vec::new();
         let mut of_refused = Vec::new();
         for (index, (arrival, step)) in arrivals.iter().zip(steps.iter_mut()).enumerate() {
-            let Step::Refused(refusal) = step else {
+            let Step::Rejected(refusal) = step else {
                 continue;
             };
             tracing::warn!(
@@ -275,7 +281,7 @@ where
                 detail = refusal.detail,
                 "a message cannot be taken in"
             );
-            refused.push(Refused {
+            refused.push(QuarantinedMessage {
                 id: arrival.id.clone(),
                 text: arrival.quotable(limit),
                 source: arrival.source.clone(),
@@ -295,7 +301,7 @@ where
     /// Notes how far queues were read, unless something sent before is to be delivered again.
     async fn note_markers(
         &self,
-        arrivals: &[Arrival],
+        arrivals: &[IncomingSignal],
         tasks: &[Task],
         steps: &mut [Step],
         until: Timestamp,
@@ -306,7 +312,7 @@ where
             if *task != Task::Marker || matches!(steps[index], Step::Failed(_)) {
                 continue;
             }
-            let is_left = |(other, step): (&Arrival, &Step)| {
+            let is_left = |(other, step): (&IncomingSignal, &Step)| {
                 matches!(step, Step::Failed(_)) && other.sent <= arrival.sent
             };
             if arrivals.iter().zip(steps.iter()).any(is_left) {
@@ -338,12 +344,12 @@ fn failed(error: StoreError) -> Step {
     if error.is_retryable() {
         Step::Failed(error.to_string())
     } else {
-        Step::Refused(Refusal::new("Unstorable", error))
+        Step::Rejected(Rejection::new("Unstorable", error))
     }
 }
 
 /// Of a FIFO queue's group nothing may be taken for done behind what is to be delivered again.
-fn hold_groups(arrivals: &[Arrival], steps: &mut [Step]) {
+fn hold_groups(arrivals: &[IncomingSignal], steps: &mut [Step]) {
     let mut held: HashSet<&str> = HashSet::new();
     for (arrival, step) in arrivals.iter().zip(steps) {
         let Some(group) = &arrival.group else {

@@ -2,23 +2,23 @@
 //! readings.
 //!
 //! [`Ingest::handle`] takes the bytes of an event and answers which messages are to be delivered again.
-//! It reads the event ([`Arrival`]), decides of each message what it is (`plan`, pure), writes states,
+//! It reads the event ([`IncomingSignal`]), decides of each message what it is (`plan`, pure), writes states,
 //! then readings, puts away what can never be taken in, notes how far the queue was read, and only then
 //! answers. Everything it does may be done twice: a crash anywhere is healed by the next delivery.
 
 mod arrival;
+mod config;
 mod ingest;
-mod outcome;
 mod plan;
 mod redelivered;
 mod rules;
-mod settings;
+mod summary;
 
-pub use arrival::{Arrival, EventError};
+pub use arrival::{EventError, IncomingSignal};
+pub use config::Config;
 pub use ingest::Ingest;
-pub use outcome::{Handled, Unfinished};
-pub use rules::{Admission, IdPattern, InvalidPattern, Newcomer, Rules};
-pub use settings::Settings;
+pub use rules::{AutoRegistration, IdPattern, InvalidPattern, Rules, UnknownSensorPolicy};
+pub use summary::{BatchSummary, Unfinished};
 
 /// The function's name, in metrics and on the local stack.
 pub const NAME: &str = "sensor-ingest";

@@ -6,24 +6,24 @@ use antumbra_dynamodb::{DynamoDbProgress, DynamoDbSensors, client};
 use antumbra_lambda_kit::invocation;
 use antumbra_lambda_kit::settings::start;
 use antumbra_publish::SqsChannel;
-use antumbra_sensor_ingest::{Admission, Ingest, Settings};
+use antumbra_sensor_ingest::{Config, Ingest, UnknownSensorPolicy};
 use antumbra_service::clock::{Clock, SystemClock};
 use antumbra_service::quarantine::Quarantine;
 use lambda_runtime::Error;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
-    let (settings, sdk) = start::<Settings>().await?;
+    let (settings, sdk) = start::<Config>().await?;
     let queue = SqsChannel::new(&aws_sdk_sqs::Client::new(&sdk), &settings.quarantine);
     let database = client(&sdk);
     let progress = DynamoDbProgress::new(database.clone(), &settings.sensors.table);
     let sensors = DynamoDbSensors::new(database, settings.sensors);
     let admission = match settings.newcomer {
-        Some(newcomer) => Admission::Anyone {
+        Some(newcomer) => UnknownSensorPolicy::AutoRegister {
             registry: sensors.clone(),
             newcomer,
         },
-        None => Admission::Registered,
+        None => UnknownSensorPolicy::Quarantine,
     };
     let ingest = &Ingest::new(
         sensors,

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use antumbra_service::sensors::{InvalidSensor, SensorId, Signal, Value};
-use antumbra_wire::signal::{self, Incoming, Scalar, SignalError};
+use antumbra_wire::signal::{self, Scalar, SignalError, SignalMessage};
 
-use crate::arrival::Arrival;
+use crate::arrival::IncomingSignal;
 use crate::rules::Rules;
 
 /// What a message is.
@@ -16,46 +16,46 @@ pub(crate) enum Task {
     /// The sweep asks how far the queue was read.
     Marker,
     /// It can never be taken in.
-    Refuse(Refusal),
+    Refuse(Rejection),
 }
 
 /// Why a message can never be taken in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Refusal {
+pub(crate) struct Rejection {
     pub(crate) reason: &'static str,
     pub(crate) detail: String,
 }
 
-impl Refusal {
-    pub(crate) fn new(reason: &'static str, detail: impl ToString) -> Refusal {
-        Refusal {
+impl Rejection {
+    pub(crate) fn new(reason: &'static str, detail: impl ToString) -> Rejection {
+        Rejection {
             reason,
             detail: detail.to_string(),
         }
     }
 }
 
-impl From<SignalError> for Refusal {
-    fn from(error: SignalError) -> Refusal {
-        Refusal::new(error.reason(), error)
+impl From<SignalError> for Rejection {
+    fn from(error: SignalError) -> Rejection {
+        Rejection::new(error.reason(), error)
     }
 }
 
-impl From<InvalidSensor> for Refusal {
-    fn from(error: InvalidSensor) -> Refusal {
-        Refusal::new("Invalid", error)
+impl From<InvalidSensor> for Rejection {
+    fn from(error: InvalidSensor) -> Rejection {
+        Rejection::new("Invalid", error)
     }
 }
 
 /// What a message is.
-pub(crate) fn task(arrival: &Arrival, rules: &Rules) -> Task {
+pub(crate) fn task(arrival: &IncomingSignal, rules: &Rules) -> Task {
     let text = match &arrival.text {
         Ok(text) => text,
-        Err(not_text) => return Task::Refuse(Refusal::new("NotText", not_text)),
+        Err(not_text) => return Task::Refuse(Rejection::new("NotText", not_text)),
     };
     match signal::read(text, rules.allowed) {
-        Ok(Incoming::Marker) => Task::Marker,
-        Ok(Incoming::Signal(said)) => match to_signal(said, arrival, rules) {
+        Ok(SignalMessage::Marker) => Task::Marker,
+        Ok(SignalMessage::Signal(said)) => match to_signal(said, arrival, rules) {
             Ok(signal) => Task::Signal(signal),
             Err(refusal) => Task::Refuse(refusal),
         },
@@ -63,11 +63,15 @@ pub(crate) fn task(arrival: &Arrival, rules: &Rules) -> Task {
     }
 }
 
-fn to_signal(said: signal::Signal, arrival: &Arrival, rules: &Rules) -> Result<Signal, Refusal> {
+fn to_signal(
+    said: signal::Signal,
+    arrival: &IncomingSignal,
+    rules: &Rules,
+) -> Result<Signal, Rejection> {
     let id = SensorId::new(said.sensor_id)?;
     if let Some(pattern) = rules.ids.as_ref().filter(|ids| !ids.allows(id.as_str())) {
         let detail = format!("the sensor id does not match {}", pattern.as_str());
-        return Err(Refusal::new("Invalid", detail));
+        return Err(Rejection::new("Invalid", detail));
     }
     let value = match said.data {
         Scalar::Number(number) => Value::number(&number)?,
@@ -88,7 +92,7 @@ fn to_signal(said: signal::Signal, arrival: &Arrival, rules: &Rules) -> Result<S
 
 /// Which messages wait for which: those of one lane are taken in one after another. A FIFO queue's group
 /// is a lane, since nothing of it may be overtaken; elsewhere a sensor is.
-pub(crate) fn lanes(arrivals: &[Arrival], tasks: &[Task]) -> Vec<Vec<usize>> {
+pub(crate) fn lanes(arrivals: &[IncomingSignal], tasks: &[Task]) -> Vec<Vec<usize>> {
     let mut lanes: Vec<Vec<usize>> = Vec::new();
     let mut of_key: HashMap<(bool, &str), usize> = HashMap::new();
     for (index, (arrival, task)) in arrivals.iter().zip(tasks).enumerate() {

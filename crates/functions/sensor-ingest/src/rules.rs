@@ -4,11 +4,11 @@ use std::fmt;
 use std::str::FromStr;
 
 use antumbra_service::sensors::{
-    Address, Generation, InvalidSensor, Location, Registered, Registry, Sensor, SensorError,
-    SensorId, SensorType, Silence, StoreError, Version,
+    Address, Generation, InvalidSensor, Location, RegisteredSensor, Sensor, SensorError, SensorId,
+    SensorStore, SensorType, SilenceTimeout, StoreError, Version,
 };
 use antumbra_shadow::Timestamp;
-use antumbra_wire::signal::Allowed;
+use antumbra_wire::signal::ValueType;
 use regex_automata::meta::Regex;
 
 /// Which signals are taken in. The worker reads nothing before it writes, so what a sensor may say is
@@ -16,37 +16,37 @@ use regex_automata::meta::Regex;
 #[derive(Debug, Clone, Default)]
 pub struct Rules {
     /// Which values.
-    pub allowed: Allowed,
+    pub allowed: ValueType,
     /// Which ids, of those that can be sensors; all of them unless narrowed.
     pub ids: Option<IdPattern>,
 }
 
 /// What becomes of a signal whose sensor nobody registered.
 #[derive(Debug, Clone)]
-pub enum Admission<R> {
+pub enum UnknownSensorPolicy<R> {
     /// It is put away.
-    Registered,
+    Quarantine,
     /// Its sensor is registered, so that somebody can look after it later.
-    Anyone {
+    AutoRegister {
         /// Where sensors are kept.
         registry: R,
         /// What is said of them.
-        newcomer: Newcomer,
+        newcomer: AutoRegistration,
     },
 }
 
 /// What is said of a sensor that registered itself by speaking.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub struct Newcomer {
+pub struct AutoRegistration {
     pub location: Location,
     pub sensor_type: SensorType,
-    pub silence_after: Silence,
+    pub silence_after: SilenceTimeout,
 }
 
-impl Newcomer {
+impl AutoRegistration {
     /// Registers a sensor that spoke; whether this was it, and not somebody else at the same time.
-    pub(crate) async fn register<R: Registry>(
+    pub(crate) async fn register<R: SensorStore>(
         &self,
         registry: &R,
         id: &SensorId,
@@ -55,7 +55,7 @@ impl Newcomer {
         let generation = format!("{:032x}", fastrand::u128(..));
         let generation =
             Generation::new(generation).map_err(|error| StoreError::Invalid(error.to_string()))?;
-        let new = Registered {
+        let new = RegisteredSensor {
             sensor: self.sensor(id.clone()),
             version: Version::NONE.next(),
             registered_at: now,
@@ -80,13 +80,17 @@ impl Newcomer {
     }
 
     /// From `city/building/floor/room`, a type and seconds of silence.
-    pub fn new(place: &str, sensor_type: &str, silence: u64) -> Result<Newcomer, InvalidSensor> {
+    pub fn new(
+        place: &str,
+        sensor_type: &str,
+        silence: u64,
+    ) -> Result<AutoRegistration, InvalidSensor> {
         let mut parts = place.splitn(4, '/');
         let mut next = || parts.next().unwrap_or_default();
-        Ok(Newcomer {
+        Ok(AutoRegistration {
             location: Location::new(next(), next(), next(), next())?,
             sensor_type: SensorType::new(sensor_type)?,
-            silence_after: Silence::seconds(silence)?,
+            silence_after: SilenceTimeout::seconds(silence)?,
         })
     }
 }

@@ -5,13 +5,13 @@
 //! request's own topic. `/update/delta` and `/update/documents` are not its business: they come from the
 //! table's stream, whoever made the change.
 
+mod config;
 pub mod connect;
 mod requests;
 mod serve;
-mod settings;
 
-pub use requests::{HandleError, Handled, ShadowRequests};
-pub use settings::Settings;
+pub use config::Config;
+pub use requests::{HandleError, RequestSummary, ShadowRequests};
 
 /// The function's name, in metrics, rules and on the local stack.
 pub const NAME: &str = "shadow-requests";

@@ -2,17 +2,17 @@
 
 use std::time::Instant;
 
-use antumbra_dynamodb::{Config, DynamoDbShadows};
+use antumbra_dynamodb::{DynamoDbShadows, ShadowTableConfig};
 use antumbra_lambda_kit::invocation;
 use antumbra_lambda_kit::settings::start;
 use antumbra_service::clock::{Clock, SystemClock};
-use antumbra_shadow_requests::{Settings, ShadowRequests, connect};
+use antumbra_shadow_requests::{Config, ShadowRequests, connect};
 use lambda_runtime::{Diagnostic, Error};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
-    let (settings, sdk) = start::<Settings>().await?;
-    let config = Config::new(settings.table).layout(settings.layout);
+    let (settings, sdk) = start::<Config>().await?;
+    let config = ShadowTableConfig::new(settings.table).layout(settings.layout);
     let shadows = DynamoDbShadows::connect(&sdk, config);
     let answers = connect::answers(&sdk, settings.iot_endpoint.as_deref());
     let requests = &ShadowRequests::new(shadows, settings.model, answers, SystemClock)

@@ -6,7 +6,7 @@ use std::time::Duration;
 use antumbra_lambda_kit::metrics::{self, Unit};
 use antumbra_service::clock::{Clock, before, time_left};
 use antumbra_service::notifications::{Channel, Message, dispatch_one};
-use antumbra_service::shadows::{Persistence, ShadowId, Shadows};
+use antumbra_service::shadows::{ShadowId, ShadowStore, Shadows};
 use antumbra_shadow::{Arrays, Model, Timestamp};
 use antumbra_wire::rule::{RuleEvent, RuleEventError};
 use antumbra_wire::shadow::{
@@ -32,7 +32,7 @@ pub struct ShadowRequests<P, C> {
 
 /// What became of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Handled {
+pub struct RequestSummary {
     /// What was asked.
     pub operation: Operation,
     /// The code of the answer, if it was rejected.
@@ -64,7 +64,7 @@ impl HandleError {
     }
 }
 
-impl Handled {
+impl RequestSummary {
     /// The metrics of one invocation.
     pub fn emit(&self, now: Timestamp, took: Duration) {
         let count = |yes: bool| f64::from(u8::from(yes));
@@ -85,7 +85,7 @@ impl Handled {
     }
 }
 
-impl<P: Persistence, C: Clock + Clone> ShadowRequests<P, C> {
+impl<P: ShadowStore, C: Clock + Clone> ShadowRequests<P, C> {
     /// Keeps shadows there, and publishes answers through the channel. To AWS an array is one value, and so
     /// it is here, whatever the model says.
     pub fn new(
@@ -114,7 +114,11 @@ impl<P: Persistence, C: Clock + Clone> ShadowRequests<P, C> {
     }
 
     /// Handles the event of a rule.
-    pub async fn handle(&self, event: &[u8], deadline: Timestamp) -> Result<Handled, HandleError> {
+    pub async fn handle(
+        &self,
+        event: &[u8],
+        deadline: Timestamp,
+    ) -> Result<RequestSummary, HandleError> {
         let now = self.clock.now();
         let seconds = now.nanoseconds().div_euclid(1_000_000_000);
         let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
@@ -161,7 +165,7 @@ impl<P: Persistence, C: Clock + Clone> ShadowRequests<P, C> {
             ..Message::default()
         };
         self.publish(message, before(deadline, now, ENDING)).await?;
-        Ok(Handled {
+        Ok(RequestSummary {
             operation: topic.operation,
             code,
         })

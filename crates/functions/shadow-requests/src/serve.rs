@@ -2,13 +2,13 @@
 
 use antumbra_service::clock::Clock;
 use antumbra_service::shadows::{
-    ClientToken, Delete, DesiredMode, Expect, Held, Parts, Persistence, PersistenceError, Shadow,
-    ShadowError, ShadowId, Shadows, Update, Updated, Version,
+    ClientToken, Delete, DesiredMode, DocumentSet, ExpectedVersion, PersistenceError, Shadow,
+    ShadowError, ShadowId, ShadowStore, Shadows, StoredDocument, Update, UpdateResult, Version,
 };
 use antumbra_shadow::{Changes, Document, Mode, Model, Verdict};
 use antumbra_wire::shadow::{
-    Accepted, Part, Rejection, Request, Section, Sections, Sent, UpdateRequest, accepted_delete,
-    accepted_get, accepted_update,
+    Accepted, Part, Rejection, Request, Sent, ShadowDocument, ShadowDocuments, UpdateRequest,
+    accepted_delete, accepted_get, accepted_update,
 };
 use serde::Serialize;
 
@@ -24,7 +24,7 @@ pub(crate) struct Asked<'a> {
     pub(crate) seconds: i64,
 }
 
-pub(crate) async fn serve<P: Persistence, C: Clock>(
+pub(crate) async fn serve<P: ShadowStore, C: Clock>(
     shadows: &Shadows<P, C>,
     model: &Model,
     request: Request,
@@ -37,14 +37,14 @@ pub(crate) async fn serve<P: Persistence, C: Clock>(
     }
 }
 
-async fn get<P: Persistence, C: Clock>(
+async fn get<P: ShadowStore, C: Clock>(
     shadows: &Shadows<P, C>,
     model: &Model,
     asked: &Asked<'_>,
 ) -> Result<String, Rejection> {
     let shadow = read(shadows, asked).await?;
     let version = shadow.version.0;
-    let sections = Sections {
+    let sections = ShadowDocuments {
         reported: shadow.reported.as_ref().map(section),
         desired: shadow.desired.as_ref().map(section),
         version,
@@ -52,7 +52,7 @@ async fn get<P: Persistence, C: Clock>(
     accepted_get(&sections, model, asked.accepted(version))
 }
 
-async fn update<P: Persistence, C: Clock>(
+async fn update<P: ShadowStore, C: Clock>(
     shadows: &Shadows<P, C>,
     model: &Model,
     request: UpdateRequest,
@@ -65,9 +65,9 @@ async fn update<P: Persistence, C: Clock>(
         updated.reported.as_ref().map(section),
         updated.desired.as_ref().map(section),
     );
-    let sent = |part: &'_ Option<Part>, now: &'_ Option<Section>| -> Option<(Part, Section)> {
-        Some((part.clone()?, now.clone()?))
-    };
+    let sent = |part: &'_ Option<Part>,
+                now: &'_ Option<ShadowDocument>|
+     -> Option<(Part, ShadowDocument)> { Some((part.clone()?, now.clone()?)) };
     let reported = sent(&request.reported, &reported);
     let desired = sent(&request.desired, &desired);
     let verdicts = request.verbose.then(|| verdicts(&updated));
@@ -118,7 +118,7 @@ fn planned(request: &UpdateRequest, asked: &Asked<'_>) -> Result<Update, Rejecti
 }
 
 /// Deletes what was read and nothing else, so that the version that is answered is the one that is gone.
-async fn delete<P: Persistence, C: Clock>(
+async fn delete<P: ShadowStore, C: Clock>(
     shadows: &Shadows<P, C>,
     version: Option<i64>,
     asked: &Asked<'_>,
@@ -130,7 +130,10 @@ async fn delete<P: Persistence, C: Clock>(
         if version.is_some_and(|version| version != shadow.version.0) {
             return Err(conflict());
         }
-        let part = |held: &Option<Held>| held.as_ref().map(|held| Expect::Version(held.version));
+        let part = |held: &Option<StoredDocument>| {
+            held.as_ref()
+                .map(|held| ExpectedVersion::Version(held.version))
+        };
         let delete = Delete {
             shadow: asked.shadow.clone(),
             reported: part(&shadow.reported),
@@ -147,11 +150,11 @@ async fn delete<P: Persistence, C: Clock>(
     }
 }
 
-async fn read<P: Persistence, C: Clock>(
+async fn read<P: ShadowStore, C: Clock>(
     shadows: &Shadows<P, C>,
     asked: &Asked<'_>,
 ) -> Result<Shadow, Rejection> {
-    let read = shadows.read(asked.shadow, Parts::Both).await;
+    let read = shadows.read(asked.shadow, DocumentSet::Both).await;
     read.map_err(|error| rejection(&error, asked))
 }
 
@@ -165,8 +168,8 @@ impl<'a> Asked<'a> {
     }
 }
 
-fn section(held: &Held) -> Section {
-    Section {
+fn section(held: &StoredDocument) -> ShadowDocument {
+    ShadowDocument {
         document: held.document.clone(),
         times: held.leaf_times(),
     }
@@ -206,7 +209,7 @@ struct Verdicts<'a> {
     reported: Option<Vec<antumbra_shadow::Change<'a>>>,
 }
 
-fn verdicts(updated: &Updated) -> String {
+fn verdicts(updated: &UpdateResult) -> String {
     fn sent(changes: &Option<Changes>) -> Option<Vec<antumbra_shadow::Change<'_>>> {
         let changes = changes.as_ref()?.iter();
         let unsent = |change: &antumbra_shadow::Change<'_>| {

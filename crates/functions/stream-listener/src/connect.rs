@@ -12,7 +12,7 @@ use aws_config::SdkConfig;
 use crate::deliveries::ClientsRoute;
 
 /// Makes channels.
-pub trait Channels: Send + Sync {
+pub trait ChannelFactory: Send + Sync {
     /// The channel to a target, or `None` if there is no way to it. Nothing is called yet.
     fn channel(&self, target: &Target) -> Option<Arc<dyn Channel>>;
 
@@ -27,7 +27,7 @@ pub trait Channels: Send + Sync {
 
 /// Channels to AWS, through one client per service. All but SQS's are made when a target asks for them:
 /// each takes its part of a cold start.
-pub struct AwsChannels {
+pub struct AwsChannelFactory {
     sdk: SdkConfig,
     sqs: aws_sdk_sqs::Client,
     sns: OnceLock<aws_sdk_sns::Client>,
@@ -47,10 +47,14 @@ struct DeliveryQueues {
     unordered: String,
 }
 
-impl AwsChannels {
+impl AwsChannelFactory {
     /// MQTT goes through AWS IoT's data plane, at the account's own endpoint if given.
-    pub fn new(sdk: &SdkConfig, iot_endpoint: Option<&str>, undeliverable: String) -> AwsChannels {
-        AwsChannels {
+    pub fn new(
+        sdk: &SdkConfig,
+        iot_endpoint: Option<&str>,
+        undeliverable: String,
+    ) -> AwsChannelFactory {
+        AwsChannelFactory {
             sdk: sdk.clone(),
             sqs: aws_sdk_sqs::Client::new(sdk),
             sns: OnceLock::new(),
@@ -66,8 +70,8 @@ impl AwsChannels {
 
     /// Another size limit of queues than SQS's own, for queues that are set to less.
     #[must_use]
-    pub fn with_queue_bytes(self, queue_bytes: usize) -> AwsChannels {
-        AwsChannels {
+    pub fn with_queue_bytes(self, queue_bytes: usize) -> AwsChannelFactory {
+        AwsChannelFactory {
             queue_bytes,
             ..self
         }
@@ -75,8 +79,8 @@ impl AwsChannels {
 
     /// Whether standard queues are told whose message it is, and so are fair. Emulators' take no such.
     #[must_use]
-    pub fn with_tenants(self, tenants: bool) -> AwsChannels {
-        AwsChannels { tenants, ..self }
+    pub fn with_tenants(self, tenants: bool) -> AwsChannelFactory {
+        AwsChannelFactory { tenants, ..self }
     }
 
     /// Tells the clients linked to sensors, through these queues.
@@ -86,13 +90,13 @@ impl AwsChannels {
         links: Arc<dyn LinkedClients>,
         ordered: String,
         unordered: String,
-    ) -> AwsChannels {
+    ) -> AwsChannelFactory {
         let clients = Some(DeliveryQueues {
             links,
             ordered,
             unordered,
         });
-        AwsChannels { clients, ..self }
+        AwsChannelFactory { clients, ..self }
     }
 
     fn topic(&self, topic: &str) -> Arc<dyn Channel> {
@@ -134,7 +138,7 @@ impl AwsChannels {
     }
 }
 
-impl Channels for AwsChannels {
+impl ChannelFactory for AwsChannelFactory {
     fn channel(&self, target: &Target) -> Option<Arc<dyn Channel>> {
         match target {
             Target::Sqs(sqs) => Some(self.queue(sqs.queue.as_str())),

@@ -41,7 +41,7 @@ pub(crate) struct Places {
 
 /// Something that occurred, and which record told of it.
 #[derive(Debug)]
-pub(crate) struct ToTell {
+pub(crate) struct PendingDelivery {
     pub(crate) record: usize,
     pub(crate) registration: RegistrationId,
     pub(crate) occurred: Occurred,
@@ -56,7 +56,7 @@ struct Addressed {
 }
 
 /// The plan with the messages to clients behind its own.
-pub(crate) struct Everything<'p, 'l> {
+pub(crate) struct DispatchList<'p, 'l> {
     plan: &'p Plan<'l>,
     addressed: Vec<Addressed>,
     /// Records whose links could not be looked up in time.
@@ -65,15 +65,15 @@ pub(crate) struct Everything<'p, 'l> {
     pub(crate) refused: Vec<(usize, String)>,
 }
 
-impl<'p, 'l> Everything<'p, 'l> {
+impl<'p, 'l> DispatchList<'p, 'l> {
     /// Looks up who is to be told.
     pub(crate) async fn of<C: Clock>(
         plan: &'p Plan<'l>,
         route: Option<(&ClientsRoute, Places)>,
         deadline: Timestamp,
         clock: &C,
-    ) -> Everything<'p, 'l> {
-        let mut all = Everything {
+    ) -> DispatchList<'p, 'l> {
+        let mut all = DispatchList {
             plan,
             addressed: Vec::new(),
             undone: Vec::new(),
@@ -138,7 +138,7 @@ impl<'p, 'l> Everything<'p, 'l> {
     }
 }
 
-impl Outbox for Everything<'_, '_> {
+impl Outbox for DispatchList<'_, '_> {
     fn len(&self) -> usize {
         self.plan.len() + self.addressed.len()
     }

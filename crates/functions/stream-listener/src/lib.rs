@@ -5,25 +5,25 @@
 //! what can never be sent, and only then answers. Nothing is claimed done that was neither sent nor
 //! parked.
 
+mod config;
 mod connect;
 mod deliveries;
 mod explain;
 pub mod files;
 mod listener;
-mod park;
 mod plan;
 mod resend;
 mod routes;
-mod settings;
 mod shadows;
+mod undeliverable;
 
-pub use connect::{AwsChannels, Channels};
+pub use config::Config;
+pub use connect::{AwsChannelFactory, ChannelFactory};
 pub use deliveries::ClientsRoute;
 pub use explain::{ExplainedRecord, ExplainedRegistration, explain};
-pub use listener::{Handled, Listener};
-pub use resend::{ParkedNotification, ResendError};
+pub use listener::{BatchSummary, Listener};
+pub use resend::{ResendError, UndeliverableNotification};
 pub use routes::RouteError;
-pub use settings::Settings;
 
 /// The function's name, in metrics and on the local stack.
 pub const NAME: &str = "stream-listener";

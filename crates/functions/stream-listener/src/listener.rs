@@ -7,18 +7,18 @@ use antumbra_lambda_kit::batch::BatchResponse;
 use antumbra_lambda_kit::metrics::{self, Unit};
 use antumbra_registration::Registrations;
 use antumbra_service::clock::{Clock, before, time_left};
-use antumbra_service::notifications::{Channel, Outbox, Outgoing, dispatch};
+use antumbra_service::notifications::{Channel, ChannelMessage, Outbox, dispatch};
 use antumbra_service::shadows::{CurrentDocuments, PersistenceError};
 use antumbra_shadow::{Model, Timestamp};
 use antumbra_wire::stream::EventError;
 
 use crate::NAME;
-use crate::connect::Channels;
-use crate::deliveries::Everything;
-use crate::park::Parked;
+use crate::connect::ChannelFactory;
+use crate::deliveries::DispatchList;
 use crate::plan::{Buffers, Plan};
 use crate::routes::{RouteError, Routes};
 use crate::shadows::{Found, Other};
+use crate::undeliverable::Undeliverable;
 
 /// Time kept from the end of an invocation for parking, and the part of all its time that this may be
 /// at most: a function that is given little of it must still send.
@@ -39,7 +39,7 @@ pub struct Listener<C> {
 
 /// What became of an event.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Handled {
+pub struct BatchSummary {
     /// Records in the event.
     pub records: usize,
     /// Records that at least one registration wanted.
@@ -56,7 +56,7 @@ pub struct Handled {
     pub oldest_milliseconds: Option<u64>,
 }
 
-impl Handled {
+impl BatchSummary {
     /// The answer Lambda reads.
     pub fn response(&self) -> BatchResponse {
         BatchResponse::failed(self.resume_at.clone())
@@ -94,7 +94,7 @@ impl<C: Clock> Listener<C> {
     /// Opens a way to every target that a registration in force names.
     pub fn new(
         registrations: Registrations,
-        channels: &dyn Channels,
+        channels: &dyn ChannelFactory,
         model: Model,
         clock: C,
     ) -> Result<Listener<C>, RouteError> {
@@ -159,13 +159,17 @@ impl<C: Clock> Listener<C> {
     /// Handles one event, and stops trying a while before the deadline.
     ///
     /// Only an event that is no stream event at all is an error; it fails as a whole.
-    pub async fn handle(&self, event: &[u8], deadline: Timestamp) -> Result<Handled, EventError> {
+    pub async fn handle(
+        &self,
+        event: &[u8],
+        deadline: Timestamp,
+    ) -> Result<BatchSummary, EventError> {
         let start = self.clock.now();
         let mut plan = self.plan(event)?;
         let until = before(deadline, start, PARKING);
         let found = self.read(plan.missing(), until).await;
         plan.complete(&found, &self.model);
-        let all = Everything::of(&plan, self.routes.clients(), until, &self.clock).await;
+        let all = DispatchList::of(&plan, self.routes.clients(), until, &self.clock).await;
         let sent = dispatch(&self.routes.channels, &all, until, &self.clock).await;
         let mut parked = plan.parked.clone();
         for (position, reason) in &all.refused {
@@ -180,7 +184,7 @@ impl<C: Clock> Listener<C> {
                 reason = refused.reason,
                 "a notification was refused for good"
             );
-            parked.push(Parked::refused(
+            parked.push(Undeliverable::refused(
                 record,
                 plan.sequence_number(record),
                 registration,
@@ -196,7 +200,7 @@ impl<C: Clock> Listener<C> {
             .chain(all.undone.iter().copied())
             .chain(plan.undone.iter().copied())
             .chain(unparked.iter().copied());
-        Ok(Handled {
+        Ok(BatchSummary {
             records: plan.records(),
             matched: plan.wanted,
             sent: sent.sent,
@@ -214,14 +218,14 @@ impl<C: Clock> Listener<C> {
 
     /// Puts away what can never be sent. What cannot even be put away counts as not done: positions of
     /// the records concerned.
-    async fn park(&self, parked: &[Parked], deadline: Timestamp) -> Vec<usize> {
+    async fn park(&self, parked: &[Undeliverable], deadline: Timestamp) -> Vec<usize> {
         let channels = [Arc::clone(&self.undeliverable)];
-        let mut left: Vec<&Parked> = parked.iter().collect();
+        let mut left: Vec<&Undeliverable> = parked.iter().collect();
         let mut undone = Vec::new();
         // A queue can be set to take less than its channel knows of. What it refuses goes once more
         // without the notification, so that a large one does not hold up the shard.
         for limit in [self.undeliverable.limits().message_bytes, 0] {
-            let outgoing: Vec<Outgoing> =
+            let outgoing: Vec<ChannelMessage> =
                 left.iter().map(|parked| parked.outgoing(limit)).collect();
             let done = dispatch(&channels, &outgoing, deadline, &self.clock).await;
             undone.extend(done.unsent.iter().map(|&index| left[index].record));

@@ -2,21 +2,21 @@
 
 use std::sync::Arc;
 
-use antumbra_dynamodb::{Config, DynamoDbClients, DynamoDbShadows};
+use antumbra_dynamodb::{DynamoDbClients, DynamoDbShadows, ShadowTableConfig};
 use antumbra_lambda_kit::environment::Environment;
 use antumbra_lambda_kit::invocation;
 use antumbra_lambda_kit::settings::start;
 use antumbra_service::clock::{Clock, SystemClock};
-use antumbra_stream_listener::{AwsChannels, Listener, Settings, files};
+use antumbra_stream_listener::{AwsChannelFactory, Config, Listener, files};
 use lambda_runtime::Error;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
-    let (settings, sdk) = start::<Settings>().await?;
+    let (settings, sdk) = start::<Config>().await?;
     let environment = Environment::process();
     let registrations = files::load(&settings.registrations, &|name| environment.optional(name))?;
     let iot_endpoint = settings.iot_endpoint.as_deref();
-    let mut channels = AwsChannels::new(&sdk, iot_endpoint, settings.undeliverable)
+    let mut channels = AwsChannelFactory::new(&sdk, iot_endpoint, settings.undeliverable)
         .with_queue_bytes(settings.queue_bytes)
         .with_tenants(settings.tenants);
     let table = settings.table;
@@ -29,7 +29,7 @@ async fn main() -> Result<(), Error> {
     let listener = Listener::new(registrations, &channels, settings.model, SystemClock)?;
     let listener = &match table {
         Some(table) => {
-            let shadows = DynamoDbShadows::connect(&sdk, Config::new(table));
+            let shadows = DynamoDbShadows::connect(&sdk, ShadowTableConfig::new(table));
             listener.with_documents(Arc::new(Arc::new(shadows)))
         }
         None => listener,

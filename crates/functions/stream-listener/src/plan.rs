@@ -17,10 +17,10 @@ use antumbra_wire::notification::{self, NotificationId};
 use antumbra_wire::shadow::{write_delta, write_documents};
 use antumbra_wire::stream::{EventError, Record, Side, StreamBatch, Tape, Undecodable};
 
-use crate::deliveries::ToTell;
-use crate::park::Parked;
+use crate::deliveries::PendingDelivery;
 use crate::routes::{self, Routes};
-use crate::shadows::{self, Found, Other, Pending, Told, Wanted, whole_arrays};
+use crate::shadows::{self, Found, Other, ShadowChange, ShadowMessage, Subscriber, whole_arrays};
+use crate::undeliverable::Undeliverable;
 
 /// Room for planning, kept from event to event.
 #[derive(Default)]
@@ -57,11 +57,11 @@ pub(crate) struct Plan<'l> {
     sequence_numbers: Vec<Range<u32>>,
     arena: String,
     /// What clients are to be told; whom, is not known yet.
-    pub(crate) to_tell: Vec<ToTell>,
+    pub(crate) to_tell: Vec<PendingDelivery>,
     /// What can never be sent.
-    pub(crate) parked: Vec<Parked>,
+    pub(crate) parked: Vec<Undeliverable>,
     /// Changes of shadows that are told of with both documents.
-    pending: Vec<Pending>,
+    pending: Vec<ShadowChange>,
     /// Records to be looked at again.
     pub(crate) undone: Vec<usize>,
     /// Records that at least one registration wanted.
@@ -141,7 +141,7 @@ impl<'l> Plan<'l> {
         if let Some(side) = record.missing_image() {
             let image = if side == Side::Old { "old" } else { "new" };
             self.seen(record);
-            self.parked.push(Parked::record(
+            self.parked.push(Undeliverable::record(
                 record,
                 key.text,
                 format!("the stream carries no {image} image"),
@@ -152,12 +152,12 @@ impl<'l> Plan<'l> {
         self.seen(record);
         let item = ItemChange::new(record, key, images);
         let before = (self.entries.len(), self.to_tell.len());
-        let mut pending: Option<Pending> = None;
+        let mut pending: Option<ShadowChange> = None;
         for document in item.documents() {
             let cell = DiffCell::new(document.old, document.new, model).in_buffer(rest.diff);
             let change = item.change(document, &cell);
             if routes.of_shadows && pending.is_none() {
-                pending = Pending::new(record.index(), &item, &change);
+                pending = ShadowChange::new(record.index(), &item, &change);
             }
             // What is matched is in the scratch; the loop below needs the scratch no more.
             let matched = plan(self.registrations, &change, rest.scratch);
@@ -170,7 +170,7 @@ impl<'l> Plan<'l> {
                 }
             }
         }
-        let pending = pending.filter(Pending::matters);
+        let pending = pending.filter(ShadowChange::matters);
         let told = pending
             .as_ref()
             .is_some_and(|pending| !pending.wanted.is_empty());
@@ -186,7 +186,7 @@ impl<'l> Plan<'l> {
         id: RegistrationId,
         change: &Change<'_>,
         routes: &Routes,
-        pending: &mut Pending,
+        pending: &mut ShadowChange,
     ) {
         let registration = &self.registrations[id];
         let known = pending
@@ -201,7 +201,7 @@ impl<'l> Plan<'l> {
             antumbra_registration::Target::Mqtt(mqtt) => match mqtt.topic.render(change) {
                 Ok(topic) => Some(topic),
                 Err(fault) => {
-                    self.parked.push(Parked::notification(
+                    self.parked.push(Undeliverable::notification(
                         record,
                         notification,
                         change.key,
@@ -220,7 +220,7 @@ impl<'l> Plan<'l> {
             bytes += attribute_bytes(name, value);
             attributes.push((name.to_owned(), value.to_owned()));
         });
-        pending.wanted.push(Wanted {
+        pending.wanted.push(Subscriber {
             registration: id,
             channel,
             id: notification,
@@ -251,7 +251,13 @@ impl<'l> Plan<'l> {
         }
     }
 
-    fn tell(&mut self, told: &Told<'_>, wanted: &Wanted, model: &Model, body: &mut String) {
+    fn tell(
+        &mut self,
+        told: &ShadowMessage<'_>,
+        wanted: &Subscriber,
+        model: &Model,
+        body: &mut String,
+    ) {
         let registration = &self.registrations[wanted.registration];
         let pending = told.pending;
         let (seconds, token) = (pending.seconds, pending.client_token.as_deref());
@@ -273,7 +279,7 @@ impl<'l> Plan<'l> {
                     key: pending.key.clone(),
                     ..Message::default()
                 };
-                self.parked.push(Parked::refused(
+                self.parked.push(Undeliverable::refused(
                     pending.record,
                     self.sequence_number(pending.record),
                     &registration.name,
@@ -318,7 +324,7 @@ impl<'l> Plan<'l> {
     fn undecodable(&mut self, undecodable: Undecodable) {
         let sequence_number = self.put(undecodable.sequence_number.as_deref().unwrap_or_default());
         self.sequence_numbers.push(sequence_number);
-        self.parked.push(Parked::undecodable(undecodable));
+        self.parked.push(Undeliverable::undecodable(undecodable));
     }
 
     fn notify(
@@ -344,7 +350,7 @@ impl<'l> Plan<'l> {
         });
         let limit = routes.body_limit(channel, bytes);
         let mut refuse = |reason: String, with: Option<&str>| {
-            self.parked.push(Parked::notification(
+            self.parked.push(Undeliverable::notification(
                 record,
                 notification,
                 change.key,
@@ -394,7 +400,7 @@ impl<'l> Plan<'l> {
         registration: RegistrationId,
         change: &Change<'_>,
     ) {
-        let is_told = |told: &ToTell| told.record == record.index();
+        let is_told = |told: &PendingDelivery| told.record == record.index();
         if !is_state(change) || self.to_tell.last().is_some_and(is_told) {
             return;
         }
@@ -410,15 +416,17 @@ impl<'l> Plan<'l> {
         let (old, new) = match states {
             Ok(states) => states,
             Err(fault) => {
-                return self
-                    .parked
-                    .push(Parked::record(record, change.key, fault.to_string()));
+                return self.parked.push(Undeliverable::record(
+                    record,
+                    change.key,
+                    fault.to_string(),
+                ));
             }
         };
         let written = record
             .created_seconds()
             .map(|seconds| Timestamp::from_nanoseconds((seconds * 1e9) as i128));
-        let told = |occurred| ToTell {
+        let told = |occurred| PendingDelivery {
             record: record.index(),
             registration,
             occurred,
@@ -436,8 +444,8 @@ impl<'l> Plan<'l> {
     }
 
     /// What occurred at a sensor whose links cannot be read, to be parked.
-    pub(crate) fn unaddressed(&self, position: usize, reason: &str) -> Parked {
-        let ToTell {
+    pub(crate) fn unaddressed(&self, position: usize, reason: &str) -> Undeliverable {
+        let PendingDelivery {
             record,
             registration,
             occurred,
@@ -449,7 +457,7 @@ impl<'l> Plan<'l> {
         };
         let sequence_number = self.sequence_number(*record);
         let registration = self.name_of(*registration);
-        Parked::refused(*record, sequence_number, registration, &message, reason)
+        Undeliverable::refused(*record, sequence_number, registration, &message, reason)
     }
 
     /// How many records there are.

@@ -8,17 +8,17 @@ use std::sync::Arc;
 
 use antumbra_registration::{Registration, Registrations, Target};
 use antumbra_service::clock::Clock;
-use antumbra_service::notifications::{Channel, Message, Unsent, dispatch_one};
+use antumbra_service::notifications::{Channel, Message, SendFailure, dispatch_one};
 use antumbra_shadow::Timestamp;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::connect::Channels;
+use crate::connect::ChannelFactory;
 use crate::routes::dress;
 
 /// What lies in the undeliverable queue of a notification, or of a record that never became one.
 #[derive(Debug, Deserialize)]
-pub struct ParkedNotification {
+pub struct UndeliverableNotification {
     /// Why it was parked.
     pub reason: String,
     /// Whose it is.
@@ -58,9 +58,9 @@ pub enum ResendError {
     NoAnswer,
 }
 
-impl ParkedNotification {
+impl UndeliverableNotification {
     /// Reads a message of the undeliverable queue; `None` if it is not the listener's.
-    pub fn read(text: &str) -> Option<ParkedNotification> {
+    pub fn read(text: &str) -> Option<UndeliverableNotification> {
         #[derive(Deserialize)]
         struct Of<'a> {
             #[serde(borrow)]
@@ -79,7 +79,7 @@ impl ParkedNotification {
     pub async fn send<C: Clock>(
         &self,
         registrations: &Registrations,
-        channels: &dyn Channels,
+        channels: &dyn ChannelFactory,
         deadline: Timestamp,
         clock: &C,
     ) -> Result<(), ResendError> {
@@ -106,15 +106,15 @@ impl ParkedNotification {
         dress(&mut message, registration);
         let sent = dispatch_one(channel, message, deadline, clock).await;
         sent.map_err(|unsent| match unsent {
-            Unsent::Refused(reason) => ResendError::Refused(reason),
-            Unsent::Late => ResendError::NoAnswer,
+            SendFailure::Rejected(reason) => ResendError::Refused(reason),
+            SendFailure::Late => ResendError::NoAnswer,
         })
     }
 }
 
 /// Deliveries to clients all go in order: whether a client wants only the latest is asked again when its
 /// turn comes.
-fn channel(registration: &Registration, channels: &dyn Channels) -> Option<Arc<dyn Channel>> {
+fn channel(registration: &Registration, channels: &dyn ChannelFactory) -> Option<Arc<dyn Channel>> {
     match &registration.to {
         Target::Clients(_) => Some(channels.clients()?.queues.ordered),
         target => channels.channel(target),

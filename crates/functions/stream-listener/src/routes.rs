@@ -7,7 +7,7 @@ use std::sync::Arc;
 use antumbra_registration::{Change, Registration, RegistrationId, Registrations, Target};
 use antumbra_service::notifications::{Channel, ChannelLimits, Message};
 
-use crate::connect::Channels;
+use crate::connect::ChannelFactory;
 use crate::deliveries::{ClientsRoute, Places};
 
 /// A registration whose target cannot be served.
@@ -31,7 +31,7 @@ pub(crate) struct Routes {
 impl Routes {
     pub(crate) fn new(
         registrations: &Registrations,
-        connect: &dyn Channels,
+        connect: &dyn ChannelFactory,
     ) -> Result<Routes, RouteError> {
         let mut routes = Routes {
             channels: Vec::new(),

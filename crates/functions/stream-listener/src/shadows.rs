@@ -11,33 +11,33 @@ use std::collections::HashMap;
 
 use antumbra_registration::{Change, RegistrationId, Registrations};
 use antumbra_service::notifications::Message;
-use antumbra_service::shadows::{Held, PersistenceError, ShadowId};
+use antumbra_service::shadows::{PersistenceError, ShadowId, StoredDocument};
 use antumbra_shadow::{Model, State};
 use antumbra_wire::item::{ItemChange, Layout};
 use antumbra_wire::notification::NotificationId;
-use antumbra_wire::shadow::{Section, Sections};
+use antumbra_wire::shadow::{ShadowDocument, ShadowDocuments};
 
-use crate::park::Parked;
+use crate::undeliverable::Undeliverable;
 
 /// A change of a shadow's item.
-pub(crate) struct Pending {
+pub(crate) struct ShadowChange {
     pub(crate) record: usize,
     pub(crate) key: String,
     /// What its messages are ordered by: the shadow, whichever of its items changed.
     pub(crate) order: String,
     shadow: (String, String),
     layout: Layout,
-    before: Sections,
-    after: Sections,
+    before: ShadowDocuments,
+    after: ShadowDocuments,
     written_at: Option<i64>,
     pub(crate) seconds: i64,
     pub(crate) client_token: Option<String>,
-    pub(crate) wanted: Vec<Wanted>,
+    pub(crate) wanted: Vec<Subscriber>,
 }
 
 /// A registration that wants to be told of it.
 #[derive(Clone)]
-pub(crate) struct Wanted {
+pub(crate) struct Subscriber {
     pub(crate) registration: RegistrationId,
     pub(crate) channel: usize,
     pub(crate) id: NotificationId,
@@ -47,37 +47,37 @@ pub(crate) struct Wanted {
 }
 
 /// What is told of a change: the shadow before and after, to whom.
-pub(crate) struct Told<'p> {
-    pub(crate) pending: &'p Pending,
-    pub(crate) before: Sections,
-    pub(crate) after: Sections,
-    pub(crate) wanted: Vec<&'p Wanted>,
+pub(crate) struct ShadowMessage<'p> {
+    pub(crate) pending: &'p ShadowChange,
+    pub(crate) before: ShadowDocuments,
+    pub(crate) after: ShadowDocuments,
+    pub(crate) wanted: Vec<&'p Subscriber>,
 }
 
 /// A document of another item than the one that changed.
 pub(crate) type Other = (ShadowId, State);
 /// What was found of it.
-pub(crate) type Found = HashMap<Other, Result<Option<Held>, PersistenceError>>;
+pub(crate) type Found = HashMap<Other, Result<Option<StoredDocument>, PersistenceError>>;
 
 /// Changes that are told of, and those that cannot be told of now or ever.
 #[derive(Default)]
 pub(crate) struct Resolved<'p> {
-    pub(crate) told: Vec<Told<'p>>,
+    pub(crate) told: Vec<ShadowMessage<'p>>,
     /// Records to be looked at again.
     pub(crate) undone: Vec<usize>,
-    pub(crate) parked: Vec<Parked>,
+    pub(crate) parked: Vec<Undeliverable>,
 }
 
-impl Pending {
+impl ShadowChange {
     /// `None` for what is no shadow's, and for what happens to what a delete left.
     pub(crate) fn new(
         record: usize,
         item: &ItemChange<'_>,
         change: &Change<'_>,
-    ) -> Option<Pending> {
+    ) -> Option<ShadowChange> {
         let shadow = item.shadow()?;
         let [before, after] = item.sections();
-        Some(Pending {
+        Some(ShadowChange {
             record,
             key: change.key.to_owned(),
             order: format!("DS#{}#{}", shadow.id, shadow.name),
@@ -105,7 +105,7 @@ impl Pending {
         }
     }
 
-    fn is_one_write_with(&self, next: &Pending) -> bool {
+    fn is_one_write_with(&self, next: &ShadowChange) -> bool {
         self.layout != next.layout
             && self.written_at.is_some()
             && self.written_at == next.written_at
@@ -113,7 +113,7 @@ impl Pending {
 }
 
 /// For each shadow whose documents lie apart, its changes in order.
-fn timelines(pending: &[Pending]) -> HashMap<&(String, String), Vec<usize>> {
+fn timelines(pending: &[ShadowChange]) -> HashMap<&(String, String), Vec<usize>> {
     let mut timelines: HashMap<_, Vec<usize>> = HashMap::new();
     for (index, change) in pending.iter().enumerate() {
         if change.layout != Layout::Combined {
@@ -124,7 +124,7 @@ fn timelines(pending: &[Pending]) -> HashMap<&(String, String), Vec<usize>> {
 }
 
 /// The other document in the event itself.
-fn in_event(pending: &[Pending], timeline: &[usize], at: usize) -> Option<Sections> {
+fn in_event(pending: &[ShadowChange], timeline: &[usize], at: usize) -> Option<ShadowDocuments> {
     let layout = pending[timeline[at]].layout;
     let others = |index: &&usize| pending[**index].layout != layout;
     let next = timeline[at + 1..].iter().find(others);
@@ -134,7 +134,7 @@ fn in_event(pending: &[Pending], timeline: &[usize], at: usize) -> Option<Sectio
 }
 
 /// The documents that have to be read from the table.
-pub(crate) fn missing(pending: &[Pending]) -> Vec<Other> {
+pub(crate) fn missing(pending: &[ShadowChange]) -> Vec<Other> {
     let mut missing = Vec::new();
     for timeline in timelines(pending).values() {
         let alone = timeline
@@ -158,7 +158,7 @@ pub(crate) fn missing(pending: &[Pending]) -> Vec<Other> {
 
 /// Puts both documents together for every change that somebody wants to hear of.
 pub(crate) fn resolve<'p>(
-    pending: &'p [Pending],
+    pending: &'p [ShadowChange],
     found: &Found,
     registrations: &Registrations,
     sequence_number: &dyn Fn(usize) -> String,
@@ -180,14 +180,15 @@ pub(crate) fn resolve<'p>(
             .iter()
             .position(|&other| other == index)
             .unwrap_or(0);
-        let mut wanted: Vec<&Wanted> = change.wanted.iter().collect();
+        let mut wanted: Vec<&Subscriber> = change.wanted.iter().collect();
         if let Some(&next) = timeline.get(at + 1)
             && change.is_one_write_with(&pending[next])
         {
             let next_change = &pending[next];
             told_with_another[next] = true;
-            let new = |other: &&Wanted| wanted.iter().all(|w| w.registration != other.registration);
-            let more: Vec<&Wanted> = next_change.wanted.iter().filter(new).collect();
+            let new =
+                |other: &&Subscriber| wanted.iter().all(|w| w.registration != other.registration);
+            let more: Vec<&Subscriber> = next_change.wanted.iter().filter(new).collect();
             wanted.extend(more);
             let before = together(&change.before, &next_change.before);
             let after = together(&change.after, &next_change.after);
@@ -218,7 +219,8 @@ pub(crate) fn resolve<'p>(
                     };
                     let name = &registrations[wanted.registration].name;
                     let record = change.record;
-                    let parked = Parked::refused(record, &sequence_number, name, &message, &reason);
+                    let parked =
+                        Undeliverable::refused(record, &sequence_number, name, &message, &reason);
                     resolved.parked.push(parked);
                 }
             }
@@ -231,12 +233,12 @@ impl<'p> Resolved<'p> {
     /// A shadow that is gone is told of by nobody here.
     fn tell(
         &mut self,
-        pending: &'p Pending,
-        (before, after): (Sections, Sections),
-        wanted: Vec<&'p Wanted>,
+        pending: &'p ShadowChange,
+        (before, after): (ShadowDocuments, ShadowDocuments),
+        wanted: Vec<&'p Subscriber>,
     ) {
         if !after.is_absent() && !wanted.is_empty() {
-            self.told.push(Told {
+            self.told.push(ShadowMessage {
                 pending,
                 before,
                 after,
@@ -251,25 +253,25 @@ enum Unknown {
     Forever(String),
 }
 
-fn stored(change: &Pending, found: &Found) -> Result<Sections, Unknown> {
+fn stored(change: &ShadowChange, found: &Found) -> Result<ShadowDocuments, Unknown> {
     let (id, name) = &change.shadow;
     let forever = |reason: String| Unknown::Forever(reason);
     let shadow = ShadowId::named(id, name).map_err(|error| forever(error.to_string()))?;
     let state = change.other().unwrap_or(State::Reported);
     let held = match found.get(&(shadow, state)) {
         None => return Err(forever("there is no way to its other document".to_owned())),
-        Some(Ok(None)) => return Ok(Sections::default()),
+        Some(Ok(None)) => return Ok(ShadowDocuments::default()),
         Some(Ok(Some(held))) => held,
         Some(Err(error)) if error.is_retryable() => return Err(Unknown::Now),
         Some(Err(error)) => return Err(forever(error.to_string())),
     };
-    let section = Some(Section {
+    let section = Some(ShadowDocument {
         document: held.document.clone(),
         times: held.leaf_times(),
     });
-    let mut sections = Sections {
+    let mut sections = ShadowDocuments {
         version: held.version.0,
-        ..Sections::default()
+        ..ShadowDocuments::default()
     };
     match state {
         State::Reported => sections.reported = section,
@@ -279,9 +281,9 @@ fn stored(change: &Pending, found: &Found) -> Result<Sections, Unknown> {
 }
 
 /// Two halves as one, with the sum of their versions.
-fn together(one: &Sections, other: &Sections) -> Sections {
-    let version = |half: &Sections| if half.is_absent() { 0 } else { half.version };
-    Sections {
+fn together(one: &ShadowDocuments, other: &ShadowDocuments) -> ShadowDocuments {
+    let version = |half: &ShadowDocuments| if half.is_absent() { 0 } else { half.version };
+    ShadowDocuments {
         reported: one.reported.clone().or_else(|| other.reported.clone()),
         desired: one.desired.clone().or_else(|| other.desired.clone()),
         version: version(one) + version(other),

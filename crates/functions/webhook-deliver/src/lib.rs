@@ -5,12 +5,12 @@
 //! queue is told when to hand it over again, and it is reported failed. The queue counts the turns: after
 //! the last one it moves the message to its dead letters by itself.
 
-mod handled;
-mod settings;
+mod config;
+mod summary;
 mod worker;
 
-pub use handled::Handled;
-pub use settings::Settings;
+pub use config::Config;
+pub use summary::BatchSummary;
 pub use worker::Worker;
 
 /// The function's name, in metrics and on the local stack.

@@ -7,12 +7,12 @@ use antumbra_publish::webhook::Guard;
 use antumbra_publish::{SqsVisibility, WebhookSender};
 use antumbra_service::clock::{Clock, SystemClock};
 use antumbra_service::deliveries::Deliver;
-use antumbra_webhook_deliver::{Settings, Worker};
+use antumbra_webhook_deliver::{Config, Worker};
 use lambda_runtime::Error;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
-    let (settings, sdk) = start::<Settings>().await?;
+    let (settings, sdk) = start::<Config>().await?;
     let ledger =
         DynamoDbDeliveries::connect(&sdk, settings.table).with_retention(settings.retention);
     let guard = Guard::new(settings.allow);

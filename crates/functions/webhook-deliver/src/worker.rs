@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use antumbra_service::clock::{Clock, time_left};
-use antumbra_service::deliveries::{Deliver, Ledger, Postpone, Sender, Settled, decode};
+use antumbra_service::deliveries::{
+    Deliver, DeliveryStore, MessageDisposition, MessageVisibility, Sender, decode,
+};
 use antumbra_shadow::Timestamp;
 use antumbra_wire::sqs::{self, QueueMessage, SqsEventError};
 use futures_util::future::join_all;
 use futures_util::{StreamExt as _, stream};
 
-use crate::handled::Handled;
+use crate::summary::BatchSummary;
 
 /// Turns of one client that run at once in one call.
 const CLIENT_AT_ONCE: usize = 2;
@@ -29,7 +31,7 @@ pub struct Worker<L, S, P, C> {
 
 /// What became of one message.
 enum Step {
-    Turn(Settled),
+    Turn(MessageDisposition),
     /// Waits for an earlier message of its group, or there was no time.
     NotTaken,
     /// It is no delivery.
@@ -43,7 +45,7 @@ struct Lane {
     ordered: bool,
 }
 
-impl<L: Ledger, S: Sender, P: Postpone, C: Clock> Worker<L, S, P, C> {
+impl<L: DeliveryStore, S: Sender, P: MessageVisibility, C: Clock> Worker<L, S, P, C> {
     /// Delivers, and tells the queues when to hand over again what failed.
     pub fn new(deliver: Deliver<L, S, C>, postpone: P) -> Worker<L, S, P, C> {
         Worker {
@@ -66,7 +68,7 @@ impl<L: Ledger, S: Sender, P: Postpone, C: Clock> Worker<L, S, P, C> {
         &self,
         event: &[u8],
         deadline: Timestamp,
-    ) -> Result<Handled, SqsEventError> {
+    ) -> Result<BatchSummary, SqsEventError> {
         let messages = sqs::read(event)?;
         let mut steps: Vec<Step> = messages.iter().map(|_| Step::NotTaken).collect();
         let lanes = lanes(&messages);
@@ -74,19 +76,19 @@ impl<L: Ledger, S: Sender, P: Postpone, C: Clock> Worker<L, S, P, C> {
         for (index, step) in join_all(done).await.into_iter().flatten() {
             steps[index] = step;
         }
-        let mut handled = Handled {
+        let mut handled = BatchSummary {
             messages: messages.len(),
-            ..Handled::default()
+            ..BatchSummary::default()
         };
         for (message, step) in messages.iter().zip(&steps) {
             let again = match step {
                 Step::Turn(settled) => {
                     handled.count(*settled);
                     match settled {
-                        Settled::Done(_) => None,
-                        Settled::Again(by) => Some(*by),
+                        MessageDisposition::Done(_) => None,
+                        MessageDisposition::Again(by) => Some(*by),
                         // The next receive is one too many, which is the queue's to notice.
-                        Settled::Dead => Some(Duration::ZERO),
+                        MessageDisposition::Dead => Some(Duration::ZERO),
                     }
                 }
                 Step::NotTaken => Some(SOON),
@@ -122,7 +124,7 @@ impl<L: Ledger, S: Sender, P: Postpone, C: Clock> Worker<L, S, P, C> {
         let mut steps = Vec::new();
         for &index in &lane.messages {
             let step = self.take(&messages[index], deadline).await;
-            let held = !matches!(step, Step::Turn(Settled::Done(_)));
+            let held = !matches!(step, Step::Turn(MessageDisposition::Done(_)));
             steps.push((index, step));
             if held {
                 break;

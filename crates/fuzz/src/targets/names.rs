@@ -8,7 +8,8 @@ use antumbra_service::deliveries::DeliveryId;
 use antumbra_service::inbox::{FieldPath, MessageId, Padding, Source};
 use antumbra_service::sensors::escape::{escape, unescape};
 use antumbra_service::sensors::{
-    Address, Generation, Location, Moment, Part, Place, SensorId, SensorType, Silence, Unit, Value,
+    Address, Generation, Location, LocationPrefix, Part, ReadingTime, SensorId, SensorType,
+    SilenceTimeout, Unit, Value,
 };
 use antumbra_service::shadows::{ClientToken, ShadowId, Zone};
 use antumbra_shadow::{Document, pointer};
@@ -105,7 +106,7 @@ fn keys(text: &str) {
     if let Some(unescaped) = unescape(text) {
         assert_eq!(escape(&unescaped), text);
     }
-    if let Some(moment) = Moment::parse(text) {
+    if let Some(moment) = ReadingTime::parse(text) {
         assert_eq!(moment.to_string(), text);
     }
     let mut path = String::new();
@@ -134,7 +135,7 @@ fn numbers(text: &str) {
     if let Some(silence) = text
         .parse()
         .ok()
-        .and_then(|s: u64| Silence::seconds(s).ok())
+        .and_then(|s: u64| SilenceTimeout::seconds(s).ok())
     {
         assert_eq!(
             silence.as_seconds().to_string(),
@@ -155,10 +156,10 @@ fn places(city: &str, building: &str, floor: &str, room: &str) {
         return;
     };
     for (floor, room) in [(None, None), (Some(floor), None), (Some(floor), Some(room))] {
-        let place = Place::new(city, Some(building), floor, room).unwrap();
+        let place = LocationPrefix::new(city, Some(building), floor, room).unwrap();
         assert!(place.holds(&location));
     }
-    assert!(Place::new(city, None, Some(floor), None).is_err());
+    assert!(LocationPrefix::new(city, None, Some(floor), None).is_err());
 }
 
 /// Escaping keeps the order of texts, as far as keys promise it, and moments sort as their texts do.
@@ -167,7 +168,7 @@ fn order(one: &str, other: &str) {
         assert!(escape(one) < escape(other));
     }
     assert_eq!(escape(one) == escape(other), one == other);
-    if let (Some(one), Some(other)) = (Moment::parse(one), Moment::parse(other)) {
+    if let (Some(one), Some(other)) = (ReadingTime::parse(one), ReadingTime::parse(other)) {
         assert_eq!(one.cmp(&other), one.to_string().cmp(&other.to_string()));
     }
 }

@@ -3,12 +3,13 @@
 
 use antumbra_service::deliveries;
 use antumbra_service::inbox::{
-    ANSWER_BYTES, Arrival, InboxMessage, Intake, MessageId, Padding, Source, TOPIC_BYTES,
+    ANSWER_BYTES, InboxMessage, IncomingMessage, MessageId, MessageParser, Padding, Source,
+    TOPIC_BYTES,
 };
-use antumbra_service::sensors::{self, Moment, SensorId};
+use antumbra_service::sensors::{self, ReadingTime, SensorId};
 use antumbra_shadow::{Document, Timestamp};
-use antumbra_wire::answer::Answer;
-use antumbra_wire::signal::{self, Allowed, Incoming, Scalar};
+use antumbra_wire::answer::InboxResponse;
+use antumbra_wire::signal::{self, Scalar, SignalMessage, ValueType};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -23,13 +24,13 @@ pub(crate) fn run(bytes: &[u8]) {
 
 /// Puts a text to all readers.
 pub(crate) fn check(text: &str, queue_id: &str, sent: Timestamp) {
-    let arrival = Arrival {
+    let arrival = IncomingMessage {
         text,
         queue_id,
         sent,
     };
-    inbox(&arrival, &Intake::default());
-    let nested = Intake {
+    inbox(&arrival, &MessageParser::default());
+    let nested = MessageParser {
         uuid: "header.uuid".parse().unwrap(),
         message_id: "header.seq".parse().unwrap(),
         padding: Padding::digits(12).unwrap(),
@@ -40,7 +41,7 @@ pub(crate) fn check(text: &str, queue_id: &str, sent: Timestamp) {
     delivery(text);
 }
 
-fn inbox(arrival: &Arrival<'_>, intake: &Intake) {
+fn inbox(arrival: &IncomingMessage<'_>, intake: &MessageParser) {
     let read = intake.read(arrival, SENT);
     assert_eq!(read, intake.read(arrival, SENT));
     let message = match read {
@@ -63,7 +64,7 @@ fn inbox(arrival: &Arrival<'_>, intake: &Intake) {
     assert_eq!(Document::parse(arrival.text).as_ref(), Ok(body.document()));
     // The answer is as long as was reckoned, and fits.
     let raw = RawValue::from_string(body.as_json().to_owned()).unwrap();
-    let answer = Answer::Message {
+    let answer = InboxResponse::Message {
         body: &raw,
         message_id: id.as_str(),
         uuid: source.as_str(),
@@ -78,17 +79,17 @@ fn inbox(arrival: &Arrival<'_>, intake: &Intake) {
 }
 
 fn signal(text: &str, queue_id: &str, sent: Timestamp) {
-    let scalar = signal::read(text, Allowed::Scalar);
-    if let Ok(binary) = signal::read(text, Allowed::Binary) {
+    let scalar = signal::read(text, ValueType::Scalar);
+    if let Ok(binary) = signal::read(text, ValueType::Binary) {
         assert_eq!(Ok(&binary), scalar.as_ref());
-        if let Incoming::Signal(said) = binary {
+        if let SignalMessage::Signal(said) = binary {
             let number = |digit: &str| said.data == Scalar::Number(digit.to_owned());
             assert!(number("0") || number("1"), "{text}");
         }
     }
     let said = match scalar {
-        Ok(Incoming::Signal(said)) => said,
-        Ok(Incoming::Marker) => return assert_eq!(text, signal::MARKER),
+        Ok(SignalMessage::Signal(said)) => said,
+        Ok(SignalMessage::Marker) => return assert_eq!(text, signal::MARKER),
         Err(error) => return assert!(!error.to_string().is_empty()),
     };
     let plain: Value = serde_json::from_str(text).unwrap();
@@ -115,7 +116,10 @@ fn signal(text: &str, queue_id: &str, sent: Timestamp) {
         return;
     };
     let moment = signal.moment();
-    assert_eq!(Moment::parse(&moment.to_string()).as_ref(), Some(moment));
+    assert_eq!(
+        ReadingTime::parse(&moment.to_string()).as_ref(),
+        Some(moment)
+    );
     let latest = signal.sent().after(sensors::CLOCK_AHEAD);
     assert!(moment.time() <= latest, "{text}");
 }

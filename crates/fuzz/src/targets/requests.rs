@@ -11,8 +11,8 @@ use antumbra_wire::limits::{TOPIC_BYTES, TOPIC_SLASHES};
 use antumbra_wire::request::{self, Operation};
 use antumbra_wire::rule::RuleEvent;
 use antumbra_wire::shadow::{
-    self, Accepted, Part, Request, Section, Sections, Sent, ShadowTopic, accepted_get,
-    accepted_update, escape_level, rejected, write_delta, write_documents,
+    self, Accepted, Part, Request, Sent, ShadowDocument, ShadowDocuments, ShadowTopic,
+    accepted_get, accepted_update, escape_level, rejected, write_delta, write_documents,
 };
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -189,14 +189,14 @@ fn answers(update: &shadow::UpdateRequest, token: Option<&str>) {
         Some(Part::Patch(sent)) => {
             let merged = merge(&Document::default(), sent, Mode::Patch, &model, now);
             let times = LeafTimes::all(&merged.document, 5);
-            Some(Section {
+            Some(ShadowDocument {
                 document: merged.document,
                 times,
             })
         }
         _ => None,
     };
-    let after = Sections {
+    let after = ShadowDocuments {
         reported: section(&update.reported),
         desired: section(&update.desired),
         version: 7,
@@ -206,7 +206,7 @@ fn answers(update: &shadow::UpdateRequest, token: Option<&str>) {
         seconds: 1_714_557_601,
         client_token: token,
     };
-    let sent = |part: &'_ Option<Part>, now: &'_ Option<Section>| -> Option<String> {
+    let sent = |part: &'_ Option<Part>, now: &'_ Option<ShadowDocument>| -> Option<String> {
         let (part, now) = (part.as_ref()?, now.as_ref()?);
         let sent = Sent { part, now };
         Some(accepted_update(Some(sent), None, None, &model, accepted))
@@ -220,7 +220,14 @@ fn answers(update: &shadow::UpdateRequest, token: Option<&str>) {
     let limit = 128 * 1024;
     let delta = write_delta(&mut out, &after, &model, 1, token, limit);
     texts.push(delta.is_ok_and(|told| told).then(|| out.clone()));
-    let documents = write_documents(&mut out, &Sections::default(), &after, 1, token, limit);
+    let documents = write_documents(
+        &mut out,
+        &ShadowDocuments::default(),
+        &after,
+        1,
+        token,
+        limit,
+    );
     texts.push(documents.is_ok().then(|| out.clone()));
     for text in texts.into_iter().flatten() {
         assert!(text.len() <= limit);

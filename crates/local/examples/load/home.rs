@@ -1,7 +1,7 @@
 //! The stack under load, with its sensors, its clients and their endpoint.
 
 use antumbra_dynamodb::{
-    Config, DynamoDbClients, DynamoDbSensors, DynamoDbShadows, MAIN, SensorConfig,
+    DynamoDbClients, DynamoDbSensors, DynamoDbShadows, MAIN, SensorConfig, ShadowTableConfig,
 };
 use antumbra_local::clients::sdk_config;
 use antumbra_local::receiver::{self, Receiver};
@@ -55,7 +55,10 @@ impl Home {
 
     pub(crate) fn shadows(&self) -> Shadows<DynamoDbShadows> {
         let config = sdk_config(self.stack.addresses().dynamodb);
-        Shadows::new(DynamoDbShadows::connect(&config, Config::new(MAIN.name)))
+        Shadows::new(DynamoDbShadows::connect(
+            &config,
+            ShadowTableConfig::new(MAIN.name),
+        ))
     }
 
     pub(crate) fn sensors(&self) -> Sensors<DynamoDbSensors> {

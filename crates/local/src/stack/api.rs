@@ -6,16 +6,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use antumbra_dynamodb::{
-    Config, DynamoDbAnswers, DynamoDbClients, DynamoDbDeliveries, DynamoDbInbox, DynamoDbSensors,
-    DynamoDbShadows, MAIN, MESSAGES, SensorConfig, client,
+    DynamoDbClients, DynamoDbDeliveries, DynamoDbIdempotency, DynamoDbInbox, DynamoDbSensors,
+    DynamoDbShadows, MAIN, MESSAGES, SensorConfig, ShadowTableConfig, client,
 };
-use antumbra_http_api::{Api, Door, NAME, Services, Token, router};
+use antumbra_http_api::{Api, AuthMode, NAME, Services, Token, router};
 use antumbra_publish::SqsChannel;
 use antumbra_publish::sqs::SMALL_BYTES;
 use antumbra_publish::webhook::{Allow, Guard};
 use antumbra_service::clients::Clients;
 use antumbra_service::clock::Clock;
-use antumbra_service::deliveries::{Queues, Redeliveries};
+use antumbra_service::deliveries::{Deliveries, Queues};
 use antumbra_service::sensors::Sensors;
 use antumbra_service::shadows::Shadows;
 use axum::extract::Request;
@@ -27,7 +27,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::deliveries::{ORDERED, UNORDERED};
-use super::{Ground, Sdk, StackError};
+use super::{LocalServices, Sdk, StackError};
 use crate::function::Function;
 use crate::listen::bind;
 
@@ -46,7 +46,7 @@ pub(super) struct HttpApi {
 
 /// Starts the API. Clients may have URLs of the public internet, and those that are allowed.
 pub(super) async fn start(
-    ground: &Ground,
+    ground: &LocalServices,
     port: u16,
     token: &str,
     allow: Allow,
@@ -55,7 +55,7 @@ pub(super) async fn start(
     // Each request passes through a function that does nothing, so that it can be made to fail as others.
     let called = Function::new(NAME, TIMEOUT, |event| async { Ok(event) });
     let called = (ground.wrap)(called);
-    let router = router(api(ground, allow), Door::Token(Token::new(token)));
+    let router = router(api(ground, allow), AuthMode::Token(Token::new(token)));
     let router = router.layer(from_fn(move |request: Request, next: Next| {
         let called = called.clone();
         async move { through(&called, request, next).await }
@@ -92,10 +92,13 @@ async fn through(called: &Function, request: Request, next: Next) -> Response {
     next.run(request).await
 }
 
-fn api(ground: &Ground, allow: Allow) -> Api {
+fn api(ground: &LocalServices, allow: Allow) -> Api {
     let Sdk { aws, database } = ground.sdk_of(NAME);
     let clock = ground.clock.clone();
-    let shadows = DynamoDbShadows::connect(&database, Config::new(MAIN.name).layout(ground.layout));
+    let shadows = DynamoDbShadows::connect(
+        &database,
+        ShadowTableConfig::new(MAIN.name).layout(ground.layout),
+    );
     let sensors = DynamoDbSensors::connect(&database, SensorConfig::new(MAIN.name));
     let clients = DynamoDbClients::connect(&database, MAIN.name);
     let history = DynamoDbDeliveries::connect(&database, MAIN.name);
@@ -114,8 +117,8 @@ fn api(ground: &Ground, allow: Allow) -> Api {
         messages: Box::new(DynamoDbInbox::connect(&database, MESSAGES.name)),
         sensors: Box::new(Sensors::with_clock(sensors, clock.clone())),
         clients: Box::new(Clients::new(clients.clone(), guard, clock.clone())),
-        deliveries: Box::new(Redeliveries::new(clients, history, queues, clock.clone())),
-        answers: Box::new(DynamoDbAnswers::new(client(&database), MAIN.name)),
+        deliveries: Box::new(Deliveries::new(clients, history, queues, clock.clone())),
+        answers: Box::new(DynamoDbIdempotency::new(client(&database), MAIN.name)),
         now: Box::new(move || clock.now()),
     })
 }

@@ -11,8 +11,8 @@ use antumbra_service::deliveries::{Delays, Deliver, Policy};
 use antumbra_webhook_deliver::{NAME, Worker};
 use bytes::Bytes;
 
-use super::Ground;
-use super::feed::Feed;
+use super::LocalServices;
+use super::feed::RunningEventSource;
 use crate::function::{Function, HandlerError};
 use crate::queue_pump;
 
@@ -62,7 +62,7 @@ impl Default for Webhooks {
 }
 
 /// The function, fed from its two queues.
-pub(super) fn feeds(ground: &Ground, webhooks: &Webhooks) -> [Feed; 2] {
+pub(super) fn feeds(ground: &LocalServices, webhooks: &Webhooks) -> [RunningEventSource; 2] {
     let function = function(ground, webhooks);
     [ORDERED, UNORDERED].map(|queue| {
         let source = queue_pump::Source {
@@ -74,7 +74,7 @@ pub(super) fn feeds(ground: &Ground, webhooks: &Webhooks) -> [Feed; 2] {
     })
 }
 
-fn function(ground: &Ground, webhooks: &Webhooks) -> Function {
+fn function(ground: &LocalServices, webhooks: &Webhooks) -> Function {
     let guard = Guard::new(webhooks.allow.clone());
     let sender = WebhookSender::new(guard).with_timeout(webhooks.timeout);
     let sdk = ground.sdk_of(NAME);

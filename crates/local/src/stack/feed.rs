@@ -5,7 +5,7 @@ use std::time::Duration;
 use antumbra_wire::rules::Rule;
 use tokio::task::JoinSet;
 
-use super::{Ground, UNDELIVERABLE};
+use super::{LocalServices, UNDELIVERABLE};
 use crate::function::Function;
 use crate::queue_pump::{self, QueuePump};
 use crate::queues::queue_arn;
@@ -23,12 +23,12 @@ pub struct EventSource {
     /// The function's name.
     pub function: String,
     /// What it is called for.
-    pub origin: Origin,
+    pub origin: EventSourceKind,
 }
 
 /// What a function is called for.
 #[derive(Debug, Clone)]
-pub enum Origin {
+pub enum EventSourceKind {
     /// Changes of a table.
     Stream(stream::Source),
     /// Messages of a queue.
@@ -40,7 +40,7 @@ pub enum Origin {
 }
 
 /// Event sources that run together.
-pub(super) struct Feed {
+pub(super) struct RunningEventSource {
     sources: Vec<EventSource>,
     running: Running,
 }
@@ -53,17 +53,17 @@ enum Running {
     Repeater(JoinSet<()>),
 }
 
-impl Feed {
-    fn of(function: &Function, origin: Origin, running: Running) -> Feed {
-        Feed {
+impl RunningEventSource {
+    fn of(function: &Function, origin: EventSourceKind, running: Running) -> RunningEventSource {
+        RunningEventSource {
             sources: vec![EventSource::of(function, origin)],
             running,
         }
     }
 
     /// Something that calls no function.
-    pub(super) fn repeater(repeating: JoinSet<()>) -> Feed {
-        Feed {
+    pub(super) fn repeater(repeating: JoinSet<()>) -> RunningEventSource {
+        RunningEventSource {
             sources: Vec::new(),
             running: Running::Repeater(repeating),
         }
@@ -85,7 +85,7 @@ impl Feed {
 }
 
 impl EventSource {
-    fn of(function: &Function, origin: Origin) -> EventSource {
+    fn of(function: &Function, origin: EventSourceKind) -> EventSource {
         EventSource {
             function: function.name().to_owned(),
             origin,
@@ -93,9 +93,9 @@ impl EventSource {
     }
 }
 
-impl Ground {
+impl LocalServices {
     /// Feeds a function from one of the stack's queues.
-    pub(super) fn feed_from_queue(&self, name: &str, function: Function) -> Feed {
+    pub(super) fn feed_from_queue(&self, name: &str, function: Function) -> RunningEventSource {
         self.feed_from_source(self.source(name), function)
     }
 
@@ -108,12 +108,16 @@ impl Ground {
     }
 
     /// Feeds a function from a queue that is read in a way of its own.
-    pub(super) fn feed_from_source(&self, source: queue_pump::Source, function: Function) -> Feed {
+    pub(super) fn feed_from_source(
+        &self,
+        source: queue_pump::Source,
+        function: Function,
+    ) -> RunningEventSource {
         let sqs = aws_sdk_sqs::Client::new(&self.aws());
         let function = (self.wrap)(function);
-        let origin = Origin::Queue(source.clone());
+        let origin = EventSourceKind::Queue(source.clone());
         let pump = queue_pump::start(sqs, source, function.clone());
-        Feed::of(&function, origin, Running::Queue(pump))
+        RunningEventSource::of(&function, origin, Running::Queue(pump))
     }
 
     /// Feeds a function from a table's stream. A table just made has one, which its definition asks for.
@@ -122,7 +126,7 @@ impl Ground {
         stream_arn: Option<String>,
         function: Function,
         checkpoints: Checkpoints,
-    ) -> Feed {
+    ) -> RunningEventSource {
         let source = stream::Source {
             on_failure: Some(self.queues.queue_url(UNDELIVERABLE)),
             retry: RetryPolicy {
@@ -135,13 +139,16 @@ impl Ground {
         let streams = aws_sdk_dynamodbstreams::Client::new(&self.database());
         let sqs = aws_sdk_sqs::Client::new(&self.aws());
         let function = (self.wrap)(function);
-        let origin = Origin::Stream(source.clone());
+        let origin = EventSourceKind::Stream(source.clone());
         let pump = stream::start(streams, sqs, source, function.clone(), checkpoints);
-        Feed::of(&function, origin, Running::Stream(pump))
+        RunningEventSource::of(&function, origin, Running::Stream(pump))
     }
 
     /// Feeds functions from messages of the broker, as rules say.
-    pub(super) fn feed_from_rules(&self, rules: Vec<(Rule, Function)>) -> Result<Feed, RuleError> {
+    pub(super) fn feed_from_rules(
+        &self,
+        rules: Vec<(Rule, Function)>,
+    ) -> Result<RunningEventSource, RuleError> {
         let on_failure = OnFailure {
             queues: aws_sdk_sqs::Client::new(&self.aws()),
             queue_url: self.queues.queue_url(UNDELIVERABLE),
@@ -151,18 +158,22 @@ impl Ground {
             .map(|(rule, function)| (rule, (self.wrap)(function)))
             .collect();
         let sources = rules.iter();
-        let sources =
-            sources.map(|(rule, function)| EventSource::of(function, Origin::Rule(rule.name)));
-        Ok(Feed {
+        let sources = sources
+            .map(|(rule, function)| EventSource::of(function, EventSourceKind::Rule(rule.name)));
+        Ok(RunningEventSource {
             sources: sources.collect(),
             running: Running::Rules(rules::start(&self.broker, rules, on_failure)?),
         })
     }
 
     /// Feeds a function, which passed through what all pass through, from the clock.
-    pub(super) fn feed_from_schedule(&self, period: Duration, function: Function) -> Feed {
-        let origin = Origin::Schedule(period);
+    pub(super) fn feed_from_schedule(
+        &self,
+        period: Duration,
+        function: Function,
+    ) -> RunningEventSource {
+        let origin = EventSourceKind::Schedule(period);
         let schedule = schedule::start(period, function.clone(), self.clock.clone());
-        Feed::of(&function, origin, Running::Schedule(schedule))
+        RunningEventSource::of(&function, origin, Running::Schedule(schedule))
     }
 }

@@ -8,12 +8,12 @@ use antumbra_message_ingest::{Ingest, NAME};
 use antumbra_publish::SqsChannel;
 use antumbra_publish::sqs::SMALL_BYTES;
 use antumbra_service::clock::Clock;
-use antumbra_service::inbox::Intake;
+use antumbra_service::inbox::MessageParser;
 use antumbra_service::quarantine::Quarantine;
 use bytes::Bytes;
 
-use super::Ground;
-use super::feed::Feed;
+use super::LocalServices;
+use super::feed::RunningEventSource;
 use crate::function::{Function, HandlerError};
 
 /// How long it may run, as the template says: a sixth of what a message stays hidden.
@@ -22,7 +22,7 @@ const INBOUND: &str = "antumbra-inbound";
 const QUARANTINE: &str = "antumbra-quarantine";
 
 /// The function, fed from its queue.
-pub(super) fn feed(ground: &Ground) -> Feed {
+pub(super) fn feed(ground: &LocalServices) -> RunningEventSource {
     let sdk = ground.sdk_of(NAME);
     let sqs = aws_sdk_sqs::Client::new(&sdk.aws);
     let quarantine = SqsChannel::new(&sqs, &ground.queues.queue_url(QUARANTINE));
@@ -30,7 +30,7 @@ pub(super) fn feed(ground: &Ground) -> Feed {
     let quarantine = Quarantine::new(Arc::new(quarantine.with_bytes(SMALL_BYTES)));
     let inbox = DynamoDbInbox::connect(&sdk.database, MESSAGES.name);
     let clock = ground.clock.clone();
-    let intake = Intake::default();
+    let intake = MessageParser::default();
     let ingest = Ingest::new(inbox.clone(), inbox, quarantine, intake, clock.clone());
     let ingest = Arc::new(ingest);
     let function = Function::new(NAME, TIMEOUT, move |event: Bytes| {

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use antumbra_dynamodb::{Config, DynamoDbClients, DynamoDbShadows, MAIN};
+use antumbra_dynamodb::{DynamoDbClients, DynamoDbShadows, MAIN, ShadowTableConfig};
 use antumbra_publish::sqs::SMALL_BYTES;
 use antumbra_registration::Registrations;
 use antumbra_service::clock::{Clock, ShiftedClock};
 use antumbra_shadow::Model;
-use antumbra_stream_listener::{AwsChannels, Listener, NAME};
+use antumbra_stream_listener::{AwsChannelFactory, Listener, NAME};
 use bytes::Bytes;
 
 use super::deliveries::{ORDERED, UNORDERED};
-use super::{Ground, Sdk, StackError, UNDELIVERABLE};
+use super::{LocalServices, Sdk, StackError, UNDELIVERABLE};
 use crate::function::{Function, HandlerError};
 
 /// How long it may run, as the template says.
@@ -20,12 +20,12 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The function; a stream's event source calls it.
 pub(super) fn function(
-    ground: &Ground,
+    ground: &LocalServices,
     registrations: Registrations,
 ) -> Result<Function, StackError> {
     let Sdk { aws, database } = ground.sdk_of(NAME);
     let undeliverable = ground.queues.queue_url(UNDELIVERABLE);
-    let channels = AwsChannels::new(&aws, None, undeliverable)
+    let channels = AwsChannelFactory::new(&aws, None, undeliverable)
         // What the emulator's queues take.
         .with_queue_bytes(SMALL_BYTES)
         .with_clients(
@@ -34,7 +34,7 @@ pub(super) fn function(
             ground.queues.queue_url(UNORDERED),
         );
     let clock = ground.clock.clone();
-    let shadows = DynamoDbShadows::connect(&database, Config::new(MAIN.name));
+    let shadows = DynamoDbShadows::connect(&database, ShadowTableConfig::new(MAIN.name));
     let listener = Listener::new(registrations, &channels, Model::default(), clock.clone())?
         .with_documents(Arc::new(Arc::new(shadows)));
     Ok(listening(listener, clock))

@@ -8,7 +8,7 @@ use antumbra_message_requests::operations::{
     DeleteMessage, GetMessage, ListDevices, ListMessages, NextMessage, PreviousMessage,
     QueryMessages, SendMessage,
 };
-use antumbra_message_requests::{Responder, Serve, connect};
+use antumbra_message_requests::{InboxOperation, Responder, connect};
 use antumbra_publish::SqsChannel;
 use antumbra_publish::sqs::SMALL_BYTES;
 use antumbra_service::clock::Clock;
@@ -16,8 +16,8 @@ use antumbra_wire::request::Operation;
 use antumbra_wire::rules::MESSAGE_RULES;
 use bytes::Bytes;
 
-use super::feed::Feed;
-use super::{Ground, Sdk};
+use super::feed::RunningEventSource;
+use super::{LocalServices, Sdk};
 use crate::function::{Function, HandlerError};
 use crate::rules::RuleError;
 
@@ -27,7 +27,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 const OUTBOUND: &str = "antumbra-outbound";
 
 /// All of them, fed by their rules.
-pub(super) fn feed(ground: &Ground) -> Result<Feed, RuleError> {
+pub(super) fn feed(ground: &LocalServices) -> Result<RunningEventSource, RuleError> {
     let functions = [
         on_inbox(ground, Operation::Query, QueryMessages),
         on_inbox(ground, Operation::Get, GetMessage),
@@ -45,8 +45,8 @@ pub(super) fn feed(ground: &Ground) -> Result<Feed, RuleError> {
 }
 
 /// A function that reads or writes the inbox.
-fn on_inbox<S: Serve + 'static>(
-    ground: &Ground,
+fn on_inbox<S: InboxOperation + 'static>(
+    ground: &LocalServices,
     operation: Operation,
     serve: impl FnOnce(DynamoDbInbox) -> S,
 ) -> Function {
@@ -56,7 +56,7 @@ fn on_inbox<S: Serve + 'static>(
 }
 
 /// The function that sends to devices.
-fn on_queue(ground: &Ground) -> Function {
+fn on_queue(ground: &LocalServices) -> Function {
     let sdk = ground.sdk_of(Operation::Send.function());
     let sqs = aws_sdk_sqs::Client::new(&sdk.aws);
     let outbound = SqsChannel::new(&sqs, &ground.queues.queue_url(OUTBOUND));
@@ -66,7 +66,7 @@ fn on_queue(ground: &Ground) -> Function {
     function(ground, &sdk, send)
 }
 
-fn function<S: Serve + 'static>(ground: &Ground, sdk: &Sdk, serve: S) -> Function {
+fn function<S: InboxOperation + 'static>(ground: &LocalServices, sdk: &Sdk, serve: S) -> Function {
     let answers = connect::answers(&sdk.aws, None);
     let clock = ground.clock.clone();
     let name = serve.operation().function();

@@ -7,17 +7,17 @@ use antumbra_dynamodb::{DynamoDbProgress, DynamoDbSensors, MAIN, SensorConfig};
 use antumbra_liveness_sweep::{Sweeper, gauge};
 use antumbra_publish::SqsChannel;
 use antumbra_publish::sqs::SMALL_BYTES;
-use antumbra_sensor_ingest::{Admission, Ingest, Newcomer, Rules};
+use antumbra_sensor_ingest::{AutoRegistration, Ingest, Rules, UnknownSensorPolicy};
 use antumbra_service::clock::Clock;
 use antumbra_service::liveness::Limits;
 use antumbra_service::quarantine::Quarantine;
-use antumbra_wire::signal::Allowed;
+use antumbra_wire::signal::ValueType;
 use aws_config::SdkConfig;
 use bytes::Bytes;
 use serde::Serialize;
 
-use super::Ground;
-use super::feed::Feed;
+use super::LocalServices;
+use super::feed::RunningEventSource;
 use crate::function::{Function, HandlerError};
 
 /// How long the functions may run, as the template says.
@@ -32,7 +32,10 @@ const SIGNALS: &str = "antumbra-signals";
 const QUARANTINE: &str = "antumbra-quarantine";
 
 /// Sensor ingest, fed from its queue. Any scalar is taken in: a laptop has all kinds of sensors.
-pub(super) fn ingest(ground: &Ground, newcomer: Option<Newcomer>) -> Feed {
+pub(super) fn ingest(
+    ground: &LocalServices,
+    newcomer: Option<AutoRegistration>,
+) -> RunningEventSource {
     let name = antumbra_sensor_ingest::NAME;
     let sdk = ground.sdk_of(name);
     let sqs = aws_sdk_sqs::Client::new(&sdk.aws);
@@ -41,15 +44,15 @@ pub(super) fn ingest(ground: &Ground, newcomer: Option<Newcomer>) -> Feed {
     let quarantine = Quarantine::new(Arc::new(quarantine.with_bytes(SMALL_BYTES)));
     let (sensors, progress) = stores(&sdk.database);
     let rules = Rules {
-        allowed: Allowed::Scalar,
+        allowed: ValueType::Scalar,
         ..Rules::default()
     };
     let admission = match newcomer {
-        Some(newcomer) => Admission::Anyone {
+        Some(newcomer) => UnknownSensorPolicy::AutoRegister {
             registry: sensors.clone(),
             newcomer,
         },
-        None => Admission::Registered,
+        None => UnknownSensorPolicy::Quarantine,
     };
     let clock = ground.clock.clone();
     let ingest = Ingest::new(
@@ -74,7 +77,7 @@ pub(super) fn ingest(ground: &Ground, newcomer: Option<Newcomer>) -> Feed {
 }
 
 /// The liveness sweep.
-pub(super) fn sweep(ground: &Ground) -> Function {
+pub(super) fn sweep(ground: &LocalServices) -> Function {
     let name = antumbra_liveness_sweep::NAME;
     let sdk = ground.sdk_of(name);
     let sqs = aws_sdk_sqs::Client::new(&sdk.aws);
@@ -99,7 +102,7 @@ pub(super) fn sweep(ground: &Ground) -> Function {
 }
 
 /// The sweep, called every minute.
-pub(super) fn sweeping(ground: &Ground, sweep: Function) -> Feed {
+pub(super) fn sweeping(ground: &LocalServices, sweep: Function) -> RunningEventSource {
     ground.feed_from_schedule(PERIOD, sweep)
 }
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use antumbra_dynamodb::{Config, DynamoDbShadows, MAIN};
+use antumbra_dynamodb::{DynamoDbShadows, MAIN, ShadowTableConfig};
 use antumbra_service::clock::Clock;
 use antumbra_shadow::Model;
 use antumbra_shadow_requests::{NAME, ShadowRequests, connect};
@@ -12,8 +12,8 @@ use antumbra_wire::rules::{AWS_SHADOW_RULES, SHADOW_RULES};
 use bytes::Bytes;
 use tokio::task::JoinSet;
 
-use super::Ground;
-use super::feed::Feed;
+use super::LocalServices;
+use super::feed::RunningEventSource;
 use crate::function::{Function, HandlerError};
 use crate::mqtt::{Publisher, Subscription, TopicFilter};
 use crate::rules::RuleError;
@@ -30,8 +30,8 @@ const TOLD: [&str; 4] = [
 ];
 
 /// The function, fed by its rules.
-pub(super) fn feed(ground: &Ground) -> Result<Feed, RuleError> {
-    let config = Config::new(MAIN.name).layout(ground.layout);
+pub(super) fn feed(ground: &LocalServices) -> Result<RunningEventSource, RuleError> {
+    let config = ShadowTableConfig::new(MAIN.name).layout(ground.layout);
     let sdk = ground.sdk_of(NAME);
     let shadows = DynamoDbShadows::connect(&sdk.database, config);
     let answers = connect::answers(&sdk.aws, None);
@@ -55,7 +55,7 @@ pub(super) fn feed(ground: &Ground) -> Result<Feed, RuleError> {
 }
 
 /// Repeats what devices are told of their shadows on AWS's topics, for as long as the broker runs.
-pub(super) fn repeat(ground: &Ground) -> Feed {
+pub(super) fn repeat(ground: &LocalServices) -> RunningEventSource {
     let mut repeating = JoinSet::new();
     for filter in TOLD {
         // They are filters.
@@ -64,7 +64,7 @@ pub(super) fn repeat(ground: &Ground) -> Feed {
             repeating.spawn(repeat_each(messages, ground.broker.publisher()));
         }
     }
-    Feed::repeater(repeating)
+    RunningEventSource::repeater(repeating)
 }
 
 async fn repeat_each(mut messages: Subscription, publisher: Publisher) {

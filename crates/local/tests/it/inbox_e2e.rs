@@ -10,7 +10,7 @@ use antumbra_local::{
 };
 use antumbra_registration::Registrations;
 use antumbra_service::clock::{Clock, SystemClock};
-use antumbra_service::inbox::{Delete, Get, MessageId, Source, Sources, span};
+use antumbra_service::inbox::{MessageDeleter, MessageId, MessageReader, Source, Sources, span};
 use aws_sdk_sqs::Client as Sqs;
 use serde_json::Value;
 

@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use antumbra_dynamodb::{Config, DynamoDbShadows, MAIN};
+use antumbra_dynamodb::{DynamoDbShadows, MAIN, ShadowTableConfig};
 use antumbra_local::{
     clients::sdk_config,
     queues::queue_arn,
@@ -11,7 +11,7 @@ use antumbra_local::{
 };
 use antumbra_registration::Registrations;
 use antumbra_service::clock::ShiftedClock;
-use antumbra_service::shadows::{Delete, Expect, Layout, ShadowId, Shadows, Update};
+use antumbra_service::shadows::{Delete, ExpectedVersion, Layout, ShadowId, Shadows, Update};
 use antumbra_shadow::Document;
 use aws_sdk_sns::Client as Sns;
 use aws_sdk_sqs::{
@@ -49,7 +49,7 @@ impl Home {
             ..Options::default()
         };
         let stack = Stack::start(options).await.unwrap();
-        let config = Config::new(MAIN.name).layout(layout);
+        let config = ShadowTableConfig::new(MAIN.name).layout(layout);
         let tables = DynamoDbShadows::connect(&sdk_config(stack.addresses().dynamodb), config);
         Home {
             sqs: Sqs::new(&sdk_config(stack.addresses().aws)),
@@ -235,7 +235,7 @@ async fn reports_arrive_in_queues_topics_and_on_devices_in_order_and_nothing_els
     }
     let gone = Delete {
         shadow: ShadowId::new("house#attic").unwrap(),
-        reported: Some(Expect::Any),
+        reported: Some(ExpectedVersion::Any),
         desired: None,
     };
     home.shadows.delete(gone).await.unwrap();

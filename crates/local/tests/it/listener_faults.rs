@@ -10,7 +10,7 @@ use antumbra_registration::{Registrations, Target};
 use antumbra_service::clock::{Clock, ManualClock};
 use antumbra_service::notifications::{BoxFuture, Channel, ChannelLimits, Message, SendError};
 use antumbra_shadow::{Model, Timestamp};
-use antumbra_stream_listener::{AwsChannels, Channels, Listener};
+use antumbra_stream_listener::{AwsChannelFactory, ChannelFactory, Listener};
 use aws_sdk_sqs::Client as Sqs;
 use serde_json::{Value, json};
 
@@ -59,9 +59,9 @@ impl Channel for Flaky {
     }
 }
 
-struct FlakyChannels(AwsChannels, u64);
+struct FlakyChannels(AwsChannelFactory, u64);
 
-impl Channels for FlakyChannels {
+impl ChannelFactory for FlakyChannels {
     fn channel(&self, target: &Target) -> Option<Arc<dyn Channel>> {
         let inner = self.0.channel(target)?;
         let random = Mutex::new(fastrand::Rng::with_seed(self.1));
@@ -151,7 +151,7 @@ async fn run(seed: u64) {
     ];
     let registrations =
         Registrations::load(rules.iter().map(|rule| ("rule.json", rule)), &|_| None).unwrap();
-    let aws = AwsChannels::new(&sdk, None, queues.queue_url("undeliverable"));
+    let aws = AwsChannelFactory::new(&sdk, None, queues.queue_url("undeliverable"));
     let clock = Arc::new(ManualClock::new(
         Timestamp::parse("2026-01-01T00:00:00Z").unwrap(),
     ));

@@ -8,7 +8,7 @@ use antumbra_local::{
 use antumbra_registration::Registrations;
 use antumbra_service::{
     clock::ShiftedClock,
-    inbox::{Body, InboxMessage, MessageId, Source, Store as _},
+    inbox::{Body, InboxMessage, MessageId, MessageWriter as _, Source},
 };
 use antumbra_shadow::Timestamp;
 use rumqttc::v5::mqttbytes::v5::PublishProperties;

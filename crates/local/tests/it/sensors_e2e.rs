@@ -12,8 +12,8 @@ use antumbra_local::{
 use antumbra_registration::Registrations;
 use antumbra_service::clock::{Clock, ShiftedClock};
 use antumbra_service::sensors::{
-    Connection, Generation, Location, Readings, Registered, Registry, Sensor, SensorId, State,
-    Value, Version,
+    Connection, Generation, Location, ReadingStore, RegisteredSensor, Sensor, SensorId,
+    SensorStore, State, Value, Version,
 };
 use aws_sdk_sqs::Client as Sqs;
 use serde_json::json;
@@ -53,7 +53,7 @@ impl Home {
 
     async fn register(&self, id: &str) {
         let location = Location::new("Poznań", "A", "2", "13").unwrap();
-        let new = Registered {
+        let new = RegisteredSensor {
             sensor: Sensor::new(SensorId::new(id).unwrap(), location),
             version: Version::NONE.next(),
             registered_at: self.clock.now(),

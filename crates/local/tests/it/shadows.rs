@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use antumbra_dynamodb::{Config, DynamoDbShadows, MAIN};
+use antumbra_dynamodb::{DynamoDbShadows, MAIN, ShadowTableConfig};
 use antumbra_local::clients::sdk_config;
 use antumbra_local::stack::{Options, Stack};
 use antumbra_registration::Registrations;
@@ -79,7 +79,7 @@ async fn a_device_hears_of_changes_through_every_door() {
         assert_eq!(told, ("documents".to_owned(), documents.clone()));
 
         // By the SDK, straight to the table.
-        let config = Config::new(MAIN.name).layout(layout);
+        let config = ShadowTableConfig::new(MAIN.name).layout(layout);
         let database = sdk_config(stack.addresses().dynamodb);
         let sdk = Shadows::new(DynamoDbShadows::connect(&database, config));
         let lamp = ShadowId::new("lamp").unwrap();

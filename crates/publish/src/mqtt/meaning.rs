@@ -3,7 +3,7 @@
 use rumqttc::v5::mqttbytes::v5::{ConnectReturnCode, DisconnectReasonCode, PubAckReason};
 use rumqttc::v5::{ConnectionError, StateError};
 
-use crate::classify::Meaning;
+use crate::classify::Retryability;
 
 /// Why a broker did not take a message.
 pub(super) type Refusal = PubAckReason;
@@ -16,18 +16,18 @@ pub(super) fn of_answer(reason: PubAckReason) -> Result<(), Refusal> {
     }
 }
 
-pub(super) fn of_refusal(refusal: Refusal) -> Meaning {
+pub(super) fn of_refusal(refusal: Refusal) -> Retryability {
     match refusal {
         PubAckReason::NotAuthorized
         | PubAckReason::TopicNameInvalid
-        | PubAckReason::PayloadFormatInvalid => Meaning::Permanent,
-        _ => Meaning::Retry,
+        | PubAckReason::PayloadFormatInvalid => Retryability::Permanent,
+        _ => Retryability::Retry,
     }
 }
 
 /// A broker that is away or in trouble is worth another try, one that does not let us in or will
 /// not have the message is not.
-pub(super) fn of_error(error: &ConnectionError) -> Meaning {
+pub(super) fn of_error(error: &ConnectionError) -> Retryability {
     use ConnectReturnCode as Connect;
     use DisconnectReasonCode as Disconnect;
     let permanent = match error {
@@ -54,8 +54,8 @@ pub(super) fn of_error(error: &ConnectionError) -> Meaning {
         _ => false,
     };
     if permanent {
-        Meaning::Permanent
+        Retryability::Permanent
     } else {
-        Meaning::Retry
+        Retryability::Retry
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use antumbra_service::deliveries::Postpone;
+use antumbra_service::deliveries::MessageVisibility;
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::error::ProvideErrorMetadata as _;
 
@@ -33,7 +33,7 @@ impl SqsVisibility {
     }
 }
 
-impl Postpone for SqsVisibility {
+impl MessageVisibility for SqsVisibility {
     async fn postpone(&self, queue_arn: &str, receipt: &str, by: Duration) -> Result<(), String> {
         let url = self
             .url(queue_arn)

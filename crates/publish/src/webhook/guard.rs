@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use antumbra_service::clients::{Destinations, Refusal};
+use antumbra_service::clients::{UrlPolicy, UrlRejection};
 use url::{Host, Url};
 
 use super::address::not_public;
@@ -58,8 +58,8 @@ impl Guard {
     }
 
     /// Checks what a URL says by itself, the address included if it names one.
-    pub fn check_text(&self, text: &str) -> Result<Url, Refusal> {
-        let refused = |reason: &str| Refusal(reason.to_owned());
+    pub fn check_text(&self, text: &str) -> Result<Url, UrlRejection> {
+        let refused = |reason: &str| UrlRejection(reason.to_owned());
         // Parsers of URLs drop these without a word.
         if text
             .chars()
@@ -67,7 +67,7 @@ impl Guard {
         {
             return Err(refused("it has spaces, backslashes or control characters"));
         }
-        let url = Url::parse(text).map_err(|fault| Refusal(fault.to_string()))?;
+        let url = Url::parse(text).map_err(|fault| UrlRejection(fault.to_string()))?;
         let plain = match url.scheme() {
             "https" => false,
             "http" => true,
@@ -89,11 +89,11 @@ impl Guard {
         Ok(url)
     }
 
-    fn check_name(&self, plain: bool, name: &str, port: u16) -> Result<(), Refusal> {
+    fn check_name(&self, plain: bool, name: &str, port: u16) -> Result<(), UrlRejection> {
         let name = name.strip_suffix('.').unwrap_or(name);
         // One full stop may end a name; behind more of them `localhost..` would look like a public one.
         if name.split('.').any(str::is_empty) {
-            return Err(Refusal("its host is no name".to_owned()));
+            return Err(UrlRejection("its host is no name".to_owned()));
         }
         if self.allow.name(plain, name, port) {
             return Ok(());
@@ -103,38 +103,41 @@ impl Guard {
                 .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
         });
         if private || !name.contains('.') {
-            return Err(Refusal("its host is a private name".to_owned()));
+            return Err(UrlRejection("its host is a private name".to_owned()));
         }
         if plain && !self.allow.some_plain_network(port) {
-            return Err(Refusal("it is not https".to_owned()));
+            return Err(UrlRejection("it is not https".to_owned()));
         }
         self.check_port(plain, port)
     }
 
-    fn check_port(&self, plain: bool, port: u16) -> Result<(), Refusal> {
+    fn check_port(&self, plain: bool, port: u16) -> Result<(), UrlRejection> {
         let usual = if plain { 80 } else { 443 };
         if port == usual || port >= LEAST_PORT || self.allow.port(port) {
             return Ok(());
         }
-        Err(Refusal(format!("its port is {port}")))
+        Err(UrlRejection(format!("its port is {port}")))
     }
 
-    fn check_address(&self, plain: bool, address: IpAddr, port: u16) -> Result<(), Refusal> {
+    fn check_address(&self, plain: bool, address: IpAddr, port: u16) -> Result<(), UrlRejection> {
         if self.allow.address(plain, address, port) {
             return Ok(());
         }
         if let Some(what) = not_public(address) {
-            return Err(Refusal(format!("its address is {what}")));
+            return Err(UrlRejection(format!("its address is {what}")));
         }
         if plain {
-            return Err(Refusal("it is not https".to_owned()));
+            return Err(UrlRejection("it is not https".to_owned()));
         }
         self.check_port(plain, port)
     }
 
     /// The addresses a request may be sent to. If the name leads to any that may not be called, it may
     /// not be called at all: nobody's name leads half into a private network by accident.
-    pub(super) async fn addresses(&self, place: Place<'_>) -> Result<Vec<SocketAddr>, Refusal> {
+    pub(super) async fn addresses(
+        &self,
+        place: Place<'_>,
+    ) -> Result<Vec<SocketAddr>, UrlRejection> {
         let Place { plain, host, port } = place;
         if let Ok(address) = host.parse::<IpAddr>() {
             self.check_address(plain, address, port)?;
@@ -142,9 +145,10 @@ impl Guard {
         }
         self.check_name(plain, host, port)?;
         let found = self.resolver.resolve(host, port).await;
-        let found = found.map_err(|fault| Refusal(format!("its name leads nowhere: {fault}")))?;
+        let found =
+            found.map_err(|fault| UrlRejection(format!("its name leads nowhere: {fault}")))?;
         if found.is_empty() {
-            return Err(Refusal("its name leads nowhere".to_owned()));
+            return Err(UrlRejection("its name leads nowhere".to_owned()));
         }
         if !self
             .allow
@@ -160,8 +164,8 @@ impl Guard {
     }
 }
 
-impl Destinations for Guard {
-    async fn check(&self, text: &str) -> Result<String, Refusal> {
+impl UrlPolicy for Guard {
+    async fn check(&self, text: &str) -> Result<String, UrlRejection> {
         let url = self.check_text(text)?;
         if let Some(Host::Domain(host)) = url.host() {
             let place = Place {

@@ -7,7 +7,7 @@ use antumbra_shadow::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::id::ClientId;
-use super::secret::{Requested, Secret};
+use super::secret::{RequestKey, Secret};
 use crate::sensors::SensorId;
 
 /// Characters of a client's name.
@@ -114,7 +114,7 @@ pub struct NewClient {
     /// Its mode.
     pub mode: Mode,
     /// Who asks for it, if the same request may be sent again.
-    pub requested: Option<Requested>,
+    pub requested: Option<RequestKey>,
 }
 
 /// A client that was just made, and the only time its secret is told.

@@ -6,7 +6,7 @@ use antumbra_shadow::Timestamp;
 
 use super::client::{Client, ClientPatch, ClientState, Link, LinkedClient, Mode};
 use super::id::ClientId;
-use super::secret::{Requested, Secret, Secrets};
+use super::secret::{RequestKey, Secret, Secrets};
 use crate::paging::{Cursor, Page};
 use crate::sensors::SensorId;
 use crate::store::StoreError;
@@ -42,7 +42,7 @@ pub enum ClientError {
     Invalid(String),
     /// Its URL must not be called.
     #[error(transparent)]
-    Url(#[from] Refusal),
+    Url(#[from] UrlRejection),
     /// The store did not do it.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -51,16 +51,16 @@ pub enum ClientError {
 /// Why a URL must not be called.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the URL is refused: {0}")]
-pub struct Refusal(pub String);
+pub struct UrlRejection(pub String);
 
 /// Says which URLs are fit to be called.
 ///
 /// Law: what is refused here is refused when it is called as well; what passes here may still be refused
 /// then, as a name can lead elsewhere in the meantime.
-pub trait Destinations: Send + Sync {
+pub trait UrlPolicy: Send + Sync {
     /// Checks the text of a URL, and where its host's name leads now if that can be told. The answer is
     /// the URL as it will be called.
-    fn check(&self, url: &str) -> impl Future<Output = Result<String, Refusal>> + Send;
+    fn check(&self, url: &str) -> impl Future<Output = Result<String, UrlRejection>> + Send;
 }
 
 /// A secret that is to be put in force.
@@ -71,7 +71,7 @@ pub struct Rotation {
     /// Until when the one before stays in force.
     pub previous_until: Timestamp,
     /// Who asks for it.
-    pub requested: Requested,
+    pub requested: RequestKey,
     /// The time now.
     pub now: Timestamp,
 }
@@ -87,7 +87,7 @@ pub trait ClientStore: Send + Sync {
         &self,
         client: &Client,
         secret: &Secret,
-        requested: &Requested,
+        requested: &RequestKey,
     ) -> impl Future<Output = Result<(), ClientError>> + Send;
 
     /// The client.

@@ -61,17 +61,17 @@ impl fmt::Debug for Secret {
 
 /// The request that a secret was made for: sent again, it is given the same secret and makes no other.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Requested {
+pub struct RequestKey {
     /// Which request: a text that no other has.
     pub by: String,
     /// Until when it is known again. After that the same text is another request.
     pub until: Timestamp,
 }
 
-impl Requested {
+impl RequestKey {
     /// By a request that nobody sends again, but whose write a store may repeat.
-    pub fn once(now: Timestamp) -> Requested {
-        Requested {
+    pub fn once(now: Timestamp) -> RequestKey {
+        RequestKey {
             by: hexadecimal(&random::<ONCE_BYTES>()),
             until: now.after(ONCE),
         }
@@ -86,7 +86,7 @@ pub struct Secrets {
     /// The one before, and until when deliveries are signed with it too.
     pub previous: Option<(Secret, Timestamp)>,
     /// The request that the newest was made for.
-    pub requested: Option<Requested>,
+    pub requested: Option<RequestKey>,
 }
 
 impl Secrets {

@@ -7,7 +7,7 @@ use antumbra_shadow::Timestamp;
 
 use super::delays::Delays;
 use super::delivery::{Delivery, Status};
-use super::ports::{Answer, PostError, Standing};
+use super::ports::{DeliveryContext, HttpAnswer, PostError};
 use crate::clients::{Circuit, Client, ClientState, Mode, Secrets};
 
 /// Receives that a queue grants beyond the turns of a delivery. Nothing is sent in them: should the last
@@ -31,7 +31,7 @@ pub struct Policy {
     pub open_longest: Duration,
     /// How long the one try takes at most that an open circuit allows when its time is over.
     pub probe: Duration,
-    /// The longest `Retry-After` that is honoured.
+    /// The longest `Retry-AttemptOutcome` that is honoured.
     pub retry_after_longest: Duration,
 }
 
@@ -51,7 +51,7 @@ impl Default for Policy {
 
 /// What to do at a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Before<'a> {
+pub enum NextStep<'a> {
     /// Send it.
     Send(&'a Client, &'a Secrets),
     /// Send it if the circuit's one try can be had, whose time was this.
@@ -70,53 +70,53 @@ pub enum Before<'a> {
 ///
 /// The last turn is taken whatever the circuit says: no delivery dies without a last try.
 pub fn before<'a>(
-    standing: &'a Standing,
+    standing: &'a DeliveryContext,
     delivery: &Delivery,
     turn: u32,
     now: Timestamp,
     policy: &Policy,
-) -> Before<'a> {
+) -> NextStep<'a> {
     // What was released is the round before once more, and the turn that parked that may have looked again
     // and sent it.
     let owed = delivery.round.saturating_sub(delivery.released.into());
     if standing.delivered_round.is_some_and(|round| round >= owed) {
-        return Before::Nothing;
+        return NextStep::Nothing;
     }
     let Some((client, secrets)) = &standing.client else {
-        return Before::Settle(Status::Skipped);
+        return NextStep::Settle(Status::Skipped);
     };
     if delivery.sensor.is_some() && !standing.linked {
-        return Before::Settle(Status::Skipped);
+        return NextStep::Settle(Status::Skipped);
     }
     let overtaken = standing
         .newest
         .is_some_and(|newest| newest > delivery.number);
     // Whoever asks for an old delivery again wants that one.
     if client.mode == Mode::Latest && overtaken && delivery.round == 0 {
-        return Before::Settle(Status::Superseded);
+        return NextStep::Settle(Status::Superseded);
     }
     if client.state != ClientState::Enabled && !delivery.released {
-        return Before::Settle(Status::Parked);
+        return NextStep::Settle(Status::Parked);
     }
     if turn > policy.turns {
-        return Before::Bury;
+        return NextStep::Bury;
     }
     let Circuit {
         failures,
         open_until,
     } = client.circuit;
     if failures < policy.open_after || turn == policy.turns {
-        return Before::Send(client, secrets);
+        return NextStep::Send(client, secrets);
     }
     match open_until {
-        Some(until) if until > now => Before::Wait(until),
-        _ => Before::Probe(client, secrets, open_until),
+        Some(until) if until > now => NextStep::Wait(until),
+        _ => NextStep::Probe(client, secrets, open_until),
     }
 }
 
 /// The turns before this one that nothing is written down of: whoever took them was cut off, or could not
 /// write. The endpoint may have got the request all the same.
-pub fn unheard(standing: &Standing, turn: u32, policy: &Policy) -> RangeInclusive<u32> {
+pub fn unheard(standing: &DeliveryContext, turn: u32, policy: &Policy) -> RangeInclusive<u32> {
     let last = turn.saturating_sub(1).min(policy.turns);
     let first = standing.last_turn.saturating_add(1);
     first.max(last.saturating_sub(UNHEARD))..=last
@@ -124,7 +124,7 @@ pub fn unheard(standing: &Standing, turn: u32, policy: &Policy) -> RangeInclusiv
 
 /// What an attempt comes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum After {
+pub enum AttemptOutcome {
     /// The client has it.
     Delivered,
     /// The endpoint is gone for good: the client is disabled and the delivery parked.
@@ -137,15 +137,15 @@ pub enum After {
 
 /// Decides what an attempt comes to. `random` is in 0..1.
 pub fn after(
-    outcome: &Result<Answer, PostError>,
+    outcome: &Result<HttpAnswer, PostError>,
     turn: u32,
     random: f64,
     policy: &Policy,
-) -> After {
+) -> AttemptOutcome {
     match outcome {
-        Ok(answer) if (200..300).contains(&answer.status) => return After::Delivered,
-        Ok(answer) if answer.status == 410 => return After::Gone,
-        _ if turn >= policy.turns => return After::Dead,
+        Ok(answer) if (200..300).contains(&answer.status) => return AttemptOutcome::Delivered,
+        Ok(answer) if answer.status == 410 => return AttemptOutcome::Gone,
+        _ if turn >= policy.turns => return AttemptOutcome::Dead,
         _ => {}
     }
     let delay = policy.delays.after(turn, random);
@@ -154,7 +154,7 @@ pub fn after(
         _ => None,
     };
     let asked = asked.unwrap_or_default().min(policy.retry_after_longest);
-    After::Again(delay.max(asked))
+    AttemptOutcome::Again(delay.max(asked))
 }
 
 /// How much a failure weighs, and how long the circuit is open when it brings the failures to this
@@ -163,7 +163,7 @@ pub fn after(
 /// A time-out weighs as much as opens it: whoever meets an endpoint that hangs is held for the whole
 /// time-out, so the next ones are spared.
 pub fn open_for(
-    outcome: &Result<Answer, PostError>,
+    outcome: &Result<HttpAnswer, PostError>,
     failures_before: u32,
     policy: &Policy,
 ) -> (u32, Option<Duration>) {
@@ -212,7 +212,7 @@ mod tests {
         }
     }
 
-    fn standing(mode: Mode, state: ClientState, circuit: Circuit) -> Standing {
+    fn standing(mode: Mode, state: ClientState, circuit: Circuit) -> DeliveryContext {
         let client = Client {
             id: ClientId::new("c").unwrap(),
             name: "C".to_owned(),
@@ -229,7 +229,7 @@ mod tests {
             previous: None,
             requested: None,
         };
-        Standing {
+        DeliveryContext {
             client: Some((client, secrets)),
             linked: true,
             newest: Some(5),
@@ -239,14 +239,14 @@ mod tests {
     }
 
     /// The decision in a word.
-    fn decided(standing: &Standing, delivery: &Delivery, turn: u32) -> String {
+    fn decided(standing: &DeliveryContext, delivery: &Delivery, turn: u32) -> String {
         match before(standing, delivery, turn, at(100), &Policy::default()) {
-            Before::Send(..) => "send".to_owned(),
-            Before::Probe(..) => "probe".to_owned(),
-            Before::Wait(until) => format!("wait {}", until.nanoseconds() / 1_000_000_000),
-            Before::Settle(status) => status.to_string(),
-            Before::Bury => "bury".to_owned(),
-            Before::Nothing => "nothing".to_owned(),
+            NextStep::Send(..) => "send".to_owned(),
+            NextStep::Probe(..) => "probe".to_owned(),
+            NextStep::Wait(until) => format!("wait {}", until.nanoseconds() / 1_000_000_000),
+            NextStep::Settle(status) => status.to_string(),
+            NextStep::Bury => "bury".to_owned(),
+            NextStep::Nothing => "nothing".to_owned(),
         }
     }
 
@@ -262,21 +262,21 @@ mod tests {
         let fine = standing(Mode::Latest, ClientState::Enabled, Circuit::default());
         let every = standing(Mode::Every, ClientState::Enabled, Circuit::default());
         let off = standing(Mode::Every, disabled(), Circuit::default());
-        let overtaken = |standing: &Standing| Standing {
+        let overtaken = |standing: &DeliveryContext| DeliveryContext {
             newest: Some(6),
             ..standing.clone()
         };
-        let unlinked = |standing: &Standing| Standing {
+        let unlinked = |standing: &DeliveryContext| DeliveryContext {
             linked: false,
             ..standing.clone()
         };
-        let has = |round| Standing {
+        let has = |round| DeliveryContext {
             delivered_round: Some(round),
             ..fine.clone()
         };
         for (standing, round, released, expected) in [
             (fine.clone(), 0, false, "send"),
-            (Standing::default(), 0, false, "skipped"),
+            (DeliveryContext::default(), 0, false, "skipped"),
             (unlinked(&fine), 0, false, "skipped"),
             (unlinked(&off), 0, false, "skipped"),
             (overtaken(&fine), 0, false, "superseded"),
@@ -300,7 +300,7 @@ mod tests {
     #[test]
     fn a_test_needs_no_link() {
         let fine = standing(Mode::Every, ClientState::Enabled, Circuit::default());
-        let unlinked = Standing {
+        let unlinked = DeliveryContext {
             linked: false,
             ..fine
         };
@@ -343,23 +343,23 @@ mod tests {
     fn what_is_settled_otherwise_is_not_buried() {
         let fine = standing(Mode::Every, ClientState::Enabled, Circuit::default());
         let off = standing(Mode::Every, disabled(), Circuit::default());
-        let has = Standing {
+        let has = DeliveryContext {
             delivered_round: Some(0),
             ..fine.clone()
         };
         let sent = delivery(0, false);
         assert_eq!(decided(&has, &sent, 11), "nothing");
         assert_eq!(decided(&off, &sent, 11), "parked");
-        assert_eq!(decided(&Standing::default(), &sent, 11), "skipped");
+        assert_eq!(decided(&DeliveryContext::default(), &sent, 11), "skipped");
     }
 
     #[test]
     fn turns_that_nothing_is_known_of_are_found() {
         const NONE: [u32; 0] = [];
         let of = |last_turn, turn| {
-            let standing = Standing {
+            let standing = DeliveryContext {
                 last_turn,
-                ..Standing::default()
+                ..DeliveryContext::default()
             };
             let unheard = unheard(&standing, turn, &Policy::default());
             unheard.collect::<Vec<u32>>()
@@ -376,11 +376,11 @@ mod tests {
             turns: u32::MAX,
             ..Policy::default()
         };
-        assert!(unheard(&Standing::default(), u32::MAX, &endless).count() < 50);
+        assert!(unheard(&DeliveryContext::default(), u32::MAX, &endless).count() < 50);
     }
 
-    fn answer(status: u16, retry_after: Option<u64>) -> Result<Answer, PostError> {
-        Ok(Answer {
+    fn answer(status: u16, retry_after: Option<u64>) -> Result<HttpAnswer, PostError> {
+        Ok(HttpAnswer {
             status,
             retry_after: retry_after.map(Duration::from_secs),
         })
@@ -389,15 +389,15 @@ mod tests {
     #[test]
     fn answers_mean_what_the_documents_say() {
         let policy = Policy::default();
-        let again = |seconds| After::Again(Duration::from_secs(seconds));
+        let again = |seconds| AttemptOutcome::Again(Duration::from_secs(seconds));
         let timeout = || Err(PostError::Timeout(Duration::from_secs(10)));
         let refused = || Err(PostError::Failed("connection refused".to_owned()));
         for (outcome, turn, expected) in [
-            (answer(200, None), 1, After::Delivered),
-            (answer(204, None), 10, After::Delivered),
-            (answer(299, None), 1, After::Delivered),
-            (answer(410, None), 1, After::Gone),
-            (answer(410, None), 10, After::Gone),
+            (answer(200, None), 1, AttemptOutcome::Delivered),
+            (answer(204, None), 10, AttemptOutcome::Delivered),
+            (answer(299, None), 1, AttemptOutcome::Delivered),
+            (answer(410, None), 1, AttemptOutcome::Gone),
+            (answer(410, None), 10, AttemptOutcome::Gone),
             (answer(301, None), 1, again(60)),
             (answer(400, None), 1, again(60)),
             (answer(404, None), 2, again(120)),
@@ -409,9 +409,9 @@ mod tests {
             (answer(429, None), 9, again(4 * 3600)),
             (timeout(), 1, again(60)),
             (refused(), 9, again(4 * 3600)),
-            (answer(500, None), 10, After::Dead),
-            (answer(429, Some(5)), 10, After::Dead),
-            (timeout(), 11, After::Dead),
+            (answer(500, None), 10, AttemptOutcome::Dead),
+            (answer(429, Some(5)), 10, AttemptOutcome::Dead),
+            (timeout(), 11, AttemptOutcome::Dead),
         ] {
             assert_eq!(after(&outcome, turn, 1.0, &policy), expected, "{outcome:?}");
         }
@@ -420,7 +420,7 @@ mod tests {
     #[test]
     fn a_circuit_opens_after_some_failures_or_one_time_out_and_longer_each_time() {
         let policy = Policy::default();
-        let seconds = |outcome: &Result<Answer, PostError>, before| {
+        let seconds = |outcome: &Result<HttpAnswer, PostError>, before| {
             let (weight, open) = open_for(outcome, before, &policy);
             (weight, open.map(|open| open.as_secs()))
         };

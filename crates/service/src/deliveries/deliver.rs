@@ -5,9 +5,9 @@ use std::time::Duration;
 use antumbra_shadow::Timestamp;
 
 use super::body::body;
-use super::decide::{After, Before, Policy, after, before, open_for, unheard};
+use super::decide::{AttemptOutcome, NextStep, Policy, after, before, open_for, unheard};
 use super::delivery::{Attempt, Delivery, Status};
-use super::ports::{Answer, Ledger, Post, PostError, Sender, Standing};
+use super::ports::{DeliveryContext, DeliveryStore, HttpAnswer, Post, PostError, Sender};
 use crate::clients::{Client, ClientState, Secret, Secrets};
 use crate::clock::Clock;
 use crate::store::StoreError;
@@ -25,7 +25,7 @@ const CUT_OFF: &str =
 
 /// What is to become of a delivery's message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Settled {
+pub enum MessageDisposition {
     /// It is done with.
     Done(Status),
     /// It is to come back after this long.
@@ -51,7 +51,7 @@ pub struct Deliver<L, S, C> {
     policy: Policy,
 }
 
-impl<L: Ledger, S: Sender, C: Clock> Deliver<L, S, C> {
+impl<L: DeliveryStore, S: Sender, C: Clock> Deliver<L, S, C> {
     /// By these rules.
     pub fn new(ledger: L, sender: S, clock: C, policy: Policy) -> Deliver<L, S, C> {
         Deliver {
@@ -71,17 +71,23 @@ impl<L: Ledger, S: Sender, C: Clock> Deliver<L, S, C> {
     ///
     /// A store that fails never loses a delivery: before the request nothing has happened yet, and after
     /// it the client gets the same once more, which its id tells.
-    pub async fn turn(&self, delivery: &Delivery, turn: u32) -> Settled {
+    pub async fn turn(&self, delivery: &Delivery, turn: u32) -> MessageDisposition {
         match self.try_turn(delivery, turn).await {
             Ok(settled) => settled,
             Err(error) => {
                 tracing::warn!(id = %delivery.id, %error, "a turn could not be completed");
-                Settled::Again(UNDECIDED.max(self.policy.delays.after(turn, fastrand::f64())))
+                MessageDisposition::Again(
+                    UNDECIDED.max(self.policy.delays.after(turn, fastrand::f64())),
+                )
             }
         }
     }
 
-    async fn try_turn(&self, delivery: &Delivery, turn: u32) -> Result<Settled, StoreError> {
+    async fn try_turn(
+        &self,
+        delivery: &Delivery,
+        turn: u32,
+    ) -> Result<MessageDisposition, StoreError> {
         // What stood in the way may have gone while it was written down.
         for _ in 0..LOOKS {
             let standing = self.ledger.standing(delivery).await?;
@@ -89,7 +95,7 @@ impl<L: Ledger, S: Sender, C: Clock> Deliver<L, S, C> {
                 return Ok(settled);
             }
         }
-        Ok(Settled::Again(UNDECIDED))
+        Ok(MessageDisposition::Again(UNDECIDED))
     }
 
     /// `None` if it is to be decided anew.
@@ -97,8 +103,8 @@ impl<L: Ledger, S: Sender, C: Clock> Deliver<L, S, C> {
         &self,
         delivery: &Delivery,
         turn: u32,
-        standing: &Standing,
-    ) -> Result<Option<Settled>, StoreError> {
+        standing: &DeliveryContext,
+    ) -> Result<Option<MessageDisposition>, StoreError> {
         let now = self.clock.now();
         let taken = Turn {
             delivery,
@@ -106,25 +112,25 @@ impl<L: Ledger, S: Sender, C: Clock> Deliver<L, S, C> {
             unheard: self.unheard(delivery, turn, standing, now),
         };
         let settled = match before(standing, delivery, turn, now, &self.policy) {
-            Before::Nothing => Settled::Done(Status::Delivered),
-            Before::Settle(Status::Parked) => {
+            NextStep::Nothing => MessageDisposition::Done(Status::Delivered),
+            NextStep::Settle(Status::Parked) => {
                 self.record(&taken, Status::Parked, None, now).await?;
                 if !self.is_parked(delivery).await? {
                     return Ok(None);
                 }
-                Settled::Done(Status::Parked)
+                MessageDisposition::Done(Status::Parked)
             }
-            Before::Settle(status) => {
+            NextStep::Settle(status) => {
                 self.record(&taken, status, None, now).await?;
-                Settled::Done(status)
+                MessageDisposition::Done(status)
             }
-            Before::Bury => {
+            NextStep::Bury => {
                 self.record(&taken, Status::Dead, None, now).await?;
-                Settled::Dead
+                MessageDisposition::Dead
             }
-            Before::Wait(until) => self.postponed(&taken, until, now).await?,
-            Before::Send(client, secrets) => self.send(&taken, client, secrets).await?,
-            Before::Probe(client, secrets, seen) => {
+            NextStep::Wait(until) => self.postponed(&taken, until, now).await?,
+            NextStep::Send(client, secrets) => self.send(&taken, client, secrets).await?,
+            NextStep::Probe(client, secrets, seen) => {
                 let until = now.after(self.policy.probe);
                 if self.ledger.claim_probe(&client.id, seen, until).await? {
                     self.send(&taken, client, secrets).await?
@@ -149,7 +155,7 @@ impl<L: Ledger, S: Sender, C: Clock> Deliver<L, S, C> {
         &self,
         delivery: &Delivery,
         turn: u32,
-        standing: &Standing,
+        standing: &DeliveryContext,
         now: Timestamp,
     ) -> Vec<Attempt> {
         let cut_off = |turn| Attempt {
@@ -183,7 +189,7 @@ impl<L: Ledger, S: Sender, C: Clock> Deliver<L, S, C> {
         taken: &Turn<'_>,
         until: Timestamp,
         now: Timestamp,
-    ) -> Result<Settled, StoreError> {
+    ) -> Result<MessageDisposition, StoreError> {
         let attempt = Attempt {
             at: now,
             round: taken.delivery.round,
@@ -198,7 +204,7 @@ impl<L: Ledger, S: Sender, C: Clock> Deliver<L, S, C> {
         let own = self.policy.delays.after(taken.turn, fastrand::f64());
         // All that wait for one circuit come back one after another rather than at once.
         let spread = wait.mul_f64(fastrand::f64() / 4.0);
-        Ok(Settled::Again(own.max(wait + spread)))
+        Ok(MessageDisposition::Again(own.max(wait + spread)))
     }
 
     async fn send(
@@ -206,7 +212,7 @@ impl<L: Ledger, S: Sender, C: Clock> Deliver<L, S, C> {
         taken: &Turn<'_>,
         client: &Client,
         secrets: &Secrets,
-    ) -> Result<Settled, StoreError> {
+    ) -> Result<MessageDisposition, StoreError> {
         let Turn { delivery, turn, .. } = *taken;
         let at = self.clock.now();
         let active: Vec<&Secret> = secrets.active(at).collect();
@@ -225,36 +231,39 @@ impl<L: Ledger, S: Sender, C: Clock> Deliver<L, S, C> {
         let attempt = attempt(&outcome, delivery.round, turn, at, now);
         let decided = after(&outcome, turn, fastrand::f64(), &self.policy);
         let (status, settled) = match decided {
-            After::Delivered => (Status::Delivered, Settled::Done(Status::Delivered)),
-            After::Gone => (Status::Parked, Settled::Done(Status::Parked)),
-            After::Again(wait) => (Status::Failed, Settled::Again(wait)),
-            After::Dead => (Status::Dead, Settled::Dead),
+            AttemptOutcome::Delivered => (
+                Status::Delivered,
+                MessageDisposition::Done(Status::Delivered),
+            ),
+            AttemptOutcome::Gone => (Status::Parked, MessageDisposition::Done(Status::Parked)),
+            AttemptOutcome::Again(wait) => (Status::Failed, MessageDisposition::Again(wait)),
+            AttemptOutcome::Dead => (Status::Dead, MessageDisposition::Dead),
         };
         // Disabled first: what is parked for an enabled client would wait for nobody.
-        if decided == After::Gone {
+        if decided == AttemptOutcome::Gone {
             let reason = "the endpoint answered 410 Gone";
             self.ledger.disable(&client.id, reason, now).await?;
         }
         self.record(taken, status, Some(attempt), now).await?;
         self.tell_circuit(decided, &outcome, client, now).await?;
-        if decided == After::Gone && !self.is_parked(delivery).await? {
-            return Ok(Settled::Again(UNDECIDED));
+        if decided == AttemptOutcome::Gone && !self.is_parked(delivery).await? {
+            return Ok(MessageDisposition::Again(UNDECIDED));
         }
         Ok(settled)
     }
 
     async fn tell_circuit(
         &self,
-        decided: After,
-        outcome: &Result<Answer, PostError>,
+        decided: AttemptOutcome,
+        outcome: &Result<HttpAnswer, PostError>,
         client: &Client,
         now: Timestamp,
     ) -> Result<(), StoreError> {
         match decided {
-            After::Delivered if client.circuit.failures == 0 => Ok(()),
-            After::Delivered => self.ledger.note_success(&client.id).await,
-            After::Gone => Ok(()),
-            After::Again(_) | After::Dead => {
+            AttemptOutcome::Delivered if client.circuit.failures == 0 => Ok(()),
+            AttemptOutcome::Delivered => self.ledger.note_success(&client.id).await,
+            AttemptOutcome::Gone => Ok(()),
+            AttemptOutcome::Again(_) | AttemptOutcome::Dead => {
                 let (weight, open) = open_for(outcome, client.circuit.failures, &self.policy);
                 let until = open.map(|open| now.after(open));
                 self.ledger.note_failure(&client.id, weight, until).await
@@ -264,7 +273,7 @@ impl<L: Ledger, S: Sender, C: Clock> Deliver<L, S, C> {
 }
 
 fn attempt(
-    outcome: &Result<Answer, PostError>,
+    outcome: &Result<HttpAnswer, PostError>,
     round: u32,
     turn: u32,
     at: Timestamp,

@@ -14,7 +14,7 @@ use crate::store::StoreError;
 
 /// What holds when a delivery has its turn, all of it read anew.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Standing {
+pub struct DeliveryContext {
     /// The client, if there still is one, and what to sign with.
     pub client: Option<(Client, Secrets)>,
     /// Whether the client is linked to the sensor.
@@ -33,12 +33,12 @@ pub struct Standing {
 /// recorded, up to a bound, whoever records at the same time; recording never brings a delivered
 /// delivery of the same or an earlier round back to another status. The circuit is the client's, but
 /// writing it leaves the client's version alone; nothing is written of a client that is gone.
-pub trait Ledger: Send + Sync {
+pub trait DeliveryStore: Send + Sync {
     /// Everything a turn is decided by, in one read.
     fn standing(
         &self,
         delivery: &Delivery,
-    ) -> impl Future<Output = Result<Standing, StoreError>> + Send;
+    ) -> impl Future<Output = Result<DeliveryContext, StoreError>> + Send;
 
     /// Writes down what a turn came to, with its attempt if one was made, behind those of earlier turns
     /// that nothing was written down of.
@@ -164,7 +164,7 @@ pub struct Post<'a> {
 
 /// What an endpoint answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Answer {
+pub struct HttpAnswer {
     /// The HTTP status.
     pub status: u16,
     /// How long it asks to be left alone.
@@ -189,14 +189,14 @@ pub enum PostError {
 /// not allowed, whatever the name leads to at that moment.
 pub trait Sender: Send + Sync {
     /// Sends one request.
-    fn post(&self, post: Post<'_>) -> impl Future<Output = Result<Answer, PostError>> + Send;
+    fn post(&self, post: Post<'_>) -> impl Future<Output = Result<HttpAnswer, PostError>> + Send;
 }
 
 /// Says when a message of a queue is to come back.
 ///
 /// Law: the message stays hidden for that long from now on, or as long as the queue can hide one; a
 /// failure leaves it hidden for as long as the queue hides any.
-pub trait Postpone: Send + Sync {
+pub trait MessageVisibility: Send + Sync {
     /// Hides a message, by the queue's ARN and the receipt of this delivery.
     fn postpone(
         &self,

@@ -67,17 +67,17 @@ pub struct Requeued {
 
 /// Queues deliveries again, and reads their history.
 #[derive(Clone)]
-pub struct Redeliveries<S, H, C> {
+pub struct Deliveries<S, H, C> {
     clients: S,
     history: H,
     queues: Queues,
     clock: C,
 }
 
-impl<S: ClientStore, H: History, C: Clock> Redeliveries<S, H, C> {
+impl<S: ClientStore, H: History, C: Clock> Deliveries<S, H, C> {
     /// On these ports.
-    pub fn new(clients: S, history: H, queues: Queues, clock: C) -> Redeliveries<S, H, C> {
-        Redeliveries {
+    pub fn new(clients: S, history: H, queues: Queues, clock: C) -> Deliveries<S, H, C> {
+        Deliveries {
             clients,
             history,
             queues,

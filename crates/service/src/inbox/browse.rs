@@ -1,6 +1,6 @@
 //! What takes more than one call: the span of a source's messages, and listings of them.
 
-use super::{MessageId, Order, Query, Range, Source};
+use super::{MessageId, MessageIndex, Order, Range, Source};
 use crate::paging::{Cursor, open_cursor, seal_cursor};
 use crate::store::StoreError;
 
@@ -14,7 +14,7 @@ pub struct Span {
 }
 
 /// Between which ids the messages of a source lie; `None` if it has none. Two reads at once.
-pub async fn span(query: &impl Query, source: &Source) -> Result<Option<Span>, StoreError> {
+pub async fn span(query: &impl MessageIndex, source: &Source) -> Result<Option<Span>, StoreError> {
     let (oldest, newest) = tokio::try_join!(query.oldest(source), query.newest(source))?;
     // Between the two reads the only message may have come or gone.
     Ok(oldest
@@ -39,17 +39,17 @@ pub struct ListRequest {
 
 /// A page of ids.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Listed {
+pub struct MessageIdPage {
     /// In the order asked for.
     pub ids: Vec<MessageId>,
     /// Where to go on, if there may be more.
     pub next: Option<Cursor>,
 }
 
-impl Listed {
+impl MessageIdPage {
     /// The page cut down to its first `count` ids, with a cursor that goes on behind them: for answers
     /// that cannot hold all of it.
-    pub fn shortened(mut self, source: &Source, order: Order, count: usize) -> Listed {
+    pub fn shortened(mut self, source: &Source, order: Order, count: usize) -> MessageIdPage {
         if count < self.ids.len() {
             self.ids.truncate(count);
             self.next = self.ids.last().map(|last| seal(source, order, last));
@@ -60,10 +60,10 @@ impl Listed {
 
 /// Lists ids, in one read. A page that could not be filled has no cursor.
 pub async fn list(
-    query: &impl Query,
+    query: &impl MessageIndex,
     source: &Source,
     request: &ListRequest,
-) -> Result<Listed, StoreError> {
+) -> Result<MessageIdPage, StoreError> {
     let after = match &request.cursor {
         Some(cursor) => Some(open(cursor, source, request.order)?),
         None => None,
@@ -78,7 +78,7 @@ pub async fn list(
     let full = ids.len() >= request.limit;
     let next = ids.last().filter(|_| full);
     let next = next.map(|last| seal(source, request.order, last));
-    Ok(Listed { ids, next })
+    Ok(MessageIdPage { ids, next })
 }
 
 const KIND: &str = "inbox";

@@ -39,7 +39,7 @@ pub enum StoreMessageError {
 }
 
 /// Keeps messages.
-pub trait Store: Send + Sync {
+pub trait MessageWriter: Send + Sync {
     /// Keeps a message, in one write. A second time, also after it was deleted, nothing happens.
     fn store(
         &self,
@@ -48,7 +48,7 @@ pub trait Store: Send + Sync {
 }
 
 /// Notes who was heard of.
-pub trait Contacts: Send + Sync {
+pub trait SourceTracker: Send + Sync {
     /// Notes that a source was heard of at this time, which only its hour is kept of. An earlier time than
     /// the one noted changes nothing.
     fn note(
@@ -59,7 +59,7 @@ pub trait Contacts: Send + Sync {
 }
 
 /// Reads messages by their ids.
-pub trait Get: Send + Sync {
+pub trait MessageReader: Send + Sync {
     /// The message, in one read; `None` if there is none or it was deleted.
     fn get(
         &self,
@@ -99,7 +99,7 @@ pub struct Range {
 }
 
 /// Finds messages by their order.
-pub trait Query: Send + Sync {
+pub trait MessageIndex: Send + Sync {
     /// The ids of a range, at most `limit` (1 to 1000), in one read. Fewer than that means that there are
     /// no more.
     fn ids(
@@ -169,7 +169,7 @@ pub trait Query: Send + Sync {
     }
 }
 
-async fn first<Q: Query + ?Sized>(
+async fn first<Q: MessageIndex + ?Sized>(
     query: &Q,
     source: &Source,
     range: Range,
@@ -178,7 +178,7 @@ async fn first<Q: Query + ?Sized>(
 }
 
 /// Deletes messages.
-pub trait Delete: Send + Sync {
+pub trait MessageDeleter: Send + Sync {
     /// Deletes a message, in one write. That there is none is no error, and leaves nothing behind. `now`
     /// is from when on it is gone, and how long that has to be remembered.
     fn delete(

@@ -6,7 +6,7 @@ use futures_util::{StreamExt, stream};
 
 use crate::clock::{Clock, time_left};
 use crate::paging::Cursor;
-use crate::sensors::{Checked, Liveness, SensorId};
+use crate::sensors::{CheckOutcome, LivenessIndex, SensorId};
 use crate::store::StoreError;
 
 /// How much a sweep does at once.
@@ -30,7 +30,7 @@ impl Default for Limits {
 
 /// What a sweep came to.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Swept {
+pub struct SweepSummary {
     /// Sensors found lost, each by this sweep alone.
     pub lost: usize,
     /// Sensors that were heard meanwhile, to be looked at when their time has come.
@@ -47,7 +47,7 @@ pub struct Swept {
     pub finished: bool,
 }
 
-impl Swept {
+impl SweepSummary {
     /// Sensors looked at.
     pub fn checked(&self) -> usize {
         self.lost + self.rearmed + self.gone
@@ -62,20 +62,20 @@ impl Swept {
 
 /// Looks at every sensor that is due by the horizon and marks those that were silent for too long by
 /// then. Stops at the deadline; what is left stays due.
-pub async fn sweep<L: Liveness, C: Clock>(
+pub async fn sweep<L: LivenessIndex, C: Clock>(
     sensors: &L,
-    horizon: Timestamp,
+    ingest_watermark: Timestamp,
     deadline: Timestamp,
     limits: Limits,
     clock: &C,
-) -> Swept {
-    let mut swept = Swept {
+) -> SweepSummary {
+    let mut swept = SweepSummary {
         finished: true,
-        ..Swept::default()
+        ..SweepSummary::default()
     };
     let shards = 0..sensors.shards();
     let shards: Vec<_> = shards
-        .map(|shard| pages(sensors, shard, horizon, limits.page))
+        .map(|shard| pages(sensors, shard, ingest_watermark, limits.page))
         .collect();
     let due = stream::select_all(shards);
     let looks = due
@@ -83,7 +83,7 @@ pub async fn sweep<L: Liveness, C: Clock>(
             match found {
                 // Nothing is begun when time is up: what is under way may still end.
                 Found::Due(_) if clock.now() >= deadline => Look::OutOfTime,
-                Found::Due(id) => Look::Checked(sensors.check(&id, horizon).await),
+                Found::Due(id) => Look::Checked(sensors.check(&id, ingest_watermark).await),
                 Found::Page => Look::Page,
                 Found::Failed(error) => Look::Failed(error),
             }
@@ -99,9 +99,9 @@ pub async fn sweep<L: Liveness, C: Clock>(
         match look {
             None => return swept,
             Some(Look::Page) => swept.pages += 1,
-            Some(Look::Checked(Ok(Checked::Lost))) => swept.lost += 1,
-            Some(Look::Checked(Ok(Checked::Rearmed))) => swept.rearmed += 1,
-            Some(Look::Checked(Ok(Checked::Gone))) => swept.gone += 1,
+            Some(Look::Checked(Ok(CheckOutcome::Lost))) => swept.lost += 1,
+            Some(Look::Checked(Ok(CheckOutcome::Rearmed))) => swept.rearmed += 1,
+            Some(Look::Checked(Ok(CheckOutcome::Gone))) => swept.gone += 1,
             Some(Look::Checked(Err(error)) | Look::Failed(error)) => swept.fail(error),
             Some(Look::OutOfTime) => {
                 swept.finished = false;
@@ -121,7 +121,7 @@ enum Found {
 /// What became of it.
 enum Look {
     Page,
-    Checked(Result<Checked, StoreError>),
+    Checked(Result<CheckOutcome, StoreError>),
     Failed(StoreError),
     OutOfTime,
 }
@@ -129,16 +129,19 @@ enum Look {
 /// Everything due of a shard, page by page. What a look takes out of the index does not disturb the
 /// pages that follow, since a page begins after a key and not at a position. Boxed: whoever spawns a
 /// sweep needs a type that the compiler can name.
-fn pages<L: Liveness>(
+fn pages<L: LivenessIndex>(
     sensors: &L,
     shard: u32,
-    horizon: Timestamp,
+    ingest_watermark: Timestamp,
     limit: usize,
 ) -> BoxStream<'_, Found> {
     let next: Option<Option<Cursor>> = Some(None);
     stream::unfold(next, move |next| async move {
         let cursor = next?;
-        match sensors.due(shard, horizon, limit, cursor.as_ref()).await {
+        match sensors
+            .due(shard, ingest_watermark, limit, cursor.as_ref())
+            .await
+        {
             Ok(page) => {
                 let rows = page.rows.into_iter().map(Found::Due);
                 let found: Vec<Found> = std::iter::once(Found::Page).chain(rows).collect();

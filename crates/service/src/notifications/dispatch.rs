@@ -36,12 +36,12 @@ pub trait Outbox: Sync {
 /// A message and the channel it goes to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub struct Outgoing {
+pub struct ChannelMessage {
     pub channel: usize,
     pub message: Message,
 }
 
-impl Outbox for Vec<Outgoing> {
+impl Outbox for Vec<ChannelMessage> {
     fn len(&self) -> usize {
         Vec::len(self)
     }
@@ -65,7 +65,7 @@ impl Outbox for Vec<Outgoing> {
 
 /// A message that can never be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refused {
+pub struct RejectedMessage {
     /// Its position among those given to [`dispatch`].
     pub index: usize,
     /// Why.
@@ -74,23 +74,23 @@ pub struct Refused {
 
 /// What became of all messages.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Dispatched {
+pub struct DispatchSummary {
     /// How many arrived.
     pub sent: usize,
     /// How many times a message had to be tried again.
     pub retried: usize,
     /// What can never arrive.
-    pub refused: Vec<Refused>,
+    pub refused: Vec<RejectedMessage>,
     /// Positions of what did not arrive in time; rising.
     pub unsent: Vec<usize>,
 }
 
 /// Why one message did not arrive.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Unsent {
+pub enum SendFailure {
     /// It can never arrive.
     #[error("{0}")]
-    Refused(String),
+    Rejected(String),
     /// It did not arrive in time.
     #[error("there was no time left")]
     Late,
@@ -102,16 +102,16 @@ pub async fn dispatch_one<C: Clock>(
     message: Message,
     deadline: Timestamp,
     clock: &C,
-) -> Result<(), Unsent> {
-    let outgoing = vec![Outgoing {
+) -> Result<(), SendFailure> {
+    let outgoing = vec![ChannelMessage {
         channel: 0,
         message,
     }];
     let done = dispatch(&[channel], &outgoing, deadline, clock).await;
     match done.refused.into_iter().next() {
-        Some(refused) => Err(Unsent::Refused(refused.reason)),
+        Some(refused) => Err(SendFailure::Rejected(refused.reason)),
         None if done.sent == 1 => Ok(()),
-        None => Err(Unsent::Late),
+        None => Err(SendFailure::Late),
     }
 }
 
@@ -122,7 +122,7 @@ pub async fn dispatch<C: Clock>(
     outbox: &impl Outbox,
     deadline: Timestamp,
     clock: &C,
-) -> Dispatched {
+) -> DispatchSummary {
     let mut of_channel: Vec<Vec<usize>> = vec![Vec::new(); channels.len()];
     for index in 0..outbox.len() {
         of_channel[outbox.channel(index)].push(index);
@@ -132,7 +132,7 @@ pub async fn dispatch<C: Clock>(
         .zip(&of_channel)
         .filter(|(_, indices)| !indices.is_empty())
         .map(|(channel, indices)| run(channel.as_ref(), outbox, indices, deadline, clock));
-    let mut all = Dispatched::default();
+    let mut all = DispatchSummary::default();
     for one in join_all(runs).await {
         all.sent += one.sent;
         all.retried += one.retried;
@@ -149,7 +149,7 @@ async fn run<C: Clock>(
     indices: &[usize],
     deadline: Timestamp,
     clock: &C,
-) -> Dispatched {
+) -> DispatchSummary {
     let limits = channel.limits();
     let mut schedule = Schedule::new(
         indices
@@ -157,7 +157,7 @@ async fn run<C: Clock>(
             .map(|&index| (outbox.key(index), outbox.bytes(index))),
         limits,
     );
-    let mut done = Dispatched::default();
+    let mut done = DispatchSummary::default();
     let mut random = fastrand::Rng::with_seed(deadline.nanoseconds() as u64 ^ indices.len() as u64);
     let mut failures = 0;
     while clock.now() < deadline {
@@ -192,7 +192,7 @@ async fn run<C: Clock>(
                     schedule.settled(at);
                 }
                 Err(SendError::Permanent(reason)) => {
-                    done.refused.push(Refused {
+                    done.refused.push(RejectedMessage {
                         index: indices[at],
                         reason,
                     });

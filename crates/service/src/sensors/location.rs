@@ -97,13 +97,13 @@ impl fmt::Display for Location {
 
 /// A city, or a building in it, or a floor of that, or a room on that.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Place {
+pub struct LocationPrefix {
     city: Part,
     /// Building, floor, room: as many as are named.
     below: Vec<Part>,
 }
 
-impl Place {
+impl LocationPrefix {
     /// Checks the parts; one below a part that is missing is refused.
     ///
     /// ```
@@ -119,7 +119,7 @@ impl Place {
         building: Option<&str>,
         floor: Option<&str>,
         room: Option<&str>,
-    ) -> Result<Place, InvalidSensor> {
+    ) -> Result<LocationPrefix, InvalidSensor> {
         let levels = [("building", building), ("floor", floor), ("room", room)];
         let mut missing = None;
         let mut below = Vec::new();
@@ -130,7 +130,7 @@ impl Place {
                 (None, _) => missing = missing.or(Some(lower)),
             }
         }
-        Ok(Place {
+        Ok(LocationPrefix {
             city: Part::new("city", city)?,
             below,
         })
@@ -182,11 +182,15 @@ mod tests {
     #[test]
     fn a_place_holds_what_lies_in_it() {
         let at = Location::new("Poznań", "A", "2", "13").unwrap();
-        let place = |b, f, r| Place::new("Poznań", b, f, r).unwrap();
+        let place = |b, f, r| LocationPrefix::new("Poznań", b, f, r).unwrap();
         assert!(place(None, None, None).holds(&at));
         assert!(place(Some("A"), Some("2"), Some("13")).holds(&at));
         assert!(!place(Some("A"), Some("21"), None).holds(&at));
-        assert!(!Place::new("Łódź", None, None, None).unwrap().holds(&at));
-        assert!(Place::new("Poznań", Some("A"), None, Some("13")).is_err());
+        assert!(
+            !LocationPrefix::new("Łódź", None, None, None)
+                .unwrap()
+                .holds(&at)
+        );
+        assert!(LocationPrefix::new("Poznań", Some("A"), None, Some("13")).is_err());
     }
 }

@@ -81,16 +81,16 @@ impl fmt::Display for Sequence {
 /// # Ok::<(), antumbra_service::sensors::InvalidSensor>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Moment {
+pub struct ReadingTime {
     time: Timestamp,
     sequence: Sequence,
 }
 
-impl Moment {
+impl ReadingTime {
     /// Any time of the years 0000 to 9999.
-    pub fn new(time: Timestamp, sequence: Sequence) -> Result<Moment, InvalidSensor> {
+    pub fn new(time: Timestamp, sequence: Sequence) -> Result<ReadingTime, InvalidSensor> {
         fixed_width(time)?;
-        Ok(Moment { time, sequence })
+        Ok(ReadingTime { time, sequence })
     }
 
     /// When.
@@ -104,17 +104,17 @@ impl Moment {
     }
 
     /// Reads its text; `None` for any other.
-    pub fn parse(text: &str) -> Option<Moment> {
+    pub fn parse(text: &str) -> Option<ReadingTime> {
         let (time, sequence) = text.split_once(SEPARATOR)?;
         let parsed = Timestamp::parse(time)?;
         if fixed_width(parsed).ok()? != time {
             return None;
         }
-        Moment::new(parsed, Sequence::parse(sequence)?).ok()
+        ReadingTime::new(parsed, Sequence::parse(sequence)?).ok()
     }
 }
 
-impl fmt::Display for Moment {
+impl fmt::Display for ReadingTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let time = fixed_width(self.time).map_err(|_| fmt::Error)?;
         write!(f, "{time}{SEPARATOR}{}", self.sequence)
@@ -122,14 +122,14 @@ impl fmt::Display for Moment {
 }
 
 /// As their texts sort.
-impl PartialOrd for Moment {
-    fn partial_cmp(&self, other: &Moment) -> Option<std::cmp::Ordering> {
+impl PartialOrd for ReadingTime {
+    fn partial_cmp(&self, other: &ReadingTime) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Moment {
-    fn cmp(&self, other: &Moment) -> std::cmp::Ordering {
+impl Ord for ReadingTime {
+    fn cmp(&self, other: &ReadingTime) -> std::cmp::Ordering {
         let sequences = || self.sequence.to_string().cmp(&other.sequence.to_string());
         self.time.cmp(&other.time).then_with(sequences)
     }
@@ -174,11 +174,11 @@ mod tests {
         ]
     }
 
-    fn moments() -> impl Strategy<Value = Moment> {
+    fn moments() -> impl Strategy<Value = ReadingTime> {
         let years = FIRST_SECOND * SECOND..END_SECOND * SECOND;
         let near = 0..4_i128;
         (prop_oneof![years, near], sequences()).prop_map(|(nanoseconds, sequence)| {
-            Moment::new(Timestamp::from_nanoseconds(nanoseconds), sequence).unwrap()
+            ReadingTime::new(Timestamp::from_nanoseconds(nanoseconds), sequence).unwrap()
         })
     }
 
@@ -186,7 +186,7 @@ mod tests {
         #[test]
         fn texts_sort_as_moments_do_and_come_back(one in moments(), other in moments()) {
             prop_assert_eq!(one.cmp(&other), one.to_string().cmp(&other.to_string()));
-            prop_assert_eq!(Moment::parse(&one.to_string()), Some(one));
+            prop_assert_eq!(ReadingTime::parse(&one.to_string()), Some(one));
         }
     }
 
@@ -202,7 +202,7 @@ mod tests {
             "2026-01-31T12:00:00.500000000Z#~12",
             "2026-01-31T12:00:00.500000000Z#ä",
         ] {
-            assert_eq!(Moment::parse(text), None, "{text}");
+            assert_eq!(ReadingTime::parse(text), None, "{text}");
         }
     }
 
@@ -210,7 +210,7 @@ mod tests {
     fn times_without_four_digits_of_a_year_are_refused() {
         for second in [FIRST_SECOND - 1, END_SECOND] {
             let time = Timestamp::from_nanoseconds(second * SECOND);
-            assert!(Moment::new(time, Sequence::Number(0)).is_err());
+            assert!(ReadingTime::new(time, Sequence::Number(0)).is_err());
         }
         let last = Timestamp::from_nanoseconds(END_SECOND * SECOND - 1);
         assert_eq!(fixed_width(last).unwrap(), "9999-12-31T23:59:59.999999999Z");

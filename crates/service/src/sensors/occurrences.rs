@@ -7,7 +7,7 @@
 use antumbra_shadow::Timestamp;
 
 use super::id::{Generation, SensorId};
-use super::sensor::{Address, Silence};
+use super::sensor::{Address, SilenceTimeout};
 use super::state::{Connection, State};
 use super::value::Value;
 
@@ -53,7 +53,7 @@ pub enum What {
         /// When it was last heard.
         last_seen: Timestamp,
         /// How long it may be silent.
-        threshold: Silence,
+        threshold: SilenceTimeout,
         /// What it said last.
         last_value: Option<Value>,
     },
@@ -75,7 +75,7 @@ pub enum What {
         /// When it was registered.
         registered_at: Timestamp,
         /// How long it may be silent.
-        threshold: Silence,
+        threshold: SilenceTimeout,
     },
 }
 

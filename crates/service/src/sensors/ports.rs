@@ -6,9 +6,9 @@ use std::future::Future;
 use antumbra_shadow::Timestamp;
 
 use super::id::SensorId;
-use super::location::Place;
+use super::location::LocationPrefix;
 use super::reading::{OwnedReading, Reading};
-use super::sensor::{Registered, Sensor};
+use super::sensor::{RegisteredSensor, Sensor};
 use super::signal::{Recorded, Signal};
 use super::state::State;
 use crate::paging::{Cursor, InvalidCursor, Page};
@@ -45,7 +45,7 @@ impl From<InvalidCursor> for SensorError {
 
 /// A sensor in a listing, with its state of a moment ago.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Row {
+pub struct SensorWithState {
     /// The sensor.
     pub sensor: Sensor,
     /// Its state; `None` if it was unregistered meanwhile.
@@ -60,20 +60,23 @@ pub struct Row {
 ///   other data it is [`SensorError::AlreadyRegistered`]. Of many at once one registers.
 /// - A change is conditional on version and generation, and raises the version by one. The state's copies
 ///   change with it, at once. A shorter silence counts from the last contact; a sweep looks soon.
-/// - Unregistering takes sensor, state and links away at once and leaves the readings to [`Purges`]. What
+/// - Unregistering takes sensor, state and links away at once and leaves the readings to [`PurgeQueue`]. What
 ///   registers the same id afterwards does not see them.
 /// - A listing gives each sensor that stayed where it was exactly once, that of a place in order of
 ///   building, floor, room and id, that of all by id. It may lag behind by a moment; of a place, a sensor
 ///   that moves while pages are turned may be missing or come twice.
-pub trait Registry: Send + Sync {
+pub trait SensorStore: Send + Sync {
     /// Registers a sensor, with a state that waits for its first sign of life.
     fn register(
         &self,
-        new: &Registered,
-    ) -> impl Future<Output = Result<Registered, SensorError>> + Send;
+        new: &RegisteredSensor,
+    ) -> impl Future<Output = Result<RegisteredSensor, SensorError>> + Send;
 
     /// The sensor that has this id; sees every change that was answered before.
-    fn get(&self, id: &SensorId) -> impl Future<Output = Result<Registered, SensorError>> + Send;
+    fn get(
+        &self,
+        id: &SensorId,
+    ) -> impl Future<Output = Result<RegisteredSensor, SensorError>> + Send;
 
     /// Its state; sees every change that was answered before.
     fn state(&self, id: &SensorId) -> impl Future<Output = Result<State, SensorError>> + Send;
@@ -81,32 +84,32 @@ pub trait Registry: Send + Sync {
     /// Puts `after` in place of `before`, which has the same id.
     fn change(
         &self,
-        before: &Registered,
+        before: &RegisteredSensor,
         after: &Sensor,
         now: Timestamp,
-    ) -> impl Future<Output = Result<Registered, SensorError>> + Send;
+    ) -> impl Future<Output = Result<RegisteredSensor, SensorError>> + Send;
 
     /// Takes the sensor away.
     fn unregister(
         &self,
-        sensor: &Registered,
+        sensor: &RegisteredSensor,
         now: Timestamp,
     ) -> impl Future<Output = Result<(), SensorError>> + Send;
 
     /// The sensors in a place, at most `limit` (1 to 1000) a page.
     fn in_place(
         &self,
-        place: &Place,
+        place: &LocationPrefix,
         limit: usize,
         cursor: Option<&Cursor>,
-    ) -> impl Future<Output = Result<Page<Row>, SensorError>> + Send;
+    ) -> impl Future<Output = Result<Page<SensorWithState>, SensorError>> + Send;
 
     /// All sensors, at most `limit` (1 to 1000) a page.
     fn all(
         &self,
         limit: usize,
         cursor: Option<&Cursor>,
-    ) -> impl Future<Output = Result<Page<Row>, SensorError>> + Send;
+    ) -> impl Future<Output = Result<Page<SensorWithState>, SensorError>> + Send;
 }
 
 /// Keeps what sensors measured.
@@ -115,12 +118,12 @@ pub trait Registry: Send + Sync {
 /// - Readings are saved for a registered sensor or not at all: one that is unregistered at the same time
 ///   either has them before, or [`SensorError::NotFound`] is said.
 /// - The same moment again is the same reading; the last save of it counts.
-pub trait Readings: Send + Sync {
+pub trait ReadingStore: Send + Sync {
     /// Saves readings of one sensor. Up to 99 at once; of more, some may be saved where it fails, and
     /// saving all again does no harm.
     fn save(
         &self,
-        sensor: &Registered,
+        sensor: &RegisteredSensor,
         readings: &[Reading],
     ) -> impl Future<Output = Result<(), SensorError>> + Send;
 
@@ -129,7 +132,7 @@ pub trait Readings: Send + Sync {
         &self,
         id: &SensorId,
         most: usize,
-    ) -> impl Future<Output = Result<(Registered, Vec<Reading>), SensorError>> + Send;
+    ) -> impl Future<Output = Result<(RegisteredSensor, Vec<Reading>), SensorError>> + Send;
 
     /// Readings from a time until just before another, oldest first, at most `limit` (1 to 1000) a page.
     fn between(
@@ -146,14 +149,14 @@ pub trait Readings: Send + Sync {
 ///
 /// Laws:
 /// - One signal is one write of the state and no read, except where signals overtook each other: then two.
-/// - The newest [`Moment`](super::Moment) has the value, in whatever order signals come and however often:
+/// - The newest [`ReadingTime`](super::Moment) has the value, in whatever order signals come and however often:
 ///   the state depends on the set of signals alone, but for the counters, which say what was seen to
 ///   happen.
 /// - The last contact is the newest time *sent* of any signal, stale and duplicate ones too. A lost
 ///   sensor that is heard at a time after its last contact is online again.
 /// - [`State::sequence`] rises by one with each occurrence: one for a return, one for a change of value,
 ///   two for both in one signal. No number is left out or given twice.
-pub trait States: Send + Sync {
+pub trait StateStore: Send + Sync {
     /// Updates the state of the signal's sensor; `None` if there is no such sensor.
     fn record(
         &self,
@@ -174,7 +177,7 @@ pub const DEFAULT_SHARDS: u32 = 16;
 
 /// What a look at a sensor that was due came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Checked {
+pub enum CheckOutcome {
     /// It is lost, and was not before: whoever is told this is the only one.
     Lost,
     /// It was heard meanwhile, and is looked at again at its deadline.
@@ -187,9 +190,9 @@ pub enum Checked {
 ///
 /// Laws:
 /// - A sensor that waits for a sign of life is due no later than its deadline.
-/// - What is due may lag behind by a moment and name sensors that are not; [`Liveness::check`] decides.
+/// - What is due may lag behind by a moment and name sensors that are not; [`LivenessIndex::check`] decides.
 /// - A sensor becomes lost only when its deadline has passed, and once per outage however many look.
-pub trait Liveness: Send + Sync {
+pub trait LivenessIndex: Send + Sync {
     /// How many shards there are.
     fn shards(&self) -> u32;
 
@@ -207,7 +210,7 @@ pub trait Liveness: Send + Sync {
         &self,
         id: &SensorId,
         now: Timestamp,
-    ) -> impl Future<Output = Result<Checked, StoreError>> + Send;
+    ) -> impl Future<Output = Result<CheckOutcome, StoreError>> + Send;
 }
 
 /// The readings a sensor left behind when it was unregistered.
@@ -221,7 +224,7 @@ pub struct Purge {
 
 /// Takes away what unregistered sensors left behind, a little at a time. What is done stays done, so it
 /// can stop anywhere.
-pub trait Purges: Send + Sync {
+pub trait PurgeQueue: Send + Sync {
     /// Purges to go on with by now, at most `limit`.
     fn due_purges(
         &self,

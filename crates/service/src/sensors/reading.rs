@@ -1,7 +1,7 @@
 //! Readings: what a sensor measured, and when.
 
 use super::id::{Generation, InvalidSensor, SensorId, SensorType};
-use super::moment::{Moment, Sequence};
+use super::moment::{ReadingTime, Sequence};
 use super::value::Value;
 use antumbra_shadow::Timestamp;
 
@@ -18,7 +18,7 @@ pub struct Reading {
     /// In what, such as `°C`.
     pub unit: Option<Unit>,
     /// When, and which of several then.
-    pub moment: Moment,
+    pub moment: ReadingTime,
 }
 
 impl Reading {
@@ -40,7 +40,7 @@ impl Reading {
         Ok(Reading {
             value,
             unit,
-            moment: Moment::new(time, sequence)?,
+            moment: ReadingTime::new(time, sequence)?,
         })
     }
 }

@@ -25,7 +25,7 @@ pub struct Sensor {
     /// What kind of sensor it is.
     pub sensor_type: SensorType,
     /// How long it may be silent before it is lost.
-    pub silence_after: Silence,
+    pub silence_after: SilenceTimeout,
 }
 
 impl Sensor {
@@ -36,7 +36,7 @@ impl Sensor {
             location,
             address: Address::default(),
             sensor_type: SensorType::default(),
-            silence_after: Silence::default(),
+            silence_after: SilenceTimeout::default(),
         }
     }
 }
@@ -70,14 +70,14 @@ impl Address {
 
 /// Whole seconds of silence, from one to a year.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Silence(u32);
+pub struct SilenceTimeout(u32);
 
-impl Silence {
+impl SilenceTimeout {
     /// Checks a number of seconds.
-    pub fn seconds(seconds: u64) -> Result<Silence, InvalidSensor> {
+    pub fn seconds(seconds: u64) -> Result<SilenceTimeout, InvalidSensor> {
         let most = u64::from(MOST_SILENCE_SECONDS);
         match u32::try_from(seconds) {
-            Ok(whole) if (1..=MOST_SILENCE_SECONDS).contains(&whole) => Ok(Silence(whole)),
+            Ok(whole) if (1..=MOST_SILENCE_SECONDS).contains(&whole) => Ok(SilenceTimeout(whole)),
             _ => Err(InvalidSensor::Range {
                 what: "silence in seconds",
                 actual: seconds,
@@ -98,15 +98,15 @@ impl Silence {
     }
 }
 
-impl Default for Silence {
-    fn default() -> Silence {
-        Silence(DEFAULT_SILENCE_SECONDS)
+impl Default for SilenceTimeout {
+    fn default() -> SilenceTimeout {
+        SilenceTimeout(DEFAULT_SILENCE_SECONDS)
     }
 }
 
 /// A sensor in the registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Registered {
+pub struct RegisteredSensor {
     /// The sensor.
     pub sensor: Sensor,
     /// How often it was written: 1 after its registration.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use antumbra_shadow::Timestamp;
 
 use super::id::{InvalidSensor, SensorId};
-use super::moment::{Moment, Sequence, from_milliseconds, milliseconds};
+use super::moment::{ReadingTime, Sequence, from_milliseconds, milliseconds};
 use super::reading::{OwnedReading, Owner, Reading};
 use super::value::Value;
 
@@ -17,7 +17,7 @@ pub const CLOCK_AHEAD: Duration = Duration::from_secs(5 * 60);
 pub struct Signal {
     sensor: SensorId,
     value: Value,
-    moment: Moment,
+    moment: ReadingTime,
     sent: Timestamp,
 }
 
@@ -46,7 +46,7 @@ impl Signal {
         Ok(Signal {
             sensor,
             value,
-            moment: Moment::new(time.unwrap_or(sent), sequence)?,
+            moment: ReadingTime::new(time.unwrap_or(sent), sequence)?,
             sent,
         })
     }
@@ -62,7 +62,7 @@ impl Signal {
     }
 
     /// What decides whether it is newer than another.
-    pub fn moment(&self) -> &Moment {
+    pub fn moment(&self) -> &ReadingTime {
         &self.moment
     }
 

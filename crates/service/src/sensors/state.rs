@@ -5,9 +5,9 @@ pub mod attributes;
 use antumbra_shadow::Timestamp;
 
 use super::id::{Generation, SensorId, SensorType};
-use super::moment::Moment;
+use super::moment::ReadingTime;
 use super::reading::Owner;
-use super::sensor::{Address, Silence};
+use super::sensor::{Address, SilenceTimeout};
 use super::value::Value;
 
 pub use attributes::{Attributes, UnreadableState};
@@ -59,11 +59,11 @@ pub struct State {
     /// A copy of the sensor's.
     pub sensor_type: SensorType,
     /// A copy of the sensor's.
-    pub silence_after: Silence,
+    pub silence_after: SilenceTimeout,
     /// The newest value; `None` before the first.
     pub value: Option<Value>,
     /// When the newest value was measured.
-    pub moment: Option<Moment>,
+    pub moment: Option<ReadingTime>,
     /// Since when it has been that value. Kept for switches alone (0, 1, false, true): of other values
     /// one write without a read cannot tell.
     pub since: Option<Timestamp>,

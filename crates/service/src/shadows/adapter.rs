@@ -1,4 +1,4 @@
-//! What every implementation of [`Persistence`](super::Persistence) shares: what is refused before
+//! What every implementation of [`ShadowStore`](super::Persistence) shares: what is refused before
 //! the store is asked, and how large an item would be.
 //!
 //! Pure. It is for those who keep shadows somewhere; who uses them needs none of it.

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use antumbra_shadow::State;
 
 use super::id::ShadowId;
-use super::persistence::{Held, Parts, Persistence, PersistenceError, Read, ReadConsistency};
+use super::store::{
+    DocumentSet, PersistenceError, Read, ReadConsistency, ShadowStore, StoredDocument,
+};
 use crate::notifications::BoxFuture;
 
 /// Reads documents that are kept apart, each as it is now.
@@ -17,22 +19,22 @@ pub trait CurrentDocuments: Send + Sync {
     fn current<'a>(
         &'a self,
         wanted: &'a [(ShadowId, State)],
-    ) -> BoxFuture<'a, Vec<Result<Option<Held>, PersistenceError>>>;
+    ) -> BoxFuture<'a, Vec<Result<Option<StoredDocument>, PersistenceError>>>;
 }
 
-impl<P: Persistence + 'static> CurrentDocuments for Arc<P> {
+impl<P: ShadowStore + 'static> CurrentDocuments for Arc<P> {
     fn current<'a>(
         &'a self,
         wanted: &'a [(ShadowId, State)],
-    ) -> BoxFuture<'a, Vec<Result<Option<Held>, PersistenceError>>> {
+    ) -> BoxFuture<'a, Vec<Result<Option<StoredDocument>, PersistenceError>>> {
         Box::pin(async move {
             let reads: Vec<Read> = wanted
                 .iter()
                 .map(|(shadow, state)| Read {
                     shadow: shadow.clone(),
                     parts: match state {
-                        State::Reported => Parts::Reported,
-                        State::Desired => Parts::Desired,
+                        State::Reported => DocumentSet::Reported,
+                        State::Desired => DocumentSet::Desired,
                     },
                 })
                 .collect();

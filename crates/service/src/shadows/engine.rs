@@ -6,24 +6,24 @@ use antumbra_shadow::{Acknowledgement, Changes, Model, State};
 
 use super::ShadowError;
 use super::id::ShadowId;
-use super::persistence::{
-    Held, Layout, Parts, Persistence, PersistenceError, Read, ReadConsistency, Snapshot, Version,
-    Write,
-};
 use super::plan::{self, Plan};
+use super::store::{
+    DocumentSet, Layout, PersistenceError, Read, ReadConsistency, ShadowStore, Snapshot,
+    StoredDocument, Version, Write,
+};
 use super::update::Update;
 use crate::backoff;
 use crate::clock::Clock;
 
 /// What an update led to.
 #[derive(Debug, Clone)]
-pub struct Updated {
+pub struct UpdateResult {
     /// Whether anything was written.
     pub written: bool,
     /// The reported document as it stands now, where it was looked at.
-    pub reported: Option<Held>,
+    pub reported: Option<StoredDocument>,
     /// The desired document as it stands now, where it was looked at.
-    pub desired: Option<Held>,
+    pub desired: Option<StoredDocument>,
     /// The version of the shadow as a whole, as far as it was looked at.
     pub whole_version: Version,
     /// What became of each leaf of the report.
@@ -36,7 +36,7 @@ pub struct Updated {
     pub attempts: u32,
 }
 
-impl Updated {
+impl UpdateResult {
     /// The version one of the documents has now; none if it is not there or was not looked at.
     pub fn version(&self, state: State) -> Version {
         let held = match state {
@@ -47,13 +47,13 @@ impl Updated {
     }
 }
 
-type Outcome = Result<Updated, ShadowError>;
+type Outcome = Result<UpdateResult, ShadowError>;
 type Outcomes = [Option<Outcome>];
 
 /// The updates of one shadow, in the order asked.
 struct Lane {
     waiting: VecDeque<usize>,
-    parts: Parts,
+    parts: DocumentSet,
     layout: Layout,
     stored: Option<Snapshot>,
     attempts: u32,
@@ -69,7 +69,7 @@ pub(super) struct Engine<'a, P, C> {
     pub(super) random: fastrand::Rng,
 }
 
-impl<P: Persistence, C: Clock> Engine<'_, P, C> {
+impl<P: ShadowStore, C: Clock> Engine<'_, P, C> {
     /// One result per update, in the order asked. Each round is one batched read and one batched write.
     pub(super) async fn run(mut self, updates: &[Update]) -> Vec<Outcome> {
         let mut results: Vec<Option<Outcome>> = updates.iter().map(|_| None).collect();
@@ -118,7 +118,7 @@ impl<P: Persistence, C: Clock> Engine<'_, P, C> {
             let lane = &mut lanes[lane];
             lane.waiting.push_back(index);
             if lane.parts != parts {
-                lane.parts = Parts::Both;
+                lane.parts = DocumentSet::Both;
             }
         }
         lanes
@@ -244,7 +244,7 @@ impl Lane {
         written: bool,
         results: &mut Outcomes,
     ) {
-        results[index] = Some(Ok(Updated {
+        results[index] = Some(Ok(UpdateResult {
             written,
             whole_version: stored.version(self.layout),
             reported: stored.reported.clone(),

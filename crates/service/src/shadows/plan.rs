@@ -7,8 +7,9 @@ use antumbra_shadow::{
 };
 
 use super::adapter::{ITEM_BYTES, item_bytes};
-use super::persistence::{
-    Held, Layout, NewDocument, Parts, PersistenceError, Snapshot, Version, Write, Written, seconds,
+use super::store::{
+    DocumentSet, Layout, NewDocument, PersistenceError, Snapshot, StoredDocument, Version, Write,
+    Written, seconds,
 };
 use super::update::{DesiredMode, Sent, Update};
 
@@ -23,13 +24,13 @@ pub(super) struct Plan {
 }
 
 /// Which documents an update has to see.
-pub(super) fn parts(update: &Update, layout: Layout) -> Parts {
+pub(super) fn parts(update: &Update, layout: Layout) -> DocumentSet {
     let acknowledges = update.desired_mode == DesiredMode::UseDesiredState;
     match (&update.reported, &update.desired) {
-        _ if layout == Layout::Combined || update.whole => Parts::Both,
-        (Some(_), None) if !acknowledges => Parts::Reported,
-        (None, _) => Parts::Desired,
-        _ => Parts::Both,
+        _ if layout == Layout::Combined || update.whole => DocumentSet::Both,
+        (Some(_), None) if !acknowledges => DocumentSet::Reported,
+        (None, _) => DocumentSet::Desired,
+        _ => DocumentSet::Both,
     }
 }
 
@@ -72,7 +73,7 @@ pub(super) fn plan(
     // Created alone where both are gone, one document takes up where the whole left off.
     let alone = stored.is_absent() && !both && reported.dirty != desired.dirty;
     let floor = if alone { whole } else { Version::NONE };
-    let new = |part: &Part, held: &Option<Held>| NewDocument {
+    let new = |part: &Part, held: &Option<StoredDocument>| NewDocument {
         document: part.document.clone(),
         expected: part.version,
         floor,
@@ -109,7 +110,7 @@ struct Part {
 
 impl Part {
     /// When each leaf took its value, if this is written now.
-    fn times(&self, held: Option<&Held>, model: &Model, seconds: i64) -> LeafTimes {
+    fn times(&self, held: Option<&StoredDocument>, model: &Model, seconds: i64) -> LeafTimes {
         match held {
             Some(held) => held
                 .leaf_times()
@@ -140,7 +141,7 @@ fn light(mut write: Write, layout: Layout) -> Write {
 /// One of the two documents, merged with what was sent for it.
 fn part(
     sent: Option<&Sent>,
-    held: Option<&Held>,
+    held: Option<&StoredDocument>,
     model: &Model,
     now: Timestamp,
 ) -> Result<Part, PersistenceError> {
@@ -181,7 +182,7 @@ pub(super) fn after(stored: &Snapshot, write: &Write, written: &Written) -> Snap
             State::Desired => (&write.desired, &stored.desired, written.desired),
         };
         match new {
-            Some(new) => Some(Held {
+            Some(new) => Some(StoredDocument {
                 document: new.document.clone(),
                 version: version.unwrap_or(new.expected.next()),
                 timestamp: write.timestamp,
@@ -202,7 +203,7 @@ pub(super) fn after(stored: &Snapshot, write: &Write, written: &Written) -> Snap
 /// Whether what is stored is exactly what that write would have left: it took place after all.
 /// What is created may have any version, as it may have been there before.
 pub(super) fn took_place(stored: &Snapshot, write: &Write) -> bool {
-    let version = |new: &Option<NewDocument>, held: &Option<Held>| match (new, held) {
+    let version = |new: &Option<NewDocument>, held: &Option<StoredDocument>| match (new, held) {
         (Some(new), Some(held)) if new.expected == Version::NONE => Some(held.version),
         _ => None,
     };
@@ -211,6 +212,8 @@ pub(super) fn took_place(stored: &Snapshot, write: &Write) -> bool {
         desired: version(&write.desired, &stored.desired),
     };
     let wrote = after(&Snapshot::default(), write, &written);
-    let is = |wrote: &Option<Held>, stored: &Option<Held>| wrote.is_none() || wrote == stored;
+    let is = |wrote: &Option<StoredDocument>, stored: &Option<StoredDocument>| {
+        wrote.is_none() || wrote == stored
+    };
     is(&wrote.reported, &stored.reported) && is(&wrote.desired, &stored.desired)
 }

@@ -3,7 +3,7 @@
 use antumbra_shadow::{Document, Mode, Model, State};
 
 use super::id::{ClientToken, ShadowId, Zone};
-use super::persistence::Version;
+use super::store::Version;
 
 /// How many times an update is tried again when others were faster or the store failed.
 pub const DEFAULT_RETRIES: u32 = 5;

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use antumbra_service::clock::{Clock, ManualClock};
 use antumbra_service::notifications::{
-    BoxFuture, Channel, ChannelLimits, Dispatched, Message, Outgoing, SendError, dispatch,
+    BoxFuture, Channel, ChannelLimits, ChannelMessage, DispatchSummary, Message, SendError,
+    dispatch,
 };
 use antumbra_shadow::Timestamp;
 
@@ -73,9 +74,9 @@ impl Channel for Scripted {
     }
 }
 
-fn outgoing(count: usize, keys: usize) -> Vec<Outgoing> {
+fn outgoing(count: usize, keys: usize) -> Vec<ChannelMessage> {
     (0..count)
-        .map(|record| Outgoing {
+        .map(|record| ChannelMessage {
             channel: 0,
             message: Message {
                 id: record.to_string(),
@@ -87,7 +88,11 @@ fn outgoing(count: usize, keys: usize) -> Vec<Outgoing> {
         .collect()
 }
 
-async fn run(channel: &Arc<Scripted>, outgoing: &Vec<Outgoing>, time: Duration) -> Dispatched {
+async fn run(
+    channel: &Arc<Scripted>,
+    outgoing: &Vec<ChannelMessage>,
+    time: Duration,
+) -> DispatchSummary {
     let clock = ManualClock::new(Timestamp::parse("2026-01-01T00:00:00Z").unwrap());
     let channels: Vec<Arc<dyn Channel>> = vec![channel.clone()];
     dispatch(&channels, outgoing, clock.now().after(time), &clock).await

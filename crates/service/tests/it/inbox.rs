@@ -1,6 +1,6 @@
 //! Bodies keep every digit, and no text of a queue is more than refused.
 
-use antumbra_service::inbox::{Arrival, Body, Intake};
+use antumbra_service::inbox::{Body, IncomingMessage, MessageParser};
 use antumbra_shadow::{Document, Timestamp};
 use proptest::prelude::*;
 
@@ -74,8 +74,8 @@ proptest! {
     fn no_text_is_more_than_refused(text in ".{0,80}", uuid in any::<String>(), place in any::<i64>()) {
         let message = serde_json::json!({"thingName": uuid, "epochTime": place, "text": text});
         for text in [text, message.to_string()] {
-            let arrival = Arrival { text: &text, queue_id: "q", sent: Timestamp::default() };
-            if let Ok(message) = Intake::default().read(&arrival, Timestamp::default()) {
+            let arrival = IncomingMessage { text: &text, queue_id: "q", sent: Timestamp::default() };
+            if let Ok(message) = MessageParser::default().read(&arrival, Timestamp::default()) {
                 prop_assert_eq!(message.source.as_str(), &uuid);
                 prop_assert_eq!(message.id.as_str(), format!("{place}-0-q"));
                 prop_assert!(message.answer_bytes() <= 128 * 1024);
@@ -88,12 +88,12 @@ proptest! {
 fn an_answer_has_as_many_bytes_as_is_reckoned() {
     for (uuid, place) in [("testThing", "1564669331"), ("a\"b\\å", "\u{2028}\"")] {
         let text = serde_json::json!({"thingName": uuid, "epochTime": place, "n": 1.5}).to_string();
-        let arrival = Arrival {
+        let arrival = IncomingMessage {
             text: &text,
             queue_id: "q",
             sent: Timestamp::default(),
         };
-        let message = Intake::default()
+        let message = MessageParser::default()
             .read(&arrival, Timestamp::default())
             .unwrap();
         let name = |text: &str| serde_json::to_string(text).unwrap();

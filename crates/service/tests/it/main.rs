@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used)]
 
 mod dispatch;
-mod horizon;
 mod inbox;
+mod ingest_watermark;
 mod parent_faults;
 mod quarantine;
 mod sensors;

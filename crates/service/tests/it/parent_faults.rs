@@ -4,7 +4,7 @@
 
 use antumbra_memory::MemoryShadows;
 use antumbra_service::shadows::{
-    Layout, Parts, Persistence, ShadowId, Shadows, State, Update, Version,
+    DocumentSet, Layout, ShadowId, ShadowStore, Shadows, State, Update, Version,
 };
 use antumbra_shadow::{Document, Mode, Model, Timestamp, merge};
 use serde::{Deserialize, Serialize};
@@ -61,7 +61,7 @@ async fn a_first_set_optional_value_is_a_change_and_kept() {
         .unwrap();
     assert!(updated.written);
     let read: Lamp = shadows
-        .read(&lamp(), Parts::Reported)
+        .read(&lamp(), DocumentSet::Reported)
         .await
         .unwrap()
         .reported
@@ -125,7 +125,7 @@ async fn a_conflict_is_read_merged_and_written_again() {
         writer.await.unwrap();
     }
     let held = Shadows::new(store)
-        .read(&lamp(), Parts::Reported)
+        .read(&lamp(), DocumentSet::Reported)
         .await
         .unwrap()
         .reported
@@ -197,7 +197,7 @@ async fn names_that_run_together_stay_apart() {
         );
         assert_eq!(
             shadows
-                .read(&one, Parts::Reported)
+                .read(&one, DocumentSet::Reported)
                 .await
                 .unwrap()
                 .reported
@@ -243,7 +243,7 @@ fn null_type_changes_and_arrays_do_not_panic() {
 /// The parent's manager cannot be given its own DynamoDB persistence; here the manager takes any.
 #[test]
 fn the_manager_takes_every_persistence() {
-    fn takes<P: Persistence>() -> fn(P) -> Shadows<P> {
+    fn takes<P: ShadowStore>() -> fn(P) -> Shadows<P> {
         Shadows::new
     }
     let _ = takes::<MemoryShadows>();

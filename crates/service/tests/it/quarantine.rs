@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use antumbra_service::clock::{Clock, ManualClock};
 use antumbra_service::notifications::{BoxFuture, Channel, ChannelLimits, Message, SendError};
-use antumbra_service::quarantine::{Quarantine, Refused};
+use antumbra_service::quarantine::{Quarantine, QuarantinedMessage};
 
 /// Answers by a message's body: `busy`, `refuse`, or anything else, which it keeps.
 #[derive(Default)]
@@ -33,8 +33,8 @@ impl Channel for Queue {
     }
 }
 
-fn refused(text: &str, detail: &str) -> Refused {
-    Refused {
+fn refused(text: &str, detail: &str) -> QuarantinedMessage {
+    QuarantinedMessage {
         id: "m-1".to_owned(),
         text: text.to_owned(),
         source: "in".to_owned(),

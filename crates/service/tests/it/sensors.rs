@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use antumbra_service::clock::{Clock, ManualClock};
 use antumbra_service::sensors::{
-    Address, Location, Place, Reading, SensorError, SensorPatch, Sensors, Silence, Value, Version,
+    Address, Location, LocationPrefix, Reading, SensorError, SensorPatch, Sensors, SilenceTimeout,
+    Value, Version,
 };
 use antumbra_testkit::sensors::MemorySensors;
 use antumbra_testkit::sensors::sample::{at, id, sensor, somewhere};
@@ -29,7 +30,7 @@ async fn a_sensor_is_registered_moved_changed_and_taken_away() {
         (Version(2), &there)
     );
     let patch = SensorPatch {
-        silence_after: Some(Silence::seconds(60).unwrap()),
+        silence_after: Some(SilenceTimeout::seconds(60).unwrap()),
         ..SensorPatch::default()
     };
     let updated = sensors
@@ -42,7 +43,7 @@ async fn a_sensor_is_registered_moved_changed_and_taken_away() {
     );
     let again = sensors.update(&id("s"), patch, None).await.unwrap();
     assert_eq!(again, updated, "what changes nothing is not written");
-    let place = Place::new("Łódź", None, None, None).unwrap();
+    let place = LocationPrefix::new("Łódź", None, None, None).unwrap();
     assert_eq!(
         sensors.in_place(&place, 10, None).await.unwrap().rows.len(),
         1

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use antumbra_memory::MemoryShadows;
 use antumbra_service::clock::{Clock, ManualClock};
 use antumbra_service::shadows::{
-    ClientToken, Delete, DesiredMode, Expect, Layout, ListQuery, Parts, PersistenceError, Read,
-    ShadowError, ShadowId, Shadows, State, Update, Updated, Version, Zone,
+    ClientToken, Delete, DesiredMode, DocumentSet, ExpectedVersion, Layout, ListQuery,
+    PersistenceError, Read, ShadowError, ShadowId, Shadows, State, Update, UpdateResult, Version,
+    Zone,
 };
 use antumbra_shadow::{Document, DocumentError, Mode, Model, Timestamp, Verdict};
 use serde_json::json;
@@ -30,11 +31,11 @@ fn document(text: &str) -> Document {
     Document::parse(text).unwrap()
 }
 
-fn reported(updated: &Updated) -> &str {
+fn reported(updated: &UpdateResult) -> &str {
     updated.reported.as_ref().unwrap().document.as_str()
 }
 
-fn desired(updated: &Updated) -> &str {
+fn desired(updated: &UpdateResult) -> &str {
     updated.desired.as_ref().unwrap().document.as_str()
 }
 
@@ -90,7 +91,7 @@ async fn the_first_report_creates_even_when_empty() {
         assert!(shadows.report(&lamp(), &json!({})).await.unwrap().written);
         assert!(
             shadows
-                .read(&lamp(), Parts::Reported)
+                .read(&lamp(), DocumentSet::Reported)
                 .await
                 .unwrap()
                 .reported
@@ -107,7 +108,7 @@ async fn what_is_written_carries_time_zone_and_token() {
             .zone(Zone::new("Europe/Stockholm").unwrap());
         shadows.update(update).await.unwrap();
         let held = shadows
-            .read(&lamp(), Parts::Reported)
+            .read(&lamp(), DocumentSet::Reported)
             .await
             .unwrap()
             .reported
@@ -133,7 +134,7 @@ async fn a_report_acknowledges_what_is_desired() {
             .map(|done| done.pointer.as_str())
             .collect();
         assert_eq!(pointers, ["/fan/speed", "/led/value"]);
-        let shadow = shadows.read(&lamp(), Parts::Both).await.unwrap();
+        let shadow = shadows.read(&lamp(), DocumentSet::Both).await.unwrap();
         assert_eq!(shadow.delta.unwrap().as_str(), r#"{"fan":{"mode":"auto"}}"#);
     }
 }
@@ -149,7 +150,7 @@ async fn desired_stays_when_told_to_ignore_it() {
             .desired_mode(DesiredMode::IgnoreDesiredState);
         let updated = shadows.update(update).await.unwrap();
         assert!(updated.acknowledged.is_empty());
-        let shadow = shadows.read(&lamp(), Parts::Both).await.unwrap();
+        let shadow = shadows.read(&lamp(), DocumentSet::Both).await.unwrap();
         assert_eq!(shadow.desired.unwrap().document.as_str(), r#"{"led":"on"}"#);
         assert!(
             shadow.delta.unwrap().is_empty(),
@@ -303,7 +304,7 @@ async fn many_updates_give_one_result_each_in_order() {
         let reads: Vec<Read> = (0..20)
             .map(|n| Read {
                 shadow: shadow(n),
-                parts: Parts::Both,
+                parts: DocumentSet::Both,
             })
             .collect();
         let read = shadows.read_many(&reads).await;
@@ -351,14 +352,14 @@ async fn deleting_and_listing() {
         let light = ShadowId::named("house", "light").unwrap();
         let whole = Delete {
             shadow: light.clone(),
-            reported: Some(Expect::Any),
-            desired: Some(Expect::Any),
+            reported: Some(ExpectedVersion::Any),
+            desired: Some(ExpectedVersion::Any),
         };
         shadows.delete(whole.clone()).await.unwrap();
         shadows.delete(whole).await.unwrap();
         assert!(
             shadows
-                .read(&light, Parts::Both)
+                .read(&light, DocumentSet::Both)
                 .await
                 .unwrap_err()
                 .is_not_found()
@@ -416,7 +417,7 @@ async fn bad_input_has_its_own_error_and_writes_nothing() {
         );
         assert!(
             shadows
-                .read(&lamp(), Parts::Both)
+                .read(&lamp(), DocumentSet::Both)
                 .await
                 .unwrap_err()
                 .is_not_found(),

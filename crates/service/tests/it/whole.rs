@@ -6,8 +6,8 @@ use std::time::Duration;
 use antumbra_memory::MemoryShadows;
 use antumbra_service::clock::ManualClock;
 use antumbra_service::shadows::{
-    Delete, DesiredMode, Expect, Layout, Parts, ShadowId, Shadows, State, Update, Updated,
-    VERSION_KEPT, Version,
+    Delete, DesiredMode, DocumentSet, ExpectedVersion, Layout, ShadowId, Shadows, State, Update,
+    UpdateResult, VERSION_KEPT, Version,
 };
 use antumbra_shadow::{Document, Mode, Timestamp};
 
@@ -38,14 +38,14 @@ fn desire(json: &str) -> Update {
 async fn delete(shadows: &Sdk) {
     let delete = Delete {
         shadow: lamp(),
-        reported: Some(Expect::Any),
-        desired: Some(Expect::Any),
+        reported: Some(ExpectedVersion::Any),
+        desired: Some(ExpectedVersion::Any),
     };
     shadows.delete(delete).await.unwrap();
 }
 
 async fn whole(shadows: &Sdk) -> i64 {
-    let read = shadows.read(&lamp(), Parts::Both).await;
+    let read = shadows.read(&lamp(), DocumentSet::Both).await;
     read.unwrap().version.0
 }
 
@@ -107,7 +107,7 @@ async fn the_version_never_falls_over_a_delete_within_two_days() {
         delete(&shadows).await;
         assert!(
             shadows
-                .read(&lamp(), Parts::Both)
+                .read(&lamp(), DocumentSet::Both)
                 .await
                 .unwrap_err()
                 .is_not_found()
@@ -143,7 +143,7 @@ async fn each_leaf_has_the_time_of_its_last_change() {
         let updated = shadows
             .update(report(r#"{"fan":1,"led":{"g":3},"new":[1]}"#))
             .await;
-        let metadata = |updated: &Updated| {
+        let metadata = |updated: &UpdateResult| {
             let held = updated.reported.as_ref().unwrap();
             held.leaf_times().metadata(&held.document)
         };
@@ -155,7 +155,7 @@ async fn each_leaf_has_the_time_of_its_last_change() {
         // A change of the other document changes nothing here.
         clock.advance(Duration::from_secs(60));
         shadows.update(desire(r#"{"fan":2}"#)).await.unwrap();
-        let read = shadows.read(&lamp(), Parts::Both).await.unwrap();
+        let read = shadows.read(&lamp(), DocumentSet::Both).await.unwrap();
         let held = read.reported.unwrap();
         assert_eq!(held.leaf_times().metadata(&held.document), expected);
     }

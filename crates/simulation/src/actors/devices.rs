@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use antumbra_dynamodb::DynamoDbShadows;
-use antumbra_service::shadows::{Parts, ShadowId, Shadows};
+use antumbra_service::shadows::{DocumentSet, ShadowId, Shadows};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -232,7 +232,7 @@ impl Devices {
         let Ok(shadow) = ShadowId::new(device) else {
             return;
         };
-        let work = self.shadows.read(&shadow, Parts::Both);
+        let work = self.shadows.read(&shadow, DocumentSet::Both);
         let Some(Ok(found)) = self.world.invoke("device", PATIENCE, work).await else {
             return;
         };

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use antumbra_service::sensors::{Location, Sensor, SensorId, Silence};
+use antumbra_service::sensors::{Location, Sensor, SensorId, SilenceTimeout};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -88,7 +88,7 @@ impl SensorActors {
             let made = (
                 SensorId::new(id.clone()),
                 Location::new("Poznań", "A", "2", "21"),
-                Silence::seconds(seconds),
+                SilenceTimeout::seconds(seconds),
             );
             let (Ok(sensor_id), Ok(location), Ok(silence)) = made else {
                 panic!("no sensor is called {id}");

@@ -4,21 +4,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use antumbra_dynamodb::{
-    Config, DynamoDbClients, DynamoDbDeliveries, DynamoDbInbox, DynamoDbProgress, DynamoDbSensors,
-    DynamoDbShadows, MAIN, MESSAGES, SensorConfig, client,
+    DynamoDbClients, DynamoDbDeliveries, DynamoDbInbox, DynamoDbProgress, DynamoDbSensors,
+    DynamoDbShadows, MAIN, MESSAGES, SensorConfig, ShadowTableConfig, client,
 };
 use antumbra_liveness_sweep::{Sweeper, gauge};
 use antumbra_message_ingest::Ingest as MessageIngest;
 use antumbra_message_requests::operations::{
     DeleteMessage, GetMessage, NextMessage, QueryMessages,
 };
-use antumbra_message_requests::{Responder, Serve, connect};
+use antumbra_message_requests::{InboxOperation, Responder, connect};
 use antumbra_publish::{SqsChannel, SqsVisibility};
 use antumbra_registration::Registrations;
-use antumbra_sensor_ingest::{Admission, Ingest as SensorIngest, Rules};
+use antumbra_sensor_ingest::{Ingest as SensorIngest, Rules, UnknownSensorPolicy};
 use antumbra_service::clients::Clients;
-use antumbra_service::deliveries::{Deliver, Policy, Queues, Redeliveries};
-use antumbra_service::inbox::Intake;
+use antumbra_service::deliveries::{Deliver, Deliveries, Policy, Queues};
+use antumbra_service::inbox::MessageParser;
 use antumbra_service::liveness::Limits;
 use antumbra_service::notifications::Channel;
 use antumbra_service::quarantine::Quarantine;
@@ -26,7 +26,7 @@ use antumbra_service::sensors::Sensors;
 use antumbra_service::shadows::{Layout, Shadows};
 use antumbra_shadow::Model;
 use antumbra_shadow_requests::ShadowRequests;
-use antumbra_stream_listener::{AwsChannels, Listener};
+use antumbra_stream_listener::{AwsChannelFactory, Listener};
 use antumbra_webhook_deliver::Worker;
 use aws_config::SdkConfig;
 
@@ -95,7 +95,10 @@ impl Wiring {
     }
 
     fn persistence(&self) -> DynamoDbShadows {
-        DynamoDbShadows::connect(&self.sdk, Config::new(MAIN.name).layout(self.layout))
+        DynamoDbShadows::connect(
+            &self.sdk,
+            ShadowTableConfig::new(MAIN.name).layout(self.layout),
+        )
     }
 
     fn sensor_store(&self) -> DynamoDbSensors {
@@ -134,20 +137,20 @@ impl Wiring {
     pub(crate) fn redeliveries(
         &self,
         clock: VirtualClock,
-    ) -> Redeliveries<DynamoDbClients, DynamoDbDeliveries, VirtualClock> {
+    ) -> Deliveries<DynamoDbClients, DynamoDbDeliveries, VirtualClock> {
         let queues = Queues {
             ordered: self.queue(names::ORDERED),
             unordered: self.queue(names::UNORDERED),
         };
         let clients = DynamoDbClients::connect(&self.sdk, MAIN.name);
         let history = DynamoDbDeliveries::connect(&self.sdk, MAIN.name);
-        Redeliveries::new(clients, history, queues, clock)
+        Deliveries::new(clients, history, queues, clock)
     }
 
     pub(crate) fn listener(&self) -> Function {
         self.function("stream-listener", 30, |wiring, clock| {
             let links = DynamoDbClients::connect(&wiring.sdk, MAIN.name);
-            let channels = AwsChannels::new(&wiring.sdk, None, url(names::UNDELIVERABLE))
+            let channels = AwsChannelFactory::new(&wiring.sdk, None, url(names::UNDELIVERABLE))
                 .with_tenants(true)
                 .with_clients(Arc::new(links), url(names::ORDERED), url(names::UNORDERED));
             let listener = Listener::new(registrations(), &channels, Model::default(), clock);
@@ -166,7 +169,7 @@ impl Wiring {
             let inbox = DynamoDbInbox::connect(&wiring.sdk, MESSAGES.name);
             let quarantine = Quarantine::new(wiring.queue(names::QUARANTINE));
             let sources = inbox.clone();
-            let intake = Intake::default();
+            let intake = MessageParser::default();
             let ingest = MessageIngest::new(inbox, sources, quarantine, intake, clock);
             called(ingest, |ingest, event, deadline| {
                 let handling = ingest.handle(event, deadline);
@@ -180,7 +183,7 @@ impl Wiring {
             let ingest = SensorIngest::new(
                 wiring.sensor_store(),
                 wiring.progress(),
-                Admission::<DynamoDbSensors>::Registered,
+                UnknownSensorPolicy::<DynamoDbSensors>::Quarantine,
                 Quarantine::new(wiring.queue(names::QUARANTINE)),
                 Rules::default(),
                 clock,
@@ -254,7 +257,7 @@ impl Wiring {
         ]
     }
 
-    fn inbox_request<S: Serve + 'static>(
+    fn inbox_request<S: InboxOperation + 'static>(
         &self,
         name: &'static str,
         serve: fn(DynamoDbInbox) -> S,

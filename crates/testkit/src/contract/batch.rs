@@ -1,19 +1,19 @@
 //! Batches: one result per operation, in the order asked.
 
 use antumbra_service::shadows::{
-    Expect, Layout, Persistence, PersistenceError, ReadConsistency, Version, Write,
+    ExpectedVersion, Layout, PersistenceError, ReadConsistency, ShadowStore, Version, Write,
 };
 
 use crate::sample::{NOW, delete, new, number, numbers, shadow, whole, write, write_one};
 
-pub async fn an_empty_batch_gives_nothing<P: Persistence>(store: P) {
+pub async fn an_empty_batch_gives_nothing<P: ShadowStore>(store: P) {
     assert!(store.read(&[], ReadConsistency::Strong).await.is_empty());
     assert!(store.read(&[], ReadConsistency::Snapshot).await.is_empty());
     assert!(store.write(&[]).await.is_empty());
     assert!(store.delete(&[], NOW).await.is_empty());
 }
 
-pub async fn different_shadows_are_independent<P: Persistence>(store: P) {
+pub async fn different_shadows_are_independent<P: ShadowStore>(store: P) {
     let shadows: Vec<_> = (0..40).map(|n| shadow(&format!("lamp-{n}"))).collect();
     write_one(&store, whole(&shadows[20], 0, 0)).await.unwrap();
     let writes: Vec<Write> = shadows
@@ -47,7 +47,7 @@ pub async fn different_shadows_are_independent<P: Persistence>(store: P) {
     }
     let deletes: Vec<_> = shadows
         .iter()
-        .map(|shadow| delete(shadow, Expect::Version(Version(1))))
+        .map(|shadow| delete(shadow, ExpectedVersion::Version(Version(1))))
         .collect();
     for (n, result) in store.delete(&deletes, NOW).await.into_iter().enumerate() {
         match n {
@@ -57,7 +57,7 @@ pub async fn different_shadows_are_independent<P: Persistence>(store: P) {
     }
 }
 
-pub async fn the_same_shadow_is_written_in_the_order_asked<P: Persistence>(store: P) {
+pub async fn the_same_shadow_is_written_in_the_order_asked<P: ShadowStore>(store: P) {
     let (lamp, other) = (shadow("lamp"), shadow("other"));
     let writes = [
         whole(&lamp, 1, 0),
@@ -104,14 +104,14 @@ pub async fn the_same_shadow_is_written_in_the_order_asked<P: Persistence>(store
     }
 }
 
-pub async fn the_same_shadow_is_deleted_in_the_order_asked<P: Persistence>(store: P) {
+pub async fn the_same_shadow_is_deleted_in_the_order_asked<P: ShadowStore>(store: P) {
     let lamp = shadow("lamp");
     write_one(&store, whole(&lamp, 1, 0)).await.unwrap();
     let deletes = [
-        delete(&lamp, Expect::Version(Version(2))),
-        delete(&lamp, Expect::Version(Version(1))),
-        delete(&lamp, Expect::Version(Version(1))),
-        delete(&lamp, Expect::Any),
+        delete(&lamp, ExpectedVersion::Version(Version(2))),
+        delete(&lamp, ExpectedVersion::Version(Version(1))),
+        delete(&lamp, ExpectedVersion::Version(Version(1))),
+        delete(&lamp, ExpectedVersion::Any),
     ];
     let results = store.delete(&deletes, NOW).await;
     assert!(matches!(results[0], Err(PersistenceError::Conflict { .. })));

@@ -1,13 +1,13 @@
 //! Many at once.
 
 use antumbra_service::shadows::{
-    Parts, Persistence, PersistenceError, Read, ReadConsistency, Version,
+    DocumentSet, PersistenceError, Read, ReadConsistency, ShadowStore, Version,
 };
 use futures_util::future::{join, join_all};
 
 use crate::sample::{numbers, only, read_one, shadow, whole, write_one};
 
-pub async fn of_many_writers_of_one_version_one_wins<P: Persistence>(store: P) {
+pub async fn of_many_writers_of_one_version_one_wins<P: ShadowStore>(store: P) {
     let lamp = shadow("lamp");
     for version in 0..5 {
         let writers = (0..16).map(|writer| write_one(&store, whole(&lamp, writer, version)));
@@ -36,11 +36,11 @@ pub async fn of_many_writers_of_one_version_one_wins<P: Persistence>(store: P) {
 }
 
 /// Each adds one to what it read, until its write is taken: nothing is lost and nothing is counted twice.
-pub async fn writers_who_read_again_all_get_through<P: Persistence>(store: P) {
+pub async fn writers_who_read_again_all_get_through<P: ShadowStore>(store: P) {
     let lamp = shadow("lamp");
     let writer = async || {
         loop {
-            let (n, version) = match read_one(&store, &lamp, Parts::Reported).await {
+            let (n, version) = match read_one(&store, &lamp, DocumentSet::Reported).await {
                 Err(PersistenceError::NotFound) => (0, 0),
                 found => {
                     let held = found.unwrap().reported.unwrap();
@@ -62,7 +62,7 @@ pub async fn writers_who_read_again_all_get_through<P: Persistence>(store: P) {
 }
 
 /// Both documents always say the same, so whoever sees them differ saw two instants.
-pub async fn a_snapshot_is_of_one_instant<P: Persistence>(store: P) {
+pub async fn a_snapshot_is_of_one_instant<P: ShadowStore>(store: P) {
     let lamp = shadow("lamp");
     write_one(&store, whole(&lamp, 0, 0)).await.unwrap();
     let write = async {
@@ -79,7 +79,7 @@ pub async fn a_snapshot_is_of_one_instant<P: Persistence>(store: P) {
         while seen < 30 {
             let read = Read {
                 shadow: lamp.clone(),
-                parts: Parts::Both,
+                parts: DocumentSet::Both,
             };
             let found = only(store.read(&[read], ReadConsistency::Snapshot).await).unwrap();
             let (reported, desired) = (found.reported.unwrap(), found.desired.unwrap());

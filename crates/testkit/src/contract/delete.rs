@@ -3,28 +3,37 @@
 use std::time::Duration;
 
 use antumbra_service::shadows::{
-    Delete, Expect, Gone, Layout, Parts, Persistence, PersistenceError, Snapshot, VERSION_KEPT,
-    Version, Write,
+    Delete, DeletedVersions, DocumentSet, ExpectedVersion, Layout, PersistenceError, ShadowStore,
+    Snapshot, VERSION_KEPT, Version, Write,
 };
 
 use crate::sample::{
     NOW, delete, delete_one, new, number, numbers, read_one, shadow, whole, write, write_one,
 };
 
-fn version(version: i64) -> Expect {
-    Expect::Version(Version(version))
+fn version(version: i64) -> ExpectedVersion {
+    ExpectedVersion::Version(Version(version))
 }
 
-pub async fn a_delete_of_anything_always_succeeds<P: Persistence>(store: P) {
+pub async fn a_delete_of_anything_always_succeeds<P: ShadowStore>(store: P) {
     let lamp = shadow("lamp");
-    assert_eq!(delete_one(&store, delete(&lamp, Expect::Any)).await, Ok(()));
+    assert_eq!(
+        delete_one(&store, delete(&lamp, ExpectedVersion::Any)).await,
+        Ok(())
+    );
     write_one(&store, whole(&lamp, 1, 0)).await.unwrap();
-    assert_eq!(delete_one(&store, delete(&lamp, Expect::Any)).await, Ok(()));
+    assert_eq!(
+        delete_one(&store, delete(&lamp, ExpectedVersion::Any)).await,
+        Ok(())
+    );
     assert_eq!(numbers(&store, &lamp).await, (None, None));
-    assert_eq!(delete_one(&store, delete(&lamp, Expect::Any)).await, Ok(()));
+    assert_eq!(
+        delete_one(&store, delete(&lamp, ExpectedVersion::Any)).await,
+        Ok(())
+    );
 }
 
-pub async fn a_delete_of_a_version_is_conditional<P: Persistence>(store: P) {
+pub async fn a_delete_of_a_version_is_conditional<P: ShadowStore>(store: P) {
     let lamp = shadow("lamp");
     for absent in [0, 1, 2] {
         let deleted = delete_one(&store, delete(&lamp, version(absent))).await;
@@ -48,7 +57,7 @@ pub async fn a_delete_of_a_version_is_conditional<P: Persistence>(store: P) {
     assert_eq!(again, Err(PersistenceError::NotFound));
 }
 
-pub async fn both_documents_are_deleted_together_or_not_at_all<P: Persistence>(store: P) {
+pub async fn both_documents_are_deleted_together_or_not_at_all<P: ShadowStore>(store: P) {
     let lamp = shadow("lamp");
     write_one(&store, whole(&lamp, 1, 0)).await.unwrap();
     let uneven = |reported, desired| Delete {
@@ -59,8 +68,8 @@ pub async fn both_documents_are_deleted_together_or_not_at_all<P: Persistence>(s
     let refused = [
         (version(1), version(2)),
         (version(2), version(1)),
-        (Expect::Any, version(2)),
-        (version(2), Expect::Any),
+        (ExpectedVersion::Any, version(2)),
+        (version(2), ExpectedVersion::Any),
     ];
     for (reported, desired) in refused {
         let deleted = delete_one(&store, uneven(reported, desired)).await;
@@ -79,13 +88,13 @@ pub async fn both_documents_are_deleted_together_or_not_at_all<P: Persistence>(s
         assert!(reported.is_some() && desired.is_some());
     }
     if store.layout() == Layout::Separate {
-        let deleted = delete_one(&store, uneven(Expect::Any, version(1))).await;
+        let deleted = delete_one(&store, uneven(ExpectedVersion::Any, version(1))).await;
         assert_eq!(deleted, Ok(()));
         assert_eq!(numbers(&store, &lamp).await, (None, None));
     }
 }
 
-pub async fn one_document_alone_is_deleted_where_they_lie_apart<P: Persistence>(store: P) {
+pub async fn one_document_alone_is_deleted_where_they_lie_apart<P: ShadowStore>(store: P) {
     let lamp = shadow("lamp");
     write_one(&store, whole(&lamp, 1, 0)).await.unwrap();
     let reported = |expect| Delete {
@@ -99,7 +108,11 @@ pub async fn one_document_alone_is_deleted_where_they_lie_apart<P: Persistence>(
         desired: Some(version(1)),
     };
     if store.layout() == Layout::Combined {
-        for half in [reported(Expect::Any), reported(version(1)), desired] {
+        for half in [
+            reported(ExpectedVersion::Any),
+            reported(version(1)),
+            desired,
+        ] {
             let deleted = delete_one(&store, half).await;
             assert!(matches!(deleted, Err(PersistenceError::Invalid(_))));
         }
@@ -123,7 +136,7 @@ pub async fn one_document_alone_is_deleted_where_they_lie_apart<P: Persistence>(
     assert_eq!(numbers(&store, &lamp).await, (None, None));
 }
 
-pub async fn a_delete_of_nothing_is_invalid<P: Persistence>(store: P) {
+pub async fn a_delete_of_nothing_is_invalid<P: ShadowStore>(store: P) {
     let nothing = Delete {
         shadow: shadow("lamp"),
         reported: None,
@@ -136,7 +149,7 @@ pub async fn a_delete_of_nothing_is_invalid<P: Persistence>(store: P) {
     }
 }
 
-pub async fn what_was_deleted_goes_on_from_its_version<P: Persistence>(store: P) {
+pub async fn what_was_deleted_goes_on_from_its_version<P: ShadowStore>(store: P) {
     let lamp = shadow("lamp");
     for n in 0..3 {
         let created = write_one(&store, whole(&lamp, n, 0)).await.unwrap();
@@ -157,7 +170,7 @@ pub async fn what_was_deleted_goes_on_from_its_version<P: Persistence>(store: P)
         write_one(&store, whole(&lamp, 1, 0)).await.unwrap();
         let reported = Delete {
             shadow: lamp.clone(),
-            reported: Some(Expect::Any),
+            reported: Some(ExpectedVersion::Any),
             desired: None,
         };
         delete_one(&store, reported).await.unwrap();
@@ -173,19 +186,19 @@ pub async fn what_was_deleted_goes_on_from_its_version<P: Persistence>(store: P)
 }
 
 /// What was written last counts, not how long ago it was deleted before.
-pub async fn what_was_deleted_long_ago_starts_again_at_one<P: Persistence>(store: P) {
+pub async fn what_was_deleted_long_ago_starts_again_at_one<P: ShadowStore>(store: P) {
     let lamp = shadow("lamp");
     let at = |seconds_to_go: u64, n| Write {
         timestamp: NOW.after(VERSION_KEPT - Duration::from_secs(seconds_to_go)),
         ..whole(&lamp, n, 0)
     };
     write_one(&store, whole(&lamp, 1, 0)).await.unwrap();
-    delete_one(&store, delete(&lamp, Expect::Any))
+    delete_one(&store, delete(&lamp, ExpectedVersion::Any))
         .await
         .unwrap();
     let written = write_one(&store, at(1, 2)).await.unwrap();
     assert_eq!(written.reported, Some(Version(2)));
-    delete_one(&store, delete(&lamp, Expect::Any))
+    delete_one(&store, delete(&lamp, ExpectedVersion::Any))
         .await
         .unwrap();
     let written = write_one(&store, at(0, 3)).await.unwrap();
@@ -193,18 +206,18 @@ pub async fn what_was_deleted_long_ago_starts_again_at_one<P: Persistence>(store
     assert_eq!(numbers(&store, &lamp).await.0.unwrap().1, 1);
 }
 
-pub async fn of_what_was_deleted_only_the_version_is_read<P: Persistence>(store: P) {
+pub async fn of_what_was_deleted_only_the_version_is_read<P: ShadowStore>(store: P) {
     let lamp = shadow("lamp");
     write_one(&store, whole(&lamp, 1, 0)).await.unwrap();
-    delete_one(&store, delete(&lamp, Expect::Any))
+    delete_one(&store, delete(&lamp, ExpectedVersion::Any))
         .await
         .unwrap();
     for (parts, reported, desired) in [
-        (Parts::Both, 1, 1),
-        (Parts::Reported, 1, 0),
-        (Parts::Desired, 0, 1),
+        (DocumentSet::Both, 1, 1),
+        (DocumentSet::Reported, 1, 0),
+        (DocumentSet::Desired, 0, 1),
     ] {
-        let gone = Gone {
+        let gone = DeletedVersions {
             reported: Version(reported),
             desired: Version(desired),
         };
@@ -215,6 +228,6 @@ pub async fn of_what_was_deleted_only_the_version_is_read<P: Persistence>(store:
         };
         assert_eq!(found, Ok(only), "{parts:?}");
     }
-    let absent = read_one(&store, &shadow("fan"), Parts::Both).await;
+    let absent = read_one(&store, &shadow("fan"), DocumentSet::Both).await;
     assert_eq!(absent, Err(PersistenceError::NotFound));
 }

@@ -4,13 +4,13 @@
 use antumbra_service::shadows::adapter::{ITEM_BYTES, item_bytes};
 use antumbra_service::shadows::id::{ID_BYTES, NAME_BYTES};
 use antumbra_service::shadows::{
-    ClientToken, Layout, Parts, Persistence, PersistenceError, State, Write, Zone,
+    ClientToken, DocumentSet, Layout, PersistenceError, ShadowStore, State, Write, Zone,
 };
 use antumbra_shadow::Document;
 
 use crate::sample::{document, named, new, numbers, read_one, shadow, whole, write, write_one};
 
-async fn comes_back<P: Persistence>(store: &P, id: &str, kept: &Document) {
+async fn comes_back<P: ShadowStore>(store: &P, id: &str, kept: &Document) {
     let shadow = shadow(id);
     let both = Write {
         reported: new(kept.clone(), 0),
@@ -18,12 +18,12 @@ async fn comes_back<P: Persistence>(store: &P, id: &str, kept: &Document) {
         ..write(&shadow)
     };
     write_one(store, both).await.unwrap();
-    let found = read_one(store, &shadow, Parts::Both).await.unwrap();
+    let found = read_one(store, &shadow, DocumentSet::Both).await.unwrap();
     assert_eq!(found.reported.unwrap().document, *kept);
     assert_eq!(found.desired.unwrap().document, *kept);
 }
 
-pub async fn documents_come_back_exactly<P: Persistence>(store: P) {
+pub async fn documents_come_back_exactly<P: ShadowStore>(store: P) {
     let documents = [
         "{}",
         r#"{"a":null,"b":true,"c":false,"d":0,"e":"","f":[],"g":{}}"#,
@@ -40,7 +40,7 @@ pub async fn documents_come_back_exactly<P: Persistence>(store: P) {
     }
 }
 
-pub async fn a_document_at_every_limit_is_kept<P: Persistence>(store: P) {
+pub async fn a_document_at_every_limit_is_kept<P: ShadowStore>(store: P) {
     let objects = |levels: usize, leaf: &str| {
         let (open, close) = ("{\"a\":".repeat(levels), "}".repeat(levels));
         format!("{open}{leaf}{close}")
@@ -86,7 +86,7 @@ pub async fn a_document_at_every_limit_is_kept<P: Persistence>(store: P) {
     comes_back(&store, "numbers", &document(&json)).await;
 }
 
-pub async fn the_largest_item_fits_and_one_byte_more_does_not<P: Persistence>(store: P) {
+pub async fn the_largest_item_fits_and_one_byte_more_does_not<P: ShadowStore>(store: P) {
     let lamp = named("My House#Basement", "boiler");
     let states: &[State] = match store.layout() {
         Layout::Separate => &[State::Reported],
@@ -119,7 +119,9 @@ pub async fn the_largest_item_fits_and_one_byte_more_does_not<P: Persistence>(st
 
         let largest = padded(expected, room);
         write_one(&store, largest.clone()).await.unwrap();
-        let found = read_one(&store, &lamp, Parts::Reported).await.unwrap();
+        let found = read_one(&store, &lamp, DocumentSet::Reported)
+            .await
+            .unwrap();
         let kept = found.reported.unwrap().document;
         assert_eq!(Some(kept), largest.reported.map(|new| new.document));
     }
@@ -134,13 +136,13 @@ pub async fn the_largest_item_fits_and_one_byte_more_does_not<P: Persistence>(st
     assert_eq!(numbers(&store, &lamp).await.0.unwrap().1, 2);
 }
 
-pub async fn keys_of_full_length_are_kept<P: Persistence>(store: P) {
+pub async fn keys_of_full_length_are_kept<P: ShadowStore>(store: P) {
     let long = named(&"d".repeat(ID_BYTES), &"n".repeat(NAME_BYTES));
     write_one(&store, whole(&long, 1, 0)).await.unwrap();
     assert!(numbers(&store, &long).await.0.is_some());
 }
 
-pub async fn names_that_look_alike_are_apart<P: Persistence>(store: P) {
+pub async fn names_that_look_alike_are_apart<P: ShadowStore>(store: P) {
     let names = [
         ("a", "bc"),
         ("ab", "c"),

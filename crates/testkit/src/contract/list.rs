@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use antumbra_service::shadows::{
-    ClientToken, Cursor, Expect, Layout, ListQuery, Listed, Persistence, PersistenceError, State,
-    Version, Write,
+    ClientToken, Cursor, DocumentSummary, ExpectedVersion, Layout, ListQuery, PersistenceError,
+    ShadowStore, State, Version, Write,
 };
 use antumbra_shadow::Timestamp;
 
@@ -16,7 +16,7 @@ type Place = (String, String, State);
 /// More pages than any listing here can have.
 const PAGES: usize = 500;
 
-fn place(listed: &Listed) -> Place {
+fn place(listed: &DocumentSummary) -> Place {
     let (id, name) = (listed.shadow.id(), listed.shadow.name());
     (id.to_owned(), name.to_owned(), listed.state)
 }
@@ -33,7 +33,7 @@ fn places<'a>(shadows: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<Plac
 }
 
 /// All pages, sorted; each page is checked against its limit.
-async fn all<P: Persistence>(store: &P, query: &ListQuery, limit: usize) -> Vec<Listed> {
+async fn all<P: ShadowStore>(store: &P, query: &ListQuery, limit: usize) -> Vec<DocumentSummary> {
     let mut found = Vec::new();
     let mut cursor = None;
     for _ in 0..PAGES {
@@ -57,13 +57,13 @@ async fn all<P: Persistence>(store: &P, query: &ListQuery, limit: usize) -> Vec<
     panic!("the listing does not end");
 }
 
-pub async fn nothing_is_listed_of_an_empty_store<P: Persistence>(store: P) {
+pub async fn nothing_is_listed_of_an_empty_store<P: ShadowStore>(store: P) {
     for query in [ListQuery::All, ListQuery::Of("lamp".to_owned())] {
         assert!(all(&store, &query, 10).await.is_empty());
     }
 }
 
-pub async fn a_listing_of_one_id_gives_its_documents_alone<P: Persistence>(store: P) {
+pub async fn a_listing_of_one_id_gives_its_documents_alone<P: ShadowStore>(store: P) {
     let shadows = [
         ("lamp", "a"),
         ("lamp", "b"),
@@ -92,7 +92,7 @@ pub async fn a_listing_of_one_id_gives_its_documents_alone<P: Persistence>(store
     }
 }
 
-pub async fn a_listing_says_version_time_and_token<P: Persistence>(store: P) {
+pub async fn a_listing_says_version_time_and_token<P: ShadowStore>(store: P) {
     let lamp = shadow("lamp");
     write_one(&store, whole(&lamp, 1, 0)).await.unwrap();
     let second = Write {
@@ -103,7 +103,7 @@ pub async fn a_listing_says_version_time_and_token<P: Persistence>(store: P) {
     write_one(&store, second.clone()).await.unwrap();
     for query in [ListQuery::All, ListQuery::Of("lamp".to_owned())] {
         let found = all(&store, &query, 10).await;
-        let expected = [State::Reported, State::Desired].map(|state| Listed {
+        let expected = [State::Reported, State::Desired].map(|state| DocumentSummary {
             shadow: lamp.clone(),
             state,
             version: Version(2),
@@ -125,7 +125,7 @@ pub async fn a_listing_says_version_time_and_token<P: Persistence>(store: P) {
     }
 }
 
-pub async fn a_listing_of_all_gives_each_document_once_whatever_the_page<P: Persistence>(store: P) {
+pub async fn a_listing_of_all_gives_each_document_once_whatever_the_page<P: ShadowStore>(store: P) {
     let names: Vec<(String, String)> = (0..23)
         .map(|n| (format!("lamp-{}", n % 9), format!("name-{n}")))
         .collect();
@@ -146,7 +146,7 @@ pub async fn a_listing_of_all_gives_each_document_once_whatever_the_page<P: Pers
 }
 
 /// Whatever comes and goes, also the very document a page ended with: who stays is listed once.
-pub async fn a_listing_survives_changes_between_its_pages<P: Persistence>(store: P) {
+pub async fn a_listing_survives_changes_between_its_pages<P: ShadowStore>(store: P) {
     let staying: Vec<String> = (0..12).map(|n| format!("stays-{n}")).collect();
     let leaving: Vec<String> = (0..12).map(|n| format!("leaves-{n}")).collect();
     for id in staying.iter().chain(&leaving) {
@@ -167,7 +167,7 @@ pub async fn a_listing_survives_changes_between_its_pages<P: Persistence>(store:
         }
         for listed in &page.documents {
             if listed.shadow.id().starts_with("leaves") {
-                delete_one(&store, delete(&listed.shadow, Expect::Any))
+                delete_one(&store, delete(&listed.shadow, ExpectedVersion::Any))
                     .await
                     .unwrap();
             }
@@ -190,7 +190,7 @@ pub async fn a_listing_survives_changes_between_its_pages<P: Persistence>(store:
     );
 }
 
-pub async fn a_cursor_serves_the_listing_it_came_from_alone<P: Persistence>(store: P) {
+pub async fn a_cursor_serves_the_listing_it_came_from_alone<P: ShadowStore>(store: P) {
     for name in ["a", "b", "c"] {
         for id in ["lamp", "other"] {
             write_one(&store, whole(&named(id, name), 1, 0))
@@ -233,7 +233,7 @@ pub async fn a_cursor_serves_the_listing_it_came_from_alone<P: Persistence>(stor
     }
 }
 
-pub async fn a_listing_nobody_can_give_is_invalid<P: Persistence>(store: P) {
+pub async fn a_listing_nobody_can_give_is_invalid<P: ShadowStore>(store: P) {
     let of = |id: &str| ListQuery::Of(id.to_owned());
     for (query, limit) in [
         (ListQuery::All, 0),
@@ -251,12 +251,12 @@ pub async fn a_listing_nobody_can_give_is_invalid<P: Persistence>(store: P) {
     }
 }
 
-pub async fn what_was_deleted_is_not_listed<P: Persistence>(store: P) {
+pub async fn what_was_deleted_is_not_listed<P: ShadowStore>(store: P) {
     let [lamp, fan] = ["lamp", "fan"].map(shadow);
     for shadow in [&lamp, &fan] {
         write_one(&store, whole(shadow, 1, 0)).await.unwrap();
     }
-    delete_one(&store, delete(&lamp, Expect::Any))
+    delete_one(&store, delete(&lamp, ExpectedVersion::Any))
         .await
         .unwrap();
     let of_lamp = store.list(&ListQuery::Of("lamp".into()), 100, None).await;

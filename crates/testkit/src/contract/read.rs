@@ -1,14 +1,19 @@
 //! Reads: what was asked for, in the order asked, and no more.
 
 use antumbra_service::shadows::{
-    Layout, Parts, Persistence, PersistenceError, Read, ReadConsistency, Snapshot, Version, Write,
+    DocumentSet, Layout, PersistenceError, Read, ReadConsistency, ShadowStore, Snapshot, Version,
+    Write,
 };
 
 use crate::sample::{new, number, numbers, only, read_one, shadow, whole, write, write_one};
 
-const PARTS: [Parts; 3] = [Parts::Reported, Parts::Desired, Parts::Both];
+const PARTS: [DocumentSet; 3] = [
+    DocumentSet::Reported,
+    DocumentSet::Desired,
+    DocumentSet::Both,
+];
 
-pub async fn what_is_absent_is_not_found<P: Persistence>(store: P) {
+pub async fn what_is_absent_is_not_found<P: ShadowStore>(store: P) {
     write_one(&store, whole(&shadow("other"), 1, 0))
         .await
         .unwrap();
@@ -28,7 +33,7 @@ pub async fn what_is_absent_is_not_found<P: Persistence>(store: P) {
     }
 }
 
-pub async fn a_read_gives_what_was_asked_for_and_no_more<P: Persistence>(store: P) {
+pub async fn a_read_gives_what_was_asked_for_and_no_more<P: ShadowStore>(store: P) {
     let lamp = shadow("lamp");
     let both = Write {
         reported: new(number(1), 0),
@@ -43,9 +48,10 @@ pub async fn a_read_gives_what_was_asked_for_and_no_more<P: Persistence>(store: 
                 parts,
             };
             let found = only(store.read(&[read], consistency).await).unwrap();
-            let says = |held: Option<antumbra_service::shadows::Held>| held.map(|h| h.document);
-            let reported = (parts != Parts::Desired).then(|| number(1));
-            let desired = (parts != Parts::Reported).then(|| number(2));
+            let says =
+                |held: Option<antumbra_service::shadows::StoredDocument>| held.map(|h| h.document);
+            let reported = (parts != DocumentSet::Desired).then(|| number(1));
+            let desired = (parts != DocumentSet::Reported).then(|| number(2));
             assert_eq!(says(found.reported), reported, "{parts:?}");
             assert_eq!(says(found.desired), desired, "{parts:?}");
         }
@@ -71,7 +77,7 @@ pub async fn a_read_gives_what_was_asked_for_and_no_more<P: Persistence>(store: 
     }
 }
 
-pub async fn a_strong_read_sees_every_answered_write<P: Persistence>(store: P) {
+pub async fn a_strong_read_sees_every_answered_write<P: ShadowStore>(store: P) {
     let lamp = shadow("lamp");
     for version in 0..20 {
         write_one(&store, whole(&lamp, version, version))
@@ -80,7 +86,7 @@ pub async fn a_strong_read_sees_every_answered_write<P: Persistence>(store: P) {
         for consistency in [ReadConsistency::Strong, ReadConsistency::Snapshot] {
             let read = Read {
                 shadow: lamp.clone(),
-                parts: Parts::Both,
+                parts: DocumentSet::Both,
             };
             let found = only(store.read(&[read], consistency).await).unwrap();
             for held in [found.reported.unwrap(), found.desired.unwrap()] {
@@ -91,11 +97,11 @@ pub async fn a_strong_read_sees_every_answered_write<P: Persistence>(store: P) {
     }
 }
 
-pub async fn what_was_read_does_not_change<P: Persistence>(store: P) {
+pub async fn what_was_read_does_not_change<P: ShadowStore>(store: P) {
     let lamp = shadow("lamp");
     let first = whole(&lamp, 1, 0);
     write_one(&store, first.clone()).await.unwrap();
-    let read = read_one(&store, &lamp, Parts::Both).await.unwrap();
+    let read = read_one(&store, &lamp, DocumentSet::Both).await.unwrap();
     let before = read.clone();
     write_one(&store, whole(&lamp, 2, 1)).await.unwrap();
     assert_eq!(read, before);
@@ -105,7 +111,7 @@ pub async fn what_was_read_does_not_change<P: Persistence>(store: P) {
 }
 
 /// More than one call of any store takes, some of them absent.
-pub async fn many_are_read_in_the_order_asked<P: Persistence>(store: P) {
+pub async fn many_are_read_in_the_order_asked<P: ShadowStore>(store: P) {
     let shadows: Vec<_> = (0..130).map(|n| shadow(&format!("lamp-{n}"))).collect();
     let there = |n: &usize| n % 7 != 3;
     let writes: Vec<Write> = (0..130)
@@ -135,23 +141,23 @@ pub async fn many_are_read_in_the_order_asked<P: Persistence>(store: P) {
             let Snapshot {
                 reported, desired, ..
             } = found.unwrap();
-            assert_eq!(reported.is_some(), PARTS[n % 3] != Parts::Desired);
-            assert_eq!(desired.is_some(), PARTS[n % 3] != Parts::Reported);
+            assert_eq!(reported.is_some(), PARTS[n % 3] != DocumentSet::Desired);
+            assert_eq!(desired.is_some(), PARTS[n % 3] != DocumentSet::Reported);
             let held = reported.or(desired).unwrap();
             assert_eq!(held.document, number(n as i64));
         }
     }
 }
 
-pub async fn the_same_shadow_can_be_read_twice_at_once<P: Persistence>(store: P) {
+pub async fn the_same_shadow_can_be_read_twice_at_once<P: ShadowStore>(store: P) {
     let lamp = shadow("lamp");
     write_one(&store, whole(&lamp, 1, 0)).await.unwrap();
     let parts = [
-        Parts::Both,
-        Parts::Reported,
-        Parts::Both,
-        Parts::Desired,
-        Parts::Reported,
+        DocumentSet::Both,
+        DocumentSet::Reported,
+        DocumentSet::Both,
+        DocumentSet::Desired,
+        DocumentSet::Reported,
     ];
     let reads = parts.map(|parts| Read {
         shadow: lamp.clone(),

@@ -1,8 +1,8 @@
 //! Writes: conditional on the version, both or none.
 
 use antumbra_service::shadows::{
-    ClientToken, Delete, Expect, Layout, Parts, Persistence, PersistenceError, ShadowId, Version,
-    Write, Written, Zone,
+    ClientToken, Delete, DocumentSet, ExpectedVersion, Layout, PersistenceError, ShadowId,
+    ShadowStore, Version, Write, Written, Zone,
 };
 use antumbra_shadow::{LeafTimes, Timestamp};
 
@@ -28,7 +28,7 @@ fn at(n: i64, version: i64) -> (Said, Said) {
     (one.clone(), one)
 }
 
-pub async fn a_first_write_creates_version_one<P: Persistence>(store: P) {
+pub async fn a_first_write_creates_version_one<P: ShadowStore>(store: P) {
     let lamp = shadow("lamp");
     let written = write_one(&store, whole(&lamp, 1, 0)).await;
     let one = Some(Version(1));
@@ -40,7 +40,7 @@ pub async fn a_first_write_creates_version_one<P: Persistence>(store: P) {
     assert_eq!(numbers(&store, &lamp).await, at(1, 1));
 }
 
-pub async fn a_write_of_the_stored_version_raises_it_by_one<P: Persistence>(store: P) {
+pub async fn a_write_of_the_stored_version_raises_it_by_one<P: ShadowStore>(store: P) {
     let lamp = shadow("lamp");
     for version in 0..12 {
         let written = write_one(&store, whole(&lamp, 100 + version, version)).await;
@@ -49,7 +49,7 @@ pub async fn a_write_of_the_stored_version_raises_it_by_one<P: Persistence>(stor
     }
 }
 
-pub async fn a_write_of_another_version_is_a_conflict_and_changes_nothing<P: Persistence>(
+pub async fn a_write_of_another_version_is_a_conflict_and_changes_nothing<P: ShadowStore>(
     store: P,
 ) {
     let lamp = shadow("lamp");
@@ -62,7 +62,7 @@ pub async fn a_write_of_another_version_is_a_conflict_and_changes_nothing<P: Per
     }
 }
 
-pub async fn creating_over_an_existing_one_is_a_conflict<P: Persistence>(store: P) {
+pub async fn creating_over_an_existing_one_is_a_conflict<P: ShadowStore>(store: P) {
     let lamp = shadow("lamp");
     write_one(&store, whole(&lamp, 1, 0)).await.unwrap();
     let written = write_one(&store, whole(&lamp, 2, 0)).await;
@@ -71,7 +71,7 @@ pub async fn creating_over_an_existing_one_is_a_conflict<P: Persistence>(store: 
 }
 
 /// To the last byte the same, and by whoever asked before: a second write is a second write.
-pub async fn writing_the_same_twice_is_a_conflict<P: Persistence>(store: P) {
+pub async fn writing_the_same_twice_is_a_conflict<P: ShadowStore>(store: P) {
     let lamp = shadow("lamp");
     write_one(&store, whole(&lamp, 1, 0)).await.unwrap();
     let again = write_one(&store, whole(&lamp, 1, 0)).await;
@@ -86,7 +86,7 @@ pub async fn writing_the_same_twice_is_a_conflict<P: Persistence>(store: P) {
     }
 }
 
-pub async fn a_write_over_what_is_absent_is_a_conflict_and_creates_nothing<P: Persistence>(
+pub async fn a_write_over_what_is_absent_is_a_conflict_and_creates_nothing<P: ShadowStore>(
     store: P,
 ) {
     let lamp = shadow("lamp");
@@ -95,7 +95,7 @@ pub async fn a_write_over_what_is_absent_is_a_conflict_and_creates_nothing<P: Pe
     assert_eq!(numbers(&store, &lamp).await, (None, None));
 }
 
-pub async fn both_documents_are_written_together_or_not_at_all<P: Persistence>(store: P) {
+pub async fn both_documents_are_written_together_or_not_at_all<P: ShadowStore>(store: P) {
     let lamp = shadow("lamp");
     write_one(&store, whole(&lamp, 1, 0)).await.unwrap();
     if store.layout() == Layout::Combined {
@@ -134,7 +134,7 @@ pub async fn both_documents_are_written_together_or_not_at_all<P: Persistence>(s
     assert_eq!(written.desired, Some(Version(1)));
 }
 
-pub async fn a_conflict_of_both_speaks_of_reported<P: Persistence>(store: P) {
+pub async fn a_conflict_of_both_speaks_of_reported<P: ShadowStore>(store: P) {
     let lamp = shadow("lamp");
     write_one(&store, whole(&lamp, 1, 0)).await.unwrap();
     if store.layout() == Layout::Combined {
@@ -153,7 +153,7 @@ pub async fn a_conflict_of_both_speaks_of_reported<P: Persistence>(store: P) {
     assert_eq!(write_one(&store, both).await, conflict(5, Some(1)));
 }
 
-pub async fn one_document_alone_is_written_where_they_lie_apart<P: Persistence>(store: P) {
+pub async fn one_document_alone_is_written_where_they_lie_apart<P: ShadowStore>(store: P) {
     let lamp = shadow("lamp");
     write_one(&store, whole(&lamp, 1, 0)).await.unwrap();
     let reported = Write {
@@ -185,7 +185,7 @@ pub async fn one_document_alone_is_written_where_they_lie_apart<P: Persistence>(
     assert_eq!(desired, Some((r#"{"n":3}"#.to_owned(), 2)));
 }
 
-pub async fn both_documents_have_one_version_where_they_lie_together<P: Persistence>(store: P) {
+pub async fn both_documents_have_one_version_where_they_lie_together<P: ShadowStore>(store: P) {
     let lamp = shadow("lamp");
     let uneven = Write {
         reported: new(number(1), 0),
@@ -200,11 +200,11 @@ pub async fn both_documents_have_one_version_where_they_lie_together<P: Persiste
     assert_eq!(numbers(&store, &lamp).await, (None, None));
 }
 
-pub async fn a_write_of_nothing_is_invalid<P: Persistence>(store: P) {
+pub async fn a_write_of_nothing_is_invalid<P: ShadowStore>(store: P) {
     assert!(is_invalid(&write_one(&store, write(&shadow("lamp"))).await));
 }
 
-pub async fn a_version_no_document_can_have_is_invalid<P: Persistence>(store: P) {
+pub async fn a_version_no_document_can_have_is_invalid<P: ShadowStore>(store: P) {
     let lamp = shadow("lamp");
     for version in [-1, i64::MIN, i64::MAX] {
         assert!(is_invalid(
@@ -215,7 +215,7 @@ pub async fn a_version_no_document_can_have_is_invalid<P: Persistence>(store: P)
 }
 
 /// DynamoDB has no attributes without a name.
-pub async fn an_empty_name_is_invalid_at_any_depth<P: Persistence>(store: P) {
+pub async fn an_empty_name_is_invalid_at_any_depth<P: ShadowStore>(store: P) {
     let lamp = shadow("lamp");
     for json in [r#"{"":1}"#, r#"{"a":[{"b":{"":1}}]}"#] {
         for (reported, desired) in [(json, "{}"), ("{}", json)] {
@@ -230,7 +230,7 @@ pub async fn an_empty_name_is_invalid_at_any_depth<P: Persistence>(store: P) {
     assert_eq!(numbers(&store, &lamp).await, (None, None));
 }
 
-pub async fn a_name_without_end_is_invalid<P: Persistence>(store: P) {
+pub async fn a_name_without_end_is_invalid<P: ShadowStore>(store: P) {
     let lamp = shadow("lamp");
     let named = |bytes: usize| Write {
         reported: new(document(&format!(r#"{{"{}":1}}"#, "n".repeat(bytes))), 0),
@@ -248,7 +248,7 @@ pub async fn a_name_without_end_is_invalid<P: Persistence>(store: P) {
     assert_eq!(reported.unwrap().0.len(), 50_000 + 6);
 }
 
-pub async fn a_timestamp_out_of_range_is_invalid<P: Persistence>(store: P) {
+pub async fn a_timestamp_out_of_range_is_invalid<P: ShadowStore>(store: P) {
     let lamp = shadow("lamp");
     let digits = 10_i128.pow(38);
     for (version, nanoseconds) in [1 - digits, digits - 1].into_iter().enumerate() {
@@ -257,7 +257,9 @@ pub async fn a_timestamp_out_of_range_is_invalid<P: Persistence>(store: P) {
             ..whole(&lamp, 1, version as i64)
         };
         write_one(&store, last).await.unwrap();
-        let held = read_one(&store, &lamp, Parts::Reported).await.unwrap();
+        let held = read_one(&store, &lamp, DocumentSet::Reported)
+            .await
+            .unwrap();
         let timestamp = held.reported.unwrap().timestamp;
         assert_eq!(timestamp.nanoseconds(), nanoseconds);
     }
@@ -270,7 +272,7 @@ pub async fn a_timestamp_out_of_range_is_invalid<P: Persistence>(store: P) {
     }
 }
 
-pub async fn the_stamp_of_the_last_writer_is_kept_whole<P: Persistence>(store: P) {
+pub async fn the_stamp_of_the_last_writer_is_kept_whole<P: ShadowStore>(store: P) {
     let lamp = shadow("lamp");
     let stamps = [
         (
@@ -290,7 +292,7 @@ pub async fn the_stamp_of_the_last_writer_is_kept_whole<P: Persistence>(store: P
             ..whole(&lamp, 1, version as i64)
         };
         write_one(&store, stamped.clone()).await.unwrap();
-        let found = read_one(&store, &lamp, Parts::Both).await.unwrap();
+        let found = read_one(&store, &lamp, DocumentSet::Both).await.unwrap();
         for held in [found.reported.unwrap(), found.desired.unwrap()] {
             assert_eq!(held.version, Version(version as i64 + 1));
             assert_eq!(held.timestamp, stamped.timestamp);
@@ -300,7 +302,7 @@ pub async fn the_stamp_of_the_last_writer_is_kept_whole<P: Persistence>(store: P
     }
 }
 
-pub async fn what_is_created_has_a_version_above_the_floor<P: Persistence>(store: P) {
+pub async fn what_is_created_has_a_version_above_the_floor<P: ShadowStore>(store: P) {
     let above = |shadow: &ShadowId, floor: i64, expected: i64| {
         let mut write = whole(shadow, 1, expected);
         for part in [&mut write.reported, &mut write.desired] {
@@ -314,19 +316,19 @@ pub async fn what_is_created_has_a_version_above_the_floor<P: Persistence>(store
     // What is there goes on by one, whatever the floor.
     let written = write_one(&store, above(&lamp, 20, 7)).await.unwrap();
     assert_eq!(written.desired, Some(Version(8)));
-    delete_one(&store, delete(&lamp, Expect::Any))
+    delete_one(&store, delete(&lamp, ExpectedVersion::Any))
         .await
         .unwrap();
     let again = write_one(&store, above(&lamp, 3, 0)).await.unwrap();
     assert_eq!(again.reported, Some(Version(9)));
-    delete_one(&store, delete(&lamp, Expect::Any))
+    delete_one(&store, delete(&lamp, ExpectedVersion::Any))
         .await
         .unwrap();
     let again = write_one(&store, above(&lamp, 30, 0)).await.unwrap();
     assert_eq!(again.reported, Some(Version(31)));
 }
 
-pub async fn a_write_holds_the_other_document_fixed<P: Persistence>(store: P) {
+pub async fn a_write_holds_the_other_document_fixed<P: ShadowStore>(store: P) {
     let lamp = shadow("lamp");
     let holding = |n: i64, expected: i64, hold: i64| Write {
         reported: new(number(n), expected),
@@ -371,7 +373,7 @@ pub async fn a_write_holds_the_other_document_fixed<P: Persistence>(store: P) {
     let desired = Delete {
         shadow: lamp.clone(),
         reported: None,
-        desired: Some(Expect::Any),
+        desired: Some(ExpectedVersion::Any),
     };
     delete_one(&store, desired).await.unwrap();
     let held = write_one(&store, holding(3, 2, 1)).await;
@@ -379,7 +381,7 @@ pub async fn a_write_holds_the_other_document_fixed<P: Persistence>(store: P) {
     write_one(&store, holding(3, 2, 0)).await.unwrap();
 }
 
-pub async fn the_times_of_leaves_are_kept_with_the_document<P: Persistence>(store: P) {
+pub async fn the_times_of_leaves_are_kept_with_the_document<P: ShadowStore>(store: P) {
     let lamp = shadow("lamp");
     let mut timed = whole(&lamp, 1, 0);
     let times = LeafTimes::all(&number(1), 1_600_000_000);
@@ -387,7 +389,7 @@ pub async fn the_times_of_leaves_are_kept_with_the_document<P: Persistence>(stor
         reported.times = Some(times.clone());
     }
     write_one(&store, timed).await.unwrap();
-    let found = read_one(&store, &lamp, Parts::Both).await.unwrap();
+    let found = read_one(&store, &lamp, DocumentSet::Both).await.unwrap();
     assert_eq!(found.reported.unwrap().times, Some(times));
     let desired = found.desired.unwrap();
     assert_eq!(desired.times, None);

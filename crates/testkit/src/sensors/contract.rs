@@ -17,12 +17,12 @@ pub use readings::*;
 pub use registry::*;
 pub use states::*;
 
-use antumbra_service::sensors::{Liveness, Readings, Registry, States};
+use antumbra_service::sensors::{LivenessIndex, ReadingStore, SensorStore, StateStore};
 
 /// A store that keeps all of it.
-pub trait Store: Registry + Readings + States + Liveness {}
+pub trait Store: SensorStore + ReadingStore + StateStore + LivenessIndex {}
 
-impl<S: Registry + Readings + States + Liveness> Store for S {}
+impl<S: SensorStore + ReadingStore + StateStore + LivenessIndex> Store for S {}
 
 /// Makes a `#[tokio::test]` of every law. Takes the full path of an `async fn() -> impl Store` that gives
 /// a fresh, empty store.

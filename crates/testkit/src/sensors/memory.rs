@@ -7,7 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use antumbra_service::sensors::moment::milliseconds;
-use antumbra_service::sensors::{DEFAULT_SHARDS, Moment, Reading, Registered, SensorId, State};
+use antumbra_service::sensors::{
+    DEFAULT_SHARDS, Reading, ReadingTime, RegisteredSensor, SensorId, State,
+};
 
 /// Is told of every write of a state, as a stream is.
 type Watcher = Box<dyn FnMut(Option<&State>, &State) + Send>;
@@ -27,9 +29,9 @@ pub struct Figures {
 
 /// One sensor with all that is its own.
 struct Kept {
-    registered: Registered,
+    registered: RegisteredSensor,
     state: State,
-    readings: BTreeMap<Moment, Reading>,
+    readings: BTreeMap<ReadingTime, Reading>,
 }
 
 #[derive(Default)]

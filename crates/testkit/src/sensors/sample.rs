@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use antumbra_service::sensors::moment::from_milliseconds;
 use antumbra_service::sensors::{
-    Generation, Location, Outcome, Registered, Registry, Sensor, SensorId, Signal, State, States,
-    Value, Version,
+    Generation, Location, Outcome, RegisteredSensor, Sensor, SensorId, SensorStore, Signal, State,
+    StateStore, Value, Version,
 };
 use antumbra_shadow::Timestamp;
 
@@ -41,9 +41,9 @@ pub fn somewhere(text: &str) -> Sensor {
 }
 
 /// Its first version, registered at noon.
-pub fn new(sensor: Sensor) -> Registered {
+pub fn new(sensor: Sensor) -> RegisteredSensor {
     let generation = Generation::new(format!("g-{:016x}", fastrand::u64(..))).unwrap();
-    Registered {
+    RegisteredSensor {
         sensor,
         version: Version(1),
         registered_at: at(0),
@@ -52,7 +52,7 @@ pub fn new(sensor: Sensor) -> Registered {
 }
 
 /// Registers a sensor somewhere, at noon.
-pub async fn registered<S: Registry>(store: &S, text: &str) -> Registered {
+pub async fn registered<S: SensorStore>(store: &S, text: &str) -> RegisteredSensor {
     store.register(&new(somewhere(text))).await.unwrap()
 }
 
@@ -76,11 +76,11 @@ pub fn numbered(text: &str, value: i64, measured: i64, number: u64, sent: i64) -
 }
 
 /// Records a signal of a sensor that is there.
-pub async fn record<S: States>(store: &S, signal: &Signal) -> Outcome {
+pub async fn record<S: StateStore>(store: &S, signal: &Signal) -> Outcome {
     store.record(signal).await.unwrap().unwrap().outcome
 }
 
 /// The state of a sensor that is there.
-pub async fn state<S: Registry>(store: &S, text: &str) -> State {
+pub async fn state<S: SensorStore>(store: &S, text: &str) -> State {
     store.state(&id(text)).await.unwrap()
 }

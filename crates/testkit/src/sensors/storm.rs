@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use antumbra_service::sensors::moment::milliseconds;
 use antumbra_service::sensors::occurrences::between;
 use antumbra_service::sensors::{
-    Outcome, Registry, SensorId, Signal, State, States, StoreError, Value, What,
+    Outcome, SensorId, SensorStore, Signal, State, StateStore, StoreError, Value, What,
 };
 use futures_util::future::join_all;
 
@@ -30,7 +30,7 @@ pub struct Storm {
 impl Storm {
     /// Registers the sensors and lets all workers take in what they say: each signal up to three times, in
     /// an order that is wrong, by a lot for some. The signals, and how many outcomes of each kind there were.
-    pub async fn blow<S: Registry + States>(
+    pub async fn blow<S: SensorStore + StateStore>(
         &self,
         store: &S,
     ) -> (Vec<Signal>, BTreeMap<&'static str, usize>) {
@@ -83,7 +83,7 @@ fn some_signal(random: &mut fastrand::Rng, sensor: usize, k: usize) -> Signal {
     .unwrap()
 }
 
-async fn take_in<S: States>(store: &S, signal: &Signal) -> Outcome {
+async fn take_in<S: StateStore>(store: &S, signal: &Signal) -> Outcome {
     for _ in 0..1000 {
         match store.record(signal).await {
             Ok(recorded) => return recorded.unwrap().outcome,

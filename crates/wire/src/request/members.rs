@@ -9,7 +9,7 @@ use super::RequestError;
 /// What a payload says, each member as it stands there.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Members<'a> {
+pub struct RequestPayload<'a> {
     #[serde(borrow, default)]
     token: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -56,14 +56,14 @@ pub struct SendMembers<'a> {
     pub idempotency_key: Option<String>,
 }
 
-impl<'a> Members<'a> {
+impl<'a> RequestPayload<'a> {
     /// Reads a payload. Nothing at all stands for an empty object where nothing is needed.
     pub(super) fn parse(
         payload: &'a [u8],
         may_be_empty: bool,
-    ) -> Result<Members<'a>, RequestError> {
+    ) -> Result<RequestPayload<'a>, RequestError> {
         if payload.is_empty() && may_be_empty {
-            return Ok(Members::default());
+            return Ok(RequestPayload::default());
         }
         let value: &RawValue = serde_json::from_slice(payload)
             .map_err(|_| RequestError::bad("The payload is not JSON"))?;
@@ -122,7 +122,7 @@ mod tests {
         let payload =
             br#"{"token":"t","limit":5,"from":"a","to":"b","newestFirst":true,"bodies":true,
             "cursor":"c","later":{},"message":{"a": 1.50},"idempotencyKey":null}"#;
-        let members = Members::parse(payload, false).unwrap();
+        let members = RequestPayload::parse(payload, false).unwrap();
         assert_eq!(members.token(), Ok(Some("t".to_owned())));
         let listed = members.list().unwrap();
         let expected = ListMembers {
@@ -149,16 +149,16 @@ mod tests {
             ("\"t\"", "The payload is not a JSON object"),
             ("null", "The payload is not a JSON object"),
         ] {
-            let fault = Members::parse(payload.as_bytes(), false).unwrap_err();
+            let fault = RequestPayload::parse(payload.as_bytes(), false).unwrap_err();
             assert_eq!(fault.to_string(), told, "{payload}");
         }
-        let twice = Members::parse(br#"{"token":"a","token":"b"}"#, false);
+        let twice = RequestPayload::parse(br#"{"token":"a","token":"b"}"#, false);
         let told = twice.unwrap_err().to_string();
         assert!(told.contains("duplicate field `token`"), "{told}");
-        assert!(Members::parse(b"\xff", false).is_err());
-        assert!(Members::parse(b"", true).is_ok());
+        assert!(RequestPayload::parse(b"\xff", false).is_err());
+        assert!(RequestPayload::parse(b"", true).is_ok());
         let told = |payload: &str| {
-            let members = Members::parse(payload.as_bytes(), false).unwrap();
+            let members = RequestPayload::parse(payload.as_bytes(), false).unwrap();
             members.list().unwrap_err().to_string()
         };
         assert_eq!(
@@ -167,7 +167,7 @@ mod tests {
         );
         assert_eq!(told(r#"{"from":7}"#), "from must be a string");
         assert_eq!(told(r#"{"bodies":"yes"}"#), "bodies must be a boolean");
-        let nothing = Members::parse(b"{}", false).unwrap();
+        let nothing = RequestPayload::parse(b"{}", false).unwrap();
         assert!(nothing.send().is_err());
     }
 }

@@ -1,6 +1,6 @@
 //! Where an answer goes: always somewhere, and never anywhere but below `response/`.
 
-use super::{Members, Operation, RequestError};
+use super::{Operation, RequestError, RequestPayload};
 use crate::limits::{TOKEN_CHARS, TOPIC_BYTES, TOPIC_SLASHES};
 use crate::rule::RuleEvent;
 
@@ -9,7 +9,7 @@ const RESPONSE: &str = "response/";
 
 /// Where the one answer to a request goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ReturnAddress {
+pub struct ResponseAddress {
     /// The topic.
     pub topic: String,
     /// MQTT 5: what the answer repeats, in base64 as it came.
@@ -20,16 +20,16 @@ pub struct ReturnAddress {
     pub rejected: bool,
 }
 
-impl ReturnAddress {
+impl ResponseAddress {
     /// The response topic of MQTT 5, else that of the token, else the one for rejected requests; and
     /// what was wrong if it is not the one that the request wanted.
     pub(super) fn of(
         event: &RuleEvent,
         operation: Operation,
-        members: Option<&Members<'_>>,
-    ) -> (ReturnAddress, Result<(), RequestError>) {
+        members: Option<&RequestPayload<'_>>,
+    ) -> (ResponseAddress, Result<(), RequestError>) {
         let by_token = members.map_or(Ok(None), |members| by_token(operation, members));
-        let address = |topic: String| ReturnAddress {
+        let address = |topic: String| ResponseAddress {
             topic,
             correlation_data: event.correlation_data.clone(),
             otherwise: None,
@@ -39,7 +39,7 @@ impl ReturnAddress {
         let chosen = event.response_topic.as_deref().map(check);
         match (chosen, by_token) {
             (Some(Ok(topic)), by_token) => {
-                let address = ReturnAddress {
+                let address = ResponseAddress {
                     otherwise: Some(by_token.ok().flatten().unwrap_or(rejected)),
                     ..address(topic.to_owned())
                 };
@@ -48,7 +48,7 @@ impl ReturnAddress {
             (Some(Err(fault)), Ok(Some(topic))) => (address(topic), Err(fault)),
             (None, Ok(Some(topic))) => (address(topic), Ok(())),
             (chosen, by_token) => {
-                let address = ReturnAddress {
+                let address = ResponseAddress {
                     rejected: true,
                     ..address(rejected)
                 };
@@ -65,7 +65,10 @@ impl ReturnAddress {
     }
 }
 
-fn by_token(operation: Operation, members: &Members<'_>) -> Result<Option<String>, RequestError> {
+fn by_token(
+    operation: Operation,
+    members: &RequestPayload<'_>,
+) -> Result<Option<String>, RequestError> {
     let Some(token) = members.token()? else {
         return Ok(None);
     };

@@ -2,7 +2,7 @@
 
 use antumbra_shadow::{Document, Kind, Model, View};
 
-use super::documents::{Section, Sections};
+use super::documents::{ShadowDocument, ShadowDocuments};
 use super::fields::Fields;
 use super::request::{Part, Rejection};
 use crate::limits::REQUEST_BYTES;
@@ -33,12 +33,12 @@ pub struct Sent<'a> {
     /// What was sent.
     pub part: &'a Part,
     /// What is there now.
-    pub now: &'a Section,
+    pub now: &'a ShadowDocument,
 }
 
 /// A shadow as it is. One that does not fit a message, even without its metadata, is told of as that.
 pub fn accepted_get(
-    sections: &Sections,
+    sections: &ShadowDocuments,
     model: &Model,
     accepted: Accepted<'_>,
 ) -> Result<String, Rejection> {

@@ -7,7 +7,7 @@ use crate::notification::TooLarge;
 
 /// One document of a shadow, with the times of its leaves.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Section {
+pub struct ShadowDocument {
     /// The document.
     pub document: Document,
     /// When each leaf took its value.
@@ -16,16 +16,16 @@ pub struct Section {
 
 /// Both documents of a shadow, and the version of the whole.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Sections {
+pub struct ShadowDocuments {
     /// What the device says.
-    pub reported: Option<Section>,
+    pub reported: Option<ShadowDocument>,
     /// What is wanted of it.
-    pub desired: Option<Section>,
+    pub desired: Option<ShadowDocument>,
     /// The whole's version.
     pub version: i64,
 }
 
-impl Sections {
+impl ShadowDocuments {
     /// Whether there is no shadow.
     pub fn is_absent(&self) -> bool {
         self.reported.is_none() && self.desired.is_none()
@@ -33,7 +33,7 @@ impl Sections {
 
     /// What is desired and not yet so.
     pub fn delta(&self, model: &Model) -> Document {
-        let document = |section: &Option<Section>| {
+        let document = |section: &Option<ShadowDocument>| {
             let section = section.as_ref();
             section.map_or_else(Document::default, |section| section.document.clone())
         };
@@ -44,7 +44,7 @@ impl Sections {
     pub(super) fn fields(&self, delta: Option<&Document>) -> Fields {
         let (mut state, mut metadata) = (Fields::default(), Fields::default());
         for (name, section) in [("desired", &self.desired), ("reported", &self.reported)] {
-            if let Some(Section { document, times }) = section
+            if let Some(ShadowDocument { document, times }) = section
                 && !document.is_empty()
             {
                 state = state.json(name, document.as_str());
@@ -64,7 +64,7 @@ impl Sections {
 /// Where it has more than `limit` bytes, the metadata is left out.
 pub fn write_delta(
     out: &mut String,
-    after: &Sections,
+    after: &ShadowDocuments,
     model: &Model,
     seconds: i64,
     client_token: Option<&str>,
@@ -97,13 +97,13 @@ pub fn write_delta(
 /// `previous`. Where it has more than `limit` bytes, `previous` is left out.
 pub fn write_documents(
     out: &mut String,
-    before: &Sections,
-    after: &Sections,
+    before: &ShadowDocuments,
+    after: &ShadowDocuments,
     seconds: i64,
     client_token: Option<&str>,
     limit: usize,
 ) -> Result<(), TooLarge> {
-    let one = |sections: &Sections| {
+    let one = |sections: &ShadowDocuments| {
         let fields = sections.fields(None);
         fields.number("version", sections.version).to_json()
     };

@@ -2,16 +2,16 @@
 
 use antumbra_shadow::Timestamp;
 use antumbra_wire::limits::SIGNAL_BYTES;
-use antumbra_wire::signal::{Allowed, Incoming, MARKER, Scalar, Signal, read};
+use antumbra_wire::signal::{MARKER, Scalar, Signal, SignalMessage, ValueType, read};
 use proptest::prelude::*;
 
 fn number(text: &str) -> Scalar {
     Scalar::Number(text.to_owned())
 }
 
-fn signal(text: &str, allowed: Allowed) -> Signal {
+fn signal(text: &str, allowed: ValueType) -> Signal {
     match read(text, allowed) {
-        Ok(Incoming::Signal(signal)) => signal,
+        Ok(SignalMessage::Signal(signal)) => signal,
         other => panic!("{text}: {other:?}"),
     }
 }
@@ -54,7 +54,7 @@ fn what_locks_send_is_read() {
             ts: ts.map(|ts| Timestamp::parse(ts).unwrap()),
             seq,
         };
-        assert_eq!(signal(text, Allowed::Binary), expected, "{text}");
+        assert_eq!(signal(text, ValueType::Binary), expected, "{text}");
     }
 }
 
@@ -72,7 +72,7 @@ fn other_sensors_may_send_any_scalar_exactly() {
         ("true", Scalar::Boolean(true)),
     ] {
         let text = format!(r#"{{"sensor_id":"t-1","data":{data}}}"#);
-        assert_eq!(signal(&text, Allowed::Scalar).data, expected, "{data}");
+        assert_eq!(signal(&text, ValueType::Scalar).data, expected, "{data}");
     }
 }
 
@@ -227,7 +227,7 @@ fn everything_else_is_refused_with_what_is_wrong() {
             "the message has 8217 bytes, the limit is 8192",
         ),
     ] {
-        let error = read(text, Allowed::Binary).expect_err(text);
+        let error = read(text, ValueType::Binary).expect_err(text);
         assert_eq!(error.reason(), reason, "{text}");
         assert!(error.to_string().contains(told), "{text}: {error}");
     }
@@ -236,25 +236,25 @@ fn everything_else_is_refused_with_what_is_wrong() {
 #[test]
 fn a_refused_value_is_shown_only_in_part() {
     let text = format!(r#"{{"sensor_id":"a","data":"{}"}}"#, "ž".repeat(500));
-    let told = read(&text, Allowed::Binary).unwrap_err().to_string();
+    let told = read(&text, ValueType::Binary).unwrap_err().to_string();
     assert!(told.chars().count() < 80, "{told}");
 }
 
 #[test]
 fn a_marker_is_no_signal() {
-    assert_eq!(read(MARKER, Allowed::Binary), Ok(Incoming::Marker));
+    assert_eq!(read(MARKER, ValueType::Binary), Ok(SignalMessage::Marker));
 }
 
 proptest! {
     #[test]
     fn any_text_is_read_or_refused(text in ".{0,200}") {
-        let _ = read(&text, Allowed::Scalar);
+        let _ = read(&text, ValueType::Scalar);
     }
 
     #[test]
     fn any_ids_and_values_come_back(id in "[^\u{0}]{1,64}", value: i64, seq: u64) {
         let text = serde_json::json!({"sensor_id": id, "data": value, "seq": seq}).to_string();
-        let Ok(Incoming::Signal(signal)) = read(&text, Allowed::Scalar) else {
+        let Ok(SignalMessage::Signal(signal)) = read(&text, ValueType::Scalar) else {
             panic!("{text}");
         };
         prop_assert_eq!(signal.sensor_id, id);

@@ -2,23 +2,28 @@
 
 use serde_json::{Value, json};
 
-use super::stage::{Device, Stage};
-use super::story::{Shown, Story};
+use super::stage::{DemoStack, Device};
+use super::story::{DemoReport, DemoResult};
 
 const THING: &str = "meter-3";
 
 /// Asks over MQTT and waits for the answer.
-async fn ask(stage: &Stage, device: &mut Device, operation: &str, rest: &str) -> Shown<Value> {
+async fn ask(
+    stage: &DemoStack,
+    device: &mut Device,
+    operation: &str,
+    rest: &str,
+) -> DemoResult<Value> {
     ask_with(stage, device, operation, rest, json!({})).await
 }
 
 async fn ask_with(
-    stage: &Stage,
+    stage: &DemoStack,
     device: &mut Device,
     operation: &str,
     rest: &str,
     mut payload: Value,
-) -> Shown<Value> {
+) -> DemoResult<Value> {
     let token = format!("tour-{operation}");
     let topic = match operation {
         "devices" => "request/devices".to_owned(),
@@ -30,7 +35,7 @@ async fn ask_with(
     device.hears(stage, &topic).await
 }
 
-pub(super) async fn read(stage: &Stage, story: &mut Story) -> Shown {
+pub(super) async fn read(stage: &DemoStack, story: &mut DemoReport) -> DemoResult {
     story.chapter(
         "A message waits in the inbox",
         "SQS to DynamoDB; read over MQTT requests, by any device that speaks 3.1.1 or 5.",

@@ -3,27 +3,27 @@
 use antumbra_service::shadows::ShadowId;
 use serde_json::json;
 
-use super::stage::Stage;
-use super::story::{Shown, Story, Surprise};
+use super::stage::DemoStack;
+use super::story::{DemoFailure, DemoReport, DemoResult};
 
 const QUEUE: &str = "freezer-history.fifo";
 
 /// Versions that the chapters before have written.
 const BEFORE: u64 = 10;
 
-pub(super) async fn fire(stage: &Stage, story: &mut Story) -> Shown {
+pub(super) async fn fire(stage: &DemoStack, story: &mut DemoReport) -> DemoResult {
     story.chapter(
         "Registrations fire",
         "The table's stream calls the listener, which sends old, new and diff to whom it concerns.",
     );
     let mut wall = stage.connect("wall-display", &["alarms/#"]).await?;
-    let freezer = ShadowId::new("freezer").map_err(|error| Surprise::of("freezer", error))?;
+    let freezer = ShadowId::new("freezer").map_err(|error| DemoFailure::of("freezer", error))?;
     story.does("freezer warms up: -16 °C, -14 °C, -13 °C");
     for (value, minute) in [(-16, 20), (-14, 30), (-13, 40)] {
         let time = format!("2026-01-31T12:{minute}:00Z");
         let report = json!({ "temperature": { "value": value, "timestamp": time } });
         let sent = stage.shadows.report(&freezer, &report).await;
-        sent.map_err(|error| Surprise::of("report", error))?;
+        sent.map_err(|error| DemoFailure::of("report", error))?;
     }
 
     let mut versions = Vec::new();

@@ -12,8 +12,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 
-use super::stage::Stage;
-use super::story::{Shown, Surprise};
+use super::stage::DemoStack;
+use super::story::{DemoFailure, DemoResult};
 
 /// One delivery as it came.
 #[derive(Debug)]
@@ -48,8 +48,8 @@ pub(super) struct Receiver {
 
 impl Receiver {
     /// Fails the first deliveries with a 500, and takes all that follow.
-    pub(super) async fn start(failures: usize) -> Shown<Receiver> {
-        let fault = |error: std::io::Error| Surprise::of("receiver", error);
+    pub(super) async fn start(failures: usize) -> DemoResult<Receiver> {
+        let fault = |error: std::io::Error| DemoFailure::of("receiver", error);
         let listener = TcpListener::bind("127.0.0.1:0").await.map_err(fault)?;
         let address = listener.local_addr().map_err(fault)?;
         let (took, deliveries) = mpsc::unbounded_channel();
@@ -75,9 +75,9 @@ impl Receiver {
         format!("http://{}/hook", self.address)
     }
 
-    pub(super) async fn next(&mut self, stage: &Stage) -> Shown<Delivery> {
+    pub(super) async fn next(&mut self, stage: &DemoStack) -> DemoResult<Delivery> {
         let delivery = stage.soon("a delivery", self.deliveries.recv()).await?;
-        delivery.ok_or_else(|| Surprise("the receiver ended".to_owned()))
+        delivery.ok_or_else(|| DemoFailure("the receiver ended".to_owned()))
     }
 }
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::receiver::Receiver;
-use super::stage::Stage;
-use super::story::{Shown, Story, Surprise};
+use super::stage::DemoStack;
+use super::story::{DemoFailure, DemoReport, DemoResult};
 
 const SIGNALS: &str = "antumbra-signals";
 
@@ -16,12 +16,12 @@ pub(super) struct Watched {
     secret: String,
 }
 
-async fn signal(stage: &Stage, value: u8) -> Shown {
+async fn signal(stage: &DemoStack, value: u8) -> DemoResult {
     let signal = json!({ "sensor_id": "lock-1", "data": value });
     stage.send(SIGNALS, &signal.to_string()).await
 }
 
-pub(super) async fn change(stage: &Stage, story: &mut Story) -> Shown<Watched> {
+pub(super) async fn change(stage: &DemoStack, story: &mut DemoReport) -> DemoResult<Watched> {
     story.chapter(
         "A lock changes, and a webhook hears of it",
         "Registered over HTTP, signals over SQS, deliveries signed as Standard Webhooks says, and retried.",
@@ -54,7 +54,7 @@ pub(super) async fn change(stage: &Stage, story: &mut Story) -> Shown<Watched> {
         ids.push(delivery.id.clone());
         last = Some(delivery);
     }
-    let last = last.ok_or_else(|| Surprise("no delivery".to_owned()))?;
+    let last = last.ok_or_else(|| DemoFailure("no delivery".to_owned()))?;
     story.expects(
         "the endpoint fails twice with 500, the third attempt gets through",
         attempts,
@@ -82,7 +82,7 @@ pub(super) async fn change(stage: &Stage, story: &mut Story) -> Shown<Watched> {
     Ok(Watched { receiver, secret })
 }
 
-async fn until_value(stage: &Stage, value: u8) -> Shown {
+async fn until_value(stage: &DemoStack, value: u8) -> DemoResult {
     let looking = async {
         loop {
             let path = "/v1/sensors/lock-1/state";
@@ -96,7 +96,7 @@ async fn until_value(stage: &Stage, value: u8) -> Shown {
     stage.soon("the lock's state", looking).await?
 }
 
-async fn until_kept(stage: &Stage) -> Shown {
+async fn until_kept(stage: &DemoStack) -> DemoResult {
     let looking = async {
         loop {
             let path = "/v1/clients/night-watch/deliveries?status=delivered";
@@ -111,7 +111,11 @@ async fn until_kept(stage: &Stage) -> Shown {
     stage.soon("the history of the delivery", looking).await?
 }
 
-pub(super) async fn silence(stage: &Stage, story: &mut Story, watched: Watched) -> Shown {
+pub(super) async fn silence(
+    stage: &DemoStack,
+    story: &mut DemoReport,
+    watched: Watched,
+) -> DemoResult {
     story.chapter(
         "It falls silent, and comes back",
         "An hour without a word: the sweep finds it. Here the clock is moved, and nobody waits.",
@@ -123,7 +127,7 @@ pub(super) async fn silence(stage: &Stage, story: &mut Story, watched: Watched) 
     story.does("an hour and two minutes pass; the sweep comes, as it does every minute");
     stage.clock.shift(Duration::from_secs(62 * 60));
     let swept = stage.stack.sweep().await;
-    swept.map_err(|error| Surprise::of("liveness-sweep", error))?;
+    swept.map_err(|error| DemoFailure::of("liveness-sweep", error))?;
     let lost = receiver.next(stage).await?;
     let said = lost.says();
     story.expects(
@@ -136,7 +140,7 @@ pub(super) async fn silence(stage: &Stage, story: &mut Story, watched: Watched) 
         (&json!("connection.lost"), &json!(3600), &json!(1)),
     )?;
     let swept = stage.stack.sweep().await;
-    swept.map_err(|error| Surprise::of("liveness-sweep", error))?;
+    swept.map_err(|error| DemoFailure::of("liveness-sweep", error))?;
     story.does("another sweep, and then lock-1 says 0");
     signal(stage, 0).await?;
     let (back, changed) = (receiver.next(stage).await?, receiver.next(stage).await?);

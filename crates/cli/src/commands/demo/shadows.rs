@@ -2,28 +2,30 @@
 
 use std::sync::Arc;
 
-use antumbra_service::shadows::{Parts, Shadow, ShadowId, State, Update, Updated, Version};
+use antumbra_service::shadows::{
+    DocumentSet, Shadow, ShadowId, State, Update, UpdateResult, Version,
+};
 use antumbra_shadow::Document;
 use serde_json::{Value, json};
 
-use super::stage::Stage;
-use super::story::{Shown, Story, Surprise};
+use super::stage::DemoStack;
+use super::story::{DemoFailure, DemoReport, DemoResult};
 
-fn id(text: &str) -> Shown<ShadowId> {
-    ShadowId::new(text).map_err(|error| Surprise::of(text, error))
+fn id(text: &str) -> DemoResult<ShadowId> {
+    ShadowId::new(text).map_err(|error| DemoFailure::of(text, error))
 }
 
-fn document(value: &Value) -> Shown<Document> {
-    Document::from_value(value).map_err(|error| Surprise::of("document", error))
+fn document(value: &Value) -> DemoResult<Document> {
+    Document::from_value(value).map_err(|error| DemoFailure::of("document", error))
 }
 
-async fn read(stage: &Stage, id: &ShadowId) -> Shown<Shadow> {
-    let found = stage.shadows.read(id, Parts::Both).await;
-    found.map_err(|error| Surprise::of("read", error))
+async fn read(stage: &DemoStack, id: &ShadowId) -> DemoResult<Shadow> {
+    let found = stage.shadows.read(id, DocumentSet::Both).await;
+    found.map_err(|error| DemoFailure::of("read", error))
 }
 
 /// The verdicts of a report, as the writer gets them.
-fn verdicts(updated: &Updated) -> Vec<String> {
+fn verdicts(updated: &UpdateResult) -> Vec<String> {
     let changes = updated.reported_changes.as_ref();
     changes
         .map(|changes| {
@@ -35,7 +37,7 @@ fn verdicts(updated: &Updated) -> Vec<String> {
         .unwrap_or_default()
 }
 
-pub(super) async fn report(stage: &Stage, story: &mut Story) -> Shown {
+pub(super) async fn report(stage: &DemoStack, story: &mut DemoReport) -> DemoResult {
     story.chapter(
         "Devices report",
         "Values merge one by one, by the time the device measured each.",
@@ -45,7 +47,7 @@ pub(super) async fn report(stage: &Stage, story: &mut Story) -> Shown {
         |value: f64, time: &str| json!({ "temperature": { "value": value, "timestamp": time } });
     let report = async |value: f64, time: &str| {
         let sent = stage.shadows.report(&freezer, &say(value, time)).await;
-        sent.map_err(|error| Surprise::of("report", error))
+        sent.map_err(|error| DemoFailure::of("report", error))
     };
 
     story.does("freezer reports -18.5 °C, measured at 12:00");
@@ -71,7 +73,7 @@ pub(super) async fn report(stage: &Stage, story: &mut Story) -> Shown {
     )
 }
 
-pub(super) async fn conflict(stage: &Stage, story: &mut Story) -> Shown {
+pub(super) async fn conflict(stage: &DemoStack, story: &mut DemoReport) -> DemoResult {
     story.chapter(
         "Two writers at once",
         "A write names the version it saw, or is merged again until it fits.",
@@ -82,7 +84,7 @@ pub(super) async fn conflict(stage: &Stage, story: &mut Story) -> Shown {
     let stale = Update::report(freezer.clone(), door.clone()).expected(Version(1));
     match stage.shadows.update(stale.retries(0)).await {
         Err(error) if error.is_conflict() => story.sees("refused: version 2 is stored"),
-        other => return Err(Surprise(format!("expected a conflict, found {other:?}"))),
+        other => return Err(DemoFailure(format!("expected a conflict, found {other:?}"))),
     }
     story.does("eight services each add a field, all at the same time");
     let mut writers = tokio::task::JoinSet::new();
@@ -96,13 +98,13 @@ pub(super) async fn conflict(stage: &Stage, story: &mut Story) -> Shown {
     }
     let mut attempts = 0;
     while let Some(writer) = writers.join_next().await {
-        let updated = writer.map_err(|error| Surprise::of("writer", error))?;
+        let updated = writer.map_err(|error| DemoFailure::of("writer", error))?;
         attempts += updated
-            .map_err(|error| Surprise::of("writer", error))?
+            .map_err(|error| DemoFailure::of("writer", error))?
             .attempts;
     }
     let found = read(stage, &freezer).await?.reported;
-    let found = found.ok_or_else(|| Surprise("nothing is stored".to_owned()))?;
+    let found = found.ok_or_else(|| DemoFailure("nothing is stored".to_owned()))?;
     let shelves = (0..8).filter(|n| found.document.to_string().contains(&format!("shelf{n}")));
     story.expects(
         format!("all eight are there, version 10; {attempts} attempts were made"),
@@ -111,18 +113,18 @@ pub(super) async fn conflict(stage: &Stage, story: &mut Story) -> Shown {
     )
 }
 
-pub(super) async fn wish(stage: &Stage, story: &mut Story) -> Shown {
+pub(super) async fn wish(stage: &DemoStack, story: &mut DemoReport) -> DemoResult {
     story.chapter(
         "A wish comes true",
         "What is desired stays in the delta until the device says it is so.",
     );
     let lamp = id("lamp")?;
-    let delta = async || -> Shown<String> {
+    let delta = async || -> DemoResult<String> {
         let delta = read(stage, &lamp).await?.delta;
         Ok(delta.map_or("none".to_owned(), |delta| delta.to_string()))
     };
     story.does("lamp reports led: off; somebody desires led: on");
-    let failed = |error| Surprise::of("lamp", error);
+    let failed = |error| DemoFailure::of("lamp", error);
     let off = json!({ "led": "off" });
     stage.shadows.report(&lamp, &off).await.map_err(failed)?;
     let on = json!({ "led": "on" });

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use antumbra_dynamodb::{Config, DynamoDbShadows, MAIN};
+use antumbra_dynamodb::{DynamoDbShadows, MAIN, ShadowTableConfig};
 use antumbra_local::clients::sdk_config;
 use antumbra_local::function::Function;
 use antumbra_local::stack::{Options, Stack, Webhooks};
@@ -16,8 +16,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc, watch};
 
-use super::story::{Shown, Surprise};
-use crate::failure::chain;
+use super::story::{DemoFailure, DemoResult};
+use crate::error::chain;
 
 /// The registrations in force: two for the tour, the others as they are shipped.
 const REGISTRATIONS: [(&str, &str); 5] = [
@@ -51,7 +51,7 @@ const REGISTRATIONS: [(&str, &str); 5] = [
 const TOKEN: &str = "tour";
 
 /// The stack and its clients.
-pub(super) struct Stage {
+pub(super) struct DemoStack {
     pub(super) stack: Stack,
     pub(super) shadows: Arc<Shadows<DynamoDbShadows>>,
     pub(super) sqs: aws_sdk_sqs::Client,
@@ -89,13 +89,13 @@ impl Patience {
     }
 }
 
-impl Stage {
+impl DemoStack {
     pub(super) async fn set(
         patience: Patience,
         wrap: impl Fn(Function) -> Function + Send + Sync + 'static,
-    ) -> Shown<Stage> {
+    ) -> DemoResult<DemoStack> {
         let registrations = Registrations::load(REGISTRATIONS, &|_| None)
-            .map_err(|error| Surprise::of("registrations", error))?;
+            .map_err(|error| DemoFailure::of("registrations", error))?;
         let clock = ShiftedClock::default();
         let options = Options {
             registrations,
@@ -106,11 +106,11 @@ impl Stage {
         };
         let stack = Stack::start_wrapped(options, wrap)
             .await
-            .map_err(|error| Surprise(chain(&error)))?;
+            .map_err(|error| DemoFailure(chain(&error)))?;
         let addresses = stack.addresses();
         let database = sdk_config(addresses.dynamodb);
-        let tables = DynamoDbShadows::connect(&database, Config::new(MAIN.name));
-        Ok(Stage {
+        let tables = DynamoDbShadows::connect(&database, ShadowTableConfig::new(MAIN.name));
+        Ok(DemoStack {
             shadows: Arc::new(Shadows::new(tables)),
             sqs: aws_sdk_sqs::Client::new(&sdk_config(addresses.aws)),
             stack,
@@ -126,7 +126,7 @@ impl Stage {
         path: &str,
         token: Option<&str>,
         body: &Value,
-    ) -> Shown<(u16, Value)> {
+    ) -> DemoResult<(u16, Value)> {
         let body = body.to_string();
         let mut request = format!(
             "{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
@@ -146,7 +146,7 @@ impl Stage {
         };
         let what = format!("an answer to {method} {path}");
         let answer = self.soon(&what, asking).await?;
-        let answer = answer.map_err(|error| Surprise::of(path, error))?;
+        let answer = answer.map_err(|error| DemoFailure::of(path, error))?;
         let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_default();
         let status = head.split(' ').nth(1).and_then(|text| text.parse().ok());
         Ok((
@@ -156,49 +156,55 @@ impl Stage {
     }
 
     /// The same with the token that opens the API.
-    pub(super) async fn api(&self, method: &str, path: &str, body: Value) -> Shown<(u16, Value)> {
+    pub(super) async fn api(
+        &self,
+        method: &str,
+        path: &str,
+        body: Value,
+    ) -> DemoResult<(u16, Value)> {
         self.ask(method, path, Some(TOKEN), &body).await
     }
 
     /// Waits as long as the tour has patience.
-    pub(super) async fn soon<T>(&self, what: &str, wait: impl Future<Output = T>) -> Shown<T> {
+    pub(super) async fn soon<T>(&self, what: &str, wait: impl Future<Output = T>) -> DemoResult<T> {
         let begun = Instant::now();
         tokio::select! {
             biased;
             came = wait => Ok(came),
             () = self.patience.ends() => {
                 let seconds = begun.elapsed().as_secs();
-                Err(Surprise(format!("{what} did not come within {seconds} s")))
+                Err(DemoFailure(format!("{what} did not come within {seconds} s")))
             }
         }
     }
 
     /// Puts a message in a queue.
-    pub(super) async fn send(&self, queue: &str, body: &str) -> Shown {
+    pub(super) async fn send(&self, queue: &str, body: &str) -> DemoResult {
         let request = self.sqs.send_message();
         let request = request.queue_url(self.stack.queue_url(queue));
         let sent = request.message_body(body).send().await;
         sent.map(drop)
-            .map_err(|error| Surprise::of(queue, error.into_service_error()))
+            .map_err(|error| DemoFailure::of(queue, error.into_service_error()))
     }
 
     /// Takes the next message out of a queue.
-    pub(super) async fn receive(&self, queue: &str) -> Shown<Value> {
+    pub(super) async fn receive(&self, queue: &str) -> DemoResult<Value> {
         let url = self.stack.queue_url(queue);
         let receiving = async {
             loop {
                 let request = self.sqs.receive_message().queue_url(&url);
                 let received = request.wait_time_seconds(1).send().await;
-                let received = received.map_err(|e| Surprise::of(queue, e.into_service_error()))?;
+                let received =
+                    received.map_err(|e| DemoFailure::of(queue, e.into_service_error()))?;
                 let Some(message) = received.messages.unwrap_or_default().pop() else {
                     continue;
                 };
                 let request = self.sqs.delete_message().queue_url(&url);
                 let request = request.set_receipt_handle(message.receipt_handle);
                 let deleted = request.send().await;
-                deleted.map_err(|e| Surprise::of(queue, e.into_service_error()))?;
+                deleted.map_err(|e| DemoFailure::of(queue, e.into_service_error()))?;
                 let body = message.body.unwrap_or_default();
-                return serde_json::from_str(&body).map_err(|e| Surprise::of(queue, e));
+                return serde_json::from_str(&body).map_err(|e| DemoFailure::of(queue, e));
             }
         };
         self.soon(&format!("a message in {queue}"), receiving)
@@ -206,7 +212,7 @@ impl Stage {
     }
 
     /// Waits until this text lies in the quarantine with a reason.
-    pub(super) async fn quarantined(&self, text: &str) -> Shown {
+    pub(super) async fn quarantined(&self, text: &str) -> DemoResult {
         let url = self.stack.queue_url("antumbra-quarantine");
         let receiving = async {
             loop {
@@ -214,7 +220,7 @@ impl Stage {
                 let request = request.message_attribute_names("All");
                 let received = request.wait_time_seconds(1).send().await;
                 let received = received.map_err(|error| {
-                    Surprise::of("antumbra-quarantine", error.into_service_error())
+                    DemoFailure::of("antumbra-quarantine", error.into_service_error())
                 })?;
                 let lies = received.messages().iter().any(|message| {
                     let reason = message.message_attributes();
@@ -231,7 +237,7 @@ impl Stage {
     }
 
     /// Connects somebody to the broker.
-    pub(super) async fn connect(&self, name: &str, filters: &[&str]) -> Shown<Device> {
+    pub(super) async fn connect(&self, name: &str, filters: &[&str]) -> DemoResult<Device> {
         let broker = self.stack.addresses().mqtt;
         let mut options = MqttOptions::new(name, broker.ip().to_string(), broker.port());
         options.set_keep_alive(Duration::from_secs(60));
@@ -255,10 +261,10 @@ impl Stage {
         });
         for filter in filters {
             let asked = client.subscribe(*filter, QoS::AtLeastOnce).await;
-            asked.map_err(|error| Surprise::of(filter, error))?;
+            asked.map_err(|error| DemoFailure::of(filter, error))?;
             self.soon("the broker's answer", subscriptions.recv())
                 .await?
-                .ok_or_else(|| Surprise(format!("{name} was disconnected")))?;
+                .ok_or_else(|| DemoFailure(format!("{name} was disconnected")))?;
         }
         Ok(Device {
             client,
@@ -285,14 +291,14 @@ pub(super) struct Device {
 }
 
 impl Device {
-    pub(super) async fn publish(&self, topic: &str, payload: &Value) -> Shown {
+    pub(super) async fn publish(&self, topic: &str, payload: &Value) -> DemoResult {
         let text = payload.to_string();
         let sent = self.client.publish(topic, QoS::AtLeastOnce, false, text);
-        sent.await.map_err(|error| Surprise::of(topic, error))
+        sent.await.map_err(|error| DemoFailure::of(topic, error))
     }
 
     /// The next message on exactly this topic; others are kept for later.
-    pub(super) async fn hears(&mut self, stage: &Stage, topic: &str) -> Shown<Value> {
+    pub(super) async fn hears(&mut self, stage: &DemoStack, topic: &str) -> DemoResult<Value> {
         if let Some(at) = self.earlier.iter().position(|(heard, _)| heard == topic) {
             return Ok(self.earlier.remove(at).1);
         }
@@ -308,6 +314,6 @@ impl Device {
         stage
             .soon(&format!("a message on {topic}"), hearing)
             .await?
-            .ok_or_else(|| Surprise("the broker closed the connection".to_owned()))
+            .ok_or_else(|| DemoFailure("the broker closed the connection".to_owned()))
     }
 }

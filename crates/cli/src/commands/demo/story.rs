@@ -9,14 +9,14 @@ use crate::output::{BAD, FAINT, GOOD, STRONG, styled};
 
 /// Something was not as it should be: the tour ends here.
 #[derive(Debug)]
-pub(super) struct Surprise(pub(super) String);
+pub(super) struct DemoFailure(pub(super) String);
 
-pub(super) type Shown<T = ()> = Result<T, Surprise>;
+pub(super) type DemoResult<T = ()> = Result<T, DemoFailure>;
 
-impl Surprise {
+impl DemoFailure {
     /// A step that could not even be tried.
-    pub(super) fn of(what: &str, fault: impl Display) -> Surprise {
-        Surprise(format!("{what}: {fault}"))
+    pub(super) fn of(what: &str, fault: impl Display) -> DemoFailure {
+        DemoFailure(format!("{what}: {fault}"))
     }
 }
 
@@ -32,7 +32,7 @@ pub(super) struct Step {
 
 /// The tour so far.
 #[derive(Debug)]
-pub(super) struct Story {
+pub(super) struct DemoReport {
     aloud: bool,
     begun: Instant,
     chapter: String,
@@ -40,10 +40,10 @@ pub(super) struct Story {
     pub(super) steps: Vec<Step>,
 }
 
-impl Story {
+impl DemoReport {
     /// Told as it happens, or kept for later.
-    pub(super) fn begin(aloud: bool) -> Story {
-        Story {
+    pub(super) fn begin(aloud: bool) -> DemoReport {
+        DemoReport {
             aloud,
             begun: Instant::now(),
             chapter: String::new(),
@@ -82,18 +82,18 @@ impl Story {
         what: impl Into<String>,
         found: T,
         expected: T,
-    ) -> Shown {
+    ) -> DemoResult {
         let what = what.into();
         if found == expected {
             self.sees(what);
             return Ok(());
         }
-        Err(Surprise(format!(
+        Err(DemoFailure(format!(
             "{what}: expected {expected:?}, found {found:?}"
         )))
     }
 
-    pub(super) fn ends(&self, surprise: Option<&Surprise>) {
+    pub(super) fn ends(&self, surprise: Option<&DemoFailure>) {
         let seconds = self.begun.elapsed().as_secs_f64();
         let (steps, chapters) = (self.steps.len(), self.chapters);
         match surprise {
@@ -101,7 +101,7 @@ impl Story {
                 "\n{} {steps} things in {chapters} chapters, all as they should be, in {seconds:.1} s.",
                 styled(GOOD, "Done."),
             )),
-            Some(Surprise(reason)) => self.say(&format!("   {} {reason}", styled(BAD, "✗"))),
+            Some(DemoFailure(reason)) => self.say(&format!("   {} {reason}", styled(BAD, "✗"))),
         }
     }
 

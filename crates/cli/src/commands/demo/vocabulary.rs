@@ -2,10 +2,10 @@
 
 use serde_json::json;
 
-use super::stage::Stage;
-use super::story::{Shown, Story};
+use super::stage::DemoStack;
+use super::story::{DemoReport, DemoResult};
 
-pub(super) async fn speak(stage: &Stage, story: &mut Story) -> Shown {
+pub(super) async fn speak(stage: &DemoStack, story: &mut DemoReport) -> DemoResult {
     story.chapter(
         "A device speaks AWS IoT Device Shadow",
         "The same topics and documents under another prefix.",

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::failure::Failure;
+use crate::error::CliError;
 
 /// A ready file that is removed at the end. After a kill it stays behind, until the next start.
 #[derive(Debug)]
@@ -11,7 +11,7 @@ pub(super) struct ReadyFile(PathBuf);
 impl ReadyFile {
     /// Removes what an earlier run left, so that nobody takes it for this one, and sees that it can be
     /// written before anything is started.
-    pub(super) fn prepare(path: &Path) -> Result<ReadyFile, Failure> {
+    pub(super) fn prepare(path: &Path) -> Result<ReadyFile, CliError> {
         let unwritable = |fault| refused(path, &fault);
         std::fs::write(draft(path), "").map_err(unwritable)?;
         match std::fs::remove_file(path) {
@@ -21,7 +21,7 @@ impl ReadyFile {
     }
 
     /// Shows the text whole, to whoever waits for the file.
-    pub(super) fn write(&self, text: &str) -> Result<(), Failure> {
+    pub(super) fn write(&self, text: &str) -> Result<(), CliError> {
         let draft = draft(&self.0);
         std::fs::write(&draft, text)
             .and_then(|()| std::fs::rename(&draft, &self.0))
@@ -43,6 +43,6 @@ fn draft(path: &Path) -> PathBuf {
     path.with_file_name(name)
 }
 
-fn refused(path: &Path, fault: &std::io::Error) -> Failure {
-    Failure::invalid(format!("ready file {}: {fault}", path.display()))
+fn refused(path: &Path, fault: &std::io::Error) -> CliError {
+    CliError::invalid(format!("ready file {}: {fault}", path.display()))
 }

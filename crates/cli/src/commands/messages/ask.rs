@@ -4,7 +4,7 @@ use antumbra_service::inbox::{MessageId, Source};
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, value::RawValue};
 
-use crate::failure::Failure;
+use crate::error::CliError;
 use crate::input::text;
 use crate::mqtt::Session;
 
@@ -103,7 +103,7 @@ pub(crate) struct Request {
 
 impl Question {
     /// Refuses here what the inbox would refuse.
-    pub(crate) fn request(&self) -> Result<Request, Failure> {
+    pub(crate) fn request(&self) -> Result<Request, CliError> {
         let mut members = Map::new();
         let (operation, names) = match self {
             Question::Query { thing } => ("query", vec![source(thing)?]),
@@ -150,7 +150,7 @@ impl Question {
 }
 
 /// The message goes as it was written, so that no digit is lost.
-fn send_to(thing: &str, message: &str, key: Option<String>) -> Result<Request, Failure> {
+fn send_to(thing: &str, message: &str, key: Option<String>) -> Result<Request, CliError> {
     #[derive(serde::Serialize)]
     #[serde(rename_all = "camelCase")]
     struct Payload {
@@ -159,7 +159,7 @@ fn send_to(thing: &str, message: &str, key: Option<String>) -> Result<Request, F
         message: Box<RawValue>,
     }
     let message = RawValue::from_string(text(message)?);
-    let message = message.map_err(|fault| Failure::invalid(format!("the message: {fault}")))?;
+    let message = message.map_err(|fault| CliError::invalid(format!("the message: {fault}")))?;
     // Asked twice, it is sent once.
     let idempotency_key = key.unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
     Ok(Request::new("send", &[source(thing)?], |token| {
@@ -173,8 +173,8 @@ fn send_to(thing: &str, message: &str, key: Option<String>) -> Result<Request, F
 }
 
 impl One {
-    fn names(&self) -> Result<Vec<String>, Failure> {
-        let id = MessageId::new(self.id.as_str()).map_err(Failure::invalid)?;
+    fn names(&self) -> Result<Vec<String>, CliError> {
+        let id = MessageId::new(self.id.as_str()).map_err(CliError::invalid)?;
         Ok(vec![source(&self.thing)?, id.to_string()])
     }
 }
@@ -201,18 +201,18 @@ impl Request {
         }
     }
 
-    pub(crate) async fn ask(&self, mut session: Session) -> Result<String, Failure> {
+    pub(crate) async fn ask(&self, mut session: Session) -> Result<String, CliError> {
         let answer = session
             .ask(&self.topic, &self.payload, &self.answer)
             .await?;
         session.close().await;
         String::from_utf8(answer.to_vec())
-            .map_err(|_| Failure::unavailable("the answer is not text"))
+            .map_err(|_| CliError::unavailable("the answer is not text"))
     }
 }
 
-fn source(thing: &str) -> Result<String, Failure> {
-    let source = Source::new(thing).map_err(Failure::invalid)?;
+fn source(thing: &str) -> Result<String, CliError> {
+    let source = Source::new(thing).map_err(CliError::invalid)?;
     Ok(source.to_string())
 }
 

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::connect::Connection;
-use crate::failure::Failure;
+use crate::error::CliError;
 use crate::input::text;
 use crate::mqtt::Session;
 use crate::queue;
@@ -39,10 +39,10 @@ impl Sending {
     }
 
     /// Refuses here what could never be found again.
-    pub(crate) fn check(&self) -> Result<(), Failure> {
+    pub(crate) fn check(&self) -> Result<(), CliError> {
         Source::new(self.thing.as_str())
             .map(drop)
-            .map_err(Failure::invalid)
+            .map_err(CliError::invalid)
     }
 
     /// Sends, and returns what is said of the message: where it lies if that was waited for.
@@ -50,7 +50,7 @@ impl Sending {
         self,
         connection: &Connection,
         session: Option<Session>,
-    ) -> Result<String, Failure> {
+    ) -> Result<String, CliError> {
         let topic = format!("notification/{}", self.thing);
         let mut session = session;
         if let Some(session) = &mut session {
@@ -77,7 +77,7 @@ impl Sending {
         }
     }
 
-    fn text(&self) -> Result<String, Failure> {
+    fn text(&self) -> Result<String, CliError> {
         if let Some(message) = &self.message {
             return text(message);
         }

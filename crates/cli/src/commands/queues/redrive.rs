@@ -5,20 +5,20 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use antumbra_dynamodb::{Config, DynamoDbClients, DynamoDbShadows};
+use antumbra_dynamodb::{DynamoDbClients, DynamoDbShadows, ShadowTableConfig};
 use antumbra_local::stream::Range;
 use antumbra_publish::sqs::{BYTES, SMALL_BYTES};
 use antumbra_registration::Registrations;
 use antumbra_service::clock::{Clock, SystemClock};
 use antumbra_shadow::Model;
-use antumbra_stream_listener::{AwsChannels, Listener, ParkedNotification, files};
+use antumbra_stream_listener::{AwsChannelFactory, Listener, UndeliverableNotification, files};
 use aws_config::SdkConfig;
 use clap::Args;
 
-use super::desk::Desk;
-use super::way::{Lying, Way};
+use super::client::QueueClient;
+use super::route::{FailedMessage, RedriveRoute};
 use crate::connect::Connection;
-use crate::failure::Failure;
+use crate::error::CliError;
 
 /// How long one message may take.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -64,7 +64,7 @@ pub(crate) struct Redriving {
 
 /// What was done, or would be: how many messages, by reason, way and outcome.
 #[derive(Debug, Default)]
-pub(super) struct Done {
+pub(super) struct RedriveSummary {
     pub(super) rows: BTreeMap<(String, String, Outcome), usize>,
     /// Whether it was done at all.
     pub(super) went: bool,
@@ -81,8 +81,8 @@ pub(super) enum Outcome {
     Failed(String),
 }
 
-impl Done {
-    fn count(&mut self, message: &Lying, way: &Way, outcome: Outcome) {
+impl RedriveSummary {
+    fn count(&mut self, message: &FailedMessage, way: &RedriveRoute, outcome: Outcome) {
         let row = (message.reason(), way.words(), outcome);
         *self.rows.entry(row).or_default() += 1;
     }
@@ -102,47 +102,56 @@ impl Redriving {
         &self.queue
     }
 
-    pub(super) async fn run(&self, desk: &Desk, connection: &Connection) -> Result<Done, Failure> {
+    pub(super) async fn run(
+        &self,
+        desk: &QueueClient,
+        connection: &Connection,
+    ) -> Result<RedriveSummary, CliError> {
         // A message that is refused again comes back at once: it is not sent a second time.
         let start = SystemClock.now();
         let lying = desk.look(self.limit as usize).await?;
-        let way = |message: &Lying| message.way(self.to.as_deref());
+        let way = |message: &FailedMessage| message.way(self.to.as_deref());
         if !self.go {
-            let mut done = Done::default();
+            let mut done = RedriveSummary::default();
             for message in &lying {
                 let way = way(message);
                 done.count(message, &way, self.outlook(&way));
             }
             return Ok(done);
         }
-        let all_dead = !lying.is_empty() && lying.iter().all(Lying::is_dead_letter);
+        let all_dead = !lying.is_empty() && lying.iter().all(FailedMessage::is_dead_letter);
         if all_dead && !self.one_by_one {
             let count = desk.count().await?;
             if desk.start_moving().await?.is_some() {
-                return Ok(Done {
+                return Ok(RedriveSummary {
                     went: true,
                     by_sqs: Some(count),
-                    ..Done::default()
+                    ..RedriveSummary::default()
                 });
             }
         }
-        let road = Road::open(self, &lying, desk, connection).await?;
+        let road = Redriver::open(self, &lying, desk, connection).await?;
         self.go(desk, &road, start.nanoseconds() / 1_000_000).await
     }
 
     /// What would become of a message.
-    fn outlook(&self, way: &Way) -> Outcome {
+    fn outlook(&self, way: &RedriveRoute) -> Outcome {
         match way {
-            Way::Request if self.drop_requests => Outcome::Dropped,
-            Way::Request | Way::None(_) => Outcome::Left,
+            RedriveRoute::Request if self.drop_requests => Outcome::Dropped,
+            RedriveRoute::Request | RedriveRoute::None(_) => Outcome::Left,
             _ => Outcome::Would,
         }
     }
 
-    async fn go(&self, desk: &Desk, road: &Road, start: i128) -> Result<Done, Failure> {
-        let mut done = Done {
+    async fn go(
+        &self,
+        desk: &QueueClient,
+        road: &Redriver,
+        start: i128,
+    ) -> Result<RedriveSummary, CliError> {
+        let mut done = RedriveSummary {
             went: true,
-            ..Done::default()
+            ..RedriveSummary::default()
         };
         let mut left: BTreeMap<String, String> = BTreeMap::new();
         let mut held: HashSet<String> = HashSet::new();
@@ -191,11 +200,11 @@ impl Redriving {
     /// Moves one message; whether it is gone from here. It goes only once it is elsewhere.
     async fn one(
         &self,
-        desk: &Desk,
-        road: &Road,
-        message: &Lying,
-        done: &mut Done,
-    ) -> Result<bool, Failure> {
+        desk: &QueueClient,
+        road: &Redriver,
+        message: &FailedMessage,
+        done: &mut RedriveSummary,
+    ) -> Result<bool, CliError> {
         let way = message.way(self.to.as_deref());
         let outcome = match self.outlook(&way) {
             Outcome::Would => match road.send(desk, message, &way).await {
@@ -214,39 +223,47 @@ impl Redriving {
 }
 
 /// What it takes to send notifications again; opened only where there are some.
-struct Road {
+struct Redriver {
     sender: Option<Sender>,
 }
 
 struct Sender {
     registrations: Registrations,
-    channels: AwsChannels,
+    channels: AwsChannelFactory,
     listener: Listener<SystemClock>,
     streams: aws_sdk_dynamodbstreams::Client,
 }
 
-impl Road {
+impl Redriver {
     async fn open(
         redriving: &Redriving,
-        lying: &[Lying],
-        desk: &Desk,
+        lying: &[FailedMessage],
+        desk: &QueueClient,
         connection: &Connection,
-    ) -> Result<Road, Failure> {
-        let needed = lying
-            .iter()
-            .any(|message| matches!(message.way(None), Way::Registration(_) | Way::Stream(_)));
+    ) -> Result<Redriver, CliError> {
+        let needed = lying.iter().any(|message| {
+            matches!(
+                message.way(None),
+                RedriveRoute::Registration(_) | RedriveRoute::Stream(_)
+            )
+        });
         let sender = match needed {
             true => Some(Sender::open(redriving, desk, connection).await?),
             false => None,
         };
-        Ok(Road { sender })
+        Ok(Redriver { sender })
     }
 
-    async fn send(&self, desk: &Desk, message: &Lying, way: &Way) -> Result<(), String> {
+    async fn send(
+        &self,
+        desk: &QueueClient,
+        message: &FailedMessage,
+        way: &RedriveRoute,
+    ) -> Result<(), String> {
         match (way, &self.sender) {
-            (Way::Queue(queue), _) => desk.send(message, queue).await,
-            (Way::Registration(parked), Some(sender)) => sender.notification(parked).await,
-            (Way::Stream(range), Some(sender)) => sender.records(range).await,
+            (RedriveRoute::Queue(queue), _) => desk.send(message, queue).await,
+            (RedriveRoute::Registration(parked), Some(sender)) => sender.notification(parked).await,
+            (RedriveRoute::Stream(range), Some(sender)) => sender.records(range).await,
             _ => Err("it came while others were moved: once more".to_owned()),
         }
     }
@@ -255,12 +272,12 @@ impl Road {
 impl Sender {
     async fn open(
         redriving: &Redriving,
-        desk: &Desk,
+        desk: &QueueClient,
         connection: &Connection,
-    ) -> Result<Sender, Failure> {
+    ) -> Result<Sender, CliError> {
         let load = || {
             files::load(&redriving.registrations, &|name| std::env::var(name).ok()).map_err(
-                |error| Failure::invalid(format!("registrations: {}", error.lines().join("\n"))),
+                |error| CliError::invalid(format!("registrations: {}", error.lines().join("\n"))),
             )
         };
         let aws = connection.aws().await;
@@ -271,9 +288,10 @@ impl Sender {
             id_field: redriving.id_field.clone(),
             ..Model::default()
         };
-        let shadows = DynamoDbShadows::connect(&database, Config::new(connection.table()));
+        let shadows =
+            DynamoDbShadows::connect(&database, ShadowTableConfig::new(connection.table()));
         let listener = Listener::new(load()?, &channels, model, SystemClock)
-            .map_err(Failure::invalid)?
+            .map_err(CliError::invalid)?
             .with_documents(Arc::new(Arc::new(shadows)));
         Ok(Sender {
             registrations: load()?,
@@ -283,7 +301,7 @@ impl Sender {
         })
     }
 
-    async fn notification(&self, parked: &ParkedNotification) -> Result<(), String> {
+    async fn notification(&self, parked: &UndeliverableNotification) -> Result<(), String> {
         let deadline = SystemClock.now().after(PATIENCE);
         let sent = parked.send(&self.registrations, &self.channels, deadline, &SystemClock);
         sent.await.map_err(|error| error.to_string())
@@ -308,15 +326,15 @@ impl Sender {
 
 fn channels(
     redriving: &Redriving,
-    desk: &Desk,
+    desk: &QueueClient,
     connection: &Connection,
     aws: &SdkConfig,
     database: &SdkConfig,
-) -> AwsChannels {
+) -> AwsChannelFactory {
     let endpoint = redriving.iot_endpoint.as_deref();
     // An emulator's queues take less, and know no tenants.
     let real = aws.endpoint_url().is_none();
-    AwsChannels::new(aws, endpoint, desk.url.clone())
+    AwsChannelFactory::new(aws, endpoint, desk.url.clone())
         .with_queue_bytes(if real { BYTES } else { SMALL_BYTES })
         .with_tenants(real)
         .with_clients(

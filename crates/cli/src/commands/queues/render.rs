@@ -4,14 +4,19 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::desk::Desk;
-use super::redrive::{Done, Outcome};
-use super::way::Lying;
+use super::client::QueueClient;
+use super::redrive::{Outcome, RedriveSummary};
+use super::route::FailedMessage;
 use crate::output::{BAD, CHANGED, FAINT, GOOD, STRONG, styled, table};
 
-pub(super) fn shown(desk: &Desk, lying: &[Lying], bodies: bool, json: bool) -> String {
+pub(super) fn shown(
+    desk: &QueueClient,
+    lying: &[FailedMessage],
+    bodies: bool,
+    json: bool,
+) -> String {
     if json {
-        let message = |one: &Lying| {
+        let message = |one: &FailedMessage| {
             json!({
                 "id": one.id, "reason": one.reason(), "way": one.way(None).words(),
                 "detail": one.attributes.get("detail").and_then(|detail| detail.string_value()),
@@ -44,7 +49,7 @@ pub(super) fn shown(desk: &Desk, lying: &[Lying], bodies: bool, json: bool) -> S
     text
 }
 
-pub(super) fn redriven(desk: &Desk, done: &Done, json: bool) -> String {
+pub(super) fn redriven(desk: &QueueClient, done: &RedriveSummary, json: bool) -> String {
     if json {
         let row = |((reason, way, outcome), count): (&(String, String, Outcome), &usize)| {
             let (word, why) = words(outcome);
@@ -79,7 +84,7 @@ pub(super) fn redriven(desk: &Desk, done: &Done, json: bool) -> String {
     text
 }
 
-fn title(desk: &Desk, count: usize) -> String {
+fn title(desk: &QueueClient, count: usize) -> String {
     let name = styled(STRONG, &desk.name);
     match count {
         0 => format!("{name}  nothing lies there"),

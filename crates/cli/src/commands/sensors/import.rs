@@ -1,15 +1,15 @@
 //! `antumbra sensors import`: many sensors from lines of JSON.
 
 use antumbra_service::sensors::{
-    Address, InvalidSensor, Location, Registry, Sensor, SensorError, SensorId, SensorType, Sensors,
-    Silence, StoreError,
+    Address, InvalidSensor, Location, Sensor, SensorError, SensorId, SensorStore, SensorType,
+    Sensors, SilenceTimeout, StoreError,
 };
 use clap::Args;
 use futures_util::stream::{self, StreamExt as _};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
-use crate::failure::{Failure, Kind};
+use crate::error::{CliError, Kind};
 use crate::input::text;
 use crate::output::{BAD, json, styled};
 use crate::progress::Progress;
@@ -69,7 +69,7 @@ impl Line {
             sensor.sensor_type = SensorType::new(text)?;
         }
         if let Some(seconds) = self.silence_after_seconds {
-            sensor.silence_after = Silence::seconds(seconds)?;
+            sensor.silence_after = SilenceTimeout::seconds(seconds)?;
         }
         Ok(sensor)
     }
@@ -77,11 +77,11 @@ impl Line {
 
 impl Import {
     /// Registers all it can, and says which it could not and why. Done again, it changes nothing.
-    pub(super) async fn run<S: Registry>(
+    pub(super) async fn run<S: SensorStore>(
         self,
         sensors: &Sensors<S>,
         as_json: bool,
-    ) -> Result<String, Failure> {
+    ) -> Result<String, CliError> {
         let text = text(&self.lines)?;
         let lines = text.lines().enumerate();
         let lines = lines.filter(|(_, line)| !line.trim().is_empty());
@@ -106,7 +106,7 @@ impl Import {
         }
         if refused > 0 {
             let all = registered + refused;
-            return Err(Failure::failed(format!(
+            return Err(CliError::failed(format!(
                 "{refused} of {all} lines were refused, the others are registered"
             )));
         }
@@ -121,8 +121,8 @@ impl Import {
     }
 }
 
-async fn register<S: Registry>(sensors: &Sensors<S>, line: &str) -> Result<(), Failure> {
-    let line: Line = serde_json::from_str(line).map_err(Failure::invalid)?;
+async fn register<S: SensorStore>(sensors: &Sensors<S>, line: &str) -> Result<(), CliError> {
+    let line: Line = serde_json::from_str(line).map_err(CliError::invalid)?;
     let sensor = line.sensor()?;
     let mut tries = 0;
     loop {

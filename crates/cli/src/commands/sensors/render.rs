@@ -2,8 +2,8 @@
 
 use antumbra_service::paging::Page;
 use antumbra_service::sensors::{
-    Connection, Cursor, Location, Reading, Registered, Row, Sensor, SensorId, Sequence, State,
-    Value,
+    Connection, Cursor, Location, Reading, RegisteredSensor, Sensor, SensorId, SensorWithState,
+    Sequence, State, Value,
 };
 use antumbra_shadow::Timestamp;
 use serde::Serialize;
@@ -58,8 +58,8 @@ impl<'a> From<&'a Sensor> for SensorJson<'a> {
     }
 }
 
-impl<'a> From<&'a Registered> for SensorJson<'a> {
-    fn from(registered: &'a Registered) -> SensorJson<'a> {
+impl<'a> From<&'a RegisteredSensor> for SensorJson<'a> {
+    fn from(registered: &'a RegisteredSensor) -> SensorJson<'a> {
         SensorJson {
             version: Some(registered.version.0),
             registered_at: Some(registered.registered_at.to_string()),
@@ -128,7 +128,7 @@ impl<'a> From<&'a Reading> for ReadingJson<'a> {
     }
 }
 
-pub(super) fn sensor(registered: &Registered, as_json: bool) -> String {
+pub(super) fn sensor(registered: &RegisteredSensor, as_json: bool) -> String {
     if as_json {
         return json(&SensorJson::from(registered));
     }
@@ -155,7 +155,7 @@ pub(super) fn sensor(registered: &Registered, as_json: bool) -> String {
     format!("{head}  {}\n{}", styled(FAINT, &version), table(&facts))
 }
 
-pub(super) fn whole(registered: &Registered, state: &State, as_json: bool) -> String {
+pub(super) fn whole(registered: &RegisteredSensor, state: &State, as_json: bool) -> String {
     #[derive(Serialize)]
     struct Whole<'a> {
         sensor: SensorJson<'a>,
@@ -216,7 +216,7 @@ pub(super) fn unregistered(id: &SensorId, as_json: bool) -> String {
     format!("{}  unregistered", styled(STRONG, id.as_str()))
 }
 
-pub(super) fn rows(page: &Page<Row>, as_json: bool) -> String {
+pub(super) fn rows(page: &Page<SensorWithState>, as_json: bool) -> String {
     #[derive(Serialize)]
     struct RowJson<'a> {
         #[serde(flatten)]
@@ -246,7 +246,7 @@ pub(super) fn rows(page: &Page<Row>, as_json: bool) -> String {
     if page.rows.is_empty() && page.next.is_none() {
         return "no sensors there".to_owned();
     }
-    let row = |row: &Row| {
+    let row = |row: &SensorWithState| {
         let state = row.state.as_ref();
         let value = state.and_then(|state| state.value.as_ref());
         vec![
@@ -260,7 +260,7 @@ pub(super) fn rows(page: &Page<Row>, as_json: bool) -> String {
     with_next(table(&listed), page.next.as_ref())
 }
 
-pub(super) fn latest(registered: &Registered, readings: &[Reading], as_json: bool) -> String {
+pub(super) fn latest(registered: &RegisteredSensor, readings: &[Reading], as_json: bool) -> String {
     #[derive(Serialize)]
     struct Latest<'a> {
         sensor: SensorJson<'a>,

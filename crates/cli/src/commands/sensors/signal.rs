@@ -2,13 +2,13 @@
 
 use antumbra_service::sensors::{SensorId, Value};
 use antumbra_shadow::Document;
-use antumbra_wire::signal::{Allowed, Incoming, read};
+use antumbra_wire::signal::{SignalMessage, ValueType, read};
 use clap::Args;
 use serde::Serialize;
 
 use super::{parsed_time, scalar};
 use crate::connect::Connection;
-use crate::failure::Failure;
+use crate::error::CliError;
 use crate::output::{FAINT, STRONG, json, styled};
 use crate::queue;
 
@@ -39,7 +39,7 @@ impl Sent {
         self,
         connection: &Connection,
         as_json: bool,
-    ) -> Result<String, Failure> {
+    ) -> Result<String, CliError> {
         let text = self.text()?;
         let client = aws_sdk_sqs::Client::new(&connection.aws().await);
         let message = queue::send(&client, &self.queue, &text, &self.id).await?;
@@ -60,7 +60,7 @@ impl Sent {
     }
 
     /// Refuses here what the other end of the queue would refuse, where nobody would see it.
-    fn text(&self) -> Result<String, Failure> {
+    fn text(&self) -> Result<String, CliError> {
         #[derive(Serialize)]
         struct Signal<'a> {
             sensor_id: &'a str,
@@ -78,11 +78,11 @@ impl Sent {
             ts: self.time.as_deref(),
             seq: self.sequence,
         };
-        let text = Document::from_value(&signal).map_err(Failure::invalid)?;
+        let text = Document::from_value(&signal).map_err(CliError::invalid)?;
         let text = text.view().to_json();
-        match read(&text, Allowed::Scalar).map_err(Failure::invalid)? {
-            Incoming::Signal(_) => Ok(text),
-            Incoming::Marker => Err(Failure::invalid("that is no signal")),
+        match read(&text, ValueType::Scalar).map_err(CliError::invalid)? {
+            SignalMessage::Signal(_) => Ok(text),
+            SignalMessage::Marker => Err(CliError::invalid("that is no signal")),
         }
     }
 }
@@ -91,7 +91,7 @@ impl Sent {
 mod tests {
     use super::*;
 
-    fn text(value: &str, time: Option<&str>) -> Result<String, Failure> {
+    fn text(value: &str, time: Option<&str>) -> Result<String, CliError> {
         let sent = Sent {
             id: "door-7".to_owned(),
             value: value.to_owned(),

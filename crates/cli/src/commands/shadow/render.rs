@@ -1,6 +1,6 @@
 //! What the shadow commands print.
 
-use antumbra_service::shadows::{Held, Page, Shadow, ShadowId, State, Updated};
+use antumbra_service::shadows::{Page, Shadow, ShadowId, State, StoredDocument, UpdateResult};
 use antumbra_shadow::{Change, Changes, Document, Verdict, View};
 use serde::Serialize;
 
@@ -34,8 +34,8 @@ struct HeldJson<'a> {
     document: &'a Document,
 }
 
-impl<'a> From<&'a Held> for HeldJson<'a> {
-    fn from(held: &'a Held) -> HeldJson<'a> {
+impl<'a> From<&'a StoredDocument> for HeldJson<'a> {
+    fn from(held: &'a StoredDocument) -> HeldJson<'a> {
         HeldJson {
             version: held.version.0,
             timestamp: held.timestamp.to_string(),
@@ -87,7 +87,7 @@ pub(super) fn shadow(id: &ShadowId, shadow: &Shadow, part: Part, as_json: bool) 
     lines.join("\n")
 }
 
-fn facts(held: &Held) -> String {
+fn facts(held: &StoredDocument) -> String {
     let mut facts = format!("version {}, written {}", held.version, held.timestamp);
     if let Some(zone) = &held.zone {
         facts.push_str(&format!(", {}", zone.as_str()));
@@ -98,7 +98,12 @@ fn facts(held: &Held) -> String {
     facts
 }
 
-pub(super) fn updated(id: &ShadowId, state: State, updated: &Updated, as_json: bool) -> String {
+pub(super) fn updated(
+    id: &ShadowId,
+    state: State,
+    updated: &UpdateResult,
+    as_json: bool,
+) -> String {
     #[derive(Serialize)]
     struct UpdatedJson<'a> {
         shadow: Identity<'a>,

@@ -15,7 +15,7 @@ use antumbra_wire::stream::{Record, StreamBatch, Tape};
 use clap::Args;
 
 use crate::connect::Connection;
-use crate::failure::Failure;
+use crate::error::CliError;
 use crate::follow::Follower;
 use crate::output::{BAD, CHANGED, FAINT, GOOD, STRONG, print_on, styled, table};
 use crate::signals::Signals;
@@ -36,13 +36,13 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    pub(crate) async fn run(self, connection: &Connection, json: bool) -> Result<(), Failure> {
+    pub(crate) async fn run(self, connection: &Connection, json: bool) -> Result<(), CliError> {
         let sdk = connection.sdk_config().await;
         let table = connection.table();
         let stream = antumbra_dynamodb::stream_of(&antumbra_dynamodb::client(&sdk), table).await?;
-        let none = || Failure::invalid(format!("the table {table} has no stream to watch"));
+        let none = || CliError::invalid(format!("the table {table} has no stream to watch"));
         let stream = stream.ok_or_else(none)?;
-        let mut signals = Signals::listen().map_err(Failure::unavailable)?;
+        let mut signals = Signals::listen().map_err(CliError::unavailable)?;
         let mut follower = Follower::begin(&sdk, stream.clone()).await?;
         anstream::eprintln!("{} {table}, Ctrl-C stops", styled(FAINT, "watching"));
         let mut left = self.count;
@@ -54,7 +54,7 @@ impl Watch {
             // One at a time: a page may be longer than an event can be.
             for record in &records {
                 let record = std::slice::from_ref(record);
-                let event = invocation(&stream, record).map_err(Failure::unavailable)?;
+                let event = invocation(&stream, record).map_err(CliError::unavailable)?;
                 for text in self.told(&event, json)? {
                     if left == Some(0) || !print_on(&text)? {
                         return Ok(());
@@ -73,11 +73,11 @@ impl Watch {
     }
 
     /// What there is to say of the records of an event, in order.
-    fn told(&self, event: &[u8], json: bool) -> Result<Vec<String>, Failure> {
+    fn told(&self, event: &[u8], json: bool) -> Result<Vec<String>, CliError> {
         let mut told = Vec::new();
         let mut room = (Tape::default(), KeyBuffer::default());
         let mut batch = StreamBatch::default();
-        for record in batch.read(event).map_err(Failure::unavailable)?.iter() {
+        for record in batch.read(event).map_err(CliError::unavailable)?.iter() {
             match record.map(|record| self.record(record, &mut room, json, &mut told)) {
                 Ok(Ok(())) => {}
                 Ok(Err(undecodable)) | Err(undecodable) => {

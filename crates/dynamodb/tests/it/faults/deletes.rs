@@ -1,6 +1,6 @@
 //! Deletes whose answer was lost.
 
-use antumbra_service::shadows::{Delete, Expect, Layout, PersistenceError, Version};
+use antumbra_service::shadows::{Delete, ExpectedVersion, Layout, PersistenceError, Version};
 use antumbra_testkit::sample::{delete, delete_one, numbers, shadow, whole, write_one};
 
 use super::{done_but_lost, fails, operations};
@@ -9,12 +9,12 @@ use crate::store::Store;
 #[tokio::test]
 async fn a_delete_whose_answer_was_lost_is_done() {
     let store = Store::fresh(Layout::Separate).await;
-    let version = Some(Expect::Version(Version(1)));
+    let version = Some(ExpectedVersion::Version(Version(1)));
     for (number, half) in [
         (version, None, "UpdateItem"),
         (None, version, "UpdateItem"),
         (version, version, "TransactWriteItems"),
-        (Some(Expect::Any), None, "UpdateItem"),
+        (Some(ExpectedVersion::Any), None, "UpdateItem"),
     ]
     .into_iter()
     .enumerate()
@@ -47,6 +47,6 @@ async fn a_throttled_delete_is_throttled_and_what_was_there_stays() {
     store
         .endpoint
         .script(|_| fails(400, "ProvisionedThroughputExceededException"));
-    let deleted = delete_one(&store.shadows, delete(&lamp, Expect::Any)).await;
+    let deleted = delete_one(&store.shadows, delete(&lamp, ExpectedVersion::Any)).await;
     assert_eq!(deleted, Err(PersistenceError::Throttled));
 }

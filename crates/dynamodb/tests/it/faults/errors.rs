@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use antumbra_dynamodb::{Config, DynamoDbShadows};
+use antumbra_dynamodb::{DynamoDbShadows, ShadowTableConfig};
 use antumbra_service::shadows::Read;
 use antumbra_service::shadows::{
-    Expect, Layout, ListQuery, Parts, Persistence, PersistenceError, ReadConsistency,
+    DocumentSet, ExpectedVersion, Layout, ListQuery, PersistenceError, ReadConsistency, ShadowStore,
 };
 use antumbra_testkit::dynamodb::Reply;
 use antumbra_testkit::sample::{
@@ -24,7 +24,7 @@ async fn everything(shadows: &DynamoDbShadows) -> Vec<Result<(), PersistenceErro
     let read = async |consistency| {
         let read = Read {
             shadow: lamp.clone(),
-            parts: Parts::Both,
+            parts: DocumentSet::Both,
         };
         only(shadows.read(&[read], consistency).await).map(drop)
     };
@@ -38,7 +38,7 @@ async fn everything(shadows: &DynamoDbShadows) -> Vec<Result<(), PersistenceErro
         read(ReadConsistency::Snapshot).await,
         write_one(shadows, alone).await.map(drop),
         write_one(shadows, whole(&lamp, 1, 0)).await.map(drop),
-        delete_one(shadows, delete(&lamp, Expect::Any)).await,
+        delete_one(shadows, delete(&lamp, ExpectedVersion::Any)).await,
         list(ListQuery::All).await,
         list(ListQuery::Of("lamp".to_owned())).await,
     ]
@@ -47,7 +47,10 @@ async fn everything(shadows: &DynamoDbShadows) -> Vec<Result<(), PersistenceErro
 #[tokio::test]
 async fn what_the_operator_has_to_mend_is_unavailable() {
     let store = Store::fresh(Layout::Separate).await;
-    let absent = DynamoDbShadows::new(store.client.clone(), Config::new("no-such-table"));
+    let absent = DynamoDbShadows::new(
+        store.client.clone(),
+        ShadowTableConfig::new("no-such-table"),
+    );
     for result in everything(&absent).await {
         let text = unavailable(result);
         assert!(text.ends_with(": ResourceNotFoundException"), "{text}");
@@ -76,7 +79,7 @@ async fn no_answer_and_no_connection_are_unavailable() {
         .build();
     let hasty = Client::from_conf(config.timeout_config(hasty).build());
     store.endpoint.script(|_| Reply::Silence);
-    let shadows = DynamoDbShadows::new(hasty, Config::new(&store.table));
+    let shadows = DynamoDbShadows::new(hasty, ShadowTableConfig::new(&store.table));
     for result in everything(&shadows).await {
         let text = unavailable(result);
         assert!(text.ends_with(": no answer in time"), "{text}");
@@ -88,7 +91,7 @@ async fn no_answer_and_no_connection_are_unavailable() {
     let config = store.client.config().to_builder();
     let config = config.endpoint_url(format!("http://{address}"));
     let nobody = Client::from_conf(config.build());
-    let shadows = DynamoDbShadows::new(nobody, Config::new(&store.table));
+    let shadows = DynamoDbShadows::new(nobody, ShadowTableConfig::new(&store.table));
     for result in everything(&shadows).await {
         let text = unavailable(result);
         assert!(text.ends_with(": no connection"), "{text}");

@@ -1,8 +1,8 @@
 //! Keys that are left unprocessed, and batches that fail.
 
-use antumbra_dynamodb::{Config, DynamoDbShadows};
+use antumbra_dynamodb::{DynamoDbShadows, ShadowTableConfig};
 use antumbra_service::shadows::{
-    Layout, Parts, Persistence, PersistenceError, Read, ReadConsistency, Write,
+    DocumentSet, Layout, PersistenceError, Read, ReadConsistency, ShadowStore, Write,
 };
 use antumbra_testkit::dynamodb::{Call, Reply};
 use antumbra_testkit::sample::{shadow, whole};
@@ -18,14 +18,14 @@ async fn lamps(count: i64, read_attempts: u32) -> (Store, DynamoDbShadows, Vec<R
     let writes: Vec<Write> = ids.iter().map(|id| whole(id, 1, 0)).collect();
     assert!(store.shadows.write(&writes).await.iter().all(Result::is_ok));
     store.endpoint.take_calls();
-    let config = Config {
+    let config = ShadowTableConfig {
         read_attempts,
-        ..Config::new(&store.table)
+        ..ShadowTableConfig::new(&store.table)
     };
     let shadows = DynamoDbShadows::new(store.client.clone(), config);
     let reads = ids.into_iter().map(|shadow| Read {
         shadow,
-        parts: Parts::Both,
+        parts: DocumentSet::Both,
     });
     let reads = reads.collect();
     (store, shadows, reads)
@@ -128,7 +128,7 @@ async fn a_call_that_fails_fails_nobody_elses() {
     let reads: Vec<Read> = (0..150)
         .map(|n| Read {
             shadow: shadow(&format!("lamp-{n}")),
-            parts: Parts::Reported,
+            parts: DocumentSet::Reported,
         })
         .collect();
     store.endpoint.script(|call| {

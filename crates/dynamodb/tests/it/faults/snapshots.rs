@@ -1,8 +1,8 @@
 //! Transactions that read, cancelled for one of many.
 
-use antumbra_dynamodb::{Config, DynamoDbShadows};
+use antumbra_dynamodb::{DynamoDbShadows, ShadowTableConfig};
 use antumbra_service::shadows::{
-    Layout, Parts, Persistence, PersistenceError, Read, ReadConsistency, Write,
+    DocumentSet, Layout, PersistenceError, Read, ReadConsistency, ShadowStore, Write,
 };
 use antumbra_testkit::dynamodb::{Call, Reply};
 use antumbra_testkit::sample::{shadow, whole};
@@ -19,7 +19,7 @@ async fn lamps(count: i64) -> (Store, Vec<Read>) {
     store.endpoint.take_calls();
     let reads = ids.into_iter().map(|shadow| Read {
         shadow,
-        parts: Parts::Both,
+        parts: DocumentSet::Both,
     });
     (store, reads.collect())
 }
@@ -64,9 +64,9 @@ async fn who_is_being_written_is_read_again_and_keeps_nobody() {
 #[tokio::test]
 async fn who_stays_busy_is_throttled_alone() {
     let (store, reads) = lamps(3).await;
-    let config = Config {
+    let config = ShadowTableConfig {
         read_attempts: 2,
-        ..Config::new(&store.table)
+        ..ShadowTableConfig::new(&store.table)
     };
     let shadows = DynamoDbShadows::new(store.client.clone(), config);
     for code in ["TransactionConflict", "ThrottlingError"] {

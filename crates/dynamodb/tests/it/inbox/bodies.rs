@@ -1,6 +1,6 @@
 //! What went in comes out, to the last digit.
 
-use antumbra_service::inbox::{Get, InboxMessage, Store};
+use antumbra_service::inbox::{InboxMessage, MessageReader, MessageWriter};
 
 use super::{Inbox, id, message, source};
 

@@ -1,7 +1,8 @@
 //! What each operation costs, counted where calls arrive.
 
 use antumbra_service::inbox::{
-    Contacts, Delete, Get, ListRequest, OncePerHour, Order, Query, Sources, Store, list, span,
+    HourlySourceTracker, ListRequest, MessageDeleter, MessageIndex, MessageReader, MessageWriter,
+    Order, SourceTracker, Sources, list, span,
 };
 
 use super::{Inbox, NOON, at, id, message, source};
@@ -94,7 +95,7 @@ async fn what_was_deleted_is_not_read_over() {
 #[tokio::test]
 async fn contact_is_noted_once_an_hour() {
     let all = Inbox::fresh().await;
-    let contacts = OncePerHour::new(all.inbox.clone());
+    let contacts = HourlySourceTracker::new(all.inbox.clone());
     let calls = |all: &Inbox| all.endpoint.take_operations().len();
     for minute in ["00", "30", "59"] {
         let time = at(&format!("2026-01-31T12:{minute}:00Z"));

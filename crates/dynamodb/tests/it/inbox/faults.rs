@@ -1,7 +1,8 @@
 //! Calls that go wrong: told as what they are, and harmless to try again.
 
 use antumbra_service::inbox::{
-    Contacts, Delete, Get, OncePerHour, Query, Sources, Store, StoreMessageError, Stored,
+    HourlySourceTracker, MessageDeleter, MessageIndex, MessageReader, MessageWriter, SourceTracker,
+    Sources, StoreMessageError, Stored,
 };
 use antumbra_service::store::StoreError;
 use antumbra_testkit::dynamodb::{Reply, failure};
@@ -76,7 +77,7 @@ async fn a_lost_answer_changes_nothing() {
 #[tokio::test]
 async fn contact_that_could_not_be_noted_is_noted_the_next_time() {
     let all = Inbox::fresh().await;
-    let contacts = OncePerHour::new(all.inbox.clone());
+    let contacts = HourlySourceTracker::new(all.inbox.clone());
     all.endpoint.script(|_| throttled());
     assert!(contacts.note(&source("a"), at(NOON)).await.is_err());
     all.endpoint.script(|_| Reply::Pass);

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use antumbra_service::inbox::{
-    Delete, Get, ListRequest, MessageId, Order, Query, Range, Store, Stored, list,
+    ListRequest, MessageDeleter, MessageId, MessageIndex, MessageReader, MessageWriter, Order,
+    Range, Stored, list,
 };
 use antumbra_service::store::StoreError;
 

@@ -1,6 +1,8 @@
 //! Who was heard of, and when.
 
-use antumbra_service::inbox::{Contacts, Get, Query, Range, Sources, Store};
+use antumbra_service::inbox::{
+    MessageIndex, MessageReader, MessageWriter, Range, SourceTracker, Sources,
+};
 use antumbra_service::paging::{Cursor, seal_cursor};
 
 use super::{Inbox, at, id, message, source};

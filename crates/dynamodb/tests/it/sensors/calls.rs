@@ -1,7 +1,8 @@
 //! What things cost, counted where the calls arrive.
 
 use antumbra_service::sensors::{
-    Checked, Liveness, Place, Reading, Readings, Registry, States, Value,
+    CheckOutcome, LivenessIndex, LocationPrefix, Reading, ReadingStore, SensorStore, StateStore,
+    Value,
 };
 use antumbra_testkit::sensors::sample::{at, id, new, registered, sensor, signal, somewhere};
 
@@ -34,7 +35,7 @@ async fn a_signal_is_two_writes_and_no_read() {
     // A lost sensor that speaks costs no more.
     assert_eq!(
         store.sensors.check(&id("s"), at(9000)).await,
-        Ok(Checked::Lost)
+        Ok(CheckOutcome::Lost)
     );
     store.endpoint.take_calls();
     take_in(&store, &[signal("s", 0, 9001, 9001)]).await;
@@ -97,7 +98,7 @@ async fn the_index_is_written_once_per_silence() {
             let due = store.sensors.due(shard, at(now), 100, None).await.unwrap();
             for sensor in due.rows {
                 let checked = store.sensors.check(&sensor, at(now)).await;
-                assert_eq!(checked, Ok(Checked::Rearmed));
+                assert_eq!(checked, Ok(CheckOutcome::Rearmed));
             }
         }
         let check_at = store.sensors.state(&id("s")).await.unwrap().check_at;
@@ -135,7 +136,7 @@ async fn the_registry_costs_what_it_must() {
         ["Query"],
         "sensor and readings in one"
     );
-    let place = Place::new("Łódź", None, None, None).unwrap();
+    let place = LocationPrefix::new("Łódź", None, None, None).unwrap();
     sensors.in_place(&place, 100, None).await.unwrap();
     assert_eq!(store.endpoint.take_operations(), ["Query", "BatchGetItem"]);
 }
@@ -147,7 +148,7 @@ async fn a_page_of_many_sensors_reads_their_states_in_hundreds() {
         registered(&store.sensors, &format!("s{n}")).await;
     }
     store.endpoint.take_calls();
-    let place = Place::new("Poznań", None, None, None).unwrap();
+    let place = LocationPrefix::new("Poznań", None, None, None).unwrap();
     let page = store.sensors.in_place(&place, 1000, None).await.unwrap();
     assert!(page.rows.iter().all(|row| row.state.is_some()) && page.rows.len() == 130);
     let calls = store.endpoint.take_operations();

@@ -1,8 +1,8 @@
 //! When DynamoDB throttles, fails, or its answer is lost.
 
 use antumbra_service::sensors::{
-    Checked, Connection, Liveness, Outcome, Reading, Readings, Registry, SensorError, States,
-    StoreError, Value, Version,
+    CheckOutcome, Connection, LivenessIndex, Outcome, Reading, ReadingStore, SensorError,
+    SensorStore, StateStore, StoreError, Value, Version,
 };
 use antumbra_testkit::dynamodb::{Reply, failure};
 use antumbra_testkit::sensors::sample::{
@@ -45,12 +45,12 @@ async fn a_loss_whose_answer_was_lost_is_told_by_who_did_it() {
         .endpoint
         .script_next("UpdateItem", [Reply::PassThenHangUp]);
     let checked = store.sensors.check(&id("s"), at(3600)).await;
-    assert_eq!(checked, Ok(Checked::Lost));
+    assert_eq!(checked, Ok(CheckOutcome::Lost));
     let state = state(&store.sensors, "s").await;
     assert_eq!((state.connection, state.sequence()), (Connection::Lost, 1));
     assert_eq!(
         store.sensors.check(&id("s"), at(3660)).await,
-        Ok(Checked::Gone)
+        Ok(CheckOutcome::Gone)
     );
 }
 

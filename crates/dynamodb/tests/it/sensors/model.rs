@@ -2,7 +2,7 @@
 //! say the same and hold the same.
 
 use antumbra_service::sensors::{
-    Address, Liveness, Registry, Sensor, Signal, Silence, States, Value,
+    Address, LivenessIndex, Sensor, SensorStore, Signal, SilenceTimeout, StateStore, Value,
 };
 use antumbra_testkit::sensors::MemorySensors;
 use antumbra_testkit::sensors::sample::{at, id, new, somewhere};
@@ -36,7 +36,7 @@ fn some_signal(random: &mut fastrand::Rng, clock: i64) -> Signal {
 
 fn some_change(random: &mut fastrand::Rng, mut sensor: Sensor) -> Sensor {
     if random.bool() {
-        sensor.silence_after = Silence::seconds(random.u64(1..=120)).unwrap();
+        sensor.silence_after = SilenceTimeout::seconds(random.u64(1..=120)).unwrap();
     } else {
         sensor.address = Address::new(random.u8(..3).to_string()).unwrap();
     }
@@ -48,7 +48,7 @@ async fn walk(seed: u64, steps: usize) {
     let dynamodb = Store::fresh().await.sensors;
     let memory = MemorySensors::new(dynamodb.shards());
     let mut first = new(somewhere("s"));
-    first.sensor.silence_after = Silence::seconds(60).unwrap();
+    first.sensor.silence_after = SilenceTimeout::seconds(60).unwrap();
     let registered = dynamodb.register(&first).await;
     assert_eq!(registered, memory.register(&first).await);
     let mut registered = registered.unwrap();

@@ -3,7 +3,9 @@
 use std::cell::Cell;
 
 use antumbra_service::clock::{Clock, ManualClock};
-use antumbra_service::sensors::{Purges, Reading, Readings, Registry, States, Value, purge_due};
+use antumbra_service::sensors::{
+    PurgeQueue, Reading, ReadingStore, SensorStore, StateStore, Value, purge_due,
+};
 use antumbra_testkit::dynamodb::{Reply, failure};
 use antumbra_testkit::sensors::sample::{at, id, registered, signal};
 use std::time::Duration;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use antumbra_dynamodb::{DynamoDbSensors, SensorConfig};
 use antumbra_service::sensors::state::Attributes;
-use antumbra_service::sensors::{Registry, State};
+use antumbra_service::sensors::{SensorStore, State};
 use antumbra_testkit::dynamodb::{Reply, client};
 use antumbra_testkit::sensors::sample::id;
 use antumbra_testkit::sensors::storm::{Storm, assert_end, assert_history};

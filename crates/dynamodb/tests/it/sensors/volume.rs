@@ -1,6 +1,8 @@
 //! Much of everything, and what lies beside it.
 
-use antumbra_service::sensors::{Address, Place, Reading, Readings, Registry, Value};
+use antumbra_service::sensors::{
+    Address, LocationPrefix, Reading, ReadingStore, SensorStore, Value,
+};
 use antumbra_testkit::sensors::sample::{at, id, new, registered, sensor};
 
 use super::Store;
@@ -45,7 +47,7 @@ async fn more_than_a_megabyte_of_sensors_comes_whole() {
         store.sensors.register(&new(one)).await.unwrap();
     }
     store.endpoint.take_calls();
-    let place = Place::new(&long, Some(&long), None, None).unwrap();
+    let place = LocationPrefix::new(&long, Some(&long), None, None).unwrap();
     let page = store.sensors.in_place(&place, 1000, None).await.unwrap();
     assert_eq!((page.rows.len(), page.next), (900, None));
     let calls = store.endpoint.take_operations();

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use antumbra_service::clients::{
-    Client, ClientError, ClientId, ClientPatch, ClientStore, Clients, Created, Destinations, Link,
-    LinkStore, NewClient, Requested, Rotated, Secret,
+    Client, ClientError, ClientId, ClientPatch, ClientStore, Clients, Created, Link, LinkStore,
+    NewClient, RequestKey, Rotated, Secret, UrlPolicy,
 };
 use antumbra_service::clock::Clock;
 use antumbra_service::deliveries::{
-    DeliveryId, DeliveryRecord, History, HistoryQuery, RedeliverError, Redeliveries, Requeued,
+    Deliveries, DeliveryId, DeliveryRecord, History, HistoryQuery, RedeliverError, Requeued,
 };
 use antumbra_service::notifications::BoxFuture;
 use antumbra_service::paging::{Cursor, Page};
@@ -33,7 +33,7 @@ pub trait ClientService: Send + Sync {
         &'a self,
         id: &'a ClientId,
         keep_previous: Duration,
-        requested: Option<Requested>,
+        requested: Option<RequestKey>,
     ) -> Outcome<'a, Rotated>;
     fn secret_made_by<'a>(
         &'a self,
@@ -65,7 +65,7 @@ pub trait ClientService: Send + Sync {
 impl<S, D, C> ClientService for Clients<S, D, C>
 where
     S: ClientStore + LinkStore,
-    D: Destinations,
+    D: UrlPolicy,
     C: Clock,
 {
     fn create(&self, new: NewClient) -> Outcome<'_, Created> {
@@ -93,7 +93,7 @@ where
         &'a self,
         id: &'a ClientId,
         keep_previous: Duration,
-        requested: Option<Requested>,
+        requested: Option<RequestKey>,
     ) -> Outcome<'a, Rotated> {
         Box::pin(self.rotate_secret(id, keep_previous, requested))
     }
@@ -144,7 +144,7 @@ where
 
 type Told<'a, T> = BoxFuture<'a, Result<T, RedeliverError>>;
 
-/// The use cases of deliveries that the routes call; see [`Redeliveries`] for each.
+/// The use cases of deliveries that the routes call; see [`Deliveries`] for each.
 #[allow(missing_docs)]
 pub trait DeliveryService: Send + Sync {
     fn list<'a>(
@@ -164,7 +164,7 @@ pub trait DeliveryService: Send + Sync {
     fn test<'a>(&'a self, client: &'a ClientId) -> Told<'a, DeliveryId>;
 }
 
-impl<S: ClientStore, H: History, C: Clock> DeliveryService for Redeliveries<S, H, C> {
+impl<S: ClientStore, H: History, C: Clock> DeliveryService for Deliveries<S, H, C> {
     fn list<'a>(
         &'a self,
         query: &'a HistoryQuery,

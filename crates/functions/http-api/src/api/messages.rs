@@ -1,7 +1,8 @@
 //! What the routes need of the inbox.
 
 use antumbra_service::inbox::{
-    self, Delete, Get, InboxMessage, ListRequest, Listed, MessageId, Query, Source,
+    self, InboxMessage, ListRequest, MessageDeleter, MessageId, MessageIdPage, MessageIndex,
+    MessageReader, Source,
 };
 use antumbra_service::notifications::BoxFuture;
 use antumbra_service::store::StoreError;
@@ -14,23 +15,23 @@ pub trait MessageService: Send + Sync {
         &'a self,
         source: &'a Source,
         request: &'a ListRequest,
-    ) -> BoxFuture<'a, Result<Listed, StoreError>>;
+    ) -> BoxFuture<'a, Result<MessageIdPage, StoreError>>;
 
-    /// See [`Get::get_all`].
+    /// See [`MessageReader::get_all`].
     fn get_all<'a>(
         &'a self,
         source: &'a Source,
         ids: &'a [MessageId],
     ) -> BoxFuture<'a, Result<Vec<InboxMessage>, StoreError>>;
 
-    /// See [`Get::get`].
+    /// See [`MessageReader::get`].
     fn get<'a>(
         &'a self,
         source: &'a Source,
         id: &'a MessageId,
     ) -> BoxFuture<'a, Result<Option<InboxMessage>, StoreError>>;
 
-    /// See [`Delete::delete`].
+    /// See [`MessageDeleter::delete`].
     fn delete<'a>(
         &'a self,
         source: &'a Source,
@@ -39,12 +40,12 @@ pub trait MessageService: Send + Sync {
     ) -> BoxFuture<'a, Result<(), StoreError>>;
 }
 
-impl<T: Get + Query + Delete> MessageService for T {
+impl<T: MessageReader + MessageIndex + MessageDeleter> MessageService for T {
     fn list<'a>(
         &'a self,
         source: &'a Source,
         request: &'a ListRequest,
-    ) -> BoxFuture<'a, Result<Listed, StoreError>> {
+    ) -> BoxFuture<'a, Result<MessageIdPage, StoreError>> {
         Box::pin(inbox::list(self, source, request))
     }
 
@@ -53,7 +54,7 @@ impl<T: Get + Query + Delete> MessageService for T {
         source: &'a Source,
         ids: &'a [MessageId],
     ) -> BoxFuture<'a, Result<Vec<InboxMessage>, StoreError>> {
-        Box::pin(Get::get_all(self, source, ids))
+        Box::pin(MessageReader::get_all(self, source, ids))
     }
 
     fn get<'a>(
@@ -61,7 +62,7 @@ impl<T: Get + Query + Delete> MessageService for T {
         source: &'a Source,
         id: &'a MessageId,
     ) -> BoxFuture<'a, Result<Option<InboxMessage>, StoreError>> {
-        Box::pin(Get::get(self, source, id))
+        Box::pin(MessageReader::get(self, source, id))
     }
 
     fn delete<'a>(
@@ -70,6 +71,6 @@ impl<T: Get + Query + Delete> MessageService for T {
         id: &'a MessageId,
         now: Timestamp,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
-        Box::pin(Delete::delete(self, source, id, now))
+        Box::pin(MessageDeleter::delete(self, source, id, now))
     }
 }

@@ -4,8 +4,8 @@ use antumbra_service::clock::Clock;
 use antumbra_service::notifications::BoxFuture;
 use antumbra_service::paging::{Cursor, Page};
 use antumbra_service::sensors::{
-    Location, Place, Reading, Readings, Registered, Registry, Row, Sensor, SensorError, SensorId,
-    SensorPatch, Sensors, State, Version,
+    Location, LocationPrefix, Reading, ReadingStore, RegisteredSensor, Sensor, SensorError,
+    SensorId, SensorPatch, SensorStore, SensorWithState, Sensors, State, Version,
 };
 use antumbra_shadow::Timestamp;
 
@@ -14,35 +14,39 @@ type Outcome<'a, T> = BoxFuture<'a, Result<T, SensorError>>;
 /// The use cases of sensors that the routes call; see [`Sensors`] for each.
 #[allow(missing_docs)]
 pub trait SensorService: Send + Sync {
-    fn register(&self, sensor: Sensor) -> Outcome<'_, Registered>;
-    fn get<'a>(&'a self, id: &'a SensorId) -> Outcome<'a, Registered>;
+    fn register(&self, sensor: Sensor) -> Outcome<'_, RegisteredSensor>;
+    fn get<'a>(&'a self, id: &'a SensorId) -> Outcome<'a, RegisteredSensor>;
     fn state<'a>(&'a self, id: &'a SensorId) -> Outcome<'a, State>;
     fn update<'a>(
         &'a self,
         id: &'a SensorId,
         patch: SensorPatch,
         expected: Option<Version>,
-    ) -> Outcome<'a, Registered>;
+    ) -> Outcome<'a, RegisteredSensor>;
     fn move_to<'a>(
         &'a self,
         id: &'a SensorId,
         location: Location,
         expected: Option<Version>,
-    ) -> Outcome<'a, Registered>;
+    ) -> Outcome<'a, RegisteredSensor>;
     fn unregister<'a>(&'a self, id: &'a SensorId, expected: Option<Version>) -> Outcome<'a, ()>;
     fn in_place<'a>(
         &'a self,
-        place: &'a Place,
+        place: &'a LocationPrefix,
         limit: usize,
         cursor: Option<&'a Cursor>,
-    ) -> Outcome<'a, Page<Row>>;
-    fn all<'a>(&'a self, limit: usize, cursor: Option<&'a Cursor>) -> Outcome<'a, Page<Row>>;
+    ) -> Outcome<'a, Page<SensorWithState>>;
+    fn all<'a>(
+        &'a self,
+        limit: usize,
+        cursor: Option<&'a Cursor>,
+    ) -> Outcome<'a, Page<SensorWithState>>;
     fn save<'a>(&'a self, id: &'a SensorId, readings: &'a [Reading]) -> Outcome<'a, ()>;
     fn latest<'a>(
         &'a self,
         id: &'a SensorId,
         most: Option<usize>,
-    ) -> Outcome<'a, (Registered, Vec<Reading>)>;
+    ) -> Outcome<'a, (RegisteredSensor, Vec<Reading>)>;
     fn between<'a>(
         &'a self,
         id: &'a SensorId,
@@ -53,12 +57,12 @@ pub trait SensorService: Send + Sync {
     ) -> Outcome<'a, Page<Reading>>;
 }
 
-impl<S: Registry + Readings, C: Clock> SensorService for Sensors<S, C> {
-    fn register(&self, sensor: Sensor) -> Outcome<'_, Registered> {
+impl<S: SensorStore + ReadingStore, C: Clock> SensorService for Sensors<S, C> {
+    fn register(&self, sensor: Sensor) -> Outcome<'_, RegisteredSensor> {
         Box::pin(self.register(sensor))
     }
 
-    fn get<'a>(&'a self, id: &'a SensorId) -> Outcome<'a, Registered> {
+    fn get<'a>(&'a self, id: &'a SensorId) -> Outcome<'a, RegisteredSensor> {
         Box::pin(self.get(id))
     }
 
@@ -71,7 +75,7 @@ impl<S: Registry + Readings, C: Clock> SensorService for Sensors<S, C> {
         id: &'a SensorId,
         patch: SensorPatch,
         expected: Option<Version>,
-    ) -> Outcome<'a, Registered> {
+    ) -> Outcome<'a, RegisteredSensor> {
         Box::pin(self.update(id, patch, expected))
     }
 
@@ -80,7 +84,7 @@ impl<S: Registry + Readings, C: Clock> SensorService for Sensors<S, C> {
         id: &'a SensorId,
         location: Location,
         expected: Option<Version>,
-    ) -> Outcome<'a, Registered> {
+    ) -> Outcome<'a, RegisteredSensor> {
         Box::pin(self.move_to(id, location, expected))
     }
 
@@ -90,14 +94,18 @@ impl<S: Registry + Readings, C: Clock> SensorService for Sensors<S, C> {
 
     fn in_place<'a>(
         &'a self,
-        place: &'a Place,
+        place: &'a LocationPrefix,
         limit: usize,
         cursor: Option<&'a Cursor>,
-    ) -> Outcome<'a, Page<Row>> {
+    ) -> Outcome<'a, Page<SensorWithState>> {
         Box::pin(self.in_place(place, limit, cursor))
     }
 
-    fn all<'a>(&'a self, limit: usize, cursor: Option<&'a Cursor>) -> Outcome<'a, Page<Row>> {
+    fn all<'a>(
+        &'a self,
+        limit: usize,
+        cursor: Option<&'a Cursor>,
+    ) -> Outcome<'a, Page<SensorWithState>> {
         Box::pin(self.all(limit, cursor))
     }
 
@@ -109,7 +117,7 @@ impl<S: Registry + Readings, C: Clock> SensorService for Sensors<S, C> {
         &'a self,
         id: &'a SensorId,
         most: Option<usize>,
-    ) -> Outcome<'a, (Registered, Vec<Reading>)> {
+    ) -> Outcome<'a, (RegisteredSensor, Vec<Reading>)> {
         Box::pin(self.latest(id, most))
     }
 

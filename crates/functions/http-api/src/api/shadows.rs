@@ -3,7 +3,7 @@
 use antumbra_service::clock::Clock;
 use antumbra_service::notifications::BoxFuture;
 use antumbra_service::shadows::{
-    Delete, Parts, Persistence, Shadow, ShadowError, ShadowId, Shadows, Update, Updated,
+    Delete, DocumentSet, Shadow, ShadowError, ShadowId, ShadowStore, Shadows, Update, UpdateResult,
 };
 
 /// The use cases of shadows that the routes call.
@@ -12,26 +12,26 @@ pub trait ShadowService: Send + Sync {
     fn read<'a>(
         &'a self,
         shadow: &'a ShadowId,
-        parts: Parts,
+        parts: DocumentSet,
     ) -> BoxFuture<'a, Result<Shadow, ShadowError>>;
 
     /// See [`Shadows::update`].
-    fn update(&self, update: Update) -> BoxFuture<'_, Result<Updated, ShadowError>>;
+    fn update(&self, update: Update) -> BoxFuture<'_, Result<UpdateResult, ShadowError>>;
 
     /// See [`Shadows::delete`].
     fn delete(&self, delete: Delete) -> BoxFuture<'_, Result<(), ShadowError>>;
 }
 
-impl<P: Persistence, C: Clock> ShadowService for Shadows<P, C> {
+impl<P: ShadowStore, C: Clock> ShadowService for Shadows<P, C> {
     fn read<'a>(
         &'a self,
         shadow: &'a ShadowId,
-        parts: Parts,
+        parts: DocumentSet,
     ) -> BoxFuture<'a, Result<Shadow, ShadowError>> {
         Box::pin(self.read(shadow, parts))
     }
 
-    fn update(&self, update: Update) -> BoxFuture<'_, Result<Updated, ShadowError>> {
+    fn update(&self, update: Update) -> BoxFuture<'_, Result<UpdateResult, ShadowError>> {
         Box::pin(self.update(update))
     }
 

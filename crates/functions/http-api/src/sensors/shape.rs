@@ -1,7 +1,8 @@
 //! What the routes of sensors take and give.
 
 use antumbra_service::sensors::{
-    Address, Location, Registered, Sensor, SensorId, SensorPatch, SensorType, Silence, State,
+    Address, Location, RegisteredSensor, Sensor, SensorId, SensorPatch, SensorType, SilenceTimeout,
+    State,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -114,7 +115,7 @@ impl NewSensor {
             sensor.sensor_type = SensorType::new(sensor_type)?;
         }
         if let Some(seconds) = self.silence_after_seconds {
-            sensor.silence_after = Silence::seconds(seconds)?;
+            sensor.silence_after = SilenceTimeout::seconds(seconds)?;
         }
         Ok(sensor)
     }
@@ -149,7 +150,7 @@ impl SensorChange {
             sensor_type: self.sensor_type.map(SensorType::new).transpose()?,
             silence_after: self
                 .silence_after_seconds
-                .map(Silence::seconds)
+                .map(SilenceTimeout::seconds)
                 .transpose()?,
         })
     }
@@ -182,8 +183,8 @@ pub(crate) struct SensorAnswer {
     registered_at: String,
 }
 
-impl From<&Registered> for SensorAnswer {
-    fn from(registered: &Registered) -> SensorAnswer {
+impl From<&RegisteredSensor> for SensorAnswer {
+    fn from(registered: &RegisteredSensor) -> SensorAnswer {
         let sensor = &registered.sensor;
         SensorAnswer {
             id: sensor.id.to_string(),

@@ -4,7 +4,7 @@
 //! first and then becomes the store's: what was read is what is replaced.
 
 use antumbra_service::shadows::{
-    Delete, Expect, Parts, Shadow, ShadowError, ShadowId, State, Version,
+    Delete, DocumentSet, ExpectedVersion, Shadow, ShadowError, ShadowId, State, Version,
 };
 
 use super::shape::{Change, UpdateAnswer, version, whole_tag};
@@ -48,8 +48,8 @@ async fn expecting(api: &Api, change: &Change, version: Version) -> Result<Answe
 
 async fn expecting_any(api: &Api, change: &Change, named: &Match) -> Result<Answer, Problem> {
     let parts = match change.side {
-        State::Reported => Parts::Reported,
-        State::Desired => Parts::Desired,
+        State::Reported => DocumentSet::Reported,
+        State::Desired => DocumentSet::Desired,
     };
     for _ in 0..TRIES {
         let stored = api.shadows().read(&change.shadow, parts).await;
@@ -72,7 +72,7 @@ async fn expecting_any(api: &Api, change: &Change, named: &Match) -> Result<Answ
 
 fn answer(
     change: &Change,
-    updated: Result<antumbra_service::shadows::Updated, ShadowError>,
+    updated: Result<antumbra_service::shadows::UpdateResult, ShadowError>,
 ) -> Result<Answer, Problem> {
     let updated = updated?;
     let answer = Answer::ok(&UpdateAnswer::new(&change.shadow, change.side, &updated))?;
@@ -92,14 +92,14 @@ pub(super) async fn delete(
         api.shadows()
             .delete(Delete {
                 shadow,
-                reported: Some(Expect::Any),
-                desired: Some(Expect::Any),
+                reported: Some(ExpectedVersion::Any),
+                desired: Some(ExpectedVersion::Any),
             })
             .await?;
         return Ok(Answer::no_content());
     };
     for _ in 0..TRIES {
-        let stored = api.shadows().read(&shadow, Parts::Both).await;
+        let stored = api.shadows().read(&shadow, DocumentSet::Both).await;
         let stored = stored.map_err(absent_is_other)?;
         if !matches(named, &whole_tag(&stored)) {
             return Err(other_version());
@@ -119,7 +119,8 @@ pub(super) async fn delete(
 /// A delete of what was read. A document that was not there is not spoken of: should it have come since,
 /// it stays.
 fn exactly(shadow: &ShadowId, stored: &Shadow) -> Delete {
-    let expect = |version: Version| (version != Version::NONE).then_some(Expect::Version(version));
+    let expect =
+        |version: Version| (version != Version::NONE).then_some(ExpectedVersion::Version(version));
     Delete {
         shadow: shadow.clone(),
         reported: expect(version(&stored.reported)),

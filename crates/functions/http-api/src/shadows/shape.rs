@@ -1,7 +1,8 @@
 //! What the routes of shadows take and give.
 
 use antumbra_service::shadows::{
-    ClientToken, DesiredMode, Held, Shadow, ShadowId, State as Side, Update, Updated, Version, Zone,
+    ClientToken, DesiredMode, Shadow, ShadowId, State as Side, StoredDocument, Update,
+    UpdateResult, Version, Zone,
 };
 use antumbra_shadow::{Changes, Document, Mode};
 use serde::{Deserialize, Serialize};
@@ -154,8 +155,8 @@ pub(crate) struct HeldDocument<'a> {
     document: &'a Document,
 }
 
-impl<'a> From<&'a Held> for HeldDocument<'a> {
-    fn from(held: &'a Held) -> HeldDocument<'a> {
+impl<'a> From<&'a StoredDocument> for HeldDocument<'a> {
+    fn from(held: &'a StoredDocument) -> HeldDocument<'a> {
         HeldDocument {
             version: held.version.0,
             timestamp: held.timestamp.to_string(),
@@ -285,7 +286,7 @@ pub(crate) struct VerdictShape {
 }
 
 impl<'a> UpdateAnswer<'a> {
-    pub(super) fn new(id: &'a ShadowId, side: Side, updated: &'a Updated) -> UpdateAnswer<'a> {
+    pub(super) fn new(id: &'a ShadowId, side: Side, updated: &'a UpdateResult) -> UpdateAnswer<'a> {
         let changes = match side {
             Side::Reported => updated.reported_changes.as_ref(),
             Side::Desired => updated.desired_changes.as_ref(),
@@ -318,7 +319,7 @@ fn length(changes: &Changes) -> usize {
     changes.iter().map(one).sum()
 }
 
-pub(super) fn version(held: &Option<Held>) -> Version {
+pub(super) fn version(held: &Option<StoredDocument>) -> Version {
     held.as_ref().map_or(Version::NONE, |held| held.version)
 }
 

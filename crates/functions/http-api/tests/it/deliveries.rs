@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use antumbra_service::clock::Clock as _;
-use antumbra_service::deliveries::{Delivery, DeliveryId, History, Kind, Ledger as _, Status};
+use antumbra_service::deliveries::{
+    Delivery, DeliveryId, DeliveryStore as _, History, Kind, Status,
+};
 use serde_json::{Value, json};
 
 use crate::clients::sensor;

@@ -4,14 +4,14 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 use antumbra_dynamodb::{
-    Config, DynamoDbAnswers, DynamoDbClients, DynamoDbDeliveries, DynamoDbInbox, DynamoDbSensors,
-    DynamoDbShadows, MAIN, MESSAGES, SensorConfig, Table,
+    DynamoDbClients, DynamoDbDeliveries, DynamoDbIdempotency, DynamoDbInbox, DynamoDbSensors,
+    DynamoDbShadows, MAIN, MESSAGES, SensorConfig, ShadowTableConfig, Table,
 };
-use antumbra_http_api::{Api, Door, Services, Token, router};
+use antumbra_http_api::{Api, AuthMode, Services, Token, router};
 use antumbra_publish::webhook::Guard;
 use antumbra_service::clients::Clients;
 use antumbra_service::clock::{Clock, ManualClock};
-use antumbra_service::deliveries::{Queues, Redeliveries};
+use antumbra_service::deliveries::{Deliveries, Queues};
 use antumbra_service::notifications::{BoxFuture, Channel, ChannelLimits, Message, SendError};
 use antumbra_service::sensors::Sensors;
 use antumbra_service::shadows::Shadows;
@@ -59,13 +59,13 @@ impl Ground {
         let queues = [Arc::new(Queued::default()), Arc::new(Queued::default())];
         let noon = Timestamp::parse("2026-01-31T12:00:00Z").unwrap();
         let clock = Arc::new(ManualClock::new(noon));
-        let shadows = DynamoDbShadows::new(client.clone(), Config::new(&table));
+        let shadows = DynamoDbShadows::new(client.clone(), ShadowTableConfig::new(&table));
         let inbox = DynamoDbInbox::new(client.clone(), &messages);
         let sensors = DynamoDbSensors::new(client.clone(), SensorConfig::new(&table));
         let clients = DynamoDbClients::new(client.clone(), &table);
         let deliveries = DynamoDbDeliveries::new(client.clone(), &table);
         let guard = Guard::new("http://127.0.0.0/8".parse().unwrap());
-        let redeliveries = Redeliveries::new(
+        let redeliveries = Deliveries::new(
             clients.clone(),
             deliveries.clone(),
             Queues {
@@ -81,12 +81,12 @@ impl Ground {
             sensors: Box::new(Sensors::with_clock(sensors.clone(), Arc::clone(&clock))),
             clients: Box::new(Clients::new(clients, guard, Arc::clone(&clock))),
             deliveries: Box::new(redeliveries),
-            answers: Box::new(DynamoDbAnswers::new(client.clone(), &table)),
+            answers: Box::new(DynamoDbIdempotency::new(client.clone(), &table)),
             now: Box::new(move || now.now()),
         });
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let router = router(api, Door::Token(Token::new(TOKEN)));
+        let router = router(api, AuthMode::Token(Token::new(TOKEN)));
         tokio::spawn(async move { axum::serve(listener, router).await });
         endpoint.take_calls();
         Ground {

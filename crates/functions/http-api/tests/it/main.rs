@@ -1,10 +1,10 @@
 //! The API over HTTP, against an embedded DynamoDB.
 #![allow(clippy::unwrap_used)]
 
+mod auth;
 mod clients;
 mod deliveries;
 mod description;
-mod door;
 mod ground;
 mod idempotency;
 mod messages;

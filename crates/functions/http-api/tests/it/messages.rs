@@ -1,6 +1,6 @@
 //! `/v1/messages`, route by route.
 
-use antumbra_service::inbox::{Arrival, Intake, Store};
+use antumbra_service::inbox::{IncomingMessage, MessageParser, MessageWriter};
 use antumbra_shadow::Timestamp;
 use serde_json::Value;
 
@@ -12,12 +12,12 @@ async fn fill(ground: &Ground, source: &str, count: usize, more: &str) -> Vec<St
     for number in 0..count {
         let text =
             format!(r#"{{"thingName":"{source}","epochTime":"{number:06}","temp":72.50{more}}}"#);
-        let arrival = Arrival {
+        let arrival = IncomingMessage {
             text: &text,
             queue_id: "q",
             sent: Timestamp::from_nanoseconds(1_564_669_332_364_000_000),
         };
-        let message = Intake::default()
+        let message = MessageParser::default()
             .read(&arrival, Timestamp::default())
             .unwrap();
         ground.inbox.store(&message).await.unwrap();

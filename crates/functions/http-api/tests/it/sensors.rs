@@ -1,7 +1,7 @@
 //! `/v1/sensors` and `/v1/locations`, route by route.
 
 use antumbra_service::clock::Clock;
-use antumbra_service::sensors::{SensorId, Signal, States, Value as Measured};
+use antumbra_service::sensors::{SensorId, Signal, StateStore, Value as Measured};
 use serde_json::{Value, json};
 
 use crate::ground::Ground;

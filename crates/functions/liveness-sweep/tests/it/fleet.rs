@@ -12,13 +12,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use antumbra_liveness_sweep::{Sweeper, gauge};
-use antumbra_sensor_ingest::{Admission, Ingest, Rules};
+use antumbra_sensor_ingest::{Ingest, Rules, UnknownSensorPolicy};
 use antumbra_service::clock::Clock;
 use antumbra_service::liveness::Limits;
 use antumbra_service::notifications::{BoxFuture, Channel, ChannelLimits, Message, SendError};
 use antumbra_service::quarantine::Quarantine;
 use antumbra_service::sensors::moment::{from_milliseconds, milliseconds};
-use antumbra_service::sensors::{Registry, Silence, What, occurrences::between};
+use antumbra_service::sensors::{SensorStore, SilenceTimeout, What, occurrences::between};
 use antumbra_shadow::Timestamp;
 use antumbra_testkit::progress::MemoryProgress;
 use antumbra_testkit::sensors::MemorySensors;
@@ -146,7 +146,7 @@ impl World {
             Arc::new(Ingest::new(
                 self.sensors.clone(),
                 self.progress.clone(),
-                Admission::Registered,
+                UnknownSensorPolicy::Quarantine,
                 Quarantine::new(Arc::new(Nowhere)),
                 Rules::default(),
                 self.now.clone(),
@@ -200,7 +200,7 @@ impl World {
             inner.seen.len() - 1
         };
         let mut sensor = sample::somewhere(&format!("s{index}"));
-        sensor.silence_after = Silence::seconds(habit.silence_s as u64).unwrap();
+        sensor.silence_after = SilenceTimeout::seconds(habit.silence_s as u64).unwrap();
         let mut registered = sample::new(sensor);
         registered.registered_at = self.now.now();
         self.sensors.register(&registered).await.unwrap();

@@ -8,7 +8,7 @@ use antumbra_liveness_sweep::Sweeper;
 use antumbra_service::clock::{Clock, ManualClock};
 use antumbra_service::liveness::Limits;
 use antumbra_service::sensors::moment::milliseconds;
-use antumbra_service::sensors::{Connection, States};
+use antumbra_service::sensors::{Connection, StateStore};
 use antumbra_testkit::progress::MemoryProgress;
 use antumbra_testkit::sensors::MemorySensors;
 use antumbra_testkit::sensors::sample::{NOON_MS, at, registered, signal};

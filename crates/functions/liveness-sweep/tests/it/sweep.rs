@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use antumbra_liveness_sweep::{Report, SweepError, Sweeper, gauge};
 use antumbra_service::clock::{Clock, ManualClock};
-use antumbra_service::liveness::{Gauge, Limits};
+use antumbra_service::liveness::{Limits, QueueProbe};
 use antumbra_service::notifications::{BoxFuture, Channel, ChannelLimits, Message, SendError};
 use antumbra_service::paging::Cursor;
 use antumbra_service::sensors::{
-    Checked, Connection, Liveness, Page, SensorId, State, States, StoreError,
+    CheckOutcome, Connection, LivenessIndex, Page, SensorId, State, StateStore, StoreError,
 };
 use antumbra_shadow::Timestamp;
 use antumbra_testkit::progress::MemoryProgress;
@@ -25,7 +25,7 @@ struct Slow {
     clock: Arc<ManualClock>,
 }
 
-impl Liveness for Slow {
+impl LivenessIndex for Slow {
     fn shards(&self) -> u32 {
         self.sensors.shards()
     }
@@ -40,7 +40,7 @@ impl Liveness for Slow {
         self.sensors.due(shard, now, limit, cursor).await
     }
 
-    async fn check(&self, id: &SensorId, now: Timestamp) -> Result<Checked, StoreError> {
+    async fn check(&self, id: &SensorId, now: Timestamp) -> Result<CheckOutcome, StoreError> {
         self.clock.advance(Duration::from_millis(1));
         match id.as_str() {
             busy if busy.starts_with("busy") => Err(StoreError::Throttled),
@@ -188,7 +188,7 @@ impl Channel for Unread {
     }
 }
 
-fn unread() -> Gauge {
+fn unread() -> QueueProbe {
     let url = "https://sqs.eu-north-1.amazonaws.com/123456789012/antumbra-signals";
     gauge(
         Arc::new(Unread),
@@ -200,7 +200,7 @@ fn unread() -> Gauge {
 
 #[tokio::test]
 async fn nobody_is_lost_while_the_queue_is_not_read() {
-    use antumbra_service::liveness::Progress as _;
+    use antumbra_service::liveness::IngestProgress as _;
     let sensors = MemorySensors::default();
     registered(&sensors, "a").await;
     registered(&sensors, "b").await;

@@ -8,7 +8,7 @@ use antumbra_dynamodb::{DynamoDbProgress, DynamoDbSensors, MAIN, SensorConfig, T
 use antumbra_liveness_sweep::Sweeper;
 use antumbra_service::clock::{Clock, ManualClock};
 use antumbra_service::liveness::Limits;
-use antumbra_service::sensors::{Connection, Reading, Readings, Registry, Value};
+use antumbra_service::sensors::{Connection, Reading, ReadingStore, SensorStore, Value};
 use antumbra_testkit::dynamodb::{Endpoint, address, client, table_name};
 use antumbra_testkit::sensors::sample::{at, record, registered, signal, state};
 use aws_sdk_dynamodb::types::AttributeValue;

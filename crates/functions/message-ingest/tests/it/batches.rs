@@ -1,6 +1,6 @@
 //! Batches with the bad among the good, of both kinds of queues.
 
-use antumbra_service::inbox::{Delete, MessageId, Source};
+use antumbra_service::inbox::{MessageDeleter, MessageId, Source};
 use antumbra_service::notifications::SendError;
 use antumbra_shadow::Timestamp;
 use antumbra_testkit::dynamodb::{Call, Reply};

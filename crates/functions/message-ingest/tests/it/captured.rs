@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use antumbra_service::inbox::{Get, MessageId, Source};
+use antumbra_service::inbox::{MessageId, MessageReader, Source};
 
 use crate::support::{Bench, event, record};
 

@@ -1,11 +1,11 @@
 //! Ids: what they are made of, and that they sort as was meant. Bodies: what comes back.
 
-use antumbra_service::inbox::Intake;
+use antumbra_service::inbox::MessageParser;
 
 use crate::support::{Bench, event, record};
 
-fn intake(uuid: &str, message_id: &str, digits: usize) -> Intake {
-    Intake {
+fn intake(uuid: &str, message_id: &str, digits: usize) -> MessageParser {
+    MessageParser {
         uuid: uuid.parse().unwrap(),
         message_id: message_id.parse().unwrap(),
         padding: digits.to_string().parse().unwrap(),
@@ -14,7 +14,7 @@ fn intake(uuid: &str, message_id: &str, digits: usize) -> Intake {
 }
 
 /// The ids of one source, in the inbox's order, without what the queue adds.
-async fn places(intake: Intake, values: &[&str]) -> Vec<String> {
+async fn places(intake: MessageParser, values: &[&str]) -> Vec<String> {
     let bench = Bench::with(intake).await;
     let records = values.iter().enumerate().map(|(number, value)| {
         let body = format!(r#"{{"thingName":"lamp","epochTime":{value}}}"#);
@@ -93,9 +93,9 @@ async fn what_comes_back_is_what_went_in() {
 #[tokio::test]
 async fn what_is_kept_for_a_while_says_until_when() {
     let day = std::time::Duration::from_secs(24 * 60 * 60);
-    let bench = Bench::with(Intake {
+    let bench = Bench::with(MessageParser {
         retention: Some(30 * day),
-        ..Intake::default()
+        ..MessageParser::default()
     })
     .await;
     let text = crate::support::text("lamp", 1);

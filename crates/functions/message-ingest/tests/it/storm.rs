@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use antumbra_service::inbox::{Delete, MessageId, Source, Sources};
+use antumbra_service::inbox::{MessageDeleter, MessageId, Source, Sources};
 use antumbra_service::notifications::SendError;
 use antumbra_shadow::Timestamp;
 use antumbra_testkit::dynamodb::{Reply, failure};

@@ -4,9 +4,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use antumbra_dynamodb::{DynamoDbInbox, MESSAGES, Table};
-use antumbra_message_ingest::{Handled, Ingest};
+use antumbra_message_ingest::{BatchSummary, Ingest};
 use antumbra_service::clock::{Clock, SystemClock};
-use antumbra_service::inbox::{Get, Intake, MessageId, Query, Range, Source};
+use antumbra_service::inbox::{
+    MessageId, MessageIndex, MessageParser, MessageReader, Range, Source,
+};
 use antumbra_service::notifications::{BoxFuture, Channel, ChannelLimits, Message, SendError};
 use antumbra_service::quarantine::Quarantine;
 use antumbra_testkit::dynamodb::{Endpoint, Reply, address, client, failure, table_name};
@@ -86,10 +88,10 @@ pub(crate) struct Bench {
 
 impl Bench {
     pub(crate) async fn new() -> Bench {
-        Bench::with(Intake::default()).await
+        Bench::with(MessageParser::default()).await
     }
 
-    pub(crate) async fn with(intake: Intake) -> Bench {
+    pub(crate) async fn with(intake: MessageParser) -> Bench {
         let endpoint = Endpoint::start(address()).await;
         let database = client(&endpoint);
         let table = table_name();
@@ -119,11 +121,11 @@ impl Bench {
     }
 
     /// One invocation, with ten seconds.
-    pub(crate) async fn handle(&self, event: &Value) -> Handled {
+    pub(crate) async fn handle(&self, event: &Value) -> BatchSummary {
         self.handle_within(event, Duration::from_secs(10)).await
     }
 
-    pub(crate) async fn handle_within(&self, event: &Value, time: Duration) -> Handled {
+    pub(crate) async fn handle_within(&self, event: &Value, time: Duration) -> BatchSummary {
         let deadline = SystemClock.now().after(time);
         let event = event.to_string();
         self.ingest

@@ -2,10 +2,10 @@
 
 use antumbra_service::inbox::Sources;
 use antumbra_service::paging::Cursor;
-use antumbra_wire::answer::{Answer, Device};
-use antumbra_wire::request::{Asked, Operation};
+use antumbra_wire::answer::{Device, InboxResponse};
+use antumbra_wire::request::{Operation, ParsedRequest};
 
-use crate::serve::{Call, Failure, Serve};
+use crate::serve::{InboxOperation, OperationError, RequestContext};
 
 /// Devices in a page unless asked for otherwise.
 const DEFAULT_LIMIT: usize = 100;
@@ -16,16 +16,22 @@ const MAX_DEVICES: usize = 400;
 #[derive(Debug, Clone)]
 pub struct ListDevices<P>(pub P);
 
-impl<P: Sources> Serve for ListDevices<P> {
+impl<P: Sources> InboxOperation for ListDevices<P> {
     fn operation(&self) -> Operation {
         Operation::Devices
     }
 
-    async fn serve(&self, asked: &Asked<'_>, _: &Call) -> Result<String, Failure> {
+    async fn serve(
+        &self,
+        asked: &ParsedRequest<'_>,
+        _: &RequestContext,
+    ) -> Result<String, OperationError> {
         let members = asked.members.list()?;
         let limit = members.limit.unwrap_or(DEFAULT_LIMIT);
         if !(1..=MAX_DEVICES).contains(&limit) {
-            return Err(Failure::Bad(format!("limit must be 1 to {MAX_DEVICES}")));
+            return Err(OperationError::Bad(format!(
+                "limit must be 1 to {MAX_DEVICES}"
+            )));
         }
         let cursor = members.cursor.map(Cursor);
         let page = self.0.sources(limit, cursor.as_ref()).await?;
@@ -42,7 +48,7 @@ impl<P: Sources> Serve for ListDevices<P> {
                 uuid: contact.source.as_str(),
             })
             .collect();
-        Ok(Answer::Devices {
+        Ok(InboxResponse::Devices {
             cursor: page.next.as_ref().map(|cursor| cursor.0.as_str()),
             devices: &devices,
         }

@@ -3,15 +3,16 @@
 //! A page ends early where an answer would become too large; its cursor goes on from there.
 
 use antumbra_service::inbox::{
-    Get, InboxMessage, ListRequest, Listed as Page, MessageId, Order, Query, Source, list,
+    InboxMessage, ListRequest, MessageId, MessageIdPage as Page, MessageIndex, MessageReader,
+    Order, Source, list,
 };
 use antumbra_service::paging::Cursor;
-use antumbra_wire::answer::{Answer, Listed};
+use antumbra_wire::answer::{InboxResponse, ListedMessage};
 use antumbra_wire::limits::REQUEST_BYTES;
-use antumbra_wire::request::{Asked, Operation};
+use antumbra_wire::request::{Operation, ParsedRequest};
 
 use super::get::raw;
-use crate::serve::{Call, Failure, Serve, source};
+use crate::serve::{InboxOperation, OperationError, RequestContext, source};
 
 /// Messages in a page unless asked for otherwise.
 const DEFAULT_LIMIT: usize = 100;
@@ -27,17 +28,21 @@ const ENVELOPE_BYTES: usize = 4 * 1024;
 #[derive(Debug, Clone)]
 pub struct ListMessages<P>(pub P);
 
-impl<P: Query + Get> Serve for ListMessages<P> {
+impl<P: MessageIndex + MessageReader> InboxOperation for ListMessages<P> {
     fn operation(&self) -> Operation {
         Operation::List
     }
 
-    async fn serve(&self, asked: &Asked<'_>, _: &Call) -> Result<String, Failure> {
+    async fn serve(
+        &self,
+        asked: &ParsedRequest<'_>,
+        _: &RequestContext,
+    ) -> Result<String, OperationError> {
         let source = source(asked.named)?;
         let members = asked.members.list()?;
         let limit = members.limit.unwrap_or(DEFAULT_LIMIT);
         if !(1..=MAX_IDS).contains(&limit) {
-            return Err(Failure::Bad(format!("limit must be 1 to {MAX_IDS}")));
+            return Err(OperationError::Bad(format!("limit must be 1 to {MAX_IDS}")));
         }
         let request = ListRequest {
             from: members.from.map(MessageId::new).transpose()?,
@@ -76,7 +81,7 @@ fn ids(source: &Source, order: Order, page: Page) -> String {
     let count = page.ids.iter().take_while(fits).count();
     let page = page.shortened(source, order, count);
     let ids: Vec<&str> = page.ids.iter().map(MessageId::as_str).collect();
-    Answer::Ids {
+    InboxResponse::Ids {
         cursor: page.next.as_ref().map(|cursor| cursor.0.as_str()),
         message_ids: &ids,
         uuid: source.as_str(),
@@ -90,7 +95,7 @@ fn whole(
     order: Order,
     page: Page,
     messages: &[InboxMessage],
-) -> Result<String, Failure> {
+) -> Result<String, OperationError> {
     let mut room = REQUEST_BYTES - ENVELOPE_BYTES;
     let mut listed = Vec::new();
     let mut count = 0;
@@ -100,20 +105,20 @@ fn whole(
         if let Some(message) = found.next_if(|message| message.id == *id) {
             let bytes = message.answer_bytes() + 1;
             let entry = if bytes > REQUEST_BYTES - ENVELOPE_BYTES {
-                Listed::Name {
+                ListedMessage::Name {
                     error: "It needs an answer of its own: get it",
                     code: "TooLarge",
                     message_id: id.as_str(),
                 }
             } else {
-                Listed::Whole {
+                ListedMessage::Whole {
                     body: raw(message.body.as_json())?,
                     message_id: id.as_str(),
                 }
             };
             let bytes = match entry {
-                Listed::Name { .. } => ENVELOPE_BYTES / 2,
-                Listed::Whole { .. } => bytes,
+                ListedMessage::Name { .. } => ENVELOPE_BYTES / 2,
+                ListedMessage::Whole { .. } => bytes,
             };
             if bytes > room {
                 break;
@@ -124,7 +129,7 @@ fn whole(
         count += 1;
     }
     let next = page.clone().shortened(source, order, count).next;
-    Ok(Answer::Messages {
+    Ok(InboxResponse::Messages {
         cursor: next.as_ref().map(|cursor| cursor.0.as_str()),
         messages: &listed,
         uuid: source.as_str(),

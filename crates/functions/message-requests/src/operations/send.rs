@@ -7,14 +7,14 @@
 use std::sync::Arc;
 
 use antumbra_service::clock::Clock;
-use antumbra_service::notifications::{Channel, Message, Unsent, dispatch_one};
-use antumbra_wire::answer::Answer;
-use antumbra_wire::request::{Asked, Operation};
+use antumbra_service::notifications::{Channel, Message, SendFailure, dispatch_one};
+use antumbra_wire::answer::InboxResponse;
+use antumbra_wire::request::{Operation, ParsedRequest};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::get::raw;
-use crate::serve::{Call, Failure, Serve, source};
+use crate::serve::{InboxOperation, OperationError, RequestContext, source};
 
 /// Characters of an idempotency key.
 const KEY_CHARS: usize = 128;
@@ -41,12 +41,16 @@ impl<C: Clock> SendMessage<C> {
     }
 }
 
-impl<C: Clock> Serve for SendMessage<C> {
+impl<C: Clock> InboxOperation for SendMessage<C> {
     fn operation(&self) -> Operation {
         Operation::Send
     }
 
-    async fn serve(&self, asked: &Asked<'_>, call: &Call) -> Result<String, Failure> {
+    async fn serve(
+        &self,
+        asked: &ParsedRequest<'_>,
+        call: &RequestContext,
+    ) -> Result<String, OperationError> {
         let source = source(asked.named)?;
         let uuid = source.as_str();
         let members = asked.members.send()?;
@@ -55,7 +59,7 @@ impl<C: Clock> Serve for SendMessage<C> {
         if !(1..=KEY_CHARS).contains(&key.len()) || !key.bytes().all(|b| b.is_ascii_graphic()) {
             let told =
                 format!("idempotencyKey must have 1 to {KEY_CHARS} ASCII characters, no space");
-            return Err(Failure::Bad(told));
+            return Err(OperationError::Bad(told));
         }
         let body = serde_json::to_string(&Outbound {
             idempotency_key: key,
@@ -66,18 +70,18 @@ impl<C: Clock> Serve for SendMessage<C> {
             // A key is its device's own: another's with the same key is another message.
             id: format!("{uuid}/{key}"),
             key: uuid.to_owned(),
-            body: body.map_err(|fault| Failure::Internal(fault.to_string()))?,
+            body: body.map_err(|fault| OperationError::Internal(fault.to_string()))?,
             ..Message::default()
         };
         let outbound = Arc::clone(&self.outbound);
         let sent = dispatch_one(outbound, message, call.until, &self.clock).await;
         sent.map_err(|unsent| match unsent {
-            Unsent::Refused(reason) => Failure::Internal(reason),
-            Unsent::Late => {
-                Failure::Unavailable("the outbound queue took nothing in time".to_owned())
+            SendFailure::Rejected(reason) => OperationError::Internal(reason),
+            SendFailure::Late => {
+                OperationError::Unavailable("the outbound queue took nothing in time".to_owned())
             }
         })?;
-        Ok(Answer::Sent {
+        Ok(InboxResponse::Sent {
             idempotency_key: key,
             uuid,
         }

@@ -1,6 +1,6 @@
 //! What each request costs, counted where DynamoDB is called.
 
-use antumbra_service::inbox::{Contacts as _, Source};
+use antumbra_service::inbox::{Source, SourceTracker as _};
 use antumbra_shadow::Timestamp;
 use serde_json::json;
 

@@ -1,6 +1,6 @@
 //! Every example of the contract, from the captured event to topic and payload, byte for byte.
 
-use antumbra_service::inbox::{Arrival, Intake, Store as _};
+use antumbra_service::inbox::{IncomingMessage, MessageParser, MessageWriter as _};
 use antumbra_shadow::Timestamp;
 use antumbra_wire::request::Operation;
 
@@ -38,12 +38,12 @@ async fn check(stage: &Stage, operation: Operation, case: &str) {
 /// Takes a message in as the queue handed it over.
 async fn take_in(stage: &Stage, place: &str, sent_milliseconds: u64, queue_id: &str) {
     let text = BODY.replace("1564669331", place);
-    let arrival = Arrival {
+    let arrival = IncomingMessage {
         text: &text,
         queue_id,
         sent: Timestamp::from_nanoseconds(i128::from(sent_milliseconds) * 1_000_000),
     };
-    let message = Intake::default().read(&arrival, Timestamp::default());
+    let message = MessageParser::default().read(&arrival, Timestamp::default());
     stage.inbox.store(&message.unwrap()).await.unwrap();
 }
 

@@ -1,6 +1,6 @@
 //! Pages: of ids, of messages, of devices; and answers that would be too large.
 
-use antumbra_service::inbox::{Contacts as _, Source};
+use antumbra_service::inbox::{Source, SourceTracker as _};
 use antumbra_shadow::Timestamp;
 use serde_json::{Value, json};
 

@@ -9,9 +9,9 @@ use antumbra_message_requests::operations::{
     DeleteMessage, GetMessage, ListDevices, ListMessages, NextMessage, PreviousMessage,
     QueryMessages,
 };
-use antumbra_message_requests::{HandleError, Handled, Responder, Serve};
+use antumbra_message_requests::{HandleError, InboxOperation, RequestSummary, Responder};
 use antumbra_service::clock::{Clock as _, SystemClock};
-use antumbra_service::inbox::{Body, InboxMessage, MessageId, Source, Store as _};
+use antumbra_service::inbox::{Body, InboxMessage, MessageId, MessageWriter as _, Source};
 use antumbra_service::notifications::{BoxFuture, Channel, ChannelLimits, Message, SendError};
 use antumbra_shadow::Timestamp;
 use antumbra_testkit::dynamodb::{Endpoint, address, client, table_name};
@@ -108,7 +108,7 @@ impl Stage {
         &self,
         operation: Operation,
         event: &[u8],
-    ) -> Result<Handled, HandleError> {
+    ) -> Result<RequestSummary, HandleError> {
         let inbox = self.inbox.clone();
         match operation {
             Operation::Query => self.respond(QueryMessages(inbox), event).await,
@@ -124,9 +124,9 @@ impl Stage {
 
     pub(crate) async fn respond(
         &self,
-        serve: impl Serve,
+        serve: impl InboxOperation,
         event: &[u8],
-    ) -> Result<Handled, HandleError> {
+    ) -> Result<RequestSummary, HandleError> {
         let answers = Arc::clone(&self.answers);
         let responder = Responder::new(serve, answers, SystemClock);
         let deadline = SystemClock.now().after(Duration::from_secs(20));

@@ -2,15 +2,15 @@
 
 use std::sync::atomic::Ordering;
 
-use antumbra_sensor_ingest::{Admission, Newcomer, Rules};
-use antumbra_service::sensors::{Connection, Outcome, Registry, Value};
+use antumbra_sensor_ingest::{AutoRegistration, Rules, UnknownSensorPolicy};
+use antumbra_service::sensors::{Connection, Outcome, SensorStore, Value};
 use antumbra_testkit::sensors::sample;
-use antumbra_wire::signal::Allowed;
+use antumbra_wire::signal::ValueType;
 use serde_json::json;
 
 use crate::support::{Home, says, sqs};
 
-fn answer(handled: &antumbra_sensor_ingest::Handled) -> serde_json::Value {
+fn answer(handled: &antumbra_sensor_ingest::BatchSummary) -> serde_json::Value {
     serde_json::to_value(handled.response().unwrap()).unwrap()
 }
 
@@ -89,7 +89,7 @@ async fn what_cannot_be_a_sensor_or_is_none_is_put_away() {
         ids: Some("[A-Za-z0-9]{1,16}".parse().unwrap()),
         ..Rules::default()
     };
-    let home = Home::with(&["a-b"], rules, |_| Admission::Registered).await;
+    let home = Home::with(&["a-b"], rules, |_| UnknownSensorPolicy::Quarantine).await;
     let event = sqs(&[
         ("m1", 60, &says("nobody", 1)),
         ("m2", 60, &says("no body", 1)),
@@ -114,11 +114,12 @@ async fn what_cannot_be_a_sensor_or_is_none_is_put_away() {
 
 #[tokio::test]
 async fn anyone_may_speak_where_that_is_configured() {
-    let newcomer = Newcomer::new("Brno/depot/0/yard", "lock", 600).unwrap();
-    let admission = |sensors: &antumbra_testkit::sensors::MemorySensors| Admission::Anyone {
-        registry: sensors.clone(),
-        newcomer,
-    };
+    let newcomer = AutoRegistration::new("Brno/depot/0/yard", "lock", 600).unwrap();
+    let admission =
+        |sensors: &antumbra_testkit::sensors::MemorySensors| UnknownSensorPolicy::AutoRegister {
+            registry: sensors.clone(),
+            newcomer,
+        };
     let home = Home::with(&["a"], Rules::default(), admission).await;
     let event = sqs(&[
         ("m1", 60, &says("new", 1)),
@@ -139,10 +140,10 @@ async fn anyone_may_speak_where_that_is_configured() {
 #[tokio::test]
 async fn other_scalars_are_taken_in_where_that_is_configured() {
     let rules = Rules {
-        allowed: Allowed::Scalar,
+        allowed: ValueType::Scalar,
         ..Rules::default()
     };
-    let home = Home::with(&["t"], rules, |_| Admission::Registered).await;
+    let home = Home::with(&["t"], rules, |_| UnknownSensorPolicy::Quarantine).await;
     let long = format!(r#"{{"sensor_id":"t","data":"{}"}}"#, "x".repeat(1025));
     let event = sqs(&[
         ("m1", 60, r#"{"sensor_id":"t","data":21.50}"#),

@@ -6,7 +6,7 @@ use antumbra_shadow::Timestamp;
 use crate::support::{Home, TIME};
 use antumbra_service::clock::Clock;
 
-async fn handle(home: &Home, name: &str) -> antumbra_sensor_ingest::Handled {
+async fn handle(home: &Home, name: &str) -> antumbra_sensor_ingest::BatchSummary {
     let root = env!("CARGO_MANIFEST_DIR");
     let path = format!("{root}/../../wire/testdata/queues/{name}.json");
     let event = std::fs::read(path).unwrap();

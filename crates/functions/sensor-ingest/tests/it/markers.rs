@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use antumbra_service::liveness::Progress;
+use antumbra_service::liveness::IngestProgress;
 use antumbra_testkit::sensors::sample::at;
 use antumbra_wire::signal::MARKER;
 

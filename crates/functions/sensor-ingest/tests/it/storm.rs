@@ -4,11 +4,11 @@
 use std::sync::{Arc, Mutex};
 
 use antumbra_dynamodb::{DynamoDbProgress, DynamoDbSensors, MAIN, SensorConfig, Table};
-use antumbra_sensor_ingest::{Admission, Ingest, Rules};
+use antumbra_sensor_ingest::{Ingest, Rules, UnknownSensorPolicy};
 use antumbra_service::clock::ManualClock;
-use antumbra_service::liveness::Progress;
+use antumbra_service::liveness::IngestProgress;
 use antumbra_service::quarantine::Quarantine;
-use antumbra_service::sensors::{Readings, Registry, State, States, Value};
+use antumbra_service::sensors::{ReadingStore, SensorStore, State, StateStore, Value};
 use antumbra_testkit::dynamodb::{Endpoint, address, client, table_name};
 use antumbra_testkit::progress::MemoryProgress;
 use antumbra_testkit::sensors::{MemorySensors, sample, storm::assert_history};
@@ -75,8 +75,8 @@ fn burst(seed: u64) -> Burst {
 /// Lets as many functions as there are shares work at once, each until nothing of its share is left.
 async fn blow<S, P>(store: &S, progress: &P, burst: &Burst)
 where
-    S: States + Registry + Clone,
-    P: Progress + Clone,
+    S: StateStore + SensorStore + Clone,
+    P: IngestProgress + Clone,
 {
     for sensor in 0..SENSORS {
         sample::registered(store, &format!("s{sensor}")).await;
@@ -85,7 +85,7 @@ where
         let ingest: Ingest<S, P, S, ManualClock> = Ingest::new(
             store.clone(),
             progress.clone(),
-            Admission::Registered,
+            UnknownSensorPolicy::Quarantine,
             Quarantine::new(Arc::new(Queue::default())),
             Rules::default(),
             ManualClock::new(sample::at(600)),
@@ -105,7 +105,7 @@ where
     join_all(workers).await;
 }
 
-async fn assert_end<S: Registry + Readings>(store: &S, burst: &Burst) {
+async fn assert_end<S: SensorStore + ReadingStore>(store: &S, burst: &Burst) {
     for sensor in 0..SENSORS {
         let name = format!("s{sensor}");
         let ours = burst.said.iter().filter(|(of, ..)| *of == sensor);

@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use antumbra_sensor_ingest::{Admission, Handled, Ingest, Rules};
+use antumbra_sensor_ingest::{BatchSummary, Ingest, Rules, UnknownSensorPolicy};
 use antumbra_service::clock::{Clock, ManualClock};
 use antumbra_service::notifications::{BoxFuture, Channel, ChannelLimits, Message, SendError};
 use antumbra_service::quarantine::Quarantine;
 use antumbra_service::sensors::{
-    OwnedReading, Readings, Recorded, Signal, State, States, StoreError,
+    OwnedReading, ReadingStore, Recorded, Signal, State, StateStore, StoreError,
 };
 use antumbra_shadow::Timestamp;
 use antumbra_testkit::progress::MemoryProgress;
@@ -83,7 +83,7 @@ impl Moody {
     }
 }
 
-impl States for Moody {
+impl StateStore for Moody {
     async fn record(&self, signal: &Signal) -> Result<Option<Recorded>, StoreError> {
         match self.mood(signal.sensor().as_str()) {
             Some("busy") => Err(StoreError::Throttled),
@@ -121,13 +121,16 @@ pub(crate) struct Home {
 
 impl Home {
     pub(crate) async fn new(registered: &[&str]) -> Home {
-        Home::with(registered, Rules::default(), |_| Admission::Registered).await
+        Home::with(registered, Rules::default(), |_| {
+            UnknownSensorPolicy::Quarantine
+        })
+        .await
     }
 
     pub(crate) async fn with(
         registered: &[&str],
         rules: Rules,
-        admission: impl FnOnce(&MemorySensors) -> Admission<MemorySensors>,
+        admission: impl FnOnce(&MemorySensors) -> UnknownSensorPolicy<MemorySensors>,
     ) -> Home {
         let sensors = MemorySensors::default();
         for id in registered {
@@ -159,7 +162,7 @@ impl Home {
         }
     }
 
-    pub(crate) fn handle(&self, event: &Value) -> impl Future<Output = Handled> {
+    pub(crate) fn handle(&self, event: &Value) -> impl Future<Output = BatchSummary> {
         let deadline = self.clock.now().after(TIME);
         let event = event.to_string();
         async move {

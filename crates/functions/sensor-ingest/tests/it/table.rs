@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use antumbra_dynamodb::{DynamoDbProgress, DynamoDbSensors, MAIN, SensorConfig, Table};
-use antumbra_sensor_ingest::{Admission, Ingest, Rules};
+use antumbra_sensor_ingest::{Ingest, Rules, UnknownSensorPolicy};
 use antumbra_service::clock::ManualClock;
 use antumbra_service::quarantine::Quarantine;
 use antumbra_testkit::dynamodb::{Endpoint, address, client, table_name};
@@ -30,7 +30,7 @@ async fn two_writes_a_signal_no_read_and_readings_by_twenty_five() {
     let ingest = Ingest::new(
         sensors.clone(),
         DynamoDbProgress::new(client, &table),
-        Admission::<DynamoDbSensors>::Registered,
+        UnknownSensorPolicy::<DynamoDbSensors>::Quarantine,
         Quarantine::new(Arc::new(Queue::default())),
         Rules::default(),
         ManualClock::new(sample::at(600)),

@@ -1,6 +1,6 @@
 //! What requests cost, and what becomes of them when the store fails.
 
-use antumbra_dynamodb::{Config, DynamoDbShadows, MAIN, Table};
+use antumbra_dynamodb::{DynamoDbShadows, MAIN, ShadowTableConfig, Table};
 use antumbra_memory::MemoryShadows;
 use antumbra_service::shadows::Layout;
 use antumbra_testkit::dynamodb::{Endpoint, address, client, table_name};
@@ -22,7 +22,7 @@ async fn a_request_is_few_calls() {
             ..MAIN
         };
         definition.ensure(&client).await.unwrap();
-        let store = DynamoDbShadows::new(client, Config::new(&table).layout(layout));
+        let store = DynamoDbShadows::new(client, ShadowTableConfig::new(&table).layout(layout));
         let function = function(store);
         endpoint.take_calls();
         let update = br#"{"state":{"desired":{"led":1}}}"#;

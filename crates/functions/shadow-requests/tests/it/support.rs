@@ -7,11 +7,12 @@ use antumbra_memory::MemoryShadows;
 use antumbra_service::clock::{Clock, ManualClock};
 use antumbra_service::notifications::{BoxFuture, Channel, ChannelLimits, Message, SendError};
 use antumbra_service::shadows::{
-    Held, Layout, Parts, Persistence, PersistenceError, Read, ReadConsistency, ShadowId,
+    DocumentSet, Layout, PersistenceError, Read, ReadConsistency, ShadowId, ShadowStore,
+    StoredDocument,
 };
 use antumbra_shadow::{Model, Timestamp};
 use antumbra_shadow_requests::{HandleError, ShadowRequests};
-use antumbra_wire::shadow::{Section, Sections};
+use antumbra_wire::shadow::{ShadowDocument, ShadowDocuments};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
@@ -55,7 +56,7 @@ pub(crate) fn in_memory(layout: Layout) -> (Function<MemoryShadows>, MemoryShado
     (function(store.clone()), store)
 }
 
-pub(crate) fn function<P: Persistence>(store: P) -> Function<P> {
+pub(crate) fn function<P: ShadowStore>(store: P) -> Function<P> {
     let start = Timestamp::from_nanoseconds(i128::from(START) * 1_000_000_000);
     let clock = Arc::new(ManualClock::new(start));
     let answers = Arc::new(Answers::default());
@@ -75,7 +76,7 @@ pub(crate) fn event(topic: &str, client: &str, payload: &[u8]) -> Vec<u8> {
     event.to_string().into_bytes()
 }
 
-impl<P: Persistence> Function<P> {
+impl<P: ShadowStore> Function<P> {
     /// Sends a request, and gives the topic and payload of its one answer.
     pub(crate) async fn ask(&self, topic: &str, payload: &[u8]) -> (String, Value) {
         let deadline = self.clock.now().after(Duration::from_secs(10));
@@ -102,21 +103,21 @@ impl<P: Persistence> Function<P> {
 }
 
 /// Both documents as the stream would show them.
-pub(crate) async fn sections<P: Persistence>(store: &P, shadow: &ShadowId) -> Sections {
+pub(crate) async fn sections<P: ShadowStore>(store: &P, shadow: &ShadowId) -> ShadowDocuments {
     let read = Read {
         shadow: shadow.clone(),
-        parts: Parts::Both,
+        parts: DocumentSet::Both,
     };
     let found = store.read(&[read], ReadConsistency::Strong).await.remove(0);
     let found = match found {
-        Err(PersistenceError::NotFound) => return Sections::default(),
+        Err(PersistenceError::NotFound) => return ShadowDocuments::default(),
         found => found.unwrap(),
     };
-    let section = |held: &Held| Section {
+    let section = |held: &StoredDocument| ShadowDocument {
         document: held.document.clone(),
         times: held.leaf_times(),
     };
-    Sections {
+    ShadowDocuments {
         reported: found.reported.as_ref().map(section),
         desired: found.desired.as_ref().map(section),
         version: found.version(store.layout()).0,

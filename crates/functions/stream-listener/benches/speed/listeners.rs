@@ -8,7 +8,7 @@ use antumbra_registration::{Registrations, Target};
 use antumbra_service::clock::{Clock, SystemClock};
 use antumbra_service::notifications::{BoxFuture, Channel, ChannelLimits, Message, SendError};
 use antumbra_shadow::Model;
-use antumbra_stream_listener::{Channels, Handled, Listener};
+use antumbra_stream_listener::{BatchSummary, ChannelFactory, Listener};
 use aws_lambda_events::event::dynamodb::Event;
 use regex::Regex;
 use serde_json::{Value, json};
@@ -86,7 +86,7 @@ impl Channel for Open {
 
 struct OpenChannels(Arc<Open>);
 
-impl Channels for OpenChannels {
+impl ChannelFactory for OpenChannels {
     fn channel(&self, _: &Target) -> Option<Arc<dyn Channel>> {
         Some(Arc::clone(&self.0) as Arc<dyn Channel>)
     }
@@ -120,7 +120,7 @@ impl Ours {
     }
 
     /// From the bytes of an event to batches that are taken.
-    pub(crate) fn handle(&self, event: &[u8]) -> Handled {
+    pub(crate) fn handle(&self, event: &[u8]) -> BatchSummary {
         let deadline = SystemClock.now().after(Duration::from_secs(60));
         let handling = self.listener.handle(event, deadline);
         let handled = self.runtime.block_on(handling).unwrap();

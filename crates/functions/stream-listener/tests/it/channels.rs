@@ -9,7 +9,7 @@ use antumbra_service::clock::{Clock, ManualClock};
 use antumbra_service::notifications::{BoxFuture, Channel, ChannelLimits, Message, SendError};
 use antumbra_service::shadows::CurrentDocuments;
 use antumbra_shadow::{Model, Timestamp};
-use antumbra_stream_listener::{Channels, Handled, Listener};
+use antumbra_stream_listener::{BatchSummary, ChannelFactory, Listener};
 use serde_json::Value;
 
 pub(crate) type Sent = Result<(), SendError>;
@@ -135,7 +135,7 @@ pub(crate) fn address(target: &Target) -> String {
     }
 }
 
-impl Channels for Fakes {
+impl ChannelFactory for Fakes {
     fn channel(&self, target: &Target) -> Option<Arc<dyn Channel>> {
         Some(self.at(&address(target)))
     }
@@ -194,11 +194,11 @@ impl Bench {
         self.fakes.undeliverable.bodies()
     }
 
-    pub(crate) async fn handle(&self, event: &[u8]) -> Handled {
+    pub(crate) async fn handle(&self, event: &[u8]) -> BatchSummary {
         self.handle_within(event, TIME).await
     }
 
-    pub(crate) async fn handle_within(&self, event: &[u8], time: Duration) -> Handled {
+    pub(crate) async fn handle_within(&self, event: &[u8], time: Duration) -> BatchSummary {
         let deadline = self.clock.now().after(time);
         self.listener.handle(event, deadline).await.unwrap()
     }

@@ -2,7 +2,7 @@
 
 use antumbra_service::clock::Clock;
 use antumbra_service::notifications::{ChannelLimits, Message};
-use antumbra_stream_listener::{ParkedNotification, ResendError};
+use antumbra_stream_listener::{ResendError, UndeliverableNotification};
 use serde_json::{Value, json};
 
 use crate::channels::{Bench, Fakes, LIMITS, TIME, permanent, registrations};
@@ -18,7 +18,7 @@ async fn parked(
     registration: &Value,
     address: &str,
     fakes: Fakes,
-) -> (ParkedNotification, Message) {
+) -> (UndeliverableNotification, Message) {
     let bench = Bench::on(fakes, std::slice::from_ref(registration));
     bench.at(address).answer(|_| permanent("QueueDoesNotExist"));
     let handled = bench.handle(&event_of(&[Record::small("lamp", 1)])).await;
@@ -26,11 +26,11 @@ async fn parked(
     // The bytes themselves: a value would sort the members.
     let body = bench.fakes.undeliverable.arrived()[0].body.clone();
     let tried = bench.at(address).calls()[0][0].clone();
-    (ParkedNotification::read(&body).unwrap(), tried)
+    (UndeliverableNotification::read(&body).unwrap(), tried)
 }
 
 async fn send(
-    parked: &ParkedNotification,
+    parked: &UndeliverableNotification,
     list: &[Value],
     fakes: &Fakes,
 ) -> Result<(), ResendError> {
@@ -99,6 +99,6 @@ fn what_others_put_there_is_not_the_listeners() {
         r#"{"requestContext":{},"DDBStreamBatchInfo":{}}"#,
         r#"{"ruleName":"antumbra_message_get","failures":[]}"#,
     ] {
-        assert!(ParkedNotification::read(text).is_none(), "{text}");
+        assert!(UndeliverableNotification::read(text).is_none(), "{text}");
     }
 }

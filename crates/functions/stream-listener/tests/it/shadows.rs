@@ -3,14 +3,16 @@
 use std::sync::{Arc, Mutex};
 
 use antumbra_service::notifications::BoxFuture;
-use antumbra_service::shadows::{CurrentDocuments, Held, PersistenceError, ShadowId, Version};
+use antumbra_service::shadows::{
+    CurrentDocuments, PersistenceError, ShadowId, StoredDocument, Version,
+};
 use antumbra_shadow::{Document, State, Timestamp};
 use serde_json::{Value, json};
 
 use crate::channels::Bench;
 use crate::stream::{Record, event_of};
 
-type Read = Result<Option<Held>, PersistenceError>;
+type Read = Result<Option<StoredDocument>, PersistenceError>;
 
 /// A table that answers every read alike, and keeps what was asked.
 struct Table {
@@ -33,7 +35,7 @@ fn table(answer: Read) -> Arc<Table> {
 }
 
 fn held(json: &str, version: i64) -> Read {
-    Ok(Some(Held {
+    Ok(Some(StoredDocument {
         document: Document::parse(json).unwrap(),
         version: Version(version),
         timestamp: Timestamp::from_nanoseconds(1_600_000_000_000_000_000),

@@ -7,7 +7,7 @@ use antumbra_registration::Target;
 use antumbra_service::clock::Clock;
 use antumbra_service::notifications::{BoxFuture, Channel, ChannelLimits, Message};
 use antumbra_shadow::{Model, Timestamp};
-use antumbra_stream_listener::{Channels, Listener};
+use antumbra_stream_listener::{ChannelFactory, Listener};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -122,7 +122,7 @@ struct Mixed {
     silent_undeliverable: bool,
 }
 
-impl Channels for Mixed {
+impl ChannelFactory for Mixed {
     fn channel(&self, target: &Target) -> Option<Arc<dyn Channel>> {
         match target {
             Target::Sqs(sqs) if sqs.queue.as_str() == "silent" => Some(Arc::new(Silent)),

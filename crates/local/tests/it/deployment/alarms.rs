@@ -161,10 +161,10 @@ fn counted() -> BTreeMap<String, BTreeSet<String>> {
         ..Default::default()
     };
     let lines = [
-        antumbra_stream_listener::Handled::default().metrics(now, took),
-        antumbra_message_ingest::Handled::default().metrics(now, took),
-        antumbra_sensor_ingest::Handled::default().metrics(now, took),
-        antumbra_webhook_deliver::Handled::default().metrics(now, took),
+        antumbra_stream_listener::BatchSummary::default().metrics(now, took),
+        antumbra_message_ingest::BatchSummary::default().metrics(now, took),
+        antumbra_sensor_ingest::BatchSummary::default().metrics(now, took),
+        antumbra_webhook_deliver::BatchSummary::default().metrics(now, took),
         swept.metrics(now, took),
     ];
     let mut counted = BTreeMap::new();

@@ -8,7 +8,7 @@ mod lines;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use antumbra_sensor_ingest::Newcomer;
+use antumbra_sensor_ingest::AutoRegistration;
 use antumbra_service::shadows::Layout;
 use antumbra_wire::rules::{MESSAGE_RULES, SHADOW_RULES};
 
@@ -32,7 +32,7 @@ struct Played {
 
 /// Every way that a deployment can be set to work in.
 async fn played() -> Played {
-    let newcomer = Newcomer::new("unknown/unknown/unknown/unknown", "lock", 3600).unwrap();
+    let newcomer = AutoRegistration::new("unknown/unknown/unknown/unknown", "lock", 3600).unwrap();
     let mut played = Played::default();
     for (layout, newcomer) in [(Layout::Separate, None), (Layout::Combined, Some(newcomer))] {
         let mut play = Play::start(layout, newcomer).await;

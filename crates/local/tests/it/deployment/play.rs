@@ -15,7 +15,7 @@ use std::time::Duration;
 use antumbra_local::clients::sdk_config;
 use antumbra_local::stack::{Options, Stack, Webhooks};
 use antumbra_registration::Registrations;
-use antumbra_sensor_ingest::Newcomer;
+use antumbra_sensor_ingest::AutoRegistration;
 use antumbra_service::clock::ShiftedClock;
 use antumbra_service::deliveries::{Delays, Policy};
 use antumbra_service::shadows::Layout;
@@ -92,7 +92,7 @@ pub(crate) struct Play {
 }
 
 impl Play {
-    pub(crate) async fn start(layout: Layout, newcomer: Option<Newcomer>) -> Play {
+    pub(crate) async fn start(layout: Layout, newcomer: Option<AutoRegistration>) -> Play {
         let recorder = Recorder::default();
         let clock = ShiftedClock::default();
         let newcomers = newcomer.is_some();

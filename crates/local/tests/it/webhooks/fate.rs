@@ -14,7 +14,8 @@ use antumbra_publish::{SqsVisibility, WebhookSender};
 use antumbra_service::clients::ClientId;
 use antumbra_service::clock::{Clock as _, SystemClock};
 use antumbra_service::deliveries::{
-    Answer, Attempt, Deliver, Delivery, Ledger, Post, PostError, Postpone, Sender, Standing, Status,
+    Attempt, Deliver, Delivery, DeliveryContext, DeliveryStore, HttpAnswer, MessageVisibility,
+    Post, PostError, Sender, Status,
 };
 use antumbra_service::store::StoreError;
 use antumbra_shadow::Timestamp;
@@ -218,8 +219,8 @@ async fn show(visibility: &SqsVisibility, event: &[u8]) {
 /// A port behind which a call may end.
 struct Cut<T>(T, Fate);
 
-impl Ledger for Cut<DynamoDbDeliveries> {
-    async fn standing(&self, delivery: &Delivery) -> Result<Standing, StoreError> {
+impl DeliveryStore for Cut<DynamoDbDeliveries> {
+    async fn standing(&self, delivery: &Delivery) -> Result<DeliveryContext, StoreError> {
         let standing = self.0.standing(delivery).await;
         self.1.pass(Point::Read);
         standing
@@ -270,14 +271,14 @@ impl Ledger for Cut<DynamoDbDeliveries> {
 }
 
 impl Sender for Cut<WebhookSender> {
-    async fn post(&self, post: Post<'_>) -> Result<Answer, PostError> {
+    async fn post(&self, post: Post<'_>) -> Result<HttpAnswer, PostError> {
         let answer = self.0.post(post).await;
         self.1.pass(Point::Posted);
         answer
     }
 }
 
-impl Postpone for Cut<SqsVisibility> {
+impl MessageVisibility for Cut<SqsVisibility> {
     async fn postpone(&self, queue_arn: &str, receipt: &str, by: Duration) -> Result<(), String> {
         let postponed = self.0.postpone(queue_arn, receipt, by).await;
         self.1.pass(Point::Postponed);

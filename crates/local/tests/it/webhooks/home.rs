@@ -13,11 +13,11 @@ use antumbra_registration::Registrations;
 use antumbra_service::clients::{ClientId, Clients, Mode, NewClient, Secret};
 use antumbra_service::clock::{Clock as _, SystemClock};
 use antumbra_service::deliveries::{
-    Delays, DeliveryRecord, HistoryQuery, Policy, Queues, Redeliveries, Status, Subject,
+    Delays, Deliveries, DeliveryRecord, HistoryQuery, Policy, Queues, Status, Subject,
 };
 use antumbra_service::sensors::{
-    Generation, Location, Registered, Registry as _, Sensor, SensorId, Signal, States as _, Value,
-    Version,
+    Generation, Location, RegisteredSensor, Sensor, SensorId, SensorStore as _, Signal,
+    StateStore as _, Value, Version,
 };
 
 use super::endpoint::Endpoints;
@@ -30,7 +30,7 @@ pub(super) struct Home {
     pub(super) stack: Stack,
     pub(super) endpoints: Endpoints,
     pub(super) clients: Clients<DynamoDbClients, Guard, SystemClock>,
-    pub(super) redeliveries: Redeliveries<DynamoDbClients, DynamoDbDeliveries, SystemClock>,
+    pub(super) redeliveries: Deliveries<DynamoDbClients, DynamoDbDeliveries, SystemClock>,
     pub(super) sensors: DynamoDbSensors,
     pub(super) sqs: aws_sdk_sqs::Client,
 }
@@ -82,7 +82,7 @@ impl Home {
         Home {
             endpoints: Endpoints::start().await,
             clients: Clients::new(store.clone(), Guard::new(allow), SystemClock),
-            redeliveries: Redeliveries::new(
+            redeliveries: Deliveries::new(
                 store,
                 DynamoDbDeliveries::connect(&database, MAIN.name),
                 queues,
@@ -115,7 +115,7 @@ impl Home {
         let id = SensorId::new(id).unwrap();
         let location = Location::new("Poznań", "A", "2", "13").unwrap();
         let now = SystemClock.now();
-        let registered = Registered {
+        let registered = RegisteredSensor {
             sensor: Sensor::new(id.clone(), location),
             version: Version(1),
             registered_at: now,

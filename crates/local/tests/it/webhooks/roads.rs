@@ -7,7 +7,7 @@ use antumbra_publish::webhook::sign;
 use antumbra_service::clients::{ClientPatch, ClientState, Mode};
 use antumbra_service::clock::{Clock as _, SystemClock};
 use antumbra_service::deliveries::{Delays, HistoryQuery, Policy, Status, Subject};
-use antumbra_service::sensors::{Checked, Liveness as _};
+use antumbra_service::sensors::{CheckOutcome, LivenessIndex as _};
 
 use super::endpoint::Reply::{RetryAfter, Status as Says};
 use super::home::{Home, hasty};
@@ -65,7 +65,10 @@ async fn lost_and_restored_are_told_in_order_with_numbers_without_a_gap() {
     let (client, _) = home.client("watch", Mode::Every).await;
     home.clients.link(&client, &door).await.unwrap();
     let later = SystemClock.now().after(Duration::from_secs(3700));
-    assert_eq!(home.sensors.check(&door, later).await, Ok(Checked::Lost));
+    assert_eq!(
+        home.sensors.check(&door, later).await,
+        Ok(CheckOutcome::Lost)
+    );
     home.say(&door, 1).await;
     let delivered = [Status::Delivered; 3];
     home.comes_to(&client, &delivered).await;

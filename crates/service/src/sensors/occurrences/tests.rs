@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::sensors::id::SensorType;
-use crate::sensors::moment::{Moment, Sequence, from_milliseconds};
+use crate::sensors::moment::{ReadingTime, Sequence, from_milliseconds};
 
 fn fresh() -> State {
     State {
@@ -14,7 +14,7 @@ fn fresh() -> State {
         registered_at: time(0),
         address: Address::new("Main St 1").unwrap(),
         sensor_type: SensorType::default(),
-        silence_after: Silence::default(),
+        silence_after: SilenceTimeout::default(),
         value: None,
         moment: None,
         since: None,
@@ -62,7 +62,7 @@ fn step(old: &State, step: Step, now: i64) -> State {
             let value = Value::whole(value);
             new.changes += u64::from(old.value.as_ref() != Some(&value));
             new.value = Some(value);
-            new.moment = Moment::new(time(now), Sequence::Number(0)).ok();
+            new.moment = ReadingTime::new(time(now), Sequence::Number(0)).ok();
             if heard || first {
                 hear(&mut new, now);
             }

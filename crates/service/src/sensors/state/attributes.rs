@@ -7,8 +7,8 @@ use antumbra_shadow::{Timestamp, View};
 
 use super::{Connection, State};
 use crate::sensors::id::{Generation, InvalidSensor, SensorId, SensorType};
-use crate::sensors::moment::{Moment, from_milliseconds};
-use crate::sensors::sensor::{Address, Silence};
+use crate::sensors::moment::{ReadingTime, from_milliseconds};
+use crate::sensors::sensor::{Address, SilenceTimeout};
 use crate::sensors::value::Value;
 
 #[allow(missing_docs)]
@@ -86,7 +86,7 @@ impl State {
             .transpose()?;
         let moment = item
             .text(ORDER)
-            .map(|text| Moment::parse(&text).ok_or(UnreadableState(ORDER)))
+            .map(|text| ReadingTime::parse(&text).ok_or(UnreadableState(ORDER)))
             .transpose()?;
         Ok(State {
             sensor: word(item, SENSOR, SensorId::new)?,
@@ -132,11 +132,11 @@ fn value(item: &impl Attributes) -> Result<Option<Value>, UnreadableState> {
     Ok(item.boolean(VALUE).map(Value::Boolean))
 }
 
-fn silence(item: &impl Attributes) -> Result<Silence, UnreadableState> {
+fn silence(item: &impl Attributes) -> Result<SilenceTimeout, UnreadableState> {
     let unreadable = UnreadableState(SILENCE_AFTER);
     let milliseconds = optional(item, SILENCE_AFTER)?.and_then(|ms| u64::try_from(ms).ok());
     let seconds = milliseconds.ok_or(unreadable.clone())? / 1000;
-    Silence::seconds(seconds).map_err(|_| unreadable)
+    SilenceTimeout::seconds(seconds).map_err(|_| unreadable)
 }
 
 fn optional(item: &impl Attributes, name: &'static str) -> Result<Option<i64>, UnreadableState> {

@@ -4,8 +4,8 @@ use antumbra_shadow::{Document, Kind, View, limits};
 
 use super::size::{ITEM_BYTES, item_bytes};
 use crate::shadows::{
-    Delete, Expect, Layout, ListQuery, NewDocument, PersistenceError, ShadowId, State, Version,
-    Write,
+    Delete, ExpectedVersion, Layout, ListQuery, NewDocument, PersistenceError, ShadowId, State,
+    Version, Write,
 };
 
 /// The longest page of a listing, in documents.
@@ -114,7 +114,7 @@ pub fn check_delete(delete: &Delete, layout: Layout) -> Result<(), PersistenceEr
         _ => {}
     }
     for expect in [delete.reported, delete.desired].into_iter().flatten() {
-        if let Expect::Version(version) = expect
+        if let ExpectedVersion::Version(version) = expect
             && version < Version::NONE
         {
             return invalid(format!("{version} is no version a document can have"));

@@ -12,7 +12,7 @@
 
 use antumbra_shadow::{Document, Kind, View};
 
-use crate::shadows::persistence::seconds;
+use crate::shadows::store::seconds;
 use crate::shadows::{State, Write};
 
 /// Bytes an item may have.

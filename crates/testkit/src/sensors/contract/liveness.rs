@@ -2,7 +2,8 @@
 
 use antumbra_service::sensors::occurrences::between;
 use antumbra_service::sensors::{
-    Checked, Connection, Liveness, Occurrence, SensorId, Signal, Silence, State, Value, What,
+    CheckOutcome, Connection, LivenessIndex, Occurrence, SensorId, Signal, SilenceTimeout, State,
+    Value, What,
 };
 use antumbra_shadow::Timestamp;
 use futures_util::future::join_all;
@@ -13,7 +14,7 @@ use crate::sensors::sample::{at, id, record, registered, signal, state};
 const HOUR: i64 = 3600;
 
 /// What is due in all shards, page by page.
-async fn due<S: Liveness>(store: &S, now: Timestamp, limit: usize) -> Vec<SensorId> {
+async fn due<S: LivenessIndex>(store: &S, now: Timestamp, limit: usize) -> Vec<SensorId> {
     let mut found = Vec::new();
     for shard in 0..store.shards() {
         let mut cursor = None;
@@ -31,7 +32,7 @@ async fn due<S: Liveness>(store: &S, now: Timestamp, limit: usize) -> Vec<Sensor
     found
 }
 
-async fn check<S: Store>(store: &S, now: i64) -> (Checked, Vec<Occurrence>, State) {
+async fn check<S: Store>(store: &S, now: i64) -> (CheckOutcome, Vec<Occurrence>, State) {
     let old = state(store, "s").await;
     let checked = store.check(&id("s"), at(now)).await.unwrap();
     let new = state(store, "s").await;
@@ -61,38 +62,41 @@ pub async fn nobody_is_lost_before_the_deadline<S: Store>(store: S) {
     // The index still says noon plus one hour; a look puts it right.
     assert_eq!(due(&store, at(HOUR), 10).await, [id("s")]);
     let (checked, happened, state) = check(&store, HOUR).await;
-    assert_eq!((checked, happened), (Checked::Rearmed, vec![]));
+    assert_eq!((checked, happened), (CheckOutcome::Rearmed, vec![]));
     assert_eq!(state.check_at, Some(at(1800 + HOUR)));
     assert!(due(&store, at(1800 + HOUR - 1), 10).await.is_empty());
     let just_before = at(1800 + HOUR).nanoseconds() - 1;
     let just_before = Timestamp::from_nanoseconds(just_before);
     let checked = store.check(&id("s"), just_before).await.unwrap();
-    assert_eq!(checked, Checked::Rearmed);
+    assert_eq!(checked, CheckOutcome::Rearmed);
     let (checked, ..) = check(&store, 1800 + HOUR).await;
-    assert_eq!(checked, Checked::Lost);
+    assert_eq!(checked, CheckOutcome::Lost);
 }
 
 pub async fn a_silent_sensor_is_lost_once<S: Store>(store: S) {
     registered(&store, "s").await;
     hear(&store, &signal("s", 1, 10, 10)).await;
     let (checked, happened, state) = check(&store, 10 + HOUR + 30).await;
-    assert_eq!(checked, Checked::Lost);
+    assert_eq!(checked, CheckOutcome::Lost);
     let lost = &happened[0];
     assert_eq!((lost.sequence, lost.occurred_at), (1, at(10 + HOUR + 30)));
     let what = What::Lost {
         last_seen: at(10),
-        threshold: Silence::default(),
+        threshold: SilenceTimeout::default(),
         last_value: Some(Value::whole(1)),
     };
     assert_eq!(lost.what, what);
     assert_eq!((state.connection, state.check_at), (Connection::Lost, None));
     for later in [1, 1000] {
         let (checked, happened, again) = check(&store, 10 + HOUR + 30 + later).await;
-        assert_eq!((checked, happened, &again), (Checked::Gone, vec![], &state));
+        assert_eq!(
+            (checked, happened, &again),
+            (CheckOutcome::Gone, vec![], &state)
+        );
     }
     assert!(due(&store, at(100 * HOUR), 10).await.is_empty());
     let nobody = store.check(&id("nobody"), at(0)).await.unwrap();
-    assert_eq!(nobody, Checked::Gone);
+    assert_eq!(nobody, CheckOutcome::Gone);
 }
 
 pub async fn a_lost_sensor_that_speaks_is_restored_before_it_changes<S: Store>(store: S) {
@@ -118,9 +122,9 @@ pub async fn a_lost_sensor_that_speaks_is_restored_before_it_changes<S: Store>(s
     // It is waited for again, to the millisecond.
     assert_eq!(due(&store, at(3 * HOUR), 10).await, [id("s")]);
     let (checked, ..) = check(&store, 4 * HOUR - 1).await;
-    assert_eq!(checked, Checked::Rearmed);
+    assert_eq!(checked, CheckOutcome::Rearmed);
     let (checked, happened, _) = check(&store, 4 * HOUR).await;
-    assert_eq!((checked, happened[0].sequence), (Checked::Lost, 4));
+    assert_eq!((checked, happened[0].sequence), (CheckOutcome::Lost, 4));
 
     let (happened, _) = hear(&store, &signal("s", 0, 5 * HOUR, 5 * HOUR)).await;
     assert_eq!(names(&happened), ["connection.restored"]);
@@ -151,16 +155,16 @@ pub async fn a_signal_from_before_the_loss_does_not_restore<S: Store>(store: S) 
 pub async fn a_sensor_never_seen_is_told_once_and_greeted<S: Store>(store: S) {
     registered(&store, "s").await;
     let (checked, ..) = check(&store, HOUR - 1).await;
-    assert_eq!(checked, Checked::Rearmed);
+    assert_eq!(checked, CheckOutcome::Rearmed);
     let (checked, happened, _) = check(&store, HOUR).await;
-    assert_eq!((checked, happened[0].sequence), (Checked::Lost, 1));
+    assert_eq!((checked, happened[0].sequence), (CheckOutcome::Lost, 1));
     let what = What::NeverSeen {
         registered_at: at(0),
-        threshold: Silence::default(),
+        threshold: SilenceTimeout::default(),
     };
     assert_eq!(happened[0].what, what);
     let (checked, happened, _) = check(&store, 2 * HOUR).await;
-    assert_eq!((checked, happened), (Checked::Gone, vec![]));
+    assert_eq!((checked, happened), (CheckOutcome::Gone, vec![]));
 
     let (happened, _) = hear(&store, &signal("s", 1, 3 * HOUR, 3 * HOUR)).await;
     assert_eq!(names(&happened), ["connection.restored"]);
@@ -209,7 +213,7 @@ pub async fn what_is_due_comes_in_pages_by_shard<S: Store>(store: S) {
 pub async fn a_shorter_silence_counts_from_the_last_contact<S: Store>(store: S) {
     let first = registered(&store, "s").await;
     let mut quick = first.sensor.clone();
-    quick.silence_after = Silence::seconds(60).unwrap();
+    quick.silence_after = SilenceTimeout::seconds(60).unwrap();
     let second = store.change(&first, &quick, at(30)).await.unwrap();
     assert_eq!(
         state(&store, "s").await.deadline,
@@ -220,13 +224,13 @@ pub async fn a_shorter_silence_counts_from_the_last_contact<S: Store>(store: S) 
     assert_eq!(state(&store, "s").await.deadline, at(110));
 
     let mut slow = first.sensor.clone();
-    slow.silence_after = Silence::seconds(1000).unwrap();
+    slow.silence_after = SilenceTimeout::seconds(1000).unwrap();
     let third = store.change(&second, &slow, at(60)).await.unwrap();
     assert_eq!(state(&store, "s").await.deadline, at(1050));
     let (checked, _, state) = check(&store, 110).await;
     assert_eq!(
         (checked, state.check_at),
-        (Checked::Rearmed, Some(at(1050)))
+        (CheckOutcome::Rearmed, Some(at(1050)))
     );
 
     // Shorter than it has been silent already: the next look finds it lost.
@@ -235,7 +239,7 @@ pub async fn a_shorter_silence_counts_from_the_last_contact<S: Store>(store: S) 
     let (checked, happened, _) = check(&store, 500).await;
     assert_eq!(
         (checked, names(&happened)),
-        (Checked::Lost, vec!["connection.lost"])
+        (CheckOutcome::Lost, vec!["connection.lost"])
     );
 }
 
@@ -243,10 +247,10 @@ pub async fn a_changed_silence_of_a_lost_sensor_is_forgotten<S: Store>(store: S)
     let first = registered(&store, "s").await;
     check(&store, HOUR).await;
     let mut quick = first.sensor.clone();
-    quick.silence_after = Silence::seconds(60).unwrap();
+    quick.silence_after = SilenceTimeout::seconds(60).unwrap();
     store.change(&first, &quick, at(HOUR)).await.unwrap();
     let (checked, happened, state) = check(&store, HOUR + 1).await;
-    assert_eq!((checked, happened), (Checked::Gone, vec![]));
+    assert_eq!((checked, happened), (CheckOutcome::Gone, vec![]));
     assert_eq!(state.check_at, None);
     assert!(due(&store, at(9 * HOUR), 10).await.is_empty());
     let (happened, state) = hear(&store, &signal("s", 1, 2 * HOUR, 2 * HOUR)).await;
@@ -262,7 +266,7 @@ pub async fn two_sweeps_at_once_lose_each_sensor_once<S: Store>(store: S) {
         let mut lost = 0;
         for sensor in due(&store, at(HOUR), 7).await {
             let checked = store.check(&sensor, at(HOUR)).await.unwrap();
-            lost += usize::from(checked == Checked::Lost);
+            lost += usize::from(checked == CheckOutcome::Lost);
         }
         lost
     });

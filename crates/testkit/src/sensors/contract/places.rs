@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use antumbra_service::sensors::{Place, Row, SensorError, StoreError, Value};
+use antumbra_service::sensors::{LocationPrefix, SensorError, SensorWithState, StoreError, Value};
 
 use super::Store;
 use crate::sensors::sample::{at, new, record, sensor, signal};
@@ -14,12 +14,12 @@ async fn register<S: Store>(store: &S, sensors: &[(&str, [&str; 4])]) {
 }
 
 /// A city and what is below it.
-fn place(parts: &[&str]) -> Place {
+fn place(parts: &[&str]) -> LocationPrefix {
     let part = |n: usize| parts.get(n).copied();
-    Place::new(parts[0], part(1), part(2), part(3)).unwrap()
+    LocationPrefix::new(parts[0], part(1), part(2), part(3)).unwrap()
 }
 
-async fn rows<S: Store>(store: &S, place: &Place, limit: usize) -> Vec<Row> {
+async fn rows<S: Store>(store: &S, place: &LocationPrefix, limit: usize) -> Vec<SensorWithState> {
     let mut rows = Vec::new();
     let mut cursor = None;
     loop {
@@ -185,7 +185,7 @@ pub async fn a_sensor_that_moves_while_pages_are_turned_hides_no_other<S: Store>
 }
 
 pub async fn all_sensors_are_listed_by_id_wherever_they_are<S: Store>(store: S) {
-    let ids = |rows: &[Row]| -> Vec<String> {
+    let ids = |rows: &[SensorWithState]| -> Vec<String> {
         let ids = rows.iter().map(|row| row.sensor.id.to_string());
         ids.collect()
     };

@@ -1,7 +1,7 @@
 //! Laws of what sensors there are.
 
 use antumbra_service::sensors::{
-    Address, Reading, SensorError, SensorType, Silence, StoreError, Value, Version,
+    Address, Reading, SensorError, SensorType, SilenceTimeout, StoreError, Value, Version,
 };
 use futures_util::future::join_all;
 
@@ -12,7 +12,7 @@ pub async fn a_registered_sensor_comes_back<S: Store>(store: S) {
     let mut sensor = sensor("sensor-1", ["Poznań", "A", "2", "13"]);
     sensor.address = Address::new("ul. Półwiejska 42, 61-888").unwrap();
     sensor.sensor_type = SensorType::new("gas").unwrap();
-    sensor.silence_after = Silence::seconds(60).unwrap();
+    sensor.silence_after = SilenceTimeout::seconds(60).unwrap();
     let given = store.register(&new(sensor.clone())).await.unwrap();
     let found = store.get(&id("sensor-1")).await.unwrap();
     assert_eq!(found, given);
@@ -76,7 +76,7 @@ pub async fn what_is_not_registered_is_not_found<S: Store>(store: S) {
     let changed = store.change(&stranger, &elsewhere, at(0)).await;
     assert_eq!(changed.unwrap_err(), not_found);
     let mut louder = stranger.sensor.clone();
-    louder.silence_after = Silence::seconds(1).unwrap();
+    louder.silence_after = SilenceTimeout::seconds(1).unwrap();
     let changed = store.change(&stranger, &louder, at(0)).await;
     assert_eq!(changed.unwrap_err(), not_found);
     assert_eq!(

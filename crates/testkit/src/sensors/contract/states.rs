@@ -2,7 +2,7 @@
 
 use antumbra_service::sensors::occurrences::between;
 use antumbra_service::sensors::{
-    Connection, Moment, Outcome, Sequence, Signal, State, Value, What,
+    Connection, Outcome, ReadingTime, Sequence, Signal, State, Value, What,
 };
 
 use super::Store;
@@ -31,7 +31,7 @@ pub async fn the_first_signal_is_a_baseline<S: Store>(store: S) {
     assert_eq!(state.value, Some(Value::whole(1)));
     assert_eq!(
         state.moment,
-        Some(Moment::new(at(10), Sequence::Number(0)).unwrap())
+        Some(ReadingTime::new(at(10), Sequence::Number(0)).unwrap())
     );
     assert_eq!(
         (state.last_seen, state.deadline),

@@ -1,10 +1,10 @@
 //! The registry and its readings, in memory.
 
 use antumbra_service::paging::{open_cursor, page_limit, seal_cursor};
-use antumbra_service::sensors::moment::{Moment, Sequence, from_milliseconds, milliseconds};
+use antumbra_service::sensors::moment::{ReadingTime, Sequence, from_milliseconds, milliseconds};
 use antumbra_service::sensors::{
-    Connection, Cursor, Page, Place, Reading, Readings, Registered, Registry, Row, Sensor,
-    SensorError, SensorId, State, StoreError,
+    Connection, Cursor, LocationPrefix, Page, Reading, ReadingStore, RegisteredSensor, Sensor,
+    SensorError, SensorId, SensorStore, SensorWithState, State, StoreError,
 };
 use antumbra_shadow::Timestamp;
 
@@ -12,7 +12,7 @@ use super::states::later;
 use super::{Kept, MemorySensors};
 
 /// The state of a sensor that was just registered.
-fn fresh(registered: &Registered) -> State {
+fn fresh(registered: &RegisteredSensor) -> State {
     let sensor = &registered.sensor;
     let silence = sensor.silence_after.as_milliseconds();
     let deadline = later(registered.registered_at, silence);
@@ -36,8 +36,8 @@ fn fresh(registered: &Registered) -> State {
     }
 }
 
-impl Registry for MemorySensors {
-    async fn register(&self, new: &Registered) -> Result<Registered, SensorError> {
+impl SensorStore for MemorySensors {
+    async fn register(&self, new: &RegisteredSensor) -> Result<RegisteredSensor, SensorError> {
         let mut inner = self.lock();
         if let Some(kept) = inner.sensors.get(&new.sensor.id) {
             return if kept.registered.sensor == new.sensor {
@@ -46,7 +46,7 @@ impl Registry for MemorySensors {
                 Err(SensorError::AlreadyRegistered)
             };
         }
-        let registered = Registered {
+        let registered = RegisteredSensor {
             registered_at: from_milliseconds(milliseconds(new.registered_at)),
             ..new.clone()
         };
@@ -58,7 +58,7 @@ impl Registry for MemorySensors {
         Ok(registered)
     }
 
-    async fn get(&self, id: &SensorId) -> Result<Registered, SensorError> {
+    async fn get(&self, id: &SensorId) -> Result<RegisteredSensor, SensorError> {
         let inner = self.lock();
         let kept = inner.sensors.get(id).ok_or(SensorError::NotFound)?;
         Ok(kept.registered.clone())
@@ -72,10 +72,10 @@ impl Registry for MemorySensors {
 
     async fn change(
         &self,
-        before: &Registered,
+        before: &RegisteredSensor,
         after: &Sensor,
         now: Timestamp,
-    ) -> Result<Registered, SensorError> {
+    ) -> Result<RegisteredSensor, SensorError> {
         let mut inner = self.lock();
         let id = &before.sensor.id;
         if *id != after.id {
@@ -102,7 +102,7 @@ impl Registry for MemorySensors {
         Ok(changed)
     }
 
-    async fn unregister(&self, sensor: &Registered, _: Timestamp) -> Result<(), SensorError> {
+    async fn unregister(&self, sensor: &RegisteredSensor, _: Timestamp) -> Result<(), SensorError> {
         let mut inner = self.lock();
         let id = &sensor.sensor.id;
         let kept = inner.sensors.get(id).ok_or(SensorError::NotFound)?;
@@ -113,10 +113,10 @@ impl Registry for MemorySensors {
 
     async fn in_place(
         &self,
-        place: &Place,
+        place: &LocationPrefix,
         limit: usize,
         cursor: Option<&Cursor>,
-    ) -> Result<Page<Row>, SensorError> {
+    ) -> Result<Page<SensorWithState>, SensorError> {
         let listing = Listing {
             subject: format!("{place:?}"),
             holds: &|sensor| place.holds(&sensor.location),
@@ -125,7 +125,11 @@ impl Registry for MemorySensors {
         self.list(&listing, limit, cursor)
     }
 
-    async fn all(&self, limit: usize, cursor: Option<&Cursor>) -> Result<Page<Row>, SensorError> {
+    async fn all(
+        &self,
+        limit: usize,
+        cursor: Option<&Cursor>,
+    ) -> Result<Page<SensorWithState>, SensorError> {
         let listing = Listing {
             subject: "all".to_owned(),
             holds: &|_| true,
@@ -148,7 +152,7 @@ impl MemorySensors {
         listing: &Listing<'_>,
         limit: usize,
         cursor: Option<&Cursor>,
-    ) -> Result<Page<Row>, SensorError> {
+    ) -> Result<Page<SensorWithState>, SensorError> {
         page_limit(limit)?;
         let Listing {
             subject,
@@ -168,7 +172,7 @@ impl MemorySensors {
         held.truncate(limit);
         let last = held.last().filter(|_| more);
         let next = last.map(|kept| seal_cursor(&["place", subject, &key(&kept.registered.sensor)]));
-        let rows = held.into_iter().map(|kept| Row {
+        let rows = held.into_iter().map(|kept| SensorWithState {
             sensor: kept.registered.sensor.clone(),
             state: Some(kept.state.clone()),
         });
@@ -188,7 +192,7 @@ fn key(sensor: &Sensor) -> String {
     format!("{levels}{}", sensor.id)
 }
 
-fn as_read(stored: &Registered, read: &Registered) -> Result<(), SensorError> {
+fn as_read(stored: &RegisteredSensor, read: &RegisteredSensor) -> Result<(), SensorError> {
     if (stored.version, &stored.generation) == (read.version, &read.generation) {
         return Ok(());
     }
@@ -210,8 +214,12 @@ fn open(cursor: &Cursor, subject: &str) -> Result<String, SensorError> {
     }
 }
 
-impl Readings for MemorySensors {
-    async fn save(&self, sensor: &Registered, readings: &[Reading]) -> Result<(), SensorError> {
+impl ReadingStore for MemorySensors {
+    async fn save(
+        &self,
+        sensor: &RegisteredSensor,
+        readings: &[Reading],
+    ) -> Result<(), SensorError> {
         let mut inner = self.lock();
         let kept = inner.sensors.get_mut(&sensor.sensor.id);
         let kept = kept.filter(|kept| kept.registered.generation == sensor.generation);
@@ -227,7 +235,7 @@ impl Readings for MemorySensors {
         &self,
         id: &SensorId,
         most: usize,
-    ) -> Result<(Registered, Vec<Reading>), SensorError> {
+    ) -> Result<(RegisteredSensor, Vec<Reading>), SensorError> {
         page_limit(most)?;
         let inner = self.lock();
         let kept = inner.sensors.get(id).ok_or(SensorError::NotFound)?;
@@ -248,7 +256,7 @@ impl Readings for MemorySensors {
             return Err(StoreError::Invalid("from lies after to".to_owned()).into());
         }
         for time in [from, to] {
-            Moment::new(time, Sequence::Number(0))
+            ReadingTime::new(time, Sequence::Number(0))
                 .map_err(|error| StoreError::Invalid(error.to_string()))?;
         }
         let subject = format!("{id} {from} {to}");

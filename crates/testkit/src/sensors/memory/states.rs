@@ -3,8 +3,8 @@
 use antumbra_service::paging::{open_cursor, page_limit, seal_cursor};
 use antumbra_service::sensors::moment::{from_milliseconds, milliseconds};
 use antumbra_service::sensors::{
-    Checked, Connection, Cursor, Liveness, Outcome, OwnedReading, Page, Recorded, SensorId, Signal,
-    State, States, StoreError,
+    CheckOutcome, Connection, Cursor, LivenessIndex, Outcome, OwnedReading, Page, Recorded,
+    SensorId, Signal, State, StateStore, StoreError,
 };
 use antumbra_shadow::Timestamp;
 
@@ -37,7 +37,7 @@ pub(super) fn later(time: Timestamp, by_milliseconds: i64) -> Timestamp {
     from_milliseconds(milliseconds(time).saturating_add(by_milliseconds))
 }
 
-impl States for MemorySensors {
+impl StateStore for MemorySensors {
     async fn record(&self, signal: &Signal) -> Result<Option<Recorded>, StoreError> {
         let mut inner = self.lock();
         let Some(kept) = inner.sensors.get(signal.sensor()) else {
@@ -89,7 +89,7 @@ impl States for MemorySensors {
     }
 }
 
-impl Liveness for MemorySensors {
+impl LivenessIndex for MemorySensors {
     fn shards(&self) -> u32 {
         self.shards
     }
@@ -122,11 +122,11 @@ impl Liveness for MemorySensors {
         })
     }
 
-    async fn check(&self, id: &SensorId, now: Timestamp) -> Result<Checked, StoreError> {
+    async fn check(&self, id: &SensorId, now: Timestamp) -> Result<CheckOutcome, StoreError> {
         let mut inner = self.lock();
         let now = from_milliseconds(milliseconds(now));
         let Some(kept) = inner.sensors.get(id) else {
-            return Ok(Checked::Gone);
+            return Ok(CheckOutcome::Gone);
         };
         let mut state = kept.state.clone();
         if !state.is_awaited() {
@@ -134,20 +134,20 @@ impl Liveness for MemorySensors {
             if state.check_at.take().is_some() {
                 inner.write(id, state);
             }
-            return Ok(Checked::Gone);
+            return Ok(CheckOutcome::Gone);
         }
         if state.deadline > now {
             inner.figures.refused += 1;
             state.check_at = Some(state.deadline);
             inner.write(id, state);
-            return Ok(Checked::Rearmed);
+            return Ok(CheckOutcome::Rearmed);
         }
         state.connection = Connection::Lost;
         state.lost_at = Some(now);
         state.contacts += 1;
         state.check_at = None;
         inner.write(id, state);
-        Ok(Checked::Lost)
+        Ok(CheckOutcome::Lost)
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use antumbra_registration::Target;
 use antumbra_service::notifications::{BoxFuture, Channel, ChannelLimits, Message, SendError};
-use antumbra_stream_listener::Channels;
+use antumbra_stream_listener::ChannelFactory;
 use fastrand::Rng;
 use tokio::task::yield_now;
 
@@ -235,7 +235,7 @@ impl World {
     }
 }
 
-impl Channels for World {
+impl ChannelFactory for World {
     fn channel(&self, target: &Target) -> Option<Arc<dyn Channel>> {
         let address = address(target);
         let known = PLACES.iter().find(|(_, name)| *name == address)?;

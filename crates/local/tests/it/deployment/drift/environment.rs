@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use antumbra_lambda_kit::environment::Environment;
-use antumbra_lambda_kit::settings::{Settings, names};
-use antumbra_message_requests::settings::{OnInbox, OnQueue};
+use antumbra_lambda_kit::settings::{FunctionConfig, names};
+use antumbra_message_requests::config::{OnInbox, OnQueue};
 use antumbra_wire::request::Operation;
 
 use crate::deployment::functions::{functions, in_code};
@@ -19,7 +19,7 @@ struct Reader {
     read: fn(BTreeMap<String, String>) -> Result<(), String>,
 }
 
-fn reader<S: Settings>() -> Reader {
+fn reader<S: FunctionConfig>() -> Reader {
     Reader {
         names: names::<S>(),
         read: |set| {
@@ -34,31 +34,31 @@ fn readers() -> BTreeMap<String, Reader> {
     let mut readers: BTreeMap<String, Reader> = [
         (
             antumbra_http_api::NAME,
-            reader::<antumbra_http_api::Settings>(),
+            reader::<antumbra_http_api::Config>(),
         ),
         (
             antumbra_liveness_sweep::NAME,
-            reader::<antumbra_liveness_sweep::Settings>(),
+            reader::<antumbra_liveness_sweep::Config>(),
         ),
         (
             antumbra_message_ingest::NAME,
-            reader::<antumbra_message_ingest::Settings>(),
+            reader::<antumbra_message_ingest::Config>(),
         ),
         (
             antumbra_sensor_ingest::NAME,
-            reader::<antumbra_sensor_ingest::Settings>(),
+            reader::<antumbra_sensor_ingest::Config>(),
         ),
         (
             antumbra_shadow_requests::NAME,
-            reader::<antumbra_shadow_requests::Settings>(),
+            reader::<antumbra_shadow_requests::Config>(),
         ),
         (
             antumbra_stream_listener::NAME,
-            reader::<antumbra_stream_listener::Settings>(),
+            reader::<antumbra_stream_listener::Config>(),
         ),
         (
             antumbra_webhook_deliver::NAME,
-            reader::<antumbra_webhook_deliver::Settings>(),
+            reader::<antumbra_webhook_deliver::Config>(),
         ),
     ]
     .map(|(name, reader)| (name.to_owned(), reader))

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use antumbra_local::stack::{EventSource, Options, Origin, Stack as Local};
+use antumbra_local::stack::{EventSource, EventSourceKind, Options, Stack as Local};
 use antumbra_wire::rules::{MESSAGE_RULES, SHADOW_RULES};
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ fn said(source: &EventSource) -> Option<(&'static str, Value)> {
         false => Value::Null,
     };
     match &source.origin {
-        Origin::Stream(stream) => {
+        EventSourceKind::Stream(stream) => {
             let table = stream.stream_arn.split('/').nth(1).unwrap();
             let queue = stream.on_failure.as_ref().unwrap().rsplit('/').next();
             let said = json!({
@@ -43,7 +43,7 @@ fn said(source: &EventSource) -> Option<(&'static str, Value)> {
             });
             Some(("DynamoDB", said))
         }
-        Origin::Queue(queue) => {
+        EventSourceKind::Queue(queue) => {
             let said = json!({
                 "from": queue.queue_arn.rsplit(':').next(),
                 "BatchSize": queue.batch_size,
@@ -52,14 +52,14 @@ fn said(source: &EventSource) -> Option<(&'static str, Value)> {
             });
             Some(("SQS", said))
         }
-        Origin::Schedule(period) => {
+        EventSourceKind::Schedule(period) => {
             let minutes = period.as_secs() / 60;
             let unit = if minutes == 1 { "minute" } else { "minutes" };
             let said = json!({"Schedule": format!("rate({minutes} {unit})")});
             Some(("Schedule", said))
         }
         // Those are compared where rules are.
-        Origin::Rule(_) => None,
+        EventSourceKind::Rule(_) => None,
     }
 }
 
@@ -146,7 +146,7 @@ async fn functions_are_called_as_the_local_stack_calls_them() {
     let ruled = local
         .event_sources()
         .filter_map(|source| match source.origin {
-            Origin::Rule(name) => Some((name, source.function.as_str())),
+            EventSourceKind::Rule(name) => Some((name, source.function.as_str())),
             _ => None,
         });
     let ruled: BTreeMap<&str, &str> = ruled.collect();

@@ -9,7 +9,7 @@ use antumbra_service::store::StoreError;
 
 /// Why a command did not do what it was asked.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub(crate) struct CliError {
     pub(crate) kind: Kind,
     pub(crate) reason: String,
 }
@@ -26,23 +26,23 @@ pub(crate) enum Kind {
     Unavailable = 6,
 }
 
-impl Failure {
-    pub(crate) fn failed(reason: impl ToString) -> Failure {
-        Failure {
+impl CliError {
+    pub(crate) fn failed(reason: impl ToString) -> CliError {
+        CliError {
             kind: Kind::Refused,
             reason: reason.to_string(),
         }
     }
 
-    pub(crate) fn invalid(reason: impl ToString) -> Failure {
-        Failure {
+    pub(crate) fn invalid(reason: impl ToString) -> CliError {
+        CliError {
             kind: Kind::Invalid,
             reason: reason.to_string(),
         }
     }
 
-    pub(crate) fn unavailable(reason: impl ToString) -> Failure {
-        Failure {
+    pub(crate) fn unavailable(reason: impl ToString) -> CliError {
+        CliError {
             kind: Kind::Unavailable,
             reason: reason.to_string(),
         }
@@ -65,22 +65,22 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     line
 }
 
-impl From<StoreError> for Failure {
-    fn from(error: StoreError) -> Failure {
+impl From<StoreError> for CliError {
+    fn from(error: StoreError) -> CliError {
         let kind = match &error {
             StoreError::Invalid(_) => Kind::Invalid,
             StoreError::TooLarge { .. } => Kind::TooLarge,
             StoreError::Throttled | StoreError::Unavailable(_) => Kind::Unavailable,
         };
-        Failure {
+        CliError {
             kind,
             reason: error.to_string(),
         }
     }
 }
 
-impl From<ClientError> for Failure {
-    fn from(error: ClientError) -> Failure {
+impl From<ClientError> for CliError {
+    fn from(error: ClientError) -> CliError {
         let kind = match error {
             ClientError::Store(error) => return error.into(),
             ClientError::NotFound | ClientError::NoSensor | ClientError::NotLinked => {
@@ -91,29 +91,29 @@ impl From<ClientError> for Failure {
             }
             ClientError::Invalid(_) | ClientError::Url(_) => Kind::Invalid,
         };
-        Failure {
+        CliError {
             kind,
             reason: error.to_string(),
         }
     }
 }
 
-impl From<RedeliverError> for Failure {
-    fn from(error: RedeliverError) -> Failure {
+impl From<RedeliverError> for CliError {
+    fn from(error: RedeliverError) -> CliError {
         match error {
             RedeliverError::Client(error) => error.into(),
             RedeliverError::Store(error) => error.into(),
-            RedeliverError::NotFound => Failure {
+            RedeliverError::NotFound => CliError {
                 kind: Kind::NotFound,
                 reason: error.to_string(),
             },
-            RedeliverError::Queue(_) => Failure::unavailable(error),
+            RedeliverError::Queue(_) => CliError::unavailable(error),
         }
     }
 }
 
-impl From<ShadowError> for Failure {
-    fn from(error: ShadowError) -> Failure {
+impl From<ShadowError> for CliError {
+    fn from(error: ShadowError) -> CliError {
         let kind = match &error {
             ShadowError::Document(_) | ShadowError::Id(_) => Kind::Invalid,
             ShadowError::Store { error, .. } => match error {
@@ -124,7 +124,7 @@ impl From<ShadowError> for Failure {
                 PersistenceError::Throttled | PersistenceError::Unavailable(_) => Kind::Unavailable,
             },
         };
-        Failure {
+        CliError {
             kind,
             reason: error.to_string(),
         }

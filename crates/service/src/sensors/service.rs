@@ -3,10 +3,10 @@
 use antumbra_shadow::Timestamp;
 
 use super::id::{Generation, InvalidSensor, SensorId, SensorType};
-use super::location::{Location, Place};
-use super::ports::{Purges, Readings, Registry, Row, SensorError};
+use super::location::{Location, LocationPrefix};
+use super::ports::{PurgeQueue, ReadingStore, SensorError, SensorStore, SensorWithState};
 use super::reading::{DEFAULT_LATEST, Reading};
-use super::sensor::{Address, Registered, Sensor, Silence};
+use super::sensor::{Address, RegisteredSensor, Sensor, SilenceTimeout};
 use super::state::State;
 use crate::backoff;
 use crate::clock::{Clock, SystemClock};
@@ -25,7 +25,7 @@ pub struct SensorPatch {
     /// Its type.
     pub sensor_type: Option<SensorType>,
     /// How long it may be silent.
-    pub silence_after: Option<Silence>,
+    pub silence_after: Option<SilenceTimeout>,
 }
 
 /// Sensors in a store, at a clock.
@@ -54,14 +54,14 @@ impl<S, C> Sensors<S, C> {
     }
 }
 
-impl<S: Registry, C: Clock> Sensors<S, C> {
+impl<S: SensorStore, C: Clock> Sensors<S, C> {
     /// Registers a sensor. The same again changes nothing and gives what is registered; with other data
     /// it is [`SensorError::AlreadyRegistered`].
-    pub async fn register(&self, sensor: Sensor) -> Result<Registered, SensorError> {
+    pub async fn register(&self, sensor: Sensor) -> Result<RegisteredSensor, SensorError> {
         let registered_at = self.clock.now();
         let generation = new_generation(registered_at)
             .map_err(|error| StoreError::Invalid(error.to_string()))?;
-        let new = Registered {
+        let new = RegisteredSensor {
             sensor,
             version: Version::NONE.next(),
             registered_at,
@@ -71,7 +71,7 @@ impl<S: Registry, C: Clock> Sensors<S, C> {
     }
 
     /// The sensor that has this id.
-    pub async fn get(&self, id: &SensorId) -> Result<Registered, SensorError> {
+    pub async fn get(&self, id: &SensorId) -> Result<RegisteredSensor, SensorError> {
         self.store.get(id).await
     }
 
@@ -86,7 +86,7 @@ impl<S: Registry, C: Clock> Sensors<S, C> {
         id: &SensorId,
         location: Location,
         expected: Option<Version>,
-    ) -> Result<Registered, SensorError> {
+    ) -> Result<RegisteredSensor, SensorError> {
         let there = |sensor: &Sensor| Sensor {
             location: location.clone(),
             ..sensor.clone()
@@ -100,7 +100,7 @@ impl<S: Registry, C: Clock> Sensors<S, C> {
         id: &SensorId,
         patch: SensorPatch,
         expected: Option<Version>,
-    ) -> Result<Registered, SensorError> {
+    ) -> Result<RegisteredSensor, SensorError> {
         let patched = |sensor: &Sensor| {
             let (address, sensor_type) = (patch.address.clone(), patch.sensor_type.clone());
             Sensor {
@@ -120,7 +120,7 @@ impl<S: Registry, C: Clock> Sensors<S, C> {
         id: &SensorId,
         expected: Option<Version>,
         change: impl Fn(&Sensor) -> Sensor,
-    ) -> Result<Registered, SensorError> {
+    ) -> Result<RegisteredSensor, SensorError> {
         let mut failures = 0;
         loop {
             let before = self.as_expected(id, expected).await?;
@@ -163,7 +163,7 @@ impl<S: Registry, C: Clock> Sensors<S, C> {
         &self,
         id: &SensorId,
         expected: Option<Version>,
-    ) -> Result<Registered, SensorError> {
+    ) -> Result<RegisteredSensor, SensorError> {
         let found = self.store.get(id).await?;
         match expected {
             Some(expected) if expected != found.version => Err(SensorError::Conflict {
@@ -178,10 +178,10 @@ impl<S: Registry, C: Clock> Sensors<S, C> {
     /// registered or moved a moment ago may not be listed yet.
     pub async fn in_place(
         &self,
-        place: &Place,
+        place: &LocationPrefix,
         limit: usize,
         cursor: Option<&Cursor>,
-    ) -> Result<Page<Row>, SensorError> {
+    ) -> Result<Page<SensorWithState>, SensorError> {
         self.store.in_place(place, limit, cursor).await
     }
 
@@ -191,12 +191,12 @@ impl<S: Registry, C: Clock> Sensors<S, C> {
         &self,
         limit: usize,
         cursor: Option<&Cursor>,
-    ) -> Result<Page<Row>, SensorError> {
+    ) -> Result<Page<SensorWithState>, SensorError> {
         self.store.all(limit, cursor).await
     }
 }
 
-impl<S: Registry + Readings, C: Clock> Sensors<S, C> {
+impl<S: SensorStore + ReadingStore, C: Clock> Sensors<S, C> {
     /// Saves readings of a registered sensor.
     pub async fn save(&self, id: &SensorId, readings: &[Reading]) -> Result<(), SensorError> {
         let sensor = self.store.get(id).await?;
@@ -208,7 +208,7 @@ impl<S: Registry + Readings, C: Clock> Sensors<S, C> {
         &self,
         id: &SensorId,
         most: Option<usize>,
-    ) -> Result<(Registered, Vec<Reading>), SensorError> {
+    ) -> Result<(RegisteredSensor, Vec<Reading>), SensorError> {
         self.store.latest(id, most.unwrap_or(DEFAULT_LATEST)).await
     }
 
@@ -227,7 +227,7 @@ impl<S: Registry + Readings, C: Clock> Sensors<S, C> {
 
 /// Goes on with the purges that are due, as long as there are any and `more` says so; how many ended.
 /// What one of them fails with is the last thing it does, and it goes on the next time.
-pub async fn purge_due<P: Purges, C: Clock>(
+pub async fn purge_due<P: PurgeQueue, C: Clock>(
     store: &P,
     clock: &C,
     more: impl Fn() -> bool,

@@ -6,8 +6,8 @@ use aws_sdk_sqs::types::{
     ChangeMessageVisibilityBatchRequestEntry, MessageSystemAttributeName, QueueAttributeName,
 };
 
-use super::way::Lying;
-use crate::failure::Failure;
+use super::route::FailedMessage;
+use crate::error::CliError;
 
 /// How long messages in hand are hidden from others, in seconds. After a crash they are back by then.
 const IN_HAND: i32 = 120;
@@ -15,19 +15,19 @@ const IN_HAND: i32 = 120;
 const EMPTY: usize = 2;
 
 /// A queue.
-pub(super) struct Desk {
+pub(super) struct QueueClient {
     pub(super) client: Client,
     pub(super) url: String,
     pub(super) name: String,
 }
 
-impl Desk {
+impl QueueClient {
     /// The queue with this name, URL or ARN.
-    pub(super) async fn open(client: &Client, queue: &str) -> Result<Desk, Failure> {
+    pub(super) async fn open(client: &Client, queue: &str) -> Result<QueueClient, CliError> {
         let url = url(client, queue).await?;
         let name = url.rsplit('/').next().unwrap_or_default().to_owned();
         let client = client.clone();
-        Ok(Desk { client, url, name })
+        Ok(QueueClient { client, url, name })
     }
 
     pub(super) fn is_fifo(&self) -> bool {
@@ -35,7 +35,7 @@ impl Desk {
     }
 
     /// Up to ten messages, hidden from others for a while; none if there seem to be none.
-    pub(super) async fn take(&self) -> Result<Vec<Lying>, Failure> {
+    pub(super) async fn take(&self) -> Result<Vec<FailedMessage>, CliError> {
         let mut empty = 0;
         while empty < EMPTY {
             let taken = self
@@ -52,7 +52,7 @@ impl Desk {
                 .map_err(|error| unavailable(&error))?;
             let taken = taken.messages.unwrap_or_default();
             if !taken.is_empty() {
-                return Ok(taken.into_iter().map(Lying::of).collect());
+                return Ok(taken.into_iter().map(FailedMessage::of).collect());
             }
             empty += 1;
         }
@@ -60,7 +60,7 @@ impl Desk {
     }
 
     /// Looks at messages and puts them back.
-    pub(super) async fn look(&self, limit: usize) -> Result<Vec<Lying>, Failure> {
+    pub(super) async fn look(&self, limit: usize) -> Result<Vec<FailedMessage>, CliError> {
         let mut looked_at = Vec::new();
         let result = loop {
             match self.take().await {
@@ -80,7 +80,7 @@ impl Desk {
     }
 
     /// Lets others see messages again.
-    pub(super) async fn put_back(&self, receipts: &[&str]) -> Result<(), Failure> {
+    pub(super) async fn put_back(&self, receipts: &[&str]) -> Result<(), CliError> {
         for ten in receipts.chunks(10) {
             let entries = ten.iter().enumerate().map(|(at, receipt)| {
                 ChangeMessageVisibilityBatchRequestEntry::builder()
@@ -88,7 +88,7 @@ impl Desk {
                     .receipt_handle(*receipt)
                     .visibility_timeout(0)
                     .build()
-                    .map_err(Failure::failed)
+                    .map_err(CliError::failed)
             });
             self.client
                 .change_message_visibility_batch()
@@ -101,7 +101,7 @@ impl Desk {
         Ok(())
     }
 
-    pub(super) async fn delete(&self, message: &Lying) -> Result<(), Failure> {
+    pub(super) async fn delete(&self, message: &FailedMessage) -> Result<(), CliError> {
         self.client
             .delete_message()
             .queue_url(&self.url)
@@ -113,7 +113,7 @@ impl Desk {
     }
 
     /// Sends a message to another queue as it was first sent.
-    pub(super) async fn send(&self, message: &Lying, queue: &str) -> Result<(), String> {
+    pub(super) async fn send(&self, message: &FailedMessage, queue: &str) -> Result<(), String> {
         let url = url(&self.client, queue)
             .await
             .map_err(|failure| failure.reason)?;
@@ -140,7 +140,7 @@ impl Desk {
     }
 
     /// About how many messages there are.
-    pub(super) async fn count(&self) -> Result<u64, Failure> {
+    pub(super) async fn count(&self) -> Result<u64, CliError> {
         use QueueAttributeName::ApproximateNumberOfMessages as Visible;
         let asked = self
             .client
@@ -155,7 +155,7 @@ impl Desk {
     }
 
     /// Has SQS move all dead letters back. `None` where it offers no such thing.
-    pub(super) async fn start_moving(&self) -> Result<Option<()>, Failure> {
+    pub(super) async fn start_moving(&self) -> Result<Option<()>, CliError> {
         use QueueAttributeName::QueueArn;
         let asked = self
             .client
@@ -191,7 +191,7 @@ impl Desk {
                 Some("RUNNING") => anstream::eprintln!("{moved} messages moved so far"),
                 Some("FAILED") => {
                     let why = task.failure_reason.unwrap_or_default();
-                    return Err(Failure::failed(format!(
+                    return Err(CliError::failed(format!(
                         "SQS stopped after {moved} messages: {why}; --one-by-one moves the rest"
                     )));
                 }
@@ -201,7 +201,7 @@ impl Desk {
     }
 }
 
-async fn url(client: &Client, queue: &str) -> Result<String, Failure> {
+async fn url(client: &Client, queue: &str) -> Result<String, CliError> {
     if queue.contains("://") {
         return Ok(queue.to_owned());
     }
@@ -217,8 +217,8 @@ async fn url(client: &Client, queue: &str) -> Result<String, Failure> {
             .as_service_error()
             .is_some_and(|error| error.is_queue_does_not_exist());
         match missing {
-            true => Failure {
-                kind: crate::failure::Kind::NotFound,
+            true => CliError {
+                kind: crate::error::Kind::NotFound,
                 reason: format!("there is no queue {queue}"),
             },
             false => unavailable(&error),
@@ -226,9 +226,9 @@ async fn url(client: &Client, queue: &str) -> Result<String, Failure> {
     })?;
     found
         .queue_url
-        .ok_or_else(|| Failure::unavailable("SQS: the queue has no URL"))
+        .ok_or_else(|| CliError::unavailable("SQS: the queue has no URL"))
 }
 
-fn unavailable(error: &dyn std::error::Error) -> Failure {
-    Failure::unavailable(format!("SQS: {}", DisplayErrorContext(error)))
+fn unavailable(error: &dyn std::error::Error) -> CliError {
+    CliError::unavailable(format!("SQS: {}", DisplayErrorContext(error)))
 }

@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 
 use antumbra_local::stream::Range;
-use antumbra_stream_listener::ParkedNotification;
+use antumbra_stream_listener::UndeliverableNotification;
 use aws_sdk_sqs::types::{Message, MessageAttributeValue, MessageSystemAttributeName as System};
 use serde_json::Value;
 
 /// A message that lies there.
-pub(super) struct Lying {
+pub(super) struct FailedMessage {
     pub(super) id: String,
     pub(super) receipt: String,
     pub(super) body: String,
@@ -22,11 +22,11 @@ pub(super) struct Lying {
 }
 
 /// The way back.
-pub(super) enum Way {
+pub(super) enum RedriveRoute {
     /// To a queue, as it is.
     Queue(String),
     /// To wherever its registration says.
-    Registration(ParkedNotification),
+    Registration(UndeliverableNotification),
     /// From the stream, through the listener.
     Stream(Range),
     /// A request over MQTT: there is none.
@@ -40,11 +40,11 @@ const ADDED: [&str; 3] = ["reason", "source", "detail"];
 /// What a source that is a queue of RabbitMQ begins with.
 const RABBITMQ: &str = "rabbitmq:";
 
-impl Lying {
-    pub(super) fn of(message: Message) -> Lying {
+impl FailedMessage {
+    pub(super) fn of(message: Message) -> FailedMessage {
         let system = message.attributes.unwrap_or_default();
         let said = |name: &System| system.get(name).cloned();
-        Lying {
+        FailedMessage {
             dead_letter_of: said(&System::DeadLetterQueueSourceArn),
             group: said(&System::MessageGroupId),
             deduplication: said(&System::MessageDeduplicationId),
@@ -98,55 +98,59 @@ impl Lying {
     }
 
     /// The way back; what does not say where it came from goes to the given queue.
-    pub(super) fn way(&self, to: Option<&str>) -> Way {
+    pub(super) fn way(&self, to: Option<&str>) -> RedriveRoute {
         if let Some(source) = self.attribute("source").filter(|_| self.is_quarantined()) {
             // A queue of SQS that the same function reads.
             return match (source.starts_with(RABBITMQ), to) {
-                (false, _) => Way::Queue(source.to_owned()),
-                (true, Some(to)) => Way::Queue(to.to_owned()),
-                (true, None) => Way::None("it came from RabbitMQ: say --to antumbra-signals"),
+                (false, _) => RedriveRoute::Queue(source.to_owned()),
+                (true, Some(to)) => RedriveRoute::Queue(to.to_owned()),
+                (true, None) => {
+                    RedriveRoute::None("it came from RabbitMQ: say --to antumbra-signals")
+                }
             };
         }
         if let Some(queue) = &self.dead_letter_of {
-            return Way::Queue(queue.clone());
+            return RedriveRoute::Queue(queue.clone());
         }
         if let Some(range) = Range::read(&self.body) {
-            return Way::Stream(range);
+            return RedriveRoute::Stream(range);
         }
-        if let Some(parked) = ParkedNotification::read(&self.body) {
+        if let Some(parked) = UndeliverableNotification::read(&self.body) {
             return match parked.is_whole() {
-                true => Way::Registration(parked),
-                false => Way::None("it holds no notification: what changed is in the table"),
+                true => RedriveRoute::Registration(parked),
+                false => {
+                    RedriveRoute::None("it holds no notification: what changed is in the table")
+                }
             };
         }
         let body: Value = serde_json::from_str(&self.body).unwrap_or_default();
         let is_rule = body["ruleName"].is_string() && body["failures"].is_array();
         let is_call = body["requestContext"].is_object() && body.get("requestPayload").is_some();
         if is_rule || is_call {
-            return Way::Request;
+            return RedriveRoute::Request;
         }
         match to {
-            Some(to) => Way::Queue(to.to_owned()),
-            None => Way::None("it does not say where it came from: say --to QUEUE"),
+            Some(to) => RedriveRoute::Queue(to.to_owned()),
+            None => RedriveRoute::None("it does not say where it came from: say --to QUEUE"),
         }
     }
 }
 
-impl Way {
+impl RedriveRoute {
     /// In a few words.
     pub(super) fn words(&self) -> String {
         match self {
-            Way::Queue(queue) => {
+            RedriveRoute::Queue(queue) => {
                 let name = queue.rsplit(['/', ':']).next().unwrap_or(queue);
                 format!("to {name}")
             }
-            Way::Registration(parked) => {
+            RedriveRoute::Registration(parked) => {
                 let name = parked.registration.as_deref().unwrap_or_default();
                 format!("to the target of {name}")
             }
-            Way::Stream(range) => format!("{} records from the stream", range.batch_size),
-            Way::Request => "a request that came to nothing".to_owned(),
-            Way::None(why) => (*why).to_owned(),
+            RedriveRoute::Stream(range) => format!("{} records from the stream", range.batch_size),
+            RedriveRoute::Request => "a request that came to nothing".to_owned(),
+            RedriveRoute::None(why) => (*why).to_owned(),
         }
     }
 }
@@ -155,13 +159,17 @@ impl Way {
 mod tests {
     use super::*;
 
-    fn lying(body: &str, attributes: &[(&str, &str)], dead_letter_of: Option<&str>) -> Lying {
+    fn lying(
+        body: &str,
+        attributes: &[(&str, &str)],
+        dead_letter_of: Option<&str>,
+    ) -> FailedMessage {
         let value = |text: &str| {
             let value = MessageAttributeValue::builder().data_type("String");
             value.string_value(text).build().unwrap()
         };
         let attributes = attributes.iter();
-        Lying {
+        FailedMessage {
             id: "m".to_owned(),
             receipt: "r".to_owned(),
             body: body.to_owned(),

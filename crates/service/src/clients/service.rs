@@ -7,8 +7,8 @@ use super::client::{
     REASON_CHARACTERS, Rotated, URL_BYTES,
 };
 use super::id::ClientId;
-use super::ports::{ClientError, ClientStore, Destinations, LinkStore, Refusal, Rotation};
-use super::secret::{Requested, Secret};
+use super::ports::{ClientError, ClientStore, LinkStore, Rotation, UrlPolicy, UrlRejection};
+use super::secret::{RequestKey, Secret};
 use crate::clock::Clock;
 use crate::paging::{Cursor, Page, page_limit};
 use crate::sensors::SensorId;
@@ -29,7 +29,7 @@ pub struct Clients<S, D, C> {
 impl<S, D, C> Clients<S, D, C>
 where
     S: ClientStore + LinkStore,
-    D: Destinations,
+    D: UrlPolicy,
     C: Clock,
 {
     /// On these ports.
@@ -58,7 +58,7 @@ where
             updated: now,
         };
         let secret = Secret::random();
-        let requested = new.requested.unwrap_or_else(|| Requested::once(now));
+        let requested = new.requested.unwrap_or_else(|| RequestKey::once(now));
         match self.store.create(&client, &secret, &requested).await {
             Ok(()) => Ok(Created { client, secret }),
             Err(ClientError::AlreadyExists) => self.made_by(&client.id, &requested).await,
@@ -67,10 +67,10 @@ where
     }
 
     /// A client that exists already, if it is what this very request made.
-    async fn made_by(&self, id: &ClientId, by: &Requested) -> Result<Created, ClientError> {
+    async fn made_by(&self, id: &ClientId, by: &RequestKey) -> Result<Created, ClientError> {
         let secrets = self.store.secrets(id).await?;
         let now = self.clock.now();
-        let same = |made: &Requested| made.by == by.by && now < made.until;
+        let same = |made: &RequestKey| made.by == by.by && now < made.until;
         if !secrets.requested.as_ref().is_some_and(same) {
             return Err(ClientError::AlreadyExists);
         }
@@ -114,7 +114,7 @@ where
     }
 
     /// Stops sending to a client. What occurs meanwhile is kept; enabling it again sends it (see
-    /// [`crate::deliveries::Redeliveries::enable`]).
+    /// [`crate::deliveries::Deliveries::enable`]).
     pub async fn disable(&self, id: &ClientId, reason: &str) -> Result<Client, ClientError> {
         let reason: String = reason.chars().take(REASON_CHARACTERS).collect();
         let now = self.clock.now();
@@ -128,7 +128,7 @@ where
         &self,
         id: &ClientId,
         keep_previous: Duration,
-        requested: Option<Requested>,
+        requested: Option<RequestKey>,
     ) -> Result<Rotated, ClientError> {
         if keep_previous > KEEP_LONGEST {
             let (asked, limit) = (keep_previous.as_secs(), KEEP_LONGEST.as_secs());
@@ -140,7 +140,7 @@ where
         let rotation = Rotation {
             secret: Secret::random(),
             previous_until: now.after(keep_previous),
-            requested: requested.unwrap_or_else(|| Requested::once(now)),
+            requested: requested.unwrap_or_else(|| RequestKey::once(now)),
             now,
         };
         let secrets = self.store.rotate(id, &rotation).await?;
@@ -218,7 +218,7 @@ where
         if url.len() > URL_BYTES {
             let bytes = url.len();
             let refusal = format!("it has {bytes} bytes, the limit is {URL_BYTES}");
-            return Err(ClientError::Url(Refusal(refusal)));
+            return Err(ClientError::Url(UrlRejection(refusal)));
         }
         Ok(self.destinations.check(url).await?)
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use antumbra_shadow::Timestamp;
 
 use crate::clock::{Clock, time_left};
-use crate::notifications::{Channel, Message, Outgoing, dispatch};
+use crate::notifications::{Channel, ChannelMessage, Message, dispatch};
 use crate::store::StoreError;
 
 /// How far the queue's clock may be behind the sweep's: a marker that says it was sent so much before it
@@ -20,7 +20,7 @@ const LOOKS: (Duration, Duration) = (Duration::from_millis(100), Duration::from_
 ///
 /// Laws: what is noted never goes back, whoever notes an earlier time, and is seen by every look that
 /// follows.
-pub trait Progress: Send + Sync {
+pub trait IngestProgress: Send + Sync {
     /// Notes that what was sent to the queue until then has been taken in.
     fn note(
         &self,
@@ -37,7 +37,7 @@ pub trait Progress: Send + Sync {
 
 /// Measures how far a queue has been read.
 #[derive(Clone)]
-pub struct Gauge {
+pub struct QueueProbe {
     /// The way into the queue.
     pub queue: Arc<dyn Channel>,
     /// The queue's name, under which progress is noted.
@@ -54,14 +54,14 @@ pub struct Gauge {
 /// Sends a marker and waits for it. Returns until when everything that was sent has been taken in: the
 /// marker's own time where it came through, an earlier one's where the queue is behind, `None` where none
 /// ever came through.
-pub async fn horizon<P: Progress, C: Clock>(
-    gauge: &Gauge,
+pub async fn ingest_watermark<P: IngestProgress, C: Clock>(
+    gauge: &QueueProbe,
     progress: &P,
     clock: &C,
 ) -> Result<Option<Timestamp>, StoreError> {
     let start = clock.now();
     let until = start.after(gauge.wait);
-    let marker = [Outgoing {
+    let marker = [ChannelMessage {
         channel: 0,
         message: Message {
             id: format!("liveness-{}", start.nanoseconds()),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use antumbra_service::notifications::{Message, Outgoing};
+use antumbra_service::notifications::{ChannelMessage, Message};
 use antumbra_wire::notification::NotificationId;
 use antumbra_wire::stream::{Record, Undecodable};
 use serde::Serialize;
@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 /// Something that can never be sent.
 #[derive(Debug, Clone)]
-pub(crate) struct Parked {
+pub(crate) struct Undeliverable {
     /// The position of the record it came from.
     pub(crate) record: usize,
     /// The same however often it is parked, and no other's: a FIFO queue drops what has the id of
@@ -71,7 +71,7 @@ struct Position<'a> {
     sequence_number: &'a str,
 }
 
-impl Parked {
+impl Undeliverable {
     /// A notification that does not fit or that its channel refused.
     pub(crate) fn notification(
         record: Record<'_>,
@@ -80,7 +80,7 @@ impl Parked {
         registration: &str,
         reason: String,
         notification: Option<&str>,
-    ) -> Parked {
+    ) -> Undeliverable {
         let (stream, event_id, sequence) = (
             record.source_arn().unwrap_or_default(),
             record.event_id(),
@@ -91,7 +91,7 @@ impl Parked {
             event_id: &event_id,
             sequence_number: &sequence,
         };
-        Parked::new(
+        Undeliverable::new(
             record.index(),
             id.to_string(),
             key,
@@ -103,7 +103,7 @@ impl Parked {
     }
 
     /// A record that says too little.
-    pub(crate) fn record(record: Record<'_>, key: &str, reason: String) -> Parked {
+    pub(crate) fn record(record: Record<'_>, key: &str, reason: String) -> Undeliverable {
         let (stream, event_id, sequence) = (
             record.source_arn().unwrap_or_default(),
             record.event_id(),
@@ -115,7 +115,7 @@ impl Parked {
             sequence_number: &sequence,
         };
         let id = id_of_record(&event_id);
-        Parked::new(
+        Undeliverable::new(
             record.index(),
             id,
             key,
@@ -127,7 +127,7 @@ impl Parked {
     }
 
     /// A record that cannot be decoded.
-    pub(crate) fn undecodable(undecodable: Undecodable) -> Parked {
+    pub(crate) fn undecodable(undecodable: Undecodable) -> Undeliverable {
         let position = Position {
             event_id: undecodable.event_id.as_deref().unwrap_or_default(),
             sequence_number: undecodable.sequence_number.as_deref().unwrap_or_default(),
@@ -139,7 +139,7 @@ impl Parked {
             .as_deref()
             .or(undecodable.sequence_number.as_deref());
         let id = id_of_record(known.unwrap_or(&reason));
-        Parked::new(
+        Undeliverable::new(
             undecodable.index,
             id,
             "",
@@ -157,12 +157,12 @@ impl Parked {
         registration: &str,
         message: &Message,
         reason: &str,
-    ) -> Parked {
+    ) -> Undeliverable {
         let position = Position {
             sequence_number,
             ..Position::default()
         };
-        Parked::new(
+        Undeliverable::new(
             record,
             message.id.clone(),
             &message.key,
@@ -181,7 +181,7 @@ impl Parked {
         reason: &str,
         position: Position<'_>,
         (notification, message): (Option<&str>, Option<&Message>),
-    ) -> Parked {
+    ) -> Undeliverable {
         // What we wrote ourselves is JSON.
         let notification =
             notification.and_then(|text| serde_json::from_str::<&RawValue>(text).ok());
@@ -196,7 +196,7 @@ impl Parked {
         let text = |body: &Body<'_>| serde_json::to_string(body).unwrap_or_default();
         let long = text(&body);
         (body.notification, body.message) = (None, None);
-        Parked {
+        Undeliverable {
             record,
             id,
             body: long,
@@ -205,7 +205,7 @@ impl Parked {
     }
 
     /// As a message for the undeliverable queue, which is the only channel there.
-    pub(crate) fn outgoing(&self, limit: usize) -> Outgoing {
+    pub(crate) fn outgoing(&self, limit: usize) -> ChannelMessage {
         let body = if self.body.len() <= limit {
             &self.body
         } else {
@@ -218,7 +218,7 @@ impl Parked {
             body: body.clone(),
             ..Message::default()
         };
-        Outgoing {
+        ChannelMessage {
             channel: 0,
             message,
         }

@@ -5,30 +5,30 @@ use antumbra_lambda_kit::environment::Environment;
 use antumbra_publish::sqs;
 use antumbra_service::sensors::{DEFAULT_SILENCE_SECONDS, SensorType};
 
-use crate::rules::{Newcomer, Rules};
+use crate::rules::{AutoRegistration, Rules};
 
 /// Where a sensor is that registered itself by speaking, until somebody says better.
 const NOWHERE: &str = "unknown/unknown/unknown/unknown";
 
 /// What the function is told.
 #[allow(missing_docs)]
-pub struct Settings {
+pub struct Config {
     pub sensors: SensorConfig,
     pub quarantine: String,
     /// The longest message of the quarantine.
     pub queue_bytes: usize,
     pub rules: Rules,
     /// What is said of a sensor that nobody registered, if it may register itself.
-    pub newcomer: Option<Newcomer>,
+    pub newcomer: Option<AutoRegistration>,
 }
 
-impl antumbra_lambda_kit::settings::Settings for Settings {
-    fn read(environment: &mut Environment) -> Settings {
+impl antumbra_lambda_kit::settings::FunctionConfig for Config {
+    fn read(environment: &mut Environment) -> Config {
         let mut sensors = SensorConfig::new(environment.required("TABLE"));
         sensors.shards = environment.or("SHARDS", sensors.shards);
         sensors.retention = environment.or("RETENTION", sensors.retention);
         let anyone: bool = environment.or("AUTO_REGISTER", false);
-        Settings {
+        Config {
             sensors,
             quarantine: environment.required("QUARANTINE_QUEUE_URL"),
             queue_bytes: environment.or("QUEUE_BYTES", sqs::BYTES),
@@ -41,8 +41,8 @@ impl antumbra_lambda_kit::settings::Settings for Settings {
     }
 }
 
-fn newcomer(environment: &mut Environment) -> Option<Newcomer> {
-    let newcomer = Newcomer::new(
+fn newcomer(environment: &mut Environment) -> Option<AutoRegistration> {
+    let newcomer = AutoRegistration::new(
         &environment.or("AUTO_REGISTER_LOCATION", NOWHERE.to_owned()),
         &environment.or("AUTO_REGISTER_TYPE", SensorType::default().to_string()),
         environment.or(

@@ -8,7 +8,7 @@ use antumbra_service::liveness::Limits;
 
 /// What the function is told.
 #[allow(missing_docs)]
-pub struct Settings {
+pub struct Config {
     pub sensors: SensorConfig,
     /// The queue that a marker is sent through, where there is one.
     pub signals: Option<String>,
@@ -18,11 +18,11 @@ pub struct Settings {
     pub limits: Limits,
 }
 
-impl antumbra_lambda_kit::settings::Settings for Settings {
-    fn read(environment: &mut Environment) -> Settings {
+impl antumbra_lambda_kit::settings::FunctionConfig for Config {
+    fn read(environment: &mut Environment) -> Config {
         let mut sensors = SensorConfig::new(environment.required("TABLE"));
         sensors.shards = environment.or("SHARDS", sensors.shards);
-        Settings {
+        Config {
             sensors,
             signals: environment.optional("SIGNALS_QUEUE_URL"),
             wait: Duration::from_secs(environment.or("MARKER_WAIT_SECONDS", 10)),

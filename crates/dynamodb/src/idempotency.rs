@@ -11,7 +11,7 @@
 
 use std::collections::HashMap;
 
-use antumbra_service::idempotency::{Answers, Begun, Request};
+use antumbra_service::idempotency::{IdempotencyState, IdempotencyStore, Request};
 use antumbra_service::notifications::BoxFuture;
 use antumbra_service::store::StoreError;
 use antumbra_shadow::Timestamp;
@@ -32,21 +32,21 @@ type Item = HashMap<String, AttributeValue>;
 
 /// Answers in a DynamoDB table.
 #[derive(Debug, Clone)]
-pub struct DynamoDbAnswers {
+pub struct DynamoDbIdempotency {
     client: Client,
     table: String,
 }
 
-impl DynamoDbAnswers {
+impl DynamoDbIdempotency {
     /// Uses the table through the client. The table is there already.
-    pub fn new(client: Client, table: impl Into<String>) -> DynamoDbAnswers {
-        DynamoDbAnswers {
+    pub fn new(client: Client, table: impl Into<String>) -> DynamoDbIdempotency {
+        DynamoDbIdempotency {
             client,
             table: table.into(),
         }
     }
 
-    async fn begin(&self, request: &Request) -> Result<Begun, StoreError> {
+    async fn begin(&self, request: &Request) -> Result<IdempotencyState, StoreError> {
         let put = self
             .client
             .put_item()
@@ -74,7 +74,7 @@ impl DynamoDbAnswers {
             .expression_attribute_values(":print", text(&request.fingerprint))
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
         let error = match put.send().await {
-            Ok(_) => return Ok(Begun::Run),
+            Ok(_) => return Ok(IdempotencyState::Run),
             Err(error) => error,
         };
         let failed = error
@@ -88,32 +88,32 @@ impl DynamoDbAnswers {
             ConditionalCheckFailedException(failed) => {
                 self.found(request, failed.item.unwrap_or_default()).await
             }
-            _ => Ok(Begun::Running),
+            _ => Ok(IdempotencyState::Running),
         }
     }
 
     /// What the item that is in the way says.
-    async fn found(&self, request: &Request, item: Item) -> Result<Begun, StoreError> {
+    async fn found(&self, request: &Request, item: Item) -> Result<IdempotencyState, StoreError> {
         let of = |name: &str| item.get(name).and_then(|value| value.as_s().ok());
         if of("fingerprint") != Some(&request.fingerprint) {
-            return Ok(Begun::OtherRequest);
+            return Ok(IdempotencyState::OtherRequest);
         }
         // Our own put, whose answer was lost and which the SDK sent again.
         if of("owner") == Some(&request.owner) && of("state").is_some_and(|state| state == RUNNING)
         {
-            return Ok(Begun::Run);
+            return Ok(IdempotencyState::Run);
         }
         if of("state").is_none_or(|state| state != DONE) {
-            return Ok(Begun::Running);
+            return Ok(IdempotencyState::Running);
         }
         if let Some(answer) = of("answer") {
-            return Ok(Begun::Answered(answer.clone()));
+            return Ok(IdempotencyState::Answered(answer.clone()));
         }
         let owner = of("owner").cloned().unwrap_or_default();
         let pieces = item.get("pieces").and_then(|value| value.as_n().ok());
         let pieces = pieces.and_then(|pieces| pieces.parse().ok()).unwrap_or(0);
         let answer = self.read_pieces(request, &owner, pieces).await?;
-        Ok(Begun::Answered(answer))
+        Ok(IdempotencyState::Answered(answer))
     }
 
     /// One by one: a page of a query ends at one megabyte, which is three of them.
@@ -217,8 +217,11 @@ impl DynamoDbAnswers {
     }
 }
 
-impl Answers for DynamoDbAnswers {
-    fn begin<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<Begun, StoreError>> {
+impl IdempotencyStore for DynamoDbIdempotency {
+    fn begin<'a>(
+        &'a self,
+        request: &'a Request,
+    ) -> BoxFuture<'a, Result<IdempotencyState, StoreError>> {
         Box::pin(self.begin(request))
     }
 

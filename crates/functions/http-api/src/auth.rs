@@ -17,7 +17,7 @@ use crate::problem::Problem;
 
 /// How callers are told from strangers.
 #[derive(Debug, Clone)]
-pub enum Door {
+pub enum AuthMode {
     /// An authorizer of API Gateway has let them in, and says whom.
     Gateway,
     /// They know the token.
@@ -47,8 +47,8 @@ impl Token {
 pub(crate) struct Caller(pub(crate) String);
 
 /// Lets callers in, and says who they are to what comes after.
-pub(crate) async fn guard(
-    State((door, api)): State<(Door, Api)>,
+pub(crate) async fn authenticate(
+    State((door, api)): State<(AuthMode, Api)>,
     mut request: Request,
     next: Next,
 ) -> Response {
@@ -56,9 +56,9 @@ pub(crate) async fn guard(
         return next.run(request).await;
     }
     let caller = match &door {
-        Door::Gateway => by_gateway(request.extensions().get(), &api),
-        Door::Token(token) => by_token(request.headers(), token),
-        Door::Open => Ok(Caller("anyone".to_owned())),
+        AuthMode::Gateway => by_gateway(request.extensions().get(), &api),
+        AuthMode::Token(token) => by_token(request.headers(), token),
+        AuthMode::Open => Ok(Caller("anyone".to_owned())),
     };
     match caller {
         Ok(caller) => {
@@ -134,16 +134,16 @@ fn without_session(arn: &str) -> &str {
 /// A word that names no door.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not a way to tell callers: gateway or none")]
-pub struct UnknownDoor;
+pub struct UnknownAuthMode;
 
-impl std::str::FromStr for Door {
-    type Err = UnknownDoor;
+impl std::str::FromStr for AuthMode {
+    type Err = UnknownAuthMode;
 
-    fn from_str(word: &str) -> Result<Door, UnknownDoor> {
+    fn from_str(word: &str) -> Result<AuthMode, UnknownAuthMode> {
         match word {
-            "gateway" => Ok(Door::Gateway),
-            "none" => Ok(Door::Open),
-            _ => Err(UnknownDoor),
+            "gateway" => Ok(AuthMode::Gateway),
+            "none" => Ok(AuthMode::Open),
+            _ => Err(UnknownAuthMode),
         }
     }
 }

@@ -20,7 +20,7 @@ const OUTCOMES: [Outcome; 5] = [
 
 /// What became of an event.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Handled {
+pub struct BatchSummary {
     /// Messages in it.
     pub messages: usize,
     /// Signals that were taken in, by what they did.
@@ -49,7 +49,7 @@ pub struct Unfinished {
     pub messages: usize,
 }
 
-impl Handled {
+impl BatchSummary {
     /// How many signals had an outcome.
     pub fn count(&self, outcome: Outcome) -> usize {
         self.outcomes.iter().filter(|one| **one == outcome).count()

@@ -40,7 +40,7 @@ pub struct InboxMessage {
 
 /// A message as a queue hands it over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Arrival<'a> {
+pub struct IncomingMessage<'a> {
     /// What was sent.
     pub text: &'a str,
     /// The queue's id of it: the same however often it is handed over.
@@ -51,7 +51,7 @@ pub struct Arrival<'a> {
 
 /// How messages are read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Intake {
+pub struct MessageParser {
     /// The field that says who a message is from.
     pub uuid: FieldPath,
     /// The field that says where it stands among the messages of its source.
@@ -62,10 +62,10 @@ pub struct Intake {
     pub retention: Option<Duration>,
 }
 
-impl Default for Intake {
+impl Default for MessageParser {
     /// Who a message is from is in `thingName`, where it stands in `epochTime`.
-    fn default() -> Intake {
-        Intake {
+    fn default() -> MessageParser {
+        MessageParser {
             uuid: FieldPath::of("thingName"),
             message_id: FieldPath::of("epochTime"),
             padding: Padding::default(),
@@ -77,16 +77,16 @@ impl Default for Intake {
 /// Why a message can never be stored.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {detail}", reason.as_str())]
-pub struct Refusal {
+pub struct Rejection {
     /// For programs.
-    pub reason: Reason,
+    pub reason: RejectionCode,
     /// For people: the limit and the figure, or the place, never the content.
     pub detail: String,
 }
 
 /// Why a message can never be stored, as one word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Reason {
+pub enum RejectionCode {
     /// It is not JSON.
     NotJson,
     /// It is JSON, but not an object.
@@ -108,32 +108,32 @@ pub enum Reason {
     SourceFull,
 }
 
-impl Reason {
+impl RejectionCode {
     /// As it is written in the quarantine.
     pub fn as_str(self) -> &'static str {
         match self {
-            Reason::NotJson => "NotJson",
-            Reason::NotAnObject => "NotAnObject",
-            Reason::UuidMissing => "UuidMissing",
-            Reason::UuidInvalid => "UuidInvalid",
-            Reason::MessageIdMissing => "MessageIdMissing",
-            Reason::MessageIdInvalid => "MessageIdInvalid",
-            Reason::TooLarge => "TooLarge",
-            Reason::Unstorable => "Unstorable",
-            Reason::SourceFull => "SourceFull",
+            RejectionCode::NotJson => "NotJson",
+            RejectionCode::NotAnObject => "NotAnObject",
+            RejectionCode::UuidMissing => "UuidMissing",
+            RejectionCode::UuidInvalid => "UuidInvalid",
+            RejectionCode::MessageIdMissing => "MessageIdMissing",
+            RejectionCode::MessageIdInvalid => "MessageIdInvalid",
+            RejectionCode::TooLarge => "TooLarge",
+            RejectionCode::Unstorable => "Unstorable",
+            RejectionCode::SourceFull => "SourceFull",
         }
     }
 
     /// The refusal for this reason.
-    pub fn because(self, detail: impl Into<String>) -> Refusal {
-        Refusal {
+    pub fn because(self, detail: impl Into<String>) -> Rejection {
+        Rejection {
             reason: self,
             detail: detail.into(),
         }
     }
 }
 
-impl Intake {
+impl MessageParser {
     /// Makes a message of what arrived. The id is `<field>-<sent, in milliseconds>-<the queue's id>`, so
     /// that handing over the same message again makes the same id.
     ///
@@ -152,20 +152,29 @@ impl Intake {
     ///     "1564669331-1564669332364-7d7efcff-bdcf-4d98-917e-d171d27cc0b4",
     /// );
     /// ```
-    pub fn read(&self, arrival: &Arrival<'_>, now: Timestamp) -> Result<InboxMessage, Refusal> {
+    pub fn read(
+        &self,
+        arrival: &IncomingMessage<'_>,
+        now: Timestamp,
+    ) -> Result<InboxMessage, Rejection> {
         let body = Body::parse(arrival.text).map_err(refused_body)?;
         let root = body.document().view();
-        let uuid = field(root, &self.uuid, Reason::UuidMissing, Reason::UuidInvalid)?;
+        let uuid = field(
+            root,
+            &self.uuid,
+            RejectionCode::UuidMissing,
+            RejectionCode::UuidInvalid,
+        )?;
         let source = Source::new(uuid).map_err(|fault| self.uuid_fault(&fault))?;
         let invalid = |fault: String| {
             let field = &self.message_id;
-            Reason::MessageIdInvalid.because(format!("the field {field}: {fault}"))
+            RejectionCode::MessageIdInvalid.because(format!("the field {field}: {fault}"))
         };
         let place = field(
             root,
             &self.message_id,
-            Reason::MessageIdMissing,
-            Reason::MessageIdInvalid,
+            RejectionCode::MessageIdMissing,
+            RejectionCode::MessageIdInvalid,
         )?;
         if place.is_empty() {
             return Err(invalid("it is empty".to_owned()));
@@ -182,13 +191,13 @@ impl Intake {
             expires_at: self.retention.map(|retention| now.after(retention)),
         };
         check_document(message.body.document())
-            .map_err(|fault| Reason::Unstorable.because(fault.to_string()))?;
+            .map_err(|fault| RejectionCode::Unstorable.because(fault.to_string()))?;
         message.check_sizes()?;
         Ok(message)
     }
 
-    fn uuid_fault(&self, fault: &InvalidName) -> Refusal {
-        Reason::UuidInvalid.because(format!("the field {}: {fault}", self.uuid))
+    fn uuid_fault(&self, fault: &InvalidName) -> Rejection {
+        RejectionCode::UuidInvalid.because(format!("the field {}: {fault}", self.uuid))
     }
 }
 
@@ -209,7 +218,7 @@ impl InboxMessage {
             + 2 * (names + OTHER_ATTRIBUTES_BYTES)
     }
 
-    fn check_sizes(&self) -> Result<(), Refusal> {
+    fn check_sizes(&self) -> Result<(), Rejection> {
         let topic = TOPIC.len() + self.source.as_str().len() + self.id.as_str().len();
         for (what, bytes, limit) in [
             ("the topic of a request for it", topic, TOPIC_BYTES),
@@ -218,23 +227,23 @@ impl InboxMessage {
         ] {
             if bytes > limit {
                 let detail = format!("{what} would have {bytes} bytes, the limit is {limit}");
-                return Err(Reason::TooLarge.because(detail));
+                return Err(RejectionCode::TooLarge.because(detail));
             }
         }
         Ok(())
     }
 }
 
-fn refused_body(fault: DocumentError) -> Refusal {
+fn refused_body(fault: DocumentError) -> Rejection {
     let reason = match fault {
-        DocumentError::Syntax(_) | DocumentError::NotUtf8 { .. } => Reason::NotJson,
-        DocumentError::NotAnObject { .. } => Reason::NotAnObject,
-        DocumentError::TooLong { .. } => Reason::TooLarge,
+        DocumentError::Syntax(_) | DocumentError::NotUtf8 { .. } => RejectionCode::NotJson,
+        DocumentError::NotAnObject { .. } => RejectionCode::NotAnObject,
+        DocumentError::TooLong { .. } => RejectionCode::TooLarge,
         DocumentError::DuplicateKey { .. } => {
             // The name is part of the content.
-            return Reason::Unstorable.because("a name stands twice in one object");
+            return RejectionCode::Unstorable.because("a name stands twice in one object");
         }
-        _ => Reason::Unstorable,
+        _ => RejectionCode::Unstorable,
     };
     reason.because(fault.to_string())
 }
@@ -244,9 +253,9 @@ fn refused_body(fault: DocumentError) -> Refusal {
 fn field(
     root: View<'_>,
     path: &FieldPath,
-    missing: Reason,
-    invalid: Reason,
-) -> Result<String, Refusal> {
+    missing: RejectionCode,
+    invalid: RejectionCode,
+) -> Result<String, Rejection> {
     let Some(found) = path.find(root) else {
         return Err(missing.because(format!("there is no field {path}")));
     };

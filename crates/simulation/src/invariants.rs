@@ -1,4 +1,4 @@
-//! The promises, each with a name, checked when everything has settled.
+//! The invariants, each with a name, checked when everything has settled.
 
 mod deliveries;
 mod heard;
@@ -18,7 +18,7 @@ use crate::endpoint::Endpoints;
 use crate::stream::Change;
 use crate::world::World;
 
-/// What the promises are checked against.
+/// What the invariants are checked against.
 pub(crate) struct Evidence<'a> {
     pub(crate) world: &'a World,
     /// Everything that was written, in order.

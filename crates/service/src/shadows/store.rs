@@ -47,20 +47,20 @@ impl fmt::Display for Version {
 /// Which documents of a shadow are asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
-pub enum Parts {
+pub enum DocumentSet {
     Reported,
     Desired,
     Both,
 }
 
-impl Parts {
+impl DocumentSet {
     /// Whether this document is among them.
     pub fn has(self, state: State) -> bool {
         matches!(
             (self, state),
-            (Parts::Both, _)
-                | (Parts::Reported, State::Reported)
-                | (Parts::Desired, State::Desired)
+            (DocumentSet::Both, _)
+                | (DocumentSet::Reported, State::Reported)
+                | (DocumentSet::Desired, State::Desired)
         )
     }
 }
@@ -81,12 +81,12 @@ pub enum ReadConsistency {
 #[allow(missing_docs)]
 pub struct Read {
     pub shadow: ShadowId,
-    pub parts: Parts,
+    pub parts: DocumentSet,
 }
 
 /// A document as it is held.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Held {
+pub struct StoredDocument {
     /// The document.
     pub document: Document,
     /// How often it has been written.
@@ -101,7 +101,7 @@ pub struct Held {
     pub times: Option<LeafTimes>,
 }
 
-impl Held {
+impl StoredDocument {
     /// When each leaf took its value; where nobody kept count, when the document was written last.
     pub fn leaf_times(&self) -> LeafTimes {
         let times = self.times.clone();
@@ -119,11 +119,11 @@ pub(crate) fn seconds(timestamp: Timestamp) -> i64 {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Snapshot {
     /// The reported document, where asked for and there.
-    pub reported: Option<Held>,
+    pub reported: Option<StoredDocument>,
     /// The desired document, where asked for and there.
-    pub desired: Option<Held>,
+    pub desired: Option<StoredDocument>,
     /// The versions of those that were asked for and were deleted not long ago.
-    pub gone: Gone,
+    pub gone: DeletedVersions,
 }
 
 impl Snapshot {
@@ -135,7 +135,9 @@ impl Snapshot {
     /// The shadow's version as a whole: of one item that item's, of two the sum of both. Of a shadow that is
     /// gone, what it had.
     pub fn version(&self, layout: Layout) -> Version {
-        let of = |held: &Option<Held>| held.as_ref().map_or(Version::NONE, |held| held.version);
+        let of = |held: &Option<StoredDocument>| {
+            held.as_ref().map_or(Version::NONE, |held| held.version)
+        };
         let (reported, desired) = match self.is_absent() {
             true => (self.gone.reported, self.gone.desired),
             false => (of(&self.reported), of(&self.desired)),
@@ -151,7 +153,7 @@ impl Snapshot {
 /// it is forgotten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[allow(missing_docs)]
-pub struct Gone {
+pub struct DeletedVersions {
     pub reported: Version,
     pub desired: Version,
 }
@@ -195,7 +197,7 @@ pub struct Written {
 
 /// What must be stored for a delete to take place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Expect {
+pub enum ExpectedVersion {
     /// Anything, or nothing.
     Any,
     /// Exactly this version.
@@ -207,8 +209,8 @@ pub enum Expect {
 #[allow(missing_docs)]
 pub struct Delete {
     pub shadow: ShadowId,
-    pub reported: Option<Expect>,
-    pub desired: Option<Expect>,
+    pub reported: Option<ExpectedVersion>,
+    pub desired: Option<ExpectedVersion>,
 }
 
 /// What to list.
@@ -223,7 +225,7 @@ pub enum ListQuery {
 /// One document in a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub struct Listed {
+pub struct DocumentSummary {
     pub shadow: ShadowId,
     pub state: State,
     pub version: Version,
@@ -235,7 +237,7 @@ pub struct Listed {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page {
     /// May be short or even empty before the last page.
-    pub documents: Vec<Listed>,
+    pub documents: Vec<DocumentSummary>,
     /// `None` after the last page.
     pub next: Option<Cursor>,
 }
@@ -329,13 +331,13 @@ impl PersistenceError {
 ///   delete both parts with the same expectation; anything else is `Invalid`. A write or delete of
 ///   nothing is `Invalid` in either layout.
 /// - A delete of a version is conditional: `NotFound` when nothing is stored, `Conflict` when another
-///   version is. A delete of [`Expect::Any`] always succeeds.
+///   version is. A delete of [`ExpectedVersion::Any`] always succeeds.
 /// - A read finds `NotFound` when none of the documents asked for exist or were deleted not long ago, and
 ///   never gives what was not asked for. Of a document that was deleted it gives the version, and nothing
 ///   else gives it at all: no listing, no condition.
 /// - What was read does not change when the store does, nor the other way round.
 /// - A failed write that says `Unavailable` may have taken place; any other failure has not.
-pub trait Persistence: Send + Sync {
+pub trait ShadowStore: Send + Sync {
     /// How this store keeps the two documents.
     fn layout(&self) -> Layout;
 

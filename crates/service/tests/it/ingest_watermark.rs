@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use antumbra_service::clock::{Clock, ManualClock};
-use antumbra_service::liveness::{Gauge, Progress, horizon};
+use antumbra_service::liveness::{IngestProgress, QueueProbe, ingest_watermark};
 use antumbra_service::notifications::{BoxFuture, Channel, ChannelLimits, Message, SendError};
 use antumbra_service::store::StoreError;
 use antumbra_shadow::Timestamp;
@@ -33,8 +33,8 @@ impl Queue {
         })
     }
 
-    fn gauge(self: &Arc<Queue>) -> Gauge {
-        Gauge {
+    fn gauge(self: &Arc<Queue>) -> QueueProbe {
+        QueueProbe {
             queue: Arc::clone(self) as Arc<dyn Channel>,
             name: "signals".to_owned(),
             marker: "marker",
@@ -72,7 +72,7 @@ impl Channel for Queue {
     }
 }
 
-impl Progress for Queue {
+impl IngestProgress for Queue {
     async fn note(&self, _: &str, _: Timestamp) -> Result<(), StoreError> {
         unreachable!("the queue is its own reader")
     }
@@ -104,7 +104,9 @@ async fn an_idle_queue_brings_the_marker_back() {
     let clock = at_noon();
     let queue = Queue::new(&clock, Some(Duration::from_millis(250)));
     let start = clock.now();
-    let found = horizon(&queue.gauge(), &*queue, &clock).await.unwrap();
+    let found = ingest_watermark(&queue.gauge(), &*queue, &clock)
+        .await
+        .unwrap();
     assert_eq!(found, Some(start), "everything sent before the sweep is in");
     assert!(
         clock.now() <= start.after(seconds(1)),
@@ -119,7 +121,9 @@ async fn a_queue_that_was_never_read_says_nothing() {
     let queue = Queue::new(&clock, None);
     let start = clock.now();
     assert_eq!(
-        horizon(&queue.gauge(), &*queue, &clock).await.unwrap(),
+        ingest_watermark(&queue.gauge(), &*queue, &clock)
+            .await
+            .unwrap(),
         None
     );
     assert!(clock.now() <= start.after(WAIT));
@@ -130,12 +134,16 @@ async fn a_queue_that_was_never_read_says_nothing() {
 async fn a_paused_queue_stops_the_horizon_where_it_was_paused() {
     let clock = at_noon();
     let queue = Queue::new(&clock, Some(Duration::ZERO));
-    let last = horizon(&queue.gauge(), &*queue, &clock).await.unwrap();
+    let last = ingest_watermark(&queue.gauge(), &*queue, &clock)
+        .await
+        .unwrap();
     *queue.read_after.lock().unwrap() = None;
     for _ in 0..5 {
         clock.advance(seconds(60));
         assert_eq!(
-            horizon(&queue.gauge(), &*queue, &clock).await.unwrap(),
+            ingest_watermark(&queue.gauge(), &*queue, &clock)
+                .await
+                .unwrap(),
             last
         );
     }
@@ -143,7 +151,9 @@ async fn a_paused_queue_stops_the_horizon_where_it_was_paused() {
     *queue.read_after.lock().unwrap() = Some(Duration::ZERO);
     let now = clock.now();
     assert_eq!(
-        horizon(&queue.gauge(), &*queue, &clock).await.unwrap(),
+        ingest_watermark(&queue.gauge(), &*queue, &clock)
+            .await
+            .unwrap(),
         Some(now)
     );
 }
@@ -157,7 +167,11 @@ async fn a_queue_that_is_behind_holds_back_by_as_much() {
         let tick = Timestamp::parse("2026-01-31T12:00:00Z").unwrap();
         let tick = tick.after(seconds(60 * minute));
         clock.advance(antumbra_service::clock::time_left(clock.now(), tick));
-        found.push(horizon(&queue.gauge(), &*queue, &clock).await.unwrap());
+        found.push(
+            ingest_watermark(&queue.gauge(), &*queue, &clock)
+                .await
+                .unwrap(),
+        );
     }
     let expected = [None, None, Some("12:00"), Some("12:01"), Some("12:02")];
     let expected = expected
@@ -169,11 +183,15 @@ async fn a_queue_that_is_behind_holds_back_by_as_much() {
 async fn a_queue_that_takes_nothing_leaves_what_is_known() {
     let clock = at_noon();
     let queue = Queue::new(&clock, Some(Duration::ZERO));
-    let last = horizon(&queue.gauge(), &*queue, &clock).await.unwrap();
+    let last = ingest_watermark(&queue.gauge(), &*queue, &clock)
+        .await
+        .unwrap();
     *queue.refuses.lock().unwrap() = true;
     clock.advance(seconds(60));
     assert_eq!(
-        horizon(&queue.gauge(), &*queue, &clock).await.unwrap(),
+        ingest_watermark(&queue.gauge(), &*queue, &clock)
+            .await
+            .unwrap(),
         last
     );
 }
@@ -183,10 +201,13 @@ async fn what_the_marker_overtook_is_waited_for() {
     let clock = at_noon();
     let queue = Queue::new(&clock, Some(Duration::ZERO));
     let start = clock.now();
-    let gauge = Gauge {
+    let gauge = QueueProbe {
         settle: seconds(5),
         ..queue.gauge()
     };
-    assert_eq!(horizon(&gauge, &*queue, &clock).await.unwrap(), Some(start));
+    assert_eq!(
+        ingest_watermark(&gauge, &*queue, &clock).await.unwrap(),
+        Some(start)
+    );
     assert_eq!(clock.now(), start.after(seconds(5)));
 }

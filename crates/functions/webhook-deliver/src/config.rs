@@ -10,7 +10,7 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// What the function is told.
 #[allow(missing_docs)]
-pub struct Settings {
+pub struct Config {
     pub table: String,
     /// The queue of deliveries in order, and that of the others.
     pub ordered: String,
@@ -22,8 +22,8 @@ pub struct Settings {
     pub policy: Policy,
 }
 
-impl antumbra_lambda_kit::settings::Settings for Settings {
-    fn read(environment: &mut Environment) -> Settings {
+impl antumbra_lambda_kit::settings::FunctionConfig for Config {
+    fn read(environment: &mut Environment) -> Config {
         let days: u16 = environment.or("RETENTION_DAYS", 30);
         let otherwise = Policy::default();
         let mut seconds = |name, otherwise: Duration| {
@@ -31,7 +31,7 @@ impl antumbra_lambda_kit::settings::Settings for Settings {
         };
         let first = seconds("RETRY_FIRST_SECONDS", otherwise.delays.first);
         let longest = seconds("RETRY_LONGEST_SECONDS", otherwise.delays.longest);
-        Settings {
+        Config {
             table: environment.required("TABLE"),
             ordered: environment.required("DELIVERIES_FIFO_QUEUE_URL"),
             unordered: environment.required("DELIVERIES_QUEUE_URL"),

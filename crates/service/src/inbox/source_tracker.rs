@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use antumbra_shadow::Timestamp;
 
-use super::{Contacts, Source};
+use super::{Source, SourceTracker};
 use crate::store::StoreError;
 
 const HOUR_NANOSECONDS: i128 = 3_600_000_000_000;
@@ -15,15 +15,15 @@ const REMEMBERED: usize = 10_000;
 /// Contacts that go to the store when this process notes a source for the first time in an hour, and
 /// nowhere after that. A store that failed is asked again.
 #[derive(Debug)]
-pub struct OncePerHour<C> {
+pub struct HourlySourceTracker<C> {
     contacts: C,
     noted: Mutex<HashMap<Source, i128>>,
 }
 
-impl<C: Contacts> OncePerHour<C> {
+impl<C: SourceTracker> HourlySourceTracker<C> {
     /// Spares these contacts.
-    pub fn new(contacts: C) -> OncePerHour<C> {
-        OncePerHour {
+    pub fn new(contacts: C) -> HourlySourceTracker<C> {
+        HourlySourceTracker {
             contacts,
             noted: Mutex::default(),
         }
@@ -52,13 +52,13 @@ impl<C: Contacts> OncePerHour<C> {
 }
 
 /// Forgets the source unless it was noted, also if nobody waits for that any more.
-struct Noting<'a, C: Contacts> {
-    of: &'a OncePerHour<C>,
+struct Noting<'a, C: SourceTracker> {
+    of: &'a HourlySourceTracker<C>,
     source: &'a Source,
     noted: bool,
 }
 
-impl<C: Contacts> Drop for Noting<'_, C> {
+impl<C: SourceTracker> Drop for Noting<'_, C> {
     fn drop(&mut self) {
         if !self.noted {
             self.of.forget(self.source);
@@ -66,7 +66,7 @@ impl<C: Contacts> Drop for Noting<'_, C> {
     }
 }
 
-impl<C: Contacts> Contacts for OncePerHour<C> {
+impl<C: SourceTracker> SourceTracker for HourlySourceTracker<C> {
     async fn note(&self, source: &Source, at: Timestamp) -> Result<(), StoreError> {
         let hour = at.nanoseconds().div_euclid(HOUR_NANOSECONDS);
         // Remembered before the call, so that those who come meanwhile do not call too. Whoever called

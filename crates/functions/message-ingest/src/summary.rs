@@ -10,7 +10,7 @@ use crate::NAME;
 
 /// What became of an event.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Handled {
+pub struct BatchSummary {
     /// Messages in the event.
     pub messages: usize,
     /// Messages that are in the inbox now and were not before.
@@ -27,7 +27,7 @@ pub struct Handled {
     pub oldest: Duration,
 }
 
-impl Handled {
+impl BatchSummary {
     /// The answer Lambda reads.
     pub fn response(&self) -> BatchResponse {
         BatchResponse::failed(self.failed.iter().cloned())

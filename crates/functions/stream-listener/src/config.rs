@@ -8,7 +8,7 @@ use antumbra_shadow::Model;
 
 /// What the function is told.
 #[allow(missing_docs)]
-pub struct Settings {
+pub struct Config {
     /// The directory of registrations.
     pub registrations: PathBuf,
     pub undeliverable: String,
@@ -26,10 +26,10 @@ pub struct Settings {
     pub tenants: bool,
 }
 
-impl antumbra_lambda_kit::settings::Settings for Settings {
-    fn read(environment: &mut Environment) -> Settings {
+impl antumbra_lambda_kit::settings::FunctionConfig for Config {
+    fn read(environment: &mut Environment) -> Config {
         let otherwise = Model::default();
-        Settings {
+        Config {
             registrations: environment.or("REGISTRATIONS", PathBuf::from("registrations")),
             undeliverable: environment.required("UNDELIVERABLE_QUEUE_URL"),
             model: Model {

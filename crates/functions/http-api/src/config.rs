@@ -6,17 +6,17 @@ use antumbra_publish::webhook::Allow;
 use antumbra_service::shadows::Layout;
 use antumbra_shadow::Model;
 
-use crate::Door;
+use crate::AuthMode;
 
 /// What the function is told.
 #[allow(missing_docs)]
-pub struct Settings {
+pub struct Config {
     pub table: String,
     pub messages_table: String,
     /// The queue of deliveries in order, and that of the others.
     pub ordered: String,
     pub unordered: String,
-    pub door: Door,
+    pub door: AuthMode,
     /// What webhooks may reach beside the public internet.
     pub allow: Allow,
     pub sensors: SensorConfig,
@@ -24,8 +24,8 @@ pub struct Settings {
     pub layout: Layout,
 }
 
-impl antumbra_lambda_kit::settings::Settings for Settings {
-    fn read(environment: &mut Environment) -> Settings {
+impl antumbra_lambda_kit::settings::FunctionConfig for Config {
+    fn read(environment: &mut Environment) -> Config {
         let table = environment.required("TABLE");
         let mut sensors = SensorConfig::new(&table);
         sensors.shards = environment.or("SHARDS", sensors.shards);
@@ -40,12 +40,12 @@ impl antumbra_lambda_kit::settings::Settings for Settings {
             true => Layout::Combined,
             false => Layout::Separate,
         };
-        Settings {
+        Config {
             table,
             messages_table: environment.required("MESSAGES_TABLE"),
             ordered: environment.required("DELIVERIES_FIFO_QUEUE_URL"),
             unordered: environment.required("DELIVERIES_QUEUE_URL"),
-            door: environment.or("AUTH", Door::Gateway),
+            door: environment.or("AUTH", AuthMode::Gateway),
             allow: environment.or("WEBHOOK_ALLOW", Allow::default()),
             sensors,
             model,

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use antumbra_lambda_kit::batch::BatchResponse;
 use antumbra_lambda_kit::metrics::{self, Unit};
-use antumbra_service::deliveries::{Settled, Status};
+use antumbra_service::deliveries::{MessageDisposition, Status};
 use antumbra_shadow::Timestamp;
 
 use crate::NAME;
 
 /// What became of an event.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Handled {
+pub struct BatchSummary {
     /// Messages in the event.
     pub messages: usize,
     /// Deliveries that clients have now.
@@ -30,15 +30,15 @@ pub struct Handled {
     pub failed: Vec<String>,
 }
 
-impl Handled {
+impl BatchSummary {
     /// Counts one turn.
-    pub(crate) fn count(&mut self, settled: Settled) {
+    pub(crate) fn count(&mut self, settled: MessageDisposition) {
         match settled {
-            Settled::Done(Status::Delivered) => self.delivered += 1,
-            Settled::Done(Status::Parked) => self.parked += 1,
-            Settled::Done(_) => self.dropped += 1,
-            Settled::Again(_) => self.postponed += 1,
-            Settled::Dead => self.dead += 1,
+            MessageDisposition::Done(Status::Delivered) => self.delivered += 1,
+            MessageDisposition::Done(Status::Parked) => self.parked += 1,
+            MessageDisposition::Done(_) => self.dropped += 1,
+            MessageDisposition::Again(_) => self.postponed += 1,
+            MessageDisposition::Dead => self.dead += 1,
         }
     }
 

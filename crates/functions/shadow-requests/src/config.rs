@@ -6,7 +6,7 @@ use antumbra_shadow::Model;
 
 /// What the function is told.
 #[allow(missing_docs)]
-pub struct Settings {
+pub struct Config {
     pub table: String,
     pub layout: Layout,
     /// Whether a device reaches its own shadows alone.
@@ -16,10 +16,10 @@ pub struct Settings {
     pub iot_endpoint: Option<String>,
 }
 
-impl antumbra_lambda_kit::settings::Settings for Settings {
-    fn read(environment: &mut Environment) -> Settings {
+impl antumbra_lambda_kit::settings::FunctionConfig for Config {
+    fn read(environment: &mut Environment) -> Config {
         let otherwise = Model::default();
-        Settings {
+        Config {
             table: environment.required("TABLE"),
             layout: match environment.or("COMBINED", false) {
                 true => Layout::Combined,

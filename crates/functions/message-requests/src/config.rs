@@ -1,7 +1,7 @@
 //! What the functions are told by their environment.
 
 use antumbra_lambda_kit::environment::Environment;
-use antumbra_lambda_kit::settings::Settings;
+use antumbra_lambda_kit::settings::FunctionConfig;
 
 /// What a function that reads or writes the inbox is told.
 #[allow(missing_docs)]
@@ -11,7 +11,7 @@ pub struct OnInbox {
     pub iot_endpoint: Option<String>,
 }
 
-impl Settings for OnInbox {
+impl FunctionConfig for OnInbox {
     fn read(environment: &mut Environment) -> OnInbox {
         OnInbox {
             table: environment.required("TABLE"),
@@ -28,7 +28,7 @@ pub struct OnQueue {
     pub iot_endpoint: Option<String>,
 }
 
-impl Settings for OnQueue {
+impl FunctionConfig for OnQueue {
     fn read(environment: &mut Environment) -> OnQueue {
         OnQueue {
             outbound: environment.required("OUTBOUND_QUEUE_URL"),
