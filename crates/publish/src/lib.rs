@@ -4,7 +4,7 @@
 //! Reading order: `classify` says what a failure means, `ids`, `text` and
 //! `topic` hold the services' rules for names, `batch` keeps the results of a
 //! call in order; then the systems themselves: [`sqs`], [`sns`],
-//! [`eventbridge`], [`iot`] and [`mqtt`]; and [`webhook`], which is no channel: it
+//! [`eventbridge`] and [`iot`]; and [`webhook`], which is no channel: it
 //! sends one request at a time to whichever URL a client has.
 //!
 //! Nothing here decides what is sent or when it is tried again, and nothing
@@ -19,7 +19,6 @@ mod topic;
 
 pub mod eventbridge;
 pub mod iot;
-pub mod mqtt;
 pub mod sns;
 pub mod sqs;
 pub mod webhook;
@@ -27,7 +26,6 @@ pub mod webhook;
 pub use eventbridge::EventBridgeChannel;
 pub use ids::{deduplication_id, group_id};
 pub use iot::IotChannel;
-pub use mqtt::{Broker, MqttChannel};
 pub use sns::SnsChannel;
 pub use sqs::{SqsChannel, SqsVisibility};
 pub use webhook::WebhookSender;

@@ -4,13 +4,10 @@
 //! both are properties that a publisher may set, by its own clock and taste. So the time is only part of
 //! what a message is recognised by, and never says when a sensor was heard.
 
-mod date;
-
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::hash::Hasher;
 
-use antumbra_shadow::Timestamp;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
@@ -50,8 +47,6 @@ pub struct RabbitMessage {
     pub id: String,
     /// Its text, or what came instead.
     pub body: Result<String, NotText>,
-    /// When it was published, by the publisher's clock and to the second.
-    pub published: Option<Timestamp>,
     /// Whether the broker has delivered it before.
     pub redelivered: bool,
 }
@@ -142,7 +137,6 @@ fn read_message(queue: &str, message: Message<'_>) -> RabbitMessage {
         queue: queue.to_owned(),
         id,
         body: text.ok_or_else(|| NotText(message.data.into_owned())),
-        published: properties.timestamp.as_ref().and_then(date::read),
         redelivered: message.redelivered,
     }
 }

@@ -24,7 +24,7 @@ pub struct Config {
     pub layout: Layout,
 }
 
-impl antumbra_lambda_kit::settings::FunctionConfig for Config {
+impl antumbra_lambda_kit::config::FunctionConfig for Config {
     fn read(environment: &mut Environment) -> Config {
         let table = environment.required("TABLE");
         let mut sensors = SensorConfig::new(&table);

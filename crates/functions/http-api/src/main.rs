@@ -7,7 +7,7 @@ use antumbra_dynamodb::{
     DynamoDbShadows, ShadowTableConfig, client,
 };
 use antumbra_http_api::{Api, Config, Services, gateway, router};
-use antumbra_lambda_kit::settings::start;
+use antumbra_lambda_kit::config::start;
 use antumbra_publish::SqsChannel;
 use antumbra_publish::webhook::Guard;
 use antumbra_service::clients::Clients;

@@ -18,7 +18,7 @@ pub struct Config {
     pub limits: Limits,
 }
 
-impl antumbra_lambda_kit::settings::FunctionConfig for Config {
+impl antumbra_lambda_kit::config::FunctionConfig for Config {
     fn read(environment: &mut Environment) -> Config {
         let mut sensors = SensorConfig::new(environment.required("TABLE"));
         sensors.shards = environment.or("SHARDS", sensors.shards);

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use antumbra_dynamodb::{DynamoDbProgress, DynamoDbSensors, client};
+use antumbra_lambda_kit::config::start;
 use antumbra_lambda_kit::invocation;
-use antumbra_lambda_kit::settings::start;
 use antumbra_liveness_sweep::{Config, Sweeper, gauge};
 use antumbra_publish::SqsChannel;
 use antumbra_service::clock::{Clock, SystemClock};

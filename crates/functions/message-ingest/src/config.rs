@@ -18,7 +18,7 @@ pub struct Config {
     pub queue_bytes: usize,
 }
 
-impl antumbra_lambda_kit::settings::FunctionConfig for Config {
+impl antumbra_lambda_kit::config::FunctionConfig for Config {
     fn read(environment: &mut Environment) -> Config {
         let days: u16 = environment.or("RETENTION_DAYS", 0);
         let otherwise = MessageParser::default();

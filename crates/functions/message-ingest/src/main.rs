@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use antumbra_dynamodb::DynamoDbInbox;
+use antumbra_lambda_kit::config::start;
 use antumbra_lambda_kit::invocation;
-use antumbra_lambda_kit::settings::start;
 use antumbra_message_ingest::{Config, Ingest};
 use antumbra_publish::SqsChannel;
 use antumbra_service::clock::{Clock, SystemClock};

@@ -1,7 +1,7 @@
 //! What the functions are told by their environment.
 
+use antumbra_lambda_kit::config::FunctionConfig;
 use antumbra_lambda_kit::environment::Environment;
-use antumbra_lambda_kit::settings::FunctionConfig;
 
 /// What a function that reads or writes the inbox is told.
 #[allow(missing_docs)]

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use antumbra_dynamodb::DynamoDbInbox;
+use antumbra_lambda_kit::config::start;
 use antumbra_lambda_kit::invocation;
-use antumbra_lambda_kit::settings::start;
 use antumbra_publish::{IotChannel, SqsChannel};
 use antumbra_service::clock::{Clock, SystemClock};
 use antumbra_service::notifications::Channel;

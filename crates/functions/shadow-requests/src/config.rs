@@ -16,7 +16,7 @@ pub struct Config {
     pub iot_endpoint: Option<String>,
 }
 
-impl antumbra_lambda_kit::settings::FunctionConfig for Config {
+impl antumbra_lambda_kit::config::FunctionConfig for Config {
     fn read(environment: &mut Environment) -> Config {
         let otherwise = Model::default();
         Config {

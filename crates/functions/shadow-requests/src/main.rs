@@ -3,8 +3,8 @@
 use std::time::Instant;
 
 use antumbra_dynamodb::{DynamoDbShadows, ShadowTableConfig};
+use antumbra_lambda_kit::config::start;
 use antumbra_lambda_kit::invocation;
-use antumbra_lambda_kit::settings::start;
 use antumbra_service::clock::{Clock, SystemClock};
 use antumbra_shadow_requests::{Config, ShadowRequests, connect};
 use lambda_runtime::{Diagnostic, Error};

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use antumbra_dynamodb::{DynamoDbClients, DynamoDbShadows, ShadowTableConfig};
+use antumbra_lambda_kit::config::start;
 use antumbra_lambda_kit::environment::Environment;
 use antumbra_lambda_kit::invocation;
-use antumbra_lambda_kit::settings::start;
 use antumbra_service::clock::{Clock, SystemClock};
 use antumbra_stream_listener::{AwsChannelFactory, Config, Listener, files};
 use lambda_runtime::Error;

@@ -22,7 +22,7 @@ pub struct Config {
     pub policy: Policy,
 }
 
-impl antumbra_lambda_kit::settings::FunctionConfig for Config {
+impl antumbra_lambda_kit::config::FunctionConfig for Config {
     fn read(environment: &mut Environment) -> Config {
         let days: u16 = environment.or("RETENTION_DAYS", 30);
         let otherwise = Policy::default();

@@ -1,7 +1,7 @@
 //! Webhook deliver as a Lambda function: wiring only.
 
 use antumbra_dynamodb::DynamoDbDeliveries;
-use antumbra_lambda_kit::settings::start;
+use antumbra_lambda_kit::config::start;
 use antumbra_lambda_kit::{certificates, invocation};
 use antumbra_publish::webhook::Guard;
 use antumbra_publish::{SqsVisibility, WebhookSender};

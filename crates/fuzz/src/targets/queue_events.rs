@@ -30,9 +30,8 @@ pub(crate) fn run(bytes: &[u8]) {
             rabbit_messages(&messages, &plain["rmqMessagesByQueue"]);
         }
         for message in &messages {
-            let sent = message.published.unwrap_or_default();
             if let Ok(text) = &message.body {
-                queue_messages::check(text, &message.id, sent);
+                queue_messages::check(text, &message.id, Default::default());
             }
         }
     }

@@ -1,14 +1,12 @@
 //! The laws of the port, on every channel.
 
-use antumbra_publish::{
-    Broker, EventBridgeChannel, IotChannel, MqttChannel, SnsChannel, SqsChannel,
-};
+use antumbra_publish::{EventBridgeChannel, IotChannel, SnsChannel, SqsChannel};
 use antumbra_service::notifications::Channel;
 use serde_json::json;
 
 use crate::message::{letters, message, messages, reason, send_all};
 use crate::scripted::{Answer, Endpoint};
-use crate::{broker, eventbridge, iot, sns, sqs};
+use crate::{eventbridge, iot, sns, sqs};
 
 /// How the service behaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,35 +21,22 @@ pub(crate) enum Mood {
 struct Rig {
     name: &'static str,
     channel: Box<dyn Channel>,
-    other_end: OtherEnd,
+    endpoint: Endpoint,
     /// Whether the service takes many messages in one call.
     batches: bool,
-}
-
-enum OtherEnd {
-    Aws(Endpoint),
-    Broker(broker::Scripted),
 }
 
 impl Rig {
     /// Bodies that arrived, by call.
     fn calls(&self) -> Vec<Vec<String>> {
-        match &self.other_end {
-            OtherEnd::Aws(endpoint) => {
-                let requests = endpoint.requests();
-                let bodies = |request| match self.name {
-                    "sqs" | "sqs fifo" => sqs::bodies(request),
-                    "sns" | "sns fifo" => sns::bodies(request),
-                    "eventbridge" => eventbridge::bodies(request),
-                    _ => vec![request.body.clone()],
-                };
-                requests.iter().map(bodies).collect()
-            }
-            OtherEnd::Broker(broker) => {
-                let published = broker.published().into_iter();
-                published.map(|each| vec![each.payload]).collect()
-            }
-        }
+        let requests = self.endpoint.requests();
+        let bodies = |request| match self.name {
+            "sqs" | "sqs fifo" => sqs::bodies(request),
+            "sns" | "sns fifo" => sns::bodies(request),
+            "eventbridge" => eventbridge::bodies(request),
+            _ => vec![request.body.clone()],
+        };
+        requests.iter().map(bodies).collect()
     }
 }
 
@@ -59,7 +44,7 @@ async fn rigs(mood: Mood) -> Vec<Rig> {
     let aws = |name, channel, endpoint, batches| Rig {
         name,
         channel,
-        other_end: OtherEnd::Aws(endpoint),
+        endpoint,
         batches,
     };
     let mut rigs = Vec::new();
@@ -87,23 +72,6 @@ async fn rigs(mood: Mood) -> Vec<Rig> {
     let channel = Box::new(IotChannel::new(&client));
     rigs.push(aws("iot", channel, endpoint, false));
 
-    let broker = broker::Scripted::start(move |_| match mood {
-        Mood::Accepts => broker::Answer::Acknowledge(0),
-        Mood::Throttles => broker::Answer::Acknowledge(0x97),
-        Mood::Denies => broker::Answer::Acknowledge(0x87),
-        Mood::HangsUp => broker::Answer::HangUp,
-    })
-    .await;
-    rigs.push(Rig {
-        name: "mqtt",
-        channel: Box::new(MqttChannel::new(Broker {
-            host: broker.address.ip().to_string(),
-            port: broker.address.port(),
-            client_id: "contract".to_owned(),
-        })),
-        other_end: OtherEnd::Broker(broker),
-        batches: false,
-    });
     rigs
 }
 

@@ -1,7 +1,6 @@
 //! The channels through their port, over real connections.
 //!
-//! `scripted` and `broker` answer as AWS and an MQTT broker do, whatever a test
-//! wants them to say; `emulated` talks to working queues and topics, those of
+//! `scripted` answers as AWS does, whatever a test wants it to say; `emulated` talks to working queues and topics, those of
 //! the local stack or of another emulator (see `scripts/check-moto`). `guard` and
 //! `endpoints` are about webhooks: where they may go, and what comes of it.
 
@@ -10,7 +9,6 @@
     reason = "a test ends where it is surprised, in what it shares too"
 )]
 
-mod broker;
 mod contract;
 mod emulated;
 mod endpoints;
@@ -18,7 +16,6 @@ mod eventbridge;
 mod guard;
 mod iot;
 mod message;
-mod mqtt;
 mod scripted;
 mod sns;
 mod sqs;

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use antumbra_lambda_kit::config::{FunctionConfig, names};
 use antumbra_lambda_kit::environment::Environment;
-use antumbra_lambda_kit::settings::{FunctionConfig, names};
 use antumbra_message_requests::config::{OnInbox, OnQueue};
 use antumbra_wire::request::Operation;
 

@@ -48,7 +48,7 @@ pub async fn start<S: FunctionConfig>() -> Result<(S, SdkConfig), EnvironmentErr
 ///
 /// ```
 /// use antumbra_lambda_kit::environment::Environment;
-/// use antumbra_lambda_kit::settings::{Settings, names};
+/// use antumbra_lambda_kit::config::{Settings, names};
 ///
 /// struct Table(String);
 /// impl Settings for Table {
