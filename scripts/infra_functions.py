@@ -411,7 +411,7 @@ def run_bench(options):
     table += ["", f"`hello` is the bare function. Least of {options.rounds} rounds on {circumstances()}."]
     print("\n".join(table))
     if options.write:
-        write_into_readme(table)
+        write_into_docs(table)
     if failed:
         sys.exit("\n".join(failed))
 
@@ -433,15 +433,15 @@ def circumstances():
     return f"{time.strftime('%Y-%m-%d')}, {machine}, " + ", ".join(f"{name} {number}" for name, number in tools.items())
 
 
-def write_into_readme(table):
-    readme = ROOT / "README.md"
-    text = readme.read_text()
+def write_into_docs(table):
+    page = ROOT / "docs/performance.md"
+    text = page.read_text()
     start, end = "<!-- functions: written by scripts/check-infra -->\n", "<!-- end of functions -->\n"
     if text.count(start) != 1 or text.count(end) != 1:
-        print("the README has no marks for the table", file=sys.stderr)
+        print("docs/performance.md has no markers for the table", file=sys.stderr)
         return
     before, rest = text.split(start)
-    readme.write_text(before + start + "\n".join(table) + "\n" + end + rest.split(end)[1])
+    page.write_text(before + start + "\n".join(table) + "\n" + end + rest.split(end)[1])
 
 
 def main():
@@ -460,7 +460,7 @@ def main():
     bench = commands.add_parser("bench", help="sizes and cold starts")
     bench.add_argument("hello", help="the bare function")
     bench.add_argument("--rounds", type=int, default=21)
-    bench.add_argument("--write", action="store_true", help="write the table into the README, between its marks")
+    bench.add_argument("--write", action="store_true", help="write the table into docs/performance.md, between its markers")
     bench.add_argument("--most-megabytes", type=float, default=4)
     bench.add_argument("--most-times", type=float, default=3)
     bench.set_defaults(run=run_bench)

@@ -64,7 +64,7 @@ pub(crate) fn sentences(outcome: &Outcome) -> String {
     lines.join("\n")
 }
 
-/// For the README.
+/// Markdown for docs/performance.md.
 pub(crate) fn markdown(plan: &Plan, outcome: &Outcome, grown: &[Row]) -> String {
     let figures = Figures::of(&outcome.seconds);
     let mut out = format!(

@@ -1,5 +1,5 @@
 //! What things cost: the calls that functions make for one of each are counted, priced, and kept as a table in
-//! the README, which a test compares. `scripts/write-costs` writes it anew.
+//! docs/costs.md, which a test compares. `scripts/write-costs` writes it anew.
 //!
 //! Functions are called by hand here, with full batches: what the pumps of a stack would make of a few messages
 //! depends on the moment, and a bill must not.
@@ -98,11 +98,11 @@ fn table(rows: &[Row]) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_readme_says_what_things_cost() {
+async fn the_documented_costs_are_the_counted_ones() {
     let table = table(&rows().await);
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
-    let readme = std::fs::read_to_string(&path).unwrap();
-    let (before, rest) = readme.split_once(BEGIN).expect("the place of the table");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/costs.md");
+    let page = std::fs::read_to_string(&path).unwrap();
+    let (before, rest) = page.split_once(BEGIN).expect("the place of the table");
     let (said, after) = rest.split_once(END).expect("the end of the table");
     if std::env::var_os("ANTUMBRA_WRITE_COSTS").is_some() {
         let written = format!("{before}{BEGIN}\n{table}{END}{after}");

@@ -1,5 +1,5 @@
 //! AWS's prices in dollars per million, without free tiers and discounts: region us-east-1, as known on
-//! 2026-11-16. Lambda's time is not among them; see the README.
+//! 2026-11-16. Lambda's time is not among them; see docs/costs.md.
 
 /// DynamoDB on demand, a write of up to 1 KB.
 pub(super) const WRITE_UNIT: f64 = 0.625;
