@@ -20,11 +20,11 @@ use std::path::PathBuf;
 
 use antumbra_dynamodb::{MAIN, MESSAGES, TableError};
 use antumbra_liveness_sweep::Report;
+use antumbra_notify::RouteError;
 use antumbra_registration::Registrations;
 use antumbra_sensor_ingest::AutoRegistration;
 use antumbra_service::clock::ShiftedClock;
 use antumbra_service::shadows::Layout;
-use antumbra_stream_listener::RouteError;
 use aws_config::SdkConfig;
 
 use crate::clients::{HttpClients, sdk_config, sdk_config_with};

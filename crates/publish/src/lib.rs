@@ -13,6 +13,7 @@
 mod arn;
 mod batch;
 mod classify;
+mod factory;
 mod ids;
 mod text;
 mod topic;
@@ -24,6 +25,7 @@ pub mod sqs;
 pub mod webhook;
 
 pub use eventbridge::EventBridgeChannel;
+pub use factory::AwsChannelFactory;
 pub use ids::{deduplication_id, group_id};
 pub use iot::IotChannel;
 pub use sns::SnsChannel;

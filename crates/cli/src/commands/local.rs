@@ -7,8 +7,8 @@ use std::path::PathBuf;
 
 use antumbra_local::listen::StartError;
 use antumbra_local::stack::{Addresses, HttpToken, Options, Stack, StackError, Webhooks};
+use antumbra_notify::files;
 use antumbra_publish::webhook::Allow;
-use antumbra_stream_listener::files;
 use clap::Args;
 use serde::Serialize;
 use tracing_subscriber::filter::Targets;
@@ -148,11 +148,9 @@ fn port_option(service: &str) -> &'static str {
 fn start_logging(verbose: u8) {
     // What the emulators answer with an error is their caller's to tell.
     let filter = match verbose {
-        0 => {
-            "error,antumbra_stream_listener=warn,antumbra_local=warn,antumbra_http_api=warn,dynoxide=off"
-        }
+        0 => "error,antumbra_notify=warn,antumbra_local=warn,antumbra_http_api=warn,dynoxide=off",
         1 => {
-            "warn,antumbra_stream_listener=debug,antumbra_local=debug,antumbra_http_api=debug,antumbra_message_requests=debug,dynoxide=error"
+            "warn,antumbra_notify=debug,antumbra_local=debug,antumbra_http_api=debug,antumbra_message_requests=debug,dynoxide=error"
         }
         _ => "debug",
     };

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use antumbra_stream_listener::files;
+use antumbra_notify::files;
 use clap::Subcommand;
 use serde::Serialize;
 
@@ -103,12 +103,11 @@ fn explain(event: &PathBuf, from: &From, as_json: bool) -> Result<String, CliErr
     let registrations = load(from)?;
     let bytes = std::fs::read(event)
         .map_err(|fault| CliError::invalid(format!("{}: {fault}", event.display())))?;
-    let records =
-        antumbra_stream_listener::explain(&registrations, &bytes).map_err(CliError::invalid)?;
+    let records = antumbra_notify::explain(&registrations, &bytes).map_err(CliError::invalid)?;
     if as_json {
         #[derive(Serialize)]
         struct All<'a> {
-            records: &'a [antumbra_stream_listener::ExplainedRecord],
+            records: &'a [antumbra_notify::ExplainedRecord],
         }
         return Ok(json(&All { records: &records }));
     }

@@ -40,7 +40,7 @@ fn sources(directory: &Path, visit: &mut dyn FnMut(&Path, &str)) {
     }
 }
 
-const ALL: [&str; 21] = [
+const ALL: [&str; 22] = [
     "cli",
     "dynamodb",
     "functions/http-api",
@@ -55,6 +55,7 @@ const ALL: [&str; 21] = [
     "lambda-kit",
     "local",
     "memory",
+    "notify",
     "publish",
     "registration",
     "service",

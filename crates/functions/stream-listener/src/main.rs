@@ -5,9 +5,11 @@ use std::sync::Arc;
 use antumbra_dynamodb::{DynamoDbClients, DynamoDbShadows, ShadowTableConfig};
 use antumbra_lambda_kit::config::start;
 use antumbra_lambda_kit::environment::Environment;
-use antumbra_lambda_kit::invocation;
+use antumbra_lambda_kit::{invocation, metrics};
+use antumbra_notify::{Listener, files};
+use antumbra_publish::AwsChannelFactory;
 use antumbra_service::clock::{Clock, SystemClock};
-use antumbra_stream_listener::{AwsChannelFactory, Config, Listener, files};
+use antumbra_stream_listener::{self as function, Config};
 use lambda_runtime::Error;
 
 #[tokio::main(flavor = "current_thread")]
@@ -38,8 +40,8 @@ async fn main() -> Result<(), Error> {
     invocation::run_events(
         |event, deadline| async move { listener.handle(&event, deadline).await },
         |handled, took| {
-            handled.emit(SystemClock.now(), took);
-            Ok(handled.response())
+            metrics::write(&function::metrics(&handled, SystemClock.now(), took));
+            Ok(function::response(&handled))
         },
     )
     .await

@@ -4,11 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use antumbra_dynamodb::{DynamoDbClients, DynamoDbShadows, MAIN, ShadowTableConfig};
+use antumbra_notify::Listener;
+use antumbra_publish::AwsChannelFactory;
 use antumbra_publish::sqs::SMALL_BYTES;
 use antumbra_registration::Registrations;
 use antumbra_service::clock::{Clock, ShiftedClock};
 use antumbra_shadow::Model;
-use antumbra_stream_listener::{AwsChannelFactory, Listener, NAME};
+use antumbra_stream_listener::{NAME, response};
 use bytes::Bytes;
 
 use super::deliveries::{ORDERED, UNORDERED};
@@ -51,7 +53,7 @@ fn listening(listener: Listener<ShiftedClock>, clock: ShiftedClock) -> Function 
                 .await
                 .map_err(|error| HandlerError(error.to_string()))?;
             tracing::debug!(?handled, "changes were sent");
-            let response = serde_json::to_vec(&handled.response())
+            let response = serde_json::to_vec(&response(&handled))
                 .map_err(|error| HandlerError(error.to_string()))?;
             Ok(response.into())
         }

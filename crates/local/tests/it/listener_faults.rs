@@ -6,11 +6,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use antumbra_local::{clients::sdk_config, queues};
+use antumbra_notify::{ChannelFactory, Listener};
+use antumbra_publish::AwsChannelFactory;
 use antumbra_registration::{Registrations, Target};
 use antumbra_service::clock::{Clock, ManualClock};
 use antumbra_service::notifications::{BoxFuture, Channel, ChannelLimits, Message, SendError};
 use antumbra_shadow::{Model, Timestamp};
-use antumbra_stream_listener::{AwsChannelFactory, ChannelFactory, Listener};
 use aws_sdk_sqs::Client as Sqs;
 use serde_json::{Value, json};
 

@@ -13,7 +13,8 @@ use antumbra_message_requests::operations::{
     DeleteMessage, GetMessage, NextMessage, QueryMessages,
 };
 use antumbra_message_requests::{InboxOperation, Responder, connect};
-use antumbra_publish::{SqsChannel, SqsVisibility};
+use antumbra_notify::Listener;
+use antumbra_publish::{AwsChannelFactory, SqsChannel, SqsVisibility};
 use antumbra_registration::Registrations;
 use antumbra_sensor_ingest::{Ingest as SensorIngest, Rules, UnknownSensorPolicy};
 use antumbra_service::clients::Clients;
@@ -26,7 +27,6 @@ use antumbra_service::sensors::Sensors;
 use antumbra_service::shadows::{Layout, Shadows};
 use antumbra_shadow::Model;
 use antumbra_shadow_requests::ShadowRequests;
-use antumbra_stream_listener::{AwsChannelFactory, Listener};
 use antumbra_webhook_deliver::Worker;
 use aws_config::SdkConfig;
 
@@ -159,7 +159,13 @@ impl Wiring {
             let listener = listener.with_documents(documents);
             called(listener, |listener, event, deadline| {
                 let handling = listener.handle(event, deadline);
-                Box::pin(async move { json(handling.await.map(|handled| handled.response())) })
+                Box::pin(async move {
+                    json(
+                        handling
+                            .await
+                            .map(|handled| antumbra_stream_listener::response(&handled)),
+                    )
+                })
             })
         })
     }

@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use antumbra_dynamodb::{DynamoDbClients, DynamoDbShadows, ShadowTableConfig};
 use antumbra_local::stream::Range;
+use antumbra_notify::{Listener, UndeliverableNotification, files};
+use antumbra_publish::AwsChannelFactory;
 use antumbra_publish::sqs::{BYTES, SMALL_BYTES};
 use antumbra_registration::Registrations;
 use antumbra_service::clock::{Clock, SystemClock};
 use antumbra_shadow::Model;
-use antumbra_stream_listener::{AwsChannelFactory, Listener, UndeliverableNotification, files};
 use aws_config::SdkConfig;
 use clap::Args;
 

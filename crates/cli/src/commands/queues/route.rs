@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use antumbra_local::stream::Range;
-use antumbra_stream_listener::UndeliverableNotification;
+use antumbra_notify::UndeliverableNotification;
 use aws_sdk_sqs::types::{Message, MessageAttributeValue, MessageSystemAttributeName as System};
 use serde_json::Value;
 

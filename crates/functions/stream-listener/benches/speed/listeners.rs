@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use antumbra_notify::{BatchSummary, ChannelFactory, Listener};
 use antumbra_registration::{Registrations, Target};
 use antumbra_service::clock::{Clock, SystemClock};
 use antumbra_service::notifications::{BoxFuture, Channel, ChannelLimits, Message, SendError};
 use antumbra_shadow::Model;
-use antumbra_stream_listener::{BatchSummary, ChannelFactory, Listener};
 use aws_lambda_events::event::dynamodb::Event;
 use regex::Regex;
 use serde_json::{Value, json};

@@ -28,7 +28,7 @@ pub(crate) fn be_the_function() {
             let handled = listener
                 .handle(&invocation.event, invocation.deadline)
                 .await;
-            Ok::<_, Diagnostic>(handled.unwrap().response())
+            Ok::<_, Diagnostic>(antumbra_stream_listener::response(&handled.unwrap()))
         }
     };
     let serving = async move { invocation::run(handle).await.unwrap() };

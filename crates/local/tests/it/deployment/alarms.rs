@@ -161,7 +161,7 @@ fn counted() -> BTreeMap<String, BTreeSet<String>> {
         ..Default::default()
     };
     let lines = [
-        antumbra_stream_listener::BatchSummary::default().metrics(now, took),
+        antumbra_stream_listener::metrics(&Default::default(), now, took),
         antumbra_message_ingest::BatchSummary::default().metrics(now, took),
         antumbra_sensor_ingest::BatchSummary::default().metrics(now, took),
         antumbra_webhook_deliver::BatchSummary::default().metrics(now, took),

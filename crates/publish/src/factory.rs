@@ -2,28 +2,14 @@
 
 use std::sync::{Arc, OnceLock};
 
-use antumbra_publish::{EventBridgeChannel, IotChannel, SnsChannel, SqsChannel, sqs};
+use antumbra_notify::{ChannelFactory, ClientsRoute};
 use antumbra_registration::Target;
 use antumbra_service::clients::LinkedClients;
 use antumbra_service::deliveries::Queues;
 use antumbra_service::notifications::Channel;
-use aws_config::SdkConfig;
+use aws_types::SdkConfig;
 
-use crate::deliveries::ClientsRoute;
-
-/// Makes channels.
-pub trait ChannelFactory: Send + Sync {
-    /// The channel to a target, or `None` if there is no way to it. Nothing is called yet.
-    fn channel(&self, target: &Target) -> Option<Arc<dyn Channel>>;
-
-    /// How to reach the clients linked to sensors, or `None` if there is no way to them.
-    fn clients(&self) -> Option<ClientsRoute> {
-        None
-    }
-
-    /// The queue for what can never be sent.
-    fn undeliverable(&self) -> Arc<dyn Channel>;
-}
+use crate::{EventBridgeChannel, IotChannel, SnsChannel, SqsChannel, sqs};
 
 /// Channels to AWS, through one client per service. All but SQS's are made when a target asks for them:
 /// each takes its part of a cold start.

@@ -265,11 +265,6 @@ async fn what_cannot_be_parked_yet_is_reported_and_parked_the_next_time() {
     let handled = bench.handle(&event_of(&records)).await;
     assert_eq!((handled.sent, handled.parked), (36, 0));
     assert_eq!(handled.resume_at, Some(sequence_number(2)));
-    let answer = serde_json::to_value(handled.response()).unwrap();
-    assert_eq!(
-        answer,
-        json!({ "batchItemFailures": [{ "itemIdentifier": sequence_number(2) }] })
-    );
     let tried: Vec<String> = bench.fakes.undeliverable.calls()[0]
         .iter()
         .map(|message| message.id.clone())
@@ -312,11 +307,7 @@ async fn a_record_without_a_position_that_cannot_be_parked_fails_the_batch() {
         .handle(&event([json!({}), Record::small("lamp", 1).json()]))
         .await;
     assert_eq!((handled.records, handled.sent), (2, 1));
-    let answer = serde_json::to_value(handled.response()).unwrap();
-    assert_eq!(
-        answer,
-        json!({ "batchItemFailures": [{ "itemIdentifier": "" }] })
-    );
+    assert_eq!(handled.resume_at.as_deref(), Some(""));
 }
 
 #[tokio::test]

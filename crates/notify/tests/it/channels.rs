@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use antumbra_notify::{BatchSummary, ChannelFactory, Listener};
 use antumbra_registration::{Registrations, Target};
 use antumbra_service::clock::{Clock, ManualClock};
 use antumbra_service::notifications::{BoxFuture, Channel, ChannelLimits, Message, SendError};
 use antumbra_service::shadows::CurrentDocuments;
 use antumbra_shadow::{Model, Timestamp};
-use antumbra_stream_listener::{BatchSummary, ChannelFactory, Listener};
 use serde_json::Value;
 
 pub(crate) type Sent = Result<(), SendError>;

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use antumbra_notify::{ChannelFactory, Listener};
 use antumbra_registration::Target;
 use antumbra_service::clock::Clock;
 use antumbra_service::notifications::{BoxFuture, Channel, ChannelLimits, Message};
 use antumbra_shadow::{Model, Timestamp};
-use antumbra_stream_listener::{ChannelFactory, Listener};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 

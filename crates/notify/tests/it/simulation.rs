@@ -15,9 +15,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use antumbra_notify::Listener;
 use antumbra_service::clock::{Clock, ManualClock};
 use antumbra_shadow::Model;
-use antumbra_stream_listener::Listener;
 use fastrand::Rng;
 
 use crate::channels::{TIME, clock, registrations};

@@ -13,8 +13,7 @@ use antumbra_shadow::Timestamp;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::connect::ChannelFactory;
-use crate::routes::dress;
+use crate::routes::{ChannelFactory, dress};
 
 /// What lies in the undeliverable queue of a notification, or of a record that never became one.
 #[derive(Debug, Deserialize)]

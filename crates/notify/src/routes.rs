@@ -7,8 +7,21 @@ use std::sync::Arc;
 use antumbra_registration::{Change, Registration, RegistrationId, Registrations, Target};
 use antumbra_service::notifications::{Channel, ChannelLimits, Message};
 
-use crate::connect::ChannelFactory;
 use crate::deliveries::{ClientsRoute, Places};
+
+/// Makes channels.
+pub trait ChannelFactory: Send + Sync {
+    /// The channel to a target, or `None` if there is no way to it. Nothing is called yet.
+    fn channel(&self, target: &Target) -> Option<Arc<dyn Channel>>;
+
+    /// How to reach the clients linked to sensors, or `None` if there is no way to them.
+    fn clients(&self) -> Option<ClientsRoute> {
+        None
+    }
+
+    /// The queue for what can never be sent.
+    fn undeliverable(&self) -> Arc<dyn Channel>;
+}
 
 /// A registration whose target cannot be served.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

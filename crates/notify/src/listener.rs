@@ -3,8 +3,6 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use antumbra_lambda_kit::batch::BatchResponse;
-use antumbra_lambda_kit::metrics::{self, Unit};
 use antumbra_registration::Registrations;
 use antumbra_service::clock::{Clock, before, time_left};
 use antumbra_service::notifications::{Channel, ChannelMessage, Outbox, dispatch};
@@ -12,12 +10,10 @@ use antumbra_service::shadows::{CurrentDocuments, PersistenceError};
 use antumbra_shadow::{Model, Timestamp};
 use antumbra_wire::stream::EventError;
 
-use crate::NAME;
-use crate::connect::ChannelFactory;
 use crate::deliveries::DispatchList;
 use crate::plan::{Buffers, Plan};
-use crate::routes::{RouteError, Routes};
-use crate::shadows::{Found, Other};
+use crate::routes::{ChannelFactory, RouteError, Routes};
+use crate::shadow_messages::{Found, Other};
 use crate::undeliverable::Undeliverable;
 
 /// Time kept from the end of an invocation for parking, and the part of all its time that this may be
@@ -54,40 +50,6 @@ pub struct BatchSummary {
     pub resume_at: Option<String>,
     /// How old the oldest record was, in milliseconds.
     pub oldest_milliseconds: Option<u64>,
-}
-
-impl BatchSummary {
-    /// The answer Lambda reads.
-    pub fn response(&self) -> BatchResponse {
-        BatchResponse::failed(self.resume_at.clone())
-    }
-
-    /// Writes the metrics of one invocation.
-    pub fn emit(&self, now: Timestamp, took: Duration) {
-        metrics::write(&self.metrics(now, took));
-    }
-
-    /// The metrics of one invocation, as they are logged.
-    pub fn metrics(&self, now: Timestamp, took: Duration) -> String {
-        let count = |value: usize| value as f64;
-        metrics::line(
-            NAME,
-            now,
-            &[
-                ("records", count(self.records), Unit::Count),
-                ("matched", count(self.matched), Unit::Count),
-                ("sent", count(self.sent), Unit::Count),
-                ("retried", count(self.retried), Unit::Count),
-                ("parked", count(self.parked), Unit::Count),
-                (
-                    "oldestRecordAge",
-                    self.oldest_milliseconds.unwrap_or(0) as f64,
-                    Unit::Milliseconds,
-                ),
-                ("duration", took.as_secs_f64() * 1000.0, Unit::Milliseconds),
-            ],
-        )
-    }
 }
 
 impl<C: Clock> Listener<C> {

@@ -51,8 +51,6 @@ async fn what_is_no_event_is_refused_as_a_whole_and_forgotten() {
 async fn an_empty_event_is_done() {
     let handled = bench().handle(br#"{"Records":[]}"#).await;
     assert_eq!(handled, Default::default());
-    let answer = serde_json::to_string(&handled.response()).unwrap();
-    assert_eq!(answer, r#"{"batchItemFailures":[]}"#);
 }
 
 #[tokio::test]

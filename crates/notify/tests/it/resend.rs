@@ -1,8 +1,8 @@
 //! What was parked is sent again as it would have been sent, to where its registration says now.
 
+use antumbra_notify::{ResendError, UndeliverableNotification};
 use antumbra_service::clock::Clock;
 use antumbra_service::notifications::{ChannelLimits, Message};
-use antumbra_stream_listener::{ResendError, UndeliverableNotification};
 use serde_json::{Value, json};
 
 use crate::channels::{Bench, Fakes, LIMITS, TIME, permanent, registrations};

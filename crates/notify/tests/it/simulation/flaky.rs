@@ -3,9 +3,9 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 
+use antumbra_notify::ChannelFactory;
 use antumbra_registration::Target;
 use antumbra_service::notifications::{BoxFuture, Channel, ChannelLimits, Message, SendError};
-use antumbra_stream_listener::ChannelFactory;
 use fastrand::Rng;
 use tokio::task::yield_now;
 

@@ -19,7 +19,9 @@ use antumbra_wire::stream::{EventError, Record, Side, StreamBatch, Tape, Undecod
 
 use crate::deliveries::PendingDelivery;
 use crate::routes::{self, Routes};
-use crate::shadows::{self, Found, Other, ShadowChange, ShadowMessage, Subscriber, whole_arrays};
+use crate::shadow_messages::{
+    self, Found, Other, ShadowChange, ShadowMessage, Subscriber, whole_arrays,
+};
 use crate::undeliverable::Undeliverable;
 
 /// Room for planning, kept from event to event.
@@ -232,14 +234,15 @@ impl<'l> Plan<'l> {
 
     /// The documents that have to be read to tell of changes of shadows.
     pub(crate) fn missing(&self) -> Vec<Other> {
-        shadows::missing(&self.pending)
+        shadow_messages::missing(&self.pending)
     }
 
     /// Makes the messages that are made of both documents of a shadow.
     pub(crate) fn complete(&mut self, found: &Found, model: &Model) {
         let pending = std::mem::take(&mut self.pending);
         let sequence_number = |record: usize| self.sequence_number(record).to_owned();
-        let resolved = shadows::resolve(&pending, found, self.registrations, &sequence_number);
+        let resolved =
+            shadow_messages::resolve(&pending, found, self.registrations, &sequence_number);
         self.undone.extend(resolved.undone);
         self.parked.extend(resolved.parked);
         let model = whole_arrays(model);

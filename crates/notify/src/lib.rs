@@ -1,0 +1,24 @@
+//! Notifications of table changes: from a DynamoDB stream event to messages on channels.
+//!
+//! [`Listener::handle`] decodes the event and plans its messages (`plan`, pure), adds those that need the other
+//! document of a shadow (`shadow_messages`) or the clients linked to a sensor (`deliveries`), sends them, and sends
+//! what is undeliverable to its own queue. The summary names the record to continue from: every record before it
+//! was sent or is in the undeliverable queue.
+//!
+//! [`UndeliverableNotification`] sends a notification again; [`explain()`] states why a registration matches or not.
+
+mod deliveries;
+mod explain;
+pub mod files;
+mod listener;
+mod plan;
+mod resend;
+mod routes;
+mod shadow_messages;
+mod undeliverable;
+
+pub use deliveries::ClientsRoute;
+pub use explain::{ExplainedRecord, ExplainedRegistration, explain};
+pub use listener::{BatchSummary, Listener};
+pub use resend::{ResendError, UndeliverableNotification};
+pub use routes::{ChannelFactory, RouteError};
