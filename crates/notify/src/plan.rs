@@ -14,7 +14,7 @@ use antumbra_service::sensors::State;
 use antumbra_shadow::{DiffBuffer, Model, Timestamp, View};
 use antumbra_wire::item::{ItemChange, ItemKey, KeyBuffer};
 use antumbra_wire::notification::{self, NotificationId};
-use antumbra_wire::shadow::{write_delta, write_documents};
+use antumbra_wire::shadow_mqtt::{write_delta, write_documents};
 use antumbra_wire::stream::{EventError, Record, Side, StreamBatch, Tape, Undecodable};
 
 use crate::deliveries::PendingDelivery;

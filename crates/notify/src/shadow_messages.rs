@@ -15,7 +15,7 @@ use antumbra_service::shadows::{PersistenceError, ShadowId, StoredDocument};
 use antumbra_shadow::{Model, State};
 use antumbra_wire::item::{ItemChange, Layout};
 use antumbra_wire::notification::NotificationId;
-use antumbra_wire::shadow::{ShadowDocument, ShadowDocuments};
+use antumbra_wire::shadow_mqtt::{ShadowDocument, ShadowDocuments};
 
 use crate::undeliverable::Undeliverable;
 

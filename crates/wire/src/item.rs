@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use antumbra_registration::{Change, KeyAttributes, LazyDiff, Operation, ShadowRef, State};
 use antumbra_shadow::{Document, LeafTimes, View};
 
-use crate::shadow::{ShadowDocument, ShadowDocuments};
+use crate::shadow_mqtt::{ShadowDocument, ShadowDocuments};
 use crate::stream::{Images, Record};
 
 /// Which documents an item holds.

@@ -1,27 +1,25 @@
-//! What crosses a boundary: events of streams and queues and MQTT requests in, notifications and
-//! answers out.
+//! Data formats at the system's boundaries: Lambda events and MQTT requests in, notifications and MQTT
+//! responses out.
 //!
-//! Pure: no clock, no I/O, no AWS types. In reading order:
+//! Pure: no clock, no I/O, no AWS SDK. In reading order:
 //!
-//! - [`stream`]: the bytes of a stream event to records and images
-//! - [`item`]: a record of the main table to the documents that changed
-//! - [`notification`]: a change to the message that targets get
-//! - [`sqs`] and [`rabbitmq`]: the bytes of a queue's event to its messages
-//! - [`signal`]: the text of a message to what a sensor says
-//! - [`rules`], [`rule`]: which MQTT messages reach which function, and as what
-//! - [`request`], [`answer`]: what is asked of the inbox over MQTT, and what it answers
-//! - [`shadow`]: shadows over MQTT, in the vocabulary of AWS IoT Device Shadow
-//! - [`limits`]: every bound, in one place
+//! - [`stream`]: decodes DynamoDB stream events into records and images
+//! - [`item`]: turns a stream record into the documents that changed
+//! - [`notification`]: the message that targets receive for a change
+//! - [`events`]: the other Lambda events: SQS, RabbitMQ, AWS IoT rules
+//! - [`signal`]: parses sensor signals
+//! - [`rules`]: the table of MQTT operations and the AWS IoT rules that follow from it
+//! - [`inbox_request`], [`inbox_response`]: requests to the inbox over MQTT and the responses to them
+//! - [`shadow_mqtt`]: shadows over MQTT, in the format of AWS IoT Device Shadow
+//! - [`limits`]: all limits of this crate
 
-pub mod answer;
+pub mod events;
+pub mod inbox_request;
+pub mod inbox_response;
 pub mod item;
 pub mod limits;
 pub mod notification;
-pub mod rabbitmq;
-pub mod request;
-pub mod rule;
 pub mod rules;
-pub mod shadow;
+pub mod shadow_mqtt;
 pub mod signal;
-pub mod sqs;
 pub mod stream;

@@ -49,7 +49,7 @@ pub fn write_message(
             write_key(out, change);
             within(out, limit)
         }
-        // Made of both documents of a shadow, which one change does not hold: see `crate::shadow`.
+        // Made of both documents of a shadow, which one change does not hold: see `crate::shadow_mqtt`.
         Form::ShadowDelta | Form::ShadowDocuments => {
             out.clear();
             Ok(())

@@ -21,7 +21,7 @@ pub struct Rule {
     pub function: &'static str,
 }
 
-/// A rule with the one selection that [`RuleEvent`](crate::rule::RuleEvent) reads.
+/// A rule with the one selection that [`RuleEvent`](crate::events::rule::RuleEvent) reads.
 macro_rules! rule {
     ($name:literal, $filter:literal, $function:literal) => {
         Rule {

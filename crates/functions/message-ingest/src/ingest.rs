@@ -11,7 +11,7 @@ use antumbra_service::inbox::{
 use antumbra_service::quarantine::{Quarantine, QuarantinedMessage};
 use antumbra_service::store::StoreError;
 use antumbra_shadow::Timestamp;
-use antumbra_wire::sqs::{self, QueueMessage, SqsEventError};
+use antumbra_wire::events::sqs::{self, QueueMessage, SqsEventError};
 use futures_util::{StreamExt, stream};
 
 use crate::plan::{self, Lane, Task};

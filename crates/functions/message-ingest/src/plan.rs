@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use antumbra_service::inbox::{InboxMessage, IncomingMessage, MessageParser, Rejection};
 use antumbra_shadow::Timestamp;
-use antumbra_wire::sqs::QueueMessage;
+use antumbra_wire::events::sqs::QueueMessage;
 
 /// What is to be done with a message.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! The inbox over MQTT: each request gets exactly one answer.
 //!
-//! [`Responder::handle`] takes the event of an IoT rule. It reads the request (`antumbra_wire::request`,
+//! [`Responder::handle`] takes the event of an IoT rule. It reads the request (`antumbra_wire::inbox_request`,
 //! pure), has it served by one of the [`operations`], each of which holds the one port its role allows, and
 //! publishes the answer. A request that makes no sense, a store that does not answer, an answer that is too
 //! large: all of that is an answer too. The invocation fails only if there is nobody to answer, or if no

@@ -16,7 +16,7 @@ pub use query::QueryMessages;
 pub use send::SendMessage;
 pub use step::{NextMessage, PreviousMessage};
 
-use antumbra_wire::answer::InboxErrorResponse;
+use antumbra_wire::inbox_response::InboxErrorResponse;
 
 /// The answer that there is nothing, in the words of the contract.
 fn nothing(refusal: InboxErrorResponse<'_>) -> Result<String, crate::OperationError> {

@@ -7,12 +7,12 @@ use antumbra_lambda_kit::metrics::{self, Unit};
 use antumbra_service::clock::{Clock, before, time_left};
 use antumbra_service::notifications::{Channel, Message, SendFailure, dispatch_one};
 use antumbra_shadow::Timestamp;
-use antumbra_wire::answer::InboxErrorResponse;
-use antumbra_wire::limits::REQUEST_BYTES;
-use antumbra_wire::request::{
+use antumbra_wire::events::rule::{RuleEvent, RuleEventError};
+use antumbra_wire::inbox_request::{
     Operation, ParsedRequest, Request, RequestError, ResponseAddress, TopicNames, read,
 };
-use antumbra_wire::rule::{RuleEvent, RuleEventError};
+use antumbra_wire::inbox_response::InboxErrorResponse;
+use antumbra_wire::limits::REQUEST_BYTES;
 
 use crate::serve::{InboxOperation, RequestContext};
 

@@ -5,7 +5,7 @@ use std::future::Future;
 use antumbra_service::inbox::{InvalidName, MessageId, Source};
 use antumbra_service::store::StoreError;
 use antumbra_shadow::Timestamp;
-use antumbra_wire::request::{Operation, ParsedRequest, RequestError, TopicNames};
+use antumbra_wire::inbox_request::{Operation, ParsedRequest, RequestError, TopicNames};
 
 /// One call of the function.
 #[derive(Debug, Clone)]

@@ -1,8 +1,8 @@
 //! Messages as they arrive, whichever queue they come from. Pure.
 
 use antumbra_shadow::Timestamp;
-use antumbra_wire::rabbitmq::{self, NotText, RabbitEventError, RabbitMessage};
-use antumbra_wire::sqs::{self, QueueMessage, SqsEventError};
+use antumbra_wire::events::rabbitmq::{self, NotText, RabbitEventError, RabbitMessage};
+use antumbra_wire::events::sqs::{self, QueueMessage, SqsEventError};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 

@@ -1,6 +1,6 @@
 //! Shadows over MQTT: get, update and delete, in the vocabulary of AWS IoT Device Shadow.
 //!
-//! An AWS IoT rule hands over a message; [`ShadowRequests::handle`] reads it ([`antumbra_wire::shadow`]),
+//! An AWS IoT rule hands over a message; [`ShadowRequests::handle`] reads it ([`antumbra_wire::shadow_mqtt`]),
 //! asks [`antumbra_service::shadows`], and publishes one answer on `/accepted` or `/rejected` below the
 //! request's own topic. `/update/delta` and `/update/documents` are not its business: they come from the
 //! table's stream, whoever made the change.

@@ -8,8 +8,8 @@ use antumbra_service::clock::{Clock, before, time_left};
 use antumbra_service::notifications::{Channel, Message, dispatch_one};
 use antumbra_service::shadows::{ShadowId, ShadowStore, Shadows};
 use antumbra_shadow::{Arrays, Model, Timestamp};
-use antumbra_wire::rule::{RuleEvent, RuleEventError};
-use antumbra_wire::shadow::{
+use antumbra_wire::events::rule::{RuleEvent, RuleEventError};
+use antumbra_wire::shadow_mqtt::{
     NotAShadowTopic, Operation, Rejection, Request, Requested, ShadowTopic, read, rejected,
 };
 

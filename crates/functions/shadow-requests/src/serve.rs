@@ -6,7 +6,7 @@ use antumbra_service::shadows::{
     ShadowError, ShadowId, ShadowStore, Shadows, StoredDocument, Update, UpdateResult, Version,
 };
 use antumbra_shadow::{Changes, Document, Mode, Model, Verdict};
-use antumbra_wire::shadow::{
+use antumbra_wire::shadow_mqtt::{
     Accepted, Part, Rejection, Request, Sent, ShadowDocument, ShadowDocuments, UpdateRequest,
     accepted_delete, accepted_get, accepted_update,
 };

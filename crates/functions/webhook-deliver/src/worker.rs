@@ -8,7 +8,7 @@ use antumbra_service::deliveries::{
     Deliver, DeliveryStore, MessageDisposition, MessageVisibility, Sender, decode,
 };
 use antumbra_shadow::Timestamp;
-use antumbra_wire::sqs::{self, QueueMessage, SqsEventError};
+use antumbra_wire::events::sqs::{self, QueueMessage, SqsEventError};
 use futures_util::future::join_all;
 use futures_util::{StreamExt as _, stream};
 

@@ -13,7 +13,7 @@ use antumbra_service::sensors::{
 };
 use antumbra_service::shadows::{ClientToken, ShadowId, Zone};
 use antumbra_shadow::{Document, pointer};
-use antumbra_wire::shadow::{ShadowTopic, escape_level};
+use antumbra_wire::shadow_mqtt::{ShadowTopic, escape_level};
 
 use crate::json::Decimal;
 

@@ -1,8 +1,8 @@
 //! Events of SQS and of RabbitMQ, beside a plain reading of the same JSON; then each message of them.
 
 use antumbra_shadow::Timestamp;
-use antumbra_wire::sqs::QueueMessage;
-use antumbra_wire::{rabbitmq, sqs};
+use antumbra_wire::events::sqs::QueueMessage;
+use antumbra_wire::events::{rabbitmq, sqs};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;

@@ -8,7 +8,7 @@ use antumbra_service::inbox::{
 };
 use antumbra_service::sensors::{self, ReadingTime, SensorId};
 use antumbra_shadow::{Document, Timestamp};
-use antumbra_wire::answer::InboxResponse;
+use antumbra_wire::inbox_response::InboxResponse;
 use antumbra_wire::signal::{self, Scalar, SignalMessage, ValueType};
 use serde_json::Value;
 use serde_json::value::RawValue;

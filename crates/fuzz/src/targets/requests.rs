@@ -7,10 +7,10 @@
 use antumbra_service::inbox::{MessageId, Source};
 use antumbra_service::shadows::ShadowId;
 use antumbra_shadow::{Document, LeafTimes, Mode, Model, Timestamp, merge};
+use antumbra_wire::events::rule::RuleEvent;
+use antumbra_wire::inbox_request::{self, Operation};
 use antumbra_wire::limits::{TOPIC_BYTES, TOPIC_SLASHES};
-use antumbra_wire::request::{self, Operation};
-use antumbra_wire::rule::RuleEvent;
-use antumbra_wire::shadow::{
+use antumbra_wire::shadow_mqtt::{
     self, Accepted, Part, Request, Sent, ShadowDocument, ShadowDocuments, ShadowTopic,
     accepted_get, accepted_update, escape_level, rejected, write_delta, write_documents,
 };

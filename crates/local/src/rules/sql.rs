@@ -164,7 +164,7 @@ fn tokens(sql: &str) -> Result<Vec<Token>, String> {
 #[cfg(test)]
 mod tests {
     use antumbra_wire::{
-        rule::RuleEvent,
+        events::rule::RuleEvent,
         rules::{MESSAGE_RULES, SHADOW_RULES},
     };
     use bytes::Bytes;

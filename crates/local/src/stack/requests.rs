@@ -12,7 +12,7 @@ use antumbra_message_requests::{InboxOperation, Responder, connect};
 use antumbra_publish::SqsChannel;
 use antumbra_publish::sqs::SMALL_BYTES;
 use antumbra_service::clock::Clock;
-use antumbra_wire::request::Operation;
+use antumbra_wire::inbox_request::Operation;
 use antumbra_wire::rules::MESSAGE_RULES;
 use bytes::Bytes;
 

@@ -1,6 +1,6 @@
 //! Events of queues, as AWS documents them, to messages.
 
-use antumbra_wire::{rabbitmq, sqs};
+use antumbra_wire::events::{rabbitmq, sqs};
 
 fn event(name: &str) -> Vec<u8> {
     let path = format!("{}/testdata/queues/{name}.json", env!("CARGO_MANIFEST_DIR"));

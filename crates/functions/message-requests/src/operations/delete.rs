@@ -1,8 +1,8 @@
 //! `delete`: one message, gone. That there was none is no error.
 
 use antumbra_service::inbox::MessageDeleter;
-use antumbra_wire::answer::InboxResponse;
-use antumbra_wire::request::{Operation, ParsedRequest};
+use antumbra_wire::inbox_request::{Operation, ParsedRequest};
+use antumbra_wire::inbox_response::InboxResponse;
 
 use crate::serve::{InboxOperation, OperationError, RequestContext, message};
 

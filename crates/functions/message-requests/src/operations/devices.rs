@@ -2,8 +2,8 @@
 
 use antumbra_service::inbox::Sources;
 use antumbra_service::paging::Cursor;
-use antumbra_wire::answer::{Device, InboxResponse};
-use antumbra_wire::request::{Operation, ParsedRequest};
+use antumbra_wire::inbox_request::{Operation, ParsedRequest};
+use antumbra_wire::inbox_response::{Device, InboxResponse};
 
 use crate::serve::{InboxOperation, OperationError, RequestContext};
 

@@ -1,8 +1,8 @@
 //! `get`: one message.
 
 use antumbra_service::inbox::MessageReader;
-use antumbra_wire::answer::{InboxErrorResponse, InboxResponse};
-use antumbra_wire::request::{Operation, ParsedRequest};
+use antumbra_wire::inbox_request::{Operation, ParsedRequest};
+use antumbra_wire::inbox_response::{InboxErrorResponse, InboxResponse};
 
 use super::nothing;
 use crate::serve::{InboxOperation, OperationError, RequestContext, message};

@@ -7,9 +7,9 @@ use antumbra_service::inbox::{
     Order, Source, list,
 };
 use antumbra_service::paging::Cursor;
-use antumbra_wire::answer::{InboxResponse, ListedMessage};
+use antumbra_wire::inbox_request::{Operation, ParsedRequest};
+use antumbra_wire::inbox_response::{InboxResponse, ListedMessage};
 use antumbra_wire::limits::REQUEST_BYTES;
-use antumbra_wire::request::{Operation, ParsedRequest};
 
 use super::get::raw;
 use crate::serve::{InboxOperation, OperationError, RequestContext, source};

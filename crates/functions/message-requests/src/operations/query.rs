@@ -1,8 +1,8 @@
 //! `query`: the oldest and the newest message of a source.
 
 use antumbra_service::inbox::{MessageIndex, span};
-use antumbra_wire::answer::{InboxErrorResponse, InboxResponse};
-use antumbra_wire::request::{Operation, ParsedRequest};
+use antumbra_wire::inbox_request::{Operation, ParsedRequest};
+use antumbra_wire::inbox_response::{InboxErrorResponse, InboxResponse};
 
 use super::nothing;
 use crate::serve::{InboxOperation, OperationError, RequestContext, source};

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use antumbra_service::clock::Clock;
 use antumbra_service::notifications::{Channel, Message, SendFailure, dispatch_one};
-use antumbra_wire::answer::InboxResponse;
-use antumbra_wire::request::{Operation, ParsedRequest};
+use antumbra_wire::inbox_request::{Operation, ParsedRequest};
+use antumbra_wire::inbox_response::InboxResponse;
 use serde::Serialize;
 use serde_json::value::RawValue;
 

@@ -1,8 +1,8 @@
 //! `next` and `prev`: from one message to its neighbour. Any id serves as a bound.
 
 use antumbra_service::inbox::MessageIndex;
-use antumbra_wire::answer::{InboxErrorResponse, InboxResponse};
-use antumbra_wire::request::{Operation, ParsedRequest};
+use antumbra_wire::inbox_request::{Operation, ParsedRequest};
+use antumbra_wire::inbox_response::{InboxErrorResponse, InboxResponse};
 
 use super::nothing;
 use crate::serve::{InboxOperation, OperationError, RequestContext, message};

@@ -3,7 +3,7 @@
 use antumbra_message_requests::HandleError;
 use antumbra_service::notifications::SendError;
 use antumbra_testkit::dynamodb::{Reply, failure};
-use antumbra_wire::request::Operation;
+use antumbra_wire::inbox_request::Operation;
 use serde_json::json;
 
 use crate::support::{Stage, event, event5};

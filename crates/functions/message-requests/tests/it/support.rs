@@ -15,7 +15,7 @@ use antumbra_service::inbox::{Body, InboxMessage, MessageId, MessageWriter as _,
 use antumbra_service::notifications::{BoxFuture, Channel, ChannelLimits, Message, SendError};
 use antumbra_shadow::Timestamp;
 use antumbra_testkit::dynamodb::{Endpoint, address, client, table_name};
-use antumbra_wire::request::Operation;
+use antumbra_wire::inbox_request::Operation;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};

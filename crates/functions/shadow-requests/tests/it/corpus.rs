@@ -3,7 +3,7 @@
 
 use antumbra_service::shadows::{Layout, ShadowId};
 use antumbra_shadow::{Arrays, Model};
-use antumbra_wire::shadow::{ShadowTopic, write_delta, write_documents};
+use antumbra_wire::shadow_mqtt::{ShadowTopic, write_delta, write_documents};
 use serde::Deserialize;
 use serde_json::Value;
 

@@ -12,7 +12,7 @@ use antumbra_service::shadows::{
 };
 use antumbra_shadow::{Model, Timestamp};
 use antumbra_shadow_requests::{HandleError, ShadowRequests};
-use antumbra_wire::shadow::{ShadowDocument, ShadowDocuments};
+use antumbra_wire::shadow_mqtt::{ShadowDocument, ShadowDocuments};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use antumbra_wire::request::Operation;
+use antumbra_wire::inbox_request::Operation;
 use serde_json::Value;
 
 use super::template::{Resource, Stack, text};

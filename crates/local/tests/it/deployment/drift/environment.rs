@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use antumbra_lambda_kit::config::{FunctionConfig, names};
 use antumbra_lambda_kit::environment::Environment;
 use antumbra_message_requests::config::{OnInbox, OnQueue};
-use antumbra_wire::request::Operation;
+use antumbra_wire::inbox_request::Operation;
 
 use crate::deployment::functions::{functions, in_code};
 use crate::deployment::play::TARGETS;

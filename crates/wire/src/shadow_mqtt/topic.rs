@@ -52,7 +52,7 @@ impl<'a> ShadowTopic<'a> {
     /// Reads a topic.
     ///
     /// ```
-    /// use antumbra_wire::shadow::{Operation, ShadowTopic};
+    /// use antumbra_wire::shadow_mqtt::{Operation, ShadowTopic};
     /// let topic = ShadowTopic::parse("shadow/My House%23Lamp/name/light/get").unwrap();
     /// assert_eq!(topic.shadow, Ok(("My House#Lamp".to_owned(), "light".to_owned())));
     /// assert_eq!(topic.answer("accepted"), "shadow/My House%23Lamp/name/light/get/accepted");

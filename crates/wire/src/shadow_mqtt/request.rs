@@ -83,7 +83,7 @@ pub struct Requested {
 /// Reads the payload of a request.
 ///
 /// ```
-/// use antumbra_wire::shadow::{Operation, Request, read};
+/// use antumbra_wire::shadow_mqtt::{Operation, Request, read};
 /// let asked = read(Operation::Update, br#"{"state":{"desired":7},"clientToken":"t"}"#);
 /// assert_eq!(asked.client_token.as_deref(), Some("t"));
 /// assert_eq!(asked.request.unwrap_err().message, "Desired node must be an object");

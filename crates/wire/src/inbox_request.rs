@@ -8,14 +8,14 @@
 //! Topics are read strictly: one level too many is refused, however well it begins. A device whose policy
 //! allows `request/get/*/<itself>/*` must not reach another's messages by it.
 
-mod members;
-mod return_address;
+mod payload;
+mod response_address;
 
-pub use members::{ListMembers, RequestPayload, SendMembers};
-pub use return_address::ResponseAddress;
+pub use payload::{ListMembers, RequestPayload, SendMembers};
+pub use response_address::ResponseAddress;
 
+use crate::events::rule::RuleEvent;
 use crate::limits::REQUEST_BYTES;
-use crate::rule::RuleEvent;
 
 /// What can be asked of the inbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -152,8 +152,8 @@ pub struct ParsedRequest<'a> {
 /// Reads a request of this operation.
 ///
 /// ```
-/// use antumbra_wire::request::{Operation, read};
-/// use antumbra_wire::rule::RuleEvent;
+/// use antumbra_wire::inbox_request::{Operation, read};
+/// use antumbra_wire::events::rule::RuleEvent;
 /// let event = RuleEvent {
 ///     topic: "request/get/lamp-7/42".to_owned(),
 ///     payload: br#"{"token":"t1"}"#.to_vec(),

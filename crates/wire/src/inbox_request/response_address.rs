@@ -1,8 +1,8 @@
 //! Where an answer goes: always somewhere, and never anywhere but below `response/`.
 
 use super::{Operation, RequestError, RequestPayload};
+use crate::events::rule::RuleEvent;
 use crate::limits::{TOKEN_CHARS, TOPIC_BYTES, TOPIC_SLASHES};
-use crate::rule::RuleEvent;
 
 /// Below this lie all topics that an answer may go to.
 const RESPONSE: &str = "response/";

@@ -7,13 +7,13 @@
 //!
 //! Every time is in whole seconds since 1970, as AWS's are.
 
-mod answer;
 mod documents;
 mod fields;
 mod request;
+mod response;
 mod topic;
 
-pub use answer::{Accepted, Sent, accepted_delete, accepted_get, accepted_update, rejected};
 pub use documents::{ShadowDocument, ShadowDocuments, write_delta, write_documents};
 pub use request::{Part, Rejection, Request, Requested, UpdateRequest, read};
+pub use response::{Accepted, Sent, accepted_delete, accepted_get, accepted_update, rejected};
 pub use topic::{NotAShadowTopic, Operation, ShadowTopic, escape_level};

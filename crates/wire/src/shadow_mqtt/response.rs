@@ -98,7 +98,7 @@ pub fn accepted_delete(accepted: Accepted<'_>) -> String {
 /// A request was not carried out.
 ///
 /// ```
-/// use antumbra_wire::shadow::{Rejection, rejected};
+/// use antumbra_wire::shadow_mqtt::{Rejection, rejected};
 /// let answer = rejected(&Rejection::new(409, "Version conflict"), 1700000000, Some("t"));
 /// assert_eq!(answer, r#"{"code":409,"message":"Version conflict","timestamp":1700000000,"clientToken":"t"}"#);
 /// ```

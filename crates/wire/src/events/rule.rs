@@ -12,7 +12,7 @@ const NO_CLIENT: &str = "n/a";
 /// One MQTT message.
 ///
 /// ```
-/// use antumbra_wire::rule::RuleEvent;
+/// use antumbra_wire::events::rule::RuleEvent;
 /// let event = br#"{"payload":"eyJ0b2tlbiI6InQifQ==","topic":"request/query/lamp-7","clientId":"n/a"}"#;
 /// let event = RuleEvent::decode(event).unwrap();
 /// assert_eq!(event.payload, br#"{"token":"t"}"#);

@@ -102,10 +102,10 @@ struct Attributes<'a> {
 /// let event = br#"{"Records":[{"messageId":"m-1","body":"{\"on\":1}","eventSource":"aws:sqs",
 ///     "eventSourceARN":"arn:aws:sqs:us-east-1:000000000000:inbound",
 ///     "attributes":{"SentTimestamp":"1545082649183","ApproximateReceiveCount":"1"}}]}"#;
-/// let messages = antumbra_wire::sqs::read(event)?;
+/// let messages = antumbra_wire::events::sqs::read(event)?;
 /// assert_eq!(messages[0].body, r#"{"on":1}"#);
 /// assert_eq!(messages[0].sent.to_string(), "2018-12-17T21:37:29.183Z");
-/// # Ok::<(), antumbra_wire::sqs::SqsEventError>(())
+/// # Ok::<(), antumbra_wire::events::sqs::SqsEventError>(())
 /// ```
 pub fn read(event: &[u8]) -> Result<Vec<QueueMessage<'_>>, SqsEventError> {
     if event.len() > limits::EVENT_BYTES {
