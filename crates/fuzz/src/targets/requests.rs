@@ -49,9 +49,9 @@ pub(crate) fn run(bytes: &[u8]) {
         shadow_topic(&event.topic, &topic);
     }
     for operation in [
-        shadow::Operation::Get,
-        shadow::Operation::Update,
-        shadow::Operation::Delete,
+        shadow_mqtt::Operation::Get,
+        shadow_mqtt::Operation::Update,
+        shadow_mqtt::Operation::Delete,
     ] {
         shadow_request(operation, payload);
     }
@@ -72,7 +72,7 @@ fn selected(event: &RuleEvent) {
 }
 
 fn inbox(event: &RuleEvent, operation: Operation) {
-    let request = request::read(event, operation);
+    let request = inbox_request::read(event, operation);
     let address = &request.address;
     for to in address.otherwise.iter().chain([&address.topic]) {
         assert!(to.starts_with("response/"), "{to}");
@@ -143,8 +143,8 @@ fn shadow_topic(text: &str, topic: &ShadowTopic<'_>) {
     }
 }
 
-fn shadow_request(operation: shadow::Operation, payload: &[u8]) {
-    let requested = shadow::read(operation, payload);
+fn shadow_request(operation: shadow_mqtt::Operation, payload: &[u8]) {
+    let requested = shadow_mqtt::read(operation, payload);
     let token = requested.client_token.as_deref();
     let plain: Option<Value> = serde_json::from_slice(payload).ok();
     if let (Some(plain), Some(token)) = (&plain, token) {
