@@ -182,7 +182,7 @@ fn shadow_request(operation: shadow_mqtt::Operation, payload: &[u8]) {
 }
 
 /// Everything that is said of an update is JSON, and fits a message.
-fn answers(update: &shadow::UpdateRequest, token: Option<&str>) {
+fn answers(update: &shadow_mqtt::UpdateRequest, token: Option<&str>) {
     let model = Model::default();
     let now = Timestamp::from_nanoseconds(1_714_557_601_000_000_000);
     let section = |part: &Option<Part>| match part {
