@@ -67,11 +67,11 @@ pub(crate) struct DispatchList<'p, 'l> {
 
 impl<'p, 'l> DispatchList<'p, 'l> {
     /// Looks up who is to be told.
-    pub(crate) async fn of<C: Clock>(
+    pub(crate) async fn of(
         plan: &'p Plan<'l>,
         route: Option<(&ClientsRoute, Places)>,
         deadline: Timestamp,
-        clock: &C,
+        clock: &dyn Clock,
     ) -> DispatchList<'p, 'l> {
         let mut all = DispatchList {
             plan,
@@ -172,21 +172,21 @@ impl Outbox for DispatchList<'_, '_> {
     }
 }
 
-async fn look<'s, C: Clock>(
+async fn look<'s>(
     route: &ClientsRoute,
     sensor: &'s SensorId,
     deadline: Timestamp,
-    clock: &C,
+    clock: &dyn Clock,
 ) -> (&'s SensorId, Result<Vec<LinkedClient>, StoreError>) {
     (sensor, linked(route, sensor, deadline, clock).await)
 }
 
 /// Tries again until the deadline.
-async fn linked<C: Clock>(
+async fn linked(
     route: &ClientsRoute,
     sensor: &SensorId,
     deadline: Timestamp,
-    clock: &C,
+    clock: &dyn Clock,
 ) -> Result<Vec<LinkedClient>, StoreError> {
     let mut failures = 0;
     loop {

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use antumbra_registration::Registrations;
-use antumbra_service::clock::{Clock, before, time_left};
+use antumbra_service::clock::{Clock, Reserve, time_left};
 use antumbra_service::notifications::{Channel, ChannelMessage, Outbox, dispatch};
 use antumbra_service::shadows::{CurrentDocuments, PersistenceError};
 use antumbra_shadow::{Model, Timestamp};
@@ -18,17 +18,23 @@ use crate::undeliverable::Undeliverable;
 
 /// Time kept from the end of an invocation for parking, and the part of all its time that this may be
 /// at most: a function that is given little of it must still send.
-const PARKING: (Duration, u32) = (Duration::from_millis(4000), 4);
+const PARKING: Reserve = Reserve {
+    time: Duration::from_millis(4000),
+    share: 4,
+};
 /// The same for the answer.
-const ANSWERING: (Duration, u32) = (Duration::from_millis(1500), 8);
+const ANSWERING: Reserve = Reserve {
+    time: Duration::from_millis(1500),
+    share: 8,
+};
 
 /// Sends the changes of a table to those who registered for them.
-pub struct Listener<C> {
+pub struct Listener {
     registrations: Registrations,
     routes: Routes,
     undeliverable: Arc<dyn Channel>,
     model: Model,
-    clock: C,
+    clock: Arc<dyn Clock>,
     buffers: Mutex<Buffers>,
     documents: Option<Arc<dyn CurrentDocuments>>,
 }
@@ -52,14 +58,14 @@ pub struct BatchSummary {
     pub oldest_milliseconds: Option<u64>,
 }
 
-impl<C: Clock> Listener<C> {
+impl Listener {
     /// Opens a way to every target that a registration in force names.
     pub fn new(
         registrations: Registrations,
         channels: &dyn ChannelFactory,
         model: Model,
-        clock: C,
-    ) -> Result<Listener<C>, RouteError> {
+        clock: Arc<dyn Clock>,
+    ) -> Result<Listener, RouteError> {
         let routes = Routes::new(&registrations, channels)?;
         let undeliverable = channels.undeliverable();
         Ok(Listener {
@@ -76,7 +82,7 @@ impl<C: Clock> Listener<C> {
     /// With a way to the documents that lie apart from those that changed. Without it, what is made of both
     /// documents of a shadow can be sent only where they lie together.
     #[must_use]
-    pub fn with_documents(self, documents: Arc<dyn CurrentDocuments>) -> Listener<C> {
+    pub fn with_documents(self, documents: Arc<dyn CurrentDocuments>) -> Listener {
         Listener {
             documents: Some(documents),
             ..self
@@ -128,7 +134,7 @@ impl<C: Clock> Listener<C> {
     ) -> Result<BatchSummary, EventError> {
         let start = self.clock.now();
         let mut plan = self.plan(event)?;
-        let until = before(deadline, start, PARKING);
+        let until = PARKING.deadline(deadline, start);
         let found = self.read(plan.missing(), until).await;
         plan.complete(&found, &self.model);
         let all = DispatchList::of(&plan, self.routes.clients(), until, &self.clock).await;
@@ -154,7 +160,9 @@ impl<C: Clock> Listener<C> {
                 &refused.reason,
             ));
         }
-        let unparked = self.park(&parked, before(deadline, start, ANSWERING)).await;
+        let unparked = self
+            .park(&parked, ANSWERING.deadline(deadline, start))
+            .await;
         let undone = sent
             .unsent
             .iter()

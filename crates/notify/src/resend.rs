@@ -75,12 +75,12 @@ impl UndeliverableNotification {
     }
 
     /// Sends it to wherever its registration says.
-    pub async fn send<C: Clock>(
+    pub async fn send(
         &self,
         registrations: &Registrations,
         channels: &dyn ChannelFactory,
         deadline: Timestamp,
-        clock: &C,
+        clock: &dyn Clock,
     ) -> Result<(), ResendError> {
         let (Some(name), Some(notification), Some(wrapping)) =
             (&self.registration, &self.notification, &self.message)

@@ -1,67 +1,77 @@
-//! Time, so that tests and simulations can make their own.
+//! Time as an argument, so that tests and the simulation can supply their own.
 
-use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use antumbra_shadow::Timestamp;
+use futures_util::future::BoxFuture;
 
-/// Tells the time and lets it pass.
+/// A source of time.
 pub trait Clock: Send + Sync {
-    /// The time now.
+    /// Returns the current time.
     fn now(&self) -> Timestamp;
 
-    /// Returns when that long has passed.
-    fn sleep(&self, duration: Duration) -> impl Future<Output = ()> + Send;
+    /// Completes after the duration has passed on this clock.
+    fn sleep(&self, duration: Duration) -> BoxFuture<'_, ()>;
 }
 
-/// How long until then; nothing if it has passed.
+/// Returns the time from `now` until `then`; zero if `then` has passed.
 pub fn time_left(now: Timestamp, then: Timestamp) -> Duration {
     let nanoseconds = then.nanoseconds() - now.nanoseconds();
     Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or_default())
 }
 
-/// A while before the deadline of what began at `start`, but at most that part of the time there is.
-///
-/// ```
-/// use antumbra_service::clock::before;
-/// use antumbra_shadow::Timestamp;
-/// use std::time::Duration;
-///
-/// let start = Timestamp::default();
-/// let kept = (Duration::from_secs(4), 4);
-/// let deadline = |seconds| start.after(Duration::from_secs(seconds));
-/// assert_eq!(before(deadline(30), start, kept), deadline(26));
-/// assert_eq!(before(deadline(8), start, kept), deadline(6));
-/// ```
-pub fn before(deadline: Timestamp, start: Timestamp, kept: (Duration, u32)) -> Timestamp {
-    let (time, part) = kept;
-    let all = deadline.nanoseconds() - start.nanoseconds();
-    let kept = (time.as_nanos() as i128).min(all.max(0) / i128::from(part.max(1)));
-    Timestamp::from_nanoseconds(deadline.nanoseconds() - kept)
+/// Time kept back before a deadline, for the work that must still be done after it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reserve {
+    /// The time to keep back.
+    pub time: Duration,
+    /// Upper bound as a share of the available time: at most one part in `share`.
+    pub share: u32,
 }
 
-/// The machine's clock.
+impl Reserve {
+    /// Returns the deadline that leaves this reserve before `deadline`, for work that began at `start`.
+    ///
+    /// ```
+    /// use antumbra_service::clock::Reserve;
+    /// use antumbra_shadow::Timestamp;
+    /// use std::time::Duration;
+    ///
+    /// let start = Timestamp::default();
+    /// let reserve = Reserve { time: Duration::from_secs(4), share: 4 };
+    /// let after = |seconds| start.after(Duration::from_secs(seconds));
+    /// assert_eq!(reserve.deadline(after(30), start), after(26));
+    /// assert_eq!(reserve.deadline(after(8), start), after(6));
+    /// ```
+    pub fn deadline(self, deadline: Timestamp, start: Timestamp) -> Timestamp {
+        let available = (deadline.nanoseconds() - start.nanoseconds()).max(0);
+        let reserved =
+            (self.time.as_nanos() as i128).min(available / i128::from(self.share.max(1)));
+        Timestamp::from_nanoseconds(deadline.nanoseconds() - reserved)
+    }
+}
+
+/// The clock of the operating system.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 
 impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
-        // Before 1970 the clock is wrong anyway.
+        // A system clock before 1970 is wrong anyway.
         let since = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
         Timestamp::from_nanoseconds(since.as_nanos() as i128)
     }
 
-    async fn sleep(&self, duration: Duration) {
-        tokio::time::sleep(duration).await;
+    fn sleep(&self, duration: Duration) -> BoxFuture<'_, ()> {
+        Box::pin(tokio::time::sleep(duration))
     }
 }
 
-/// The machine's clock moved ahead, for trying what takes hours: it goes on from where it was put. Clones
-/// are the same clock.
+/// The system clock, moved ahead by an adjustable offset. Clones share the offset.
 ///
 /// ```
 /// use antumbra_service::clock::{Clock, ShiftedClock, SystemClock};
@@ -75,12 +85,12 @@ impl Clock for SystemClock {
 pub struct ShiftedClock(Arc<AtomicU64>);
 
 impl ShiftedClock {
-    /// Moves it ahead by that much more.
+    /// Adds to the offset.
     pub fn shift(&self, by: Duration) {
         self.0.fetch_add(by.as_millis() as u64, Ordering::Relaxed);
     }
 
-    /// How far it is ahead.
+    /// Returns the offset.
     pub fn ahead(&self) -> Duration {
         Duration::from_millis(self.0.load(Ordering::Relaxed))
     }
@@ -91,13 +101,12 @@ impl Clock for ShiftedClock {
         SystemClock.now().after(self.ahead())
     }
 
-    async fn sleep(&self, duration: Duration) {
-        SystemClock.sleep(duration).await;
+    fn sleep(&self, duration: Duration) -> BoxFuture<'_, ()> {
+        Box::pin(tokio::time::sleep(duration))
     }
 }
 
-/// A clock that stands still until it is told otherwise; whoever sleeps on it moves it on. An hour takes
-/// no time.
+/// A clock that moves only by [`advance`](ManualClock::advance) and `sleep`, which returns at once.
 ///
 /// ```
 /// use antumbra_service::clock::{Clock, ManualClock};
@@ -112,12 +121,12 @@ impl Clock for ShiftedClock {
 pub struct ManualClock(Mutex<Timestamp>);
 
 impl ManualClock {
-    /// Standing at the given time.
+    /// Creates a clock that shows the given time.
     pub fn new(now: Timestamp) -> ManualClock {
         ManualClock(Mutex::new(now))
     }
 
-    /// Moves it on.
+    /// Moves the clock forward.
     pub fn advance(&self, duration: Duration) {
         let mut now = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *now = now.after(duration);
@@ -129,18 +138,18 @@ impl Clock for ManualClock {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn sleep(&self, duration: Duration) {
+    fn sleep(&self, duration: Duration) -> BoxFuture<'_, ()> {
         self.advance(duration);
-        tokio::task::yield_now().await;
+        Box::pin(tokio::task::yield_now())
     }
 }
 
-impl<C: Clock> Clock for Arc<C> {
+impl<C: Clock + ?Sized> Clock for Arc<C> {
     fn now(&self) -> Timestamp {
         C::now(self)
     }
 
-    async fn sleep(&self, duration: Duration) {
-        C::sleep(self, duration).await;
+    fn sleep(&self, duration: Duration) -> BoxFuture<'_, ()> {
+        C::sleep(self, duration)
     }
 }

@@ -61,11 +61,11 @@ impl Quarantine {
 
     /// Puts messages away and tries again until the deadline. Returns those, in order, that may
     /// not be there; they must be delivered again, or they would be lost.
-    pub async fn put<C: Clock>(
+    pub async fn put(
         &self,
         refused: &[QuarantinedMessage],
         deadline: Timestamp,
-        clock: &C,
+        clock: &dyn Clock,
     ) -> Vec<QuarantineFailure> {
         if refused.is_empty() {
             return Vec::new();

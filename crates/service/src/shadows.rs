@@ -12,6 +12,7 @@ mod plan;
 mod store;
 mod update;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use antumbra_shadow::{Document, DocumentError, Model, delta};
@@ -123,10 +124,9 @@ pub struct Shadow {
 /// # Ok::<(), antumbra_service::shadows::ShadowError>(())
 /// # }).unwrap();
 /// ```
-#[derive(Debug)]
-pub struct Shadows<P, C = SystemClock> {
+pub struct Shadows<P> {
     persistence: P,
-    clock: C,
+    clock: Arc<dyn Clock>,
     model: Model,
     /// Whether documents are written with the times of their leaves.
     leaf_times: bool,
@@ -137,13 +137,13 @@ pub struct Shadows<P, C = SystemClock> {
 impl<P: ShadowStore> Shadows<P> {
     /// On the machine's clock, with the default model.
     pub fn new(persistence: P) -> Shadows<P> {
-        Shadows::with_clock(persistence, SystemClock)
+        Shadows::with_clock(persistence, Arc::new(SystemClock))
     }
 }
 
-impl<P: ShadowStore, C: Clock> Shadows<P, C> {
+impl<P: ShadowStore> Shadows<P> {
     /// On a clock of your own.
-    pub fn with_clock(persistence: P, clock: C) -> Shadows<P, C> {
+    pub fn with_clock(persistence: P, clock: Arc<dyn Clock>) -> Shadows<P> {
         Shadows {
             persistence,
             clock,
@@ -156,14 +156,14 @@ impl<P: ShadowStore, C: Clock> Shadows<P, C> {
     /// Without the times of leaves: what is written says only when it was written. Saves a few bytes an item
     /// and a walk over the document.
     #[must_use]
-    pub fn without_leaf_times(mut self) -> Shadows<P, C> {
+    pub fn without_leaf_times(mut self) -> Shadows<P> {
         self.leaf_times = false;
         self
     }
 
     /// With another model for all documents whose update names none.
     #[must_use]
-    pub fn with_model(mut self, model: Model) -> Shadows<P, C> {
+    pub fn with_model(mut self, model: Model) -> Shadows<P> {
         self.model = model;
         self
     }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use antumbra_service::clock::Clock;
 use antumbra_shadow::Timestamp;
+use futures_util::future::BoxFuture;
 use tokio::time::Instant;
 
 /// 2026-01-31T12:00:00Z, in nanoseconds.
@@ -51,8 +52,8 @@ impl Clock for VirtualClock {
         Timestamp::from_nanoseconds(BEGINNING + elapsed + i128::from(self.ahead))
     }
 
-    async fn sleep(&self, duration: Duration) {
-        tokio::time::sleep(duration).await;
+    fn sleep(&self, duration: Duration) -> BoxFuture<'_, ()> {
+        Box::pin(tokio::time::sleep(duration))
     }
 }
 

@@ -162,7 +162,7 @@ fn id(number: usize) -> ShadowId {
 }
 
 async fn write<P: ShadowStore>(
-    sdk: &Shadows<P, Arc<ManualClock>>,
+    sdk: &Shadows<P>,
     writer: usize,
     shadows: usize,
     reports: usize,

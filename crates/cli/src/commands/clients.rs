@@ -206,8 +206,8 @@ impl Paging {
     }
 }
 
-type Desk = Clients<DynamoDbClients, Guard, SystemClock>;
-type Books = Deliveries<DynamoDbClients, DynamoDbDeliveries, SystemClock>;
+type Desk = Clients<DynamoDbClients, Guard>;
+type Books = Deliveries<DynamoDbClients, DynamoDbDeliveries>;
 
 pub(crate) async fn run(
     arguments: ClientsArguments,
@@ -221,7 +221,7 @@ pub(crate) async fn run(
         None if connection.is_local() => antumbra_local::stack::Webhooks::default().allow,
         None => Allow::default(),
     };
-    let desk: Desk = Clients::new(store.clone(), Guard::new(allow), SystemClock);
+    let desk: Desk = Clients::new(store.clone(), Guard::new(allow), Arc::new(SystemClock));
     let aws = connection.aws().await;
     let sqs = aws_sdk_sqs::Client::new(&aws);
     let queues = Queues {
@@ -229,7 +229,7 @@ pub(crate) async fn run(
         unordered: Arc::new(SqsChannel::new(&sqs, &arguments.unordered_queue)),
     };
     let history = DynamoDbDeliveries::connect(&database, connection.table());
-    let books: Books = Deliveries::new(store, history, queues, SystemClock);
+    let books: Books = Deliveries::new(store, history, queues, Arc::new(SystemClock));
     act(arguments.command, &desk, &books, json).await
 }
 

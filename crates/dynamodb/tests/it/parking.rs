@@ -50,7 +50,7 @@ impl Channel for Queue {
     }
 }
 
-type Enabler = Deliveries<DynamoDbClients, DynamoDbDeliveries, Arc<ManualClock>>;
+type Enabler = Deliveries<DynamoDbClients, DynamoDbDeliveries>;
 
 /// The ledger, with somebody who enables the client at a moment.
 struct Watched<'a> {
@@ -172,7 +172,7 @@ async fn enabled_at(moment: Moment, endpoint: &Endpoint, disabled: bool) {
         desk.clients.clone(),
         deliveries.clone(),
         queues,
-        Arc::clone(&clock),
+        clock.clone(),
     );
     let watched = Watched {
         ledger: deliveries.clone(),
@@ -181,7 +181,7 @@ async fn enabled_at(moment: Moment, endpoint: &Endpoint, disabled: bool) {
         moment: Mutex::new(Some(moment)),
     };
     watched.reached(Moment::Before).await;
-    let deliver = Deliver::new(&watched, endpoint, Arc::clone(&clock), Policy::default());
+    let deliver = Deliver::new(&watched, endpoint, clock.clone(), Policy::default());
     let sent = delivery("watch", "door-7", 100, 17);
     let mut turn = 1;
     while let MessageDisposition::Again(_) = deliver.turn(&sent, turn).await {

@@ -41,9 +41,14 @@ async fn main() -> Result<(), Error> {
         clients: Box::new(Clients::new(
             clients.clone(),
             Guard::new(settings.allow),
-            SystemClock,
+            Arc::new(SystemClock),
         )),
-        deliveries: Box::new(Deliveries::new(clients, history, queues, SystemClock)),
+        deliveries: Box::new(Deliveries::new(
+            clients,
+            history,
+            queues,
+            Arc::new(SystemClock),
+        )),
         answers: Box::new(DynamoDbIdempotency::new(client(&sdk), table)),
         now: Box::new(|| SystemClock.now()),
     });

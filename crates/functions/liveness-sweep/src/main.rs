@@ -22,7 +22,13 @@ async fn main() -> Result<(), Error> {
         let queue = SqsChannel::new(&aws_sdk_sqs::Client::new(&sdk), &url);
         gauge(Arc::new(queue), &url, wait, settle)
     });
-    let sweeper = &Sweeper::new(sensors, progress, gauge, settings.limits, SystemClock);
+    let sweeper = &Sweeper::new(
+        sensors,
+        progress,
+        gauge,
+        settings.limits,
+        Arc::new(SystemClock),
+    );
 
     invocation::run(|invocation: invocation::Invocation| async move {
         let started = Instant::now();

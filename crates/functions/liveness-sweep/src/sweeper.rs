@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use antumbra_lambda_kit::metrics::{self, Unit};
-use antumbra_service::clock::{Clock, before, time_left};
+use antumbra_service::clock::{Clock, Reserve, time_left};
 use antumbra_service::liveness::{
     IngestProgress, Limits, QueueProbe, SweepSummary, ingest_watermark, sweep,
 };
@@ -19,15 +19,18 @@ use crate::NAME;
 
 /// Time kept from the end of an invocation for the answer, and the part of all its time that this may be
 /// at most.
-const ANSWERING: (Duration, u32) = (Duration::from_millis(2000), 8);
+const ANSWERING: Reserve = Reserve {
+    time: Duration::from_millis(2000),
+    share: 8,
+};
 
 /// Finds the sensors that fell silent.
-pub struct Sweeper<L, P, C> {
+pub struct Sweeper<L, P> {
     sensors: L,
     progress: P,
     gauge: Option<QueueProbe>,
     limits: Limits,
-    clock: C,
+    clock: Arc<dyn Clock>,
 }
 
 /// Measures the queue of signals that has this URL, name or ARN. Progress is noted under its name, which
@@ -79,15 +82,15 @@ pub enum SweepError {
     },
 }
 
-impl<L: LivenessIndex, P: IngestProgress, C: Clock> Sweeper<L, P, C> {
+impl<L: LivenessIndex, P: IngestProgress> Sweeper<L, P> {
     /// Without a gauge there is no queue to ask, and the time is the horizon.
     pub fn new(
         sensors: L,
         progress: P,
         gauge: Option<QueueProbe>,
         limits: Limits,
-        clock: C,
-    ) -> Sweeper<L, P, C> {
+        clock: Arc<dyn Clock>,
+    ) -> Sweeper<L, P> {
         Sweeper {
             sensors,
             progress,
@@ -100,7 +103,7 @@ impl<L: LivenessIndex, P: IngestProgress, C: Clock> Sweeper<L, P, C> {
     /// Sweeps once. What is not done by the deadline is left to the next sweep.
     pub async fn run(&self, deadline: Timestamp) -> Result<Report, SweepError> {
         let start = self.clock.now();
-        let deadline = before(deadline, start, ANSWERING);
+        let deadline = ANSWERING.deadline(deadline, start);
         let ingest_watermark = match &self.gauge {
             Some(gauge) => ingest_watermark(gauge, &self.progress, &self.clock)
                 .await
@@ -124,11 +127,11 @@ impl<L: LivenessIndex, P: IngestProgress, C: Clock> Sweeper<L, P, C> {
     }
 }
 
-impl<L: PurgeQueue, P, C: Clock> Sweeper<L, P, C> {
+impl<L: PurgeQueue, P> Sweeper<L, P> {
     /// Takes away some of what unregistered sensors left behind, in the time that a sweep leaves. Nobody
     /// waits for it, and the next one goes on with it.
     pub async fn purge(&self, deadline: Timestamp) {
-        let deadline = before(deadline, self.clock.now(), ANSWERING);
+        let deadline = ANSWERING.deadline(deadline, self.clock.now());
         let more = || self.clock.now() < deadline;
         let left = time_left(self.clock.now(), deadline);
         let purge = purge_due(&self.sensors, &self.clock, more);

@@ -1,9 +1,10 @@
 //! The function: store, put away, answer.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use antumbra_service::backoff;
-use antumbra_service::clock::{Clock, before, time_left};
+use antumbra_service::clock::{Clock, Reserve, time_left};
 use antumbra_service::inbox::{
     HourlySourceTracker, InboxMessage, MessageParser, MessageWriter, Rejection, RejectionCode,
     SourceTracker, StoreMessageError, Stored,
@@ -21,17 +22,23 @@ use crate::summary::BatchSummary;
 const AT_ONCE: usize = 16;
 /// Time kept from the end of an invocation for the quarantine, and the part of all its time that this may
 /// be at most: a function that is given little of it must still store.
-const PUTTING_AWAY: (Duration, u32) = (Duration::from_millis(4000), 4);
+const PUTTING_AWAY: Reserve = Reserve {
+    time: Duration::from_millis(4000),
+    share: 4,
+};
 /// The same for the answer.
-const ANSWERING: (Duration, u32) = (Duration::from_millis(1000), 8);
+const ANSWERING: Reserve = Reserve {
+    time: Duration::from_millis(1000),
+    share: 8,
+};
 
 /// Moves messages from a queue to the inbox.
-pub struct Ingest<S, N, C> {
+pub struct Ingest<S, N> {
     store: S,
     contacts: HourlySourceTracker<N>,
     quarantine: Quarantine,
     intake: MessageParser,
-    clock: C,
+    clock: Arc<dyn Clock>,
 }
 
 /// What became of one message.
@@ -52,15 +59,15 @@ struct LaneDone {
     retried: usize,
 }
 
-impl<S: MessageWriter, N: SourceTracker, C: Clock> Ingest<S, N, C> {
+impl<S: MessageWriter, N: SourceTracker> Ingest<S, N> {
     /// Stores here what the intake makes of messages.
     pub fn new(
         store: S,
         contacts: N,
         quarantine: Quarantine,
         intake: MessageParser,
-        clock: C,
-    ) -> Ingest<S, N, C> {
+        clock: Arc<dyn Clock>,
+    ) -> Ingest<S, N> {
         Ingest {
             store,
             contacts: HourlySourceTracker::new(contacts),
@@ -90,9 +97,9 @@ impl<S: MessageWriter, N: SourceTracker, C: Clock> Ingest<S, N, C> {
                 .unwrap_or_default(),
             ..BatchSummary::default()
         };
-        let until = before(deadline, start, PUTTING_AWAY);
+        let until = PUTTING_AWAY.deadline(deadline, start);
         let mut steps = self.keep(&messages, &tasks, until, &mut handled).await;
-        let until = before(deadline, start, ANSWERING);
+        let until = ANSWERING.deadline(deadline, start);
         self.put_away(&messages, &mut steps, until).await;
         for (message, step) in messages.iter().zip(steps) {
             match step {

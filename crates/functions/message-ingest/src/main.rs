@@ -22,7 +22,7 @@ async fn main() -> Result<(), Error> {
         inbox,
         quarantine,
         settings.intake,
-        SystemClock,
+        Arc::new(SystemClock),
     );
 
     invocation::run_events(

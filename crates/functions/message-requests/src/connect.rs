@@ -30,7 +30,11 @@ pub async fn run_on_queue() -> Result<(), Error> {
     let (settings, sdk) = start::<OnQueue>().await?;
     let answers = answers(&sdk, settings.iot_endpoint.as_deref());
     let outbound = SqsChannel::new(&aws_sdk_sqs::Client::new(&sdk), &settings.outbound);
-    run(SendMessage::new(Arc::new(outbound), SystemClock), answers).await
+    run(
+        SendMessage::new(Arc::new(outbound), Arc::new(SystemClock)),
+        answers,
+    )
+    .await
 }
 
 /// The way of answers: AWS IoT's data plane, at the account's own endpoint if given.
@@ -49,7 +53,7 @@ pub fn answers(sdk: &SdkConfig, iot_endpoint: Option<&str>) -> Arc<dyn Channel> 
 }
 
 async fn run<S: InboxOperation>(serve: S, answers: Arc<dyn Channel>) -> Result<(), Error> {
-    let responder = &Responder::new(serve, answers, SystemClock);
+    let responder = &Responder::new(serve, answers, Arc::new(SystemClock));
     invocation::run(|call: invocation::Invocation| async move {
         let started = Instant::now();
         let handled = responder

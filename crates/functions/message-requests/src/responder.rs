@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use antumbra_lambda_kit::metrics::{self, Unit};
-use antumbra_service::clock::{Clock, before, time_left};
+use antumbra_service::clock::{Clock, Reserve, time_left};
 use antumbra_service::notifications::{Channel, Message, SendFailure, dispatch_one};
 use antumbra_shadow::Timestamp;
 use antumbra_wire::events::rule::{RuleEvent, RuleEventError};
@@ -17,15 +17,21 @@ use antumbra_wire::limits::REQUEST_BYTES;
 use crate::serve::{InboxOperation, RequestContext};
 
 /// Time kept for publishing the answer, and the part of all there is that this may be at most.
-const ANSWERING: (Duration, u32) = (Duration::from_millis(2500), 4);
+const ANSWERING: Reserve = Reserve {
+    time: Duration::from_millis(2500),
+    share: 4,
+};
 /// The same for the end of the invocation.
-const ENDING: (Duration, u32) = (Duration::from_millis(300), 8);
+const ENDING: Reserve = Reserve {
+    time: Duration::from_millis(300),
+    share: 8,
+};
 
 /// Answers requests of one operation.
-pub struct Responder<S, C> {
+pub struct Responder<S> {
     serve: S,
     answers: Arc<dyn Channel>,
-    clock: C,
+    clock: Arc<dyn Clock>,
 }
 
 /// What became of a request.
@@ -82,9 +88,9 @@ struct Said {
     code: Option<&'static str>,
 }
 
-impl<S: InboxOperation, C: Clock> Responder<S, C> {
+impl<S: InboxOperation> Responder<S> {
     /// Publishes its answers through the given channel.
-    pub fn new(serve: S, answers: Arc<dyn Channel>, clock: C) -> Responder<S, C> {
+    pub fn new(serve: S, answers: Arc<dyn Channel>, clock: Arc<dyn Clock>) -> Responder<S> {
         Responder {
             serve,
             answers,
@@ -107,7 +113,7 @@ impl<S: InboxOperation, C: Clock> Responder<S, C> {
             Ok(asked) => {
                 let call = RequestContext {
                     now,
-                    until: before(deadline, now, ANSWERING),
+                    until: ANSWERING.deadline(deadline, now),
                     id: id.to_owned(),
                 };
                 within_limits(asked.named, operation, self.serve(asked, &call).await)
@@ -119,7 +125,7 @@ impl<S: InboxOperation, C: Clock> Responder<S, C> {
             tracing::warn!(operation, code, "a request was refused");
         }
         let named = asked.map(|asked| asked.named).unwrap_or_default();
-        let until = before(deadline, now, ENDING);
+        let until = ENDING.deadline(deadline, now);
         let code = self.publish(&address, said, named, until).await?;
         Ok(RequestSummary {
             operation,

@@ -1,9 +1,10 @@
 //! The function: states, readings, quarantine, progress, answer.
 
 use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 use std::time::Duration;
 
-use antumbra_service::clock::{Clock, before, time_left};
+use antumbra_service::clock::{Clock, Reserve, time_left};
 use antumbra_service::liveness::IngestProgress;
 use antumbra_service::quarantine::{Quarantine, QuarantinedMessage};
 use antumbra_service::sensors::{
@@ -22,19 +23,31 @@ use crate::summary::BatchSummary;
 const AT_ONCE: usize = 32;
 /// Time kept from the end of an invocation for readings, the quarantine, markers and the answer, and the
 /// part of all its time that each may be at most: a function that is given little must still work.
-const READINGS: (Duration, u32) = (Duration::from_millis(6000), 3);
-const PUTTING_AWAY: (Duration, u32) = (Duration::from_millis(3000), 6);
-const NOTING: (Duration, u32) = (Duration::from_millis(1500), 12);
-const ANSWERING: (Duration, u32) = (Duration::from_millis(500), 24);
+const READINGS: Reserve = Reserve {
+    time: Duration::from_millis(6000),
+    share: 3,
+};
+const PUTTING_AWAY: Reserve = Reserve {
+    time: Duration::from_millis(3000),
+    share: 6,
+};
+const NOTING: Reserve = Reserve {
+    time: Duration::from_millis(1500),
+    share: 12,
+};
+const ANSWERING: Reserve = Reserve {
+    time: Duration::from_millis(500),
+    share: 24,
+};
 
 /// Takes in what sensors say.
-pub struct Ingest<S, P, R, C> {
+pub struct Ingest<S, P, R> {
     states: S,
     progress: P,
     admission: UnknownSensorPolicy<R>,
     quarantine: Quarantine,
     rules: Rules,
-    clock: C,
+    clock: Arc<dyn Clock>,
     redelivered: Redelivered,
 }
 
@@ -53,12 +66,11 @@ enum Step {
     Failed(String),
 }
 
-impl<S, P, R, C> Ingest<S, P, R, C>
+impl<S, P, R> Ingest<S, P, R>
 where
     S: StateStore,
     P: IngestProgress,
     R: SensorStore,
-    C: Clock,
 {
     /// Writes to these, by these rules.
     pub fn new(
@@ -67,8 +79,8 @@ where
         admission: UnknownSensorPolicy<R>,
         quarantine: Quarantine,
         rules: Rules,
-        clock: C,
-    ) -> Ingest<S, P, R, C> {
+        clock: Arc<dyn Clock>,
+    ) -> Ingest<S, P, R> {
         Ingest {
             states,
             progress,
@@ -111,19 +123,19 @@ where
             .record(
                 &messages,
                 &tasks,
-                before(deadline, start, READINGS),
+                READINGS.deadline(deadline, start),
                 &mut handled,
             )
             .await;
-        let until = before(deadline, start, PUTTING_AWAY);
+        let until = PUTTING_AWAY.deadline(deadline, start);
         self.save(&tasks, &mut steps, until, &mut handled).await;
         // What is refused behind what is delivered again would be put away twice.
         hold_groups(&messages, &mut steps);
-        let until = before(deadline, start, NOTING);
+        let until = NOTING.deadline(deadline, start);
         self.put_away(&messages, &mut steps, until, &mut handled)
             .await;
         hold_groups(&messages, &mut steps);
-        let until = before(deadline, start, ANSWERING);
+        let until = ANSWERING.deadline(deadline, start);
         self.note_markers(&messages, &tasks, &mut steps, until)
             .await;
         handled.markers = tasks.iter().filter(|task| **task == Task::Marker).count();

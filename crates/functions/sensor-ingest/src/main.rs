@@ -31,7 +31,7 @@ async fn main() -> Result<(), Error> {
         admission,
         Quarantine::new(Arc::new(queue.with_bytes(settings.queue_bytes))),
         settings.rules,
-        SystemClock,
+        Arc::new(SystemClock),
     );
 
     invocation::run_events(

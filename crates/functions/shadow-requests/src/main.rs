@@ -1,5 +1,6 @@
 //! Shadows over MQTT as a Lambda function: wiring only.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use antumbra_dynamodb::{DynamoDbShadows, ShadowTableConfig};
@@ -15,7 +16,7 @@ async fn main() -> Result<(), Error> {
     let config = ShadowTableConfig::new(settings.table).layout(settings.layout);
     let shadows = DynamoDbShadows::connect(&sdk, config);
     let answers = connect::answers(&sdk, settings.iot_endpoint.as_deref());
-    let requests = &ShadowRequests::new(shadows, settings.model, answers, SystemClock)
+    let requests = &ShadowRequests::new(shadows, settings.model, answers, Arc::new(SystemClock))
         .own_only(settings.own_only);
 
     invocation::run(|call: invocation::Invocation| async move {

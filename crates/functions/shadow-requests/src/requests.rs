@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use antumbra_lambda_kit::metrics::{self, Unit};
-use antumbra_service::clock::{Clock, before, time_left};
+use antumbra_service::clock::{Clock, Reserve, time_left};
 use antumbra_service::notifications::{Channel, Message, dispatch_one};
 use antumbra_service::shadows::{ShadowId, ShadowStore, Shadows};
 use antumbra_shadow::{Arrays, Model, Timestamp};
@@ -17,16 +17,22 @@ use crate::NAME;
 use crate::serve::{Asked, serve};
 
 /// Time kept for publishing the answer, and the part of all there is that this may be at most.
-const ANSWERING: (Duration, u32) = (Duration::from_millis(2500), 4);
+const ANSWERING: Reserve = Reserve {
+    time: Duration::from_millis(2500),
+    share: 4,
+};
 /// The same for the end of the invocation.
-const ENDING: (Duration, u32) = (Duration::from_millis(300), 8);
+const ENDING: Reserve = Reserve {
+    time: Duration::from_millis(300),
+    share: 8,
+};
 
 /// Answers requests to shadows.
-pub struct ShadowRequests<P, C> {
-    shadows: Shadows<P, C>,
+pub struct ShadowRequests<P> {
+    shadows: Shadows<P>,
     model: Model,
     answers: Arc<dyn Channel>,
-    clock: C,
+    clock: Arc<dyn Clock>,
     own_only: bool,
 }
 
@@ -85,15 +91,15 @@ impl RequestSummary {
     }
 }
 
-impl<P: ShadowStore, C: Clock + Clone> ShadowRequests<P, C> {
+impl<P: ShadowStore> ShadowRequests<P> {
     /// Keeps shadows there, and publishes answers through the channel. To AWS an array is one value, and so
     /// it is here, whatever the model says.
     pub fn new(
         persistence: P,
         model: Model,
         answers: Arc<dyn Channel>,
-        clock: C,
-    ) -> ShadowRequests<P, C> {
+        clock: Arc<dyn Clock>,
+    ) -> ShadowRequests<P> {
         let model = Model {
             arrays: Arrays::Whole,
             ..model
@@ -109,7 +115,7 @@ impl<P: ShadowStore, C: Clock + Clone> ShadowRequests<P, C> {
 
     /// Lets each client reach only the shadows of the thing it is called by.
     #[must_use]
-    pub fn own_only(self, own_only: bool) -> ShadowRequests<P, C> {
+    pub fn own_only(self, own_only: bool) -> ShadowRequests<P> {
         ShadowRequests { own_only, ..self }
     }
 
@@ -137,7 +143,7 @@ impl<P: ShadowStore, C: Clock + Clone> ShadowRequests<P, C> {
                     client_token,
                     seconds,
                 };
-                let until = before(deadline, now, ANSWERING);
+                let until = ANSWERING.deadline(deadline, now);
                 match request {
                     Ok(request) => self.serve(request, &asked, until).await,
                     Err(rejection) => Err(rejection),
@@ -164,7 +170,8 @@ impl<P: ShadowStore, C: Clock + Clone> ShadowRequests<P, C> {
             correlation_data: event.correlation_data.clone(),
             ..Message::default()
         };
-        self.publish(message, before(deadline, now, ENDING)).await?;
+        self.publish(message, ENDING.deadline(deadline, now))
+            .await?;
         Ok(RequestSummary {
             operation: topic.operation,
             code,

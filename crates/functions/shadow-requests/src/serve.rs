@@ -1,6 +1,5 @@
 //! One request to one shadow: what is done, and what is answered.
 
-use antumbra_service::clock::Clock;
 use antumbra_service::shadows::{
     ClientToken, Delete, DesiredMode, DocumentSet, ExpectedVersion, PersistenceError, Shadow,
     ShadowError, ShadowId, ShadowStore, Shadows, StoredDocument, Update, UpdateResult, Version,
@@ -24,8 +23,8 @@ pub(crate) struct Asked<'a> {
     pub(crate) seconds: i64,
 }
 
-pub(crate) async fn serve<P: ShadowStore, C: Clock>(
-    shadows: &Shadows<P, C>,
+pub(crate) async fn serve<P: ShadowStore>(
+    shadows: &Shadows<P>,
     model: &Model,
     request: Request,
     asked: &Asked<'_>,
@@ -37,8 +36,8 @@ pub(crate) async fn serve<P: ShadowStore, C: Clock>(
     }
 }
 
-async fn get<P: ShadowStore, C: Clock>(
-    shadows: &Shadows<P, C>,
+async fn get<P: ShadowStore>(
+    shadows: &Shadows<P>,
     model: &Model,
     asked: &Asked<'_>,
 ) -> Result<String, Rejection> {
@@ -52,8 +51,8 @@ async fn get<P: ShadowStore, C: Clock>(
     accepted_get(&sections, model, asked.accepted(version))
 }
 
-async fn update<P: ShadowStore, C: Clock>(
-    shadows: &Shadows<P, C>,
+async fn update<P: ShadowStore>(
+    shadows: &Shadows<P>,
     model: &Model,
     request: UpdateRequest,
     asked: &Asked<'_>,
@@ -118,8 +117,8 @@ fn planned(request: &UpdateRequest, asked: &Asked<'_>) -> Result<Update, Rejecti
 }
 
 /// Deletes what was read and nothing else, so that the version that is answered is the one that is gone.
-async fn delete<P: ShadowStore, C: Clock>(
-    shadows: &Shadows<P, C>,
+async fn delete<P: ShadowStore>(
+    shadows: &Shadows<P>,
     version: Option<i64>,
     asked: &Asked<'_>,
 ) -> Result<String, Rejection> {
@@ -150,8 +149,8 @@ async fn delete<P: ShadowStore, C: Clock>(
     }
 }
 
-async fn read<P: ShadowStore, C: Clock>(
-    shadows: &Shadows<P, C>,
+async fn read<P: ShadowStore>(
+    shadows: &Shadows<P>,
     asked: &Asked<'_>,
 ) -> Result<Shadow, Rejection> {
     let read = shadows.read(asked.shadow, DocumentSet::Both).await;

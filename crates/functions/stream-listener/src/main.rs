@@ -28,7 +28,12 @@ async fn main() -> Result<(), Error> {
         let links = DynamoDbClients::connect(&sdk, table);
         channels = channels.with_clients(Arc::new(links), ordered, unordered);
     }
-    let listener = Listener::new(registrations, &channels, settings.model, SystemClock)?;
+    let listener = Listener::new(
+        registrations,
+        &channels,
+        settings.model,
+        Arc::new(SystemClock),
+    )?;
     let listener = &match table {
         Some(table) => {
             let shadows = DynamoDbShadows::connect(&sdk, ShadowTableConfig::new(table));

@@ -1,5 +1,7 @@
 //! Webhook deliver as a Lambda function: wiring only.
 
+use std::sync::Arc;
+
 use antumbra_dynamodb::DynamoDbDeliveries;
 use antumbra_lambda_kit::config::start;
 use antumbra_lambda_kit::{certificates, invocation};
@@ -17,7 +19,7 @@ async fn main() -> Result<(), Error> {
         DynamoDbDeliveries::connect(&sdk, settings.table).with_retention(settings.retention);
     let guard = Guard::new(settings.allow);
     let sender = WebhookSender::trusting(certificates::roots(), guard);
-    let deliver = Deliver::new(ledger, sender, SystemClock, settings.policy);
+    let deliver = Deliver::new(ledger, sender, Arc::new(SystemClock), settings.policy);
     let queues = [settings.ordered, settings.unordered];
     let postpone = SqsVisibility::new(aws_sdk_sqs::Client::new(&sdk), queues);
     let worker = &Worker::new(deliver, postpone);

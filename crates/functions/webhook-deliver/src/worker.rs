@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use antumbra_service::clock::{Clock, time_left};
+use antumbra_service::clock::time_left;
 use antumbra_service::deliveries::{
     Deliver, DeliveryStore, MessageDisposition, MessageVisibility, Sender, decode,
 };
@@ -23,8 +23,8 @@ const TURN: Duration = Duration::from_secs(13);
 const SOON: Duration = Duration::from_secs(1);
 
 /// Takes the turns of deliveries.
-pub struct Worker<L, S, P, C> {
-    deliver: Deliver<L, S, C>,
+pub struct Worker<L, S, P> {
+    deliver: Deliver<L, S>,
     postpone: P,
     turn: Duration,
 }
@@ -45,9 +45,9 @@ struct Lane {
     ordered: bool,
 }
 
-impl<L: DeliveryStore, S: Sender, P: MessageVisibility, C: Clock> Worker<L, S, P, C> {
+impl<L: DeliveryStore, S: Sender, P: MessageVisibility> Worker<L, S, P> {
     /// Delivers, and tells the queues when to hand over again what failed.
-    pub fn new(deliver: Deliver<L, S, C>, postpone: P) -> Worker<L, S, P, C> {
+    pub fn new(deliver: Deliver<L, S>, postpone: P) -> Worker<L, S, P> {
         Worker {
             deliver,
             postpone,
@@ -57,7 +57,7 @@ impl<L: DeliveryStore, S: Sender, P: MessageVisibility, C: Clock> Worker<L, S, P
 
     /// Begins no turn with less time left than this.
     #[must_use]
-    pub fn with_turn(self, turn: Duration) -> Worker<L, S, P, C> {
+    pub fn with_turn(self, turn: Duration) -> Worker<L, S, P> {
         Worker { turn, ..self }
     }
 

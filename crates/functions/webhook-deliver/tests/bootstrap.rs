@@ -82,7 +82,11 @@ impl Ground {
         };
         main.ensure(&database).await.unwrap();
         let store = DynamoDbClients::new(database.clone(), &table);
-        let clients = Clients::new(store, Guard::new(ALLOW.parse().unwrap()), SystemClock);
+        let clients = Clients::new(
+            store,
+            Guard::new(ALLOW.parse().unwrap()),
+            Arc::new(SystemClock),
+        );
         let new = NewClient {
             id: Some(ClientId::new("watch").unwrap()),
             name: "Watch".to_owned(),

@@ -1,5 +1,7 @@
 //! The stack under load, with its sensors, its clients and their endpoint.
 
+use std::sync::Arc;
+
 use antumbra_dynamodb::{
     DynamoDbClients, DynamoDbSensors, DynamoDbShadows, MAIN, SensorConfig, ShadowTableConfig,
 };
@@ -88,7 +90,7 @@ impl Home {
         let store =
             DynamoDbClients::connect(&sdk_config(self.stack.addresses().dynamodb), MAIN.name);
         let guard = Guard::new(Webhooks::default().allow);
-        let clients = Clients::new(store, guard, SystemClock);
+        let clients = Clients::new(store, guard, Arc::new(SystemClock));
         let client =
             |at: usize| -> ClientId { format!("client-{}", at % CLIENTS).parse().unwrap() };
         for at in 0..CLIENTS.min(sensors) {

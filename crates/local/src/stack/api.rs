@@ -113,11 +113,20 @@ fn api(ground: &LocalServices, allow: Allow) -> Api {
     };
     let guard = Guard::new(allow);
     Api::new(Services {
-        shadows: Box::new(Shadows::with_clock(shadows, clock.clone())),
+        shadows: Box::new(Shadows::with_clock(shadows, Arc::new(clock.clone()))),
         messages: Box::new(DynamoDbInbox::connect(&database, MESSAGES.name)),
-        sensors: Box::new(Sensors::with_clock(sensors, clock.clone())),
-        clients: Box::new(Clients::new(clients.clone(), guard, clock.clone())),
-        deliveries: Box::new(Deliveries::new(clients, history, queues, clock.clone())),
+        sensors: Box::new(Sensors::with_clock(sensors, Arc::new(clock.clone()))),
+        clients: Box::new(Clients::new(
+            clients.clone(),
+            guard,
+            Arc::new(clock.clone()),
+        )),
+        deliveries: Box::new(Deliveries::new(
+            clients,
+            history,
+            queues,
+            Arc::new(clock.clone()),
+        )),
         answers: Box::new(DynamoDbIdempotency::new(client(&database), MAIN.name)),
         now: Box::new(move || clock.now()),
     })

@@ -80,7 +80,7 @@ fn function(ground: &LocalServices, webhooks: &Webhooks) -> Function {
     let sdk = ground.sdk_of(NAME);
     let ledger = DynamoDbDeliveries::connect(&sdk.database, MAIN.name);
     let clock = ground.clock.clone();
-    let deliver = Deliver::new(ledger, sender, clock.clone(), webhooks.policy);
+    let deliver = Deliver::new(ledger, sender, Arc::new(clock.clone()), webhooks.policy);
     let urls = [ORDERED, UNORDERED].map(|queue| ground.queues.queue_url(queue));
     let postpone = SqsVisibility::new(aws_sdk_sqs::Client::new(&sdk.aws), urls);
     let worker = Arc::new(Worker::new(deliver, postpone));

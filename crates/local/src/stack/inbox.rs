@@ -31,7 +31,13 @@ pub(super) fn feed(ground: &LocalServices) -> RunningEventSource {
     let inbox = DynamoDbInbox::connect(&sdk.database, MESSAGES.name);
     let clock = ground.clock.clone();
     let intake = MessageParser::default();
-    let ingest = Ingest::new(inbox.clone(), inbox, quarantine, intake, clock.clone());
+    let ingest = Ingest::new(
+        inbox.clone(),
+        inbox,
+        quarantine,
+        intake,
+        Arc::new(clock.clone()),
+    );
     let ingest = Arc::new(ingest);
     let function = Function::new(NAME, TIMEOUT, move |event: Bytes| {
         let ingest = Arc::clone(&ingest);

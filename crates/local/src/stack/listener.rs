@@ -37,12 +37,17 @@ pub(super) fn function(
         );
     let clock = ground.clock.clone();
     let shadows = DynamoDbShadows::connect(&database, ShadowTableConfig::new(MAIN.name));
-    let listener = Listener::new(registrations, &channels, Model::default(), clock.clone())?
-        .with_documents(Arc::new(Arc::new(shadows)));
+    let listener = Listener::new(
+        registrations,
+        &channels,
+        Model::default(),
+        Arc::new(clock.clone()),
+    )?
+    .with_documents(Arc::new(Arc::new(shadows)));
     Ok(listening(listener, clock))
 }
 
-fn listening(listener: Listener<ShiftedClock>, clock: ShiftedClock) -> Function {
+fn listening(listener: Listener, clock: ShiftedClock) -> Function {
     let listener = Arc::new(listener);
     Function::new(NAME, TIMEOUT, move |event: Bytes| {
         let listener = Arc::clone(&listener);

@@ -62,7 +62,7 @@ fn on_queue(ground: &LocalServices) -> Function {
     let outbound = SqsChannel::new(&sqs, &ground.queues.queue_url(OUTBOUND));
     // What the emulator's queues take.
     let outbound = Arc::new(outbound.with_bytes(SMALL_BYTES));
-    let send = SendMessage::new(outbound, ground.clock.clone());
+    let send = SendMessage::new(outbound, Arc::new(ground.clock.clone()));
     function(ground, &sdk, send)
 }
 
@@ -70,7 +70,7 @@ fn function<S: InboxOperation + 'static>(ground: &LocalServices, sdk: &Sdk, serv
     let answers = connect::answers(&sdk.aws, None);
     let clock = ground.clock.clone();
     let name = serve.operation().function();
-    let responder = Arc::new(Responder::new(serve, answers, clock.clone()));
+    let responder = Arc::new(Responder::new(serve, answers, Arc::new(clock.clone())));
     Function::new(name, TIMEOUT, move |event: Bytes| {
         let responder = Arc::clone(&responder);
         let deadline = clock.now().after(TIMEOUT);

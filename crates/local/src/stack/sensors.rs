@@ -61,7 +61,7 @@ pub(super) fn ingest(
         admission,
         quarantine,
         rules,
-        clock.clone(),
+        Arc::new(clock.clone()),
     );
     let ingest = Arc::new(ingest);
     let function = Function::new(name, INGEST_TIMEOUT, move |event: Bytes| {
@@ -86,7 +86,13 @@ pub(super) fn sweep(ground: &LocalServices) -> Function {
     let (sensors, progress) = stores(&sdk.database);
     let clock = ground.clock.clone();
     let limits = Limits::default();
-    let sweeper = Sweeper::new(sensors, progress, Some(gauge), limits, clock.clone());
+    let sweeper = Sweeper::new(
+        sensors,
+        progress,
+        Some(gauge),
+        limits,
+        Arc::new(clock.clone()),
+    );
     let sweeper = Arc::new(sweeper);
     Function::new(name, SWEEP_TIMEOUT, move |_: Bytes| {
         let sweeper = Arc::clone(&sweeper);

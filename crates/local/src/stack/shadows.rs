@@ -36,7 +36,7 @@ pub(super) fn feed(ground: &LocalServices) -> Result<RunningEventSource, RuleErr
     let shadows = DynamoDbShadows::connect(&sdk.database, config);
     let answers = connect::answers(&sdk.aws, None);
     let clock = ground.clock.clone();
-    let requests = ShadowRequests::new(shadows, Model::default(), answers, clock.clone());
+    let requests = ShadowRequests::new(shadows, Model::default(), answers, Arc::new(clock.clone()));
     let requests = Arc::new(requests);
     let function = Function::new(NAME, TIMEOUT, move |event: Bytes| {
         let requests = Arc::clone(&requests);

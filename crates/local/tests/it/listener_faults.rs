@@ -161,7 +161,7 @@ async fn run(seed: u64) {
         registrations,
         &channels,
         Model::default(),
-        Arc::clone(&clock),
+        clock.clone(),
     )
     .unwrap();
 

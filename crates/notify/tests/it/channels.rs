@@ -155,7 +155,7 @@ pub(crate) fn registrations(list: &[Value]) -> Registrations {
 pub(crate) struct Bench {
     pub(crate) fakes: Fakes,
     pub(crate) clock: Arc<ManualClock>,
-    listener: Listener<Arc<ManualClock>>,
+    listener: Listener,
 }
 
 /// As long as the function may run.

@@ -62,7 +62,7 @@ async fn read_shard(history: &History, world: &World, random: &mut Rng) -> Day {
     let clock: Arc<ManualClock> = Arc::new(clock());
     let start = || {
         let rules = registrations(&history::rules());
-        Listener::new(rules, world, Model::default(), Arc::clone(&clock)).unwrap()
+        Listener::new(rules, world, Model::default(), clock.clone()).unwrap()
     };
     let mut listener = start();
     let (mut day, mut at) = (Day::default(), 0);

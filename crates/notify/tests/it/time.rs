@@ -82,8 +82,8 @@ impl Clock for RuntimeClock {
         start.after(self.0.elapsed())
     }
 
-    async fn sleep(&self, duration: Duration) {
-        tokio::time::sleep(duration).await;
+    fn sleep(&self, duration: Duration) -> BoxFuture<'_, ()> {
+        Box::pin(tokio::time::sleep(duration))
     }
 }
 
@@ -156,7 +156,8 @@ async fn a_queue_that_never_answers_is_reported_in_time_and_delays_nobody() {
             let rules = registrations(&[only_later, only_first, to_queue("fine")]);
             let clock = RuntimeClock(Instant::now());
             let deadline = clock.now().after(TIME);
-            let listener = Listener::new(rules, &channels, Model::default(), clock).unwrap();
+            let listener =
+                Listener::new(rules, &channels, Model::default(), Arc::new(clock)).unwrap();
             let started = Instant::now();
             let event = event_of(&changes(40));
             let handled = listener.handle(&event, deadline);

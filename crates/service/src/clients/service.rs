@@ -1,5 +1,6 @@
 //! What can be done with clients.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::client::{
@@ -19,21 +20,19 @@ pub const KEEP_PREVIOUS: Duration = Duration::from_secs(24 * 3600);
 const KEEP_LONGEST: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// The clients and their links.
-#[derive(Debug, Clone)]
-pub struct Clients<S, D, C> {
+pub struct Clients<S, D> {
     store: S,
     destinations: D,
-    clock: C,
+    clock: Arc<dyn Clock>,
 }
 
-impl<S, D, C> Clients<S, D, C>
+impl<S, D> Clients<S, D>
 where
     S: ClientStore + LinkStore,
     D: UrlPolicy,
-    C: Clock,
 {
     /// On these ports.
-    pub fn new(store: S, destinations: D, clock: C) -> Clients<S, D, C> {
+    pub fn new(store: S, destinations: D, clock: Arc<dyn Clock>) -> Clients<S, D> {
         Clients {
             store,
             destinations,

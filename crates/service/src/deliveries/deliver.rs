@@ -1,5 +1,6 @@
 //! One turn of a delivery, done.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use antumbra_shadow::Timestamp;
@@ -43,17 +44,16 @@ struct Turn<'a> {
 }
 
 /// Sends deliveries.
-#[derive(Debug)]
-pub struct Deliver<L, S, C> {
+pub struct Deliver<L, S> {
     ledger: L,
     sender: S,
-    clock: C,
+    clock: Arc<dyn Clock>,
     policy: Policy,
 }
 
-impl<L: DeliveryStore, S: Sender, C: Clock> Deliver<L, S, C> {
+impl<L: DeliveryStore, S: Sender> Deliver<L, S> {
     /// By these rules.
-    pub fn new(ledger: L, sender: S, clock: C, policy: Policy) -> Deliver<L, S, C> {
+    pub fn new(ledger: L, sender: S, clock: Arc<dyn Clock>, policy: Policy) -> Deliver<L, S> {
         Deliver {
             ledger,
             sender,

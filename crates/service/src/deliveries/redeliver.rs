@@ -67,16 +67,16 @@ pub struct Requeued {
 
 /// Queues deliveries again, and reads their history.
 #[derive(Clone)]
-pub struct Deliveries<S, H, C> {
+pub struct Deliveries<S, H> {
     clients: S,
     history: H,
     queues: Queues,
-    clock: C,
+    clock: Arc<dyn Clock>,
 }
 
-impl<S: ClientStore, H: History, C: Clock> Deliveries<S, H, C> {
+impl<S: ClientStore, H: History> Deliveries<S, H> {
     /// On these ports.
-    pub fn new(clients: S, history: H, queues: Queues, clock: C) -> Deliveries<S, H, C> {
+    pub fn new(clients: S, history: H, queues: Queues, clock: Arc<dyn Clock>) -> Deliveries<S, H> {
         Deliveries {
             clients,
             history,

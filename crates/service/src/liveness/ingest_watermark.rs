@@ -54,10 +54,10 @@ pub struct QueueProbe {
 /// Sends a marker and waits for it. Returns until when everything that was sent has been taken in: the
 /// marker's own time where it came through, an earlier one's where the queue is behind, `None` where none
 /// ever came through.
-pub async fn ingest_watermark<P: IngestProgress, C: Clock>(
+pub async fn ingest_watermark<P: IngestProgress>(
     gauge: &QueueProbe,
     progress: &P,
-    clock: &C,
+    clock: &dyn Clock,
 ) -> Result<Option<Timestamp>, StoreError> {
     let start = clock.now();
     let until = start.after(gauge.wait);

@@ -62,12 +62,12 @@ impl SweepSummary {
 
 /// Looks at every sensor that is due by the horizon and marks those that were silent for too long by
 /// then. Stops at the deadline; what is left stays due.
-pub async fn sweep<L: LivenessIndex, C: Clock>(
+pub async fn sweep<L: LivenessIndex>(
     sensors: &L,
     ingest_watermark: Timestamp,
     deadline: Timestamp,
     limits: Limits,
-    clock: &C,
+    clock: &dyn Clock,
 ) -> SweepSummary {
     let mut swept = SweepSummary {
         finished: true,

@@ -97,11 +97,11 @@ pub enum SendFailure {
 }
 
 /// Sends one message, tried again until the deadline.
-pub async fn dispatch_one<C: Clock>(
+pub async fn dispatch_one(
     channel: Arc<dyn Channel>,
     message: Message,
     deadline: Timestamp,
-    clock: &C,
+    clock: &dyn Clock,
 ) -> Result<(), SendFailure> {
     let outgoing = vec![ChannelMessage {
         channel: 0,
@@ -117,11 +117,11 @@ pub async fn dispatch_one<C: Clock>(
 
 /// Sends all messages, channels side by side, and gives up what is left at the deadline, calls under way
 /// included.
-pub async fn dispatch<C: Clock>(
+pub async fn dispatch(
     channels: &[Arc<dyn Channel>],
     outbox: &impl Outbox,
     deadline: Timestamp,
-    clock: &C,
+    clock: &dyn Clock,
 ) -> DispatchSummary {
     let mut of_channel: Vec<Vec<usize>> = vec![Vec::new(); channels.len()];
     for index in 0..outbox.len() {
@@ -143,12 +143,12 @@ pub async fn dispatch<C: Clock>(
     all
 }
 
-async fn run<C: Clock>(
+async fn run(
     channel: &dyn Channel,
     outbox: &impl Outbox,
     indices: &[usize],
     deadline: Timestamp,
-    clock: &C,
+    clock: &dyn Clock,
 ) -> DispatchSummary {
     let limits = channel.limits();
     let mut schedule = Schedule::new(

@@ -1,5 +1,7 @@
 //! What is asked of the registry: by the command line and by the HTTP API.
 
+use std::sync::Arc;
+
 use antumbra_shadow::Timestamp;
 
 use super::id::{Generation, InvalidSensor, SensorId, SensorType};
@@ -29,22 +31,21 @@ pub struct SensorPatch {
 }
 
 /// Sensors in a store, at a clock.
-#[derive(Debug, Clone)]
-pub struct Sensors<S, C = SystemClock> {
+pub struct Sensors<S> {
     store: S,
-    clock: C,
+    clock: Arc<dyn Clock>,
 }
 
 impl<S> Sensors<S> {
     /// Sensors in this store, at the machine's clock.
     pub fn new(store: S) -> Sensors<S> {
-        Sensors::with_clock(store, SystemClock)
+        Sensors::with_clock(store, Arc::new(SystemClock))
     }
 }
 
-impl<S, C> Sensors<S, C> {
+impl<S> Sensors<S> {
     /// Sensors in this store, at this clock.
-    pub fn with_clock(store: S, clock: C) -> Sensors<S, C> {
+    pub fn with_clock(store: S, clock: Arc<dyn Clock>) -> Sensors<S> {
         Sensors { store, clock }
     }
 
@@ -54,7 +55,7 @@ impl<S, C> Sensors<S, C> {
     }
 }
 
-impl<S: SensorStore, C: Clock> Sensors<S, C> {
+impl<S: SensorStore> Sensors<S> {
     /// Registers a sensor. The same again changes nothing and gives what is registered; with other data
     /// it is [`SensorError::AlreadyRegistered`].
     pub async fn register(&self, sensor: Sensor) -> Result<RegisteredSensor, SensorError> {
@@ -196,7 +197,7 @@ impl<S: SensorStore, C: Clock> Sensors<S, C> {
     }
 }
 
-impl<S: SensorStore + ReadingStore, C: Clock> Sensors<S, C> {
+impl<S: SensorStore + ReadingStore> Sensors<S> {
     /// Saves readings of a registered sensor.
     pub async fn save(&self, id: &SensorId, readings: &[Reading]) -> Result<(), SensorError> {
         let sensor = self.store.get(id).await?;
@@ -227,9 +228,9 @@ impl<S: SensorStore + ReadingStore, C: Clock> Sensors<S, C> {
 
 /// Goes on with the purges that are due, as long as there are any and `more` says so; how many ended.
 /// What one of them fails with is the last thing it does, and it goes on the next time.
-pub async fn purge_due<P: PurgeQueue, C: Clock>(
+pub async fn purge_due<P: PurgeQueue>(
     store: &P,
-    clock: &C,
+    clock: &dyn Clock,
     more: impl Fn() -> bool,
 ) -> Result<usize, StoreError> {
     const PURGES_AT_ONCE: usize = 100;

@@ -61,15 +61,15 @@ struct Lane {
     doubtful: Option<(Write, Plan)>,
 }
 
-pub(super) struct Engine<'a, P, C> {
+pub(super) struct Engine<'a, P> {
     pub(super) persistence: &'a P,
-    pub(super) clock: &'a C,
+    pub(super) clock: &'a dyn Clock,
     pub(super) model: &'a Model,
     pub(super) leaf_times: bool,
     pub(super) random: fastrand::Rng,
 }
 
-impl<P: ShadowStore, C: Clock> Engine<'_, P, C> {
+impl<P: ShadowStore> Engine<'_, P> {
     /// One result per update, in the order asked. Each round is one batched read and one batched write.
     pub(super) async fn run(mut self, updates: &[Update]) -> Vec<Outcome> {
         let mut results: Vec<Option<Outcome>> = updates.iter().map(|_| None).collect();

@@ -1,5 +1,6 @@
 //! What is asked of the registry, on sensors in memory.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use antumbra_service::clock::{Clock, ManualClock};
@@ -11,8 +12,8 @@ use antumbra_testkit::sensors::MemorySensors;
 use antumbra_testkit::sensors::sample::{at, id, sensor, somewhere};
 use futures_util::future::join_all;
 
-fn sensors() -> Sensors<MemorySensors, ManualClock> {
-    Sensors::with_clock(MemorySensors::default(), ManualClock::new(at(0)))
+fn sensors() -> Sensors<MemorySensors> {
+    Sensors::with_clock(MemorySensors::default(), Arc::new(ManualClock::new(at(0))))
 }
 
 #[tokio::test]
@@ -113,7 +114,7 @@ async fn readings_need_a_sensor_and_come_back_ten_at_most() {
 #[tokio::test]
 async fn registered_again_it_is_another() {
     let clock = ManualClock::new(at(0));
-    let sensors = Sensors::with_clock(MemorySensors::default(), clock);
+    let sensors = Sensors::with_clock(MemorySensors::default(), Arc::new(clock));
     let first = sensors.register(somewhere("s")).await.unwrap();
     sensors.unregister(&id("s"), None).await.unwrap();
     let second = sensors.register(somewhere("s")).await.unwrap();

@@ -12,7 +12,7 @@ use antumbra_service::shadows::{
 use antumbra_shadow::{Document, DocumentError, Mode, Model, Timestamp, Verdict};
 use serde_json::json;
 
-type Sdk = Shadows<MemoryShadows, Arc<ManualClock>>;
+type Sdk = Shadows<MemoryShadows>;
 
 fn sdk(layout: Layout) -> Sdk {
     let clock = ManualClock::new(Timestamp::parse("2026-01-31T12:00:00Z").unwrap());

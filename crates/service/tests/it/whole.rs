@@ -11,12 +11,12 @@ use antumbra_service::shadows::{
 };
 use antumbra_shadow::{Document, Mode, Timestamp};
 
-type Sdk = Shadows<MemoryShadows, Arc<ManualClock>>;
+type Sdk = Shadows<MemoryShadows>;
 
 fn sdk(layout: Layout) -> (Sdk, Arc<ManualClock>) {
     let start = Timestamp::from_nanoseconds(1_700_000_000 * 1_000_000_000);
     let clock = Arc::new(ManualClock::new(start));
-    let shadows = Shadows::with_clock(MemoryShadows::new(layout), Arc::clone(&clock));
+    let shadows = Shadows::with_clock(MemoryShadows::new(layout), clock.clone());
     (shadows, clock)
 }
 

@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::{moments, rule_event, until};
-use crate::clock::VirtualClock;
 use crate::functions::{Function, Wiring};
 use crate::world::{World, lock};
 
@@ -66,7 +65,7 @@ pub(crate) struct Nonsense {
 pub(crate) struct Devices {
     world: Arc<World>,
     requests: Arc<Function>,
-    shadows: Arc<Shadows<DynamoDbShadows, VirtualClock>>,
+    shadows: Arc<Shadows<DynamoDbShadows>>,
     memory: Arc<Mutex<Memory>>,
 }
 

@@ -34,6 +34,7 @@ use super::{Function, Instance, called, json};
 use crate::clock::VirtualClock;
 use crate::endpoint::{AnyUrl, Endpoints};
 use crate::profile::Profile;
+use antumbra_service::clock::Clock;
 
 /// The queues by name.
 pub(crate) mod names {
@@ -112,24 +113,21 @@ impl Wiring {
     }
 
     /// The SDK, as whoever reports without MQTT has it.
-    pub(crate) fn shadows(&self, clock: VirtualClock) -> Shadows<DynamoDbShadows, VirtualClock> {
-        Shadows::with_clock(self.persistence(), clock)
+    pub(crate) fn shadows(&self, clock: VirtualClock) -> Shadows<DynamoDbShadows> {
+        Shadows::with_clock(self.persistence(), Arc::new(clock))
     }
 
     /// The registry of sensors.
-    pub(crate) fn sensors(&self, clock: VirtualClock) -> Sensors<DynamoDbSensors, VirtualClock> {
-        Sensors::with_clock(self.sensor_store(), clock)
+    pub(crate) fn sensors(&self, clock: VirtualClock) -> Sensors<DynamoDbSensors> {
+        Sensors::with_clock(self.sensor_store(), Arc::new(clock))
     }
 
     /// The desk of clients.
-    pub(crate) fn clients(
-        &self,
-        clock: VirtualClock,
-    ) -> Clients<DynamoDbClients, AnyUrl, VirtualClock> {
+    pub(crate) fn clients(&self, clock: VirtualClock) -> Clients<DynamoDbClients, AnyUrl> {
         Clients::new(
             DynamoDbClients::connect(&self.sdk, MAIN.name),
             AnyUrl,
-            clock,
+            Arc::new(clock),
         )
     }
 
@@ -137,14 +135,14 @@ impl Wiring {
     pub(crate) fn redeliveries(
         &self,
         clock: VirtualClock,
-    ) -> Deliveries<DynamoDbClients, DynamoDbDeliveries, VirtualClock> {
+    ) -> Deliveries<DynamoDbClients, DynamoDbDeliveries> {
         let queues = Queues {
             ordered: self.queue(names::ORDERED),
             unordered: self.queue(names::UNORDERED),
         };
         let clients = DynamoDbClients::connect(&self.sdk, MAIN.name);
         let history = DynamoDbDeliveries::connect(&self.sdk, MAIN.name);
-        Deliveries::new(clients, history, queues, clock)
+        Deliveries::new(clients, history, queues, Arc::new(clock))
     }
 
     pub(crate) fn listener(&self) -> Function {
@@ -283,11 +281,15 @@ impl Wiring {
         &self,
         name: &'static str,
         seconds: u64,
-        make: impl Fn(&Wiring, VirtualClock) -> Arc<dyn Instance> + Send + Sync + 'static,
+        make: impl Fn(&Wiring, Arc<dyn Clock>) -> Arc<dyn Instance> + Send + Sync + 'static,
     ) -> Function {
         let wiring = self.clone();
         let timeout = Duration::from_secs(seconds);
-        Function::new(name, timeout, Box::new(move |clock| make(&wiring, clock)))
+        Function::new(
+            name,
+            timeout,
+            Box::new(move |clock| make(&wiring, Arc::new(clock))),
+        )
     }
 }
 

@@ -231,7 +231,7 @@ struct Redriver {
 struct Sender {
     registrations: Registrations,
     channels: AwsChannelFactory,
-    listener: Listener<SystemClock>,
+    listener: Listener,
     streams: aws_sdk_dynamodbstreams::Client,
 }
 
@@ -291,7 +291,7 @@ impl Sender {
         };
         let shadows =
             DynamoDbShadows::connect(&database, ShadowTableConfig::new(connection.table()));
-        let listener = Listener::new(load()?, &channels, model, SystemClock)
+        let listener = Listener::new(load()?, &channels, model, Arc::new(SystemClock))
             .map_err(CliError::invalid)?
             .with_documents(Arc::new(Arc::new(shadows)));
         Ok(Sender {

@@ -6,7 +6,6 @@ use antumbra_service::clients::{
     Client, ClientError, ClientId, ClientPatch, ClientStore, Clients, Created, Link, LinkStore,
     NewClient, RequestKey, Rotated, Secret, UrlPolicy,
 };
-use antumbra_service::clock::Clock;
 use antumbra_service::deliveries::{
     Deliveries, DeliveryId, DeliveryRecord, History, HistoryQuery, RedeliverError, Requeued,
 };
@@ -62,11 +61,10 @@ pub trait ClientService: Send + Sync {
     ) -> Outcome<'a, Page<Link>>;
 }
 
-impl<S, D, C> ClientService for Clients<S, D, C>
+impl<S, D> ClientService for Clients<S, D>
 where
     S: ClientStore + LinkStore,
     D: UrlPolicy,
-    C: Clock,
 {
     fn create(&self, new: NewClient) -> Outcome<'_, Created> {
         Box::pin(self.create(new))
@@ -164,7 +162,7 @@ pub trait DeliveryService: Send + Sync {
     fn test<'a>(&'a self, client: &'a ClientId) -> Told<'a, DeliveryId>;
 }
 
-impl<S: ClientStore, H: History, C: Clock> DeliveryService for Deliveries<S, H, C> {
+impl<S: ClientStore, H: History> DeliveryService for Deliveries<S, H> {
     fn list<'a>(
         &'a self,
         query: &'a HistoryQuery,

@@ -1,6 +1,5 @@
 //! What the routes need of sensors.
 
-use antumbra_service::clock::Clock;
 use antumbra_service::notifications::BoxFuture;
 use antumbra_service::paging::{Cursor, Page};
 use antumbra_service::sensors::{
@@ -57,7 +56,7 @@ pub trait SensorService: Send + Sync {
     ) -> Outcome<'a, Page<Reading>>;
 }
 
-impl<S: SensorStore + ReadingStore, C: Clock> SensorService for Sensors<S, C> {
+impl<S: SensorStore + ReadingStore> SensorService for Sensors<S> {
     fn register(&self, sensor: Sensor) -> Outcome<'_, RegisteredSensor> {
         Box::pin(self.register(sensor))
     }

@@ -1,6 +1,5 @@
 //! What the routes need of shadows.
 
-use antumbra_service::clock::Clock;
 use antumbra_service::notifications::BoxFuture;
 use antumbra_service::shadows::{
     Delete, DocumentSet, Shadow, ShadowError, ShadowId, ShadowStore, Shadows, Update, UpdateResult,
@@ -22,7 +21,7 @@ pub trait ShadowService: Send + Sync {
     fn delete(&self, delete: Delete) -> BoxFuture<'_, Result<(), ShadowError>>;
 }
 
-impl<P: ShadowStore, C: Clock> ShadowService for Shadows<P, C> {
+impl<P: ShadowStore> ShadowService for Shadows<P> {
     fn read<'a>(
         &'a self,
         shadow: &'a ShadowId,

@@ -72,14 +72,14 @@ impl Ground {
                 ordered: queues[0].clone(),
                 unordered: queues[1].clone(),
             },
-            Arc::clone(&clock),
+            clock.clone(),
         );
         let now = Arc::clone(&clock);
         let api = Api::new(Services {
-            shadows: Box::new(Shadows::with_clock(shadows, Arc::clone(&clock))),
+            shadows: Box::new(Shadows::with_clock(shadows, clock.clone())),
             messages: Box::new(inbox.clone()),
-            sensors: Box::new(Sensors::with_clock(sensors.clone(), Arc::clone(&clock))),
-            clients: Box::new(Clients::new(clients, guard, Arc::clone(&clock))),
+            sensors: Box::new(Sensors::with_clock(sensors.clone(), clock.clone())),
+            clients: Box::new(Clients::new(clients, guard, clock.clone())),
             deliveries: Box::new(redeliveries),
             answers: Box::new(DynamoDbIdempotency::new(client.clone(), &table)),
             now: Box::new(move || now.now()),

@@ -63,7 +63,7 @@ async fn all_who_vanish_are_found_once_in_pages_and_nobody_else() {
                 progress,
                 None,
                 Limits::default(),
-                Arc::clone(&clock),
+                clock.clone(),
             )
         };
         let deadline = clock.now().after(Duration::from_secs(50));

@@ -50,10 +50,7 @@ impl LivenessIndex for Slow {
 }
 
 /// Without a queue, so that the time is the horizon.
-fn sweeper(
-    sensors: &MemorySensors,
-    clock: &Arc<ManualClock>,
-) -> Sweeper<Slow, MemoryProgress, Arc<ManualClock>> {
+fn sweeper(sensors: &MemorySensors, clock: &Arc<ManualClock>) -> Sweeper<Slow, MemoryProgress> {
     let slow = Slow {
         sensors: sensors.clone(),
         clock: Arc::clone(clock),
@@ -63,7 +60,7 @@ fn sweeper(
         page: 10,
     };
     let progress = MemoryProgress::default();
-    Sweeper::new(slow, progress, None, limits, Arc::clone(clock))
+    Sweeper::new(slow, progress, None, limits, clock.clone())
 }
 
 fn clock(seconds: i64) -> Arc<ManualClock> {
@@ -211,7 +208,7 @@ async fn nobody_is_lost_while_the_queue_is_not_read() {
         progress.clone(),
         Some(unread()),
         Limits::default(),
-        Arc::clone(&clock),
+        clock.clone(),
     );
     let deadline = clock.now().after(MINUTE);
     let report = sweeper.run(deadline).await.unwrap();

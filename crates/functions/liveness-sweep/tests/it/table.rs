@@ -108,7 +108,7 @@ async fn what_an_unregistered_sensor_left_is_gone_after_an_hour_of_sweeps() {
     let clock = Arc::new(ManualClock::new(at(120)));
     let progress = DynamoDbProgress::new(client.clone(), &table);
     let limits = Limits::default();
-    let sweeper = Sweeper::new(sensors, progress, None, limits, Arc::clone(&clock));
+    let sweeper = Sweeper::new(sensors, progress, None, limits, clock.clone());
     let sweep = async || {
         let deadline = clock.now().after(Duration::from_secs(50));
         sweeper.purge(deadline).await;

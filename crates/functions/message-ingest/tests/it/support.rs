@@ -83,7 +83,7 @@ pub(crate) struct Bench {
     pub(crate) database: aws_sdk_dynamodb::Client,
     pub(crate) table: String,
     pub(crate) kept: Arc<Kept>,
-    pub(crate) ingest: Ingest<DynamoDbInbox, DynamoDbInbox, SystemClock>,
+    pub(crate) ingest: Ingest<DynamoDbInbox, DynamoDbInbox>,
 }
 
 impl Bench {
@@ -110,7 +110,7 @@ impl Bench {
                 inbox.clone(),
                 quarantine,
                 intake,
-                SystemClock,
+                Arc::new(SystemClock),
             ),
             endpoint,
             inbox,

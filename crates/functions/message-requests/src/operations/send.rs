@@ -20,9 +20,9 @@ use crate::serve::{InboxOperation, OperationError, RequestContext, source};
 const KEY_CHARS: usize = 128;
 
 /// One message sent.
-pub struct SendMessage<C> {
+pub struct SendMessage {
     outbound: Arc<dyn Channel>,
-    clock: C,
+    clock: Arc<dyn Clock>,
 }
 
 /// The message in the queue.
@@ -34,14 +34,14 @@ struct Outbound<'a> {
     uuid: &'a str,
 }
 
-impl<C: Clock> SendMessage<C> {
+impl SendMessage {
     /// Into the queue that the channel leads to.
-    pub fn new(outbound: Arc<dyn Channel>, clock: C) -> SendMessage<C> {
+    pub fn new(outbound: Arc<dyn Channel>, clock: Arc<dyn Clock>) -> SendMessage {
         SendMessage { outbound, clock }
     }
 }
 
-impl<C: Clock> InboxOperation for SendMessage<C> {
+impl InboxOperation for SendMessage {
     fn operation(&self) -> Operation {
         Operation::Send
     }

@@ -28,7 +28,7 @@ async fn queue(name: &str) -> (Queues, Client, String) {
 /// Sends, and returns the payload of the one answer.
 async fn send(stage: &Stage, outbound: Arc<dyn Channel>, uuid: &str, payload: &str) -> String {
     let event = event(&format!("request/send/{uuid}"), payload.as_bytes());
-    let serve = SendMessage::new(outbound, SystemClock);
+    let serve = SendMessage::new(outbound, Arc::new(SystemClock));
     stage.respond(serve, &event).await.unwrap();
     let mut answers = stage.answers.take();
     assert_eq!(answers.len(), 1);

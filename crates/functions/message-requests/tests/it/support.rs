@@ -128,7 +128,7 @@ impl Stage {
         event: &[u8],
     ) -> Result<RequestSummary, HandleError> {
         let answers = Arc::clone(&self.answers);
-        let responder = Responder::new(serve, answers, SystemClock);
+        let responder = Responder::new(serve, answers, Arc::new(SystemClock));
         let deadline = SystemClock.now().after(Duration::from_secs(20));
         responder.handle(event, "call-1", deadline).await
     }

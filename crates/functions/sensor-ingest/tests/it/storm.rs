@@ -82,13 +82,13 @@ where
         sample::registered(store, &format!("s{sensor}")).await;
     }
     let workers = burst.shares.iter().map(|share| async move {
-        let ingest: Ingest<S, P, S, ManualClock> = Ingest::new(
+        let ingest: Ingest<S, P, S> = Ingest::new(
             store.clone(),
             progress.clone(),
             UnknownSensorPolicy::Quarantine,
             Quarantine::new(Arc::new(Queue::default())),
             Rules::default(),
-            ManualClock::new(sample::at(600)),
+            Arc::new(ManualClock::new(sample::at(600))),
         );
         for event in share {
             let event = event.to_string();

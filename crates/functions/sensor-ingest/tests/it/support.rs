@@ -116,7 +116,7 @@ pub(crate) struct Home {
     pub(crate) progress: MemoryProgress,
     pub(crate) quarantine: Arc<Queue>,
     pub(crate) clock: Arc<ManualClock>,
-    pub(crate) ingest: Ingest<Moody, MemoryProgress, MemorySensors, Arc<ManualClock>>,
+    pub(crate) ingest: Ingest<Moody, MemoryProgress, MemorySensors>,
 }
 
 impl Home {
@@ -150,7 +150,7 @@ impl Home {
             admission(&sensors),
             Quarantine::new(Arc::clone(&quarantine) as Arc<dyn Channel>),
             rules,
-            Arc::clone(&clock),
+            clock.clone(),
         );
         Home {
             sensors,

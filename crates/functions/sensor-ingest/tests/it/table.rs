@@ -33,7 +33,7 @@ async fn two_writes_a_signal_no_read_and_readings_by_twenty_five() {
         UnknownSensorPolicy::<DynamoDbSensors>::Quarantine,
         Quarantine::new(Arc::new(Queue::default())),
         Rules::default(),
-        ManualClock::new(sample::at(600)),
+        Arc::new(ManualClock::new(sample::at(600))),
     );
     let handle = async |messages: &[(&str, i64, &str)]| {
         endpoint.take_calls();

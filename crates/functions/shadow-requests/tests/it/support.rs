@@ -46,7 +46,7 @@ impl Channel for Answers {
 }
 
 pub(crate) struct Function<P> {
-    pub(crate) requests: ShadowRequests<P, Arc<ManualClock>>,
+    pub(crate) requests: ShadowRequests<P>,
     pub(crate) answers: Arc<Answers>,
     pub(crate) clock: Arc<ManualClock>,
 }
@@ -61,7 +61,7 @@ pub(crate) fn function<P: ShadowStore>(store: P) -> Function<P> {
     let clock = Arc::new(ManualClock::new(start));
     let answers = Arc::new(Answers::default());
     let channel: Arc<dyn Channel> = answers.clone();
-    let requests = ShadowRequests::new(store, Model::default(), channel, Arc::clone(&clock));
+    let requests = ShadowRequests::new(store, Model::default(), channel, clock.clone());
     Function {
         requests,
         answers,

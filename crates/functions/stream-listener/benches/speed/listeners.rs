@@ -98,7 +98,7 @@ impl ChannelFactory for OpenChannels {
 
 /// The listener as it ships, on channels that take everything.
 pub(crate) struct Ours {
-    pub(crate) listener: Listener<SystemClock>,
+    pub(crate) listener: Listener,
     runtime: Runtime,
     open: Arc<Open>,
 }
@@ -109,7 +109,13 @@ impl Ours {
         let channels = OpenChannels(Arc::clone(&open));
         let registrations = load(rules, sent);
         Ours {
-            listener: Listener::new(registrations, &channels, model(shape), SystemClock).unwrap(),
+            listener: Listener::new(
+                registrations,
+                &channels,
+                model(shape),
+                Arc::new(SystemClock),
+            )
+            .unwrap(),
             // As the function's own.
             runtime: tokio::runtime::Builder::new_current_thread()
                 .enable_all()

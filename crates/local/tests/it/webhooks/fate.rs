@@ -141,7 +141,7 @@ impl Mortal {
             of(&self.fate),
         );
         let sender = Cut(sender, of(&self.fate));
-        let deliver = Deliver::new(ledger, sender, SystemClock, webhooks.policy);
+        let deliver = Deliver::new(ledger, sender, Arc::new(SystemClock), webhooks.policy);
         let urls = ["antumbra-deliveries.fifo", "antumbra-deliveries"];
         let urls = urls.map(|queue| home.stack.queue_url(queue));
         let visibility = SqsVisibility::new(home.sqs.clone(), urls);

@@ -29,8 +29,8 @@ pub(super) const REGISTRATION: &str =
 pub(super) struct Home {
     pub(super) stack: Stack,
     pub(super) endpoints: Endpoints,
-    pub(super) clients: Clients<DynamoDbClients, Guard, SystemClock>,
-    pub(super) redeliveries: Deliveries<DynamoDbClients, DynamoDbDeliveries, SystemClock>,
+    pub(super) clients: Clients<DynamoDbClients, Guard>,
+    pub(super) redeliveries: Deliveries<DynamoDbClients, DynamoDbDeliveries>,
     pub(super) sensors: DynamoDbSensors,
     pub(super) sqs: aws_sdk_sqs::Client,
 }
@@ -81,12 +81,12 @@ impl Home {
         let store = DynamoDbClients::connect(&database, MAIN.name);
         Home {
             endpoints: Endpoints::start().await,
-            clients: Clients::new(store.clone(), Guard::new(allow), SystemClock),
+            clients: Clients::new(store.clone(), Guard::new(allow), Arc::new(SystemClock)),
             redeliveries: Deliveries::new(
                 store,
                 DynamoDbDeliveries::connect(&database, MAIN.name),
                 queues,
-                SystemClock,
+                Arc::new(SystemClock),
             ),
             sensors: DynamoDbSensors::connect(&database, SensorConfig::new(MAIN.name)),
             sqs,
