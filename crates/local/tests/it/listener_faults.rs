@@ -157,13 +157,8 @@ async fn run(seed: u64) {
         Timestamp::parse("2026-01-01T00:00:00Z").unwrap(),
     ));
     let channels = FlakyChannels(aws, seed);
-    let listener = Listener::new(
-        registrations,
-        &channels,
-        Model::default(),
-        clock.clone(),
-    )
-    .unwrap();
+    let listener =
+        Listener::new(registrations, &channels, Model::default(), clock.clone()).unwrap();
 
     // As Lambda does it: from the lowest record reported, or on.
     let (mut at, mut reported) = (0, 0);
