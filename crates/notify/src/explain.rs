@@ -2,7 +2,7 @@
 
 use antumbra_registration::{DiffCell, Registrations, explain as explain_change};
 use antumbra_shadow::Model;
-use antumbra_wire::item::{ItemChange, KeyBuffer};
+use antumbra_wire::items::{ItemChange, KeyBuffer};
 use antumbra_wire::stream::{EventError, StreamBatch, Tape};
 use serde::Serialize;
 
@@ -56,7 +56,7 @@ pub fn explain(
                 continue;
             }
         };
-        let key = keys.of(record);
+        let key = keys.read(record);
         let images = match record.images(&mut tape) {
             Ok(images) => images,
             Err(undecodable) => {

@@ -12,7 +12,7 @@ use antumbra_service::deliveries::Occurred;
 use antumbra_service::notifications::{Message, Outbox, attribute_bytes};
 use antumbra_service::sensors::State;
 use antumbra_shadow::{DiffBuffer, Model, Timestamp, View};
-use antumbra_wire::item::{ItemChange, ItemKey, KeyBuffer};
+use antumbra_wire::items::{ItemChange, ItemKey, ItemKind, KeyBuffer};
 use antumbra_wire::notification::{self, NotificationId};
 use antumbra_wire::shadow_mqtt::{write_delta, write_documents};
 use antumbra_wire::stream::{EventError, Record, Side, StreamBatch, Tape, Undecodable};
@@ -126,15 +126,15 @@ impl<'l> Plan<'l> {
         model: &Model,
         rest: &mut Rest<'_>,
     ) -> Result<(), Undecodable> {
-        let key = rest.key.of(record);
-        if is_private(&key) {
+        let key = rest.key.read(record);
+        if !key.item.notifies() {
             self.seen(record);
             return Ok(());
         }
         if !wants(
             self.registrations,
             key.text,
-            key.shadow.is_some(),
+            key.item.shadow().is_some(),
             rest.scratch,
         ) {
             self.seen(record);
@@ -455,7 +455,11 @@ impl<'l> Plan<'l> {
         } = &self.to_tell[position];
         let message = Message {
             id: occurred.occurrence.id(),
-            key: format!("SENSOR#{}#STATE", occurred.occurrence.sensor),
+            key: format!(
+                "{}#{}",
+                ItemKind::SensorState.partition(occurred.occurrence.sensor.as_str()),
+                ItemKind::SensorState.sort("")
+            ),
             ..Message::default()
         };
         let sequence_number = self.sequence_number(*record);
@@ -489,18 +493,13 @@ impl<'l> Plan<'l> {
     }
 }
 
-/// A client's secrets, and what somebody was answered, leave the table for nobody, whatever a registration's
-/// key matches.
-fn is_private(key: &ItemKey<'_>) -> bool {
-    let answer = |(_, partition): (&str, &str)| partition.starts_with("ONCE#");
-    matches!(key.attributes.sort, Some((_, "CLIENTSECRETS")))
-        || key.attributes.partition.is_some_and(answer)
-}
-
 fn is_state(change: &Change<'_>) -> bool {
-    let of_sensor = |(_, partition): (&str, &str)| partition.starts_with("SENSOR#");
-    change.key_attributes.partition.is_some_and(of_sensor)
-        && matches!(change.key_attributes.sort, Some((_, "STATE")))
+    let keys = (change.key_attributes.partition, change.key_attributes.sort);
+    let (Some((_, partition)), Some((_, sort))) = keys else {
+        return false;
+    };
+    let item = ItemKey::parse(partition, sort);
+    matches!(item, ItemKey::Known(ItemKind::SensorState, ..))
 }
 
 fn put(arena: &mut String, text: &str) -> Range<u32> {

@@ -13,7 +13,7 @@ use antumbra_registration::{Change, RegistrationId, Registrations};
 use antumbra_service::notifications::Message;
 use antumbra_service::shadows::{PersistenceError, ShadowId, StoredDocument};
 use antumbra_shadow::{Model, State};
-use antumbra_wire::item::{ItemChange, Layout};
+use antumbra_wire::items::{ItemChange, ItemKind, ShadowItem};
 use antumbra_wire::notification::NotificationId;
 use antumbra_wire::shadow_mqtt::{ShadowDocument, ShadowDocuments};
 
@@ -26,7 +26,7 @@ pub(crate) struct ShadowChange {
     /// What its messages are ordered by: the shadow, whichever of its items changed.
     pub(crate) order: String,
     shadow: (String, String),
-    layout: Layout,
+    item: ShadowItem,
     before: ShadowDocuments,
     after: ShadowDocuments,
     written_at: Option<i64>,
@@ -80,9 +80,13 @@ impl ShadowChange {
         Some(ShadowChange {
             record,
             key: change.key.to_owned(),
-            order: format!("DS#{}#{}", shadow.id, shadow.name),
+            order: format!(
+                "{}#{}",
+                ItemKind::Shadow(shadow.item).partition(shadow.id),
+                shadow.name
+            ),
             shadow: (shadow.id.to_owned(), shadow.name.to_owned()),
-            layout: shadow.layout,
+            item: shadow.item,
             before,
             after,
             written_at: item.written_at(),
@@ -94,21 +98,19 @@ impl ShadowChange {
 
     /// Whether it has to be known to tell of others, even if nobody wants to hear of it.
     pub(crate) fn matters(&self) -> bool {
-        self.layout != Layout::Combined || !self.wanted.is_empty()
+        self.item != ShadowItem::Combined || !self.wanted.is_empty()
     }
 
     fn other(&self) -> Option<State> {
-        match self.layout {
-            Layout::Reported => Some(State::Desired),
-            Layout::Desired => Some(State::Reported),
-            Layout::Combined => None,
+        match self.item {
+            ShadowItem::Reported => Some(State::Desired),
+            ShadowItem::Desired => Some(State::Reported),
+            ShadowItem::Combined => None,
         }
     }
 
     fn is_one_write_with(&self, next: &ShadowChange) -> bool {
-        self.layout != next.layout
-            && self.written_at.is_some()
-            && self.written_at == next.written_at
+        self.item != next.item && self.written_at.is_some() && self.written_at == next.written_at
     }
 }
 
@@ -116,7 +118,7 @@ impl ShadowChange {
 fn timelines(pending: &[ShadowChange]) -> HashMap<&(String, String), Vec<usize>> {
     let mut timelines: HashMap<_, Vec<usize>> = HashMap::new();
     for (index, change) in pending.iter().enumerate() {
-        if change.layout != Layout::Combined {
+        if change.item != ShadowItem::Combined {
             timelines.entry(&change.shadow).or_default().push(index);
         }
     }
@@ -125,8 +127,8 @@ fn timelines(pending: &[ShadowChange]) -> HashMap<&(String, String), Vec<usize>>
 
 /// The other document in the event itself.
 fn in_event(pending: &[ShadowChange], timeline: &[usize], at: usize) -> Option<ShadowDocuments> {
-    let layout = pending[timeline[at]].layout;
-    let others = |index: &&usize| pending[**index].layout != layout;
+    let kind = pending[timeline[at]].item;
+    let others = |index: &&usize| pending[**index].item != kind;
     let next = timeline[at + 1..].iter().find(others);
     let last = timeline[..at].iter().rev().find(others);
     next.map(|&index| pending[index].before.clone())
@@ -139,7 +141,7 @@ pub(crate) fn missing(pending: &[ShadowChange]) -> Vec<Other> {
     for timeline in timelines(pending).values() {
         let alone = timeline
             .iter()
-            .all(|&index| pending[index].layout == pending[timeline[0]].layout);
+            .all(|&index| pending[index].item == pending[timeline[0]].item);
         let wanted = timeline
             .iter()
             .any(|&index| !pending[index].wanted.is_empty());
@@ -170,7 +172,7 @@ pub(crate) fn resolve<'p>(
         if told_with_another[index] {
             continue;
         }
-        if change.layout == Layout::Combined {
+        if change.item == ShadowItem::Combined {
             let sections = (change.before.clone(), change.after.clone());
             resolved.tell(change, sections, change.wanted.iter().collect());
             continue;

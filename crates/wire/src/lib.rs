@@ -4,7 +4,7 @@
 //! Pure: no clock, no I/O, no AWS SDK. In reading order:
 //!
 //! - [`stream`]: decodes DynamoDB stream events into records and images
-//! - [`item`]: turns a stream record into the documents that changed
+//! - [`items`]: item kinds and keys of both tables, and the change of an item in a stream record
 //! - [`notification`]: the message that targets receive for a change
 //! - [`events`]: the other Lambda events: SQS, RabbitMQ, AWS IoT rules
 //! - [`signal`]: parses sensor signals
@@ -16,7 +16,7 @@
 pub mod events;
 pub mod inbox_request;
 pub mod inbox_response;
-pub mod item;
+pub mod items;
 pub mod limits;
 pub mod notification;
 pub mod rules;

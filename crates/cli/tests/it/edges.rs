@@ -125,7 +125,7 @@ fn the_use_cases_know_no_aws() {
         .iter()
         .filter(|name| name.starts_with("antumbra-"))
         .collect();
-    assert_eq!(ours, ["antumbra-shadow"]);
+    assert_eq!(ours, ["antumbra-shadow", "antumbra-wire"]);
 }
 
 #[test]

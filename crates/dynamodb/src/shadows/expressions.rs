@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use antumbra_service::shadows::adapter::times_name;
 use antumbra_service::shadows::{State, VERSION_KEPT, Version};
 use antumbra_shadow::Timestamp;
+use antumbra_wire::items::attributes::times_name;
 use aws_sdk_dynamodb::types::AttributeValue;
 
 use super::item::{CLIENT_TOKEN, DELETED_AT, TIMESTAMP, TTL, VERSION, ZONE, seconds};

@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
-use antumbra_service::shadows::adapter::times_name;
 use antumbra_service::shadows::{
     ClientToken, DeletedVersions, PersistenceError, Snapshot, State, StoredDocument, VERSION_KEPT,
     Version, Write, Zone,
 };
 use antumbra_shadow::{Document, LeafTimes, Timestamp};
+use antumbra_wire::items::attributes::times_name;
 use aws_sdk_dynamodb::types::AttributeValue;
 
 use super::keys::{Key, Kind};

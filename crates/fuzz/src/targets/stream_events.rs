@@ -5,7 +5,7 @@ use std::cell::RefCell;
 
 use antumbra_registration::{DiffCell, Parts};
 use antumbra_shadow::{DiffBuffer, Model};
-use antumbra_wire::item::{ItemChange, KeyBuffer};
+use antumbra_wire::items::{ItemChange, KeyBuffer};
 use antumbra_wire::notification::{self, NotificationId};
 use antumbra_wire::stream::{StreamBatch, Tape};
 
@@ -46,7 +46,7 @@ impl Room {
             return;
         };
         for record in records.iter().flatten() {
-            let key = self.key.of(record);
+            let key = self.key.read(record);
             let Ok(images) = record.images(&mut self.tape) else {
                 continue;
             };

@@ -273,7 +273,7 @@ async fn half_a_character_gives_a_clear_result() {
 }
 
 #[tokio::test]
-async fn secrets_and_answers_are_told_to_nobody_who_asks_for_everything() {
+async fn secrets_and_stored_responses_are_never_notified() {
     let bench = bench();
     let private = |partition: &str, sort: &str, sequence| Record {
         new: Some(json!({ "current": "whsec_x", "answer": "whsec_y" })),
@@ -283,10 +283,11 @@ async fn secrets_and_answers_are_told_to_nobody_who_asks_for_everything() {
         private("CLIENT#night-watch", "CLIENTSECRETS", 1),
         private("ONCE#0af1", "ONCE", 2),
         private("ONCE#0af1", "PART#owner#000000", 3),
-        Record::small("lamp", 4),
+        private("CLIENT#night-watch", "SECRETS-RENAMED", 4),
+        Record::small("lamp", 5),
     ];
     let handled = bench.handle(&event_of(&records)).await;
-    assert_eq!((handled.records, handled.sent), (4, 2), "{handled:?}");
+    assert_eq!((handled.records, handled.sent), (5, 2), "{handled:?}");
     assert_eq!(handled.resume_at, None);
     assert!(bench.parked().is_empty());
 }

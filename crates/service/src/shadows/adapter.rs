@@ -7,4 +7,4 @@ mod check;
 mod size;
 
 pub use check::{check_delete, check_document, check_list, check_write};
-pub use size::{ITEM_BYTES, document_bytes, item_bytes, number_bytes, times_name};
+pub use size::{ITEM_BYTES, document_bytes, item_bytes, number_bytes};

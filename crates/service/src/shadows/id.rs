@@ -2,12 +2,16 @@
 
 use std::fmt;
 
+use antumbra_wire::items::{ItemKind, ShadowItem};
+
+const ITEM: ItemKind = ItemKind::Shadow(ShadowItem::Reported);
+
 /// The name a shadow has when none is given.
 pub const DEFAULT_NAME: &str = "main";
 /// Bytes of a shadow's id: a partition key's 2048 without its prefix.
-pub const ID_BYTES: usize = 2048 - "DS#".len();
+pub const ID_BYTES: usize = 2048 - ITEM.partition_prefix().len();
 /// Bytes of a shadow's name: a sort key's 1024 without its prefix.
-pub const NAME_BYTES: usize = 1024 - "DSR#".len();
+pub const NAME_BYTES: usize = 1024 - ITEM.sort_prefix().len();
 /// Bytes of a client token.
 pub const CLIENT_TOKEN_BYTES: usize = 64;
 /// Bytes of a time zone's name.

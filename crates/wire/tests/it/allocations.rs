@@ -3,7 +3,7 @@
 use antumbra_registration::{DiffCell, Parts};
 use antumbra_shadow::{DiffBuffer, Model};
 use antumbra_testkit::stream::{self, Order, Shape};
-use antumbra_wire::item::{ItemChange, KeyBuffer};
+use antumbra_wire::items::{ItemChange, KeyBuffer};
 use antumbra_wire::notification::{self, NotificationId};
 use antumbra_wire::stream::{StreamBatch, Tape};
 
@@ -31,7 +31,7 @@ fn check(event: &[u8]) {
         let mut notifications = 0;
         for record in batch.read(event).unwrap().iter() {
             let record = record.unwrap();
-            let key = key.of(record);
+            let key = key.read(record);
             let item = ItemChange::new(record, key, record.images(&mut tape).unwrap());
             for document in item.documents() {
                 let diff = DiffCell::new(document.old, document.new, &model).in_buffer(&mut buffer);

@@ -5,7 +5,7 @@
 
 mod allocations;
 mod generate;
-mod item;
+mod items;
 mod notification;
 mod oracle;
 mod plain;

@@ -4,7 +4,7 @@ use antumbra_registration::{
     Change, DiffCell, KeyAttributes, Operation, Parts, Registrations, ShadowRef, State,
 };
 use antumbra_shadow::{Document, Model};
-use antumbra_wire::item::{ItemChange, KeyBuffer};
+use antumbra_wire::items::{ItemChange, KeyBuffer};
 use antumbra_wire::notification::{self, NotificationId, SCHEMA, TooLarge};
 use antumbra_wire::stream::{StreamBatch, Tape};
 
@@ -216,7 +216,7 @@ fn messages_of_random_changes_follow_the_schema() {
             .get(0)
             .unwrap()
             .unwrap();
-        let item = ItemChange::new(record, key.of(record), record.images(&mut tape).unwrap());
+        let item = ItemChange::new(record, key.read(record), record.images(&mut tape).unwrap());
         let document = item.documents().next().unwrap();
         let diff = DiffCell::new(document.old, document.new, &model);
         let change = item.change(document, &diff);

@@ -9,7 +9,7 @@ use std::time::Duration;
 use antumbra_local::stream::invocation;
 use antumbra_registration::{Change, DiffCell, Operation, Parts};
 use antumbra_shadow::{Model, Timestamp, View};
-use antumbra_wire::item::{ItemChange, KeyBuffer};
+use antumbra_wire::items::{ItemChange, KeyBuffer};
 use antumbra_wire::notification::write_change;
 use antumbra_wire::stream::{Record, StreamBatch, Tape};
 use clap::Args;
@@ -96,8 +96,8 @@ impl Watch {
         json: bool,
         told: &mut Vec<String>,
     ) -> Result<(), antumbra_wire::stream::Undecodable> {
-        let key = keys.of(record);
-        let Some(shadow) = key.shadow else {
+        let key = keys.read(record);
+        let Some(shadow) = key.item.shadow() else {
             return Ok(());
         };
         let asked = |wanted: &Option<String>, of: &str| wanted.as_deref().is_none_or(|it| it == of);

@@ -11,6 +11,8 @@
 //! | a map | 3, and 1 per member, and the members' names and values |
 
 use antumbra_shadow::{Document, Kind, View};
+use antumbra_wire::items::attributes::{CLIENT_TOKEN, TIMESTAMP, VERSION, ZONE, times_name};
+use antumbra_wire::items::{ItemKind, PARTITION_KEY, SORT_KEY, ShadowItem};
 
 use crate::shadows::store::seconds;
 use crate::shadows::{State, Write};
@@ -18,27 +20,21 @@ use crate::shadows::{State, Write};
 /// Bytes an item may have.
 pub const ITEM_BYTES: usize = 400 * 1024;
 
-/// The item's keys and their prefixes: `PK` is `DS#` and the id, `SK` `DSR#` or its like and the name.
-const KEY_BYTES: usize = "PK".len() + "DS#".len() + "SK".len() + "DSR#".len();
+const ITEM: ItemKind = ItemKind::Shadow(ShadowItem::Reported);
+/// The item's key attributes with their prefixes, which are as long for every shadow item.
+const KEY_BYTES: usize =
+    PARTITION_KEY.len() + ITEM.partition_prefix().len() + SORT_KEY.len() + ITEM.sort_prefix().len();
 const CONTAINER_BYTES: usize = 3;
-
-/// The attribute that holds the times of a document's leaves.
-pub const fn times_name(state: State) -> &'static str {
-    match state {
-        State::Reported => "reportedTimes",
-        State::Desired => "desiredTimes",
-    }
-}
 
 /// The bytes of the item that holds these documents of a write.
 pub fn item_bytes(write: &Write, states: &[State]) -> usize {
     let mut bytes = KEY_BYTES + write.shadow.id().len() + write.shadow.name().len();
-    bytes += "timestamp".len() + number_bytes(&write.timestamp.nanoseconds().to_string());
+    bytes += TIMESTAMP.len() + number_bytes(&write.timestamp.nanoseconds().to_string());
     if let Some(zone) = &write.zone {
-        bytes += "tz".len() + zone.as_str().len();
+        bytes += ZONE.len() + zone.as_str().len();
     }
     if let Some(token) = &write.client_token {
-        bytes += "clientToken".len() + token.as_str().len();
+        bytes += CLIENT_TOKEN.len() + token.as_str().len();
     }
     let mut version = None;
     for state in states {
@@ -56,7 +52,7 @@ pub fn item_bytes(write: &Write, states: &[State]) -> usize {
         }
     }
     if let Some(version) = version {
-        bytes += "version".len() + number_bytes(&version.to_string());
+        bytes += VERSION.len() + number_bytes(&version.to_string());
     }
     bytes
 }

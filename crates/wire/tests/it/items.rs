@@ -2,7 +2,7 @@
 
 use antumbra_registration::{DiffCell, State};
 use antumbra_shadow::Model;
-use antumbra_wire::item::{ItemChange, KeyBuffer, Layout, ShadowKey};
+use antumbra_wire::items::{ItemChange, ItemKey, KeyBuffer, ShadowItem};
 use antumbra_wire::stream::{StreamBatch, Tape};
 
 fn event(operation: &str, keys: &str, old: Option<&str>, new: Option<&str>) -> String {
@@ -32,7 +32,7 @@ fn documents(event: &str) -> Vec<String> {
         .get(0)
         .unwrap()
         .unwrap();
-    let item = ItemChange::new(record, key.of(record), record.images(&mut tape).unwrap());
+    let item = ItemChange::new(record, key.read(record), record.images(&mut tape).unwrap());
     let show =
         |view: Option<antumbra_shadow::View<'_>>| view.map_or("-".to_owned(), |v| v.to_json());
     item.documents()
@@ -52,10 +52,14 @@ fn keys_of_shadows() {
         (
             "DS#lamp",
             "DSR#main",
-            Some(("lamp", "main", Layout::Reported)),
+            Some(("lamp", "main", ShadowItem::Reported)),
         ),
-        ("DS#a#b#", "DSD#x#y", Some(("a#b#", "x#y", Layout::Desired))),
-        ("DS#é", "DSC#ü", Some(("é", "ü", Layout::Combined))),
+        (
+            "DS#a#b#",
+            "DSD#x#y",
+            Some(("a#b#", "x#y", ShadowItem::Desired)),
+        ),
+        ("DS#é", "DSC#ü", Some(("é", "ü", ShadowItem::Combined))),
         ("DS#", "DSR#main", None),
         ("DS#lamp", "DSR#", None),
         ("DS#lamp", "DSX#main", None),
@@ -63,7 +67,9 @@ fn keys_of_shadows() {
         ("DS#lamp", "DSé#main", None),
         ("ds#lamp", "DSR#main", None),
     ] {
-        let key = ShadowKey::parse(partition, sort).map(|key| (key.id, key.name, key.layout));
+        let key = ItemKey::parse(partition, sort)
+            .shadow()
+            .map(|key| (key.id, key.name, key.item));
         assert_eq!(key, expected, "{partition} {sort}");
     }
 }
@@ -96,8 +102,12 @@ fn keys_of_items() {
             .get(0)
             .unwrap()
             .unwrap();
-        let key = buffer.of(record);
-        assert_eq!((key.text, key.shadow.is_some()), (text, shadow), "{keys}");
+        let key = buffer.read(record);
+        assert_eq!(
+            (key.text, key.item.shadow().is_some()),
+            (text, shadow),
+            "{keys}"
+        );
     }
 }
 
@@ -225,7 +235,7 @@ fn the_change_carries_the_items_attributes() {
             .get(0)
             .unwrap()
             .unwrap();
-        let item = ItemChange::new(record, key.of(record), record.images(&mut tape).unwrap());
+        let item = ItemChange::new(record, key.read(record), record.images(&mut tape).unwrap());
         let document = item.documents().next().unwrap();
         let diff = DiffCell::new(document.old, document.new, &model);
         let change = item.change(document, &diff);
@@ -257,7 +267,7 @@ fn what_a_delete_leaves_is_no_document() {
         let (tape, key): (&mut Tape, &mut KeyBuffer) = (&mut tape, &mut key);
         let record = batch.read(event.as_bytes()).unwrap().get(0);
         let record = record.unwrap().unwrap();
-        let item = ItemChange::new(record, key.of(record), record.images(tape).unwrap());
+        let item = ItemChange::new(record, key.read(record), record.images(tape).unwrap());
         let model = Model::default();
         let seen = item.documents().map(|document| {
             let cell = DiffCell::new(document.old, document.new, &model);

@@ -1,0 +1,316 @@
+//! Item kinds and keys of both tables, each written here once.
+//!
+//! | table | partition key | sort key | item |
+//! |---|---|---|---|
+//! | main | `DS#{id}` | `DSR#{name}`, `DSD#{name}`, `DSC#{name}` | reported document, desired document, both in one item |
+//! | main | `SENSOR#{sensor}` | `SENSORINFO` | registration of a sensor |
+//! | main | `SENSOR#{sensor}` | `STATE` | latest state of a sensor |
+//! | main | `SENSOR#{sensor}` | `READ#{time}#{sequence}` | reading |
+//! | main | `SENSOR#{sensor}` | `PURGE#{generation}` | readings to delete |
+//! | main | `SENSOR#{sensor}` | `CLIENT#{client}` | link |
+//! | main | `CLIENT#{client}` | `SENSOR#{sensor}` | mirror of the link |
+//! | main | `CLIENT#{client}` | `CLIENTINFO` | client and its circuit |
+//! | main | `CLIENT#{client}` | `CLIENTSECRETS` | signing secrets |
+//! | main | `CLIENT#{client}` | `DELIVERY#{order}` | delivery with its attempts |
+//! | main | `LIVENESS` | `QUEUE#{queue}` | ingest progress of a queue |
+//! | main | `ONCE#{key}` | `ONCE` | idempotency record |
+//! | main | `ONCE#{key}` | `PART#{owner}#{number}` | part of a large stored response |
+//! | messages | `{source}` | `{message}` | message, or the tombstone of a deleted one |
+//! | messages | `#sources` | `{source}` | last contact of a source |
+//!
+//! A deleted shadow document keeps its key until its version expires; it has [`attributes::DELETED_AT`].
+//! `SENSORINFO` sorts directly after the readings, so one query backwards from it returns the sensor and
+//! its latest readings. No other kind may sort between them.
+
+pub mod attributes;
+mod change;
+mod record_key;
+
+pub use change::{DocumentChange, ItemChange};
+pub use record_key::{KeyBuffer, RecordKey};
+
+/// Partition key attribute of the main table.
+pub const PARTITION_KEY: &str = "PK";
+/// Sort key attribute of the main table.
+pub const SORT_KEY: &str = "SK";
+/// Partition key attribute of the messages table: the source of a message.
+pub const MESSAGE_SOURCE: &str = "uuid";
+/// Sort key attribute of the messages table.
+pub const MESSAGE_ID: &str = "messageId";
+
+/// Kind of an item of ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum ItemKind {
+    Shadow(ShadowItem),
+    SensorState,
+    Reading,
+    SensorInfo,
+    Link,
+    LinkMirror,
+    Delivery,
+    ClientInfo,
+    ClientSecrets,
+    Purge,
+    IngestProgress,
+    IdempotencyRecord,
+    IdempotencyPart,
+    InboxMessage,
+    InboxSource,
+}
+
+/// Documents that one item of a shadow holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum ShadowItem {
+    Reported,
+    Desired,
+    Combined,
+}
+
+/// Text of a key attribute: a prefix before an id if it ends with `#`, otherwise the whole text.
+struct KeyPattern {
+    partition: &'static str,
+    sort: &'static str,
+}
+
+impl ItemKind {
+    /// Every kind. Those that change most often come first, as [`ItemKey::parse`] tries them in this order.
+    pub const ALL: [ItemKind; 17] = [
+        ItemKind::Shadow(ShadowItem::Reported),
+        ItemKind::Shadow(ShadowItem::Desired),
+        ItemKind::Shadow(ShadowItem::Combined),
+        ItemKind::SensorState,
+        ItemKind::Reading,
+        ItemKind::SensorInfo,
+        ItemKind::Link,
+        ItemKind::LinkMirror,
+        ItemKind::Delivery,
+        ItemKind::ClientInfo,
+        ItemKind::ClientSecrets,
+        ItemKind::Purge,
+        ItemKind::IngestProgress,
+        ItemKind::IdempotencyRecord,
+        ItemKind::IdempotencyPart,
+        ItemKind::InboxMessage,
+        ItemKind::InboxSource,
+    ];
+
+    const fn pattern(self) -> KeyPattern {
+        let (partition, sort) = match self {
+            ItemKind::Shadow(ShadowItem::Reported) => ("DS#", "DSR#"),
+            ItemKind::Shadow(ShadowItem::Desired) => ("DS#", "DSD#"),
+            ItemKind::Shadow(ShadowItem::Combined) => ("DS#", "DSC#"),
+            ItemKind::SensorState => ("SENSOR#", "STATE"),
+            ItemKind::Reading => ("SENSOR#", "READ#"),
+            ItemKind::SensorInfo => ("SENSOR#", "SENSORINFO"),
+            ItemKind::Purge => ("SENSOR#", "PURGE#"),
+            ItemKind::Link => ("SENSOR#", "CLIENT#"),
+            ItemKind::LinkMirror => ("CLIENT#", "SENSOR#"),
+            ItemKind::Delivery => ("CLIENT#", "DELIVERY#"),
+            ItemKind::ClientInfo => ("CLIENT#", "CLIENTINFO"),
+            ItemKind::ClientSecrets => ("CLIENT#", "CLIENTSECRETS"),
+            ItemKind::IngestProgress => ("LIVENESS", "QUEUE#"),
+            ItemKind::IdempotencyRecord => ("ONCE#", "ONCE"),
+            ItemKind::IdempotencyPart => ("ONCE#", "PART#"),
+            ItemKind::InboxMessage => ("", ""),
+            ItemKind::InboxSource => ("#sources", ""),
+        };
+        KeyPattern { partition, sort }
+    }
+
+    /// Whether registrations may be notified of changes of such items.
+    ///
+    /// Secrets and stored responses never leave the table, whatever key a registration matches. A new kind
+    /// has to be added here before the code compiles.
+    pub const fn notifies(self) -> bool {
+        match self {
+            ItemKind::Shadow(_)
+            | ItemKind::SensorState
+            | ItemKind::Reading
+            | ItemKind::SensorInfo
+            | ItemKind::Link
+            | ItemKind::LinkMirror
+            | ItemKind::Delivery
+            | ItemKind::ClientInfo
+            | ItemKind::Purge
+            | ItemKind::IngestProgress
+            | ItemKind::InboxMessage
+            | ItemKind::InboxSource => true,
+            ItemKind::ClientSecrets | ItemKind::IdempotencyRecord | ItemKind::IdempotencyPart => {
+                false
+            }
+        }
+    }
+
+    /// Partition key of an item. Kinds with a fixed partition take the empty text.
+    ///
+    /// ```
+    /// use antumbra_wire::items::ItemKind;
+    ///
+    /// assert_eq!(ItemKind::SensorState.partition("door-1"), "SENSOR#door-1");
+    /// assert_eq!(ItemKind::Link.sort("alarm"), "CLIENT#alarm");
+    /// ```
+    pub fn partition(self, owner: &str) -> String {
+        format!("{}{owner}", self.pattern().partition)
+    }
+
+    /// Sort key of an item. Kinds with a fixed sort key take the empty text.
+    pub fn sort(self, id: &str) -> String {
+        format!("{}{id}", self.pattern().sort)
+    }
+
+    /// Text that every partition key of this kind starts with.
+    pub const fn partition_prefix(self) -> &'static str {
+        self.pattern().partition
+    }
+
+    /// Text that every sort key of this kind starts with.
+    pub const fn sort_prefix(self) -> &'static str {
+        self.pattern().sort
+    }
+
+    const fn is_in_messages_table(self) -> bool {
+        matches!(self, ItemKind::InboxMessage | ItemKind::InboxSource)
+    }
+}
+
+/// An item's key, taken apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ItemKey<'a> {
+    /// An item of ours: its kind, and the ids in its partition key and its sort key.
+    Known(ItemKind, &'a str, &'a str),
+    /// An item under a partition of ours that is of no known kind. It may be private.
+    Unknown,
+    /// An item of another program.
+    Foreign,
+}
+
+impl<'a> ItemKey<'a> {
+    /// Parses a key of the main table, without allocating.
+    ///
+    /// ```
+    /// use antumbra_wire::items::{ItemKey, ItemKind};
+    ///
+    /// let key = ItemKey::parse("SENSOR#door-1", "CLIENT#alarm");
+    /// assert_eq!(key, ItemKey::Known(ItemKind::Link, "door-1", "alarm"));
+    /// assert_eq!(ItemKey::parse("CLIENT#alarm", "NEWSECRETS"), ItemKey::Unknown);
+    /// assert_eq!(ItemKey::parse("order-7", "line-1"), ItemKey::Foreign);
+    /// ```
+    pub fn parse(partition: &'a str, sort: &'a str) -> ItemKey<'a> {
+        let mut parsed = ItemKey::Foreign;
+        for kind in ItemKind::ALL {
+            let pattern = kind.pattern();
+            if kind.is_in_messages_table() || !partition.starts_with(pattern.partition) {
+                continue;
+            }
+            parsed = ItemKey::Unknown;
+            let ids = (id(partition, pattern.partition), id(sort, pattern.sort));
+            if let (Some(owner), Some(id)) = ids {
+                return ItemKey::Known(kind, owner, id);
+            }
+        }
+        parsed
+    }
+
+    /// Parses a key of the messages table. A source cannot contain `#`.
+    pub fn parse_message(partition: &'a str, sort: &'a str) -> ItemKey<'a> {
+        if partition == ItemKind::InboxSource.partition_prefix() {
+            ItemKey::Known(ItemKind::InboxSource, "", sort)
+        } else if partition.contains('#') {
+            ItemKey::Unknown
+        } else {
+            ItemKey::Known(ItemKind::InboxMessage, partition, sort)
+        }
+    }
+
+    /// Whether registrations may be notified of changes of this item.
+    pub fn notifies(self) -> bool {
+        match self {
+            ItemKey::Known(kind, ..) => kind.notifies(),
+            ItemKey::Unknown => false,
+            ItemKey::Foreign => true,
+        }
+    }
+
+    /// The shadow that this is an item of.
+    pub fn shadow(self) -> Option<ShadowKey<'a>> {
+        match self {
+            ItemKey::Known(ItemKind::Shadow(item), id, name) => Some(ShadowKey { id, name, item }),
+            _ => None,
+        }
+    }
+}
+
+/// Shadow and documents of an item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct ShadowKey<'a> {
+    pub id: &'a str,
+    pub name: &'a str,
+    pub item: ShadowItem,
+}
+
+fn id<'a>(text: &'a str, pattern: &str) -> Option<&'a str> {
+    let id = text.strip_prefix(pattern)?;
+    (pattern.ends_with('#') != id.is_empty()).then_some(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_is_parsed_as_the_kind_it_was_built_for() {
+        for kind in ItemKind::ALL {
+            let id_of = |prefix: &str, id| if prefix.ends_with('#') { id } else { "" };
+            let (owner, id) = match kind {
+                ItemKind::InboxMessage => ("door-1", "17#3"),
+                ItemKind::InboxSource => ("", "door-1"),
+                _ => (
+                    id_of(kind.partition_prefix(), "DS#a#b"),
+                    id_of(kind.sort_prefix(), "STATE#1"),
+                ),
+            };
+            let (partition, sort) = (kind.partition(owner), kind.sort(id));
+            let parsed = match kind.is_in_messages_table() {
+                true => ItemKey::parse_message(&partition, &sort),
+                false => ItemKey::parse(&partition, &sort),
+            };
+            assert_eq!(parsed, ItemKey::Known(kind, owner, id));
+        }
+    }
+
+    #[test]
+    fn unknown_keys_under_our_partitions_are_not_notified() {
+        for (partition, sort) in [
+            ("CLIENT#alarm", "CLIENTSECRETS2"),
+            ("CLIENT#alarm", "SECRETS"),
+            ("CLIENT#", "CLIENTINFO"),
+            ("ONCE#0af1", "RESPONSE"),
+            ("SENSOR#door-1", "STATE#2"),
+            ("LIVENESS", "TOKEN"),
+            ("DS#lamp", "META"),
+            ("DS#lamp", "DSR#"),
+        ] {
+            let key = ItemKey::parse(partition, sort);
+            assert_eq!(key, ItemKey::Unknown, "{partition} {sort}");
+            assert!(!key.notifies());
+        }
+        assert!(!ItemKey::parse_message("#tokens", "1").notifies());
+        assert!(!ItemKey::parse("CLIENT#alarm", "CLIENTSECRETS").notifies());
+        assert!(!ItemKey::parse("ONCE#0af1", "PART#owner#000001").notifies());
+        assert!(ItemKey::parse("order-7", "CLIENTSECRETS").notifies());
+    }
+
+    #[test]
+    fn only_readings_sort_between_the_first_reading_and_the_sensor() {
+        let readings = ItemKind::Reading.sort_prefix()..=ItemKind::SensorInfo.sort_prefix();
+        for kind in ItemKind::ALL {
+            let expected = matches!(kind, ItemKind::Reading | ItemKind::SensorInfo);
+            let in_partition = kind.partition_prefix() == ItemKind::Reading.partition_prefix();
+            let between = in_partition && readings.contains(&kind.sort_prefix());
+            assert_eq!(between, expected, "{kind:?}");
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! Attribute names of shadow items.
+
+use antumbra_shadow::State;
+
+/// Number of writes of the item.
+pub const VERSION: &str = "version";
+/// Time of the last write, in nanoseconds since 1970.
+pub const TIMESTAMP: &str = "timestamp";
+/// Time zone that the last writer named.
+pub const ZONE: &str = "tz";
+/// Token that the last writer left.
+pub const CLIENT_TOKEN: &str = "clientToken";
+/// Time of the delete, in nanoseconds since 1970. Such an item keeps its version and holds no document.
+pub const DELETED_AT: &str = "deletedAt";
+/// Time at which DynamoDB expires the item, in seconds since 1970; the same in every item that expires.
+pub const TTL: &str = "ttl";
+/// Reported document.
+pub const REPORTED: &str = "reported";
+/// Desired document.
+pub const DESIRED: &str = "desired";
+/// Times of the reported document's leaves.
+pub const REPORTED_TIMES: &str = "reportedTimes";
+/// Times of the desired document's leaves.
+pub const DESIRED_TIMES: &str = "desiredTimes";
+
+/// Attribute that holds the times of a document's leaves.
+pub const fn times_name(state: State) -> &'static str {
+    match state {
+        State::Reported => REPORTED_TIMES,
+        State::Desired => DESIRED_TIMES,
+    }
+}

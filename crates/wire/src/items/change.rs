@@ -1,0 +1,254 @@
+//! Change of an item, from a stream record: the documents of a shadow that changed, or the whole item.
+//!
+//! Documents are compared only in a combined item, to find which of the two changed.
+
+use std::borrow::Cow;
+
+use antumbra_registration::{Change, LazyDiff, Operation, ShadowRef, State};
+use antumbra_shadow::{Document, LeafTimes, View};
+
+use super::attributes::{
+    CLIENT_TOKEN, DELETED_AT, DESIRED, DESIRED_TIMES, REPORTED, REPORTED_TIMES, TIMESTAMP, VERSION,
+};
+use super::{RecordKey, ShadowItem, ShadowKey};
+use crate::shadow_mqtt::{ShadowDocument, ShadowDocuments};
+use crate::stream::{Images, Record};
+
+/// A document that changed, or the whole item if it belongs to no shadow.
+#[derive(Debug, Clone, Copy)]
+pub struct DocumentChange<'a> {
+    /// Which document of a shadow; `None` for other items.
+    pub state: Option<State>,
+    /// The document before the change.
+    pub old: Option<View<'a>>,
+    /// The document after the change.
+    pub new: Option<View<'a>>,
+}
+
+/// Change of an item.
+#[derive(Debug, Clone)]
+pub struct ItemChange<'a> {
+    key: RecordKey<'a>,
+    operation: Operation,
+    expired: bool,
+    version: Option<u64>,
+    previous_version: Option<u64>,
+    client_token: Option<Cow<'a, str>>,
+    timestamp: Option<i64>,
+    documents: [Option<DocumentChange<'a>>; 2],
+    images: [Attributes<'a>; 2],
+}
+
+impl<'a> ItemChange<'a> {
+    /// Builds the change from a record, its key and its images.
+    ///
+    /// Client token and time are those of the write. A removal has no token, and its time is the record's.
+    /// A deleted shadow item counts as no document: the delete is a removal, and its expiry is no change.
+    pub fn new(record: Record<'_>, key: RecordKey<'a>, images: Images<'a>) -> ItemChange<'a> {
+        let operation = record.operation();
+        let mut change = ItemChange {
+            key,
+            operation,
+            expired: record.expired(),
+            version: None,
+            previous_version: None,
+            client_token: None,
+            timestamp: None,
+            documents: [None, None],
+            images: Default::default(),
+        };
+        let Some(shadow) = key.item.shadow() else {
+            change.documents[0] = Some(DocumentChange {
+                state: None,
+                old: images.old,
+                new: images.new,
+            });
+            return change;
+        };
+        let (old, new) = (Attributes::of(images.old), Attributes::of(images.new));
+        let operation = match (old.is_document, new.is_document) {
+            (true, true) => Operation::Modify,
+            (false, true) => Operation::Insert,
+            (true, false) => Operation::Remove,
+            (false, false) => {
+                return change;
+            }
+        };
+        change.operation = operation;
+        change.previous_version = old.version.filter(|_| old.is_document);
+        change.version = new.version.or(old.version);
+        change.client_token = new.client_token.clone();
+        change.timestamp = match operation {
+            Operation::Remove => record
+                .created_seconds()
+                .map(|seconds| (seconds * 1e9) as i64),
+            _ => new.timestamp,
+        };
+        let reported = DocumentChange {
+            state: Some(State::Reported),
+            old: old.reported,
+            new: new.reported,
+        };
+        let desired = DocumentChange {
+            state: Some(State::Desired),
+            old: old.desired,
+            new: new.desired,
+        };
+        change.documents = match shadow.item {
+            ShadowItem::Reported => [Some(reported), None],
+            ShadowItem::Desired => [Some(desired), None],
+            ShadowItem::Combined => changed_documents(reported, desired, operation),
+        };
+        change.images = [old, new];
+        change
+    }
+
+    /// Documents that the item of a shadow held before and holds now, with the item's version.
+    pub fn sections(&self) -> [ShadowDocuments; 2] {
+        self.images.each_ref().map(Attributes::sections)
+    }
+
+    /// Time of the write or delete, in nanoseconds since 1970. Items written together have the same time.
+    pub fn written_at(&self) -> Option<i64> {
+        let [_, new] = &self.images;
+        new.deleted_at.or(new.timestamp)
+    }
+
+    /// The shadow that the item belongs to.
+    pub fn shadow(&self) -> Option<ShadowKey<'a>> {
+        self.key.item.shadow()
+    }
+
+    /// Time of the change, in whole seconds since 1970.
+    pub fn seconds(&self) -> i64 {
+        self.timestamp.unwrap_or_default().div_euclid(1_000_000_000)
+    }
+
+    /// The documents that changed: one, or for a combined item none to two.
+    pub fn documents(&self) -> impl Iterator<Item = DocumentChange<'a>> {
+        self.documents.into_iter().flatten()
+    }
+
+    /// The change of one of the documents, as registrations see it.
+    pub fn change<'s>(
+        &'s self,
+        document: DocumentChange<'s>,
+        diff: &'s dyn LazyDiff,
+    ) -> Change<'s> {
+        let shadow = match (self.shadow(), document.state) {
+            (Some(key), Some(state)) => Some(ShadowRef {
+                id: key.id,
+                name: key.name,
+                state,
+            }),
+            _ => None,
+        };
+        Change {
+            key: self.key.text,
+            key_attributes: self.key.attributes,
+            shadow,
+            operation: self.operation,
+            expired: self.expired,
+            version: self.version,
+            previous_version: self.previous_version,
+            client_token: self.client_token.as_deref(),
+            timestamp: self.timestamp,
+            old: document.old,
+            new: document.new,
+            diff,
+        }
+    }
+}
+
+/// The documents of a combined item that changed. Creating or deleting a shadow with two empty documents
+/// counts as a change of the reported one, so that it is notified.
+fn changed_documents<'a>(
+    reported: DocumentChange<'a>,
+    desired: DocumentChange<'a>,
+    operation: Operation,
+) -> [Option<DocumentChange<'a>>; 2] {
+    let changed = [reported, desired].map(|one| one.changed().then_some(one));
+    match (operation, &changed) {
+        (Operation::Insert | Operation::Remove, [None, None]) => [Some(reported), None],
+        _ => changed,
+    }
+}
+
+impl DocumentChange<'_> {
+    /// Whether old and new differ. A missing document equals an empty one.
+    fn changed(&self) -> bool {
+        match (self.old, self.new) {
+            (Some(old), Some(new)) => !old.same(new),
+            (Some(one), None) | (None, Some(one)) => !one.is_empty_container(),
+            (None, None) => false,
+        }
+    }
+}
+
+/// The attributes of a shadow's item.
+#[derive(Debug, Clone, Default)]
+struct Attributes<'a> {
+    /// Whether the item exists and is not deleted.
+    is_document: bool,
+    version: Option<u64>,
+    timestamp: Option<i64>,
+    client_token: Option<Cow<'a, str>>,
+    deleted_at: Option<i64>,
+    reported: Option<View<'a>>,
+    desired: Option<View<'a>>,
+    reported_times: Option<Cow<'a, str>>,
+    desired_times: Option<Cow<'a, str>>,
+}
+
+impl<'a> Attributes<'a> {
+    fn sections(&self) -> ShadowDocuments {
+        if !self.is_document {
+            return ShadowDocuments::default();
+        }
+        let written = self.timestamp.unwrap_or_default().div_euclid(1_000_000_000);
+        let section = |view: Option<View<'_>>, times: &Option<Cow<'_, str>>| {
+            // An image has another member order than a document, and other programs may write anything.
+            let document = Document::parse(&view?.to_json()).ok()?;
+            let times = times.as_deref();
+            let times = times.and_then(|text| LeafTimes::decode(text, written, &document));
+            let times = times.unwrap_or_else(|| LeafTimes::all(&document, written));
+            Some(ShadowDocument { document, times })
+        };
+        ShadowDocuments {
+            reported: section(self.reported, &self.reported_times),
+            desired: section(self.desired, &self.desired_times),
+            version: self
+                .version
+                .and_then(|version| i64::try_from(version).ok())
+                .unwrap_or_default(),
+        }
+    }
+
+    fn of(image: Option<View<'a>>) -> Attributes<'a> {
+        let mut attributes = Attributes {
+            is_document: image.is_some(),
+            ..Attributes::default()
+        };
+        for member in image.into_iter().flat_map(View::children) {
+            match &*member.key() {
+                VERSION => attributes.version = integer(member),
+                TIMESTAMP => attributes.timestamp = integer(member),
+                CLIENT_TOKEN => attributes.client_token = member.as_str(),
+                REPORTED => attributes.reported = Some(member),
+                DESIRED => attributes.desired = Some(member),
+                REPORTED_TIMES => attributes.reported_times = member.as_str(),
+                DESIRED_TIMES => attributes.desired_times = member.as_str(),
+                DELETED_AT => {
+                    attributes.is_document = false;
+                    attributes.deleted_at = integer(member);
+                }
+                _ => {}
+            }
+        }
+        attributes
+    }
+}
+
+fn integer<T: std::str::FromStr>(view: View<'_>) -> Option<T> {
+    view.as_number()?.parse().ok()
+}

@@ -1,0 +1,85 @@
+//! Key of a stream record's item.
+
+use antumbra_registration::KeyAttributes;
+
+use super::{ItemKey, MESSAGE_ID, MESSAGE_SOURCE, PARTITION_KEY, SORT_KEY};
+use crate::stream::Record;
+
+/// Names that come first in a key; other names are ordered alphabetically, as records do not say which
+/// attribute is the partition key.
+const PARTITION_KEYS: [&str; 2] = [PARTITION_KEY, MESSAGE_SOURCE];
+
+/// Buffer for the text of a key, reused from record to record so that none allocates.
+#[derive(Debug, Default)]
+pub struct KeyBuffer {
+    text: String,
+    names: String,
+}
+
+/// Key of a stream record's item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RecordKey<'a> {
+    /// Partition key and sort key with `#` between them.
+    pub text: &'a str,
+    /// The attributes it is made of.
+    pub attributes: KeyAttributes<'a>,
+    /// Kind and ids of the item.
+    pub item: ItemKey<'a>,
+}
+
+impl KeyBuffer {
+    /// Reads the key of a record's item.
+    pub fn read(&mut self, record: Record<'_>) -> RecordKey<'_> {
+        self.text.clear();
+        self.names.clear();
+        let mut keys = record.keys();
+        let (Some(first), second) = (keys.next(), keys.next()) else {
+            return RecordKey {
+                text: "",
+                attributes: KeyAttributes::default(),
+                item: ItemKey::Foreign,
+            };
+        };
+        let Some(second) = second else {
+            self.names.push_str(&first.0);
+            self.text.push_str(&first.1);
+            let attributes = KeyAttributes {
+                partition: Some((&self.names, &self.text)),
+                sort: None,
+            };
+            return RecordKey {
+                text: &self.text,
+                attributes,
+                item: ItemKey::Foreign,
+            };
+        };
+        let (a, b) = (&*first.0, &*second.0);
+        let first_leads = (!PARTITION_KEYS.contains(&a), a) <= (!PARTITION_KEYS.contains(&b), b);
+        let (partition, sort) = if first_leads {
+            (first, second)
+        } else {
+            (second, first)
+        };
+        self.text.push_str(&partition.1);
+        let middle = self.text.len();
+        self.text.push('#');
+        self.text.push_str(&sort.1);
+        self.names.push_str(&partition.0);
+        let end = self.names.len();
+        self.names.push_str(&sort.0);
+        let (partition_value, sort_value) = (&self.text[..middle], &self.text[middle + 1..]);
+        let item = match (&*partition.0, &*sort.0) {
+            (PARTITION_KEY, SORT_KEY) => ItemKey::parse(partition_value, sort_value),
+            (MESSAGE_SOURCE, MESSAGE_ID) => ItemKey::parse_message(partition_value, sort_value),
+            _ => ItemKey::Foreign,
+        };
+        RecordKey {
+            text: &self.text,
+            attributes: KeyAttributes {
+                partition: Some((&self.names[..end], partition_value)),
+                sort: Some((&self.names[end..], sort_value)),
+            },
+            item,
+        }
+    }
+}
