@@ -10,6 +10,7 @@ mod server;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use antumbra_dynamodb::Table;
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::retry::RetryConfig;
 use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
@@ -43,7 +44,48 @@ pub fn client(endpoint: &Endpoint) -> Client {
     Client::from_conf(config)
 }
 
-/// A table name no other test has.
+/// A new table behind an endpoint of its own.
+pub struct TestTable {
+    pub endpoint: Endpoint,
+    pub client: Client,
+    pub name: String,
+    pub stream_arn: String,
+}
+
+impl TestTable {
+    /// Creates a table under a new name. Its creation is not among the recorded calls.
+    pub async fn create(definition: Table<'_>) -> TestTable {
+        let endpoint = Endpoint::start(address()).await;
+        let client = client(&endpoint);
+        let name = table_name();
+        let table = Table {
+            name: &name,
+            ..definition
+        };
+        let created = table.ensure(&client).await.unwrap();
+        endpoint.take_calls();
+        TestTable {
+            endpoint,
+            client,
+            name,
+            stream_arn: created.stream_arn.unwrap(),
+        }
+    }
+
+    /// Creates another table at the same endpoint and returns its name.
+    pub async fn another(&self, definition: Table<'_>) -> String {
+        let name = table_name();
+        let table = Table {
+            name: &name,
+            ..definition
+        };
+        table.ensure(&self.client).await.unwrap();
+        self.endpoint.take_calls();
+        name
+    }
+}
+
+/// A table name that no other test has.
 pub fn table_name() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let next = NEXT.fetch_add(1, Ordering::Relaxed);

@@ -12,8 +12,14 @@
 //! - `dynamodb` (a feature): an embedded DynamoDB, an endpoint before it that records every call and
 //!   fails on demand, and SDK clients for it
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::missing_panics_doc)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::missing_panics_doc,
+    missing_docs
+)]
 
+mod channel;
 pub mod contract;
 #[cfg(feature = "dynamodb")]
 pub mod dynamodb;
@@ -25,4 +31,5 @@ pub mod sensors;
 pub mod stream;
 pub mod writers;
 
+pub use channel::{RecordingChannel, SendReply, attribute};
 pub use failing::{Failing, Faults};

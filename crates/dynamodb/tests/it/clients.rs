@@ -1,6 +1,6 @@
 //! Clients and links: versions, secrets apart, links from both sides or neither.
 
-use antumbra_dynamodb::{DynamoDbClients, MAIN, Table};
+use antumbra_dynamodb::{DynamoDbClients, MAIN};
 use antumbra_service::clients::{
     Circuit, Client, ClientError, ClientId, ClientPatch, ClientState, ClientStore, LinkStore,
     LinkedClients, Mode, RequestKey, Rotation, Secret,
@@ -8,7 +8,7 @@ use antumbra_service::clients::{
 use antumbra_service::sensors::SensorId;
 use antumbra_service::store::StoreError;
 use antumbra_shadow::Timestamp;
-use antumbra_testkit::dynamodb::{Endpoint, Reply, address, client, failure, table_name};
+use antumbra_testkit::dynamodb::{Endpoint, Reply, TestTable};
 use aws_sdk_dynamodb::types::AttributeValue;
 
 pub(crate) struct Desk {
@@ -20,20 +20,12 @@ pub(crate) struct Desk {
 
 impl Desk {
     pub(crate) async fn fresh() -> Desk {
-        let endpoint = Endpoint::start(address()).await;
-        let database = client(&endpoint);
-        let table = table_name();
-        let made = Table {
-            name: &table,
-            ..MAIN
-        };
-        made.ensure(&database).await.unwrap();
-        endpoint.take_calls();
+        let table = TestTable::create(MAIN).await;
         Desk {
-            clients: DynamoDbClients::new(database.clone(), &table),
-            endpoint,
-            database,
-            table,
+            clients: DynamoDbClients::new(table.client.clone(), &table.name),
+            endpoint: table.endpoint,
+            database: table.client,
+            table: table.name,
         }
     }
 
@@ -178,7 +170,7 @@ async fn an_update_whose_answer_was_lost_is_not_in_conflict_with_itself() {
         ..ClientPatch::default()
     };
     desk.endpoint
-        .script_next("UpdateItem", [Reply::PassThenHangUp]);
+        .script_next("UpdateItem", [Reply::PassThenDisconnect]);
     let updated = desk
         .clients
         .update(&client.id, &patch, Some(1), at(2))
@@ -221,7 +213,7 @@ async fn rotation_keeps_one_previous_secret_even_if_the_answer_is_lost() {
     let first = desk.clients.secrets(&client.id).await.unwrap().current;
     let (second, third) = (Secret::random(), Secret::random());
     desk.endpoint
-        .script_next("UpdateItem", [Reply::PassThenHangUp]);
+        .script_next("UpdateItem", [Reply::PassThenDisconnect]);
     let rotate = async |secret: &Secret, until, request: &str, now| {
         let rotation = rotation(secret, until, request, now);
         let rotated = desk.clients.rotate(&client.id, &rotation).await.unwrap();
@@ -299,9 +291,8 @@ async fn another_mode_reaches_every_link() {
     let mut calls = 0;
     desk.endpoint.script(move |call| {
         calls += usize::from(call.operation == "TransactWriteItems");
-        let (status, body) = failure(400, "AccessDeniedException");
         match (call.operation.as_str(), calls) {
-            ("TransactWriteItems", 10..) => Reply::Answer(status, body),
+            ("TransactWriteItems", 10..) => Reply::fail(400, "AccessDeniedException"),
             _ => Reply::Pass,
         }
     });

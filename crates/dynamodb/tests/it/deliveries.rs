@@ -140,7 +140,7 @@ async fn every_attempt_is_kept_once_up_to_a_bound() {
     // The answer of the second is lost, so that the SDK writes it again.
     for turn in 1..=60 {
         if turn == 2 {
-            let lost = [Reply::PassThenHangUp];
+            let lost = [Reply::PassThenDisconnect];
             books.desk.endpoint.script_next("UpdateItem", lost);
         }
         let attempt = attempt(turn, 500);

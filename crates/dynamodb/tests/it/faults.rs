@@ -12,21 +12,19 @@ use antumbra_testkit::dynamodb::{Call, Reply, failure};
 use serde_json::{Value, json};
 
 fn fails(status: u16, code: &str) -> Reply {
-    let (status, body) = failure(status, code);
-    Reply::Answer(status, body)
+    Reply::fail(status, code)
 }
 
 /// DynamoDB did it, but what comes back is a failure of the server.
 fn done_but_lost() -> Reply {
-    let (status, body) = failure(500, "InternalServerError");
-    Reply::PassThenAnswer(status, body)
+    Reply::pass_then_fail(500, "InternalServerError")
 }
 
 /// A cancelled transaction with these reasons, in the order of its items.
 fn cancelled(reasons: &[Value]) -> Reply {
     let (status, mut body) = failure(400, "TransactionCanceledException");
     body["CancellationReasons"] = json!(reasons);
-    Reply::Answer(status, body)
+    Reply::Respond(status, body)
 }
 
 fn reason(code: &str) -> Value {

@@ -8,13 +8,13 @@ mod sources;
 
 use std::collections::HashMap;
 
-use antumbra_dynamodb::{DynamoDbInbox, MESSAGES, Table};
+use antumbra_dynamodb::{DynamoDbInbox, MESSAGES};
 use antumbra_service::inbox::{
     Body, InboxMessage, MessageDeleter, MessageId, MessageIndex, MessageReader, MessageWriter as _,
     Source, Stored, span,
 };
 use antumbra_shadow::Timestamp;
-use antumbra_testkit::dynamodb::{Endpoint, address, client, table_name};
+use antumbra_testkit::dynamodb::{Endpoint, TestTable};
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::AttributeValue;
 
@@ -28,20 +28,12 @@ struct Inbox {
 
 impl Inbox {
     async fn fresh() -> Inbox {
-        let endpoint = Endpoint::start(address()).await;
-        let client = client(&endpoint);
-        let table = table_name();
-        let made = Table {
-            name: &table,
-            ..MESSAGES
-        };
-        made.ensure(&client).await.unwrap();
-        endpoint.take_calls();
+        let table = TestTable::create(MESSAGES).await;
         Inbox {
-            inbox: DynamoDbInbox::new(client.clone(), &table),
-            endpoint,
-            client,
-            table,
+            inbox: DynamoDbInbox::new(table.client.clone(), &table.name),
+            endpoint: table.endpoint,
+            client: table.client,
+            table: table.name,
         }
     }
 

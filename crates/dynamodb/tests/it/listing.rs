@@ -1,10 +1,10 @@
 //! Listings in a table that holds other things too.
 
-use antumbra_dynamodb::{DynamoDbShadows, MAIN, ShadowTableConfig, Table};
+use antumbra_dynamodb::{DynamoDbShadows, MAIN, ShadowTableConfig};
 use antumbra_service::shadows::{
     Cursor, DocumentSummary, Layout, ListQuery, PersistenceError, ShadowStore, State,
 };
-use antumbra_testkit::dynamodb::{Reply, table_name};
+use antumbra_testkit::dynamodb::{Reply, TestTable};
 use antumbra_testkit::sample::{named, shadow, whole, write_one};
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::json;
@@ -132,7 +132,7 @@ async fn a_page_that_stays_empty_is_given_with_where_to_go_on() {
         next += 1;
         let last = json!({"PK": {"S": format!("SENSOR#{next}")}, "SK": {"S": "STATE"}});
         let answer = json!({"Items": [], "Count": 0, "ScannedCount": 9, "LastEvaluatedKey": last});
-        Reply::Answer(200, answer)
+        Reply::Respond(200, answer)
     });
     let page = store.shadows.list(&ListQuery::All, 10, None).await.unwrap();
     assert!(page.documents.is_empty());
@@ -154,14 +154,7 @@ async fn a_cursor_of_another_table_or_layout_is_invalid() {
     }
     let page = store.shadows.list(&ListQuery::All, 2, None).await.unwrap();
     let cursor = page.next.unwrap();
-    let other = table_name();
-    Table {
-        name: &other,
-        ..MAIN
-    }
-    .ensure(&store.client)
-    .await
-    .unwrap();
+    let other = TestTable::create(MAIN).await.name;
     for config in [
         ShadowTableConfig::new(&other),
         ShadowTableConfig::new(&store.table).layout(Layout::Combined),

@@ -10,9 +10,9 @@ use antumbra_service::deliveries::{
     Attempt, Deliver, Deliveries, Delivery, DeliveryContext, DeliveryStore, History as _,
     HttpAnswer, MessageDisposition, Policy, Post, PostError, Queues, Sender, Status, decode,
 };
-use antumbra_service::notifications::{BoxFuture, Channel, ChannelLimits, Message, SendError};
 use antumbra_service::store::StoreError;
 use antumbra_shadow::Timestamp;
+use antumbra_testkit::RecordingChannel;
 
 use crate::clients::{Desk, at};
 use crate::deliveries::delivery;
@@ -28,26 +28,6 @@ enum Moment {
     Recorded,
     /// After the turn.
     After,
-}
-
-/// A queue that hands over what was sent when it is asked.
-#[derive(Default)]
-struct Queue(Mutex<Vec<String>>);
-
-impl Channel for Queue {
-    fn limits(&self) -> ChannelLimits {
-        ChannelLimits {
-            batch_count: 10,
-            batch_bytes: 262_144,
-            message_bytes: 262_144,
-        }
-    }
-
-    fn send<'a>(&'a self, messages: &'a [Message]) -> BoxFuture<'a, Vec<Result<(), SendError>>> {
-        let bodies = messages.iter().map(|message| message.body.clone());
-        self.0.lock().unwrap().extend(bodies);
-        Box::pin(async move { messages.iter().map(|_| Ok(())).collect() })
-    }
 }
 
 type Enabler = Deliveries<DynamoDbClients, DynamoDbDeliveries>;
@@ -162,11 +142,11 @@ async fn enabled_at(moment: Moment, endpoint: &Endpoint, disabled: bool) {
         desk.clients.set_state(&client, &off, at(2)).await.unwrap();
     }
     let clock = Arc::new(ManualClock::new(at(1000)));
-    let queue = Arc::new(Queue::default());
+    let queue = Arc::new(RecordingChannel::default());
     let deliveries = DynamoDbDeliveries::new(desk.database.clone(), &desk.table);
     let queues = Queues {
         ordered: queue.clone(),
-        unordered: Arc::new(Queue::default()),
+        unordered: Arc::new(RecordingChannel::default()),
     };
     let enabler = Deliveries::new(
         desk.clients.clone(),
@@ -188,16 +168,16 @@ async fn enabled_at(moment: Moment, endpoint: &Endpoint, disabled: bool) {
         turn += 1;
     }
     watched.reached(Moment::After).await;
-    loop {
-        let next = queue.0.lock().unwrap().pop();
-        let Some(text) = next else { break };
-        let again = decode(&text).unwrap();
+    let mut queued = queue.take_accepted();
+    while let Some(message) = queued.pop() {
+        let again = decode(&message.body).unwrap();
         let settled = deliver.turn(&again, 1).await;
         assert_eq!(
             settled,
             MessageDisposition::Done(Status::Delivered),
             "{moment:?}"
         );
+        queued.extend(queue.take_accepted());
     }
     let record = deliveries.get(&sent.id).await.unwrap().unwrap();
     assert_eq!(record.status, Status::Delivered, "{moment:?}");

@@ -5,7 +5,7 @@ use antumbra_service::liveness::IngestProgress;
 use antumbra_service::shadows::Layout;
 use antumbra_service::store::StoreError;
 use antumbra_shadow::Timestamp;
-use antumbra_testkit::dynamodb::{Reply, failure};
+use antumbra_testkit::dynamodb::Reply;
 
 use crate::store::Store;
 
@@ -44,10 +44,7 @@ async fn many_at_once_leave_the_latest() {
 async fn a_failure_is_told() {
     let store = Store::fresh(Layout::Separate).await;
     let progress = DynamoDbProgress::new(store.client.clone(), &store.table);
-    let throttled = || {
-        let (status, body) = failure(400, "ThrottlingException");
-        vec![Reply::Answer(status, body); 3]
-    };
+    let throttled = || vec![Reply::fail(400, "ThrottlingException"); 3];
     store.endpoint.script_next("UpdateItem", throttled());
     assert_eq!(
         progress.note("signals", at(1)).await,

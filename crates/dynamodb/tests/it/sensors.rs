@@ -8,8 +8,8 @@ mod purge;
 mod storm;
 mod volume;
 
-use antumbra_dynamodb::{DynamoDbSensors, MAIN, SensorConfig, Table};
-use antumbra_testkit::dynamodb::{Endpoint, address, client, table_name};
+use antumbra_dynamodb::{DynamoDbSensors, MAIN, SensorConfig};
+use antumbra_testkit::dynamodb::{Endpoint, TestTable};
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::AttributeValue;
 
@@ -24,25 +24,17 @@ pub(crate) struct Store {
 
 impl Store {
     pub(crate) async fn fresh() -> Store {
-        let endpoint = Endpoint::start(address()).await;
-        let client = client(&endpoint);
-        let table = table_name();
-        let made = Table {
-            name: &table,
-            ..MAIN
-        };
-        let made = made.ensure(&client).await.unwrap();
-        endpoint.take_calls();
+        let table = TestTable::create(MAIN).await;
         let config = SensorConfig {
             shards: 4,
-            ..SensorConfig::new(&table)
+            ..SensorConfig::new(&table.name)
         };
         Store {
-            sensors: DynamoDbSensors::new(client.clone(), config),
-            endpoint,
-            client,
-            table,
-            stream: made.stream_arn.unwrap(),
+            sensors: DynamoDbSensors::new(table.client.clone(), config),
+            endpoint: table.endpoint,
+            client: table.client,
+            table: table.name,
+            stream: table.stream_arn,
         }
     }
 

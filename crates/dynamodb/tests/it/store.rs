@@ -1,8 +1,8 @@
-//! A fresh table, and an endpoint before it.
+//! Shadows in a new table behind an endpoint.
 
-use antumbra_dynamodb::{DynamoDbShadows, MAIN, ShadowTableConfig, Table};
+use antumbra_dynamodb::{DynamoDbShadows, MAIN, ShadowTableConfig};
 use antumbra_service::shadows::Layout;
-use antumbra_testkit::dynamodb::{Endpoint, address, client, table_name};
+use antumbra_testkit::dynamodb::{Endpoint, TestTable};
 use aws_sdk_dynamodb::Client;
 
 /// A store with the endpoint its calls pass.
@@ -15,23 +15,13 @@ pub(crate) struct Store {
 
 impl Store {
     pub(crate) async fn fresh(layout: Layout) -> Store {
-        let endpoint = Endpoint::start(address()).await;
-        let client = client(&endpoint);
-        let table = table_name();
-        Table {
-            name: &table,
-            ..MAIN
-        }
-        .ensure(&client)
-        .await
-        .unwrap();
-        endpoint.take_calls();
-        let config = ShadowTableConfig::new(&table).layout(layout);
+        let table = TestTable::create(MAIN).await;
+        let config = ShadowTableConfig::new(&table.name).layout(layout);
         Store {
-            shadows: DynamoDbShadows::new(client.clone(), config),
-            endpoint,
-            client,
-            table,
+            shadows: DynamoDbShadows::new(table.client.clone(), config),
+            endpoint: table.endpoint,
+            client: table.client,
+            table: table.name,
         }
     }
 }

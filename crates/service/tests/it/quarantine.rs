@@ -1,36 +1,22 @@
 //! Putting away what can never be taken in: as it came, with why, or told that it is not there.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use antumbra_service::clock::{Clock, ManualClock};
-use antumbra_service::notifications::{BoxFuture, Channel, ChannelLimits, Message, SendError};
+use antumbra_service::notifications::Channel;
 use antumbra_service::quarantine::{Quarantine, QuarantinedMessage};
+use antumbra_testkit::{RecordingChannel, SendReply, attribute};
 
-/// Answers by a message's body: `busy`, `refuse`, or anything else, which it keeps.
-#[derive(Default)]
-struct Queue(Mutex<Vec<Message>>);
-
-impl Channel for Queue {
-    fn limits(&self) -> ChannelLimits {
-        ChannelLimits {
-            batch_count: 10,
-            batch_bytes: 4000,
-            message_bytes: 4000,
-        }
-    }
-
-    fn send<'a>(&'a self, messages: &'a [Message]) -> BoxFuture<'a, Vec<Result<(), SendError>>> {
-        let answer = |message: &Message| match message.body.as_str() {
-            "busy" => Err(SendError::Retry("busy".to_owned())),
-            "refuse" => Err(SendError::Permanent("no such queue".to_owned())),
-            _ => {
-                self.0.lock().unwrap().push(message.clone());
-                Ok(())
-            }
-        };
-        Box::pin(async move { messages.iter().map(answer).collect() })
-    }
+/// Replies by a message's body: `busy`, `refuse`, or anything else, which it accepts.
+fn queue() -> Arc<RecordingChannel> {
+    let queue = RecordingChannel::with_limits(10, 4000);
+    queue.reply(|message| match message.body.as_str() {
+        "busy" => SendReply::Throttle,
+        "refuse" => SendReply::deny("no such queue"),
+        _ => SendReply::Accept,
+    });
+    Arc::new(queue)
 }
 
 fn refused(text: &str, detail: &str) -> QuarantinedMessage {
@@ -45,14 +31,14 @@ fn refused(text: &str, detail: &str) -> QuarantinedMessage {
 
 #[tokio::test]
 async fn a_message_lies_there_as_it_came_with_the_reason() {
-    let queue = Arc::new(Queue::default());
+    let queue = queue();
     let clock = ManualClock::default();
     let deadline = clock.now().after(Duration::from_secs(5));
     let quarantine = Quarantine::new(Arc::clone(&queue) as Arc<dyn Channel>);
     let long = "ž".repeat(1000);
     let all = [refused("{ nope", "at byte 2"), refused("{", &long)];
     assert!(quarantine.put(&all, deadline, &clock).await.is_empty());
-    let there = queue.0.lock().unwrap();
+    let there = queue.accepted();
     assert_eq!(there[0].body, "{ nope");
     let attributes = [
         ("reason", "NotJson"),
@@ -69,7 +55,7 @@ async fn a_message_lies_there_as_it_came_with_the_reason() {
 async fn what_is_not_there_is_told() {
     let clock = ManualClock::default();
     let deadline = clock.now().after(Duration::from_secs(5));
-    let quarantine = Quarantine::new(Arc::new(Queue::default()));
+    let quarantine = Quarantine::new(queue());
     let all = ["fine", "busy", "fine", "refuse"].map(|text| refused(text, ""));
     let left = quarantine.put(&all, deadline, &clock).await;
     let left: Vec<_> = left.iter().map(|l| (l.index, l.reason.as_str())).collect();
@@ -100,16 +86,13 @@ async fn a_text_at_the_limit_leaves_less_room_for_the_detail() {
         (4000 - reason - source, Some("in"), None),
         (4000 - reason, None, None),
     ] {
-        let queue = Arc::new(Queue::default());
+        let queue = queue();
         let quarantine = Quarantine::new(Arc::clone(&queue) as Arc<dyn Channel>);
         let all = [refused(&"x".repeat(text), "at byte 2")];
         assert!(quarantine.put(&all, deadline, &clock).await.is_empty());
-        let there = queue.0.lock().unwrap();
+        let there = queue.accepted();
         assert!(there[0].bytes() <= 4000);
-        let said = |name: &str| {
-            let attribute = there[0].attributes.iter().find(|(n, _)| n == name);
-            attribute.map(|(_, value)| value.as_str())
-        };
+        let said = |name| attribute(&there[0], name);
         assert_eq!((said("source"), said("detail")), (from, kept), "{text}");
     }
 }

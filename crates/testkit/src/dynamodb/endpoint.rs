@@ -26,22 +26,34 @@ pub struct Call {
     pub body: Value,
 }
 
-/// What becomes of a call.
+/// Treatment of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reply {
-    /// DynamoDB answers.
+    /// Forwards the call to DynamoDB and returns its response.
     Pass,
-    /// DynamoDB never hears of it; the answer is this status and JSON.
-    Answer(u16, Value),
-    /// DynamoDB does what was asked, but its answer is lost and this comes in its place.
-    PassThenAnswer(u16, Value),
-    /// DynamoDB does what was asked, but the connection ends before its answer.
-    PassThenHangUp,
-    /// Nobody hears of it and nobody answers.
-    Silence,
+    /// Responds with this status and JSON without a call to DynamoDB.
+    Respond(u16, Value),
+    /// Forwards the call, but responds with this status and JSON.
+    PassThenRespond(u16, Value),
+    /// Forwards the call, but closes the connection without a response.
+    PassThenDisconnect,
+    /// Neither forwards the call nor responds.
+    Hang,
 }
 
-/// A failure as DynamoDB words it: the status, and its code in the body.
+impl Reply {
+    /// Responds with an error of DynamoDB, such as `ThrottlingException`.
+    pub fn fail(status: u16, code: &str) -> Reply {
+        Reply::Respond(status, failure(status, code).1)
+    }
+
+    /// Forwards the call, but responds with an error of DynamoDB.
+    pub fn pass_then_fail(status: u16, code: &str) -> Reply {
+        Reply::PassThenRespond(status, failure(status, code).1)
+    }
+}
+
+/// Status and body of an error response of DynamoDB.
 pub fn failure(status: u16, code: &str) -> (u16, Value) {
     let kind = format!("com.amazonaws.dynamodb.v20120810#{code}");
     (status, json!({"__type": kind, "message": "as scripted"}))
@@ -197,16 +209,16 @@ async fn handle(request: Request<Incoming>, state: &State) -> Result<Answer, Hun
     let pass = async { pass(state.server, Request::from_parts(head, Full::new(body))).await };
     match reply {
         Reply::Pass => Ok(pass.await),
-        Reply::Answer(status, json) => Ok(answer(status, &json)),
-        Reply::PassThenAnswer(status, json) => {
+        Reply::Respond(status, json) => Ok(answer(status, &json)),
+        Reply::PassThenRespond(status, json) => {
             pass.await;
             Ok(answer(status, &json))
         }
-        Reply::PassThenHangUp => {
+        Reply::PassThenDisconnect => {
             pass.await;
             Err(HungUp)
         }
-        Reply::Silence => std::future::pending().await,
+        Reply::Hang => std::future::pending().await,
     }
 }
 

@@ -78,7 +78,7 @@ async fn no_answer_and_no_connection_are_unavailable() {
         .operation_timeout(Duration::from_millis(40))
         .build();
     let hasty = Client::from_conf(config.timeout_config(hasty).build());
-    store.endpoint.script(|_| Reply::Silence);
+    store.endpoint.script(|_| Reply::Hang);
     let shadows = DynamoDbShadows::new(hasty, ShadowTableConfig::new(&store.table));
     for result in everything(&shadows).await {
         let text = unavailable(result);
@@ -106,7 +106,7 @@ async fn no_text_repeats_what_was_stored() {
         store.endpoint.script(move |_| {
             let kind = format!("com.amazonaws.dynamodb.v20120810#{code}");
             let message = "Value 'secret' at 'item' failed to satisfy constraint";
-            Reply::Answer(400, json!({"__type": kind, "message": message}))
+            Reply::Respond(400, json!({"__type": kind, "message": message}))
         });
         for result in everything(&store.shadows).await {
             let error = result.unwrap_err();

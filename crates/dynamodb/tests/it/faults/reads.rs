@@ -45,7 +45,7 @@ fn unprocessed(call: &Call, left: impl Fn(usize, &Value) -> bool) -> Reply {
     } else {
         json!({table: {"Keys": keys, "ConsistentRead": true}})
     };
-    Reply::Answer(200, json!({"Responses": {}, "UnprocessedKeys": left}))
+    Reply::Respond(200, json!({"Responses": {}, "UnprocessedKeys": left}))
 }
 
 fn is_of(key: &Value, id: &str) -> bool {

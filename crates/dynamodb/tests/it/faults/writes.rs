@@ -21,7 +21,7 @@ fn refused(item: Option<Value>) -> Reply {
     if let Some(item) = item {
         body["Item"] = item;
     }
-    Reply::Answer(status, body)
+    Reply::Respond(status, body)
 }
 
 #[tokio::test]
@@ -62,11 +62,10 @@ async fn a_write_into_a_running_transaction_is_throttled() {
 
 #[tokio::test]
 async fn an_answer_that_was_lost_is_no_conflict_with_ourselves() {
-    let (status, body) = failure(503, "ServiceUnavailable");
     let losses = [
         done_but_lost(),
-        Reply::PassThenAnswer(status, body),
-        Reply::PassThenHangUp,
+        Reply::pass_then_fail(503, "ServiceUnavailable"),
+        Reply::PassThenDisconnect,
     ];
     for layout in [Layout::Separate, Layout::Combined] {
         let store = Store::fresh(layout).await;
@@ -96,7 +95,10 @@ async fn an_answer_that_was_lost_is_no_conflict_with_ourselves() {
 async fn a_transaction_whose_answer_was_lost_is_made_once() {
     let store = Store::fresh(Layout::Separate).await;
     let lamp = shadow("lamp");
-    for (version, loss) in [done_but_lost(), Reply::PassThenHangUp].iter().enumerate() {
+    for (version, loss) in [done_but_lost(), Reply::PassThenDisconnect]
+        .iter()
+        .enumerate()
+    {
         let version = version as i64;
         store
             .endpoint

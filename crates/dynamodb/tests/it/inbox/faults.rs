@@ -5,14 +5,13 @@ use antumbra_service::inbox::{
     Sources, StoreMessageError, Stored,
 };
 use antumbra_service::store::StoreError;
-use antumbra_testkit::dynamodb::{Reply, failure};
+use antumbra_testkit::dynamodb::Reply;
 use aws_sdk_dynamodb::types::AttributeValue;
 
 use super::{Inbox, NOON, at, id, message, source};
 
 fn throttled() -> Reply {
-    let (status, body) = failure(400, "ProvisionedThroughputExceededException");
-    Reply::Answer(status, body)
+    Reply::fail(400, "ProvisionedThroughputExceededException")
 }
 
 #[tokio::test]
@@ -41,9 +40,8 @@ async fn throttling_is_retryable_for_every_operation() {
 #[tokio::test]
 async fn a_full_source_is_told_as_such() {
     let all = Inbox::fresh().await;
-    let (status, body) = failure(400, "ItemCollectionSizeLimitExceededException");
-    all.endpoint
-        .script_next("PutItem", [Reply::Answer(status, body)]);
+    let full = Reply::fail(400, "ItemCollectionSizeLimitExceededException");
+    all.endpoint.script_next("PutItem", [full]);
     let stored = all.inbox.store(&message("a", "1", "{}")).await;
     assert_eq!(stored, Err(StoreMessageError::SourceFull));
     assert_eq!(
@@ -58,7 +56,8 @@ async fn a_lost_answer_changes_nothing() {
     let all = Inbox::fresh().await;
     let (inbox, thing) = (&all.inbox, source("a"));
     let kept = message("a", "1", r#"{"n":1}"#);
-    all.endpoint.script_next("PutItem", [Reply::PassThenHangUp]);
+    all.endpoint
+        .script_next("PutItem", [Reply::PassThenDisconnect]);
     inbox.store(&kept).await.unwrap();
     assert_eq!(all.endpoint.take_operations(), ["PutItem", "PutItem"]);
     assert_eq!(
@@ -66,10 +65,11 @@ async fn a_lost_answer_changes_nothing() {
         Some(kept.clone())
     );
     all.endpoint
-        .script_next("UpdateItem", [Reply::PassThenHangUp]);
+        .script_next("UpdateItem", [Reply::PassThenDisconnect]);
     inbox.delete(&thing, &kept.id, at(NOON)).await.unwrap();
     assert_eq!(inbox.get(&thing, &kept.id).await.unwrap(), None);
-    all.endpoint.script_next("PutItem", [Reply::PassThenHangUp]);
+    all.endpoint
+        .script_next("PutItem", [Reply::PassThenDisconnect]);
     inbox.note(&thing, at(NOON)).await.unwrap();
     assert_eq!(inbox.sources(10, None).await.unwrap().sources.len(), 1);
 }
@@ -98,11 +98,11 @@ async fn keys_left_unprocessed_are_asked_for_again() {
         "UnprocessedKeys": {&table: {"Keys": [key.clone(), {"uuid": {"S": "a"}, "messageId": {"S": "1"}}]}},
     });
     all.endpoint
-        .script_next("BatchGetItem", [Reply::Answer(200, left.clone())]);
+        .script_next("BatchGetItem", [Reply::Respond(200, left.clone())]);
     let found = inbox.get_all(&thing, &[id("2"), id("1")]).await.unwrap();
     assert_eq!(found.len(), 2);
     all.endpoint
-        .script(move |_| Reply::Answer(200, left.clone()));
+        .script(move |_| Reply::Respond(200, left.clone()));
     let found = inbox.get_all(&thing, &[id("2"), id("1")]).await;
     assert!(
         matches!(found, Err(StoreError::Unavailable(_))),

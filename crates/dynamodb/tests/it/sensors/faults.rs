@@ -4,7 +4,7 @@ use antumbra_service::sensors::{
     CheckOutcome, Connection, LivenessIndex, Outcome, Reading, ReadingStore, SensorError,
     SensorStore, StateStore, StoreError, Value, Version,
 };
-use antumbra_testkit::dynamodb::{Reply, failure};
+use antumbra_testkit::dynamodb::Reply;
 use antumbra_testkit::sensors::sample::{
     at, id, new, record, registered, sensor, signal, somewhere, state,
 };
@@ -13,13 +13,11 @@ use serde_json::json;
 use super::Store;
 
 fn throttled() -> Reply {
-    let (status, body) = failure(400, "ProvisionedThroughputExceededException");
-    Reply::Answer(status, body)
+    Reply::fail(400, "ProvisionedThroughputExceededException")
 }
 
 fn broken() -> Reply {
-    let (status, body) = failure(500, "InternalServerError");
-    Reply::Answer(status, body)
+    Reply::fail(500, "InternalServerError")
 }
 
 /// The state is written, the answer is lost, the SDK asks again: nothing is counted twice.
@@ -30,7 +28,7 @@ async fn a_signal_whose_answer_was_lost_counts_once() {
     record(&store.sensors, &signal("s", 1, 1, 1)).await;
     store
         .endpoint
-        .script_next("UpdateItem", [Reply::PassThenHangUp]);
+        .script_next("UpdateItem", [Reply::PassThenDisconnect]);
     let outcome = record(&store.sensors, &signal("s", 0, 2, 2)).await;
     assert_eq!(outcome, Outcome::Duplicate, "it meets itself");
     let state = state(&store.sensors, "s").await;
@@ -43,7 +41,7 @@ async fn a_loss_whose_answer_was_lost_is_told_by_who_did_it() {
     registered(&store.sensors, "s").await;
     store
         .endpoint
-        .script_next("UpdateItem", [Reply::PassThenHangUp]);
+        .script_next("UpdateItem", [Reply::PassThenDisconnect]);
     let checked = store.sensors.check(&id("s"), at(3600)).await;
     assert_eq!(checked, Ok(CheckOutcome::Lost));
     let state = state(&store.sensors, "s").await;
@@ -60,7 +58,7 @@ async fn a_move_whose_answer_was_lost_took_place_once() {
     let first = registered(&store.sensors, "s").await;
     store
         .endpoint
-        .script_next("PutItem", [Reply::PassThenHangUp]);
+        .script_next("PutItem", [Reply::PassThenDisconnect]);
     let there = sensor("s", ["a", "b", "c", "d"]);
     let moved = store.sensors.change(&first, &there, at(1)).await.unwrap();
     assert_eq!(moved.version, Version(2));
@@ -72,7 +70,7 @@ async fn a_registration_whose_answer_was_lost_took_place_once() {
     let store = Store::fresh().await;
     store
         .endpoint
-        .script_next("TransactWriteItems", [Reply::PassThenHangUp]);
+        .script_next("TransactWriteItems", [Reply::PassThenDisconnect]);
     let given = store.sensors.register(&new(somewhere("s"))).await.unwrap();
     assert_eq!(store.sensors.get(&id("s")).await, Ok(given));
 }
@@ -90,7 +88,7 @@ async fn a_cancelled_registration_is_not_always_already_registered() {
             "message": "as scripted",
             "CancellationReasons": [{"Code": code, "Message": "x"}, {"Code": "None"}],
         });
-        let replies = vec![Reply::Answer(400, cancelled); 3];
+        let replies = vec![Reply::Respond(400, cancelled); 3];
         store.endpoint.script_next("TransactWriteItems", replies);
         let refused = store.sensors.register(&new(somewhere("s"))).await;
         assert_eq!(refused, Err(SensorError::Store(meant)), "{code}");
@@ -165,7 +163,7 @@ async fn unprocessed_readings_are_the_failures_of_their_own_signals() {
     };
     store.endpoint.script(move |call| {
         if call.operation == "BatchWriteItem" {
-            Reply::PassThenAnswer(200, left(call, &table))
+            Reply::PassThenRespond(200, left(call, &table))
         } else {
             Reply::Pass
         }

@@ -6,7 +6,7 @@ use antumbra_service::clock::{Clock, ManualClock};
 use antumbra_service::sensors::{
     PurgeQueue, Reading, ReadingStore, SensorStore, StateStore, Value, purge_due,
 };
-use antumbra_testkit::dynamodb::{Reply, failure};
+use antumbra_testkit::dynamodb::Reply;
 use antumbra_testkit::sensors::sample::{at, id, registered, signal};
 use std::time::Duration;
 
@@ -49,7 +49,7 @@ async fn a_link_made_meanwhile_does_not_stay() {
     let nothing = serde_json::json!({"Items": [], "Count": 0, "ScannedCount": 0});
     store
         .endpoint
-        .script_next("Query", [Reply::Answer(200, nothing)]);
+        .script_next("Query", [Reply::Respond(200, nothing)]);
     store.sensors.unregister(&sensor, at(1)).await.unwrap();
     assert_eq!(
         store.sort_keys("SENSOR#s").await.len(),
@@ -140,12 +140,11 @@ async fn a_purge_that_was_stopped_goes_on() {
     let sensor = registered(&store.sensors, "s").await;
     store.sensors.save(&sensor, &readings(60)).await.unwrap();
     store.sensors.unregister(&sensor, at(100)).await.unwrap();
-    let (status, body) = failure(500, "InternalServerError");
     let mut batches = 0;
     store.endpoint.script(move |call| {
         batches += usize::from(call.operation == "BatchWriteItem");
         if call.operation == "BatchWriteItem" && batches > 1 {
-            Reply::Answer(status, body.clone())
+            Reply::fail(500, "InternalServerError")
         } else {
             Reply::Pass
         }

@@ -113,7 +113,7 @@ async fn a_storm_ends_right_and_leaves_no_gap() {
         let mut random = fastrand::Rng::with_seed(seed);
         store.endpoint.script(move |call| {
             if call.operation == "UpdateItem" && random.u8(..12) == 0 {
-                Reply::PassThenHangUp
+                Reply::PassThenDisconnect
             } else {
                 Reply::Pass
             }

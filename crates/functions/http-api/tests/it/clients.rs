@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use antumbra_testkit::dynamodb::{Reply, failure};
+use antumbra_testkit::dynamodb::Reply;
 use serde_json::{Value, json};
 
 use crate::ground::Ground;
@@ -225,8 +225,7 @@ async fn a_client_made_by_somebody_who_died_is_not_made_twice() {
         .endpoint
         .script(|call| match call.operation.as_str() {
             "UpdateItem" if call.body.to_string().contains("ONCE#") => {
-                let (status, body) = failure(500, "InternalServerError");
-                Reply::Answer(status, body)
+                Reply::fail(500, "InternalServerError")
             }
             _ => Reply::Pass,
         });

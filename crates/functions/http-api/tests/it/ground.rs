@@ -1,22 +1,22 @@
 //! The API on a port, a fresh table behind it, and a client.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use antumbra_dynamodb::{
     DynamoDbClients, DynamoDbDeliveries, DynamoDbIdempotency, DynamoDbInbox, DynamoDbSensors,
-    DynamoDbShadows, MAIN, MESSAGES, SensorConfig, ShadowTableConfig, Table,
+    DynamoDbShadows, MAIN, MESSAGES, SensorConfig, ShadowTableConfig,
 };
 use antumbra_http_api::{Api, AuthMode, Services, Token, router};
 use antumbra_publish::webhook::Guard;
 use antumbra_service::clients::Clients;
 use antumbra_service::clock::{Clock, ManualClock};
 use antumbra_service::deliveries::{Deliveries, Queues};
-use antumbra_service::notifications::{BoxFuture, Channel, ChannelLimits, Message, SendError};
 use antumbra_service::sensors::Sensors;
 use antumbra_service::shadows::Shadows;
 use antumbra_shadow::Timestamp;
-use antumbra_testkit::dynamodb::{Endpoint, address, client, table_name};
+use antumbra_testkit::RecordingChannel;
+use antumbra_testkit::dynamodb::{Endpoint, TestTable};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::{HeaderMap, Request};
@@ -38,25 +38,15 @@ pub(crate) struct Ground {
     database: aws_sdk_dynamodb::Client,
     table: String,
     /// The queue of mode `every`, and that of mode `latest`.
-    pub(crate) queues: [Arc<Queued>; 2],
+    pub(crate) queues: [Arc<RecordingChannel>; 2],
 }
 
 impl Ground {
     pub(crate) async fn start() -> Ground {
-        let endpoint = Endpoint::start(address()).await;
-        let client = client(&endpoint);
-        let (table, messages) = (table_name(), table_name());
-        let main = Table {
-            name: &table,
-            ..MAIN
-        };
-        main.ensure(&client).await.unwrap();
-        let inbox = Table {
-            name: &messages,
-            ..MESSAGES
-        };
-        inbox.ensure(&client).await.unwrap();
-        let queues = [Arc::new(Queued::default()), Arc::new(Queued::default())];
+        let main = TestTable::create(MAIN).await;
+        let messages = main.another(MESSAGES).await;
+        let (client, table) = (main.client, main.name);
+        let queues: [Arc<RecordingChannel>; 2] = Default::default();
         let noon = Timestamp::parse("2026-01-31T12:00:00Z").unwrap();
         let clock = Arc::new(ManualClock::new(noon));
         let shadows = DynamoDbShadows::new(client.clone(), ShadowTableConfig::new(&table));
@@ -88,10 +78,9 @@ impl Ground {
         let address = listener.local_addr().unwrap();
         let router = router(api, AuthMode::Token(Token::new(TOKEN)));
         tokio::spawn(async move { axum::serve(listener, router).await });
-        endpoint.take_calls();
         Ground {
             address,
-            endpoint: Arc::new(endpoint),
+            endpoint: Arc::new(main.endpoint),
             clock,
             inbox,
             sensors,
@@ -145,32 +134,6 @@ impl Ground {
 
     pub(crate) async fn delete(&self, path: &str) -> Got {
         self.ask("DELETE", path).send().await
-    }
-}
-
-/// A queue that only remembers. With a real one the routes are tried on the local stack.
-#[derive(Default)]
-pub(crate) struct Queued(Mutex<Vec<String>>);
-
-impl Queued {
-    pub(crate) fn bodies(&self) -> Vec<String> {
-        self.0.lock().unwrap().clone()
-    }
-}
-
-impl Channel for Queued {
-    fn limits(&self) -> ChannelLimits {
-        ChannelLimits {
-            batch_count: 10,
-            batch_bytes: 262_144,
-            message_bytes: 262_144,
-        }
-    }
-
-    fn send<'a>(&'a self, messages: &'a [Message]) -> BoxFuture<'a, Vec<Result<(), SendError>>> {
-        let bodies = messages.iter().map(|message| message.body.clone());
-        self.0.lock().unwrap().extend(bodies);
-        Box::pin(async move { messages.iter().map(|_| Ok(())).collect() })
     }
 }
 

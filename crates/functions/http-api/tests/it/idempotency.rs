@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use antumbra_testkit::dynamodb::{Reply, failure};
+use antumbra_testkit::dynamodb::Reply;
 
 use crate::ground::{Got, Ground};
 
@@ -79,13 +79,12 @@ async fn a_refusal_is_an_answer_and_a_fault_of_ours_is_not() {
     again.problem(400, "Invalid");
     assert_eq!(again.header("idempotency-replayed"), Some("true"));
 
-    ground.endpoint.script(|call| {
-        let (status, body) = failure(500, "InternalServerError");
-        match call.operation.as_str() {
-            "BatchGetItem" | "TransactGetItems" => Reply::Answer(status, body),
+    ground
+        .endpoint
+        .script(|call| match call.operation.as_str() {
+            "BatchGetItem" | "TransactGetItems" => Reply::fail(500, "InternalServerError"),
             _ => Reply::Pass,
-        }
-    });
+        });
     keyed(&ground, "ours", r#"{"a":1}"#)
         .await
         .problem(503, "Unavailable");
@@ -130,8 +129,7 @@ async fn whoever_died_half_way_is_followed_by_the_next_with_the_key() {
         .endpoint
         .script(|call| match call.operation.as_str() {
             "UpdateItem" | "DeleteItem" if call.body.to_string().contains("ONCE#") => {
-                let (status, body) = failure(500, "InternalServerError");
-                Reply::Answer(status, body)
+                Reply::fail(500, "InternalServerError")
             }
             _ => Reply::Pass,
         });

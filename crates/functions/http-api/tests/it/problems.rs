@@ -1,6 +1,6 @@
 //! What is told when a request comes to nothing.
 
-use antumbra_testkit::dynamodb::{Reply, failure};
+use antumbra_testkit::dynamodb::Reply;
 
 use crate::ground::Ground;
 
@@ -135,18 +135,16 @@ async fn too_much_is_refused_with_the_limit() {
 #[tokio::test]
 async fn what_is_our_fault_says_nothing_of_the_inside() {
     let ground = Ground::start().await;
-    let (status, body) = failure(500, "InternalServerError");
     ground
         .endpoint
-        .script(move |_| Reply::Answer(status, body.clone()));
+        .script(|_| Reply::fail(500, "InternalServerError"));
     let got = ground.get("/v1/shadows/lamp-7").await;
     let told = got.problem(503, "Unavailable");
     assert_eq!(told["detail"], "try again in a moment");
     assert_eq!(got.header("retry-after"), Some("1"));
-    let (status, body) = failure(400, "ResourceNotFoundException");
     ground
         .endpoint
-        .script(move |_| Reply::Answer(status, body.clone()));
+        .script(|_| Reply::fail(400, "ResourceNotFoundException"));
     let got = ground.patch(REPORTED, r#"{"a":1}"#).await;
     assert_eq!(
         got.problem(503, "Unavailable")["detail"],

@@ -6,12 +6,12 @@ use std::time::Duration;
 use antumbra_liveness_sweep::{Report, SweepError, Sweeper, gauge};
 use antumbra_service::clock::{Clock, ManualClock};
 use antumbra_service::liveness::{Limits, QueueProbe};
-use antumbra_service::notifications::{BoxFuture, Channel, ChannelLimits, Message, SendError};
 use antumbra_service::paging::Cursor;
 use antumbra_service::sensors::{
     CheckOutcome, Connection, LivenessIndex, Page, SensorId, State, StateStore, StoreError,
 };
 use antumbra_shadow::Timestamp;
+use antumbra_testkit::RecordingChannel;
 use antumbra_testkit::progress::MemoryProgress;
 use antumbra_testkit::sensors::MemorySensors;
 use antumbra_testkit::sensors::sample::{at, record, registered, signal, state};
@@ -168,27 +168,10 @@ async fn one_that_fails_holds_up_no_other() {
     assert_eq!(error.to_string(), "1 looks failed, such as: throttled");
 }
 
-/// A queue that nobody reads.
-struct Unread;
-
-impl Channel for Unread {
-    fn limits(&self) -> ChannelLimits {
-        ChannelLimits {
-            batch_count: 10,
-            batch_bytes: 1000,
-            message_bytes: 1000,
-        }
-    }
-
-    fn send<'a>(&'a self, messages: &'a [Message]) -> BoxFuture<'a, Vec<Result<(), SendError>>> {
-        Box::pin(async move { messages.iter().map(|_| Ok(())).collect() })
-    }
-}
-
 fn unread() -> QueueProbe {
     let url = "https://sqs.eu-north-1.amazonaws.com/123456789012/antumbra-signals";
     gauge(
-        Arc::new(Unread),
+        Arc::new(RecordingChannel::default()),
         url,
         Duration::from_secs(10),
         Duration::ZERO,

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use antumbra_dynamodb::{DynamoDbProgress, DynamoDbSensors, MAIN, SensorConfig, Table};
+use antumbra_dynamodb::{DynamoDbProgress, DynamoDbSensors, MAIN, SensorConfig};
 use antumbra_liveness_sweep::Sweeper;
 use antumbra_service::clock::{Clock, ManualClock};
 use antumbra_service::liveness::Limits;
 use antumbra_service::sensors::{Connection, Reading, ReadingStore, SensorStore, Value};
-use antumbra_testkit::dynamodb::{Endpoint, address, client, table_name};
+use antumbra_testkit::dynamodb::TestTable;
 use antumbra_testkit::sensors::sample::{at, record, registered, signal, state};
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures_util::future::join;
@@ -18,22 +18,15 @@ const SENSORS: usize = 300;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_sweeps_at_once_find_each_sensor_once_at_one_write_each() {
-    let endpoint = Endpoint::start(address()).await;
-    let client = client(&endpoint);
-    let table = table_name();
-    let definition = Table {
-        name: &table,
-        ..MAIN
-    };
-    definition.ensure(&client).await.unwrap();
-    let sensors = DynamoDbSensors::new(client.clone(), SensorConfig::new(&table));
+    let table = TestTable::create(MAIN).await;
+    let sensors = DynamoDbSensors::new(table.client.clone(), SensorConfig::new(&table.name));
     for n in 0..SENSORS {
         let name = format!("s{n}");
         registered(&sensors, &name).await;
         record(&sensors, &signal(&name, 1, 60, 60)).await;
     }
     let sweep = async |seconds: i64| {
-        let progress = DynamoDbProgress::new(client.clone(), &table);
+        let progress = DynamoDbProgress::new(table.client.clone(), &table.name);
         let clock = Arc::new(ManualClock::new(at(seconds)));
         let limits = Limits {
             at_once: 8,
@@ -43,7 +36,7 @@ async fn two_sweeps_at_once_find_each_sensor_once_at_one_write_each() {
         let deadline = at(seconds).after(Duration::from_secs(50));
         sweeper.run(deadline).await.unwrap()
     };
-    endpoint.take_calls();
+    table.endpoint.take_calls();
     // Due since their registration, and heard since: armed anew, for the exact deadline.
     let report = sweep(3600).await;
     assert_eq!(
@@ -56,7 +49,7 @@ async fn two_sweeps_at_once_find_each_sensor_once_at_one_write_each() {
     for n in 0..100 {
         record(&sensors, &signal(&format!("s{n}"), 1, 3000, 3000)).await;
     }
-    endpoint.take_calls();
+    table.endpoint.take_calls();
     let (one, two) = join(sweep(3660), sweep(3660)).await;
     assert_eq!(one.lost + two.lost, SENSORS - 100);
     assert!(one.finished && two.finished);
@@ -70,7 +63,7 @@ async fn two_sweeps_at_once_find_each_sensor_once_at_one_write_each() {
         assert_eq!(connection, expected, "s{n}");
     }
     let mut calls: BTreeMap<String, usize> = BTreeMap::new();
-    for call in endpoint.take_operations() {
+    for call in table.endpoint.take_operations() {
         *calls.entry(call).or_default() += 1;
     }
     eprintln!("two sweeps of {SENSORS} due sensors: {calls:?}, {one:?}, {two:?}");
@@ -80,15 +73,8 @@ async fn two_sweeps_at_once_find_each_sensor_once_at_one_write_each() {
 /// A sensor that was unregistered leaves its readings to the sweeps that follow.
 #[tokio::test]
 async fn what_an_unregistered_sensor_left_is_gone_after_an_hour_of_sweeps() {
-    let endpoint = Endpoint::start(address()).await;
-    let client = client(&endpoint);
-    let table = table_name();
-    let definition = Table {
-        name: &table,
-        ..MAIN
-    };
-    definition.ensure(&client).await.unwrap();
-    let sensors = DynamoDbSensors::new(client.clone(), SensorConfig::new(&table));
+    let table = TestTable::create(MAIN).await;
+    let sensors = DynamoDbSensors::new(table.client.clone(), SensorConfig::new(&table.name));
     let gone = registered(&sensors, "gone").await;
     let readings: Vec<Reading> = (0..60)
         .map(|n| Reading::new(Value::whole(n), None, at(n), None).unwrap())
@@ -97,7 +83,8 @@ async fn what_an_unregistered_sensor_left_is_gone_after_an_hour_of_sweeps() {
     sensors.unregister(&gone, at(100)).await.unwrap();
 
     let left = async || {
-        let query = client.query().table_name(&table).consistent_read(true);
+        let query = table.client.query().table_name(&table.name);
+        let query = query.consistent_read(true);
         let found = query
             .key_condition_expression("PK = :pk")
             .expression_attribute_values(":pk", AttributeValue::S("SENSOR#gone".to_owned()))
@@ -106,7 +93,7 @@ async fn what_an_unregistered_sensor_left_is_gone_after_an_hour_of_sweeps() {
     };
     assert_eq!(left().await, 61, "the readings and a note of them");
     let clock = Arc::new(ManualClock::new(at(120)));
-    let progress = DynamoDbProgress::new(client.clone(), &table);
+    let progress = DynamoDbProgress::new(table.client.clone(), &table.name);
     let limits = Limits::default();
     let sweeper = Sweeper::new(sensors, progress, None, limits, clock.clone());
     let sweep = async || {

@@ -1,8 +1,8 @@
 //! Batches with the bad among the good, of both kinds of queues.
 
 use antumbra_service::inbox::{MessageDeleter, MessageId, Source};
-use antumbra_service::notifications::SendError;
 use antumbra_shadow::Timestamp;
+use antumbra_testkit::SendReply;
 use antumbra_testkit::dynamodb::{Call, Reply};
 
 use crate::support::{Bench, event, record, text, throttled};
@@ -32,10 +32,10 @@ async fn one_bad_in_ten() {
     assert_eq!(handled.failed, [""; 0]);
     assert_eq!(bench.ids("lamp").await.len(), 9);
     assert_eq!(
-        bench.kept.reasons(),
+        bench.quarantined(),
         [("NotJson".to_owned(), bad.to_owned())]
     );
-    assert_eq!(bench.kept.messages.lock().unwrap()[0].id, "m-4");
+    assert_eq!(bench.quarantine.accepted()[0].id, "m-4");
 }
 
 #[tokio::test]
@@ -86,7 +86,7 @@ async fn a_fifo_group_waits_for_the_one_that_failed_and_others_do_not() {
     assert!(handled.retried > 0);
     assert_eq!(bench.ids("lamp").await, [stored_id(1, "a-1")]);
     assert_eq!(bench.ids("door").await.len(), 2);
-    assert_eq!(bench.kept.reasons(), []);
+    assert_eq!(bench.quarantined(), []);
 
     // The queue hands over what failed once more.
     bench.endpoint.script(|_| Reply::Pass);
@@ -149,10 +149,10 @@ async fn what_was_deleted_is_not_brought_back_by_a_redelivery() {
 #[tokio::test]
 async fn what_the_quarantine_does_not_take_is_delivered_again() {
     let bench = Bench::new().await;
-    bench.kept.decide(|message| match message.id.as_str() {
-        "m-1" => Err(SendError::Permanent("no such queue".to_owned())),
-        "m-2" => Err(SendError::Retry("busy".to_owned())),
-        _ => Ok(()),
+    bench.quarantine.reply(|message| match message.id.as_str() {
+        "m-1" => SendReply::deny("no such queue"),
+        "m-2" => SendReply::Throttle,
+        _ => SendReply::Accept,
     });
     let records = (0..4).map(|n| record(&format!("m-{n}"), "nonsense", None));
     let handled = bench

@@ -5,6 +5,7 @@ use std::path::Path;
 use antumbra_service::inbox::{MessageId, MessageReader, Source};
 
 use crate::support::{Bench, event, record};
+use antumbra_testkit::SendReply;
 
 fn captured(name: &str) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata");
@@ -43,7 +44,7 @@ async fn a_batch_of_a_standard_queue() {
         ]
     );
     assert_eq!(
-        bench.kept.reasons(),
+        bench.quarantined(),
         [(
             "UuidMissing".to_owned(),
             r#"{"epochTime": "1565034150"}"#.to_owned()
@@ -79,11 +80,7 @@ async fn a_batch_of_a_fifo_queue() {
 #[tokio::test]
 async fn what_failed_is_named_as_lambda_reads_it() {
     let bench = Bench::new().await;
-    bench.kept.decide(|_| {
-        Err(antumbra_service::notifications::SendError::Permanent(
-            "no".to_owned(),
-        ))
-    });
+    bench.quarantine.reply(|_| SendReply::deny("no"));
     let event = event([record("m-1", "nonsense", None)]).to_string();
     let answered = answer(&bench, &event).await;
     assert_eq!(

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::support::{Bench, event, record, throttled};
-use antumbra_testkit::dynamodb::{Reply, failure};
+use antumbra_testkit::dynamodb::Reply;
 
 /// A message with this much padding in it.
 fn padded(bytes: usize) -> String {
@@ -163,7 +163,7 @@ async fn every_reason_has_its_word_and_says_the_figures() {
         (handled.quarantined, handled.stored),
         (refused, cases.len() - refused)
     );
-    let kept = bench.kept.messages.lock().unwrap();
+    let kept = bench.quarantine.accepted();
     for (number, (text, reason, detail)) in cases.iter().enumerate() {
         let message = kept
             .iter()
@@ -199,10 +199,7 @@ async fn what_the_store_refuses_for_good_is_put_away_too() {
     let bench = Bench::new().await;
     bench.endpoint.script(|call| {
         let of = |name: &str| call.body.pointer("/Item/uuid/S") == Some(&json!(name));
-        let refusal = |code| {
-            let (status, body) = failure(400, code);
-            Reply::Answer(status, body)
-        };
+        let refusal = |code| Reply::fail(400, code);
         match call.operation.as_str() {
             "PutItem" if of("full") => refusal("ItemCollectionSizeLimitExceededException"),
             "PutItem" if of("refused") => refusal("ValidationException"),
@@ -217,8 +214,7 @@ async fn what_the_store_refuses_for_good_is_put_away_too() {
         (2, 1, 0)
     );
     let mut reasons: Vec<_> = bench
-        .kept
-        .reasons()
+        .quarantined()
         .into_iter()
         .map(|(reason, _)| reason)
         .collect();
@@ -234,10 +230,7 @@ async fn contact_that_can_never_be_noted_keeps_no_message_out() {
         call.body.pointer("/Item/uuid/S") == Some(&json!("#sources"))
     };
     bench.endpoint.script(move |call| match of_sources(call) {
-        true => {
-            let (status, body) = failure(400, "ValidationException");
-            Reply::Answer(status, body)
-        }
+        true => Reply::fail(400, "ValidationException"),
         false => Reply::Pass,
     });
     let one = || event([record("m", &crate::support::text("lamp", 1), None)]);

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use antumbra_service::inbox::{MessageDeleter, MessageId, Source, Sources};
-use antumbra_service::notifications::SendError;
 use antumbra_shadow::Timestamp;
-use antumbra_testkit::dynamodb::{Reply, failure};
+use antumbra_testkit::SendReply;
+use antumbra_testkit::dynamodb::Reply;
 use serde_json::Value;
 
 use crate::support::{Bench, event, record, text};
@@ -31,25 +31,12 @@ fn sent(number: u32) -> Value {
 
 /// What becomes of a call to DynamoDB, at random.
 fn fault(random: &mut fastrand::Rng) -> Reply {
-    let answer = |status, code| {
-        let (status, body) = failure(status, code);
-        (status, body)
-    };
     match random.u32(0..100) {
-        0..20 => {
-            let (status, body) = answer(400, "ProvisionedThroughputExceededException");
-            Reply::Answer(status, body)
-        }
-        20..25 => {
-            let (status, body) = answer(500, "InternalServerError");
-            Reply::Answer(status, body)
-        }
-        // The message is stored, and nobody is told.
-        25..30 => {
-            let (status, body) = answer(500, "InternalServerError");
-            Reply::PassThenAnswer(status, body)
-        }
-        30..33 => Reply::PassThenHangUp,
+        0..20 => Reply::fail(400, "ProvisionedThroughputExceededException"),
+        20..25 => Reply::fail(500, "InternalServerError"),
+        // The message is stored, but the response is lost.
+        25..30 => Reply::pass_then_fail(500, "InternalServerError"),
+        30..33 => Reply::PassThenDisconnect,
         _ => Reply::Pass,
     }
 }
@@ -61,10 +48,10 @@ async fn nothing_is_lost_and_nothing_is_there_twice() {
     let mut faults = random.fork();
     bench.endpoint.script(move |_| fault(&mut faults));
     let mut busy = random.fork();
-    bench.kept.decide(move |_| match busy.u32(0..10) {
-        0..3 => Err(SendError::Retry("busy".to_owned())),
-        3 => Err(SendError::Permanent("odd".to_owned())),
-        _ => Ok(()),
+    bench.quarantine.reply(move |_| match busy.u32(0..10) {
+        0..3 => SendReply::Throttle,
+        3 => SendReply::deny("odd"),
+        _ => SendReply::Accept,
     });
 
     // The queue: what is not claimed done comes again, and some of what is done does too.
@@ -129,8 +116,7 @@ async fn nothing_is_lost_and_nothing_is_there_twice() {
     let sources = bench.inbox.sources(1000, None).await.unwrap().sources;
     assert_eq!(sources.len(), SOURCES as usize);
     let put_away: BTreeSet<String> = bench
-        .kept
-        .reasons()
+        .quarantined()
         .into_iter()
         .map(|(_, text)| text)
         .collect();

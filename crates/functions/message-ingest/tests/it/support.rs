@@ -1,80 +1,23 @@
 //! A table with an endpoint before it, a quarantine that can be made to fail, and events.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
-use antumbra_dynamodb::{DynamoDbInbox, MESSAGES, Table};
+use antumbra_dynamodb::{DynamoDbInbox, MESSAGES};
 use antumbra_message_ingest::{BatchSummary, Ingest};
 use antumbra_service::clock::{Clock, SystemClock};
 use antumbra_service::inbox::{
     MessageId, MessageIndex, MessageParser, MessageReader, Range, Source,
 };
-use antumbra_service::notifications::{BoxFuture, Channel, ChannelLimits, Message, SendError};
+use antumbra_service::notifications::Channel;
 use antumbra_service::quarantine::Quarantine;
-use antumbra_testkit::dynamodb::{Endpoint, Reply, address, client, failure, table_name};
+use antumbra_testkit::RecordingChannel;
+use antumbra_testkit::dynamodb::{Endpoint, Reply, TestTable};
 use serde_json::{Value, json};
 
 /// The queue of this name keeps the order of each group.
 pub(crate) const FIFO: &str = "arn:aws:sqs:us-east-1:123456789012:inbound.fifo";
 pub(crate) const STANDARD: &str = "arn:aws:sqs:us-east-1:123456789012:inbound";
-
-/// What decides on a message that is to be put away.
-type Verdict = Box<dyn FnMut(&Message) -> Result<(), SendError> + Send>;
-
-/// A quarantine that keeps what it takes.
-pub(crate) struct Kept {
-    pub(crate) messages: Mutex<Vec<Message>>,
-    verdict: Mutex<Verdict>,
-}
-
-impl Kept {
-    fn new() -> Arc<Kept> {
-        Arc::new(Kept {
-            messages: Mutex::default(),
-            verdict: Mutex::new(Box::new(|_| Ok(()))),
-        })
-    }
-
-    /// Lets this decide from now on.
-    pub(crate) fn decide(
-        &self,
-        verdict: impl FnMut(&Message) -> Result<(), SendError> + Send + 'static,
-    ) {
-        *self.verdict.lock().unwrap() = Box::new(verdict);
-    }
-
-    /// Reason and text of what is there.
-    pub(crate) fn reasons(&self) -> Vec<(String, String)> {
-        let messages = self.messages.lock().unwrap();
-        let reason = |message: &Message| {
-            let mut attributes = message.attributes.iter();
-            let reason = attributes.find(|(name, _)| name == "reason").unwrap();
-            (reason.1.clone(), message.body.clone())
-        };
-        messages.iter().map(reason).collect()
-    }
-}
-
-impl Channel for Kept {
-    fn limits(&self) -> ChannelLimits {
-        ChannelLimits {
-            batch_count: 10,
-            batch_bytes: 1024 * 1024,
-            message_bytes: 1024 * 1024,
-        }
-    }
-
-    fn send<'a>(&'a self, messages: &'a [Message]) -> BoxFuture<'a, Vec<Result<(), SendError>>> {
-        let answer = |message: &Message| {
-            let verdict = (self.verdict.lock().unwrap())(message);
-            if verdict.is_ok() {
-                self.messages.lock().unwrap().push(message.clone());
-            }
-            verdict
-        };
-        Box::pin(async move { messages.iter().map(answer).collect() })
-    }
-}
 
 /// Everything around the function.
 pub(crate) struct Bench {
@@ -82,7 +25,7 @@ pub(crate) struct Bench {
     pub(crate) inbox: DynamoDbInbox,
     pub(crate) database: aws_sdk_dynamodb::Client,
     pub(crate) table: String,
-    pub(crate) kept: Arc<Kept>,
+    pub(crate) quarantine: Arc<RecordingChannel>,
     pub(crate) ingest: Ingest<DynamoDbInbox, DynamoDbInbox>,
 }
 
@@ -92,31 +35,23 @@ impl Bench {
     }
 
     pub(crate) async fn with(intake: MessageParser) -> Bench {
-        let endpoint = Endpoint::start(address()).await;
-        let database = client(&endpoint);
-        let table = table_name();
-        let made = Table {
-            name: &table,
-            ..MESSAGES
-        };
-        made.ensure(&database).await.unwrap();
-        endpoint.take_calls();
-        let inbox = DynamoDbInbox::new(database.clone(), &table);
-        let kept = Kept::new();
-        let quarantine = Quarantine::new(Arc::clone(&kept) as Arc<dyn Channel>);
+        let table = TestTable::create(MESSAGES).await;
+        let inbox = DynamoDbInbox::new(table.client.clone(), &table.name);
+        let quarantine = Arc::new(RecordingChannel::default());
+        let channel = Arc::clone(&quarantine) as Arc<dyn Channel>;
         Bench {
             ingest: Ingest::new(
                 inbox.clone(),
                 inbox.clone(),
-                quarantine,
+                Quarantine::new(channel),
                 intake,
                 Arc::new(SystemClock),
             ),
-            endpoint,
+            endpoint: table.endpoint,
             inbox,
-            database,
-            table,
-            kept,
+            database: table.client,
+            table: table.name,
+            quarantine,
         }
     }
 
@@ -132,6 +67,14 @@ impl Bench {
             .handle(event.as_bytes(), deadline)
             .await
             .unwrap()
+    }
+
+    /// Reason and text of each quarantined message.
+    pub(crate) fn quarantined(&self) -> Vec<(String, String)> {
+        let quarantined = self.quarantine.quarantined().into_iter();
+        quarantined
+            .map(|(text, reason, _)| (reason, text))
+            .collect()
     }
 
     /// The ids of a source's messages.
@@ -184,6 +127,5 @@ pub(crate) fn text(source: &str, epoch: u32) -> String {
 
 /// DynamoDB has no room for more calls.
 pub(crate) fn throttled() -> Reply {
-    let (status, body) = failure(400, "ProvisionedThroughputExceededException");
-    Reply::Answer(status, body)
+    Reply::fail(400, "ProvisionedThroughputExceededException")
 }

@@ -9,7 +9,7 @@ use crate::support::{Bench, event, record, text};
 #[tokio::test]
 async fn a_silent_store_does_not_keep_it_from_answering() {
     let bench = Bench::new().await;
-    bench.endpoint.script(|_| Reply::Silence);
+    bench.endpoint.script(|_| Reply::Hang);
     let records = [
         record("m-1", &text("lamp", 1), None),
         record("m-2", "nonsense", None),

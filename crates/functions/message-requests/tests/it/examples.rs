@@ -32,7 +32,7 @@ async fn check(stage: &Stage, operation: Operation, case: &str) {
     let expected = file(&format!("{case}.answer.txt"));
     let (topic, payload) = expected.split_once("\n\n").unwrap();
     let expected = [(topic.to_owned(), compact(payload))];
-    assert_eq!(stage.answers.take(), expected, "{case}");
+    assert_eq!(stage.take_responses(), expected, "{case}");
 }
 
 /// Takes a message in as the queue handed it over.

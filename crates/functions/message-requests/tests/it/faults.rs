@@ -1,24 +1,15 @@
 //! A store that fails, a broker that fails, events that are none.
 
 use antumbra_message_requests::HandleError;
-use antumbra_service::notifications::SendError;
-use antumbra_testkit::dynamodb::{Reply, failure};
+use antumbra_testkit::SendReply;
+use antumbra_testkit::dynamodb::Reply;
 use antumbra_wire::inbox_request::Operation;
 use serde_json::json;
 
 use crate::support::{Stage, event, event5};
 
 fn throttled() -> Reply {
-    let (status, body) = failure(400, "ProvisionedThroughputExceededException");
-    Reply::Answer(status, body)
-}
-
-fn retry() -> SendError {
-    SendError::Retry("busy".to_owned())
-}
-
-fn refuse() -> SendError {
-    SendError::Permanent("not allowed".to_owned())
+    Reply::fail(400, "ProvisionedThroughputExceededException")
 }
 
 #[tokio::test]
@@ -55,10 +46,9 @@ async fn a_moment_of_throttling_is_not_noticed() {
 #[tokio::test]
 async fn what_we_cannot_do_is_not_told_in_detail() {
     let stage = Stage::fresh().await;
-    stage.endpoint.script(|_| {
-        let (status, body) = failure(400, "AccessDeniedException");
-        Reply::Answer(status, body)
-    });
+    stage
+        .endpoint
+        .script(|_| Reply::fail(400, "AccessDeniedException"));
     let answer = stage.ask("request/query/lamp", &json!({})).await;
     let text = answer.to_string();
     assert!(answer["code"] != "BadRequest", "{answer}");
@@ -71,10 +61,12 @@ async fn what_we_cannot_do_is_not_told_in_detail() {
 #[tokio::test]
 async fn an_answer_is_published_again_until_it_is_there_once() {
     let stage = Stage::fresh().await;
-    stage.answers.fail([retry(), retry()]);
+    stage
+        .responses
+        .reply_next([SendReply::Throttle, SendReply::Throttle]);
     let event = event("request/query/lamp", br#"{"token":"t"}"#);
     stage.handle(Operation::Query, &event).await.unwrap();
-    assert_eq!(stage.answers.take().len(), 1);
+    assert_eq!(stage.take_responses().len(), 1);
     // Served once, however often its answer was tried.
     assert_eq!(stage.endpoint.take_operations(), ["Query", "Query"]);
 }
@@ -82,11 +74,11 @@ async fn an_answer_is_published_again_until_it_is_there_once() {
 #[tokio::test]
 async fn an_answer_that_cannot_be_published_fails_the_call() {
     let stage = Stage::fresh().await;
-    stage.answers.fail([refuse()]);
+    stage.responses.reply_next([SendReply::deny("not allowed")]);
     let event = event("request/query/lamp", br#"{"token":"t"}"#);
     let failed = stage.handle(Operation::Query, &event).await.unwrap_err();
     assert_eq!(failed, HandleError::Unanswered("not allowed".to_owned()));
-    assert!(stage.answers.take().is_empty());
+    assert!(stage.take_responses().is_empty());
 }
 
 #[tokio::test]
@@ -97,11 +89,11 @@ async fn a_response_topic_that_is_refused_is_told_of_elsewhere() {
         (br#"{"token":"t"}"#.as_slice(), "response/query/t"),
         (b"", "response/query/rejected"),
     ] {
-        stage.answers.fail([refuse()]);
+        stage.responses.reply_next([SendReply::deny("not allowed")]);
         let event = event5("request/query/lamp", payload, "response/mine");
         let handled = stage.handle(Operation::Query, &event).await.unwrap();
         assert_eq!(handled.code, Some("BadRequest"));
-        assert_eq!(stage.answers.take(), [(to.to_owned(), told.to_owned())]);
+        assert_eq!(stage.take_responses(), [(to.to_owned(), told.to_owned())]);
     }
 }
 
@@ -110,7 +102,7 @@ async fn correlation_data_comes_back() {
     let stage = Stage::fresh().await;
     let event = event5("request/query/lamp", b"", "response/query/mine");
     stage.handle(Operation::Query, &event).await.unwrap();
-    let answers = stage.answers.take_messages();
+    let answers = stage.responses.take_accepted();
     assert_eq!(answers.len(), 1);
     assert_eq!(answers[0].topic.as_deref(), Some("response/query/mine"));
     assert_eq!(answers[0].correlation_data.as_deref(), Some("AQID"));
@@ -130,5 +122,5 @@ async fn an_event_that_no_rule_made_fails_the_call() {
         let failed = stage.handle(Operation::Get, event.as_bytes()).await;
         assert_eq!(failed.unwrap_err().kind(), "EventError", "{event}");
     }
-    assert!(stage.answers.take().is_empty());
+    assert!(stage.take_responses().is_empty());
 }

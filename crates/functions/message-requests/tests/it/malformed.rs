@@ -8,7 +8,7 @@ use crate::support::{Stage, event, event5};
 async fn answer(operation: Operation, event: &[u8]) -> (String, String) {
     let stage = Stage::fresh().await;
     let handled = stage.handle(operation, event).await.unwrap();
-    let mut answers = stage.answers.take();
+    let mut answers = stage.take_responses();
     assert_eq!(answers.len(), 1, "{answers:?}");
     let (topic, payload) = answers.remove(0);
     let rejected = topic == format!("response/{}/rejected", operation.word());

@@ -22,6 +22,6 @@ async fn bodies_come_back_as_they_were_written() {
         let event = event(&topic, br#"{"token":"t"}"#);
         stage.handle(Operation::Get, &event).await.unwrap();
         let expected = format!(r#"{{"body":{body},"messageId":"{id}","uuid":"lamp"}}"#);
-        assert_eq!(stage.answers.take()[0].1, expected);
+        assert_eq!(stage.take_responses()[0].1, expected);
     }
 }

@@ -7,12 +7,13 @@ use antumbra_local::queues::{self, Queues};
 use antumbra_message_requests::operations::SendMessage;
 use antumbra_publish::SqsChannel;
 use antumbra_service::clock::SystemClock;
-use antumbra_service::notifications::{Channel, SendError};
+use antumbra_service::notifications::Channel;
+use antumbra_testkit::{RecordingChannel, SendReply};
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::{MessageSystemAttributeName, QueueAttributeName};
 use serde_json::{Value, json};
 
-use crate::support::{Answers, Stage, event};
+use crate::support::{Stage, event};
 
 async fn queue(name: &str) -> (Queues, Client, String) {
     let queues = queues::start(0).await.unwrap();
@@ -30,7 +31,7 @@ async fn send(stage: &Stage, outbound: Arc<dyn Channel>, uuid: &str, payload: &s
     let event = event(&format!("request/send/{uuid}"), payload.as_bytes());
     let serve = SendMessage::new(outbound, Arc::new(SystemClock));
     stage.respond(serve, &event).await.unwrap();
-    let mut answers = stage.answers.take();
+    let mut answers = stage.take_responses();
     assert_eq!(answers.len(), 1);
     assert_eq!(answers[0].0, "response/send/t");
     answers.remove(0).1
@@ -82,7 +83,7 @@ async fn a_fifo_queue_takes_a_key_once_per_device() {
 #[tokio::test]
 async fn what_cannot_be_sent_is_answered() {
     let stage = Stage::fresh().await;
-    let outbound = Arc::new(Answers::default());
+    let outbound = Arc::new(RecordingChannel::with_limits(1, 128 * 1024));
     let to = || Arc::clone(&outbound) as Arc<dyn Channel>;
     for (uuid, payload, told) in [
         ("lamp", r#"{"token":"t"}"#, "There is no message"),
@@ -107,15 +108,15 @@ async fn what_cannot_be_sent_is_answered() {
         let expected = json!({"error": told, "code": "BadRequest", "uuid": uuid});
         assert_eq!(answer, expected);
     }
-    assert!(outbound.take_messages().is_empty());
-    outbound.fail([SendError::Permanent("no such queue at 10.0.0.7".to_owned())]);
+    assert!(outbound.take_accepted().is_empty());
+    outbound.reply_next([SendReply::deny("no such queue at 10.0.0.7")]);
     let answer = send(&stage, to(), "lamp", r#"{"token":"t","message":1}"#).await;
     assert_eq!(
         answer,
         r#"{"error":"The request could not be served","code":"Internal","uuid":"lamp"}"#
     );
     // Tried again while there is time.
-    outbound.fail([SendError::Retry("busy".to_owned())]);
+    outbound.reply_next([SendReply::Throttle]);
     send(&stage, to(), "lamp", r#"{"token":"t","message":1}"#).await;
-    assert_eq!(outbound.take_messages().len(), 1);
+    assert_eq!(outbound.take_accepted().len(), 1);
 }

@@ -1,10 +1,9 @@
 //! A table, an endpoint before it that counts and fails, and a channel that keeps what is published.
 
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
-use antumbra_dynamodb::{DynamoDbInbox, MESSAGES, Table};
+use antumbra_dynamodb::{DynamoDbInbox, MESSAGES};
 use antumbra_message_requests::operations::{
     DeleteMessage, GetMessage, ListDevices, ListMessages, NextMessage, PreviousMessage,
     QueryMessages,
@@ -12,82 +11,36 @@ use antumbra_message_requests::operations::{
 use antumbra_message_requests::{HandleError, InboxOperation, RequestSummary, Responder};
 use antumbra_service::clock::{Clock as _, SystemClock};
 use antumbra_service::inbox::{Body, InboxMessage, MessageId, MessageWriter as _, Source};
-use antumbra_service::notifications::{BoxFuture, Channel, ChannelLimits, Message, SendError};
 use antumbra_shadow::Timestamp;
-use antumbra_testkit::dynamodb::{Endpoint, address, client, table_name};
+use antumbra_testkit::RecordingChannel;
+use antumbra_testkit::dynamodb::{Endpoint, TestTable};
 use antumbra_wire::inbox_request::Operation;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-/// Keeps what is published, and fails first as often as it is told to.
-#[derive(Default)]
-pub(crate) struct Answers {
-    published: Mutex<Vec<Message>>,
-    faults: Mutex<VecDeque<SendError>>,
-}
-
-impl Answers {
-    pub(crate) fn fail(&self, faults: impl IntoIterator<Item = SendError>) {
-        self.faults.lock().unwrap().extend(faults);
-    }
-
-    /// What was published since it was last asked: topic and payload.
-    pub(crate) fn take(&self) -> Vec<(String, String)> {
-        let published = std::mem::take(&mut *self.published.lock().unwrap());
-        let pair = |message: Message| (message.topic.unwrap(), message.body);
-        published.into_iter().map(pair).collect()
-    }
-
-    pub(crate) fn take_messages(&self) -> Vec<Message> {
-        std::mem::take(&mut *self.published.lock().unwrap())
-    }
-}
-
-impl Channel for Answers {
-    fn limits(&self) -> ChannelLimits {
-        ChannelLimits {
-            batch_count: 1,
-            batch_bytes: 128 * 1024,
-            message_bytes: 128 * 1024,
-        }
-    }
-
-    fn send<'a>(&'a self, messages: &'a [Message]) -> BoxFuture<'a, Vec<Result<(), SendError>>> {
-        let each = |message: &Message| match self.faults.lock().unwrap().pop_front() {
-            Some(fault) => Err(fault),
-            None => {
-                self.published.lock().unwrap().push(message.clone());
-                Ok(())
-            }
-        };
-        let results = messages.iter().map(each).collect();
-        Box::pin(async move { results })
-    }
-}
-
 pub(crate) struct Stage {
     pub(crate) inbox: DynamoDbInbox,
     pub(crate) endpoint: Endpoint,
-    pub(crate) answers: Arc<Answers>,
+    pub(crate) responses: Arc<RecordingChannel>,
 }
 
 impl Stage {
     pub(crate) async fn fresh() -> Stage {
-        let endpoint = Endpoint::start(address()).await;
-        let client = client(&endpoint);
-        let table = table_name();
-        let made = Table {
-            name: &table,
-            ..MESSAGES
-        };
-        made.ensure(&client).await.unwrap();
-        endpoint.take_calls();
+        let table = TestTable::create(MESSAGES).await;
         Stage {
-            inbox: DynamoDbInbox::new(client, &table),
-            endpoint,
-            answers: Arc::default(),
+            inbox: DynamoDbInbox::new(table.client, &table.name),
+            endpoint: table.endpoint,
+            responses: Arc::new(RecordingChannel::with_limits(1, 128 * 1024)),
         }
+    }
+
+    /// Topic and payload of each response published since the last call.
+    pub(crate) fn take_responses(&self) -> Vec<(String, String)> {
+        let published = self.responses.take_accepted().into_iter();
+        published
+            .map(|message| (message.topic.unwrap(), message.body))
+            .collect()
     }
 
     /// Stores a message, which is not counted among the calls.
@@ -127,8 +80,8 @@ impl Stage {
         serve: impl InboxOperation,
         event: &[u8],
     ) -> Result<RequestSummary, HandleError> {
-        let answers = Arc::clone(&self.answers);
-        let responder = Responder::new(serve, answers, Arc::new(SystemClock));
+        let responses = Arc::clone(&self.responses);
+        let responder = Responder::new(serve, responses, Arc::new(SystemClock));
         let deadline = SystemClock.now().after(Duration::from_secs(20));
         responder.handle(event, "call-1", deadline).await
     }
@@ -140,7 +93,7 @@ impl Stage {
         let operation = operation(topic);
         let event = event(topic, payload.to_string().as_bytes());
         self.handle(operation, &event).await.unwrap();
-        let mut answers = self.answers.take();
+        let mut answers = self.take_responses();
         assert_eq!(answers.len(), 1, "{answers:?}");
         let (to, body) = answers.remove(0);
         assert_eq!(to, format!("response/{}/t", operation.word()));

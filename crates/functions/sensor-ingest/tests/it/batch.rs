@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 
 use antumbra_sensor_ingest::{AutoRegistration, Rules, UnknownSensorPolicy};
 use antumbra_service::sensors::{Connection, Outcome, SensorStore, Value};
+use antumbra_testkit::SendReply;
 use antumbra_testkit::sensors::sample;
 use antumbra_wire::signal::ValueType;
 use serde_json::json;
@@ -76,7 +77,7 @@ async fn one_bad_in_ten_is_put_away_and_nine_are_taken_in() {
     let handled = home.handle(&sqs(&messages)).await;
     assert_eq!((handled.count(Outcome::First), handled.quarantined), (9, 1));
     assert_eq!(answer(&handled), json!({"batchItemFailures": []}));
-    let (text, reason, detail) = home.quarantine.told().remove(0);
+    let (text, reason, detail) = home.quarantine.quarantined().remove(0);
     assert_eq!(text, texts[4], "as it was sent");
     assert_eq!(reason, "Invalid");
     assert_eq!(detail, "data is \"open\", expected 0 or 1");
@@ -98,7 +99,7 @@ async fn what_cannot_be_a_sensor_or_is_none_is_put_away() {
     ]);
     let handled = home.handle(&event).await;
     assert_eq!((handled.quarantined, handled.failed.len()), (4, 0));
-    let told = home.quarantine.told();
+    let told = home.quarantine.quarantined();
     let told: Vec<(&str, &str)> = told
         .iter()
         .map(|(_, r, d)| (r.as_str(), d.as_str()))
@@ -132,7 +133,7 @@ async fn anyone_may_speak_where_that_is_configured() {
     assert_eq!(sensor.location.to_string(), "Brno / depot / 0 / yard");
     assert_eq!(sensor.sensor_type.as_str(), "lock");
     assert_eq!(home.state("new").await.sequence(), 1);
-    assert!(home.quarantine.told().is_empty());
+    assert!(home.quarantine.quarantined().is_empty());
     let again = home.handle(&sqs(&[("m4", 62, &says("new", 1))])).await;
     assert_eq!(again.registered, 0);
 }
@@ -158,7 +159,7 @@ async fn other_scalars_are_taken_in_where_that_is_configured() {
     );
     assert_eq!(home.readings("t").await, ["true", "\"ajar\"", "21.5"]);
     assert_eq!(
-        home.quarantine.told()[0].2,
+        home.quarantine.quarantined()[0].2,
         "the value has 1025 bytes, the limit is 1024"
     );
 }
@@ -212,7 +213,7 @@ async fn what_the_store_can_never_keep_is_put_away() {
     let home = Home::new(&["odd"]).await;
     let handled = home.handle(&sqs(&[("m1", 60, &says("odd", 0))])).await;
     assert_eq!((handled.failed.len(), handled.quarantined), (0, 1));
-    let (_, reason, detail) = home.quarantine.told().remove(0);
+    let (_, reason, detail) = home.quarantine.quarantined().remove(0);
     assert_eq!(
         (reason.as_str(), detail.as_str()),
         ("Unstorable", "invalid: too odd")
@@ -222,14 +223,14 @@ async fn what_the_store_can_never_keep_is_put_away() {
 #[tokio::test]
 async fn nothing_bad_is_lost_when_the_quarantine_is_closed() {
     let home = Home::new(&["a"]).await;
-    home.quarantine.closed.store(true, Ordering::SeqCst);
+    home.quarantine.reply(|_| SendReply::Throttle);
     let event = sqs(&[("m1", 60, "gibberish"), ("m2", 60, &says("a", 0))]);
     let handled = home.handle(&event).await;
     assert_eq!(handled.failed, ["m1"]);
     assert_eq!((handled.quarantined, handled.count(Outcome::First)), (0, 1));
-    home.quarantine.closed.store(false, Ordering::SeqCst);
+    home.quarantine.reply(|_| SendReply::Accept);
     assert!(home.handle(&event).await.failed.is_empty());
-    assert_eq!(home.quarantine.told().len(), 1);
+    assert_eq!(home.quarantine.quarantined().len(), 1);
 }
 
 #[tokio::test]

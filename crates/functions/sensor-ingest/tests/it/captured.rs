@@ -54,7 +54,7 @@ async fn of_several_rabbitmq_queues() {
         Some(home.clock.now()),
         "heard when it arrived, not in 1970"
     );
-    let told = home.quarantine.told();
+    let told = home.quarantine.quarantined();
     assert_eq!(
         (told[0].0.as_str(), told[0].1.as_str()),
         ("/////w==", "NotText")

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use antumbra_service::sensors::{Connection, Outcome, Value};
 
 use crate::support::{Home, fifo, says};
+use antumbra_testkit::SendReply;
 
 #[tokio::test]
 async fn messages_of_one_millisecond_keep_their_order() {
@@ -58,7 +59,10 @@ async fn a_failure_holds_the_rest_of_its_group_and_no_other() {
     ]);
     let handled = home.handle(&event).await;
     assert_eq!(handled.failed, ["m2", "m4", "m5"]);
-    assert!(home.quarantine.told().is_empty(), "not before its turn");
+    assert!(
+        home.quarantine.quarantined().is_empty(),
+        "not before its turn"
+    );
     let a = home.state("a").await;
     assert_eq!(a.value, Some(Value::whole(0)), "m5 waits");
     assert_eq!(home.state("b").await.value, Some(Value::whole(1)));
@@ -72,7 +76,7 @@ async fn a_failure_holds_the_rest_of_its_group_and_no_other() {
 #[tokio::test]
 async fn a_reading_or_a_quarantine_that_fails_holds_its_group_too() {
     let home = Home::new(&["mute", "a", "b"]).await;
-    home.quarantine.closed.store(true, Ordering::SeqCst);
+    home.quarantine.reply(|_| SendReply::Throttle);
     let event = fifo(&[
         ("m1", "g", &says("mute", 0)),
         ("m2", "g", &says("a", 0)),

@@ -86,7 +86,7 @@ async fn whatever_came_can_be_put_away() {
     let handled = home.handle(&event).await;
     assert!(handled.response().is_ok(), "nothing is tried forever");
     assert_eq!(handled.quarantined, 5);
-    let told = home.quarantine.told();
+    let told = home.quarantine.quarantined();
     let texts: Vec<&str> = told.iter().map(|(text, ..)| text.as_str()).collect();
     assert_eq!(texts[..3], ["(empty)", "//4=", "eyJzZW5zb3JfaWQiOiIAIn0="]);
     assert!(long.starts_with(texts[3]) && texts[3].len() > 6000);

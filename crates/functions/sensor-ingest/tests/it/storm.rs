@@ -3,19 +3,20 @@
 
 use std::sync::{Arc, Mutex};
 
-use antumbra_dynamodb::{DynamoDbProgress, DynamoDbSensors, MAIN, SensorConfig, Table};
+use antumbra_dynamodb::{DynamoDbProgress, DynamoDbSensors, MAIN, SensorConfig};
 use antumbra_sensor_ingest::{Ingest, Rules, UnknownSensorPolicy};
 use antumbra_service::clock::ManualClock;
 use antumbra_service::liveness::IngestProgress;
 use antumbra_service::quarantine::Quarantine;
 use antumbra_service::sensors::{ReadingStore, SensorStore, State, StateStore, Value};
-use antumbra_testkit::dynamodb::{Endpoint, address, client, table_name};
+use antumbra_testkit::RecordingChannel;
+use antumbra_testkit::dynamodb::TestTable;
 use antumbra_testkit::progress::MemoryProgress;
 use antumbra_testkit::sensors::{MemorySensors, sample, storm::assert_history};
 use futures_util::future::join_all;
 use serde_json::json;
 
-use crate::support::{Queue, TIME, sqs};
+use crate::support::{TIME, sqs};
 
 /// States before and after each write, in order.
 type Images = Arc<Mutex<Vec<(Option<State>, State)>>>;
@@ -86,7 +87,7 @@ where
             store.clone(),
             progress.clone(),
             UnknownSensorPolicy::Quarantine,
-            Quarantine::new(Arc::new(Queue::default())),
+            Quarantine::new(Arc::new(RecordingChannel::default())),
             Rules::default(),
             Arc::new(ManualClock::new(sample::at(600))),
         );
@@ -136,17 +137,10 @@ async fn on_memory() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn on_dynamodb() {
-    let endpoint = Endpoint::start(address()).await;
-    let client = client(&endpoint);
     for seed in [100, 101] {
-        let table = table_name();
-        let definition = Table {
-            name: &table,
-            ..MAIN
-        };
-        definition.ensure(&client).await.unwrap();
-        let sensors = DynamoDbSensors::new(client.clone(), SensorConfig::new(&table));
-        let progress = DynamoDbProgress::new(client.clone(), &table);
+        let table = TestTable::create(MAIN).await;
+        let sensors = DynamoDbSensors::new(table.client.clone(), SensorConfig::new(&table.name));
+        let progress = DynamoDbProgress::new(table.client, &table.name);
         let burst = burst(seed);
         blow(&sensors, &progress, &burst).await;
         assert_end(&sensors, &burst).await;

@@ -1,18 +1,19 @@
 //! What the tests share: events in few words, a store that fails on demand, a quarantine to look into.
 
 use std::future::Future;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use antumbra_sensor_ingest::{BatchSummary, Ingest, Rules, UnknownSensorPolicy};
 use antumbra_service::clock::{Clock, ManualClock};
-use antumbra_service::notifications::{BoxFuture, Channel, ChannelLimits, Message, SendError};
+use antumbra_service::notifications::Channel;
 use antumbra_service::quarantine::Quarantine;
 use antumbra_service::sensors::{
     OwnedReading, ReadingStore, Recorded, Signal, State, StateStore, StoreError,
 };
 use antumbra_shadow::Timestamp;
+use antumbra_testkit::RecordingChannel;
 use antumbra_testkit::progress::MemoryProgress;
 use antumbra_testkit::sensors::{MemorySensors, sample};
 use base64::Engine as _;
@@ -22,50 +23,6 @@ use serde_json::{Value, json};
 pub(crate) const QUEUE: &str = "antumbra-signals";
 /// What a function is given.
 pub(crate) const TIME: Duration = Duration::from_secs(30);
-
-/// A queue that keeps what it is sent, unless it is closed.
-#[derive(Default)]
-pub(crate) struct Queue {
-    pub(crate) messages: Mutex<Vec<Message>>,
-    pub(crate) closed: AtomicBool,
-}
-
-impl Queue {
-    /// Text, reason and detail of everything in it.
-    pub(crate) fn told(&self) -> Vec<(String, String, String)> {
-        let told = |m: &Message| {
-            let attribute = |name: &str| {
-                let found = m.attributes.iter().find(|(known, _)| known == name);
-                found.map(|(_, value)| value.clone()).unwrap()
-            };
-            // Where it can go back to.
-            assert!(!attribute("source").is_empty());
-            (m.body.clone(), attribute("reason"), attribute("detail"))
-        };
-        self.messages.lock().unwrap().iter().map(told).collect()
-    }
-}
-
-impl Channel for Queue {
-    fn limits(&self) -> ChannelLimits {
-        ChannelLimits {
-            batch_count: 10,
-            batch_bytes: 8 * 1024,
-            message_bytes: 8 * 1024,
-        }
-    }
-
-    fn send<'a>(&'a self, messages: &'a [Message]) -> BoxFuture<'a, Vec<Result<(), SendError>>> {
-        Box::pin(async move {
-            if self.closed.load(Ordering::SeqCst) {
-                let closed = || Err(SendError::Retry("closed".to_owned()));
-                return messages.iter().map(|_| closed()).collect();
-            }
-            self.messages.lock().unwrap().extend_from_slice(messages);
-            messages.iter().map(|_| Ok(())).collect()
-        })
-    }
-}
 
 /// A store that fails by the sensor's name: `busy…` and `mute…` for now, `odd…` for good, `stuck…` never
 /// answers. Of a `mute…` sensor the state is written and the reading is not.
@@ -114,7 +71,7 @@ pub(crate) struct Home {
     pub(crate) sensors: MemorySensors,
     pub(crate) well: Arc<AtomicBool>,
     pub(crate) progress: MemoryProgress,
-    pub(crate) quarantine: Arc<Queue>,
+    pub(crate) quarantine: Arc<RecordingChannel>,
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) ingest: Ingest<Moody, MemoryProgress, MemorySensors>,
 }
@@ -142,7 +99,7 @@ impl Home {
             well: Arc::clone(&well),
         };
         let progress = MemoryProgress::default();
-        let quarantine = Arc::new(Queue::default());
+        let quarantine = Arc::new(RecordingChannel::with_limits(10, 8 * 1024));
         let clock = Arc::new(ManualClock::new(sample::at(600)));
         let ingest = Ingest::new(
             store,

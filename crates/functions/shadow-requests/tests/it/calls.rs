@@ -1,9 +1,9 @@
 //! What requests cost, and what becomes of them when the store fails.
 
-use antumbra_dynamodb::{DynamoDbShadows, MAIN, ShadowTableConfig, Table};
+use antumbra_dynamodb::{DynamoDbShadows, MAIN, ShadowTableConfig};
 use antumbra_memory::MemoryShadows;
 use antumbra_service::shadows::Layout;
-use antumbra_testkit::dynamodb::{Endpoint, address, client, table_name};
+use antumbra_testkit::dynamodb::TestTable;
 use antumbra_testkit::{Failing, Faults};
 
 use crate::support::function;
@@ -14,17 +14,10 @@ async fn a_request_is_few_calls() {
         (Layout::Separate, "TransactGetItems", "TransactWriteItems"),
         (Layout::Combined, "BatchGetItem", "PutItem"),
     ] {
-        let endpoint = Endpoint::start(address()).await;
-        let client = client(&endpoint);
-        let table = table_name();
-        let definition = Table {
-            name: &table,
-            ..MAIN
-        };
-        definition.ensure(&client).await.unwrap();
-        let store = DynamoDbShadows::new(client, ShadowTableConfig::new(&table).layout(layout));
-        let function = function(store);
-        endpoint.take_calls();
+        let table = TestTable::create(MAIN).await;
+        let endpoint = &table.endpoint;
+        let config = ShadowTableConfig::new(&table.name).layout(layout);
+        let function = function(DynamoDbShadows::new(table.client.clone(), config));
         let update = br#"{"state":{"desired":{"led":1}}}"#;
         let conditional = br#"{"state":{"reported":{"led":1}},"version":1}"#;
         for (topic, payload, calls) in [

@@ -185,7 +185,7 @@ async fn another_things_shadow_is_forbidden_where_each_has_only_its_own() {
         let event = event("shadow/victim/update", client, payload);
         let handled = requests.handle(&event, deadline).await.unwrap();
         assert_eq!(handled.code, Some(403));
-        let [answer] = <[_; 1]>::try_from(function.answers.take()).unwrap();
+        let [answer] = <[_; 1]>::try_from(function.responses.take_accepted()).unwrap();
         let body: Value = serde_json::from_str(&answer.body).unwrap();
         let expected = json!({"code": 403, "message": "Forbidden", "timestamp": 1_700_000_000, "clientToken": "t"});
         assert_eq!(body, expected);

@@ -1,17 +1,18 @@
 //! A function with a store in memory, and a channel that keeps what was answered.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use antumbra_memory::MemoryShadows;
 use antumbra_service::clock::{Clock, ManualClock};
-use antumbra_service::notifications::{BoxFuture, Channel, ChannelLimits, Message, SendError};
+use antumbra_service::notifications::{Channel, Message};
 use antumbra_service::shadows::{
     DocumentSet, Layout, PersistenceError, Read, ReadConsistency, ShadowId, ShadowStore,
     StoredDocument,
 };
 use antumbra_shadow::{Model, Timestamp};
 use antumbra_shadow_requests::{HandleError, ShadowRequests};
+use antumbra_testkit::RecordingChannel;
 use antumbra_wire::shadow_mqtt::{ShadowDocument, ShadowDocuments};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -20,34 +21,9 @@ use serde_json::{Value, json};
 /// When everything starts, in seconds.
 pub(crate) const START: i64 = 1_700_000_000;
 
-/// Keeps what is sent.
-#[derive(Default)]
-pub(crate) struct Answers(Mutex<Vec<Message>>);
-
-impl Answers {
-    pub(crate) fn take(&self) -> Vec<Message> {
-        std::mem::take(&mut self.0.lock().unwrap())
-    }
-}
-
-impl Channel for Answers {
-    fn limits(&self) -> ChannelLimits {
-        ChannelLimits {
-            batch_count: 10,
-            batch_bytes: 10 * 128 * 1024,
-            message_bytes: 128 * 1024,
-        }
-    }
-
-    fn send<'a>(&'a self, messages: &'a [Message]) -> BoxFuture<'a, Vec<Result<(), SendError>>> {
-        self.0.lock().unwrap().extend_from_slice(messages);
-        Box::pin(async move { messages.iter().map(|_| Ok(())).collect() })
-    }
-}
-
 pub(crate) struct Function<P> {
     pub(crate) requests: ShadowRequests<P>,
-    pub(crate) answers: Arc<Answers>,
+    pub(crate) responses: Arc<RecordingChannel>,
     pub(crate) clock: Arc<ManualClock>,
 }
 
@@ -59,12 +35,12 @@ pub(crate) fn in_memory(layout: Layout) -> (Function<MemoryShadows>, MemoryShado
 pub(crate) fn function<P: ShadowStore>(store: P) -> Function<P> {
     let start = Timestamp::from_nanoseconds(i128::from(START) * 1_000_000_000);
     let clock = Arc::new(ManualClock::new(start));
-    let answers = Arc::new(Answers::default());
-    let channel: Arc<dyn Channel> = answers.clone();
+    let responses = Arc::new(RecordingChannel::with_limits(10, 128 * 1024));
+    let channel: Arc<dyn Channel> = responses.clone();
     let requests = ShadowRequests::new(store, Model::default(), channel, clock.clone());
     Function {
         requests,
-        answers,
+        responses,
         clock,
     }
 }
@@ -90,12 +66,12 @@ impl<P: ShadowStore> Function<P> {
         let event = event(topic, "lamp", b"");
         let handled = self.requests.handle(&event, deadline).await;
         let error = handled.unwrap_err();
-        assert!(self.answers.take().is_empty());
+        assert!(self.responses.accepted().is_empty());
         error
     }
 
     pub(crate) fn answer(&self) -> (String, Value) {
-        let [answer] = <[Message; 1]>::try_from(self.answers.take()).unwrap();
+        let [answer] = <[Message; 1]>::try_from(self.responses.take_accepted()).unwrap();
         let body = serde_json::from_str(&answer.body).unwrap();
         assert_eq!(answer.qos, 1);
         (answer.topic.unwrap(), body)
