@@ -1,5 +1,5 @@
-//! What libFuzzer drives: the target that this program is called by. `scripts/fuzz` makes one name for
-//! each, so that all of them are one build.
+//! Entry point for libFuzzer. Runs the target that the program is named after: `scripts/fuzz` links one build
+//! under the name of each target.
 
 #![no_main]
 

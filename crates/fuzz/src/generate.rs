@@ -1,4 +1,4 @@
-//! Random stream events, as the tests of `wire` make them: whole ones, for a mutator to break.
+//! Valid random stream events, generated as in the tests of `wire`, as input of the mutator.
 
 #[path = "../../wire/tests/it/generate.rs"]
 mod events;

@@ -1,8 +1,8 @@
-//! Numbers of JSON text, read the slow way: digit by digit, with nothing of ours.
+//! Numbers of JSON text, read digit by digit without any product code.
 
 use antumbra_shadow::limits::{NUMBER_DIGITS, NUMBER_MAX_EXPONENT, NUMBER_MIN_EXPONENT};
 
-/// The numbers in a JSON text, as they are written, in their order.
+/// Returns the numbers of a JSON text as written.
 pub(crate) fn numbers(text: &str) -> Vec<&str> {
     let bytes = text.as_bytes();
     let mut found = Vec::new();
@@ -27,8 +27,8 @@ pub(crate) fn numbers(text: &str) -> Vec<&str> {
     found
 }
 
-/// A number without its spelling: sign, digits without zeros at either end, and the power of ten of the
-/// last of them. Zero has no digits. `None` where the power is beyond all bounds.
+/// A number independent of its notation: sign, digits without leading and trailing zeros, and the power of
+/// ten of the last digit. Zero has no digits.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Decimal {
     negative: bool,
@@ -37,6 +37,7 @@ pub(crate) struct Decimal {
 }
 
 impl Decimal {
+    /// Returns `None` if the exponent exceeds `i64`.
     pub(crate) fn of(token: &str) -> Option<Decimal> {
         let (negative, rest) = match token.strip_prefix('-') {
             Some(rest) => (true, rest),
@@ -65,12 +66,12 @@ impl Decimal {
         })
     }
 
-    /// How many digits count.
+    /// Returns the number of significant digits.
     pub(crate) fn significant(&self) -> usize {
         self.digits.len()
     }
 
-    /// Whether DynamoDB keeps it exactly.
+    /// Returns whether DynamoDB stores the number exactly.
     pub(crate) fn fits(&self) -> bool {
         let first = self.power.saturating_add(self.digits.len() as i64 - 1);
         self.digits.is_empty()
@@ -90,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_is_the_same_however_it_is_written() {
+    fn notations_of_one_number_are_equal() {
         let of = |token| Decimal::of(token).unwrap();
         assert_eq!(of("1.50e3"), of("1500"));
         assert_eq!(of("-0.0"), of("0e9999999999999999999999"));

@@ -1,15 +1,14 @@
-//! Fuzz targets: every parser of bytes from outside, held to an oracle or to a law.
+//! Fuzz targets: every parser of untrusted bytes is checked against an oracle or an invariant.
 //!
-//! A target takes any bytes and panics where something is wrong; it has no other way to say so. Two things
-//! run them. `cargo test` replays `corpus/` and a fixed number of seeded mutations of it ([`Mutator`]), in
-//! seconds. `scripts/fuzz` lets libFuzzer search for as long as it is told, guided by the code that an
-//! input reaches. What it finds becomes a file of the corpus, and so a test.
+//! A target takes any bytes and panics on a violation. `cargo test` replays `corpus/` and a fixed number of
+//! seeded mutations of it ([`Mutator`]) in seconds. `scripts/fuzz` runs libFuzzer, guided by coverage. Each
+//! finding becomes a file of the corpus and so a test.
 //!
-//! In reading order: [`TARGETS`]; `json`, which reads numbers the slow way; `oracle`, `plain` and
-//! `reference`, the plain roads that the tests of `wire` and `shadow` have too; and `webhook`, the guard
-//! of the `publish` crate by its own files, so that no fuzzer has to be built with the SDKs.
+//! In reading order: [`TARGETS`]; `json`, a slow reader of numbers; `oracle`, `plain` and `reference`, the
+//! naive implementations shared with the tests of `wire` and `shadow`; and `webhook`, which includes the
+//! URL guard of `publish` by its files, so that no fuzzer has to be built with the SDKs.
 
-// Here a failed unwrap is a finding.
+// A failed unwrap is a finding.
 #![allow(clippy::unwrap_used)]
 
 mod generate;

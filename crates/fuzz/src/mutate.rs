@@ -1,16 +1,16 @@
-//! Breaks inputs at random, from a seed: what `cargo test` can do without a guide.
+//! Seeded random mutations of inputs, for `cargo test`.
 
 use std::sync::LazyLock;
 
 use fastrand::Rng;
 
-/// What inputs are broken with; libFuzzer reads the same file.
+/// Words inserted into inputs; libFuzzer reads the same file.
 static WORDS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     let lines = include_str!("../words.dict").lines();
     lines.filter_map(word).collect()
 });
 
-/// The word of a line of a dictionary: quoted, with `\\`, `\"` and `\xAB`.
+/// Parses a line of the dictionary: a quoted word with the escapes `\\`, `\"` and `\xAB`.
 fn word(line: &str) -> Option<Vec<u8>> {
     let quoted = line.strip_prefix('"')?.strip_suffix('"')?;
     let mut word = Vec::new();
@@ -32,26 +32,25 @@ fn word(line: &str) -> Option<Vec<u8>> {
     Some(word)
 }
 
-/// Makes inputs of others. The same seed makes the same ones.
+/// Creates inputs from other inputs, deterministically for a seed.
 #[derive(Debug)]
 pub struct Mutator {
     random: Rng,
 }
 
 impl Mutator {
-    /// With this seed.
     pub fn new(seed: u64) -> Mutator {
         Mutator {
             random: Rng::with_seed(seed),
         }
     }
 
-    /// What it draws from.
+    /// Returns the random generator.
     pub fn random(&mut self) -> &mut Rng {
         &mut self.random
     }
 
-    /// One of the inputs, broken in one to eight places.
+    /// Returns one of the inputs with one to eight mutations.
     pub fn next(&mut self, inputs: &[Vec<u8>]) -> Vec<u8> {
         let pick = |random: &mut Rng| {
             let at = random.usize(..inputs.len().max(1));

@@ -1,4 +1,4 @@
-//! Merge, diff and acknowledge, naively: the reference that the tests of `shadow` are held to.
+//! Naive merge, diff and acknowledge: the reference implementation of the tests of `shadow`.
 
 #[path = "../../shadow/tests/reference/acknowledge.rs"]
 pub(crate) mod acknowledge;

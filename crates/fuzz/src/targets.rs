@@ -1,6 +1,6 @@
-//! The targets. Each is a function of bytes that panics where something is wrong.
+//! The targets. Each is a function of bytes that panics on a violation.
 //!
-//! Inputs of several parts have them on lines of their own, so that the corpus can be read.
+//! Inputs of several parts have one part per line, so that the corpus is readable.
 
 mod cursors;
 mod document_pairs;
@@ -15,18 +15,18 @@ mod stream_events;
 mod timestamps;
 mod webhook_urls;
 
-/// A parser of bytes from outside, and what must be so whatever they are.
+/// A parser of untrusted bytes with the checks of its results.
 #[derive(Debug, Clone, Copy)]
 pub struct Target {
-    /// As its corpus is called.
+    /// Name of its folder in `corpus/`.
     pub name: &'static str,
-    /// Panics where something is wrong.
+    /// Panics on a violation.
     pub run: fn(&[u8]),
 }
 
 macro_rules! targets {
     ($($name:literal => $module:ident,)*) => {
-        /// All of them.
+        /// All targets.
         pub const TARGETS: &[Target] = &[$(Target { name: $name, run: $module::run }),*];
     };
 }
@@ -46,7 +46,7 @@ targets! {
     "webhook-urls" => webhook_urls,
 }
 
-/// The target of that name.
+/// Returns the target of a name.
 pub fn target(name: &str) -> Option<&'static Target> {
     TARGETS.iter().find(|target| target.name == name)
 }

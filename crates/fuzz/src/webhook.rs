@@ -1,6 +1,6 @@
-//! The guard of webhooks: the very files of the `publish` crate, without the SDKs beside them.
+//! The URL guard of webhooks, included from the `publish` crate without its SDKs.
 
-// There they are a library's.
+// They are public in their own crate.
 #![allow(unreachable_pub)]
 
 #[path = "../../publish/src/webhook/address.rs"]
@@ -21,7 +21,7 @@ use futures_util::FutureExt as _;
 pub(crate) use allow::Allow;
 pub(crate) use guard::Guard;
 
-/// The addresses that a URL's requests may go to, were its name to lead to these.
+/// Returns the addresses that requests to a URL may use if its name resolves to `found`.
 pub(crate) fn addresses(
     allow: &Allow,
     plain: bool,
@@ -32,6 +32,6 @@ pub(crate) fn addresses(
     let found = found.iter().map(|ip| SocketAddr::new(*ip, 1)).collect();
     let guard = Guard::with_resolver(allow.clone(), Arc::new(resolve::Known(found)));
     let place = guard::Place { plain, host, port };
-    // Nothing has to be waited for: the answer is known.
+    // The resolver responds at once.
     guard.addresses(place).now_or_never().unwrap()
 }

@@ -175,6 +175,12 @@ impl Profile {
 
     /// Whether nothing fails by chance: only what is broken for good is.
     pub(crate) fn is_calm(&self) -> bool {
+        let others = [self.duplicated, self.posts_lost, self.posts_failed];
+        self.is_sweep_undisturbed() && others.iter().all(|often| *often == 0.0)
+    }
+
+    /// Whether no fault can delay a sweep: messages and sweeps may still come twice, and instances restart.
+    pub(crate) fn is_sweep_undisturbed(&self) -> bool {
         let Faults {
             throttled,
             failed,
@@ -184,7 +190,7 @@ impl Profile {
             partial,
             conflict,
         } = self.faults;
-        let all = [
+        let calls = [
             throttled,
             failed,
             lost_before,
@@ -193,10 +199,7 @@ impl Profile {
             partial,
             conflict,
             self.crash,
-            self.duplicated,
-            self.posts_lost,
-            self.posts_failed,
         ];
-        all.iter().all(|often| *often == 0.0) && self.outages.is_empty() && self.aims.is_empty()
+        calls.iter().all(|often| *often == 0.0) && self.outages.is_empty() && self.aims.is_empty()
     }
 }

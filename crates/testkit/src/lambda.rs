@@ -1,39 +1,46 @@
-//! A function as Lambda runs it: a process that polls the runtime API and answers there.
+//! Runs the binary of a function as Lambda does: a process that polls the runtime API.
 //!
-//! Everything is on loopback and blocks, so that a test of a process reads as what happens.
+//! All calls are on loopback and block, so that a test reads as a sequence of events.
 
+mod aws;
 mod http;
 
 use std::net::{SocketAddr, TcpListener};
 use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+pub use aws::AwsServer;
 pub use http::{Request, serve};
 
-/// How long a function may take to answer, and to end.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Response of a batch function that processed every record.
+pub const NO_FAILURES: &str = r#"{"batchItemFailures":[]}"#;
 
-/// A function that runs. Dropping it ends it.
+const INVOCATION_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A running function. Dropping it kills the process.
 pub struct Lambda {
     process: Child,
     events: Sender<String>,
-    answers: Receiver<Answer>,
+    results: Receiver<InvocationResult>,
 }
 
-/// How an invocation ended: with the function's response, or with the error it reported.
-pub type Answer = Result<String, String>;
+/// The function's response, or the error it reported.
+pub type InvocationResult = Result<String, String>;
+
+/// Names and values of environment variables.
+pub type Environment = Vec<(&'static str, String)>;
 
 impl Lambda {
-    /// Starts the binary of a function with what Lambda gives every function, and this environment.
+    /// Starts a binary with the environment that Lambda sets for every function, and this one.
     pub fn start(binary: &str, environment: &[(&str, String)]) -> Lambda {
         let (events, waiting) = channel();
-        let (answered, answers) = channel();
-        let runtime = runtime(waiting, answered);
+        let (finished, results) = channel();
+        let runtime_api = runtime_api(waiting, finished);
         let process = Command::new(binary)
             .env_clear()
-            .env("AWS_LAMBDA_RUNTIME_API", runtime.to_string())
+            .env("AWS_LAMBDA_RUNTIME_API", runtime_api.to_string())
             .env("AWS_LAMBDA_FUNCTION_NAME", "function")
             .env("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "128")
             .env("AWS_LAMBDA_FUNCTION_VERSION", "1")
@@ -47,25 +54,23 @@ impl Lambda {
         Lambda {
             process,
             events,
-            answers,
+            results,
         }
     }
 
-    /// Hands it an event and waits for how it ends.
-    pub fn invoke(&self, event: &str) -> Answer {
+    /// Sends an event and waits for the result.
+    pub fn invoke(&self, event: &str) -> InvocationResult {
         self.events.send(event.to_owned()).unwrap();
-        self.answers
-            .recv_timeout(PATIENCE)
-            .expect("the function answers")
+        let result = self.results.recv_timeout(INVOCATION_TIMEOUT);
+        result.expect("the function responds")
     }
 
-    /// The id of its process.
+    /// Returns the id of the process.
     pub fn id(&self) -> u32 {
         self.process.id()
     }
 
-    /// Waits until it ends by itself; whether it ended well.
-    pub fn ends_well(mut self) -> bool {
+    fn exits_with_success(mut self) -> bool {
         self.process.wait().unwrap().success()
     }
 }
@@ -77,33 +82,43 @@ impl Drop for Lambda {
     }
 }
 
-/// The runtime API: hands out events, takes answers.
-fn runtime(events: Receiver<String>, answers: Sender<Answer>) -> SocketAddr {
-    let events = Arc::new(Mutex::new(events));
-    let answers = Mutex::new(answers);
+/// Asserts that a function exits with an error if one variable has this value, or is missing (`None`).
+pub fn assert_rejects(
+    binary: &str,
+    environment: &Environment,
+    changes: &[(&'static str, Option<&str>)],
+) {
+    for (name, value) in changes {
+        let mut wrong = environment.clone();
+        wrong.retain(|(other, _)| other != name);
+        wrong.extend(value.map(|value| (*name, value.to_owned())));
+        let function = Lambda::start(binary, &wrong);
+        assert!(!function.exits_with_success(), "{name}={value:?}");
+    }
+}
+
+/// Serves the runtime API: hands out events and collects results.
+fn runtime_api(events: Receiver<String>, results: Sender<InvocationResult>) -> SocketAddr {
+    let (events, results) = (Mutex::new(events), Mutex::new(results));
     serve(move |request| {
         let path = request.first_line.split(' ').nth(1).unwrap_or_default();
         let (_, path) = path.split_once("/runtime/").unwrap_or_default();
-        match path.rsplit('/').next() {
+        let result = match path.rsplit('/').next() {
             Some("next") => {
-                // The process is ended when there are no more.
+                // Without a sender the process is about to be killed.
                 let event = events.lock().unwrap().recv().unwrap_or_default();
-                (headers(), event)
+                return (headers(), event);
             }
-            Some("response") => {
-                let _ = answers.lock().unwrap().send(Ok(request.body.clone()));
-                (String::new(), String::new())
-            }
-            _ => {
-                let _ = answers.lock().unwrap().send(Err(request.body.clone()));
-                (String::new(), String::new())
-            }
-        }
+            Some("response") => Ok(request.body.clone()),
+            _ => Err(request.body.clone()),
+        };
+        let _ = results.lock().unwrap().send(result);
+        (String::new(), String::new())
     })
 }
 
 fn headers() -> String {
-    let deadline = SystemTime::now().duration_since(UNIX_EPOCH).unwrap() + PATIENCE;
+    let deadline = SystemTime::now().duration_since(UNIX_EPOCH).unwrap() + INVOCATION_TIMEOUT;
     format!(
         "lambda-runtime-aws-request-id: 1\r\nlambda-runtime-deadline-ms: {}\r\n\
          lambda-runtime-invoked-function-arn: arn:aws:lambda:us-east-1:000000000000:function:f\r\n",
@@ -111,7 +126,12 @@ fn headers() -> String {
     )
 }
 
-/// A port that nobody listens on.
+/// Returns the URL of a port without a listener.
+pub fn unreachable_url() -> String {
+    format!("http://{}", nowhere())
+}
+
+/// Returns the address of a port without a listener.
 pub fn nowhere() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap()

@@ -1,14 +1,14 @@
 //! Every function as Lambda runs it: a process that takes a rule's event and answers over AWS IoT.
 #![allow(clippy::unwrap_used)]
 
-use antumbra_dynamodb::{DynamoDbInbox, MESSAGES, Table};
+use antumbra_dynamodb::{DynamoDbInbox, MESSAGES};
 use antumbra_local::clients::sdk_config;
 use antumbra_local::mqtt::{self, Subscription, TopicFilter};
 use antumbra_local::queues;
 use antumbra_service::inbox::{Body, InboxMessage, MessageId, MessageWriter as _, Source};
 use antumbra_shadow::Timestamp;
-use antumbra_testkit::dynamodb::{Endpoint, address, client, table_name};
-use antumbra_testkit::lambda::{Lambda, nowhere};
+use antumbra_testkit::dynamodb::TestTable;
+use antumbra_testkit::lambda::{Lambda, assert_rejects, unreachable_url};
 
 /// `{"token":"t"}`, and the same with a message.
 const TOKEN: &str = "eyJ0b2tlbiI6InQifQ==";
@@ -41,14 +41,7 @@ async fn each_function_answers() {
     let aws = aws.unwrap();
     let mut answers = broker.subscribe(TopicFilter::new("response/+/t").unwrap());
 
-    let endpoint = Endpoint::start(address()).await;
-    let client = client(&endpoint);
-    let name = table_name();
-    let table = Table {
-        name: &name,
-        ..MESSAGES
-    };
-    table.ensure(&client).await.unwrap();
+    let table = TestTable::create(MESSAGES).await;
     let message = InboxMessage {
         source: Source::new("lamp").unwrap(),
         id: MessageId::new("7").unwrap(),
@@ -56,13 +49,13 @@ async fn each_function_answers() {
         received_at: Timestamp::default(),
         expires_at: None,
     };
-    let inbox = DynamoDbInbox::new(client, &name);
+    let inbox = DynamoDbInbox::new(table.client.clone(), &table.name);
     inbox.store(&message).await.unwrap();
 
     let on_inbox = || {
         vec![
-            ("TABLE", name.clone()),
-            ("AWS_ENDPOINT_URL", endpoint.url()),
+            ("TABLE", table.name.clone()),
+            ("AWS_ENDPOINT_URL", table.endpoint.url()),
             ("IOT_ENDPOINT", format!("http://{}", aws.address())),
         ]
     };
@@ -124,7 +117,7 @@ async fn each_function_answers() {
 fn what_is_no_request_fails_the_call() {
     let environment = [
         ("TABLE", "messages".to_owned()),
-        ("AWS_ENDPOINT_URL", format!("http://{}", nowhere())),
+        ("AWS_ENDPOINT_URL", unreachable_url()),
     ];
     let function = Lambda::start(env!("CARGO_BIN_EXE_antumbra-message-get"), &environment);
     let failed = function.invoke(r#"{"Records":[]}"#).unwrap_err();
@@ -134,11 +127,11 @@ fn what_is_no_request_fails_the_call() {
 }
 
 #[test]
-fn a_missing_setting_refuses_to_start() {
+fn a_missing_setting_is_rejected() {
     for binary in [
         env!("CARGO_BIN_EXE_antumbra-message-get"),
         env!("CARGO_BIN_EXE_antumbra-message-send"),
     ] {
-        assert!(!Lambda::start(binary, &[]).ends_well(), "{binary}");
+        assert_rejects(binary, &Vec::new(), &[("TABLE", None)]);
     }
 }

@@ -1,10 +1,10 @@
-//! Cursors: what was sealed is opened, what was changed is not, and each has one spelling.
+//! Cursors: sealed cursors open, changed ones do not, and each content has one encoding.
 //!
-//! The input is a cursor itself, and then a list of texts to seal, one a line.
+//! The input is used as a cursor, and as a list of texts to seal, one per line.
 
 use antumbra_service::paging::{Cursor, open_cursor, seal_cursor};
 
-/// Texts of a cursor that is looked at: it has two digits a byte, and some more.
+/// Maximum size of the texts to seal.
 const TEXTS_BYTES: usize = 4 * 1024;
 
 pub(crate) fn run(bytes: &[u8]) {
@@ -18,7 +18,7 @@ pub(crate) fn run(bytes: &[u8]) {
     }
 }
 
-/// Whatever can be opened is the one spelling of what is in it.
+/// A cursor that opens is the only encoding of its content.
 fn foreign(text: &str) {
     let cursor = Cursor(text.to_owned());
     if let Ok(parts) = open_cursor(&cursor) {
@@ -35,7 +35,7 @@ fn sealed(parts: &[&str]) {
         cursor.0
     );
     assert_eq!(open_cursor(&cursor).unwrap(), parts);
-    // One digit changed, left out or put in, at a place that the texts choose.
+    // One digit changed, removed or inserted, at a position derived from the texts.
     let at = parts.iter().map(|part| part.len() * 7 + 3).sum::<usize>() % cursor.0.len();
     let digit = if cursor.0.as_bytes()[at] == b'0' {
         "1"

@@ -1,7 +1,7 @@
-//! Two documents: merge, diff, apply, acknowledge and the times of leaves, by their laws and against the
+//! Merge, diff, apply, acknowledge and leaf times of two documents, checked by their laws and against the
 //! naive reference.
 //!
-//! The input is one document a line, and then the text of leaf times.
+//! The input is one document per line, and then the text of leaf times.
 
 use std::time::Duration;
 
@@ -17,11 +17,11 @@ use crate::reference::{
 
 /// 2024-05-01T10:00:01Z.
 const NOW_SECONDS: i64 = 1_714_557_601;
-/// The reference counts with doubles: digits that these keep.
+/// The reference uses doubles, which keep this many digits.
 const DIGITS: usize = 15;
-/// The times that the reference's reader does not know are in the last two days of all.
+/// The reference cannot read times in the last two days of the year 9999.
 const LAST_DAYS: &str = "9999-12-3";
-/// The reference is slow where documents are large.
+/// The reference is slow for large documents.
 const BYTES: usize = 4 * 1024;
 
 pub(crate) fn run(bytes: &[u8]) {
@@ -54,7 +54,7 @@ pub(crate) fn run(bytes: &[u8]) {
     }
 }
 
-/// Whether the reference can read its numbers exactly.
+/// Returns whether the reference reads all numbers exactly.
 fn referable(document: &Document) -> bool {
     let exact = |token: &str| {
         let whole = token.parse::<i64>().is_ok();

@@ -1,4 +1,4 @@
-//! Documents, with serde_json as the oracle of what is JSON and digits counted one by one.
+//! Documents, with serde_json as the oracle for syntax and a digit-by-digit reader for numbers.
 
 use antumbra_service::inbox::Body;
 use antumbra_shadow::{Document, DocumentError, Kind, View, limits};
@@ -28,7 +28,7 @@ pub(crate) fn run(bytes: &[u8]) {
         Err(DocumentError::DuplicateKey { .. }) => assert!(has_twins(bytes), "{text}"),
         Err(DocumentError::TooDeep { depth: told, .. }) => {
             assert!(told > limits::DEPTH, "{text}");
-            // Of twins the oracle keeps one, which need not be the deep one.
+            // The oracle keeps one of two equal names, which need not be the deep one.
             assert!(has_twins(bytes) || depth(&theirs) == told, "{text}");
         }
         Err(DocumentError::Number { offset, .. }) => {
@@ -40,7 +40,7 @@ pub(crate) fn run(bytes: &[u8]) {
     }
 }
 
-/// What was read is what was written, in the one form.
+/// A parsed document equals its text, in canonical form.
 fn read(text: &str, document: &Document, theirs: &Value) {
     let form = document.as_str();
     assert_eq!(
@@ -55,14 +55,14 @@ fn read(text: &str, document: &Document, theirs: &Value) {
     as_written(text, document);
 }
 
-/// The numbers of a text by value, sorted: in the one form members may stand elsewhere.
+/// Returns the numbers of a text by value, sorted, because the canonical form reorders members.
 fn values(text: &str) -> Vec<Decimal> {
     let mut values: Vec<Decimal> = numbers(text).into_iter().filter_map(Decimal::of).collect();
     values.sort();
     values
 }
 
-/// The body of an inbox message keeps its digits too.
+/// The body of an inbox message keeps its digits.
 fn as_written(text: &str, document: &Document) {
     let body = Body::parse(text).unwrap();
     assert_eq!(body.document(), document);
@@ -74,7 +74,7 @@ fn as_written(text: &str, document: &Document) {
     assert_eq!(Body::parse(body.as_json()).as_ref(), Ok(&body));
 }
 
-/// Names sorted and different, numbers and strings without anything that need not be there.
+/// Checks the canonical form: sorted, distinct names and minimal numbers and strings.
 fn canonical(view: View<'_>) {
     let mut last: Option<&str> = None;
     for (index, child) in view.children().enumerate() {
@@ -119,7 +119,7 @@ fn depth(value: &Value) -> usize {
     1 + below.unwrap_or(0)
 }
 
-/// The same value, with numbers as near as doubles can tell; the digits are compared apart.
+/// Compares values with the precision of doubles; digits are compared elsewhere.
 fn alike(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(a), Value::Number(b)) => {

@@ -1,5 +1,5 @@
-//! Names and small values, as paths, queries, members and keys carry them: what is taken is kept as it is,
-//! and its written form is read as the same.
+//! Names and small values of paths, queries, members and keys: accepted values are kept unchanged, and their
+//! text parses to the same value.
 
 use std::str::FromStr;
 
@@ -162,7 +162,7 @@ fn places(city: &str, building: &str, floor: &str, room: &str) {
     assert!(LocationPrefix::new(city, None, Some(floor), None).is_err());
 }
 
-/// Escaping keeps the order of texts, as far as keys promise it, and moments sort as their texts do.
+/// Escaping keeps the order of texts as far as keys need it, and reading times sort as their texts do.
 fn order(one: &str, other: &str) {
     if other.starts_with(one) && one != other {
         assert!(escape(one) < escape(other));

@@ -1,15 +1,15 @@
-//! Patterns: many together find what each alone finds, `$or` is or, and what is explained is what is planned.
+//! Patterns: shared matching equals matching one by one, `$or` is a disjunction, and explain agrees with plan.
 //!
-//! The input is the document before, the document after, and patterns, on a line each.
+//! The input is the old document, the new document, and patterns, one per line.
 
 use antumbra_registration::Registrations;
 use antumbra_shadow::Document;
 
 use super::registrations::{agree, with_change};
 
-/// From so many on, patterns behind one key are put together into one structure.
+/// Number of patterns from which those of one key share a structure.
 const TOGETHER: usize = 10;
-/// More of them say nothing new and take long.
+/// More patterns take long without further coverage.
 const PATTERNS: usize = 6;
 
 pub(crate) fn run(bytes: &[u8]) {
@@ -46,7 +46,7 @@ pub(crate) fn run(bytes: &[u8]) {
                     r#"{{"$or":[{},{}]}}"#,
                     patterns[first].0, patterns[second].0
                 );
-                // It may be too deep, or have too many alternatives.
+                // The disjunction may be too deep, or have too many alternatives.
                 if let Some(either) = load(&[either]) {
                     assert_eq!(matches(&either), [alone[first] || alone[second]]);
                 }
@@ -55,7 +55,7 @@ pub(crate) fn run(bytes: &[u8]) {
     }
 }
 
-/// Registrations with these patterns; `None` where one is refused.
+/// Returns registrations with these patterns, or `None` if one is invalid.
 fn load(patterns: &[String]) -> Option<Registrations> {
     let file = |(number, pattern): (usize, &String)| {
         let name = format!("{number}.json");

@@ -1,4 +1,4 @@
-//! Events of SQS and of RabbitMQ, beside a plain reading of the same JSON; then each message of them.
+//! Events of SQS and RabbitMQ, compared with serde_json; then each of their messages.
 
 use antumbra_shadow::Timestamp;
 use antumbra_wire::events::sqs::QueueMessage;
@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::queue_messages;
 
 pub(crate) fn run(bytes: &[u8]) {
-    // What is stepped over need not be what the plain reading takes, such as a number without end.
+    // Skipped values may be invalid for serde_json, such as an endless number.
     let plain = serde_json::from_slice::<Value>(bytes).ok();
     if let Ok(messages) = sqs::read(bytes) {
         if let Some(records) = plain.as_ref().and_then(|event| event["Records"].as_array()) {
@@ -38,7 +38,7 @@ pub(crate) fn run(bytes: &[u8]) {
 }
 
 fn sqs_message(message: &QueueMessage<'_>, record: &Value) {
-    // A list in place of an object is read by position; nobody sends one.
+    // serde reads a list in place of an object by position; AWS sends none.
     let Some(attributes) = record["attributes"]
         .as_object()
         .filter(|_| record.is_object())

@@ -1,5 +1,4 @@
-//! Texts of queue messages, as each function reads them: a message for the inbox, a sensor's signal, a
-//! delivery.
+//! Bodies of queue messages as each function parses them: an inbox message, a signal, a delivery.
 
 use antumbra_service::deliveries;
 use antumbra_service::inbox::{
@@ -22,7 +21,7 @@ pub(crate) fn run(bytes: &[u8]) {
     }
 }
 
-/// Puts a text to all readers.
+/// Checks all parsers with a body.
 pub(crate) fn check(text: &str, queue_id: &str, sent: Timestamp) {
     let arrival = IncomingMessage {
         text,
@@ -62,7 +61,7 @@ fn inbox(arrival: &IncomingMessage<'_>, intake: &MessageParser) {
             .ends_with(&format!("-{sent}-{}", arrival.queue_id))
     );
     assert_eq!(Document::parse(arrival.text).as_ref(), Ok(body.document()));
-    // The answer is as long as was reckoned, and fits.
+    // The response has the predicted size, and fits.
     let raw = RawValue::from_string(body.as_json().to_owned()).unwrap();
     let answer = InboxResponse::Message {
         body: &raw,

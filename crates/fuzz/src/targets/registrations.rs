@@ -1,4 +1,4 @@
-//! Files of registrations: what loads obeys the published schema, and what is planned is what is explained.
+//! Registration files: valid ones obey the published schema, and explain agrees with plan.
 
 use std::sync::LazyLock;
 
@@ -12,7 +12,7 @@ use serde_json::Value;
 static SCHEMA: LazyLock<jsonschema::Validator> =
     LazyLock::new(|| jsonschema::validator_for(&schema()).unwrap());
 
-/// Changes of all kinds: key, shadow or not, old, new.
+/// Changes of all kinds: key, whether it is a shadow, old, new.
 const CHANGES: [(&str, bool, Option<&str>, Option<&str>); 5] = [
     (
         "DS#device#DSR#main",
@@ -107,7 +107,7 @@ pub(super) fn with_change<R>(
     then(&change)
 }
 
-/// Which registrations a change goes to, after a look that plan, explain and the first glance agree.
+/// Returns the registrations that match a change, after checking that plan, explain and prefilter agree.
 pub(super) fn agree(registrations: &Registrations, change: &Change<'_>) -> Vec<bool> {
     let mut scratch = Scratch::default();
     let planned = plan(registrations, change, &mut scratch).to_vec();
@@ -116,8 +116,8 @@ pub(super) fn agree(registrations: &Registrations, change: &Change<'_>) -> Vec<b
     assert_eq!(explained.len(), registrations.len());
     let met = |one: &antumbra_registration::Explanation| {
         let met = one.unmet.is_none();
-        let told = one.unmet.as_ref().map(ToString::to_string);
-        assert_eq!(met, planned.contains(&one.id), "{told:?}");
+        let reason = one.unmet.as_ref().map(ToString::to_string);
+        assert_eq!(met, planned.contains(&one.id), "{reason:?}");
         met
     };
     let met: Vec<bool> = explained.iter().map(met).collect();

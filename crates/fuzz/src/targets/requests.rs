@@ -1,8 +1,8 @@
-//! Requests over MQTT: to the inbox and to shadows. Each has an answer, below `response/` or on the
-//! shadow's own topics, and only who is named is meant.
+//! Requests over MQTT to the inbox and to shadows. Each gets a response, below `response/` or on the topics
+//! of its shadow, and names exactly one source or shadow.
 //!
-//! The input is the topic, the response topic of MQTT 5 (`-` for none), and the payload, on a line each; as
-//! a whole it is also the event of a rule.
+//! The input is the topic, the response topic of MQTT 5 (`-` for none), and the payload, one per line. The
+//! whole input is also used as the event of an IoT rule.
 
 use antumbra_service::inbox::{MessageId, Source};
 use antumbra_service::shadows::ShadowId;
@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 use crate::oracle::has_twins;
 
-/// What a rule hands over fits this many times.
+/// Maximum size of payloads to check; AWS IoT allows 128 KiB.
 const PAYLOAD_BYTES: usize = 200 * 1024;
 
 pub(crate) fn run(bytes: &[u8]) {
@@ -57,7 +57,7 @@ pub(crate) fn run(bytes: &[u8]) {
     }
 }
 
-/// What the rule makes of a message is read as that message.
+/// The event that the rule creates from a message decodes to that message.
 fn selected(event: &RuleEvent) {
     let mut selected = json!({
         "payload": STANDARD.encode(&event.payload),
@@ -120,7 +120,7 @@ fn inbox(event: &RuleEvent, operation: Operation) {
     }
 }
 
-/// A topic names one shadow, and that shadow has no other topic of its kind.
+/// Topics and shadows correspond one to one.
 fn shadow_topic(text: &str, topic: &ShadowTopic<'_>) {
     let (prefix, word) = (topic.prefix, topic.operation.word());
     assert_eq!(text, format!("{prefix}/{word}"));
@@ -181,7 +181,7 @@ fn shadow_request(operation: shadow_mqtt::Operation, payload: &[u8]) {
     }
 }
 
-/// Everything that is said of an update is JSON, and fits a message.
+/// Every message about an update is JSON, and within the size limit.
 fn answers(update: &shadow_mqtt::UpdateRequest, token: Option<&str>) {
     let model = Model::default();
     let now = Timestamp::from_nanoseconds(1_714_557_601_000_000_000);

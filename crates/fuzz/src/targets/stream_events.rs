@@ -1,5 +1,4 @@
-//! Stream events: the fast road and the serde road read the same, and what could be read becomes
-//! notifications that are JSON.
+//! Stream events: the fast decoder agrees with serde, and decoded records become notifications in JSON.
 
 use std::cell::RefCell;
 
@@ -11,7 +10,7 @@ use antumbra_wire::stream::{StreamBatch, Tape};
 
 use crate::oracle::compare;
 
-/// Used again and again, as the listener does: what is left of one event must not show in the next.
+/// Buffers are reused as in the listener: nothing of one event may appear in the next.
 #[derive(Default)]
 struct Room {
     batch: StreamBatch,

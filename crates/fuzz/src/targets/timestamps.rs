@@ -1,8 +1,8 @@
-//! Times, with jiff as the oracle.
+//! Timestamps, with jiff as the oracle.
 
 use antumbra_shadow::{Document, Model, Timestamp};
 
-/// What jiff knows, of the years from 1 on; the years before are written otherwise.
+/// Range compared with jiff, which writes years before 1 differently.
 const KNOWN: std::ops::Range<i128> = -62_135_596_800_000_000_000..253_370_764_800_000_000_000;
 
 pub(crate) fn run(bytes: &[u8]) {
@@ -30,7 +30,7 @@ fn written(text: &str, instant: Timestamp) {
     }
 }
 
-/// What the oracle reads, cut to nanoseconds.
+/// Parses with the oracle, truncated to nanoseconds.
 fn oracle(text: &str) -> Option<i128> {
     let (head, tail) = text.split_once('.').unwrap_or((text, ""));
     let end = tail
@@ -44,7 +44,7 @@ fn oracle(text: &str) -> Option<i128> {
     Some(read.as_nanosecond())
 }
 
-/// A whole number of some unit.
+/// Integers in each unit.
 fn counted(text: &str) {
     let expected = text.parse::<i64>().ok().map(|number| {
         let digits = number.unsigned_abs().to_string().len();
@@ -60,7 +60,7 @@ fn counted(text: &str) {
     assert_eq!(ours, expected, "{text}");
 }
 
-/// As the member of a document, both as a text and as a number.
+/// Members of a document, as a text and as a number.
 fn in_a_document(text: &str) {
     let model = Model::default();
     let time = |json: &str| {

@@ -1,7 +1,7 @@
-//! URLs of webhooks: whatever is taken leads to the public internet, and nowhere else by another reading.
+//! URLs of webhooks: every accepted URL leads to the public internet, however it is parsed.
 //!
-//! The input is a URL, what a deployment allows besides, and the addresses that names lead to, on a line
-//! each.
+//! The input is a URL, the additionally allowed destinations, and the addresses that names resolve to, one
+//! per line.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -31,14 +31,14 @@ pub(crate) fn run(bytes: &[u8]) {
     }
 }
 
-/// Whether the URL is taken, after everything that must be so then.
+/// Returns whether the URL is accepted, after checking all invariants of an accepted URL.
 fn check(text: &str, allow: &Allow, found: &[IpAddr]) -> bool {
     let strict = *allow == Allow::default();
     let guard = Guard::new(allow.clone());
     let Ok(url) = guard.check_text(text) else {
         return false;
     };
-    // It is the URL that its text says, and stays it.
+    // The guard changes nothing, and accepts its own output.
     assert_eq!(Url::parse(text).as_ref(), Ok(&url));
     assert_eq!(guard.check_text(url.as_str()).as_ref(), Ok(&url));
     assert!(url.username().is_empty() && url.password().is_none() && url.fragment().is_none());
@@ -60,7 +60,7 @@ fn check(text: &str, allow: &Allow, found: &[IpAddr]) -> bool {
     true
 }
 
-/// The host as the connection is made to it.
+/// Returns the host that is connected to.
 fn host(url: &Url, strict: bool) -> String {
     match url.host().unwrap() {
         Host::Ipv4(address) => {
@@ -85,9 +85,9 @@ fn host(url: &Url, strict: bool) -> String {
     }
 }
 
-/// The client that sends requests reads the URL anew, with a parser of its own. It must see the same.
+/// The HTTP client parses the URL with its own parser, which must find the same host and port.
 fn called(url: &Url, host: &str, port: u16) {
-    // What it cannot read is not sent.
+    // An unparsable URL is never requested.
     let Ok(uri) = url.as_str().parse::<hyper::Uri>() else {
         return;
     };
@@ -104,8 +104,7 @@ fn called(url: &Url, host: &str, port: u16) {
     assert!(!user, "{url}");
 }
 
-/// Whether an address may be called, by what the standard library and the registries say of it. Nothing
-/// that is certainly private may pass.
+/// Returns whether an address is public, according to the standard library and the IANA registries.
 fn public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => public_v4(address),

@@ -1,4 +1,4 @@
-//! One test a target, so that each fails under its own name.
+//! Replays the corpus, one test per target.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,18 +7,17 @@ use std::path::{Path, PathBuf};
 
 use antumbra_fuzz::{Mutator, TARGETS, stream_event, target};
 
-/// Mutations of the corpus that each target is tried on.
+/// Number of mutations of the corpus per target.
 const MUTATIONS: usize = 3_000;
-/// Files of one corpus: `scripts/fuzz` keeps it small.
+/// Maximum number of files per target; `scripts/fuzz` minimizes the corpus.
 const FILES: usize = 200;
-/// Bytes of one of them.
 const FILE_BYTES: u64 = 16 * 1024;
 
 fn corpus() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus")
 }
 
-/// The inputs of a target, in the order of their names.
+/// Returns the inputs of a target, sorted by name.
 fn inputs(name: &str) -> Vec<(String, Vec<u8>)> {
     let mut inputs: Vec<_> = fs::read_dir(corpus().join(name))
         .unwrap()
@@ -34,7 +33,7 @@ fn inputs(name: &str) -> Vec<(String, Vec<u8>)> {
 
 fn replay(name: &str, seed: u64) {
     let run = target(name).unwrap().run;
-    let tried = |input: &[u8], what: &str| {
+    let check = |input: &[u8], what: &str| {
         if catch_unwind(AssertUnwindSafe(|| run(input))).is_err() {
             panic!("{name}: {what}: {:?}", String::from_utf8_lossy(input));
         }
@@ -43,7 +42,7 @@ fn replay(name: &str, seed: u64) {
     let corpus = inputs(name);
     assert!(!corpus.is_empty(), "{name} has no corpus");
     for (file, input) in &corpus {
-        tried(input, file);
+        check(input, file);
     }
     let mut inputs: Vec<Vec<u8>> = corpus.into_iter().map(|(_, input)| input).collect();
     let mut mutator = Mutator::new(seed);
@@ -53,7 +52,7 @@ fn replay(name: &str, seed: u64) {
             inputs.push(stream_event(mutator.random()).into_bytes());
         }
         let input = mutator.next(&inputs);
-        tried(&input, &format!("mutation {number} of seed {seed}"));
+        check(&input, &format!("mutation {number} of seed {seed}"));
     }
 }
 

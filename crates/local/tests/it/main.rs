@@ -13,7 +13,6 @@ mod deployment;
 mod dynamodb;
 mod inbox_e2e;
 mod listener_e2e;
-mod listener_faults;
 mod mqtt;
 mod queue_pump;
 mod queues;

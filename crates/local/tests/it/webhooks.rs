@@ -1,9 +1,7 @@
 //! From a sensor's state to its clients' endpoints, over the wire all the way: the state is written, the
 //! table's stream calls the listener, the queues call webhook deliver, and that POSTs to a real server.
 
-mod crashes;
 pub(crate) mod endpoint;
 mod failures;
-mod fate;
 mod home;
 mod roads;

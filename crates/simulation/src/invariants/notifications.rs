@@ -91,6 +91,10 @@ fn every_change_once_and_in_order(evidence: &Evidence<'_>, told: &Told) {
             evidence.expect("duplicates-have-one-id", *before == notification, || {
                 format!("{registration}: {id} was told twice, with different words")
             });
+            let calm = evidence.world.profile.is_calm();
+            evidence.expect("sent-once-on-a-calm-day", !calm, || {
+                format!("{registration}: {id} was sent twice")
+            });
             continue;
         }
         ids.insert(id.clone(), notification);

@@ -128,7 +128,7 @@ fn silence_is_told(evidence: &Evidence<'_>, sensor: &Known, said: &[&Said]) {
             .max();
         let since = last.unwrap_or(sensor.registered);
         let late = since + silence + LATE.as_millis() as u64;
-        if evidence.world.profile.is_calm() {
+        if evidence.world.profile.is_sweep_undisturbed() {
             evidence.expect("lost-in-time", change.at <= late, || {
                 format!(
                     "{}: lost at {}, expected before {late}",

@@ -1,40 +1,50 @@
-//! As much of an HTTP server as an SDK needs to believe in it.
+//! A minimal HTTP server, sufficient for the SDKs.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 
-/// What was asked.
+use serde_json::Value;
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
     /// Method, path and version.
     pub first_line: String,
-    /// The value of `x-amz-target`, such as `AmazonSQS.SendMessageBatch`, or nothing.
+    /// The value of `x-amz-target`, such as `AmazonSQS.SendMessageBatch`, or empty.
     pub target: String,
-    /// The body, which is text.
     pub body: String,
 }
 
-/// Answers every request with the headers (each ended by `\r\n`) and the body that this gives, and status
-/// 200, on as many connections as there are, for as long as the process lives.
-pub fn serve(answer: impl Fn(&Request) -> (String, String) + Send + Sync + 'static) -> SocketAddr {
+impl Request {
+    /// Returns the operation in `x-amz-target`, such as `SendMessageBatch`.
+    pub fn operation(&self) -> &str {
+        self.target.rsplit('.').next().unwrap_or_default()
+    }
+
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap()
+    }
+}
+
+/// Serves until the process ends. The handler returns the headers (each ended by `\r\n`) and the body of a
+/// response with status 200.
+pub fn serve(handler: impl Fn(&Request) -> (String, String) + Send + Sync + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    let answer = Arc::new(answer);
+    let handler = Arc::new(handler);
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            let answer = Arc::clone(&answer);
-            std::thread::spawn(move || connection(&stream, &*answer));
+            let handler = Arc::clone(&handler);
+            std::thread::spawn(move || connection(&stream, &*handler));
         }
     });
     address
 }
 
-/// Ends with the connection, however that ends.
-fn connection(mut stream: &TcpStream, answer: &dyn Fn(&Request) -> (String, String)) {
+fn connection(mut stream: &TcpStream, handler: &dyn Fn(&Request) -> (String, String)) {
     let mut reader = BufReader::new(stream);
     while let Some(request) = read(&mut reader) {
-        let (headers, body) = answer(&request);
+        let (headers, body) = handler(&request);
         let length = body.len();
         let sent = write!(
             stream,

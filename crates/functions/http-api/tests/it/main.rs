@@ -9,6 +9,7 @@ mod ground;
 mod idempotency;
 mod messages;
 mod problems;
+mod process;
 mod secrets;
 mod sensors;
 mod shadows;

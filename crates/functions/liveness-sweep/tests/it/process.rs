@@ -1,8 +1,8 @@
-//! The function as Lambda runs it: a schedule's event in, counts out.
+//! The binary as Lambda runs it, with the event of a schedule.
 
-use std::sync::{Arc, Mutex};
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use antumbra_testkit::lambda::{Lambda, Request, serve};
+use antumbra_testkit::lambda::{AwsServer, Environment, Lambda, assert_rejects, unreachable_url};
 use serde_json::{Value, json};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_antumbra-liveness-sweep");
@@ -11,44 +11,23 @@ const EVENT: &str = r#"{"version":"0","id":"53dc4d37-cffa-4f76-80c9-8b7d4a4d2eaa
     "time":"2026-10-08T16:53:06Z","region":"us-east-1",
     "resources":["arn:aws:events:us-east-1:123456789012:rule/liveness-sweep"],"detail":{}}"#;
 
-/// SQS and a DynamoDB in which the marker is there at once and nobody is due.
-fn aws(asked: Arc<Mutex<Vec<Request>>>) -> String {
-    let address = serve(move |request| {
-        asked.lock().unwrap().push(request.clone());
-        let operation = request.target.rsplit('.').next().unwrap_or_default();
-        let answer = match operation {
-            "SendMessageBatch" => {
-                let body: Value = serde_json::from_str(&request.body).unwrap();
-                let id = &body["Entries"][0]["Id"];
-                let sent = json!({"Id": id, "MessageId": "m", "MD5OfMessageBody": "x"});
-                json!({"Successful": [sent], "Failed": []})
-            }
-            "GetItem" => {
-                let now = std::time::SystemTime::now();
-                let now = now.duration_since(std::time::UNIX_EPOCH).unwrap();
-                json!({"Item": {"reached": {"N": now.as_millis().to_string()}}})
-            }
-            _ => json!({"Items": [], "Count": 0, "ScannedCount": 0}),
-        };
-        let json = "content-type: application/x-amz-json-1.0\r\n".to_owned();
-        (json, answer.to_string())
-    });
-    format!("http://{address}")
-}
-
 #[test]
-fn a_tick_is_a_marker_a_look_and_a_query_per_shard() {
-    let asked: Arc<Mutex<Vec<Request>>> = Arc::default();
-    let aws = aws(Arc::clone(&asked));
+fn a_sweep_sends_a_marker_reads_progress_and_queries_each_shard() {
+    // The marker has arrived, and no sensor is due.
+    let aws = AwsServer::responding(|request| match request.operation() {
+        "GetItem" => {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+            Some(json!({"Item": {"reached": {"N": now.as_millis().to_string()}}}))
+        }
+        "Query" => Some(json!({"Items": [], "Count": 0, "ScannedCount": 0})),
+        _ => None,
+    });
     let environment = [
         ("TABLE", "antumbra".to_owned()),
         ("SHARDS", "4".to_owned()),
         ("GRACE_SECONDS", "0".to_owned()),
-        (
-            "SIGNALS_QUEUE_URL",
-            format!("{aws}/000000000000/antumbra-signals"),
-        ),
-        ("AWS_ENDPOINT_URL", aws),
+        ("SIGNALS_QUEUE_URL", aws.queue_url("antumbra-signals")),
+        ("AWS_ENDPOINT_URL", aws.url()),
     ];
     let function = Lambda::start(BINARY, &environment);
     let report: Value = serde_json::from_str(&function.invoke(EVENT).unwrap()).unwrap();
@@ -60,37 +39,29 @@ fn a_tick_is_a_marker_a_look_and_a_query_per_shard() {
         report["behindMilliseconds"].as_u64().unwrap() < 1000,
         "{report}"
     );
-    let asked = asked.lock().unwrap();
-    let mut targets: Vec<&str> = asked
-        .iter()
-        .map(|request| request.target.rsplit('.').next().unwrap())
-        .collect();
-    targets.sort_unstable();
-    // One query per shard, and one for what unregistered sensors left behind.
+    let requests = aws.requests();
+    let mut operations: Vec<&str> = requests.iter().map(|request| request.operation()).collect();
+    operations.sort_unstable();
+    // One query per shard, and one for the readings of unregistered sensors.
     let queries = ["Query"; 4 + 1];
-    let expected = ["GetItem"]
-        .iter()
-        .chain(&queries)
-        .chain(&["SendMessageBatch"]);
-    assert!(targets.iter().eq(expected), "{targets:?}");
+    let expected = [&["GetItem"][..], &queries, &["SendMessageBatch"]].concat();
+    assert_eq!(operations, expected);
 }
 
 #[test]
-fn a_table_that_does_not_answer_is_an_error() {
+fn an_unreachable_table_is_an_error() {
     let environment = [
         ("TABLE", "antumbra".to_owned()),
-        (
-            "AWS_ENDPOINT_URL",
-            format!("http://{}", antumbra_testkit::lambda::nowhere()),
-        ),
+        ("AWS_ENDPOINT_URL", unreachable_url()),
     ];
     let function = Lambda::start(BINARY, &environment);
-    let told = function.invoke(EVENT).unwrap_err();
-    assert!(told.contains("SweepError"), "{told}");
+    let error = function.invoke(EVENT).unwrap_err();
+    assert!(error.contains("SweepError"), "{error}");
 }
 
 #[test]
-fn a_wrong_environment_refuses_to_start() {
-    let environment = [("SHARDS", "many".to_owned())];
-    assert!(!Lambda::start(BINARY, &environment).ends_well());
+fn an_invalid_environment_is_rejected() {
+    let environment: Environment = vec![("TABLE", "antumbra".to_owned())];
+    let changes = [("TABLE", None), ("SHARDS", Some("many"))];
+    assert_rejects(BINARY, &environment, &changes);
 }

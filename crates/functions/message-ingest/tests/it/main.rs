@@ -6,6 +6,7 @@ mod calls;
 mod captured;
 mod groups;
 mod order;
+mod process;
 mod refusals;
 mod storm;
 mod support;

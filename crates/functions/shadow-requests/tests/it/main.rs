@@ -4,4 +4,5 @@
 mod calls;
 mod corpus;
 mod hostile;
+mod process;
 mod support;

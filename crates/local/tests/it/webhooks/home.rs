@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use antumbra_dynamodb::{DynamoDbClients, DynamoDbDeliveries, DynamoDbSensors, MAIN, SensorConfig};
 use antumbra_local::clients::sdk_config;
-use antumbra_local::function::Function;
 use antumbra_local::stack::{Options, Stack, Webhooks};
 use antumbra_publish::SqsChannel;
 use antumbra_publish::webhook::Guard;
@@ -55,14 +54,6 @@ pub(super) fn hasty() -> Webhooks {
 
 impl Home {
     pub(super) async fn start(webhooks: Webhooks) -> Home {
-        Home::start_wrapped(webhooks, |function| function).await
-    }
-
-    /// With other functions in place of some.
-    pub(super) async fn start_wrapped(
-        webhooks: Webhooks,
-        wrap: impl Fn(Function) -> Function + Send + Sync + 'static,
-    ) -> Home {
         let allow = webhooks.allow.clone();
         let file = ("sensor-clients.json", REGISTRATION);
         let options = Options {
@@ -70,7 +61,7 @@ impl Home {
             webhooks,
             ..Options::default()
         };
-        let stack = Stack::start_wrapped(options, wrap).await.unwrap();
+        let stack = Stack::start(options).await.unwrap();
         let database = sdk_config(stack.addresses().dynamodb);
         let sqs = aws_sdk_sqs::Client::new(&sdk_config(stack.addresses().aws));
         let queue = |name: &str| Arc::new(SqsChannel::new(&sqs, &stack.queue_url(name)));

@@ -1,0 +1,65 @@
+//! The binary as Lambda runs it, with events of API Gateway. Each file of `testdata` holds an event and the
+//! exact response to it; they run in the order of their names, on the same tables.
+
+use std::path::{Path, PathBuf};
+
+use antumbra_dynamodb::{MAIN, MESSAGES};
+use antumbra_testkit::dynamodb::TestTable;
+use antumbra_testkit::lambda::{Environment, Lambda, assert_rejects, unreachable_url};
+use serde_json::Value;
+
+const BINARY: &str = env!("CARGO_BIN_EXE_antumbra-http-api");
+
+fn environment(endpoint: &str, main: &str, messages: &str) -> Environment {
+    let queue = format!("{}/000000000000/deliveries", unreachable_url());
+    vec![
+        ("TABLE", main.to_owned()),
+        ("MESSAGES_TABLE", messages.to_owned()),
+        ("DELIVERIES_QUEUE_URL", queue.clone()),
+        ("DELIVERIES_FIFO_QUEUE_URL", format!("{queue}.fifo")),
+        ("AWS_ENDPOINT_URL", endpoint.to_owned()),
+    ]
+}
+
+fn cases() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata");
+    let files = std::fs::read_dir(folder).unwrap();
+    let mut files: Vec<PathBuf> = files.map(|file| file.unwrap().path()).collect();
+    files.sort();
+    assert!(files.len() > 10);
+    files
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn gateway_events_get_the_exact_response() {
+    let main = TestTable::create(MAIN).await;
+    let messages = main.another(MESSAGES).await;
+    let environment = environment(&main.endpoint.url(), &main.name, &messages);
+    let function = Lambda::start(BINARY, &environment);
+    for path in cases() {
+        let mut case: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+        let answer = function.invoke(&case["event"].to_string()).unwrap();
+        let answer: Value = serde_json::from_str(&answer).unwrap();
+        if std::env::var_os("ANTUMBRA_WRITE_ANSWERS").is_some() {
+            case["answer"] = answer.clone();
+            let text = serde_json::to_string_pretty(&case).unwrap() + "\n";
+            std::fs::write(&path, text).unwrap();
+        }
+        assert_eq!(answer, case["answer"], "{}", path.display());
+    }
+}
+
+#[test]
+fn an_invalid_environment_is_rejected() {
+    let environment = environment("http://127.0.0.1:1", "main", "messages");
+    let changes = [
+        ("TABLE", None),
+        ("MESSAGES_TABLE", None),
+        ("DELIVERIES_QUEUE_URL", None),
+        ("DELIVERIES_FIFO_QUEUE_URL", None),
+        ("AUTH", Some("perhaps")),
+        ("WEBHOOK_ALLOW", Some("http://")),
+        ("SHARDS", Some("many")),
+    ];
+    assert_rejects(BINARY, &environment, &changes);
+}

@@ -1,0 +1,166 @@
+//! The binary as Lambda runs it.
+#![allow(clippy::unwrap_used)]
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use antumbra_dynamodb::{DynamoDbClients, DynamoDbDeliveries, MAIN};
+use antumbra_publish::webhook::Guard;
+use antumbra_service::clients::{ClientId, Clients, Mode, NewClient};
+use antumbra_service::clock::{Clock as _, SystemClock};
+use antumbra_service::deliveries::{
+    Delivery, DeliveryId, DeliveryRecord, History as _, Kind, Status, encode,
+};
+use antumbra_testkit::dynamodb::TestTable;
+use antumbra_testkit::lambda::{
+    AwsServer, Environment, Lambda, NO_FAILURES, assert_rejects, nowhere,
+};
+use serde_json::{Value, json};
+
+const BINARY: &str = env!("CARGO_BIN_EXE_antumbra-webhook-deliver");
+const ALLOW: &str = "http://127.0.0.0/8";
+
+fn event(delivery: &Delivery, receives: u32) -> String {
+    json!({"Records": [{
+        "messageId": "m-1",
+        "receiptHandle": "r-1",
+        "body": encode(delivery),
+        "attributes": {
+            "SentTimestamp": "1564669332364",
+            "ApproximateReceiveCount": receives.to_string(),
+        },
+        "eventSource": "aws:sqs",
+        "eventSourceARN": "arn:aws:sqs:us-east-1:000000000000:deliveries",
+    }]})
+    .to_string()
+}
+
+fn environment(table: &str, dynamodb: &str, sqs: SocketAddr) -> Environment {
+    vec![
+        ("TABLE", table.to_owned()),
+        ("DELIVERIES_QUEUE_URL", format!("http://{sqs}/0/deliveries")),
+        (
+            "DELIVERIES_FIFO_QUEUE_URL",
+            format!("http://{sqs}/0/deliveries.fifo"),
+        ),
+        ("WEBHOOK_ALLOW", ALLOW.to_owned()),
+        ("RETRY_CURVE", "logarithmic".to_owned()),
+        ("RETRY_FIRST_SECONDS", "7".to_owned()),
+        ("AWS_ENDPOINT_URL_DYNAMODB", dynamodb.to_owned()),
+        ("AWS_ENDPOINT_URL_SQS", format!("http://{sqs}")),
+    ]
+}
+
+/// A client whose endpoint has this address, and a delivery to it.
+struct Fixture {
+    table: TestTable,
+    deliveries: DynamoDbDeliveries,
+    delivery: Delivery,
+}
+
+impl Fixture {
+    async fn create(endpoint: SocketAddr) -> Fixture {
+        let table = TestTable::create(MAIN).await;
+        let store = DynamoDbClients::new(table.client.clone(), &table.name);
+        let clients = Clients::new(store, Guard::new(ALLOW.parse().unwrap()), Arc::new(SystemClock));
+        let new = NewClient {
+            id: Some(ClientId::new("watch").unwrap()),
+            name: "Watch".to_owned(),
+            url: format!("http://{endpoint}/hook"),
+            mode: Mode::Latest,
+            requested: None,
+        };
+        let made = clients.create(new).await.unwrap().client;
+        let now = SystemClock.now();
+        Fixture {
+            deliveries: DynamoDbDeliveries::new(table.client.clone(), &table.name),
+            table,
+            delivery: Delivery {
+                id: DeliveryId::new(&made.id, now, 1, "test"),
+                kind: Kind::ClientTest,
+                sequence: 0,
+                number: 0,
+                occurred_at: now,
+                sensor: None,
+                data: serde_json::from_str("{}").unwrap(),
+                round: 0,
+                released: false,
+            },
+        }
+    }
+
+    fn start(&self, sqs: &AwsServer) -> Lambda {
+        let dynamodb = self.table.endpoint.url();
+        let environment = environment(&self.table.name, &dynamodb, sqs.address());
+        Lambda::start(BINARY, &environment)
+    }
+
+    async fn record(&self) -> DeliveryRecord {
+        let found = self.deliveries.get(&self.delivery.id).await;
+        found.unwrap().unwrap()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_delivery_is_posted_once() {
+    let (endpoint, sqs) = (AwsServer::start(), AwsServer::start());
+    let fixture = Fixture::create(endpoint.address()).await;
+    let function = fixture.start(&sqs);
+    let event = event(&fixture.delivery, 1);
+    // SQS may hand over a message twice.
+    for _ in 0..2 {
+        assert_eq!(function.invoke(&event).unwrap(), NO_FAILURES);
+    }
+    let posted = endpoint.requests();
+    assert_eq!(posted.len(), 1);
+    assert_eq!(posted[0].first_line, "POST /hook HTTP/1.1");
+    assert_eq!(posted[0].json()["id"], fixture.delivery.id.to_string());
+    let record = fixture.record().await;
+    assert_eq!(
+        (record.status, record.attempts.len()),
+        (Status::Delivered, 1)
+    );
+    let error = function.invoke("[]").unwrap_err();
+    assert!(error.contains("EventError"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failed_attempt_is_retried_as_configured() {
+    let sqs = AwsServer::start();
+    let fixture = Fixture::create(nowhere()).await;
+    let function = fixture.start(&sqs);
+    let failed = r#"{"batchItemFailures":[{"itemIdentifier":"m-1"}]}"#;
+    // The eleventh receive is one more than there are attempts: SQS moves the message away.
+    for (receives, status) in [(1, Status::Failed), (11, Status::Dead)] {
+        let response = function.invoke(&event(&fixture.delivery, receives));
+        assert_eq!(response.unwrap(), failed);
+        assert_eq!(fixture.record().await.status, status);
+    }
+    let requests = sqs.requests();
+    let timeouts: Vec<(&str, Value)> = requests
+        .iter()
+        .map(|request| {
+            (
+                request.operation(),
+                request.json()["VisibilityTimeout"].clone(),
+            )
+        })
+        .collect();
+    let operation = "ChangeMessageVisibility";
+    assert_eq!(timeouts, [(operation, json!(7)), (operation, json!(0))]);
+}
+
+#[test]
+fn an_invalid_environment_is_rejected() {
+    let environment = environment("t", "http://127.0.0.1:1", nowhere());
+    let changes = [
+        ("TABLE", None),
+        ("DELIVERIES_QUEUE_URL", None),
+        ("DELIVERIES_FIFO_QUEUE_URL", None),
+        ("WEBHOOK_ALLOW", Some("http://")),
+        ("RETRY_CURVE", Some("steep")),
+        ("DELIVERY_TURNS", Some("many")),
+        ("RETENTION_DAYS", Some("-1")),
+    ];
+    assert_rejects(BINARY, &environment, &changes);
+}
