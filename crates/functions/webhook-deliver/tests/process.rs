@@ -62,7 +62,11 @@ impl Fixture {
     async fn create(endpoint: SocketAddr) -> Fixture {
         let table = TestTable::create(MAIN).await;
         let store = DynamoDbClients::new(table.client.clone(), &table.name);
-        let clients = Clients::new(store, Guard::new(ALLOW.parse().unwrap()), Arc::new(SystemClock));
+        let clients = Clients::new(
+            store,
+            Guard::new(ALLOW.parse().unwrap()),
+            Arc::new(SystemClock),
+        );
         let new = NewClient {
             id: Some(ClientId::new("watch").unwrap()),
             name: "Watch".to_owned(),
