@@ -36,3 +36,8 @@ pub use tables::{
     BY_LOCATION, Existing, Index, LISTED, LIVE, MAIN, MESSAGES, Scalar, Table, TableError,
     UNDELETED, client, stream_of,
 };
+
+/// The examples of the SDK page, compiled as doc tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/sdk.md")]
+pub struct SdkPage;

@@ -3,6 +3,7 @@
 
 mod command;
 mod demo;
+mod docs;
 mod edges;
 mod kill;
 mod local;

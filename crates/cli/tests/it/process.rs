@@ -55,20 +55,45 @@ impl Home {
 
     /// `antumbra local` on free ports, not yet started.
     pub(crate) fn local(&self) -> Command {
+        let mut command = self.on_free_ports();
+        command
+            .args([Path::new("--data-dir"), &self.path("data")])
+            .args([Path::new("--registrations"), &self.path("registrations")]);
+        command
+    }
+
+    fn on_free_ports(&self) -> Command {
         let mut command = command();
         command
             .arg("local")
             .args(["--dynamodb-port", "0", "--aws-port", "0"])
             .args(["--mqtt-port", "0", "--http-port", "0"])
-            .args([Path::new("--data-dir"), &self.path("data")])
-            .args([Path::new("--registrations"), &self.path("registrations")])
             .args([Path::new("--ready-file"), &self.path("ready.json")]);
         command
     }
 
-    /// Starts it and waits until it is up.
+    /// Starts `antumbra local` and waits until it is up.
     pub(crate) fn start(&self) -> Running {
-        let mut process = self.local().stdout(Stdio::null()).spawn().unwrap();
+        self.wait(self.local().stdout(Stdio::null()))
+    }
+
+    /// Starts `antumbra local --memory` with other registrations; returns what it prints too.
+    pub(crate) fn start_in_memory(&self, registrations: &Path) -> (Running, String) {
+        let printed = std::fs::File::create(self.path("welcome")).unwrap();
+        let mut command = self.on_free_ports();
+        command
+            .arg("--memory")
+            .args([Path::new("--registrations"), registrations]);
+        let running = self.wait(command.stdout(printed));
+        let welcome = wait_for("the welcome", || {
+            let text = std::fs::read_to_string(self.path("welcome")).unwrap();
+            text.ends_with("stops.\n").then_some(text)
+        });
+        (running, welcome)
+    }
+
+    fn wait(&self, command: &mut Command) -> Running {
+        let mut process = command.spawn().unwrap();
         let addresses = wait_for("the start", || {
             assert!(
                 process.try_wait().unwrap().is_none(),
