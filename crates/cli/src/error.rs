@@ -4,8 +4,9 @@ use std::process::ExitCode;
 
 use antumbra_service::clients::ClientError;
 use antumbra_service::deliveries::RedeliverError;
-use antumbra_service::shadows::{PersistenceError, ShadowError};
-use antumbra_service::store::StoreError;
+use antumbra_service::sensors::SensorError;
+use antumbra_service::shadows::ShadowError;
+use antumbra_service::store::{ErrorClass, StoreError};
 
 /// Why a command did not do what it was asked.
 #[derive(Debug)]
@@ -65,68 +66,36 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     line
 }
 
-impl From<StoreError> for CliError {
-    fn from(error: StoreError) -> CliError {
-        let kind = match &error {
-            StoreError::Invalid(_) => Kind::Invalid,
-            StoreError::TooLarge { .. } => Kind::TooLarge,
-            StoreError::Throttled | StoreError::Unavailable(_) => Kind::Unavailable,
-        };
-        CliError {
-            kind,
-            reason: error.to_string(),
+/// Exit status of each error class.
+impl From<ErrorClass> for Kind {
+    fn from(class: ErrorClass) -> Kind {
+        match class {
+            ErrorClass::Invalid => Kind::Invalid,
+            ErrorClass::TooLarge => Kind::TooLarge,
+            ErrorClass::NotFound => Kind::NotFound,
+            ErrorClass::Conflict => Kind::Conflict,
+            ErrorClass::Unavailable => Kind::Unavailable,
         }
     }
 }
 
-impl From<ClientError> for CliError {
-    fn from(error: ClientError) -> CliError {
-        let kind = match error {
-            ClientError::Store(error) => return error.into(),
-            ClientError::NotFound | ClientError::NoSensor | ClientError::NotLinked => {
-                Kind::NotFound
+macro_rules! from_errors_with_a_class {
+    ($($error:ty),+) => {$(
+        impl From<$error> for CliError {
+            fn from(error: $error) -> CliError {
+                CliError {
+                    kind: error.class().into(),
+                    reason: error.to_string(),
+                }
             }
-            ClientError::AlreadyExists | ClientError::Conflict { .. } | ClientError::HasLinks => {
-                Kind::Conflict
-            }
-            ClientError::Invalid(_) | ClientError::Url(_) => Kind::Invalid,
-        };
-        CliError {
-            kind,
-            reason: error.to_string(),
         }
-    }
+    )+};
 }
 
-impl From<RedeliverError> for CliError {
-    fn from(error: RedeliverError) -> CliError {
-        match error {
-            RedeliverError::Client(error) => error.into(),
-            RedeliverError::Store(error) => error.into(),
-            RedeliverError::NotFound => CliError {
-                kind: Kind::NotFound,
-                reason: error.to_string(),
-            },
-            RedeliverError::Queue(_) => CliError::unavailable(error),
-        }
-    }
-}
-
-impl From<ShadowError> for CliError {
-    fn from(error: ShadowError) -> CliError {
-        let kind = match &error {
-            ShadowError::Document(_) | ShadowError::Id(_) => Kind::Invalid,
-            ShadowError::Store { error, .. } => match error {
-                PersistenceError::NotFound => Kind::NotFound,
-                PersistenceError::Conflict { .. } => Kind::Conflict,
-                PersistenceError::Invalid(_) => Kind::Invalid,
-                PersistenceError::TooLarge { .. } => Kind::TooLarge,
-                PersistenceError::Throttled | PersistenceError::Unavailable(_) => Kind::Unavailable,
-            },
-        };
-        CliError {
-            kind,
-            reason: error.to_string(),
-        }
-    }
-}
+from_errors_with_a_class!(
+    StoreError,
+    ShadowError,
+    SensorError,
+    ClientError,
+    RedeliverError
+);

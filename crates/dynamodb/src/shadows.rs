@@ -23,8 +23,8 @@ mod write;
 use std::num::NonZeroUsize;
 
 use antumbra_service::shadows::{
-    Cursor, Delete, Layout, ListQuery, Page, PersistenceError, Read, ReadConsistency, ShadowStore,
-    Snapshot, Write, Written,
+    Cursor, Delete, DocumentSummary, Layout, ListQuery, Page, Read, ReadConsistency, ShadowStore,
+    Snapshot, StoreError, Write, Written,
 };
 use antumbra_shadow::Timestamp;
 use aws_sdk_dynamodb::Client;
@@ -107,19 +107,15 @@ impl ShadowStore for DynamoDbShadows {
         &self,
         reads: &[Read],
         consistency: ReadConsistency,
-    ) -> Vec<Result<Snapshot, PersistenceError>> {
+    ) -> Vec<Result<Snapshot, StoreError>> {
         self.read_all(reads, consistency).await
     }
 
-    async fn write(&self, writes: &[Write]) -> Vec<Result<Written, PersistenceError>> {
+    async fn write(&self, writes: &[Write]) -> Vec<Result<Written, StoreError>> {
         self.write_all(writes).await
     }
 
-    async fn delete(
-        &self,
-        deletes: &[Delete],
-        now: Timestamp,
-    ) -> Vec<Result<(), PersistenceError>> {
+    async fn delete(&self, deletes: &[Delete], now: Timestamp) -> Vec<Result<(), StoreError>> {
         self.delete_all(deletes, now).await
     }
 
@@ -128,7 +124,7 @@ impl ShadowStore for DynamoDbShadows {
         query: &ListQuery,
         limit: usize,
         cursor: Option<&Cursor>,
-    ) -> Result<Page, PersistenceError> {
+    ) -> Result<Page<DocumentSummary>, StoreError> {
         self.list_page(query, limit, cursor).await
     }
 }

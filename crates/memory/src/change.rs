@@ -1,7 +1,7 @@
 //! Writes and deletes: every condition is looked at before anything changes.
 
 use antumbra_service::shadows::{
-    Delete, ExpectedVersion, NewDocument, PersistenceError, ShadowId, Snapshot, StoredDocument,
+    Delete, ExpectedVersion, NewDocument, ShadowId, Snapshot, StoreError, StoredDocument,
     VERSION_KEPT, Version, Write, Written,
 };
 use antumbra_shadow::{State, Timestamp};
@@ -11,7 +11,7 @@ use crate::Kept;
 /// How many versions of deleted documents are kept before the old ones among them are looked for.
 const FEW_GONE: usize = 1024;
 
-pub(crate) fn write(kept: &mut Kept, write: &Write) -> Result<Written, PersistenceError> {
+pub(crate) fn write(kept: &mut Kept, write: &Write) -> Result<Written, StoreError> {
     let stored = kept.shadows.get(&write.shadow).cloned().unwrap_or_default();
     expect_version(expected(&write.reported), &stored.reported)?;
     expect_version(expected(&write.desired), &stored.desired)?;
@@ -20,7 +20,7 @@ pub(crate) fn write(kept: &mut Kept, write: &Write) -> Result<Written, Persisten
     } else {
         &stored.reported
     };
-    expect_version(write.hold, held)?;
+    expect_version(write.other_version, held)?;
 
     let reported = replace(kept, write, State::Reported);
     let desired = replace(kept, write, State::Desired);
@@ -45,7 +45,7 @@ fn replace(kept: &mut Kept, write: &Write, state: State) -> Option<StoredDocumen
     let before = match part.expected {
         Version::NONE => gone
             .map_or(Version::NONE, |(version, _)| version)
-            .max(part.floor),
+            .max(part.min_version),
         stored => stored,
     };
     Some(StoredDocument {
@@ -65,7 +65,7 @@ fn expected(part: &Option<NewDocument>) -> Option<Version> {
 fn expect_version(
     expected: Option<Version>,
     stored: &Option<StoredDocument>,
-) -> Result<(), PersistenceError> {
+) -> Result<(), StoreError> {
     let Some(expected) = expected else {
         return Ok(());
     };
@@ -73,14 +73,10 @@ fn expect_version(
     if actual.unwrap_or(Version::NONE) == expected {
         return Ok(());
     }
-    Err(PersistenceError::Conflict { expected, actual })
+    Err(StoreError::Conflict { expected, actual })
 }
 
-pub(crate) fn delete(
-    kept: &mut Kept,
-    delete: &Delete,
-    now: Timestamp,
-) -> Result<(), PersistenceError> {
+pub(crate) fn delete(kept: &mut Kept, delete: &Delete, now: Timestamp) -> Result<(), StoreError> {
     let stored = kept.shadows.get(&delete.shadow);
     let version = |part: fn(&Snapshot) -> &Option<StoredDocument>| {
         stored.and_then(|snapshot| part(snapshot).as_ref().map(|held| held.version))
@@ -120,16 +116,13 @@ fn forget(kept: &mut Kept, now: Timestamp) {
     }
 }
 
-fn permit(
-    expect: Option<ExpectedVersion>,
-    actual: Option<Version>,
-) -> Result<(), PersistenceError> {
+fn permit(expect: Option<ExpectedVersion>, actual: Option<Version>) -> Result<(), StoreError> {
     match (expect, actual) {
         (None | Some(ExpectedVersion::Any), _) => Ok(()),
-        (Some(ExpectedVersion::Version(_)), None) => Err(PersistenceError::NotFound),
+        (Some(ExpectedVersion::Version(_)), None) => Err(StoreError::NotFound),
         (Some(ExpectedVersion::Version(expected)), Some(actual)) if expected == actual => Ok(()),
         (Some(ExpectedVersion::Version(expected)), actual) => {
-            Err(PersistenceError::Conflict { expected, actual })
+            Err(StoreError::Conflict { expected, actual })
         }
     }
 }

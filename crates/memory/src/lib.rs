@@ -12,8 +12,8 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use antumbra_service::shadows::adapter::{check_delete, check_list, check_write};
 use antumbra_service::shadows::{
-    Cursor, Delete, DeletedVersions, Layout, ListQuery, Page, PersistenceError, Read,
-    ReadConsistency, ShadowId, ShadowStore, Snapshot, Version, Write, Written,
+    Cursor, Delete, DeletedVersions, DocumentSummary, Layout, ListQuery, Page, Read,
+    ReadConsistency, ShadowId, ShadowStore, Snapshot, StoreError, Version, Write, Written,
 };
 use antumbra_shadow::{State, Timestamp};
 
@@ -67,11 +67,7 @@ impl ShadowStore for MemoryShadows {
         self.layout
     }
 
-    async fn read(
-        &self,
-        reads: &[Read],
-        _: ReadConsistency,
-    ) -> Vec<Result<Snapshot, PersistenceError>> {
+    async fn read(&self, reads: &[Read], _: ReadConsistency) -> Vec<Result<Snapshot, StoreError>> {
         let kept = self.kept();
         reads
             .iter()
@@ -79,12 +75,12 @@ impl ShadowStore for MemoryShadows {
                 let found = asked_for(&kept, read);
                 (found != Snapshot::default())
                     .then_some(found)
-                    .ok_or(PersistenceError::NotFound)
+                    .ok_or(StoreError::NotFound)
             })
             .collect()
     }
 
-    async fn write(&self, writes: &[Write]) -> Vec<Result<Written, PersistenceError>> {
+    async fn write(&self, writes: &[Write]) -> Vec<Result<Written, StoreError>> {
         let layout = self.layout;
         writes
             .iter()
@@ -95,11 +91,7 @@ impl ShadowStore for MemoryShadows {
             .collect()
     }
 
-    async fn delete(
-        &self,
-        deletes: &[Delete],
-        now: Timestamp,
-    ) -> Vec<Result<(), PersistenceError>> {
+    async fn delete(&self, deletes: &[Delete], now: Timestamp) -> Vec<Result<(), StoreError>> {
         let layout = self.layout;
         deletes
             .iter()
@@ -115,7 +107,7 @@ impl ShadowStore for MemoryShadows {
         query: &ListQuery,
         limit: usize,
         cursor: Option<&Cursor>,
-    ) -> Result<Page, PersistenceError> {
+    ) -> Result<Page<DocumentSummary>, StoreError> {
         check_list(query, limit)?;
         list::page(&self.kept().shadows, self.layout, query, limit, cursor)
     }
@@ -141,7 +133,7 @@ fn asked_for(kept: &Kept, read: &Read) -> Snapshot {
     Snapshot {
         reported,
         desired,
-        gone: DeletedVersions {
+        deleted: DeletedVersions {
             reported: gone_reported,
             desired: gone_desired,
         },

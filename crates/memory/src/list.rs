@@ -5,7 +5,7 @@ use std::ops::Bound;
 
 use antumbra_service::paging::{open_cursor, seal_cursor};
 use antumbra_service::shadows::{
-    Cursor, DocumentSummary, Layout, ListQuery, Page, PersistenceError, ShadowId, Snapshot, State,
+    Cursor, DocumentSummary, Layout, ListQuery, Page, ShadowId, Snapshot, State, StoreError,
     StoredDocument,
 };
 
@@ -24,7 +24,7 @@ pub(crate) fn page(
     query: &ListQuery,
     limit: usize,
     cursor: Option<&Cursor>,
-) -> Result<Page, PersistenceError> {
+) -> Result<Page<DocumentSummary>, StoreError> {
     let after = cursor.map(|cursor| open(cursor, query)).transpose()?;
     let first = match query {
         // No name sorts before this one.
@@ -59,7 +59,10 @@ pub(crate) fn page(
         (Some(last), Some(_)) => Some(seal(last, query)),
         _ => None,
     };
-    Ok(Page { documents, next })
+    Ok(Page {
+        rows: documents,
+        next,
+    })
 }
 
 fn documents<'a>(
@@ -94,7 +97,7 @@ fn seal(last: &DocumentSummary, query: &ListQuery) -> Cursor {
     seal_cursor(&[KIND, kind, of, id, name, last.state.as_str()])
 }
 
-fn open(cursor: &Cursor, query: &ListQuery) -> Result<Position, PersistenceError> {
+fn open(cursor: &Cursor, query: &ListQuery) -> Result<Position, StoreError> {
     let parts = open_cursor(cursor)?;
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
     let [kind, of] = subject(query);
@@ -108,8 +111,7 @@ fn open(cursor: &Cursor, query: &ListQuery) -> Result<Position, PersistenceError
         }
         _ => None,
     };
-    let (shadow, state) = position.ok_or_else(|| {
-        PersistenceError::Invalid("the cursor belongs to another listing".to_owned())
-    })?;
+    let (shadow, state) = position
+        .ok_or_else(|| StoreError::Invalid("the cursor belongs to another listing".to_owned()))?;
     Ok(Position { shadow, state })
 }

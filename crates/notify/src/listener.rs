@@ -6,7 +6,7 @@ use std::time::Duration;
 use antumbra_registration::Registrations;
 use antumbra_service::clock::{Clock, Reserve, time_left};
 use antumbra_service::notifications::{Channel, ChannelMessage, Outbox, dispatch};
-use antumbra_service::shadows::{CurrentDocuments, PersistenceError};
+use antumbra_service::shadows::{CurrentDocuments, StoreError};
 use antumbra_shadow::{Model, Timestamp};
 use antumbra_wire::stream::EventError;
 
@@ -98,7 +98,7 @@ impl Listener {
         let time = time_left(self.clock.now(), until);
         let read = tokio::time::timeout(time, documents.current(&missing)).await;
         let read = read.unwrap_or_else(|_| {
-            let late = PersistenceError::Unavailable("no answer in time".to_owned());
+            let late = StoreError::Unavailable("no answer in time".to_owned());
             missing.iter().map(|_| Err(late.clone())).collect()
         });
         for error in read.iter().filter_map(|read| read.as_ref().err()) {

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 
 use antumbra_registration::{Change, RegistrationId, Registrations};
 use antumbra_service::notifications::Message;
-use antumbra_service::shadows::{PersistenceError, ShadowId, StoredDocument};
+use antumbra_service::shadows::{ShadowId, StoreError, StoredDocument};
 use antumbra_shadow::{Model, State};
 use antumbra_wire::items::{ItemChange, ItemKind, ShadowItem};
 use antumbra_wire::notification::NotificationId;
@@ -57,7 +57,7 @@ pub(crate) struct ShadowMessage<'p> {
 /// A document of another item than the one that changed.
 pub(crate) type Other = (ShadowId, State);
 /// What was found of it.
-pub(crate) type Found = HashMap<Other, Result<Option<StoredDocument>, PersistenceError>>;
+pub(crate) type Found = HashMap<Other, Result<Option<StoredDocument>, StoreError>>;
 
 /// Changes that are told of, and those that cannot be told of now or ever.
 #[derive(Default)]

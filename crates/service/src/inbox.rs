@@ -15,8 +15,9 @@ mod parser;
 mod ports;
 mod source_tracker;
 
+pub use crate::paging::Page;
 pub use body::Body;
-pub use browse::{ListRequest, MessageIdPage, Span, list, span};
+pub use browse::{ListRequest, Span, list, shorten_page, span};
 pub use name::{InvalidName, MESSAGE_ID_BYTES, MessageId, SOURCE_BYTES, Source};
 pub use parser::{
     ANSWER_BYTES, FieldPath, InboxMessage, IncomingMessage, InvalidFieldPath, InvalidPadding,
@@ -24,6 +25,6 @@ pub use parser::{
 };
 pub use ports::{
     Contact, MessageDeleter, MessageIndex, MessageReader, MessageWriter, Order, Range,
-    SourceTracker, Sources, SourcesPage, StoreMessageError, Stored,
+    SourceTracker, Sources, StoreMessageError, Stored,
 };
 pub use source_tracker::HourlySourceTracker;

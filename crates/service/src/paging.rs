@@ -28,7 +28,7 @@ pub fn page_limit(limit: usize) -> Result<usize, StoreError> {
     match limit {
         1..=PAGE_LIMIT => Ok(limit),
         _ => Err(StoreError::Invalid(format!(
-            "a page has 1 to {PAGE_LIMIT} rows, not {limit}"
+            "a page holds 1 to {PAGE_LIMIT} entries, not {limit}"
         ))),
     }
 }

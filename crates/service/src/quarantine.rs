@@ -61,7 +61,7 @@ impl Quarantine {
 
     /// Puts messages away and tries again until the deadline. Returns those, in order, that may
     /// not be there; they must be delivered again, or they would be lost.
-    pub async fn put(
+    pub async fn send(
         &self,
         refused: &[QuarantinedMessage],
         deadline: Timestamp,

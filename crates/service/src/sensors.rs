@@ -25,8 +25,7 @@ pub mod state;
 mod value;
 
 pub use crate::paging::{Cursor, Page};
-pub use crate::shadows::Version;
-pub use crate::store::StoreError;
+pub use crate::store::{StoreError, Version};
 pub use id::{Generation, InvalidSensor, NAME_CHARS, SensorId, SensorType};
 pub use location::{Location, LocationPrefix, PART_BYTES, Part};
 pub use moment::{MESSAGE_ID_BYTES, ReadingTime, Sequence};

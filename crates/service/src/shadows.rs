@@ -19,21 +19,21 @@ use antumbra_shadow::{Document, DocumentError, Model, delta};
 use serde::Serialize;
 
 use crate::clock::{Clock, SystemClock};
+use crate::paging::page_limit;
+use crate::store::ErrorClass;
 
-pub use crate::paging::Cursor;
+pub use crate::paging::{Cursor, Page};
+pub use crate::store::{StoreError, Version};
 pub use antumbra_shadow::State;
 pub use current::CurrentDocuments;
 pub use engine::UpdateResult;
 pub use id::{ClientToken, InvalidId, ShadowId, Zone};
 pub use store::{
     Delete, DeletedVersions, DocumentSet, DocumentSummary, ExpectedVersion, Layout, ListQuery,
-    NewDocument, Page, PersistenceError, Read, ReadConsistency, ShadowStore, Snapshot,
-    StoredDocument, VERSION_KEPT, Version, Write, Written,
+    NewDocument, Read, ReadConsistency, ShadowStore, Snapshot, StoredDocument, VERSION_KEPT, Write,
+    Written,
 };
 pub use update::{DEFAULT_RETRIES, DesiredMode, Update};
-
-/// How many documents a page of a listing may hold.
-pub const MAX_PAGE: usize = 1000;
 
 /// Why something could not be done with a shadow.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -48,46 +48,34 @@ pub enum ShadowError {
     #[error("{error} ({attempts} {})", if *attempts == 1 { "attempt" } else { "attempts" })]
     Store {
         /// What it said last.
-        error: PersistenceError,
+        error: StoreError,
         /// How many times it was tried.
         attempts: u32,
     },
 }
 
 impl ShadowError {
-    fn store(error: PersistenceError) -> ShadowError {
+    fn store(error: StoreError) -> ShadowError {
         ShadowError::Store { error, attempts: 1 }
     }
 
-    /// The HTTP status that says the same.
-    pub fn status(&self) -> u16 {
+    /// Returns the class of this error.
+    pub fn class(&self) -> ErrorClass {
         match self {
-            ShadowError::Document(DocumentError::TooLong { .. }) => 413,
-            ShadowError::Document(_) | ShadowError::Id(_) => 400,
-            ShadowError::Store { error, .. } => error.status(),
+            ShadowError::Document(DocumentError::TooLong { .. }) => ErrorClass::TooLarge,
+            ShadowError::Document(_) | ShadowError::Id(_) => ErrorClass::Invalid,
+            ShadowError::Store { error, .. } => error.class(),
         }
     }
 
-    /// Whether there is no such shadow.
+    /// Returns whether the shadow does not exist.
     pub fn is_not_found(&self) -> bool {
-        matches!(
-            self,
-            ShadowError::Store {
-                error: PersistenceError::NotFound,
-                ..
-            }
-        )
+        self.class() == ErrorClass::NotFound
     }
 
-    /// Whether another version is stored than was expected.
+    /// Returns whether the stored version differs from the expected one.
     pub fn is_conflict(&self) -> bool {
-        matches!(
-            self,
-            ShadowError::Store {
-                error: PersistenceError::Conflict { .. },
-                ..
-            }
-        )
+        self.class() == ErrorClass::Conflict
     }
 }
 
@@ -109,7 +97,7 @@ pub struct Shadow {
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
 /// use antumbra_memory::MemoryShadows;
-/// use antumbra_service::shadows::{Parts, ShadowId, Shadows, State, Version};
+/// use antumbra_service::shadows::{DocumentSet, ShadowId, Shadows, State, Version};
 /// use serde_json::json;
 ///
 /// let shadows = Shadows::new(MemoryShadows::default());
@@ -119,7 +107,7 @@ pub struct Shadow {
 /// assert_eq!(updated.version(State::Reported), Version(1));
 /// assert_eq!(updated.acknowledged[0].pointer, "/led");
 ///
-/// let shadow = shadows.read(&lamp, Parts::Both).await?;
+/// let shadow = shadows.read(&lamp, DocumentSet::Both).await?;
 /// assert!(shadow.delta.unwrap().is_empty());
 /// # Ok::<(), antumbra_service::shadows::ShadowError>(())
 /// # }).unwrap();
@@ -213,7 +201,7 @@ impl<P: ShadowStore> Shadows<P> {
     pub async fn update(&self, update: Update) -> Result<UpdateResult, ShadowError> {
         let mut results = self.update_many(&[update]).await;
         results.pop().unwrap_or_else(|| {
-            Err(ShadowError::store(PersistenceError::Invalid(
+            Err(ShadowError::store(StoreError::Invalid(
                 "no result".to_owned(),
             )))
         })
@@ -255,16 +243,16 @@ impl<P: ShadowStore> Shadows<P> {
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
     /// # use antumbra_memory::MemoryShadows;
-    /// # use antumbra_service::shadows::{Parts, ShadowId, Shadows};
+    /// # use antumbra_service::shadows::{DocumentSet, ShadowId, Shadows};
     /// #[derive(serde::Serialize, serde::Deserialize)]
     /// struct Lamp { led: String }
     ///
     /// let shadows = Shadows::new(MemoryShadows::default());
     /// let lamp = ShadowId::new("lamp-7")?;
     /// shadows.report(&lamp, &Lamp { led: "on".into() }).await?;
-    /// let read: Lamp = shadows.read(&lamp, Parts::Reported).await?.reported.unwrap().document.to_value().unwrap();
+    /// let read: Lamp = shadows.read(&lamp, DocumentSet::Reported).await?.reported.unwrap().document.to_value().unwrap();
     /// assert_eq!(read.led, "on");
-    /// assert!(shadows.read(&ShadowId::new("lamp-8")?, Parts::Both).await.unwrap_err().is_not_found());
+    /// assert!(shadows.read(&ShadowId::new("lamp-8")?, DocumentSet::Both).await.unwrap_err().is_not_found());
     /// # Ok::<(), antumbra_service::shadows::ShadowError>(())
     /// # }).unwrap();
     /// ```
@@ -276,7 +264,7 @@ impl<P: ShadowStore> Shadows<P> {
         let mut results = self.read_many(&[read]).await;
         results
             .pop()
-            .unwrap_or_else(|| Err(ShadowError::store(PersistenceError::NotFound)))
+            .unwrap_or_else(|| Err(ShadowError::store(StoreError::NotFound)))
     }
 
     /// Reads many shadows, one result each in the order asked.
@@ -284,9 +272,9 @@ impl<P: ShadowStore> Shadows<P> {
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
     /// # use antumbra_memory::MemoryShadows;
-    /// # use antumbra_service::shadows::{Parts, Read, ShadowId, Shadows};
+    /// # use antumbra_service::shadows::{DocumentSet, Read, ShadowId, Shadows};
     /// # let shadows = Shadows::new(MemoryShadows::default());
-    /// let reads = [Read { shadow: ShadowId::new("lamp-7")?, parts: Parts::Both }];
+    /// let reads = [Read { shadow: ShadowId::new("lamp-7")?, parts: DocumentSet::Both }];
     /// assert!(shadows.read_many(&reads).await[0].is_err());
     /// # Ok::<(), antumbra_service::shadows::ShadowError>(())
     /// # }).unwrap();
@@ -302,7 +290,7 @@ impl<P: ShadowStore> Shadows<P> {
             .map(|(read, found)| {
                 let found = found.map_err(ShadowError::store)?;
                 if found.is_absent() {
-                    return Err(ShadowError::store(PersistenceError::NotFound));
+                    return Err(ShadowError::store(StoreError::NotFound));
                 }
                 Ok(self.shadow(read.parts, found))
             })
@@ -334,14 +322,14 @@ impl<P: ShadowStore> Shadows<P> {
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
     /// # use antumbra_memory::MemoryShadows;
-    /// # use antumbra_service::shadows::{Delete, Expect, Parts, ShadowId, Shadows, Version};
+    /// # use antumbra_service::shadows::{Delete, DocumentSet, ExpectedVersion, ShadowId, Shadows, Version};
     /// # let shadows = Shadows::new(MemoryShadows::default());
     /// let lamp = ShadowId::new("lamp-7")?;
     /// shadows.report(&lamp, &serde_json::json!({"led": "on"})).await?;
-    /// let at = |version| Delete { shadow: lamp.clone(), reported: Some(Expect::Version(version)), desired: None };
+    /// let at = |version| Delete { shadow: lamp.clone(), reported: Some(ExpectedVersion::Version(version)), desired: None };
     /// assert!(shadows.delete(at(Version(9))).await.unwrap_err().is_conflict());
     /// shadows.delete(at(Version(1))).await?;
-    /// assert!(shadows.read(&lamp, Parts::Both).await.unwrap_err().is_not_found());
+    /// assert!(shadows.read(&lamp, DocumentSet::Both).await.unwrap_err().is_not_found());
     /// # Ok::<(), antumbra_service::shadows::ShadowError>(())
     /// # }).unwrap();
     /// ```
@@ -363,7 +351,7 @@ impl<P: ShadowStore> Shadows<P> {
     /// # let shadows = Shadows::new(MemoryShadows::default());
     /// shadows.report(&ShadowId::named("lamp-7", "light")?, &serde_json::json!({"led": "on"})).await?;
     /// let page = shadows.list(&ListQuery::Of("lamp-7".into()), 100, None).await?;
-    /// assert_eq!(page.documents[0].shadow.name(), "light");
+    /// assert_eq!(page.rows[0].shadow.name(), "light");
     /// assert!(page.next.is_none());
     /// # Ok::<(), antumbra_service::shadows::ShadowError>(())
     /// # }).unwrap();
@@ -373,11 +361,8 @@ impl<P: ShadowStore> Shadows<P> {
         query: &ListQuery,
         limit: usize,
         cursor: Option<&Cursor>,
-    ) -> Result<Page, ShadowError> {
-        if !(1..=MAX_PAGE).contains(&limit) {
-            let reason = format!("a page holds 1 to {MAX_PAGE} documents, not {limit}");
-            return Err(ShadowError::store(PersistenceError::Invalid(reason)));
-        }
+    ) -> Result<Page<DocumentSummary>, ShadowError> {
+        page_limit(limit).map_err(ShadowError::store)?;
         self.persistence
             .list(query, limit, cursor)
             .await

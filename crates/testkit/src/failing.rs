@@ -3,8 +3,8 @@
 use std::sync::{Mutex, PoisonError};
 
 use antumbra_service::shadows::{
-    Cursor, Delete, Layout, ListQuery, Page, PersistenceError, Read, ReadConsistency, ShadowStore,
-    Snapshot, Write, Written,
+    Cursor, Delete, DocumentSummary, Layout, ListQuery, Page, Read, ReadConsistency, ShadowStore,
+    Snapshot, StoreError, Write, Written,
 };
 use antumbra_shadow::Timestamp;
 
@@ -82,17 +82,14 @@ fn passed<T: Clone>(operations: &[T], fates: &[Fate]) -> Vec<T> {
 }
 
 /// What the caller is told.
-fn told<T>(
-    fates: &[Fate],
-    answers: Vec<Result<T, PersistenceError>>,
-) -> Vec<Result<T, PersistenceError>> {
+fn told<T>(fates: &[Fate], answers: Vec<Result<T, StoreError>>) -> Vec<Result<T, StoreError>> {
     let mut answers = answers.into_iter();
-    let lost = |when: &str| Err(PersistenceError::Unavailable(format!("lost {when}")));
+    let lost = |when: &str| Err(StoreError::Unavailable(format!("lost {when}")));
     fates
         .iter()
         .map(|fate| match fate {
             Fate::Done => answers.next().unwrap_or_else(|| lost("the answer")),
-            Fate::Throttled => Err(PersistenceError::Throttled),
+            Fate::Throttled => Err(StoreError::Throttled),
             Fate::LostBefore => lost("before"),
             Fate::LostAfter => {
                 answers.next();
@@ -111,23 +108,19 @@ impl<P: ShadowStore> ShadowStore for Failing<P> {
         &self,
         reads: &[Read],
         consistency: ReadConsistency,
-    ) -> Vec<Result<Snapshot, PersistenceError>> {
+    ) -> Vec<Result<Snapshot, StoreError>> {
         let fates = self.fates(reads.len());
         let reads = passed(reads, &fates);
         told(&fates, self.inner.read(&reads, consistency).await)
     }
 
-    async fn write(&self, writes: &[Write]) -> Vec<Result<Written, PersistenceError>> {
+    async fn write(&self, writes: &[Write]) -> Vec<Result<Written, StoreError>> {
         let fates = self.fates(writes.len());
         let writes = passed(writes, &fates);
         told(&fates, self.inner.write(&writes).await)
     }
 
-    async fn delete(
-        &self,
-        deletes: &[Delete],
-        now: Timestamp,
-    ) -> Vec<Result<(), PersistenceError>> {
+    async fn delete(&self, deletes: &[Delete], now: Timestamp) -> Vec<Result<(), StoreError>> {
         let fates = self.fates(deletes.len());
         let deletes = passed(deletes, &fates);
         told(&fates, self.inner.delete(&deletes, now).await)
@@ -138,7 +131,7 @@ impl<P: ShadowStore> ShadowStore for Failing<P> {
         query: &ListQuery,
         limit: usize,
         cursor: Option<&Cursor>,
-    ) -> Result<Page, PersistenceError> {
+    ) -> Result<Page<DocumentSummary>, StoreError> {
         let fates = self.fates(1);
         let listed = match fates[..] {
             [Fate::Done | Fate::LostAfter] => vec![self.inner.list(query, limit, cursor).await],

@@ -1,8 +1,8 @@
 //! Shadows, documents and writes in few words.
 
 use antumbra_service::shadows::{
-    Delete, DocumentSet, ExpectedVersion, NewDocument, PersistenceError, Read, ReadConsistency,
-    ShadowId, ShadowStore, Snapshot, Version, Write, Written,
+    Delete, DocumentSet, ExpectedVersion, NewDocument, Read, ReadConsistency, ShadowId,
+    ShadowStore, Snapshot, StoreError, Version, Write, Written,
 };
 use antumbra_shadow::{Document, Timestamp};
 
@@ -34,7 +34,7 @@ pub fn new(document: Document, expected: i64) -> Option<NewDocument> {
     Some(NewDocument {
         document,
         expected: Version(expected),
-        floor: Version::NONE,
+        min_version: Version::NONE,
         times: None,
     })
 }
@@ -48,7 +48,7 @@ pub fn write(shadow: &ShadowId) -> Write {
         timestamp: NOW,
         zone: None,
         client_token: None,
-        hold: None,
+        other_version: None,
     }
 }
 
@@ -71,15 +71,12 @@ pub fn delete(shadow: &ShadowId, expect: ExpectedVersion) -> Delete {
 }
 
 /// Writes one.
-pub async fn write_one<P: ShadowStore>(
-    store: &P,
-    write: Write,
-) -> Result<Written, PersistenceError> {
+pub async fn write_one<P: ShadowStore>(store: &P, write: Write) -> Result<Written, StoreError> {
     only(store.write(&[write]).await)
 }
 
 /// Deletes one.
-pub async fn delete_one<P: ShadowStore>(store: &P, delete: Delete) -> Result<(), PersistenceError> {
+pub async fn delete_one<P: ShadowStore>(store: &P, delete: Delete) -> Result<(), StoreError> {
     only(store.delete(&[delete], NOW).await)
 }
 
@@ -88,7 +85,7 @@ pub async fn read_one<P: ShadowStore>(
     store: &P,
     shadow: &ShadowId,
     parts: DocumentSet,
-) -> Result<Snapshot, PersistenceError> {
+) -> Result<Snapshot, StoreError> {
     let read = Read {
         shadow: shadow.clone(),
         parts,
@@ -102,7 +99,7 @@ pub type Said = Option<(String, i64)>;
 /// What both documents of a shadow say, and their versions; `None` for those that are not there.
 pub async fn numbers<P: ShadowStore>(store: &P, shadow: &ShadowId) -> (Said, Said) {
     let found = match read_one(store, shadow, DocumentSet::Both).await {
-        Err(PersistenceError::NotFound) => Snapshot::default(),
+        Err(StoreError::NotFound) => Snapshot::default(),
         found => found.unwrap(),
     };
     let say = |held: Option<antumbra_service::shadows::StoredDocument>| {

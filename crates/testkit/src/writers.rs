@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use antumbra_service::clock::ManualClock;
 use antumbra_service::shadows::{
-    Cursor, Delete, DocumentSet, Layout, ListQuery, Page, PersistenceError, Read, ReadConsistency,
-    ShadowError, ShadowId, ShadowStore, Shadows, Snapshot, State, Update, Write, Written,
+    Cursor, Delete, DocumentSet, DocumentSummary, Layout, ListQuery, Page, Read, ReadConsistency,
+    ShadowError, ShadowId, ShadowStore, Shadows, Snapshot, State, StoreError, Update, Write,
+    Written,
 };
 use antumbra_shadow::{Document, Timestamp};
 use futures_util::future::join_all;
@@ -21,7 +22,7 @@ const RETRIES: u32 = 8;
 /// Counts the writes that took place, and lets others run between two calls, so that they meet.
 struct Busy<P> {
     inner: P,
-    took_place: AtomicI64,
+    already_applied: AtomicI64,
 }
 
 impl<P: ShadowStore> ShadowStore for Busy<P> {
@@ -33,24 +34,21 @@ impl<P: ShadowStore> ShadowStore for Busy<P> {
         &self,
         reads: &[Read],
         consistency: ReadConsistency,
-    ) -> Vec<Result<Snapshot, PersistenceError>> {
+    ) -> Vec<Result<Snapshot, StoreError>> {
         let found = self.inner.read(reads, consistency).await;
         tokio::task::yield_now().await;
         found
     }
 
-    async fn write(&self, writes: &[Write]) -> Vec<Result<Written, PersistenceError>> {
+    async fn write(&self, writes: &[Write]) -> Vec<Result<Written, StoreError>> {
         let written = self.inner.write(writes).await;
         let count = written.iter().filter(|result| result.is_ok()).count();
-        self.took_place.fetch_add(count as i64, Ordering::Relaxed);
+        self.already_applied
+            .fetch_add(count as i64, Ordering::Relaxed);
         written
     }
 
-    async fn delete(
-        &self,
-        deletes: &[Delete],
-        now: Timestamp,
-    ) -> Vec<Result<(), PersistenceError>> {
+    async fn delete(&self, deletes: &[Delete], now: Timestamp) -> Vec<Result<(), StoreError>> {
         self.inner.delete(deletes, now).await
     }
 
@@ -59,7 +57,7 @@ impl<P: ShadowStore> ShadowStore for Busy<P> {
         query: &ListQuery,
         limit: usize,
         cursor: Option<&Cursor>,
-    ) -> Result<Page, PersistenceError> {
+    ) -> Result<Page<DocumentSummary>, StoreError> {
         self.inner.list(query, limit, cursor).await
     }
 }
@@ -91,7 +89,7 @@ pub async fn all_acknowledged_reports_are_kept<P: ShadowStore>(
     let store = Failing::new(
         Busy {
             inner: store,
-            took_place: AtomicI64::new(0),
+            already_applied: AtomicI64::new(0),
         },
         faults,
         seed,
@@ -150,7 +148,10 @@ pub async fn all_acknowledged_reports_are_kept<P: ShadowStore>(
     }
     assert_eq!(
         sum,
-        sdk.persistence().inner().took_place.load(Ordering::Relaxed),
+        sdk.persistence()
+            .inner()
+            .already_applied
+            .load(Ordering::Relaxed),
         "seed {seed}: versions rise by one"
     );
     let tried_again: usize = told.iter().map(|told| told.tried_again).sum();
@@ -188,7 +189,7 @@ async fn write<P: ShadowStore>(
                 }
             }
             Err(ShadowError::Store {
-                error: PersistenceError::Conflict { .. },
+                error: StoreError::Conflict { .. },
                 attempts,
             }) => {
                 told.conflicts.push(attempts);

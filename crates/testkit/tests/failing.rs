@@ -2,7 +2,7 @@
 
 use antumbra_memory::MemoryShadows;
 use antumbra_service::shadows::{
-    DocumentSet, Layout, ListQuery, PersistenceError, Read, ReadConsistency, ShadowStore, Write,
+    DocumentSet, Layout, ListQuery, Read, ReadConsistency, ShadowStore, StoreError, Write,
 };
 use antumbra_testkit::sample::{numbers, shadow, whole};
 use antumbra_testkit::{Failing, Faults};
@@ -63,7 +63,7 @@ async fn each_fault_does_what_it_says() {
         let writes = &writes()[..1];
         let told = store.write(writes).await.remove(0).unwrap_err();
         let throttled = faults.throttled > 0.0;
-        assert_eq!(told == PersistenceError::Throttled, throttled);
+        assert_eq!(told == StoreError::Throttled, throttled);
         assert!(told.is_retryable());
         assert_eq!(stored(&store).await[0], done, "{faults:?}");
 
@@ -97,7 +97,7 @@ async fn the_seed_decides_and_every_answer_is_true() {
     for (told, stored) in told.iter().zip(stored) {
         match told {
             Ok(_) => assert!(stored),
-            Err(PersistenceError::Throttled) => assert!(!stored),
+            Err(StoreError::Throttled) => assert!(!stored),
             Err(_) => lost[usize::from(stored)] += 1,
         }
     }

@@ -16,6 +16,7 @@ use antumbra_service::clock::SystemClock;
 use antumbra_service::deliveries::{Deliveries, DeliveryId, HistoryQuery, Queues, Status, Subject};
 use antumbra_service::paging::Cursor;
 use antumbra_service::sensors::SensorId;
+use antumbra_service::store::Version;
 use antumbra_shadow::Timestamp;
 use clap::{Args, Subcommand};
 
@@ -84,7 +85,7 @@ enum ClientsCommand {
         mode: Option<Mode>,
         /// Only if this version is stored.
         #[arg(long)]
-        expected: Option<u64>,
+        expected: Option<i64>,
     },
     /// Delete a client.
     ///
@@ -97,7 +98,7 @@ enum ClientsCommand {
         cascade: bool,
         /// Only if this version is stored.
         #[arg(long)]
-        expected: Option<u64>,
+        expected: Option<i64>,
     },
     /// Make a new secret, shown this once; the one before goes on signing for a while.
     ///
@@ -273,7 +274,7 @@ async fn act(
         } => {
             let patch = ClientPatch { name, url, mode };
             Ok(render::client(
-                &desk.update(&id, patch, expected).await?,
+                &desk.update(&id, patch, expected.map(Version)).await?,
                 json,
             ))
         }
@@ -282,7 +283,7 @@ async fn act(
             cascade,
             expected,
         } => {
-            desk.delete(&id, expected, cascade).await?;
+            desk.delete(&id, expected.map(Version), cascade).await?;
             Ok(render::said("deleted", &id.to_string(), json))
         }
         C::RotateSecret { id, keep_seconds } => {

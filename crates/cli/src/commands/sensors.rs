@@ -377,24 +377,6 @@ impl From<InvalidSensor> for CliError {
     }
 }
 
-impl From<SensorError> for CliError {
-    fn from(error: SensorError) -> CliError {
-        let kind = match &error {
-            SensorError::NotFound => Kind::NotFound,
-            SensorError::AlreadyRegistered | SensorError::Conflict { .. } => Kind::Conflict,
-            SensorError::Store(StoreError::Invalid(_)) => Kind::Invalid,
-            SensorError::Store(StoreError::TooLarge { .. }) => Kind::TooLarge,
-            SensorError::Store(StoreError::Throttled | StoreError::Unavailable(_)) => {
-                Kind::Unavailable
-            }
-        };
-        CliError {
-            kind,
-            reason: error.to_string(),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

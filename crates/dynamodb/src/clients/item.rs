@@ -5,7 +5,7 @@ use antumbra_service::clients::{
 };
 use antumbra_service::deliveries::milliseconds;
 use antumbra_service::sensors::SensorId;
-use antumbra_service::store::StoreError;
+use antumbra_service::store::{StoreError, Version};
 use antumbra_shadow::Timestamp;
 use aws_sdk_dynamodb::types::AttributeValue;
 
@@ -109,7 +109,7 @@ pub(crate) fn encode(client: &Client) -> Item {
             (URL, s(&client.url)),
             (MODE, s(client.mode.as_str())),
             (STATE, s(ENABLED)),
-            (VERSION, n(client.version)),
+            (VERSION, n(client.version.0)),
             (CREATED, time(client.created)),
             (UPDATED, time(client.updated)),
             (FAILURES, n(0)),
@@ -141,7 +141,7 @@ pub(crate) fn decode(item: &Item) -> Result<Client, StoreError> {
             failures: optional_number(item, FAILURES)?.unwrap_or(0),
             open_until: open_until.map(of_epoch_ms),
         },
-        version: number(item, VERSION)?,
+        version: Version(number(item, VERSION)?),
         created: instant(item, CREATED)?,
         updated: instant(item, UPDATED)?,
     })

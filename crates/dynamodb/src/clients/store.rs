@@ -5,7 +5,7 @@ use antumbra_service::clients::{
     Secret, Secrets,
 };
 use antumbra_service::paging::{Cursor, Page, open_cursor, seal_cursor};
-use antumbra_service::store::StoreError;
+use antumbra_service::store::{StoreError, Version};
 use antumbra_shadow::Timestamp;
 use aws_sdk_dynamodb::types::{
     Delete, Put, ReturnValue, ReturnValuesOnConditionCheckFailure, TransactWriteItem,
@@ -101,7 +101,7 @@ impl ClientStore for DynamoDbClients {
         &self,
         id: &ClientId,
         patch: &ClientPatch,
-        expected: Option<u64>,
+        expected: Option<Version>,
         now: Timestamp,
     ) -> Result<Client, ClientError> {
         let updated = self.patch(id, patch, expected, now).await?;
@@ -175,7 +175,7 @@ impl ClientStore for DynamoDbClients {
     async fn delete(
         &self,
         id: &ClientId,
-        expected: Option<u64>,
+        expected: Option<Version>,
         cascade: bool,
     ) -> Result<(), ClientError> {
         let client = self.get(id).await?;
@@ -196,7 +196,7 @@ impl DynamoDbClients {
         &self,
         id: &ClientId,
         patch: &ClientPatch,
-        expected: Option<u64>,
+        expected: Option<Version>,
         now: Timestamp,
     ) -> Result<Client, ClientError> {
         let changes = [
@@ -250,7 +250,7 @@ impl DynamoDbClients {
         let stored = item::decode(&stored)?;
         // An attempt whose answer was lost wrote it; it is not in conflict with itself.
         let ours = attempts.doubtful()
-            && expected.is_some_and(|expected| stored.version == expected + 1)
+            && expected.is_some_and(|expected| stored.version == expected.next())
             && is_patched(&stored, patch);
         match expected {
             Some(expected) if !ours => Err(ClientError::Conflict {
@@ -261,7 +261,11 @@ impl DynamoDbClients {
         }
     }
 
-    async fn delete_items(&self, id: &ClientId, expected: Option<u64>) -> Result<(), ClientError> {
+    async fn delete_items(
+        &self,
+        id: &ClientId,
+        expected: Option<Version>,
+    ) -> Result<(), ClientError> {
         let mut condition = "attribute_exists(#pk)".to_owned();
         let mut info = Delete::builder()
             .table_name(&self.table)
@@ -366,7 +370,7 @@ fn is_patched(client: &Client, patch: &ClientPatch) -> bool {
         && patch.mode.is_none_or(|mode| mode == client.mode)
 }
 
-fn check_version(client: &Client, expected: Option<u64>) -> Result<(), ClientError> {
+fn check_version(client: &Client, expected: Option<Version>) -> Result<(), ClientError> {
     match expected {
         Some(expected) if expected != client.version => Err(ClientError::Conflict {
             expected,

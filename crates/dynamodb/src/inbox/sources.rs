@@ -1,7 +1,7 @@
 //! Who was heard of, and when: one item for each source, under a name that no source can have.
 
-use antumbra_service::inbox::{Contact, Source, SourceTracker, Sources, SourcesPage};
-use antumbra_service::paging::{Cursor, open_cursor, seal_cursor};
+use antumbra_service::inbox::{Contact, Source, SourceTracker, Sources};
+use antumbra_service::paging::{Cursor, Page, open_cursor, page_limit, seal_cursor};
 use antumbra_service::store::StoreError;
 use antumbra_shadow::Timestamp;
 
@@ -19,7 +19,7 @@ const PAGE_SOURCES: usize = 1000;
 const KIND: &str = "sources";
 
 impl SourceTracker for DynamoDbInbox {
-    async fn note(&self, source: &Source, at: Timestamp) -> Result<(), StoreError> {
+    async fn touch(&self, source: &Source, at: Timestamp) -> Result<(), StoreError> {
         let into = at.nanoseconds().rem_euclid(HOUR_NANOSECONDS);
         let hour = Timestamp::from_nanoseconds(at.nanoseconds() - into);
         let hour = text(&hour.to_string());
@@ -52,12 +52,8 @@ impl Sources for DynamoDbInbox {
         &self,
         limit: usize,
         cursor: Option<&Cursor>,
-    ) -> Result<SourcesPage, StoreError> {
-        if !(1..=PAGE_SOURCES).contains(&limit) {
-            return Err(StoreError::Invalid(format!(
-                "a page holds 1 to {PAGE_SOURCES} sources, not {limit}"
-            )));
-        }
+    ) -> Result<Page<Contact>, StoreError> {
+        page_limit(limit)?;
         let start = cursor.map(|cursor| self.open(cursor)).transpose()?;
         let call = self
             .client
@@ -73,8 +69,8 @@ impl Sources for DynamoDbInbox {
         let found = found.map_err(|error| errors::of_call("Query", &error, 0))?;
         let next = found.last_evaluated_key.as_ref();
         let next = next.map(|last| string(last, MESSAGE_ID)).transpose()?;
-        Ok(SourcesPage {
-            sources: found.items().iter().filter_map(contact).collect(),
+        Ok(Page {
+            rows: found.items().iter().filter_map(contact).collect(),
             next: next.map(|last| seal_cursor(&[KIND, &self.table, last])),
         })
     }

@@ -4,7 +4,7 @@
 //! from there. What is created is put where nothing is; only when a deleted one turns out to lie there is
 //! it put in that one's place, at the cost of a second call.
 
-use antumbra_service::shadows::{PersistenceError, Version};
+use antumbra_service::shadows::{StoreError, Version};
 use antumbra_shadow::Timestamp;
 use aws_sdk_dynamodb::error::{BuildError, ProvideErrorMetadata, SdkError};
 use aws_sdk_dynamodb::operation::put_item::PutItemError;
@@ -76,7 +76,7 @@ pub(super) enum Refused {
     /// The one at this place is to be tried again as this one, or is none.
     Otherwise(usize, Option<Change>),
     /// There is nothing more to try.
-    Finally(PersistenceError),
+    Finally(StoreError),
 }
 
 impl Change {
@@ -113,19 +113,19 @@ impl Change {
     }
 
     /// What it means that the condition failed, given what is stored.
-    fn refused(&self, stored: Option<&Item>) -> PersistenceError {
+    fn refused(&self, stored: Option<&Item>) -> StoreError {
         let stored = stored.filter(|item| !item::is_deleted(item));
         let actual = stored.and_then(item::version);
         let expected = match self {
-            Change::Delete { .. } if stored.is_none() => return PersistenceError::NotFound,
+            Change::Delete { .. } if stored.is_none() => return StoreError::NotFound,
             Change::Delete { expected, .. } => expected.unwrap_or_default(),
             Change::Put(Put { expected, .. }) | Change::Hold { expected, .. } => *expected,
         };
-        PersistenceError::Conflict { expected, actual }
+        StoreError::Conflict { expected, actual }
     }
 
     /// Whether what is stored is what this change would have made of it.
-    fn took_place(&self, stored: Option<&Item>) -> bool {
+    fn already_applied(&self, stored: Option<&Item>) -> bool {
         match (self, stored) {
             (Change::Delete { .. }, stored) => stored.is_none_or(item::is_deleted),
             (Change::Put(put), Some(stored)) => {
@@ -191,10 +191,7 @@ impl Change {
 
 impl DynamoDbShadows {
     /// Makes all of the changes or none, and gives back those that were made.
-    pub(super) async fn apply(
-        &self,
-        mut changes: Vec<Change>,
-    ) -> Result<Vec<Change>, PersistenceError> {
+    pub(super) async fn apply(&self, mut changes: Vec<Change>) -> Result<Vec<Change>, StoreError> {
         // Each change can turn into another one once, so that this ends.
         loop {
             let applied = match &changes[..] {
@@ -281,8 +278,8 @@ impl DynamoDbShadows {
             .iter()
             .map(|change| change.clone().into_transaction(&self.config.table))
             .collect();
-        let items = items
-            .map_err(|error| Refused::Finally(PersistenceError::Invalid(error.to_string())))?;
+        let items =
+            items.map_err(|error| Refused::Finally(StoreError::Invalid(error.to_string())))?;
         let sent = self
             .client
             .transact_write_items()
@@ -322,7 +319,7 @@ fn settle<E: ProvideErrorMetadata>(
 ) -> Result<(), Refused> {
     let error = match stored {
         // The answer to an earlier attempt was lost, and this one met what that one had done.
-        Some(stored) if attempts.doubtful() && change.took_place(stored) => return Ok(()),
+        Some(stored) if attempts.doubtful() && change.already_applied(stored) => return Ok(()),
         Some(stored) => match change.otherwise(stored) {
             Some(otherwise) if !attempts.doubtful() => {
                 return Err(Refused::Otherwise(0, otherwise));
@@ -335,10 +332,10 @@ fn settle<E: ProvideErrorMetadata>(
 }
 
 /// After an attempt whose answer was lost, only `Unavailable` promises nothing.
-fn in_doubt(error: impl Into<PersistenceError>, attempts: &AttemptTracker) -> PersistenceError {
+fn in_doubt(error: impl Into<StoreError>, attempts: &AttemptTracker) -> StoreError {
     match error.into() {
-        error @ PersistenceError::Unavailable(_) => error,
-        error if attempts.doubtful() => PersistenceError::Unavailable(format!(
+        error @ StoreError::Unavailable(_) => error,
+        error if attempts.doubtful() => StoreError::Unavailable(format!(
             "an earlier attempt got no answer, the last one: {error}"
         )),
         error => error,

@@ -1,7 +1,7 @@
 //! Deletes: of a version or of whatever is there, both documents of one shadow together.
 
 use antumbra_service::shadows::adapter::check_delete;
-use antumbra_service::shadows::{Delete, ExpectedVersion, Layout, PersistenceError};
+use antumbra_service::shadows::{Delete, ExpectedVersion, Layout, StoreError};
 use antumbra_shadow::Timestamp;
 
 use super::DynamoDbShadows;
@@ -14,7 +14,7 @@ impl DynamoDbShadows {
         &self,
         deletes: &[Delete],
         now: Timestamp,
-    ) -> Vec<Result<(), PersistenceError>> {
+    ) -> Vec<Result<(), StoreError>> {
         let lanes = lanes(deletes.iter().map(|delete| &delete.shadow));
         let lanes = lanes.into_iter().map(async |places| {
             let mut results = Vec::with_capacity(places.len());
@@ -26,7 +26,7 @@ impl DynamoDbShadows {
         run(self.config.fan_out, lanes.collect()).await
     }
 
-    async fn delete_one(&self, delete: &Delete, now: Timestamp) -> Result<(), PersistenceError> {
+    async fn delete_one(&self, delete: &Delete, now: Timestamp) -> Result<(), StoreError> {
         check_delete(delete, self.config.layout)?;
         let changes = changes(delete, self.config.layout, now);
         self.apply(changes).await.map(drop)

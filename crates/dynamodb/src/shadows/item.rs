@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use antumbra_service::shadows::{
-    ClientToken, DeletedVersions, PersistenceError, Snapshot, State, StoredDocument, VERSION_KEPT,
+    ClientToken, DeletedVersions, Snapshot, State, StoreError, StoredDocument, VERSION_KEPT,
     Version, Write, Zone,
 };
 use antumbra_shadow::{Document, LeafTimes, Timestamp};
@@ -65,7 +65,7 @@ pub(super) struct Stamp {
 
 /// Reads an item of this kind. One that others wrote otherwise than we do is an error of the store,
 /// not of who asked.
-pub(super) fn decode(item: &Item, kind: Kind) -> Result<Snapshot, PersistenceError> {
+pub(super) fn decode(item: &Item, kind: Kind) -> Result<Snapshot, StoreError> {
     if is_deleted(item) {
         let version = version(item).unwrap_or_default();
         let of = |state| match kind.states().contains(&state) {
@@ -73,7 +73,7 @@ pub(super) fn decode(item: &Item, kind: Kind) -> Result<Snapshot, PersistenceErr
             false => Version::NONE,
         };
         return Ok(Snapshot {
-            gone: DeletedVersions {
+            deleted: DeletedVersions {
                 reported: of(State::Reported),
                 desired: of(State::Desired),
             },
@@ -81,7 +81,7 @@ pub(super) fn decode(item: &Item, kind: Kind) -> Result<Snapshot, PersistenceErr
         });
     }
     let stamp = stamp(item)?;
-    let held = |state: State| -> Result<Option<StoredDocument>, PersistenceError> {
+    let held = |state: State| -> Result<Option<StoredDocument>, StoreError> {
         if !kind.states().contains(&state) {
             return Ok(None);
         }
@@ -100,7 +100,7 @@ pub(super) fn decode(item: &Item, kind: Kind) -> Result<Snapshot, PersistenceErr
     Ok(Snapshot {
         reported: held(State::Reported)?,
         desired: held(State::Desired)?,
-        gone: DeletedVersions::default(),
+        deleted: DeletedVersions::default(),
     })
 }
 
@@ -118,7 +118,7 @@ impl Stamp {
 }
 
 /// Reads what an item says besides its documents.
-pub(super) fn stamp(item: &Item) -> Result<Stamp, PersistenceError> {
+pub(super) fn stamp(item: &Item) -> Result<Stamp, StoreError> {
     let version = version(item).ok_or_else(|| unreadable(VERSION, "not a whole number"))?;
     let timestamp = number(item, TIMESTAMP).and_then(|text| text.parse().ok());
     let timestamp = timestamp.ok_or_else(|| unreadable(TIMESTAMP, "not a whole number"))?;
@@ -167,8 +167,8 @@ fn number<'a>(item: &'a Item, name: &str) -> Option<&'a str> {
     item.get(name)?.as_n().ok().map(String::as_str)
 }
 
-fn unreadable(attribute: &str, reason: impl std::fmt::Display) -> PersistenceError {
-    PersistenceError::Unavailable(format!("a stored item's {attribute} is {reason}"))
+fn unreadable(attribute: &str, reason: impl std::fmt::Display) -> StoreError {
+    StoreError::Unavailable(format!("a stored item's {attribute} is {reason}"))
 }
 
 #[cfg(test)]
@@ -182,7 +182,7 @@ mod tests {
             Some(NewDocument {
                 document: Document::parse(json).unwrap(),
                 expected: Version(41),
-                floor: Version::NONE,
+                min_version: Version::NONE,
                 times: Some(LeafTimes::all(
                     &Document::parse(json).unwrap(),
                     1_600_000_000,
@@ -196,7 +196,7 @@ mod tests {
             timestamp: Timestamp::from_nanoseconds(1_700_000_000_123_456_789),
             zone: Some(Zone::new("Europe/Stockholm").unwrap()),
             client_token: Some(ClientToken::new("token").unwrap()),
-            hold: None,
+            other_version: None,
         }
     }
 

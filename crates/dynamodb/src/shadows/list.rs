@@ -2,9 +2,7 @@
 
 use antumbra_service::paging::{open_cursor, seal_cursor};
 use antumbra_service::shadows::adapter::check_list;
-use antumbra_service::shadows::{
-    Cursor, DocumentSummary, Layout, ListQuery, Page, PersistenceError,
-};
+use antumbra_service::shadows::{Cursor, DocumentSummary, Layout, ListQuery, Page, StoreError};
 use aws_sdk_dynamodb::types::AttributeValue;
 
 use super::DynamoDbShadows;
@@ -44,7 +42,7 @@ impl DynamoDbShadows {
         query: &ListQuery,
         limit: usize,
         cursor: Option<&Cursor>,
-    ) -> Result<Page, PersistenceError> {
+    ) -> Result<Page<DocumentSummary>, StoreError> {
         check_list(query, limit)?;
         let mut start = cursor.map(|cursor| self.open(cursor, query)).transpose()?;
         let per_item = match self.config.layout {
@@ -78,7 +76,7 @@ impl DynamoDbShadows {
             look_at = (look_at * GROWTH).min(CALL_ITEMS);
         }
         Ok(Page {
-            documents,
+            rows: documents,
             next: start.map(|key| self.seal(&key, query)),
         })
     }
@@ -88,7 +86,7 @@ impl DynamoDbShadows {
         query: &ListQuery,
         look_at: usize,
         start: Option<Key>,
-    ) -> Result<Looked, PersistenceError> {
+    ) -> Result<Looked, StoreError> {
         let names = NAMES.map(|(name, attribute)| (name.to_owned(), attribute.to_owned()));
         let start = start.map(|key| key.attributes());
         let limit = i32::try_from(look_at).unwrap_or(i32::MAX);
@@ -193,7 +191,7 @@ impl DynamoDbShadows {
         seal_cursor(&[KIND, table, layout, kind, of, &key.partition, &key.sort])
     }
 
-    fn open(&self, cursor: &Cursor, query: &ListQuery) -> Result<Key, PersistenceError> {
+    fn open(&self, cursor: &Cursor, query: &ListQuery) -> Result<Key, StoreError> {
         let parts = open_cursor(cursor)?;
         let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
         match parts[..] {
@@ -205,7 +203,7 @@ impl DynamoDbShadows {
                     sort: sort.to_owned(),
                 })
             }
-            _ => Err(PersistenceError::Invalid(
+            _ => Err(StoreError::Invalid(
                 "the cursor belongs to another listing".to_owned(),
             )),
         }

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use antumbra_service::backoff;
-use antumbra_service::shadows::{Layout, PersistenceError, Read, ReadConsistency, Snapshot, State};
+use antumbra_service::shadows::{Layout, Read, ReadConsistency, Snapshot, State, StoreError};
 use aws_sdk_dynamodb::error::SdkError;
 use aws_sdk_dynamodb::operation::batch_get_item::{BatchGetItemError, BatchGetItemOutput};
 use aws_sdk_dynamodb::types::KeysAndAttributes;
@@ -20,14 +20,14 @@ const BATCH_KEYS: usize = 100;
 const OPERATION: &str = "BatchGetItem";
 
 /// What was found at each key that was asked for.
-pub(super) type Found = HashMap<Key, Result<Option<Item>, PersistenceError>>;
+pub(super) type Found = HashMap<Key, Result<Option<Item>, StoreError>>;
 
 impl DynamoDbShadows {
     pub(super) async fn read_all(
         &self,
         reads: &[Read],
         consistency: ReadConsistency,
-    ) -> Vec<Result<Snapshot, PersistenceError>> {
+    ) -> Vec<Result<Snapshot, StoreError>> {
         let layout = self.config.layout;
         // One item is always as it stood at one instant.
         let at_once = |read: &&Read| {
@@ -75,7 +75,7 @@ impl DynamoDbShadows {
             let output = match self.call_batch(&wanted, consistent).await {
                 Ok(output) => output,
                 Err(error) => {
-                    let error = PersistenceError::from(errors::of_call(OPERATION, &error, 0));
+                    let error = StoreError::from(errors::of_call(OPERATION, &error, 0));
                     found.extend(wanted.into_iter().map(|key| (key, Err(error.clone()))));
                     return found;
                 }
@@ -110,7 +110,7 @@ impl DynamoDbShadows {
             };
             if fruitless >= self.config.read_attempts.max(1) {
                 let left = format!("{OPERATION}: left unprocessed {fruitless} times");
-                let error = PersistenceError::Unavailable(left);
+                let error = StoreError::Unavailable(left);
                 found.extend(wanted.into_iter().map(|key| (key, Err(error.clone()))));
                 return found;
             }
@@ -145,7 +145,7 @@ fn dedup<T: Clone + Eq + std::hash::Hash>(items: &mut Vec<T>) {
     items.retain(|item| seen.insert(item.clone()));
 }
 
-fn assemble(read: &Read, layout: Layout, found: &Found) -> Result<Snapshot, PersistenceError> {
+fn assemble(read: &Read, layout: Layout, found: &Found) -> Result<Snapshot, StoreError> {
     let mut snapshot = Snapshot::default();
     for kind in Kind::of(layout, read.parts) {
         let item = match found.get(&Key::new(&read.shadow, *kind)) {
@@ -154,21 +154,21 @@ fn assemble(read: &Read, layout: Layout, found: &Found) -> Result<Snapshot, Pers
             Some(Err(error)) => return Err(error.clone()),
             None => {
                 let lost = "DynamoDB did not speak of a key".to_owned();
-                return Err(PersistenceError::Unavailable(lost));
+                return Err(StoreError::Unavailable(lost));
             }
         };
         let found = item::decode(item, *kind)?;
         if read.parts.has(State::Reported) {
             snapshot.reported = snapshot.reported.or(found.reported);
-            snapshot.gone.reported = snapshot.gone.reported.max(found.gone.reported);
+            snapshot.deleted.reported = snapshot.deleted.reported.max(found.deleted.reported);
         }
         if read.parts.has(State::Desired) {
             snapshot.desired = snapshot.desired.or(found.desired);
-            snapshot.gone.desired = snapshot.gone.desired.max(found.gone.desired);
+            snapshot.deleted.desired = snapshot.deleted.desired.max(found.deleted.desired);
         }
     }
     if snapshot == Snapshot::default() {
-        return Err(PersistenceError::NotFound);
+        return Err(StoreError::NotFound);
     }
     Ok(snapshot)
 }

@@ -5,7 +5,7 @@
 //! without those who are.
 
 use antumbra_service::backoff;
-use antumbra_service::shadows::{DocumentSet, Layout, PersistenceError, ShadowId};
+use antumbra_service::shadows::{DocumentSet, Layout, ShadowId, StoreError};
 use aws_sdk_dynamodb::error::SdkError;
 use aws_sdk_dynamodb::operation::transact_get_items::{
     TransactGetItemsError, TransactGetItemsOutput,
@@ -77,7 +77,7 @@ impl DynamoDbShadows {
             _ => return Divided::Failed(group, errors::of_call(OPERATION, error, 0).into()),
         };
         let reasons = cancelled.cancellation_reasons();
-        let error: PersistenceError = match errors::of_reasons(OPERATION, reasons, 0) {
+        let error: StoreError = match errors::of_reasons(OPERATION, reasons, 0) {
             Cancelled::Other(error) => error,
             Cancelled::Condition(..) => errors::of_call(OPERATION, error, 0),
         }
@@ -127,7 +127,7 @@ impl DynamoDbShadows {
 
 enum Divided<'a> {
     Again(Vec<Group<'a>>),
-    Failed(Group<'a>, PersistenceError),
+    Failed(Group<'a>, StoreError),
 }
 
 impl<'a> Group<'a> {
@@ -137,7 +137,7 @@ impl<'a> Group<'a> {
     }
 
     /// What is refused as a whole may be too large as a whole.
-    fn halve(mut self, error: PersistenceError) -> Divided<'a> {
+    fn halve(mut self, error: StoreError) -> Divided<'a> {
         if self.shadows.len() < 2 {
             return Divided::Failed(self, error);
         }

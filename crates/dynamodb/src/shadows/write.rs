@@ -1,9 +1,7 @@
 //! Writes: conditional on the version, both documents of one shadow together.
 
 use antumbra_service::shadows::adapter::{check_write, item_bytes};
-use antumbra_service::shadows::{
-    Layout, NewDocument, PersistenceError, State, Version, Write, Written,
-};
+use antumbra_service::shadows::{Layout, NewDocument, State, StoreError, Version, Write, Written};
 
 use super::DynamoDbShadows;
 use super::change::{Change, Put};
@@ -12,10 +10,7 @@ use super::keys::{Key, Kind};
 use super::lanes::{lanes, run};
 
 impl DynamoDbShadows {
-    pub(super) async fn write_all(
-        &self,
-        writes: &[Write],
-    ) -> Vec<Result<Written, PersistenceError>> {
+    pub(super) async fn write_all(&self, writes: &[Write]) -> Vec<Result<Written, StoreError>> {
         let lanes = lanes(writes.iter().map(|write| &write.shadow));
         let lanes = lanes.into_iter().map(async |places| {
             let mut results = Vec::with_capacity(places.len());
@@ -27,7 +22,7 @@ impl DynamoDbShadows {
         run(self.config.fan_out, lanes.collect()).await
     }
 
-    async fn write_one(&self, write: &Write) -> Result<Written, PersistenceError> {
+    async fn write_one(&self, write: &Write) -> Result<Written, StoreError> {
         check_write(write, self.config.layout)?;
         let applied = self.apply(changes(write, self.config.layout)).await?;
         let version = |state: State| {
@@ -46,14 +41,14 @@ impl DynamoDbShadows {
 fn changes(write: &Write, layout: Layout) -> Vec<Change> {
     let put = |kind: Kind, part: &NewDocument| {
         let version = match part.expected {
-            Version::NONE => part.floor.next(),
+            Version::NONE => part.min_version.next(),
             expected => expected.next(),
         };
         Change::Put(Put {
             item: item::encode(write, kind, version),
             kind,
             expected: part.expected,
-            floor: part.floor,
+            floor: part.min_version,
             over: None,
             now: write.timestamp,
             bytes: item_bytes(write, kind.states()),
@@ -63,7 +58,7 @@ fn changes(write: &Write, layout: Layout) -> Vec<Change> {
         Some(_) => Kind::Desired,
         None => Kind::Reported,
     };
-    let hold = write.hold.map(|expected| Change::Hold {
+    let hold = write.other_version.map(|expected| Change::Hold {
         key: Key::new(&write.shadow, unwritten),
         expected,
     });

@@ -7,7 +7,7 @@ mod reads;
 mod snapshots;
 mod writes;
 
-use antumbra_service::shadows::PersistenceError;
+use antumbra_service::shadows::StoreError;
 use antumbra_testkit::dynamodb::{Call, Reply, failure};
 use serde_json::{Value, json};
 
@@ -31,9 +31,9 @@ fn reason(code: &str) -> Value {
     json!({"Code": code, "Message": "as scripted"})
 }
 
-fn unavailable<T: std::fmt::Debug>(result: Result<T, PersistenceError>) -> String {
+fn unavailable<T: std::fmt::Debug>(result: Result<T, StoreError>) -> String {
     match result {
-        Err(PersistenceError::Unavailable(text)) => text,
+        Err(StoreError::Unavailable(text)) => text,
         other => panic!("{other:?}"),
     }
 }

@@ -2,7 +2,7 @@
 
 use antumbra_dynamodb::{DynamoDbShadows, MAIN, ShadowTableConfig};
 use antumbra_service::shadows::{
-    Cursor, DocumentSummary, Layout, ListQuery, PersistenceError, ShadowStore, State,
+    Cursor, DocumentSummary, Layout, ListQuery, ShadowStore, State, StoreError,
 };
 use antumbra_testkit::dynamodb::{Reply, TestTable};
 use antumbra_testkit::sample::{named, shadow, whole, write_one};
@@ -30,7 +30,7 @@ async fn all(store: &Store, query: &ListQuery, limit: usize) -> Vec<DocumentSumm
     loop {
         let page = store.shadows.list(query, limit, cursor.as_ref()).await;
         let page = page.unwrap();
-        found.extend(page.documents);
+        found.extend(page.rows);
         cursor = page.next;
         if cursor.is_none() {
             return found;
@@ -135,7 +135,7 @@ async fn a_page_that_stays_empty_is_given_with_where_to_go_on() {
         Reply::Respond(200, answer)
     });
     let page = store.shadows.list(&ListQuery::All, 10, None).await.unwrap();
-    assert!(page.documents.is_empty());
+    assert!(page.rows.is_empty());
     let first = store.endpoint.take_calls();
     assert_eq!(first.len(), 8);
     let cursor = page.next.unwrap();
@@ -161,6 +161,6 @@ async fn a_cursor_of_another_table_or_layout_is_invalid() {
     ] {
         let shadows = DynamoDbShadows::new(store.client.clone(), config);
         let listed = shadows.list(&ListQuery::All, 2, Some(&cursor)).await;
-        assert!(matches!(listed, Err(PersistenceError::Invalid(_))));
+        assert!(matches!(listed, Err(StoreError::Invalid(_))));
     }
 }

@@ -5,6 +5,7 @@ mod shape;
 use std::time::Duration;
 
 use antumbra_service::clients::{ClientError, ClientId, Created, KEEP_PREVIOUS};
+use antumbra_service::store::Version;
 use axum::Extension;
 use axum::extract::State;
 
@@ -157,10 +158,10 @@ async fn expected(
     api: &Api,
     id: &ClientId,
     conditions: &Conditions,
-) -> Result<Option<u64>, Problem> {
-    conditions
-        .version(async || Ok(api.clients().get(id).await?.version))
-        .await
+) -> Result<Option<Version>, Problem> {
+    let stored = async || Ok(api.clients().get(id).await?.version.0.unsigned_abs());
+    let version = conditions.version(stored).await?;
+    Ok(version.map(|version| Version(i64::try_from(version).unwrap_or(i64::MAX))))
 }
 
 /// A conflict with what the caller expects is another thing than one with other writers.

@@ -1,7 +1,7 @@
 //! `/v1/messages`: the inbox, source by source.
 
 use antumbra_service::inbox::{
-    InboxMessage, InvalidName, ListRequest, MessageId, MessageIdPage, Order, Source,
+    InboxMessage, InvalidName, ListRequest, MessageId, Order, Page, Source, shorten_page,
 };
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
@@ -94,7 +94,7 @@ pub(crate) async fn list(
     if bodies {
         return whole(&api, &source, request.order, listed).await;
     }
-    let messages = listed.ids.iter().map(MessageEntry::id).collect();
+    let messages = listed.rows.iter().map(MessageEntry::id).collect();
     Answer::ok(&MessagePage::new(&source, messages, listed))
 }
 
@@ -103,11 +103,11 @@ async fn whole(
     api: &Api,
     source: &Source,
     order: Order,
-    listed: MessageIdPage,
+    listed: Page<MessageId>,
 ) -> Result<Answer, Problem> {
     let mut messages = Vec::new();
     let (mut seen, mut bytes) = (0, 0);
-    'pages: for ids in listed.ids.chunks(CHUNK) {
+    'pages: for ids in listed.rows.chunks(CHUNK) {
         let mut found = api
             .messages()
             .get_all(source, ids)
@@ -126,7 +126,7 @@ async fn whole(
             seen += 1;
         }
     }
-    let listed = listed.shortened(source, order, seen);
+    let listed = shorten_page(listed, source, order, seen);
     Answer::ok(&MessagePage::new(source, messages, listed))
 }
 
@@ -204,7 +204,7 @@ pub(crate) struct MessagePage {
 }
 
 impl MessagePage {
-    fn new(source: &Source, messages: Vec<MessageEntry>, listed: MessageIdPage) -> MessagePage {
+    fn new(source: &Source, messages: Vec<MessageEntry>, listed: Page<MessageId>) -> MessagePage {
         MessagePage {
             uuid: source.as_str().to_owned(),
             messages,

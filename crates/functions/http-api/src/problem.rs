@@ -218,6 +218,8 @@ impl IntoResponse for Problem {
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Problem {
         match error {
+            StoreError::NotFound => Problem::new(Code::NotFound, error.to_string()),
+            StoreError::Conflict { .. } => Problem::new(Code::Conflict, error.to_string()),
             StoreError::Invalid(reason) => Problem::new(Code::Invalid, reason),
             StoreError::TooLarge { .. } => Problem::new(Code::TooLarge, error.to_string()),
             StoreError::Throttled | StoreError::Unavailable(_) => Problem::unavailable(error),

@@ -7,9 +7,7 @@
 mod change;
 mod shape;
 
-use antumbra_service::shadows::{
-    DocumentSet, PersistenceError, ShadowError, ShadowId, State as Side,
-};
+use antumbra_service::shadows::{DocumentSet, ShadowError, ShadowId, State as Side, StoreError};
 use antumbra_shadow::DocumentError;
 use axum::extract::State;
 
@@ -238,17 +236,13 @@ impl From<ShadowError> for Problem {
             ShadowError::Document(fault) => fault.into(),
             ShadowError::Id(fault) => Problem::new(Code::InvalidPath, fault.to_string()),
             ShadowError::Store { error, .. } => match error {
-                PersistenceError::NotFound => Problem::new(Code::NotFound, "no such shadow"),
-                PersistenceError::Conflict { .. } => {
+                StoreError::NotFound => Problem::new(Code::NotFound, "no such shadow"),
+                StoreError::Conflict { .. } => {
                     Problem::new(Code::Conflict, error.to_string()).with_retry()
                 }
-                PersistenceError::Invalid(reason) => Problem::new(Code::Invalid, reason),
-                PersistenceError::TooLarge { .. } => {
-                    Problem::new(Code::TooLarge, error.to_string())
-                }
-                PersistenceError::Throttled | PersistenceError::Unavailable(_) => {
-                    Problem::unavailable(error)
-                }
+                StoreError::Invalid(reason) => Problem::new(Code::Invalid, reason),
+                StoreError::TooLarge { .. } => Problem::new(Code::TooLarge, error.to_string()),
+                StoreError::Throttled | StoreError::Unavailable(_) => Problem::unavailable(error),
             },
         }
     }

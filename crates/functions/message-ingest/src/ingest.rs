@@ -210,7 +210,7 @@ impl<S: MessageWriter, N: SourceTracker> Ingest<S, N> {
         message: &InboxMessage,
         sent: Timestamp,
     ) -> Result<Stored, StoreMessageError> {
-        match self.contacts.note(&message.source, sent).await {
+        match self.contacts.touch(&message.source, sent).await {
             Err(error) if error.is_retryable() => return Err(error.into()),
             // What can never be noted must not keep messages out.
             Err(error) => tracing::error!(%error, "a source cannot be noted"),
@@ -243,7 +243,7 @@ impl<S: MessageWriter, N: SourceTracker> Ingest<S, N> {
                 detail,
             });
         }
-        let left = self.quarantine.put(&refused, until, &self.clock).await;
+        let left = self.quarantine.send(&refused, until, &self.clock).await;
         for not_put in left {
             let reason = format!("the quarantine does not take it: {}", not_put.reason);
             steps[positions[not_put.index]] = Step::Failed(reason);

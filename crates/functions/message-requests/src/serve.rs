@@ -49,7 +49,9 @@ impl From<StoreError> for OperationError {
             StoreError::Throttled | StoreError::Unavailable(_) => {
                 OperationError::Unavailable(error.to_string())
             }
-            StoreError::TooLarge { .. } => OperationError::Internal(error.to_string()),
+            StoreError::NotFound | StoreError::Conflict { .. } | StoreError::TooLarge { .. } => {
+                OperationError::Internal(error.to_string())
+            }
         }
     }
 }

@@ -303,7 +303,7 @@ where
             of_refused.push(index);
             *step = Step::Done;
         }
-        let left = self.quarantine.put(&refused, until, &self.clock).await;
+        let left = self.quarantine.send(&refused, until, &self.clock).await;
         handled.quarantined += refused.len() - left.len();
         for not_put in left {
             steps[of_refused[not_put.index]] = Step::Failed(not_put.reason);

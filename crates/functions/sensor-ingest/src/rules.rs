@@ -52,14 +52,11 @@ impl AutoRegistration {
         id: &SensorId,
         now: Timestamp,
     ) -> Result<bool, StoreError> {
-        let generation = format!("{:032x}", fastrand::u128(..));
-        let generation =
-            Generation::new(generation).map_err(|error| StoreError::Invalid(error.to_string()))?;
         let new = RegisteredSensor {
             sensor: self.sensor(id.clone()),
             version: Version::NONE.next(),
             registered_at: now,
-            generation,
+            generation: Generation::unique(now),
         };
         match registry.register(&new).await {
             Ok(_) => Ok(true),

@@ -1,8 +1,8 @@
 //! One request to one shadow: what is done, and what is answered.
 
 use antumbra_service::shadows::{
-    ClientToken, Delete, DesiredMode, DocumentSet, ExpectedVersion, PersistenceError, Shadow,
-    ShadowError, ShadowId, ShadowStore, Shadows, StoredDocument, Update, UpdateResult, Version,
+    ClientToken, Delete, DesiredMode, DocumentSet, ExpectedVersion, Shadow, ShadowError, ShadowId,
+    ShadowStore, Shadows, StoreError, StoredDocument, Update, UpdateResult, Version,
 };
 use antumbra_shadow::{Changes, Document, Mode, Model, Verdict};
 use antumbra_wire::shadow_mqtt::{
@@ -75,7 +75,7 @@ async fn update<P: ShadowStore>(
         desired.as_ref().map(|(part, now)| Sent { part, now }),
         verdicts,
         model,
-        asked.accepted(updated.whole_version.0),
+        asked.accepted(updated.shadow_version.0),
     ))
 }
 
@@ -104,9 +104,11 @@ fn planned(request: &UpdateRequest, asked: &Asked<'_>) -> Result<Update, Rejecti
         }
         (None, None) => return Err(Rejection::new(400, "Missing required node: state")),
     };
-    let mut update = update.desired_mode(DesiredMode::IgnoreDesiredState).whole();
+    let mut update = update
+        .desired_mode(DesiredMode::IgnoreDesiredState)
+        .read_both();
     if let Some(version) = request.version {
-        update = update.expected_whole(Version(version));
+        update = update.expected_shadow_version(Version(version));
     }
     if let Some(token) = asked.client_token {
         let token = ClientToken::new(token);
@@ -184,15 +186,15 @@ fn rejection(error: &ShadowError, asked: &Asked<'_>) -> Rejection {
         return Rejection::new(400, error.to_string());
     };
     match error {
-        PersistenceError::NotFound => {
+        StoreError::NotFound => {
             let called = asked.called;
             Rejection::new(404, format!("No shadow exists with name: '{called}'"))
         }
-        PersistenceError::Conflict { .. } => conflict(),
-        PersistenceError::Invalid(reason) => Rejection::new(400, reason.clone()),
-        PersistenceError::TooLarge { .. } => Rejection::too_large(),
-        PersistenceError::Throttled => Rejection::new(429, "Too many requests, try again"),
-        PersistenceError::Unavailable(reason) => {
+        StoreError::Conflict { .. } => conflict(),
+        StoreError::Invalid(reason) => Rejection::new(400, reason.clone()),
+        StoreError::TooLarge { .. } => Rejection::too_large(),
+        StoreError::Throttled => Rejection::new(429, "Too many requests, try again"),
+        StoreError::Unavailable(reason) => {
             tracing::error!(reason, "the store did not answer");
             Rejection::new(500, "Internal service failure")
         }

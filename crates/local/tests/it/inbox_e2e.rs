@@ -103,7 +103,7 @@ async fn a_message_is_stored_and_told_of_as_in_the_seed() {
         found.body.as_json(),
         r#"{"epochTime":"1564669331","tempSensor1F":72.50,"thingName":"testThing"}"#
     );
-    let sources = home.inbox.sources(10, None).await.unwrap().sources;
+    let sources = home.inbox.sources(10, None).await.unwrap().rows;
     assert_eq!(sources.len(), 1);
     assert_eq!(sources[0].source, source);
     let hour = Duration::from_secs(60 * 60);

@@ -3,16 +3,14 @@
 use std::sync::{Arc, Mutex};
 
 use antumbra_service::notifications::BoxFuture;
-use antumbra_service::shadows::{
-    CurrentDocuments, PersistenceError, ShadowId, StoredDocument, Version,
-};
+use antumbra_service::shadows::{CurrentDocuments, ShadowId, StoreError, StoredDocument, Version};
 use antumbra_shadow::{Document, State, Timestamp};
 use serde_json::{Value, json};
 
 use crate::channels::Bench;
 use crate::stream::{Record, event_of};
 
-type Read = Result<Option<StoredDocument>, PersistenceError>;
+type Read = Result<Option<StoredDocument>, StoreError>;
 
 /// A table that answers every read alike, and keeps what was asked.
 struct Table {
@@ -251,8 +249,8 @@ async fn what_is_gone_is_not_told_of_and_half_of_it_is() {
 async fn what_cannot_be_read_now_is_tried_again_and_what_never_can_is_parked() {
     let record = half("desired", 1, 10, None, Some(json!({"a": 1})));
     for error in [
-        PersistenceError::Throttled,
-        PersistenceError::Unavailable("down".into()),
+        StoreError::Throttled,
+        StoreError::Unavailable("down".into()),
     ] {
         let bench = Bench::new(&registrations()).with_documents(table(Err(error)));
         let records = [Record::small("other", 9), record.clone()];
@@ -260,7 +258,7 @@ async fn what_cannot_be_read_now_is_tried_again_and_what_never_can_is_parked() {
         assert!(handled.resume_at.is_some());
         assert_eq!((handled.sent, handled.parked), (0, 0));
     }
-    let never = table(Err(PersistenceError::Invalid("no such table".into())));
+    let never = table(Err(StoreError::Invalid("no such table".into())));
     for bench in [
         Bench::new(&registrations()).with_documents(never),
         Bench::new(&registrations()),

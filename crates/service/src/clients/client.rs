@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::id::ClientId;
 use super::secret::{RequestKey, Secret};
 use crate::sensors::SensorId;
+use crate::store::Version;
 
 /// Characters of a client's name.
 pub const NAME_CHARACTERS: usize = 256;
@@ -95,7 +96,7 @@ pub struct Client {
     /// How its endpoint has been doing.
     pub circuit: Circuit,
     /// How often it was written, from 1 on. What happens to its circuit does not count.
-    pub version: u64,
+    pub version: Version,
     /// When it was made.
     pub created: Timestamp,
     /// When it was changed last.

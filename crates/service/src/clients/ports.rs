@@ -9,7 +9,7 @@ use super::id::ClientId;
 use super::secret::{RequestKey, Secret, Secrets};
 use crate::paging::{Cursor, Page};
 use crate::sensors::SensorId;
-use crate::store::StoreError;
+use crate::store::{ErrorClass, StoreError, Version};
 
 /// Why something could not be done with a client or a link.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -30,9 +30,9 @@ pub enum ClientError {
     #[error("the client has version {actual}, not {expected}")]
     Conflict {
         /// What was expected.
-        expected: u64,
+        expected: Version,
         /// What is stored.
-        actual: u64,
+        actual: Version,
     },
     /// It is linked to sensors and was not to be unlinked from them.
     #[error("the client has links to sensors")]
@@ -46,6 +46,22 @@ pub enum ClientError {
     /// The store did not do it.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+impl ClientError {
+    /// Returns the class of this error.
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            ClientError::NotFound | ClientError::NoSensor | ClientError::NotLinked => {
+                ErrorClass::NotFound
+            }
+            ClientError::AlreadyExists | ClientError::Conflict { .. } | ClientError::HasLinks => {
+                ErrorClass::Conflict
+            }
+            ClientError::Invalid(_) | ClientError::Url(_) => ErrorClass::Invalid,
+            ClientError::Store(error) => error.class(),
+        }
+    }
 }
 
 /// Why a URL must not be called.
@@ -106,7 +122,7 @@ pub trait ClientStore: Send + Sync {
         &self,
         id: &ClientId,
         patch: &ClientPatch,
-        expected: Option<u64>,
+        expected: Option<Version>,
         now: Timestamp,
     ) -> impl Future<Output = Result<Client, ClientError>> + Send;
 
@@ -135,7 +151,7 @@ pub trait ClientStore: Send + Sync {
     fn delete(
         &self,
         id: &ClientId,
-        expected: Option<u64>,
+        expected: Option<Version>,
         cascade: bool,
     ) -> impl Future<Output = Result<(), ClientError>> + Send;
 }

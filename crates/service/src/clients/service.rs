@@ -13,6 +13,7 @@ use super::secret::{RequestKey, Secret};
 use crate::clock::Clock;
 use crate::paging::{Cursor, Page, page_limit};
 use crate::sensors::SensorId;
+use crate::store::Version;
 
 /// How long deliveries are signed with the previous secret too, unless said otherwise.
 pub const KEEP_PREVIOUS: Duration = Duration::from_secs(24 * 3600);
@@ -52,7 +53,7 @@ where
             mode: new.mode,
             state: ClientState::Enabled,
             circuit: Circuit::default(),
-            version: 1,
+            version: Version::NONE.next(),
             created: now,
             updated: now,
         };
@@ -98,7 +99,7 @@ where
         &self,
         id: &ClientId,
         patch: ClientPatch,
-        expected: Option<u64>,
+        expected: Option<Version>,
     ) -> Result<Client, ClientError> {
         let mut patch = patch;
         if let Some(name) = &patch.name {
@@ -169,7 +170,7 @@ where
     pub async fn delete(
         &self,
         id: &ClientId,
-        expected: Option<u64>,
+        expected: Option<Version>,
         cascade: bool,
     ) -> Result<(), ClientError> {
         self.store.delete(id, expected, cascade).await

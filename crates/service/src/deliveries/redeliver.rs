@@ -13,7 +13,7 @@ use crate::clients::{ClientError, ClientId, ClientState, ClientStore, Mode};
 use crate::clock::Clock;
 use crate::notifications::{Channel, SendError};
 use crate::paging::{Cursor, Page, page_limit};
-use crate::store::StoreError;
+use crate::store::{ErrorClass, StoreError};
 
 /// How many deliveries are looked at in one go.
 const PAGE: usize = 100;
@@ -54,6 +54,18 @@ pub enum RedeliverError {
     /// The queue did not take it; worth trying again.
     #[error("the queue failed: {0}")]
     Queue(String),
+}
+
+impl RedeliverError {
+    /// Returns the class of this error.
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            RedeliverError::NotFound => ErrorClass::NotFound,
+            RedeliverError::Client(error) => error.class(),
+            RedeliverError::Store(error) => error.class(),
+            RedeliverError::Queue(_) => ErrorClass::Unavailable,
+        }
+    }
 }
 
 /// What a part of a longer work did.

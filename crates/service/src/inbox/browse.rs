@@ -1,7 +1,7 @@
 //! What takes more than one call: the span of a source's messages, and listings of them.
 
 use super::{MessageId, MessageIndex, Order, Range, Source};
-use crate::paging::{Cursor, open_cursor, seal_cursor};
+use crate::paging::{Cursor, Page, open_cursor, seal_cursor};
 use crate::store::StoreError;
 
 /// The oldest and the newest message of a source; one that has only one has it twice.
@@ -37,25 +37,19 @@ pub struct ListRequest {
     pub cursor: Option<Cursor>,
 }
 
-/// A page of ids.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct MessageIdPage {
-    /// In the order asked for.
-    pub ids: Vec<MessageId>,
-    /// Where to go on, if there may be more.
-    pub next: Option<Cursor>,
-}
-
-impl MessageIdPage {
-    /// The page cut down to its first `count` ids, with a cursor that goes on behind them: for answers
-    /// that cannot hold all of it.
-    pub fn shortened(mut self, source: &Source, order: Order, count: usize) -> MessageIdPage {
-        if count < self.ids.len() {
-            self.ids.truncate(count);
-            self.next = self.ids.last().map(|last| seal(source, order, last));
-        }
-        self
+/// Cuts a page of ids to its first `count`, with a cursor that continues after them, for responses that
+/// cannot hold all of it.
+pub fn shorten_page(
+    mut page: Page<MessageId>,
+    source: &Source,
+    order: Order,
+    count: usize,
+) -> Page<MessageId> {
+    if count < page.rows.len() {
+        page.rows.truncate(count);
+        page.next = page.rows.last().map(|last| seal(source, order, last));
     }
+    page
 }
 
 /// Lists ids, in one read. A page that could not be filled has no cursor.
@@ -63,7 +57,7 @@ pub async fn list(
     query: &impl MessageIndex,
     source: &Source,
     request: &ListRequest,
-) -> Result<MessageIdPage, StoreError> {
+) -> Result<Page<MessageId>, StoreError> {
     let after = match &request.cursor {
         Some(cursor) => Some(open(cursor, source, request.order)?),
         None => None,
@@ -78,7 +72,7 @@ pub async fn list(
     let full = ids.len() >= request.limit;
     let next = ids.last().filter(|_| full);
     let next = next.map(|last| seal(source, request.order, last));
-    Ok(MessageIdPage { ids, next })
+    Ok(Page { rows: ids, next })
 }
 
 const KIND: &str = "inbox";

@@ -14,7 +14,7 @@ use std::future::Future;
 use antumbra_shadow::Timestamp;
 
 use super::{InboxMessage, MessageId, Source};
-use crate::paging::Cursor;
+use crate::paging::{Cursor, Page};
 use crate::store::StoreError;
 
 /// What became of a message that was to be stored.
@@ -51,7 +51,7 @@ pub trait MessageWriter: Send + Sync {
 pub trait SourceTracker: Send + Sync {
     /// Notes that a source was heard of at this time, which only its hour is kept of. An earlier time than
     /// the one noted changes nothing.
-    fn note(
+    fn touch(
         &self,
         source: &Source,
         at: Timestamp,
@@ -198,15 +198,6 @@ pub struct Contact {
     pub last_contact: Timestamp,
 }
 
-/// A page of sources, in the order of their names.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct SourcesPage {
-    /// The sources.
-    pub sources: Vec<Contact>,
-    /// Where the next page starts, if there may be one.
-    pub next: Option<Cursor>,
-}
-
 /// Tells who was ever heard of, also those whose messages are all deleted.
 pub trait Sources: Send + Sync {
     /// At most `limit` (1 to 1000) of them, in one read.
@@ -214,5 +205,5 @@ pub trait Sources: Send + Sync {
         &self,
         limit: usize,
         cursor: Option<&Cursor>,
-    ) -> impl Future<Output = Result<SourcesPage, StoreError>> + Send;
+    ) -> impl Future<Output = Result<Page<Contact>, StoreError>> + Send;
 }

@@ -67,7 +67,7 @@ impl<C: SourceTracker> Drop for Noting<'_, C> {
 }
 
 impl<C: SourceTracker> SourceTracker for HourlySourceTracker<C> {
-    async fn note(&self, source: &Source, at: Timestamp) -> Result<(), StoreError> {
+    async fn touch(&self, source: &Source, at: Timestamp) -> Result<(), StoreError> {
         let hour = at.nanoseconds().div_euclid(HOUR_NANOSECONDS);
         // Remembered before the call, so that those who come meanwhile do not call too. Whoever called
         // and failed is the one to try again.
@@ -79,7 +79,7 @@ impl<C: SourceTracker> SourceTracker for HourlySourceTracker<C> {
             source,
             noted: false,
         };
-        self.contacts.note(source, at).await?;
+        self.contacts.touch(source, at).await?;
         noting.noted = true;
         Ok(())
     }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use antumbra_shadow::Timestamp;
+
 use crate::fnv::fnv1a;
 
 /// Characters of a sensor's id or of a type's name.
@@ -137,6 +139,11 @@ impl fmt::Display for SensorType {
 pub struct Generation(String);
 
 impl Generation {
+    /// Makes a generation that no other registration has, even if the clock stands still.
+    pub fn unique(now: Timestamp) -> Generation {
+        Generation(format!("{}-{:08x}", now.nanoseconds(), fastrand::u32(..)))
+    }
+
     /// Made anew for each registration, of the characters of an id.
     pub fn new(text: impl Into<String>) -> Result<Generation, InvalidSensor> {
         name("generation", text.into()).map(Generation)

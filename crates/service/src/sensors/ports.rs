@@ -12,8 +12,7 @@ use super::sensor::{RegisteredSensor, Sensor};
 use super::signal::{Recorded, Signal};
 use super::state::State;
 use crate::paging::{Cursor, InvalidCursor, Page};
-use crate::shadows::Version;
-use crate::store::StoreError;
+use crate::store::{ErrorClass, StoreError, Version};
 
 /// Why nothing was done.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -35,6 +34,17 @@ pub enum SensorError {
     /// The store's own reasons.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+impl SensorError {
+    /// Returns the class of this error.
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            SensorError::AlreadyRegistered | SensorError::Conflict { .. } => ErrorClass::Conflict,
+            SensorError::NotFound => ErrorClass::NotFound,
+            SensorError::Store(error) => error.class(),
+        }
+    }
 }
 
 impl From<InvalidCursor> for SensorError {

@@ -4,7 +4,7 @@ use antumbra_shadow::Timestamp;
 
 use super::id::{Generation, InvalidSensor, SensorId, SensorType};
 use super::location::Location;
-use crate::shadows::Version;
+use crate::store::Version;
 
 /// Seconds of silence after which a sensor is lost, unless it says otherwise.
 pub const DEFAULT_SILENCE_SECONDS: u32 = 3600;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use antumbra_shadow::Timestamp;
 
-use super::id::{Generation, InvalidSensor, SensorId, SensorType};
+use super::id::{Generation, SensorId, SensorType};
 use super::location::{Location, LocationPrefix};
 use super::ports::{PurgeQueue, ReadingStore, SensorError, SensorStore, SensorWithState};
 use super::reading::{DEFAULT_LATEST, Reading};
@@ -13,8 +13,7 @@ use super::state::State;
 use crate::backoff;
 use crate::clock::{Clock, SystemClock};
 use crate::paging::{Cursor, Page};
-use crate::shadows::Version;
-use crate::store::StoreError;
+use crate::store::{StoreError, Version};
 
 /// How often a change is tried again when somebody else was faster.
 const RETRIES: u32 = 5;
@@ -60,13 +59,11 @@ impl<S: SensorStore> Sensors<S> {
     /// it is [`SensorError::AlreadyRegistered`].
     pub async fn register(&self, sensor: Sensor) -> Result<RegisteredSensor, SensorError> {
         let registered_at = self.clock.now();
-        let generation = new_generation(registered_at)
-            .map_err(|error| StoreError::Invalid(error.to_string()))?;
         let new = RegisteredSensor {
             sensor,
             version: Version::NONE.next(),
             registered_at,
-            generation,
+            generation: Generation::unique(registered_at),
         };
         self.store.register(&new).await
     }
@@ -249,9 +246,4 @@ pub async fn purge_due<P: PurgeQueue>(
         }
     }
     Ok(ended)
-}
-
-/// Never the same, even where the clock stands still.
-fn new_generation(now: Timestamp) -> Result<Generation, InvalidSensor> {
-    Generation::new(format!("{}-{:08x}", now.nanoseconds(), fastrand::u32(..)))
 }

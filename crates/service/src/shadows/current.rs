@@ -5,10 +5,9 @@ use std::sync::Arc;
 use antumbra_shadow::State;
 
 use super::id::ShadowId;
-use super::store::{
-    DocumentSet, PersistenceError, Read, ReadConsistency, ShadowStore, StoredDocument,
-};
+use super::store::{DocumentSet, Read, ReadConsistency, ShadowStore, StoredDocument};
 use crate::notifications::BoxFuture;
+use crate::store::StoreError;
 
 /// Reads documents that are kept apart, each as it is now.
 ///
@@ -19,14 +18,14 @@ pub trait CurrentDocuments: Send + Sync {
     fn current<'a>(
         &'a self,
         wanted: &'a [(ShadowId, State)],
-    ) -> BoxFuture<'a, Vec<Result<Option<StoredDocument>, PersistenceError>>>;
+    ) -> BoxFuture<'a, Vec<Result<Option<StoredDocument>, StoreError>>>;
 }
 
 impl<P: ShadowStore + 'static> CurrentDocuments for Arc<P> {
     fn current<'a>(
         &'a self,
         wanted: &'a [(ShadowId, State)],
-    ) -> BoxFuture<'a, Vec<Result<Option<StoredDocument>, PersistenceError>>> {
+    ) -> BoxFuture<'a, Vec<Result<Option<StoredDocument>, StoreError>>> {
         Box::pin(async move {
             let reads: Vec<Read> = wanted
                 .iter()
@@ -43,7 +42,7 @@ impl<P: ShadowStore + 'static> CurrentDocuments for Arc<P> {
                 .into_iter()
                 .map(|found| match found {
                     Ok(snapshot) => Ok(snapshot.reported.or(snapshot.desired)),
-                    Err(PersistenceError::NotFound) => Ok(None),
+                    Err(StoreError::NotFound) => Ok(None),
                     Err(error) => Err(error),
                 })
                 .collect()

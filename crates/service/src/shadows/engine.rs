@@ -8,12 +8,12 @@ use super::ShadowError;
 use super::id::ShadowId;
 use super::plan::{self, Plan};
 use super::store::{
-    DocumentSet, Layout, PersistenceError, Read, ReadConsistency, ShadowStore, Snapshot,
-    StoredDocument, Version, Write,
+    DocumentSet, Layout, Read, ReadConsistency, ShadowStore, Snapshot, StoredDocument, Write,
 };
 use super::update::Update;
 use crate::backoff;
 use crate::clock::Clock;
+use crate::store::{StoreError, Version};
 
 /// What an update led to.
 #[derive(Debug, Clone)]
@@ -25,7 +25,7 @@ pub struct UpdateResult {
     /// The desired document as it stands now, where it was looked at.
     pub desired: Option<StoredDocument>,
     /// The version of the shadow as a whole, as far as it was looked at.
-    pub whole_version: Version,
+    pub shadow_version: Version,
     /// What became of each leaf of the report.
     pub reported_changes: Option<Changes>,
     /// What became of each leaf of the desire.
@@ -89,7 +89,7 @@ impl<P: ShadowStore> Engine<'_, P> {
         }
         let missing = || {
             Err(ShadowError::Store {
-                error: PersistenceError::NotFound,
+                error: StoreError::NotFound,
                 attempts: 0,
             })
         };
@@ -146,7 +146,7 @@ impl<P: ShadowStore> Engine<'_, P> {
             for (lane, answer) in wanted.iter_mut().zip(answers) {
                 match answer {
                     Ok(snapshot) => lane.stored = Some(snapshot),
-                    Err(PersistenceError::NotFound) => lane.stored = Some(Snapshot::default()),
+                    Err(StoreError::NotFound) => lane.stored = Some(Snapshot::default()),
                     Err(error) => {
                         failures = failures.max(lane.attempts + 1);
                         lane.failed(updates, error, results);
@@ -175,7 +175,7 @@ impl<P: ShadowStore> Engine<'_, P> {
                     break;
                 };
                 if let Some((write, plan)) = lane.doubtful.take()
-                    && plan::took_place(&stored, &write)
+                    && plan::already_applied(&stored, &write)
                 {
                     lane.attempts -= 1;
                     lane.done(index, stored, plan, true, results);
@@ -226,7 +226,7 @@ impl<P: ShadowStore> Engine<'_, P> {
                 Err(error) => {
                     failures = failures.max(Some(lane.attempts + 1));
                     lane.doubtful =
-                        matches!(error, PersistenceError::Unavailable(_)).then_some((write, plan));
+                        matches!(error, StoreError::Unavailable(_)).then_some((write, plan));
                     lane.failed(updates, error, results);
                 }
             }
@@ -246,7 +246,7 @@ impl Lane {
     ) {
         results[index] = Some(Ok(UpdateResult {
             written,
-            whole_version: stored.version(self.layout),
+            shadow_version: stored.version(self.layout),
             reported: stored.reported.clone(),
             desired: stored.desired.clone(),
             reported_changes: plan.reported_changes,
@@ -259,11 +259,11 @@ impl Lane {
     }
 
     /// A failure that may be mended by reading and merging again, as long as tries are left.
-    fn failed(&mut self, updates: &[Update], error: PersistenceError, results: &mut Outcomes) {
+    fn failed(&mut self, updates: &[Update], error: StoreError, results: &mut Outcomes) {
         let index = self.waiting[0];
         let update = &updates[index];
         let again = match error {
-            PersistenceError::Conflict { .. } => !update.is_conditional(),
+            StoreError::Conflict { .. } => !update.is_conditional(),
             _ => error.is_retryable(),
         };
         if again && self.attempts < update.retries {
@@ -274,7 +274,7 @@ impl Lane {
         }
     }
 
-    fn give_up(&mut self, index: usize, error: PersistenceError, results: &mut Outcomes) {
+    fn give_up(&mut self, index: usize, error: StoreError, results: &mut Outcomes) {
         results[index] = Some(Err(ShadowError::Store {
             error,
             attempts: self.attempts + 1,

@@ -8,10 +8,10 @@ use antumbra_shadow::{
 
 use super::adapter::{ITEM_BYTES, item_bytes};
 use super::store::{
-    DocumentSet, Layout, NewDocument, PersistenceError, Snapshot, StoredDocument, Version, Write,
-    Written, seconds,
+    DocumentSet, Layout, NewDocument, Snapshot, StoredDocument, Write, Written, seconds,
 };
 use super::update::{DesiredMode, Sent, Update};
+use crate::store::{StoreError, Version};
 
 /// What an update comes to, given what is stored.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub(super) struct Plan {
 pub(super) fn parts(update: &Update, layout: Layout) -> DocumentSet {
     let acknowledges = update.desired_mode == DesiredMode::UseDesiredState;
     match (&update.reported, &update.desired) {
-        _ if layout == Layout::Combined || update.whole => DocumentSet::Both,
+        _ if layout == Layout::Combined || update.read_both => DocumentSet::Both,
         (Some(_), None) if !acknowledges => DocumentSet::Reported,
         (None, _) => DocumentSet::Desired,
         _ => DocumentSet::Both,
@@ -41,13 +41,13 @@ pub(super) fn plan(
     model: &Model,
     leaf_times: bool,
     now: Timestamp,
-) -> Result<Plan, PersistenceError> {
+) -> Result<Plan, StoreError> {
     let whole = stored.version(layout);
-    if let Some(expected) = update.expected_whole
+    if let Some(expected) = update.expected_shadow_version
         && expected != whole
         && !(stored.is_absent() && expected == Version::NONE)
     {
-        return Err(PersistenceError::Conflict {
+        return Err(StoreError::Conflict {
             expected,
             actual: (!stored.is_absent()).then_some(whole),
         });
@@ -72,17 +72,18 @@ pub(super) fn plan(
     let both = layout == Layout::Combined;
     // Created alone where both are gone, one document takes up where the whole left off.
     let alone = stored.is_absent() && !both && reported.dirty != desired.dirty;
-    let floor = if alone { whole } else { Version::NONE };
+    let min_version = if alone { whole } else { Version::NONE };
     let new = |part: &Part, held: &Option<StoredDocument>| NewDocument {
         document: part.document.clone(),
         expected: part.version,
-        floor,
+        min_version,
         times: leaf_times.then(|| part.times(held.as_ref(), model, seconds(now))),
     };
     // The one that is not written must stay as it is for as long as the whole must.
-    let hold = (update.expected_whole.is_some() && !both && reported.dirty != desired.dirty)
-        .then_some(if reported.dirty { &desired } else { &reported })
-        .map(|part| part.version);
+    let other_version =
+        (update.expected_shadow_version.is_some() && !both && reported.dirty != desired.dirty)
+            .then_some(if reported.dirty { &desired } else { &reported })
+            .map(|part| part.version);
     let write = dirty.then(|| Write {
         shadow: update.shadow.clone(),
         reported: (both || reported.dirty).then(|| new(&reported, &stored.reported)),
@@ -90,9 +91,9 @@ pub(super) fn plan(
         timestamp: now,
         zone: update.zone.clone(),
         client_token: update.client_token.clone(),
-        hold,
+        other_version,
     });
-    let write = write.map(|write| light(write, layout));
+    let write = write.map(|write| drop_leaf_times_if_too_large(write, layout));
     Ok(Plan {
         write,
         reported_changes: reported.changes,
@@ -121,7 +122,7 @@ impl Part {
 }
 
 /// The same without the times of leaves where they alone make it too large: no document is refused for them.
-fn light(mut write: Write, layout: Layout) -> Write {
+fn drop_leaf_times_if_too_large(mut write: Write, layout: Layout) -> Write {
     let items: &[&[State]] = match layout {
         Layout::Separate => &[&[State::Reported], &[State::Desired]],
         Layout::Combined => &[&[State::Reported, State::Desired]],
@@ -144,7 +145,7 @@ fn part(
     held: Option<&StoredDocument>,
     model: &Model,
     now: Timestamp,
-) -> Result<Part, PersistenceError> {
+) -> Result<Part, StoreError> {
     let version = held.map_or(Version::NONE, |held| held.version);
     let document = held.map(|held| held.document.clone()).unwrap_or_default();
     let Some(sent) = sent else {
@@ -158,7 +159,7 @@ fn part(
     if let Some(expected) = sent.expected
         && expected != version
     {
-        return Err(PersistenceError::Conflict {
+        return Err(StoreError::Conflict {
             expected,
             actual: held.map(|held| held.version),
         });
@@ -196,13 +197,13 @@ pub(super) fn after(stored: &Snapshot, write: &Write, written: &Written) -> Snap
     Snapshot {
         reported: held(State::Reported),
         desired: held(State::Desired),
-        gone: stored.gone,
+        deleted: stored.deleted,
     }
 }
 
 /// Whether what is stored is exactly what that write would have left: it took place after all.
 /// What is created may have any version, as it may have been there before.
-pub(super) fn took_place(stored: &Snapshot, write: &Write) -> bool {
+pub(super) fn already_applied(stored: &Snapshot, write: &Write) -> bool {
     let version = |new: &Option<NewDocument>, held: &Option<StoredDocument>| match (new, held) {
         (Some(new), Some(held)) if new.expected == Version::NONE => Some(held.version),
         _ => None,

@@ -1,14 +1,13 @@
 //! The port to wherever shadows are kept, and its laws.
 
-use std::fmt;
 use std::future::Future;
 use std::time::Duration;
 
 use antumbra_shadow::{Document, LeafTimes, State, Timestamp};
 
 use super::id::{ClientToken, ShadowId, Zone};
-use crate::paging::{Cursor, InvalidCursor};
-use crate::store::StoreError;
+use crate::paging::{Cursor, Page};
+use crate::store::{StoreError, Version};
 
 /// How long the version of a deleted document is remembered: one that is created again within this time
 /// goes on from there.
@@ -22,26 +21,6 @@ pub enum Layout {
     Separate,
     /// One item with one version for both.
     Combined,
-}
-
-/// How often a document has been written: 1 for the first time, 0 for never.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
-pub struct Version(pub i64);
-
-impl Version {
-    /// What a document that does not exist has.
-    pub const NONE: Version = Version(0);
-
-    /// The version after this one.
-    pub fn next(self) -> Version {
-        Version(self.0 + 1)
-    }
-}
-
-impl fmt::Display for Version {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
 }
 
 /// Which documents of a shadow are asked for.
@@ -123,7 +102,7 @@ pub struct Snapshot {
     /// The desired document, where asked for and there.
     pub desired: Option<StoredDocument>,
     /// The versions of those that were asked for and were deleted not long ago.
-    pub gone: DeletedVersions,
+    pub deleted: DeletedVersions,
 }
 
 impl Snapshot {
@@ -139,7 +118,7 @@ impl Snapshot {
             held.as_ref().map_or(Version::NONE, |held| held.version)
         };
         let (reported, desired) = match self.is_absent() {
-            true => (self.gone.reported, self.gone.desired),
+            true => (self.deleted.reported, self.deleted.desired),
             false => (of(&self.reported), of(&self.desired)),
         };
         match layout {
@@ -166,7 +145,7 @@ pub struct NewDocument {
     /// What must be stored now; [`Version::NONE`] to create.
     pub expected: Version,
     /// A document that is created has a version above this one.
-    pub floor: Version,
+    pub min_version: Version,
     /// When each of its leaves took its value, to be kept with it.
     pub times: Option<LeafTimes>,
 }
@@ -184,7 +163,7 @@ pub struct Write {
     pub client_token: Option<ClientToken>,
     /// The version that the document which is not written must have all the same; [`Version::NONE`] if it
     /// must not be there. Only where the documents are kept apart.
-    pub hold: Option<Version>,
+    pub other_version: Option<Version>,
 }
 
 /// The versions after a write; `None` for what was not written.
@@ -233,86 +212,6 @@ pub struct DocumentSummary {
     pub client_token: Option<ClientToken>,
 }
 
-/// A page of a listing.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Page {
-    /// May be short or even empty before the last page.
-    pub documents: Vec<DocumentSummary>,
-    /// `None` after the last page.
-    pub next: Option<Cursor>,
-}
-
-/// Why an operation failed.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum PersistenceError {
-    /// Nothing there.
-    #[error("not found")]
-    NotFound,
-    /// The stored version is another one.
-    #[error("version {expected} expected, {} stored", actual.map_or("none".to_owned(), |v| v.to_string()))]
-    Conflict {
-        /// What the caller expected.
-        expected: Version,
-        /// What is stored; `None` when nothing is, or the store did not say.
-        actual: Option<Version>,
-    },
-    /// The operation makes no sense as asked.
-    #[error("invalid: {0}")]
-    Invalid(String),
-    /// An item would be larger than the store allows.
-    #[error("the item has {bytes} bytes, the limit is {limit}")]
-    TooLarge {
-        /// Its bytes.
-        bytes: usize,
-        /// How many are allowed.
-        limit: usize,
-    },
-    /// Too many requests; worth trying again.
-    #[error("throttled")]
-    Throttled,
-    /// The store did not answer or failed; worth trying again. A write may have taken place.
-    #[error("unavailable: {0}")]
-    Unavailable(String),
-}
-
-impl From<StoreError> for PersistenceError {
-    fn from(error: StoreError) -> Self {
-        match error {
-            StoreError::Invalid(reason) => PersistenceError::Invalid(reason),
-            StoreError::TooLarge { bytes, limit } => PersistenceError::TooLarge { bytes, limit },
-            StoreError::Throttled => PersistenceError::Throttled,
-            StoreError::Unavailable(reason) => PersistenceError::Unavailable(reason),
-        }
-    }
-}
-
-impl From<InvalidCursor> for PersistenceError {
-    fn from(error: InvalidCursor) -> Self {
-        PersistenceError::Invalid(error.to_string())
-    }
-}
-
-impl PersistenceError {
-    /// The HTTP status that says the same.
-    pub fn status(&self) -> u16 {
-        match self {
-            PersistenceError::NotFound => 404,
-            PersistenceError::Conflict { .. } => 409,
-            PersistenceError::Invalid(_) => 400,
-            PersistenceError::TooLarge { .. } => 413,
-            PersistenceError::Throttled | PersistenceError::Unavailable(_) => 503,
-        }
-    }
-
-    /// Whether the same operation may succeed a moment later.
-    pub fn is_retryable(&self) -> bool {
-        matches!(
-            self,
-            PersistenceError::Throttled | PersistenceError::Unavailable(_)
-        )
-    }
-}
-
 /// Keeps shadows.
 ///
 /// Every operation takes a batch and gives one result per operation, in the order asked. Operations on
@@ -322,9 +221,9 @@ impl PersistenceError {
 /// Laws, kept by every implementation:
 /// - A write is conditional on the version: stored must be what is expected (none for
 ///   [`Version::NONE`]), then the document is replaced and its version rises by one. Otherwise
-///   `Conflict`, and nothing changed. So is what [`Write::hold`] says of the document that is not written.
+///   `Conflict`, and nothing changed. So is what [`Write::other_version`] says of the document that is not written.
 /// - A document that is created has version 1, unless it was deleted less than [`VERSION_KEPT`] ago: then
-///   the version after the one it had. If that is not above [`NewDocument::floor`], it is the version after
+///   the version after the one it had. If that is not above [`NewDocument::min_version`], it is the version after
 ///   the floor. What was written says which.
 /// - Both documents of one [`Write`] or [`Delete`] change together or not at all.
 /// - Under [`Layout::Combined`] a write carries both documents with the same expected version, and a
@@ -346,20 +245,20 @@ pub trait ShadowStore: Send + Sync {
         &self,
         reads: &[Read],
         consistency: ReadConsistency,
-    ) -> impl Future<Output = Vec<Result<Snapshot, PersistenceError>>> + Send;
+    ) -> impl Future<Output = Vec<Result<Snapshot, StoreError>>> + Send;
 
     /// Writes shadows.
     fn write(
         &self,
         writes: &[Write],
-    ) -> impl Future<Output = Vec<Result<Written, PersistenceError>>> + Send;
+    ) -> impl Future<Output = Vec<Result<Written, StoreError>>> + Send;
 
     /// Deletes shadows, at this time.
     fn delete(
         &self,
         deletes: &[Delete],
         now: Timestamp,
-    ) -> impl Future<Output = Vec<Result<(), PersistenceError>>> + Send;
+    ) -> impl Future<Output = Vec<Result<(), StoreError>>> + Send;
 
     /// Lists documents, at most `limit` (1 to 1000) a page, in no stated order; each document that was
     /// there all the while comes exactly once. Under [`Layout::Combined`] a shadow counts as two
@@ -369,5 +268,5 @@ pub trait ShadowStore: Send + Sync {
         query: &ListQuery,
         limit: usize,
         cursor: Option<&Cursor>,
-    ) -> impl Future<Output = Result<Page, PersistenceError>> + Send;
+    ) -> impl Future<Output = Result<Page<DocumentSummary>, StoreError>> + Send;
 }

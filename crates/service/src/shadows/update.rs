@@ -3,7 +3,7 @@
 use antumbra_shadow::{Document, Mode, Model, State};
 
 use super::id::{ClientToken, ShadowId, Zone};
-use super::store::Version;
+use crate::store::Version;
 
 /// How many times an update is tried again when others were faster or the store failed.
 pub const DEFAULT_RETRIES: u32 = 5;
@@ -52,8 +52,8 @@ pub struct Update {
     /// The document that options given next are about.
     about: State,
     pub(super) desired_mode: DesiredMode,
-    pub(super) expected_whole: Option<Version>,
-    pub(super) whole: bool,
+    pub(super) expected_shadow_version: Option<Version>,
+    pub(super) read_both: bool,
     pub(super) client_token: Option<ClientToken>,
     pub(super) zone: Option<Zone>,
     pub(super) model: Option<Model>,
@@ -78,8 +78,8 @@ impl Update {
             desired: None,
             about,
             desired_mode: DesiredMode::default(),
-            expected_whole: None,
-            whole: false,
+            expected_shadow_version: None,
+            read_both: false,
             client_token: None,
             zone: None,
             model: None,
@@ -134,22 +134,22 @@ impl Update {
     /// The version that the shadow as a whole must have, as [`Snapshot::version`](super::Snapshot::version)
     /// reckons it: neither document may have changed since. Such an update is not merged again when another
     /// writer was faster.
-    pub fn expected_whole(mut self, version: Version) -> Update {
-        self.expected_whole = Some(version);
-        self.whole()
+    pub fn expected_shadow_version(mut self, version: Version) -> Update {
+        self.expected_shadow_version = Some(version);
+        self.read_both()
     }
 
     /// Looks at both documents, whichever it changes, so that the version of the shadow as a whole is known
     /// and goes on over deletes.
-    pub fn whole(mut self) -> Update {
-        self.whole = true;
+    pub fn read_both(mut self) -> Update {
+        self.read_both = true;
         self
     }
 
     /// Whether it names a version that must be stored.
     pub(super) fn is_conditional(&self) -> bool {
         let sent = [&self.reported, &self.desired];
-        self.expected_whole.is_some()
+        self.expected_shadow_version.is_some()
             || sent
                 .iter()
                 .any(|sent| sent.as_ref().is_some_and(|sent| sent.expected.is_some()))

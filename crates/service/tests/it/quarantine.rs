@@ -37,7 +37,7 @@ async fn a_message_lies_there_as_it_came_with_the_reason() {
     let quarantine = Quarantine::new(Arc::clone(&queue) as Arc<dyn Channel>);
     let long = "ž".repeat(1000);
     let all = [refused("{ nope", "at byte 2"), refused("{", &long)];
-    assert!(quarantine.put(&all, deadline, &clock).await.is_empty());
+    assert!(quarantine.send(&all, deadline, &clock).await.is_empty());
     let there = queue.accepted();
     assert_eq!(there[0].body, "{ nope");
     let attributes = [
@@ -57,7 +57,7 @@ async fn what_is_not_there_is_told() {
     let deadline = clock.now().after(Duration::from_secs(5));
     let quarantine = Quarantine::new(queue());
     let all = ["fine", "busy", "fine", "refuse"].map(|text| refused(text, ""));
-    let left = quarantine.put(&all, deadline, &clock).await;
+    let left = quarantine.send(&all, deadline, &clock).await;
     let left: Vec<_> = left.iter().map(|l| (l.index, l.reason.as_str())).collect();
     let late = "no answer of the quarantine in time";
     assert_eq!(left, [(1, late), (3, "no such queue")]);
@@ -89,7 +89,7 @@ async fn a_text_at_the_limit_leaves_less_room_for_the_detail() {
         let queue = queue();
         let quarantine = Quarantine::new(Arc::clone(&queue) as Arc<dyn Channel>);
         let all = [refused(&"x".repeat(text), "at byte 2")];
-        assert!(quarantine.put(&all, deadline, &clock).await.is_empty());
+        assert!(quarantine.send(&all, deadline, &clock).await.is_empty());
         let there = queue.accepted();
         assert!(there[0].bytes() <= 4000);
         let said = |name| attribute(&there[0], name);

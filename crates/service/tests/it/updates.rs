@@ -5,9 +5,8 @@ use std::sync::Arc;
 use antumbra_memory::MemoryShadows;
 use antumbra_service::clock::{Clock, ManualClock};
 use antumbra_service::shadows::{
-    ClientToken, Delete, DesiredMode, DocumentSet, ExpectedVersion, Layout, ListQuery,
-    PersistenceError, Read, ShadowError, ShadowId, Shadows, State, Update, UpdateResult, Version,
-    Zone,
+    ClientToken, Delete, DesiredMode, DocumentSet, ExpectedVersion, Layout, ListQuery, Read,
+    ShadowError, ShadowId, Shadows, State, StoreError, Update, UpdateResult, Version, Zone,
 };
 use antumbra_shadow::{Document, DocumentError, Mode, Model, Timestamp, Verdict};
 use serde_json::json;
@@ -202,7 +201,7 @@ async fn an_expected_version_is_kept_to() {
             .update(update.clone().expected(Version(3)))
             .await
             .unwrap_err();
-        let conflict = PersistenceError::Conflict {
+        let conflict = StoreError::Conflict {
             expected: Version(3),
             actual: None,
         };
@@ -335,9 +334,9 @@ async fn deleting_and_listing() {
         let mut cursor = None;
         loop {
             let page = shadows.list(&query, 2, cursor.as_ref()).await.unwrap();
-            assert!(page.documents.len() <= 2);
+            assert!(page.rows.len() <= 2);
             listed.extend(
-                page.documents
+                page.rows
                     .into_iter()
                     .map(|d| (d.shadow.name().to_owned(), d.state)),
             );
@@ -398,7 +397,7 @@ async fn bad_input_has_its_own_error_and_writes_nothing() {
         let large = json!({"a": "x".repeat(401 * 1024)});
         let refused = shadows.report(&lamp(), &large).await.unwrap_err();
         assert!(
-            matches!(refused, ShadowError::Store { error: PersistenceError::TooLarge { bytes, limit: 409_600 }, .. } if bytes > 410_000),
+            matches!(refused, ShadowError::Store { error: StoreError::TooLarge { bytes, limit: 409_600 }, .. } if bytes > 410_000),
             "{refused}"
         );
         assert_eq!(refused.status(), 413);

@@ -28,11 +28,11 @@ fn report(json: &str) -> Update {
     Update::report(lamp(), Document::parse(json).unwrap())
         .mode(Mode::Patch)
         .desired_mode(DesiredMode::IgnoreDesiredState)
-        .whole()
+        .read_both()
 }
 
 fn desire(json: &str) -> Update {
-    Update::desire(lamp(), Document::parse(json).unwrap()).whole()
+    Update::desire(lamp(), Document::parse(json).unwrap()).read_both()
 }
 
 async fn delete(shadows: &Sdk) {
@@ -74,7 +74,8 @@ async fn the_whole_has_one_version_and_every_change_raises_it() {
 async fn an_update_of_another_version_of_the_whole_is_a_conflict() {
     for layout in [Layout::Separate, Layout::Combined] {
         let (shadows, _) = sdk(layout);
-        let conditional = |update: Update, version| update.expected_whole(Version(version));
+        let conditional =
+            |update: Update, version| update.expected_shadow_version(Version(version));
         let first = conditional(report(r#"{"led":1}"#), 1);
         assert!(shadows.update(first).await.unwrap_err().is_conflict());
         shadows
@@ -92,7 +93,7 @@ async fn an_update_of_another_version_of_the_whole_is_a_conflict() {
             }
         }
         let updated = shadows.update(conditional(report(r#"{"led":2}"#), 2)).await;
-        assert_eq!(updated.unwrap().whole_version, Version(3));
+        assert_eq!(updated.unwrap().shadow_version, Version(3));
     }
 }
 
@@ -115,7 +116,7 @@ async fn the_version_never_falls_over_a_delete_within_two_days() {
 
         clock.advance(VERSION_KEPT - Duration::from_secs(1));
         let again = shadows.update(report(r#"{"led":1}"#)).await.unwrap();
-        assert_eq!(again.whole_version, Version(4), "{layout:?}");
+        assert_eq!(again.shadow_version, Version(4), "{layout:?}");
         assert_eq!(whole(&shadows).await, 4);
         let more = shadows.update(desire(r#"{"led":1}"#)).await.unwrap();
         assert!(more.version(State::Desired) >= Version(1));

@@ -1,7 +1,7 @@
 //! Batches: one result per operation, in the order asked.
 
 use antumbra_service::shadows::{
-    ExpectedVersion, Layout, PersistenceError, ReadConsistency, ShadowStore, Version, Write,
+    ExpectedVersion, Layout, ReadConsistency, ShadowStore, StoreError, Version, Write,
 };
 
 use crate::sample::{NOW, delete, new, number, numbers, shadow, whole, write, write_one};
@@ -29,13 +29,13 @@ pub async fn different_shadows_are_independent<P: ShadowStore>(store: P) {
     assert_eq!(results.len(), 40);
     for (n, result) in results.iter().enumerate() {
         let conflict = |expected, actual| {
-            Err(PersistenceError::Conflict {
+            Err(StoreError::Conflict {
                 expected: Version(expected),
                 actual,
             })
         };
         match n {
-            10 => assert!(matches!(result, Err(PersistenceError::Invalid(_)))),
+            10 => assert!(matches!(result, Err(StoreError::Invalid(_)))),
             20 => assert_eq!(*result, conflict(0, Some(Version(1)))),
             30 => assert_eq!(*result, conflict(5, None)),
             _ => {
@@ -51,7 +51,7 @@ pub async fn different_shadows_are_independent<P: ShadowStore>(store: P) {
         .collect();
     for (n, result) in store.delete(&deletes, NOW).await.into_iter().enumerate() {
         match n {
-            10 | 30 => assert_eq!(result, Err(PersistenceError::NotFound)),
+            10 | 30 => assert_eq!(result, Err(StoreError::NotFound)),
             _ => assert_eq!(result, Ok(())),
         }
     }
@@ -78,7 +78,7 @@ pub async fn the_same_shadow_is_written_in_the_order_asked<P: ShadowStore>(store
     );
     assert_eq!(
         results[3],
-        Err(PersistenceError::Conflict {
+        Err(StoreError::Conflict {
             expected: Version(1),
             actual: Some(Version(2))
         })
@@ -114,8 +114,8 @@ pub async fn the_same_shadow_is_deleted_in_the_order_asked<P: ShadowStore>(store
         delete(&lamp, ExpectedVersion::Any),
     ];
     let results = store.delete(&deletes, NOW).await;
-    assert!(matches!(results[0], Err(PersistenceError::Conflict { .. })));
+    assert!(matches!(results[0], Err(StoreError::Conflict { .. })));
     assert_eq!(results[1], Ok(()));
-    assert_eq!(results[2], Err(PersistenceError::NotFound));
+    assert_eq!(results[2], Err(StoreError::NotFound));
     assert_eq!(results[3], Ok(()));
 }

@@ -1,7 +1,7 @@
 //! Many at once.
 
 use antumbra_service::shadows::{
-    DocumentSet, PersistenceError, Read, ReadConsistency, ShadowStore, Version,
+    DocumentSet, Read, ReadConsistency, ShadowStore, StoreError, Version,
 };
 use futures_util::future::{join, join_all};
 
@@ -20,7 +20,7 @@ pub async fn of_many_writers_of_one_version_one_wins<P: ShadowStore>(store: P) {
             panic!("{results:?}");
         };
         for result in results.iter().filter_map(|result| result.as_ref().err()) {
-            let conflict = PersistenceError::Conflict {
+            let conflict = StoreError::Conflict {
                 expected: Version(version),
                 actual: Some(Version(version + 1)),
             };
@@ -41,7 +41,7 @@ pub async fn writers_who_read_again_all_get_through<P: ShadowStore>(store: P) {
     let writer = async || {
         loop {
             let (n, version) = match read_one(&store, &lamp, DocumentSet::Reported).await {
-                Err(PersistenceError::NotFound) => (0, 0),
+                Err(StoreError::NotFound) => (0, 0),
                 found => {
                     let held = found.unwrap().reported.unwrap();
                     let n = held.document.pointer("/n").unwrap();
@@ -50,7 +50,7 @@ pub async fn writers_who_read_again_all_get_through<P: ShadowStore>(store: P) {
             };
             match write_one(&store, whole(&lamp, n + 1, version)).await {
                 Ok(_) => return,
-                Err(PersistenceError::Conflict { .. } | PersistenceError::Throttled) => {}
+                Err(StoreError::Conflict { .. } | StoreError::Throttled) => {}
                 Err(error) => panic!("{error}"),
             }
         }
@@ -70,7 +70,7 @@ pub async fn a_snapshot_is_of_one_instant<P: ShadowStore>(store: P) {
         while version < 30 {
             match write_one(&store, whole(&lamp, version, version)).await {
                 Ok(_) => version += 1,
-                Err(error) => assert_eq!(error, PersistenceError::Throttled),
+                Err(error) => assert_eq!(error, StoreError::Throttled),
             }
         }
     };

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use antumbra_service::shadows::{
-    Delete, DeletedVersions, DocumentSet, ExpectedVersion, Layout, PersistenceError, ShadowStore,
-    Snapshot, VERSION_KEPT, Version, Write,
+    Delete, DeletedVersions, DocumentSet, ExpectedVersion, Layout, ShadowStore, Snapshot,
+    StoreError, VERSION_KEPT, Version, Write,
 };
 
 use crate::sample::{
@@ -37,13 +37,13 @@ pub async fn a_delete_of_a_version_is_conditional<P: ShadowStore>(store: P) {
     let lamp = shadow("lamp");
     for absent in [0, 1, 2] {
         let deleted = delete_one(&store, delete(&lamp, version(absent))).await;
-        assert_eq!(deleted, Err(PersistenceError::NotFound));
+        assert_eq!(deleted, Err(StoreError::NotFound));
     }
     write_one(&store, whole(&lamp, 1, 0)).await.unwrap();
     write_one(&store, whole(&lamp, 2, 1)).await.unwrap();
     for wrong in [0, 1, 3] {
         let deleted = delete_one(&store, delete(&lamp, version(wrong))).await;
-        let conflict = PersistenceError::Conflict {
+        let conflict = StoreError::Conflict {
             expected: Version(wrong),
             actual: Some(Version(2)),
         };
@@ -54,7 +54,7 @@ pub async fn a_delete_of_a_version_is_conditional<P: ShadowStore>(store: P) {
     assert_eq!(deleted, Ok(()));
     assert_eq!(numbers(&store, &lamp).await, (None, None));
     let again = delete_one(&store, delete(&lamp, version(2))).await;
-    assert_eq!(again, Err(PersistenceError::NotFound));
+    assert_eq!(again, Err(StoreError::NotFound));
 }
 
 pub async fn both_documents_are_deleted_together_or_not_at_all<P: ShadowStore>(store: P) {
@@ -75,12 +75,12 @@ pub async fn both_documents_are_deleted_together_or_not_at_all<P: ShadowStore>(s
         let deleted = delete_one(&store, uneven(reported, desired)).await;
         match store.layout() {
             Layout::Separate => assert!(
-                matches!(deleted, Err(PersistenceError::Conflict { expected, actual })
+                matches!(deleted, Err(StoreError::Conflict { expected, actual })
                     if (expected, actual) == (Version(2), Some(Version(1)))),
                 "{deleted:?}"
             ),
             Layout::Combined => assert!(
-                matches!(deleted, Err(PersistenceError::Invalid(_))),
+                matches!(deleted, Err(StoreError::Invalid(_))),
                 "{deleted:?}"
             ),
         }
@@ -114,7 +114,7 @@ pub async fn one_document_alone_is_deleted_where_they_lie_apart<P: ShadowStore>(
             desired,
         ] {
             let deleted = delete_one(&store, half).await;
-            assert!(matches!(deleted, Err(PersistenceError::Invalid(_))));
+            assert!(matches!(deleted, Err(StoreError::Invalid(_))));
         }
         assert!(numbers(&store, &lamp).await.0.is_some());
         return;
@@ -124,13 +124,10 @@ pub async fn one_document_alone_is_deleted_where_they_lie_apart<P: ShadowStore>(
     assert_eq!((gone, left), (None, Some((r#"{"n":1}"#.to_owned(), 1))));
     assert_eq!(
         delete_one(&store, reported(version(1))).await,
-        Err(PersistenceError::NotFound)
+        Err(StoreError::NotFound)
     );
     let both = delete(&lamp, version(1));
-    assert_eq!(
-        delete_one(&store, both).await,
-        Err(PersistenceError::NotFound)
-    );
+    assert_eq!(delete_one(&store, both).await, Err(StoreError::NotFound));
     assert!(numbers(&store, &lamp).await.1.is_some());
     assert_eq!(delete_one(&store, desired).await, Ok(()));
     assert_eq!(numbers(&store, &lamp).await, (None, None));
@@ -145,7 +142,7 @@ pub async fn a_delete_of_nothing_is_invalid<P: ShadowStore>(store: P) {
     let below = delete(&shadow("lamp"), version(-1));
     for bad in [nothing, below] {
         let deleted = delete_one(&store, bad).await;
-        assert!(matches!(deleted, Err(PersistenceError::Invalid(_))));
+        assert!(matches!(deleted, Err(StoreError::Invalid(_))));
     }
 }
 
@@ -161,7 +158,7 @@ pub async fn what_was_deleted_goes_on_from_its_version<P: ShadowStore>(store: P)
     }
     // Nothing that is not there can be written over, whatever version it had.
     let over = write_one(&store, whole(&lamp, 9, 6)).await;
-    let conflict = PersistenceError::Conflict {
+    let conflict = StoreError::Conflict {
         expected: Version(6),
         actual: None,
     };
@@ -229,5 +226,5 @@ pub async fn of_what_was_deleted_only_the_version_is_read<P: ShadowStore>(store:
         assert_eq!(found, Ok(only), "{parts:?}");
     }
     let absent = read_one(&store, &shadow("fan"), DocumentSet::Both).await;
-    assert_eq!(absent, Err(PersistenceError::NotFound));
+    assert_eq!(absent, Err(StoreError::NotFound));
 }

@@ -4,7 +4,7 @@
 use antumbra_service::shadows::adapter::{ITEM_BYTES, item_bytes};
 use antumbra_service::shadows::id::{ID_BYTES, NAME_BYTES};
 use antumbra_service::shadows::{
-    ClientToken, DocumentSet, Layout, PersistenceError, ShadowStore, State, Write, Zone,
+    ClientToken, DocumentSet, Layout, ShadowStore, State, StoreError, Write, Zone,
 };
 use antumbra_shadow::Document;
 
@@ -109,7 +109,7 @@ pub async fn the_largest_item_fits_and_one_byte_more_does_not<P: ShadowStore>(st
         let beyond = padded(expected, room + 1);
         assert_eq!(
             write_one(&store, beyond).await,
-            Err(PersistenceError::TooLarge {
+            Err(StoreError::TooLarge {
                 bytes: ITEM_BYTES + 1,
                 limit: ITEM_BYTES
             })

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use antumbra_service::shadows::{
-    ClientToken, Cursor, DocumentSummary, ExpectedVersion, Layout, ListQuery, PersistenceError,
-    ShadowStore, State, Version, Write,
+    ClientToken, Cursor, DocumentSummary, ExpectedVersion, Layout, ListQuery, ShadowStore, State,
+    StoreError, Version, Write,
 };
 use antumbra_shadow::Timestamp;
 
@@ -42,12 +42,8 @@ async fn all<P: ShadowStore>(store: &P, query: &ListQuery, limit: usize) -> Vec<
             Layout::Separate => limit,
             Layout::Combined => limit.max(2),
         };
-        assert!(
-            page.documents.len() <= most,
-            "{} of {limit}",
-            page.documents.len()
-        );
-        found.extend(page.documents);
+        assert!(page.rows.len() <= most, "{} of {limit}", page.rows.len());
+        found.extend(page.rows);
         cursor = page.next;
         if cursor.is_none() {
             found.sort_by_key(place);
@@ -160,12 +156,12 @@ pub async fn a_listing_survives_changes_between_its_pages<P: ShadowStore>(store:
             .list(&ListQuery::All, 4, cursor.as_ref())
             .await
             .unwrap();
-        found.extend(page.documents.iter().map(place));
+        found.extend(page.rows.iter().map(place));
         cursor = page.next;
         if cursor.is_none() {
             break;
         }
-        for listed in &page.documents {
+        for listed in &page.rows {
             if listed.shadow.id().starts_with("leaves") {
                 delete_one(&store, delete(&listed.shadow, ExpectedVersion::Any))
                     .await
@@ -211,7 +207,7 @@ pub async fn a_cursor_serves_the_listing_it_came_from_alone<P: ShadowStore>(stor
 
         for other in queries.iter().filter(|other| *other != query) {
             let listed = store.list(other, 2, Some(&Cursor(text.clone()))).await;
-            assert!(matches!(listed, Err(PersistenceError::Invalid(_))));
+            assert!(matches!(listed, Err(StoreError::Invalid(_))));
         }
         let mut bad = vec![
             String::new(),
@@ -228,7 +224,7 @@ pub async fn a_cursor_serves_the_listing_it_came_from_alone<P: ShadowStore>(stor
         }
         for bad in bad {
             let listed = store.list(query, 2, Some(&Cursor(bad.clone()))).await;
-            assert!(matches!(listed, Err(PersistenceError::Invalid(_))), "{bad}");
+            assert!(matches!(listed, Err(StoreError::Invalid(_))), "{bad}");
         }
     }
 }
@@ -244,10 +240,7 @@ pub async fn a_listing_nobody_can_give_is_invalid<P: ShadowStore>(store: P) {
         (of(&"d".repeat(2046)), 10),
     ] {
         let listed = store.list(&query, limit, None).await;
-        assert!(
-            matches!(listed, Err(PersistenceError::Invalid(_))),
-            "{limit}"
-        );
+        assert!(matches!(listed, Err(StoreError::Invalid(_))), "{limit}");
     }
 }
 

@@ -1,8 +1,7 @@
 //! Reads: what was asked for, in the order asked, and no more.
 
 use antumbra_service::shadows::{
-    DocumentSet, Layout, PersistenceError, Read, ReadConsistency, ShadowStore, Snapshot, Version,
-    Write,
+    DocumentSet, Layout, Read, ReadConsistency, ShadowStore, Snapshot, StoreError, Version, Write,
 };
 
 use crate::sample::{new, number, numbers, only, read_one, shadow, whole, write, write_one};
@@ -28,7 +27,7 @@ pub async fn what_is_absent_is_not_found<P: ShadowStore>(store: P) {
                 parts,
             };
             let found = only(store.read(&[read], consistency).await);
-            assert_eq!(found, Err(PersistenceError::NotFound));
+            assert_eq!(found, Err(StoreError::NotFound));
         }
     }
 }
@@ -72,7 +71,7 @@ pub async fn a_read_gives_what_was_asked_for_and_no_more<P: ShadowStore>(store: 
         });
         let found = store.read(&reads, consistency).await;
         assert!(found[0].as_ref().unwrap().reported.is_some());
-        assert_eq!(found[1], Err(PersistenceError::NotFound));
+        assert_eq!(found[1], Err(StoreError::NotFound));
         assert_eq!(found[0], found[2], "half of it is there");
     }
 }
@@ -135,7 +134,7 @@ pub async fn many_are_read_in_the_order_asked<P: ShadowStore>(store: P) {
         assert_eq!(found.len(), reads.len());
         for (n, found) in (0..130).rev().zip(found) {
             if !there(&n) {
-                assert_eq!(found, Err(PersistenceError::NotFound));
+                assert_eq!(found, Err(StoreError::NotFound));
                 continue;
             }
             let Snapshot {

@@ -1,8 +1,8 @@
 //! Writes: conditional on the version, both or none.
 
 use antumbra_service::shadows::{
-    ClientToken, Delete, DocumentSet, ExpectedVersion, Layout, PersistenceError, ShadowId,
-    ShadowStore, Version, Write, Written, Zone,
+    ClientToken, Delete, DocumentSet, ExpectedVersion, Layout, ShadowId, ShadowStore, StoreError,
+    Version, Write, Written, Zone,
 };
 use antumbra_shadow::{LeafTimes, Timestamp};
 
@@ -11,15 +11,15 @@ use crate::sample::{
     write_one,
 };
 
-fn conflict<T>(expected: i64, actual: Option<i64>) -> Result<T, PersistenceError> {
-    Err(PersistenceError::Conflict {
+fn conflict<T>(expected: i64, actual: Option<i64>) -> Result<T, StoreError> {
+    Err(StoreError::Conflict {
         expected: Version(expected),
         actual: actual.map(Version),
     })
 }
 
-fn is_invalid<T>(result: &Result<T, PersistenceError>) -> bool {
-    matches!(result, Err(PersistenceError::Invalid(_)))
+fn is_invalid<T>(result: &Result<T, StoreError>) -> bool {
+    matches!(result, Err(StoreError::Invalid(_)))
 }
 
 /// Both documents as [`numbers`] says them.
@@ -306,7 +306,7 @@ pub async fn what_is_created_has_a_version_above_the_floor<P: ShadowStore>(store
     let above = |shadow: &ShadowId, floor: i64, expected: i64| {
         let mut write = whole(shadow, 1, expected);
         for part in [&mut write.reported, &mut write.desired] {
-            part.as_mut().unwrap().floor = Version(floor);
+            part.as_mut().unwrap().min_version = Version(floor);
         }
         write
     };
@@ -332,32 +332,32 @@ pub async fn a_write_holds_the_other_document_fixed<P: ShadowStore>(store: P) {
     let lamp = shadow("lamp");
     let holding = |n: i64, expected: i64, hold: i64| Write {
         reported: new(number(n), expected),
-        hold: Some(Version(hold)),
+        other_version: Some(Version(hold)),
         ..write(&lamp)
     };
     if store.layout() == Layout::Combined {
         let held = write_one(&store, holding(1, 0, 0)).await;
-        assert!(matches!(held, Err(PersistenceError::Invalid(_))));
+        assert!(matches!(held, Err(StoreError::Invalid(_))));
         return;
     }
     for wrong in [whole(&lamp, 1, 0), holding(1, 0, 0)] {
         let wrong = Write {
-            hold: Some(Version(-1)),
+            other_version: Some(Version(-1)),
             ..wrong
         };
         let held = write_one(&store, wrong).await;
-        assert!(matches!(held, Err(PersistenceError::Invalid(_))));
+        assert!(matches!(held, Err(StoreError::Invalid(_))));
     }
     // Not there, or there no more, is version none.
     write_one(&store, holding(1, 0, 0)).await.unwrap();
     let desired = Write {
         desired: new(number(1), 0),
-        hold: Some(Version(1)),
+        other_version: Some(Version(1)),
         ..write(&lamp)
     };
     write_one(&store, desired).await.unwrap();
     let refused = |expected, actual| {
-        let conflict = PersistenceError::Conflict { expected, actual };
+        let conflict = StoreError::Conflict { expected, actual };
         Err(conflict)
     };
     let held = write_one(&store, holding(2, 1, 0)).await;

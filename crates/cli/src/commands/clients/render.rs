@@ -15,7 +15,7 @@ fn client_json(client: &Client) -> Value {
     json!({
         "id": client.id.as_str(), "name": client.name, "url": client.url,
         "mode": client.mode.as_str(), "state": state, "reason": reason,
-        "version": client.version, "created": milliseconds(client.created),
+        "version": client.version.0, "created": milliseconds(client.created),
         "updated": milliseconds(client.updated), "failures": client.circuit.failures,
     })
 }

@@ -225,7 +225,7 @@ pub(super) fn page(page: &Page, as_json: bool) -> String {
         cursor: Option<&'a str>,
     }
     if as_json {
-        let documents = page.documents.iter().map(|listed| ListedJson {
+        let documents = page.rows.iter().map(|listed| ListedJson {
             shadow: (&listed.shadow).into(),
             state: listed.state.as_str(),
             version: listed.version.0,
@@ -242,7 +242,7 @@ pub(super) fn page(page: &Page, as_json: bool) -> String {
             .map(|head| styled(FAINT, head))
             .to_vec(),
     ];
-    rows.extend(page.documents.iter().map(|listed| {
+    rows.extend(page.rows.iter().map(|listed| {
         vec![
             listed.shadow.id().to_owned(),
             listed.shadow.name().to_owned(),

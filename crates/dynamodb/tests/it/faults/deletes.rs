@@ -1,6 +1,6 @@
 //! Deletes whose answer was lost.
 
-use antumbra_service::shadows::{Delete, ExpectedVersion, Layout, PersistenceError, Version};
+use antumbra_service::shadows::{Delete, ExpectedVersion, Layout, StoreError, Version};
 use antumbra_testkit::sample::{delete, delete_one, numbers, shadow, whole, write_one};
 
 use super::{done_but_lost, fails, operations};
@@ -48,5 +48,5 @@ async fn a_throttled_delete_is_throttled_and_what_was_there_stays() {
         .endpoint
         .script(|_| fails(400, "ProvisionedThroughputExceededException"));
     let deleted = delete_one(&store.shadows, delete(&lamp, ExpectedVersion::Any)).await;
-    assert_eq!(deleted, Err(PersistenceError::Throttled));
+    assert_eq!(deleted, Err(StoreError::Throttled));
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use antumbra_dynamodb::{DynamoDbShadows, ShadowTableConfig};
 use antumbra_service::shadows::Read;
 use antumbra_service::shadows::{
-    DocumentSet, ExpectedVersion, Layout, ListQuery, PersistenceError, ReadConsistency, ShadowStore,
+    DocumentSet, ExpectedVersion, Layout, ListQuery, ReadConsistency, ShadowStore, StoreError,
 };
 use antumbra_testkit::dynamodb::Reply;
 use antumbra_testkit::sample::{
@@ -19,7 +19,7 @@ use super::{fails, unavailable};
 use crate::store::Store;
 
 /// Everything a store can be asked, and what came of it.
-async fn everything(shadows: &DynamoDbShadows) -> Vec<Result<(), PersistenceError>> {
+async fn everything(shadows: &DynamoDbShadows) -> Vec<Result<(), StoreError>> {
     let lamp = shadow("lamp");
     let read = async |consistency| {
         let read = Read {

@@ -2,7 +2,7 @@
 
 use antumbra_dynamodb::{DynamoDbShadows, ShadowTableConfig};
 use antumbra_service::shadows::{
-    DocumentSet, Layout, PersistenceError, Read, ReadConsistency, ShadowStore, Write,
+    DocumentSet, Layout, Read, ReadConsistency, ShadowStore, StoreError, Write,
 };
 use antumbra_testkit::dynamodb::{Call, Reply};
 use antumbra_testkit::sample::{shadow, whole};
@@ -91,8 +91,8 @@ async fn keys_left_too_often_are_unavailable_and_the_others_are_not() {
         .script(move |call| unprocessed(call, |_, key| is_of(key, "lamp-1")));
     store.endpoint.take_calls();
     let found = shadows.read(&reads, ReadConsistency::Strong).await;
-    assert_eq!(found[0], Err(PersistenceError::NotFound));
-    assert_eq!(found[2], Err(PersistenceError::NotFound));
+    assert_eq!(found[0], Err(StoreError::NotFound));
+    assert_eq!(found[2], Err(StoreError::NotFound));
     let text = unavailable(found[1].clone());
     assert_eq!(text, "BatchGetItem: left unprocessed 2 times");
     let calls = store.endpoint.take_calls();
@@ -117,7 +117,7 @@ async fn as_long_as_something_comes_nobody_gives_up() {
         .endpoint
         .script(|call| unprocessed(call, |place, _| place > 0));
     let found = shadows.read(&reads, ReadConsistency::Strong).await;
-    let absent = vec![Err(PersistenceError::NotFound); 4];
+    let absent = vec![Err(StoreError::NotFound); 4];
     assert_eq!(found, absent);
     assert_eq!(store.endpoint.take_calls().len(), 8);
 }
@@ -141,7 +141,7 @@ async fn a_call_that_fails_fails_nobody_elses() {
     });
     let found = shadows.read(&reads, ReadConsistency::Strong).await;
     assert!(found[0].is_ok());
-    assert_eq!(found[99], Err(PersistenceError::NotFound));
+    assert_eq!(found[99], Err(StoreError::NotFound));
     for failed in &found[100..] {
         let text = unavailable(failed.clone());
         assert_eq!(text, "BatchGetItem: AccessDeniedException");

@@ -2,7 +2,7 @@
 
 use antumbra_dynamodb::{DynamoDbShadows, ShadowTableConfig};
 use antumbra_service::shadows::{
-    DocumentSet, Layout, PersistenceError, Read, ReadConsistency, ShadowStore, Write,
+    DocumentSet, Layout, Read, ReadConsistency, ShadowStore, StoreError, Write,
 };
 use antumbra_testkit::dynamodb::{Call, Reply};
 use antumbra_testkit::sample::{shadow, whole};
@@ -75,7 +75,7 @@ async fn who_stays_busy_is_throttled_alone() {
             .script(move |call| busy(call, "lamp-1", code));
         let found = shadows.read(&reads, ReadConsistency::Snapshot).await;
         assert!(found[0].is_ok() && found[2].is_ok());
-        assert_eq!(found[1], Err(PersistenceError::Throttled), "{code}");
+        assert_eq!(found[1], Err(StoreError::Throttled), "{code}");
     }
 }
 

@@ -1,6 +1,6 @@
 //! Writes that are throttled, cancelled, or done although nobody heard.
 
-use antumbra_service::shadows::{Layout, PersistenceError, ShadowId, Version, Write, Written};
+use antumbra_service::shadows::{Layout, ShadowId, StoreError, Version, Write, Written};
 use antumbra_testkit::dynamodb::{Reply, failure};
 use antumbra_testkit::sample::{new, number, numbers, shadow, whole, write, write_one};
 use serde_json::{Value, json};
@@ -35,10 +35,10 @@ async fn a_throttled_write_is_tried_again_and_then_throttled() {
     ] {
         store.endpoint.script(move |_| fails(400, code));
         let written = write_one(&store.shadows, reported(&lamp, 1, 0)).await;
-        assert_eq!(written, Err(PersistenceError::Throttled), "{code}");
+        assert_eq!(written, Err(StoreError::Throttled), "{code}");
         assert_eq!(store.endpoint.take_calls().len(), 3, "{code}");
         let written = write_one(&store.shadows, whole(&lamp, 1, 0)).await;
-        assert_eq!(written, Err(PersistenceError::Throttled), "{code}");
+        assert_eq!(written, Err(StoreError::Throttled), "{code}");
         store.endpoint.take_calls();
     }
     let throttle = || fails(400, "ThrottlingException");
@@ -57,7 +57,7 @@ async fn a_write_into_a_running_transaction_is_throttled() {
         .endpoint
         .script(|_| fails(400, "TransactionConflictException"));
     let written = write_one(&store.shadows, reported(&shadow("lamp"), 1, 0)).await;
-    assert_eq!(written, Err(PersistenceError::Throttled));
+    assert_eq!(written, Err(StoreError::Throttled));
 }
 
 #[tokio::test]
@@ -161,7 +161,7 @@ async fn a_conflict_after_a_throttle_is_a_conflict() {
     let throttle = fails(400, "ThrottlingException");
     store.endpoint.script_next("PutItem", [throttle]);
     let written = write_one(&store.shadows, reported(&lamp, 1, 0)).await;
-    let conflict = PersistenceError::Conflict {
+    let conflict = StoreError::Conflict {
         expected: Version(0),
         actual: Some(Version(1)),
     };
@@ -177,7 +177,7 @@ async fn every_reason_of_a_cancelled_transaction_is_told_apart() {
     let conflict = json!({"Code": "ConditionalCheckFailed", "Item": stored});
     let too_large =
         json!({"Code": "ValidationError", "Message": "Item size has exceeded the maximum"});
-    let conflict_at = |actual| PersistenceError::Conflict {
+    let conflict_at = |actual| StoreError::Conflict {
         expected: Version(0),
         actual,
     };
@@ -196,17 +196,17 @@ async fn every_reason_of_a_cancelled_transaction_is_told_apart() {
         (
             [none(), reason("TransactionConflict")],
             503,
-            Some(PersistenceError::Throttled),
+            Some(StoreError::Throttled),
         ),
         (
             [reason("ThrottlingError"), none()],
             503,
-            Some(PersistenceError::Throttled),
+            Some(StoreError::Throttled),
         ),
         (
             [none(), reason("ProvisionedThroughputExceeded")],
             503,
-            Some(PersistenceError::Throttled),
+            Some(StoreError::Throttled),
         ),
         ([none(), reason("ValidationError")], 400, None),
         ([too_large, none()], 413, None),

@@ -43,7 +43,7 @@ async fn every_operation_is_one_call_and_a_span_is_two() {
     check(&["BatchGetItem"]);
     inbox.delete(&thing, &id("1"), at(NOON)).await.unwrap();
     check(&["UpdateItem"]);
-    inbox.note(&thing, at(NOON)).await.unwrap();
+    inbox.touch(&thing, at(NOON)).await.unwrap();
     check(&["PutItem"]);
     inbox.sources(10, None).await.unwrap();
     check(&["Query"]);
@@ -99,21 +99,21 @@ async fn contact_is_noted_once_an_hour() {
     let calls = |all: &Inbox| all.endpoint.take_operations().len();
     for minute in ["00", "30", "59"] {
         let time = at(&format!("2026-01-31T12:{minute}:00Z"));
-        contacts.note(&source("a"), time).await.unwrap();
+        contacts.touch(&source("a"), time).await.unwrap();
     }
     assert_eq!(calls(&all), 1);
     contacts
-        .note(&source("a"), at("2026-01-31T13:00:00Z"))
+        .touch(&source("a"), at("2026-01-31T13:00:00Z"))
         .await
         .unwrap();
     contacts
-        .note(&source("b"), at("2026-01-31T13:00:00Z"))
+        .touch(&source("b"), at("2026-01-31T13:00:00Z"))
         .await
         .unwrap();
     assert_eq!(calls(&all), 2);
     // What comes late says nothing new.
     contacts
-        .note(&source("a"), at("2026-01-31T12:30:00Z"))
+        .touch(&source("a"), at("2026-01-31T12:30:00Z"))
         .await
         .unwrap();
     assert_eq!(calls(&all), 0);

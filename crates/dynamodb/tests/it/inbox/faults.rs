@@ -22,7 +22,7 @@ async fn throttling_is_retryable_for_every_operation() {
     let stored = inbox.store(&message("a", "1", "{}")).await;
     assert_eq!(stored, Err(StoreMessageError::Store(StoreError::Throttled)));
     let results = [
-        inbox.note(&thing, at(NOON)).await,
+        inbox.touch(&thing, at(NOON)).await,
         inbox.get(&thing, &first).await.map(drop),
         inbox
             .get_all(&thing, std::slice::from_ref(&first))
@@ -70,8 +70,8 @@ async fn a_lost_answer_changes_nothing() {
     assert_eq!(inbox.get(&thing, &kept.id).await.unwrap(), None);
     all.endpoint
         .script_next("PutItem", [Reply::PassThenDisconnect]);
-    inbox.note(&thing, at(NOON)).await.unwrap();
-    assert_eq!(inbox.sources(10, None).await.unwrap().sources.len(), 1);
+    inbox.touch(&thing, at(NOON)).await.unwrap();
+    assert_eq!(inbox.sources(10, None).await.unwrap().rows.len(), 1);
 }
 
 #[tokio::test]
@@ -79,10 +79,10 @@ async fn contact_that_could_not_be_noted_is_noted_the_next_time() {
     let all = Inbox::fresh().await;
     let contacts = HourlySourceTracker::new(all.inbox.clone());
     all.endpoint.script(|_| throttled());
-    assert!(contacts.note(&source("a"), at(NOON)).await.is_err());
+    assert!(contacts.touch(&source("a"), at(NOON)).await.is_err());
     all.endpoint.script(|_| Reply::Pass);
-    contacts.note(&source("a"), at(NOON)).await.unwrap();
-    assert_eq!(all.inbox.sources(10, None).await.unwrap().sources.len(), 1);
+    contacts.touch(&source("a"), at(NOON)).await.unwrap();
+    assert_eq!(all.inbox.sources(10, None).await.unwrap().rows.len(), 1);
 }
 
 #[tokio::test]

@@ -111,7 +111,7 @@ async fn pages_add_up_to_the_whole_in_both_orders() {
         loop {
             let page = list(inbox, &thing, &request).await.unwrap();
             // As an answer that has room for two.
-            let page = page.shortened(&thing, order, 2);
+            let page = shorten_page(page, &thing, order, 2);
             all.extend(page.ids.iter().map(ToString::to_string));
             request.cursor = page.next;
             if request.cursor.is_none() {

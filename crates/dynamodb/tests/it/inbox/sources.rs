@@ -12,15 +12,15 @@ async fn the_last_contact_is_told_to_the_hour_and_does_not_go_back() {
     let Inbox { inbox, .. } = &Inbox::fresh().await;
     for time in ["12:34:56.789", "10:00:00", "11:59:59"] {
         let time = at(&format!("2026-01-31T{time}Z"));
-        inbox.note(&source("lamp"), time).await.unwrap();
+        inbox.touch(&source("lamp"), time).await.unwrap();
     }
     inbox
-        .note(&source("door"), at("2026-02-01T00:00:00Z"))
+        .touch(&source("door"), at("2026-02-01T00:00:00Z"))
         .await
         .unwrap();
     let page = inbox.sources(10, None).await.unwrap();
     let told: Vec<_> = page
-        .sources
+        .rows
         .iter()
         .map(|contact| (contact.source.as_str(), contact.last_contact.to_string()))
         .collect();
@@ -39,13 +39,13 @@ async fn pages_add_up() {
     let Inbox { inbox, table, .. } = &Inbox::fresh().await;
     for number in 0..7 {
         let name = format!("thing-{number}");
-        inbox.note(&source(&name), at(super::NOON)).await.unwrap();
+        inbox.touch(&source(&name), at(super::NOON)).await.unwrap();
     }
     let (mut all, mut cursor) = (Vec::new(), None);
     loop {
         let page = inbox.sources(3, cursor.as_ref()).await.unwrap();
         all.extend(
-            page.sources
+            page.rows
                 .into_iter()
                 .map(|contact| contact.source.to_string()),
         );
@@ -77,7 +77,7 @@ async fn pages_add_up() {
 #[tokio::test]
 async fn messages_and_sources_do_not_see_each_other() {
     let Inbox { inbox, .. } = &Inbox::fresh().await;
-    inbox.note(&source("lamp"), at(super::NOON)).await.unwrap();
+    inbox.touch(&source("lamp"), at(super::NOON)).await.unwrap();
     inbox
         .store(&message("sources", "lamp", "{}"))
         .await
@@ -95,5 +95,5 @@ async fn messages_and_sources_do_not_see_each_other() {
             .unwrap()
             .is_some()
     );
-    assert_eq!(inbox.sources(10, None).await.unwrap().sources.len(), 1);
+    assert_eq!(inbox.sources(10, None).await.unwrap().rows.len(), 1);
 }

@@ -12,6 +12,7 @@ use antumbra_service::deliveries::{
 use antumbra_service::notifications::BoxFuture;
 use antumbra_service::paging::{Cursor, Page};
 use antumbra_service::sensors::SensorId;
+use antumbra_service::store::Version;
 use antumbra_shadow::Timestamp;
 
 type Outcome<'a, T> = BoxFuture<'a, Result<T, ClientError>>;
@@ -26,7 +27,7 @@ pub trait ClientService: Send + Sync {
         &'a self,
         id: &'a ClientId,
         patch: ClientPatch,
-        expected: Option<u64>,
+        expected: Option<Version>,
     ) -> Outcome<'a, Client>;
     fn rotate_secret<'a>(
         &'a self,
@@ -42,7 +43,7 @@ pub trait ClientService: Send + Sync {
     fn delete<'a>(
         &'a self,
         id: &'a ClientId,
-        expected: Option<u64>,
+        expected: Option<Version>,
         cascade: bool,
     ) -> Outcome<'a, ()>;
     fn link<'a>(&'a self, client: &'a ClientId, sensor: &'a SensorId) -> Outcome<'a, ()>;
@@ -82,7 +83,7 @@ where
         &'a self,
         id: &'a ClientId,
         patch: ClientPatch,
-        expected: Option<u64>,
+        expected: Option<Version>,
     ) -> Outcome<'a, Client> {
         Box::pin(self.update(id, patch, expected))
     }
@@ -107,7 +108,7 @@ where
     fn delete<'a>(
         &'a self,
         id: &'a ClientId,
-        expected: Option<u64>,
+        expected: Option<Version>,
         cascade: bool,
     ) -> Outcome<'a, ()> {
         Box::pin(self.delete(id, expected, cascade))

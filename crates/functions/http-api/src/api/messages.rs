@@ -1,8 +1,8 @@
 //! What the routes need of the inbox.
 
 use antumbra_service::inbox::{
-    self, InboxMessage, ListRequest, MessageDeleter, MessageId, MessageIdPage, MessageIndex,
-    MessageReader, Source,
+    self, InboxMessage, ListRequest, MessageDeleter, MessageId, MessageIndex, MessageReader, Page,
+    Source,
 };
 use antumbra_service::notifications::BoxFuture;
 use antumbra_service::store::StoreError;
@@ -15,7 +15,7 @@ pub trait MessageService: Send + Sync {
         &'a self,
         source: &'a Source,
         request: &'a ListRequest,
-    ) -> BoxFuture<'a, Result<MessageIdPage, StoreError>>;
+    ) -> BoxFuture<'a, Result<Page<MessageId>, StoreError>>;
 
     /// See [`MessageReader::get_all`].
     fn get_all<'a>(
@@ -45,7 +45,7 @@ impl<T: MessageReader + MessageIndex + MessageDeleter> MessageService for T {
         &'a self,
         source: &'a Source,
         request: &'a ListRequest,
-    ) -> BoxFuture<'a, Result<MessageIdPage, StoreError>> {
+    ) -> BoxFuture<'a, Result<Page<MessageId>, StoreError>> {
         Box::pin(inbox::list(self, source, request))
     }
 

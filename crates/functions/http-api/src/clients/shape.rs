@@ -184,7 +184,7 @@ pub(crate) struct ClientAnswer {
     paused_until: Option<String>,
     /// How often it was written. In quotes, it is the client's entity tag.
     #[schema(minimum = 1)]
-    version: u64,
+    version: i64,
     /// When it was made.
     #[schema(format = DateTime)]
     created_at: String,
@@ -211,7 +211,7 @@ impl From<&Client> for ClientAnswer {
             disabled_since: since,
             failures: client.circuit.failures,
             paused_until: client.circuit.open_until.map(|until| until.to_string()),
-            version: client.version,
+            version: client.version.0,
             created_at: client.created.to_string(),
             updated_at: client.updated.to_string(),
         }

@@ -113,7 +113,7 @@ async fn nothing_is_lost_and_nothing_is_there_twice() {
     assert_eq!(found, expected);
     // The answer of some that were stored was lost, so that they are told as known.
     assert!(stored <= 980);
-    let sources = bench.inbox.sources(1000, None).await.unwrap().sources;
+    let sources = bench.inbox.sources(1000, None).await.unwrap().rows;
     assert_eq!(sources.len(), SOURCES as usize);
     let put_away: BTreeSet<String> = bench
         .quarantined()

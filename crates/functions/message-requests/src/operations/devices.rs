@@ -35,12 +35,12 @@ impl<P: Sources> InboxOperation for ListDevices<P> {
         }
         let cursor = members.cursor.map(Cursor);
         let page = self.0.sources(limit, cursor.as_ref()).await?;
-        let contacts = page.sources.iter();
+        let contacts = page.rows.iter();
         let hours: Vec<String> = contacts
             .map(|contact| contact.last_contact.to_string())
             .collect();
         let devices: Vec<Device<'_>> = page
-            .sources
+            .rows
             .iter()
             .zip(&hours)
             .map(|(contact, hour)| Device {

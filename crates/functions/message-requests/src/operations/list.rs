@@ -3,8 +3,7 @@
 //! A page ends early where an answer would become too large; its cursor goes on from there.
 
 use antumbra_service::inbox::{
-    InboxMessage, ListRequest, MessageId, MessageIdPage as Page, MessageIndex, MessageReader,
-    Order, Source, list,
+    InboxMessage, ListRequest, MessageId, MessageIndex, MessageReader, Order, Page, Source, list,
 };
 use antumbra_service::paging::Cursor;
 use antumbra_wire::inbox_request::{Operation, ParsedRequest};
@@ -60,9 +59,9 @@ impl<P: MessageIndex + MessageReader> InboxOperation for ListMessages<P> {
         };
         let page = list(&self.0, &source, &request).await?;
         if members.bodies {
-            let messages = match page.ids.is_empty() {
+            let messages = match page.rows.is_empty() {
                 true => Vec::new(),
-                false => self.0.get_all(&source, &page.ids).await?,
+                false => self.0.get_all(&source, &page.rows).await?,
             };
             whole(&source, request.order, page, &messages)
         } else {
@@ -78,9 +77,9 @@ fn ids(source: &Source, order: Order, page: Page) -> String {
         bytes += 2 * id.as_str().len() + 3;
         bytes <= REQUEST_BYTES
     };
-    let count = page.ids.iter().take_while(fits).count();
-    let page = page.shortened(source, order, count);
-    let ids: Vec<&str> = page.ids.iter().map(MessageId::as_str).collect();
+    let count = page.rows.iter().take_while(fits).count();
+    let page = shorten_page(page, source, order, count);
+    let ids: Vec<&str> = page.rows.iter().map(MessageId::as_str).collect();
     InboxResponse::Ids {
         cursor: page.next.as_ref().map(|cursor| cursor.0.as_str()),
         message_ids: &ids,
@@ -93,14 +92,14 @@ fn ids(source: &Source, order: Order, page: Page) -> String {
 fn whole(
     source: &Source,
     order: Order,
-    page: Page,
+    page: Page<MessageId>,
     messages: &[InboxMessage],
 ) -> Result<String, OperationError> {
     let mut room = REQUEST_BYTES - ENVELOPE_BYTES;
     let mut listed = Vec::new();
     let mut count = 0;
     let mut found = messages.iter().peekable();
-    for id in &page.ids {
+    for id in &page.rows {
         // One that was deleted in between is passed over.
         if let Some(message) = found.next_if(|message| message.id == *id) {
             let bytes = message.answer_bytes() + 1;
@@ -128,7 +127,7 @@ fn whole(
         }
         count += 1;
     }
-    let next = page.clone().shortened(source, order, count).next;
+    let next = shorten_page(page.clone(), source, order, count).next;
     Ok(InboxResponse::Messages {
         cursor: next.as_ref().map(|cursor| cursor.0.as_str()),
         messages: &listed,

@@ -20,7 +20,11 @@ async fn a_request_costs_what_it_says() {
         assert_eq!(stage.endpoint.take_operations(), ["UpdateItem"]);
     }
     let lamp = Source::new("lamp").unwrap();
-    stage.inbox.note(&lamp, Timestamp::default()).await.unwrap();
+    stage
+        .inbox
+        .touch(&lamp, Timestamp::default())
+        .await
+        .unwrap();
     stage.endpoint.take_calls();
     for (topic, payload, calls) in [
         ("request/query/lamp", json!({}), &["Query", "Query"][..]),

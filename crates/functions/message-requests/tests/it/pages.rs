@@ -145,7 +145,7 @@ async fn devices_are_told_with_their_hour() {
     for n in 0..5 {
         let source = Source::new(format!("lamp-{n}")).unwrap();
         let at = Timestamp::parse(&format!("2026-01-31T1{n}:47:11Z")).unwrap();
-        stage.inbox.note(&source, at).await.unwrap();
+        stage.inbox.touch(&source, at).await.unwrap();
     }
     let (found, pages) = all(&stage, "request/devices", json!({"limit": 2}), "devices").await;
     assert_eq!((found.len(), pages), (5, 3));

@@ -7,8 +7,7 @@ use antumbra_memory::MemoryShadows;
 use antumbra_service::clock::{Clock, ManualClock};
 use antumbra_service::notifications::{Channel, Message};
 use antumbra_service::shadows::{
-    DocumentSet, Layout, PersistenceError, Read, ReadConsistency, ShadowId, ShadowStore,
-    StoredDocument,
+    DocumentSet, Layout, Read, ReadConsistency, ShadowId, ShadowStore, StoreError, StoredDocument,
 };
 use antumbra_shadow::{Model, Timestamp};
 use antumbra_shadow_requests::{HandleError, ShadowRequests};
@@ -86,7 +85,7 @@ pub(crate) async fn sections<P: ShadowStore>(store: &P, shadow: &ShadowId) -> Sh
     };
     let found = store.read(&[read], ReadConsistency::Strong).await.remove(0);
     let found = match found {
-        Err(PersistenceError::NotFound) => return ShadowDocuments::default(),
+        Err(StoreError::NotFound) => return ShadowDocuments::default(),
         found => found.unwrap(),
     };
     let section = |held: &StoredDocument| ShadowDocument {

@@ -3,13 +3,12 @@
 use antumbra_shadow::{Document, Kind, View, limits};
 
 use super::size::{ITEM_BYTES, item_bytes};
+use crate::paging::page_limit;
 use crate::shadows::{
-    Delete, ExpectedVersion, Layout, ListQuery, NewDocument, PersistenceError, ShadowId, State,
-    Version, Write,
+    Delete, ExpectedVersion, Layout, ListQuery, NewDocument, ShadowId, State, StoreError, Version,
+    Write,
 };
 
-/// The longest page of a listing, in documents.
-const PAGE_DOCUMENTS: usize = 1000;
 /// A timestamp's digits are a number's digits.
 const TIMESTAMP_LIMIT: u128 = 10u128.pow(38);
 /// Objects and arrays within each other; the last level is for scalars.
@@ -18,7 +17,7 @@ const CONTAINER_LEVELS: usize = limits::DEPTH - 1;
 const NAME_BYTES: usize = 65_535;
 
 /// Refuses a write that cannot be made whatever is stored.
-pub fn check_write(write: &Write, layout: Layout) -> Result<(), PersistenceError> {
+pub fn check_write(write: &Write, layout: Layout) -> Result<(), StoreError> {
     match (layout, &write.reported, &write.desired) {
         (_, None, None) => return invalid("a write carries a document"),
         (Layout::Combined, Some(reported), Some(desired)) => {
@@ -31,12 +30,12 @@ pub fn check_write(write: &Write, layout: Layout) -> Result<(), PersistenceError
         }
         (Layout::Separate, ..) => {}
     }
-    if let Some(hold) = write.hold {
+    if let Some(version) = write.other_version {
         if layout == Layout::Combined || (write.reported.is_some() && write.desired.is_some()) {
             return invalid("only a document that is kept apart and not written can be held");
         }
-        if hold < Version::NONE {
-            return invalid(format!("{hold} is no version a document can have"));
+        if version < Version::NONE {
+            return invalid(format!("{version} is no version a document can have"));
         }
     }
     if write.timestamp.nanoseconds().unsigned_abs() >= TIMESTAMP_LIMIT {
@@ -66,13 +65,13 @@ pub fn check_write(write: &Write, layout: Layout) -> Result<(), PersistenceError
 }
 
 /// Refuses a document that DynamoDB does not take, large or small.
-pub fn check_document(document: &Document) -> Result<(), PersistenceError> {
+pub fn check_document(document: &Document) -> Result<(), StoreError> {
     check_values(document.view(), 1)
 }
 
 /// What a document may hold and DynamoDB refuses: members without a name or with an endless one at any
 /// depth, and a container on the last level, be it empty.
-fn check_values(view: View<'_>, level: usize) -> Result<(), PersistenceError> {
+fn check_values(view: View<'_>, level: usize) -> Result<(), StoreError> {
     if view.is_container() && level > CONTAINER_LEVELS {
         return invalid(format!(
             "objects and arrays are nested {level} levels deep, the limit is {CONTAINER_LEVELS}"
@@ -93,10 +92,10 @@ fn check_values(view: View<'_>, level: usize) -> Result<(), PersistenceError> {
     })
 }
 
-fn check_size(write: &Write, states: &[State]) -> Result<(), PersistenceError> {
+fn check_size(write: &Write, states: &[State]) -> Result<(), StoreError> {
     let bytes = item_bytes(write, states);
     if bytes > ITEM_BYTES {
-        return Err(PersistenceError::TooLarge {
+        return Err(StoreError::TooLarge {
             bytes,
             limit: ITEM_BYTES,
         });
@@ -105,7 +104,7 @@ fn check_size(write: &Write, states: &[State]) -> Result<(), PersistenceError> {
 }
 
 /// Refuses a delete that cannot be made whatever is stored.
-pub fn check_delete(delete: &Delete, layout: Layout) -> Result<(), PersistenceError> {
+pub fn check_delete(delete: &Delete, layout: Layout) -> Result<(), StoreError> {
     match (layout, delete.reported, delete.desired) {
         (_, None, None) => return invalid("a delete names a document"),
         (Layout::Combined, reported, desired) if reported != desired => {
@@ -124,12 +123,8 @@ pub fn check_delete(delete: &Delete, layout: Layout) -> Result<(), PersistenceEr
 }
 
 /// Refuses a listing nobody can give.
-pub fn check_list(query: &ListQuery, limit: usize) -> Result<(), PersistenceError> {
-    if !(1..=PAGE_DOCUMENTS).contains(&limit) {
-        return invalid(format!(
-            "a page holds 1 to {PAGE_DOCUMENTS} documents, not {limit}"
-        ));
-    }
+pub fn check_list(query: &ListQuery, limit: usize) -> Result<(), StoreError> {
+    page_limit(limit)?;
     match query {
         ListQuery::Of(id) => match ShadowId::new(id.as_str()) {
             Ok(_) => Ok(()),
@@ -139,6 +134,6 @@ pub fn check_list(query: &ListQuery, limit: usize) -> Result<(), PersistenceErro
     }
 }
 
-fn invalid(reason: impl Into<String>) -> Result<(), PersistenceError> {
-    Err(PersistenceError::Invalid(reason.into()))
+fn invalid(reason: impl Into<String>) -> Result<(), StoreError> {
+    Err(StoreError::Invalid(reason.into()))
 }
