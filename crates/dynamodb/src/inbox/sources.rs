@@ -13,8 +13,6 @@ use crate::errors;
 const ALL: &str = "#sources";
 const LAST_CONTACT: &str = "lastContact";
 const HOUR_NANOSECONDS: i128 = 3_600_000_000_000;
-/// Sources of one page.
-const PAGE_SOURCES: usize = 1000;
 /// Tells these cursors from those of other listings.
 const KIND: &str = "sources";
 

@@ -210,11 +210,12 @@ async fn what_cannot_be_written_is_not_even_tried() {
         },
     ];
     let results = store.shadows.write(&refused).await;
-    let statuses: Vec<u16> = results
+    let classes: Vec<ErrorClass> = results
         .into_iter()
-        .map(|result| result.unwrap_err().status())
+        .map(|result| result.unwrap_err().class())
         .collect();
-    assert_eq!(statuses, [400, 400, 413]);
+    use ErrorClass::{Invalid, TooLarge};
+    assert_eq!(classes, [Invalid, Invalid, TooLarge]);
     assert!(store.endpoint.take_calls().is_empty());
 }
 

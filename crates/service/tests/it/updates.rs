@@ -8,6 +8,7 @@ use antumbra_service::shadows::{
     ClientToken, Delete, DesiredMode, DocumentSet, ExpectedVersion, Layout, ListQuery, Read,
     ShadowError, ShadowId, Shadows, State, StoreError, Update, UpdateResult, Version, Zone,
 };
+use antumbra_service::store::ErrorClass;
 use antumbra_shadow::{Document, DocumentError, Mode, Model, Timestamp, Verdict};
 use serde_json::json;
 
@@ -221,7 +222,6 @@ async fn an_expected_version_is_kept_to() {
             .await
             .unwrap_err();
         assert!(exists.is_conflict(), "creating over an existing one");
-        assert_eq!(exists.status(), 409);
         let other = Update::report(lamp(), document(r#"{"led":"off"}"#)).expected(Version(1));
         assert_eq!(
             shadows
@@ -364,22 +364,13 @@ async fn deleting_and_listing() {
                 .is_not_found()
         );
         assert_eq!(
-            shadows
-                .list(&query, 1000, None)
-                .await
-                .unwrap()
-                .documents
-                .len(),
+            shadows.list(&query, 1000, None).await.unwrap().rows.len(),
             4
         );
         for limit in [0, 1001] {
             assert_eq!(
-                shadows
-                    .list(&query, limit, None)
-                    .await
-                    .unwrap_err()
-                    .status(),
-                400
+                shadows.list(&query, limit, None).await.unwrap_err().class(),
+                ErrorClass::Invalid
             );
         }
     }
@@ -393,14 +384,14 @@ async fn bad_input_has_its_own_error_and_writes_nothing() {
             refused,
             ShadowError::Document(DocumentError::NotAnObject { found: "an array" })
         );
-        assert_eq!(refused.status(), 400);
+        assert_eq!(refused.class(), ErrorClass::Invalid);
         let large = json!({"a": "x".repeat(401 * 1024)});
         let refused = shadows.report(&lamp(), &large).await.unwrap_err();
         assert!(
             matches!(refused, ShadowError::Store { error: StoreError::TooLarge { bytes, limit: 409_600 }, .. } if bytes > 410_000),
             "{refused}"
         );
-        assert_eq!(refused.status(), 413);
+        assert_eq!(refused.class(), ErrorClass::TooLarge);
         assert!(
             Document::parse(r#"{"a":1e200}"#)
                 .unwrap_err()

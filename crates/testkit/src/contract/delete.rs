@@ -220,7 +220,7 @@ pub async fn of_what_was_deleted_only_the_version_is_read<P: ShadowStore>(store:
         };
         let found = read_one(&store, &lamp, parts).await;
         let only = Snapshot {
-            gone,
+            deleted: gone,
             ..Snapshot::default()
         };
         assert_eq!(found, Ok(only), "{parts:?}");

@@ -6,6 +6,7 @@ use antumbra_service::shadows::id::{ID_BYTES, NAME_BYTES};
 use antumbra_service::shadows::{
     ClientToken, DocumentSet, Layout, ShadowStore, State, StoreError, Write, Zone,
 };
+use antumbra_service::store::ErrorClass;
 use antumbra_shadow::Document;
 
 use crate::sample::{document, named, new, numbers, read_one, shadow, whole, write, write_one};
@@ -132,7 +133,7 @@ pub async fn the_largest_item_fits_and_one_byte_more_does_not<P: ShadowStore>(st
         ..whole(&lamp, 1, 2)
     };
     let refused = write_one(&store, beyond).await.unwrap_err();
-    assert_eq!(refused.status(), 413);
+    assert_eq!(refused.class(), ErrorClass::TooLarge);
     assert_eq!(numbers(&store, &lamp).await.0.unwrap().1, 2);
 }
 

@@ -253,8 +253,8 @@ pub async fn what_was_deleted_is_not_listed<P: ShadowStore>(store: P) {
         .await
         .unwrap();
     let of_lamp = store.list(&ListQuery::Of("lamp".into()), 100, None).await;
-    assert_eq!(of_lamp.unwrap().documents, []);
+    assert_eq!(of_lamp.unwrap().rows, []);
     let all = store.list(&ListQuery::All, 100, None).await.unwrap();
-    assert!(all.documents.iter().all(|listed| listed.shadow == fan));
-    assert_eq!(all.documents.len(), 2);
+    assert!(all.rows.iter().all(|listed| listed.shadow == fan));
+    assert_eq!(all.rows.len(), 2);
 }

@@ -184,40 +184,52 @@ async fn every_reason_of_a_cancelled_transaction_is_told_apart() {
     for (reasons, status, expected) in [
         (
             [none(), conflict.clone()],
-            409,
+            ErrorClass::Conflict,
             Some(conflict_at(Some(Version(7)))),
         ),
         (
             [reason("ConditionalCheckFailed"), none()],
-            409,
+            ErrorClass::Conflict,
             Some(conflict_at(None)),
         ),
-        ([reason("ThrottlingError"), conflict], 409, None),
+        (
+            [reason("ThrottlingError"), conflict],
+            ErrorClass::Conflict,
+            None,
+        ),
         (
             [none(), reason("TransactionConflict")],
-            503,
+            ErrorClass::Unavailable,
             Some(StoreError::Throttled),
         ),
         (
             [reason("ThrottlingError"), none()],
-            503,
+            ErrorClass::Unavailable,
             Some(StoreError::Throttled),
         ),
         (
             [none(), reason("ProvisionedThroughputExceeded")],
-            503,
+            ErrorClass::Unavailable,
             Some(StoreError::Throttled),
         ),
-        ([none(), reason("ValidationError")], 400, None),
-        ([too_large, none()], 413, None),
-        ([none(), reason("SomethingNew")], 503, None),
+        (
+            [none(), reason("ValidationError")],
+            ErrorClass::Invalid,
+            None,
+        ),
+        ([too_large, none()], ErrorClass::TooLarge, None),
+        (
+            [none(), reason("SomethingNew")],
+            ErrorClass::Unavailable,
+            None,
+        ),
     ] {
         let reply = cancelled(&reasons);
         store.endpoint.script(move |_| reply.clone());
         let error = write_one(&store.shadows, whole(&lamp, 1, 0))
             .await
             .unwrap_err();
-        assert_eq!(error.status(), status, "{reasons:?}: {error}");
+        assert_eq!(error.class(), status, "{reasons:?}: {error}");
         if let Some(expected) = expected {
             assert_eq!(error, expected, "{reasons:?}");
         }

@@ -4,6 +4,7 @@
 
 use antumbra_service::inbox::{
     InboxMessage, ListRequest, MessageId, MessageIndex, MessageReader, Order, Page, Source, list,
+    shorten_page,
 };
 use antumbra_service::paging::Cursor;
 use antumbra_wire::inbox_request::{Operation, ParsedRequest};
@@ -70,7 +71,7 @@ impl<P: MessageIndex + MessageReader> InboxOperation for ListMessages<P> {
     }
 }
 
-fn ids(source: &Source, order: Order, page: Page) -> String {
+fn ids(source: &Source, order: Order, page: Page<MessageId>) -> String {
     let mut bytes = ENVELOPE_BYTES;
     let fits = |id: &&MessageId| {
         // Quotes, a comma, and every character escaped.
