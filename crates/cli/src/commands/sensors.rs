@@ -8,12 +8,12 @@ use antumbra_service::clock::{Clock, SystemClock};
 use antumbra_service::sensors::{
     Address, Cursor, DEFAULT_LATEST, InvalidSensor, Location, LocationPrefix, PurgeQueue, Reading,
     ReadingStore, Sensor, SensorError, SensorId, SensorPatch, SensorStore, SensorType, Sensors,
-    SilenceTimeout, StoreError, Unit, Value, Version, purge_due,
+    SilenceTimeout, Unit, Value, Version, purge_due,
 };
 use antumbra_shadow::{Document, Timestamp};
 use clap::{Args, Subcommand};
 
-use crate::error::{CliError, Kind};
+use crate::error::CliError;
 use crate::progress::Progress;
 use import::Import;
 pub(crate) use signal::Sent;

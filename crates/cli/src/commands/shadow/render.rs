@@ -1,6 +1,8 @@
 //! What the shadow commands print.
 
-use antumbra_service::shadows::{Page, Shadow, ShadowId, State, StoredDocument, UpdateResult};
+use antumbra_service::shadows::{
+    DocumentSummary, Page, Shadow, ShadowId, State, StoredDocument, UpdateResult,
+};
 use antumbra_shadow::{Change, Changes, Document, Verdict, View};
 use serde::Serialize;
 
@@ -210,7 +212,7 @@ pub(super) fn deleted(id: &ShadowId, as_json: bool) -> String {
     )
 }
 
-pub(super) fn page(page: &Page, as_json: bool) -> String {
+pub(super) fn page(page: &Page<DocumentSummary>, as_json: bool) -> String {
     #[derive(Serialize)]
     struct ListedJson<'a> {
         shadow: Identity<'a>,
