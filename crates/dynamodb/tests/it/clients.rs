@@ -6,7 +6,7 @@ use antumbra_service::clients::{
     LinkedClients, Mode, RequestKey, Rotation, Secret,
 };
 use antumbra_service::sensors::SensorId;
-use antumbra_service::store::StoreError;
+use antumbra_service::store::{StoreError, Version};
 use antumbra_shadow::Timestamp;
 use antumbra_testkit::dynamodb::{Endpoint, Reply, TestTable};
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -86,7 +86,7 @@ fn new(id: &str, mode: Mode) -> Client {
         mode,
         state: ClientState::Enabled,
         circuit: Circuit::default(),
-        version: 1,
+        version: Version(1),
         created: at(1_700_000_000),
         updated: at(1_700_000_000),
     }
@@ -138,22 +138,22 @@ async fn versions_guard_changes() {
     let patch = rename("Night watch");
     let renamed = desk
         .clients
-        .update(&client.id, &patch, Some(1), at(1_700_000_001))
+        .update(&client.id, &patch, Some(Version(1)), at(1_700_000_001))
         .await
         .unwrap();
     assert_eq!((renamed.version, renamed.name.as_str()), (2, "Night watch"));
     assert_eq!(renamed.url, client.url);
     let late = desk
         .clients
-        .update(&client.id, &rename("Other"), Some(1), at(2))
+        .update(&client.id, &rename("Other"), Some(Version(1)), at(2))
         .await;
     let conflict = ClientError::Conflict {
-        expected: 1,
-        actual: 2,
+        expected: Version(1),
+        actual: Version(2),
     };
     assert_eq!(late, Err(conflict.clone()));
     assert_eq!(
-        desk.clients.delete(&client.id, Some(1), false).await,
+        desk.clients.delete(&client.id, Some(Version(1)), false).await,
         Err(conflict)
     );
     let nobody = ClientId::new("nobody").unwrap();
@@ -173,9 +173,9 @@ async fn an_update_whose_answer_was_lost_is_not_in_conflict_with_itself() {
         .script_next("UpdateItem", [Reply::PassThenDisconnect]);
     let updated = desk
         .clients
-        .update(&client.id, &patch, Some(1), at(2))
+        .update(&client.id, &patch, Some(Version(1)), at(2))
         .await;
-    assert_eq!(updated.unwrap().version, 2);
+    assert_eq!(updated.unwrap().version, Version(2));
 }
 
 #[tokio::test]

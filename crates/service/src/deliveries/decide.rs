@@ -220,7 +220,7 @@ mod tests {
             mode,
             state,
             circuit,
-            version: 1,
+            version: crate::store::Version(1),
             created: at(0),
             updated: at(0),
         };
