@@ -153,7 +153,9 @@ async fn versions_guard_changes() {
     };
     assert_eq!(late, Err(conflict.clone()));
     assert_eq!(
-        desk.clients.delete(&client.id, Some(Version(1)), false).await,
+        desk.clients
+            .delete(&client.id, Some(Version(1)), false)
+            .await,
         Err(conflict)
     );
     let nobody = ClientId::new("nobody").unwrap();
