@@ -7,6 +7,7 @@ use antumbra_service::shadows::{
     Delete, DocumentSet, ExpectedVersion, Layout, Read, ReadConsistency, ShadowStore, Shadows,
     Version, Write,
 };
+use antumbra_service::store::ErrorClass;
 use antumbra_testkit::dynamodb::Call;
 use antumbra_testkit::sample::{
     delete, delete_one, document, new, number, read_one, shadow, whole, write, write_one,

@@ -141,7 +141,10 @@ async fn versions_guard_changes() {
         .update(&client.id, &patch, Some(Version(1)), at(1_700_000_001))
         .await
         .unwrap();
-    assert_eq!((renamed.version, renamed.name.as_str()), (2, "Night watch"));
+    assert_eq!(
+        (renamed.version, renamed.name.as_str()),
+        (Version(2), "Night watch")
+    );
     assert_eq!(renamed.url, client.url);
     let late = desk
         .clients
@@ -193,7 +196,7 @@ async fn a_client_is_disabled_and_enabled_once() {
         .set_state(&client.id, &off, at(5))
         .await
         .unwrap();
-    assert_eq!((disabled.version, &disabled.state), (2, &off));
+    assert_eq!((disabled.version, &disabled.state), (Version(2), &off));
     let later = ClientState::Disabled {
         reason: "again".to_owned(),
         since: at(9),
@@ -205,7 +208,7 @@ async fn a_client_is_disabled_and_enabled_once() {
         .set_state(&client.id, &ClientState::Enabled, at(6))
         .await
         .unwrap();
-    assert_eq!((on.version, on.state), (3, ClientState::Enabled));
+    assert_eq!((on.version, on.state), (Version(3), ClientState::Enabled));
 }
 
 #[tokio::test]

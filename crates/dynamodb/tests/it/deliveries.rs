@@ -7,6 +7,7 @@ use antumbra_service::deliveries::{
     Status, Subject,
 };
 use antumbra_service::sensors::SensorId;
+use antumbra_service::store::Version;
 use antumbra_shadow::Timestamp;
 use antumbra_testkit::dynamodb::Reply;
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -281,7 +282,7 @@ async fn of_many_one_gets_the_try_and_a_success_closes_the_circuit() {
         (stored.circuit.failures, stored.circuit.open_until),
         (5, Some(at(50)))
     );
-    assert_eq!(stored.version, 1);
+    assert_eq!(stored.version, Version(1));
     let claims = (0..8).map(|_| ledger.claim_probe(&client, Some(at(50)), at(65)));
     let claims = futures_util::future::join_all(claims).await;
     let won = claims.into_iter().filter(|claim| claim.clone().unwrap());
@@ -301,7 +302,7 @@ async fn of_many_one_gets_the_try_and_a_success_closes_the_circuit() {
         reason: "gone".to_owned(),
         since: at(70),
     };
-    assert_eq!((stored.state, stored.version), (off, 2));
+    assert_eq!((stored.state, stored.version), (off, Version(2)));
     // Nothing is left behind of a client that is gone.
     let nobody = antumbra_service::clients::ClientId::new("nobody").unwrap();
     ledger.note_failure(&nobody, 1, Some(at(1))).await.unwrap();

@@ -1,6 +1,7 @@
 //! Writes that are throttled, cancelled, or done although nobody heard.
 
 use antumbra_service::shadows::{Layout, ShadowId, StoreError, Version, Write, Written};
+use antumbra_service::store::ErrorClass;
 use antumbra_testkit::dynamodb::{Reply, failure};
 use antumbra_testkit::sample::{new, number, numbers, shadow, whole, write, write_one};
 use serde_json::{Value, json};

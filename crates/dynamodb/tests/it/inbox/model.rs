@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use antumbra_service::inbox::{
     ListRequest, MessageDeleter, MessageId, MessageIndex, MessageReader, MessageWriter, Order,
-    Range, Stored, list,
+    Range, Stored, list, shorten_page,
 };
 use antumbra_service::store::StoreError;
 
@@ -112,7 +112,7 @@ async fn pages_add_up_to_the_whole_in_both_orders() {
             let page = list(inbox, &thing, &request).await.unwrap();
             // As an answer that has room for two.
             let page = shorten_page(page, &thing, order, 2);
-            all.extend(page.ids.iter().map(ToString::to_string));
+            all.extend(page.rows.iter().map(ToString::to_string));
             request.cursor = page.next;
             if request.cursor.is_none() {
                 break;
