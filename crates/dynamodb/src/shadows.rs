@@ -14,7 +14,6 @@ mod delete;
 mod expressions;
 mod item;
 mod keys;
-mod lanes;
 mod list;
 mod read;
 mod snapshot;
@@ -105,18 +104,26 @@ impl ShadowStore for DynamoDbShadows {
 
     async fn read(
         &self,
+        read: &Read,
+        consistency: ReadConsistency,
+    ) -> Result<Snapshot, StoreError> {
+        self.read_one(read, consistency).await
+    }
+
+    async fn read_many(
+        &self,
         reads: &[Read],
         consistency: ReadConsistency,
     ) -> Vec<Result<Snapshot, StoreError>> {
         self.read_all(reads, consistency).await
     }
 
-    async fn write(&self, writes: &[Write]) -> Vec<Result<Written, StoreError>> {
-        self.write_all(writes).await
+    async fn write(&self, write: &Write) -> Result<Written, StoreError> {
+        self.write_one(write).await
     }
 
-    async fn delete(&self, deletes: &[Delete], now: Timestamp) -> Vec<Result<(), StoreError>> {
-        self.delete_all(deletes, now).await
+    async fn delete(&self, delete: &Delete, now: Timestamp) -> Result<(), StoreError> {
+        self.delete_one(delete, now).await
     }
 
     async fn list(

@@ -67,39 +67,21 @@ impl ShadowStore for MemoryShadows {
         self.layout
     }
 
-    async fn read(&self, reads: &[Read], _: ReadConsistency) -> Vec<Result<Snapshot, StoreError>> {
-        let kept = self.kept();
-        reads
-            .iter()
-            .map(|read| {
-                let found = asked_for(&kept, read);
-                (found != Snapshot::default())
-                    .then_some(found)
-                    .ok_or(StoreError::NotFound)
-            })
-            .collect()
+    async fn read(&self, read: &Read, _: ReadConsistency) -> Result<Snapshot, StoreError> {
+        let found = asked_for(&self.kept(), read);
+        (found != Snapshot::default())
+            .then_some(found)
+            .ok_or(StoreError::NotFound)
     }
 
-    async fn write(&self, writes: &[Write]) -> Vec<Result<Written, StoreError>> {
-        let layout = self.layout;
-        writes
-            .iter()
-            .map(|write| {
-                check_write(write, layout)?;
-                change::write(&mut self.kept_mut(), write)
-            })
-            .collect()
+    async fn write(&self, write: &Write) -> Result<Written, StoreError> {
+        check_write(write, self.layout)?;
+        change::write(&mut self.kept_mut(), write)
     }
 
-    async fn delete(&self, deletes: &[Delete], now: Timestamp) -> Vec<Result<(), StoreError>> {
-        let layout = self.layout;
-        deletes
-            .iter()
-            .map(|delete| {
-                check_delete(delete, layout)?;
-                change::delete(&mut self.kept_mut(), delete, now)
-            })
-            .collect()
+    async fn delete(&self, delete: &Delete, now: Timestamp) -> Result<(), StoreError> {
+        check_delete(delete, self.layout)?;
+        change::delete(&mut self.kept_mut(), delete, now)
     }
 
     async fn list(

@@ -33,7 +33,7 @@ pub use store::{
     NewDocument, Read, ReadConsistency, ShadowStore, Snapshot, StoredDocument, VERSION_KEPT, Write,
     Written,
 };
-pub use update::{DEFAULT_RETRIES, DesiredMode, Update};
+pub use update::{DEFAULT_RETRIES, DEFAULT_RETRY_TIME, DesiredMode, Update};
 
 /// Why something could not be done with a shadow.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -113,7 +113,7 @@ pub struct Shadow {
 /// # }).unwrap();
 /// ```
 pub struct Shadows<P> {
-    persistence: P,
+    store: P,
     clock: Arc<dyn Clock>,
     model: Model,
     /// Whether documents are written with the times of their leaves.
@@ -125,15 +125,15 @@ pub struct Shadows<P> {
 impl<P: ShadowStore> Shadows<P> {
     /// On the machine's clock, with the default model.
     pub fn new(persistence: P) -> Shadows<P> {
-        Shadows::with_clock(persistence, Arc::new(SystemClock))
+        Shadows::with_clock(store, Arc::new(SystemClock))
     }
 }
 
 impl<P: ShadowStore> Shadows<P> {
     /// On a clock of your own.
-    pub fn with_clock(persistence: P, clock: Arc<dyn Clock>) -> Shadows<P> {
+    pub fn with_clock(store: P, clock: Arc<dyn Clock>) -> Shadows<P> {
         Shadows {
-            persistence,
+            store,
             clock,
             model: Model::default(),
             leaf_times: true,
@@ -157,8 +157,8 @@ impl<P: ShadowStore> Shadows<P> {
     }
 
     /// Where the shadows are kept.
-    pub fn persistence(&self) -> &P {
-        &self.persistence
+    pub fn store(&self) -> &P {
+        &self.store
     }
 
     /// Merges what a device says into its reported document, with the default options. See
@@ -199,12 +199,7 @@ impl<P: ShadowStore> Shadows<P> {
     /// # }).unwrap();
     /// ```
     pub async fn update(&self, update: Update) -> Result<UpdateResult, ShadowError> {
-        let mut results = self.update_many(&[update]).await;
-        results.pop().unwrap_or_else(|| {
-            Err(ShadowError::store(StoreError::Invalid(
-                "no result".to_owned(),
-            )))
-        })
+        self.engine().update(&update).await
     }
 
     /// Carries out many updates: one batched read, parallel writes, one result each in the order given.
@@ -226,16 +221,18 @@ impl<P: ShadowStore> Shadows<P> {
     /// # }).unwrap();
     /// ```
     pub async fn update_many(&self, updates: &[Update]) -> Vec<Result<UpdateResult, ShadowError>> {
+        self.engine().update_many(updates).await
+    }
+
+    fn engine(&self) -> engine::Engine<'_, P> {
         let call = self.calls.fetch_add(1, Ordering::Relaxed);
-        let seed = (self.clock.now().nanoseconds() as u64) ^ call.rotate_left(32);
-        let engine = engine::Engine {
-            persistence: &self.persistence,
+        engine::Engine {
+            store: &self.store,
             clock: &self.clock,
             model: &self.model,
             leaf_times: self.leaf_times,
-            random: fastrand::Rng::with_seed(seed),
-        };
-        engine.run(updates).await
+            seed: (self.clock.now().nanoseconds() as u64) ^ call.rotate_left(32),
+        }
     }
 
     /// Reads one shadow as it stands at one instant.
@@ -261,10 +258,8 @@ impl<P: ShadowStore> Shadows<P> {
             shadow: shadow.clone(),
             parts,
         };
-        let mut results = self.read_many(&[read]).await;
-        results
-            .pop()
-            .unwrap_or_else(|| Err(ShadowError::store(StoreError::NotFound)))
+        let found = self.store.read(&read, ReadConsistency::Snapshot).await;
+        self.shadow(parts, found)
     }
 
     /// Reads many shadows, one result each in the order asked.
@@ -281,24 +276,26 @@ impl<P: ShadowStore> Shadows<P> {
     /// ```
     pub async fn read_many(&self, reads: &[Read]) -> Vec<Result<Shadow, ShadowError>> {
         let found = self
-            .persistence
-            .read(reads, ReadConsistency::Snapshot)
+            .store
+            .read_many(reads, ReadConsistency::Snapshot)
             .await;
         reads
             .iter()
             .zip(found)
-            .map(|(read, found)| {
-                let found = found.map_err(ShadowError::store)?;
-                if found.is_absent() {
-                    return Err(ShadowError::store(StoreError::NotFound));
-                }
-                Ok(self.shadow(read.parts, found))
-            })
+            .map(|(read, found)| self.shadow(read.parts, found))
             .collect()
     }
 
-    fn shadow(&self, parts: DocumentSet, snapshot: Snapshot) -> Shadow {
-        let version = snapshot.version(self.persistence.layout());
+    fn shadow(
+        &self,
+        parts: DocumentSet,
+        found: Result<Snapshot, StoreError>,
+    ) -> Result<Shadow, ShadowError> {
+        let snapshot = found.map_err(ShadowError::store)?;
+        if snapshot.is_absent() {
+            return Err(ShadowError::store(StoreError::NotFound));
+        }
+        let version = snapshot.version(self.store.layout());
         let Snapshot {
             reported, desired, ..
         } = snapshot;
@@ -309,12 +306,12 @@ impl<P: ShadowStore> Shadows<P> {
         };
         let delta = (parts == DocumentSet::Both)
             .then(|| delta(&document(&desired), &document(&reported), &self.model));
-        Shadow {
+        Ok(Shadow {
             reported,
             desired,
             delta,
             version,
-        }
+        })
     }
 
     /// Deletes a shadow's documents, or one of them.
@@ -335,11 +332,8 @@ impl<P: ShadowStore> Shadows<P> {
     /// ```
     pub async fn delete(&self, delete: Delete) -> Result<(), ShadowError> {
         let now = self.clock.now();
-        let mut results = self
-            .persistence
-            .delete(std::slice::from_ref(&delete), now)
-            .await;
-        results.pop().unwrap_or(Ok(())).map_err(ShadowError::store)
+        let deleted = self.store.delete(&delete, now).await;
+        deleted.map_err(ShadowError::store)
     }
 
     /// Lists documents, a page at a time.
@@ -363,7 +357,7 @@ impl<P: ShadowStore> Shadows<P> {
         cursor: Option<&Cursor>,
     ) -> Result<Page<DocumentSummary>, ShadowError> {
         page_limit(limit).map_err(ShadowError::store)?;
-        self.persistence
+        self.store
             .list(query, limit, cursor)
             .await
             .map_err(ShadowError::store)

@@ -51,18 +51,14 @@ impl<P> Failing<P> {
         &self.inner
     }
 
-    fn fates(&self, count: usize) -> Vec<Fate> {
+    fn fate(&self) -> Fate {
         let mut random = self.random.lock().unwrap_or_else(PoisonError::into_inner);
-        (0..count).map(|_| self.fate(random.f64())).collect()
-    }
-
-    fn fate(&self, random: f64) -> Fate {
         let Faults {
             throttled,
             lost_before,
             lost_after,
         } = self.faults;
-        match random {
+        match random.f64() {
             r if r < throttled => Fate::Throttled,
             r if r < throttled + lost_before => Fate::LostBefore,
             r if r < throttled + lost_before + lost_after => Fate::LostAfter,
@@ -71,32 +67,21 @@ impl<P> Failing<P> {
     }
 }
 
-/// The operations that reach the store.
-fn passed<T: Clone>(operations: &[T], fates: &[Fate]) -> Vec<T> {
-    let reaches = |fate: Fate| matches!(fate, Fate::Done | Fate::LostAfter);
-    let operations = operations.iter().zip(fates);
-    operations
-        .filter(|(_, fate)| reaches(**fate))
-        .map(|(operation, _)| operation.clone())
-        .collect()
-}
-
-/// What the caller is told.
-fn told<T>(fates: &[Fate], answers: Vec<Result<T, StoreError>>) -> Vec<Result<T, StoreError>> {
-    let mut answers = answers.into_iter();
+/// Carries out a call, or fails it, as its fate says.
+async fn call<T>(
+    fate: Fate,
+    operation: impl Future<Output = Result<T, StoreError>>,
+) -> Result<T, StoreError> {
     let lost = |when: &str| Err(StoreError::Unavailable(format!("lost {when}")));
-    fates
-        .iter()
-        .map(|fate| match fate {
-            Fate::Done => answers.next().unwrap_or_else(|| lost("the answer")),
-            Fate::Throttled => Err(StoreError::Throttled),
-            Fate::LostBefore => lost("before"),
-            Fate::LostAfter => {
-                answers.next();
-                lost("after")
-            }
-        })
-        .collect()
+    match fate {
+        Fate::Done => operation.await,
+        Fate::Throttled => Err(StoreError::Throttled),
+        Fate::LostBefore => lost("before"),
+        Fate::LostAfter => {
+            let _ = operation.await;
+            lost("after")
+        }
+    }
 }
 
 impl<P: ShadowStore> ShadowStore for Failing<P> {
@@ -106,24 +91,18 @@ impl<P: ShadowStore> ShadowStore for Failing<P> {
 
     async fn read(
         &self,
-        reads: &[Read],
+        read: &Read,
         consistency: ReadConsistency,
-    ) -> Vec<Result<Snapshot, StoreError>> {
-        let fates = self.fates(reads.len());
-        let reads = passed(reads, &fates);
-        told(&fates, self.inner.read(&reads, consistency).await)
+    ) -> Result<Snapshot, StoreError> {
+        call(self.fate(), self.inner.read(read, consistency)).await
     }
 
-    async fn write(&self, writes: &[Write]) -> Vec<Result<Written, StoreError>> {
-        let fates = self.fates(writes.len());
-        let writes = passed(writes, &fates);
-        told(&fates, self.inner.write(&writes).await)
+    async fn write(&self, write: &Write) -> Result<Written, StoreError> {
+        call(self.fate(), self.inner.write(write)).await
     }
 
-    async fn delete(&self, deletes: &[Delete], now: Timestamp) -> Vec<Result<(), StoreError>> {
-        let fates = self.fates(deletes.len());
-        let deletes = passed(deletes, &fates);
-        told(&fates, self.inner.delete(&deletes, now).await)
+    async fn delete(&self, delete: &Delete, now: Timestamp) -> Result<(), StoreError> {
+        call(self.fate(), self.inner.delete(delete, now)).await
     }
 
     async fn list(
@@ -132,12 +111,6 @@ impl<P: ShadowStore> ShadowStore for Failing<P> {
         limit: usize,
         cursor: Option<&Cursor>,
     ) -> Result<Page<DocumentSummary>, StoreError> {
-        let fates = self.fates(1);
-        let listed = match fates[..] {
-            [Fate::Done | Fate::LostAfter] => vec![self.inner.list(query, limit, cursor).await],
-            _ => Vec::new(),
-        };
-        let mut told = told(&fates, listed);
-        told.remove(0)
+        call(self.fate(), self.inner.list(query, limit, cursor)).await
     }
 }

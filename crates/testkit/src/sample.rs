@@ -72,12 +72,12 @@ pub fn delete(shadow: &ShadowId, expect: ExpectedVersion) -> Delete {
 
 /// Writes one.
 pub async fn write_one<P: ShadowStore>(store: &P, write: Write) -> Result<Written, StoreError> {
-    only(store.write(&[write]).await)
+    store.write(&write).await
 }
 
 /// Deletes one.
 pub async fn delete_one<P: ShadowStore>(store: &P, delete: Delete) -> Result<(), StoreError> {
-    only(store.delete(&[delete], NOW).await)
+    store.delete(&delete, NOW).await
 }
 
 /// Reads one, strongly.
@@ -90,7 +90,7 @@ pub async fn read_one<P: ShadowStore>(
         shadow: shadow.clone(),
         parts,
     };
-    only(store.read(&[read], ReadConsistency::Strong).await)
+    store.read(&read, ReadConsistency::Strong).await
 }
 
 /// What a document says and its version; `None` when it is not there.

@@ -29,7 +29,7 @@ async fn stored(store: &Failing<MemoryShadows>) -> Vec<bool> {
 #[tokio::test]
 async fn nothing_fails_without_faults() {
     let store = all_of(Faults::default());
-    assert!(store.write(&writes()).await.iter().all(Result::is_ok));
+    assert!(store.write_many(&writes()).await.iter().all(Result::is_ok));
     assert!(stored(&store).await.iter().all(|stored| *stored));
 }
 
@@ -61,7 +61,7 @@ async fn each_fault_does_what_it_says() {
     for (faults, done) in always {
         let store = all_of(faults);
         let writes = &writes()[..1];
-        let told = store.write(writes).await.remove(0).unwrap_err();
+        let told = store.write_many(writes).await.remove(0).unwrap_err();
         let throttled = faults.throttled > 0.0;
         assert_eq!(told == StoreError::Throttled, throttled);
         assert!(told.is_retryable());
@@ -71,7 +71,7 @@ async fn each_fault_does_what_it_says() {
             shadow: writes[0].shadow.clone(),
             parts: DocumentSet::Both,
         };
-        let read = store.read(&[read], ReadConsistency::Strong).await;
+        let read = store.read_many(&[read], ReadConsistency::Strong).await;
         assert!(read[0].as_ref().unwrap_err().is_retryable());
         let listed = store.list(&ListQuery::All, 10, None).await;
         assert!(listed.unwrap_err().is_retryable());
@@ -87,7 +87,7 @@ async fn the_seed_decides_and_every_answer_is_true() {
     };
     let run = async |seed| {
         let store = Failing::new(MemoryShadows::new(Layout::Separate), faults, seed);
-        let told = store.write(&writes()).await;
+        let told = store.write_many(&writes()).await;
         (told, stored(&store).await)
     };
     let (told, stored) = run(1).await;

@@ -7,26 +7,9 @@ use antumbra_shadow::Timestamp;
 use super::DynamoDbShadows;
 use super::change::Change;
 use super::keys::{Key, Kind};
-use super::lanes::{lanes, run};
 
 impl DynamoDbShadows {
-    pub(super) async fn delete_all(
-        &self,
-        deletes: &[Delete],
-        now: Timestamp,
-    ) -> Vec<Result<(), StoreError>> {
-        let lanes = lanes(deletes.iter().map(|delete| &delete.shadow));
-        let lanes = lanes.into_iter().map(async |places| {
-            let mut results = Vec::with_capacity(places.len());
-            for place in places {
-                results.push((place, self.delete_one(&deletes[place], now).await));
-            }
-            results
-        });
-        run(self.config.fan_out, lanes.collect()).await
-    }
-
-    async fn delete_one(&self, delete: &Delete, now: Timestamp) -> Result<(), StoreError> {
+    pub(super) async fn delete_one(&self, delete: &Delete, now: Timestamp) -> Result<(), StoreError> {
         check_delete(delete, self.config.layout)?;
         let changes = changes(delete, self.config.layout, now);
         self.apply(changes).await.map(drop)

@@ -23,6 +23,22 @@ const OPERATION: &str = "BatchGetItem";
 pub(super) type Found = HashMap<Key, Result<Option<Item>, StoreError>>;
 
 impl DynamoDbShadows {
+    pub(super) async fn read_one(
+        &self,
+        read: &Read,
+        consistency: ReadConsistency,
+    ) -> Result<Snapshot, StoreError> {
+        let layout = self.config.layout;
+        let keys: Vec<Key> = keys(read, layout).collect();
+        let found = if consistency == ReadConsistency::Snapshot && keys.len() > 1 {
+            self.get_snapshots(&[&read.shadow]).await
+        } else {
+            let consistent = consistency != ReadConsistency::Eventual;
+            self.get_keys(&keys, consistent).await
+        };
+        assemble(read, layout, &found)
+    }
+
     pub(super) async fn read_all(
         &self,
         reads: &[Read],

@@ -7,22 +7,9 @@ use super::DynamoDbShadows;
 use super::change::{Change, Put};
 use super::item;
 use super::keys::{Key, Kind};
-use super::lanes::{lanes, run};
 
 impl DynamoDbShadows {
-    pub(super) async fn write_all(&self, writes: &[Write]) -> Vec<Result<Written, StoreError>> {
-        let lanes = lanes(writes.iter().map(|write| &write.shadow));
-        let lanes = lanes.into_iter().map(async |places| {
-            let mut results = Vec::with_capacity(places.len());
-            for place in places {
-                results.push((place, self.write_one(&writes[place]).await));
-            }
-            results
-        });
-        run(self.config.fan_out, lanes.collect()).await
-    }
-
-    async fn write_one(&self, write: &Write) -> Result<Written, StoreError> {
+    pub(super) async fn write_one(&self, write: &Write) -> Result<Written, StoreError> {
         check_write(write, self.config.layout)?;
         let applied = self.apply(changes(write, self.config.layout)).await?;
         let version = |state: State| {

@@ -1,8 +1,5 @@
 //! Which calls are made, counted at the endpoint.
 
-use std::num::NonZeroUsize;
-
-use antumbra_dynamodb::{DynamoDbShadows, ShadowTableConfig};
 use antumbra_service::shadows::{
     Delete, DocumentSet, ExpectedVersion, Layout, Read, ReadConsistency, ShadowStore, Shadows,
     Version, Write,
@@ -61,7 +58,7 @@ async fn a_read_is_consistent_when_asked() {
     ] {
         store
             .shadows
-            .read(&reads([1], DocumentSet::Reported), consistency)
+            .read_many(&reads([1], DocumentSet::Reported), consistency)
             .await;
         let calls = store.endpoint.take_calls();
         assert_eq!(batches(&calls, &store.table), [(1, consistent)]);
@@ -72,12 +69,12 @@ async fn a_read_is_consistent_when_asked() {
 async fn many_keys_are_read_a_hundred_at_a_time() {
     let store = Store::fresh(Layout::Separate).await;
     let asked = reads(0..125, DocumentSet::Both);
-    store.shadows.read(&asked, ReadConsistency::Strong).await;
+    store.shadows.read_many(&asked, ReadConsistency::Strong).await;
     let calls = store.endpoint.take_calls();
     let expected = [(50, true), (100, true), (100, true)];
     assert_eq!(batches(&calls, &store.table), expected);
 
-    store.shadows.read(&asked, ReadConsistency::Snapshot).await;
+    store.shadows.read_many(&asked, ReadConsistency::Snapshot).await;
     let calls = store.endpoint.take_calls();
     let mut sizes: Vec<usize> = calls
         .iter()
@@ -95,7 +92,7 @@ async fn a_key_is_asked_for_once_however_often_it_is_wanted() {
     let store = Store::fresh(Layout::Separate).await;
     let mut asked = reads([1, 1, 2, 1], DocumentSet::Both);
     asked.extend(reads([1, 3], DocumentSet::Reported));
-    store.shadows.read(&asked, ReadConsistency::Strong).await;
+    store.shadows.read_many(&asked, ReadConsistency::Strong).await;
     let calls = store.endpoint.take_calls();
     assert_eq!(batches(&calls, &store.table), [(5, true)]);
 }
@@ -104,7 +101,7 @@ async fn a_key_is_asked_for_once_however_often_it_is_wanted() {
 async fn a_snapshot_of_one_item_needs_no_transaction() {
     let store = Store::fresh(Layout::Combined).await;
     let asked = reads([1, 2], DocumentSet::Both);
-    store.shadows.read(&asked, ReadConsistency::Snapshot).await;
+    store.shadows.read_many(&asked, ReadConsistency::Snapshot).await;
     let calls = store.endpoint.take_calls();
     assert_eq!(batches(&calls, &store.table), [(2, true)]);
 }
@@ -210,7 +207,7 @@ async fn what_cannot_be_written_is_not_even_tried() {
             ..whole(&lamp, 1, 0)
         },
     ];
-    let results = store.shadows.write(&refused).await;
+    let results = store.shadows.write_many(&refused).await;
     let classes: Vec<ErrorClass> = results
         .into_iter()
         .map(|result| result.unwrap_err().class())
@@ -223,23 +220,19 @@ async fn what_cannot_be_written_is_not_even_tried() {
 #[tokio::test]
 async fn no_more_writes_run_at_once_than_configured() {
     let store = Store::fresh(Layout::Separate).await;
-    let config = ShadowTableConfig {
-        fan_out: NonZeroUsize::new(3).unwrap(),
-        ..ShadowTableConfig::new(&store.table)
-    };
-    let shadows = DynamoDbShadows::new(store.client.clone(), config);
-    let writes: Vec<Write> = (0..12)
+    let shadows = &store.shadows;
+    let writes: Vec<Write> = (0..48)
         .map(|n| whole(&shadow(&format!("lamp-{n}")), n, 0))
         .collect();
-    // Nothing is answered before three are there, so fewer at a time would never get on.
-    store.endpoint.hold_until(3);
-    assert!(shadows.write(&writes).await.iter().all(Result::is_ok));
-    assert_eq!(store.endpoint.most_at_once(), 3);
+    // No response is sent before 16 requests have arrived, so fewer at a time would never complete.
+    store.endpoint.hold_until(16);
+    assert!(shadows.write_many(&writes).await.iter().all(Result::is_ok));
+    assert_eq!(store.endpoint.most_at_once(), 16);
 
     // One shadow is never written twice at once.
     let writes: Vec<Write> = (0..6).map(|n| whole(&shadow("lamp"), n, n)).collect();
     store.endpoint.hold_until(0);
-    assert!(shadows.write(&writes).await.iter().all(Result::is_ok));
+    assert!(shadows.write_many(&writes).await.iter().all(Result::is_ok));
     assert_eq!(store.endpoint.most_at_once(), 1);
 }
 

@@ -138,14 +138,14 @@ impl MessageParser {
     /// that handing over the same message again makes the same id.
     ///
     /// ```
-    /// use antumbra_service::inbox::{Arrival, Intake};
+    /// use antumbra_service::inbox::{IncomingMessage, MessageParser};
     /// use antumbra_shadow::Timestamp;
-    /// let arrival = Arrival {
+    /// let arrival = IncomingMessage {
     ///     text: r#"{"thingName":"testThing","epochTime":"1564669331","tempSensor1F":"72"}"#,
     ///     queue_id: "7d7efcff-bdcf-4d98-917e-d171d27cc0b4",
     ///     sent: Timestamp::parse("2019-08-01T14:22:12.364Z").unwrap(),
     /// };
-    /// let message = Intake::default().read(&arrival, Timestamp::default()).unwrap();
+    /// let message = MessageParser::default().read(&arrival, Timestamp::default()).unwrap();
     /// assert_eq!(message.source.as_str(), "testThing");
     /// assert_eq!(
     ///     message.id.as_str(),

@@ -107,10 +107,10 @@ impl LocationPrefix {
     /// Checks the parts; one below a part that is missing is refused.
     ///
     /// ```
-    /// use antumbra_service::sensors::Place;
-    /// assert!(Place::new("Poznań", Some("A"), Some("2"), None).is_ok());
+    /// use antumbra_service::sensors::LocationPrefix;
+    /// assert!(LocationPrefix::new("Poznań", Some("A"), Some("2"), None).is_ok());
     /// assert_eq!(
-    ///     Place::new("Poznań", None, Some("2"), None).unwrap_err().to_string(),
+    ///     LocationPrefix::new("Poznań", None, Some("2"), None).unwrap_err().to_string(),
     ///     "the place names a floor but no building"
     /// );
     /// ```

@@ -37,7 +37,7 @@ impl<P: ShadowStore + 'static> CurrentDocuments for Arc<P> {
                     },
                 })
                 .collect();
-            let found = self.read(&reads, ReadConsistency::Strong).await;
+            let found = self.read_many(&reads, ReadConsistency::Strong).await;
             found
                 .into_iter()
                 .map(|found| match found {

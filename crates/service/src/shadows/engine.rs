@@ -1,291 +1,280 @@
-//! The executor: reads, plans, writes, and does it again where others were faster.
-
-use std::collections::{HashMap, VecDeque};
+//! Carries out updates: read, plan, write; and again after a conflict or a failure of the store.
 
 use antumbra_shadow::{Acknowledgement, Changes, Model, State};
+use futures_util::stream::{self, StreamExt};
 
 use super::ShadowError;
-use super::id::ShadowId;
 use super::plan::{self, Plan};
 use super::store::{
-    DocumentSet, Layout, Read, ReadConsistency, ShadowStore, Snapshot, StoredDocument, Write,
+    DocumentSet, Layout, Read, ReadConsistency, SHADOWS_AT_ONCE, ShadowStore, Snapshot,
+    StoredDocument, Write, group_by_shadow,
 };
-use super::update::Update;
+use super::update::{DEFAULT_RETRIES, DEFAULT_RETRY_TIME, Update};
 use crate::backoff;
 use crate::clock::Clock;
 use crate::store::{StoreError, Version};
 
-/// What an update led to.
+/// Result of an update.
 #[derive(Debug, Clone)]
 pub struct UpdateResult {
     /// Whether anything was written.
     pub written: bool,
-    /// The reported document as it stands now, where it was looked at.
+    /// The reported document after the update, if it was read.
     pub reported: Option<StoredDocument>,
-    /// The desired document as it stands now, where it was looked at.
+    /// The desired document after the update, if it was read.
     pub desired: Option<StoredDocument>,
-    /// The version of the shadow as a whole, as far as it was looked at.
+    /// The version of the shadow, computed from the documents that were read.
     pub shadow_version: Version,
-    /// What became of each leaf of the report.
+    /// The verdict on each reported value.
     pub reported_changes: Option<Changes>,
-    /// What became of each leaf of the desire.
+    /// The verdict on each desired value.
     pub desired_changes: Option<Changes>,
-    /// What was desired and has come true.
+    /// Desired values that the report acknowledged.
     pub acknowledged: Vec<Acknowledgement>,
-    /// How many times it was tried.
+    /// Number of attempts.
     pub attempts: u32,
 }
 
 impl UpdateResult {
-    /// The version one of the documents has now; none if it is not there or was not looked at.
+    /// Returns the version of a document; [`Version::NONE`] if it does not exist or was not read.
     pub fn version(&self, state: State) -> Version {
-        let held = match state {
+        let stored = match state {
             State::Reported => &self.reported,
             State::Desired => &self.desired,
         };
-        held.as_ref().map_or(Version::NONE, |held| held.version)
+        stored
+            .as_ref()
+            .map_or(Version::NONE, |stored| stored.version)
     }
 }
 
 type Outcome = Result<UpdateResult, ShadowError>;
-type Outcomes = [Option<Outcome>];
+type Found = Result<Snapshot, StoreError>;
 
-/// The updates of one shadow, in the order asked.
-struct Lane {
-    waiting: VecDeque<usize>,
-    parts: DocumentSet,
-    layout: Layout,
-    stored: Option<Snapshot>,
-    attempts: u32,
-    /// A write that may have taken place although it failed.
-    doubtful: Option<(Write, Plan)>,
-}
-
-pub(super) struct Engine<'a, P> {
-    pub(super) persistence: &'a P,
+pub(super) struct Engine<'a, S> {
+    pub(super) store: &'a S,
     pub(super) clock: &'a dyn Clock,
     pub(super) model: &'a Model,
     pub(super) leaf_times: bool,
-    pub(super) random: fastrand::Rng,
+    pub(super) seed: u64,
 }
 
-impl<P: ShadowStore> Engine<'_, P> {
-    /// One result per update, in the order asked. Each round is one batched read and one batched write.
-    pub(super) async fn run(mut self, updates: &[Update]) -> Vec<Outcome> {
-        let mut results: Vec<Option<Outcome>> = updates.iter().map(|_| None).collect();
-        let mut lanes = self.lanes(updates);
-        loop {
-            self.read(updates, &mut lanes, &mut results).await;
-            let planned = self.plan(updates, &mut lanes, &mut results);
-            if planned.is_empty() && lanes.iter().all(|lane| lane.waiting.is_empty()) {
-                break;
-            }
-            let failures = self.write(updates, &mut lanes, planned, &mut results).await;
-            if let Some(failures) = failures {
-                self.clock
-                    .sleep(backoff::delay(failures, self.random.f64()))
-                    .await;
-            }
-        }
-        let missing = || {
-            Err(ShadowError::Store {
-                error: StoreError::NotFound,
-                attempts: 0,
+/// The updates of one shadow, as positions in the request, and the documents they need.
+struct Group {
+    positions: Vec<usize>,
+    documents: DocumentSet,
+}
+
+/// A write whose response was lost: it may have been applied.
+struct UncertainWrite {
+    write: Write,
+    plan: Plan,
+}
+
+impl<S: ShadowStore> Engine<'_, S> {
+    /// Carries out one update.
+    pub(super) async fn update(&self, update: &Update) -> Outcome {
+        let documents = plan::documents(update, self.store.layout());
+        self.update_until_done(update, documents, &mut None, self.seed)
+            .await
+    }
+
+    /// Carries out many updates: reads all shadows with one batched read, then updates shadows side by side.
+    /// Updates of the same shadow are applied in the given order. Returns one outcome per update.
+    pub(super) async fn update_many(&self, updates: &[Update]) -> Vec<Outcome> {
+        let groups = self.groups(updates);
+        let reads: Vec<Read> = groups
+            .iter()
+            .map(|group| Read {
+                shadow: updates[group.positions[0]].shadow.clone(),
+                parts: group.documents,
             })
+            .collect();
+        let found = self.store.read_many(&reads, ReadConsistency::Strong).await;
+        let groups = groups.into_iter().zip(found);
+        let groups = groups.map(|(group, found)| self.update_group(updates, group, found));
+        let done = stream::iter(groups).buffer_unordered(SHADOWS_AT_ONCE);
+        let mut outcomes: Vec<(usize, Outcome)> = done.flat_map(stream::iter).collect().await;
+        outcomes.sort_unstable_by_key(|(position, _)| *position);
+        outcomes.into_iter().map(|(_, outcome)| outcome).collect()
+    }
+
+    fn groups(&self, updates: &[Update]) -> Vec<Group> {
+        let layout = self.store.layout();
+        let documents = |positions: &[usize]| {
+            let mut sets = positions
+                .iter()
+                .map(|&position| plan::documents(&updates[position], layout));
+            let first = sets.next().unwrap_or(DocumentSet::Both);
+            match sets.all(|set| set == first) {
+                true => first,
+                false => DocumentSet::Both,
+            }
         };
-        results
+        group_by_shadow(updates, |update| &update.shadow)
             .into_iter()
-            .map(|result| result.unwrap_or_else(missing))
+            .map(|positions| Group {
+                documents: documents(&positions),
+                positions,
+            })
             .collect()
     }
 
-    fn lanes(&self, updates: &[Update]) -> Vec<Lane> {
-        let mut lanes: Vec<Lane> = Vec::new();
-        let mut of: HashMap<&ShadowId, usize> = HashMap::new();
-        for (index, update) in updates.iter().enumerate() {
-            let parts = plan::parts(update, self.persistence.layout());
-            let lane = *of.entry(&update.shadow).or_insert_with(|| {
-                lanes.push(Lane {
-                    waiting: VecDeque::new(),
-                    parts,
-                    layout: self.persistence.layout(),
-                    stored: None,
-                    attempts: 0,
-                    doubtful: None,
-                });
-                lanes.len() - 1
-            });
-            let lane = &mut lanes[lane];
-            lane.waiting.push_back(index);
-            if lane.parts != parts {
-                lane.parts = DocumentSet::Both;
-            }
+    async fn update_group(
+        &self,
+        updates: &[Update],
+        group: Group,
+        found: Found,
+    ) -> Vec<(usize, Outcome)> {
+        let mut known = Some(found);
+        let mut outcomes = Vec::with_capacity(group.positions.len());
+        for position in group.positions {
+            let seed = self.seed ^ position as u64;
+            let update = &updates[position];
+            let outcome = self.update_until_done(update, group.documents, &mut known, seed);
+            outcomes.push((position, outcome.await));
         }
-        lanes
+        outcomes
     }
 
-    /// Reads what is not known yet. A failed read is an attempt of the update that waits for it.
-    async fn read(&mut self, updates: &[Update], lanes: &mut [Lane], results: &mut Outcomes) {
+    /// Attempts an update until it succeeds, cannot succeed, or has used up its attempts or its time.
+    /// `known` holds the shadow if it was just read or written; the next update of the group starts from it.
+    async fn update_until_done(
+        &self,
+        update: &Update,
+        documents: DocumentSet,
+        known: &mut Option<Found>,
+        seed: u64,
+    ) -> Outcome {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let deadline = update
+            .deadline
+            .unwrap_or_else(|| self.clock.now().after(DEFAULT_RETRY_TIME));
+        let mut uncertain = None;
+        let mut attempts = 0;
         loop {
-            let mut wanted: Vec<&mut Lane> = lanes
-                .iter_mut()
-                .filter(|lane| lane.stored.is_none() && !lane.waiting.is_empty())
-                .collect();
-            if wanted.is_empty() {
-                return;
-            }
-            let reads: Vec<Read> = wanted
-                .iter()
-                .map(|lane| Read {
-                    shadow: updates[lane.waiting[0]].shadow.clone(),
-                    parts: lane.parts,
-                })
-                .collect();
-            let answers = self.persistence.read(&reads, ReadConsistency::Strong).await;
-            let mut failures = 0;
-            for (lane, answer) in wanted.iter_mut().zip(answers) {
-                match answer {
-                    Ok(snapshot) => lane.stored = Some(snapshot),
-                    Err(StoreError::NotFound) => lane.stored = Some(Snapshot::default()),
-                    Err(error) => {
-                        failures = failures.max(lane.attempts + 1);
-                        lane.failed(updates, error, results);
-                    }
+            let found = match known.take() {
+                Some(found) => found,
+                None => self.read(update, documents).await,
+            };
+            let attempt = match found {
+                Ok(stored) => self.attempt(update, stored, &mut uncertain).await,
+                Err(StoreError::NotFound) => {
+                    let absent = Snapshot::default();
+                    self.attempt(update, absent, &mut uncertain).await
                 }
+                Err(error) => Err(error),
+            };
+            let error = match attempt {
+                Ok(done) => {
+                    // The read that confirms an uncertain write is not an attempt of its own.
+                    attempts += u32::from(!done.confirmed);
+                    *known = Some(Ok(done.stored.clone()));
+                    return Ok(done.into_result(self.store.layout(), attempts));
+                }
+                Err(error) => error,
+            };
+            attempts += 1;
+            let delay = backoff::delay(attempts, random.f64());
+            let in_time = self.clock.now().after(delay) < deadline;
+            if !may_retry(update, &error, attempts, in_time) {
+                return Err(ShadowError::Store { error, attempts });
             }
-            if failures > 0 {
-                self.clock
-                    .sleep(backoff::delay(failures, self.random.f64()))
-                    .await;
-            }
+            self.clock.sleep(delay).await;
         }
     }
 
-    /// Decides for the first update of each lane; those that need no write are done and the next is decided.
-    fn plan(
-        &self,
-        updates: &[Update],
-        lanes: &mut [Lane],
-        results: &mut Outcomes,
-    ) -> Vec<(usize, Plan, Write)> {
-        let mut planned = Vec::new();
-        for (number, lane) in lanes.iter_mut().enumerate() {
-            while let Some(&index) = lane.waiting.front() {
-                let Some(stored) = lane.stored.clone() else {
-                    break;
-                };
-                if let Some((write, plan)) = lane.doubtful.take()
-                    && plan::already_applied(&stored, &write)
-                {
-                    lane.attempts -= 1;
-                    lane.done(index, stored, plan, true, results);
-                    continue;
-                }
-                let update = &updates[index];
-                let model = update.model.as_ref().unwrap_or(self.model);
-                let now = self.clock.now();
-                let layout = self.persistence.layout();
-                match plan::plan(update, &stored, layout, model, self.leaf_times, now) {
-                    Err(error) => lane.give_up(index, error, results),
-                    Ok(mut plan) => match plan.write.take() {
-                        Some(write) => {
-                            planned.push((number, plan, write));
-                            break;
-                        }
-                        None => lane.done(index, stored, plan, false, results),
-                    },
-                }
-            }
-        }
-        planned
-    }
-
-    /// Writes what was decided. Says after how many failures to wait, if any failed.
-    async fn write(
-        &self,
-        updates: &[Update],
-        lanes: &mut [Lane],
-        planned: Vec<(usize, Plan, Write)>,
-        results: &mut Outcomes,
-    ) -> Option<u32> {
-        let writes: Vec<Write> = planned.iter().map(|(_, _, write)| write.clone()).collect();
-        let answers = if writes.is_empty() {
-            Vec::new()
-        } else {
-            self.persistence.write(&writes).await
+    async fn read(&self, update: &Update, documents: DocumentSet) -> Found {
+        let read = Read {
+            shadow: update.shadow.clone(),
+            parts: documents,
         };
-        let mut failures = None;
-        for ((number, plan, write), answer) in planned.into_iter().zip(answers) {
-            let lane = &mut lanes[number];
-            match answer {
-                Ok(written) => {
-                    let stored = lane.stored.take().unwrap_or_default();
-                    let stored = plan::after(&stored, &write, &written);
-                    lane.done(lane.waiting[0], stored, plan, true, results);
-                }
-                Err(error) => {
-                    failures = failures.max(Some(lane.attempts + 1));
-                    lane.doubtful =
-                        matches!(error, StoreError::Unavailable(_)).then_some((write, plan));
-                    lane.failed(updates, error, results);
-                }
-            }
+        self.store.read(&read, ReadConsistency::Strong).await
+    }
+
+    /// Plans and writes once, based on what is stored.
+    async fn attempt(
+        &self,
+        update: &Update,
+        stored: Snapshot,
+        uncertain: &mut Option<UncertainWrite>,
+    ) -> Result<Done, StoreError> {
+        if let Some(UncertainWrite { write, plan }) = uncertain.take()
+            && plan::already_applied(&stored, &write)
+        {
+            return Ok(Done {
+                stored,
+                plan,
+                written: true,
+                confirmed: true,
+            });
         }
-        failures
+        let model = update.model.as_ref().unwrap_or(self.model);
+        let (layout, now) = (self.store.layout(), self.clock.now());
+        let mut plan = plan::plan(update, &stored, layout, model, self.leaf_times, now)?;
+        let stored = match plan.write.take() {
+            None => {
+                return Ok(Done {
+                    stored,
+                    plan,
+                    written: false,
+                    confirmed: false,
+                });
+            }
+            Some(write) => match self.store.write(&write).await {
+                Ok(written) => plan::after(&stored, &write, &written),
+                Err(error) => {
+                    if matches!(error, StoreError::Unavailable(_)) {
+                        *uncertain = Some(UncertainWrite { write, plan });
+                    }
+                    return Err(error);
+                }
+            },
+        };
+        Ok(Done {
+            stored,
+            plan,
+            written: true,
+            confirmed: false,
+        })
     }
 }
 
-impl Lane {
-    fn done(
-        &mut self,
-        index: usize,
-        stored: Snapshot,
-        plan: Plan,
-        written: bool,
-        results: &mut Outcomes,
-    ) {
-        results[index] = Some(Ok(UpdateResult {
-            written,
-            shadow_version: stored.version(self.layout),
-            reported: stored.reported.clone(),
-            desired: stored.desired.clone(),
-            reported_changes: plan.reported_changes,
-            desired_changes: plan.desired_changes,
-            acknowledged: plan.acknowledged,
-            attempts: self.attempts + 1,
-        }));
-        self.stored = Some(stored);
-        self.next();
-    }
+/// A successful attempt.
+struct Done {
+    /// The shadow after the attempt.
+    stored: Snapshot,
+    plan: Plan,
+    written: bool,
+    /// Whether the attempt found that an earlier, uncertain write was applied.
+    confirmed: bool,
+}
 
-    /// A failure that may be mended by reading and merging again, as long as tries are left.
-    fn failed(&mut self, updates: &[Update], error: StoreError, results: &mut Outcomes) {
-        let index = self.waiting[0];
-        let update = &updates[index];
-        let again = match error {
-            StoreError::Conflict { .. } => !update.is_conditional(),
-            _ => error.is_retryable(),
-        };
-        if again && self.attempts < update.retries {
-            self.attempts += 1;
-            self.stored = None;
-        } else {
-            self.give_up(index, error, results);
+impl Done {
+    fn into_result(self, layout: Layout, attempts: u32) -> UpdateResult {
+        UpdateResult {
+            written: self.written,
+            shadow_version: self.stored.version(layout),
+            reported: self.stored.reported,
+            desired: self.stored.desired,
+            reported_changes: self.plan.reported_changes,
+            desired_changes: self.plan.desired_changes,
+            acknowledged: self.plan.acknowledged,
+            attempts,
         }
     }
+}
 
-    fn give_up(&mut self, index: usize, error: StoreError, results: &mut Outcomes) {
-        results[index] = Some(Err(ShadowError::Store {
-            error,
-            attempts: self.attempts + 1,
-        }));
-        self.stored = None;
-        self.next();
+/// Decides whether a failed update is attempted again. After a conflict an update without an expected version is
+/// retried for as long as it has time: other writers made progress. Failures of the store are retried a few times.
+fn may_retry(update: &Update, error: &StoreError, attempts: u32, in_time: bool) -> bool {
+    let is_conflict = matches!(error, StoreError::Conflict { .. });
+    if (is_conflict && update.is_conditional()) || (!is_conflict && !error.is_retryable()) {
+        return false;
     }
-
-    fn next(&mut self) {
-        self.waiting.pop_front();
-        self.attempts = 0;
-        self.doubtful = None;
+    match update.retries {
+        Some(retries) => attempts <= retries,
+        None if is_conflict => in_time,
+        None => in_time && attempts <= DEFAULT_RETRIES,
     }
 }

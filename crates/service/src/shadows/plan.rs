@@ -24,7 +24,7 @@ pub(super) struct Plan {
 }
 
 /// Which documents an update has to see.
-pub(super) fn parts(update: &Update, layout: Layout) -> DocumentSet {
+pub(super) fn documents(update: &Update, layout: Layout) -> DocumentSet {
     let acknowledges = update.desired_mode == DesiredMode::UseDesiredState;
     match (&update.reported, &update.desired) {
         _ if layout == Layout::Combined || update.read_both => DocumentSet::Both,

@@ -1,8 +1,10 @@
 //! The port to wherever shadows are kept, and its laws.
 
+use std::collections::HashMap;
 use std::future::Future;
 use std::time::Duration;
 
+use futures_util::stream::{self, StreamExt};
 use antumbra_shadow::{Document, LeafTimes, State, Timestamp};
 
 use super::id::{ClientToken, ShadowId, Zone};
@@ -12,6 +14,9 @@ use crate::store::{StoreError, Version};
 /// How long the version of a deleted document is remembered: one that is created again within this time
 /// goes on from there.
 pub const VERSION_KEPT: Duration = Duration::from_secs(48 * 60 * 60);
+
+/// Shadows that one call works on at the same time.
+pub(super) const SHADOWS_AT_ONCE: usize = 16;
 
 /// How the two documents are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -212,56 +217,83 @@ pub struct DocumentSummary {
     pub client_token: Option<ClientToken>,
 }
 
-/// Keeps shadows.
-///
-/// Every operation takes a batch and gives one result per operation, in the order asked. Operations on
-/// different shadows are independent of each other; operations on the same shadow in one call take
-/// place in the order asked.
+/// Stores shadows.
 ///
 /// Laws, kept by every implementation:
-/// - A write is conditional on the version: stored must be what is expected (none for
-///   [`Version::NONE`]), then the document is replaced and its version rises by one. Otherwise
-///   `Conflict`, and nothing changed. So is what [`Write::other_version`] says of the document that is not written.
-/// - A document that is created has version 1, unless it was deleted less than [`VERSION_KEPT`] ago: then
-///   the version after the one it had. If that is not above [`NewDocument::min_version`], it is the version after
-///   the floor. What was written says which.
+/// - A write is conditional on the version: the stored version must equal the expected one (no document for
+///   [`Version::NONE`]); then the document is replaced and its version increases by one. Otherwise the result
+///   is `Conflict` and nothing changes. [`Write::other_version`] is a condition of the same kind on the
+///   document that is not written.
+/// - A created document has version 1, unless it was deleted less than [`VERSION_KEPT`] ago: then its
+///   versions continue after the deleted one. In both cases the version is above
+///   [`NewDocument::min_version`]. The result of the write contains it.
 /// - Both documents of one [`Write`] or [`Delete`] change together or not at all.
-/// - Under [`Layout::Combined`] a write carries both documents with the same expected version, and a
-///   delete both parts with the same expectation; anything else is `Invalid`. A write or delete of
-///   nothing is `Invalid` in either layout.
-/// - A delete of a version is conditional: `NotFound` when nothing is stored, `Conflict` when another
-///   version is. A delete of [`ExpectedVersion::Any`] always succeeds.
-/// - A read finds `NotFound` when none of the documents asked for exist or were deleted not long ago, and
-///   never gives what was not asked for. Of a document that was deleted it gives the version, and nothing
-///   else gives it at all: no listing, no condition.
-/// - What was read does not change when the store does, nor the other way round.
-/// - A failed write that says `Unavailable` may have taken place; any other failure has not.
+/// - Under [`Layout::Combined`] a write contains both documents with the same expected version, and a delete
+///   both documents with the same expectation; anything else is `Invalid`. A write or delete of no document
+///   is `Invalid` in either layout.
+/// - A delete of a version is conditional: `NotFound` if nothing is stored, `Conflict` if another version is.
+///   A delete of [`ExpectedVersion::Any`] always succeeds.
+/// - A read returns `NotFound` if none of the requested documents exists or was deleted recently, and
+///   never a document that was not requested. Of a deleted document it returns the version; listings and
+///   conditions ignore deleted documents.
+/// - A failed write with `Unavailable` may have been applied; any other failed write was not.
 pub trait ShadowStore: Send + Sync {
-    /// How this store keeps the two documents.
+    /// Returns how this store keeps the two documents.
     fn layout(&self) -> Layout;
 
-    /// Reads shadows.
+    /// Reads a shadow.
     fn read(
+        &self,
+        read: &Read,
+        consistency: ReadConsistency,
+    ) -> impl Future<Output = Result<Snapshot, StoreError>> + Send;
+
+    /// Reads shadows. Returns one result per read, in the given order.
+    fn read_many(
         &self,
         reads: &[Read],
         consistency: ReadConsistency,
-    ) -> impl Future<Output = Vec<Result<Snapshot, StoreError>>> + Send;
+    ) -> impl Future<Output = Vec<Result<Snapshot, StoreError>>> + Send {
+        in_order_per_shadow(
+            reads,
+            |read| &read.shadow,
+            move |read| self.read(read, consistency),
+        )
+    }
 
-    /// Writes shadows.
-    fn write(
+    /// Writes a shadow.
+    fn write(&self, write: &Write) -> impl Future<Output = Result<Written, StoreError>> + Send;
+
+    /// Writes shadows side by side, the same shadow in the given order. Returns one result per write.
+    fn write_many(
         &self,
         writes: &[Write],
-    ) -> impl Future<Output = Vec<Result<Written, StoreError>>> + Send;
+    ) -> impl Future<Output = Vec<Result<Written, StoreError>>> + Send {
+        in_order_per_shadow(writes, |write| &write.shadow, |write| self.write(write))
+    }
 
-    /// Deletes shadows, at this time.
+    /// Deletes a shadow at the given time.
     fn delete(
+        &self,
+        delete: &Delete,
+        now: Timestamp,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// Deletes shadows side by side, the same shadow in the given order. Returns one result per delete.
+    fn delete_many(
         &self,
         deletes: &[Delete],
         now: Timestamp,
-    ) -> impl Future<Output = Vec<Result<(), StoreError>>> + Send;
+    ) -> impl Future<Output = Vec<Result<(), StoreError>>> + Send {
+        in_order_per_shadow(
+            deletes,
+            |delete| &delete.shadow,
+            move |delete| self.delete(delete, now),
+        )
+    }
 
-    /// Lists documents, at most `limit` (1 to 1000) a page, in no stated order; each document that was
-    /// there all the while comes exactly once. Under [`Layout::Combined`] a shadow counts as two
+    /// Lists documents, at most `limit` (1 to 1000) per page, in no stated order. Each document that exists
+    /// during the whole listing appears exactly once. Under [`Layout::Combined`] a shadow counts as two
     /// documents, and a page holds at least one shadow.
     fn list(
         &self,
@@ -269,4 +301,45 @@ pub trait ShadowStore: Send + Sync {
         limit: usize,
         cursor: Option<&Cursor>,
     ) -> impl Future<Output = Result<Page<DocumentSummary>, StoreError>> + Send;
+}
+
+/// Runs an operation per item: different shadows side by side, the same shadow in the given order. Returns one
+/// result per item.
+async fn in_order_per_shadow<'a, T: Sync, R: Send, F>(
+    items: &'a [T],
+    shadow: impl Fn(&T) -> &ShadowId,
+    run: impl Fn(&'a T) -> F,
+) -> Vec<R>
+where
+    F: Future<Output = R>,
+{
+    let run = &run;
+    let groups = group_by_shadow(items, shadow).into_iter().map(async |group| {
+        let mut results = Vec::with_capacity(group.len());
+        for position in group {
+            results.push((position, run(&items[position]).await));
+        }
+        results
+    });
+    let done = stream::iter(groups).buffer_unordered(SHADOWS_AT_ONCE);
+    let mut results: Vec<(usize, R)> = done.flat_map(stream::iter).collect().await;
+    results.sort_unstable_by_key(|(position, _)| *position);
+    results.into_iter().map(|(_, result)| result).collect()
+}
+
+/// Returns the positions of the items of each shadow, shadows in the order of their first item.
+pub(super) fn group_by_shadow<T>(
+    items: &[T],
+    shadow: impl Fn(&T) -> &ShadowId,
+) -> Vec<Vec<usize>> {
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    let mut group_of: HashMap<&ShadowId, usize> = HashMap::new();
+    for (position, item) in items.iter().enumerate() {
+        let group = *group_of.entry(shadow(item)).or_insert_with(|| {
+            groups.push(Vec::new());
+            groups.len() - 1
+        });
+        groups[group].push(position);
+    }
+    groups
 }

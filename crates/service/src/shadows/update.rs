@@ -1,12 +1,16 @@
 //! An update: what a writer wants of a shadow's documents, and under which conditions.
 
-use antumbra_shadow::{Document, Mode, Model, State};
+use std::time::Duration;
+
+use antumbra_shadow::{Document, Mode, Model, State, Timestamp};
 
 use super::id::{ClientToken, ShadowId, Zone};
 use crate::store::Version;
 
-/// How many times an update is tried again when others were faster or the store failed.
+/// Retries of an update after failures of the store.
 pub const DEFAULT_RETRIES: u32 = 5;
+/// Time for which an update without an expected version is retried after conflicts.
+pub const DEFAULT_RETRY_TIME: Duration = Duration::from_secs(10);
 
 /// What a report does with the desired document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -57,7 +61,8 @@ pub struct Update {
     pub(super) client_token: Option<ClientToken>,
     pub(super) zone: Option<Zone>,
     pub(super) model: Option<Model>,
-    pub(super) retries: u32,
+    pub(super) retries: Option<u32>,
+    pub(super) deadline: Option<Timestamp>,
 }
 
 impl Update {
@@ -83,7 +88,8 @@ impl Update {
             client_token: None,
             zone: None,
             model: None,
-            retries: DEFAULT_RETRIES,
+            retries: None,
+            deadline: None,
         }
     }
 
@@ -179,9 +185,17 @@ impl Update {
         self
     }
 
-    /// How many times to try again.
+    /// Limits the number of retries, after conflicts as well as after failures of the store. Without it, a
+    /// failure is retried [`DEFAULT_RETRIES`] times and a conflict until the deadline.
     pub fn retries(mut self, retries: u32) -> Update {
-        self.retries = retries;
+        self.retries = Some(retries);
+        self
+    }
+
+    /// Sets the time after which the update is not attempted again; [`DEFAULT_RETRY_TIME`] after its start if
+    /// not set.
+    pub fn deadline(mut self, deadline: Timestamp) -> Update {
+        self.deadline = Some(deadline);
         self
     }
 }

@@ -2,7 +2,9 @@
 
 use antumbra_memory::MemoryShadows;
 use antumbra_service::shadows::Layout;
-use antumbra_testkit::writers::all_acknowledged_reports_are_kept;
+use antumbra_testkit::writers::{
+    all_acknowledged_reports_are_kept, unconditional_reports_all_succeed,
+};
 
 #[tokio::test]
 async fn of_one_shadow() {
@@ -19,5 +21,12 @@ async fn of_many_shadows() {
         for layout in [Layout::Separate, Layout::Combined] {
             all_acknowledged_reports_are_kept(MemoryShadows::new(layout), 20, 12, seed).await;
         }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn reports_without_an_expected_version_are_retried_until_they_succeed() {
+    for layout in [Layout::Separate, Layout::Combined] {
+        unconditional_reports_all_succeed(MemoryShadows::new(layout)).await;
     }
 }

@@ -7,10 +7,10 @@ use antumbra_service::shadows::{
 use crate::sample::{NOW, delete, new, number, numbers, shadow, whole, write, write_one};
 
 pub async fn an_empty_batch_gives_nothing<P: ShadowStore>(store: P) {
-    assert!(store.read(&[], ReadConsistency::Strong).await.is_empty());
-    assert!(store.read(&[], ReadConsistency::Snapshot).await.is_empty());
-    assert!(store.write(&[]).await.is_empty());
-    assert!(store.delete(&[], NOW).await.is_empty());
+    assert!(store.read_many(&[], ReadConsistency::Strong).await.is_empty());
+    assert!(store.read_many(&[], ReadConsistency::Snapshot).await.is_empty());
+    assert!(store.write_many(&[]).await.is_empty());
+    assert!(store.delete_many(&[], NOW).await.is_empty());
 }
 
 pub async fn different_shadows_are_independent<P: ShadowStore>(store: P) {
@@ -25,7 +25,7 @@ pub async fn different_shadows_are_independent<P: ShadowStore>(store: P) {
             _ => whole(shadow, n as i64, 0),
         })
         .collect();
-    let results = store.write(&writes).await;
+    let results = store.write_many(&writes).await;
     assert_eq!(results.len(), 40);
     for (n, result) in results.iter().enumerate() {
         let conflict = |expected, actual| {
@@ -49,7 +49,7 @@ pub async fn different_shadows_are_independent<P: ShadowStore>(store: P) {
         .iter()
         .map(|shadow| delete(shadow, ExpectedVersion::Version(Version(1))))
         .collect();
-    for (n, result) in store.delete(&deletes, NOW).await.into_iter().enumerate() {
+    for (n, result) in store.delete_many(&deletes, NOW).await.into_iter().enumerate() {
         match n {
             10 | 30 => assert_eq!(result, Err(StoreError::NotFound)),
             _ => assert_eq!(result, Ok(())),
@@ -67,7 +67,7 @@ pub async fn the_same_shadow_is_written_in_the_order_asked<P: ShadowStore>(store
         whole(&lamp, 3, 2),
         whole(&other, 2, 1),
     ];
-    let results = store.write(&writes).await;
+    let results = store.write_many(&writes).await;
     let versions: Vec<_> = results
         .iter()
         .map(|result| result.as_ref().ok()?.reported.map(|version| version.0))
@@ -97,7 +97,7 @@ pub async fn the_same_shadow_is_written_in_the_order_asked<P: ShadowStore>(store
             },
             whole(&lamp, 6, 4),
         ];
-        assert!(store.write(&writes).await.iter().all(Result::is_ok));
+        assert!(store.write_many(&writes).await.iter().all(Result::is_ok));
         let (reported, desired) = numbers(&store, &lamp).await;
         assert_eq!(reported, Some((r#"{"n":6}"#.to_owned(), 5)));
         assert_eq!(desired, reported);
@@ -113,7 +113,7 @@ pub async fn the_same_shadow_is_deleted_in_the_order_asked<P: ShadowStore>(store
         delete(&lamp, ExpectedVersion::Version(Version(1))),
         delete(&lamp, ExpectedVersion::Any),
     ];
-    let results = store.delete(&deletes, NOW).await;
+    let results = store.delete_many(&deletes, NOW).await;
     assert!(matches!(results[0], Err(StoreError::Conflict { .. })));
     assert_eq!(results[1], Ok(()));
     assert_eq!(results[2], Err(StoreError::NotFound));

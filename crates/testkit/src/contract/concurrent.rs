@@ -81,7 +81,7 @@ pub async fn a_snapshot_is_of_one_instant<P: ShadowStore>(store: P) {
                 shadow: lamp.clone(),
                 parts: DocumentSet::Both,
             };
-            let found = only(store.read(&[read], ReadConsistency::Snapshot).await).unwrap();
+            let found = only(store.read_many(&[read], ReadConsistency::Snapshot).await).unwrap();
             let (reported, desired) = (found.reported.unwrap(), found.desired.unwrap());
             assert_eq!(reported, desired);
             assert!(reported.version.0 >= seen, "never back in time");

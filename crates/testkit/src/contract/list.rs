@@ -133,7 +133,7 @@ pub async fn a_listing_of_all_gives_each_document_once_whatever_the_page<P: Shad
         .iter()
         .map(|(id, name)| whole(&named(id, name), 1, 0))
         .collect();
-    assert!(store.write(&writes).await.iter().all(Result::is_ok));
+    assert!(store.write_many(&writes).await.iter().all(Result::is_ok));
     for limit in [1, 2, 3, 7, 45, 46, 47, 1000] {
         let found = all(&store, &ListQuery::All, limit).await;
         let found: Vec<Place> = found.iter().map(place).collect();

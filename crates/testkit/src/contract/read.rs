@@ -26,7 +26,7 @@ pub async fn what_is_absent_is_not_found<P: ShadowStore>(store: P) {
                 shadow: shadow("lamp"),
                 parts,
             };
-            let found = only(store.read(&[read], consistency).await);
+            let found = only(store.read_many(&[read], consistency).await);
             assert_eq!(found, Err(StoreError::NotFound));
         }
     }
@@ -46,7 +46,7 @@ pub async fn a_read_gives_what_was_asked_for_and_no_more<P: ShadowStore>(store: 
                 shadow: lamp.clone(),
                 parts,
             };
-            let found = only(store.read(&[read], consistency).await).unwrap();
+            let found = only(store.read_many(&[read], consistency).await).unwrap();
             let says =
                 |held: Option<antumbra_service::shadows::StoredDocument>| held.map(|h| h.document);
             let reported = (parts != DocumentSet::Desired).then(|| number(1));
@@ -69,7 +69,7 @@ pub async fn a_read_gives_what_was_asked_for_and_no_more<P: ShadowStore>(store: 
             shadow: half.clone(),
             parts,
         });
-        let found = store.read(&reads, consistency).await;
+        let found = store.read_many(&reads, consistency).await;
         assert!(found[0].as_ref().unwrap().reported.is_some());
         assert_eq!(found[1], Err(StoreError::NotFound));
         assert_eq!(found[0], found[2], "half of it is there");
@@ -87,7 +87,7 @@ pub async fn a_strong_read_sees_every_answered_write<P: ShadowStore>(store: P) {
                 shadow: lamp.clone(),
                 parts: DocumentSet::Both,
             };
-            let found = only(store.read(&[read], consistency).await).unwrap();
+            let found = only(store.read_many(&[read], consistency).await).unwrap();
             for held in [found.reported.unwrap(), found.desired.unwrap()] {
                 assert_eq!(held.version, Version(version + 1));
                 assert_eq!(held.document, number(version));
@@ -117,7 +117,7 @@ pub async fn many_are_read_in_the_order_asked<P: ShadowStore>(store: P) {
         .filter(there)
         .map(|n| whole(&shadows[n], n as i64, 0))
         .collect();
-    assert!(store.write(&writes).await.iter().all(Result::is_ok));
+    assert!(store.write_many(&writes).await.iter().all(Result::is_ok));
     let reads: Vec<Read> = (0..130)
         .rev()
         .map(|n| Read {
@@ -130,7 +130,7 @@ pub async fn many_are_read_in_the_order_asked<P: ShadowStore>(store: P) {
         ReadConsistency::Strong,
         ReadConsistency::Snapshot,
     ] {
-        let found = store.read(&reads, consistency).await;
+        let found = store.read_many(&reads, consistency).await;
         assert_eq!(found.len(), reads.len());
         for (n, found) in (0..130).rev().zip(found) {
             if !there(&n) {
@@ -163,7 +163,7 @@ pub async fn the_same_shadow_can_be_read_twice_at_once<P: ShadowStore>(store: P)
         parts,
     });
     for consistency in [ReadConsistency::Strong, ReadConsistency::Snapshot] {
-        let found = store.read(&reads, consistency).await;
+        let found = store.read_many(&reads, consistency).await;
         assert!(found.iter().all(Result::is_ok), "{found:?}");
         assert_eq!(found[0], found[2]);
         assert_eq!(found[1], found[4]);

@@ -26,7 +26,7 @@ async fn everything(shadows: &DynamoDbShadows) -> Vec<Result<(), StoreError>> {
             shadow: lamp.clone(),
             parts: DocumentSet::Both,
         };
-        only(shadows.read(&[read], consistency).await).map(drop)
+        only(shadows.read_many(&[read], consistency).await).map(drop)
     };
     let list = async |query| shadows.list(&query, 10, None).await.map(drop);
     let alone = antumbra_service::shadows::Write {

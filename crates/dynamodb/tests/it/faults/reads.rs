@@ -16,7 +16,7 @@ async fn lamps(count: i64, read_attempts: u32) -> (Store, DynamoDbShadows, Vec<R
     let store = Store::fresh(Layout::Separate).await;
     let ids: Vec<_> = (0..count).map(|n| shadow(&format!("lamp-{n}"))).collect();
     let writes: Vec<Write> = ids.iter().map(|id| whole(id, 1, 0)).collect();
-    assert!(store.shadows.write(&writes).await.iter().all(Result::is_ok));
+    assert!(store.shadows.write_many(&writes).await.iter().all(Result::is_ok));
     store.endpoint.take_calls();
     let config = ShadowTableConfig {
         read_attempts,
@@ -63,7 +63,7 @@ async fn unprocessed_keys_are_asked_for_again() {
             _ => Reply::Pass,
         }
     });
-    let found = shadows.read(&reads, ReadConsistency::Strong).await;
+    let found = shadows.read_many(&reads, ReadConsistency::Strong).await;
     assert!(found.iter().all(Result::is_ok), "{found:?}");
     let calls = store.endpoint.take_calls();
     assert_eq!(calls.len(), 3);
@@ -83,14 +83,14 @@ async fn keys_left_too_often_are_unavailable_and_the_others_are_not() {
             _ => unprocessed(call, |_, _| true),
         }
     });
-    let first = shadows.read(&reads, ReadConsistency::Strong).await;
+    let first = shadows.read_many(&reads, ReadConsistency::Strong).await;
     assert!(first.iter().all(Result::is_ok));
 
     store
         .endpoint
         .script(move |call| unprocessed(call, |_, key| is_of(key, "lamp-1")));
     store.endpoint.take_calls();
-    let found = shadows.read(&reads, ReadConsistency::Strong).await;
+    let found = shadows.read_many(&reads, ReadConsistency::Strong).await;
     assert_eq!(found[0], Err(StoreError::NotFound));
     assert_eq!(found[2], Err(StoreError::NotFound));
     let text = unavailable(found[1].clone());
@@ -116,7 +116,7 @@ async fn as_long_as_something_comes_nobody_gives_up() {
     store
         .endpoint
         .script(|call| unprocessed(call, |place, _| place > 0));
-    let found = shadows.read(&reads, ReadConsistency::Strong).await;
+    let found = shadows.read_many(&reads, ReadConsistency::Strong).await;
     let absent = vec![Err(StoreError::NotFound); 4];
     assert_eq!(found, absent);
     assert_eq!(store.endpoint.take_calls().len(), 8);
@@ -139,7 +139,7 @@ async fn a_call_that_fails_fails_nobody_elses() {
             Reply::Pass
         }
     });
-    let found = shadows.read(&reads, ReadConsistency::Strong).await;
+    let found = shadows.read_many(&reads, ReadConsistency::Strong).await;
     assert!(found[0].is_ok());
     assert_eq!(found[99], Err(StoreError::NotFound));
     for failed in &found[100..] {

@@ -15,7 +15,7 @@ async fn lamps(count: i64) -> (Store, Vec<Read>) {
     let store = Store::fresh(Layout::Separate).await;
     let ids: Vec<_> = (0..count).map(|n| shadow(&format!("lamp-{n}"))).collect();
     let writes: Vec<Write> = ids.iter().map(|id| whole(id, 1, 0)).collect();
-    assert!(store.shadows.write(&writes).await.iter().all(Result::is_ok));
+    assert!(store.shadows.write_many(&writes).await.iter().all(Result::is_ok));
     store.endpoint.take_calls();
     let reads = ids.into_iter().map(|shadow| Read {
         shadow,
@@ -55,7 +55,7 @@ async fn who_is_being_written_is_read_again_and_keeps_nobody() {
             Reply::Pass
         }
     });
-    let found = store.shadows.read(&reads, ReadConsistency::Snapshot).await;
+    let found = store.shadows.read_many(&reads, ReadConsistency::Snapshot).await;
     assert!(found.iter().all(Result::is_ok), "{found:?}");
     let sizes: Vec<usize> = store.endpoint.take_calls().iter().map(items).collect();
     assert_eq!(sizes, [10, 8, 2, 2]);
@@ -73,7 +73,7 @@ async fn who_stays_busy_is_throttled_alone() {
         store
             .endpoint
             .script(move |call| busy(call, "lamp-1", code));
-        let found = shadows.read(&reads, ReadConsistency::Snapshot).await;
+        let found = shadows.read_many(&reads, ReadConsistency::Snapshot).await;
         assert!(found[0].is_ok() && found[2].is_ok());
         assert_eq!(found[1], Err(StoreError::Throttled), "{code}");
     }
@@ -89,11 +89,11 @@ async fn what_is_too_large_together_is_read_in_parts() {
             Reply::Pass
         }
     });
-    let found = store.shadows.read(&reads, ReadConsistency::Snapshot).await;
+    let found = store.shadows.read_many(&reads, ReadConsistency::Snapshot).await;
     assert!(found.iter().all(Result::is_ok), "{found:?}");
 
     store.endpoint.script(|_| fails(400, "ValidationException"));
-    let found = store.shadows.read(&reads, ReadConsistency::Snapshot).await;
+    let found = store.shadows.read_many(&reads, ReadConsistency::Snapshot).await;
     for found in found {
         assert!(matches!(found, Err(StoreError::Invalid(_))));
     }

@@ -83,7 +83,7 @@ pub(crate) async fn sections<P: ShadowStore>(store: &P, shadow: &ShadowId) -> Sh
         shadow: shadow.clone(),
         parts: DocumentSet::Both,
     };
-    let found = store.read(&[read], ReadConsistency::Strong).await.remove(0);
+    let found = store.read(&read, ReadConsistency::Strong).await;
     let found = match found {
         Err(StoreError::NotFound) => return ShadowDocuments::default(),
         found => found.unwrap(),
