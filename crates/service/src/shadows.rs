@@ -275,10 +275,7 @@ impl<P: ShadowStore> Shadows<P> {
     /// # }).unwrap();
     /// ```
     pub async fn read_many(&self, reads: &[Read]) -> Vec<Result<Shadow, ShadowError>> {
-        let found = self
-            .store
-            .read_many(reads, ReadConsistency::Snapshot)
-            .await;
+        let found = self.store.read_many(reads, ReadConsistency::Snapshot).await;
         reads
             .iter()
             .zip(found)

@@ -147,10 +147,7 @@ pub async fn all_acknowledged_reports_are_kept<P: ShadowStore>(
     }
     assert_eq!(
         sum,
-        sdk.store()
-            .inner()
-            .applied
-            .load(Ordering::Relaxed),
+        sdk.store().inner().applied.load(Ordering::Relaxed),
         "seed {seed}: versions rise by one"
     );
     let tried_again: usize = told.iter().map(|told| told.tried_again).sum();

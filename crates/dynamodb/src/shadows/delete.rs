@@ -9,7 +9,11 @@ use super::change::Change;
 use super::keys::{Key, Kind};
 
 impl DynamoDbShadows {
-    pub(super) async fn delete_one(&self, delete: &Delete, now: Timestamp) -> Result<(), StoreError> {
+    pub(super) async fn delete_one(
+        &self,
+        delete: &Delete,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
         check_delete(delete, self.config.layout)?;
         let changes = changes(delete, self.config.layout, now);
         self.apply(changes).await.map(drop)

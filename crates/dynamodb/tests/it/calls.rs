@@ -69,12 +69,18 @@ async fn a_read_is_consistent_when_asked() {
 async fn many_keys_are_read_a_hundred_at_a_time() {
     let store = Store::fresh(Layout::Separate).await;
     let asked = reads(0..125, DocumentSet::Both);
-    store.shadows.read_many(&asked, ReadConsistency::Strong).await;
+    store
+        .shadows
+        .read_many(&asked, ReadConsistency::Strong)
+        .await;
     let calls = store.endpoint.take_calls();
     let expected = [(50, true), (100, true), (100, true)];
     assert_eq!(batches(&calls, &store.table), expected);
 
-    store.shadows.read_many(&asked, ReadConsistency::Snapshot).await;
+    store
+        .shadows
+        .read_many(&asked, ReadConsistency::Snapshot)
+        .await;
     let calls = store.endpoint.take_calls();
     let mut sizes: Vec<usize> = calls
         .iter()
@@ -92,7 +98,10 @@ async fn a_key_is_asked_for_once_however_often_it_is_wanted() {
     let store = Store::fresh(Layout::Separate).await;
     let mut asked = reads([1, 1, 2, 1], DocumentSet::Both);
     asked.extend(reads([1, 3], DocumentSet::Reported));
-    store.shadows.read_many(&asked, ReadConsistency::Strong).await;
+    store
+        .shadows
+        .read_many(&asked, ReadConsistency::Strong)
+        .await;
     let calls = store.endpoint.take_calls();
     assert_eq!(batches(&calls, &store.table), [(5, true)]);
 }
@@ -101,7 +110,10 @@ async fn a_key_is_asked_for_once_however_often_it_is_wanted() {
 async fn a_snapshot_of_one_item_needs_no_transaction() {
     let store = Store::fresh(Layout::Combined).await;
     let asked = reads([1, 2], DocumentSet::Both);
-    store.shadows.read_many(&asked, ReadConsistency::Snapshot).await;
+    store
+        .shadows
+        .read_many(&asked, ReadConsistency::Snapshot)
+        .await;
     let calls = store.endpoint.take_calls();
     assert_eq!(batches(&calls, &store.table), [(2, true)]);
 }

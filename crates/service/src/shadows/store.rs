@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::future::Future;
 use std::time::Duration;
 
-use futures_util::stream::{self, StreamExt};
 use antumbra_shadow::{Document, LeafTimes, State, Timestamp};
+use futures_util::stream::{self, StreamExt};
 
 use super::id::{ClientToken, ShadowId, Zone};
 use crate::paging::{Cursor, Page};
@@ -314,13 +314,15 @@ where
     F: Future<Output = R>,
 {
     let run = &run;
-    let groups = group_by_shadow(items, shadow).into_iter().map(async |group| {
-        let mut results = Vec::with_capacity(group.len());
-        for position in group {
-            results.push((position, run(&items[position]).await));
-        }
-        results
-    });
+    let groups = group_by_shadow(items, shadow)
+        .into_iter()
+        .map(async |group| {
+            let mut results = Vec::with_capacity(group.len());
+            for position in group {
+                results.push((position, run(&items[position]).await));
+            }
+            results
+        });
     let done = stream::iter(groups).buffer_unordered(SHADOWS_AT_ONCE);
     let mut results: Vec<(usize, R)> = done.flat_map(stream::iter).collect().await;
     results.sort_unstable_by_key(|(position, _)| *position);
@@ -328,10 +330,7 @@ where
 }
 
 /// Returns the positions of the items of each shadow, shadows in the order of their first item.
-pub(super) fn group_by_shadow<T>(
-    items: &[T],
-    shadow: impl Fn(&T) -> &ShadowId,
-) -> Vec<Vec<usize>> {
+pub(super) fn group_by_shadow<T>(items: &[T], shadow: impl Fn(&T) -> &ShadowId) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
     let mut group_of: HashMap<&ShadowId, usize> = HashMap::new();
     for (position, item) in items.iter().enumerate() {

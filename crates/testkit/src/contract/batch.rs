@@ -7,8 +7,18 @@ use antumbra_service::shadows::{
 use crate::sample::{NOW, delete, new, number, numbers, shadow, whole, write, write_one};
 
 pub async fn an_empty_batch_gives_nothing<P: ShadowStore>(store: P) {
-    assert!(store.read_many(&[], ReadConsistency::Strong).await.is_empty());
-    assert!(store.read_many(&[], ReadConsistency::Snapshot).await.is_empty());
+    assert!(
+        store
+            .read_many(&[], ReadConsistency::Strong)
+            .await
+            .is_empty()
+    );
+    assert!(
+        store
+            .read_many(&[], ReadConsistency::Snapshot)
+            .await
+            .is_empty()
+    );
     assert!(store.write_many(&[]).await.is_empty());
     assert!(store.delete_many(&[], NOW).await.is_empty());
 }
@@ -49,7 +59,12 @@ pub async fn different_shadows_are_independent<P: ShadowStore>(store: P) {
         .iter()
         .map(|shadow| delete(shadow, ExpectedVersion::Version(Version(1))))
         .collect();
-    for (n, result) in store.delete_many(&deletes, NOW).await.into_iter().enumerate() {
+    for (n, result) in store
+        .delete_many(&deletes, NOW)
+        .await
+        .into_iter()
+        .enumerate()
+    {
         match n {
             10 | 30 => assert_eq!(result, Err(StoreError::NotFound)),
             _ => assert_eq!(result, Ok(())),

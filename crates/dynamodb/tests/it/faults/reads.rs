@@ -16,7 +16,14 @@ async fn lamps(count: i64, read_attempts: u32) -> (Store, DynamoDbShadows, Vec<R
     let store = Store::fresh(Layout::Separate).await;
     let ids: Vec<_> = (0..count).map(|n| shadow(&format!("lamp-{n}"))).collect();
     let writes: Vec<Write> = ids.iter().map(|id| whole(id, 1, 0)).collect();
-    assert!(store.shadows.write_many(&writes).await.iter().all(Result::is_ok));
+    assert!(
+        store
+            .shadows
+            .write_many(&writes)
+            .await
+            .iter()
+            .all(Result::is_ok)
+    );
     store.endpoint.take_calls();
     let config = ShadowTableConfig {
         read_attempts,

@@ -15,7 +15,14 @@ async fn lamps(count: i64) -> (Store, Vec<Read>) {
     let store = Store::fresh(Layout::Separate).await;
     let ids: Vec<_> = (0..count).map(|n| shadow(&format!("lamp-{n}"))).collect();
     let writes: Vec<Write> = ids.iter().map(|id| whole(id, 1, 0)).collect();
-    assert!(store.shadows.write_many(&writes).await.iter().all(Result::is_ok));
+    assert!(
+        store
+            .shadows
+            .write_many(&writes)
+            .await
+            .iter()
+            .all(Result::is_ok)
+    );
     store.endpoint.take_calls();
     let reads = ids.into_iter().map(|shadow| Read {
         shadow,
@@ -55,7 +62,10 @@ async fn who_is_being_written_is_read_again_and_keeps_nobody() {
             Reply::Pass
         }
     });
-    let found = store.shadows.read_many(&reads, ReadConsistency::Snapshot).await;
+    let found = store
+        .shadows
+        .read_many(&reads, ReadConsistency::Snapshot)
+        .await;
     assert!(found.iter().all(Result::is_ok), "{found:?}");
     let sizes: Vec<usize> = store.endpoint.take_calls().iter().map(items).collect();
     assert_eq!(sizes, [10, 8, 2, 2]);
@@ -89,11 +99,17 @@ async fn what_is_too_large_together_is_read_in_parts() {
             Reply::Pass
         }
     });
-    let found = store.shadows.read_many(&reads, ReadConsistency::Snapshot).await;
+    let found = store
+        .shadows
+        .read_many(&reads, ReadConsistency::Snapshot)
+        .await;
     assert!(found.iter().all(Result::is_ok), "{found:?}");
 
     store.endpoint.script(|_| fails(400, "ValidationException"));
-    let found = store.shadows.read_many(&reads, ReadConsistency::Snapshot).await;
+    let found = store
+        .shadows
+        .read_many(&reads, ReadConsistency::Snapshot)
+        .await;
     for found in found {
         assert!(matches!(found, Err(StoreError::Invalid(_))));
     }
