@@ -124,7 +124,7 @@ pub struct Shadows<P> {
 
 impl<P: ShadowStore> Shadows<P> {
     /// On the machine's clock, with the default model.
-    pub fn new(persistence: P) -> Shadows<P> {
+    pub fn new(store: P) -> Shadows<P> {
         Shadows::with_clock(store, Arc::new(SystemClock))
     }
 }
