@@ -28,7 +28,7 @@ use page::{Block, Command, Page};
 use shell::{Background, Shell};
 
 /// Blocks that cannot run in a test: builds, deployments and other programs.
-const NOT_RUN: usize = 7;
+const NOT_RUN: usize = 8;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
