@@ -1,4 +1,4 @@
-//! The least that a function can be: what the cold starts of ours are measured against.
+//! A minimal function, as the baseline for measuring cold starts.
 
 use lambda_runtime::{Error, LambdaEvent, service_fn};
 

@@ -1,15 +1,15 @@
-//! The certificates that the system trusts, from one file.
+//! The certificates that the system trusts, read from one file.
 //!
-//! Systems keep them twice, as one bundle and as a directory of single files, and what the SDKs use reads
-//! both: milliseconds of every cold start. The bundle alone is enough. Where the environment names another
-//! place, or there is no bundle, the whole system's store counts, read in the usual way.
+//! Systems have them twice, as one bundle and as a directory of single files. The SDKs read both, which
+//! costs milliseconds in every cold start; the bundle is enough. If the environment names another place, or
+//! there is no bundle, the system's store is read by `rustls_native_certs`.
 
 use std::path::PathBuf;
 
 use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 
-/// Where the system has its bundle, unless the environment names a place of its own.
+/// Path of the system's bundle; `None` if the environment names another place.
 pub(crate) fn bundle() -> Option<PathBuf> {
     if openssl_probe::has_ssl_cert_env_vars() {
         return None;
@@ -17,7 +17,7 @@ pub(crate) fn bundle() -> Option<PathBuf> {
     openssl_probe::probe().cert_file
 }
 
-/// For connections that are not the SDKs'.
+/// Trusted roots for connections that are not made by the SDKs.
 pub fn roots() -> RootCertStore {
     let bundle = bundle().and_then(|path| std::fs::read(path).ok());
     let mut roots = RootCertStore::empty();
@@ -29,14 +29,13 @@ pub fn roots() -> RootCertStore {
         let found = rustls_native_certs::load_native_certs();
         roots.add_parsable_certificates(found.certs);
         if roots.is_empty() {
-            tracing::warn!(errors = ?found.errors, "this system trusts no certificates");
+            tracing::warn!(errors = ?found.errors, "no trusted certificates found");
         }
     }
     roots
 }
 
-/// Those of a file of PEM, which are public: decoded by a decoder that need not hide what it decodes, in a
-/// fraction of the time.
+/// Certificates of a PEM file. They are public, so the decoder need not run in constant time.
 fn certificates(pem: &str) -> impl Iterator<Item = CertificateDer<'static>> {
     pem.split("-----BEGIN CERTIFICATE-----")
         .skip(1)
@@ -53,7 +52,7 @@ mod tests {
     const TWO: &str = include_str!("../testdata/bundle.pem");
 
     #[test]
-    fn they_are_those_that_rustls_reads() {
+    fn certificates_are_those_that_rustls_reads() {
         let read: Vec<_> = CertificateDer::pem_slice_iter(TWO.as_bytes())
             .map(Result::unwrap)
             .collect();
@@ -62,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_certificate_is_left_out() {
+    fn invalid_sections_are_skipped() {
         for (pem, left) in [
             ("", 0),
             ("nothing", 0),
@@ -74,9 +73,8 @@ mod tests {
         }
     }
 
-    /// Whatever this system has, both ways come to the same.
     #[test]
-    fn the_bundle_is_what_the_system_trusts() {
+    fn the_systems_bundle_is_read_as_rustls_reads_it() {
         let Some(pem) = bundle().and_then(|path| std::fs::read(path).ok()) else {
             return;
         };

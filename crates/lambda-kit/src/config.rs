@@ -1,7 +1,5 @@
-//! What a function is told by its environment, read in one place.
-//!
-//! A function's settings are a type of its library and not a part of its `main`, so that what it reads can be
-//! listed and held against what the deployment sets.
+//! A function's configuration as a type of its library, so that the variables it reads can be listed and
+//! compared with those that the deployment sets.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -12,60 +10,60 @@ use aws_config::SdkConfig;
 use crate::environment::{Environment, EnvironmentError};
 use crate::{sdk, telemetry};
 
-/// What one function is told.
+/// Configuration of one function.
 pub trait FunctionConfig: Sized {
-    /// Reads all of it. Which variables are looked at never depends on what others hold.
-    fn read(environment: &mut Environment) -> Self;
+    /// Reads all variables. The set of variables must not depend on the values of others.
+    fn from_env(environment: &mut Environment) -> Self;
 }
 
-/// What every function is told.
-struct Every {
+/// Configuration that every function has.
+struct Common {
     log_level: String,
-    /// Another AWS, such as a local stack.
+    /// Endpoint of a local stack instead of AWS.
     endpoint: Option<String>,
 }
 
-impl FunctionConfig for Every {
-    fn read(environment: &mut Environment) -> Every {
-        Every {
+impl FunctionConfig for Common {
+    fn from_env(environment: &mut Environment) -> Common {
+        Common {
             log_level: environment.or("LOG_LEVEL", "info".to_owned()),
             endpoint: environment.optional("AWS_ENDPOINT_URL"),
         }
     }
 }
 
-/// Starts the logs and reads the process's environment: a function's settings, and how it calls AWS.
-pub async fn start<S: FunctionConfig>() -> Result<(S, SdkConfig), EnvironmentError> {
+/// Starts logging, reads the function's configuration and prepares the AWS configuration.
+pub async fn start<C: FunctionConfig>() -> Result<(C, SdkConfig), EnvironmentError> {
     let mut environment = Environment::process();
-    let every = Every::read(&mut environment);
-    telemetry::start(&every.log_level);
-    let settings = S::read(&mut environment);
+    let common = Common::from_env(&mut environment);
+    telemetry::start(&common.log_level);
+    let config = C::from_env(&mut environment);
     environment.finish()?;
-    Ok((settings, sdk::config(every.endpoint).await))
+    Ok((config, sdk::config(common.endpoint).await))
 }
 
-/// The names of all variables that a function with these settings looks at.
+/// Names of all variables that a function with this configuration reads.
 ///
 /// ```
 /// use antumbra_lambda_kit::environment::Environment;
-/// use antumbra_lambda_kit::config::{Settings, names};
+/// use antumbra_lambda_kit::config::{FunctionConfig, names};
 ///
 /// struct Table(String);
-/// impl Settings for Table {
-///     fn read(environment: &mut Environment) -> Table {
+/// impl FunctionConfig for Table {
+///     fn from_env(environment: &mut Environment) -> Table {
 ///         Table(environment.required("TABLE"))
 ///     }
 /// }
 /// assert_eq!(Vec::from_iter(names::<Table>()), ["AWS_ENDPOINT_URL", "LOG_LEVEL", "TABLE"]);
 /// ```
-pub fn names<S: FunctionConfig>() -> BTreeSet<String> {
-    let asked: Rc<RefCell<BTreeSet<String>>> = Rc::default();
-    let asking = Rc::clone(&asked);
-    let mut environment = Environment::of(move |name| {
-        asking.borrow_mut().insert(name.to_owned());
+pub fn names<C: FunctionConfig>() -> BTreeSet<String> {
+    let read: Rc<RefCell<BTreeSet<String>>> = Rc::default();
+    let reading = Rc::clone(&read);
+    let mut environment = Environment::from_lookup(move |name| {
+        reading.borrow_mut().insert(name.to_owned());
         None
     });
-    Every::read(&mut environment);
-    S::read(&mut environment);
-    asked.take()
+    Common::from_env(&mut environment);
+    C::from_env(&mut environment);
+    read.take()
 }

@@ -1,19 +1,18 @@
-//! Configuration from environment variables, read once at start.
-//!
-//! The only place besides the command line that looks at the environment. Every fault is collected, so
-//! that a deployment is mended in one go.
+//! Environment variables, read once at start. All faults are collected, so that a deployment can be
+//! corrected in one step.
 
 use std::fmt;
 use std::str::FromStr;
 
 type LookUp = Box<dyn Fn(&str) -> Option<String>>;
 
-/// Reads variables and remembers what was wrong.
+/// Reads variables and collects faults.
 ///
 /// ```
 /// use antumbra_lambda_kit::environment::Environment;
 ///
-/// let mut environment = Environment::of(|name| (name == "TABLE").then(|| "antumbra".to_owned()));
+/// let table = |name: &str| (name == "TABLE").then(|| "antumbra".to_owned());
+/// let mut environment = Environment::from_lookup(table);
 /// let table = environment.required("TABLE");
 /// let limit: u32 = environment.or("LIMIT", 10);
 /// environment.finish().unwrap();
@@ -24,31 +23,31 @@ pub struct Environment {
     faults: Vec<String>,
 }
 
-/// All that is wrong with the environment.
+/// All faults of the environment.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("environment: {}", .0.join("; "))]
 pub struct EnvironmentError(Vec<String>);
 
 impl Environment {
-    /// The process's own.
+    /// The variables of this process.
     pub fn process() -> Environment {
-        Environment::of(|name| std::env::var(name).ok())
+        Environment::from_lookup(|name| std::env::var(name).ok())
     }
 
-    /// One made up for a test.
-    pub fn of(look_up: impl Fn(&str) -> Option<String> + 'static) -> Environment {
+    /// The variables that a function returns.
+    pub fn from_lookup(look_up: impl Fn(&str) -> Option<String> + 'static) -> Environment {
         Environment {
             look_up: Box::new(look_up),
             faults: Vec::new(),
         }
     }
 
-    /// A variable that may be missing. An empty one is missing: templates cannot leave a variable out.
+    /// Returns a variable. An empty one counts as missing: templates cannot leave a variable out.
     pub fn optional(&self, name: &str) -> Option<String> {
         (self.look_up)(name).filter(|value| !value.is_empty())
     }
 
-    /// A variable that must be there.
+    /// Returns a variable; a missing one is a fault.
     pub fn required(&mut self, name: &str) -> String {
         self.optional(name).unwrap_or_else(|| {
             self.faults.push(format!("{name} is not set"));
@@ -56,12 +55,12 @@ impl Environment {
         })
     }
 
-    /// A variable of another type, with what holds when it is missing.
+    /// Returns a parsed variable, or the default if it is missing.
     pub fn or<T: FromStr<Err: fmt::Display>>(&mut self, name: &str, default: T) -> T {
         self.parsed(name).unwrap_or(default)
     }
 
-    /// A variable of another type that may be missing.
+    /// Returns a parsed variable; a value that cannot be parsed is a fault.
     pub fn parsed<T: FromStr<Err: fmt::Display>>(&mut self, name: &str) -> Option<T> {
         let text = self.optional(name)?;
         match text.parse() {
@@ -73,12 +72,12 @@ impl Environment {
         }
     }
 
-    /// Remembers that something else is wrong.
+    /// Adds a fault.
     pub fn fault(&mut self, fault: impl fmt::Display) {
         self.faults.push(fault.to_string());
     }
 
-    /// Whether all was well.
+    /// Returns an error if there were faults.
     pub fn finish(self) -> Result<(), EnvironmentError> {
         if self.faults.is_empty() {
             Ok(())
@@ -93,14 +92,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_faults_are_told_at_once() {
-        let mut environment = Environment::of(|name| (name == "LIMIT").then(|| "many".to_owned()));
+    fn all_faults_are_reported_together() {
+        let limit = |name: &str| (name == "LIMIT").then(|| "many".to_owned());
+        let mut environment = Environment::from_lookup(limit);
         environment.required("TABLE");
         let limit: u32 = environment.or("LIMIT", 10);
         assert_eq!(limit, 10);
-        let told = environment.finish().unwrap_err().to_string();
+        let error = environment.finish().unwrap_err().to_string();
         assert_eq!(
-            told,
+            error,
             "environment: TABLE is not set; LIMIT is \"many\": invalid digit found in string"
         );
     }

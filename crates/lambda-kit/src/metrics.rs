@@ -1,4 +1,4 @@
-//! Metrics in CloudWatch's embedded format: a log line that becomes metrics.
+//! Metrics in CloudWatch's embedded metric format: one log line per invocation.
 
 use std::io::Write;
 
@@ -7,10 +7,27 @@ use serde_json::{Map, Value, json};
 
 /// The unit of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum Unit {
     Count,
     Milliseconds,
+}
+
+/// One value of one metric.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Metric {
+    pub name: &'static str,
+    pub value: f64,
+    pub unit: Unit,
+}
+
+impl Metric {
+    pub fn new(name: &'static str, value: f64, unit: Unit) -> Metric {
+        Metric { name, value, unit }
+    }
+
+    pub fn count(name: &'static str, count: usize) -> Metric {
+        Metric::new(name, count as f64, Unit::Count)
+    }
 }
 
 impl Unit {
@@ -22,18 +39,18 @@ impl Unit {
     }
 }
 
-/// One line that CloudWatch turns into metrics of the namespace `Antumbra`, by function.
+/// The log line with the metrics of one function, in the namespace `Antumbra`.
 ///
 /// ```
-/// use antumbra_lambda_kit::metrics::{Unit, line};
+/// use antumbra_lambda_kit::metrics::{Metric, line};
 /// use antumbra_shadow::Timestamp;
-/// let line = line("stream-listener", Timestamp::default(), &[("records", 3.0, Unit::Count)]);
+/// let line = line("stream-listener", Timestamp::default(), &[Metric::count("records", 3)]);
 /// assert!(line.contains(r#""records":3"#));
 /// ```
-pub fn line(function: &str, now: Timestamp, metrics: &[(&str, f64, Unit)]) -> String {
+pub fn line(function: &str, now: Timestamp, metrics: &[Metric]) -> String {
     let names: Vec<Value> = metrics
         .iter()
-        .map(|(name, _, unit)| json!({"Name": name, "Unit": unit.as_str()}))
+        .map(|metric| json!({"Name": metric.name, "Unit": metric.unit.as_str()}))
         .collect();
     let mut line = Map::new();
     line.insert(
@@ -47,17 +64,12 @@ pub fn line(function: &str, now: Timestamp, metrics: &[(&str, f64, Unit)]) -> St
     line.extend(
         metrics
             .iter()
-            .map(|(name, value, _)| ((*name).to_owned(), Value::from(*value))),
+            .map(|metric| (metric.name.to_owned(), Value::from(metric.value))),
     );
     Value::Object(line).to_string()
 }
 
-/// Writes the line where Lambda reads logs.
-pub fn emit(function: &str, now: Timestamp, metrics: &[(&str, f64, Unit)]) {
-    write(&line(function, now, metrics));
-}
-
-/// Writes a line that is made. A full pipe costs a metric, not an invocation.
-pub fn write(line: &str) {
-    let _ = writeln!(std::io::stdout(), "{line}");
+/// Writes the line to standard output. A failed write costs the metrics, not the invocation.
+pub fn emit(function: &str, now: Timestamp, metrics: &[Metric]) {
+    let _ = writeln!(std::io::stdout(), "{}", line(function, now, metrics));
 }

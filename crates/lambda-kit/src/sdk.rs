@@ -1,7 +1,7 @@
-//! AWS configuration for a function: what a call may take, well below what the function may.
+//! AWS configuration of a function, with timeouts well below the function's own.
 //!
-//! Region and credentials are those that Lambda puts into the environment. The SDK's own loader would look
-//! for them in eight more places, none of which a function has, and bring the code for all of them.
+//! Lambda sets region and credentials in the environment. The SDK's loader would look for them in eight
+//! more places, which no function has, and would add the code for all of them.
 
 mod shared;
 
@@ -18,17 +18,17 @@ use aws_config::{BehaviorVersion, SdkConfig};
 use aws_credential_types::provider::SharedCredentialsProvider;
 use aws_types::service_config::{LoadServiceConfig, ServiceConfigKey};
 
-/// One try of one call. A healthy DynamoDB or SQS answers within milliseconds.
+/// Timeout of one attempt. A healthy DynamoDB or SQS responds within milliseconds.
 const ATTEMPT: Duration = Duration::from_millis(2500);
-/// One call with the SDK's own retries.
+/// Timeout of one call with the SDK's retries.
 const OPERATION: Duration = Duration::from_secs(6);
 const CONNECT: Duration = Duration::from_millis(1000);
 const ATTEMPTS: u32 = 3;
-/// Another address of all services, or with a service's name behind it of that one.
+/// Endpoint of all services; with a service's name appended, of that service.
 const ENDPOINT: &str = "AWS_ENDPOINT_URL";
 
-/// The function's region and credentials with these limits. `endpoint` is for local stacks; one that the
-/// environment has for a single service, such as `AWS_ENDPOINT_URL_SQS`, goes before it.
+/// Returns the configuration. `endpoint` is for local stacks; an endpoint of a single service in the
+/// environment, such as `AWS_ENDPOINT_URL_SQS`, takes precedence.
 pub async fn config(endpoint: Option<String>) -> SdkConfig {
     let timeouts = TimeoutConfig::builder()
         .connect_timeout(CONNECT)
@@ -49,7 +49,7 @@ pub async fn config(endpoint: Option<String>) -> SdkConfig {
     config.build()
 }
 
-/// Addresses of single services.
+/// Endpoints of single services from the environment.
 #[derive(Debug)]
 struct Endpoints;
 

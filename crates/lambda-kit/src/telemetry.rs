@@ -1,12 +1,12 @@
-//! Structured logs, one JSON object a line, as CloudWatch reads them.
+//! Structured logs: one JSON object per line on standard output.
 
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// Starts logging at the given level (`info`, or a filter such as `info,aws=warn`). A second start is
-/// ignored, so that tests may share a process.
+/// Starts logging at a level (`info`) or with a filter (`info,aws=warn`). Later calls are ignored, so that
+/// tests can share a process.
 pub fn start(level: &str) {
     let lines = fmt::layer()
         .json()
@@ -20,13 +20,12 @@ pub fn start(level: &str) {
         .try_init();
 }
 
-/// By level and target, as a text says; without regular expressions, which no function would carry otherwise
-/// but the listener.
+/// Filters by level and target. `EnvFilter` would add a regular expression engine to every function.
 fn filter(level: &str) -> Targets {
     let filter: Targets = level.parse().unwrap_or_default();
     match filter.default_level() {
         Some(_) => filter,
-        // Nothing that is understood, or targets alone.
+        // Invalid text, or levels of single targets only.
         None => filter.with_default(LevelFilter::INFO),
     }
 }
@@ -38,7 +37,7 @@ mod tests {
     use super::filter;
 
     #[test]
-    fn a_level_is_for_all_and_a_target_has_its_own() {
+    fn a_level_applies_to_all_targets_unless_one_has_its_own() {
         let of = |text: &str, target: &str| {
             let filter = filter(text);
             let found = [

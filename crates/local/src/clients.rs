@@ -1,7 +1,6 @@
 //! SDK configuration for the local endpoints.
 //!
-//! Built by hand rather than loaded: the local stack must behave the same
-//! whatever profile, region or proxy the machine is set up with.
+//! It is built here rather than loaded, so that the profile, region or proxy of the machine does not matter.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -11,46 +10,62 @@ use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_sdk_sqs::config::{
     Credentials, SharedCredentialsProvider, SharedHttpClient, StalledStreamProtectionConfig,
 };
+use aws_types::service_config::{LoadServiceConfig, ServiceConfigKey};
 
 use crate::REGION;
 
-/// Configuration for any SDK client that talks to the given local endpoint.
+/// Configuration for SDK clients of one local endpoint.
 pub fn sdk_config(endpoint: SocketAddr) -> SdkConfig {
-    sdk_config_with(endpoint, plain_http())
+    sdk_config_with(endpoint, endpoint, plain_http())
 }
 
-/// The same, sending by the given client.
-pub(crate) fn sdk_config_with(endpoint: SocketAddr, http: SharedHttpClient) -> SdkConfig {
-    let anyone = Credentials::new("local", "local", None, None, "antumbra-local");
+/// Configuration for SDK clients of all local endpoints, with the given HTTP client: DynamoDB and its
+/// streams on one, everything else on the other.
+pub(crate) fn sdk_config_with(
+    dynamodb: SocketAddr,
+    other: SocketAddr,
+    http: SharedHttpClient,
+) -> SdkConfig {
+    let credentials = Credentials::new("local", "local", None, None, "antumbra-local");
     SdkConfig::builder()
         .behavior_version(BehaviorVersion::latest())
         .region(Region::from_static(REGION))
-        .endpoint_url(format!("http://{endpoint}"))
-        .credentials_provider(SharedCredentialsProvider::new(anyone))
+        .endpoint_url(format!("http://{other}"))
+        .service_config(DynamoDbEndpoint(format!("http://{dynamodb}")))
+        .credentials_provider(SharedCredentialsProvider::new(credentials))
         .http_client(http)
-        // A long poll is silent for up to 20 seconds, and means it.
+        // A long poll receives nothing for up to 20 seconds.
         .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
         .build()
 }
 
-/// Plain HTTP: reading the system's certificates would cost every start a
-/// tenth of a second for nothing.
+/// The endpoint of DynamoDB and DynamoDB Streams.
+#[derive(Debug)]
+struct DynamoDbEndpoint(String);
+
+impl LoadServiceConfig for DynamoDbEndpoint {
+    fn load_config(&self, key: ServiceConfigKey<'_>) -> Option<String> {
+        let is_endpoint = key.env() == "AWS_ENDPOINT_URL";
+        (is_endpoint && key.service_id().starts_with("DynamoDB")).then(|| self.0.clone())
+    }
+}
+
+/// Plain HTTP: reading the system's certificates would add a tenth of a second to every start.
 fn plain_http() -> SharedHttpClient {
     aws_smithy_http_client::Builder::new().build_http()
 }
 
-/// What each function calls AWS with, by the function's name: plain HTTP,
-/// unless somebody wants to see or to break what a function calls.
+/// The HTTP client of each function's SDK clients, by the function's name. Plain HTTP by default; tests
+/// observe or break calls with others.
 #[derive(Clone)]
 pub struct HttpClients(Arc<dyn Fn(&str) -> SharedHttpClient + Send + Sync>);
 
 impl HttpClients {
-    /// Another client for each function.
+    /// Creates the client of a function by its name.
     pub fn new(of: impl Fn(&str) -> SharedHttpClient + Send + Sync + 'static) -> HttpClients {
         HttpClients(Arc::new(of))
     }
 
-    /// The client of one function.
     pub(crate) fn of(&self, function: &str) -> SharedHttpClient {
         (self.0)(function)
     }

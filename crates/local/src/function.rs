@@ -1,30 +1,28 @@
-//! What stands for a Lambda function: a name, a time limit, and an async
-//! function from event bytes to response bytes.
+//! A Lambda function: a name, a timeout, and an async function from event bytes to response bytes.
 //!
-//! A function that fails, panics or runs out of time looks to the event source
-//! as it would on AWS: an invocation that ended in a function error.
+//! As on AWS, a handler that fails, panics or times out ends the invocation with a function error.
 
 use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 
+use antumbra_lambda_kit::functions::spec;
+use antumbra_lambda_kit::{Handler, Invocation};
+use antumbra_service::clock::{Clock as _, ShiftedClock};
 use bytes::Bytes;
 
 use crate::{ACCOUNT, REGION};
 
-/// What a handler returns when the whole invocation failed.
+/// Error of a handler that fails the whole invocation.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct HandlerError(pub String);
 
-/// How an invocation that gave no response ended.
+/// Error of an invocation without a response.
 #[derive(Debug, thiserror::Error)]
 pub enum FunctionError {
-    /// The handler returned an error.
     #[error("failed: {0}")]
     Failed(HandlerError),
-    /// The handler panicked.
     #[error("panicked")]
     Panicked,
-    /// The handler did not end within its time limit.
     #[error("timed out after {0:?}")]
     TimedOut(Duration),
 }
@@ -33,7 +31,7 @@ type Call = dyn Fn(Bytes) -> Pin<Box<dyn Future<Output = Result<Bytes, HandlerEr
     + Send
     + Sync;
 
-/// A function that event sources can call. Clones share the handler.
+/// A function that event sources can invoke. Clones share the handler.
 #[derive(Clone)]
 pub struct Function {
     name: Arc<str>,
@@ -42,7 +40,32 @@ pub struct Function {
 }
 
 impl Function {
-    /// A function of the given name, which may run as long as `timeout`.
+    /// A function of the product, with the timeout of its entry in `FUNCTIONS`. The clock sets the deadline
+    /// of each invocation.
+    pub(crate) fn from_handler(
+        name: &'static str,
+        clock: ShiftedClock,
+        handler: impl Handler + 'static,
+    ) -> Function {
+        let timeout = spec(name).timeout;
+        let handler = Arc::new(handler);
+        Function::new(name, timeout, move |event| {
+            let handler = Arc::clone(&handler);
+            let invocation = Invocation {
+                event,
+                deadline: clock.now().after(timeout),
+                request_id: uuid::Uuid::new_v4().to_string(),
+            };
+            async move {
+                let response = handler.handle(invocation).await;
+                let response = response.map_err(|error| HandlerError(error.to_string()))?;
+                tracing::debug!(function = name, metrics = ?response.metrics, "invoked");
+                Ok(response.payload)
+            }
+        })
+    }
+
+    /// A function with any handler.
     pub fn new<H, F>(name: &str, timeout: Duration, handler: H) -> Self
     where
         H: Fn(Bytes) -> F + Send + Sync + 'static,
@@ -60,21 +83,19 @@ impl Function {
         &self.name
     }
 
-    /// How long it may run.
     pub fn timeout(&self) -> Duration {
         self.timeout
     }
 
-    /// The ARN it would have on AWS.
     pub fn arn(&self) -> String {
         format!("arn:aws:lambda:{REGION}:{ACCOUNT}:function:{}", self.name)
     }
 
-    /// Calls the handler, in a task of its own so that a panic stays in there.
+    /// Calls the handler in its own task, so that a panic ends only the invocation.
     pub async fn invoke(&self, event: Bytes) -> Result<Bytes, FunctionError> {
         let mut running = tokio::spawn((self.call)(event));
         match tokio::time::timeout(self.timeout, &mut running).await {
-            Ok(Ok(answer)) => answer.map_err(FunctionError::Failed),
+            Ok(Ok(response)) => response.map_err(FunctionError::Failed),
             Ok(Err(_)) => Err(FunctionError::Panicked),
             Err(_) => {
                 running.abort();
@@ -107,20 +128,20 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_response_comes_back() {
+    async fn the_response_is_returned() {
         let echo = limited(|event| Box::pin(async { Ok(event) }));
         assert_eq!(echo.invoke("{}".into()).await.unwrap(), "{}");
     }
 
     #[tokio::test]
     async fn a_panic_is_a_function_error() {
-        let broken = limited(|_| Box::pin(async { panic!("to order") }));
+        let broken = limited(|_| Box::pin(async { panic!("on purpose") }));
         let error = broken.invoke(Bytes::new()).await.unwrap_err();
         assert!(matches!(error, FunctionError::Panicked));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn running_out_of_time_is_a_function_error() {
+    async fn a_timeout_is_a_function_error() {
         let stuck = limited(|_| Box::pin(std::future::pending()));
         let error = stuck.invoke(Bytes::new()).await.unwrap_err();
         assert!(matches!(error, FunctionError::TimedOut(_)));

@@ -1,19 +1,17 @@
-//! What stands for AWS IoT Core's rules: messages of the broker that call functions.
+//! AWS IoT rules: messages of the broker that invoke functions.
 //!
-//! A rule hands its result to the function asynchronously, as on AWS: the sender waits for nobody, a
-//! few calls run at once and the rest waits its turn, in no promised order. A call that fails is not
-//! made again, and one that waited too long is not made at all: these functions answer somebody who
-//! waits. Both are told to a queue, in the words of Lambda's failure destination. What a rule may say
-//! is in `sql`; a rule that says more is refused at the start.
+//! As on AWS a rule invokes its function asynchronously: the publisher does not wait, a few invocations run
+//! at once, and the others wait in no guaranteed order. An invocation that fails is not repeated, and one
+//! that waited too long is not made, because a caller waits for the response. Both are sent to a queue in
+//! the form of Lambda's failure destination.
 
 mod failure;
-mod sql;
+mod select;
 
-use std::{
-    sync::Arc,
-    time::{Duration, SystemTime, UNIX_EPOCH},
-};
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
+use antumbra_lambda_kit::functions::ASYNCHRONOUS;
 use antumbra_wire::rules::Rule;
 use bytes::Bytes;
 use tokio::{sync::Semaphore, task::JoinHandle, time::Instant};
@@ -24,32 +22,19 @@ use tokio_util::{
 
 use crate::{
     function::Function,
-    mqtt::{Broker, Subscription},
+    mqtt::{Broker, InvalidFilter, Subscription, TopicFilter},
 };
 use failure::Condition;
-use sql::Statement;
+use select::select;
 
-/// How many calls of one rule run at once.
+/// Concurrent invocations of one rule.
 const CONCURRENCY: usize = 10;
 
-/// How old a message may be when its turn comes: the maximum event age that the template sets.
-const MAX_AGE: Duration = Duration::from_secs(60);
-
-/// Where calls that failed are told of.
+/// The queue that receives failed invocations.
 #[derive(Clone, Debug)]
 pub struct OnFailure {
-    /// The way to the queue.
-    pub queues: aws_sdk_sqs::Client,
-    /// Its URL.
+    pub sqs: aws_sdk_sqs::Client,
     pub queue_url: String,
-}
-
-/// A rule that this stack does not understand.
-#[derive(Debug, thiserror::Error)]
-#[error("rule {rule}: {reason}")]
-pub struct RuleError {
-    rule: &'static str,
-    reason: String,
 }
 
 /// Running rules. Dropping it stops them; [`Rules::stop`] also waits.
@@ -60,62 +45,52 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// Takes no more messages, and lets calls that are under way or wait for their turn end.
+    /// Takes no more messages and waits for all invocations.
     pub async fn stop(self) {
         drop(self.stop);
         if let Err(error) = self.running.await {
-            tracing::error!(%error, "the rules broke");
+            tracing::error!(%error, "the rules panicked");
         }
     }
 }
 
-/// Starts rules, each with the function it calls.
+/// Starts rules, each with the function that it invokes.
 pub fn start(
     broker: &Broker,
     rules: Vec<(Rule, Function)>,
     on_failure: OnFailure,
-) -> Result<Rules, RuleError> {
-    let read = |(rule, function): (Rule, Function)| {
-        let failed = |reason| RuleError {
-            rule: rule.name,
-            reason,
-        };
-        let statement = Statement::parse(rule.sql).map_err(failed)?;
-        Ok(Arc::new(Evaluated {
-            statement,
+) -> Result<Rules, InvalidFilter> {
+    let (stop, invocations) = (CancellationToken::new(), TaskTracker::new());
+    // Subscribed before this function returns.
+    for (rule, function) in rules {
+        let messages = broker.subscribe(TopicFilter::new(rule.filter)?);
+        let rule = Arc::new(RunningRule {
             function,
             on_failure: on_failure.clone(),
-            turns: Semaphore::new(CONCURRENCY),
-        }))
-    };
-    let rules = rules.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
-    let (stop, calls) = (CancellationToken::new(), TaskTracker::new());
-    // Subscribed before anybody is told that the rules run.
-    for rule in rules {
-        let messages = broker.subscribe(rule.statement.filter.clone());
-        let (stop, called) = (stop.clone(), calls.clone());
-        calls.spawn(rule.listen(messages, stop, called));
+            permits: Semaphore::new(CONCURRENCY),
+        });
+        let (stop, tracker) = (stop.clone(), invocations.clone());
+        invocations.spawn(rule.listen(messages, stop, tracker));
     }
-    calls.close();
+    invocations.close();
     Ok(Rules {
         stop: stop.drop_guard(),
-        running: tokio::spawn(async move { calls.wait().await }),
+        running: tokio::spawn(async move { invocations.wait().await }),
     })
 }
 
-struct Evaluated {
-    statement: Statement,
+struct RunningRule {
     function: Function,
     on_failure: OnFailure,
-    turns: Semaphore,
+    permits: Semaphore,
 }
 
-impl Evaluated {
+impl RunningRule {
     async fn listen(
         self: Arc<Self>,
         mut messages: Subscription,
         stop: CancellationToken,
-        calls: TaskTracker,
+        invocations: TaskTracker,
     ) {
         loop {
             let message = tokio::select! {
@@ -124,38 +99,38 @@ impl Evaluated {
                 message = messages.next() => message,
             };
             let Some(message) = message else { return };
-            let event = self.statement.select(&message, milliseconds());
-            calls.spawn(Arc::clone(&self).call(event.into(), Instant::now()));
+            let event = select(&message, milliseconds());
+            invocations.spawn(Arc::clone(&self).invoke(event.into(), Instant::now()));
         }
     }
 
-    async fn call(self: Arc<Self>, event: Bytes, since: Instant) {
-        // Nobody closes the semaphore.
-        let Ok(_turn) = self.turns.acquire().await else {
+    async fn invoke(self: Arc<Self>, event: Bytes, since: Instant) {
+        // The semaphore is never closed.
+        let Ok(_permit) = self.permits.acquire().await else {
             return;
         };
         let function = &self.function;
-        let (condition, reason) = if since.elapsed() > MAX_AGE {
-            (Condition::TooOld, "it waited too long for its turn".into())
+        let (condition, reason) = if since.elapsed() > ASYNCHRONOUS.max_event_age {
+            (Condition::TooOld, "the event waited too long".into())
         } else {
             match function.invoke(event.clone()).await {
                 Ok(_) => return,
                 Err(error) => (Condition::Failed, error.to_string()),
             }
         };
-        tracing::warn!(function = function.name(), reason, "a request was given up");
+        tracing::warn!(function = function.name(), reason, "invocation failed");
         let record = failure::record(&function.arn(), condition, &event, &reason);
-        let sent = self.on_failure.queues.send_message();
-        let sent = sent.queue_url(&self.on_failure.queue_url);
-        if let Err(error) = sent.message_body(record).send().await {
+        let send = self.on_failure.sqs.send_message();
+        let send = send.queue_url(&self.on_failure.queue_url);
+        if let Err(error) = send.message_body(record).send().await {
             let error = aws_sdk_sqs::error::DisplayErrorContext(error);
-            tracing::error!(%error, "a failure could not be told of");
+            tracing::error!(%error, "failed invocation not sent to the queue");
         }
     }
 }
 
 fn milliseconds() -> u64 {
-    // Before 1970 the clock is wrong anyway.
+    // A clock before 1970 is wrong anyway.
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();

@@ -1,19 +1,15 @@
-//! The whole stack: every service started, every table and queue made, every function fed.
+//! The whole stack: all services, tables and queues, and all functions with their event sources.
 //!
-//! The functions are the ones that run on AWS; only who calls them is different. One file each for how
-//! a function is wired: what it is given, and what feeds it.
+//! The functions are built as on AWS (`functions`); only their callers differ (`event_sources`, `api`).
 
 mod api;
 mod data_directory;
-mod deliveries;
-mod feed;
-mod inbox;
-mod listener;
-mod requests;
-mod sensors;
-mod shadows;
+mod event_sources;
+mod functions;
+mod shadow_topics;
 mod targets;
 mod token;
+mod webhooks;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -27,54 +23,48 @@ use antumbra_service::clock::ShiftedClock;
 use antumbra_service::shadows::Layout;
 use aws_config::SdkConfig;
 
-use crate::clients::{HttpClients, sdk_config, sdk_config_with};
+use crate::clients::{HttpClients, sdk_config_with};
 use crate::function::{Function, FunctionError, HandlerError};
 use crate::listen::StartError;
+use crate::mqtt::InvalidFilter;
 use crate::queues::definitions::{QueueError, ensure_all};
-use crate::rules::RuleError;
 use crate::stream::{CheckpointError, Checkpoints};
 use crate::{dynamodb, mqtt, queues, schedule};
 use data_directory::DataDirectory;
-use feed::RunningEventSource;
+use event_sources::RunningEventSource;
 
-pub use deliveries::Webhooks;
-pub use feed::{EventSource, EventSourceKind};
+pub use event_sources::{EventSource, EventSourceKind};
 pub use token::HttpToken;
+pub use webhooks::Webhooks;
 
-const UNDELIVERABLE: &str = "antumbra-undeliverable";
-
-/// What to start, and where.
+/// Options of the stack. Port 0 is any free port.
 #[derive(Debug, Default)]
 pub struct Options {
-    /// Where data is kept; `None` for nowhere.
+    /// Directory of the data; `None` to keep it in memory.
     pub data_dir: Option<PathBuf>,
-    /// 0 is any free port, here and below.
     pub dynamodb_port: u16,
-    /// SQS, SNS and AWS IoT's data plane.
+    /// Port of SQS, SNS and AWS IoT's data plane.
     pub aws_port: u16,
-    /// MQTT, versions 3.1.1 and 5.
+    /// Port of MQTT 3.1.1 and 5.
     pub mqtt_port: u16,
-    /// The HTTP API.
+    /// Port of the HTTP API.
     pub http_port: u16,
-    /// What opens the HTTP API; `None` for a token that is made up and kept with the data.
+    /// Bearer token of the HTTP API; `None` to generate one and keep it with the data.
     pub http_token: Option<String>,
-    /// Who is told of changes.
     pub registrations: Registrations,
-    /// What the functions take for the time.
+    /// Clock of the functions.
     pub clock: ShiftedClock,
-    /// How the two documents of a shadow are kept.
+    /// Layout of the two documents of a shadow in the table.
     pub layout: Layout,
-    /// How webhooks are sent.
     pub webhooks: Webhooks,
-    /// What is said of a sensor that nobody registered; `None` puts its signals away.
-    pub newcomer: Option<AutoRegistration>,
-    /// What functions call AWS with.
+    /// Properties of automatically registered sensors; `None` to quarantine signals of unknown sensors.
+    pub auto_registration: Option<AutoRegistration>,
+    /// HTTP clients of the functions' SDK clients.
     pub http_clients: HttpClients,
 }
 
-/// Where everything is.
+/// Addresses of the services.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct Addresses {
     pub dynamodb: SocketAddr,
     pub aws: SocketAddr,
@@ -82,58 +72,41 @@ pub struct Addresses {
     pub http: SocketAddr,
 }
 
-/// Why the stack did not start.
+/// Error of a stack that did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StackError {
-    /// A service did not start.
     #[error(transparent)]
     Service(#[from] StartError),
-    /// A table could not be made.
     #[error(transparent)]
     Table(#[from] TableError),
-    /// A queue could not be made.
     #[error(transparent)]
     Queue(#[from] QueueError),
-    /// What a registration names could not be made.
     #[error("registration target {target}: {reason}")]
-    Target {
-        /// The queue or topic.
-        target: String,
-        /// What the emulator said.
-        reason: String,
-    },
-    /// The place in the stream could not be read.
+    Target { target: String, reason: String },
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
-    /// A registration cannot be served.
     #[error(transparent)]
     Route(#[from] RouteError),
-    /// A rule cannot be evaluated.
     #[error(transparent)]
-    Rule(#[from] RuleError),
-    /// The data directory cannot be used.
+    Rule(#[from] InvalidFilter),
     #[error("data directory {} cannot be used", path.display())]
     DataDirectory {
-        /// Which.
         path: PathBuf,
-        /// What the system said.
         source: std::io::Error,
     },
-    /// Another process has the data directory.
     #[error(
         "data directory {} is in use by another stack{}; stop that one or choose another directory",
         path.display(),
         process.map(|id| format!(" (process {id})")).unwrap_or_default()
     )]
     DataDirectoryInUse {
-        /// Which.
         path: PathBuf,
-        /// Who has it, where that is known.
+        /// The process that holds the lock, if known.
         process: Option<u32>,
     },
 }
 
-/// The services, and what functions need to reach them.
+/// The running services, and settings that all functions share.
 struct LocalServices {
     dynamodb: dynamodb::DynamoDb,
     queues: queues::Queues,
@@ -144,47 +117,36 @@ struct LocalServices {
     wrap: Wrap,
 }
 
-/// How one function calls AWS.
-struct Sdk {
-    /// SQS, SNS and AWS IoT's data plane.
-    aws: SdkConfig,
-    database: SdkConfig,
-}
-
-/// What every function passes through before it is called.
+/// Replaces a function by another, for tests.
 type Wrap = Box<dyn Fn(Function) -> Function + Send + Sync>;
 
 impl LocalServices {
-    /// SQS, SNS and AWS IoT's data plane.
-    fn aws(&self) -> SdkConfig {
-        sdk_config(self.queues.address())
+    /// SDK configuration of the stack itself.
+    fn sdk(&self) -> SdkConfig {
+        self.sdk_with(&HttpClients::default(), "")
     }
 
-    /// DynamoDB and its streams.
-    fn database(&self) -> SdkConfig {
-        sdk_config(self.dynamodb.address())
+    /// SDK configuration of the named function.
+    fn sdk_of(&self, function: &str) -> SdkConfig {
+        self.sdk_with(&self.http_clients, function)
     }
 
-    /// How the function of this name calls AWS.
-    fn sdk_of(&self, function: &str) -> Sdk {
-        let config = |endpoint| sdk_config_with(endpoint, self.http_clients.of(function));
-        Sdk {
-            aws: config(self.queues.address()),
-            database: config(self.dynamodb.address()),
-        }
+    fn sdk_with(&self, clients: &HttpClients, function: &str) -> SdkConfig {
+        let (dynamodb, aws) = (self.dynamodb.address(), self.queues.address());
+        sdk_config_with(dynamodb, aws, clients.of(function))
     }
 }
 
-/// Everything, running. Dropping it stops it; [`Stack::stop`] also waits.
+/// The running stack. Dropping it stops it; [`Stack::stop`] also waits.
 pub struct Stack {
     addresses: Addresses,
     http_token: HttpToken,
     http_api: api::HttpApi,
-    // Before the services: what is dropped first stops first.
-    feeds: Vec<RunningEventSource>,
+    // Fields are dropped in order: event sources stop before the services.
+    event_sources: Vec<RunningEventSource>,
     sweep: Function,
-    ground: LocalServices,
-    // Last: nobody else may have it while anything here runs.
+    services: LocalServices,
+    // Last: the directory stays locked until everything has stopped.
     _data_directory: Option<DataDirectory>,
 }
 
@@ -194,8 +156,7 @@ impl Stack {
         Stack::start_wrapped(options, |function| function).await
     }
 
-    /// Starts everything, with other functions in place of some: to watch them, or to see what is
-    /// missing without them.
+    /// Starts everything, with functions replaced by `wrap`: to observe them or to make them fail.
     pub async fn start_wrapped(
         options: Options,
         wrap: impl Fn(Function) -> Function + Send + Sync + 'static,
@@ -205,12 +166,12 @@ impl Stack {
             .as_deref()
             .map(DataDirectory::take)
             .transpose()?;
-        let (storage, checkpoints) = kept(data_directory.as_ref())?;
+        let (storage, checkpoints) = storage(data_directory.as_ref())?;
         dynamodb::forget(&storage, |stream, shard| {
             checkpoints.dealt_with(stream, shard)
         })?;
         let broker = mqtt::start(options.mqtt_port).await?;
-        let ground = LocalServices {
+        let services = LocalServices {
             dynamodb: dynamodb::start(storage, options.dynamodb_port).await?,
             queues: queues::start_with_mqtt(options.aws_port, broker.publisher()).await?,
             broker,
@@ -220,93 +181,110 @@ impl Stack {
             wrap: Box::new(wrap),
         };
 
-        let database = antumbra_dynamodb::client(&ground.database());
-        let main = MAIN.ensure(&database).await?;
-        let messages = MESSAGES.ensure(&database).await?;
-        let sqs = aws_sdk_sqs::Client::new(&ground.aws());
-        ensure_all(&sqs).await?;
-        let sns = aws_sdk_sns::Client::new(&ground.aws());
-        targets::ensure(&options.registrations, &sqs, &sns).await?;
-
-        let sweep = (ground.wrap)(sensors::sweep(&ground));
-        let listener = listener::function(&ground, options.registrations)?;
-        let mut feeds = vec![
-            ground.feed_from_stream(main.stream_arn, listener.clone(), checkpoints.clone()),
-            ground.feed_from_stream(messages.stream_arn, listener, checkpoints),
-            inbox::feed(&ground),
-            requests::feed(&ground)?,
-            sensors::ingest(&ground, options.newcomer),
-            sensors::sweeping(&ground, sweep.clone()),
-            shadows::feed(&ground)?,
-            shadows::repeat(&ground),
+        let sdk = services.sdk();
+        let database = antumbra_dynamodb::client(&sdk);
+        let tables = [
+            MAIN.ensure(&database).await?,
+            MESSAGES.ensure(&database).await?,
         ];
-        feeds.extend(deliveries::feeds(&ground, &options.webhooks));
+        // Both table definitions ask for a stream.
+        let streams = tables.map(|table| table.stream_arn.unwrap_or_default());
+        let sqs = aws_sdk_sqs::Client::new(&sdk);
+        ensure_all(&sqs).await?;
+        targets::ensure(
+            &options.registrations,
+            &sqs,
+            &aws_sdk_sns::Client::new(&sdk),
+        )
+        .await?;
+
+        let sweep = services.liveness_sweep();
+        let mut functions = vec![
+            services.stream_listener(options.registrations)?,
+            services.message_ingest(),
+            services.sensor_ingest(options.auto_registration),
+            sweep.clone(),
+            services.webhook_deliver(&options.webhooks),
+            services.shadow_requests(),
+        ];
+        functions.extend(services.message_requests());
+        let concurrency = |function: &str| {
+            let webhooks = function == antumbra_webhook_deliver::NAME;
+            webhooks.then_some(options.webhooks.concurrency)
+        };
+        let mut event_sources =
+            services.start_event_sources(&functions, &streams, &checkpoints, concurrency)?;
+        let shadow_topics = shadow_topics::repeat(&services.broker);
+        event_sources.push(RunningEventSource::tasks(shadow_topics));
         let http_token = token::token(data_directory.as_ref(), options.http_token)?;
         let http_api = api::start(
-            &ground,
+            &services,
             options.http_port,
             &http_token.text,
-            options.webhooks.allow.clone(),
+            options.webhooks.allow,
         )
         .await?;
         let addresses = Addresses {
-            dynamodb: ground.dynamodb.address(),
-            aws: ground.queues.address(),
-            mqtt: ground.broker.address(),
+            dynamodb: services.dynamodb.address(),
+            aws: services.queues.address(),
+            mqtt: services.broker.address(),
             http: http_api.address(),
         };
         Ok(Stack {
             addresses,
             http_token,
             http_api,
-            feeds,
+            event_sources,
             sweep,
-            ground,
+            services,
             _data_directory: data_directory,
         })
     }
 
-    /// Where everything is.
     pub fn addresses(&self) -> Addresses {
         self.addresses
     }
 
-    /// What opens the HTTP API.
+    /// The bearer token of the HTTP API.
     pub fn http_token(&self) -> &HttpToken {
         &self.http_token
     }
 
     /// The URL of one of the stack's queues.
     pub fn queue_url(&self, name: &str) -> String {
-        self.ground.queues.queue_url(name)
+        self.services.queues.queue_url(name)
     }
 
-    /// What calls the functions, and how.
+    /// The event sources of all functions.
     pub fn event_sources(&self) -> impl Iterator<Item = &EventSource> {
-        self.feeds.iter().flat_map(RunningEventSource::sources)
+        self.event_sources
+            .iter()
+            .flat_map(RunningEventSource::sources)
     }
 
-    /// Looks for sensors that fell silent, now, as the schedule does every minute.
+    /// Runs the liveness sweep now, as the schedule does every minute.
     pub async fn sweep(&self) -> Result<Report, FunctionError> {
-        let answer = schedule::tick(&self.sweep, &self.ground.clock).await?;
-        let unread = |error: serde_json::Error| HandlerError(error.to_string());
-        serde_json::from_slice(&answer).map_err(|error| FunctionError::Failed(unread(error)))
+        let response = schedule::tick(&self.sweep, &self.services.clock).await?;
+        serde_json::from_slice(&response)
+            .map_err(|error| FunctionError::Failed(HandlerError(error.to_string())))
     }
 
-    /// Lets what is under way end, then stops everything, feeders first.
+    /// Waits for running invocations and stops everything, event sources first.
     pub async fn stop(self) {
         self.http_api.stop().await;
-        for feed in self.feeds {
-            feed.stop().await;
+        for source in self.event_sources {
+            source.stop().await;
         }
-        self.ground.broker.stop().await;
-        self.ground.queues.stop().await;
-        self.ground.dynamodb.stop().await;
+        self.services.broker.stop().await;
+        self.services.queues.stop().await;
+        self.services.dynamodb.stop().await;
     }
 }
 
-/// What is kept, and where.
-fn kept(directory: Option<&DataDirectory>) -> Result<(dynamodb::Storage, Checkpoints), StackError> {
+/// Where tables and stream positions are stored.
+fn storage(
+    directory: Option<&DataDirectory>,
+) -> Result<(dynamodb::Storage, Checkpoints), StackError> {
     let Some(directory) = directory else {
         return Ok((dynamodb::Storage::Memory, Checkpoints::in_memory()));
     };

@@ -8,6 +8,7 @@
 use antumbra_service::notifications::{BoxFuture, Channel, ChannelLimits, Message};
 use aws_sdk_iotdataplane::Client;
 use aws_sdk_iotdataplane::primitives::Blob;
+use aws_types::SdkConfig;
 
 use crate::batch::{Sent, held_back, permanent};
 use crate::classify::sdk_error;
@@ -27,6 +28,20 @@ pub struct IotChannel {
 }
 
 impl IotChannel {
+    /// Connects to the account's own endpoint of AWS IoT if given, otherwise to the SDK's default.
+    pub fn connect(sdk: &SdkConfig, endpoint: Option<&str>) -> IotChannel {
+        let mut config = aws_sdk_iotdataplane::config::Builder::from(sdk);
+        if let Some(endpoint) = endpoint {
+            let scheme = if endpoint.contains("://") {
+                ""
+            } else {
+                "https://"
+            };
+            config = config.endpoint_url(format!("{scheme}{endpoint}"));
+        }
+        IotChannel::new(&Client::from_conf(config.build()))
+    }
+
     /// The broker that the client's endpoint leads to.
     pub fn new(client: &Client) -> IotChannel {
         IotChannel {

@@ -15,25 +15,34 @@ pub const SQL_VERSION: &str = "2016-03-23";
 pub struct Rule {
     /// Its name on AWS: letters, digits and underscores.
     pub name: &'static str,
-    /// What is selected, from which topics.
+    /// Topic filter.
+    pub filter: &'static str,
+    /// The whole statement: [`SELECT`] from the filter.
     pub sql: &'static str,
     /// The function it calls.
     pub function: &'static str,
 }
 
-/// A rule with the one selection that [`RuleEvent`](crate::events::rule::RuleEvent) reads.
+macro_rules! select {
+    () => {
+        concat!(
+            "SELECT encode(*, 'base64') AS payload, topic() AS topic, clientid() AS clientId, ",
+            "get_mqtt_property('response_topic') AS responseTopic, ",
+            "get_mqtt_property('correlation_data') AS correlationData, ",
+            "timestamp() AS timestamp"
+        )
+    };
+}
+
+/// The clause that all rules share; [`RuleEvent`](crate::events::rule::RuleEvent) reads its result.
+pub const SELECT: &str = select!();
+
 macro_rules! rule {
     ($name:literal, $filter:literal, $function:literal) => {
         Rule {
             name: $name,
-            sql: concat!(
-                "SELECT encode(*, 'base64') AS payload, topic() AS topic, clientid() AS clientId, ",
-                "get_mqtt_property('response_topic') AS responseTopic, ",
-                "get_mqtt_property('correlation_data') AS correlationData, ",
-                "timestamp() AS timestamp FROM '",
-                $filter,
-                "'"
-            ),
+            filter: $filter,
+            sql: concat!(select!(), " FROM '", $filter, "'"),
             function: $function,
         }
     };

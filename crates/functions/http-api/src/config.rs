@@ -25,7 +25,7 @@ pub struct Config {
 }
 
 impl antumbra_lambda_kit::config::FunctionConfig for Config {
-    fn read(environment: &mut Environment) -> Config {
+    fn from_env(environment: &mut Environment) -> Config {
         let table = environment.required("TABLE");
         let mut sensors = SensorConfig::new(&table);
         sensors.shards = environment.or("SHARDS", sensors.shards);

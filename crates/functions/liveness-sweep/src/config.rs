@@ -1,32 +1,33 @@
-//! What the function is told by its environment.
+//! Configuration from the environment.
 
 use std::time::Duration;
 
 use antumbra_dynamodb::SensorConfig;
+use antumbra_lambda_kit::config::FunctionConfig;
 use antumbra_lambda_kit::environment::Environment;
 use antumbra_service::liveness::Limits;
 
-/// What the function is told.
-#[allow(missing_docs)]
+#[derive(Debug, Clone)]
 pub struct Config {
     pub sensors: SensorConfig,
-    /// The queue that a marker is sent through, where there is one.
-    pub signals: Option<String>,
-    /// How long to wait for the marker, and for what it overtook.
-    pub wait: Duration,
-    pub settle: Duration,
+    /// Queue that markers are sent through, to learn how far it was read.
+    pub signals_queue_url: Option<String>,
+    /// How long to wait for the marker.
+    pub marker_wait: Duration,
+    /// How long signals may take that the marker overtook.
+    pub grace: Duration,
     pub limits: Limits,
 }
 
-impl antumbra_lambda_kit::config::FunctionConfig for Config {
-    fn read(environment: &mut Environment) -> Config {
+impl FunctionConfig for Config {
+    fn from_env(environment: &mut Environment) -> Config {
         let mut sensors = SensorConfig::new(environment.required("TABLE"));
         sensors.shards = environment.or("SHARDS", sensors.shards);
         Config {
             sensors,
-            signals: environment.optional("SIGNALS_QUEUE_URL"),
-            wait: Duration::from_secs(environment.or("MARKER_WAIT_SECONDS", 10)),
-            settle: Duration::from_secs(environment.or("GRACE_SECONDS", 5)),
+            signals_queue_url: environment.optional("SIGNALS_QUEUE_URL"),
+            marker_wait: Duration::from_secs(environment.or("MARKER_WAIT_SECONDS", 10)),
+            grace: Duration::from_secs(environment.or("GRACE_SECONDS", 5)),
             limits: Limits {
                 at_once: environment.or("CONCURRENCY", Limits::default().at_once),
                 ..Limits::default()

@@ -1,14 +1,38 @@
-//! Liveness sweep: every minute, the sensors that fell silent.
+//! Liveness sweep: marks sensors as lost that were silent for too long, once a minute.
 //!
-//! [`Sweeper::run`] is what the schedule calls. What the schedule says in its event does not matter; what
-//! matters is that it comes. A sweep that is late or left out makes nothing wrong: what is due stays
-//! due. Two at the same time find each sensor lost once.
+//! A late or missing sweep does no harm: due sensors stay due. Two sweeps at the same time mark each sensor
+//! once.
+
+#![allow(missing_docs)]
 
 mod config;
 mod sweeper;
 
-pub use config::Config;
-pub use sweeper::{Report, SweepError, Sweeper, gauge};
+use std::sync::Arc;
 
-/// The function's name, in metrics and on the local stack.
+use antumbra_dynamodb::{DynamoDbProgress, DynamoDbSensors, client};
+use antumbra_publish::SqsChannel;
+use antumbra_service::clock::Clock;
+use aws_config::SdkConfig;
+
+pub use config::Config;
+pub use sweeper::{Report, SweepError, Sweeper, queue_probe};
+
+/// Name of the function.
 pub const NAME: &str = "liveness-sweep";
+
+/// Wires the function.
+pub fn build(
+    config: Config,
+    sdk: &SdkConfig,
+    clock: Arc<dyn Clock>,
+) -> Sweeper<DynamoDbSensors, DynamoDbProgress> {
+    let database = client(sdk);
+    let progress = DynamoDbProgress::new(database.clone(), &config.sensors.table);
+    let sensors = DynamoDbSensors::new(database, config.sensors);
+    let probe = config.signals_queue_url.map(|url| {
+        let queue = SqsChannel::new(&aws_sdk_sqs::Client::new(sdk), &url);
+        queue_probe(Arc::new(queue), &url, config.marker_wait, config.grace)
+    });
+    Sweeper::new(sensors, progress, probe, config.limits, clock)
+}

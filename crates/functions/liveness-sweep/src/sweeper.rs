@@ -1,42 +1,45 @@
-//! One sweep: how far was the queue read, and who was silent for too long by then.
+//! One sweep: how far the signals queue was read, and which sensors were silent for too long by then.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use antumbra_lambda_kit::metrics::{self, Unit};
+use antumbra_lambda_kit::metrics::{Metric, Unit};
+use antumbra_lambda_kit::{Handler, HandlerError, Invocation, Response};
 use antumbra_service::clock::{Clock, Reserve, time_left};
 use antumbra_service::liveness::{
     IngestProgress, Limits, QueueProbe, SweepSummary, ingest_watermark, sweep,
 };
-use antumbra_service::notifications::Channel;
+use antumbra_service::notifications::{BoxFuture, Channel};
 use antumbra_service::sensors::{LivenessIndex, PurgeQueue, purge_due};
 use antumbra_service::store::StoreError;
 use antumbra_shadow::Timestamp;
 use antumbra_wire::signal::MARKER;
 use serde::{Deserialize, Serialize};
 
-use crate::NAME;
-
-/// Time kept from the end of an invocation for the answer, and the part of all its time that this may be
-/// at most.
-const ANSWERING: Reserve = Reserve {
+/// Time kept back for the response.
+const RESPONSE: Reserve = Reserve {
     time: Duration::from_millis(2000),
     share: 8,
 };
 
-/// Finds the sensors that fell silent.
+/// Finds lost sensors.
 pub struct Sweeper<L, P> {
     sensors: L,
     progress: P,
-    gauge: Option<QueueProbe>,
+    probe: Option<QueueProbe>,
     limits: Limits,
     clock: Arc<dyn Clock>,
 }
 
-/// Measures the queue of signals that has this URL, name or ARN. Progress is noted under its name, which
-/// is the last part of each.
-pub fn gauge(queue: Arc<dyn Channel>, named: &str, wait: Duration, settle: Duration) -> QueueProbe {
-    let name = named.rsplit(['/', ':']).next().unwrap_or_default();
+/// Probe of the signals queue with this URL, name or ARN. Its progress is recorded under the queue's name,
+/// which is the last part of each.
+pub fn queue_probe(
+    queue: Arc<dyn Channel>,
+    url: &str,
+    wait: Duration,
+    settle: Duration,
+) -> QueueProbe {
+    let name = url.rsplit(['/', ':']).next().unwrap_or_default();
     QueueProbe {
         queue,
         name: name.to_owned(),
@@ -46,110 +49,109 @@ pub fn gauge(queue: Arc<dyn Channel>, named: &str, wait: Duration, settle: Durat
     }
 }
 
-/// What a sweep came to, as it is answered.
+/// Result of a sweep, returned by the function.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Report {
-    /// Sensors looked at.
+    /// Sensors checked.
     pub checked: usize,
-    /// Those found lost.
+    /// Sensors marked as lost.
     pub lost: usize,
-    /// Those that were heard meanwhile.
+    /// Sensors that sent a signal meanwhile.
     pub rearmed: usize,
-    /// Those that were lost already, or are gone.
+    /// Sensors that were lost already, or are unregistered.
     pub gone: usize,
-    /// Looks that failed; the next sweep does them.
+    /// Checks that failed; the next sweep repeats them.
     pub failed: usize,
-    /// Whether everything that was due has been looked at.
+    /// Whether all due sensors were checked.
     pub finished: bool,
-    /// How far the queue of signals is behind, in milliseconds; `None` if it was never read.
+    /// Delay of the signals queue in milliseconds; `None` if it was never read.
     pub behind_milliseconds: Option<u64>,
 }
 
-/// Why a sweep came to nothing at all.
+/// Error of a sweep that checked nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SweepError {
-    /// How far the queue was read is not known.
-    #[error("the progress of the queue: {0}")]
+    #[error("the progress of the signals queue could not be read: {0}")]
     Progress(StoreError),
-    /// Every look failed.
-    #[error("{failed} looks failed, such as: {error}")]
-    Looks {
-        /// How many.
-        failed: usize,
-        /// One of the reasons.
-        error: StoreError,
-    },
+    #[error("all {failed} checks failed, one of them: {error}")]
+    Checks { failed: usize, error: StoreError },
 }
 
 impl<L: LivenessIndex, P: IngestProgress> Sweeper<L, P> {
-    /// Without a gauge there is no queue to ask, and the time is the horizon.
+    /// Without a probe there is no queue, and silence is measured until now.
     pub fn new(
         sensors: L,
         progress: P,
-        gauge: Option<QueueProbe>,
+        probe: Option<QueueProbe>,
         limits: Limits,
         clock: Arc<dyn Clock>,
     ) -> Sweeper<L, P> {
         Sweeper {
             sensors,
             progress,
-            gauge,
+            probe,
             limits,
             clock,
         }
     }
 
-    /// Sweeps once. What is not done by the deadline is left to the next sweep.
-    pub async fn run(&self, deadline: Timestamp) -> Result<Report, SweepError> {
+    /// Sweeps once. Sensors that are not checked by the deadline are left to the next sweep.
+    pub async fn sweep(&self, deadline: Timestamp) -> Result<Report, SweepError> {
         let start = self.clock.now();
-        let deadline = ANSWERING.deadline(deadline, start);
-        let ingest_watermark = match &self.gauge {
-            Some(gauge) => ingest_watermark(gauge, &self.progress, &self.clock)
+        let deadline = RESPONSE.deadline(deadline, start);
+        let watermark = match &self.probe {
+            Some(probe) => ingest_watermark(probe, &self.progress, &*self.clock)
                 .await
                 .map_err(SweepError::Progress)?,
             None => Some(start),
         };
-        let Some(ingest_watermark) = ingest_watermark else {
-            tracing::warn!("the queue of signals was never read: nobody is found lost");
+        let Some(watermark) = watermark else {
+            tracing::warn!("the signals queue was never read; no sensor is marked as lost");
             return Ok(Report::default());
         };
-        let swept = sweep(
-            &self.sensors,
-            ingest_watermark,
-            deadline,
-            self.limits,
-            &self.clock,
-        )
-        .await;
-        let behind = time_left(ingest_watermark, start);
-        report(swept, behind)
+        let clock = &*self.clock;
+        let swept = sweep(&self.sensors, watermark, deadline, self.limits, clock).await;
+        report(swept, time_left(watermark, start))
     }
 }
 
 impl<L: PurgeQueue, P> Sweeper<L, P> {
-    /// Takes away some of what unregistered sensors left behind, in the time that a sweep leaves. Nobody
-    /// waits for it, and the next one goes on with it.
+    /// Deletes data of unregistered sensors in the time that is left. The next sweep continues.
     pub async fn purge(&self, deadline: Timestamp) {
-        let deadline = ANSWERING.deadline(deadline, self.clock.now());
+        let deadline = RESPONSE.deadline(deadline, self.clock.now());
         let more = || self.clock.now() < deadline;
         let left = time_left(self.clock.now(), deadline);
-        let purge = purge_due(&self.sensors, &self.clock, more);
+        let purge = purge_due(&self.sensors, &*self.clock, more);
         match tokio::time::timeout(left, purge).await {
-            Ok(Ok(ended)) => tracing::debug!(ended, "purged"),
-            Ok(Err(error)) => tracing::warn!(%error, "a purge was not finished"),
-            Err(_) => tracing::debug!("out of time for purges"),
+            Ok(Ok(finished)) => tracing::debug!(finished, "purged unregistered sensors"),
+            Ok(Err(error)) => tracing::warn!(%error, "purge failed"),
+            Err(_) => tracing::debug!("no time left for the purge"),
         }
+    }
+}
+
+impl<L: LivenessIndex + PurgeQueue, P: IngestProgress> Handler for Sweeper<L, P> {
+    /// Sweeps, then purges. The metric `duration` is that of the sweep alone. The event is not read.
+    fn handle(&self, invocation: Invocation) -> BoxFuture<'_, Result<Response, HandlerError>> {
+        Box::pin(async move {
+            let start = self.clock.now();
+            let swept = self.sweep(invocation.deadline).await;
+            let duration = time_left(start, self.clock.now());
+            self.purge(invocation.deadline).await;
+            let report = swept.map_err(|error| HandlerError::new("SweepError", error))?;
+            Response::json(&report, report.metrics(duration))
+        })
     }
 }
 
 fn report(swept: SweepSummary, behind: Duration) -> Result<Report, SweepError> {
     let checked = swept.checked();
     if let Some(error) = swept.failure {
-        tracing::warn!(failed = swept.failed, %error, "looks failed");
+        tracing::warn!(failed = swept.failed, %error, "checks failed");
         if checked == 0 {
             let failed = swept.failed;
-            return Err(SweepError::Looks { failed, error });
+            return Err(SweepError::Checks { failed, error });
         }
     }
     Ok(Report {
@@ -164,29 +166,18 @@ fn report(swept: SweepSummary, behind: Duration) -> Result<Report, SweepError> {
 }
 
 impl Report {
-    /// Writes the metrics of one invocation.
-    pub fn emit(&self, now: Timestamp, took: Duration) {
-        metrics::write(&self.metrics(now, took));
-    }
-
-    /// The metrics of one invocation, as they are logged.
-    pub fn metrics(&self, now: Timestamp, took: Duration) -> String {
-        let count = |value: usize| value as f64;
-        let mut all = vec![
-            ("checked", count(self.checked), Unit::Count),
-            ("lost", count(self.lost), Unit::Count),
-            ("rearmed", count(self.rearmed), Unit::Count),
-            ("failed", count(self.failed), Unit::Count),
-            (
-                "unfinished",
-                count(usize::from(!self.finished)),
-                Unit::Count,
-            ),
-            ("duration", took.as_secs_f64() * 1000.0, Unit::Milliseconds),
+    pub fn metrics(&self, duration: Duration) -> Vec<Metric> {
+        let milliseconds = |name, value| Metric::new(name, value, Unit::Milliseconds);
+        let mut metrics = vec![
+            Metric::count("checked", self.checked),
+            Metric::count("lost", self.lost),
+            Metric::count("rearmed", self.rearmed),
+            Metric::count("failed", self.failed),
+            Metric::count("unfinished", usize::from(!self.finished)),
+            milliseconds("duration", duration.as_secs_f64() * 1000.0),
         ];
-        if let Some(behind) = self.behind_milliseconds {
-            all.push(("behind", behind as f64, Unit::Milliseconds));
-        }
-        metrics::line(NAME, now, &all)
+        let behind = self.behind_milliseconds.map(|behind| behind as f64);
+        metrics.extend(behind.map(|behind| milliseconds("behind", behind)));
+        metrics
     }
 }

@@ -1,37 +1,37 @@
-//! What the function is told by its environment.
+//! Configuration from the environment.
 
 use std::time::Duration;
 
+use antumbra_lambda_kit::config::FunctionConfig;
 use antumbra_lambda_kit::environment::Environment;
 use antumbra_publish::sqs;
 use antumbra_service::inbox::MessageParser;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// What the function is told.
-#[allow(missing_docs)]
+#[derive(Debug, Clone)]
 pub struct Config {
     pub table: String,
-    pub quarantine: String,
-    pub intake: MessageParser,
-    /// The longest message of the quarantine.
+    pub quarantine_queue_url: String,
+    /// Largest message that the quarantine queue accepts.
     pub queue_bytes: usize,
+    pub parser: MessageParser,
 }
 
-impl antumbra_lambda_kit::config::FunctionConfig for Config {
-    fn read(environment: &mut Environment) -> Config {
+impl FunctionConfig for Config {
+    fn from_env(environment: &mut Environment) -> Config {
         let days: u16 = environment.or("RETENTION_DAYS", 0);
-        let otherwise = MessageParser::default();
+        let default = MessageParser::default();
         Config {
             table: environment.required("TABLE"),
-            quarantine: environment.required("QUARANTINE_QUEUE_URL"),
-            intake: MessageParser {
-                uuid: environment.or("uuidKey", otherwise.uuid),
-                message_id: environment.or("messageIdKey", otherwise.message_id),
-                padding: environment.or("MESSAGE_ID_DIGITS", otherwise.padding),
+            quarantine_queue_url: environment.required("QUARANTINE_QUEUE_URL"),
+            queue_bytes: environment.or("QUEUE_BYTES", sqs::BYTES),
+            parser: MessageParser {
+                uuid: environment.or("uuidKey", default.uuid),
+                message_id: environment.or("messageIdKey", default.message_id),
+                padding: environment.or("MESSAGE_ID_DIGITS", default.padding),
                 retention: (days > 0).then(|| DAY * u32::from(days)),
             },
-            queue_bytes: environment.or("QUEUE_BYTES", sqs::BYTES),
         }
     }
 }

@@ -1,179 +1,158 @@
-//! The function: store, put away, answer.
+//! Parses, stores and quarantines the messages of one event.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use antumbra_lambda_kit::batch::{
+    BatchSummary, Group, Rejection, Step, process_groups, quarantine_rejected,
+};
+use antumbra_lambda_kit::{Handler, HandlerError, Invocation, Response};
 use antumbra_service::backoff;
 use antumbra_service::clock::{Clock, Reserve, time_left};
 use antumbra_service::inbox::{
-    HourlySourceTracker, InboxMessage, MessageParser, MessageWriter, Rejection, RejectionCode,
-    SourceTracker, StoreMessageError, Stored,
+    HourlySourceTracker, InboxMessage, IncomingMessage, MessageParser, MessageWriter,
+    RejectionCode, SourceTracker, StoreMessageError, Stored,
 };
+use antumbra_service::notifications::BoxFuture;
 use antumbra_service::quarantine::{Quarantine, QuarantinedMessage};
 use antumbra_service::store::StoreError;
 use antumbra_shadow::Timestamp;
 use antumbra_wire::events::sqs::{self, QueueMessage, SqsEventError};
-use futures_util::{StreamExt, stream};
 
-use crate::plan::{self, Lane, Task};
-use crate::summary::BatchSummary;
-
-/// Lanes that are handled side by side.
-const AT_ONCE: usize = 16;
-/// Time kept from the end of an invocation for the quarantine, and the part of all its time that this may
-/// be at most: a function that is given little of it must still store.
-const PUTTING_AWAY: Reserve = Reserve {
+/// Groups that are stored side by side.
+const CONCURRENCY: usize = 16;
+/// Time kept back for the quarantine.
+const QUARANTINE: Reserve = Reserve {
     time: Duration::from_millis(4000),
     share: 4,
 };
-/// The same for the answer.
-const ANSWERING: Reserve = Reserve {
+/// Time kept back for the response.
+const RESPONSE: Reserve = Reserve {
     time: Duration::from_millis(1000),
     share: 8,
 };
 
+/// Names of the function's counters.
+pub const COUNTERS: &[&str] = &["messages", "stored", "known", "quarantined", "retried"];
+
 /// Moves messages from a queue to the inbox.
-pub struct Ingest<S, N> {
+pub struct Ingest<S, T> {
     store: S,
-    contacts: HourlySourceTracker<N>,
+    sources: HourlySourceTracker<T>,
     quarantine: Quarantine,
-    intake: MessageParser,
+    parser: MessageParser,
     clock: Arc<dyn Clock>,
 }
 
-/// What became of one message.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Step {
-    /// It is in the inbox, or was.
-    Done(Stored),
-    /// It can never be stored.
-    Rejected(Rejection),
-    /// It has to be delivered again.
-    Failed(String),
-}
-
-/// What became of a lane.
-#[derive(Default)]
-struct LaneDone {
-    steps: Vec<(usize, Step)>,
-    retried: usize,
-}
-
-impl<S: MessageWriter, N: SourceTracker> Ingest<S, N> {
-    /// Stores here what the intake makes of messages.
+impl<S: MessageWriter, T: SourceTracker> Ingest<S, T> {
     pub fn new(
         store: S,
-        contacts: N,
+        sources: T,
         quarantine: Quarantine,
-        intake: MessageParser,
+        parser: MessageParser,
         clock: Arc<dyn Clock>,
-    ) -> Ingest<S, N> {
+    ) -> Ingest<S, T> {
         Ingest {
             store,
-            contacts: HourlySourceTracker::new(contacts),
+            sources: HourlySourceTracker::new(sources),
             quarantine,
-            intake,
+            parser,
             clock,
         }
     }
 
-    /// Handles one event, and stops a while before the deadline.
-    ///
-    /// Only an event that is none of a queue is an error; it fails as a whole.
-    pub async fn handle(
+    /// Processes one SQS event. Fails as a whole only if it is not an SQS event.
+    pub async fn process_batch(
         &self,
         event: &[u8],
         deadline: Timestamp,
     ) -> Result<BatchSummary, SqsEventError> {
         let start = self.clock.now();
         let messages = sqs::read(event)?;
-        let tasks = plan::tasks(&messages, &self.intake, start);
-        let mut handled = BatchSummary {
-            messages: messages.len(),
-            oldest: messages
-                .iter()
-                .map(|message| time_left(message.sent, start))
-                .max()
-                .unwrap_or_default(),
-            ..BatchSummary::default()
-        };
-        let until = PUTTING_AWAY.deadline(deadline, start);
-        let mut steps = self.keep(&messages, &tasks, until, &mut handled).await;
-        let until = ANSWERING.deadline(deadline, start);
-        self.put_away(&messages, &mut steps, until).await;
-        for (message, step) in messages.iter().zip(steps) {
-            match step {
-                Step::Done(Stored::New) => handled.stored += 1,
-                Step::Done(Stored::Known) => handled.known += 1,
-                Step::Rejected(_) => handled.quarantined += 1,
-                Step::Failed(reason) => {
-                    tracing::warn!(message = &*message.id, reason, "to be delivered again");
-                    handled.failed.push(message.id.to_string());
-                }
-            }
-        }
-        Ok(handled)
-    }
-
-    /// Stores what can be stored: lanes side by side, each in order.
-    async fn keep(
-        &self,
-        messages: &[QueueMessage<'_>],
-        tasks: &[Task],
-        until: Timestamp,
-        handled: &mut BatchSummary,
-    ) -> Vec<Step> {
-        let mut steps: Vec<Step> = tasks
+        let mut summary = BatchSummary::new(COUNTERS);
+        summary.add("messages", messages.len());
+        let ages = messages
             .iter()
-            .map(|task| match task {
-                Task::Store(_) => Step::Failed("not tried".to_owned()),
-                Task::Refuse(refusal) => Step::Rejected(refusal.clone()),
+            .map(|message| time_left(message.sent, start));
+        summary.oldest = ages.max();
+
+        let parsed: Vec<_> = messages
+            .iter()
+            .map(|message| self.parse(message, start))
+            .collect();
+        let mut steps: Vec<Step<Stored>> = parsed
+            .iter()
+            .map(|parsed| match parsed {
+                Ok(_) => Step::Pending,
+                Err(rejection) => Step::Rejected(rejection.clone()),
             })
             .collect();
-        let mut done = stream::iter(plan::lanes(messages, tasks))
-            .map(|lane| self.keep_lane(lane, messages, tasks, until))
-            .buffer_unordered(AT_ONCE);
-        while let Some(lane) = done.next().await {
-            handled.retried += lane.retried;
-            for (index, step) in lane.steps {
-                steps[index] = step;
+        let groups: Vec<_> = messages
+            .iter()
+            .zip(&parsed)
+            .map(|(message, parsed)| group(message, parsed.as_ref().ok()))
+            .collect();
+        let until = QUARANTINE.deadline(deadline, start);
+        let retried = AtomicUsize::new(0);
+        process_groups(&mut steps, groups, CONCURRENCY, |index| {
+            let (parsed, sent, retried) = (&parsed[index], messages[index].sent, &retried);
+            async move {
+                match parsed {
+                    Ok(message) => self.store(message, sent, until, retried).await,
+                    Err(rejection) => Step::Rejected(rejection.clone()),
+                }
+            }
+        })
+        .await;
+        summary.add("retried", retried.into_inner());
+
+        let until = RESPONSE.deadline(deadline, start);
+        let quarantined = |index: usize, rejection: &Rejection| QuarantinedMessage {
+            id: messages[index].id.to_string(),
+            text: messages[index].body.to_string(),
+            source: messages[index].queue_arn.to_string(),
+            reason: rejection.reason,
+            detail: rejection.detail.clone(),
+        };
+        let clock = &*self.clock;
+        let quarantined =
+            quarantine_rejected(&self.quarantine, &mut steps, until, clock, quarantined).await;
+        summary.add("quarantined", quarantined);
+
+        for (message, step) in messages.iter().zip(steps) {
+            match step {
+                Step::Processed(Stored::New) => summary.add("stored", 1),
+                Step::Processed(Stored::Known) => summary.add("known", 1),
+                Step::Failed(reason) => summary.fail(&message.id, &reason),
+                Step::Done | Step::Pending | Step::Rejected(_) => {}
             }
         }
-        steps
+        Ok(summary)
     }
 
-    async fn keep_lane(
+    fn parse(
         &self,
-        lane: Lane,
-        messages: &[QueueMessage<'_>],
-        tasks: &[Task],
-        until: Timestamp,
-    ) -> LaneDone {
-        let mut done = LaneDone::default();
-        let mut held = false;
-        for index in lane.messages {
-            let step = match &tasks[index] {
-                _ if held => Step::Failed("waits for an earlier message of its group".to_owned()),
-                Task::Refuse(refusal) => Step::Rejected(refusal.clone()),
-                Task::Store(message) => {
-                    let sent = messages[index].sent;
-                    self.keep_one(message, sent, until, &mut done.retried).await
-                }
-            };
-            held |= lane.strict && matches!(step, Step::Failed(_));
-            done.steps.push((index, step));
-        }
-        done
+        message: &QueueMessage<'_>,
+        now: Timestamp,
+    ) -> Result<Box<InboxMessage>, Rejection> {
+        let incoming = IncomingMessage {
+            text: &message.body,
+            queue_id: &message.id,
+            sent: message.sent,
+        };
+        let parsed = self.parser.read(&incoming, now).map(Box::new);
+        parsed.map_err(|rejection| Rejection::new(rejection.reason.as_str(), rejection.detail))
     }
 
-    /// Stores one message and tries again until then.
-    async fn keep_one(
+    /// Stores one message and retries until the deadline.
+    async fn store(
         &self,
         message: &InboxMessage,
         sent: Timestamp,
         until: Timestamp,
-        retried: &mut usize,
-    ) -> Step {
+        retried: &AtomicUsize,
+    ) -> Step<Stored> {
         let mut failures = 0;
         let mut reason = "no time left".to_owned();
         loop {
@@ -181,82 +160,77 @@ impl<S: MessageWriter, N: SourceTracker> Ingest<S, N> {
             if left.is_zero() {
                 return Step::Failed(reason);
             }
-            // A call that is under way at the end is given up. Whether it took place shows when the message
-            // is delivered again.
-            let Ok(tried) = tokio::time::timeout(left, self.try_one(message, sent)).await else {
-                return Step::Failed("no answer of the store in time".to_owned());
+            // A call that is interrupted here may have succeeded. Storing is idempotent, so the next
+            // delivery of the message shows it.
+            let Ok(result) = tokio::time::timeout(left, self.store_once(message, sent)).await
+            else {
+                return Step::Failed("the store did not respond in time".to_owned());
             };
-            match tried {
-                Ok(stored) => return Step::Done(stored),
+            match result {
+                Ok(stored) => return Step::Processed(stored),
                 Err(StoreMessageError::Store(error)) if error.is_retryable() => {
                     reason = error.to_string();
                 }
-                Err(error) => return Step::Rejected(refusal(error)),
+                Err(error) => return Step::Rejected(rejection(&error)),
             }
             failures += 1;
             let pause = backoff::delay(failures, fastrand::f64());
             if pause >= time_left(self.clock.now(), until) {
                 return Step::Failed(reason);
             }
-            *retried += 1;
+            retried.fetch_add(1, Ordering::Relaxed);
             self.clock.sleep(pause).await;
         }
     }
 
-    /// The contact first: a source is known by the time its message can be read, and a message that is
-    /// delivered again because the contact failed is stored once all the same.
-    async fn try_one(
+    /// Records the source first, so that it is known before its message can be read. If that fails, the
+    /// message is delivered again and stored once all the same.
+    async fn store_once(
         &self,
         message: &InboxMessage,
         sent: Timestamp,
     ) -> Result<Stored, StoreMessageError> {
-        match self.contacts.touch(&message.source, sent).await {
+        match self.sources.touch(&message.source, sent).await {
             Err(error) if error.is_retryable() => return Err(error.into()),
-            // What can never be noted must not keep messages out.
-            Err(error) => tracing::error!(%error, "a source cannot be noted"),
+            // A source that can never be recorded must not block its messages.
+            Err(error) => tracing::error!(%error, "source not recorded"),
             Ok(()) => {}
         }
         self.store.store(message).await
     }
+}
 
-    /// Puts away what can never be stored. What could not be put away has to be delivered again.
-    async fn put_away(&self, messages: &[QueueMessage<'_>], steps: &mut [Step], until: Timestamp) {
-        let mut refused = Vec::new();
-        let mut positions = Vec::new();
-        for (index, (message, step)) in messages.iter().zip(steps.iter()).enumerate() {
-            let Step::Rejected(refusal) = step else {
-                continue;
-            };
-            let (reason, detail) = (refusal.reason.as_str(), refusal.detail.clone());
-            tracing::warn!(
-                message = &*message.id,
-                reason,
-                detail,
-                "a message can never be stored"
-            );
-            positions.push(index);
-            refused.push(QuarantinedMessage {
-                id: message.id.to_string(),
-                text: message.body.to_string(),
-                source: message.queue_arn.to_string(),
-                reason,
-                detail,
-            });
-        }
-        let left = self.quarantine.send(&refused, until, &self.clock).await;
-        for not_put in left {
-            let reason = format!("the quarantine does not take it: {}", not_put.reason);
-            steps[positions[not_put.index]] = Step::Failed(reason);
-        }
+impl<S: MessageWriter, T: SourceTracker> Handler for Ingest<S, T> {
+    fn handle(&self, invocation: Invocation) -> BoxFuture<'_, Result<Response, HandlerError>> {
+        Box::pin(async move {
+            let summary = self.process_batch(&invocation.event, invocation.deadline);
+            summary.await.map_err(HandlerError::event)?.response()
+        })
     }
 }
 
-/// What the store refused for good.
-fn refusal(error: StoreMessageError) -> Rejection {
-    let reason = match &error {
+/// In a FIFO queue, the messages of one group are stored in order and stop at the first failure. In a
+/// standard queue, the messages of one source are stored in order, and a failure stops none of them.
+fn group<'a>(
+    message: &'a QueueMessage<'_>,
+    parsed: Option<&'a Box<InboxMessage>>,
+) -> Option<Group<'a>> {
+    let key = match (&message.group, parsed) {
+        (Some(group), _) => group,
+        (None, Some(parsed)) => parsed.source.as_str(),
+        (None, None) => return None,
+    };
+    Some(Group {
+        key,
+        stop_at_failure: message.group.is_some(),
+    })
+}
+
+fn rejection(error: &StoreMessageError) -> Rejection {
+    let code = match error {
         StoreMessageError::SourceFull => RejectionCode::SourceFull,
         StoreMessageError::Store(StoreError::TooLarge { .. }) => RejectionCode::TooLarge,
         StoreMessageError::Store(_) => RejectionCode::Unstorable,
     };
-    reason.because(error.to_string())
+    Rejection::new(code.as_str(), error)
 }

@@ -1,18 +1,42 @@
-//! Message ingest: what somebody dropped in a queue, to the inbox.
+//! Message ingest: moves messages from the inbound queue to the inbox.
 //!
-//! [`Ingest::handle`] takes the bytes of an SQS event and answers which messages are to be delivered
-//! again. It decides first (`plan`, pure), then stores, then puts away what can never be stored, and only
-//! then answers: a message is claimed done when it lies in the inbox or in the quarantine. It never deletes
-//! from the queue; that is for whoever called.
+//! [`Ingest`] parses the messages of an SQS event, stores them, sends those that can never be stored to the
+//! quarantine, and reports the rest as batch item failures. A message counts as processed only when it is
+//! in the inbox or in the quarantine.
+
+#![allow(missing_docs)]
 
 mod config;
 mod ingest;
-mod plan;
-mod summary;
+
+use std::sync::Arc;
+
+use antumbra_dynamodb::DynamoDbInbox;
+use antumbra_publish::SqsChannel;
+use antumbra_service::clock::Clock;
+use antumbra_service::quarantine::Quarantine;
+use aws_config::SdkConfig;
 
 pub use config::Config;
-pub use ingest::Ingest;
-pub use summary::BatchSummary;
+pub use ingest::{COUNTERS, Ingest};
 
-/// The function's name, in metrics and on the local stack.
+/// Name of the function.
 pub const NAME: &str = "message-ingest";
+
+/// Wires the function.
+pub fn build(
+    config: Config,
+    sdk: &SdkConfig,
+    clock: Arc<dyn Clock>,
+) -> Ingest<DynamoDbInbox, DynamoDbInbox> {
+    let quarantine = SqsChannel::new(&aws_sdk_sqs::Client::new(sdk), &config.quarantine_queue_url)
+        .with_bytes(config.queue_bytes);
+    let inbox = DynamoDbInbox::connect(sdk, config.table);
+    Ingest::new(
+        inbox.clone(),
+        inbox,
+        Quarantine::new(Arc::new(quarantine)),
+        config.parser,
+        clock,
+    )
+}

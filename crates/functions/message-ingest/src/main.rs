@@ -1,36 +1,12 @@
-//! Message ingest as a Lambda function: wiring only.
+//! Message ingest as a Lambda function.
 
 use std::sync::Arc;
 
-use antumbra_dynamodb::DynamoDbInbox;
-use antumbra_lambda_kit::config::start;
-use antumbra_lambda_kit::invocation;
-use antumbra_message_ingest::{Config, Ingest};
-use antumbra_publish::SqsChannel;
-use antumbra_service::clock::{Clock, SystemClock};
-use antumbra_service::quarantine::Quarantine;
-use lambda_runtime::Error;
+use antumbra_message_ingest::{Config, NAME, build};
+use antumbra_service::clock::SystemClock;
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Error> {
-    let (settings, sdk) = start::<Config>().await?;
-    let queue = SqsChannel::new(&aws_sdk_sqs::Client::new(&sdk), &settings.quarantine);
-    let quarantine = Quarantine::new(Arc::new(queue.with_bytes(settings.queue_bytes)));
-    let inbox = DynamoDbInbox::connect(&sdk, settings.table);
-    let ingest = &Ingest::new(
-        inbox.clone(),
-        inbox,
-        quarantine,
-        settings.intake,
-        Arc::new(SystemClock),
-    );
-
-    invocation::run_events(
-        |event, deadline| async move { ingest.handle(&event, deadline).await },
-        |handled, took| {
-            handled.emit(SystemClock.now(), took);
-            Ok(handled.response())
-        },
-    )
-    .await
+async fn main() -> Result<(), lambda_runtime::Error> {
+    let (config, sdk) = antumbra_lambda_kit::start::<Config>().await?;
+    antumbra_lambda_kit::run(NAME, build(config, &sdk, Arc::new(SystemClock))).await
 }

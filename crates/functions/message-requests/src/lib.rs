@@ -6,11 +6,12 @@
 //! large: all of that is an answer too. The invocation fails only if there is nobody to answer, or if no
 //! answer could be published; nobody tries it again, since whoever asked has stopped waiting.
 
+mod build;
 pub mod config;
-pub mod connect;
 pub mod operations;
 mod responder;
 mod serve;
 
+pub use build::{build, build_send, run_on_inbox, run_on_queue};
 pub use responder::{HandleError, RequestSummary, Responder};
 pub use serve::{InboxOperation, OperationError, RequestContext};

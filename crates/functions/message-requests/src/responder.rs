@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use antumbra_lambda_kit::metrics::{self, Unit};
+use antumbra_lambda_kit::metrics::Metric;
+use antumbra_lambda_kit::{Handler, HandlerError, Invocation, Response};
 use antumbra_service::clock::{Clock, Reserve, time_left};
-use antumbra_service::notifications::{Channel, Message, SendFailure, dispatch_one};
+use antumbra_service::notifications::{BoxFuture, Channel, Message, SendFailure, dispatch_one};
 use antumbra_shadow::Timestamp;
 use antumbra_wire::events::rule::{RuleEvent, RuleEventError};
 use antumbra_wire::inbox_request::{
@@ -66,19 +67,12 @@ impl HandleError {
 }
 
 impl RequestSummary {
-    /// The metrics of one invocation.
-    pub fn emit(&self, now: Timestamp, took: Duration) {
-        let count = |yes: bool| f64::from(u8::from(yes));
-        metrics::emit(
-            self.operation.function(),
-            now,
-            &[
-                ("requests", 1.0, Unit::Count),
-                ("errors", count(self.code.is_some()), Unit::Count),
-                ("rejected", count(self.rejected), Unit::Count),
-                ("duration", took.as_secs_f64() * 1000.0, Unit::Milliseconds),
-            ],
-        );
+    fn metrics(&self) -> Vec<Metric> {
+        vec![
+            Metric::count("requests", 1),
+            Metric::count("errors", usize::from(self.code.is_some())),
+            Metric::count("rejected", usize::from(self.rejected)),
+        ]
     }
 }
 
@@ -98,8 +92,13 @@ impl<S: InboxOperation> Responder<S> {
         }
     }
 
+    /// The operation that it serves.
+    pub fn operation(&self) -> Operation {
+        self.serve.operation()
+    }
+
     /// Handles the event of a rule. `id` is the invocation's own.
-    pub async fn handle(
+    pub async fn respond(
         &self,
         event: &[u8],
         id: &str,
@@ -202,6 +201,21 @@ impl<S: InboxOperation> Responder<S> {
 
     async fn send(&self, message: Message, until: Timestamp) -> Result<(), SendFailure> {
         dispatch_one(Arc::clone(&self.answers), message, until, &self.clock).await
+    }
+}
+
+impl<S: InboxOperation> Handler for Responder<S> {
+    fn handle(&self, invocation: Invocation) -> BoxFuture<'_, Result<Response, HandlerError>> {
+        Box::pin(async move {
+            let Invocation {
+                event,
+                deadline,
+                request_id,
+            } = invocation;
+            let summary = self.respond(&event, &request_id, deadline).await;
+            let summary = summary.map_err(|error| HandlerError::new(error.kind(), error))?;
+            Ok(Response::empty(summary.metrics()))
+        })
     }
 }
 

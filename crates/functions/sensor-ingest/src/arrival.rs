@@ -1,4 +1,4 @@
-//! Messages as they arrive, whichever queue they come from. Pure.
+//! Messages of an SQS or RabbitMQ event in one form. Pure.
 
 use antumbra_shadow::Timestamp;
 use antumbra_wire::events::rabbitmq::{self, NotText, RabbitEventError, RabbitMessage};
@@ -8,44 +8,42 @@ use base64::engine::general_purpose::STANDARD;
 
 use crate::redelivered::Redelivered;
 
-/// Why an event cannot be taken at all.
+/// Error of an event that cannot be read at all.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EventError {
-    /// As an event of SQS.
     #[error(transparent)]
     Sqs(#[from] SqsEventError),
-    /// As an event of RabbitMQ.
     #[error(transparent)]
     RabbitMq(#[from] RabbitEventError),
 }
 
-/// A message that arrived.
+/// A received message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IncomingSignal {
-    /// What its queue knows it by.
+    /// The queue's id of the message.
     pub id: String,
-    /// What was sent, or that it is no text.
+    /// The body, or an error if it is not text.
     pub text: Result<String, NotText>,
-    /// When its sensor was heard: when the queue took the message, by the queue's clock.
+    /// Time at which the queue accepted the message, by the queue's clock: the sensor was alive then.
     pub sent: Timestamp,
-    /// What stands in for the time of a sensor that says none.
+    /// Time of the signal if it carries none.
     pub time: Timestamp,
-    /// What stands in for the number of a sensor that says none: sorts as the messages do where the queue
-    /// keeps them in order, and is the same at every delivery.
+    /// Sequence of the signal if it carries none: sorts like the messages where the queue keeps them in
+    /// order, and is the same at every delivery.
     pub number: String,
-    /// The group whose order is kept.
+    /// The FIFO group.
     pub group: Option<String>,
     /// The queue's name.
     pub queue: String,
-    /// Where the queue is found: its ARN, or `rabbitmq:` and its name.
+    /// The queue's ARN, or `rabbitmq:` and its name.
     pub source: String,
 }
 
-/// The messages of an event, in order, and whether single ones can be delivered again.
+/// The messages of an event, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct IncomingSignals {
     pub(crate) messages: Vec<IncomingSignal>,
-    /// Amazon MQ delivers all of a batch again or nothing.
+    /// Amazon MQ delivers a whole batch again or nothing.
     pub(crate) all_or_nothing: bool,
 }
 
@@ -55,23 +53,26 @@ pub(crate) fn read(
     now: Timestamp,
     redelivered: &Redelivered,
 ) -> Result<IncomingSignals, EventError> {
-    if rabbitmq::is_event(event) {
-        let messages = rabbitmq::read(event)?.into_iter().enumerate();
-        let messages = messages.map(|(at, message)| of_rabbitmq(message, at, now, redelivered));
-        return Ok(IncomingSignals {
-            messages: messages.collect(),
-            all_or_nothing: true,
-        });
+    match sqs::read(event) {
+        Ok(messages) => Ok(IncomingSignals {
+            messages: messages.into_iter().map(from_sqs).collect(),
+            all_or_nothing: false,
+        }),
+        Err(SqsEventError::Shape(_)) if rabbitmq::is_event(event) => {
+            let messages = rabbitmq::read(event)?.into_iter().enumerate();
+            let messages =
+                messages.map(|(at, message)| from_rabbitmq(message, at, now, redelivered));
+            Ok(IncomingSignals {
+                messages: messages.collect(),
+                all_or_nothing: true,
+            })
+        }
+        Err(error) => Err(error.into()),
     }
-    let messages = sqs::read(event)?.into_iter().map(of_sqs);
-    Ok(IncomingSignals {
-        messages: messages.collect(),
-        all_or_nothing: false,
-    })
 }
 
-fn of_sqs(message: QueueMessage<'_>) -> IncomingSignal {
-    // Two messages of one millisecond: a FIFO queue says which is first, any other knows no first.
+fn from_sqs(message: QueueMessage<'_>) -> IncomingSignal {
+    // Orders messages of one millisecond: by sequence number in a FIFO queue, arbitrarily otherwise.
     let number = match &message.sequence {
         Some(sequence) => format!("{sequence:0>20}"),
         None => message.id.to_string(),
@@ -89,10 +90,9 @@ fn of_sqs(message: QueueMessage<'_>) -> IncomingSignal {
     }
 }
 
-/// RabbitMQ does not say when it took a message. What a publisher says is to the second and by the
-/// publisher's clock, so it neither tells which of two messages is first nor that a sensor was heard.
-/// What counts is the arrival; those of one event are a nanosecond apart, in their order.
-fn of_rabbitmq(
+/// RabbitMQ does not report when it accepted a message, and the publisher's timestamp has whole seconds of
+/// the publisher's clock. So the arrival counts; messages of one event are a nanosecond apart, in order.
+fn from_rabbitmq(
     message: RabbitMessage,
     at: usize,
     now: Timestamp,
@@ -116,14 +116,14 @@ fn of_rabbitmq(
 }
 
 impl IncomingSignal {
-    /// What was sent, as a queue of SQS can hold it: of text with characters it does not take, and of what
-    /// is no text, base64; of what is too long, as much as fits.
-    pub(crate) fn quotable(&self, limit: usize) -> String {
+    /// The body in a form that SQS accepts: in base64 if it has characters that SQS rejects or is not text,
+    /// and truncated to the limit.
+    pub(crate) fn quarantine_text(&self, limit: usize) -> String {
         let mut text = match &self.text {
             Ok(text) if text.is_empty() => "(empty)".to_owned(),
-            Ok(text) if text.chars().all(is_quotable) => text.clone(),
+            Ok(text) if text.chars().all(is_allowed_by_sqs) => text.clone(),
             Ok(text) => STANDARD.encode(text),
-            Err(NotText(base64)) if base64.chars().all(is_quotable) => base64.clone(),
+            Err(NotText(base64)) if base64.chars().all(is_allowed_by_sqs) => base64.clone(),
             Err(NotText(other)) => STANDARD.encode(other),
         };
         text.truncate(text.floor_char_boundary(limit));
@@ -131,6 +131,6 @@ impl IncomingSignal {
     }
 }
 
-fn is_quotable(character: char) -> bool {
+fn is_allowed_by_sqs(character: char) -> bool {
     matches!(character, '\t' | '\n' | '\r' | ' '..='\u{FFFD}' | '\u{10000}'..)
 }

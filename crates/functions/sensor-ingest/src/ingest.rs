@@ -1,82 +1,64 @@
-//! The function: states, readings, quarantine, progress, answer.
+//! Processes the signals of one event: states, readings, quarantine, progress.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use antumbra_lambda_kit::batch::{
+    BatchSummary, Group, Rejection, Step, process_groups, quarantine_rejected, waiting,
+};
+use antumbra_lambda_kit::{Handler, HandlerError, Invocation, Response};
 use antumbra_service::clock::{Clock, Reserve, time_left};
 use antumbra_service::liveness::IngestProgress;
+use antumbra_service::notifications::BoxFuture;
 use antumbra_service::quarantine::{Quarantine, QuarantinedMessage};
 use antumbra_service::sensors::{
     OwnedReading, Recorded, SensorStore, Signal, StateStore, StoreError,
 };
 use antumbra_shadow::Timestamp;
-use futures_util::{StreamExt, stream};
 
 use crate::arrival::{self, EventError, IncomingSignal, IncomingSignals};
-use crate::plan::{self, Rejection, Task};
+use crate::plan::{self, Task};
 use crate::redelivered::Redelivered;
 use crate::rules::{Rules, UnknownSensorPolicy};
-use crate::summary::BatchSummary;
 
-/// Sensors whose state is written side by side.
-const AT_ONCE: usize = 32;
-/// Time kept from the end of an invocation for readings, the quarantine, markers and the answer, and the
-/// part of all its time that each may be at most: a function that is given little must still work.
-const READINGS: Reserve = Reserve {
-    time: Duration::from_millis(6000),
-    share: 3,
-};
-const PUTTING_AWAY: Reserve = Reserve {
-    time: Duration::from_millis(3000),
-    share: 6,
-};
-const NOTING: Reserve = Reserve {
-    time: Duration::from_millis(1500),
-    share: 12,
-};
-const ANSWERING: Reserve = Reserve {
-    time: Duration::from_millis(500),
-    share: 24,
-};
+/// Groups whose states are written side by side.
+const CONCURRENCY: usize = 32;
+/// Time kept back for readings, and below for the quarantine, for markers and for the response.
+const READINGS: Reserve = reserve(6000, 3);
+const QUARANTINE: Reserve = reserve(3000, 6);
+const MARKERS: Reserve = reserve(1500, 12);
+const RESPONSE: Reserve = reserve(500, 24);
 
-/// Takes in what sensors say.
+/// Names of the function's counters. Those after `quarantined` are the outcomes of signals.
+pub const COUNTERS: &[&str] = &[
+    "messages",
+    "registered",
+    "quarantined",
+    "first",
+    "changed",
+    "same",
+    "stale",
+    "duplicate",
+];
+
+/// Updates sensors from signals.
 pub struct Ingest<S, P, R> {
     states: S,
     progress: P,
-    admission: UnknownSensorPolicy<R>,
+    unknown: UnknownSensorPolicy<R>,
     quarantine: Quarantine,
     rules: Rules,
     clock: Arc<dyn Clock>,
     redelivered: Redelivered,
 }
 
-/// What became of one message so far.
-#[derive(Debug, Clone)]
-enum Step {
-    /// Nothing yet.
-    Waiting,
-    /// Its state is written; its reading is not.
-    Recorded(Recorded),
-    /// It can never be taken in; that is not written down yet.
-    Rejected(Rejection),
-    /// All is done.
-    Done,
-    /// It has to be delivered again.
-    Failed(String),
-}
-
-impl<S, P, R> Ingest<S, P, R>
-where
-    S: StateStore,
-    P: IngestProgress,
-    R: SensorStore,
-{
-    /// Writes to these, by these rules.
+impl<S: StateStore, P: IngestProgress, R: SensorStore> Ingest<S, P, R> {
     pub fn new(
         states: S,
         progress: P,
-        admission: UnknownSensorPolicy<R>,
+        unknown: UnknownSensorPolicy<R>,
         quarantine: Quarantine,
         rules: Rules,
         clock: Arc<dyn Clock>,
@@ -84,7 +66,7 @@ where
         Ingest {
             states,
             progress,
-            admission,
+            unknown,
             quarantine,
             rules,
             clock,
@@ -92,10 +74,8 @@ where
         }
     }
 
-    /// Handles one event, and stops a while before the deadline.
-    ///
-    /// Only an event that is none of a queue is an error; it fails as a whole.
-    pub async fn handle(
+    /// Processes one event. Fails as a whole only if it is neither an SQS nor a RabbitMQ event.
+    pub async fn process_batch(
         &self,
         event: &[u8],
         deadline: Timestamp,
@@ -107,149 +87,126 @@ where
         } = arrival::read(event, start, &self.redelivered)?;
         let tasks: Vec<Task> = messages
             .iter()
-            .map(|arrival| plan::task(arrival, &self.rules))
+            .map(|message| plan::task(message, &self.rules))
             .collect();
-        let mut handled = BatchSummary {
-            messages: messages.len(),
-            all_or_nothing,
-            oldest: messages
-                .iter()
-                .map(|arrival| time_left(arrival.sent, start))
-                .max()
-                .unwrap_or_default(),
-            ..BatchSummary::default()
-        };
-        let mut steps = self
-            .record(
-                &messages,
-                &tasks,
-                READINGS.deadline(deadline, start),
-                &mut handled,
-            )
-            .await;
-        let until = PUTTING_AWAY.deadline(deadline, start);
-        self.save(&tasks, &mut steps, until, &mut handled).await;
-        // What is refused behind what is delivered again would be put away twice.
-        hold_groups(&messages, &mut steps);
-        let until = NOTING.deadline(deadline, start);
-        self.put_away(&messages, &mut steps, until, &mut handled)
-            .await;
-        hold_groups(&messages, &mut steps);
-        let until = ANSWERING.deadline(deadline, start);
-        self.note_markers(&messages, &tasks, &mut steps, until)
-            .await;
-        handled.markers = tasks.iter().filter(|task| **task == Task::Marker).count();
+        let mut summary = BatchSummary::new(COUNTERS);
+        summary.add("messages", messages.len());
+        summary.all_or_nothing = all_or_nothing;
+        let ages = messages
+            .iter()
+            .map(|message| time_left(message.sent, start));
+        summary.oldest = ages.max();
 
-        for (arrival, step) in messages.iter().zip(&steps) {
+        let until = READINGS.deadline(deadline, start);
+        let mut steps = self.record(&messages, &tasks, until, &mut summary).await;
+        let until = QUARANTINE.deadline(deadline, start);
+        self.save_readings(&tasks, &mut steps, until, &mut summary)
+            .await;
+        // Before the quarantine: a rejected message behind one that is received again would be
+        // quarantined twice.
+        fail_behind_failures(&messages, &mut steps);
+        let until = MARKERS.deadline(deadline, start);
+        let quarantined = self.quarantine(&messages, &mut steps, until).await;
+        summary.add("quarantined", quarantined);
+        fail_behind_failures(&messages, &mut steps);
+        let until = RESPONSE.deadline(deadline, start);
+        self.record_markers(&messages, &tasks, &mut steps, until)
+            .await;
+
+        for (message, step) in messages.iter().zip(&steps) {
             if let Step::Failed(reason) = step {
-                tracing::warn!(message = arrival.id, reason, "to be delivered again");
-                handled.failed.push(arrival.id.clone());
+                summary.fail(&message.id, reason);
             }
         }
-        if all_or_nothing && !handled.failed.is_empty() {
-            let all = messages.iter();
+        if all_or_nothing && !summary.failed.is_empty() {
+            let arrivals = messages.iter();
             self.redelivered
-                .remember(all.map(|arrival| (arrival.id.as_str(), arrival.time)));
+                .remember(arrivals.map(|message| (message.id.as_str(), message.time)));
         }
-        Ok(handled)
+        Ok(summary)
     }
 
-    /// Writes the states: lanes side by side, each in order, until one of it fails.
+    /// Writes the states, the groups side by side.
     async fn record(
         &self,
-        arrivals: &[IncomingSignal],
+        messages: &[IncomingSignal],
         tasks: &[Task],
         until: Timestamp,
-        handled: &mut BatchSummary,
-    ) -> Vec<Step> {
-        let mut steps: Vec<Step> = tasks
+        summary: &mut BatchSummary,
+    ) -> Vec<Step<Recorded>> {
+        let mut steps: Vec<Step<Recorded>> = tasks
             .iter()
             .map(|task| match task {
-                Task::Refuse(refusal) => Step::Rejected(refusal.clone()),
-                Task::Signal(_) | Task::Marker => Step::Waiting,
+                Task::Reject(rejection) => Step::Rejected(rejection.clone()),
+                Task::Signal(_) | Task::Marker => Step::Pending,
             })
             .collect();
-        let lanes = stream::iter(plan::lanes(arrivals, tasks));
-        let mut done = lanes
-            .map(|lane| self.record_lane(lane, tasks, until))
-            .buffer_unordered(AT_ONCE);
-        while let Some((lane, registered)) = done.next().await {
-            handled.registered += registered;
-            for (index, step) in lane {
-                steps[index] = step;
+        let groups: Vec<_> = messages
+            .iter()
+            .zip(tasks)
+            .map(|(message, task)| group(message, task))
+            .collect();
+        let registered = AtomicUsize::new(0);
+        process_groups(&mut steps, groups, CONCURRENCY, |index| {
+            let (task, registered) = (&tasks[index], &registered);
+            async move {
+                let Task::Signal(signal) = task else {
+                    return Step::Pending;
+                };
+                let left = time_left(self.clock.now(), until);
+                // Boxed: futures of SDK calls are large types.
+                let recording = Box::pin(self.record_one(signal, registered));
+                let recorded = tokio::time::timeout(left, recording).await;
+                recorded.unwrap_or_else(|_| Step::Failed("no time left".to_owned()))
             }
-        }
+        })
+        .await;
+        summary.add("registered", registered.into_inner());
         steps
     }
 
-    async fn record_lane(
-        &self,
-        lane: Vec<usize>,
-        tasks: &[Task],
-        until: Timestamp,
-    ) -> (Vec<(usize, Step)>, usize) {
-        let (mut steps, mut registered, mut stopped) = (Vec::new(), 0, false);
-        for index in lane {
-            let Task::Signal(signal) = &tasks[index] else {
-                continue;
-            };
-            if stopped {
-                let waits = "waits for an earlier message".to_owned();
-                steps.push((index, Step::Failed(waits)));
-                continue;
-            }
-            let left = time_left(self.clock.now(), until);
-            // Boxed, as the SDK's calls are deep types and the compiler has to name them all.
-            let recording = Box::pin(self.record_one(signal, &mut registered));
-            let recorded = tokio::time::timeout(left, recording);
-            let step = recorded
-                .await
-                .unwrap_or_else(|_| Step::Failed("no time left".to_owned()));
-            stopped = matches!(step, Step::Failed(_));
-            steps.push((index, step));
-        }
-        (steps, registered)
-    }
-
-    async fn record_one(&self, signal: &Signal, registered: &mut usize) -> Step {
+    async fn record_one(&self, signal: &Signal, registered: &AtomicUsize) -> Step<Recorded> {
         match self.states.record(signal).await {
-            Ok(Some(recorded)) => return Step::Recorded(recorded),
+            Ok(Some(recorded)) => return Step::Processed(recorded),
             Ok(None) => {}
-            Err(error) => return failed(error),
+            Err(error) => return store_failure(&error),
         }
-        let UnknownSensorPolicy::AutoRegister { registry, newcomer } = &self.admission else {
+        let UnknownSensorPolicy::AutoRegister {
+            sensors,
+            registration,
+        } = &self.unknown
+        else {
             let detail = format!("no sensor has the id {}", signal.sensor());
             return Step::Rejected(Rejection::new("UnknownSensor", detail));
         };
-        match newcomer
-            .register(registry, signal.sensor(), self.clock.now())
+        match registration
+            .register(sensors, signal.sensor(), self.clock.now())
             .await
         {
-            Ok(new) => *registered += usize::from(new),
-            Err(error) => return failed(error),
-        }
+            Ok(new) => registered.fetch_add(usize::from(new), Ordering::Relaxed),
+            Err(error) => return store_failure(&error),
+        };
         match self.states.record(signal).await {
-            Ok(Some(recorded)) => Step::Recorded(recorded),
-            // Registered and unregistered again in between.
-            Ok(None) => Step::Failed("the sensor is gone again".to_owned()),
-            Err(error) => failed(error),
+            Ok(Some(recorded)) => Step::Processed(recorded),
+            Ok(None) => Step::Failed("the sensor was unregistered in between".to_owned()),
+            Err(error) => store_failure(&error),
         }
     }
 
-    /// Keeps a reading of every signal whose state is written.
-    async fn save(
+    /// Saves a reading for every signal whose state is written.
+    async fn save_readings(
         &self,
         tasks: &[Task],
-        steps: &mut [Step],
+        steps: &mut [Step<Recorded>],
         until: Timestamp,
-        handled: &mut BatchSummary,
+        summary: &mut BatchSummary,
     ) {
         let mut readings: Vec<OwnedReading> = Vec::new();
-        let mut of_reading = Vec::new();
+        let mut positions = Vec::new();
         for (index, (task, step)) in tasks.iter().zip(steps.iter()).enumerate() {
-            if let (Task::Signal(signal), Step::Recorded(recorded)) = (task, step) {
+            if let (Task::Signal(signal), Step::Processed(recorded)) = (task, step) {
                 readings.push(signal.reading(recorded.owner.clone()));
-                of_reading.push((index, recorded.outcome));
+                positions.push((index, recorded.outcome));
             }
         }
         if readings.is_empty() {
@@ -261,79 +218,57 @@ where
         let late = || Err(StoreError::Unavailable("no time left".to_owned()));
         let saved = saved.unwrap_or_default();
         let saved = saved.into_iter().chain(std::iter::repeat_with(late));
-        for ((index, outcome), saved) in of_reading.into_iter().zip(saved) {
+        for ((index, outcome), saved) in positions.into_iter().zip(saved) {
             steps[index] = match saved {
                 Ok(()) => {
-                    handled.outcomes.push(outcome);
+                    summary.add(outcome.as_str(), 1);
                     Step::Done
                 }
-                Err(error) => failed(error),
+                Err(error) => store_failure(&error),
             };
         }
     }
 
-    /// Puts away what can never be taken in.
-    async fn put_away(
+    async fn quarantine(
         &self,
-        arrivals: &[IncomingSignal],
-        steps: &mut [Step],
+        messages: &[IncomingSignal],
+        steps: &mut [Step<Recorded>],
         until: Timestamp,
-        handled: &mut BatchSummary,
-    ) {
+    ) -> usize {
         let limit = self.quarantine.text_bytes();
-        let mut refused = Vec::new();
-        let mut of_refused = Vec::new();
-        for (index, (arrival, step)) in arrivals.iter().zip(steps.iter_mut()).enumerate() {
-            let Step::Rejected(refusal) = step else {
-                continue;
-            };
-            tracing::warn!(
-                message = arrival.id,
-                reason = refusal.reason,
-                detail = refusal.detail,
-                "a message cannot be taken in"
-            );
-            refused.push(QuarantinedMessage {
-                id: arrival.id.clone(),
-                text: arrival.quotable(limit),
-                source: arrival.source.clone(),
-                reason: refusal.reason,
-                detail: refusal.detail.clone(),
-            });
-            of_refused.push(index);
-            *step = Step::Done;
-        }
-        let left = self.quarantine.send(&refused, until, &self.clock).await;
-        handled.quarantined += refused.len() - left.len();
-        for not_put in left {
-            steps[of_refused[not_put.index]] = Step::Failed(not_put.reason);
-        }
+        let quarantined = |index: usize, rejection: &Rejection| QuarantinedMessage {
+            id: messages[index].id.clone(),
+            text: messages[index].quarantine_text(limit),
+            source: messages[index].source.clone(),
+            reason: rejection.reason,
+            detail: rejection.detail.clone(),
+        };
+        quarantine_rejected(&self.quarantine, steps, until, &*self.clock, quarantined).await
     }
 
-    /// Notes how far queues were read, unless something sent before is to be delivered again.
-    async fn note_markers(
+    /// Records how far queues were read, unless a message sent before the marker is received again.
+    async fn record_markers(
         &self,
-        arrivals: &[IncomingSignal],
+        messages: &[IncomingSignal],
         tasks: &[Task],
-        steps: &mut [Step],
+        steps: &mut [Step<Recorded>],
         until: Timestamp,
     ) {
         let mut newest: BTreeMap<&str, Timestamp> = BTreeMap::new();
         let mut markers = Vec::new();
-        for (index, (arrival, task)) in arrivals.iter().zip(tasks).enumerate() {
+        for (index, (message, task)) in messages.iter().zip(tasks).enumerate() {
             if *task != Task::Marker || matches!(steps[index], Step::Failed(_)) {
                 continue;
             }
-            let is_left = |(other, step): (&IncomingSignal, &Step)| {
-                matches!(step, Step::Failed(_)) && other.sent <= arrival.sent
+            let is_unprocessed = |(other, step): (&IncomingSignal, &Step<Recorded>)| {
+                matches!(step, Step::Failed(_)) && other.sent <= message.sent
             };
-            if arrivals.iter().zip(steps.iter()).any(is_left) {
-                let waits = "marks more than was taken in".to_owned();
-                steps[index] = Step::Failed(waits);
+            if messages.iter().zip(steps.iter()).any(is_unprocessed) {
+                steps[index] = Step::Failed("an earlier message was not processed".to_owned());
                 continue;
             }
-            let reached = newest.entry(&arrival.queue).or_insert(arrival.sent);
-            *reached = arrival.sent.max(*reached);
+            let reached = newest.entry(&message.queue).or_insert(message.sent);
+            *reached = message.sent.max(*reached);
             markers.push(index);
         }
         for (queue, sent) in newest {
@@ -344,15 +279,36 @@ where
                 Ok(Err(error)) => Step::Failed(error.to_string()),
                 Err(_) => Step::Failed("no time left".to_owned()),
             };
-            for &index in markers.iter().filter(|&&at| arrivals[at].queue == queue) {
+            for &index in markers.iter().filter(|&&at| messages[at].queue == queue) {
                 steps[index] = step.clone();
             }
         }
     }
 }
 
-/// What a store's failure means for the message.
-fn failed(error: StoreError) -> Step {
+impl<S: StateStore, P: IngestProgress, R: SensorStore> Handler for Ingest<S, P, R> {
+    fn handle(&self, invocation: Invocation) -> BoxFuture<'_, Result<Response, HandlerError>> {
+        Box::pin(async move {
+            let summary = self.process_batch(&invocation.event, invocation.deadline);
+            summary.await.map_err(HandlerError::event)?.response()
+        })
+    }
+}
+
+/// Signals are recorded in order per group of a FIFO queue, otherwise per sensor.
+fn group<'a>(message: &'a IncomingSignal, task: &'a Task) -> Option<Group<'a>> {
+    let key = match (&message.group, task) {
+        (Some(group), _) => group.as_str(),
+        (None, Task::Signal(signal)) => signal.sensor().as_str(),
+        (None, _) => return None,
+    };
+    Some(Group {
+        key,
+        stop_at_failure: true,
+    })
+}
+
+fn store_failure(error: &StoreError) -> Step<Recorded> {
     if error.is_retryable() {
         Step::Failed(error.to_string())
     } else {
@@ -360,17 +316,24 @@ fn failed(error: StoreError) -> Step {
     }
 }
 
-/// Of a FIFO queue's group nothing may be taken for done behind what is to be delivered again.
-fn hold_groups(arrivals: &[IncomingSignal], steps: &mut [Step]) {
-    let mut held: HashSet<&str> = HashSet::new();
-    for (arrival, step) in arrivals.iter().zip(steps) {
-        let Some(group) = &arrival.group else {
+/// In a group of a FIFO queue, no message may succeed behind one that failed.
+fn fail_behind_failures(messages: &[IncomingSignal], steps: &mut [Step<Recorded>]) {
+    let mut failed: HashSet<&str> = HashSet::new();
+    for (message, step) in messages.iter().zip(steps) {
+        let Some(group) = &message.group else {
             continue;
         };
         if matches!(step, Step::Failed(_)) {
-            held.insert(group);
-        } else if held.contains(group.as_str()) {
-            *step = Step::Failed("waits for an earlier message".to_owned());
+            failed.insert(group);
+        } else if failed.contains(group.as_str()) {
+            *step = waiting();
         }
+    }
+}
+
+const fn reserve(milliseconds: u64, share: u32) -> Reserve {
+    Reserve {
+        time: Duration::from_millis(milliseconds),
+        share,
     }
 }

@@ -1,10 +1,10 @@
-//! Sensor ingest: what sensors say, from SQS or from RabbitMQ through Amazon MQ, to their state and their
-//! readings.
+//! Sensor ingest: updates sensor states and readings from the signals in an SQS or RabbitMQ queue.
 //!
-//! [`Ingest::handle`] takes the bytes of an event and answers which messages are to be delivered again.
-//! It reads the event ([`IncomingSignal`]), decides of each message what it is (`plan`, pure), writes states,
-//! then readings, puts away what can never be taken in, notes how far the queue was read, and only then
-//! answers. Everything it does may be done twice: a crash anywhere is healed by the next delivery.
+//! [`Ingest`] reads the event ([`IncomingSignal`]), parses each message (`plan`, pure), writes states, then
+//! readings, quarantines what can never be processed, records how far the queue was read, and reports the
+//! rest as batch item failures. Every write is idempotent: after a crash the next delivery completes it.
+
+#![allow(missing_docs)]
 
 mod arrival;
 mod config;
@@ -12,13 +12,47 @@ mod ingest;
 mod plan;
 mod redelivered;
 mod rules;
-mod summary;
+
+use std::sync::Arc;
+
+use antumbra_dynamodb::{DynamoDbProgress, DynamoDbSensors, client};
+use antumbra_publish::SqsChannel;
+use antumbra_service::clock::Clock;
+use antumbra_service::quarantine::Quarantine;
+use aws_config::SdkConfig;
 
 pub use arrival::{EventError, IncomingSignal};
 pub use config::Config;
-pub use ingest::Ingest;
+pub use ingest::{COUNTERS, Ingest};
 pub use rules::{AutoRegistration, IdPattern, InvalidPattern, Rules, UnknownSensorPolicy};
-pub use summary::{BatchSummary, Unfinished};
 
-/// The function's name, in metrics and on the local stack.
+/// Name of the function.
 pub const NAME: &str = "sensor-ingest";
+
+/// Wires the function.
+pub fn build(
+    config: Config,
+    sdk: &SdkConfig,
+    clock: Arc<dyn Clock>,
+) -> Ingest<DynamoDbSensors, DynamoDbProgress, DynamoDbSensors> {
+    let quarantine = SqsChannel::new(&aws_sdk_sqs::Client::new(sdk), &config.quarantine_queue_url)
+        .with_bytes(config.queue_bytes);
+    let database = client(sdk);
+    let progress = DynamoDbProgress::new(database.clone(), &config.sensors.table);
+    let sensors = DynamoDbSensors::new(database, config.sensors);
+    let unknown = match config.auto_registration {
+        Some(registration) => UnknownSensorPolicy::AutoRegister {
+            sensors: sensors.clone(),
+            registration,
+        },
+        None => UnknownSensorPolicy::Quarantine,
+    };
+    Ingest::new(
+        sensors,
+        progress,
+        unknown,
+        Quarantine::new(Arc::new(quarantine)),
+        config.rules,
+        clock,
+    )
+}

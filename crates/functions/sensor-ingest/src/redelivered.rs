@@ -1,25 +1,25 @@
-//! What is remembered of batches that RabbitMQ delivers again.
+//! Arrival times of batches that RabbitMQ delivers again.
 //!
-//! A batch of Amazon MQ is delivered again as a whole when one message of it failed. Without a time of
-//! the sensor's own, a message is ordered by its arrival, and would be newer the second time: what it did
-//! to the state would be done again after what came behind it, and be told to clients as changes. So the
-//! first arrival is remembered until the batch is through. There is one instance per such queue, so it
-//! is nearly always the same one; where it is not, a state may flicker, and ends right.
+//! When one message of an Amazon MQ batch fails, the whole batch is delivered again. A message without a
+//! time of its own is ordered by its arrival. A second arrival would make it newer than the messages that
+//! followed it, and clients would be notified of changes that did not happen. So the first arrival is kept
+//! until the batch succeeds. Each such queue has one function instance; if the instance changes in between,
+//! a state may change back and forth once, and ends correct.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
 
 use antumbra_shadow::Timestamp;
 
-/// Messages that are remembered at most: several of the largest batches.
-const MESSAGES: usize = 50_000;
+/// Maximum number of kept messages: several of the largest batches.
+const MAX_MESSAGES: usize = 50_000;
 
-/// First arrivals of messages that were not settled, by the message's id.
+/// First arrivals of unfinished messages by message id.
 #[derive(Debug, Default)]
 pub(crate) struct Redelivered(Mutex<HashMap<String, VecDeque<Timestamp>>>);
 
 impl Redelivered {
-    /// When a message first arrived. Messages that nothing tells apart come back in the order they had.
+    /// Takes the first arrival of a message. Messages with the same id return in their first order.
     pub(crate) fn first_arrival(&self, id: &str) -> Option<Timestamp> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let arrivals = known.get_mut(id)?;
@@ -30,10 +30,10 @@ impl Redelivered {
         first
     }
 
-    /// These will come back.
+    /// Keeps the arrivals of a batch that will be delivered again.
     pub(crate) fn remember<'a>(&self, messages: impl Iterator<Item = (&'a str, Timestamp)>) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() > MESSAGES {
+        if known.len() > MAX_MESSAGES {
             known.clear();
         }
         for (id, arrived) in messages {

@@ -1,4 +1,4 @@
-//! What a deployment takes in.
+//! Which signals a deployment accepts, and what happens to signals of unknown sensors.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,35 +9,32 @@ use antumbra_service::sensors::{
 };
 use antumbra_shadow::Timestamp;
 use antumbra_wire::signal::ValueType;
-use regex_automata::meta::Regex;
+use regex::Regex;
 
-/// Which signals are taken in. The worker reads nothing before it writes, so what a sensor may say is
-/// decided by the deployment and not by the sensor's type.
+/// Signals that are accepted. The function reads nothing before it writes, so the deployment decides which
+/// values are allowed, not the sensor's type.
 #[derive(Debug, Clone, Default)]
 pub struct Rules {
-    /// Which values.
+    /// Allowed values.
     pub allowed: ValueType,
-    /// Which ids, of those that can be sensors; all of them unless narrowed.
+    /// Pattern that sensor ids must match.
     pub ids: Option<IdPattern>,
 }
 
-/// What becomes of a signal whose sensor nobody registered.
+/// Treatment of signals whose sensor is not registered.
 #[derive(Debug, Clone)]
 pub enum UnknownSensorPolicy<R> {
-    /// It is put away.
+    /// Quarantine the signal.
     Quarantine,
-    /// Its sensor is registered, so that somebody can look after it later.
+    /// Register the sensor.
     AutoRegister {
-        /// Where sensors are kept.
-        registry: R,
-        /// What is said of them.
-        newcomer: AutoRegistration,
+        sensors: R,
+        registration: AutoRegistration,
     },
 }
 
-/// What is said of a sensor that registered itself by speaking.
+/// Properties of automatically registered sensors.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct AutoRegistration {
     pub location: Location,
     pub sensor_type: SensorType,
@@ -45,10 +42,10 @@ pub struct AutoRegistration {
 }
 
 impl AutoRegistration {
-    /// Registers a sensor that spoke; whether this was it, and not somebody else at the same time.
+    /// Registers a sensor. Returns whether this call did it, and not another one at the same time.
     pub(crate) async fn register<R: SensorStore>(
         &self,
-        registry: &R,
+        sensors: &R,
         id: &SensorId,
         now: Timestamp,
     ) -> Result<bool, StoreError> {
@@ -58,7 +55,7 @@ impl AutoRegistration {
             registered_at: now,
             generation: Generation::unique(now),
         };
-        match registry.register(&new).await {
+        match sensors.register(&new).await {
             Ok(_) => Ok(true),
             Err(SensorError::AlreadyRegistered) => Ok(false),
             Err(SensorError::Store(error)) => Err(error),
@@ -76,13 +73,13 @@ impl AutoRegistration {
         }
     }
 
-    /// From `city/building/floor/room`, a type and seconds of silence.
+    /// Takes a location as `city/building/floor/room`, a type and a silence timeout in seconds.
     pub fn new(
-        place: &str,
+        location: &str,
         sensor_type: &str,
         silence: u64,
     ) -> Result<AutoRegistration, InvalidSensor> {
-        let mut parts = place.splitn(4, '/');
+        let mut parts = location.splitn(4, '/');
         let mut next = || parts.next().unwrap_or_default();
         Ok(AutoRegistration {
             location: Location::new(next(), next(), next(), next())?,
@@ -99,18 +96,16 @@ pub struct IdPattern {
     regex: Regex,
 }
 
-/// A text that is no regular expression.
+/// Error of an invalid regular expression.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not a regular expression: {0}")]
 pub struct InvalidPattern(String);
 
 impl IdPattern {
-    /// Whether an id keeps the rule.
     pub fn allows(&self, id: &str) -> bool {
         self.regex.is_match(id)
     }
 
-    /// The expression as it was given.
     pub fn as_str(&self) -> &str {
         &self.text
     }
@@ -122,8 +117,8 @@ impl FromStr for IdPattern {
     fn from_str(text: &str) -> Result<IdPattern, InvalidPattern> {
         let compile =
             |text: &str| Regex::new(text).map_err(|error| InvalidPattern(error.to_string()));
-        // By itself first: brackets of its own could end those around it. `\A` and `\z` rather than `^`
-        // and `$`, whose meaning flags in the text could change.
+        // Compiled alone first: an unbalanced bracket could close the group around it. `\A` and `\z`,
+        // because flags in the text could change the meaning of `^` and `$`.
         compile(text)?;
         let regex = compile(&format!(r"\A(?:{text})\z"))?;
         Ok(IdPattern {

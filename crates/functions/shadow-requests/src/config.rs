@@ -1,34 +1,34 @@
-//! What the function is told by its environment.
+//! Configuration from the environment.
 
+use antumbra_lambda_kit::config::FunctionConfig;
 use antumbra_lambda_kit::environment::Environment;
 use antumbra_service::shadows::Layout;
 use antumbra_shadow::Model;
 
-/// What the function is told.
-#[allow(missing_docs)]
+#[derive(Debug, Clone)]
 pub struct Config {
     pub table: String,
     pub layout: Layout,
-    /// Whether a device reaches its own shadows alone.
-    pub own_only: bool,
+    /// A device can reach only the shadows of the thing named like its client id.
+    pub own_shadows_only: bool,
     pub model: Model,
     /// The account's own endpoint of AWS IoT.
     pub iot_endpoint: Option<String>,
 }
 
-impl antumbra_lambda_kit::config::FunctionConfig for Config {
-    fn read(environment: &mut Environment) -> Config {
-        let otherwise = Model::default();
+impl FunctionConfig for Config {
+    fn from_env(environment: &mut Environment) -> Config {
+        let default = Model::default();
         Config {
             table: environment.required("TABLE"),
             layout: match environment.or("COMBINED", false) {
                 true => Layout::Combined,
                 false => Layout::Separate,
             },
-            own_only: environment.or("OWN_SHADOWS_ONLY", false),
+            own_shadows_only: environment.or("OWN_SHADOWS_ONLY", false),
             model: Model {
-                timestamp_field: environment.or("TIMESTAMP_FIELD", otherwise.timestamp_field),
-                id_field: environment.or("ID_FIELD", otherwise.id_field),
+                timestamp_field: environment.or("TIMESTAMP_FIELD", default.timestamp_field),
+                id_field: environment.or("ID_FIELD", default.id_field),
                 ..Model::default()
             },
             iot_endpoint: environment.optional("IOT_ENDPOINT"),

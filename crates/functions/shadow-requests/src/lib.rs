@@ -1,17 +1,38 @@
-//! Shadows over MQTT: get, update and delete, in the vocabulary of AWS IoT Device Shadow.
+//! Shadows over MQTT: get, update and delete, with the topics and payloads of AWS IoT Device Shadow.
 //!
-//! An AWS IoT rule hands over a message; [`ShadowRequests::handle`] reads it ([`antumbra_wire::shadow_mqtt`]),
-//! asks [`antumbra_service::shadows`], and publishes one answer on `/accepted` or `/rejected` below the
-//! request's own topic. `/update/delta` and `/update/documents` are not its business: they come from the
-//! table's stream, whoever made the change.
+//! An AWS IoT rule invokes the function with a message. [`ShadowRequests`] parses it
+//! ([`antumbra_wire::shadow_mqtt`]), calls [`antumbra_service::shadows`], and publishes one response on
+//! `/accepted` or `/rejected` below the request's topic. The stream listener publishes `/update/delta` and
+//! `/update/documents`.
+
+#![allow(missing_docs)]
 
 mod config;
-pub mod connect;
 mod requests;
 mod serve;
 
-pub use config::Config;
-pub use requests::{HandleError, RequestSummary, ShadowRequests};
+use std::sync::Arc;
 
-/// The function's name, in metrics, rules and on the local stack.
+use antumbra_dynamodb::{DynamoDbShadows, ShadowTableConfig};
+use antumbra_publish::IotChannel;
+use antumbra_service::clock::Clock;
+use aws_config::SdkConfig;
+
+pub use config::Config;
+pub use requests::{RequestSummary, ShadowRequests};
+
+/// Name of the function.
 pub const NAME: &str = "shadow-requests";
+
+/// Wires the function.
+pub fn build(
+    config: Config,
+    sdk: &SdkConfig,
+    clock: Arc<dyn Clock>,
+) -> ShadowRequests<DynamoDbShadows> {
+    let table = ShadowTableConfig::new(config.table).layout(config.layout);
+    let shadows = DynamoDbShadows::connect(sdk, table);
+    let responses = Arc::new(IotChannel::connect(sdk, config.iot_endpoint.as_deref()));
+    ShadowRequests::new(shadows, config.model, responses, clock)
+        .own_shadows_only(config.own_shadows_only)
+}

@@ -1,4 +1,4 @@
-//! One request to one shadow: what is done, and what is answered.
+//! Serves one request to one shadow and builds its response.
 
 use antumbra_service::shadows::{
     ClientToken, Delete, DesiredMode, DocumentSet, ExpectedVersion, Shadow, ShadowError, ShadowId,
@@ -11,14 +11,14 @@ use antumbra_wire::shadow_mqtt::{
 };
 use serde::Serialize;
 
-/// How often a delete is tried that no version holds back, when others are faster.
+/// Maximum attempts of a delete without a version, if other writes come in between.
 const DELETE_ATTEMPTS: u32 = 5;
 
-/// A shadow, and what a request to it calls itself.
-pub(crate) struct Asked<'a> {
+/// The request around the operation.
+pub(crate) struct RequestContext<'a> {
     pub(crate) shadow: &'a ShadowId,
-    /// As answers call it.
-    pub(crate) called: &'a str,
+    /// The shadow's name in responses.
+    pub(crate) name: &'a str,
     pub(crate) client_token: Option<&'a str>,
     pub(crate) seconds: i64,
 }
@@ -27,39 +27,39 @@ pub(crate) async fn serve<P: ShadowStore>(
     shadows: &Shadows<P>,
     model: &Model,
     request: Request,
-    asked: &Asked<'_>,
+    context: &RequestContext<'_>,
 ) -> Result<String, Rejection> {
     match request {
-        Request::Get => get(shadows, model, asked).await,
-        Request::Update(request) => update(shadows, model, request, asked).await,
-        Request::Delete { version } => delete(shadows, version, asked).await,
+        Request::Get => get(shadows, model, context).await,
+        Request::Update(request) => update(shadows, model, request, context).await,
+        Request::Delete { version } => delete(shadows, version, context).await,
     }
 }
 
 async fn get<P: ShadowStore>(
     shadows: &Shadows<P>,
     model: &Model,
-    asked: &Asked<'_>,
+    context: &RequestContext<'_>,
 ) -> Result<String, Rejection> {
-    let shadow = read(shadows, asked).await?;
+    let shadow = read(shadows, context).await?;
     let version = shadow.version.0;
     let sections = ShadowDocuments {
         reported: shadow.reported.as_ref().map(section),
         desired: shadow.desired.as_ref().map(section),
         version,
     };
-    accepted_get(&sections, model, asked.accepted(version))
+    accepted_get(&sections, model, context.accepted(version))
 }
 
 async fn update<P: ShadowStore>(
     shadows: &Shadows<P>,
     model: &Model,
     request: UpdateRequest,
-    asked: &Asked<'_>,
+    context: &RequestContext<'_>,
 ) -> Result<String, Rejection> {
-    let update = planned(&request, asked)?.model(model.clone());
+    let update = to_update(&request, context)?.model(model.clone());
     let updated = shadows.update(update).await;
-    let updated = updated.map_err(|error| rejection(&error, asked))?;
+    let updated = updated.map_err(|error| rejection(&error, context))?;
     let (reported, desired) = (
         updated.reported.as_ref().map(section),
         updated.desired.as_ref().map(section),
@@ -75,17 +75,17 @@ async fn update<P: ShadowStore>(
         desired.as_ref().map(|(part, now)| Sent { part, now }),
         verdicts,
         model,
-        asked.accepted(updated.shadow_version.0),
+        context.accepted(updated.shadow_version.0),
     ))
 }
 
-/// A patch of either document or both. What is desired stays when it has come true, as it does at AWS.
-fn planned(request: &UpdateRequest, asked: &Asked<'_>) -> Result<Update, Rejection> {
+/// Builds the update of either document or both. Desired values stay after they are reported, as in AWS IoT.
+fn to_update(request: &UpdateRequest, context: &RequestContext<'_>) -> Result<Update, Rejection> {
     let document = |part: &Part| match part {
         Part::Clear => (Document::default(), Mode::ClientIsMaster),
         Part::Patch(document) => (document.clone(), Mode::Patch),
     };
-    let shadow = asked.shadow.clone();
+    let shadow = context.shadow.clone();
     let update = match (&request.reported, &request.desired) {
         (Some(reported), desired) => {
             let (document_sent, mode) = document(reported);
@@ -104,13 +104,11 @@ fn planned(request: &UpdateRequest, asked: &Asked<'_>) -> Result<Update, Rejecti
         }
         (None, None) => return Err(Rejection::new(400, "Missing required node: state")),
     };
-    let mut update = update
-        .desired_mode(DesiredMode::IgnoreDesiredState)
-        .read_both();
+    let mut update = update.desired_mode(DesiredMode::IgnoreDesiredState).read_both();
     if let Some(version) = request.version {
         update = update.expected_shadow_version(Version(version));
     }
-    if let Some(token) = asked.client_token {
+    if let Some(token) = context.client_token {
         let token = ClientToken::new(token);
         let token = token.map_err(|_| Rejection::new(400, "Invalid clientToken"))?;
         update = update.client_token(token);
@@ -118,16 +116,16 @@ fn planned(request: &UpdateRequest, asked: &Asked<'_>) -> Result<Update, Rejecti
     Ok(update)
 }
 
-/// Deletes what was read and nothing else, so that the version that is answered is the one that is gone.
+/// Deletes exactly the versions that were read, so that the response names the deleted version.
 async fn delete<P: ShadowStore>(
     shadows: &Shadows<P>,
     version: Option<i64>,
-    asked: &Asked<'_>,
+    context: &RequestContext<'_>,
 ) -> Result<String, Rejection> {
     let mut attempts = 0;
     loop {
         attempts += 1;
-        let shadow = read(shadows, asked).await?;
+        let shadow = read(shadows, context).await?;
         if version.is_some_and(|version| version != shadow.version.0) {
             return Err(conflict());
         }
@@ -136,30 +134,30 @@ async fn delete<P: ShadowStore>(
                 .map(|held| ExpectedVersion::Version(held.version))
         };
         let delete = Delete {
-            shadow: asked.shadow.clone(),
+            shadow: context.shadow.clone(),
             reported: part(&shadow.reported),
             desired: part(&shadow.desired),
         };
         match shadows.delete(delete).await {
-            Ok(()) => return Ok(accepted_delete(asked.accepted(shadow.version.0))),
+            Ok(()) => return Ok(accepted_delete(context.accepted(shadow.version.0))),
             Err(error)
                 if (error.is_conflict() || error.is_not_found())
                     && version.is_none()
                     && attempts < DELETE_ATTEMPTS => {}
-            Err(error) => return Err(rejection(&error, asked)),
+            Err(error) => return Err(rejection(&error, context)),
         }
     }
 }
 
 async fn read<P: ShadowStore>(
     shadows: &Shadows<P>,
-    asked: &Asked<'_>,
+    context: &RequestContext<'_>,
 ) -> Result<Shadow, Rejection> {
-    let read = shadows.read(asked.shadow, DocumentSet::Both).await;
-    read.map_err(|error| rejection(&error, asked))
+    let read = shadows.read(context.shadow, DocumentSet::Both).await;
+    read.map_err(|error| rejection(&error, context))
 }
 
-impl<'a> Asked<'a> {
+impl<'a> RequestContext<'a> {
     fn accepted(&self, version: i64) -> Accepted<'a> {
         Accepted {
             version,
@@ -180,28 +178,28 @@ fn conflict() -> Rejection {
     Rejection::new(409, "Version conflict")
 }
 
-/// In AWS's words where it has some.
-fn rejection(error: &ShadowError, asked: &Asked<'_>) -> Rejection {
+/// Uses the messages of AWS IoT Device Shadow where it has them.
+fn rejection(error: &ShadowError, context: &RequestContext<'_>) -> Rejection {
     let ShadowError::Store { error, .. } = error else {
         return Rejection::new(400, error.to_string());
     };
     match error {
         StoreError::NotFound => {
-            let called = asked.called;
-            Rejection::new(404, format!("No shadow exists with name: '{called}'"))
+            let name = context.name;
+            Rejection::new(404, format!("No shadow exists with name: '{name}'"))
         }
         StoreError::Conflict { .. } => conflict(),
         StoreError::Invalid(reason) => Rejection::new(400, reason.clone()),
         StoreError::TooLarge { .. } => Rejection::too_large(),
         StoreError::Throttled => Rejection::new(429, "Too many requests, try again"),
         StoreError::Unavailable(reason) => {
-            tracing::error!(reason, "the store did not answer");
+            tracing::error!(reason, "store unavailable");
             Rejection::new(500, "Internal service failure")
         }
     }
 }
 
-/// What became of each leaf that was sent.
+/// Verdicts of all values in the request.
 #[derive(Serialize)]
 struct Verdicts<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]

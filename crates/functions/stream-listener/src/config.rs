@@ -1,47 +1,63 @@
-//! What the function is told by its environment. What registrations ask of it is theirs.
+//! Configuration from the environment. Registrations may read more variables.
 
 use std::path::PathBuf;
 
+use antumbra_lambda_kit::config::FunctionConfig;
 use antumbra_lambda_kit::environment::Environment;
 use antumbra_publish::sqs;
 use antumbra_shadow::Model;
 
-/// What the function is told.
-#[allow(missing_docs)]
+#[derive(Debug, Clone)]
 pub struct Config {
-    /// The directory of registrations.
+    /// Directory of registrations.
     pub registrations: PathBuf,
-    pub undeliverable: String,
+    pub undeliverable_queue_url: String,
     pub model: Model,
     /// The account's own endpoint of AWS IoT.
     pub iot_endpoint: Option<String>,
-    /// Without the table, only shadows that are kept as one item can be told of as a whole.
+    /// Without the table, notifications with both documents of a shadow need the combined layout.
     pub table: Option<String>,
-    /// The queue of deliveries in order and that of the others, where registrations tell clients.
-    pub ordered: Option<String>,
-    pub unordered: Option<String>,
-    /// The longest message of a queue.
+    /// Queues of deliveries to clients, for registrations whose target is `clients`.
+    pub deliveries_fifo_queue_url: Option<String>,
+    pub deliveries_queue_url: Option<String>,
+    /// Largest message that the queues accept.
     pub queue_bytes: usize,
-    /// Whether queues are told whose message it is; only AWS's own take that.
+    /// Sets the message group of standard queues, for fair queues. Only AWS accepts it.
     pub tenants: bool,
 }
 
-impl antumbra_lambda_kit::config::FunctionConfig for Config {
-    fn read(environment: &mut Environment) -> Config {
-        let otherwise = Model::default();
+impl Default for Config {
+    fn default() -> Config {
         Config {
-            registrations: environment.or("REGISTRATIONS", PathBuf::from("registrations")),
-            undeliverable: environment.required("UNDELIVERABLE_QUEUE_URL"),
+            registrations: PathBuf::from("registrations"),
+            undeliverable_queue_url: String::new(),
+            model: Model::default(),
+            iot_endpoint: None,
+            table: None,
+            deliveries_fifo_queue_url: None,
+            deliveries_queue_url: None,
+            queue_bytes: sqs::BYTES,
+            tenants: false,
+        }
+    }
+}
+
+impl FunctionConfig for Config {
+    fn from_env(environment: &mut Environment) -> Config {
+        let default = Config::default();
+        Config {
+            registrations: environment.or("REGISTRATIONS", default.registrations),
+            undeliverable_queue_url: environment.required("UNDELIVERABLE_QUEUE_URL"),
             model: Model {
-                timestamp_field: environment.or("TIMESTAMP_FIELD", otherwise.timestamp_field),
-                id_field: environment.or("ID_FIELD", otherwise.id_field),
+                timestamp_field: environment.or("TIMESTAMP_FIELD", default.model.timestamp_field),
+                id_field: environment.or("ID_FIELD", default.model.id_field),
                 ..Model::default()
             },
             iot_endpoint: environment.optional("IOT_ENDPOINT"),
             table: environment.optional("TABLE"),
-            ordered: environment.optional("DELIVERIES_FIFO_QUEUE_URL"),
-            unordered: environment.optional("DELIVERIES_QUEUE_URL"),
-            queue_bytes: environment.or("QUEUE_BYTES", sqs::BYTES),
+            deliveries_fifo_queue_url: environment.optional("DELIVERIES_FIFO_QUEUE_URL"),
+            deliveries_queue_url: environment.optional("DELIVERIES_QUEUE_URL"),
+            queue_bytes: environment.or("QUEUE_BYTES", default.queue_bytes),
             tenants: environment.optional("AWS_ENDPOINT_URL").is_none(),
         }
     }

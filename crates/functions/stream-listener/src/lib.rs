@@ -1,63 +1,77 @@
 //! The stream listener function: [`antumbra_notify::Listener`] behind the events of a DynamoDB stream.
 
+#![allow(missing_docs)]
+
 mod config;
 
-use std::time::Duration;
+use std::sync::Arc;
 
-use antumbra_lambda_kit::batch::BatchResponse;
-use antumbra_lambda_kit::metrics::{self, Unit};
-use antumbra_notify::BatchSummary;
-use antumbra_shadow::Timestamp;
+use antumbra_dynamodb::{DynamoDbClients, DynamoDbShadows, ShadowTableConfig};
+use antumbra_lambda_kit::batch::batch_item_failures;
+use antumbra_lambda_kit::metrics::{Metric, Unit};
+use antumbra_lambda_kit::{Handler, HandlerError, Invocation, Response};
+use antumbra_notify::{BatchSummary, Listener, RouteError};
+use antumbra_publish::AwsChannelFactory;
+use antumbra_registration::Registrations;
+use antumbra_service::clock::Clock;
+use antumbra_service::notifications::BoxFuture;
+use aws_config::SdkConfig;
 
 pub use config::Config;
 
-/// The function's name, in metrics and on the local stack.
+/// Name of the function.
 pub const NAME: &str = "stream-listener";
 
-/// The response Lambda reads: the sequence number to continue from, if not all records are done.
-pub fn response(summary: &BatchSummary) -> BatchResponse {
-    BatchResponse::failed(summary.resume_at.clone())
-}
+/// The function.
+pub struct StreamListener(Listener);
 
-/// The metrics of one invocation, as they are logged.
-pub fn metrics(summary: &BatchSummary, now: Timestamp, took: Duration) -> String {
-    let count = |value: usize| value as f64;
-    metrics::line(
-        NAME,
-        now,
-        &[
-            ("records", count(summary.records), Unit::Count),
-            ("matched", count(summary.matched), Unit::Count),
-            ("sent", count(summary.sent), Unit::Count),
-            ("retried", count(summary.retried), Unit::Count),
-            ("parked", count(summary.parked), Unit::Count),
-            (
-                "oldestRecordAge",
-                summary.oldest_milliseconds.unwrap_or(0) as f64,
-                Unit::Milliseconds,
-            ),
-            ("duration", took.as_secs_f64() * 1000.0, Unit::Milliseconds),
-        ],
-    )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_response_names_the_record_to_continue_from() {
-        let resume = |resume_at: Option<&str>| {
-            let summary = BatchSummary {
-                resume_at: resume_at.map(str::to_owned),
-                ..BatchSummary::default()
-            };
-            serde_json::to_string(&response(&summary)).unwrap_or_default()
-        };
-        assert_eq!(resume(None), r#"{"batchItemFailures":[]}"#);
-        assert_eq!(
-            resume(Some("")),
-            r#"{"batchItemFailures":[{"itemIdentifier":""}]}"#
-        );
+/// Wires the function. `config.registrations` is not read; the caller loads them.
+pub fn build(
+    config: Config,
+    registrations: Registrations,
+    sdk: &SdkConfig,
+    clock: Arc<dyn Clock>,
+) -> Result<StreamListener, RouteError> {
+    let iot_endpoint = config.iot_endpoint.as_deref();
+    let mut channels = AwsChannelFactory::new(sdk, iot_endpoint, config.undeliverable_queue_url)
+        .with_queue_bytes(config.queue_bytes)
+        .with_tenants(config.tenants);
+    if let (Some(table), Some(fifo), Some(standard)) = (
+        &config.table,
+        config.deliveries_fifo_queue_url,
+        config.deliveries_queue_url,
+    ) {
+        let links = DynamoDbClients::connect(sdk, table);
+        channels = channels.with_clients(Arc::new(links), fifo, standard);
     }
+    let mut listener = Listener::new(registrations, &channels, config.model, clock)?;
+    if let Some(table) = config.table {
+        let shadows = DynamoDbShadows::connect(sdk, ShadowTableConfig::new(table));
+        listener = listener.with_documents(Arc::new(Arc::new(shadows)));
+    }
+    Ok(StreamListener(listener))
+}
+
+impl Handler for StreamListener {
+    fn handle(&self, invocation: Invocation) -> BoxFuture<'_, Result<Response, HandlerError>> {
+        Box::pin(async move {
+            let handling = self.0.handle(&invocation.event, invocation.deadline);
+            let summary = handling.await.map_err(HandlerError::event)?;
+            let failures = batch_item_failures(&summary.resume_at);
+            Response::json(&failures, metrics(&summary))
+        })
+    }
+}
+
+/// Metrics of one invocation.
+pub fn metrics(summary: &BatchSummary) -> Vec<Metric> {
+    let oldest = summary.oldest_milliseconds.unwrap_or(0) as f64;
+    vec![
+        Metric::count("records", summary.records),
+        Metric::count("matched", summary.matched),
+        Metric::count("sent", summary.sent),
+        Metric::count("retried", summary.retried),
+        Metric::count("parked", summary.parked),
+        Metric::new("oldestRecordAge", oldest, Unit::Milliseconds),
+    ]
 }

@@ -1,51 +1,69 @@
-//! What the function is told by its environment.
+//! Configuration from the environment.
 
 use std::time::Duration;
 
+use antumbra_lambda_kit::config::FunctionConfig;
 use antumbra_lambda_kit::environment::Environment;
-use antumbra_publish::webhook::Allow;
+use antumbra_publish::webhook::{self, Allow};
 use antumbra_service::deliveries::{Delays, Policy};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// What the function is told.
-#[allow(missing_docs)]
+#[derive(Debug, Clone)]
 pub struct Config {
     pub table: String,
-    /// The queue of deliveries in order, and that of the others.
-    pub ordered: String,
-    pub unordered: String,
-    /// What may be called beside the public internet.
+    /// Deliveries in order, for clients in mode `every`.
+    pub fifo_queue_url: String,
+    /// Deliveries in any order, for clients in mode `latest`.
+    pub queue_url: String,
+    /// Endpoints that may be called beside the public internet.
     pub allow: Allow,
-    /// How long is remembered what was sent.
+    /// How long the history of deliveries is kept.
     pub retention: Duration,
     pub policy: Policy,
+    /// Timeout of one request.
+    pub timeout: Duration,
 }
 
-impl antumbra_lambda_kit::config::FunctionConfig for Config {
-    fn read(environment: &mut Environment) -> Config {
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            table: String::new(),
+            fifo_queue_url: String::new(),
+            queue_url: String::new(),
+            allow: Allow::default(),
+            retention: 30 * DAY,
+            policy: Policy::default(),
+            timeout: webhook::TIMEOUT,
+        }
+    }
+}
+
+impl FunctionConfig for Config {
+    fn from_env(environment: &mut Environment) -> Config {
+        let default = Config::default();
         let days: u16 = environment.or("RETENTION_DAYS", 30);
-        let otherwise = Policy::default();
-        let mut seconds = |name, otherwise: Duration| {
-            Duration::from_secs(environment.or(name, otherwise.as_secs()))
-        };
-        let first = seconds("RETRY_FIRST_SECONDS", otherwise.delays.first);
-        let longest = seconds("RETRY_LONGEST_SECONDS", otherwise.delays.longest);
+        let mut seconds =
+            |name, default: Duration| Duration::from_secs(environment.or(name, default.as_secs()));
+        let delays = default.policy.delays;
+        let first = seconds("RETRY_FIRST_SECONDS", delays.first);
+        let longest = seconds("RETRY_LONGEST_SECONDS", delays.longest);
         Config {
             table: environment.required("TABLE"),
-            ordered: environment.required("DELIVERIES_FIFO_QUEUE_URL"),
-            unordered: environment.required("DELIVERIES_QUEUE_URL"),
-            allow: environment.or("WEBHOOK_ALLOW", Allow::default()),
+            fifo_queue_url: environment.required("DELIVERIES_FIFO_QUEUE_URL"),
+            queue_url: environment.required("DELIVERIES_QUEUE_URL"),
+            allow: environment.or("WEBHOOK_ALLOW", default.allow),
             retention: DAY * u32::from(days),
             policy: Policy {
-                turns: environment.or("DELIVERY_TURNS", otherwise.turns),
+                turns: environment.or("DELIVERY_TURNS", default.policy.turns),
                 delays: Delays {
-                    curve: environment.or("RETRY_CURVE", otherwise.delays.curve),
+                    curve: environment.or("RETRY_CURVE", delays.curve),
                     first,
                     longest,
                 },
-                ..otherwise
+                ..default.policy
             },
+            timeout: default.timeout,
         }
     }
 }

@@ -1,8 +1,8 @@
-//! One HTTP connector for all clients of AWS's services.
+//! One HTTP connector for the clients of all AWS services.
 //!
-//! Left alone, each client of a service makes its own at its making, to have read the certificates, and
-//! another at its first call. Here one is made while the function starts and has a whole processor, and
-//! the first call finds it ready.
+//! By default each client creates one when it is created, which reads the certificates, and another at its
+//! first call. Here one is created during the function's start, which has a whole processor, and the first
+//! call uses it.
 
 use std::panic::catch_unwind;
 use std::time::Duration;
@@ -35,7 +35,7 @@ impl Shared {
 }
 
 impl HttpClient for Shared {
-    /// All clients have the settings of [`config`](super::config).
+    /// All clients use the settings of [`config`](super::config).
     fn http_connector(
         &self,
         _: &HttpConnectorSettings,
@@ -49,7 +49,7 @@ impl HttpClient for Shared {
     }
 }
 
-/// As the SDKs would make it.
+/// The connector that the SDKs would create.
 fn connector(connect_timeout: Duration, context: TlsContext) -> Connector {
     let settings = HttpConnectorSettings::builder().connect_timeout(connect_timeout);
     Connector::builder()
@@ -59,8 +59,8 @@ fn connector(connect_timeout: Duration, context: TlsContext) -> Connector {
         .build()
 }
 
-/// Trusting the certificates of this file, and no others. `None` if it has none, or something that is no
-/// certificate, at which the builder panics.
+/// A connector that trusts the certificates of this file only. `None` if the file has none, or an invalid
+/// one, at which the builder panics.
 fn trusting(connect_timeout: Duration, pem: Vec<u8>) -> Option<Connector> {
     let begin = b"-----BEGIN CERTIFICATE-----";
     pem.windows(begin.len()).find(|window| window == begin)?;
@@ -78,23 +78,23 @@ mod tests {
 
     const TWO: &str = include_str!("../../testdata/bundle.pem");
 
-    fn is_taken(pem: &str) -> bool {
+    fn is_accepted(pem: &str) -> bool {
         trusting(Duration::from_secs(1), pem.into()).is_some()
     }
 
     #[test]
-    fn a_bundle_is_taken() {
-        assert!(is_taken(TWO));
+    fn a_bundle_is_accepted() {
+        assert!(is_accepted(TWO));
     }
 
     #[test]
-    fn what_cannot_be_trusted_leaves_it_to_the_systems_store() {
+    fn an_invalid_bundle_is_not_used() {
         let not_a_certificate =
             "-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n".to_owned() + TWO;
         let cut_off = &TWO[..TWO.len() - 100];
         let not_base64 = TWO.replacen("MII", "*II", 1);
         for pem in ["", "nothing", &not_a_certificate, cut_off, &not_base64] {
-            assert!(!is_taken(pem), "{pem}");
+            assert!(!is_accepted(pem), "{pem}");
         }
     }
 }

@@ -1,5 +1,9 @@
-//! The queues the product uses, as data, and making those that are missing.
+//! The queues of the product, and their creation.
 
+use antumbra_lambda_kit::functions::queues::{
+    DELIVERIES, DELIVERIES_DEAD, DELIVERIES_DEAD_FIFO, DELIVERIES_FIFO, INBOUND, OUTBOUND,
+    QUARANTINE, SIGNALS, UNDELIVERABLE,
+};
 use antumbra_service::deliveries::SPARE_RECEIVES;
 use aws_sdk_sqs::{Client, error::DisplayErrorContext, types::QueueAttributeName};
 
@@ -8,47 +12,47 @@ use super::queue_arn;
 /// One queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Queue {
-    /// The name on AWS and here. A FIFO queue's ends in `.fifo`.
+    /// Name; that of a FIFO queue ends in `.fifo`.
     pub name: &'static str,
-    /// How long a received message stays hidden.
+    /// Visibility timeout.
     pub visibility_seconds: u32,
-    /// Where a message goes after so many receives.
+    /// Dead-letter queue and maximum receive count.
     pub dead_letters: Option<(&'static str, u32)>,
 }
 
-/// Every queue, those that others send their dead letters to first.
+/// All queues; dead-letter queues come before the queues that use them.
 pub const QUEUES: [Queue; 9] = [
-    queue("antumbra-quarantine", None),
-    queue("antumbra-undeliverable", None),
-    queue("antumbra-inbound", Some(("antumbra-quarantine", 5))),
-    queue("antumbra-outbound", None),
-    queue("antumbra-signals", Some(("antumbra-quarantine", 5))),
-    queue("antumbra-deliveries-dead", None),
-    queue("antumbra-deliveries-dead.fifo", None),
-    deliveries("antumbra-deliveries", "antumbra-deliveries-dead"),
-    deliveries("antumbra-deliveries.fifo", "antumbra-deliveries-dead.fifo"),
+    queue(QUARANTINE, None),
+    queue(UNDELIVERABLE, None),
+    queue(INBOUND, Some((QUARANTINE, 5))),
+    queue(OUTBOUND, None),
+    queue(SIGNALS, Some((QUARANTINE, 5))),
+    queue(DELIVERIES_DEAD, None),
+    queue(DELIVERIES_DEAD_FIFO, None),
+    deliveries(DELIVERIES, DELIVERIES_DEAD),
+    deliveries(DELIVERIES_FIFO, DELIVERIES_DEAD_FIFO),
 ];
 
 const fn queue(name: &'static str, dead_letters: Option<(&'static str, u32)>) -> Queue {
     Queue {
         name,
-        // Six times the ten seconds that a function may take.
+        // Six times the function's timeout, as AWS recommends.
         visibility_seconds: 60,
         dead_letters,
     }
 }
 
-/// A queue whose function tells it when to hand over again what failed: ten turns each, and some receives
-/// to write down what became of the last.
+/// A queue whose function sets when a message returns: ten attempts each, and spare receives to record the
+/// last one.
 const fn deliveries(name: &'static str, dead: &'static str) -> Queue {
     Queue {
-        // Six times the thirty seconds that the function may take.
+        // Six times the function's timeout.
         visibility_seconds: 180,
         ..queue(name, Some((dead, 10 + SPARE_RECEIVES)))
     }
 }
 
-/// A queue could not be made.
+/// Error of a queue that could not be created.
 #[derive(Debug, thiserror::Error)]
 #[error("queue {queue}: {reason}")]
 pub struct QueueError {
@@ -57,14 +61,14 @@ pub struct QueueError {
 }
 
 impl Queue {
-    /// Makes the queue if it is missing; a second call changes nothing.
+    /// Creates the queue if it is missing.
     pub async fn ensure(&self, client: &Client) -> Result<(), QueueError> {
         let mut request = client.create_queue().queue_name(self.name).attributes(
             QueueAttributeName::VisibilityTimeout,
             self.visibility_seconds.to_string(),
         );
         if let Some((target, receives)) = self.dead_letters {
-            // The count is a number: AWS also takes a string, the emulator does not.
+            // A number: AWS also accepts a string, the emulator does not.
             let policy = serde_json::json!({
                 "deadLetterTargetArn": queue_arn(target),
                 "maxReceiveCount": receives,
@@ -81,7 +85,7 @@ impl Queue {
     }
 }
 
-/// Makes all queues.
+/// Creates all queues that are missing.
 pub async fn ensure_all(client: &Client) -> Result<(), QueueError> {
     for queue in &QUEUES {
         queue.ensure(client).await?;
@@ -96,16 +100,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_delivery_is_received_oftener_than_it_has_turns() {
+    fn the_maximum_receive_count_of_deliveries_exceeds_their_attempts() {
         let of = |name: &str| QUEUES.iter().find(|queue| queue.name == name);
-        for name in ["antumbra-deliveries", "antumbra-deliveries.fifo"] {
+        for name in [DELIVERIES, DELIVERIES_FIFO] {
             let (_, receives) = of(name).unwrap().dead_letters.unwrap();
             assert_eq!(receives, Policy::default().turns + SPARE_RECEIVES);
         }
     }
 
     #[test]
-    fn dead_letters_go_to_a_queue_that_is_made_before() {
+    fn dead_letter_queues_are_created_first() {
         for (index, queue) in QUEUES.iter().enumerate() {
             if let Some((target, _)) = queue.dead_letters {
                 assert!(

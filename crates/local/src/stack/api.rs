@@ -1,4 +1,4 @@
-//! The HTTP API: the router that runs behind API Gateway, here on a port of its own and behind a token.
+//! The HTTP API: the router that runs behind API Gateway, on a port of its own and with a bearer token.
 
 use std::future::IntoFuture;
 use std::net::SocketAddr;
@@ -10,6 +10,7 @@ use antumbra_dynamodb::{
     DynamoDbShadows, MAIN, MESSAGES, SensorConfig, ShadowTableConfig, client,
 };
 use antumbra_http_api::{Api, AuthMode, NAME, Services, Token, router};
+use antumbra_lambda_kit::functions::{queues, spec};
 use antumbra_publish::SqsChannel;
 use antumbra_publish::sqs::SMALL_BYTES;
 use antumbra_publish::webhook::{Allow, Guard};
@@ -26,16 +27,12 @@ use bytes::Bytes;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::deliveries::{ORDERED, UNORDERED};
-use super::{LocalServices, Sdk, StackError};
+use super::{LocalServices, StackError};
 use crate::function::Function;
 use crate::listen::bind;
 
-/// How long a call may take, as the template says.
-const TIMEOUT: Duration = Duration::from_secs(29);
-
-/// How long requests may take to end once told to.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// How long running requests may take after the stop.
+const GRACE: Duration = Duration::from_secs(2);
 
 /// The API, listening. Dropping it stops it.
 pub(super) struct HttpApi {
@@ -44,18 +41,18 @@ pub(super) struct HttpApi {
     serving: JoinHandle<()>,
 }
 
-/// Starts the API. Clients may have URLs of the public internet, and those that are allowed.
+/// Starts the API. `allow` lists webhook endpoints that are allowed beside the public internet.
 pub(super) async fn start(
-    ground: &LocalServices,
+    services: &LocalServices,
     port: u16,
     token: &str,
     allow: Allow,
 ) -> Result<HttpApi, StackError> {
     let (listener, address) = bind("HTTP", port).await?;
-    // Each request passes through a function that does nothing, so that it can be made to fail as others.
-    let called = Function::new(NAME, TIMEOUT, |event| async { Ok(event) });
-    let called = (ground.wrap)(called);
-    let router = router(api(ground, allow), AuthMode::Token(Token::new(token)));
+    // Each request passes through a function that does nothing, so that tests can make it fail.
+    let called = Function::new(NAME, spec(NAME).timeout, |event| async { Ok(event) });
+    let called = (services.wrap)(called);
+    let router = router(api(services, allow), AuthMode::Token(Token::new(token)));
     let router = router.layer(from_fn(move |request: Request, next: Next| {
         let called = called.clone();
         async move { through(&called, request, next).await }
@@ -63,13 +60,13 @@ pub(super) async fn start(
     let stop = CancellationToken::new();
     let stopped = stop.clone();
     let serving = tokio::spawn(async move {
-        let told = stopped.clone();
+        let stopping = stopped.clone();
         let server = axum::serve(listener, router)
-            .with_graceful_shutdown(async move { told.cancelled().await })
+            .with_graceful_shutdown(async move { stopping.cancelled().await })
             .into_future();
         let late = async {
             stopped.cancelled().await;
-            tokio::time::sleep(PATIENCE).await;
+            tokio::time::sleep(GRACE).await;
         };
         tokio::select! {
             _ = server => {}
@@ -83,7 +80,7 @@ pub(super) async fn start(
     })
 }
 
-/// A function that fails is a 502, as behind API Gateway.
+/// Responds with 502 if the function fails, as API Gateway does.
 async fn through(called: &Function, request: Request, next: Next) -> Response {
     if let Err(error) = called.invoke(Bytes::new()).await {
         tracing::warn!(function = NAME, %error, "the function failed");
@@ -92,29 +89,29 @@ async fn through(called: &Function, request: Request, next: Next) -> Response {
     next.run(request).await
 }
 
-fn api(ground: &LocalServices, allow: Allow) -> Api {
-    let Sdk { aws, database } = ground.sdk_of(NAME);
-    let clock = ground.clock.clone();
+fn api(services: &LocalServices, allow: Allow) -> Api {
+    let sdk = services.sdk_of(NAME);
+    let clock = services.clock.clone();
     let shadows = DynamoDbShadows::connect(
-        &database,
-        ShadowTableConfig::new(MAIN.name).layout(ground.layout),
+        &sdk,
+        ShadowTableConfig::new(MAIN.name).layout(services.layout),
     );
-    let sensors = DynamoDbSensors::connect(&database, SensorConfig::new(MAIN.name));
-    let clients = DynamoDbClients::connect(&database, MAIN.name);
-    let history = DynamoDbDeliveries::connect(&database, MAIN.name);
-    let sqs = aws_sdk_sqs::Client::new(&aws);
+    let sensors = DynamoDbSensors::connect(&sdk, SensorConfig::new(MAIN.name));
+    let clients = DynamoDbClients::connect(&sdk, MAIN.name);
+    let history = DynamoDbDeliveries::connect(&sdk, MAIN.name);
+    let sqs = aws_sdk_sqs::Client::new(&sdk);
     let queue = |name| {
-        let url = ground.queues.queue_url(name);
+        let url = services.queues.queue_url(name);
         Arc::new(SqsChannel::new(&sqs, &url).with_bytes(SMALL_BYTES))
     };
-    let queues = Queues {
-        ordered: queue(ORDERED),
-        unordered: queue(UNORDERED),
+    let deliveries = Queues {
+        ordered: queue(queues::DELIVERIES_FIFO),
+        unordered: queue(queues::DELIVERIES),
     };
     let guard = Guard::new(allow);
     Api::new(Services {
         shadows: Box::new(Shadows::with_clock(shadows, Arc::new(clock.clone()))),
-        messages: Box::new(DynamoDbInbox::connect(&database, MESSAGES.name)),
+        messages: Box::new(DynamoDbInbox::connect(&sdk, MESSAGES.name)),
         sensors: Box::new(Sensors::with_clock(sensors, Arc::new(clock.clone()))),
         clients: Box::new(Clients::new(
             clients.clone(),
@@ -124,10 +121,10 @@ fn api(ground: &LocalServices, allow: Allow) -> Api {
         deliveries: Box::new(Deliveries::new(
             clients,
             history,
-            queues,
+            deliveries,
             Arc::new(clock.clone()),
         )),
-        answers: Box::new(DynamoDbIdempotency::new(client(&database), MAIN.name)),
+        answers: Box::new(DynamoDbIdempotency::new(client(&sdk), MAIN.name)),
         now: Box::new(move || clock.now()),
     })
 }
@@ -137,7 +134,7 @@ impl HttpApi {
         self.address
     }
 
-    /// Lets requests end, then stops.
+    /// Waits for running requests and stops.
     pub(super) async fn stop(mut self) {
         self.stop.cancel();
         let _ = (&mut self.serving).await;

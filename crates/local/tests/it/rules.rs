@@ -27,7 +27,7 @@ async fn stack(rules: &[Rule]) -> Stack {
     let made = client.create_queue().queue_name("failures").send().await;
     let failures = OnFailure {
         queue_url: made.unwrap().queue_url.unwrap(),
-        queues: client,
+        sqs: client,
     };
     let (function, calls) = function("message-get");
     let wired = rules.iter().map(|rule| (*rule, function.clone()));
@@ -43,7 +43,7 @@ async fn stack(rules: &[Rule]) -> Stack {
 
 /// Every message the failure queue holds.
 async fn failures(of: &OnFailure) -> Vec<Value> {
-    let receive = of.queues.receive_message().queue_url(&of.queue_url);
+    let receive = of.sqs.receive_message().queue_url(&of.queue_url);
     let received = receive.wait_time_seconds(20).send().await.unwrap();
     let body = |message: &aws_sdk_sqs::types::Message| {
         serde_json::from_str(message.body().unwrap()).unwrap()
@@ -151,19 +151,17 @@ async fn a_slow_call_holds_up_nobody_until_there_are_too_many() {
 }
 
 #[tokio::test]
-async fn a_rule_that_is_not_understood_refuses_to_start() {
+async fn a_rule_with_an_invalid_filter_does_not_start() {
     let broker = mqtt::start(0).await.unwrap();
     let (queues, client) = queues().await;
     let failures = OnFailure {
         queue_url: queues.queue_url("failures"),
-        queues: client,
+        sqs: client,
     };
     let rule = Rule {
-        name: "clever",
-        sql: "SELECT * FROM 'a' WHERE b > 7",
-        function: "f",
+        filter: "a/#/b",
+        ..MESSAGE_RULES[0]
     };
-    let refused = rules::start(&broker, vec![(rule, function("f").0)], failures);
-    let told = refused.unwrap_err().to_string();
-    assert!(told.starts_with("rule clever: "), "{told}");
+    let error = rules::start(&broker, vec![(rule, function("f").0)], failures).unwrap_err();
+    assert!(error.to_string().contains("`a/#/b`"), "{error}");
 }

@@ -320,8 +320,8 @@ impl ClientActors {
             return false;
         };
         let confirm = self.intend(client.as_str(), None, true);
-        let redeliveries = self.wiring.redeliveries(self.world.clock);
-        let work = redeliveries.enable(&client);
+        let deliveries = self.wiring.deliveries(self.world.clock);
+        let work = deliveries.enable(&client);
         let done = self.world.invoke("desk", PATIENCE, work).await;
         confirm(matches!(done, Some(Ok(_))));
         self.world
@@ -335,14 +335,14 @@ impl ClientActors {
         let Ok(client) = ClientId::new(client) else {
             return Vec::new();
         };
-        let redeliveries = self.wiring.redeliveries(self.world.clock);
+        let deliveries = self.wiring.deliveries(self.world.clock);
         let query = HistoryQuery {
             oldest_first: true,
             ..HistoryQuery::of(Subject::Client(client))
         };
         let (mut all, mut cursor) = (Vec::new(), None);
         loop {
-            let page = match redeliveries.list(&query, cursor.as_ref()).await {
+            let page = match deliveries.list(&query, cursor.as_ref()).await {
                 Ok(page) => page,
                 Err(error) => panic!("the history cannot be read: {error}"),
             };

@@ -1,42 +1,39 @@
-//! Every function, made of the product's own parts.
+//! Builds every function as on AWS, configured for the simulated services.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use antumbra_dynamodb::{
-    DynamoDbClients, DynamoDbDeliveries, DynamoDbInbox, DynamoDbProgress, DynamoDbSensors,
-    DynamoDbShadows, MAIN, MESSAGES, SensorConfig, ShadowTableConfig, client,
+    DynamoDbClients, DynamoDbDeliveries, DynamoDbInbox, DynamoDbSensors, DynamoDbShadows, MAIN,
+    MESSAGES, SensorConfig, ShadowTableConfig,
 };
-use antumbra_liveness_sweep::{Sweeper, gauge};
-use antumbra_message_ingest::Ingest as MessageIngest;
+use antumbra_lambda_kit::Handler;
+use antumbra_message_requests::InboxOperation;
+use antumbra_message_requests::config::OnInbox;
 use antumbra_message_requests::operations::{
     DeleteMessage, GetMessage, NextMessage, QueryMessages,
 };
-use antumbra_message_requests::{InboxOperation, Responder, connect};
-use antumbra_notify::Listener;
-use antumbra_publish::{AwsChannelFactory, SqsChannel, SqsVisibility};
+use antumbra_publish::{SqsChannel, sqs};
 use antumbra_registration::Registrations;
-use antumbra_sensor_ingest::{Ingest as SensorIngest, Rules, UnknownSensorPolicy};
+use antumbra_sensor_ingest::Rules;
 use antumbra_service::clients::Clients;
-use antumbra_service::deliveries::{Deliver, Deliveries, Policy, Queues};
+use antumbra_service::clock::Clock;
+use antumbra_service::deliveries::{Deliveries, Policy, Queues};
 use antumbra_service::inbox::MessageParser;
 use antumbra_service::liveness::Limits;
 use antumbra_service::notifications::Channel;
-use antumbra_service::quarantine::Quarantine;
 use antumbra_service::sensors::Sensors;
 use antumbra_service::shadows::{Layout, Shadows};
 use antumbra_shadow::Model;
-use antumbra_shadow_requests::ShadowRequests;
-use antumbra_webhook_deliver::Worker;
+use antumbra_wire::inbox_request::Operation;
 use aws_config::SdkConfig;
 
-use super::{Function, Instance, called, json};
+use super::Function;
 use crate::clock::VirtualClock;
 use crate::endpoint::{AnyUrl, Endpoints};
 use crate::profile::Profile;
-use antumbra_service::clock::Clock;
 
-/// The queues by name.
+/// Queue names.
 pub(crate) mod names {
     pub(crate) const SIGNALS: &str = "signals";
     pub(crate) const SIGNALS_FIFO: &str = "signals.fifo";
@@ -47,16 +44,16 @@ pub(crate) mod names {
     pub(crate) const UNORDERED: &str = "deliveries";
     pub(crate) const ORDERED_DEAD: &str = "dead.fifo";
     pub(crate) const UNORDERED_DEAD: &str = "dead";
-    /// Where registrations send.
+    /// Targets of registrations.
     pub(crate) const CHANGES_FIFO: &str = "changes.fifo";
     pub(crate) const CHANGES: &str = "changes";
 }
 
-/// How long the sweep waits for its marker, and for what that overtook, as in production.
+/// How long the sweep waits for its marker, and for signals that the marker overtook, as in production.
 const MARKER_WAIT: Duration = Duration::from_secs(10);
-const SETTLE: Duration = Duration::from_secs(5);
+const GRACE: Duration = Duration::from_secs(5);
 
-/// What every function is made of.
+/// Configuration that the functions share.
 #[derive(Clone)]
 pub(crate) struct Wiring {
     pub(crate) sdk: SdkConfig,
@@ -95,44 +92,30 @@ impl Wiring {
         Arc::new(SqsChannel::new(&sqs, &url(name)))
     }
 
-    fn persistence(&self) -> DynamoDbShadows {
-        DynamoDbShadows::connect(
-            &self.sdk,
-            ShadowTableConfig::new(MAIN.name).layout(self.layout),
-        )
-    }
-
-    fn sensor_store(&self) -> DynamoDbSensors {
+    fn sensor_config(&self) -> SensorConfig {
         let mut config = SensorConfig::new(MAIN.name);
         config.shards = self.live_shards;
-        DynamoDbSensors::connect(&self.sdk, config)
+        config
     }
 
-    fn progress(&self) -> DynamoDbProgress {
-        DynamoDbProgress::new(client(&self.sdk), MAIN.name)
-    }
-
-    /// The SDK, as whoever reports without MQTT has it.
+    /// Shadows through the SDK, for devices that do not use MQTT.
     pub(crate) fn shadows(&self, clock: VirtualClock) -> Shadows<DynamoDbShadows> {
-        Shadows::with_clock(self.persistence(), Arc::new(clock))
+        let table = ShadowTableConfig::new(MAIN.name).layout(self.layout);
+        let store = DynamoDbShadows::connect(&self.sdk, table);
+        Shadows::with_clock(store, Arc::new(clock))
     }
 
-    /// The registry of sensors.
     pub(crate) fn sensors(&self, clock: VirtualClock) -> Sensors<DynamoDbSensors> {
-        Sensors::with_clock(self.sensor_store(), Arc::new(clock))
+        let store = DynamoDbSensors::connect(&self.sdk, self.sensor_config());
+        Sensors::with_clock(store, Arc::new(clock))
     }
 
-    /// The desk of clients.
     pub(crate) fn clients(&self, clock: VirtualClock) -> Clients<DynamoDbClients, AnyUrl> {
-        Clients::new(
-            DynamoDbClients::connect(&self.sdk, MAIN.name),
-            AnyUrl,
-            Arc::new(clock),
-        )
+        let store = DynamoDbClients::connect(&self.sdk, MAIN.name);
+        Clients::new(store, AnyUrl, Arc::new(clock))
     }
 
-    /// The history of deliveries.
-    pub(crate) fn redeliveries(
+    pub(crate) fn deliveries(
         &self,
         clock: VirtualClock,
     ) -> Deliveries<DynamoDbClients, DynamoDbDeliveries> {
@@ -146,160 +129,127 @@ impl Wiring {
     }
 
     pub(crate) fn listener(&self) -> Function {
-        self.function("stream-listener", 30, |wiring, clock| {
-            let links = DynamoDbClients::connect(&wiring.sdk, MAIN.name);
-            let channels = AwsChannelFactory::new(&wiring.sdk, None, url(names::UNDELIVERABLE))
-                .with_tenants(true)
-                .with_clients(Arc::new(links), url(names::ORDERED), url(names::UNORDERED));
-            let listener = Listener::new(registrations(), &channels, Model::default(), clock);
-            let listener = listener.unwrap_or_else(|error| unwired(&error));
-            let documents = Arc::new(Arc::new(wiring.persistence()));
-            let listener = listener.with_documents(documents);
-            called(listener, |listener, event, deadline| {
-                let handling = listener.handle(event, deadline);
-                Box::pin(async move {
-                    json(
-                        handling
-                            .await
-                            .map(|handled| antumbra_stream_listener::response(&handled)),
-                    )
-                })
-            })
+        self.function(antumbra_stream_listener::NAME, |wiring, clock| {
+            let config = antumbra_stream_listener::Config {
+                undeliverable_queue_url: url(names::UNDELIVERABLE),
+                table: Some(MAIN.name.to_owned()),
+                deliveries_fifo_queue_url: Some(url(names::ORDERED)),
+                deliveries_queue_url: Some(url(names::UNORDERED)),
+                tenants: true,
+                ..Default::default()
+            };
+            let listener =
+                antumbra_stream_listener::build(config, registrations(), &wiring.sdk, clock);
+            listener.unwrap_or_else(|error| invalid(&error))
         })
     }
 
     pub(crate) fn message_ingest(&self) -> Function {
-        self.function("message-ingest", 10, |wiring, clock| {
-            let inbox = DynamoDbInbox::connect(&wiring.sdk, MESSAGES.name);
-            let quarantine = Quarantine::new(wiring.queue(names::QUARANTINE));
-            let sources = inbox.clone();
-            let intake = MessageParser::default();
-            let ingest = MessageIngest::new(inbox, sources, quarantine, intake, clock);
-            called(ingest, |ingest, event, deadline| {
-                let handling = ingest.handle(event, deadline);
-                Box::pin(async move { json(handling.await.map(|handled| handled.response())) })
-            })
+        self.function(antumbra_message_ingest::NAME, |wiring, clock| {
+            let config = antumbra_message_ingest::Config {
+                table: MESSAGES.name.to_owned(),
+                quarantine_queue_url: url(names::QUARANTINE),
+                queue_bytes: sqs::BYTES,
+                parser: MessageParser::default(),
+            };
+            antumbra_message_ingest::build(config, &wiring.sdk, clock)
         })
     }
 
     pub(crate) fn sensor_ingest(&self) -> Function {
-        self.function("sensor-ingest", 10, |wiring, clock| {
-            let ingest = SensorIngest::new(
-                wiring.sensor_store(),
-                wiring.progress(),
-                UnknownSensorPolicy::<DynamoDbSensors>::Quarantine,
-                Quarantine::new(wiring.queue(names::QUARANTINE)),
-                Rules::default(),
-                clock,
-            );
-            called(ingest, |ingest, event, deadline| {
-                Box::pin(async move {
-                    let handled = ingest.handle(event, deadline).await;
-                    json(handled.map_err(|error| error.to_string())?.response())
-                })
-            })
+        self.function(antumbra_sensor_ingest::NAME, |wiring, clock| {
+            let config = antumbra_sensor_ingest::Config {
+                sensors: wiring.sensor_config(),
+                quarantine_queue_url: url(names::QUARANTINE),
+                queue_bytes: sqs::BYTES,
+                rules: Rules::default(),
+                auto_registration: None,
+            };
+            antumbra_sensor_ingest::build(config, &wiring.sdk, clock)
         })
     }
 
     pub(crate) fn sweep(&self) -> Function {
-        self.function("liveness-sweep", 55, |wiring, clock| {
-            let queue = wiring.queue(wiring.signals);
-            let gauge = gauge(queue, &url(wiring.signals), MARKER_WAIT, SETTLE);
-            let sweeper = Sweeper::new(
-                wiring.sensor_store(),
-                wiring.progress(),
-                Some(gauge),
-                Limits::default(),
-                clock,
-            );
-            called(sweeper, |sweeper, _, deadline| {
-                Box::pin(async move {
-                    let swept = sweeper.run(deadline).await;
-                    sweeper.purge(deadline).await;
-                    json(swept)
-                })
-            })
+        self.function(antumbra_liveness_sweep::NAME, |wiring, clock| {
+            let config = antumbra_liveness_sweep::Config {
+                sensors: wiring.sensor_config(),
+                signals_queue_url: Some(url(wiring.signals)),
+                marker_wait: MARKER_WAIT,
+                grace: GRACE,
+                limits: Limits::default(),
+            };
+            antumbra_liveness_sweep::build(config, &wiring.sdk, clock)
         })
     }
 
     pub(crate) fn webhook_deliver(&self) -> Function {
-        self.function("webhook-deliver", 30, |wiring, clock| {
-            let ledger = DynamoDbDeliveries::connect(&wiring.sdk, MAIN.name);
+        self.function(antumbra_webhook_deliver::NAME, |wiring, clock| {
+            let config = antumbra_webhook_deliver::Config {
+                table: MAIN.name.to_owned(),
+                fifo_queue_url: url(names::ORDERED),
+                queue_url: url(names::UNORDERED),
+                policy: wiring.policy,
+                ..Default::default()
+            };
             let sender = wiring.endpoints.clone();
-            let deliver = Deliver::new(ledger, sender, clock, wiring.policy);
-            let urls = [url(names::ORDERED), url(names::UNORDERED)];
-            let postpone = SqsVisibility::new(aws_sdk_sqs::Client::new(&wiring.sdk), urls);
-            called(Worker::new(deliver, postpone), |worker, event, deadline| {
-                let handling = worker.handle(event, deadline);
-                Box::pin(async move { json(handling.await.map(|handled| handled.response())) })
-            })
+            antumbra_webhook_deliver::build_with_sender(config, &wiring.sdk, sender, clock)
         })
     }
 
     pub(crate) fn shadow_requests(&self) -> Function {
-        self.function("shadow-requests", 10, |wiring, clock| {
-            let answers = antumbra_shadow_requests::connect::answers(&wiring.sdk, None);
-            let persistence = wiring.persistence();
-            let requests = ShadowRequests::new(persistence, Model::default(), answers, clock);
-            called(requests, |requests, event, deadline| {
-                let handling = requests.handle(event, deadline);
-                Box::pin(async move { json(handling.await.map(drop)) })
-            })
+        self.function(antumbra_shadow_requests::NAME, |wiring, clock| {
+            let config = antumbra_shadow_requests::Config {
+                table: MAIN.name.to_owned(),
+                layout: wiring.layout,
+                own_shadows_only: false,
+                model: Model::default(),
+                iot_endpoint: None,
+            };
+            antumbra_shadow_requests::build(config, &wiring.sdk, clock)
         })
     }
 
-    /// The four requests of the inbox, by name.
+    /// The functions of four inbox operations, by the operation's name.
     pub(crate) fn message_requests(&self) -> [(&'static str, Function); 4] {
         [
-            ("get", self.inbox_request("message-get", GetMessage)),
-            ("query", self.inbox_request("message-query", QueryMessages)),
-            ("next", self.inbox_request("message-next", NextMessage)),
-            (
-                "delete",
-                self.inbox_request("message-delete", DeleteMessage),
-            ),
+            ("get", self.inbox(Operation::Get, GetMessage)),
+            ("query", self.inbox(Operation::Query, QueryMessages)),
+            ("next", self.inbox(Operation::Next, NextMessage)),
+            ("delete", self.inbox(Operation::Delete, DeleteMessage)),
         ]
     }
 
-    fn inbox_request<S: InboxOperation + 'static>(
+    fn inbox<S: InboxOperation + 'static>(
         &self,
-        name: &'static str,
+        operation: Operation,
         serve: fn(DynamoDbInbox) -> S,
     ) -> Function {
-        self.function(name, 10, move |wiring, clock| {
-            let inbox = DynamoDbInbox::connect(&wiring.sdk, MESSAGES.name);
-            let answers = connect::answers(&wiring.sdk, None);
-            let responder = Responder::new(serve(inbox), answers, clock);
-            called(responder, |responder, event, deadline| {
-                let handling = responder.handle(event, "invocation", deadline);
-                Box::pin(async move { json(handling.await.map(drop)) })
-            })
+        self.function(operation.function(), move |wiring, clock| {
+            let config = OnInbox {
+                table: MESSAGES.name.to_owned(),
+                iot_endpoint: None,
+            };
+            antumbra_message_requests::build(serve, config, &wiring.sdk, clock)
         })
     }
 
-    fn function(
+    fn function<H: Handler + 'static>(
         &self,
         name: &'static str,
-        seconds: u64,
-        make: impl Fn(&Wiring, Arc<dyn Clock>) -> Arc<dyn Instance> + Send + Sync + 'static,
+        build: impl Fn(&Wiring, Arc<dyn Clock>) -> H + Send + Sync + 'static,
     ) -> Function {
         let wiring = self.clone();
-        let timeout = Duration::from_secs(seconds);
-        Function::new(
-            name,
-            timeout,
-            Box::new(move |clock| make(&wiring, Arc::new(clock))),
-        )
+        let build = move |clock| Arc::new(build(&wiring, Arc::new(clock))) as Arc<dyn Handler>;
+        Function::new(name, Box::new(build))
     }
 }
 
-/// A queue's URL.
 pub(crate) fn url(name: &str) -> String {
     format!("{}{name}", crate::cloud::URL)
 }
 
-/// The registrations of the simulation: the shipped ones that everybody has, and one to every kind of
-/// target that is simulated, one of which does not exist.
+/// The registrations of the simulation: the shipped ones, one for every kind of simulated target, and one
+/// for a queue that does not exist.
 fn registrations() -> Registrations {
     let own = [
         (
@@ -311,8 +261,8 @@ fn registrations() -> Registrations {
             r#"{"name": "in-any-order", "send": ["new"], "to": {"sqs": {"queue": "changes"}}}"#,
         ),
         (
-            "told.json",
-            r#"{"name": "told", "send": ["new"], "to": {"mqtt": {"topic": "changed/${id}/${state}"}}}"#,
+            "mqtt.json",
+            r#"{"name": "mqtt", "send": ["new"], "to": {"mqtt": {"topic": "changed/${id}/${state}"}}}"#,
         ),
         (
             "nowhere.json",
@@ -338,10 +288,10 @@ fn registrations() -> Registrations {
         ),
     ];
     let loaded = Registrations::load(own.into_iter().chain(shipped), &|_| None);
-    loaded.unwrap_or_else(|errors| unwired(&errors))
+    loaded.unwrap_or_else(|errors| invalid(&errors))
 }
 
-/// A mistake of the simulation's own.
-fn unwired(error: &dyn std::fmt::Display) -> ! {
-    panic!("the simulation is not wired: {error}")
+/// Ends the simulation because of a mistake in its own set-up.
+fn invalid(error: &dyn std::fmt::Display) -> ! {
+    panic!("invalid set-up of the simulation: {error}")
 }

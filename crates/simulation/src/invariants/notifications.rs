@@ -39,7 +39,7 @@ pub(super) fn check(evidence: &Evidence<'_>) {
         queue("in-order", names::CHANGES_FIFO),
         queue("in-any-order", names::CHANGES),
         Told {
-            registration: "told",
+            registration: "mqtt",
             notifications: bodies(published.map(|one| (one.at, one.payload))),
         },
     ];

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use antumbra_liveness_sweep::{Sweeper, gauge};
+use antumbra_liveness_sweep::{Sweeper, queue_probe};
 use antumbra_sensor_ingest::{Ingest, Rules, UnknownSensorPolicy};
 use antumbra_service::clock::Clock;
 use antumbra_service::liveness::Limits;
@@ -52,8 +52,8 @@ impl Clock for Now {
         from_milliseconds(self.ms())
     }
 
-    fn sleep(&self, _: Duration) -> BoxFuture<'_, ()> {
-        Box::pin(tokio::task::yield_now())
+    async fn sleep(&self, _: Duration) {
+        tokio::task::yield_now().await;
     }
 }
 
@@ -108,7 +108,7 @@ impl Inner {
     }
 }
 
-type Worker = Ingest<MemorySensors, MemoryProgress, MemorySensors>;
+type Worker = Ingest<MemorySensors, MemoryProgress, MemorySensors, Now>;
 
 /// All of it.
 pub(crate) struct World {
@@ -149,7 +149,7 @@ impl World {
                 UnknownSensorPolicy::Quarantine,
                 Quarantine::new(Arc::new(Nowhere)),
                 Rules::default(),
-                Arc::new(self.now.clone()),
+                self.now.clone(),
             ))
         };
         *self.workers.lock().unwrap() = (0..3).map(|_| worker()).collect();
@@ -340,14 +340,14 @@ impl World {
     }
 
     /// A sweep as the schedule calls it: a new instance each time, that knows nothing.
-    pub(crate) fn sweeper(self: &Arc<World>) -> Sweeper<MemorySensors, MemoryProgress> {
-        let gauge = gauge(Arc::new(Markers(Arc::clone(self))), URL, WAIT, SETTLE);
+    pub(crate) fn sweeper(self: &Arc<World>) -> Sweeper<MemorySensors, MemoryProgress, WorldClock> {
+        let probe = queue_probe(Arc::new(Markers(Arc::clone(self))), URL, WAIT, SETTLE);
         Sweeper::new(
             self.sensors.clone(),
             self.progress.clone(),
-            Some(gauge),
+            Some(probe),
             Limits::default(),
-            Arc::new(WorldClock(Arc::clone(self))),
+            WorldClock(Arc::clone(self)),
         )
     }
 
@@ -365,13 +365,11 @@ impl Clock for WorldClock {
         self.0.now.now()
     }
 
-    fn sleep(&self, duration: Duration) -> BoxFuture<'_, ()> {
+    async fn sleep(&self, duration: Duration) {
         let end = milliseconds(self.now().after(duration));
-        Box::pin(async move {
-            // Whoever goes to sleep at the same time does so before time passes.
-            tokio::task::yield_now().await;
-            self.0.until(end).await;
-        })
+        // Whoever goes to sleep at the same time does so before time passes.
+        tokio::task::yield_now().await;
+        self.0.until(end).await;
     }
 }
 

@@ -68,7 +68,7 @@ async fn all_who_vanish_are_found_once_in_pages_and_nobody_else() {
         };
         let deadline = clock.now().after(Duration::from_secs(50));
         let (one, two) = (sweeper(), sweeper());
-        let (one, two) = join(one.run(deadline), two.run(deadline)).await;
+        let (one, two) = join(one.sweep(deadline), two.sweep(deadline)).await;
         assert!(one.unwrap().finished && two.unwrap().finished);
     }
     let after = sensors.figures();

@@ -174,16 +174,16 @@ async fn month(seed: u64, days: i64, sensors: usize) -> Figures {
         let deadline = world.after(58_000);
         if tick % 977 == 0 {
             // A sweep that ends before it began: the next one does its work.
-            let _ = world.sweeper().run(world.after(0)).await;
+            let _ = world.sweeper().sweep(world.after(0)).await;
             troubles.push(Trouble { from: at, to: at });
             continue;
         }
         if tick % 7 == 0 {
             let (one, two) = (world.sweeper(), world.sweeper());
-            let (one, two) = join(one.run(deadline), two.run(deadline)).await;
+            let (one, two) = join(one.sweep(deadline), two.sweep(deadline)).await;
             assert!(one.unwrap().failed + two.unwrap().failed == 0);
         } else {
-            let report = world.sweeper().run(deadline).await.unwrap();
+            let report = world.sweeper().sweep(deadline).await.unwrap();
             assert_eq!(report.failed, 0);
         }
     }

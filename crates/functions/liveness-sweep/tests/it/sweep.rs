@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use antumbra_liveness_sweep::{Report, SweepError, Sweeper, gauge};
+use antumbra_liveness_sweep::{Report, SweepError, Sweeper, queue_probe};
 use antumbra_service::clock::{Clock, ManualClock};
 use antumbra_service::liveness::{Limits, QueueProbe};
 use antumbra_service::paging::Cursor;
@@ -60,7 +60,7 @@ fn sweeper(sensors: &MemorySensors, clock: &Arc<ManualClock>) -> Sweeper<Slow, M
         page: 10,
     };
     let progress = MemoryProgress::default();
-    Sweeper::new(slow, progress, None, limits, clock.clone())
+    Sweeper::new(slow, progress, None, limits, Arc::clone(clock))
 }
 
 fn clock(seconds: i64) -> Arc<ManualClock> {
@@ -69,7 +69,7 @@ fn clock(seconds: i64) -> Arc<ManualClock> {
 
 async fn run(sensors: &MemorySensors, clock: &Arc<ManualClock>) -> Report {
     let deadline = clock.now().after(MINUTE);
-    sweeper(sensors, clock).run(deadline).await.unwrap()
+    sweeper(sensors, clock).sweep(deadline).await.unwrap()
 }
 
 async fn state_of(sensors: &MemorySensors, name: &str) -> State {
@@ -139,7 +139,7 @@ async fn what_is_not_done_in_time_is_left_to_the_next_sweep() {
     let mut lost = Vec::new();
     loop {
         let deadline = clock.now().after(Duration::from_millis(300));
-        let report = sweeper(&sensors, &clock).run(deadline).await.unwrap();
+        let report = sweeper(&sensors, &clock).sweep(deadline).await.unwrap();
         lost.push(report.lost);
         if report.finished {
             break;
@@ -162,7 +162,7 @@ async fn one_that_fails_holds_up_no_other() {
     registered(&sensors, "busy").await;
     let clock = clock(4000);
     let error = sweeper(&sensors, &clock)
-        .run(clock.now().after(MINUTE))
+        .sweep(clock.now().after(MINUTE))
         .await
         .unwrap_err();
     assert_eq!(error.to_string(), "1 looks failed, such as: throttled");
@@ -170,7 +170,7 @@ async fn one_that_fails_holds_up_no_other() {
 
 fn unread() -> QueueProbe {
     let url = "https://sqs.eu-north-1.amazonaws.com/123456789012/antumbra-signals";
-    gauge(
+    queue_probe(
         Arc::new(RecordingChannel::default()),
         url,
         Duration::from_secs(10),
@@ -191,25 +191,25 @@ async fn nobody_is_lost_while_the_queue_is_not_read() {
         progress.clone(),
         Some(unread()),
         Limits::default(),
-        clock.clone(),
+        Arc::clone(&clock),
     );
     let deadline = clock.now().after(MINUTE);
-    let report = sweeper.run(deadline).await.unwrap();
+    let report = sweeper.sweep(deadline).await.unwrap();
     assert_eq!(report, Report::default(), "never read: nothing is known");
     // Read until just before they were due, and then no more.
     progress.note("antumbra-signals", at(3599)).await.unwrap();
     for _ in 0..5 {
-        let report = sweeper.run(clock.now().after(MINUTE)).await.unwrap();
+        let report = sweeper.sweep(clock.now().after(MINUTE)).await.unwrap();
         assert_eq!((report.lost, report.checked), (0, 0));
         assert!(report.behind_milliseconds.unwrap() > 400_000);
     }
     // One of them had spoken in time; now it is heard.
     sensors.record(&signal("b", 1, 3590, 3590)).await.unwrap();
     progress.note("antumbra-signals", at(3600)).await.unwrap();
-    let report = sweeper.run(clock.now().after(MINUTE)).await.unwrap();
+    let report = sweeper.sweep(clock.now().after(MINUTE)).await.unwrap();
     assert_eq!((report.lost, report.rearmed), (1, 1));
     assert_eq!(state_of(&sensors, "b").await.connection, Connection::Online);
     progress.fail(true);
-    let error = sweeper.run(clock.now().after(MINUTE)).await.unwrap_err();
+    let error = sweeper.sweep(clock.now().after(MINUTE)).await.unwrap_err();
     assert!(matches!(error, SweepError::Progress(StoreError::Throttled)));
 }

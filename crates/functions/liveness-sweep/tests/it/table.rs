@@ -34,7 +34,7 @@ async fn two_sweeps_at_once_find_each_sensor_once_at_one_write_each() {
         };
         let sweeper = Sweeper::new(sensors.clone(), progress, None, limits, clock);
         let deadline = at(seconds).after(Duration::from_secs(50));
-        sweeper.run(deadline).await.unwrap()
+        sweeper.sweep(deadline).await.unwrap()
     };
     table.endpoint.take_calls();
     // Due since their registration, and heard since: armed anew, for the exact deadline.

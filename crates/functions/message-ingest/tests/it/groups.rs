@@ -70,9 +70,9 @@ async fn every_group_is_stored_in_order() {
         }
         let records = batch.iter().copied().map(sent);
         let time = Duration::from_millis(random.u64(60..150));
-        let handled = bench.handle_within(&event(records), time).await;
+        let summary = bench.handle_within(&event(records), time).await;
         for (group, number) in batch.into_iter().rev() {
-            if handled.failed.contains(&format!("m-{group}-{number}")) {
+            if summary.failed.contains(&format!("m-{group}-{number}")) {
                 queues[group].push_front(number);
             }
         }

@@ -69,21 +69,21 @@ async fn nothing_is_lost_and_nothing_is_there_twice() {
         let event = event(records);
         let handling = bench.handle_within(&event, time);
         // Now and then the function ends in the middle, and all of the batch comes again.
-        let handled = if random.u32(0..10) == 0 {
+        let summary = if random.u32(0..10) == 0 {
             let cut = Duration::from_millis(random.u64(1..60));
             tokio::time::timeout(cut, handling).await.ok()
         } else {
             Some(handling.await)
         };
-        let Some(handled) = handled else {
+        let Some(summary) = summary else {
             cut_off += 1;
             queue.extend(batch);
             continue;
         };
-        stored += handled.stored;
+        stored += summary.count("stored");
         for number in batch {
             let id = format!("m-{number:04}");
-            if handled.failed.contains(&id) || random.u32(0..20) == 0 {
+            if summary.failed.contains(&id) || random.u32(0..20) == 0 {
                 queue.push_back(number);
             } else if !bad(number) && random.u32(0..10) == 0 {
                 // Somebody reads it, deletes it, and the queue hands it over once more.

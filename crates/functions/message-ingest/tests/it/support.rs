@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use antumbra_dynamodb::{DynamoDbInbox, MESSAGES};
-use antumbra_message_ingest::{BatchSummary, Ingest};
+use antumbra_lambda_kit::batch::BatchSummary;
+use antumbra_message_ingest::Ingest;
 use antumbra_service::clock::{Clock, SystemClock};
 use antumbra_service::inbox::{
     MessageId, MessageIndex, MessageParser, MessageReader, Range, Source,
@@ -64,7 +65,7 @@ impl Bench {
         let deadline = SystemClock.now().after(time);
         let event = event.to_string();
         self.ingest
-            .handle(event.as_bytes(), deadline)
+            .process_batch(event.as_bytes(), deadline)
             .await
             .unwrap()
     }

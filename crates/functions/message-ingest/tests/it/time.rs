@@ -16,7 +16,7 @@ async fn a_silent_store_does_not_keep_it_from_answering() {
         record("m-3", &text("door", 1), None),
     ];
     let began = Instant::now();
-    let handled = bench
+    let summary = bench
         .handle_within(&event(records), Duration::from_secs(2))
         .await;
     assert!(
@@ -24,8 +24,8 @@ async fn a_silent_store_does_not_keep_it_from_answering() {
         "{:?}",
         began.elapsed()
     );
-    assert_eq!(handled.failed, ["m-1", "m-3"]);
-    assert_eq!(handled.quarantined, 1);
+    assert_eq!(summary.failed, ["m-1", "m-3"]);
+    assert_eq!(summary.count("quarantined"), 1);
 }
 
 #[tokio::test]
@@ -35,17 +35,17 @@ async fn with_no_time_at_all_everything_comes_again() {
         record("m-1", &text("lamp", 1), None),
         record("m-2", "nonsense", None),
     ];
-    let handled = bench.handle_within(&event(records), Duration::ZERO).await;
-    assert_eq!(handled.failed, ["m-1", "m-2"]);
+    let summary = bench.handle_within(&event(records), Duration::ZERO).await;
+    assert_eq!(summary.failed, ["m-1", "m-2"]);
     assert_eq!(bench.ids("lamp").await, [""; 0]);
 }
 
 #[tokio::test]
-async fn how_long_the_oldest_waited_is_told() {
+async fn the_age_of_the_oldest_message_is_reported() {
     let bench = Bench::new().await;
-    let handled = bench
+    let summary = bench
         .handle(&event([record("m", &text("lamp", 1), None)]))
         .await;
     // It was sent in August 2019.
-    assert!(handled.oldest > Duration::from_secs(6 * 365 * 86_400));
+    assert!(summary.oldest.unwrap() > Duration::from_secs(6 * 365 * 86_400));
 }

@@ -1,7 +1,7 @@
 //! `list` as a Lambda function: wiring only.
 
-use antumbra_message_requests::connect::run_on_inbox;
 use antumbra_message_requests::operations::ListMessages;
+use antumbra_message_requests::run_on_inbox;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda_runtime::Error> {

@@ -1,6 +1,6 @@
 //! `send` as a Lambda function: wiring only.
 
-use antumbra_message_requests::connect::run_on_queue;
+use antumbra_message_requests::run_on_queue;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda_runtime::Error> {

@@ -83,7 +83,7 @@ impl Stage {
         let responses = Arc::clone(&self.responses);
         let responder = Responder::new(serve, responses, Arc::new(SystemClock));
         let deadline = SystemClock.now().after(Duration::from_secs(20));
-        responder.handle(event, "call-1", deadline).await
+        responder.respond(event, "call-1", deadline).await
     }
 
     /// Asks on a topic with the token `t`, and returns the payload of the one answer.

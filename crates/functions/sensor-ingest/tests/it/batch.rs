@@ -11,8 +11,8 @@ use serde_json::json;
 
 use crate::support::{Home, says, sqs};
 
-fn answer(handled: &antumbra_sensor_ingest::BatchSummary) -> serde_json::Value {
-    serde_json::to_value(handled.response().unwrap()).unwrap()
+fn answer(summary: &antumbra_lambda_kit::batch::BatchSummary) -> serde_json::Value {
+    serde_json::from_slice(&summary.response().unwrap().payload).unwrap()
 }
 
 #[tokio::test]
@@ -28,7 +28,7 @@ async fn the_outcome_of_each_signal_is_known_and_a_reading_kept() {
         ("m5", 64, older),
         ("m4", 63, newer),
     ]);
-    let handled = home.handle(&event).await;
+    let summary = home.handle(&event).await;
     let counts = [
         (Outcome::First, 2),
         (Outcome::Same, 1),
@@ -37,9 +37,9 @@ async fn the_outcome_of_each_signal_is_known_and_a_reading_kept() {
         (Outcome::Duplicate, 1),
     ];
     for (outcome, count) in counts {
-        assert_eq!(handled.count(outcome), count, "{outcome:?}");
+        assert_eq!(summary.count(outcome.as_str()), count, "{outcome:?}");
     }
-    assert_eq!(answer(&handled), json!({"batchItemFailures": []}));
+    assert_eq!(answer(&summary), json!({"batchItemFailures": []}));
     let a = home.state("a").await;
     assert_eq!(a.value, Some(Value::whole(1)));
     assert_eq!(a.last_seen, Some(sample::at(64)), "the stale one was heard");
@@ -74,9 +74,15 @@ async fn one_bad_in_ten_is_put_away_and_nine_are_taken_in() {
         .zip(&texts)
         .map(|(id, text)| (*id, 60, text.as_str()))
         .collect();
-    let handled = home.handle(&sqs(&messages)).await;
-    assert_eq!((handled.count(Outcome::First), handled.quarantined), (9, 1));
-    assert_eq!(answer(&handled), json!({"batchItemFailures": []}));
+    let summary = home.handle(&sqs(&messages)).await;
+    assert_eq!(
+        (
+            summary.count(Outcome::First.as_str()),
+            summary.count("quarantined")
+        ),
+        (9, 1)
+    );
+    assert_eq!(answer(&summary), json!({"batchItemFailures": []}));
     let (text, reason, detail) = home.quarantine.quarantined().remove(0);
     assert_eq!(text, texts[4], "as it was sent");
     assert_eq!(reason, "Invalid");
@@ -97,8 +103,8 @@ async fn what_cannot_be_a_sensor_or_is_none_is_put_away() {
         ("m3", 60, &says("a-b", 1)),
         ("m4", 60, "gibberish"),
     ]);
-    let handled = home.handle(&event).await;
-    assert_eq!((handled.quarantined, handled.failed.len()), (4, 0));
+    let summary = home.handle(&event).await;
+    assert_eq!((summary.count("quarantined"), summary.failed.len()), (4, 0));
     let told = home.quarantine.quarantined();
     let told: Vec<(&str, &str)> = told
         .iter()
@@ -115,11 +121,11 @@ async fn what_cannot_be_a_sensor_or_is_none_is_put_away() {
 
 #[tokio::test]
 async fn anyone_may_speak_where_that_is_configured() {
-    let newcomer = AutoRegistration::new("Brno/depot/0/yard", "lock", 600).unwrap();
+    let registration = AutoRegistration::new("Brno/depot/0/yard", "lock", 600).unwrap();
     let admission =
         |sensors: &antumbra_testkit::sensors::MemorySensors| UnknownSensorPolicy::AutoRegister {
-            registry: sensors.clone(),
-            newcomer,
+            sensors: sensors.clone(),
+            registration,
         };
     let home = Home::with(&["a"], Rules::default(), admission).await;
     let event = sqs(&[
@@ -127,15 +133,21 @@ async fn anyone_may_speak_where_that_is_configured() {
         ("m2", 61, &says("new", 0)),
         ("m3", 61, &says("a", 0)),
     ]);
-    let handled = home.handle(&event).await;
-    assert_eq!((handled.registered, handled.count(Outcome::First)), (1, 2));
+    let summary = home.handle(&event).await;
+    assert_eq!(
+        (
+            summary.count("registered"),
+            summary.count(Outcome::First.as_str())
+        ),
+        (1, 2)
+    );
     let sensor = home.sensors.get(&sample::id("new")).await.unwrap().sensor;
     assert_eq!(sensor.location.to_string(), "Brno / depot / 0 / yard");
     assert_eq!(sensor.sensor_type.as_str(), "lock");
     assert_eq!(home.state("new").await.sequence(), 1);
     assert!(home.quarantine.quarantined().is_empty());
     let again = home.handle(&sqs(&[("m4", 62, &says("new", 1))])).await;
-    assert_eq!(again.registered, 0);
+    assert_eq!(again.count("registered"), 0);
 }
 
 #[tokio::test]
@@ -152,9 +164,12 @@ async fn other_scalars_are_taken_in_where_that_is_configured() {
         ("m3", 62, r#"{"sensor_id":"t","data":true}"#),
         ("m4", 63, &long),
     ]);
-    let handled = home.handle(&event).await;
+    let summary = home.handle(&event).await;
     assert_eq!(
-        (handled.count(Outcome::Changed), handled.quarantined),
+        (
+            summary.count(Outcome::Changed.as_str()),
+            summary.count("quarantined")
+        ),
         (2, 1)
     );
     assert_eq!(home.readings("t").await, ["true", "\"ajar\"", "21.5"]);
@@ -173,16 +188,16 @@ async fn only_what_failed_and_what_waits_for_it_comes_again() {
         ("m3", 61, &says("b", 0)),
         ("m4", 61, &says("busy", 0)),
     ]);
-    let handled = home.handle(&event).await;
+    let summary = home.handle(&event).await;
     assert_eq!(
-        answer(&handled),
+        answer(&summary),
         json!({"batchItemFailures": [{"itemIdentifier": "m2"}, {"itemIdentifier": "m4"}]})
     );
-    assert_eq!(handled.count(Outcome::First), 2);
+    assert_eq!(summary.count(Outcome::First.as_str()), 2);
     home.well.store(true, Ordering::SeqCst);
     let again = home.handle(&event).await;
     assert_eq!(answer(&again), json!({"batchItemFailures": []}));
-    assert_eq!(again.count(Outcome::Duplicate), 2);
+    assert_eq!(again.count(Outcome::Duplicate.as_str()), 2);
     assert_eq!(
         home.state("busy").await.sequence(),
         1,
@@ -194,9 +209,9 @@ async fn only_what_failed_and_what_waits_for_it_comes_again() {
 async fn a_crash_between_state_and_reading_is_healed() {
     let home = Home::new(&["mute"]).await;
     let event = sqs(&[("m1", 60, &says("mute", 0)), ("m2", 61, &says("mute", 1))]);
-    let handled = home.handle(&event).await;
-    assert_eq!(handled.failed, ["m1", "m2"]);
-    assert!(handled.outcomes.is_empty());
+    let summary = home.handle(&event).await;
+    assert_eq!(summary.failed, ["m1", "m2"]);
+    assert_eq!(summary.count(Outcome::First.as_str()), 0);
     home.well.store(true, Ordering::SeqCst);
     let again = home.handle(&event).await;
     assert!(again.failed.is_empty());
@@ -211,8 +226,8 @@ async fn a_crash_between_state_and_reading_is_healed() {
 #[tokio::test]
 async fn what_the_store_can_never_keep_is_put_away() {
     let home = Home::new(&["odd"]).await;
-    let handled = home.handle(&sqs(&[("m1", 60, &says("odd", 0))])).await;
-    assert_eq!((handled.failed.len(), handled.quarantined), (0, 1));
+    let summary = home.handle(&sqs(&[("m1", 60, &says("odd", 0))])).await;
+    assert_eq!((summary.failed.len(), summary.count("quarantined")), (0, 1));
     let (_, reason, detail) = home.quarantine.quarantined().remove(0);
     assert_eq!(
         (reason.as_str(), detail.as_str()),
@@ -225,9 +240,15 @@ async fn nothing_bad_is_lost_when_the_quarantine_is_closed() {
     let home = Home::new(&["a"]).await;
     home.quarantine.reply(|_| SendReply::Throttle);
     let event = sqs(&[("m1", 60, "gibberish"), ("m2", 60, &says("a", 0))]);
-    let handled = home.handle(&event).await;
-    assert_eq!(handled.failed, ["m1"]);
-    assert_eq!((handled.quarantined, handled.count(Outcome::First)), (0, 1));
+    let summary = home.handle(&event).await;
+    assert_eq!(summary.failed, ["m1"]);
+    assert_eq!(
+        (
+            summary.count("quarantined"),
+            summary.count(Outcome::First.as_str())
+        ),
+        (0, 1)
+    );
     home.quarantine.reply(|_| SendReply::Accept);
     assert!(home.handle(&event).await.failed.is_empty());
     assert_eq!(home.quarantine.quarantined().len(), 1);
@@ -246,12 +267,12 @@ async fn what_is_no_event_fails_as_a_whole() {
     ] {
         assert!(
             home.ingest
-                .handle(event.as_bytes(), deadline)
+                .process_batch(event.as_bytes(), deadline)
                 .await
                 .is_err(),
             "{event}"
         );
     }
-    let handled = home.handle(&json!({"Records": []})).await;
-    assert_eq!(answer(&handled), json!({"batchItemFailures": []}));
+    let summary = home.handle(&json!({"Records": []})).await;
+    assert_eq!(answer(&summary), json!({"batchItemFailures": []}));
 }

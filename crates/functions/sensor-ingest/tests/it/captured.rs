@@ -6,20 +6,20 @@ use antumbra_shadow::Timestamp;
 use crate::support::{Home, TIME};
 use antumbra_service::clock::Clock;
 
-async fn handle(home: &Home, name: &str) -> antumbra_sensor_ingest::BatchSummary {
+async fn handle(home: &Home, name: &str) -> antumbra_lambda_kit::batch::BatchSummary {
     let root = env!("CARGO_MANIFEST_DIR");
     let path = format!("{root}/../../wire/testdata/queues/{name}.json");
     let event = std::fs::read(path).unwrap();
     let deadline = home.clock.now().after(TIME);
-    home.ingest.handle(&event, deadline).await.unwrap()
+    home.ingest.process_batch(&event, deadline).await.unwrap()
 }
 
 #[tokio::test]
 async fn of_a_standard_queue() {
     let home = Home::new(&["0xA", "xa7v9Dfadr7H"]).await;
-    let handled = handle(&home, "sqs-standard").await;
+    let summary = handle(&home, "sqs-standard").await;
     assert_eq!(
-        (handled.count(Outcome::First), handled.failed.len()),
+        (summary.count(Outcome::First.as_str()), summary.failed.len()),
         (2, 0)
     );
     let state = home.state("xa7v9Dfadr7H").await;
@@ -34,9 +34,9 @@ async fn of_a_standard_queue() {
 #[tokio::test]
 async fn of_a_fifo_queue() {
     let home = Home::new(&["TestSensor"]).await;
-    let handled = handle(&home, "sqs-fifo").await;
+    let summary = handle(&home, "sqs-fifo").await;
     assert_eq!(
-        (handled.count(Outcome::First), handled.failed.len()),
+        (summary.count(Outcome::First.as_str()), summary.failed.len()),
         (1, 0)
     );
 }
@@ -44,9 +44,15 @@ async fn of_a_fifo_queue() {
 #[tokio::test]
 async fn of_several_rabbitmq_queues() {
     let home = Home::new(&["0xA", "TestSensor"]).await;
-    let handled = handle(&home, "rabbitmq").await;
-    assert_eq!((handled.count(Outcome::First), handled.quarantined), (2, 1));
-    assert!(handled.response().is_ok());
+    let summary = handle(&home, "rabbitmq").await;
+    assert_eq!(
+        (
+            summary.count(Outcome::First.as_str()),
+            summary.count("quarantined")
+        ),
+        (2, 1)
+    );
+    assert!(summary.response().is_ok());
     let state = home.state("0xA").await;
     assert_eq!(state.value, Some(Value::whole(1)));
     assert_eq!(

@@ -95,9 +95,12 @@ where
             let event = event.to_string();
             loop {
                 let deadline = sample::at(600).after(TIME);
-                let handled = ingest.handle(event.as_bytes(), deadline).await.unwrap();
-                assert_eq!(handled.quarantined, 0);
-                if handled.failed.is_empty() {
+                let summary = ingest
+                    .process_batch(event.as_bytes(), deadline)
+                    .await
+                    .unwrap();
+                assert_eq!(summary.count("quarantined"), 0);
+                if summary.failed.is_empty() {
                     break;
                 }
             }

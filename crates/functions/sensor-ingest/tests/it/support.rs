@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use antumbra_sensor_ingest::{BatchSummary, Ingest, Rules, UnknownSensorPolicy};
+use antumbra_lambda_kit::batch::BatchSummary;
+use antumbra_sensor_ingest::{Ingest, Rules, UnknownSensorPolicy};
 use antumbra_service::clock::{Clock, ManualClock};
 use antumbra_service::notifications::Channel;
 use antumbra_service::quarantine::Quarantine;
@@ -107,7 +108,7 @@ impl Home {
             admission(&sensors),
             Quarantine::new(Arc::clone(&quarantine) as Arc<dyn Channel>),
             rules,
-            clock.clone(),
+            Arc::clone(&clock) as Arc<dyn Clock>,
         );
         Home {
             sensors,
@@ -124,7 +125,7 @@ impl Home {
         let event = event.to_string();
         async move {
             self.ingest
-                .handle(event.as_bytes(), deadline)
+                .process_batch(event.as_bytes(), deadline)
                 .await
                 .unwrap()
         }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use antumbra_lambda_kit::HandlerError;
 use antumbra_memory::MemoryShadows;
 use antumbra_service::clock::{Clock, ManualClock};
 use antumbra_service::notifications::{Channel, Message};
@@ -10,7 +11,7 @@ use antumbra_service::shadows::{
     DocumentSet, Layout, Read, ReadConsistency, ShadowId, ShadowStore, StoreError, StoredDocument,
 };
 use antumbra_shadow::{Model, Timestamp};
-use antumbra_shadow_requests::{HandleError, ShadowRequests};
+use antumbra_shadow_requests::ShadowRequests;
 use antumbra_testkit::RecordingChannel;
 use antumbra_wire::shadow_mqtt::{ShadowDocument, ShadowDocuments};
 use base64::Engine as _;
@@ -56,14 +57,14 @@ impl<P: ShadowStore> Function<P> {
     pub(crate) async fn ask(&self, topic: &str, payload: &[u8]) -> (String, Value) {
         let deadline = self.clock.now().after(Duration::from_secs(10));
         let event = event(topic, "lamp", payload);
-        self.requests.handle(&event, deadline).await.unwrap();
+        self.requests.respond(&event, deadline).await.unwrap();
         self.answer()
     }
 
-    pub(crate) async fn refuse(&self, topic: &str) -> HandleError {
+    pub(crate) async fn refuse(&self, topic: &str) -> HandlerError {
         let deadline = self.clock.now().after(Duration::from_secs(10));
         let event = event(topic, "lamp", b"");
-        let handled = self.requests.handle(&event, deadline).await;
+        let handled = self.requests.respond(&event, deadline).await;
         let error = handled.unwrap_err();
         assert!(self.responses.accepted().is_empty());
         error

@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use antumbra_lambda_kit::batch::BatchSummary;
+use antumbra_lambda_kit::metrics::{self, Unit};
 use antumbra_local::queues::definitions::QUEUES;
 use antumbra_shadow::Timestamp;
 use serde_json::Value;
@@ -154,19 +156,44 @@ fn every_function_has_alarms_on_errors_throttles_and_its_own_timeout() {
 
 /// Names of figures by function, as the functions log them.
 fn counted() -> BTreeMap<String, BTreeSet<String>> {
-    let (now, took) = (Timestamp::default(), Duration::from_millis(5));
     // One that has read its queue: what it does not know it does not count.
     let swept = antumbra_liveness_sweep::Report {
         behind_milliseconds: Some(1),
         ..Default::default()
     };
-    let lines = [
-        antumbra_stream_listener::metrics(&Default::default(), now, took),
-        antumbra_message_ingest::BatchSummary::default().metrics(now, took),
-        antumbra_sensor_ingest::BatchSummary::default().metrics(now, took),
-        antumbra_webhook_deliver::BatchSummary::default().metrics(now, took),
-        swept.metrics(now, took),
+    let batch = |counters| BatchSummary::new(counters).metrics();
+    let functions = [
+        (
+            antumbra_stream_listener::NAME,
+            antumbra_stream_listener::metrics(&Default::default()),
+        ),
+        (
+            antumbra_message_ingest::NAME,
+            batch(antumbra_message_ingest::COUNTERS),
+        ),
+        (
+            antumbra_sensor_ingest::NAME,
+            batch(antumbra_sensor_ingest::COUNTERS),
+        ),
+        (
+            antumbra_webhook_deliver::NAME,
+            batch(antumbra_webhook_deliver::COUNTERS),
+        ),
+        (
+            antumbra_liveness_sweep::NAME,
+            swept.metrics(Duration::from_millis(5)),
+        ),
     ];
+    let lines = functions.map(|(function, mut metrics)| {
+        // Batches have an oldest message and the runtime adds the duration.
+        metrics.push(metrics::Metric::new(
+            "oldestMessageAge",
+            1.0,
+            Unit::Milliseconds,
+        ));
+        metrics.push(metrics::Metric::new("duration", 1.0, Unit::Milliseconds));
+        metrics::line(function, Timestamp::default(), &metrics)
+    });
     let mut counted = BTreeMap::new();
     for line in lines {
         let line: Value = serde_json::from_str(&line).unwrap();

@@ -112,7 +112,7 @@ impl Play {
             registrations: registrations(),
             clock: clock.clone(),
             layout,
-            newcomer,
+            auto_registration: newcomer,
             http_token: Some(TOKEN.to_owned()),
             http_clients: recorder.clients(),
             webhooks: Webhooks {

@@ -47,7 +47,7 @@ pub(super) fn hasty() -> Webhooks {
             ..Policy::default()
         },
         timeout: Duration::from_millis(500),
-        at_once: 4,
+        concurrency: 4,
         ..Webhooks::default()
     }
 }

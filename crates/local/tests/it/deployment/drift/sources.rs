@@ -23,7 +23,7 @@ fn said(source: &EventSource) -> Option<(&'static str, Value)> {
         true => json!(["ReportBatchItemFailures"]),
         false => Value::Null,
     };
-    match &source.origin {
+    match &source.kind {
         EventSourceKind::Stream(stream) => {
             let table = stream.stream_arn.split('/').nth(1).unwrap();
             let queue = stream.on_failure.as_ref().unwrap().rsplit('/').next();
@@ -52,7 +52,7 @@ fn said(source: &EventSource) -> Option<(&'static str, Value)> {
             });
             Some(("SQS", said))
         }
-        EventSourceKind::Schedule(period) => {
+        EventSourceKind::Schedule { period } => {
             let minutes = period.as_secs() / 60;
             let unit = if minutes == 1 { "minute" } else { "minutes" };
             let said = json!({"Schedule": format!("rate({minutes} {unit})")});
@@ -145,7 +145,7 @@ async fn functions_are_called_as_the_local_stack_calls_them() {
 
     let ruled = local
         .event_sources()
-        .filter_map(|source| match source.origin {
+        .filter_map(|source| match source.kind {
             EventSourceKind::Rule(name) => Some((name, source.function.as_str())),
             _ => None,
         });

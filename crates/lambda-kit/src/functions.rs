@@ -1,0 +1,134 @@
+//! Names, time limits and event sources of all functions, and the queues between them.
+//!
+//! The local stack and the simulation invoke the functions as this table says; a test compares the
+//! deployment templates with it.
+
+use std::time::Duration;
+
+/// Queue names. A deployment with another name than `antumbra` has another prefix.
+pub mod queues {
+    pub const INBOUND: &str = "antumbra-inbound";
+    pub const OUTBOUND: &str = "antumbra-outbound";
+    pub const SIGNALS: &str = "antumbra-signals";
+    pub const DELIVERIES: &str = "antumbra-deliveries";
+    pub const DELIVERIES_FIFO: &str = "antumbra-deliveries.fifo";
+    pub const DELIVERIES_DEAD: &str = "antumbra-deliveries-dead";
+    pub const DELIVERIES_DEAD_FIFO: &str = "antumbra-deliveries-dead.fifo";
+    pub const QUARANTINE: &str = "antumbra-quarantine";
+    pub const UNDELIVERABLE: &str = "antumbra-undeliverable";
+}
+
+/// One function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FunctionSpec {
+    pub name: &'static str,
+    pub timeout: Duration,
+    pub event_source: EventSource,
+}
+
+/// The service that invokes a function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EventSource {
+    /// The streams of both tables, with [`STREAM`].
+    Streams,
+    Queues {
+        names: &'static [&'static str],
+        batch_size: u32,
+    },
+    /// AWS IoT rules, asynchronously, with [`ASYNCHRONOUS`].
+    Rules,
+    /// EventBridge, asynchronously, with [`ASYNCHRONOUS`].
+    Schedule { period: Duration },
+    /// API Gateway.
+    HttpApi,
+}
+
+/// Settings of an event source mapping for a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StreamSettings {
+    pub batch_size: u32,
+    pub max_retries: u32,
+    pub max_record_age: Duration,
+    /// Queue that receives the metadata of discarded batches.
+    pub on_failure: &'static str,
+}
+
+/// Settings of asynchronous invocations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AsynchronousSettings {
+    pub max_retries: u32,
+    pub max_event_age: Duration,
+    /// Queue that receives failed invocations.
+    pub on_failure: &'static str,
+}
+
+/// A stream keeps records for a day. Retrying ends after half of it, so that the other half is left to
+/// read discarded records again.
+pub const STREAM: StreamSettings = StreamSettings {
+    batch_size: 100,
+    max_retries: 100,
+    max_record_age: Duration::from_secs(12 * 60 * 60),
+    on_failure: queues::UNDELIVERABLE,
+};
+
+/// A caller waits for the response, or the next scheduled invocation follows: retries would come too late.
+pub const ASYNCHRONOUS: AsynchronousSettings = AsynchronousSettings {
+    max_retries: 0,
+    max_event_age: Duration::from_secs(60),
+    on_failure: queues::UNDELIVERABLE,
+};
+
+/// All functions.
+pub const FUNCTIONS: &[FunctionSpec] = &[
+    function("stream-listener", 30, EventSource::Streams),
+    function("message-ingest", 10, queue(&[queues::INBOUND], 10)),
+    function("message-get", 10, EventSource::Rules),
+    function("message-query", 10, EventSource::Rules),
+    function("message-next", 10, EventSource::Rules),
+    function("message-prev", 10, EventSource::Rules),
+    function("message-list", 10, EventSource::Rules),
+    function("message-delete", 10, EventSource::Rules),
+    function("message-devices", 10, EventSource::Rules),
+    function("message-send", 10, EventSource::Rules),
+    function("shadow-requests", 10, EventSource::Rules),
+    function("sensor-ingest", 10, queue(&[queues::SIGNALS], 10)),
+    function(
+        "liveness-sweep",
+        55,
+        EventSource::Schedule {
+            period: Duration::from_secs(60),
+        },
+    ),
+    function(
+        "webhook-deliver",
+        30,
+        // One message an invocation: a slow endpoint delays no other message.
+        queue(&[queues::DELIVERIES, queues::DELIVERIES_FIFO], 1),
+    ),
+    function("http-api", 29, EventSource::HttpApi),
+];
+
+/// Returns the entry of the named function.
+///
+/// # Panics
+/// If no function has the name.
+pub fn spec(name: &str) -> &'static FunctionSpec {
+    let found = FUNCTIONS.iter().find(|function| function.name == name);
+    found.unwrap_or_else(|| panic!("{name} is not in FUNCTIONS"))
+}
+
+const fn function(
+    name: &'static str,
+    timeout_seconds: u64,
+    event_source: EventSource,
+) -> FunctionSpec {
+    FunctionSpec {
+        name,
+        timeout: Duration::from_secs(timeout_seconds),
+        event_source,
+    }
+}
+
+const fn queue(names: &'static [&'static str], batch_size: u32) -> EventSource {
+    EventSource::Queues { names, batch_size }
+}

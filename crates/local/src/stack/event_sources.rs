@@ -1,0 +1,191 @@
+//! Starts the event sources that `FUNCTIONS` lists.
+
+use std::time::Duration;
+
+use antumbra_lambda_kit::functions::{self, STREAM, spec};
+use antumbra_wire::rules::{AWS_SHADOW_RULES, MESSAGE_RULES, Rule, SHADOW_RULES};
+use tokio::task::JoinSet;
+
+use super::LocalServices;
+use crate::function::Function;
+use crate::mqtt::InvalidFilter;
+use crate::queue_pump::{self, QueuePump};
+use crate::queues::queue_arn;
+use crate::rules::{self, OnFailure, Rules};
+use crate::schedule::{self, Schedule};
+use crate::stream::{self, Checkpoints, RetryPolicy, StreamPump};
+
+/// One event source of a function.
+#[derive(Debug, Clone)]
+pub struct EventSource {
+    /// The function's name.
+    pub function: String,
+    pub kind: EventSourceKind,
+}
+
+/// The kind of an event source, with its settings.
+#[derive(Debug, Clone)]
+pub enum EventSourceKind {
+    Stream(stream::Source),
+    Queue(queue_pump::Source),
+    /// An AWS IoT rule, by name.
+    Rule(&'static str),
+    Schedule {
+        period: Duration,
+    },
+}
+
+/// Event sources that run together.
+pub(super) struct RunningEventSource {
+    sources: Vec<EventSource>,
+    running: Running,
+}
+
+enum Running {
+    Stream(StreamPump),
+    Queue(QueuePump),
+    Rules(Rules),
+    Schedule(Schedule),
+    /// Tasks that invoke no function.
+    Tasks(JoinSet<()>),
+}
+
+impl RunningEventSource {
+    fn new(function: &Function, kind: EventSourceKind, running: Running) -> RunningEventSource {
+        RunningEventSource {
+            sources: vec![EventSource::new(function, kind)],
+            running,
+        }
+    }
+
+    pub(super) fn tasks(tasks: JoinSet<()>) -> RunningEventSource {
+        RunningEventSource {
+            sources: Vec::new(),
+            running: Running::Tasks(tasks),
+        }
+    }
+
+    pub(super) fn sources(&self) -> &[EventSource] {
+        &self.sources
+    }
+
+    pub(super) async fn stop(self) {
+        match self.running {
+            Running::Stream(pump) => pump.stop().await,
+            Running::Queue(pump) => pump.stop().await,
+            Running::Rules(rules) => rules.stop().await,
+            Running::Schedule(schedule) => schedule.stop().await,
+            Running::Tasks(mut tasks) => tasks.shutdown().await,
+        }
+    }
+}
+
+impl EventSource {
+    fn new(function: &Function, kind: EventSourceKind) -> EventSource {
+        EventSource {
+            function: function.name().to_owned(),
+            kind,
+        }
+    }
+}
+
+impl LocalServices {
+    /// Starts the event sources of all given functions. `streams` are the ARNs of the tables' streams;
+    /// `concurrency` limits the invocations per queue of a function.
+    pub(super) fn start_event_sources(
+        &self,
+        functions: &[Function],
+        streams: &[String],
+        checkpoints: &Checkpoints,
+        concurrency: impl Fn(&str) -> Option<usize>,
+    ) -> Result<Vec<RunningEventSource>, InvalidFilter> {
+        let mut running = Vec::new();
+        let mut rules = Vec::new();
+        for function in functions {
+            match spec(function.name()).event_source {
+                functions::EventSource::Streams => {
+                    let start = |arn: &String| self.stream(arn, function, checkpoints);
+                    running.extend(streams.iter().map(start));
+                }
+                functions::EventSource::Queues { names, batch_size } => {
+                    for queue in names {
+                        let mut source = queue_pump::Source {
+                            batch_size: i32::try_from(batch_size).unwrap_or(i32::MAX),
+                            clock: self.clock.clone(),
+                            ..queue_pump::Source::new(
+                                self.queues.queue_url(queue),
+                                queue_arn(queue),
+                            )
+                        };
+                        if let Some(concurrency) = concurrency(function.name()) {
+                            source.concurrency = concurrency;
+                        }
+                        running.push(self.queue(source, function));
+                    }
+                }
+                functions::EventSource::Rules => {
+                    let all = MESSAGE_RULES.iter().chain(&SHADOW_RULES);
+                    let own = all
+                        .chain(&AWS_SHADOW_RULES)
+                        .filter(|rule| rule.function == function.name());
+                    rules.extend(own.map(|rule| (*rule, function.clone())));
+                }
+                functions::EventSource::Schedule { period } => {
+                    let kind = EventSourceKind::Schedule { period };
+                    let schedule = schedule::start(period, function.clone(), self.clock.clone());
+                    let schedule = Running::Schedule(schedule);
+                    running.push(RunningEventSource::new(function, kind, schedule));
+                }
+                functions::EventSource::HttpApi => {}
+            }
+        }
+        running.push(self.rules(rules)?);
+        Ok(running)
+    }
+
+    fn queue(&self, source: queue_pump::Source, function: &Function) -> RunningEventSource {
+        let sqs = aws_sdk_sqs::Client::new(&self.sdk());
+        let kind = EventSourceKind::Queue(source.clone());
+        let pump = queue_pump::start(sqs, source, function.clone());
+        RunningEventSource::new(function, kind, Running::Queue(pump))
+    }
+
+    fn stream(
+        &self,
+        stream_arn: &str,
+        function: &Function,
+        checkpoints: &Checkpoints,
+    ) -> RunningEventSource {
+        let source = stream::Source {
+            batch_size: STREAM.batch_size as usize,
+            on_failure: Some(self.queues.queue_url(STREAM.on_failure)),
+            retry: RetryPolicy {
+                retries: Some(STREAM.max_retries),
+                max_age: Some(STREAM.max_record_age),
+                ..RetryPolicy::default()
+            },
+            ..stream::Source::new(stream_arn)
+        };
+        let sdk = self.sdk();
+        let streams = aws_sdk_dynamodbstreams::Client::new(&sdk);
+        let sqs = aws_sdk_sqs::Client::new(&sdk);
+        let kind = EventSourceKind::Stream(source.clone());
+        let checkpoints = checkpoints.clone();
+        let pump = stream::start(streams, sqs, source, function.clone(), checkpoints);
+        RunningEventSource::new(function, kind, Running::Stream(pump))
+    }
+
+    fn rules(&self, rules: Vec<(Rule, Function)>) -> Result<RunningEventSource, InvalidFilter> {
+        let on_failure = OnFailure {
+            sqs: aws_sdk_sqs::Client::new(&self.sdk()),
+            queue_url: self.queues.queue_url(functions::ASYNCHRONOUS.on_failure),
+        };
+        let sources = rules.iter();
+        let sources = sources
+            .map(|(rule, function)| EventSource::new(function, EventSourceKind::Rule(rule.name)));
+        Ok(RunningEventSource {
+            sources: sources.collect(),
+            running: Running::Rules(rules::start(&self.broker, rules, on_failure)?),
+        })
+    }
+}

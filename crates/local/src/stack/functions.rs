@@ -1,0 +1,174 @@
+//! The functions of the stack: the same `build` as on AWS, configured for the local services.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use antumbra_dynamodb::{DynamoDbInbox, MAIN, MESSAGES, SensorConfig};
+use antumbra_lambda_kit::Handler;
+use antumbra_lambda_kit::functions::queues;
+use antumbra_message_requests::InboxOperation;
+use antumbra_message_requests::config::{OnInbox, OnQueue};
+use antumbra_message_requests::operations::{
+    DeleteMessage, GetMessage, ListDevices, ListMessages, NextMessage, PreviousMessage,
+    QueryMessages,
+};
+use antumbra_publish::sqs::SMALL_BYTES;
+use antumbra_registration::Registrations;
+use antumbra_sensor_ingest::{AutoRegistration, Rules};
+use antumbra_service::clock::Clock;
+use antumbra_service::inbox::MessageParser;
+use antumbra_service::liveness::Limits;
+use antumbra_shadow::Model;
+use antumbra_wire::inbox_request::Operation;
+use antumbra_wire::signal::ValueType;
+use aws_config::SdkConfig;
+
+use super::{LocalServices, StackError, Webhooks};
+use crate::function::Function;
+
+/// How long the sweep waits for its marker.
+const MARKER_WAIT: Duration = Duration::from_secs(10);
+/// How long signals may take that the marker overtook: the queues are in this process.
+const GRACE: Duration = Duration::from_millis(200);
+
+impl LocalServices {
+    /// Builds a function with its own AWS configuration.
+    fn build<H: Handler + 'static>(
+        &self,
+        name: &'static str,
+        build: impl FnOnce(&SdkConfig, Arc<dyn Clock>) -> H,
+    ) -> Function {
+        let sdk = self.sdk_of(name);
+        let handler = build(&sdk, Arc::new(self.clock.clone()));
+        (self.wrap)(Function::from_handler(name, self.clock.clone(), handler))
+    }
+
+    pub(super) fn message_ingest(&self) -> Function {
+        let config = antumbra_message_ingest::Config {
+            table: MESSAGES.name.to_owned(),
+            quarantine_queue_url: self.queues.queue_url(queues::QUARANTINE),
+            queue_bytes: SMALL_BYTES,
+            parser: MessageParser::default(),
+        };
+        self.build(antumbra_message_ingest::NAME, |sdk, clock| {
+            antumbra_message_ingest::build(config, sdk, clock)
+        })
+    }
+
+    /// Accepts signals with any scalar value.
+    pub(super) fn sensor_ingest(&self, auto_registration: Option<AutoRegistration>) -> Function {
+        let config = antumbra_sensor_ingest::Config {
+            sensors: SensorConfig::new(MAIN.name),
+            quarantine_queue_url: self.queues.queue_url(queues::QUARANTINE),
+            queue_bytes: SMALL_BYTES,
+            rules: Rules {
+                allowed: ValueType::Scalar,
+                ..Rules::default()
+            },
+            auto_registration,
+        };
+        self.build(antumbra_sensor_ingest::NAME, |sdk, clock| {
+            antumbra_sensor_ingest::build(config, sdk, clock)
+        })
+    }
+
+    pub(super) fn liveness_sweep(&self) -> Function {
+        let config = antumbra_liveness_sweep::Config {
+            sensors: SensorConfig::new(MAIN.name),
+            signals_queue_url: Some(self.queues.queue_url(queues::SIGNALS)),
+            marker_wait: MARKER_WAIT,
+            grace: GRACE,
+            limits: Limits::default(),
+        };
+        self.build(antumbra_liveness_sweep::NAME, |sdk, clock| {
+            antumbra_liveness_sweep::build(config, sdk, clock)
+        })
+    }
+
+    pub(super) fn webhook_deliver(&self, webhooks: &Webhooks) -> Function {
+        let config = antumbra_webhook_deliver::Config {
+            table: MAIN.name.to_owned(),
+            fifo_queue_url: self.queues.queue_url(queues::DELIVERIES_FIFO),
+            queue_url: self.queues.queue_url(queues::DELIVERIES),
+            allow: webhooks.allow.clone(),
+            policy: webhooks.policy,
+            timeout: webhooks.timeout,
+            ..Default::default()
+        };
+        self.build(antumbra_webhook_deliver::NAME, |sdk, clock| {
+            antumbra_webhook_deliver::build(config, sdk, clock)
+        })
+    }
+
+    pub(super) fn shadow_requests(&self) -> Function {
+        let config = antumbra_shadow_requests::Config {
+            table: MAIN.name.to_owned(),
+            layout: self.layout,
+            own_shadows_only: false,
+            model: Model::default(),
+            iot_endpoint: None,
+        };
+        self.build(antumbra_shadow_requests::NAME, |sdk, clock| {
+            antumbra_shadow_requests::build(config, sdk, clock)
+        })
+    }
+
+    pub(super) fn message_requests(&self) -> Vec<Function> {
+        vec![
+            self.inbox(Operation::Get, GetMessage),
+            self.inbox(Operation::Query, QueryMessages),
+            self.inbox(Operation::Next, NextMessage),
+            self.inbox(Operation::Prev, PreviousMessage),
+            self.inbox(Operation::List, ListMessages),
+            self.inbox(Operation::Delete, DeleteMessage),
+            self.inbox(Operation::Devices, ListDevices),
+            self.message_send(),
+        ]
+    }
+
+    fn inbox<S: InboxOperation + 'static>(
+        &self,
+        operation: Operation,
+        serve: impl FnOnce(DynamoDbInbox) -> S,
+    ) -> Function {
+        let config = OnInbox {
+            table: MESSAGES.name.to_owned(),
+            iot_endpoint: None,
+        };
+        self.build(operation.function(), |sdk, clock| {
+            antumbra_message_requests::build(serve, config, sdk, clock)
+        })
+    }
+
+    fn message_send(&self) -> Function {
+        let config = OnQueue {
+            outbound: self.queues.queue_url(queues::OUTBOUND),
+            queue_bytes: SMALL_BYTES,
+            iot_endpoint: None,
+        };
+        self.build(Operation::Send.function(), |sdk, clock| {
+            antumbra_message_requests::build_send(config, sdk, clock)
+        })
+    }
+
+    pub(super) fn stream_listener(
+        &self,
+        registrations: Registrations,
+    ) -> Result<Function, StackError> {
+        let name = antumbra_stream_listener::NAME;
+        let config = antumbra_stream_listener::Config {
+            undeliverable_queue_url: self.queues.queue_url(queues::UNDELIVERABLE),
+            table: Some(MAIN.name.to_owned()),
+            deliveries_fifo_queue_url: Some(self.queues.queue_url(queues::DELIVERIES_FIFO)),
+            deliveries_queue_url: Some(self.queues.queue_url(queues::DELIVERIES)),
+            queue_bytes: SMALL_BYTES,
+            // The emulated queues do not accept a tenant.
+            ..Default::default()
+        };
+        let sdk = self.sdk_of(name);
+        let clock = Arc::new(self.clock.clone());
+        let listener = antumbra_stream_listener::build(config, registrations, &sdk, clock)?;
+        let function = Function::from_handler(name, self.clock.clone(), listener);
+        Ok((self.wrap)(function))
+    }
+}
