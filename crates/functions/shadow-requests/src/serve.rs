@@ -104,7 +104,9 @@ fn to_update(request: &UpdateRequest, context: &RequestContext<'_>) -> Result<Up
         }
         (None, None) => return Err(Rejection::new(400, "Missing required node: state")),
     };
-    let mut update = update.desired_mode(DesiredMode::IgnoreDesiredState).read_both();
+    let mut update = update
+        .desired_mode(DesiredMode::IgnoreDesiredState)
+        .read_both();
     if let Some(version) = request.version {
         update = update.expected_shadow_version(Version(version));
     }
