@@ -111,8 +111,9 @@ impl<P: ShadowStore> ShadowRequests<P> {
                 ("rejected", Some(code), body)
             }
         };
+        let response_topic = topic.answer(outcome);
         let published = self.responder.publish(
-            &topic.answer(outcome),
+            &response_topic,
             body,
             event.correlation_data.clone(),
             times.publish_until,
