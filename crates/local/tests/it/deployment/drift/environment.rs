@@ -23,8 +23,8 @@ fn reader<S: FunctionConfig>() -> Reader {
     Reader {
         names: names::<S>(),
         read: |set| {
-            let mut environment = Environment::of(move |name| set.get(name).cloned());
-            S::read(&mut environment);
+            let mut environment = Environment::from_lookup(move |name| set.get(name).cloned());
+            S::from_env(&mut environment);
             environment.finish().map_err(|error| error.to_string())
         },
     }
