@@ -23,7 +23,7 @@ pub use config::Config;
 pub const NAME: &str = "stream-listener";
 
 /// The function.
-pub struct StreamListener(Listener);
+pub struct StreamListener(pub Listener);
 
 /// Wires the function. `config.registrations` is not read; the caller loads them.
 pub fn build(

@@ -2,12 +2,10 @@
 //!
 //! What counts is the CPU time of that process, since whoever waits for the next event costs nothing.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use antumbra_lambda_kit::invocation::{self, Invocation};
+use antumbra_stream_listener::{NAME, StreamListener};
 use antumbra_testkit::lambda::Lambda;
-use lambda_runtime::Diagnostic;
 
 use crate::listeners::{Ours, Sent, rules};
 use crate::rounds::Turn;
@@ -21,17 +19,8 @@ const EVENTS: usize = 10;
 pub(crate) fn be_the_function() {
     let shape = Shape::named(&std::env::var("SHAPE").unwrap());
     let ours = Ours::new(&rules(1_000, true), Sent::Diff, shape);
-    let listener = Arc::new(ours.listener);
-    let handle = move |invocation: Invocation| {
-        let listener = Arc::clone(&listener);
-        async move {
-            let handled = listener
-                .handle(&invocation.event, invocation.deadline)
-                .await;
-            Ok::<_, Diagnostic>(antumbra_stream_listener::response(&handled.unwrap()))
-        }
-    };
-    let serving = async move { invocation::run(handle).await.unwrap() };
+    let listener = StreamListener(ours.listener);
+    let serving = async move { antumbra_lambda_kit::run(NAME, listener).await.unwrap() };
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
