@@ -52,8 +52,8 @@ impl Clock for Now {
         from_milliseconds(self.ms())
     }
 
-    async fn sleep(&self, _: Duration) {
-        tokio::task::yield_now().await;
+    fn sleep(&self, _: Duration) -> BoxFuture<'_, ()> {
+        Box::pin(tokio::task::yield_now())
     }
 }
 
@@ -108,7 +108,7 @@ impl Inner {
     }
 }
 
-type Worker = Ingest<MemorySensors, MemoryProgress, MemorySensors, Now>;
+type Worker = Ingest<MemorySensors, MemoryProgress, MemorySensors>;
 
 /// All of it.
 pub(crate) struct World {
@@ -149,7 +149,7 @@ impl World {
                 UnknownSensorPolicy::Quarantine,
                 Quarantine::new(Arc::new(Nowhere)),
                 Rules::default(),
-                self.now.clone(),
+                Arc::new(self.now.clone()),
             ))
         };
         *self.workers.lock().unwrap() = (0..3).map(|_| worker()).collect();
@@ -331,23 +331,23 @@ impl World {
             Arc::clone(&workers[at as usize])
         };
         let deadline = self.now.now().after(Duration::from_secs(30));
-        let handled = worker.handle(event.as_bytes(), deadline).await.unwrap();
+        let summary = worker.process_batch(event.as_bytes(), deadline).await.unwrap();
         assert_eq!(
-            (handled.failed.len(), handled.quarantined),
+            (summary.failed.len(), summary.count("quarantined")),
             (0, 0),
             "{event}"
         );
     }
 
     /// A sweep as the schedule calls it: a new instance each time, that knows nothing.
-    pub(crate) fn sweeper(self: &Arc<World>) -> Sweeper<MemorySensors, MemoryProgress, WorldClock> {
+    pub(crate) fn sweeper(self: &Arc<World>) -> Sweeper<MemorySensors, MemoryProgress> {
         let probe = queue_probe(Arc::new(Markers(Arc::clone(self))), URL, WAIT, SETTLE);
         Sweeper::new(
             self.sensors.clone(),
             self.progress.clone(),
             Some(probe),
             Limits::default(),
-            WorldClock(Arc::clone(self)),
+            Arc::new(WorldClock(Arc::clone(self))),
         )
     }
 
@@ -365,11 +365,13 @@ impl Clock for WorldClock {
         self.0.now.now()
     }
 
-    async fn sleep(&self, duration: Duration) {
+    fn sleep(&self, duration: Duration) -> BoxFuture<'_, ()> {
         let end = milliseconds(self.now().after(duration));
-        // Whoever goes to sleep at the same time does so before time passes.
-        tokio::task::yield_now().await;
-        self.0.until(end).await;
+        Box::pin(async move {
+            // Whoever goes to sleep at the same time does so before time passes.
+            tokio::task::yield_now().await;
+            self.0.until(end).await;
+        })
     }
 }
 

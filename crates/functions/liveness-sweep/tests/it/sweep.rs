@@ -60,7 +60,7 @@ fn sweeper(sensors: &MemorySensors, clock: &Arc<ManualClock>) -> Sweeper<Slow, M
         page: 10,
     };
     let progress = MemoryProgress::default();
-    Sweeper::new(slow, progress, None, limits, Arc::clone(clock))
+    Sweeper::new(slow, progress, None, limits, clock.clone())
 }
 
 fn clock(seconds: i64) -> Arc<ManualClock> {
@@ -191,7 +191,7 @@ async fn nobody_is_lost_while_the_queue_is_not_read() {
         progress.clone(),
         Some(unread()),
         Limits::default(),
-        Arc::clone(&clock),
+        clock.clone(),
     );
     let deadline = clock.now().after(MINUTE);
     let report = sweeper.sweep(deadline).await.unwrap();

@@ -108,7 +108,7 @@ impl Home {
             admission(&sensors),
             Quarantine::new(Arc::clone(&quarantine) as Arc<dyn Channel>),
             rules,
-            Arc::clone(&clock) as Arc<dyn Clock>,
+            clock.clone(),
         );
         Home {
             sensors,
