@@ -331,7 +331,10 @@ impl World {
             Arc::clone(&workers[at as usize])
         };
         let deadline = self.now.now().after(Duration::from_secs(30));
-        let summary = worker.process_batch(event.as_bytes(), deadline).await.unwrap();
+        let summary = worker
+            .process_batch(event.as_bytes(), deadline)
+            .await
+            .unwrap();
         assert_eq!(
             (summary.failed.len(), summary.count("quarantined")),
             (0, 0),

@@ -26,7 +26,11 @@ async fn one_bad_in_ten() {
     });
     let summary = bench.handle(&event(records)).await;
     assert_eq!(
-        (summary.count("messages"), summary.count("stored"), summary.count("quarantined")),
+        (
+            summary.count("messages"),
+            summary.count("stored"),
+            summary.count("quarantined")
+        ),
         (10, 9, 1)
     );
     assert_eq!(summary.failed, [""; 0]);
@@ -47,7 +51,10 @@ async fn a_bad_one_in_the_middle_of_a_fifo_group_holds_up_nothing() {
         .enumerate()
         .map(|(number, text)| record(&format!("m-{number}"), text, Some("g")));
     let summary = bench.handle(&event(records)).await;
-    assert_eq!((summary.count("stored"), summary.count("quarantined")), (2, 1));
+    assert_eq!(
+        (summary.count("stored"), summary.count("quarantined")),
+        (2, 1)
+    );
     assert_eq!(summary.failed, [""; 0]);
     assert_eq!(
         bench.ids("lamp").await,
@@ -93,7 +100,10 @@ async fn a_fifo_group_waits_for_the_one_that_failed_and_others_do_not() {
     let summary = bench
         .handle(&event(records.into_iter().skip(2).take(3)))
         .await;
-    assert_eq!((summary.count("stored"), summary.count("quarantined")), (2, 1));
+    assert_eq!(
+        (summary.count("stored"), summary.count("quarantined")),
+        (2, 1)
+    );
     assert_eq!(bench.ids("lamp").await.len(), 3);
 }
 
@@ -172,7 +182,10 @@ async fn a_large_batch_goes_through() {
     let summary = bench
         .handle_within(&event(records), std::time::Duration::from_secs(60))
         .await;
-    assert_eq!((summary.count("messages"), summary.count("stored")), (500, 500));
+    assert_eq!(
+        (summary.count("messages"), summary.count("stored")),
+        (500, 500)
+    );
     assert_eq!(bench.ids("thing-7").await.len(), 20);
     let none = bench.handle(&event([])).await;
     assert_eq!((none.messages, none.failed.len()), (0, 0));

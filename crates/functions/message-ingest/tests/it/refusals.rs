@@ -210,7 +210,11 @@ async fn what_the_store_refuses_for_good_is_put_away_too() {
         .map(|source| record(source, &crate::support::text(source, 1), None));
     let summary = bench.handle(&event(records)).await;
     assert_eq!(
-        (summary.count("quarantined"), summary.count("stored"), summary.failed.len()),
+        (
+            summary.count("quarantined"),
+            summary.count("stored"),
+            summary.failed.len()
+        ),
         (2, 1, 0)
     );
     let mut reasons: Vec<_> = bench

@@ -75,7 +75,13 @@ async fn one_bad_in_ten_is_put_away_and_nine_are_taken_in() {
         .map(|(id, text)| (*id, 60, text.as_str()))
         .collect();
     let summary = home.handle(&sqs(&messages)).await;
-    assert_eq!((summary.count(Outcome::First.as_str()), summary.count("quarantined")), (9, 1));
+    assert_eq!(
+        (
+            summary.count(Outcome::First.as_str()),
+            summary.count("quarantined")
+        ),
+        (9, 1)
+    );
     assert_eq!(answer(&summary), json!({"batchItemFailures": []}));
     let (text, reason, detail) = home.quarantine.quarantined().remove(0);
     assert_eq!(text, texts[4], "as it was sent");
@@ -128,7 +134,13 @@ async fn anyone_may_speak_where_that_is_configured() {
         ("m3", 61, &says("a", 0)),
     ]);
     let summary = home.handle(&event).await;
-    assert_eq!((summary.count("registered"), summary.count(Outcome::First.as_str())), (1, 2));
+    assert_eq!(
+        (
+            summary.count("registered"),
+            summary.count(Outcome::First.as_str())
+        ),
+        (1, 2)
+    );
     let sensor = home.sensors.get(&sample::id("new")).await.unwrap().sensor;
     assert_eq!(sensor.location.to_string(), "Brno / depot / 0 / yard");
     assert_eq!(sensor.sensor_type.as_str(), "lock");
@@ -154,7 +166,10 @@ async fn other_scalars_are_taken_in_where_that_is_configured() {
     ]);
     let summary = home.handle(&event).await;
     assert_eq!(
-        (summary.count(Outcome::Changed.as_str()), summary.count("quarantined")),
+        (
+            summary.count(Outcome::Changed.as_str()),
+            summary.count("quarantined")
+        ),
         (2, 1)
     );
     assert_eq!(home.readings("t").await, ["true", "\"ajar\"", "21.5"]);
@@ -227,7 +242,13 @@ async fn nothing_bad_is_lost_when_the_quarantine_is_closed() {
     let event = sqs(&[("m1", 60, "gibberish"), ("m2", 60, &says("a", 0))]);
     let summary = home.handle(&event).await;
     assert_eq!(summary.failed, ["m1"]);
-    assert_eq!((summary.count("quarantined"), summary.count(Outcome::First.as_str())), (0, 1));
+    assert_eq!(
+        (
+            summary.count("quarantined"),
+            summary.count(Outcome::First.as_str())
+        ),
+        (0, 1)
+    );
     home.quarantine.reply(|_| SendReply::Accept);
     assert!(home.handle(&event).await.failed.is_empty());
     assert_eq!(home.quarantine.quarantined().len(), 1);

@@ -45,7 +45,13 @@ async fn of_a_fifo_queue() {
 async fn of_several_rabbitmq_queues() {
     let home = Home::new(&["0xA", "TestSensor"]).await;
     let summary = handle(&home, "rabbitmq").await;
-    assert_eq!((summary.count(Outcome::First.as_str()), summary.count("quarantined")), (2, 1));
+    assert_eq!(
+        (
+            summary.count(Outcome::First.as_str()),
+            summary.count("quarantined")
+        ),
+        (2, 1)
+    );
     assert!(summary.response().is_ok());
     let state = home.state("0xA").await;
     assert_eq!(state.value, Some(Value::whole(1)));

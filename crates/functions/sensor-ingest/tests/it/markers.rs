@@ -17,10 +17,7 @@ async fn a_marker_is_noted_by_the_time_the_queue_took_it() {
         ("m3", 80, MARKER),
     ]);
     let summary = home.handle(&event).await;
-    assert_eq!(
-        (summary.failed.len(), summary.count("quarantined")),
-        (0, 0)
-    );
+    assert_eq!((summary.failed.len(), summary.count("quarantined")), (0, 0));
     assert_eq!(home.progress.reached(QUEUE).await, Ok(Some(at(80))));
     home.handle(&sqs(&[("m1", 70, MARKER)])).await;
     assert_eq!(

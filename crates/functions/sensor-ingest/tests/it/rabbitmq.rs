@@ -65,7 +65,10 @@ async fn a_batch_that_comes_again_counts_nothing_twice() {
     // What is new is new, though it reads the same.
     home.clock.advance(Duration::from_secs(60));
     let event = rabbitmq(&[("q::/", &[(false, zero.as_bytes())])]);
-    assert_eq!(home.handle(&event).await.count(Outcome::Changed.as_str()), 1);
+    assert_eq!(
+        home.handle(&event).await.count(Outcome::Changed.as_str()),
+        1
+    );
     assert_eq!(home.state("a").await.sequence(), 4);
 }
 

@@ -95,7 +95,10 @@ where
             let event = event.to_string();
             loop {
                 let deadline = sample::at(600).after(TIME);
-                let summary = ingest.process_batch(event.as_bytes(), deadline).await.unwrap();
+                let summary = ingest
+                    .process_batch(event.as_bytes(), deadline)
+                    .await
+                    .unwrap();
                 assert_eq!(summary.count("quarantined"), 0);
                 if summary.failed.is_empty() {
                     break;

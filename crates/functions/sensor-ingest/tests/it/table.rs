@@ -33,7 +33,10 @@ async fn two_writes_a_signal_no_read_and_readings_by_twenty_five() {
         table.endpoint.take_calls();
         let event = sqs(messages).to_string();
         let deadline = sample::at(600).after(TIME);
-        let summary = ingest.process_batch(event.as_bytes(), deadline).await.unwrap();
+        let summary = ingest
+            .process_batch(event.as_bytes(), deadline)
+            .await
+            .unwrap();
         assert!(summary.failed.is_empty());
         let mut calls = table.endpoint.take_operations();
         calls.sort_unstable();

@@ -17,7 +17,13 @@ async fn what_gets_no_answer_is_given_up_in_time_and_the_rest_is_done() {
     let summary = home.handle(&event).await;
     assert!(started.elapsed() < TIME);
     assert_eq!(summary.failed, ["m1", "m3"]);
-    assert_eq!((summary.count(Outcome::First.as_str()), summary.count("quarantined")), (1, 1));
+    assert_eq!(
+        (
+            summary.count(Outcome::First.as_str()),
+            summary.count("quarantined")
+        ),
+        (1, 1)
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -157,10 +157,7 @@ async fn a_topic_that_is_no_shadows_is_answered_nowhere() {
         "request/get/lamp",
         "$aws/things/victim/lamp/shadow/get",
     ] {
-        assert!(
-            function.refuse(topic).await.kind == "TopicError",
-            "{topic}"
-        );
+        assert!(function.refuse(topic).await.kind == "TopicError", "{topic}");
     }
     for topic in [
         "shadow/%41/get",
