@@ -1,9 +1,8 @@
-"""Runs built functions: under AWS's runtime interface emulator against a local stack, and by the clock.
+"""Runs built functions under the Lambda runtime interface emulator against a local stack, and measures them.
 
-Used by scripts/invoke-local, scripts/check-infra and scripts/bench-cold-start. What a function finds in its environment is what
-infra/functions.yaml sets, with the local stack's tables and queues in place of the deployment's, so a variable that the
-template forgets is missing here too. What it publishes over MQTT, sends to queues and posts to webhooks passes through
-here on its way, and is part of the outcome.
+Used by scripts/invoke-local, scripts/check-infra and scripts/bench-cold-start. The environment of a function is that of
+infra/functions.yaml, with the tables and queues of the local stack, so a variable that the template lacks is missing here
+too. Messages to MQTT, queues and webhooks pass through recorders here and are part of the outcome.
 """
 
 import argparse
@@ -27,14 +26,15 @@ import zlib
 
 import samcli
 import yaml
+from samcli.lib.cfn_language_extensions.sam_integration import expand_language_extensions
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 EVENTS = ROOT / "infra" / "events"
-# One that matches whatever stands in its place.
+# Placeholder in an expected outcome that matches anything.
 ANY = "<any>"
 START_SECONDS = 20
 ANSWER_SECONDS = 70
-# What every function has besides its own variables.
+# Variables that Lambda sets for every function.
 AWS_VARIABLES = {
     "PATH": "/usr/bin:/bin",
     "AWS_REGION": "us-east-1",
@@ -48,12 +48,19 @@ def template(name):
     return yaml.safe_load((ROOT / "infra" / name).read_text())
 
 
+def serverless_functions():
+    """Logical ids and resources of the functions, without the loops beside them."""
+    for logical, resource in template("functions.yaml")["Resources"].items():
+        if isinstance(resource, dict) and resource["Type"] == "AWS::Serverless::Function":
+            yield logical, resource
+
+
 def logical_id(function):
     return "".join(word.capitalize() for word in function.split("-"))
 
 
 class Stack:
-    """Where the local stack is."""
+    """Addresses of the local stack."""
 
     def __init__(self, dynamodb, aws):
         self.dynamodb = dynamodb
@@ -61,7 +68,7 @@ class Stack:
 
 
 class Recorder:
-    """Stands between a function and where it sends, passes everything on, and keeps what was sent."""
+    """Forwards the requests of a function to the local stack and records them."""
 
     def __init__(self, target):
         target = urllib.parse.urlparse(target)
@@ -95,14 +102,14 @@ class Recorder:
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def published(self):
-        """MQTT messages, in the order they were sent."""
+        """Published MQTT messages, in order."""
         for path, _, body in self.seen:
             if path.startswith("/topics/"):
                 topic = urllib.parse.unquote(path.removeprefix("/topics/").split("?")[0])
                 yield {"topic": topic, "payload": as_json(body.decode())}
 
     def sent(self):
-        """Messages to queues, in the order they were sent."""
+        """Messages sent to queues, in order."""
         for _, operation, body in self.seen:
             if operation == "AmazonSQS.SendMessageBatch":
                 batch = json.loads(body)
@@ -118,7 +125,7 @@ class Recorder:
 
 
 class Receiver:
-    """An endpoint of webhooks."""
+    """A webhook endpoint."""
 
     def __init__(self):
         self.posts = []
@@ -148,22 +155,22 @@ def as_json(text):
 
 
 def environment(function, sqs, iot):
-    """What the template sets, with the local stack's names, and the function's timeout."""
+    """The environment that the template sets, with the local stack's names, and the function's timeout."""
     functions = template("functions.yaml")
-    resource = functions["Resources"].get(logical_id(function))
-    if not resource or resource["Type"] != "AWS::Serverless::Function":
-        sys.exit(f"there is no function {function} in infra/functions.yaml")
+    resource = dict(serverless_functions()).get(logical_id(function))
+    if not resource:
+        sys.exit(f"infra/functions.yaml has no function {function}")
     defaults = {name: given.get("Default", "") for name, given in template("template.yaml")["Parameters"].items()}
     local = {
         "TableName": "antumbra",
         "MessagesTableName": "antumbra-messages",
         "IotEndpoint": iot,
-        # What the emulator of SQS takes.
+        # Limit of the emulated SQS.
         "QueueBytes": "262144",
-        # As the local stack: this machine may be called, and sensors of all kinds are welcome.
+        # As in the local stack: webhooks may go to this machine, and signals may have any scalar value.
         "WebhookAllow": "http://localhost, http://127.0.0.0/8",
         "SensorData": "scalar",
-        # The queue is in this process.
+        # The emulated queue has no delay.
         "GraceSeconds": "1",
     }
     data = template("data.yaml")["Resources"]
@@ -184,7 +191,7 @@ def environment(function, sqs, iot):
     }
     resolved = {name: resolve(value) for name, value in variables.items()}
     if "REGISTRATIONS" in resolved:
-        # On AWS a layer lies there.
+        # On AWS a layer is mounted there.
         resolved["REGISTRATIONS"] = str(ROOT / "registrations")
     return resolved, int(resource["Properties"]["Timeout"])
 
@@ -201,7 +208,7 @@ def emulator():
 
 
 def invoke(function, event, bootstrap, stack, logs):
-    """Starts the function, hands it the event, and returns its answer and what it sent."""
+    """Starts the function, invokes it with the event, and returns its response and the messages it sent."""
     sqs, iot = Recorder(stack.aws), Recorder(stack.aws)
     variables, timeout = environment(function, sqs.url, iot.url)
     front, runtime = free_port(), free_port()
@@ -233,7 +240,7 @@ def invoke(function, event, bootstrap, stack, logs):
         sqs.server.shutdown()
         iot.server.shutdown()
     outcome = {"answer": readable(answer)}
-    # Order is promised per topic and per queue, not among them.
+    # Order is guaranteed per topic and per queue, not across them.
     if published := sorted(iot.published(), key=lambda message: message["topic"]):
         outcome["published"] = published
     if sent := sorted(sqs.sent(), key=lambda message: message["queue"]):
@@ -257,7 +264,7 @@ def post(port, event, process):
 
 
 def readable(answer):
-    """The answer as JSON, and the body of an HTTP answer as JSON in turn, whose length then says nothing."""
+    """The response as JSON, with the body of an HTTP response as JSON, without its length."""
     answer = as_json(answer)
     if isinstance(answer, dict) and isinstance(answer.get("body"), str):
         answer["body"] = as_json(answer["body"])
@@ -282,7 +289,7 @@ def bootstrap_of(function, directory):
                  directory / f"antumbra-{function}"):
         if path.is_file():
             return path
-    sys.exit(f"no bootstrap of {function} in {directory}: run `sam build` in infra/, or say --bootstraps")
+    sys.exit(f"no bootstrap of {function} in {directory}: run `sam build` in infra/, or pass --bootstraps")
 
 
 def stack_of(options):
@@ -293,7 +300,7 @@ def stack_of(options):
 
 
 def event_of(path, receiver):
-    """An event's text, with the endpoint of webhooks and the time in it."""
+    """The text of an event, with the webhook endpoint and the current time filled in."""
     now = str(time.time_ns() // 1_000_000)
     return pathlib.Path(path).read_text().replace("${RECEIVER}", receiver).replace("${NOW_MILLISECONDS}", now)
 
@@ -312,7 +319,7 @@ def run_one(options):
 
 
 def run_all(options):
-    """Every event in the order of `sequence`; what one leaves behind the next may need."""
+    """Runs every event in the order of `sequence`, because an event may need what earlier ones stored."""
     sequence = [line for line in (EVENTS / "sequence").read_text().splitlines() if line and not line.startswith("#")]
     there = {str(path.relative_to(EVENTS).with_suffix("")) for path in EVENTS.glob("*/*.json")
              if not path.name.endswith(".answer.json")}
@@ -346,13 +353,12 @@ def run_all(options):
 
 
 def functions_of_template():
-    for logical, resource in template("functions.yaml")["Resources"].items():
-        if resource["Type"] == "AWS::Serverless::Function":
-            yield re.sub(r"(?<!^)(?=[A-Z])", "-", logical).lower()
+    for logical, _ in serverless_functions():
+        yield re.sub(r"(?<!^)(?=[A-Z])", "-", logical).lower()
 
 
 def zipped(path):
-    """Bytes of the file as SAM's zip holds it, but for some hundred of names and places."""
+    """Compressed size of the file, as in SAM's zip except for some hundred bytes of headers."""
     packer = zlib.compressobj(wbits=-15)
     return len(packer.compress(path.read_bytes()) + packer.flush())
 
@@ -444,18 +450,26 @@ def write_into_docs(table):
     page.write_text(before + start + "\n".join(table) + "\n" + end + rest.split(end)[1])
 
 
+def run_expand(options):
+    """Writes the templates with their loops expanded, as JSON."""
+    for path in map(pathlib.Path, options.templates):
+        result = expand_language_extensions(yaml.safe_load(path.read_text()), enabled=True)
+        expanded = json.dumps(result.expanded_template, default=str)
+        pathlib.Path(options.directory, path.stem + ".json").write_text(expanded)
+
+
 def main():
     parser = argparse.ArgumentParser(prog="invoke-local", description=__doc__.split("\n")[0])
     commands = parser.add_subparsers(required=True)
     one = commands.add_parser("invoke", help="one event")
     one.add_argument("function", help="such as message-get")
     one.add_argument("event", help="a file, such as infra/events/message-get/get.json")
-    one.add_argument("--receiver", default="http://127.0.0.1:9000/", help="stands for ${RECEIVER} in the event")
+    one.add_argument("--receiver", default="http://127.0.0.1:9000/", help="replaces ${RECEIVER} in the event")
     one.set_defaults(run=run_one)
     every = commands.add_parser("check", help="all events")
-    every.add_argument("--only", help="events whose name fits, such as 'http-api/*'")
-    every.add_argument("--write", action="store_true", help="write down what differs; put <any> where it always will")
-    every.add_argument("--logs", help="a file for what the functions log")
+    every.add_argument("--only", help="only events whose name matches, such as 'http-api/*'")
+    every.add_argument("--write", action="store_true", help="write the outcomes that differ; put <any> where they always will")
+    every.add_argument("--logs", help="file for the logs of the functions")
     every.set_defaults(run=run_all)
     bench = commands.add_parser("bench", help="sizes and cold starts")
     bench.add_argument("hello", help="the bare function")
@@ -464,10 +478,14 @@ def main():
     bench.add_argument("--most-megabytes", type=float, default=4)
     bench.add_argument("--most-times", type=float, default=3)
     bench.set_defaults(run=run_bench)
+    expand = commands.add_parser("expand", help="expand the loops of templates")
+    expand.add_argument("directory", help="for the expanded templates")
+    expand.add_argument("templates", nargs="+")
+    expand.set_defaults(run=run_expand)
     for command in (one, every, bench):
         command.add_argument("--bootstraps", default=str(ROOT / "infra/.aws-sam/build/Functions"))
     for command in (one, every):
-        command.add_argument("--ready-file", help="of the local stack, with its addresses")
+        command.add_argument("--ready-file", help="ready file of the local stack")
         command.add_argument("--dynamodb", default="http://127.0.0.1:8000")
         command.add_argument("--aws", default="http://127.0.0.1:4566")
     options = parser.parse_args()

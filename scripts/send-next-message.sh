@@ -1,4 +1,4 @@
 #!/usr/bin/env bash
-# Asks which message comes behind another: send-next-message.sh THING ID; with --local against the local stack.
+# Prints the id of the next newer message: send-next-message.sh THING ID; --local uses the local stack.
 set -euo pipefail
 exec ${ANTUMBRA:-cargo run --quiet --manifest-path "$(dirname "$0")/../Cargo.toml" --} messages next "$@"

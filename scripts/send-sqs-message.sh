@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
-# Puts a message of a thing in the inbound queue and waits until it is in the inbox: send-sqs-message.sh THING; with --local against the local stack.
+# Sends a message to the inbound queue and waits until it is stored: send-sqs-message.sh THING; --local uses the local
+# stack.
 set -euo pipefail
 exec ${ANTUMBRA:-cargo run --quiet --manifest-path "$(dirname "$0")/../Cargo.toml" --} messages send "$@"

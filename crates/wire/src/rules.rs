@@ -1,135 +1,158 @@
-//! The rules of AWS IoT Core that call our functions, as data.
+//! The table of MQTT operations, and the AWS IoT rules that follow from it.
 //!
-//! One list for everybody: the deployment makes them, the local stack evaluates them. Each carries the
-//! whole payload in base64, so that one that is not JSON reaches the function too and gets its answer,
-//! with the topic, who sent it, and what MQTT 5 says of the answer. A property that the message does
-//! not have is left out of the result. `#` stands for one or more levels, never for none: a topic one
-//! level short of the first of them, such as `request/get`, is no request and nobody hears of it; nor is
-//! anything below `request/devices`, whose rule has no wildcard.
+//! One table for everybody: the templates deploy these rules, the local stack evaluates them, the functions
+//! parse topics by them, and tests compare. To add an inbox operation, add a line to the table in
+//! [`Operation`] and serve it in `message-requests`.
+//!
+//! All rules share one `SELECT`: the payload in base64, so that a payload which is not JSON reaches the
+//! function and gets its response; the topic; the client id; and the MQTT 5 properties that a response needs.
+//! `#` matches one or more levels, never none: `request/get` alone triggers no rule.
 
-/// The version of the rules' language.
+/// SQL version of the rules.
 pub const SQL_VERSION: &str = "2016-03-23";
 
-/// One rule: which messages go to which function.
+/// Selects what [`RuleEvent`](crate::events::rule::RuleEvent) holds.
+pub const SELECT: &str = "SELECT encode(*, 'base64') AS payload, topic() AS topic, clientid() AS clientId, \
+     get_mqtt_property('response_topic') AS responseTopic, \
+     get_mqtt_property('correlation_data') AS correlationData, timestamp() AS timestamp";
+
+/// One AWS IoT rule: the function that receives the messages of a topic filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rule {
-    /// Its name on AWS: letters, digits and underscores.
+    /// Name on AWS: letters, digits and underscores.
     pub name: &'static str,
     /// Topic filter.
     pub filter: &'static str,
-    /// The whole statement: [`SELECT`] from the filter.
-    pub sql: &'static str,
-    /// The function it calls.
+    /// Name of the function, without the deployment's prefix.
     pub function: &'static str,
 }
 
-macro_rules! select {
-    () => {
-        concat!(
-            "SELECT encode(*, 'base64') AS payload, topic() AS topic, clientid() AS clientId, ",
-            "get_mqtt_property('response_topic') AS responseTopic, ",
-            "get_mqtt_property('correlation_data') AS correlationData, ",
-            "timestamp() AS timestamp"
-        )
-    };
+impl Rule {
+    /// The rule's SQL statement.
+    ///
+    /// ```
+    /// use antumbra_wire::rules::Operation;
+    /// let sql = Operation::Get.rule().sql();
+    /// assert!(sql.starts_with("SELECT encode(*, 'base64') AS payload, topic() AS topic"));
+    /// assert!(sql.ends_with(" FROM 'request/get/#'"));
+    /// ```
+    pub fn sql(&self) -> String {
+        format!("{SELECT} FROM '{}'", self.filter)
+    }
 }
 
-/// The clause that all rules share; [`RuleEvent`](crate::events::rule::RuleEvent) reads its result.
-pub const SELECT: &str = select!();
+/// Makes [`Operation`] from lines of: variant, word, topic levels after the word, function.
+macro_rules! operations {
+    ($($(#[$doc:meta])* $variant:ident: $word:literal, $names:literal => $function:literal;)+) => {
+        /// An inbox operation.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum Operation {
+            $($(#[$doc])* $variant,)+
+        }
 
-macro_rules! rule {
-    ($name:literal, $filter:literal, $function:literal) => {
-        Rule {
-            name: $name,
-            filter: $filter,
-            sql: concat!(select!(), " FROM '", $filter, "'"),
-            function: $function,
+        impl Operation {
+            /// All operations.
+            pub const ALL: &[Operation] = &[$(Operation::$variant),+];
+
+            /// Second level of its request and response topics.
+            pub fn word(self) -> &'static str {
+                match self { $(Operation::$variant => $word,)+ }
+            }
+
+            /// Shape of its request topics, with `<uuid>` and `<messageId>` in place of names.
+            pub fn topic(self) -> &'static str {
+                match self { $(Operation::$variant => concat!("request/", $word, $names),)+ }
+            }
+
+            /// The rule that passes its requests to the function that serves them.
+            pub fn rule(self) -> Rule {
+                match self {
+                    $(Operation::$variant => Rule {
+                        name: concat!("antumbra_message_", $word),
+                        filter: match $names {
+                            "" => concat!("request/", $word),
+                            _ => concat!("request/", $word, "/#"),
+                        },
+                        function: $function,
+                    },)+
+                }
+            }
         }
     };
 }
 
-/// Requests to the inbox, one function for each operation.
-pub const MESSAGE_RULES: [Rule; 8] = [
-    rule!("antumbra_message_query", "request/query/#", "message-query"),
-    rule!("antumbra_message_get", "request/get/#", "message-get"),
-    rule!("antumbra_message_next", "request/next/#", "message-next"),
-    rule!("antumbra_message_prev", "request/prev/#", "message-prev"),
-    rule!("antumbra_message_list", "request/list/#", "message-list"),
-    rule!(
-        "antumbra_message_delete",
-        "request/delete/#",
-        "message-delete"
-    ),
-    rule!("antumbra_message_send", "request/send/#", "message-send"),
-    rule!(
-        "antumbra_message_devices",
-        "request/devices",
-        "message-devices"
-    ),
-];
+operations! {
+    /// Returns the ids of the oldest and the newest message.
+    Query: "query", "/<uuid>" => "message-query";
+    /// Returns one message.
+    Get: "get", "/<uuid>/<messageId>" => "message-get";
+    /// Returns the id of the next newer message.
+    Next: "next", "/<uuid>/<messageId>" => "message-next";
+    /// Returns the id of the next older message.
+    Prev: "prev", "/<uuid>/<messageId>" => "message-next";
+    /// Lists messages, a page at a time.
+    List: "list", "/<uuid>" => "message-query";
+    /// Deletes one message.
+    Delete: "delete", "/<uuid>/<messageId>" => "message-delete";
+    /// Sends a message for a device to the outbound queue.
+    Send: "send", "/<uuid>" => "message-send";
+    /// Lists known sources, a page at a time.
+    Devices: "devices", "" => "message-query";
+}
 
-/// Requests to shadows, one function for all.
+impl Operation {
+    /// Name of the function that serves it.
+    pub fn function(self) -> &'static str {
+        self.rule().function
+    }
+
+    /// The operation of a request topic, by its first two levels.
+    pub fn of_topic(topic: &str) -> Option<Operation> {
+        let word = topic.strip_prefix("request/")?.split('/').next()?;
+        let mut all = Self::ALL.iter().copied();
+        all.find(|operation| operation.word() == word)
+    }
+}
+
+/// Rules for requests to the inbox and to shadows: all rules of a deployment.
+pub fn deployed_rules() -> impl Iterator<Item = Rule> {
+    let inbox = Operation::ALL.iter().map(|operation| operation.rule());
+    inbox.chain(SHADOW_RULES)
+}
+
+const fn shadow_rule(name: &'static str, filter: &'static str) -> Rule {
+    let function = "shadow-requests";
+    Rule {
+        name,
+        filter,
+        function,
+    }
+}
+
+/// Rules for requests to shadows.
 pub const SHADOW_RULES: [Rule; 6] = [
-    rule!("antumbra_shadow_get", "shadow/+/get", "shadow-requests"),
-    rule!(
-        "antumbra_shadow_update",
-        "shadow/+/update",
-        "shadow-requests"
-    ),
-    rule!(
-        "antumbra_shadow_delete",
-        "shadow/+/delete",
-        "shadow-requests"
-    ),
-    rule!(
-        "antumbra_shadow_named_get",
-        "shadow/+/name/+/get",
-        "shadow-requests"
-    ),
-    rule!(
-        "antumbra_shadow_named_update",
-        "shadow/+/name/+/update",
-        "shadow-requests"
-    ),
-    rule!(
-        "antumbra_shadow_named_delete",
-        "shadow/+/name/+/delete",
-        "shadow-requests"
-    ),
+    shadow_rule("antumbra_shadow_get", "shadow/+/get"),
+    shadow_rule("antumbra_shadow_update", "shadow/+/update"),
+    shadow_rule("antumbra_shadow_delete", "shadow/+/delete"),
+    shadow_rule("antumbra_shadow_named_get", "shadow/+/name/+/get"),
+    shadow_rule("antumbra_shadow_named_update", "shadow/+/name/+/update"),
+    shadow_rule("antumbra_shadow_named_delete", "shadow/+/name/+/delete"),
 ];
 
-/// The same on the topics that AWS keeps for its own shadows: for the local stack alone, so that a device
-/// made for those works there as it is.
+/// The same for the topics of AWS IoT Device Shadow. Only the local stack has them, so that devices made for
+/// AWS's own shadows work with it unchanged.
 pub const AWS_SHADOW_RULES: [Rule; 6] = [
-    rule!(
-        "aws_shadow_get",
-        "$aws/things/+/shadow/get",
-        "shadow-requests"
-    ),
-    rule!(
-        "aws_shadow_update",
-        "$aws/things/+/shadow/update",
-        "shadow-requests"
-    ),
-    rule!(
-        "aws_shadow_delete",
-        "$aws/things/+/shadow/delete",
-        "shadow-requests"
-    ),
-    rule!(
-        "aws_shadow_named_get",
-        "$aws/things/+/shadow/name/+/get",
-        "shadow-requests"
-    ),
-    rule!(
+    shadow_rule("aws_shadow_get", "$aws/things/+/shadow/get"),
+    shadow_rule("aws_shadow_update", "$aws/things/+/shadow/update"),
+    shadow_rule("aws_shadow_delete", "$aws/things/+/shadow/delete"),
+    shadow_rule("aws_shadow_named_get", "$aws/things/+/shadow/name/+/get"),
+    shadow_rule(
         "aws_shadow_named_update",
         "$aws/things/+/shadow/name/+/update",
-        "shadow-requests"
     ),
-    rule!(
+    shadow_rule(
         "aws_shadow_named_delete",
         "$aws/things/+/shadow/name/+/delete",
-        "shadow-requests"
     ),
 ];
 
@@ -138,9 +161,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rule_reads_as_aws_reads_it() {
+    fn the_sql_is_what_aws_expects() {
         assert_eq!(
-            MESSAGE_RULES[1].sql,
+            Operation::Get.rule().sql(),
             "SELECT encode(*, 'base64') AS payload, topic() AS topic, clientid() AS clientId, \
              get_mqtt_property('response_topic') AS responseTopic, \
              get_mqtt_property('correlation_data') AS correlationData, \
@@ -149,12 +172,36 @@ mod tests {
     }
 
     #[test]
-    fn names_are_what_aws_takes_and_nobody_elses() {
-        for (index, rule) in MESSAGE_RULES.iter().enumerate() {
-            let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_';
-            assert!(rule.name.chars().all(allowed), "{}", rule.name);
-            let others = &MESSAGE_RULES[..index];
-            assert!(others.iter().all(|other| other.name != rule.name));
+    fn rule_names_are_valid_and_unique() {
+        let mut names: Vec<&str> = deployed_rules().map(|rule| rule.name).collect();
+        let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        assert!(names.iter().all(|name| name.chars().all(allowed)));
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+
+    #[test]
+    fn a_filter_covers_the_topics_of_its_operation_and_no_others() {
+        for operation in Operation::ALL {
+            let topic = operation.topic();
+            let filter = operation.rule().filter;
+            match filter.strip_suffix("/#") {
+                Some(prefix) => assert!(topic.starts_with(&format!("{prefix}/"))),
+                None => assert_eq!(filter, topic),
+            }
+            assert_eq!(Operation::of_topic(topic), Some(*operation));
+        }
+        for topic in [
+            "",
+            "request",
+            "request/",
+            "request/put/a",
+            "Request/get/a",
+            "/request/get/a",
+        ] {
+            assert_eq!(Operation::of_topic(topic), None, "{topic}");
         }
     }
 }

@@ -126,12 +126,12 @@ impl SignalError {
 /// Reads the text of a message.
 ///
 /// ```
-/// use antumbra_wire::signal::{Allowed, Incoming, Scalar, read};
+/// use antumbra_wire::signal::{Scalar, SignalMessage, ValueType, read};
 ///
 /// let text = r#"{"sensor_id":"0xA","data":1}"#;
-/// let Ok(Incoming::Signal(signal)) = read(text, Allowed::Binary) else { panic!() };
+/// let Ok(SignalMessage::Signal(signal)) = read(text, ValueType::Binary) else { panic!() };
 /// assert_eq!(signal.data, Scalar::Number("1".to_owned()));
-/// let refused = read(r#"{"sensor_id":"0xA","data":2}"#, Allowed::Binary).unwrap_err();
+/// let refused = read(r#"{"sensor_id":"0xA","data":2}"#, ValueType::Binary).unwrap_err();
 /// assert_eq!(refused.to_string(), "data is 2, expected 0 or 1");
 /// ```
 pub fn read(text: &str, allowed: ValueType) -> Result<SignalMessage, SignalError> {

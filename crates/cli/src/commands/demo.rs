@@ -28,16 +28,13 @@ use story::{DemoFailure, DemoReport, DemoResult, Step};
 const LONGEST: Duration = Duration::from_secs(20);
 
 /// The functions of the stack, all of which the tour calls.
-const FUNCTIONS: [&str; 15] = [
+const FUNCTIONS: [&str; 12] = [
     "http-api",
     "liveness-sweep",
     "message-delete",
-    "message-devices",
     "message-get",
     "message-ingest",
-    "message-list",
     "message-next",
-    "message-prev",
     "message-query",
     "message-send",
     "sensor-ingest",

@@ -1,4 +1,4 @@
-//! Wires the functions. Each binary contains only its own operation.
+//! Wires the functions. Each binary contains only the operations of its own function.
 
 use std::sync::Arc;
 
@@ -8,47 +8,47 @@ use antumbra_service::clock::{Clock, SystemClock};
 use aws_config::SdkConfig;
 use lambda_runtime::Error;
 
-use crate::config::{OnInbox, OnQueue};
-use crate::operations::SendMessage;
-use crate::{InboxOperation, Responder};
+use crate::config::{InboxConfig, SendConfig};
+use crate::operations::SendFunction;
+use crate::{InboxFunction, InboxRequests};
 
-/// Wires a function that reads or writes the inbox.
-pub fn build<S: InboxOperation>(
-    operation: impl FnOnce(DynamoDbInbox) -> S,
-    config: OnInbox,
+/// Wires a function that uses the inbox.
+pub fn build<F: InboxFunction>(
+    function: impl FnOnce(DynamoDbInbox) -> F,
+    config: InboxConfig,
     sdk: &SdkConfig,
     clock: Arc<dyn Clock>,
-) -> Responder<S> {
+) -> InboxRequests<F> {
     let responses = IotChannel::connect(sdk, config.iot_endpoint.as_deref());
     let inbox = DynamoDbInbox::connect(sdk, config.table);
-    Responder::new(operation(inbox), Arc::new(responses), clock)
+    InboxRequests::new(function(inbox), Arc::new(responses), clock)
 }
 
 /// Wires the function that sends messages to devices.
 pub fn build_send(
-    config: OnQueue,
+    config: SendConfig,
     sdk: &SdkConfig,
     clock: Arc<dyn Clock>,
-) -> Responder<SendMessage> {
+) -> InboxRequests<SendFunction> {
     let responses = IotChannel::connect(sdk, config.iot_endpoint.as_deref());
     let outbound = SqsChannel::new(&aws_sdk_sqs::Client::new(sdk), &config.outbound)
         .with_bytes(config.queue_bytes);
-    let send = SendMessage::new(Arc::new(outbound), Arc::clone(&clock));
-    Responder::new(send, Arc::new(responses), clock)
+    let function = SendFunction::new(Arc::new(outbound), Arc::clone(&clock));
+    InboxRequests::new(function, Arc::new(responses), clock)
 }
 
-/// Runs a function that reads or writes the inbox.
-pub async fn run_on_inbox<S: InboxOperation>(
-    operation: impl FnOnce(DynamoDbInbox) -> S,
+/// Runs a function that uses the inbox.
+pub async fn run_on_inbox<F: InboxFunction>(
+    function: impl FnOnce(DynamoDbInbox) -> F,
 ) -> Result<(), Error> {
-    let (config, sdk) = antumbra_lambda_kit::start::<OnInbox>().await?;
-    let responder = build(operation, config, &sdk, Arc::new(SystemClock));
-    antumbra_lambda_kit::run(responder.operation().function(), responder).await
+    let (config, sdk) = antumbra_lambda_kit::start::<InboxConfig>().await?;
+    let requests = build(function, config, &sdk, Arc::new(SystemClock));
+    antumbra_lambda_kit::run(F::NAME, requests).await
 }
 
 /// Runs the function that sends messages to devices.
-pub async fn run_on_queue() -> Result<(), Error> {
-    let (config, sdk) = antumbra_lambda_kit::start::<OnQueue>().await?;
-    let responder = build_send(config, &sdk, Arc::new(SystemClock));
-    antumbra_lambda_kit::run(responder.operation().function(), responder).await
+pub async fn run_send() -> Result<(), Error> {
+    let (config, sdk) = antumbra_lambda_kit::start::<SendConfig>().await?;
+    let requests = build_send(config, &sdk, Arc::new(SystemClock));
+    antumbra_lambda_kit::run(SendFunction::NAME, requests).await
 }

@@ -1,29 +1,29 @@
-//! What the functions are told by their environment.
+//! Configuration of the functions, read from the environment.
 
 use antumbra_lambda_kit::config::FunctionConfig;
 use antumbra_lambda_kit::environment::Environment;
 use antumbra_publish::sqs;
 
-/// What a function that reads or writes the inbox is told.
+/// Configuration of a function that uses the inbox.
 #[allow(missing_docs)]
-pub struct OnInbox {
+pub struct InboxConfig {
     pub table: String,
     /// The account's own endpoint of AWS IoT.
     pub iot_endpoint: Option<String>,
 }
 
-impl FunctionConfig for OnInbox {
-    fn from_env(environment: &mut Environment) -> OnInbox {
-        OnInbox {
+impl FunctionConfig for InboxConfig {
+    fn from_env(environment: &mut Environment) -> InboxConfig {
+        InboxConfig {
             table: environment.required("TABLE"),
             iot_endpoint: environment.optional("IOT_ENDPOINT"),
         }
     }
 }
 
-/// What the function that sends to devices is told.
+/// Configuration of the function that sends messages to devices.
 #[allow(missing_docs)]
-pub struct OnQueue {
+pub struct SendConfig {
     pub outbound: String,
     /// Largest message that the queue accepts.
     pub queue_bytes: usize,
@@ -31,9 +31,9 @@ pub struct OnQueue {
     pub iot_endpoint: Option<String>,
 }
 
-impl FunctionConfig for OnQueue {
-    fn from_env(environment: &mut Environment) -> OnQueue {
-        OnQueue {
+impl FunctionConfig for SendConfig {
+    fn from_env(environment: &mut Environment) -> SendConfig {
+        SendConfig {
             outbound: environment.required("OUTBOUND_QUEUE_URL"),
             queue_bytes: sqs::BYTES,
             iot_endpoint: environment.optional("IOT_ENDPOINT"),

@@ -1,17 +1,18 @@
-//! The inbox over MQTT: each request gets exactly one answer.
+//! Inbox requests over MQTT: every request gets exactly one response.
 //!
-//! [`Responder::handle`] takes the event of an IoT rule. It reads the request (`antumbra_wire::inbox_request`,
-//! pure), has it served by one of the [`operations`], each of which holds the one port its role allows, and
-//! publishes the answer. A request that makes no sense, a store that does not answer, an answer that is too
-//! large: all of that is an answer too. The invocation fails only if there is nobody to answer, or if no
-//! answer could be published; nobody tries it again, since whoever asked has stopped waiting.
+//! [`InboxRequests`] takes the event of an AWS IoT rule, parses the request
+//! ([`antumbra_wire::inbox_request`]), has its [function](operations) serve it and publishes the response.
+//! Invalid requests, an unavailable store and responses that are too large get an error response. The invocation
+//! fails only if the event is no request or no response could be published; Lambda does not retry it, because
+//! the sender no longer waits.
 
 mod build;
 pub mod config;
+mod error;
 pub mod operations;
-mod responder;
-mod serve;
+mod requests;
 
-pub use build::{build, build_send, run_on_inbox, run_on_queue};
-pub use responder::{HandleError, RequestSummary, Responder};
-pub use serve::{InboxOperation, OperationError, RequestContext};
+pub use build::{build, build_send, run_on_inbox, run_send};
+pub use error::OperationError;
+pub use operations::{InboxFunction, RequestContext};
+pub use requests::{InboxRequests, RequestSummary};

@@ -76,17 +76,17 @@ async fn each_function_answers() {
             r#"{"nextMessageId":"7","specifiedMessageId":"0","uuid":"lamp"}"#,
         ),
         (
-            env!("CARGO_BIN_EXE_antumbra-message-prev"),
+            env!("CARGO_BIN_EXE_antumbra-message-next"),
             "request/prev/lamp/9",
             r#"{"previousMessageId":"7","specifiedMessageId":"9","uuid":"lamp"}"#,
         ),
         (
-            env!("CARGO_BIN_EXE_antumbra-message-list"),
+            env!("CARGO_BIN_EXE_antumbra-message-query"),
             "request/list/lamp",
             r#"{"messageIds":["7"],"uuid":"lamp"}"#,
         ),
         (
-            env!("CARGO_BIN_EXE_antumbra-message-devices"),
+            env!("CARGO_BIN_EXE_antumbra-message-query"),
             "request/devices",
             r#"{"devices":[]}"#,
         ),

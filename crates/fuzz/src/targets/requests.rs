@@ -8,8 +8,9 @@ use antumbra_service::inbox::{MessageId, Source};
 use antumbra_service::shadows::ShadowId;
 use antumbra_shadow::{Document, LeafTimes, Mode, Model, Timestamp, merge};
 use antumbra_wire::events::rule::RuleEvent;
-use antumbra_wire::inbox_request::{self, Operation};
+use antumbra_wire::inbox_request;
 use antumbra_wire::limits::{TOPIC_BYTES, TOPIC_SLASHES};
+use antumbra_wire::rules::Operation;
 use antumbra_wire::shadow_mqtt::{
     self, Accepted, Part, Request, Sent, ShadowDocument, ShadowDocuments, ShadowTopic,
     accepted_get, accepted_update, escape_level, rejected, write_delta, write_documents,
@@ -42,7 +43,7 @@ pub(crate) fn run(bytes: &[u8]) {
         ..RuleEvent::default()
     };
     selected(&event);
-    for operation in Operation::ALL {
+    for &operation in Operation::ALL {
         inbox(&event, operation);
     }
     if let Ok(topic) = ShadowTopic::parse(&event.topic) {
@@ -72,26 +73,26 @@ fn selected(event: &RuleEvent) {
 }
 
 fn inbox(event: &RuleEvent, operation: Operation) {
-    let request = inbox_request::read(event, operation);
+    let request = inbox_request::parse(event, operation);
     let address = &request.address;
-    for to in address.otherwise.iter().chain([&address.topic]) {
+    for to in address.fallback_topic.iter().chain([&address.topic]) {
         assert!(to.starts_with("response/"), "{to}");
         assert!(!to.contains(['+', '#', '\0']), "{to}");
         assert!(!to.split('/').any(str::is_empty), "{to}");
         assert!(to.len() <= TOPIC_BYTES && to.matches('/').count() <= TOPIC_SLASHES);
     }
-    assert!(!address.rejected || request.asked.is_err());
-    let asked = match request.asked {
+    assert!(!address.rejected || request.parsed.is_err());
+    let asked = match request.parsed {
         Ok(asked) => asked,
         Err(error) => return assert!(!error.to_string().is_empty() && !error.code().is_empty()),
     };
-    let named = [asked.named.uuid, asked.named.message_id];
+    let named = [asked.names.uuid, asked.names.message_id];
     let names: Vec<&str> = named.into_iter().filter(|name| !name.is_empty()).collect();
     let topic = format!("request/{}/{}", operation.word(), names.join("/"));
     assert_eq!(topic.trim_end_matches('/'), event.topic);
     let _ = (
-        Source::new(asked.named.uuid),
-        MessageId::new(asked.named.message_id),
+        Source::new(asked.names.uuid),
+        MessageId::new(asked.names.message_id),
     );
     let plain: Value = match event.payload.is_empty() {
         true => json!({}),
@@ -101,7 +102,7 @@ fn inbox(event: &RuleEvent, operation: Operation) {
     if plain.is_null() {
         return;
     }
-    if let Ok(list) = asked.members.list() {
+    if let Ok(list) = asked.payload.list() {
         let limit = said("limit").and_then(Value::as_u64);
         assert_eq!(list.limit.map(|limit| limit as u64), limit);
         assert_eq!(
@@ -114,8 +115,8 @@ fn inbox(event: &RuleEvent, operation: Operation) {
             said("bodies").map_or(Some(false), Value::as_bool)
         );
     }
-    if let Ok(send) = asked.members.send() {
-        let message: Value = serde_json::from_str(send.message).unwrap();
+    if let Ok(send) = asked.payload.send() {
+        let message: Value = serde_json::from_str(send.message.get()).unwrap();
         assert_eq!(Some(&message), said("message"));
     }
 }

@@ -43,7 +43,7 @@ pub(super) fn select(message: &Message, now_milliseconds: u64) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use antumbra_wire::events::rule::RuleEvent;
-    use antumbra_wire::rules::{MESSAGE_RULES, SELECT, SHADOW_RULES};
+    use antumbra_wire::rules::{SELECT, deployed_rules};
     use bytes::Bytes;
     use serde_json::{Value, json};
 
@@ -110,9 +110,8 @@ mod tests {
 
     /// The rules that select a topic, without the prefix of their names.
     fn rules_for(topic: &str) -> Vec<&'static str> {
-        let rules = MESSAGE_RULES.iter().chain(&SHADOW_RULES);
         let selects = |filter: &str| TopicFilter::new(filter).unwrap().matches(topic);
-        rules
+        deployed_rules()
             .filter(|rule| selects(rule.filter))
             .map(|rule| rule.name.strip_prefix("antumbra_").unwrap())
             .collect()

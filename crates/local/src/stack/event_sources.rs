@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use antumbra_lambda_kit::functions::{self, STREAM, spec};
-use antumbra_wire::rules::{AWS_SHADOW_RULES, MESSAGE_RULES, Rule, SHADOW_RULES};
+use antumbra_wire::rules::{AWS_SHADOW_RULES, Rule, deployed_rules};
 use tokio::task::JoinSet;
 
 use super::LocalServices;
@@ -124,11 +124,10 @@ impl LocalServices {
                     }
                 }
                 functions::EventSource::Rules => {
-                    let all = MESSAGE_RULES.iter().chain(&SHADOW_RULES);
-                    let own = all
-                        .chain(&AWS_SHADOW_RULES)
+                    let own = deployed_rules()
+                        .chain(AWS_SHADOW_RULES)
                         .filter(|rule| rule.function == function.name());
-                    rules.extend(own.map(|rule| (*rule, function.clone())));
+                    rules.extend(own.map(|rule| (rule, function.clone())));
                 }
                 functions::EventSource::Schedule { period } => {
                     let kind = EventSourceKind::Schedule { period };

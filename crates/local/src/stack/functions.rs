@@ -6,11 +6,10 @@ use std::time::Duration;
 use antumbra_dynamodb::{DynamoDbInbox, MAIN, MESSAGES, SensorConfig};
 use antumbra_lambda_kit::Handler;
 use antumbra_lambda_kit::functions::queues;
-use antumbra_message_requests::InboxOperation;
-use antumbra_message_requests::config::{OnInbox, OnQueue};
+use antumbra_message_requests::InboxFunction;
+use antumbra_message_requests::config::{InboxConfig, SendConfig};
 use antumbra_message_requests::operations::{
-    DeleteMessage, GetMessage, ListDevices, ListMessages, NextMessage, PreviousMessage,
-    QueryMessages,
+    DeleteFunction, GetFunction, NextFunction, QueryFunction, SendFunction,
 };
 use antumbra_publish::sqs::SMALL_BYTES;
 use antumbra_registration::Registrations;
@@ -19,7 +18,6 @@ use antumbra_service::clock::Clock;
 use antumbra_service::inbox::MessageParser;
 use antumbra_service::liveness::Limits;
 use antumbra_shadow::Model;
-use antumbra_wire::inbox_request::Operation;
 use antumbra_wire::signal::ValueType;
 use aws_config::SdkConfig;
 
@@ -115,38 +113,34 @@ impl LocalServices {
 
     pub(super) fn message_requests(&self) -> Vec<Function> {
         vec![
-            self.inbox(Operation::Get, GetMessage),
-            self.inbox(Operation::Query, QueryMessages),
-            self.inbox(Operation::Next, NextMessage),
-            self.inbox(Operation::Prev, PreviousMessage),
-            self.inbox(Operation::List, ListMessages),
-            self.inbox(Operation::Delete, DeleteMessage),
-            self.inbox(Operation::Devices, ListDevices),
+            self.inbox(GetFunction),
+            self.inbox(QueryFunction),
+            self.inbox(NextFunction),
+            self.inbox(DeleteFunction),
             self.message_send(),
         ]
     }
 
-    fn inbox<S: InboxOperation + 'static>(
+    fn inbox<F: InboxFunction + 'static>(
         &self,
-        operation: Operation,
-        serve: impl FnOnce(DynamoDbInbox) -> S,
+        function: impl FnOnce(DynamoDbInbox) -> F,
     ) -> Function {
-        let config = OnInbox {
+        let config = InboxConfig {
             table: MESSAGES.name.to_owned(),
             iot_endpoint: None,
         };
-        self.build(operation.function(), |sdk, clock| {
-            antumbra_message_requests::build(serve, config, sdk, clock)
+        self.build(F::NAME, |sdk, clock| {
+            antumbra_message_requests::build(function, config, sdk, clock)
         })
     }
 
     fn message_send(&self) -> Function {
-        let config = OnQueue {
+        let config = SendConfig {
             outbound: self.queues.queue_url(queues::OUTBOUND),
             queue_bytes: SMALL_BYTES,
             iot_endpoint: None,
         };
-        self.build(Operation::Send.function(), |sdk, clock| {
+        self.build(SendFunction::NAME, |sdk, clock| {
             antumbra_message_requests::build_send(config, sdk, clock)
         })
     }

@@ -5,7 +5,7 @@ use antumbra_local::{
     queues::Queues,
     rules::{self, OnFailure, Rules},
 };
-use antumbra_wire::rules::{MESSAGE_RULES, Rule};
+use antumbra_wire::rules::{Operation, Rule};
 use serde_json::{Value, json};
 
 use crate::{
@@ -53,7 +53,7 @@ async fn failures(of: &OnFailure) -> Vec<Value> {
 
 #[tokio::test]
 async fn a_device_calls_the_function_of_its_topic() {
-    let mut stack = stack(&MESSAGE_RULES[1..2]).await;
+    let mut stack = stack(&[Operation::Get.rule()]).await;
     let (broker, calls) = (&stack.broker, &mut stack.calls);
     let mut old = v4::Device::new(broker.address(), "old").await;
     // Neither the parent level nor another operation is this rule's.
@@ -89,7 +89,7 @@ async fn a_device_calls_the_function_of_its_topic() {
 
 #[tokio::test]
 async fn a_failed_call_is_told_of_and_not_made_again() {
-    let mut stack = stack(&MESSAGE_RULES[1..2]).await;
+    let mut stack = stack(&[Operation::Get.rule()]).await;
     let publish = |n: u32| {
         let message = Message::new(format!("request/get/a/{n}"), "{}");
         stack.broker.publish(message)
@@ -125,7 +125,7 @@ async fn a_failed_call_is_told_of_and_not_made_again() {
 
 #[tokio::test]
 async fn a_slow_call_holds_up_nobody_until_there_are_too_many() {
-    let mut stack = stack(&MESSAGE_RULES[1..2]).await;
+    let mut stack = stack(&[Operation::Get.rule()]).await;
     for n in 0..12 {
         let message = Message::new(format!("request/get/a/{n}"), "{}");
         stack.broker.publish(message).await.unwrap();
@@ -160,7 +160,7 @@ async fn a_rule_with_an_invalid_filter_does_not_start() {
     };
     let rule = Rule {
         filter: "a/#/b",
-        ..MESSAGE_RULES[0]
+        ..Operation::Query.rule()
     };
     let error = rules::start(&broker, vec![(rule, function("f").0)], failures).unwrap_err();
     assert!(error.to_string().contains("`a/#/b`"), "{error}");

@@ -8,10 +8,10 @@ use antumbra_dynamodb::{
     MESSAGES, SensorConfig, ShadowTableConfig,
 };
 use antumbra_lambda_kit::Handler;
-use antumbra_message_requests::InboxOperation;
-use antumbra_message_requests::config::OnInbox;
+use antumbra_message_requests::InboxFunction;
+use antumbra_message_requests::config::InboxConfig;
 use antumbra_message_requests::operations::{
-    DeleteMessage, GetMessage, NextMessage, QueryMessages,
+    DeleteFunction, GetFunction, NextFunction, QueryFunction,
 };
 use antumbra_publish::{SqsChannel, sqs};
 use antumbra_registration::Registrations;
@@ -25,7 +25,6 @@ use antumbra_service::notifications::Channel;
 use antumbra_service::sensors::Sensors;
 use antumbra_service::shadows::{Layout, Shadows};
 use antumbra_shadow::Model;
-use antumbra_wire::inbox_request::Operation;
 use aws_config::SdkConfig;
 
 use super::Function;
@@ -212,24 +211,20 @@ impl Wiring {
     /// The functions of four inbox operations, by the operation's name.
     pub(crate) fn message_requests(&self) -> [(&'static str, Function); 4] {
         [
-            ("get", self.inbox(Operation::Get, GetMessage)),
-            ("query", self.inbox(Operation::Query, QueryMessages)),
-            ("next", self.inbox(Operation::Next, NextMessage)),
-            ("delete", self.inbox(Operation::Delete, DeleteMessage)),
+            ("get", self.inbox(GetFunction)),
+            ("query", self.inbox(QueryFunction)),
+            ("next", self.inbox(NextFunction)),
+            ("delete", self.inbox(DeleteFunction)),
         ]
     }
 
-    fn inbox<S: InboxOperation + 'static>(
-        &self,
-        operation: Operation,
-        serve: fn(DynamoDbInbox) -> S,
-    ) -> Function {
-        self.function(operation.function(), move |wiring, clock| {
-            let config = OnInbox {
+    fn inbox<F: InboxFunction + 'static>(&self, function: fn(DynamoDbInbox) -> F) -> Function {
+        self.function(F::NAME, move |wiring, clock| {
+            let config = InboxConfig {
                 table: MESSAGES.name.to_owned(),
                 iot_endpoint: None,
             };
-            antumbra_message_requests::build(serve, config, &wiring.sdk, clock)
+            antumbra_message_requests::build(function, config, &wiring.sdk, clock)
         })
     }
 

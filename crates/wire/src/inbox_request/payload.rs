@@ -1,63 +1,65 @@
-//! The payload of a request: a JSON object. What an operation does not know is passed over, what it knows
-//! must be of its kind; `null` is the same as nothing.
+//! Payloads of inbox requests: a JSON object.
+//!
+//! Members that an operation does not know are ignored; `null` counts as absent.
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use super::RequestError;
 
-/// What a payload says, each member as it stands there.
+/// A request's payload. Members are kept as JSON text until an operation asks for them.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
 pub struct RequestPayload<'a> {
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     token: Option<&'a RawValue>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     limit: Option<&'a RawValue>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     from: Option<&'a RawValue>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     to: Option<&'a RawValue>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     newest_first: Option<&'a RawValue>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     bodies: Option<&'a RawValue>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     cursor: Option<&'a RawValue>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     message: Option<&'a RawValue>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     idempotency_key: Option<&'a RawValue>,
 }
 
-/// What a listing is asked for. What was not said is `None` or `false`.
+/// Parameters of a listing.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct ListMembers {
-    /// At most so many.
+pub struct ListParameters {
+    /// Maximum length of the page.
     pub limit: Option<usize>,
-    /// Not before this id.
+    /// Lowest id.
     pub from: Option<String>,
-    /// Not behind this id.
+    /// Highest id.
     pub to: Option<String>,
-    /// The newest first.
+    /// Newest first instead of oldest first.
     pub newest_first: bool,
     /// Whole messages instead of ids.
     pub bodies: bool,
-    /// Where an earlier page ended.
+    /// Cursor of an earlier page.
     pub cursor: Option<String>,
 }
 
-/// What is to be sent.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SendMembers<'a> {
-    /// Any JSON, as it was written.
-    pub message: &'a str,
-    /// What makes two sendings one.
+/// Parameters of `send`.
+#[derive(Debug, Clone)]
+pub struct SendParameters<'a> {
+    /// Any JSON, as the sender wrote it.
+    pub message: &'a RawValue,
+    /// Requests with the same key for the same device send one message.
     pub idempotency_key: Option<String>,
 }
 
 impl<'a> RequestPayload<'a> {
-    /// Reads a payload. Nothing at all stands for an empty object where nothing is needed.
+    /// Parses a payload. With `may_be_empty`, an empty payload counts as an empty object.
     pub(super) fn parse(
         payload: &'a [u8],
         may_be_empty: bool,
@@ -65,24 +67,29 @@ impl<'a> RequestPayload<'a> {
         if payload.is_empty() && may_be_empty {
             return Ok(RequestPayload::default());
         }
-        let value: &RawValue = serde_json::from_slice(payload)
-            .map_err(|_| RequestError::bad("The payload is not JSON"))?;
-        // A list would be read as well, member by member.
-        if !value.get().starts_with('{') {
-            return Err(RequestError::bad("The payload is not a JSON object"));
+        // serde would also read an array, member by member.
+        if payload.trim_ascii_start().starts_with(b"{") {
+            return serde_json::from_slice(payload).map_err(|error| match error.is_data() {
+                true => RequestError::bad(format!("The payload: {error}")),
+                false => RequestError::bad("The payload is not JSON"),
+            });
         }
-        serde_json::from_str(value.get())
-            .map_err(|fault| RequestError::bad(format!("The payload: {fault}")))
+        Err(RequestError::bad(
+            match serde_json::from_slice::<IgnoredAny>(payload) {
+                Ok(_) => "The payload is not a JSON object",
+                Err(_) => "The payload is not JSON",
+            },
+        ))
     }
 
-    /// Where the answer goes, if it says so.
+    /// The token, if there is one.
     pub(super) fn token(&self) -> Result<Option<String>, RequestError> {
         read("token", self.token, "a string")
     }
 
-    /// As a request for a page.
-    pub fn list(&self) -> Result<ListMembers, RequestError> {
-        Ok(ListMembers {
+    /// The parameters of a listing.
+    pub fn list(&self) -> Result<ListParameters, RequestError> {
+        Ok(ListParameters {
             limit: read("limit", self.limit, "a whole number above 0")?,
             from: read("from", self.from, "a string")?,
             to: read("to", self.to, "a string")?,
@@ -92,12 +99,11 @@ impl<'a> RequestPayload<'a> {
         })
     }
 
-    /// As something to send.
-    pub fn send(&self) -> Result<SendMembers<'a>, RequestError> {
-        let message = self.message;
-        let message = message.ok_or_else(|| RequestError::bad("There is no message"))?;
-        Ok(SendMembers {
-            message: message.get(),
+    /// The parameters of `send`.
+    pub fn send(&self) -> Result<SendParameters<'a>, RequestError> {
+        let missing = || RequestError::bad("There is no message");
+        Ok(SendParameters {
+            message: self.message.ok_or_else(missing)?,
             idempotency_key: read("idempotencyKey", self.idempotency_key, "a string")?,
         })
     }
@@ -108,9 +114,9 @@ fn read<T: for<'de> Deserialize<'de>>(
     value: Option<&RawValue>,
     kind: &str,
 ) -> Result<Option<T>, RequestError> {
-    let wrong = |_| RequestError::bad(format!("{name} must be {kind}"));
+    let invalid = |_| RequestError::bad(format!("{name} must be {kind}"));
     let value = value.map(|value| serde_json::from_str(value.get()));
-    value.transpose().map_err(wrong)
+    value.transpose().map_err(invalid)
 }
 
 #[cfg(test)]
@@ -118,14 +124,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everything_a_payload_may_say_is_read() {
-        let payload =
-            br#"{"token":"t","limit":5,"from":"a","to":"b","newestFirst":true,"bodies":true,
+    fn all_members_are_read() {
+        let text = br#"{"token":"t","limit":5,"from":"a","to":"b","newestFirst":true,"bodies":true,
             "cursor":"c","later":{},"message":{"a": 1.50},"idempotencyKey":null}"#;
-        let members = RequestPayload::parse(payload, false).unwrap();
-        assert_eq!(members.token(), Ok(Some("t".to_owned())));
-        let listed = members.list().unwrap();
-        let expected = ListMembers {
+        let payload = RequestPayload::parse(text, false).unwrap();
+        assert_eq!(payload.token(), Ok(Some("t".to_owned())));
+        let listed = payload.list().unwrap();
+        let expected = ListParameters {
             limit: Some(5),
             from: Some("a".to_owned()),
             to: Some("b".to_owned()),
@@ -134,14 +139,14 @@ mod tests {
             cursor: Some("c".to_owned()),
         };
         assert_eq!(listed, expected);
-        let sent = members.send().unwrap();
-        assert_eq!(sent.message, r#"{"a": 1.50}"#);
+        let sent = payload.send().unwrap();
+        assert_eq!(sent.message.get(), r#"{"a": 1.50}"#);
         assert_eq!(sent.idempotency_key, None);
     }
 
     #[test]
-    fn what_is_wrong_is_told() {
-        for (payload, told) in [
+    fn errors_name_the_problem() {
+        for (payload, error) in [
             ("", "The payload is not JSON"),
             ("{", "The payload is not JSON"),
             ("{} {}", "The payload is not JSON"),
@@ -149,24 +154,24 @@ mod tests {
             ("\"t\"", "The payload is not a JSON object"),
             ("null", "The payload is not a JSON object"),
         ] {
-            let fault = RequestPayload::parse(payload.as_bytes(), false).unwrap_err();
-            assert_eq!(fault.to_string(), told, "{payload}");
+            let found = RequestPayload::parse(payload.as_bytes(), false).unwrap_err();
+            assert_eq!(found.to_string(), error, "{payload}");
         }
-        let twice = RequestPayload::parse(br#"{"token":"a","token":"b"}"#, false);
-        let told = twice.unwrap_err().to_string();
-        assert!(told.contains("duplicate field `token`"), "{told}");
+        let duplicate = RequestPayload::parse(br#"{"token":"a","token":"b"}"#, false);
+        let error = duplicate.unwrap_err().to_string();
+        assert!(error.contains("duplicate field `token`"), "{error}");
         assert!(RequestPayload::parse(b"\xff", false).is_err());
         assert!(RequestPayload::parse(b"", true).is_ok());
-        let told = |payload: &str| {
-            let members = RequestPayload::parse(payload.as_bytes(), false).unwrap();
-            members.list().unwrap_err().to_string()
+        let error = |payload: &str| {
+            let payload = RequestPayload::parse(payload.as_bytes(), false).unwrap();
+            payload.list().unwrap_err().to_string()
         };
         assert_eq!(
-            told(r#"{"limit":-1}"#),
+            error(r#"{"limit":-1}"#),
             "limit must be a whole number above 0"
         );
-        assert_eq!(told(r#"{"from":7}"#), "from must be a string");
-        assert_eq!(told(r#"{"bodies":"yes"}"#), "bodies must be a boolean");
+        assert_eq!(error(r#"{"from":7}"#), "from must be a string");
+        assert_eq!(error(r#"{"bodies":"yes"}"#), "bodies must be a boolean");
         let nothing = RequestPayload::parse(b"{}", false).unwrap();
         assert!(nothing.send().is_err());
     }

@@ -1,122 +1,117 @@
-//! Where an answer goes: always somewhere, and never anywhere but below `response/`.
+//! Addresses of responses. Every request has one, and all of them are below `response/`.
 
-use super::{Operation, RequestError, RequestPayload};
+use super::{RequestError, RequestPayload};
 use crate::events::rule::RuleEvent;
 use crate::limits::{TOKEN_CHARS, TOPIC_BYTES, TOPIC_SLASHES};
+use crate::rules::Operation;
 
-/// Below this lie all topics that an answer may go to.
+/// Prefix of all topics that a response may go to.
 const RESPONSE: &str = "response/";
 
-/// Where the one answer to a request goes.
+/// Where the one response to a request goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResponseAddress {
     /// The topic.
     pub topic: String,
-    /// MQTT 5: what the answer repeats, in base64 as it came.
+    /// MQTT 5 correlation data of the request, in base64 as received.
     pub correlation_data: Option<String>,
-    /// Where else, if nothing may be published there: for a topic that the sender chose.
-    pub otherwise: Option<String>,
-    /// Whether the request did not say where to, so that it is answered for whoever looks after them.
+    /// Topic to use if AWS IoT rejects `topic`; only if the sender chose that one.
+    pub fallback_topic: Option<String>,
+    /// The request has no usable address: the response goes to `response/<operation>/rejected`.
     pub rejected: bool,
 }
 
 impl ResponseAddress {
-    /// The response topic of MQTT 5, else that of the token, else the one for rejected requests; and
-    /// what was wrong if it is not the one that the request wanted.
+    /// The MQTT 5 response topic, else the topic of the token, else the one for rejected requests. The result
+    /// is an error if the request asked for an address and it is invalid, or if it has none.
     pub(super) fn of(
         event: &RuleEvent,
         operation: Operation,
-        members: Option<&RequestPayload<'_>>,
+        payload: Option<&RequestPayload<'_>>,
     ) -> (ResponseAddress, Result<(), RequestError>) {
-        let by_token = members.map_or(Ok(None), |members| by_token(operation, members));
+        let by_token = payload.map_or(Ok(None), |payload| token_topic(operation, payload));
         let address = |topic: String| ResponseAddress {
             topic,
             correlation_data: event.correlation_data.clone(),
-            otherwise: None,
+            fallback_topic: None,
             rejected: false,
         };
         let rejected = format!("{RESPONSE}{}/rejected", operation.word());
-        let chosen = event.response_topic.as_deref().map(check);
+        let chosen = event.response_topic.as_deref().map(check_response_topic);
         match (chosen, by_token) {
             (Some(Ok(topic)), by_token) => {
                 let address = ResponseAddress {
-                    otherwise: Some(by_token.ok().flatten().unwrap_or(rejected)),
+                    fallback_topic: Some(by_token.ok().flatten().unwrap_or(rejected)),
                     ..address(topic.to_owned())
                 };
                 (address, Ok(()))
             }
-            (Some(Err(fault)), Ok(Some(topic))) => (address(topic), Err(fault)),
+            (Some(Err(error)), Ok(Some(topic))) => (address(topic), Err(error)),
             (None, Ok(Some(topic))) => (address(topic), Ok(())),
             (chosen, by_token) => {
                 let address = ResponseAddress {
                     rejected: true,
                     ..address(rejected)
                 };
-                let missing = RequestError::bad("There is no token");
-                let fault = match (chosen, by_token) {
-                    (Some(Err(fault)), _) | (_, Err(fault)) => fault,
-                    _ => missing,
+                let error = match (chosen, by_token) {
+                    (Some(Err(error)), _) | (_, Err(error)) => error,
+                    _ => RequestError::bad("There is no token"),
                 };
-                // A payload that could not be read says more than that it has no token.
-                let result = members.map_or(Ok(()), |_| Err(fault));
+                // If the payload is malformed, its own error says more than a missing token.
+                let result = payload.map_or(Ok(()), |_| Err(error));
                 (address, result)
             }
         }
     }
 }
 
-fn by_token(
+/// The response topic for the payload's token, if it has one.
+fn token_topic(
     operation: Operation,
-    members: &RequestPayload<'_>,
+    payload: &RequestPayload<'_>,
 ) -> Result<Option<String>, RequestError> {
-    let Some(token) = members.token()? else {
+    let Some(token) = payload.token()? else {
         return Ok(None);
     };
     let safe = |c: char| c.is_ascii_graphic() && !matches!(c, '/' | '+' | '#' | '$');
-    if token.is_empty() {
-        Err(RequestError::bad("The token is empty"))
-    } else if let Some(unsafe_one) = token.chars().find(|&c| !safe(c)) {
-        let told = format!("The token holds {unsafe_one:?}, which is not allowed");
-        Err(RequestError::bad(told))
-    } else if token.len() > TOKEN_CHARS {
-        let chars = token.len();
-        let told = format!("The token has {chars} characters, the limit is {TOKEN_CHARS}");
-        Err(RequestError::bad(told))
+    let chars = token.len();
+    let invalid = if token.is_empty() {
+        "The token is empty".to_owned()
+    } else if let Some(forbidden) = token.chars().find(|&c| !safe(c)) {
+        format!("The token holds {forbidden:?}, which is not allowed")
+    } else if chars > TOKEN_CHARS {
+        format!("The token has {chars} characters, the limit is {TOKEN_CHARS}")
     } else {
-        Ok(Some(format!("{RESPONSE}{}/{token}", operation.word())))
-    }
+        return Ok(Some(format!("{RESPONSE}{}/{token}", operation.word())));
+    };
+    Err(RequestError::BadRequest(invalid))
 }
 
-/// A topic that the sender chose, which we publish to with our rights, not with its own.
-fn check(topic: &str) -> Result<&str, RequestError> {
-    let wrong = |what: String| Err(RequestError::bad(format!("The response topic {what}")));
-    let slashes = topic.matches('/').count();
-    let unfit = |c: &char| matches!(c, '+' | '#') || c.is_control();
-    if topic.len() > TOPIC_BYTES {
-        wrong(format!(
-            "has {} bytes, the limit is {TOPIC_BYTES}",
-            topic.len()
-        ))
+/// Checks an MQTT 5 response topic. The function publishes to it with its own permissions, not the sender's.
+fn check_response_topic(topic: &str) -> Result<&str, RequestError> {
+    let (bytes, slashes) = (topic.len(), topic.matches('/').count());
+    let forbidden = |c: &char| matches!(c, '+' | '#') || c.is_control();
+    let invalid = if bytes > TOPIC_BYTES {
+        format!("has {bytes} bytes, the limit is {TOPIC_BYTES}")
     } else if slashes > TOPIC_SLASHES {
-        wrong(format!(
-            "has {slashes} slashes, the limit is {TOPIC_SLASHES}"
-        ))
+        format!("has {slashes} slashes, the limit is {TOPIC_SLASHES}")
     } else if !topic.starts_with(RESPONSE) {
-        wrong(format!("must begin with {RESPONSE}"))
-    } else if let Some(unfit) = topic.chars().find(unfit) {
-        wrong(format!("holds {unfit:?}, which is not allowed"))
+        format!("must begin with {RESPONSE}")
+    } else if let Some(forbidden) = topic.chars().find(forbidden) {
+        format!("holds {forbidden:?}, which is not allowed")
     } else if topic.split('/').any(str::is_empty) {
-        wrong("has an empty level".to_owned())
+        "has an empty level".to_owned()
     } else {
-        Ok(topic)
-    }
+        return Ok(topic);
+    };
+    Err(RequestError::bad(format!("The response topic {invalid}")))
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::read;
+    use super::super::parse;
     use super::*;
 
     fn event(payload: &str, response_topic: Option<&str>) -> RuleEvent {
@@ -129,16 +124,16 @@ mod tests {
         }
     }
 
-    /// Where the answer goes, and what is wrong with the request.
-    fn answered(payload: &str, response_topic: Option<&str>) -> (String, String) {
+    /// Topic of the response, and the error of the request.
+    fn respond(payload: &str, response_topic: Option<&str>) -> (String, String) {
         let event = event(payload, response_topic);
-        let request = read(&event, Operation::Query);
-        let told = request.asked.err().map(|fault| fault.to_string());
-        (request.address.topic, told.unwrap_or_default())
+        let request = parse(&event, Operation::Query);
+        let error = request.parsed.err().map(|error| error.to_string());
+        (request.address.topic, error.unwrap_or_default())
     }
 
     #[test]
-    fn every_request_is_answered_somewhere() {
+    fn every_request_has_a_response_address() {
         let long = format!(r#"{{"token":"{}"}}"#, "x".repeat(128));
         let longer = format!(r#"{{"token":"{}"}}"#, "x".repeat(129));
         let deep = "response/".repeat(8) + "x";
@@ -255,59 +250,59 @@ mod tests {
             ),
             ("nonsense", Some("a"), rejected, "The payload is not JSON"),
         ];
-        for (payload, chosen, topic, told) in cases {
-            let expected = ((*topic).to_owned(), (*told).to_owned());
-            assert_eq!(answered(payload, *chosen), expected, "{payload} {chosen:?}");
+        for (payload, chosen, topic, error) in cases {
+            let expected = ((*topic).to_owned(), (*error).to_owned());
+            assert_eq!(respond(payload, *chosen), expected, "{payload} {chosen:?}");
         }
-        assert_eq!(answered(&long, None).1, "");
+        assert_eq!(respond(&long, None).1, "");
     }
 
     #[test]
-    fn what_the_sender_gave_is_repeated_and_there_is_a_second_way() {
+    fn correlation_data_is_repeated_and_a_chosen_topic_has_a_fallback() {
         let chosen = event(r#"{"token":"t"}"#, Some("response/a"));
-        let address = read(&chosen, Operation::Query).address;
+        let address = parse(&chosen, Operation::Query).address;
         assert_eq!(address.correlation_data.as_deref(), Some("AQID"));
-        assert_eq!(address.otherwise.as_deref(), Some("response/query/t"));
+        assert_eq!(address.fallback_topic.as_deref(), Some("response/query/t"));
         let chosen = event("", Some("response/a"));
-        let address = read(&chosen, Operation::Query).address;
+        let address = parse(&chosen, Operation::Query).address;
         let rejected = Some("response/query/rejected");
-        assert_eq!(address.otherwise.as_deref(), rejected);
+        assert_eq!(address.fallback_topic.as_deref(), rejected);
         assert!(!address.rejected);
     }
 
     proptest! {
-        /// Whatever comes, there is an answer, and it goes nowhere but below `response/`.
+        /// Any input has a response address below `response/`.
         #[test]
-        fn nothing_leads_out_of_the_responses(
+        fn responses_stay_below_their_prefix(
             topic in "(request|/|get|query|[a-z+#$/]){0,6}",
             token in proptest::option::of(r#"[ -~é/+#$]{0,140}"#),
             nonsense in proptest::option::of(any::<Vec<u8>>()),
             response_topic in proptest::option::of(
                 prop_oneof!["(response|/|[a-z+#$/]|\\PC){0,12}", "response/[ -~]{0,260}"]
             ),
-            operation in proptest::sample::select(Operation::ALL.to_vec()),
+            operation in proptest::sample::select(Operation::ALL),
         ) {
-            let said = token.map_or(serde_json::json!({}), |token| serde_json::json!({"token": token}));
+            let payload = token.map_or(serde_json::json!({}), |token| serde_json::json!({"token": token}));
             let event = RuleEvent {
-                payload: nonsense.unwrap_or_else(|| said.to_string().into_bytes()),
+                payload: nonsense.unwrap_or_else(|| payload.to_string().into_bytes()),
                 topic,
                 response_topic,
                 ..RuleEvent::default()
             };
-            let request = read(&event, operation);
-            let otherwise = request.address.otherwise.iter();
-            for to in otherwise.chain([&request.address.topic]) {
+            let request = parse(&event, operation);
+            let fallback = request.address.fallback_topic.iter();
+            for to in fallback.chain([&request.address.topic]) {
                 prop_assert!(to.starts_with("response/"), "{to}");
                 prop_assert!(!to.contains(['+', '#', '\0']), "{to}");
                 prop_assert!(to.len() <= TOPIC_BYTES && to.matches('/').count() <= TOPIC_SLASHES);
                 prop_assert!(!to.split('/').any(str::is_empty), "{to}");
             }
             if request.address.rejected {
-                prop_assert!(request.asked.is_err());
+                prop_assert!(request.parsed.is_err());
             }
-            if let Ok(asked) = request.asked {
-                let named = [asked.named.uuid, asked.named.message_id];
-                let names: Vec<&str> = named.into_iter().filter(|name| !name.is_empty()).collect();
+            if let Ok(parsed) = request.parsed {
+                let names = [parsed.names.uuid, parsed.names.message_id];
+                let names: Vec<&str> = names.into_iter().filter(|name| !name.is_empty()).collect();
                 let topic = format!("request/{}/{}", operation.word(), names.join("/"));
                 prop_assert_eq!(topic.trim_end_matches('/'), &event.topic);
             }
@@ -315,10 +310,10 @@ mod tests {
     }
 
     #[test]
-    fn too_large_a_payload_is_answered_by_its_token() {
+    fn a_payload_that_is_too_large_is_answered_by_its_token() {
         let payload = format!(r#"{{"token":"t","x":"{}"}}"#, "x".repeat(200 * 1024));
-        let (topic, told) = answered(&payload, None);
+        let (topic, error) = respond(&payload, None);
         assert_eq!(topic, "response/query/t");
-        assert_eq!(told, "The payload has 204820 bytes, the limit is 131072");
+        assert_eq!(error, "The payload has 204820 bytes, the limit is 131072");
     }
 }

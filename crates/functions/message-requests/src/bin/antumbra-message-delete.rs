@@ -1,9 +1,9 @@
-//! `delete` as a Lambda function: wiring only.
+//! The function `message-delete`.
 
-use antumbra_message_requests::operations::DeleteMessage;
+use antumbra_message_requests::operations::DeleteFunction;
 use antumbra_message_requests::run_on_inbox;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda_runtime::Error> {
-    run_on_inbox(DeleteMessage).await
+    run_on_inbox(DeleteFunction).await
 }

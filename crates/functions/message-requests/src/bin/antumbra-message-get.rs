@@ -1,9 +1,9 @@
-//! `get` as a Lambda function: wiring only.
+//! The function `message-get`.
 
-use antumbra_message_requests::operations::GetMessage;
+use antumbra_message_requests::operations::GetFunction;
 use antumbra_message_requests::run_on_inbox;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda_runtime::Error> {
-    run_on_inbox(GetMessage).await
+    run_on_inbox(GetFunction).await
 }

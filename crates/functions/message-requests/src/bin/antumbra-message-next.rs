@@ -1,9 +1,9 @@
-//! `next` as a Lambda function: wiring only.
+//! The function `message-next`.
 
-use antumbra_message_requests::operations::NextMessage;
+use antumbra_message_requests::operations::NextFunction;
 use antumbra_message_requests::run_on_inbox;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda_runtime::Error> {
-    run_on_inbox(NextMessage).await
+    run_on_inbox(NextFunction).await
 }

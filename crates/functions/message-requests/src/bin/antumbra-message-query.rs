@@ -1,9 +1,9 @@
-//! `query` as a Lambda function: wiring only.
+//! The function `message-query`.
 
-use antumbra_message_requests::operations::QueryMessages;
+use antumbra_message_requests::operations::QueryFunction;
 use antumbra_message_requests::run_on_inbox;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda_runtime::Error> {
-    run_on_inbox(QueryMessages).await
+    run_on_inbox(QueryFunction).await
 }

@@ -1,8 +1,8 @@
-//! `send` as a Lambda function: wiring only.
+//! The function `message-send`.
 
-use antumbra_message_requests::run_on_queue;
+use antumbra_message_requests::run_send;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda_runtime::Error> {
-    run_on_queue().await
+    run_send().await
 }

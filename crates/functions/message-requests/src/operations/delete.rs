@@ -1,31 +1,29 @@
-//! `delete`: one message, gone. That there was none is no error.
+//! `delete`: deletes one message. Deleting a message that does not exist succeeds. One write.
 
 use antumbra_service::inbox::MessageDeleter;
-use antumbra_wire::inbox_request::{Operation, ParsedRequest};
-use antumbra_wire::inbox_response::InboxResponse;
+use antumbra_shadow::Timestamp;
+use antumbra_wire::inbox_request::ParsedRequest;
+use serde::Serialize;
 
-use crate::serve::{InboxOperation, OperationError, RequestContext, message};
+use super::{message_id, respond, source};
+use crate::OperationError;
 
-/// One write.
-#[derive(Debug, Clone)]
-pub struct DeleteMessage<P>(pub P);
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct DeleteResponse<'a> {
+    message_id: &'a str,
+    uuid: &'a str,
+}
 
-impl<P: MessageDeleter> InboxOperation for DeleteMessage<P> {
-    fn operation(&self) -> Operation {
-        Operation::Delete
-    }
-
-    async fn serve(
-        &self,
-        asked: &ParsedRequest<'_>,
-        call: &RequestContext,
-    ) -> Result<String, OperationError> {
-        let (source, id) = message(asked.named)?;
-        self.0.delete(&source, &id, call.now).await?;
-        Ok(InboxResponse::Deleted {
-            message_id: id.as_str(),
-            uuid: source.as_str(),
-        }
-        .to_json())
-    }
+pub(crate) async fn delete(
+    messages: &impl MessageDeleter,
+    request: &ParsedRequest<'_>,
+    now: Timestamp,
+) -> Result<String, OperationError> {
+    let (source, id) = (source(request)?, message_id(request)?);
+    messages.delete(&source, &id, now).await?;
+    respond(&DeleteResponse {
+        message_id: id.as_str(),
+        uuid: source.as_str(),
+    })
 }

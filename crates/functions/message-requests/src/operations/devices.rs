@@ -1,57 +1,50 @@
-//! `devices`: who was heard of, and in which hour last.
+//! `devices`: lists known sources with the hour of their last message, a page at a time. One read.
 
 use antumbra_service::inbox::Sources;
 use antumbra_service::paging::Cursor;
-use antumbra_wire::inbox_request::{Operation, ParsedRequest};
-use antumbra_wire::inbox_response::{Device, InboxResponse};
+use antumbra_wire::inbox_request::ParsedRequest;
+use serde::Serialize;
 
-use crate::serve::{InboxOperation, OperationError, RequestContext};
+use super::respond;
+use crate::OperationError;
 
-/// Devices in a page unless asked for otherwise.
+/// Default length of a page.
 const DEFAULT_LIMIT: usize = 100;
-/// Devices in a page: as many as fit in an answer, whatever their names.
+/// Maximum length of a page: fits in a response, however long the names are.
 const MAX_DEVICES: usize = 400;
 
-/// One read.
-#[derive(Debug, Clone)]
-pub struct ListDevices<P>(pub P);
+#[derive(Serialize)]
+struct DevicesResponse<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cursor: Option<&'a str>,
+    devices: Vec<Device<'a>>,
+}
 
-impl<P: Sources> InboxOperation for ListDevices<P> {
-    fn operation(&self) -> Operation {
-        Operation::Devices
-    }
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Device<'a> {
+    last_contact: String,
+    uuid: &'a str,
+}
 
-    async fn serve(
-        &self,
-        asked: &ParsedRequest<'_>,
-        _: &RequestContext,
-    ) -> Result<String, OperationError> {
-        let members = asked.members.list()?;
-        let limit = members.limit.unwrap_or(DEFAULT_LIMIT);
-        if !(1..=MAX_DEVICES).contains(&limit) {
-            return Err(OperationError::Bad(format!(
-                "limit must be 1 to {MAX_DEVICES}"
-            )));
-        }
-        let cursor = members.cursor.map(Cursor);
-        let page = self.0.sources(limit, cursor.as_ref()).await?;
-        let contacts = page.rows.iter();
-        let hours: Vec<String> = contacts
-            .map(|contact| contact.last_contact.to_string())
-            .collect();
-        let devices: Vec<Device<'_>> = page
-            .rows
-            .iter()
-            .zip(&hours)
-            .map(|(contact, hour)| Device {
-                last_contact: hour,
-                uuid: contact.source.as_str(),
-            })
-            .collect();
-        Ok(InboxResponse::Devices {
-            cursor: page.next.as_ref().map(|cursor| cursor.0.as_str()),
-            devices: &devices,
-        }
-        .to_json())
+pub(crate) async fn devices(
+    sources: &impl Sources,
+    request: &ParsedRequest<'_>,
+) -> Result<String, OperationError> {
+    let parameters = request.payload.list()?;
+    let limit = parameters.limit.unwrap_or(DEFAULT_LIMIT);
+    if !(1..=MAX_DEVICES).contains(&limit) {
+        let error = format!("limit must be 1 to {MAX_DEVICES}");
+        return Err(OperationError::Bad(error));
     }
+    let cursor = parameters.cursor.map(Cursor);
+    let page = sources.sources(limit, cursor.as_ref()).await?;
+    let devices = page.rows.iter().map(|contact| Device {
+        last_contact: contact.last_contact.to_string(),
+        uuid: contact.source.as_str(),
+    });
+    respond(&DevicesResponse {
+        cursor: page.next.as_ref().map(|cursor| cursor.0.as_str()),
+        devices: devices.collect(),
+    })
 }

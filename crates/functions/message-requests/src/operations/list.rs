@@ -1,77 +1,98 @@
-//! `list`: the messages of a source, a page at a time; their ids, or all of them.
+//! `list`: lists the messages of a source, a page at a time: ids (one read) or whole messages (two reads).
 //!
-//! A page ends early where an answer would become too large; its cursor goes on from there.
+//! A page ends early if the response would become too large; its cursor continues from there.
 
 use antumbra_service::inbox::{
-    InboxMessage, ListRequest, MessageId, MessageIndex, MessageReader, Order, Page, Source, list,
-    shorten_page,
+    InboxMessage, ListRequest, MessageId, MessageIndex, MessageReader, Order, Page, Source,
+    list as list_ids, shorten_page,
 };
 use antumbra_service::paging::Cursor;
-use antumbra_wire::inbox_request::{Operation, ParsedRequest};
-use antumbra_wire::inbox_response::{InboxResponse, ListedMessage};
+use antumbra_wire::inbox_request::ParsedRequest;
 use antumbra_wire::limits::REQUEST_BYTES;
+use serde::Serialize;
+use serde_json::value::RawValue;
 
-use super::get::raw;
-use crate::serve::{InboxOperation, OperationError, RequestContext, source};
+use super::{respond, source};
+use crate::OperationError;
 
-/// Messages in a page unless asked for otherwise.
+/// Default length of a page.
 const DEFAULT_LIMIT: usize = 100;
-/// Messages in a page of ids.
+/// Maximum length of a page of ids.
 const MAX_IDS: usize = 1000;
-/// Messages in a page of bodies.
+/// Maximum length of a page of messages.
 const MAX_BODIES: usize = 100;
-/// Bytes of an answer that are kept for what is not a message: the cursor, which holds two names in
-/// twice their bytes, and the uuid.
+/// Bytes of a response reserved for the cursor, which holds two names in twice their bytes, and the uuid.
 const ENVELOPE_BYTES: usize = 4 * 1024;
 
-/// One read for ids, two for bodies.
-#[derive(Debug, Clone)]
-pub struct ListMessages<P>(pub P);
-
-impl<P: MessageIndex + MessageReader> InboxOperation for ListMessages<P> {
-    fn operation(&self) -> Operation {
-        Operation::List
-    }
-
-    async fn serve(
-        &self,
-        asked: &ParsedRequest<'_>,
-        _: &RequestContext,
-    ) -> Result<String, OperationError> {
-        let source = source(asked.named)?;
-        let members = asked.members.list()?;
-        let limit = members.limit.unwrap_or(DEFAULT_LIMIT);
-        if !(1..=MAX_IDS).contains(&limit) {
-            return Err(OperationError::Bad(format!("limit must be 1 to {MAX_IDS}")));
-        }
-        let request = ListRequest {
-            from: members.from.map(MessageId::new).transpose()?,
-            to: members.to.map(MessageId::new).transpose()?,
-            order: match members.newest_first {
-                true => Order::NewestFirst,
-                false => Order::OldestFirst,
-            },
-            limit: if members.bodies {
-                limit.min(MAX_BODIES)
-            } else {
-                limit
-            },
-            cursor: members.cursor.map(Cursor),
-        };
-        let page = list(&self.0, &source, &request).await?;
-        if members.bodies {
-            let messages = match page.rows.is_empty() {
-                true => Vec::new(),
-                false => self.0.get_all(&source, &page.rows).await?,
-            };
-            whole(&source, request.order, page, &messages)
-        } else {
-            Ok(ids(&source, request.order, page))
-        }
-    }
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct IdsResponse<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cursor: Option<&'a str>,
+    message_ids: Vec<&'a str>,
+    uuid: &'a str,
 }
 
-fn ids(source: &Source, order: Order, page: Page<MessageId>) -> String {
+#[derive(Serialize)]
+struct MessagesResponse<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cursor: Option<&'a str>,
+    messages: Vec<ListedMessage<'a>>,
+    uuid: &'a str,
+}
+
+#[derive(Serialize)]
+#[serde(untagged, rename_all_fields = "camelCase")]
+enum ListedMessage<'a> {
+    Whole {
+        body: &'a RawValue,
+        message_id: &'a str,
+    },
+    /// A message that fills a response of its own.
+    TooLarge {
+        error: &'a str,
+        code: &'a str,
+        message_id: &'a str,
+    },
+}
+
+pub(crate) async fn list(
+    inbox: &(impl MessageIndex + MessageReader),
+    request: &ParsedRequest<'_>,
+) -> Result<String, OperationError> {
+    let source = source(request)?;
+    let parameters = request.payload.list()?;
+    let limit = parameters.limit.unwrap_or(DEFAULT_LIMIT);
+    if !(1..=MAX_IDS).contains(&limit) {
+        return Err(OperationError::Bad(format!("limit must be 1 to {MAX_IDS}")));
+    }
+    let bodies = parameters.bodies;
+    let request = ListRequest {
+        from: parameters.from.map(MessageId::new).transpose()?,
+        to: parameters.to.map(MessageId::new).transpose()?,
+        order: match parameters.newest_first {
+            true => Order::NewestFirst,
+            false => Order::OldestFirst,
+        },
+        limit: if bodies { limit.min(MAX_BODIES) } else { limit },
+        cursor: parameters.cursor.map(Cursor),
+    };
+    let page = list_ids(inbox, &source, &request).await?;
+    if !bodies {
+        return respond_ids(&source, request.order, page);
+    }
+    let messages = match page.rows.is_empty() {
+        true => Vec::new(),
+        false => inbox.get_all(&source, &page.rows).await?,
+    };
+    respond_messages(&source, request.order, page, &messages)
+}
+
+fn respond_ids(
+    source: &Source,
+    order: Order,
+    page: Page<MessageId>,
+) -> Result<String, OperationError> {
     let mut bytes = ENVELOPE_BYTES;
     let fits = |id: &&MessageId| {
         // Quotes, a comma, and every character escaped.
@@ -80,59 +101,54 @@ fn ids(source: &Source, order: Order, page: Page<MessageId>) -> String {
     };
     let count = page.rows.iter().take_while(fits).count();
     let page = shorten_page(page, source, order, count);
-    let ids: Vec<&str> = page.rows.iter().map(MessageId::as_str).collect();
-    InboxResponse::Ids {
+    respond(&IdsResponse {
         cursor: page.next.as_ref().map(|cursor| cursor.0.as_str()),
-        message_ids: &ids,
+        message_ids: page.rows.iter().map(MessageId::as_str).collect(),
         uuid: source.as_str(),
-    }
-    .to_json()
+    })
 }
 
-/// A page with bodies. One that fills an answer of its own stands there by name.
-fn whole(
+fn respond_messages(
     source: &Source,
     order: Order,
     page: Page<MessageId>,
     messages: &[InboxMessage],
 ) -> Result<String, OperationError> {
-    let mut room = REQUEST_BYTES - ENVELOPE_BYTES;
+    const MAX_BYTES: usize = REQUEST_BYTES - ENVELOPE_BYTES;
+    let mut bytes_left = MAX_BYTES;
     let mut listed = Vec::new();
     let mut count = 0;
     let mut found = messages.iter().peekable();
     for id in &page.rows {
-        // One that was deleted in between is passed over.
+        // An id without a message was deleted between the two reads.
         if let Some(message) = found.next_if(|message| message.id == *id) {
-            let bytes = message.answer_bytes() + 1;
-            let entry = if bytes > REQUEST_BYTES - ENVELOPE_BYTES {
-                ListedMessage::Name {
-                    error: "It needs an answer of its own: get it",
-                    code: "TooLarge",
-                    message_id: id.as_str(),
+            let message_id = id.as_str();
+            let (entry, bytes) = match message.answer_bytes() + 1 {
+                bytes if bytes <= MAX_BYTES => {
+                    let body = serde_json::from_str(message.body.as_json())?;
+                    (ListedMessage::Whole { body, message_id }, bytes)
                 }
-            } else {
-                ListedMessage::Whole {
-                    body: raw(message.body.as_json())?,
-                    message_id: id.as_str(),
+                _ => {
+                    let entry = ListedMessage::TooLarge {
+                        error: "It needs a response of its own: get it",
+                        code: "TooLarge",
+                        message_id,
+                    };
+                    (entry, ENVELOPE_BYTES / 2)
                 }
             };
-            let bytes = match entry {
-                ListedMessage::Name { .. } => ENVELOPE_BYTES / 2,
-                ListedMessage::Whole { .. } => bytes,
-            };
-            if bytes > room {
+            if bytes > bytes_left {
                 break;
             }
-            room -= bytes;
+            bytes_left -= bytes;
             listed.push(entry);
         }
         count += 1;
     }
     let next = shorten_page(page.clone(), source, order, count).next;
-    Ok(InboxResponse::Messages {
+    respond(&MessagesResponse {
         cursor: next.as_ref().map(|cursor| cursor.0.as_str()),
-        messages: &listed,
+        messages: listed,
         uuid: source.as_str(),
-    }
-    .to_json())
+    })
 }

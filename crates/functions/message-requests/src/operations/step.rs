@@ -1,74 +1,67 @@
-//! `next` and `prev`: from one message to its neighbour. Any id serves as a bound.
+//! `next` and `prev`: return the id of the neighbouring message. Any id serves as a bound. One read each.
 
-use antumbra_service::inbox::MessageIndex;
-use antumbra_wire::inbox_request::{Operation, ParsedRequest};
-use antumbra_wire::inbox_response::{InboxErrorResponse, InboxResponse};
+use antumbra_service::inbox::{MessageId, MessageIndex};
+use antumbra_wire::inbox_request::ParsedRequest;
+use antumbra_wire::inbox_response::InboxErrorResponse;
+use serde::Serialize;
 
-use super::nothing;
-use crate::serve::{InboxOperation, OperationError, RequestContext, message};
+use super::{message_id, respond, respond_none, source};
+use crate::OperationError;
 
-/// One read.
-#[derive(Debug, Clone)]
-pub struct NextMessage<P>(pub P);
-
-impl<P: MessageIndex> InboxOperation for NextMessage<P> {
-    fn operation(&self) -> Operation {
-        Operation::Next
-    }
-
-    async fn serve(
-        &self,
-        asked: &ParsedRequest<'_>,
-        _: &RequestContext,
-    ) -> Result<String, OperationError> {
-        let (source, id) = message(asked.named)?;
-        let (uuid, specified_message_id) = (source.as_str(), id.as_str());
-        match self.0.next(&source, &id).await? {
-            Some(next) => Ok(InboxResponse::Next {
-                next_message_id: next.as_str(),
-                specified_message_id,
-                uuid,
-            }
-            .to_json()),
-            None => nothing(InboxErrorResponse {
-                error: "No newer messages available",
-                specified_message_id,
-                uuid,
-                ..InboxErrorResponse::default()
-            }),
-        }
-    }
+/// The response has either the next or the previous id.
+#[derive(Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct StepResponse<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_message_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    previous_message_id: Option<&'a str>,
+    specified_message_id: &'a str,
+    uuid: &'a str,
 }
 
-/// One read.
-#[derive(Debug, Clone)]
-pub struct PreviousMessage<P>(pub P);
+pub(crate) async fn next(
+    index: &impl MessageIndex,
+    request: &ParsedRequest<'_>,
+) -> Result<String, OperationError> {
+    let (source, id) = (source(request)?, message_id(request)?);
+    let found = index.next(&source, &id).await?;
+    let Some(next) = found.as_ref().map(MessageId::as_str) else {
+        return respond_no_neighbour(request, "No newer messages available");
+    };
+    respond(&StepResponse {
+        next_message_id: Some(next),
+        specified_message_id: id.as_str(),
+        uuid: source.as_str(),
+        ..StepResponse::default()
+    })
+}
 
-impl<P: MessageIndex> InboxOperation for PreviousMessage<P> {
-    fn operation(&self) -> Operation {
-        Operation::Prev
-    }
+pub(crate) async fn prev(
+    index: &impl MessageIndex,
+    request: &ParsedRequest<'_>,
+) -> Result<String, OperationError> {
+    let (source, id) = (source(request)?, message_id(request)?);
+    let found = index.prev(&source, &id).await?;
+    let Some(previous) = found.as_ref().map(MessageId::as_str) else {
+        return respond_no_neighbour(request, "No older messages available");
+    };
+    respond(&StepResponse {
+        previous_message_id: Some(previous),
+        specified_message_id: id.as_str(),
+        uuid: source.as_str(),
+        ..StepResponse::default()
+    })
+}
 
-    async fn serve(
-        &self,
-        asked: &ParsedRequest<'_>,
-        _: &RequestContext,
-    ) -> Result<String, OperationError> {
-        let (source, id) = message(asked.named)?;
-        let (uuid, specified_message_id) = (source.as_str(), id.as_str());
-        match self.0.prev(&source, &id).await? {
-            Some(previous) => Ok(InboxResponse::Previous {
-                previous_message_id: previous.as_str(),
-                specified_message_id,
-                uuid,
-            }
-            .to_json()),
-            None => nothing(InboxErrorResponse {
-                error: "No older messages available",
-                specified_message_id,
-                uuid,
-                ..InboxErrorResponse::default()
-            }),
-        }
-    }
+fn respond_no_neighbour(
+    request: &ParsedRequest<'_>,
+    error: &str,
+) -> Result<String, OperationError> {
+    respond_none(InboxErrorResponse {
+        error,
+        specified_message_id: request.names.message_id,
+        uuid: request.names.uuid,
+        ..InboxErrorResponse::default()
+    })
 }

@@ -2,7 +2,7 @@
 
 use antumbra_service::inbox::{IncomingMessage, MessageParser, MessageWriter as _};
 use antumbra_shadow::Timestamp;
-use antumbra_wire::inbox_request::Operation;
+use antumbra_wire::rules::Operation;
 
 use crate::support::Stage;
 

@@ -1,6 +1,6 @@
 //! Requests that make no sense: one clear answer each, and never a failed invocation.
 
-use antumbra_wire::inbox_request::Operation;
+use antumbra_wire::rules::Operation;
 
 use crate::support::{Stage, event, event5};
 

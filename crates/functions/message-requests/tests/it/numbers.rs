@@ -1,6 +1,6 @@
 //! What comes back over MQTT is what went in, digit by digit.
 
-use antumbra_wire::inbox_request::Operation;
+use antumbra_wire::rules::Operation;
 
 use crate::support::{Stage, event};
 

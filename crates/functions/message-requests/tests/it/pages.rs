@@ -133,7 +133,7 @@ async fn an_answer_that_is_too_large_says_how_large() {
     let answer = stage.ask("request/get/lamp/1", &json!({})).await;
     let bytes = body.len() + r#"{"body":,"messageId":"1","uuid":"lamp"}"#.len();
     let expected = json!({
-        "error": format!("The answer has {bytes} bytes, the limit is 131072"),
+        "error": format!("The response has {bytes} bytes, the limit is 131072"),
         "code": "TooLarge", "bytes": bytes, "messageId": "1", "uuid": "lamp",
     });
     assert_eq!(answer, expected);

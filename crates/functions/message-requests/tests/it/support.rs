@@ -4,17 +4,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use antumbra_dynamodb::{DynamoDbInbox, MESSAGES};
+use antumbra_lambda_kit::HandlerError;
 use antumbra_message_requests::operations::{
-    DeleteMessage, GetMessage, ListDevices, ListMessages, NextMessage, PreviousMessage,
-    QueryMessages,
+    DeleteFunction, GetFunction, NextFunction, QueryFunction,
 };
-use antumbra_message_requests::{HandleError, InboxOperation, RequestSummary, Responder};
+use antumbra_message_requests::{InboxFunction, InboxRequests, RequestSummary};
 use antumbra_service::clock::{Clock as _, SystemClock};
 use antumbra_service::inbox::{Body, InboxMessage, MessageId, MessageWriter as _, Source};
 use antumbra_shadow::Timestamp;
 use antumbra_testkit::RecordingChannel;
 use antumbra_testkit::dynamodb::{Endpoint, TestTable};
-use antumbra_wire::inbox_request::Operation;
+use antumbra_wire::rules::Operation;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
@@ -56,41 +56,38 @@ impl Stage {
         self.endpoint.take_calls();
     }
 
-    /// Has an operation of the inbox handle an event.
+    /// Has the function of an operation handle an event.
     pub(crate) async fn handle(
         &self,
         operation: Operation,
         event: &[u8],
-    ) -> Result<RequestSummary, HandleError> {
+    ) -> Result<RequestSummary, HandlerError> {
         let inbox = self.inbox.clone();
-        match operation {
-            Operation::Query => self.respond(QueryMessages(inbox), event).await,
-            Operation::Get => self.respond(GetMessage(inbox), event).await,
-            Operation::Next => self.respond(NextMessage(inbox), event).await,
-            Operation::Prev => self.respond(PreviousMessage(inbox), event).await,
-            Operation::List => self.respond(ListMessages(inbox), event).await,
-            Operation::Delete => self.respond(DeleteMessage(inbox), event).await,
-            Operation::Devices => self.respond(ListDevices(inbox), event).await,
-            Operation::Send => panic!("it has no inbox"),
+        match operation.function() {
+            "message-query" => self.respond(QueryFunction(inbox), event).await,
+            "message-get" => self.respond(GetFunction(inbox), event).await,
+            "message-next" => self.respond(NextFunction(inbox), event).await,
+            "message-delete" => self.respond(DeleteFunction(inbox), event).await,
+            other => panic!("{other} does not use the inbox"),
         }
     }
 
     pub(crate) async fn respond(
         &self,
-        serve: impl InboxOperation,
+        function: impl InboxFunction,
         event: &[u8],
-    ) -> Result<RequestSummary, HandleError> {
+    ) -> Result<RequestSummary, HandlerError> {
         let responses = Arc::clone(&self.responses);
-        let responder = Responder::new(serve, responses, Arc::new(SystemClock));
+        let requests = InboxRequests::new(function, responses, Arc::new(SystemClock));
         let deadline = SystemClock.now().after(Duration::from_secs(20));
-        responder.respond(event, "call-1", deadline).await
+        requests.respond(event, "call-1", deadline).await
     }
 
     /// Asks on a topic with the token `t`, and returns the payload of the one answer.
     pub(crate) async fn ask(&self, topic: &str, payload: &Value) -> Value {
         let mut payload = payload.clone();
         payload["token"] = json!("t");
-        let operation = operation(topic);
+        let operation = Operation::of_topic(topic).unwrap();
         let event = event(topic, payload.to_string().as_bytes());
         self.handle(operation, &event).await.unwrap();
         let mut answers = self.take_responses();
@@ -99,13 +96,6 @@ impl Stage {
         assert_eq!(to, format!("response/{}/t", operation.word()));
         serde_json::from_str(&body).unwrap()
     }
-}
-
-/// The operation of a request's topic.
-pub(crate) fn operation(topic: &str) -> Operation {
-    let word = topic.split('/').nth(1).unwrap();
-    let mut all = Operation::ALL.into_iter();
-    all.find(|operation| operation.word() == word).unwrap()
 }
 
 /// A rule's event.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use antumbra_wire::inbox_request::Operation;
+use antumbra_wire::rules::Operation;
 use serde_json::Value;
 
 use super::template::{Resource, Stack, text};
@@ -122,7 +122,7 @@ fn kebab(id: &str) -> String {
 
 /// The functions that the code has.
 pub(crate) fn in_code() -> BTreeSet<String> {
-    let requests = Operation::ALL.map(|operation| operation.function());
+    let requests = Operation::ALL.iter().map(|operation| operation.function());
     let others = [
         antumbra_http_api::NAME,
         antumbra_liveness_sweep::NAME,
@@ -132,6 +132,6 @@ pub(crate) fn in_code() -> BTreeSet<String> {
         antumbra_stream_listener::NAME,
         antumbra_webhook_deliver::NAME,
     ];
-    let all = requests.into_iter().chain(others);
+    let all = requests.chain(others);
     all.map(str::to_owned).collect()
 }

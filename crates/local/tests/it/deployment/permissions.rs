@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use antumbra_sensor_ingest::AutoRegistration;
 use antumbra_service::shadows::Layout;
-use antumbra_wire::rules::{MESSAGE_RULES, SHADOW_RULES};
+use antumbra_wire::rules::deployed_rules;
 
 use super::functions::{Function, functions, in_code};
 use super::grants::{Permission, faults, granted, needed_by_template};
@@ -105,9 +105,8 @@ fn everything_was_asked_for(asked: &BTreeSet<(String, String)>) {
 }
 
 fn every_rule_was_triggered(published: &BTreeSet<String>) {
-    for rule in MESSAGE_RULES.iter().chain(&SHADOW_RULES) {
-        let filter = rule.sql.split('\'').nth_back(1).unwrap();
-        let filter = antumbra_local::mqtt::TopicFilter::new(filter).unwrap();
+    for rule in deployed_rules() {
+        let filter = antumbra_local::mqtt::TopicFilter::new(rule.filter).unwrap();
         let triggered = published.iter().any(|topic| filter.matches(topic));
         assert!(triggered, "{} was not triggered", rule.name);
     }

@@ -48,7 +48,62 @@ fn parse(name: &str) -> Value {
     let path = folder.join(name);
     let text = std::fs::read_to_string(&path)
         .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    serde_saphyr::from_str(&text).unwrap_or_else(|error| panic!("{name}: {error}"))
+    let mut template: Value =
+        serde_saphyr::from_str(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
+    for section in ["Resources", "Outputs"] {
+        if let Some(members) = template.get_mut(section).and_then(Value::as_object_mut) {
+            *members = expand_loops(std::mem::take(members));
+        }
+    }
+    template
+}
+
+/// Expands each `Fn::ForEach` of a section as the transform `AWS::LanguageExtensions` does.
+fn expand_loops(section: Map<String, Value>) -> Map<String, Value> {
+    let mut expanded = Map::new();
+    for (name, value) in section {
+        if !name.starts_with("Fn::ForEach::") {
+            assert!(expanded.insert(name.clone(), value).is_none(), "{name}");
+            continue;
+        }
+        let identifier = value[0].as_str().unwrap();
+        for item in value[1].as_array().unwrap() {
+            let fragment = replace_identifier(&value[2], identifier, item.as_str().unwrap());
+            for (name, value) in fragment.as_object().unwrap() {
+                let twice = expanded.insert(name.clone(), value.clone());
+                assert!(twice.is_none(), "{name}");
+            }
+        }
+    }
+    expanded
+}
+
+/// Replaces `${Identifier}`, `&{Identifier}` (without other characters than letters and digits) and
+/// `Ref: Identifier` by an item of the loop's collection.
+fn replace_identifier(fragment: &Value, identifier: &str, item: &str) -> Value {
+    let replace = |text: &str| {
+        let alphanumeric: String = item.chars().filter(char::is_ascii_alphanumeric).collect();
+        text.replace(&format!("${{{identifier}}}"), item)
+            .replace(&format!("&{{{identifier}}}"), &alphanumeric)
+    };
+    match fragment {
+        Value::String(text) => json!(replace(text)),
+        Value::Array(items) => {
+            let items = items.iter();
+            items
+                .map(|value| replace_identifier(value, identifier, item))
+                .collect()
+        }
+        Value::Object(_) if *fragment == json!({"Ref": identifier}) => json!(item),
+        Value::Object(members) => {
+            let members = members.iter().map(|(name, value)| {
+                let value = replace_identifier(value, identifier, item);
+                (replace(name), value)
+            });
+            Value::Object(members.collect())
+        }
+        plain => plain.clone(),
+    }
 }
 
 impl Stack {
@@ -220,13 +275,16 @@ impl Stack {
             argument.unwrap_or_else(|| panic!("{function} {arguments}"))
         };
         match function {
-            "Ref" => self.reference(arguments.as_str().unwrap()),
+            "Ref" => self.reference(&text(&self.value(arguments))),
             "Fn::GetAtt" => match arguments {
                 Value::String(path) => {
                     let (id, attribute) = path.split_once('.').unwrap();
                     self.attribute(id, attribute)
                 }
-                _ => self.attribute(argument(0).as_str().unwrap(), argument(1).as_str().unwrap()),
+                _ => {
+                    let id = text(&self.value(argument(0)));
+                    self.attribute(&id, argument(1).as_str().unwrap())
+                }
             },
             "Fn::Sub" => match arguments {
                 Value::String(text) => self.substitute(text, &Value::Null),

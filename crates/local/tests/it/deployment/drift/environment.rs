@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use antumbra_lambda_kit::config::{FunctionConfig, names};
 use antumbra_lambda_kit::environment::Environment;
-use antumbra_message_requests::config::{OnInbox, OnQueue};
-use antumbra_wire::inbox_request::Operation;
+use antumbra_message_requests::config::{InboxConfig, SendConfig};
+use antumbra_wire::rules::Operation;
 
 use crate::deployment::functions::{functions, in_code};
 use crate::deployment::play::TARGETS;
@@ -65,8 +65,8 @@ fn readers() -> BTreeMap<String, Reader> {
     .into();
     for operation in Operation::ALL {
         let reader = match operation {
-            Operation::Send => reader::<OnQueue>(),
-            _ => reader::<OnInbox>(),
+            Operation::Send => reader::<SendConfig>(),
+            _ => reader::<InboxConfig>(),
         };
         readers.insert(operation.function().to_owned(), reader);
     }

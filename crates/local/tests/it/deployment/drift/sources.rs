@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use antumbra_local::stack::{EventSource, EventSourceKind, Options, Stack as Local};
-use antumbra_wire::rules::{MESSAGE_RULES, SHADOW_RULES};
+use antumbra_wire::rules::deployed_rules;
 use serde_json::{Value, json};
 
 use crate::deployment::functions::{Function, Source, functions};
@@ -150,7 +150,7 @@ async fn functions_are_called_as_the_local_stack_calls_them() {
             _ => None,
         });
     let ruled: BTreeMap<&str, &str> = ruled.collect();
-    for rule in MESSAGE_RULES.iter().chain(&SHADOW_RULES) {
+    for rule in deployed_rules() {
         assert_eq!(ruled.get(rule.name), Some(&rule.function));
     }
     soon("the end", local.stop()).await;

@@ -1,9 +1,0 @@
-//! `devices` as a Lambda function: wiring only.
-
-use antumbra_message_requests::operations::ListDevices;
-use antumbra_message_requests::run_on_inbox;
-
-#[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), lambda_runtime::Error> {
-    run_on_inbox(ListDevices).await
-}

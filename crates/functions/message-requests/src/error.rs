@@ -1,0 +1,61 @@
+//! Errors of operations, and how they appear in responses.
+
+use antumbra_service::inbox::InvalidName;
+use antumbra_service::store::StoreError;
+use antumbra_wire::inbox_request::RequestError;
+
+/// Why an operation failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OperationError {
+    /// The request is invalid. The reason is sent to the caller.
+    Bad(String),
+    /// A later attempt may succeed. The reason is logged.
+    Unavailable(String),
+    /// The service is at fault. The reason is logged.
+    Internal(String),
+}
+
+impl OperationError {
+    /// Code and sentence for the response, without details of the storage.
+    pub(crate) fn response(&self) -> (&'static str, &str) {
+        match self {
+            OperationError::Bad(reason) => ("BadRequest", reason),
+            OperationError::Unavailable(_) => {
+                ("Unavailable", "Not available at the moment, try again")
+            }
+            OperationError::Internal(_) => ("Internal", "The request could not be served"),
+        }
+    }
+}
+
+impl From<StoreError> for OperationError {
+    fn from(error: StoreError) -> OperationError {
+        match error {
+            StoreError::Invalid(reason) => OperationError::Bad(reason),
+            StoreError::Throttled | StoreError::Unavailable(_) => {
+                OperationError::Unavailable(error.to_string())
+            }
+            StoreError::NotFound | StoreError::Conflict { .. } | StoreError::TooLarge { .. } => {
+                OperationError::Internal(error.to_string())
+            }
+        }
+    }
+}
+
+impl From<InvalidName> for OperationError {
+    fn from(error: InvalidName) -> OperationError {
+        OperationError::Bad(error.to_string())
+    }
+}
+
+impl From<RequestError> for OperationError {
+    fn from(error: RequestError) -> OperationError {
+        OperationError::Bad(error.to_string())
+    }
+}
+
+impl From<serde_json::Error> for OperationError {
+    fn from(error: serde_json::Error) -> OperationError {
+        OperationError::Internal(error.to_string())
+    }
+}
