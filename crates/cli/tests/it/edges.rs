@@ -40,8 +40,9 @@ fn sources(directory: &Path, visit: &mut dyn FnMut(&Path, &str)) {
     }
 }
 
-const ALL: [&str; 22] = [
+const ALL: [&str; 23] = [
     "cli",
+    "deployment",
     "dynamodb",
     "functions/http-api",
     "functions/liveness-sweep",

@@ -1,37 +1,13 @@
 //! The HTTP API on the whole stack: from a request to the table, the queue and a webhook.
 
-use std::net::SocketAddr;
-
 use antumbra_local::stack::{Options, Stack};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 
-use crate::support::soon;
+use crate::support::{call_api, soon};
 
 const TOKEN: &str = "let-me-in";
-
-/// A request, and the status and JSON that come back.
-pub(crate) async fn ask(
-    api: SocketAddr,
-    method: &str,
-    path: &str,
-    token: &str,
-    body: &str,
-) -> (u16, Value) {
-    let mut stream = TcpStream::connect(api).await.unwrap();
-    let length = body.len();
-    let request = format!(
-        "{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\nauthorization: Bearer {token}\r\n\
-         content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
-    );
-    stream.write_all(request.as_bytes()).await.unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-    (status, serde_json::from_str(body).unwrap_or(Value::Null))
-}
 
 /// An endpoint that takes one delivery, and what it took.
 async fn take_one(listener: TcpListener) -> String {
@@ -56,16 +32,16 @@ async fn a_client_made_over_http_is_told_over_http() {
     };
     let stack = Stack::start(options).await.unwrap();
     let api = stack.addresses().http;
-    assert_eq!(ask(api, "GET", "/health", "", "").await.0, 200);
-    let (status, problem) = ask(api, "GET", "/v1/clients", "wrong", "").await;
+    assert_eq!(call_api(api, "GET", "/health", "", "").await.0, 200);
+    let (status, problem) = call_api(api, "GET", "/v1/clients", "wrong", "").await;
     assert_eq!((status, &problem["code"]), (401, &json!("Unauthorized")));
 
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/hook", listener.local_addr().unwrap());
     let client = json!({"id": "night-watch", "name": "Night watch", "url": url, "mode": "latest"});
-    let (status, made) = ask(api, "POST", "/v1/clients", TOKEN, &client.to_string()).await;
+    let (status, made) = call_api(api, "POST", "/v1/clients", TOKEN, &client.to_string()).await;
     assert_eq!(status, 201, "{made}");
-    let (status, queued) = ask(api, "POST", "/v1/clients/night-watch/test", TOKEN, "").await;
+    let (status, queued) = call_api(api, "POST", "/v1/clients/night-watch/test", TOKEN, "").await;
     assert_eq!(status, 202, "{queued}");
     let id = queued["delivery"].as_str().unwrap();
     let taken = soon("the delivery", take_one(listener)).await;
@@ -74,7 +50,7 @@ async fn a_client_made_over_http_is_told_over_http() {
     let delivered = soon("the history", async {
         loop {
             let path = "/v1/clients/night-watch/deliveries?status=delivered";
-            let (_, page) = ask(api, "GET", path, TOKEN, "").await;
+            let (_, page) = call_api(api, "GET", path, TOKEN, "").await;
             if let Some(delivery) = page["deliveries"].get(0) {
                 return delivery.clone();
             }

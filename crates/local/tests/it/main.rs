@@ -7,9 +7,7 @@
 )]
 
 mod api;
-mod costs;
 mod data_plane;
-mod deployment;
 mod dynamodb;
 mod inbox_e2e;
 mod listener_e2e;

@@ -1,7 +1,7 @@
 //! What the tests share: services on free ports, and a function whose every
 //! call waits for the test to say how it ends.
 
-use std::{future::Future, time::Duration};
+use std::{future::Future, net::SocketAddr, time::Duration};
 
 use antumbra_local::{
     clients::sdk_config,
@@ -10,7 +10,11 @@ use antumbra_local::{
     queues::{self, Queues},
 };
 use serde_json::{Value, json};
-use tokio::sync::{mpsc, oneshot};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+    sync::{mpsc, oneshot},
+};
 
 /// A wait that only a broken stack needs to the end.
 pub(crate) async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
@@ -122,4 +126,26 @@ pub(crate) fn function(name: &str) -> (Function, Calls) {
         }
     });
     (function, Calls(receiver))
+}
+
+/// Sends a request to the HTTP API, and returns the status and JSON of the response.
+pub(crate) async fn call_api(
+    api: SocketAddr,
+    method: &str,
+    path: &str,
+    token: &str,
+    body: &str,
+) -> (u16, Value) {
+    let mut stream = TcpStream::connect(api).await.unwrap();
+    let length = body.len();
+    let request = format!(
+        "{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\nauthorization: Bearer {token}\r\n\
+         content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+    );
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    (status, serde_json::from_str(body).unwrap_or(Value::Null))
 }

@@ -7,7 +7,7 @@ use antumbra_local::queues::definitions::QUEUES;
 use antumbra_local::queues::queue_arn;
 use serde_json::{Value, json};
 
-use crate::deployment::template::{Resource, Stack, text};
+use crate::template::{Resource, Stack, text};
 
 fn of_kind(kind: &str) -> Vec<Resource> {
     let resources = Stack::deploy(&[]).resources();

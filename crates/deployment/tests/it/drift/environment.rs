@@ -7,9 +7,9 @@ use antumbra_lambda_kit::environment::Environment;
 use antumbra_message_requests::config::{InboxConfig, SendConfig};
 use antumbra_wire::rules::Operation;
 
-use crate::deployment::functions::{functions, in_code};
-use crate::deployment::play::TARGETS;
-use crate::deployment::template::Stack;
+use crate::functions::{functions, in_code};
+use crate::play::TARGETS;
+use crate::template::Stack;
 
 /// For whoever tries a function against another AWS; a deployment is on AWS.
 const ELSEWHERE: &str = "AWS_ENDPOINT_URL";

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::{Seen, wrong};
-use crate::deployment::functions::Function;
-use crate::deployment::template::Resource;
+use crate::functions::Function;
+use crate::template::Resource;
 
 /// The places of statements in a resource: a role's own, or those of a policy beside it.
 fn statements(resource: &Resource) -> Vec<String> {

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::prices;
-use crate::deployment::calls::Call;
+use crate::calls::Call;
 
 /// Bytes of one message of AWS IoT.
 const IOT_BYTES: u64 = 5 * 1024;

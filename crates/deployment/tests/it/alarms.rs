@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::functions::functions;
 use super::template::{Resource, Stack, text};
 
-const RUNBOOK: &str = include_str!("../../../../../infra/RUNBOOK.md");
+const RUNBOOK: &str = include_str!("../../../../infra/RUNBOOK.md");
 /// What stands in the runbook for any function.
 const ANY: &str = "FUNCTION";
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Play;
-use crate::webhooks::endpoint::Reply;
+use crate::endpoint::Reply;
 
 impl Play {
     pub(super) async fn play_clients(&mut self) {

@@ -24,9 +24,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::calls::Recorder;
-use crate::mqtt::device::v4::Device;
+use crate::device::v4::Device;
 use crate::support::soon;
-use crate::webhooks::endpoint::Endpoints;
+use crate::endpoint::Endpoints;
 
 const TOKEN: &str = "let-me-in";
 /// Where the play's own registrations send to, besides what is shipped.
@@ -50,10 +50,10 @@ pub(crate) const TARGETS: [(&str, &str); 4] = [
 /// deployment names itself.
 fn registrations() -> Registrations {
     let shipped = [
-        include_str!("../../../../../registrations/inbox-notifications.json"),
-        include_str!("../../../../../registrations/sensor-clients.json"),
-        include_str!("../../../../../registrations/shadow-delta.json"),
-        include_str!("../../../../../registrations/shadow-documents.json"),
+        include_str!("../../../../registrations/inbox-notifications.json"),
+        include_str!("../../../../registrations/sensor-clients.json"),
+        include_str!("../../../../registrations/shadow-delta.json"),
+        include_str!("../../../../registrations/shadow-documents.json"),
     ];
     let own = [
         json!({"sqs": {"queue": "told"}}),

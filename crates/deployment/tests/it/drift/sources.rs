@@ -8,8 +8,8 @@ use antumbra_local::stack::{EventSource, EventSourceKind, Options, Stack as Loca
 use antumbra_wire::rules::deployed_rules;
 use serde_json::{Value, json};
 
-use crate::deployment::functions::{Function, Source, functions};
-use crate::deployment::template::{Resource, Stack, text};
+use crate::functions::{Function, Source, functions};
+use crate::template::{Resource, Stack, text};
 use crate::support::soon;
 
 /// A queue's message must stay hidden for longer than all tries of a call, AWS says.

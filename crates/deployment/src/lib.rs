@@ -1,0 +1,1 @@
+//! Tests only: they compare the deployment in `infra/` with the code.
