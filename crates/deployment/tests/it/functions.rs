@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use antumbra_wire::rules::Operation;
+use antumbra_lambda_kit::FUNCTIONS;
 use serde_json::Value;
 
 use super::template::{Resource, Stack, text};
@@ -120,18 +120,10 @@ fn kebab(id: &str) -> String {
     name
 }
 
-/// The functions that the code has.
+/// Names of the functions in the code.
 pub(crate) fn in_code() -> BTreeSet<String> {
-    let requests = Operation::ALL.iter().map(|operation| operation.function());
-    let others = [
-        antumbra_http_api::NAME,
-        antumbra_liveness_sweep::NAME,
-        antumbra_message_ingest::NAME,
-        antumbra_sensor_ingest::NAME,
-        antumbra_shadow_requests::NAME,
-        antumbra_stream_listener::NAME,
-        antumbra_webhook_deliver::NAME,
-    ];
-    let all = requests.chain(others);
-    all.map(str::to_owned).collect()
+    FUNCTIONS
+        .iter()
+        .map(|function| function.name.to_owned())
+        .collect()
 }

@@ -25,13 +25,13 @@ mod play;
 mod template;
 
 // Shared with the tests of the local stack.
-#[allow(dead_code)]
+#[allow(dead_code, unused_imports)]
 #[path = "../../../local/tests/it/mqtt/device.rs"]
 mod device;
-#[allow(dead_code)]
+#[allow(dead_code, unused_imports)]
 #[path = "../../../local/tests/it/webhooks/endpoint.rs"]
 mod endpoint;
-#[allow(dead_code)]
+#[allow(dead_code, unused_imports)]
 #[path = "../../../local/tests/it/support.rs"]
 mod support;
 

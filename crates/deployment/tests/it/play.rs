@@ -25,8 +25,8 @@ use tokio::net::TcpStream;
 
 use super::calls::Recorder;
 use crate::device::v4::Device;
-use crate::support::soon;
 use crate::endpoint::Endpoints;
+use crate::support::soon;
 
 const TOKEN: &str = "let-me-in";
 /// Where the play's own registrations send to, besides what is shipped.

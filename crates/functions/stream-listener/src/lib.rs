@@ -71,7 +71,7 @@ pub fn metrics(summary: &BatchSummary) -> Vec<Metric> {
         Metric::count("matched", summary.matched),
         Metric::count("sent", summary.sent),
         Metric::count("retried", summary.retried),
-        Metric::count("parked", summary.parked),
+        Metric::count("undeliverable", summary.parked),
         Metric::new("oldestRecordAge", oldest, Unit::Milliseconds),
     ]
 }

@@ -9,7 +9,6 @@ use antumbra_service::sensors::{self, ReadingTime, SensorId};
 use antumbra_shadow::{Document, Timestamp};
 use antumbra_wire::signal::{self, Scalar, SignalMessage, ValueType};
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 const QUEUE_ID: &str = "7d7efcff-bdcf-4d98-917e-d171d27cc0b4";
 const SENT: Timestamp = Timestamp::from_nanoseconds(1_714_557_601_250_000_000);

@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 
 use super::bill::Bill;
 use crate::calls::Recorder;
-use crate::support::soon;
 use crate::endpoint::Endpoints;
+use crate::support::soon;
 
 const TOKEN: &str = "let-me-in";
 /// Records of a stream and messages of a queue in one call, as the templates say.
@@ -108,7 +108,8 @@ impl Scene {
     async fn ask(&self, method: &str, path: &str, body: &Value) -> Bill {
         self.recorder.take();
         let address = self.stack.addresses().http;
-        let (status, said) = crate::support::call_api(address, method, path, TOKEN, &body.to_string()).await;
+        let (status, said) =
+            crate::support::call_api(address, method, path, TOKEN, &body.to_string()).await;
         assert!(status < 300, "{method} {path}: {status} {said}");
         Bill::of(&self.recorder.take()).api_requests(1.0)
     }

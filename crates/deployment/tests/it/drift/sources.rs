@@ -9,8 +9,8 @@ use antumbra_wire::rules::deployed_rules;
 use serde_json::{Value, json};
 
 use crate::functions::{Function, Source, functions};
-use crate::template::{Resource, Stack, text};
 use crate::support::soon;
+use crate::template::{Resource, Stack, text};
 
 /// A queue's message must stay hidden for longer than all tries of a call, AWS says.
 const TIMES_HIDDEN: u64 = 6;

@@ -139,7 +139,7 @@ fn queues_are_those_of_the_local_stack() {
 #[test]
 fn deliveries_are_received_oftener_than_they_have_turns() {
     for turns in 1..=20 {
-        let root = Stack::deploy(&[("DeliveryTurns", &turns.to_string())]);
+        let root = Stack::deploy(&[("DeliveryMaxAttempts", &turns.to_string())]);
         let resources = root.resources();
         let queues = resources.iter().filter(|of| {
             let name = of.properties.get("QueueName").map(text);
