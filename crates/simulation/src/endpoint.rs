@@ -118,7 +118,7 @@ impl Endpoints {
             .is_some_and(|own| signature.is_ok_and(|all| all.split(' ').any(|one| one == own)));
         if !verified {
             let seen = format!("a post to {client} is not signed with its secret");
-            self.world.broken("every-post-is-signed", seen);
+            self.world.broken("every-request-is-signed", seen);
         }
     }
 }

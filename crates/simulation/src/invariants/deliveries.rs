@@ -73,7 +73,7 @@ pub(super) async fn check(evidence: &Evidence<'_>) {
     let mut bodies: BTreeMap<&str, &str> = BTreeMap::new();
     for one in &got {
         let before = bodies.insert(&one.id, &one.body).unwrap_or(&one.body);
-        evidence.expect("duplicates-have-one-id", before == one.body, || {
+        evidence.expect("duplicates-share-an-id", before == one.body, || {
             format!("{} was {before} and {}", one.id, one.body)
         });
     }
@@ -127,7 +127,7 @@ fn everything_is_delivered(
             cut_off(evidence).iter().any(all)
         };
         evidence.expect(
-            "every-occurrence-has-a-delivery",
+            "every-sensor-event-has-a-delivery",
             record.is_some() || gone,
             || {
                 format!(
@@ -140,7 +140,7 @@ fn everything_is_delivered(
             continue;
         };
         let kind = record.delivery.kind;
-        evidence.expect("told-as-it-was", kind == occurrence.kind, || {
+        evidence.expect("notifications-match-the-change", kind == occurrence.kind, || {
             format!(
                 "{} {sensor} {number}: {kind} of {}",
                 client.id, occurrence.kind
@@ -151,13 +151,13 @@ fn everything_is_delivered(
             .rposition(|other| family(other.kind) == family(occurrence.kind));
         let newest = newest.is_some_and(|newest| newest + 1 == number);
         evidence.expect(
-            "superseded-only-by-a-newer",
+            "superseded-only-by-a-newer-delivery",
             record.status != Status::Superseded || (client.mode == Mode::Latest && !newest),
             || format!("{} {sensor} {number}: superseded", client.id),
         );
     }
     let told = records.len();
-    evidence.expect("nothing-is-made-up", told <= occurred.len(), || {
+    evidence.expect("nothing-is-invented", told <= occurred.len(), || {
         format!(
             "{} {sensor}: {told} deliveries of {}",
             client.id,
@@ -186,7 +186,7 @@ fn ends(evidence: &Evidence<'_>, client: &Known, record: &DeliveryRecord) {
         Status::Skipped => client.character == Character::Leaving,
         Status::Pending | Status::Parked => false,
     };
-    evidence.expect("every-delivery-ends", ended, || {
+    evidence.expect("every-delivery-is-settled", ended, || {
         format!(
             "{id} ends {} ({:?}), attempts {:?}",
             record.status, client.character, record.attempts
@@ -195,7 +195,7 @@ fn ends(evidence: &Evidence<'_>, client: &Known, record: &DeliveryRecord) {
     let calm = evidence.world.profile.is_calm();
     if calm && client.character == Character::Steady {
         let fine = matches!(record.status, Status::Delivered | Status::Superseded);
-        evidence.expect("healthy-endpoints-get-everything", fine, || {
+        evidence.expect("healthy-endpoints-receive-everything", fine, || {
             format!("{id} is {}", record.status)
         });
     }
@@ -232,7 +232,7 @@ fn is_true(evidence: &Evidence<'_>, record: &DeliveryRecord, got: &[&Got]) {
     };
     let received = of_delivery.iter().filter(|got| arrived(got)).count();
     if record.status == Status::Delivered {
-        evidence.expect("history-is-true", received > 0, || {
+        evidence.expect("history-matches-the-endpoint", received > 0, || {
             format!("{id} is delivered, its client never took it")
         });
     }
@@ -241,7 +241,7 @@ fn is_true(evidence: &Evidence<'_>, record: &DeliveryRecord, got: &[&Got]) {
             continue;
         };
         let real = of_delivery.iter().any(|got| got.status == Some(status));
-        evidence.expect("history-is-true", real, || {
+        evidence.expect("history-matches-the-endpoint", real, || {
             format!("{id} was answered {status} by nobody")
         });
     }
@@ -252,10 +252,10 @@ fn is_true(evidence: &Evidence<'_>, record: &DeliveryRecord, got: &[&Got]) {
             .iter()
             .filter(|got| got.status.is_some() && got.heard);
         let (noted, given) = (answered.count(), answers.count());
-        evidence.expect("history-is-true", noted == given, || {
+        evidence.expect("history-matches-the-endpoint", noted == given, || {
             format!("{id}: {given} answers were given, {noted} are noted")
         });
-        evidence.expect("delivered-once-when-all-is-well", received <= 1, || {
+        evidence.expect("delivered-once-without-faults", received <= 1, || {
             format!("{id} was delivered {received} times")
         });
     }
@@ -289,7 +289,7 @@ fn in_order(
         let (Some(done), Some(first)) = (done, later.first()) else {
             continue;
         };
-        evidence.expect("in-order-per-client-and-sensor", done <= first.at, || {
+        evidence.expect("deliveries-are-in-order-per-client-and-sensor", done <= first.at, || {
             let (one, other) = (two[0].delivery.sequence, two[1].delivery.sequence);
             let at = first.at;
             format!(
@@ -320,7 +320,7 @@ fn promptly(
             continue;
         };
         let waited = first.at.saturating_sub(occurrence.at);
-        evidence.expect("the-broken-delay-nobody-else", waited <= PROMPT, || {
+        evidence.expect("failures-delay-nothing-else", waited <= PROMPT, || {
             format!("{} {sensor} {number}: waited {waited} ms", client.id)
         });
     }

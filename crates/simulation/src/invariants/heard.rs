@@ -23,7 +23,7 @@ fn every_update_is_answered(evidence: &Evidence<'_>, published: &[Published]) {
         let accepted = answers(published, &measured, "accepted");
         let answered = accepted || answers(published, &measured, "rejected");
         evidence.expect(
-            "every-request-is-answered",
+            "every-request-has-a-response",
             answered || !measured.ended,
             || format!("{measured:?} got no answer"),
         );
@@ -38,7 +38,7 @@ fn nonsense_is_rejected(evidence: &Evidence<'_>, published: &[Published]) {
         let answered = published
             .iter()
             .any(|one| one.topic == topic && one.payload.contains(&token));
-        evidence.expect("bad-input-is-answered", answered, || {
+        evidence.expect("bad-requests-are-rejected", answered, || {
             format!("{} {} got no answer", nonsense.topic, nonsense.token)
         });
     }
@@ -70,7 +70,7 @@ fn wishes_are_told(evidence: &Evidence<'_>, published: &[Published]) {
             one.topic == topic && wish(told.get("state")) == Some(*wished)
         };
         evidence.expect(
-            "wishes-are-told",
+            "deltas-are-published",
             !stood || published.iter().any(told),
             || format!("{device}: the wish {wished} was never told"),
         );
@@ -112,7 +112,7 @@ fn devices_hear_how_it_ends(evidence: &Evidence<'_>, published: &[Published]) {
         for state in ["reported", "desired"] {
             let told = whole(newest["current"]["state"].get(state));
             let end = whole(ends.get(&(device.as_str(), state)).copied().flatten());
-            evidence.expect("devices-hear-how-it-ends", told == end, || {
+            evidence.expect("the-last-documents-are-published", told == end, || {
                 format!("{device} {state}: {end} is so, {told} was told")
             });
         }
@@ -128,7 +128,7 @@ fn both_documents_are_told(evidence: &Evidence<'_>, published: &[Published]) {
             changes.filter(|change| change.device == device).collect();
         for heard in heard(published, &device) {
             let told = (0..changes.len()).any(|at| is_told(&heard["current"], &changes, at));
-            evidence.expect("told-as-it-was", told, || {
+            evidence.expect("notifications-match-the-change", told, || {
                 format!("{device} never was {}", heard["current"])
             });
         }

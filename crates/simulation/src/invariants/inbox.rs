@@ -36,14 +36,14 @@ pub(super) fn check(evidence: &Evidence<'_>) {
         evidence.expect("nothing-accepted-is-lost", stored > 0, || {
             format!("{place:?} was never stored")
         });
-        evidence.expect("stored-once-and-never-revived", stored <= 1, || {
+        evidence.expect("messages-are-stored-once", stored <= 1, || {
             format!("{place:?} was stored {stored} times")
         });
         let told = published.iter().any(|one| {
             one.topic == format!("notification/{}", dropped.source)
                 && one.payload.contains(&format!("\"{}\"", dropped.id))
         });
-        evidence.expect("every-message-is-told-of", told, || {
+        evidence.expect("every-message-is-notified", told, || {
             format!("{place:?} was never told of")
         });
         let end = of_message.last().and_then(|last| last.new.as_ref());
@@ -55,7 +55,7 @@ pub(super) fn check(evidence: &Evidence<'_>) {
             let answers = answer_of("delete", &deletion.token);
             let confirmed = answers.iter().any(|answer| answer.get("error").is_none());
             if deletion.was_there && confirmed {
-                evidence.expect("what-is-deleted-is-gone", !is_live(end), || {
+                evidence.expect("deleted-messages-stay-deleted", !is_live(end), || {
                     format!("{place:?} is still there after {}", deletion.token)
                 });
             }
@@ -65,7 +65,7 @@ pub(super) fn check(evidence: &Evidence<'_>) {
             .iter()
             .any(|deletion| deletion.id == dropped.id && deletion.source == dropped.source);
         evidence.expect(
-            "only-what-is-deleted-is-gone",
+            "only-deleted-messages-disappear",
             asked || is_live(end),
             || format!("{place:?} is gone and nobody asked for that"),
         );
@@ -75,23 +75,23 @@ pub(super) fn check(evidence: &Evidence<'_>) {
         .keys()
         .filter(|(source, _)| source.starts_with("source-"));
     let others: BTreeSet<_> = others.collect();
-    evidence.expect("nothing-is-made-up", others.is_empty(), || {
+    evidence.expect("nothing-is-invented", others.is_empty(), || {
         format!("{others:?} was never sent")
     });
     for asked in &memory.asked {
         let answers = answer_of(asked.operation, &asked.token);
         evidence.expect(
-            "every-request-is-answered",
+            "every-request-has-a-response",
             !asked.ended || !answers.is_empty(),
             || format!("{} {} got no answer", asked.operation, asked.token),
         );
         let same = answers.windows(2).all(|two| two[0] == two[1]);
-        evidence.expect("every-request-is-answered", same, || {
+        evidence.expect("every-request-has-a-response", same, || {
             format!("{} {} got different answers", asked.operation, asked.token)
         });
         let calm = evidence.world.profile.is_calm();
         evidence.expect(
-            "every-request-is-answered",
+            "every-request-has-a-response",
             !calm || answers.len() == 1,
             || {
                 format!(
@@ -110,7 +110,7 @@ pub(super) fn check(evidence: &Evidence<'_>) {
         let said = members
             .clone()
             .all(|(name, value)| answer.get(name) == Some(value));
-        evidence.expect("answers-are-true", said || unavailable, || {
+        evidence.expect("responses-are-correct", said || unavailable, || {
             format!(
                 "{} {}: {answer} where {expected} is so",
                 asked.operation, asked.token

@@ -88,11 +88,11 @@ fn every_change_once_and_in_order(evidence: &Evidence<'_>, told: &Told) {
         let place = place(notification);
         let (key, state, version) = place.clone();
         if let Some(before) = ids.get(&id) {
-            evidence.expect("duplicates-have-one-id", *before == notification, || {
+            evidence.expect("duplicates-share-an-id", *before == notification, || {
                 format!("{registration}: {id} was told twice, with different words")
             });
             let calm = evidence.world.profile.is_calm();
-            evidence.expect("sent-once-on-a-calm-day", !calm, || {
+            evidence.expect("sent-once-without-faults", !calm, || {
                 format!("{registration}: {id} was sent twice")
             });
             continue;
@@ -100,7 +100,7 @@ fn every_change_once_and_in_order(evidence: &Evidence<'_>, told: &Told) {
         ids.insert(id.clone(), notification);
         arrived.insert(place.clone(), *at);
         let another = places.insert(place, id.clone());
-        evidence.expect("duplicates-have-one-id", another.is_none(), || {
+        evidence.expect("duplicates-share-an-id", another.is_none(), || {
             format!("{registration}: {key} {state} {version} was told as {another:?} and {id}")
         });
         order.entry((key, state)).or_default().push(version);
@@ -114,16 +114,16 @@ fn every_change_once_and_in_order(evidence: &Evidence<'_>, told: &Told) {
     for (document, versions) in &expected {
         let told = order.get(document).cloned().unwrap_or_default();
         let missing: Vec<_> = versions.iter().filter(|one| !told.contains(one)).collect();
-        evidence.expect("nothing-is-untold", missing.is_empty(), || {
+        evidence.expect("every-change-is-notified", missing.is_empty(), || {
             format!("{registration}: {document:?} {missing:?} were never told")
         });
-        evidence.expect("told-in-order-without-a-gap", told == *versions, || {
+        evidence.expect("notifications-are-in-order-without-a-gap", told == *versions, || {
             format!("{registration}: {document:?} {versions:?} was told as {told:?}")
         });
     }
     for document in order.keys().filter(|told| !expected.contains_key(told)) {
         let seen = format!("{registration}: {document:?} never changed");
-        evidence.expect("nothing-is-made-up", false, || seen);
+        evidence.expect("nothing-is-invented", false, || seen);
     }
     for (place, document) in &tellable {
         let told = places.get(place).and_then(|id| ids.get(id));
@@ -135,7 +135,7 @@ fn every_change_once_and_in_order(evidence: &Evidence<'_>, told: &Told) {
             .map(|at| at.saturating_sub(document.change.at));
         let calm = evidence.world.profile.is_calm();
         if let Some(waited) = waited.filter(|_| calm) {
-            evidence.expect("the-broken-delay-nobody-else", waited <= PROMPT, || {
+            evidence.expect("failures-delay-nothing-else", waited <= PROMPT, || {
                 format!("{registration}: {place:?} waited {waited} ms")
             });
         }
@@ -156,7 +156,7 @@ fn told_as_it_was(
     let complete = told.get("new").is_some_and(|new| !new.is_null());
     let diff = told.get("diff").is_none_or(|told| *told == diff(document));
     let kept = same("new", document.new) && same("old", document.old) && complete && diff;
-    evidence.expect("told-as-it-was", kept, || {
+    evidence.expect("notifications-match-the-change", kept, || {
         format!(
             "{registration}: {told} of {:?} and {:?}",
             document.old, document.new
@@ -208,11 +208,11 @@ fn what_cannot_be_sent_is_parked(evidence: &Evidence<'_>) {
         }
     }
     let missing: Vec<_> = expected.difference(&parked).collect();
-    evidence.expect("what-cannot-be-sent-is-parked", missing.is_empty(), || {
+    evidence.expect("undeliverable-notifications-are-kept", missing.is_empty(), || {
         format!("not parked: {missing:?}")
     });
     let wrong: Vec<_> = parked.difference(&expected).collect();
-    evidence.expect("nothing-else-is-parked", wrong.is_empty(), || {
+    evidence.expect("only-undeliverable-notifications-are-kept", wrong.is_empty(), || {
         format!("parked: {wrong:?}")
     });
 }

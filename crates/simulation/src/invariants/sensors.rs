@@ -49,7 +49,7 @@ fn progress_never_goes_back(evidence: &Evidence<'_>) {
     let reached = |image: &Option<Value>| image.as_ref()?.get("reached")?.as_u64();
     for change in &evidence.changes {
         let back = change.partition == "LIVENESS" && reached(&change.new) < reached(&change.old);
-        evidence.expect("progress-never-goes-back", !back, || {
+        evidence.expect("progress-never-decreases", !back, || {
             format!("{}: {:?} after {:?}", change.sort, change.new, change.old)
         });
     }
@@ -63,7 +63,7 @@ fn the_newest_value_is_held(evidence: &Evidence<'_>, sensor: &Known, said: &[&Sa
     // Two of one moment are two signals only if they say the same.
     let newest = said.iter().max_by_key(|said| &said.order);
     let expected = newest.map(|said| said.value);
-    evidence.expect("newest-value-is-held", held == expected, || {
+    evidence.expect("newest-value-is-stored", held == expected, || {
         format!("{}: {held:?} is held, {newest:?} was said", sensor.id)
     });
     let last = states(evidence, &sensor.id)
@@ -71,7 +71,7 @@ fn the_newest_value_is_held(evidence: &Evidence<'_>, sensor: &Known, said: &[&Sa
         .and_then(|last| last.new.as_ref());
     let last_seen = last.and_then(|state| state.get("lastSeen")?.as_u64());
     let sent = said.iter().map(|said| said.sent).max();
-    evidence.expect("last-contact-is-held", last_seen == sent, || {
+    evidence.expect("last-contact-is-stored", last_seen == sent, || {
         format!("{}: last seen {last_seen:?}, last sent {sent:?}", sensor.id)
     });
 }
@@ -87,7 +87,7 @@ fn every_signal_is_a_reading(evidence: &Evidence<'_>, sensor: &Known, said: &[&S
                 .and_then(|new| new.get("value")?.as_u64());
             let before = kept.insert(change.sort.clone(), value.unwrap_or(99));
             evidence.expect(
-                "a-reading-is-kept-once",
+                "readings-are-stored-once",
                 before.is_none_or(|before| Some(before) == value),
                 || {
                     format!(
@@ -100,7 +100,7 @@ fn every_signal_is_a_reading(evidence: &Evidence<'_>, sensor: &Known, said: &[&S
     }
     let expected: BTreeSet<&(u64, String)> = said.iter().map(|said| &said.order).collect();
     evidence.expect(
-        "every-signal-is-a-reading",
+        "every-signal-has-a-reading",
         kept.len() == expected.len(),
         || {
             format!(
@@ -129,7 +129,7 @@ fn silence_is_told(evidence: &Evidence<'_>, sensor: &Known, said: &[&Said]) {
         let since = last.unwrap_or(sensor.registered);
         let late = since + silence + LATE.as_millis() as u64;
         if evidence.world.profile.is_sweep_undisturbed() {
-            evidence.expect("lost-in-time", change.at <= late, || {
+            evidence.expect("sensors-are-lost-in-time", change.at <= late, || {
                 format!(
                     "{}: lost at {}, expected before {late}",
                     sensor.id, change.at
@@ -145,7 +145,7 @@ fn silence_is_told(evidence: &Evidence<'_>, sensor: &Known, said: &[&Said]) {
         .and_then(|last| last.new.clone());
     let connection = word(state.as_ref(), "connection");
     if since + silence + 2 * LATE.as_millis() as u64 <= end {
-        evidence.expect("the-silent-are-lost", connection == "LOST", || {
+        evidence.expect("silent-sensors-are-lost", connection == "LOST", || {
             format!(
                 "{}: silent since {since}, it is {connection} at {end}",
                 sensor.id
@@ -153,7 +153,7 @@ fn silence_is_told(evidence: &Evidence<'_>, sensor: &Known, said: &[&Said]) {
         });
     }
     if last.is_some_and(|last| last + silence > end) {
-        evidence.expect("who-speaks-is-not-lost", connection == "ONLINE", || {
+        evidence.expect("active-sensors-are-online", connection == "ONLINE", || {
             format!(
                 "{}: heard at {since}, it is {connection} at {end}",
                 sensor.id
@@ -175,7 +175,7 @@ fn never_early(evidence: &Evidence<'_>, sensor: &Known, change: &Change, said: &
     let known = whole(change.old.as_ref(), "lastSeen");
     let since = known.unwrap_or(sensor.registered);
     evidence.expect(
-        "never-lost-too-early",
+        "sensors-are-not-lost-too-early",
         since + silence <= lost_at + SKEW,
         || {
             format!(
@@ -202,7 +202,7 @@ fn never_early(evidence: &Evidence<'_>, sensor: &Known, change: &Change, said: &
         .iter()
         .filter(|said| Some(said.sent) > known && said.sent <= lost_at)
         .find(|said| !excusable(said));
-    evidence.expect("never-lost-too-early", unheard.is_none(), || {
+    evidence.expect("sensors-are-not-lost-too-early", unheard.is_none(), || {
         format!(
             "{}: lost at {lost_at}, but {unheard:?} was in the queue",
             sensor.id
@@ -229,11 +229,11 @@ fn nonsense_is_put_away(evidence: &Evidence<'_>, memory: &Memory) {
         })
         .collect();
     let missing: Vec<_> = expected.difference(&found).collect();
-    evidence.expect("bad-input-is-put-away", missing.is_empty(), || {
+    evidence.expect("bad-input-is-quarantined", missing.is_empty(), || {
         format!("not in the quarantine: {missing:?}")
     });
     let wrong: Vec<_> = found.difference(&expected).collect();
-    evidence.expect("only-bad-input-is-put-away", wrong.is_empty(), || {
+    evidence.expect("only-bad-input-is-quarantined", wrong.is_empty(), || {
         format!("in the quarantine: {wrong:?}")
     });
 }

@@ -98,7 +98,7 @@ fn versions_rise_by_one(evidence: &Evidence<'_>) {
         };
         let version = new["version"].as_u64().unwrap_or_default();
         let before = version_of.insert(change.key(), version).unwrap_or(0);
-        evidence.expect("versions-without-a-gap", version == before + 1, || {
+        evidence.expect("versions-have-no-gap", version == before + 1, || {
             format!("{}: {before} then {version}", change.key())
         });
     }
@@ -146,7 +146,7 @@ fn nothing_reported_is_lost(evidence: &Evidence<'_>) {
             let known =
                 |measured: &&Measured| Some(measured.time) == held && Some(measured.value) == value;
             evidence.expect(
-                "states-equal-the-reference",
+                "state-equals-the-reference-model",
                 held.is_none() || sent.iter().any(known),
                 || format!("{device} {field}: {value:?} of {held:?} was never sent"),
             );
@@ -208,7 +208,7 @@ fn what_came_true_is_wished_no_more(evidence: &Evidence<'_>) {
                 .filter(|(said_at, _)| *said_at <= at + 1);
             let said: Vec<&(usize, Option<u64>)> = said.collect();
             let is_true = said.iter().any(|(_, wish)| *wish == Some(before));
-            evidence.expect("wishes-go-when-they-came-true", is_true, || {
+            evidence.expect("desired-values-are-acknowledged", is_true, || {
                 format!(
                     "{}: the wish {before} is gone, reported is {said:?}",
                     document.device
@@ -222,7 +222,7 @@ fn what_came_true_is_wished_no_more(evidence: &Evidence<'_>) {
 fn every_wish_comes_true(evidence: &Evidence<'_>) {
     for ((device, state), end) in ends(evidence) {
         let left = wish(end).filter(|_| state == "desired");
-        evidence.expect("wishes-go-when-they-came-true", left.is_none(), || {
+        evidence.expect("desired-values-are-acknowledged", left.is_none(), || {
             format!("{device}: the wish {left:?} came true and is still there")
         });
     }
@@ -238,13 +238,13 @@ fn whoever_is_in_the_way_is_waited_for(evidence: &Evidence<'_>) {
     for measured in &memory.measured {
         let accepted =
             measured.outcome == Outcome::Accepted || answers(&published, measured, "accepted");
-        evidence.expect("conflicts-are-tried-again", accepted, || {
+        evidence.expect("conflicts-are-retried", accepted, || {
             format!("{measured:?}")
         });
     }
     for wish in &memory.wishes {
         let accepted = wish.outcome == Outcome::Accepted;
-        evidence.expect("conflicts-are-tried-again", accepted, || {
+        evidence.expect("conflicts-are-retried", accepted, || {
             format!("{wish:?}")
         });
     }

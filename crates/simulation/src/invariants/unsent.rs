@@ -72,7 +72,7 @@ fn nothing_is_sent_against_the_will(evidence: &Evidence<'_>, got: &[Got]) {
             .filter(about)
             .find(|got| !released(got));
         evidence.expect(
-            "nothing-is-sent-against-the-will",
+            "disabled-and-unlinked-clients-receive-nothing",
             early || wrong.is_none(),
             || format!("{intent:?}, but {wrong:?}"),
         );
@@ -111,7 +111,7 @@ fn what_arrived_is_not_sent_again(evidence: &Evidence<'_>, got: &[Got]) {
     for one in got {
         let known = arrived.get(&one.id).copied();
         let again = known.is_some_and(|known| one.at > known + UNDER_WAY);
-        evidence.expect("what-arrived-is-not-sent-again", !again, || {
+        evidence.expect("delivered-is-not-sent-again", !again, || {
             format!("{} was sent at {}, delivered at {known:?}", one.id, one.at)
         });
     }
@@ -145,7 +145,7 @@ fn the_gone_are_disabled(evidence: &Evidence<'_>) {
             let known = disabled.get(client);
             let meanwhile = |enabled: &u64| enabled + ENABLING >= change.at;
             let kept = known.is_some_and(|since| since.as_ref().is_none_or(meanwhile));
-            evidence.expect("the-gone-are-disabled", kept, || {
+            evidence.expect("a-410-disables-the-client", kept, || {
                 format!(
                     "{client} said 410 before {}, disabled: {known:?}",
                     change.at
@@ -170,7 +170,7 @@ fn the_gone_are_left_alone(evidence: &Evidence<'_>, got: &[Got]) {
         let of_client = |got: &&Got| got.client == gone.client;
         let mut of_client = got.iter().filter(of_client);
         let sent = of_client.find(|got| forbidden.contains(&got.at));
-        evidence.expect("the-gone-are-left-alone", sent.is_none(), || {
+        evidence.expect("disabled-endpoints-are-not-called", sent.is_none(), || {
             format!("{} was gone at {}, but got {sent:?}", gone.client, gone.at)
         });
     }
@@ -185,7 +185,7 @@ fn the_busy_get_time(evidence: &Evidence<'_>, got: &[Got]) {
         let next = got[at + 1..].iter().find(|next| next.id == busy.id);
         let waited = next.map(|next| next.at - busy.at);
         let enough = waited.is_none_or(|waited| waited >= RETRY_AFTER.as_millis() as u64);
-        evidence.expect("the-busy-get-the-time-they-ask-for", enough, || {
+        evidence.expect("retry-after-is-honoured", enough, || {
             format!("{} came again after {waited:?} ms", busy.id)
         });
     }
@@ -214,7 +214,7 @@ pub(super) fn the_overtaken_are_not_sent(
         let id = record.delivery.id.to_string();
         let late = |got: &&&Got| got.id == id && got.at > newer.at + UNDER_WAY;
         let sent = got.iter().find(late);
-        evidence.expect("the-overtaken-are-not-sent", sent.is_none(), || {
+        evidence.expect("superseded-deliveries-are-not-sent", sent.is_none(), || {
             format!("{id} was overtaken at {}, but: {sent:?}", newer.at)
         });
     }
@@ -249,7 +249,7 @@ pub(super) fn the_broken_get_time(
         let next = got[at + 1..].iter().filter(|next| !is_last(next));
         let early = next.map(|next| next.at - first.at);
         let early = early.filter(|after| hung && open.contains(after)).min();
-        evidence.expect("the-broken-get-time", early.is_none(), || {
+        evidence.expect("the-circuit-opens", early.is_none(), || {
             format!(
                 "{} hung at {}, the next came after {early:?} ms",
                 client.id, first.at
