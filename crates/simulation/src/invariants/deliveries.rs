@@ -140,12 +140,16 @@ fn everything_is_delivered(
             continue;
         };
         let kind = record.delivery.kind;
-        evidence.expect("notifications-match-the-change", kind == occurrence.kind, || {
-            format!(
-                "{} {sensor} {number}: {kind} of {}",
-                client.id, occurrence.kind
-            )
-        });
+        evidence.expect(
+            "notifications-match-the-change",
+            kind == occurrence.kind,
+            || {
+                format!(
+                    "{} {sensor} {number}: {kind} of {}",
+                    client.id, occurrence.kind
+                )
+            },
+        );
         let newest = occurred
             .iter()
             .rposition(|other| family(other.kind) == family(occurrence.kind));
@@ -289,14 +293,18 @@ fn in_order(
         let (Some(done), Some(first)) = (done, later.first()) else {
             continue;
         };
-        evidence.expect("deliveries-are-in-order-per-client-and-sensor", done <= first.at, || {
-            let (one, other) = (two[0].delivery.sequence, two[1].delivery.sequence);
-            let at = first.at;
-            format!(
-                "{} {sensor}: {other} was tried at {at}, {one} was done at {done}",
-                client.id
-            )
-        });
+        evidence.expect(
+            "deliveries-are-in-order-per-client-and-sensor",
+            done <= first.at,
+            || {
+                let (one, other) = (two[0].delivery.sequence, two[1].delivery.sequence);
+                let at = first.at;
+                format!(
+                    "{} {sensor}: {other} was tried at {at}, {one} was done at {done}",
+                    client.id
+                )
+            },
+        );
     }
 }
 

@@ -117,9 +117,11 @@ fn every_change_once_and_in_order(evidence: &Evidence<'_>, told: &Told) {
         evidence.expect("every-change-is-notified", missing.is_empty(), || {
             format!("{registration}: {document:?} {missing:?} were never told")
         });
-        evidence.expect("notifications-are-in-order-without-a-gap", told == *versions, || {
-            format!("{registration}: {document:?} {versions:?} was told as {told:?}")
-        });
+        evidence.expect(
+            "notifications-are-in-order-without-a-gap",
+            told == *versions,
+            || format!("{registration}: {document:?} {versions:?} was told as {told:?}"),
+        );
     }
     for document in order.keys().filter(|told| !expected.contains_key(told)) {
         let seen = format!("{registration}: {document:?} never changed");
@@ -208,11 +210,15 @@ fn what_cannot_be_sent_is_parked(evidence: &Evidence<'_>) {
         }
     }
     let missing: Vec<_> = expected.difference(&parked).collect();
-    evidence.expect("undeliverable-notifications-are-kept", missing.is_empty(), || {
-        format!("not parked: {missing:?}")
-    });
+    evidence.expect(
+        "undeliverable-notifications-are-kept",
+        missing.is_empty(),
+        || format!("not parked: {missing:?}"),
+    );
     let wrong: Vec<_> = parked.difference(&expected).collect();
-    evidence.expect("only-undeliverable-notifications-are-kept", wrong.is_empty(), || {
-        format!("parked: {wrong:?}")
-    });
+    evidence.expect(
+        "only-undeliverable-notifications-are-kept",
+        wrong.is_empty(),
+        || format!("parked: {wrong:?}"),
+    );
 }

@@ -244,8 +244,6 @@ fn whoever_is_in_the_way_is_waited_for(evidence: &Evidence<'_>) {
     }
     for wish in &memory.wishes {
         let accepted = wish.outcome == Outcome::Accepted;
-        evidence.expect("conflicts-are-retried", accepted, || {
-            format!("{wish:?}")
-        });
+        evidence.expect("conflicts-are-retried", accepted, || format!("{wish:?}"));
     }
 }
