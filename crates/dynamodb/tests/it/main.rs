@@ -8,6 +8,7 @@ mod clients;
 mod contract;
 mod deliveries;
 mod faults;
+mod golden;
 mod inbox;
 mod limits;
 mod listing;
