@@ -1,31 +1,44 @@
-//! Whether an earlier attempt of a call may have taken place.
+//! Attempts of a call whose result is unknown.
 //!
-//! The SDK tries a call again when its answer was lost. Then the last answer alone does not say what
-//! became of the call: the attempt before may have been the one that changed the table.
+//! The SDK repeats a call whose response was lost. The last response alone then does not show whether the
+//! write was applied: an earlier attempt may have changed the table.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use antumbra_service::store::StoreError;
 use aws_sdk_dynamodb::config::interceptors::FinalizerInterceptorContextRef;
 use aws_sdk_dynamodb::config::{ConfigBag, Intercept, RuntimeComponents};
 use aws_sdk_dynamodb::error::BoxError;
 
-/// Watches the attempts of one call.
+/// Observes the attempts of one call.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct AttemptTracker {
-    doubtful: Arc<AtomicBool>,
+    in_doubt: Arc<AtomicBool>,
 }
 
 impl AttemptTracker {
-    /// Whether any attempt ended without DynamoDB saying that it refused it.
-    pub(crate) fn doubtful(&self) -> bool {
-        self.doubtful.load(Ordering::Relaxed)
+    /// Whether any attempt ended without a rejection by DynamoDB.
+    pub(crate) fn in_doubt(&self) -> bool {
+        self.in_doubt.load(Ordering::Relaxed)
+    }
+
+    /// After an attempt in doubt every error becomes `Unavailable`: only that one allows for an applied
+    /// write.
+    pub(crate) fn qualify(&self, error: StoreError) -> StoreError {
+        match error {
+            error @ StoreError::Unavailable(_) => error,
+            error if self.in_doubt() => StoreError::Unavailable(format!(
+                "an earlier attempt got no response, the last one: {error}"
+            )),
+            error => error,
+        }
     }
 }
 
 impl Intercept for AttemptTracker {
     fn name(&self) -> &'static str {
-        "Attempts"
+        "AttemptTracker"
     }
 
     fn read_after_attempt(
@@ -34,11 +47,11 @@ impl Intercept for AttemptTracker {
         _: &RuntimeComponents,
         _: &mut ConfigBag,
     ) -> Result<(), BoxError> {
-        let refused = context
+        let rejected = context
             .response()
             .is_some_and(|response| response.status().is_client_error());
-        if !refused {
-            self.doubtful.store(true, Ordering::Relaxed);
+        if !rejected {
+            self.in_doubt.store(true, Ordering::Relaxed);
         }
         Ok(())
     }

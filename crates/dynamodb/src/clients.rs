@@ -1,40 +1,35 @@
 //! Clients and their links in the main table.
 //!
-//! | PK | SK | holds |
-//! |---|---|---|
-//! | `CLIENT#{id}` | `CLIENTINFO` | the client and its circuit; in the index `Listed` under `CLIENTS` |
-//! | `CLIENT#{id}` | `CLIENTSECRETS` | what its deliveries are signed with, apart so that it is read by few |
-//! | `SENSOR#{sensor}` | `CLIENT#{id}` | a link |
-//! | `CLIENT#{id}` | `SENSOR#{sensor}` | its mirror, written and removed together with it |
-//! | `CLIENT#{id}` | `DELIVERY#…` | see [`crate::DynamoDbDeliveries`] |
+//! A client and its circuit are one item. Its signing secrets are another, which few functions read. A link
+//! is two items, one in the sensor's partition and its mirror in the client's, which are written and
+//! removed together. Deliveries are in [`crate::DynamoDbDeliveries`].
 
 pub(crate) mod item;
-pub(crate) mod keys;
 mod links;
 mod secrets;
-pub(crate) mod store;
-pub(crate) mod update;
+mod store;
 
-use aws_sdk_dynamodb::Client as Database;
+use aws_sdk_dynamodb::Client as SdkClient;
 
-/// Clients and links in a table.
+use crate::table::Table;
+use crate::tables::MAIN;
+
+/// Clients and links in a DynamoDB table.
 #[derive(Debug, Clone)]
 pub struct DynamoDbClients {
-    database: Database,
-    table: String,
+    table: Table,
 }
 
 impl DynamoDbClients {
-    /// Uses the table through the SDK's client. The table is there already.
-    pub fn new(database: Database, table: impl Into<String>) -> DynamoDbClients {
+    /// Uses an existing table.
+    pub fn new(client: SdkClient, table: impl Into<String>) -> DynamoDbClients {
         DynamoDbClients {
-            database,
-            table: table.into(),
+            table: Table::new(client, table, MAIN),
         }
     }
 
-    /// Uses the table with the credentials, region and limits of an SDK configuration.
+    /// Uses an existing table with the credentials, region and limits of an SDK configuration.
     pub fn connect(sdk: &aws_types::SdkConfig, table: impl Into<String>) -> DynamoDbClients {
-        DynamoDbClients::new(Database::new(sdk), table)
+        DynamoDbClients::new(SdkClient::new(sdk), table)
     }
 }

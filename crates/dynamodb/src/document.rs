@@ -1,17 +1,17 @@
-//! A document as a map of attributes, and back. Numbers go as their text, so they stay exact.
+//! Documents as attribute maps. Numbers keep their text, so that they stay exact.
 
 use std::collections::HashMap;
 
 use antumbra_shadow::{Document, DocumentError, Kind, View, text};
 use aws_sdk_dynamodb::types::AttributeValue;
 
-/// Why an attribute is no document of ours.
+/// An attribute that is not a document.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NotADocument {
-    /// Sets and binary values have no place in JSON.
-    #[error("a value of a type JSON has not")]
+    /// A set or a binary value, which JSON does not have.
+    #[error("a value of a type that JSON does not have")]
     Type,
-    /// Everything has a place in JSON, but not in a document.
+    /// JSON that is not a document.
     #[error(transparent)]
     Document(#[from] DocumentError),
 }
@@ -63,7 +63,7 @@ fn decode_value(attribute: &AttributeValue, json: &mut String) -> Result<(), Not
     Ok(())
 }
 
-/// Sorted as a document is, so that the text can be taken as it stands.
+/// Members in a document's order, so that parsing does not have to sort them.
 fn decode_members(
     members: &HashMap<String, AttributeValue>,
     json: &mut String,
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_goes_in_comes_out() {
+    fn documents_are_decoded_as_encoded() {
         for json in [
             "{}",
             r#"{"":null,"a":[],"b":{},"c":[true,false,null,[0]],"d":{"å\n\"":"\\\u0001"}}"#,
@@ -134,14 +134,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_document_comes_back(json in json()) {
+        fn any_document_is_decoded_as_encoded(json in json()) {
             let document = Document::parse(&json).unwrap();
             prop_assert_eq!(decode(&encode(&document)), Ok(document));
         }
     }
 
     #[test]
-    fn what_others_wrote_may_be_no_document() {
+    fn foreign_attributes_are_rejected() {
         for (attribute, error) in [
             (AttributeValue::Ss(vec!["a".into()]), NotADocument::Type),
             (

@@ -1,219 +1,177 @@
-//! Answers to requests that may be sent again, in the main table.
+//! Idempotency records in the main table.
 //!
-//! | PK | SK | holds |
-//! |---|---|---|
-//! | `ONCE#{key}` | `ONCE` | the request's fingerprint and state, and the answer |
-//! | `ONCE#{key}` | `PART#{owner}#{n}` | an answer that does not fit in one item, piece by piece |
-//!
-//! Beginning is one conditional put, and finishing one conditional update. Pieces are written before the
-//! item that speaks of them, under the name of whoever wrote them, so that a reader finds all of them or
-//! none. Everything expires.
-
-use std::collections::HashMap;
+//! Beginning a request is one conditional put, finishing it one conditional update. A response that does
+//! not fit in the record is split into parts, which are written before the record refers to them and carry
+//! the owner in their keys: a reader finds all parts or none. All items expire.
 
 use antumbra_service::idempotency::{IdempotencyState, IdempotencyStore, Request};
 use antumbra_service::notifications::BoxFuture;
 use antumbra_service::store::StoreError;
-use antumbra_shadow::Timestamp;
+use antumbra_wire::items::ItemKind;
 use aws_sdk_dynamodb::Client;
-use aws_sdk_dynamodb::types::{AttributeValue, ReturnValuesOnConditionCheckFailure};
+use serde::{Deserialize, Serialize};
 
-use crate::errors::of_call;
-use crate::shadows::{PARTITION_KEY, SORT_KEY};
+use crate::table::{Item, Key, Outcome, Table, Write};
+use crate::tables::MAIN;
+use crate::value::{
+    EpochMilliseconds, epoch_milliseconds, epoch_seconds, from_item, number, seconds, text,
+};
 
-const PREFIX: &str = "ONCE#";
-const RECORD: &str = "ONCE";
-const RUNNING: &str = "running";
-const DONE: &str = "done";
-/// Bytes of an answer that one item holds, well below DynamoDB's limit for items.
-const PIECE_BYTES: usize = 300 * 1024;
+/// Bytes of a response in one item, well below DynamoDB's limit for items.
+const PART_BYTES: usize = 300 * 1024;
+/// The request is still run by this owner.
+const OURS: &str = "#owner = :owner AND #state = :running";
 
-type Item = HashMap<String, AttributeValue>;
-
-/// Answers in a DynamoDB table.
+/// Idempotency records in a DynamoDB table.
 #[derive(Debug, Clone)]
 pub struct DynamoDbIdempotency {
-    client: Client,
-    table: String,
+    table: Table,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Record {
+    fingerprint: String,
+    owner: String,
+    state: State,
+    lease_ends: EpochMilliseconds,
+    ttl: i64,
+    #[serde(default, skip_serializing)]
+    answer: Option<String>,
+    /// Number of parts of a response that does not fit in the record.
+    #[serde(default, skip_serializing)]
+    pieces: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum State {
+    Running,
+    Done,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Part<'a> {
+    answer: std::borrow::Cow<'a, str>,
+    ttl: i64,
 }
 
 impl DynamoDbIdempotency {
-    /// Uses the table through the client. The table is there already.
+    /// Uses an existing table.
     pub fn new(client: Client, table: impl Into<String>) -> DynamoDbIdempotency {
         DynamoDbIdempotency {
-            client,
-            table: table.into(),
+            table: Table::new(client, table, MAIN),
         }
     }
 
     async fn begin(&self, request: &Request) -> Result<IdempotencyState, StoreError> {
-        let put = self
-            .client
-            .put_item()
-            .table_name(&self.table)
-            .item(PARTITION_KEY, partition(request))
-            .item(SORT_KEY, text(RECORD))
-            .item("fingerprint", text(&request.fingerprint))
-            .item("owner", text(&request.owner))
-            .item("state", text(RUNNING))
-            .item("leaseEnds", number(milliseconds(request.lease_ends)))
-            .item("ttl", number(seconds(request.forget_at)))
-            // What has expired may still be there for days.
-            .condition_expression(
-                "attribute_not_exists(#pk) OR #ttl <= :seconds \
-                 OR (#state = :running AND #ends <= :now AND #print = :print)",
-            )
-            .expression_attribute_names("#pk", PARTITION_KEY)
-            .expression_attribute_names("#ttl", "ttl")
-            .expression_attribute_names("#state", "state")
-            .expression_attribute_names("#ends", "leaseEnds")
-            .expression_attribute_names("#print", "fingerprint")
-            .expression_attribute_values(":seconds", number(seconds(request.now)))
-            .expression_attribute_values(":now", number(milliseconds(request.now)))
-            .expression_attribute_values(":running", text(RUNNING))
-            .expression_attribute_values(":print", text(&request.fingerprint))
-            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
-        let error = match put.send().await {
-            Ok(_) => return Ok(IdempotencyState::Run),
-            Err(error) => error,
+        let record = Record {
+            fingerprint: request.fingerprint.clone(),
+            owner: request.owner.clone(),
+            state: State::Running,
+            lease_ends: EpochMilliseconds(request.lease_ends),
+            ttl: seconds(request.forget_at),
+            answer: None,
+            pieces: 0,
         };
-        let failed = error
-            .as_service_error()
-            .filter(|cause| cause.is_conditional_check_failed_exception());
-        if failed.is_none() {
-            return Err(of_call("PutItem", &error, 0));
-        }
-        use aws_sdk_dynamodb::operation::put_item::PutItemError::ConditionalCheckFailedException;
-        match error.into_service_error() {
-            ConditionalCheckFailedException(failed) => {
-                self.found(request, failed.item.unwrap_or_default()).await
-            }
-            _ => Ok(IdempotencyState::Running),
+        // An expired item may still be stored for days.
+        let put = Write::put(self.table.item(&record_key(request), &record)?)
+            .condition(
+                "attribute_not_exists(#PK) OR #ttl <= :seconds \
+                 OR (#state = :running AND #leaseEnds <= :now AND #fingerprint = :fingerprint)",
+            )
+            .value(":seconds", epoch_seconds(request.now))
+            .value(":now", epoch_milliseconds(request.now))
+            .value(":running", text("running"))
+            .value(":fingerprint", text(&request.fingerprint));
+        match self.table.write(put).await? {
+            Outcome::Applied(_) => Ok(IdempotencyState::Run),
+            Outcome::Refused(refusal) => match refusal.stored {
+                Some(stored) => self.state(request, stored).await,
+                None => Ok(IdempotencyState::Running),
+            },
         }
     }
 
-    /// What the item that is in the way says.
-    async fn found(&self, request: &Request, item: Item) -> Result<IdempotencyState, StoreError> {
-        let of = |name: &str| item.get(name).and_then(|value| value.as_s().ok());
-        if of("fingerprint") != Some(&request.fingerprint) {
+    /// The state of a request whose key has a record already.
+    async fn state(&self, request: &Request, stored: Item) -> Result<IdempotencyState, StoreError> {
+        let stored: Record = from_item("idempotency record", stored)?;
+        if stored.fingerprint != request.fingerprint {
             return Ok(IdempotencyState::OtherRequest);
         }
-        // Our own put, whose answer was lost and which the SDK sent again.
-        if of("owner") == Some(&request.owner) && of("state").is_some_and(|state| state == RUNNING)
-        {
-            return Ok(IdempotencyState::Run);
+        match (stored.state, stored.answer) {
+            // The SDK repeated our own put because its response was lost.
+            (State::Running, _) if stored.owner == request.owner => Ok(IdempotencyState::Run),
+            (State::Running, _) => Ok(IdempotencyState::Running),
+            (State::Done, Some(answer)) => Ok(IdempotencyState::Answered(answer)),
+            (State::Done, None) => {
+                let parts = self.read_parts(request, &stored.owner, stored.pieces);
+                Ok(IdempotencyState::Answered(parts.await?))
+            }
         }
-        if of("state").is_none_or(|state| state != DONE) {
-            return Ok(IdempotencyState::Running);
-        }
-        if let Some(answer) = of("answer") {
-            return Ok(IdempotencyState::Answered(answer.clone()));
-        }
-        let owner = of("owner").cloned().unwrap_or_default();
-        let pieces = item.get("pieces").and_then(|value| value.as_n().ok());
-        let pieces = pieces.and_then(|pieces| pieces.parse().ok()).unwrap_or(0);
-        let answer = self.read_pieces(request, &owner, pieces).await?;
-        Ok(IdempotencyState::Answered(answer))
     }
 
-    /// One by one: a page of a query ends at one megabyte, which is three of them.
-    async fn read_pieces(
+    /// Reads one part after the other: three of them already fill a page of a query.
+    async fn read_parts(
         &self,
         request: &Request,
         owner: &str,
-        pieces: usize,
+        parts: usize,
     ) -> Result<String, StoreError> {
-        let mut answer = String::new();
-        for number in 0..pieces {
-            let get = self
-                .client
-                .get_item()
-                .table_name(&self.table)
-                .key(PARTITION_KEY, partition(request))
-                .key(SORT_KEY, text(piece(owner, number)))
-                .consistent_read(true);
-            let got = get.send().await;
-            let item = got.map_err(|error| of_call("GetItem", &error, 0))?.item;
-            let piece = item.as_ref().and_then(|item| item.get("answer"));
-            let piece = piece.and_then(|piece| piece.as_s().ok());
-            let missing = || StoreError::Unavailable("a piece of an answer is missing".to_owned());
-            answer.push_str(piece.ok_or_else(missing)?);
+        let mut response = String::new();
+        for number in 0..parts {
+            let part = self.table.get(&part_key(request, owner, number)).await?;
+            let missing = "a part of a stored response is missing".to_owned();
+            let part = part.ok_or(StoreError::Unavailable(missing))?;
+            let part: Part<'_> = from_item("response part", part)?;
+            response.push_str(&part.answer);
         }
-        Ok(answer)
+        Ok(response)
     }
 
-    async fn finish(&self, request: &Request, answer: &str) -> Result<(), StoreError> {
-        let mut update = self
-            .client
-            .update_item()
-            .table_name(&self.table)
-            .key(PARTITION_KEY, partition(request))
-            .key(SORT_KEY, text(RECORD))
-            .condition_expression("#owner = :owner AND #state = :running")
-            .expression_attribute_names("#owner", "owner")
-            .expression_attribute_names("#state", "state")
-            .expression_attribute_values(":owner", text(&request.owner))
-            .expression_attribute_values(":running", text(RUNNING))
-            .expression_attribute_values(":done", text(DONE));
-        update = if answer.len() <= PIECE_BYTES {
-            update
-                .update_expression("SET #state = :done, #answer = :answer")
-                .expression_attribute_names("#answer", "answer")
-                .expression_attribute_values(":answer", text(answer))
+    async fn finish(&self, request: &Request, response: &str) -> Result<(), StoreError> {
+        let key = record_key(request);
+        let update = if response.len() <= PART_BYTES {
+            Write::update(key, "SET #state = :done, #answer = :answer")
+                .value(":answer", text(response))
         } else {
-            let count = self.write_pieces(request, answer).await?;
-            update
-                .update_expression("SET #state = :done, #pieces = :pieces")
-                .expression_attribute_names("#pieces", "pieces")
-                .expression_attribute_values(":pieces", number(count))
+            let count = self.write_parts(request, response).await?;
+            Write::update(key, "SET #state = :done, #pieces = :pieces")
+                .value(":pieces", number(count))
         };
-        let sent = update.send().await.map(drop);
-        sent.or_else(|error| {
-            let cause = error.as_service_error();
-            if cause.is_some_and(|cause| cause.is_conditional_check_failed_exception()) {
-                return Ok(());
-            }
-            Err(of_call("UpdateItem", &error, answer.len()))
-        })
+        let update = update
+            .condition(OURS)
+            .value(":owner", text(&request.owner))
+            .value(":running", text("running"))
+            .value(":done", text("done"))
+            .bytes(response.len());
+        self.table.write(update).await.map(drop)
     }
 
-    async fn write_pieces(&self, request: &Request, answer: &str) -> Result<usize, StoreError> {
-        let pieces = split(answer);
-        for (at, part) in pieces.iter().enumerate() {
-            let put = self
-                .client
-                .put_item()
-                .table_name(&self.table)
-                .item(PARTITION_KEY, partition(request))
-                .item(SORT_KEY, text(piece(&request.owner, at)))
-                .item("answer", text(*part))
-                .item("ttl", number(seconds(request.forget_at)));
-            let sent = put.send().await;
-            sent.map_err(|error| of_call("PutItem", &error, part.len()))?;
+    async fn write_parts(&self, request: &Request, response: &str) -> Result<usize, StoreError> {
+        let mut rest = response;
+        let mut count = 0;
+        while !rest.is_empty() {
+            let (answer, more) = rest.split_at(rest.floor_char_boundary(PART_BYTES));
+            let key = part_key(request, &request.owner, count);
+            let part = Part {
+                answer: answer.into(),
+                ttl: seconds(request.forget_at),
+            };
+            let put = Write::put(self.table.item(&key, &part)?).bytes(answer.len());
+            self.table.write(put).await?;
+            rest = more;
+            count += 1;
         }
-        Ok(pieces.len())
+        Ok(count)
     }
 
     async fn release(&self, request: &Request) -> Result<(), StoreError> {
-        let delete = self
-            .client
-            .delete_item()
-            .table_name(&self.table)
-            .key(PARTITION_KEY, partition(request))
-            .key(SORT_KEY, text(RECORD))
-            .condition_expression("#owner = :owner AND #state = :running")
-            .expression_attribute_names("#owner", "owner")
-            .expression_attribute_names("#state", "state")
-            .expression_attribute_values(":owner", text(&request.owner))
-            .expression_attribute_values(":running", text(RUNNING));
-        let sent = delete.send().await.map(drop);
-        sent.or_else(|error| {
-            let cause = error.as_service_error();
-            if cause.is_some_and(|cause| cause.is_conditional_check_failed_exception()) {
-                return Ok(());
-            }
-            Err(of_call("DeleteItem", &error, 0))
-        })
+        let delete = Write::delete(record_key(request))
+            .condition(OURS)
+            .value(":owner", text(&request.owner))
+            .value(":running", text("running"));
+        self.table.write(delete).await.map(drop)
     }
 }
 
@@ -228,9 +186,9 @@ impl IdempotencyStore for DynamoDbIdempotency {
     fn finish<'a>(
         &'a self,
         request: &'a Request,
-        answer: &'a str,
+        response: &'a str,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
-        Box::pin(self.finish(request, answer))
+        Box::pin(self.finish(request, response))
     }
 
     fn release<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<(), StoreError>> {
@@ -238,37 +196,11 @@ impl IdempotencyStore for DynamoDbIdempotency {
     }
 }
 
-fn partition(request: &Request) -> AttributeValue {
-    text(format!("{PREFIX}{}", request.key))
+fn record_key(request: &Request) -> Key {
+    Key::new(ItemKind::IdempotencyRecord, &request.key, "")
 }
 
-fn piece(owner: &str, number: usize) -> String {
-    format!("PART#{owner}#{number:06}")
-}
-
-/// In pieces that end between characters.
-fn split(mut answer: &str) -> Vec<&str> {
-    let mut pieces = Vec::new();
-    while !answer.is_empty() {
-        let (piece, rest) = answer.split_at(answer.floor_char_boundary(PIECE_BYTES));
-        pieces.push(piece);
-        answer = rest;
-    }
-    pieces
-}
-
-fn text(text: impl Into<String>) -> AttributeValue {
-    AttributeValue::S(text.into())
-}
-
-fn number(number: impl ToString) -> AttributeValue {
-    AttributeValue::N(number.to_string())
-}
-
-fn milliseconds(time: Timestamp) -> i128 {
-    time.nanoseconds().div_euclid(1_000_000)
-}
-
-fn seconds(time: Timestamp) -> i128 {
-    time.nanoseconds().div_euclid(1_000_000_000)
+fn part_key(request: &Request, owner: &str, number: usize) -> Key {
+    let id = format!("{owner}#{number:06}");
+    Key::new(ItemKind::IdempotencyPart, &request.key, &id)
 }

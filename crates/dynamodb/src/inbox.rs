@@ -1,21 +1,19 @@
-//! The inbox in a table of its own.
+//! Inbox messages and sources in the messages table.
 //!
-//! | uuid | messageId | holds |
-//! |---|---|---|
-//! | a source | an id | a message: `body`, `receivedAt`, `undeletedId`, which is the id once more; perhaps `bodyText`, `ttl` |
-//! | a source | an id | a tombstone: `deletedAt`, `ttl` |
-//! | `#sources` | a source | when it was last heard of: `lastContact`, an hour |
+//! | item | attributes |
+//! |---|---|
+//! | message | `body`, `receivedAt`, `undeletedId` (the id again); optional `bodyText`, `ttl` |
+//! | tombstone of a deleted message | `deletedAt`, `ttl` |
+//! | source | `lastContact`, to the hour |
 //!
-//! `body` is a map, to be read by people and programs that look into the table. DynamoDB writes a number
-//! in its own way; where the message wrote one otherwise (`72.50`, `1e3`), `bodyText` has its text, and
-//! readers get that.
+//! `body` is a map, for people and programs that read the table. DynamoDB normalises numbers; if the
+//! message wrote one in another form (`72.50`, `1e3`), `bodyText` has the original text, and readers get
+//! that.
 //!
-//! A message that is deleted leaves a tombstone for as long as its queue may hand it over again, so that
-//! it stays deleted. Whoever looks for messages looks in the index of those that have an `undeletedId`,
-//! which holds no tombstones.
+//! A deleted message leaves a tombstone for as long as its queue may deliver it again, so that it stays
+//! deleted. Listings read the index of items with an `undeletedId`, which holds no tombstones.
 //!
-//! No source can be called `#sources`: a `#` cannot be in a topic. A source and its index may hold 10 GB,
-//! as in any table with a local index.
+//! A source and its index can hold 10 GB, as in any table with a local index.
 
 mod delete;
 mod get;
@@ -26,24 +24,24 @@ mod store;
 
 use aws_sdk_dynamodb::Client;
 
-/// Messages in a DynamoDB table. How long a call may take and how often the SDK tries it is the client's
-/// configuration.
+use crate::table::Table;
+use crate::tables::MESSAGES;
+
+/// Inbox messages in a DynamoDB table. The client's configuration sets time-outs and retries.
 #[derive(Debug, Clone)]
 pub struct DynamoDbInbox {
-    client: Client,
-    table: String,
+    table: Table,
 }
 
 impl DynamoDbInbox {
-    /// Uses the table of that name or ARN through the client. The table is there already.
+    /// Uses an existing table, by name or ARN.
     pub fn new(client: Client, table: impl Into<String>) -> DynamoDbInbox {
         DynamoDbInbox {
-            client,
-            table: table.into(),
+            table: Table::new(client, table, MESSAGES),
         }
     }
 
-    /// Uses the table with the credentials, region and limits of an SDK configuration.
+    /// Uses an existing table with the credentials, region and limits of an SDK configuration.
     pub fn connect(sdk: &aws_types::SdkConfig, table: impl Into<String>) -> DynamoDbInbox {
         DynamoDbInbox::new(Client::new(sdk), table)
     }

@@ -1,29 +1,32 @@
-//! The ports on DynamoDB, through the AWS SDK.
+//! The ports on DynamoDB, with the AWS SDK.
 //!
 //! In reading order:
 //!
-//! - [`DynamoDbShadows`]: shadows in a table, and how they lie there
-//! - [`DynamoDbIdempotency`]: answers to requests that may be sent again
-//! - [`DynamoDbInbox`]: messages in a table of their own
-//! - [`DynamoDbProgress`]: how far queues have been read
-//! - [`DynamoDbClients`], [`DynamoDbDeliveries`]: clients with their links, and what they were sent
-//! - [`DynamoDbSensors`]: sensors, their readings and states
-//! - [`Table`]: the tables as data, made where they are missing
+//! - `table`: the calls to a table; expressions, cursors, retries and errors
+//! - [`DynamoDbShadows`]: shadows
+//! - [`DynamoDbSensors`]: sensors, their states and readings
+//! - [`DynamoDbClients`], [`DynamoDbDeliveries`]: clients with their links, and deliveries to them
+//! - [`DynamoDbInbox`]: messages, in a table of their own
+//! - [`DynamoDbIdempotency`]: idempotency records
+//! - [`DynamoDbProgress`]: ingest progress of queues
+//! - [`Table`]: the tables as data, to create them for tests and local use
 //!
-//! Nothing is decided here that a port's documentation does not say. What a caller is told of a
-//! failure names the call and DynamoDB's code for it, never what was being stored.
+//! The ports' documentation states the behaviour. Errors name the call and DynamoDB's code, never the
+//! content of an item.
 
 mod attempts;
 mod clients;
 mod deliveries;
 mod document;
-mod errors;
+mod error;
 mod idempotency;
 mod inbox;
 mod progress;
 mod sensors;
 mod shadows;
+mod table;
 mod tables;
+mod value;
 
 pub use clients::DynamoDbClients;
 pub use deliveries::DynamoDbDeliveries;

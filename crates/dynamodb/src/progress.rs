@@ -1,90 +1,49 @@
-//! How far queues have been read: one item per queue in the main table.
-//!
-//! | PK | SK | holds |
-//! |---|---|---|
-//! | `LIVENESS` | `QUEUE#{name}` | `reached`, in milliseconds since 1970 |
+//! Ingest progress: one item per queue in the main table, with `reached` in milliseconds since 1970.
 
 use antumbra_service::liveness::IngestProgress;
-use antumbra_service::sensors::moment::{from_milliseconds, milliseconds};
+use antumbra_service::sensors::moment::from_milliseconds;
 use antumbra_service::store::StoreError;
 use antumbra_shadow::Timestamp;
+use antumbra_wire::items::ItemKind;
 use aws_sdk_dynamodb::Client;
-use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
-use aws_sdk_dynamodb::types::AttributeValue;
 
-use crate::errors;
-use crate::shadows::{PARTITION_KEY, SORT_KEY};
+use crate::table::{Key, Table, Write};
+use crate::tables::MAIN;
+use crate::value::{epoch_milliseconds, read_number};
 
-const PARTITION: &str = "LIVENESS";
-const REACHED: &str = "reached";
-
-/// Progress in a table.
+/// Ingest progress in a DynamoDB table.
 #[derive(Debug, Clone)]
 pub struct DynamoDbProgress {
-    client: Client,
-    table: String,
+    table: Table,
 }
 
 impl DynamoDbProgress {
-    /// In this table, through this client.
+    /// Uses an existing table.
     pub fn new(client: Client, table: impl Into<String>) -> DynamoDbProgress {
         DynamoDbProgress {
-            client,
-            table: table.into(),
+            table: Table::new(client, table, MAIN),
         }
     }
 }
 
-fn sort_key(queue: &str) -> AttributeValue {
-    AttributeValue::S(format!("QUEUE#{queue}"))
+fn key(queue: &str) -> Key {
+    Key::new(ItemKind::IngestProgress, "", queue)
 }
 
 impl IngestProgress for DynamoDbProgress {
-    /// One conditional write; one that comes too late changes nothing.
+    /// One conditional update; an earlier time than the stored one changes nothing.
     async fn note(&self, queue: &str, sent: Timestamp) -> Result<(), StoreError> {
-        let request = self
-            .client
-            .update_item()
-            .table_name(&self.table)
-            .key(PARTITION_KEY, AttributeValue::S(PARTITION.to_owned()))
-            .key(SORT_KEY, sort_key(queue))
-            .update_expression("SET #reached = :sent")
-            .condition_expression("attribute_not_exists(#reached) OR #reached < :sent")
-            .expression_attribute_names("#reached", REACHED)
-            .expression_attribute_values(
-                ":sent",
-                AttributeValue::N(milliseconds(sent).to_string()),
-            );
-        match request.send().await {
-            Ok(_) => Ok(()),
-            Err(error) => match error.as_service_error() {
-                Some(UpdateItemError::ConditionalCheckFailedException(_)) => Ok(()),
-                _ => Err(errors::of_call("UpdateItem", &error, 0)),
-            },
-        }
+        let update = Write::update(key(queue), "SET #reached = :sent")
+            .condition("attribute_not_exists(#reached) OR #reached < :sent")
+            .value(":sent", epoch_milliseconds(sent));
+        self.table.write(update).await.map(drop)
     }
 
-    /// One consistent read of the smallest item there is.
     async fn reached(&self, queue: &str) -> Result<Option<Timestamp>, StoreError> {
-        let request = self
-            .client
-            .get_item()
-            .table_name(&self.table)
-            .key(PARTITION_KEY, AttributeValue::S(PARTITION.to_owned()))
-            .key(SORT_KEY, sort_key(queue))
-            .consistent_read(true);
-        let found = request.send().await;
-        let found = found.map_err(|error| errors::of_call("GetItem", &error, 0))?;
-        let Some(item) = found.item else {
-            return Ok(None);
-        };
-        let reached = item.get(REACHED).and_then(|reached| reached.as_n().ok());
-        let reached = reached.and_then(|number| number.parse().ok());
-        match reached {
-            Some(reached) => Ok(Some(from_milliseconds(reached))),
-            None => Err(StoreError::Invalid(
-                "the progress of a queue is no number".to_owned(),
-            )),
-        }
+        let found = self.table.get(&key(queue)).await?;
+        let reached = found
+            .map(|item| read_number(&item, "reached"))
+            .transpose()?;
+        Ok(reached.map(from_milliseconds))
     }
 }

@@ -1,17 +1,10 @@
-//! Shadows in a table.
+//! Shadows in the main table.
 //!
-//! | PK | SK | holds |
-//! |---|---|---|
-//! | `DS#{id}` | `DSR#{name}` | the reported document |
-//! | `DS#{id}` | `DSD#{name}` | the desired document |
-//! | `DS#{id}` | `DSC#{name}` | both, where they are kept as one |
-//!
-//! A delete leaves the item with its version, `deletedAt` and a `ttl`, and nothing else, for two days. The
-//! table may hold other things; what does not have these keys is not seen.
+//! A table keeps both documents of a shadow in one item or in one item each, by its layout. A deleted item
+//! keeps its version, `deletedAt` and `ttl` for two days. The table may hold items of other programs, which
+//! are ignored.
 
 mod change;
-mod delete;
-mod expressions;
 mod item;
 mod keys;
 mod list;
@@ -28,28 +21,27 @@ use antumbra_service::shadows::{
 use antumbra_shadow::Timestamp;
 use aws_sdk_dynamodb::Client;
 
-pub(crate) use keys::{PARTITION_KEY, SORT_KEY};
+use crate::table::Table;
+use crate::tables::MAIN;
 
-/// Calls that run at the same time unless configured otherwise.
 const DEFAULT_FAN_OUT: NonZeroUsize = NonZeroUsize::new(16).unwrap();
-/// Fruitless tries to read a key unless configured otherwise.
 const DEFAULT_READ_ATTEMPTS: u32 = 5;
 
-/// Which table, and how it is used.
+/// Configuration of a shadow table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShadowTableConfig {
     /// The table's name or ARN.
     pub table: String,
-    /// How the two documents of a shadow are kept. A table keeps to one.
+    /// Layout of the two documents of a shadow, the same for the whole table.
     pub layout: Layout,
-    /// How many calls of one batch may run at the same time.
+    /// Calls of one batch that run at the same time.
     pub fan_out: NonZeroUsize,
-    /// How often a key is asked for that DynamoDB leaves unprocessed; at least once.
+    /// Calls without progress after which an unprocessed key fails; at least one.
     pub read_attempts: u32,
 }
 
 impl ShadowTableConfig {
-    /// A table with the defaults: separate documents, 16 calls at a time, 5 tries to read.
+    /// A table with the defaults: separate items, 16 calls at a time, 5 read attempts.
     ///
     /// ```
     /// use antumbra_dynamodb::ShadowTableConfig;
@@ -72,26 +64,26 @@ impl ShadowTableConfig {
     }
 }
 
-/// Shadows in a DynamoDB table. How long a call may take and how often the SDK tries it is the client's
-/// configuration.
+/// Shadows in a DynamoDB table. The client's configuration sets time-outs and retries.
 #[derive(Debug, Clone)]
 pub struct DynamoDbShadows {
-    client: Client,
+    table: Table,
     config: ShadowTableConfig,
 }
 
 impl DynamoDbShadows {
-    /// Uses the table through the client. The table is there already.
+    /// Uses an existing table.
     pub fn new(client: Client, config: ShadowTableConfig) -> DynamoDbShadows {
-        DynamoDbShadows { client, config }
+        let table = Table::new(client, &config.table, MAIN);
+        DynamoDbShadows { table, config }
     }
 
-    /// Uses the table with the credentials, region and limits of an SDK configuration.
+    /// Uses an existing table with the credentials, region and limits of an SDK configuration.
     pub fn connect(sdk: &aws_types::SdkConfig, config: ShadowTableConfig) -> DynamoDbShadows {
         DynamoDbShadows::new(Client::new(sdk), config)
     }
 
-    /// How it is used.
+    /// The configuration.
     pub fn config(&self) -> &ShadowTableConfig {
         &self.config
     }

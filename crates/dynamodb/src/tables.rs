@@ -1,10 +1,10 @@
-//! The tables, as data, and making those that are missing: for tests and laptops. In production the
-//! deployment makes them.
+//! The tables as data. They are created here for tests and local use, in production by the deployment.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use antumbra_service::store::StoreError;
+use antumbra_wire::items::{MESSAGE_ID, MESSAGE_SOURCE, PARTITION_KEY, SORT_KEY};
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::error::{BuildError, DisplayErrorContext};
 use aws_sdk_dynamodb::types::{
@@ -13,28 +13,27 @@ use aws_sdk_dynamodb::types::{
     StreamViewType, TableStatus, TimeToLiveSpecification,
 };
 
-use crate::errors;
-use crate::shadows::{PARTITION_KEY, SORT_KEY};
+use crate::error::store_error;
 
-/// How long and how often to look whether a table is there.
-const LOOKS: u32 = 100;
-const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
+/// Checks whether a new table is active, and the time between them.
+const ACTIVE_CHECKS: u32 = 100;
+const BETWEEN_CHECKS: Duration = Duration::from_millis(50);
 
-/// A second order of a table's items: those that have its attributes.
+/// A secondary index: items that have its key attributes, in its order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Index<'a> {
     /// The name on AWS and here.
     pub name: &'a str,
-    /// The partition key's attribute, a string. The table's own makes it a local index, which is as
-    /// consistent as the table; any other a global one, which lags behind a little.
+    /// The partition key's attribute, a string. With the table's partition key it is a local index, which
+    /// can be read consistently; otherwise a global one, which is eventually consistent.
     pub partition_key: &'a str,
-    /// The sort key's attribute and what it holds.
+    /// The sort key's attribute and its type.
     pub sort_key: (&'a str, Scalar),
-    /// Whether it holds whole items, or their keys alone.
+    /// Whether it holds whole items, or only their keys.
     pub whole: bool,
 }
 
-/// What a key attribute holds.
+/// Type of a key attribute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Scalar {
@@ -42,7 +41,7 @@ pub enum Scalar {
     Number,
 }
 
-/// One table: its keys are strings.
+/// Definition of a table whose keys are strings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Table<'a> {
     /// The name on AWS and here.
@@ -51,15 +50,15 @@ pub struct Table<'a> {
     pub partition_key: &'a str,
     /// The sort key's attribute.
     pub sort_key: &'a str,
-    /// The other orders.
+    /// The secondary indexes.
     pub indexes: &'a [Index<'a>],
-    /// Whether changes are streamed, with both images.
+    /// Whether it has a stream, with both images.
     pub streamed: bool,
-    /// The attribute that holds an item's end in epoch seconds.
+    /// The attribute with an item's expiry, in seconds since 1970.
     pub expiry: Option<&'a str>,
 }
 
-/// Sensors by where they are.
+/// Sensors by location.
 pub const BY_LOCATION: Index<'static> = Index {
     name: "ByLocation",
     partition_key: "cityKey",
@@ -67,8 +66,8 @@ pub const BY_LOCATION: Index<'static> = Index {
     whole: true,
 };
 
-/// Sensors by when to look whether they fell silent. Without their last contact, which would cost an
-/// index write per message.
+/// Sensor states by the time of the next liveness check. The time of the last contact is not in the index,
+/// as it would cost an index write per message.
 pub const LIVE: Index<'static> = Index {
     name: "Live",
     partition_key: "liveShard",
@@ -76,8 +75,7 @@ pub const LIVE: Index<'static> = Index {
     whole: false,
 };
 
-/// What is listed as a whole: sensors, clients, and the deliveries of a sensor, which lie with their
-/// clients.
+/// Listings across partitions: sensors, clients, and the deliveries of a sensor.
 pub const LISTED: Index<'static> = Index {
     name: "Listed",
     partition_key: "listKey",
@@ -85,16 +83,16 @@ pub const LISTED: Index<'static> = Index {
     whole: true,
 };
 
-/// Messages that were not deleted. What was leaves a tombstone in the table, and would otherwise have to
-/// be read over again and again by whoever asks for the oldest message.
+/// Messages that are not deleted. Without it, every request for the oldest message would read all
+/// tombstones.
 pub const UNDELETED: Index<'static> = Index {
     name: "Undeleted",
-    partition_key: "uuid",
+    partition_key: MESSAGE_SOURCE,
     sort_key: ("undeletedId", Scalar::Text),
     whole: false,
 };
 
-/// Shadows, and everything else that is listened to.
+/// The main table, whose changes are notified.
 pub const MAIN: Table<'static> = Table {
     name: "antumbra",
     partition_key: PARTITION_KEY,
@@ -104,17 +102,17 @@ pub const MAIN: Table<'static> = Table {
     expiry: Some("ttl"),
 };
 
-/// The inbox.
+/// The messages table of the inbox.
 pub const MESSAGES: Table<'static> = Table {
     name: "antumbra-messages",
-    partition_key: "uuid",
-    sort_key: "messageId",
+    partition_key: MESSAGE_SOURCE,
+    sort_key: MESSAGE_ID,
     indexes: &[UNDELETED],
     streamed: true,
     expiry: Some("ttl"),
 };
 
-/// A table could not be made or looked at.
+/// A table could not be created or described.
 #[derive(Debug, thiserror::Error)]
 #[error("table {table}: {reason}")]
 pub struct TableError {
@@ -122,10 +120,10 @@ pub struct TableError {
     reason: String,
 }
 
-/// What there is to know of a table that can be used.
+/// An active table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Existing {
-    /// The stream to read its changes from, when it has one.
+    /// Its stream, if it has one.
     pub stream_arn: Option<String>,
 }
 
@@ -134,10 +132,10 @@ pub fn client(sdk: &aws_types::SdkConfig) -> Client {
     Client::new(sdk)
 }
 
-/// The stream of a table's changes, if it has one that goes on.
+/// The enabled stream of a table, if it has one.
 pub async fn stream_of(client: &Client, table: &str) -> Result<Option<String>, StoreError> {
     let described = client.describe_table().table_name(table).send().await;
-    let described = described.map_err(|error| errors::of_call("DescribeTable", &error, 0))?;
+    let described = described.map_err(|error| store_error("DescribeTable", &error, 0))?;
     let streamed = described.table.filter(|table| {
         let stream = table.stream_specification();
         stream.is_some_and(|stream| stream.stream_enabled)
@@ -146,22 +144,22 @@ pub async fn stream_of(client: &Client, table: &str) -> Result<Option<String>, S
 }
 
 impl Table<'_> {
-    /// Makes the table if it is missing and waits until it can be used; a second call changes nothing.
+    /// Creates the table if it is missing and waits until it is active.
     pub async fn ensure(&self, client: &Client) -> Result<Existing, TableError> {
         if self.describe(client).await?.is_none() {
             self.create(client).await?;
         }
-        for _ in 0..LOOKS {
+        for _ in 0..ACTIVE_CHECKS {
             if let Some((existing, true)) = self.describe(client).await? {
                 self.expire(client).await?;
                 return Ok(existing);
             }
-            tokio::time::sleep(BETWEEN_LOOKS).await;
+            tokio::time::sleep(BETWEEN_CHECKS).await;
         }
-        Err(self.error("made, but not active in time"))
+        Err(self.error("created, but not active in time"))
     }
 
-    /// What is there, and whether it can be used.
+    /// The table, and whether it is active.
     async fn describe(&self, client: &Client) -> Result<Option<(Existing, bool)>, TableError> {
         let described = client.describe_table().table_name(self.name).send().await;
         let table = match described {
@@ -184,7 +182,7 @@ impl Table<'_> {
         let mut wanted = self.indexes.iter().map(|index| index.name);
         if let Some(missing) = wanted.find(|name| !there.contains(&Some(*name))) {
             return Err(self.error(format!(
-                "it is there, but without its index {missing}: it was made by something else, or long ago"
+                "it has no index {missing}; another program or an older version created it"
             )));
         }
         let active = table.table_status == Some(TableStatus::Active);
@@ -244,7 +242,7 @@ impl Table<'_> {
             .map_err(|error| self.error(DisplayErrorContext(error)))
     }
 
-    /// Every attribute that is part of a key, once.
+    /// All key attributes.
     fn attributes(&self) -> BTreeMap<&str, Scalar> {
         let own = [self.partition_key, self.sort_key].map(|name| (name, Scalar::Text));
         let indexes = self.indexes.iter();
@@ -253,7 +251,7 @@ impl Table<'_> {
             .collect()
     }
 
-    /// Sets the expiry where it is not set yet, also when an earlier start ended before it could.
+    /// Enables the expiry, also if an earlier start was interrupted before it did.
     async fn expire(&self, client: &Client) -> Result<(), TableError> {
         let Some(attribute) = self.expiry else {
             return Ok(());

@@ -24,10 +24,13 @@
 
 pub mod attributes;
 mod change;
+pub mod index_keys;
 mod record_key;
 
 pub use change::{DocumentChange, ItemChange};
 pub use record_key::{KeyBuffer, RecordKey};
+
+use antumbra_shadow::State;
 
 /// Partition key attribute of the main table.
 pub const PARTITION_KEY: &str = "PK";
@@ -66,6 +69,24 @@ pub enum ShadowItem {
     Reported,
     Desired,
     Combined,
+}
+
+impl ShadowItem {
+    /// Every kind of item.
+    pub const ALL: [ShadowItem; 3] = [
+        ShadowItem::Reported,
+        ShadowItem::Desired,
+        ShadowItem::Combined,
+    ];
+
+    /// The documents in the item.
+    pub const fn states(self) -> &'static [State] {
+        match self {
+            ShadowItem::Reported => &[State::Reported],
+            ShadowItem::Desired => &[State::Desired],
+            ShadowItem::Combined => &[State::Reported, State::Desired],
+        }
+    }
 }
 
 /// Text of a key attribute: a prefix before an id if it ends with `#`, otherwise the whole text.

@@ -1,203 +1,174 @@
-//! Clients and links as items.
+//! Items of clients, secrets and links.
 
 use antumbra_service::clients::{
     Circuit, Client, ClientId, ClientState, Link, Mode, RequestKey, Secret, Secrets,
 };
-use antumbra_service::deliveries::milliseconds;
 use antumbra_service::sensors::SensorId;
 use antumbra_service::store::{StoreError, Version};
-use antumbra_shadow::Timestamp;
-use aws_sdk_dynamodb::types::AttributeValue;
+use antumbra_wire::items::{ItemKind, index_keys};
+use serde::{Deserialize, Serialize};
 
-use super::keys::{CLIENTS, Item, client_key, secrets_key};
-use crate::tables::LISTED;
+use crate::table::{Item, Key};
+use crate::value::{EpochMilliseconds, TextTime, corrupt, from_item};
 
-pub(crate) const ID: &str = "clientId";
-pub(crate) const NAME: &str = "name";
-pub(crate) const URL: &str = "url";
-pub(crate) const MODE: &str = "mode";
-pub(crate) const STATE: &str = "state";
 pub(crate) const ENABLED: &str = "enabled";
 pub(crate) const DISABLED: &str = "disabled";
-pub(crate) const REASON: &str = "reason";
-pub(crate) const SINCE: &str = "since";
-pub(crate) const VERSION: &str = "version";
-pub(crate) const CREATED: &str = "created";
-pub(crate) const UPDATED: &str = "updated";
-pub(crate) const FAILURES: &str = "failures";
-pub(crate) const OPEN_UNTIL: &str = "openUntil";
-pub(crate) const SENSOR: &str = "sensorId";
-pub(crate) const CURRENT: &str = "current";
-pub(crate) const PREVIOUS: &str = "previous";
-pub(crate) const PREVIOUS_UNTIL: &str = "previousUntil";
-pub(crate) const REQUESTED_BY: &str = "requestedBy";
-pub(crate) const REQUESTED_UNTIL: &str = "requestedUntil";
+/// Secret in force. A client that is being deleted has none.
+pub(super) const CURRENT: &str = "current";
 
-/// A text.
-pub(crate) fn s(text: impl Into<String>) -> AttributeValue {
-    AttributeValue::S(text.into())
+/// Attributes of a client.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ClientItem {
+    client_id: String,
+    name: String,
+    url: String,
+    mode: Mode,
+    state: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    since: Option<TextTime>,
+    #[serde(default)]
+    failures: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    open_until: Option<EpochMilliseconds>,
+    version: i64,
+    created: TextTime,
+    updated: TextTime,
+    list_key: String,
+    list_sort: String,
 }
 
-/// A number.
-pub(crate) fn n(number: impl ToString) -> AttributeValue {
-    AttributeValue::N(number.to_string())
-}
-
-/// An instant, as people read it.
-pub(crate) fn time(time: Timestamp) -> AttributeValue {
-    s(milliseconds(time))
-}
-
-/// An instant that is compared.
-pub(crate) fn epoch_ms(time: Timestamp) -> AttributeValue {
-    n(time.nanoseconds().div_euclid(1_000_000))
-}
-
-/// The instant in such a number.
-fn of_epoch_ms(milliseconds: i128) -> Timestamp {
-    Timestamp::from_nanoseconds(milliseconds * 1_000_000)
-}
-
-/// An item that is not as we write it.
-pub(crate) fn unreadable(what: &str) -> StoreError {
-    StoreError::Invalid(format!("a stored {what} cannot be read"))
-}
-
-/// A text that must be there.
-pub(crate) fn text<'i>(item: &'i Item, name: &str) -> Result<&'i str, StoreError> {
-    optional_text(item, name).ok_or_else(|| unreadable(name))
-}
-
-/// A text that may be there.
-pub(crate) fn optional_text<'i>(item: &'i Item, name: &str) -> Option<&'i str> {
-    item.get(name)?.as_s().ok().map(String::as_str)
-}
-
-/// A number that may be there.
-pub(crate) fn optional_number<T: std::str::FromStr>(
-    item: &Item,
-    name: &str,
-) -> Result<Option<T>, StoreError> {
-    match item.get(name) {
-        None => Ok(None),
-        Some(value) => value
-            .as_n()
-            .ok()
-            .and_then(|digits| digits.parse().ok())
-            .map(Some)
-            .ok_or_else(|| unreadable(name)),
+impl ClientItem {
+    /// A new client, which is enabled.
+    pub(super) fn new(client: &Client) -> ClientItem {
+        ClientItem {
+            client_id: client.id.to_string(),
+            name: client.name.clone(),
+            url: client.url.clone(),
+            mode: client.mode,
+            state: ENABLED.to_owned(),
+            reason: None,
+            since: None,
+            failures: 0,
+            open_until: None,
+            version: client.version.0,
+            created: TextTime(client.created),
+            updated: TextTime(client.updated),
+            list_key: index_keys::CLIENTS.to_owned(),
+            list_sort: client.id.to_string(),
+        }
     }
 }
 
-/// A number that must be there.
-pub(crate) fn number<T: std::str::FromStr>(item: &Item, name: &str) -> Result<T, StoreError> {
-    optional_number(item, name)?.ok_or_else(|| unreadable(name))
-}
-
-/// A time that must be there.
-pub(crate) fn instant(item: &Item, name: &str) -> Result<Timestamp, StoreError> {
-    Timestamp::parse(text(item, name)?).ok_or_else(|| unreadable(name))
-}
-
-/// The client as an item, as it is first written.
-pub(crate) fn encode(client: &Client) -> Item {
-    let mut item = client_key(&client.id);
-    item.extend(
-        [
-            (ID, s(client.id.as_str())),
-            (NAME, s(&client.name)),
-            (URL, s(&client.url)),
-            (MODE, s(client.mode.as_str())),
-            (STATE, s(ENABLED)),
-            (VERSION, n(client.version.0)),
-            (CREATED, time(client.created)),
-            (UPDATED, time(client.updated)),
-            (FAILURES, n(0)),
-            (LISTED.partition_key, s(CLIENTS)),
-            (LISTED.sort_key.0, s(client.id.as_str())),
-        ]
-        .map(|(name, value)| (name.to_owned(), value)),
-    );
-    item
-}
-
-/// The client in an item.
-pub(crate) fn decode(item: &Item) -> Result<Client, StoreError> {
-    let state = match text(item, STATE)? {
-        ENABLED => ClientState::Enabled,
-        _ => ClientState::Disabled {
-            reason: text(item, REASON)?.to_owned(),
-            since: instant(item, SINCE)?,
-        },
+/// Decodes a client.
+pub(crate) fn decode_client(item: Item) -> Result<Client, StoreError> {
+    let item: ClientItem = from_item("client", item)?;
+    let state = match (item.state.as_str(), item.reason, item.since) {
+        (ENABLED, ..) => ClientState::Enabled,
+        (_, Some(reason), Some(TextTime(since))) => ClientState::Disabled { reason, since },
+        _ => return Err(corrupt("state", "without a reason")),
     };
-    let open_until: Option<i128> = optional_number(item, OPEN_UNTIL)?;
     Ok(Client {
-        id: client_id(item)?,
-        name: text(item, NAME)?.to_owned(),
-        url: text(item, URL)?.to_owned(),
-        mode: Mode::of_store(text(item, MODE)?)?,
+        id: client_id(&item.client_id)?,
+        name: item.name,
+        url: item.url,
+        mode: item.mode,
         state,
         circuit: Circuit {
-            failures: optional_number(item, FAILURES)?.unwrap_or(0),
-            open_until: open_until.map(of_epoch_ms),
+            failures: item.failures,
+            open_until: item.open_until.map(|time| time.0),
         },
-        version: Version(number(item, VERSION)?),
-        created: instant(item, CREATED)?,
-        updated: instant(item, UPDATED)?,
+        version: Version(item.version),
+        created: item.created.0,
+        updated: item.updated.0,
     })
 }
 
-/// Whose item it is.
-pub(crate) fn client_id(item: &Item) -> Result<ClientId, StoreError> {
-    ClientId::new(text(item, ID)?).map_err(|_| unreadable(ID))
+fn client_id(text: &str) -> Result<ClientId, StoreError> {
+    ClientId::new(text).map_err(|_| corrupt("clientId", "not a client's id"))
 }
 
-/// Which sensor's item it is.
-pub(crate) fn sensor_id(item: &Item) -> Result<SensorId, StoreError> {
-    SensorId::new(text(item, SENSOR)?).map_err(|_| unreadable(SENSOR))
+/// Attributes of a client's secrets.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct SecretsItem {
+    current: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    previous: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    previous_until: Option<TextTime>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    requested_by: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    requested_until: Option<EpochMilliseconds>,
 }
 
-/// The first secret as an item.
-pub(crate) fn encode_secret(client: &ClientId, secret: &Secret, requested: &RequestKey) -> Item {
-    let mut item = secrets_key(client);
-    item.extend(
-        [
-            (CURRENT, s(secret.reveal())),
-            (REQUESTED_BY, s(&requested.by)),
-            (REQUESTED_UNTIL, epoch_ms(requested.until)),
-        ]
-        .map(|(name, value)| (name.to_owned(), value)),
-    );
-    item
+impl SecretsItem {
+    /// The first secret of a client.
+    pub(super) fn new(secret: &Secret, requested: &RequestKey) -> SecretsItem {
+        SecretsItem {
+            current: secret.reveal().to_owned(),
+            previous: None,
+            previous_until: None,
+            requested_by: Some(requested.by.clone()),
+            requested_until: Some(EpochMilliseconds(requested.until)),
+        }
+    }
 }
 
-/// The secrets in an item.
-pub(crate) fn decode_secrets(item: &Item) -> Result<Secrets, StoreError> {
-    let secret = |name: &str| Secret::new(text(item, name)?).map_err(|_| unreadable("secret"));
-    let previous = match item.contains_key(PREVIOUS) {
-        true => Some((secret(PREVIOUS)?, instant(item, PREVIOUS_UNTIL)?)),
-        false => None,
+/// Decodes the secrets of a client.
+pub(crate) fn decode_secrets(item: Item) -> Result<Secrets, StoreError> {
+    let item: SecretsItem = from_item("secrets item", item)?;
+    let secret = |text: &str| Secret::new(text).map_err(|_| corrupt("secret", "invalid"));
+    let previous = match (item.previous, item.previous_until) {
+        (None, _) => None,
+        (Some(previous), Some(TextTime(until))) => Some((secret(&previous)?, until)),
+        (Some(_), None) => return Err(corrupt("previousUntil", "missing")),
     };
-    let requested = match optional_text(item, REQUESTED_BY) {
-        None => None,
-        Some(by) => Some(RequestKey {
-            by: by.to_owned(),
-            until: of_epoch_ms(number(item, REQUESTED_UNTIL)?),
-        }),
-    };
+    let requested = item.requested_by.zip(item.requested_until);
     Ok(Secrets {
-        current: secret(CURRENT)?,
+        current: secret(&item.current)?,
         previous,
-        requested,
+        requested: requested.map(|(by, until)| RequestKey { by, until: until.0 }),
     })
 }
 
-/// The link in an item, from whichever side.
-pub(crate) fn decode_link(item: &Item) -> Result<Link, StoreError> {
+/// Attributes of a link and of its mirror.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct LinkItem {
+    client_id: String,
+    sensor_id: String,
+    mode: Mode,
+    since: TextTime,
+}
+
+/// Decodes a link from either of its items.
+pub(super) fn decode_link(item: Item) -> Result<Link, StoreError> {
+    let item: LinkItem = from_item("link", item)?;
+    let sensor = SensorId::new(item.sensor_id.as_str());
     Ok(Link {
-        client: client_id(item)?,
-        sensor: sensor_id(item)?,
-        mode: Mode::of_store(text(item, MODE)?)?,
-        since: instant(item, SINCE)?,
+        client: client_id(&item.client_id)?,
+        sensor: sensor.map_err(|_| corrupt("sensorId", "not a sensor's id"))?,
+        mode: item.mode,
+        since: item.since.0,
     })
+}
+
+pub(crate) fn client_key(client: &ClientId) -> Key {
+    Key::new(ItemKind::ClientInfo, client.as_str(), "")
+}
+
+pub(crate) fn secrets_key(client: &ClientId) -> Key {
+    Key::new(ItemKind::ClientSecrets, client.as_str(), "")
+}
+
+pub(super) fn link_key(client: &ClientId, sensor: &SensorId) -> Key {
+    Key::new(ItemKind::Link, sensor.as_str(), client.as_str())
+}
+
+pub(crate) fn mirror_key(client: &ClientId, sensor: &SensorId) -> Key {
+    Key::new(ItemKind::LinkMirror, client.as_str(), sensor.as_str())
 }

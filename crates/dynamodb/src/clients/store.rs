@@ -1,27 +1,25 @@
-//! Clients: making, reading, changing, deleting.
+//! Clients: create, read, list, change, delete.
 
 use antumbra_service::clients::{
     Client, ClientError, ClientId, ClientPatch, ClientState, ClientStore, RequestKey, Rotation,
     Secret, Secrets,
 };
-use antumbra_service::paging::{Cursor, Page, open_cursor, seal_cursor};
+use antumbra_service::paging::{Cursor, Page};
 use antumbra_service::store::{StoreError, Version};
 use antumbra_shadow::Timestamp;
-use aws_sdk_dynamodb::types::{
-    Delete, Put, ReturnValue, ReturnValuesOnConditionCheckFailure, TransactWriteItem,
-};
+use antumbra_wire::items::index_keys::CLIENTS;
 
 use super::DynamoDbClients;
-use super::item::{self, n, s, time};
-use super::keys::{self, CLIENTS, INFO, Item, client_key, secrets_key};
-use super::update::{Updated, outcome};
-use crate::attempts::AttemptTracker;
-use crate::errors::{self, Cancelled};
-use crate::shadows::{PARTITION_KEY, SORT_KEY};
+use super::item::{
+    ClientItem, DISABLED, ENABLED, SecretsItem, client_key, decode_client, secrets_key,
+};
+use crate::table::{BatchRead, Outcome, Query, Write};
 use crate::tables::LISTED;
+use crate::value::{number, text, time};
 
-/// Tells cursors of clients from others.
-const CURSOR: &str = "clients";
+const ABSENT: &str = "attribute_not_exists(#PK)";
+const EXISTS: &str = "attribute_exists(#PK)";
+const CHANGED: &str = "SET #version = #version + :one, #updated = :now";
 
 impl ClientStore for DynamoDbClients {
     async fn create(
@@ -30,42 +28,27 @@ impl ClientStore for DynamoDbClients {
         secret: &Secret,
         requested: &RequestKey,
     ) -> Result<(), ClientError> {
-        let put = |item: Item| {
-            let put = Put::builder()
-                .table_name(&self.table)
-                .set_item(Some(item))
-                .condition_expression("attribute_not_exists(#pk)")
-                .expression_attribute_names("#pk", PARTITION_KEY);
-            put.build()
-                .map(|put| TransactWriteItem::builder().put(put).build())
-        };
-        let puts = [
-            put(item::encode(client)),
-            put(item::encode_secret(&client.id, secret, requested)),
-        ];
-        let puts = puts
-            .into_iter()
-            .collect::<Result<Vec<_>, _>>()
-            .map_err(unbuilt)?;
-        match self.transact(puts).await {
-            Ok(()) => Ok(()),
-            Err(Failed::Condition(_)) => Err(ClientError::AlreadyExists),
-            Err(Failed::Other(error)) => Err(error.into()),
+        let info = self
+            .table
+            .item(&client_key(&client.id), &ClientItem::new(client))?;
+        let secrets = SecretsItem::new(secret, requested);
+        let secrets = self.table.item(&secrets_key(&client.id), &secrets)?;
+        let writes = [info, secrets].map(|item| Write::put(item).condition(ABSENT));
+        match self.table.transact(writes.to_vec()).await? {
+            Outcome::Applied(_) => return Ok(()),
+            // Only the secrets item exists: the delete of a former client was interrupted.
+            Outcome::Refused(refusal) if refusal.at == 1 => self.finish_delete(&client.id).await?,
+            Outcome::Refused(_) => return Err(ClientError::AlreadyExists),
+        }
+        match self.table.transact(writes.to_vec()).await? {
+            Outcome::Applied(_) => Ok(()),
+            Outcome::Refused(_) => Err(ClientError::AlreadyExists),
         }
     }
 
     async fn get(&self, id: &ClientId) -> Result<Client, ClientError> {
-        let found = self
-            .database
-            .get_item()
-            .table_name(&self.table)
-            .set_key(Some(client_key(id)))
-            .consistent_read(true)
-            .send()
-            .await
-            .map_err(|error| errors::of_call("GetItem", &error, 0))?;
-        let found = found.item.ok_or(ClientError::NotFound)?;
-        Ok(item::decode(&found)?)
+        let found = self.table.get(&client_key(id)).await?;
+        Ok(decode_client(found.ok_or(ClientError::NotFound)?)?)
     }
 
     async fn list(
@@ -73,28 +56,16 @@ impl ClientStore for DynamoDbClients {
         limit: usize,
         cursor: Option<&Cursor>,
     ) -> Result<Page<Client>, ClientError> {
-        let start = cursor.map(|cursor| self.open(cursor)).transpose()?;
-        let found = self
-            .database
-            .query()
-            .table_name(&self.table)
-            .index_name(LISTED.name)
-            .key_condition_expression("#list = :clients")
-            .expression_attribute_names("#list", LISTED.partition_key)
-            .expression_attribute_values(":clients", s(CLIENTS))
-            .set_exclusive_start_key(start)
-            .limit(i32::try_from(limit).unwrap_or(i32::MAX))
-            .send()
-            .await
-            .map_err(|error| errors::of_call("Query", &error, 0))?;
-        let rows = found.items().iter().map(item::decode);
-        let rows: Vec<Client> = rows.collect::<Result<_, _>>()?;
-        let last = found.last_evaluated_key.as_ref();
-        let next = last
-            .map(|key| item::text(key, LISTED.sort_key.0))
-            .transpose()?
-            .map(|id| seal_cursor(&[CURSOR, &self.table, id]));
-        Ok(Page { rows, next })
+        let query = Query {
+            index: Some(LISTED),
+            ..Query::new("#listKey = :clients").value(":clients", text(CLIENTS))
+        };
+        let page = self.table.page(&["clients"], query, limit, cursor).await?;
+        let rows = page.rows.into_iter().map(decode_client);
+        Ok(Page {
+            rows: rows.collect::<Result<_, _>>()?,
+            next: page.next,
+        })
     }
 
     async fn update(
@@ -106,7 +77,7 @@ impl ClientStore for DynamoDbClients {
     ) -> Result<Client, ClientError> {
         let updated = self.patch(id, patch, expected, now).await?;
         if patch.mode.is_some() {
-            self.spread_mode(&updated).await?;
+            self.set_link_modes(&updated).await?;
         }
         Ok(updated)
     }
@@ -117,51 +88,35 @@ impl ClientStore for DynamoDbClients {
         state: &ClientState,
         now: Timestamp,
     ) -> Result<Client, ClientError> {
-        let enabled = *state == ClientState::Enabled;
-        let word = if enabled {
-            item::ENABLED
-        } else {
-            item::DISABLED
+        let update = match state {
+            // A client that is enabled again starts with a closed circuit.
+            ClientState::Enabled => Write::update(
+                client_key(id),
+                format!(
+                    "{CHANGED}, #state = :state, #failures = :none \
+                     REMOVE #reason, #since, #openUntil"
+                ),
+            )
+            .value(":state", text(ENABLED))
+            .value(":none", number(0)),
+            ClientState::Disabled { reason, since } => Write::update(
+                client_key(id),
+                format!("{CHANGED}, #state = :state, #reason = :reason, #since = :since"),
+            )
+            .value(":state", text(DISABLED))
+            .value(":reason", text(reason))
+            .value(":since", time(*since)),
         };
-        let mut update = self
-            .database
-            .update_item()
-            .table_name(&self.table)
-            .set_key(Some(client_key(id)))
-            .condition_expression("attribute_exists(#pk) AND #state <> :state")
-            .expression_attribute_names("#pk", PARTITION_KEY)
-            .expression_attribute_names("#state", item::STATE)
-            .expression_attribute_names("#reason", item::REASON)
-            .expression_attribute_names("#since", item::SINCE)
-            .expression_attribute_names("#version", item::VERSION)
-            .expression_attribute_names("#updated", item::UPDATED)
-            .expression_attribute_values(":state", s(word))
-            .expression_attribute_values(":one", n(1))
-            .expression_attribute_values(":now", time(now))
-            .return_values(ReturnValue::AllNew)
-            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
-        update = match state {
-            // An endpoint that is enabled again starts without a past.
-            ClientState::Enabled => update
-                .update_expression(
-                    "SET #state = :state, #version = #version + :one, #updated = :now, \
-                     #failures = :none REMOVE #reason, #since, #open",
-                )
-                .expression_attribute_names("#failures", item::FAILURES)
-                .expression_attribute_names("#open", item::OPEN_UNTIL)
-                .expression_attribute_values(":none", n(0)),
-            ClientState::Disabled { reason, since } => update
-                .update_expression(
-                    "SET #state = :state, #version = #version + :one, #updated = :now, \
-                     #reason = :reason, #since = :since",
-                )
-                .expression_attribute_values(":reason", s(reason))
-                .expression_attribute_values(":since", time(*since)),
+        let update = update
+            .condition(format!("{EXISTS} AND #state <> :state"))
+            .value(":one", number(1))
+            .value(":now", time(now))
+            .returning_new();
+        let stored = match self.table.write(update).await? {
+            Outcome::Applied(stored) => stored,
+            Outcome::Refused(refusal) => refusal.stored.ok_or(ClientError::NotFound)?,
         };
-        match outcome(update.send().await)? {
-            Updated::Done(stored) | Updated::Refused(Some(stored)) => Ok(item::decode(&stored)?),
-            Updated::Refused(None) => Err(ClientError::NotFound),
-        }
+        Ok(decode_client(stored)?)
     }
 
     async fn rotate(&self, id: &ClientId, rotation: &Rotation) -> Result<Secrets, ClientError> {
@@ -172,22 +127,36 @@ impl ClientStore for DynamoDbClients {
         self.read_secrets(id).await
     }
 
+    /// With `cascade` the client goes first, on its condition, and its links after it: a failed
+    /// precondition changes nothing. The emptied secrets item remains until the links are gone, so that
+    /// the same call completes a delete that was interrupted.
     async fn delete(
         &self,
         id: &ClientId,
         expected: Option<Version>,
         cascade: bool,
     ) -> Result<(), ClientError> {
-        let client = self.get(id).await?;
-        check_version(&client, expected)?;
-        if cascade {
-            self.unlink_all(id).await?;
-        } else if self.has_links(id).await? {
-            return Err(ClientError::HasLinks);
+        let keys = vec![client_key(id), secrets_key(id)];
+        let mut found = self.table.get_many(keys, BatchRead::CONSISTENT).await?;
+        let secrets = found.remove(&secrets_key(id));
+        match found.remove(&client_key(id)) {
+            Some(client) => check_version(&decode_client(client)?, expected)?,
+            None if secrets.is_some() => return self.finish_delete(id).await,
+            None => return Err(ClientError::NotFound),
         }
-        self.delete_items(id, expected).await?;
-        // Since the client is gone no link to it can be made; one may have been a moment before.
-        self.unlink_all(id).await
+        if !cascade {
+            if self.has_links(id).await? {
+                return Err(ClientError::HasLinks);
+            }
+            self.delete_info(id, expected, Write::delete(secrets_key(id)))
+                .await?;
+            // A link may have been made since the check; now none can be.
+            return self.unlink_all(id).await;
+        }
+        let emptied = "REMOVE #current, #previous, #previousUntil, #requestedBy, #requestedUntil";
+        let emptied = Write::update(secrets_key(id), emptied);
+        self.delete_info(id, expected, emptied).await?;
+        self.finish_delete(id).await
     }
 }
 
@@ -200,56 +169,38 @@ impl DynamoDbClients {
         now: Timestamp,
     ) -> Result<Client, ClientError> {
         let changes = [
-            (item::NAME, "#name", ":name", patch.name.clone()),
-            (item::URL, "#url", ":url", patch.url.clone()),
-            (
-                item::MODE,
-                "#mode",
-                ":mode",
-                patch.mode.map(|mode| mode.to_string()),
-            ),
+            ("name", patch.name.clone()),
+            ("url", patch.url.clone()),
+            ("mode", patch.mode.map(|mode| mode.to_string())),
         ];
-        let mut set = "SET #version = #version + :one, #updated = :now".to_owned();
-        let mut condition = "attribute_exists(#pk)".to_owned();
-        let mut update = self
-            .database
-            .update_item()
-            .table_name(&self.table)
-            .set_key(Some(client_key(id)))
-            .expression_attribute_names("#pk", PARTITION_KEY)
-            .expression_attribute_names("#version", item::VERSION)
-            .expression_attribute_names("#updated", item::UPDATED)
-            .expression_attribute_values(":one", n(1))
-            .expression_attribute_values(":now", time(now));
-        for (attribute, name, value, to) in changes {
-            if let Some(to) = to {
-                set.push_str(&format!(", {name} = {value}"));
-                update = update
-                    .expression_attribute_names(name, attribute)
-                    .expression_attribute_values(value, s(to));
-            }
+        let changes = changes
+            .into_iter()
+            .filter_map(|(name, to)| Some((name, to?)));
+        let changes: Vec<(&str, String)> = changes.collect();
+        let mut update = CHANGED.to_owned();
+        for (name, _) in &changes {
+            update.push_str(&format!(", #{name} = :{name}"));
+        }
+        let mut update = Write::update(client_key(id), update)
+            .condition(EXISTS)
+            .value(":one", number(1))
+            .value(":now", time(now))
+            .returning_new();
+        for (name, to) in changes {
+            update = update.value(&format!(":{name}"), text(to));
         }
         if let Some(expected) = expected {
-            condition.push_str(" AND #version = :expected");
-            update = update.expression_attribute_values(":expected", n(expected));
+            update = update
+                .condition(format!("{EXISTS} AND #version = :expected"))
+                .value(":expected", number(expected));
         }
-        let attempts = AttemptTracker::default();
-        let updated = update
-            .update_expression(set)
-            .condition_expression(condition)
-            .return_values(ReturnValue::AllNew)
-            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
-            .customize()
-            .interceptor(attempts.clone())
-            .send()
-            .await;
-        let stored = match outcome(updated)? {
-            Updated::Done(updated) => return Ok(item::decode(&updated)?),
-            Updated::Refused(stored) => stored.ok_or(ClientError::NotFound)?,
+        let refusal = match self.table.write(update).await? {
+            Outcome::Applied(updated) => return Ok(decode_client(updated)?),
+            Outcome::Refused(refusal) => refusal,
         };
-        let stored = item::decode(&stored)?;
-        // An attempt whose answer was lost wrote it; it is not in conflict with itself.
-        let ours = attempts.doubtful()
+        let stored = decode_client(refusal.stored.ok_or(ClientError::NotFound)?)?;
+        // An attempt whose response was lost wrote it; it does not conflict with itself.
+        let ours = refusal.in_doubt
             && expected.is_some_and(|expected| stored.version == expected.next())
             && is_patched(&stored, patch);
         match expected {
@@ -261,107 +212,36 @@ impl DynamoDbClients {
         }
     }
 
-    async fn delete_items(
+    /// Deletes a client's own item and changes its secrets, both or neither.
+    async fn delete_info(
         &self,
         id: &ClientId,
         expected: Option<Version>,
+        secrets: Write,
     ) -> Result<(), ClientError> {
-        let mut condition = "attribute_exists(#pk)".to_owned();
-        let mut info = Delete::builder()
-            .table_name(&self.table)
-            .set_key(Some(client_key(id)))
-            .expression_attribute_names("#pk", PARTITION_KEY);
-        if let Some(expected) = expected {
-            condition.push_str(" AND #version = :expected");
-            info = info
-                .expression_attribute_names("#version", item::VERSION)
-                .expression_attribute_values(":expected", n(expected));
-        }
-        let info = info
-            .condition_expression(condition)
-            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
-        let secrets = Delete::builder()
-            .table_name(&self.table)
-            .set_key(Some(secrets_key(id)));
-        let deletes = [
-            info.build().map_err(unbuilt)?,
-            secrets.build().map_err(unbuilt)?,
-        ]
-        .map(|delete| TransactWriteItem::builder().delete(delete).build());
-        match self.transact(deletes.to_vec()).await {
-            Ok(()) => Ok(()),
-            Err(Failed::Other(error)) => Err(error.into()),
-            Err(Failed::Condition(stored)) => {
-                let (_, stored) = stored;
-                let stored = stored.ok_or(ClientError::NotFound)?;
-                check_version(&item::decode(&stored)?, expected)?;
+        let info = Write::delete(client_key(id));
+        let info = match expected {
+            None => info.condition(EXISTS),
+            Some(expected) => info
+                .condition(format!("{EXISTS} AND #version = :expected"))
+                .value(":expected", number(expected)),
+        };
+        match self.table.transact(vec![info, secrets]).await? {
+            Outcome::Applied(_) => Ok(()),
+            Outcome::Refused(refusal) => {
+                let stored = refusal.stored.ok_or(ClientError::NotFound)?;
+                check_version(&decode_client(stored)?, expected)?;
                 Err(StoreError::Throttled.into())
             }
         }
     }
 
-    fn open(&self, cursor: &Cursor) -> Result<Item, StoreError> {
-        let parts = open_cursor(cursor)?;
-        let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
-        let [CURSOR, table, id] = parts[..] else {
-            return Err(StoreError::Invalid(
-                "the cursor belongs to another listing".to_owned(),
-            ));
-        };
-        if table != self.table {
-            return Err(StoreError::Invalid(
-                "the cursor belongs to another table".to_owned(),
-            ));
-        }
-        Ok(Item::from([
-            (PARTITION_KEY.to_owned(), s(format!("{}{id}", keys::CLIENT))),
-            (SORT_KEY.to_owned(), s(INFO)),
-            (LISTED.partition_key.to_owned(), s(CLIENTS)),
-            (LISTED.sort_key.0.to_owned(), s(id)),
-        ]))
+    /// Removes the remains of a client whose own item is deleted.
+    async fn finish_delete(&self, id: &ClientId) -> Result<(), ClientError> {
+        self.unlink_all(id).await?;
+        self.table.write(Write::delete(secrets_key(id))).await?;
+        Ok(())
     }
-
-    /// All of it or nothing. The SDK gives the call a token, so that its own repetitions are one.
-    pub(super) async fn transact(&self, writes: Vec<TransactWriteItem>) -> Result<(), Failed> {
-        let sent = self
-            .database
-            .transact_write_items()
-            .set_transact_items(Some(writes))
-            .send()
-            .await;
-        let Err(error) = sent else {
-            return Ok(());
-        };
-        if let Some(cause) = error.as_service_error()
-            && let aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError::TransactionCanceledException(cancelled) = cause
-        {
-            let reasons = cancelled.cancellation_reasons();
-            return match errors::of_reasons("TransactWriteItems", reasons, 0) {
-                Cancelled::Condition(at, reason) => {
-                    Err(Failed::Condition((at, reason.item.clone())))
-                }
-                Cancelled::Other(error) => Err(Failed::Other(error)),
-            };
-        }
-        Err(Failed::Other(errors::of_call(
-            "TransactWriteItems",
-            &error,
-            0,
-        )))
-    }
-}
-
-/// How a transaction failed.
-pub(super) enum Failed {
-    /// The condition of the write at this place did not hold; what is stored there, if it was asked for.
-    Condition((usize, Option<Item>)),
-    /// Something else.
-    Other(StoreError),
-}
-
-/// A request that the SDK would not build is our mistake.
-pub(crate) fn unbuilt(error: aws_sdk_dynamodb::error::BuildError) -> StoreError {
-    StoreError::Invalid(error.to_string())
 }
 
 fn is_patched(client: &Client, patch: &ClientPatch) -> bool {

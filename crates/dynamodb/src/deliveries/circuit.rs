@@ -1,58 +1,40 @@
-//! The circuit of a client, kept with it. What is written here leaves its version alone, and nothing is
-//! written of a client that is gone.
+//! The circuit of a client, in the client's item. These updates leave the client's version alone and do
+//! nothing if the client is gone.
 
 use antumbra_service::clients::ClientId;
 use antumbra_service::store::StoreError;
 use antumbra_shadow::Timestamp;
-use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
 
 use super::DynamoDbDeliveries;
-use crate::clients::item::{self, epoch_ms, n, s, time};
-use crate::clients::keys::client_key;
-use crate::clients::update::{Updated, outcome};
-use crate::shadows::PARTITION_KEY;
+use crate::clients::item::{DISABLED, ENABLED, client_key};
+use crate::table::{Outcome, Write};
+use crate::value::{epoch_milliseconds, number, text, time};
 
-const EXISTS: &str = "attribute_exists(#pk)";
+const EXISTS: &str = "attribute_exists(#PK)";
 
 impl DynamoDbDeliveries {
-    fn update(&self, client: &ClientId) -> UpdateItemFluentBuilder {
-        self.database
-            .update_item()
-            .table_name(&self.table)
-            .set_key(Some(client_key(client)))
-            .expression_attribute_names("#pk", PARTITION_KEY)
-    }
-
     pub(super) async fn add_failure(
         &self,
         client: &ClientId,
         weight: u32,
         open_until: Option<Timestamp>,
     ) -> Result<(), StoreError> {
-        let mut update = self
-            .update(client)
-            .condition_expression(EXISTS)
-            .expression_attribute_names("#failures", item::FAILURES)
-            .expression_attribute_values(":weight", n(weight));
-        update = match open_until {
-            None => update.update_expression("ADD #failures :weight"),
-            Some(until) => update
-                .update_expression("ADD #failures :weight SET #open = :until")
-                .expression_attribute_names("#open", item::OPEN_UNTIL)
-                .expression_attribute_values(":until", epoch_ms(until)),
+        let key = client_key(client);
+        let update = match open_until {
+            None => Write::update(key, "ADD #failures :weight"),
+            Some(until) => Write::update(key, "ADD #failures :weight SET #openUntil = :until")
+                .value(":until", epoch_milliseconds(until)),
         };
-        outcome(update.send().await).map(drop)
+        let update = update.condition(EXISTS).value(":weight", number(weight));
+        self.table.write(update).await.map(drop)
     }
 
     pub(super) async fn close_circuit(&self, client: &ClientId) -> Result<(), StoreError> {
-        let update = self
-            .update(client)
-            .condition_expression(EXISTS)
-            .update_expression("SET #failures = :none REMOVE #open")
-            .expression_attribute_names("#failures", item::FAILURES)
-            .expression_attribute_names("#open", item::OPEN_UNTIL)
-            .expression_attribute_values(":none", n(0));
-        outcome(update.send().await).map(drop)
+        let update = "SET #failures = :none REMOVE #openUntil";
+        let update = Write::update(client_key(client), update)
+            .condition(EXISTS)
+            .value(":none", number(0));
+        self.table.write(update).await.map(drop)
     }
 
     pub(super) async fn take_probe(
@@ -61,20 +43,16 @@ impl DynamoDbDeliveries {
         seen: Option<Timestamp>,
         until: Timestamp,
     ) -> Result<bool, StoreError> {
-        let mut update = self
-            .update(client)
-            .update_expression("SET #open = :until")
-            .expression_attribute_names("#open", item::OPEN_UNTIL)
-            .expression_attribute_values(":until", epoch_ms(until));
-        update = match seen {
-            None => {
-                update.condition_expression(format!("{EXISTS} AND attribute_not_exists(#open)"))
-            }
+        let update = Write::update(client_key(client), "SET #openUntil = :until")
+            .value(":until", epoch_milliseconds(until));
+        let update = match seen {
+            None => update.condition(format!("{EXISTS} AND attribute_not_exists(#openUntil)")),
             Some(seen) => update
-                .condition_expression(format!("{EXISTS} AND #open = :seen"))
-                .expression_attribute_values(":seen", epoch_ms(seen)),
+                .condition(format!("{EXISTS} AND #openUntil = :seen"))
+                .value(":seen", epoch_milliseconds(seen)),
         };
-        Ok(matches!(outcome(update.send().await)?, Updated::Done(_)))
+        let outcome = self.table.write(update).await?;
+        Ok(matches!(outcome, Outcome::Applied(_)))
     }
 
     pub(super) async fn disable_client(
@@ -83,23 +61,15 @@ impl DynamoDbDeliveries {
         reason: &str,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        let update = self
-            .update(client)
-            .condition_expression(format!("{EXISTS} AND #state = :enabled"))
-            .update_expression(
-                "SET #state = :disabled, #reason = :reason, #since = :now, #updated = :now, \
-                 #version = #version + :one",
-            )
-            .expression_attribute_names("#state", item::STATE)
-            .expression_attribute_names("#reason", item::REASON)
-            .expression_attribute_names("#since", item::SINCE)
-            .expression_attribute_names("#updated", item::UPDATED)
-            .expression_attribute_names("#version", item::VERSION)
-            .expression_attribute_values(":enabled", s(item::ENABLED))
-            .expression_attribute_values(":disabled", s(item::DISABLED))
-            .expression_attribute_values(":reason", s(reason))
-            .expression_attribute_values(":now", time(now))
-            .expression_attribute_values(":one", n(1));
-        outcome(update.send().await).map(drop)
+        let update = "SET #state = :disabled, #reason = :reason, #since = :now, #updated = :now, \
+             #version = #version + :one";
+        let update = Write::update(client_key(client), update)
+            .condition(format!("{EXISTS} AND #state = :enabled"))
+            .value(":enabled", text(ENABLED))
+            .value(":disabled", text(DISABLED))
+            .value(":reason", text(reason))
+            .value(":now", time(now))
+            .value(":one", number(1));
+        self.table.write(update).await.map(drop)
     }
 }

@@ -1,131 +1,191 @@
-//! Deliveries and attempts as items.
+//! Items of deliveries.
 
-use antumbra_service::deliveries::{Attempt, Delivery, DeliveryRecord, SensorRef};
+use antumbra_service::deliveries::{
+    Attempt, Delivery, DeliveryId, DeliveryRecord, SensorRef, Status,
+};
+use antumbra_service::sensors::SensorId;
 use antumbra_service::store::StoreError;
 use antumbra_shadow::Timestamp;
+use antumbra_wire::items::{ItemKind, index_keys};
 use aws_sdk_dynamodb::types::AttributeValue;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::clients::item::{
-    SENSOR, instant, n, number, optional_number, optional_text, s, text, time, unreadable,
-};
-use crate::clients::keys::{Item, deliveries_of};
-use crate::tables::LISTED;
+use crate::table::{Item, Key};
+use crate::value::{TextTime, corrupt, from_item, number, seconds, text, time, to_item};
 
-pub(super) const ID: &str = "deliveryId";
-const KIND: &str = "type";
-const SEQUENCE: &str = "sequence";
-const NUMBER: &str = "number";
-const OCCURRED_AT: &str = "occurredAt";
-const ADDRESS: &str = "address";
-const DATA: &str = "data";
 pub(super) const ROUND: &str = "round";
 pub(super) const DELIVERED_ROUND: &str = "deliveredRound";
 pub(super) const STATUS: &str = "status";
 pub(super) const ATTEMPTS: &str = "attempts";
-pub(super) const UPDATED: &str = "updated";
-pub(super) const TTL: &str = "ttl";
+const UPDATED: &str = "updated";
+const TTL: &str = "ttl";
 
-/// What of a delivery never changes, by name.
-pub(super) fn fixed(delivery: &Delivery) -> Vec<(&'static str, AttributeValue)> {
-    let mut fixed = vec![
-        (ID, s(delivery.id.to_string())),
-        (KIND, s(delivery.kind.as_str())),
-        (SEQUENCE, n(delivery.sequence)),
-        (NUMBER, n(delivery.number)),
-        (OCCURRED_AT, time(delivery.occurred_at)),
-        (DATA, s(delivery.data.get())),
-    ];
-    if let Some(sensor) = &delivery.sensor {
-        let order = format!("{}_{}", delivery.id.order(), delivery.id.client());
-        fixed.extend([
-            (SENSOR, s(sensor.id.as_str())),
-            (ADDRESS, s(&sensor.address)),
-            (LISTED.partition_key, s(deliveries_of(&sensor.id))),
-            (LISTED.sort_key.0, s(order)),
-        ]);
-    }
-    fixed
+/// The key of a delivery.
+pub(super) fn key(id: &DeliveryId) -> Key {
+    Key::new(ItemKind::Delivery, id.client().as_str(), &id.order())
 }
 
-/// An attempt as an element of the list.
-pub(super) fn attempt(attempt: &Attempt) -> AttributeValue {
-    let mut map = Item::from([
-        ("at".to_owned(), time(attempt.at)),
-        ("round".to_owned(), n(attempt.round)),
-        ("turn".to_owned(), n(attempt.turn)),
-        ("latencyMs".to_owned(), n(attempt.latency_ms)),
-    ]);
-    if let Some(status) = attempt.status {
-        map.insert("status".to_owned(), n(status));
-    }
-    if let Some(error) = &attempt.error {
-        map.insert("error".to_owned(), s(error));
-    }
-    AttributeValue::M(map)
+/// Immutable attributes of a delivery.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct DeliveryItem {
+    delivery_id: String,
+    r#type: String,
+    sequence: u64,
+    number: u64,
+    occurred_at: TextTime,
+    data: String,
+    #[serde(flatten)]
+    sensor: Option<SensorItem>,
 }
 
-fn decode_attempt(value: &AttributeValue) -> Result<Attempt, StoreError> {
-    let map = value.as_m().map_err(|_| unreadable(ATTEMPTS))?;
-    Ok(Attempt {
-        at: instant(map, "at")?,
-        round: optional_number(map, "round")?.unwrap_or(0),
-        turn: number(map, "turn")?,
-        status: optional_number(map, "status")?,
-        latency_ms: number(map, "latencyMs")?,
-        error: optional_text(map, "error").map(str::to_owned),
-    })
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct SensorItem {
+    sensor_id: String,
+    address: String,
+    list_key: String,
+    list_sort: String,
 }
 
-/// The record in an item.
-pub(super) fn decode(item: &Item) -> Result<DeliveryRecord, StoreError> {
-    let sensor = match optional_text(item, SENSOR) {
+/// Result of a delivery so far.
+#[derive(Debug, Deserialize)]
+struct ResultItem {
+    round: u32,
+    status: String,
+    updated: TextTime,
+}
+
+#[derive(Debug, Deserialize)]
+struct AttemptsItem {
+    #[serde(default)]
+    attempts: Vec<AttemptItem>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct AttemptItem {
+    at: TextTime,
+    #[serde(default)]
+    round: u32,
+    turn: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    status: Option<u16>,
+    latency_ms: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+/// The attributes that every write of a delivery sets.
+pub(super) fn attributes(
+    delivery: &Delivery,
+    status: Status,
+    now: Timestamp,
+    expires_at: Timestamp,
+) -> Result<Item, StoreError> {
+    let mut item = to_item(&DeliveryItem {
+        delivery_id: delivery.id.to_string(),
+        r#type: delivery.kind.as_str().to_owned(),
+        sequence: delivery.sequence,
+        number: delivery.number,
+        occurred_at: TextTime(delivery.occurred_at),
+        data: delivery.data.get().to_owned(),
+        sensor: delivery.sensor.as_ref().map(|sensor| SensorItem {
+            sensor_id: sensor.id.to_string(),
+            address: sensor.address.clone(),
+            list_key: index_keys::deliveries(sensor.id.as_str()),
+            list_sort: format!("{}_{}", delivery.id.order(), delivery.id.client()),
+        }),
+    })?;
+    item.insert(STATUS.to_owned(), text(status.as_str()));
+    item.insert(ROUND.to_owned(), number(delivery.round));
+    item.extend(times(now, expires_at));
+    Ok(item)
+}
+
+/// The time of the write and the end of the item.
+pub(super) fn times(now: Timestamp, expires_at: Timestamp) -> Item {
+    Item::from([
+        (UPDATED.to_owned(), time(now)),
+        (TTL.to_owned(), number(seconds(expires_at))),
+    ])
+}
+
+/// An attempt as an element of the list of attempts.
+pub(super) fn encode_attempt(attempt: &Attempt) -> Result<AttributeValue, StoreError> {
+    let item = to_item(&AttemptItem {
+        at: TextTime(attempt.at),
+        round: attempt.round,
+        turn: attempt.turn,
+        status: attempt.status,
+        latency_ms: attempt.latency_ms,
+        error: attempt.error.clone(),
+    })?;
+    Ok(AttributeValue::M(item))
+}
+
+fn decode_attempts(attempts: Vec<AttemptItem>) -> Vec<Attempt> {
+    let decode = |item: AttemptItem| Attempt {
+        at: item.at.0,
+        round: item.round,
+        turn: item.turn,
+        status: item.status,
+        latency_ms: item.latency_ms,
+        error: item.error,
+    };
+    attempts.into_iter().map(decode).collect()
+}
+
+/// Decodes a delivery with its attempts.
+pub(super) fn decode(item: Item) -> Result<DeliveryRecord, StoreError> {
+    let result: ResultItem = from_item("delivery", item.clone())?;
+    let attempts: AttemptsItem = from_item("delivery", item.clone())?;
+    let item: DeliveryItem = from_item("delivery", item)?;
+    let sensor = match item.sensor {
         None => None,
-        Some(_) => Some(SensorRef {
-            id: crate::clients::item::sensor_id(item)?,
-            address: text(item, ADDRESS)?.to_owned(),
+        Some(sensor) => Some(SensorRef {
+            id: SensorId::new(sensor.sensor_id.as_str())
+                .map_err(|_| corrupt("sensorId", "not a sensor's id"))?,
+            address: sensor.address,
         }),
     };
-    let data = text(item, DATA)?.to_owned();
-    let delivery = Delivery {
-        id: text(item, ID)?.parse().map_err(|_| unreadable(ID))?,
-        kind: text(item, KIND)?.parse().map_err(|_| unreadable(KIND))?,
-        sequence: number(item, SEQUENCE)?,
-        number: number(item, NUMBER)?,
-        occurred_at: instant(item, OCCURRED_AT)?,
-        sensor,
-        data: RawValue::from_string(data).map_err(|_| unreadable(DATA))?,
-        round: number(item, ROUND)?,
-        released: false,
-    };
-    let attempts = attempts(item).iter().map(decode_attempt);
+    let invalid = |name: &'static str| move |_| corrupt(name, "invalid");
+    let data = RawValue::from_string(item.data);
     Ok(DeliveryRecord {
-        delivery,
-        status: text(item, STATUS)?
-            .parse()
-            .map_err(|_| unreadable(STATUS))?,
-        attempts: attempts.collect::<Result<_, _>>()?,
-        updated: instant(item, UPDATED)?,
+        delivery: Delivery {
+            id: item
+                .delivery_id
+                .parse()
+                .map_err(|_| corrupt("deliveryId", "invalid"))?,
+            kind: item.r#type.parse().map_err(invalid("type"))?,
+            sequence: item.sequence,
+            number: item.number,
+            occurred_at: item.occurred_at.0,
+            sensor,
+            data: data.map_err(|_| corrupt("data", "not JSON"))?,
+            round: result.round,
+            released: false,
+        },
+        status: result.status.parse().map_err(invalid(STATUS))?,
+        attempts: decode_attempts(attempts.attempts),
+        updated: result.updated.0,
     })
 }
 
-/// The list of attempts as it is stored.
-pub(super) fn attempts(item: &Item) -> &[AttributeValue] {
+/// The stored list of attempts.
+pub(super) fn stored_attempts(item: &Item) -> &[AttributeValue] {
     item.get(ATTEMPTS)
         .and_then(|list| list.as_l().ok())
         .map_or(&[], Vec::as_slice)
 }
 
-/// The latest turn of a round that an attempt is kept of.
+/// The last attempt of a round that is recorded; 0 if there is none.
 pub(super) fn last_turn(item: &Item, round: u32) -> Result<u32, StoreError> {
-    let attempts = attempts(item).iter().map(decode_attempt);
-    let attempts: Vec<Attempt> = attempts.collect::<Result<_, _>>()?;
-    let of_round = attempts.iter().filter(|attempt| attempt.round == round);
+    let item: AttemptsItem = from_item("delivery", item.clone())?;
+    let of_round = item
+        .attempts
+        .iter()
+        .filter(|attempt| attempt.round == round);
     Ok(of_round.map(|attempt| attempt.turn).max().unwrap_or(0))
-}
-
-/// The end of an item, as DynamoDB's expiry reads it.
-pub(super) fn expiry(now: Timestamp, retention: std::time::Duration) -> AttributeValue {
-    let end = now.after(retention).nanoseconds().div_euclid(1_000_000_000);
-    n(end)
 }

@@ -1,34 +1,26 @@
-//! Writing down what a turn came to: one update, whoever else writes at the same time.
+//! Records the result of a delivery attempt: one update, also with other writers at the same time.
 
 use antumbra_service::clients::ClientId;
 use antumbra_service::deliveries::{Attempt, Delivery, DeliveryContext, DeliveryStore, Status};
 use antumbra_service::store::StoreError;
 use antumbra_shadow::Timestamp;
-use aws_sdk_dynamodb::types::{AttributeValue, ReturnValuesOnConditionCheckFailure};
+use aws_sdk_dynamodb::types::AttributeValue;
 
 use super::DynamoDbDeliveries;
-use super::item::{self, ATTEMPTS, DELIVERED_ROUND, ROUND, STATUS, TTL, UPDATED, expiry, fixed};
-use crate::clients::item::{n, optional_number, s, time};
-use crate::clients::keys::{self, Item, key};
-use crate::clients::update::{Updated, outcome};
+use super::item::{
+    DELIVERED_ROUND, ROUND, attributes, encode_attempt, key, stored_attempts, times,
+};
+use crate::table::{Item, Outcome, Write};
+use crate::value::{number, optional_number};
 
-/// Attempts that are kept of one delivery.
+/// Attempts that the record of one delivery keeps.
 const ATTEMPTS_KEPT: usize = 50;
-/// How often it is tried against other writers.
-const TRIES: u32 = 5;
-
-/// How much of a turn is written.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Extent {
-    /// Status and attempts.
-    All,
-    /// The attempts alone: a later round, or a success, has the status.
-    Attempts,
-}
+/// Updates tried while other writers change the record.
+const UPDATE_ATTEMPTS: u32 = 5;
 
 impl DeliveryStore for DynamoDbDeliveries {
     async fn standing(&self, delivery: &Delivery) -> Result<DeliveryContext, StoreError> {
-        self.read_standing(delivery).await
+        self.read_context(delivery).await
     }
 
     async fn record(
@@ -38,35 +30,38 @@ impl DeliveryStore for DynamoDbDeliveries {
         attempts: &[Attempt],
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        let attempts: Vec<AttributeValue> = attempts.iter().map(item::attempt).collect();
-        let mut extent = Extent::All;
-        let mut full: Option<Vec<AttributeValue>> = None;
-        for _ in 0..TRIES {
-            if extent == Extent::Attempts && attempts.is_empty() {
+        let attempts = attempts.iter().map(encode_attempt);
+        let mut record = AttemptRecord {
+            delivery,
+            status: Some(status),
+            attempts: attempts.collect::<Result<_, _>>()?,
+            kept: None,
+            now,
+        };
+        for _ in 0..UPDATE_ATTEMPTS {
+            if record.status.is_none() && record.attempts.is_empty() {
                 return Ok(());
             }
-            let written = Written {
-                delivery,
-                status,
-                attempts: &attempts,
-                now,
+            let stored = match self.table.write(self.update(&record)?).await? {
+                Outcome::Applied(_) => return Ok(()),
+                Outcome::Refused(refusal) => refusal.stored,
             };
-            let stored = match self.write(&written, extent, full.take()).await? {
-                Updated::Done(_) => return Ok(()),
-                Updated::Refused(None) => continue,
-                Updated::Refused(Some(stored)) => stored,
-            };
-            let kept = item::attempts(&stored);
-            // An attempt of the SDK whose answer was lost has written it.
-            if attempts.last().is_some_and(|newest| kept.contains(newest)) {
+            record.kept = None;
+            let Some(stored) = stored else { continue };
+            let stored_attempts = stored_attempts(&stored);
+            let newest = record.attempts.last();
+            // An attempt of the SDK whose response was lost has recorded it.
+            if newest.is_some_and(|newest| stored_attempts.contains(newest)) {
                 return Ok(());
             }
             if !decides(&stored, delivery.round, status)? {
-                extent = Extent::Attempts;
+                record.status = None;
             }
-            let too_many = (kept.len() + attempts.len()).saturating_sub(ATTEMPTS_KEPT);
-            if too_many > 0 {
-                full = Some(kept[too_many.min(kept.len())..].to_vec());
+            let all = stored_attempts.len() + record.attempts.len();
+            let surplus = all.saturating_sub(ATTEMPTS_KEPT);
+            if surplus > 0 {
+                let from = surplus.min(stored_attempts.len());
+                record.kept = Some(stored_attempts[from..].to_vec());
             }
         }
         Err(StoreError::Throttled)
@@ -104,15 +99,18 @@ impl DeliveryStore for DynamoDbDeliveries {
     }
 }
 
-/// What is to be written.
-struct Written<'a> {
+/// A result to record.
+struct AttemptRecord<'a> {
     delivery: &'a Delivery,
-    status: Status,
-    attempts: &'a [AttributeValue],
+    /// `None` if a later round or a success decides the status.
+    status: Option<Status>,
+    attempts: Vec<AttributeValue>,
+    /// Earlier attempts to keep if the stored list is full.
+    kept: Option<Vec<AttributeValue>>,
     now: Timestamp,
 }
 
-/// Whether a turn of this round may still say what the delivery has come to.
+/// Whether a result of this round still decides the status of the delivery.
 fn decides(stored: &Item, round: u32, status: Status) -> Result<bool, StoreError> {
     let stored_round: Option<u32> = optional_number(stored, ROUND)?;
     let delivered: Option<u32> = optional_number(stored, DELIVERED_ROUND)?;
@@ -122,83 +120,50 @@ fn decides(stored: &Item, round: u32, status: Status) -> Result<bool, StoreError
 }
 
 impl DynamoDbDeliveries {
-    /// `rest` is what to keep of a list of attempts that is full.
-    async fn write(
-        &self,
-        written: &Written<'_>,
-        extent: Extent,
-        rest: Option<Vec<AttributeValue>>,
-    ) -> Result<Updated, StoreError> {
-        let Written {
-            delivery,
-            status,
-            attempts,
-            now,
-        } = *written;
-        let mut set: Vec<String> = Vec::new();
-        let mut conditions: Vec<&str> = Vec::new();
-        let mut update = self
-            .database
-            .update_item()
-            .table_name(&self.table)
-            .set_key(Some(key(
-                keys::client(delivery.id.client()),
-                keys::delivery(&delivery.id),
-            )))
-            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
-        let mut values = vec![(UPDATED, time(now)), (TTL, expiry(now, self.retention))];
-        if extent == Extent::All {
-            values.extend(fixed(delivery));
-            values.extend([(STATUS, s(status.as_str())), (ROUND, n(delivery.round))]);
+    fn update(&self, record: &AttemptRecord<'_>) -> Result<Write, StoreError> {
+        let delivery = record.delivery;
+        let expires_at = record.now.after(self.retention);
+        let mut conditions = Vec::new();
+        let mut set = match record.status {
+            Some(status) => attributes(delivery, status, record.now, expires_at)?,
+            None => times(record.now, expires_at),
+        };
+        if let Some(status) = record.status {
+            conditions.push("(attribute_not_exists(#deliveredRound) OR #deliveredRound < :round)");
             if status == Status::Delivered {
-                values.push((DELIVERED_ROUND, n(delivery.round)));
-                conditions.push("(attribute_not_exists(#delivered) OR #delivered < :round)");
+                set.insert(DELIVERED_ROUND.to_owned(), number(delivery.round));
             } else {
-                conditions.push("(attribute_not_exists(#delivered) OR #delivered < :round)");
                 conditions.push("(attribute_not_exists(#round) OR #round <= :round)");
-                update = update.expression_attribute_names("#round", ROUND);
             }
-            update = update
-                .expression_attribute_names("#delivered", DELIVERED_ROUND)
-                .expression_attribute_values(":round", n(delivery.round));
         }
-        for (place, (name, value)) in values.into_iter().enumerate() {
-            set.push(format!("#a{place} = :a{place}"));
-            update = update
-                .expression_attribute_names(format!("#a{place}"), name)
-                .expression_attribute_values(format!(":a{place}"), value);
-        }
-        if let Some(newest) = attempts.last() {
-            update = update.expression_attribute_names("#attempts", ATTEMPTS);
-            let room = n(ATTEMPTS_KEPT.saturating_sub(attempts.len()));
-            if let Some(mut rest) = rest {
-                rest.extend_from_slice(attempts);
-                set.push("#attempts = :attempts".to_owned());
+        let mut also = Vec::new();
+        let mut values = Vec::new();
+        if let Some(newest) = record.attempts.last() {
+            let room = ATTEMPTS_KEPT.saturating_sub(record.attempts.len());
+            values.push((":room", number(room)));
+            let mut list = record.kept.clone().unwrap_or_default();
+            list.extend_from_slice(&record.attempts);
+            values.push((":attempts", AttributeValue::L(list)));
+            if record.kept.is_some() {
+                also.push("#attempts = :attempts");
                 conditions.push("size(#attempts) > :room");
-                update = update
-                    .expression_attribute_values(":attempts", AttributeValue::L(rest))
-                    .expression_attribute_values(":room", room);
             } else {
-                set.push(
-                    "#attempts = list_append(if_not_exists(#attempts, :none), :attempts)"
-                        .to_owned(),
-                );
+                also.push("#attempts = list_append(if_not_exists(#attempts, :none), :attempts)");
                 conditions.push(
                     "(attribute_not_exists(#attempts) OR \
                      (size(#attempts) <= :room AND NOT contains(#attempts, :newest)))",
                 );
-                let more = AttributeValue::L(attempts.to_vec());
-                update = update
-                    .expression_attribute_values(":none", AttributeValue::L(Vec::new()))
-                    .expression_attribute_values(":attempts", more)
-                    .expression_attribute_values(":newest", newest.clone())
-                    .expression_attribute_values(":room", room);
+                values.push((":none", AttributeValue::L(Vec::new())));
+                values.push((":newest", newest.clone()));
             }
         }
-        update = update.update_expression(format!("SET {}", set.join(", ")));
+        let mut write = Write::set(key(&delivery.id), set, &also);
         if !conditions.is_empty() {
-            update = update.condition_expression(conditions.join(" AND "));
+            write = write.condition(conditions.join(" AND "));
         }
-        outcome(update.send().await)
+        for (name, value) in values {
+            write = write.value(name, value);
+        }
+        Ok(write)
     }
 }

@@ -1,16 +1,14 @@
-//! Finding messages by their order, in the index that holds no tombstones.
+//! Ids of messages in order, from the index without tombstones.
 
 use antumbra_service::inbox::{MESSAGE_ID_BYTES, MessageId, MessageIndex, Order, Range, Source};
+use antumbra_service::paging::page_limit;
 use antumbra_service::store::StoreError;
-use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 
 use super::DynamoDbInbox;
-use super::item::{SOURCE, UNDELETED_ID, string, text};
-use crate::errors;
+use super::item::UNDELETED_ID;
+use crate::table::Query;
 use crate::tables::UNDELETED;
-
-/// Ids of one page.
-const PAGE_IDS: usize = 1000;
+use crate::value::{read_text, text};
 
 impl MessageIndex for DynamoDbInbox {
     async fn ids(
@@ -19,43 +17,34 @@ impl MessageIndex for DynamoDbInbox {
         range: &Range,
         limit: usize,
     ) -> Result<Vec<MessageId>, StoreError> {
-        if !(1..=PAGE_IDS).contains(&limit) {
-            return Err(StoreError::Invalid(format!(
-                "a page holds 1 to {PAGE_IDS} messages, not {limit}"
-            )));
-        }
+        page_limit(limit)?;
         let Some(bounds) = Bounds::of(range) else {
             return Ok(Vec::new());
         };
+        let mut query = Query {
+            index: Some(UNDELETED),
+            projection: Some("#undeletedId".to_owned()),
+            consistent: true,
+            descending: range.order == Order::NewestFirst,
+            ..bounds.query(source)
+        };
         let mut ids = Vec::new();
-        let mut start = None;
         loop {
-            let room = limit - ids.len() + usize::from(bounds.without.is_some());
-            let call = self
-                .client
-                .query()
-                .table_name(&self.table)
-                .index_name(UNDELETED.name)
-                .consistent_read(true)
-                .scan_index_forward(range.order == Order::OldestFirst)
-                .projection_expression("#id")
-                .limit(i32::try_from(room).unwrap_or(i32::MAX))
-                .set_exclusive_start_key(start);
-            let found = bounds.of_source(source, call).send().await;
-            let found = found.map_err(|error| errors::of_call("Query", &error, 0))?;
-            for item in found.items() {
-                let id = string(item, UNDELETED_ID)?;
-                if bounds.without.as_deref() == Some(id) {
+            query.limit = Some(limit - ids.len() + usize::from(bounds.excluded.is_some()));
+            let found = self.table.query(query.clone()).await?;
+            for item in &found.items {
+                let id = read_text(item, UNDELETED_ID)?;
+                if bounds.excluded.as_deref() == Some(id) {
                     continue;
                 }
                 match MessageId::new(id) {
                     Ok(id) => ids.push(id),
-                    // What others wrote must not hide all the rest.
-                    Err(error) => tracing::warn!(%error, %source, "left out of a listing"),
+                    // One foreign item must not fail the page.
+                    Err(error) => tracing::warn!(%error, %source, "skipped an invalid message id"),
                 }
             }
-            start = found.last_evaluated_key;
-            if ids.len() >= limit || start.is_none() {
+            query.start = found.last;
+            if ids.len() >= limit || query.start.is_none() {
                 ids.truncate(limit);
                 return Ok(ids);
             }
@@ -63,20 +52,20 @@ impl MessageIndex for DynamoDbInbox {
     }
 }
 
-/// Between which ids to look.
+/// Bounds of the ids to list, both inclusive.
 #[derive(Debug, PartialEq, Eq)]
 struct Bounds {
     from: Option<String>,
     to: Option<String>,
-    /// Within the bounds, and yet not wanted.
-    without: Option<String>,
+    /// Exclusive bound: this id is skipped.
+    excluded: Option<String>,
 }
 
 impl Bounds {
-    /// `None` where nothing can lie between them, which DynamoDB would refuse to look for.
+    /// `None` if no id can be between the bounds; DynamoDB rejects such a query.
     fn of(range: &Range) -> Option<Bounds> {
         let plain = |id: &Option<MessageId>| id.as_ref().map(|id| id.as_str().to_owned());
-        let (mut from, mut to, mut without) = (plain(&range.from), plain(&range.to), None);
+        let (mut from, mut to, mut excluded) = (plain(&range.from), plain(&range.to), None);
         match (plain(&range.after), range.order) {
             (None, _) => {}
             (Some(after), Order::OldestFirst) => {
@@ -85,38 +74,34 @@ impl Bounds {
             }
             (Some(after), Order::NewestFirst) => {
                 if to.as_ref().is_none_or(|to| *to >= after) {
-                    without = Some(after.clone());
+                    excluded = Some(after.clone());
                     to = Some(after);
                 }
             }
         }
         let empty = from.iter().zip(&to).any(|(from, to)| from > to);
-        (!empty).then_some(Bounds { from, to, without })
+        (!empty).then_some(Bounds { from, to, excluded })
     }
 
-    fn of_source(&self, source: &Source, call: QueryFluentBuilder) -> QueryFluentBuilder {
-        let condition = match (&self.from, &self.to) {
-            (None, None) => "#source = :source",
-            (Some(_), None) => "#source = :source AND #id >= :from",
-            (None, Some(_)) => "#source = :source AND #id <= :to",
-            (Some(_), Some(_)) => "#source = :source AND #id BETWEEN :from AND :to",
-        };
-        let mut call = call
-            .key_condition_expression(condition)
-            .expression_attribute_names("#source", SOURCE)
-            .expression_attribute_names("#id", UNDELETED_ID)
-            .expression_attribute_values(":source", text(source.as_str()));
+    fn query(&self, source: &Source) -> Query {
+        let mut query = Query::new(match (&self.from, &self.to) {
+            (None, None) => "#uuid = :source",
+            (Some(_), None) => "#uuid = :source AND #undeletedId >= :from",
+            (None, Some(_)) => "#uuid = :source AND #undeletedId <= :to",
+            (Some(_), Some(_)) => "#uuid = :source AND #undeletedId BETWEEN :from AND :to",
+        })
+        .value(":source", text(source.as_str()));
         for (name, bound) in [(":from", &self.from), (":to", &self.to)] {
             if let Some(bound) = bound {
-                call = call.expression_attribute_values(name, text(bound));
+                query = query.value(name, text(bound));
             }
         }
-        call
+        query
     }
 }
 
-/// The first text behind this one. The longest has none that a key could hold, but no message has an id
-/// as long as that: it would not fit a topic.
+/// The next text in order. The longest id has none that a key could hold, but no message has an id of that
+/// length, as it would not fit in a topic.
 fn successor(mut text: String) -> String {
     if text.len() < MESSAGE_ID_BYTES {
         text.push('\0');
@@ -139,14 +124,14 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_after_is_within_the_bounds() {
+    fn bounds_follow_the_range_and_its_order() {
         use Order::{NewestFirst, OldestFirst};
-        let some = |from: &str, to: &str, without: &str| {
+        let some = |from: &str, to: &str, excluded: &str| {
             let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
             Some(Bounds {
                 from: text(from),
                 to: text(to),
-                without: text(without),
+                excluded: text(excluded),
             })
         };
         for (from, to, after, order, expected) in [

@@ -1,32 +1,25 @@
-//! Storing: one conditional put, which finds nothing to do where a message or its tombstone is.
+//! Stores a message: one conditional put, a no-op if the message or its tombstone exists.
 
 use antumbra_service::inbox::{InboxMessage, MessageWriter, StoreMessageError, Stored};
-use aws_sdk_dynamodb::error::ProvideErrorMetadata;
+use antumbra_service::store::StoreError;
 
 use super::DynamoDbInbox;
-use super::item::{SOURCE, encode};
-use crate::errors;
+use super::item::encode;
+use crate::error::COLLECTION_BYTES;
+use crate::table::{Outcome, Write};
 
 impl MessageWriter for DynamoDbInbox {
     async fn store(&self, message: &InboxMessage) -> Result<Stored, StoreMessageError> {
-        let call = self
-            .client
-            .put_item()
-            .table_name(&self.table)
-            .set_item(Some(encode(message)))
-            .condition_expression("attribute_not_exists(#source)")
-            .expression_attribute_names("#source", SOURCE);
-        let Err(error) = call.send().await else {
-            return Ok(Stored::New);
-        };
-        let refused = error.as_service_error();
-        if refused.is_some_and(|refused| refused.is_conditional_check_failed_exception()) {
-            return Ok(Stored::Known);
+        let put = Write::put(encode(&self.table, message)?)
+            .condition("attribute_not_exists(#uuid)")
+            .bytes(message.item_bytes());
+        match self.table.write(put).await {
+            Ok(Outcome::Applied(_)) => Ok(Stored::New),
+            Ok(Outcome::Refused(_)) => Ok(Stored::Known),
+            Err(StoreError::TooLarge { limit, .. }) if limit == COLLECTION_BYTES => {
+                Err(StoreMessageError::SourceFull)
+            }
+            Err(error) => Err(error.into()),
         }
-        let code = refused.and_then(ProvideErrorMetadata::code);
-        if code == Some("ItemCollectionSizeLimitExceededException") {
-            return Err(StoreMessageError::SourceFull);
-        }
-        Err(errors::of_call("PutItem", &error, message.item_bytes()).into())
     }
 }

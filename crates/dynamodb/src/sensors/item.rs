@@ -1,39 +1,27 @@
-//! What lies in the items of a sensor.
+//! Items of a sensor: its registration, its state, its readings.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use antumbra_service::sensors::moment::{from_milliseconds, milliseconds};
+use antumbra_service::sensors::moment::milliseconds;
 use antumbra_service::sensors::state::attributes as state;
 use antumbra_service::sensors::state::{Attributes, Connection};
 use antumbra_service::sensors::{
     Address, Generation, InvalidSensor, Location, Owner, Reading, RegisteredSensor, Retention,
     Sensor, SensorId, SensorType, SilenceTimeout, State, StoreError, Unit, Value, Version,
 };
+use antumbra_wire::items::attributes::TTL;
+use antumbra_wire::items::{SORT_KEY, index_keys};
 use aws_sdk_dynamodb::types::AttributeValue;
+use serde::{Deserialize, Serialize};
 
 use super::keys;
-use crate::shadows::SORT_KEY;
-use crate::tables::{BY_LOCATION, LISTED, LIVE};
-
-/// The attributes of an item.
-pub(super) type Item = HashMap<String, AttributeValue>;
+use crate::table::{Item, Table};
+use crate::tables::LIVE;
+use crate::value::{EpochMilliseconds, corrupt, from_item, number, read_text, text};
 
 pub(super) const VERSION: &str = "version";
-const CITY: &str = "city";
-const BUILDING: &str = "building";
-const FLOOR: &str = "floor";
-const ROOM: &str = "room";
 const UNIT: &str = "unit";
-const TTL: &str = "ttl";
-
-pub(super) fn text(text: impl Into<String>) -> AttributeValue {
-    AttributeValue::S(text.into())
-}
-
-pub(super) fn number(number: impl ToString) -> AttributeValue {
-    AttributeValue::N(number.to_string())
-}
 
 pub(super) fn scalar(value: &Value) -> AttributeValue {
     match value {
@@ -43,10 +31,76 @@ pub(super) fn scalar(value: &Value) -> AttributeValue {
     }
 }
 
-/// An item as attributes that can be read by name.
-pub(super) struct Read<'a>(pub(super) &'a Item);
+/// Attributes of a registered sensor.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct SensorItem {
+    sensor_id: String,
+    city: String,
+    building: String,
+    floor: String,
+    room: String,
+    city_key: String,
+    location_key: String,
+    list_key: String,
+    list_sort: String,
+    address: String,
+    r#type: String,
+    silence_after_ms: i64,
+    version: i64,
+    generation: String,
+    registered_at: EpochMilliseconds,
+}
 
-impl Attributes for Read<'_> {
+/// The item of a sensor.
+pub(super) fn of_sensor(table: &Table, registered: &RegisteredSensor) -> Result<Item, StoreError> {
+    let sensor = &registered.sensor;
+    let at = &sensor.location;
+    let item = SensorItem {
+        sensor_id: sensor.id.to_string(),
+        city: at.city.to_string(),
+        building: at.building.to_string(),
+        floor: at.floor.to_string(),
+        room: at.room.to_string(),
+        city_key: keys::city(&at.city),
+        location_key: keys::location(at, &sensor.id),
+        list_key: index_keys::SENSORS.to_owned(),
+        list_sort: sensor.id.to_string(),
+        address: sensor.address.as_str().to_owned(),
+        r#type: sensor.sensor_type.to_string(),
+        silence_after_ms: sensor.silence_after.as_milliseconds(),
+        version: registered.version.0,
+        generation: registered.generation.as_str().to_owned(),
+        registered_at: EpochMilliseconds(registered.registered_at),
+    };
+    table.item(&keys::sensor(&sensor.id), &item)
+}
+
+/// Decodes a sensor.
+pub(super) fn sensor(item: Item) -> Result<RegisteredSensor, StoreError> {
+    let item: SensorItem = from_item("sensor", item)?;
+    let invalid = |name: &'static str| move |_: InvalidSensor| corrupt(name, "invalid");
+    let location = Location::new(&item.city, &item.building, &item.floor, &item.room);
+    let silence = u64::try_from(item.silence_after_ms).unwrap_or(0) / 1000;
+    Ok(RegisteredSensor {
+        sensor: Sensor {
+            id: SensorId::new(item.sensor_id).map_err(invalid(state::SENSOR))?,
+            location: location.map_err(invalid("location"))?,
+            address: Address::new(item.address).map_err(invalid(state::ADDRESS))?,
+            sensor_type: SensorType::new(item.r#type).map_err(invalid(state::TYPE))?,
+            silence_after: SilenceTimeout::seconds(silence)
+                .map_err(invalid(state::SILENCE_AFTER))?,
+        },
+        version: Version(item.version),
+        registered_at: item.registered_at.0,
+        generation: Generation::new(item.generation).map_err(invalid(state::GENERATION))?,
+    })
+}
+
+/// An item whose attributes can be read by name.
+struct StateAttributes<'a>(&'a Item);
+
+impl Attributes for StateAttributes<'_> {
     fn text(&self, name: &str) -> Option<Cow<'_, str>> {
         self.0.get(name)?.as_s().ok().map(Cow::from)
     }
@@ -65,73 +119,24 @@ impl Attributes for Read<'_> {
     }
 }
 
-fn put(item: &mut Item, name: &str, value: AttributeValue) {
-    item.insert(name.to_owned(), value);
-}
-
-/// The item of a sensor.
-pub(super) fn of_sensor(registered: &RegisteredSensor) -> Item {
-    let RegisteredSensor {
-        sensor,
-        version,
-        registered_at,
-        generation,
-    } = registered;
-    let at = &sensor.location;
-    let mut item = keys::key(&sensor.id, keys::INFO);
-    for (name, part) in [
-        (CITY, &at.city),
-        (BUILDING, &at.building),
-        (FLOOR, &at.floor),
-        (ROOM, &at.room),
-    ] {
-        put(&mut item, name, text(part.as_str()));
-    }
-    put(
-        &mut item,
-        BY_LOCATION.partition_key,
-        text(keys::city(&at.city)),
-    );
-    let location = keys::location(at, &sensor.id);
-    put(&mut item, BY_LOCATION.sort_key.0, text(location));
-    put(&mut item, LISTED.partition_key, text(keys::SENSORS));
-    put(&mut item, LISTED.sort_key.0, text(sensor.id.as_str()));
-    put(&mut item, VERSION, number(version));
-    put(&mut item, state::SENSOR, text(sensor.id.as_str()));
-    put(&mut item, state::GENERATION, text(generation.as_str()));
-    put(
-        &mut item,
-        state::REGISTERED_AT,
-        number(milliseconds(*registered_at)),
-    );
-    item.extend(copies(sensor));
-    item
-}
-
-/// What the sensor and its state both hold.
-fn copies(sensor: &Sensor) -> Item {
-    let silence = sensor.silence_after.as_milliseconds();
-    Item::from([
-        (state::ADDRESS.to_owned(), text(sensor.address.as_str())),
-        (state::TYPE.to_owned(), text(sensor.sensor_type.as_str())),
-        (state::SILENCE_AFTER.to_owned(), number(silence)),
-    ])
-}
-
-/// A map that has no value's mark, and yet something in it: not every DynamoDB streams an empty map as one.
+/// A map without any value's mark. It is not empty, as not every DynamoDB streams an empty map as one.
 pub(super) fn no_value() -> AttributeValue {
     AttributeValue::M(HashMap::from([("-".to_owned(), number(0))]))
 }
 
 /// The state of a sensor that was just registered.
-pub(super) fn of_new_state(registered: &RegisteredSensor, shards: u32) -> Item {
+pub(super) fn of_new_state(table: &Table, registered: &RegisteredSensor, shards: u32) -> Item {
     let sensor = &registered.sensor;
     let registered_at = milliseconds(registered.registered_at);
-    let deadline = registered_at.saturating_add(sensor.silence_after.as_milliseconds());
-    let mut item = keys::key(&sensor.id, keys::STATE);
-    item.extend(copies(sensor));
-    for (name, value) in [
+    let silence = sensor.silence_after.as_milliseconds();
+    let deadline = registered_at.saturating_add(silence);
+    let shard = index_keys::live_shard(sensor.id.shard(shards));
+    let mut item = table.attributes(&keys::state(&sensor.id));
+    let attributes = [
         (state::SENSOR, text(sensor.id.as_str())),
+        (state::ADDRESS, text(sensor.address.as_str())),
+        (state::TYPE, text(sensor.sensor_type.as_str())),
+        (state::SILENCE_AFTER, number(silence)),
         (state::GENERATION, text(registered.generation.as_str())),
         (state::REGISTERED_AT, number(registered_at)),
         (state::DEADLINE, number(deadline)),
@@ -141,62 +146,39 @@ pub(super) fn of_new_state(registered: &RegisteredSensor, shards: u32) -> Item {
         (state::SINCE, no_value()),
         (state::CHANGES, number(0)),
         (state::CONTACTS, number(0)),
-        (
-            LIVE.partition_key,
-            text(keys::shard(sensor.id.shard(shards))),
-        ),
+        (LIVE.partition_key, text(shard)),
         (LIVE.sort_key.0, number(deadline)),
-    ] {
-        put(&mut item, name, value);
-    }
+    ];
+    item.extend(attributes.map(|(name, value)| (name.to_owned(), value)));
     item
 }
 
-/// A reading, and until when it is kept.
-pub(super) fn of_reading(reading: &Reading, owner: &Owner, retention: &Retention) -> Item {
-    let mut item = keys::key(&owner.sensor, &keys::reading(&reading.moment));
-    put(&mut item, state::VALUE, scalar(&reading.value));
-    put(
-        &mut item,
-        state::GENERATION,
-        text(owner.generation.as_str()),
-    );
+/// The item of a reading, with its expiry.
+pub(super) fn of_reading(
+    table: &Table,
+    reading: &Reading,
+    owner: &Owner,
+    retention: &Retention,
+) -> Item {
+    let mut item = table.attributes(&keys::reading(&owner.sensor, &reading.moment));
+    let mut put = |name: &str, value| item.insert(name.to_owned(), value);
+    put(state::VALUE, scalar(&reading.value));
+    put(state::GENERATION, text(owner.generation.as_str()));
     if let Some(unit) = &reading.unit {
-        put(&mut item, UNIT, text(unit.as_str()));
+        put(UNIT, text(unit.as_str()));
     }
     if let Some(end) = retention.end(&owner.sensor_type, reading.moment.time()) {
-        put(&mut item, TTL, number(end));
+        put(TTL, number(end));
     }
     item
 }
 
-/// Reads a sensor. One that others wrote otherwise than we do is an error of the store, not of who asked.
-pub(super) fn sensor(item: &Item) -> Result<RegisteredSensor, StoreError> {
-    let part = |name| word(item, name);
-    let location = Location::new(part(CITY)?, part(BUILDING)?, part(FLOOR)?, part(ROOM)?);
-    let version = whole(item, VERSION)?;
-    let silence = u64::try_from(whole(item, state::SILENCE_AFTER)?).unwrap_or(0) / 1000;
-    let says = |name: &'static str| move |_: InvalidSensor| unreadable(name);
-    Ok(RegisteredSensor {
-        sensor: Sensor {
-            id: SensorId::new(part(state::SENSOR)?).map_err(says(state::SENSOR))?,
-            location: location.map_err(says("location"))?,
-            address: Address::new(part(state::ADDRESS)?).map_err(says(state::ADDRESS))?,
-            sensor_type: SensorType::new(part(state::TYPE)?).map_err(says(state::TYPE))?,
-            silence_after: SilenceTimeout::seconds(silence).map_err(says(state::SILENCE_AFTER))?,
-        },
-        version: Version(version),
-        registered_at: from_milliseconds(whole(item, state::REGISTERED_AT)?),
-        generation: generation(item)?,
-    })
-}
-
-/// Reads a state.
+/// Decodes a state.
 pub(super) fn state(item: &Item) -> Result<State, StoreError> {
-    State::read(&Read(item)).map_err(|error| StoreError::Unavailable(error.to_string()))
+    State::read(&StateAttributes(item)).map_err(|error| StoreError::Unavailable(error.to_string()))
 }
 
-/// Reads a reading.
+/// Decodes a reading.
 pub(super) fn reading(item: &Item) -> Result<Reading, StoreError> {
     let value = match item.get(state::VALUE) {
         Some(AttributeValue::N(digits)) => Value::number(digits).ok(),
@@ -206,43 +188,31 @@ pub(super) fn reading(item: &Item) -> Result<Reading, StoreError> {
     };
     let unit = item.get(UNIT).map(|unit| {
         let unit = unit.as_s().ok().and_then(|unit| Unit::new(unit).ok());
-        unit.ok_or_else(|| unreadable(UNIT))
+        unit.ok_or_else(|| corrupt(UNIT, "invalid"))
     });
     Ok(Reading {
-        value: value.ok_or_else(|| unreadable(state::VALUE))?,
+        value: value.ok_or_else(|| corrupt(state::VALUE, "invalid"))?,
         unit: unit.transpose()?,
-        moment: keys::moment_of(word(item, SORT_KEY)?).ok_or_else(|| unreadable(SORT_KEY))?,
+        moment: keys::reading_time(read_text(item, SORT_KEY)?)
+            .ok_or_else(|| corrupt(SORT_KEY, "not a reading's"))?,
     })
 }
 
-/// Which of the sensors that had this id an item belongs to.
+/// The generation of the sensor that an item belongs to.
 pub(super) fn generation(item: &Item) -> Result<Generation, StoreError> {
-    let text = word(item, state::GENERATION)?;
-    Generation::new(text).map_err(|_| unreadable(state::GENERATION))
-}
-
-pub(super) fn word<'a>(item: &'a Item, name: &str) -> Result<&'a str, StoreError> {
-    let text = item.get(name).and_then(|value| value.as_s().ok());
-    text.map(String::as_str).ok_or_else(|| unreadable(name))
-}
-
-pub(super) fn whole(item: &Item, name: &str) -> Result<i64, StoreError> {
-    let digits = item.get(name).and_then(|value| value.as_n().ok());
-    let whole = digits.and_then(|digits| digits.parse().ok());
-    whole.ok_or_else(|| unreadable(name))
-}
-
-pub(super) fn unreadable(attribute: &str) -> StoreError {
-    StoreError::Unavailable(format!("a stored item's {attribute} cannot be read"))
+    let text = read_text(item, state::GENERATION)?;
+    Generation::new(text).map_err(|_| corrupt(state::GENERATION, "invalid"))
 }
 
 #[cfg(test)]
 mod tests {
     use antumbra_service::sensors::Sequence;
+    use antumbra_service::sensors::moment::from_milliseconds;
     use antumbra_service::sensors::{ReadingTime, occurrences};
     use antumbra_shadow::Timestamp;
 
     use super::*;
+    use crate::value::read_number;
 
     fn registered() -> RegisteredSensor {
         let at = Location::new("Poznań", "A#1", "-1", "x y").unwrap();
@@ -258,10 +228,11 @@ mod tests {
     }
 
     #[test]
-    fn a_sensor_and_its_first_state_come_back_as_they_went() {
+    fn a_sensor_and_its_first_state_are_decoded_as_encoded() {
         let registered = registered();
-        assert_eq!(sensor(&of_sensor(&registered)), Ok(registered.clone()));
-        let state = state(&of_new_state(&registered, 16)).unwrap();
+        let item = of_sensor(&Table::for_tests(), &registered).unwrap();
+        assert_eq!(sensor(item), Ok(registered.clone()));
+        let state = state(&of_new_state(&Table::for_tests(), &registered, 16)).unwrap();
         assert_eq!(state.address, registered.sensor.address);
         assert_eq!(milliseconds(state.deadline), 1_700_000_090_123);
         assert_eq!(state.check_at, Some(state.deadline));
@@ -270,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reading_comes_back_and_has_its_end() {
+    fn a_reading_is_decoded_as_encoded_and_expires() {
         let registered = registered();
         let owner = Owner {
             sensor: registered.sensor.id,
@@ -288,30 +259,36 @@ mod tests {
                 moment: ReadingTime::new(Timestamp::from_nanoseconds(1), Sequence::Number(3))
                     .unwrap(),
             };
-            let item = of_reading(&given, &owner, &"sensor=1".parse().unwrap());
-            assert_eq!(whole(&item, TTL), Ok(86_400));
+            let item = of_reading(
+                &Table::for_tests(),
+                &given,
+                &owner,
+                &"sensor=1".parse().unwrap(),
+            );
+            assert_eq!(read_number(&item, TTL), Ok(86_400));
             assert_eq!(reading(&item), Ok(given));
         }
     }
 
     #[test]
-    fn what_others_wrote_is_the_stores_fault_and_not_repeated() {
-        let whole = of_sensor(&registered());
+    fn a_corrupt_sensor_is_the_stores_fault() {
+        let whole = of_sensor(&Table::for_tests(), &registered()).unwrap();
         for name in [
-            CITY,
+            "city",
             VERSION,
             state::SENSOR,
             state::GENERATION,
             state::TYPE,
-            state::ADDRESS,
         ] {
-            let mut item = whole.clone();
-            item.insert(name.to_owned(), AttributeValue::Null(true));
-            let error = sensor(&item).unwrap_err();
-            assert!(
-                error.is_retryable() && error.to_string().contains(name),
-                "{error}"
-            );
+            for value in [AttributeValue::Null(true), text("secret\n")] {
+                let mut item = whole.clone();
+                item.insert(name.to_owned(), value);
+                let Err(error) = sensor(item) else {
+                    panic!("{name}");
+                };
+                assert!(error.is_retryable(), "{error}");
+                assert!(!error.to_string().contains("secret"), "{error}");
+            }
         }
     }
 }

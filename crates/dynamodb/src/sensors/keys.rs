@@ -1,105 +1,70 @@
-//! Where the items of a sensor lie.
+//! Keys of a sensor's items.
 
 use antumbra_service::sensors::escape::{SEPARATOR, escape};
 use antumbra_service::sensors::moment::fixed_width;
 use antumbra_service::sensors::{
-    Generation, Location, LocationPrefix, Part, Purge, ReadingTime, SensorId, StoreError,
+    Location, LocationPrefix, Part, Purge, ReadingTime, SensorId, StoreError,
 };
 use antumbra_shadow::Timestamp;
-use aws_sdk_dynamodb::types::AttributeValue;
+use antumbra_wire::items::index_keys::{CITY, LOCATION};
+use antumbra_wire::items::{ItemKey, ItemKind};
 
-use super::item::Item;
-use crate::shadows::{PARTITION_KEY, SORT_KEY};
+use crate::table::Key;
 
-const SENSOR: &str = "SENSOR#";
-pub(super) const INFO: &str = "SENSORINFO";
-pub(super) const STATE: &str = "STATE";
-pub(super) const READING: &str = "READ#";
-/// Behind every reading, and before `SENSORINFO`.
-pub(super) const BEHIND_READINGS: &str = "READ$";
-pub(super) const LINK: &str = "CLIENT#";
-const PURGE: &str = "PURGE#";
-const CITY: &str = "CITY#";
-const LOCATION: &str = "LOCATION#";
-/// Where sensors lie in the index of what is listed.
-pub(super) const SENSORS: &str = "SENSORS";
-/// Where purges lie in the index of what is due.
-pub(super) const PURGE_SHARD: &str = "PURGE";
+/// Sort key after every reading and before [`ItemKind::SensorInfo`].
+pub(super) const AFTER_READINGS: &str = "READ$";
 
-/// The partition of a sensor.
-pub(super) fn partition(id: &SensorId) -> String {
-    format!("{SENSOR}{id}")
+pub(super) fn sensor(id: &SensorId) -> Key {
+    Key::new(ItemKind::SensorInfo, id.as_str(), "")
 }
 
-/// Whose partition it is.
-pub(super) fn sensor_of(partition: &str) -> Option<SensorId> {
-    SensorId::new(partition.strip_prefix(SENSOR)?).ok()
+pub(super) fn state(id: &SensorId) -> Key {
+    Key::new(ItemKind::SensorState, id.as_str(), "")
 }
 
-/// The primary key of an item of a sensor.
-pub(super) fn key(id: &SensorId, sort: &str) -> Item {
-    Item::from([
-        (PARTITION_KEY.to_owned(), AttributeValue::S(partition(id))),
-        (SORT_KEY.to_owned(), AttributeValue::S(sort.to_owned())),
-    ])
+pub(super) fn reading(id: &SensorId, time: &ReadingTime) -> Key {
+    Key::new(ItemKind::Reading, id.as_str(), &time.to_string())
 }
 
-/// The primary key of an item that came from the table.
-pub(super) fn key_of(item: &Item) -> Option<Item> {
-    [PARTITION_KEY, SORT_KEY]
-        .into_iter()
-        .map(|name| Some((name.to_owned(), item.get(name)?.clone())))
-        .collect()
+/// The time in a reading's sort key.
+pub(super) fn reading_time(sort: &str) -> Option<ReadingTime> {
+    ReadingTime::parse(sort.strip_prefix(ItemKind::Reading.sort_prefix())?)
 }
 
-/// The sort key of a reading.
-pub(super) fn reading(moment: &ReadingTime) -> String {
-    format!("{READING}{moment}")
-}
-
-/// Whose moment a reading's sort key says.
-pub(super) fn moment_of(sort: &str) -> Option<ReadingTime> {
-    ReadingTime::parse(sort.strip_prefix(READING)?)
-}
-
-/// Before every reading of this time, and behind all earlier ones.
+/// Sort key before all readings of this time and after all earlier ones.
 pub(super) fn readings_from(time: Timestamp) -> Result<String, StoreError> {
     let time = fixed_width(time).map_err(|error| StoreError::Invalid(error.to_string()))?;
-    Ok(format!("{READING}{time}"))
+    Ok(ItemKind::Reading.sort(&time))
 }
 
-/// The sort key of a purge.
-pub(super) fn purge(generation: &Generation) -> String {
-    format!("{PURGE}{}", generation.as_str())
+pub(super) fn purge(purge: &Purge) -> Key {
+    let (sensor, generation) = (purge.sensor.as_str(), purge.generation.as_str());
+    Key::new(ItemKind::Purge, sensor, generation)
 }
 
-/// Which purge lies there.
-pub(super) fn purge_of(item: &Item) -> Option<Purge> {
-    let text = |name| item.get(name)?.as_s().ok();
-    Some(Purge {
-        sensor: sensor_of(text(PARTITION_KEY)?)?,
-        generation: Generation::new(text(SORT_KEY)?.strip_prefix(PURGE)?).ok()?,
-    })
+/// The sensor and the id in a key, if it is of this kind.
+pub(super) fn ids(key: &Key, kind: ItemKind) -> Option<(SensorId, &str)> {
+    match ItemKey::parse(&key.partition, &key.sort) {
+        ItemKey::Known(found, sensor, id) if found == kind => {
+            Some((SensorId::new(sensor).ok()?, id))
+        }
+        _ => None,
+    }
 }
 
-/// The shard in which a sensor is waited for.
-pub(super) fn shard(shard: u32) -> String {
-    format!("LIVE#{shard}")
-}
-
-/// The partition of a city in the index by location.
+/// Partition of a city in the index by location.
 pub(super) fn city(city: &Part) -> String {
     format!("{CITY}{}", escape(city.as_str()))
 }
 
-/// Where a sensor lies in its city. Every level ends with the separator, so that floor 2 is no beginning
-/// of floor 21, and the id comes last, so that two sensors in one room are two.
+/// Sort key of a sensor in its city. Every level ends with the separator, so that floor 2 is no prefix of
+/// floor 21. The id comes last, so that two sensors of one room have two keys.
 pub(super) fn location(location: &Location, id: &SensorId) -> String {
     let parts = [&location.building, &location.floor, &location.room];
     format!("{}{id}", levels(parts.into_iter()))
 }
 
-/// What the locations of all sensors in a place begin with.
+/// Prefix of the sort keys of all sensors in a place.
 pub(super) fn locations_in(place: &LocationPrefix) -> String {
     levels(place.below().iter())
 }
@@ -142,7 +107,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_location_key_says_where_and_who(
+        fn a_location_key_holds_location_and_id(
             city_part in parts(), building in parts(), floor in parts(), room in parts(),
         ) {
             let at = Location::new(&city_part, &building, &floor, &room).unwrap();
@@ -151,9 +116,8 @@ mod tests {
             prop_assert_eq!(location_of(&keys.0, &keys.1), Some((at, id)));
         }
 
-        /// The beginning of a key is as good as looking at every location.
         #[test]
-        fn a_place_begins_the_keys_of_what_it_holds(
+        fn the_prefix_of_a_place_matches_exactly_its_sensors(
             at in [parts(), parts(), parts()], place in [parts(), parts(), parts()], depth in 0..4_usize,
         ) {
             let [b, f, r] = &at;
@@ -173,34 +137,26 @@ mod tests {
         assert!(location(&at, &id).len() <= 1024);
         let sequence = Sequence::message("#".repeat(MESSAGE_ID_BYTES)).unwrap();
         let moment = ReadingTime::new(Timestamp::from_nanoseconds(0), sequence).unwrap();
-        assert!(reading(&moment).len() <= 1024);
-        assert_eq!(moment_of(&reading(&moment)), Some(moment));
+        assert!(sort(&moment).len() <= 1024);
+        assert_eq!(reading_time(&sort(&moment)), Some(moment));
+    }
+
+    fn sort(time: &ReadingTime) -> String {
+        reading(&SensorId::new("s").unwrap(), time).sort
     }
 
     #[test]
-    fn nothing_but_readings_sorts_between_readings_and_the_sensor() {
-        let generation = Generation::new("g").unwrap();
-        let purge = purge(&generation);
-        for other in [
-            STATE,
-            LINK,
-            "CLIENT#zz",
-            &purge,
-            "DSR#main",
-            "DSD#x",
-            "DSC#x",
-        ] {
-            assert!(!(READING..=INFO).contains(&other), "{other}");
-        }
+    fn the_sensor_sorts_after_its_last_reading() {
         let last = Timestamp::parse("9999-12-31T23:59:59.999999999Z").unwrap();
         let last = ReadingTime::new(last, Sequence::Content(u64::MAX)).unwrap();
-        assert!(reading(&last).as_str() < BEHIND_READINGS && BEHIND_READINGS < INFO);
+        let info = ItemKind::SensorInfo.sort_prefix();
+        assert!(sort(&last).as_str() < AFTER_READINGS && AFTER_READINGS < info);
     }
 
     #[test]
-    fn readings_sort_by_time_whatever_the_offset() {
+    fn readings_sort_by_time_for_any_offset() {
         let at = |text| Timestamp::parse(text).unwrap();
-        let key = |text| reading(&ReadingTime::new(at(text), Sequence::Number(1)).unwrap());
+        let key = |text| sort(&ReadingTime::new(at(text), Sequence::Number(1)).unwrap());
         let early = key("2026-01-31T13:00:00+02:00");
         let late = key("2026-01-31T12:00:00.1Z");
         assert!(early < late);

@@ -1,116 +1,95 @@
-//! What an unregistered sensor left behind is deleted, a page at a time.
+//! Purge of an unregistered sensor's readings, one page at a time.
 //!
-//! The purge remembers how far it came, so each reading is looked at once however often it stops. When it
-//! reached the end it waits until nothing can come any more, and looks a last time.
+//! The purge stores its position, so that it examines each reading once however often it stops. At the end
+//! it waits until no more readings can arrive, and examines the partition once more.
 
 use antumbra_service::sensors::moment::milliseconds;
-use antumbra_service::sensors::{Purge, StoreError};
+use antumbra_service::sensors::{Generation, Purge, PurgeQueue, StoreError};
 use antumbra_shadow::Timestamp;
+use antumbra_wire::items::{ItemKind, index_keys};
 
 use super::DynamoDbSensors;
-use super::call::{Update, names};
-use super::item::{self, Item, number, text};
 use super::keys;
 use super::unregister::KEPT_UNTIL;
-use crate::errors;
+use crate::table::{Key, Query, Write};
+use crate::value::{number, read_number, text};
 
-/// Where to go on.
+/// Attribute with the sort key to continue after.
 const POSITION: &str = "position";
-/// Readings looked at in one go.
-const AT_ONCE: i32 = 1000;
-const READINGS: &str = "#PK = :partition AND #SK BETWEEN :from AND :to";
-const OURS: &str = "#generation = :generation";
+/// Readings examined by one call.
+const READINGS_AT_ONCE: usize = 1000;
 
-impl DynamoDbSensors {
-    pub(super) async fn purge_some(
-        &self,
-        purge: &Purge,
-        now: Timestamp,
-    ) -> Result<bool, StoreError> {
-        let key = keys::key(&purge.sensor, &keys::purge(&purge.generation));
-        let call = self.client.get_item().table_name(&self.config.table);
-        let sent = call
-            .set_key(Some(key.clone()))
-            .consistent_read(true)
-            .send()
-            .await;
-        let found = sent.map_err(|error| errors::of_call("GetItem", &error, 0))?;
-        let Some(stored) = found.item else {
+impl PurgeQueue for DynamoDbSensors {
+    async fn due_purges(&self, now: Timestamp, limit: usize) -> Result<Vec<Purge>, StoreError> {
+        let found = self.due_items(index_keys::PURGES, now, limit, None).await?;
+        let keys = found.rows.iter().filter_map(|item| self.table.key(item));
+        let purge = |key: Key| {
+            let (sensor, generation) = keys::ids(&key, ItemKind::Purge)?;
+            let generation = Generation::new(generation).ok()?;
+            Some(Purge { sensor, generation })
+        };
+        Ok(keys.filter_map(purge).collect())
+    }
+
+    async fn purge(&self, purge: &Purge, now: Timestamp) -> Result<bool, StoreError> {
+        let key = keys::purge(purge);
+        let Some(stored) = self.table.get(&key).await? else {
             return Ok(true);
         };
         self.delete_orphaned_links(&purge.sensor).await?;
         let position = stored.get(POSITION).and_then(|at| at.as_s().ok());
-        let (found, next) = self.left_behind(purge, position).await?;
-        self.delete_all(&found).await?;
+        let (readings, next) = self.remaining_readings(purge, position).await?;
+        let deletes = readings.into_iter().map(Write::delete).collect();
+        let deleted = self.table.write_many(deletes).await;
+        deleted.into_iter().collect::<Result<(), _>>()?;
         let now = milliseconds(now);
-        match next {
-            Some(position) => {
-                let values = [(":position", text(position)), (":now", number(now))];
-                let update = "SET #position = :position, #checkAt = :now";
-                self.update(of_purge(key, update, values)).await?;
-                Ok(false)
+        let update = match next {
+            Some(position) => Write::update(key, "SET #position = :position, #checkAt = :now")
+                .value(":position", text(position))
+                .value(":now", number(now)),
+            None if now < read_number(&stored, KEPT_UNTIL)? => {
+                Write::update(key, "SET #checkAt = #keptUntil REMOVE #position")
             }
-            None if now < item::whole(&stored, KEPT_UNTIL)? => {
-                let update = "SET #checkAt = #keptUntil REMOVE #position";
-                self.update(of_purge(key, update, [])).await?;
-                Ok(false)
+            None => {
+                self.table.write(Write::delete(key)).await?;
+                return Ok(true);
             }
-            None => self.forget(key).await,
-        }
-    }
-
-    /// Readings of that generation from a position on, and where to go on.
-    async fn left_behind(
-        &self,
-        purge: &Purge,
-        position: Option<&String>,
-    ) -> Result<(Vec<Item>, Option<String>), StoreError> {
-        let sent = self
-            .client
-            .query()
-            .table_name(&self.config.table)
-            .key_condition_expression(READINGS)
-            .filter_expression(OURS)
-            .projection_expression("#PK, #SK")
-            .set_expression_attribute_names(Some(names(&[READINGS, OURS])))
-            .expression_attribute_values(":partition", text(keys::partition(&purge.sensor)))
-            .expression_attribute_values(":from", text(keys::READING))
-            .expression_attribute_values(":to", text(keys::BEHIND_READINGS))
-            .expression_attribute_values(":generation", text(purge.generation.as_str()))
-            .set_exclusive_start_key(position.map(|sort| keys::key(&purge.sensor, sort)))
-            .consistent_read(true)
-            .limit(AT_ONCE)
-            .send()
-            .await;
-        let output = sent.map_err(|error| errors::of_call("Query", &error, 0))?;
-        let last = output.last_evaluated_key.as_ref();
-        let next = last.and_then(|key| item::word(key, crate::shadows::SORT_KEY).ok());
-        let next = next.map(str::to_owned);
-        Ok((output.items.unwrap_or_default(), next))
-    }
-
-    async fn forget(&self, key: Item) -> Result<bool, StoreError> {
-        let call = self.client.delete_item().table_name(&self.config.table);
-        let sent = call.set_key(Some(key)).send().await;
-        sent.map_err(|error| errors::of_call("DeleteItem", &error, 0))?;
-        Ok(true)
+        };
+        // Another sweep may have finished the purge.
+        let update = update.condition("attribute_exists(#PK)");
+        self.table.write(update).await?;
+        Ok(false)
     }
 }
 
-/// An update of a purge that is still there; of one that is not there is nothing to remember.
-fn of_purge<const N: usize>(
-    key: Item,
-    update: &str,
-    values: [(&str, aws_sdk_dynamodb::types::AttributeValue); N],
-) -> Update {
-    Update {
-        key,
-        update: update.to_owned(),
-        condition: "attribute_exists(#PK)".to_owned(),
-        values: values
-            .into_iter()
-            .map(|(name, value)| (name.to_owned(), value))
-            .collect(),
-        other_names: std::collections::HashMap::new(),
+impl DynamoDbSensors {
+    /// The next readings of the purge's generation, and the position to continue at.
+    async fn remaining_readings(
+        &self,
+        purge: &Purge,
+        position: Option<&String>,
+    ) -> Result<(Vec<Key>, Option<String>), StoreError> {
+        let partition = ItemKind::Reading.partition(purge.sensor.as_str());
+        let start = position.map(|sort| {
+            let (partition, sort) = (partition.clone(), sort.clone());
+            self.table.attributes(&Key { partition, sort })
+        });
+        let query = Query {
+            filter: Some("#generation = :generation".to_owned()),
+            projection: Some("#PK, #SK".to_owned()),
+            consistent: true,
+            limit: Some(READINGS_AT_ONCE),
+            start,
+            ..Query::new("#PK = :partition AND #SK BETWEEN :from AND :to")
+        };
+        let query = query
+            .value(":partition", text(partition))
+            .value(":from", text(ItemKind::Reading.sort_prefix()))
+            .value(":to", text(keys::AFTER_READINGS))
+            .value(":generation", text(purge.generation.as_str()));
+        let found = self.table.query(query).await?;
+        let keys = found.items.iter().filter_map(|item| self.table.key(item));
+        let next = found.last.and_then(|last| self.table.key(&last));
+        Ok((keys.collect(), next.map(|key| key.sort)))
     }
 }

@@ -2,34 +2,27 @@
 
 use std::collections::HashMap;
 
-use antumbra_service::paging::{open_cursor, page_limit, seal_cursor};
+use antumbra_service::paging::page_limit;
 use antumbra_service::sensors::{
-    Cursor, Generation, Owner, Page, Reading, RegisteredSensor, SensorError, SensorId, StoreError,
+    Cursor, Owner, Page, Reading, ReadingStore, RegisteredSensor, SensorError, SensorId,
+    SensorStore as _, StoreError,
 };
 use antumbra_shadow::Timestamp;
-use aws_sdk_dynamodb::error::BuildError;
-use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
-use aws_sdk_dynamodb::types::{ConditionCheck, Put, TransactWriteItem};
+use antumbra_wire::items::{ItemKind, SORT_KEY};
 
 use super::DynamoDbSensors;
-use super::call::names;
-use super::item::{self, Item, text};
+use super::item;
 use super::keys;
-use super::registry::{Refused, built};
-use crate::errors;
-use crate::shadows::SORT_KEY;
+use crate::table::{Item, Outcome, Query, Write};
+use crate::value::{read_text, text};
 
-/// Readings in one transaction of 100, beside the check of the sensor.
-const SAVES_AT_ONCE: usize = 99;
-const RANGE: &str = "#PK = :partition AND #SK BETWEEN :from AND :to";
-const SAME_GENERATION: &str = "#generation = :generation";
-/// Calls for one page. A page that is not full by then is given as it is, with where to go on.
+/// Readings of one transaction of 100 writes, beside the check of the sensor.
+const READINGS_AT_ONCE: usize = 99;
+/// Calls for one page. A page that is not full by then is returned as it is, with a cursor.
 const PAGE_CALLS: u32 = 8;
-/// Tells these cursors from others.
-const KIND: &str = "readings";
 
-impl DynamoDbSensors {
-    pub(super) async fn save_of_registered(
+impl ReadingStore for DynamoDbSensors {
+    async fn save(
         &self,
         sensor: &RegisteredSensor,
         readings: &[Reading],
@@ -39,87 +32,66 @@ impl DynamoDbSensors {
             generation: sensor.generation.clone(),
             sensor_type: sensor.sensor.sensor_type.clone(),
         };
-        // A transaction that names an item twice is refused; the last one counts.
+        // DynamoDB rejects a transaction that names an item twice; the last reading counts.
         let mut items: HashMap<String, Item> = HashMap::new();
         for reading in readings {
-            let item = item::of_reading(reading, &owner, &self.config.retention);
-            items.insert(keys::reading(&reading.moment), item);
+            let item = item::of_reading(&self.table, reading, &owner, &self.config.retention);
+            items.insert(reading.moment.to_string(), item);
         }
         let items: Vec<Item> = items.into_values().collect();
-        for some in items.chunks(SAVES_AT_ONCE) {
-            let puts = some.iter().map(|item| self.put_reading(item));
-            let all = std::iter::once(self.is_there(&owner)).chain(puts);
-            match self.transact(built(all)?).await {
-                Ok(()) => {}
-                Err(Refused::Condition(..)) => return Err(SensorError::NotFound),
-                Err(Refused::Store(error)) => return Err(error.into()),
+        for chunk in items.chunks(READINGS_AT_ONCE) {
+            let check = Write::check(keys::sensor(&owner.sensor), "#generation = :generation")
+                .value(":generation", text(owner.generation.as_str()));
+            let puts = chunk.iter().cloned().map(Write::put);
+            let writes = std::iter::once(check).chain(puts).collect();
+            if let Outcome::Refused(_) = self.table.transact(writes).await? {
+                return Err(SensorError::NotFound);
             }
         }
         Ok(())
     }
 
-    fn put_reading(&self, item: &Item) -> Result<TransactWriteItem, BuildError> {
-        let put = Put::builder()
-            .table_name(&self.config.table)
-            .set_item(Some(item.clone()));
-        Ok(TransactWriteItem::builder().put(put.build()?).build())
-    }
-
-    fn is_there(&self, owner: &Owner) -> Result<TransactWriteItem, BuildError> {
-        let check = ConditionCheck::builder()
-            .table_name(&self.config.table)
-            .set_key(Some(keys::key(&owner.sensor, keys::INFO)))
-            .condition_expression(SAME_GENERATION)
-            .set_expression_attribute_names(Some(names(&[SAME_GENERATION])))
-            .expression_attribute_values(":generation", text(owner.generation.as_str()));
-        Ok(TransactWriteItem::builder()
-            .condition_check(check.build()?)
-            .build())
-    }
-
-    /// One query backwards from the sensor. More only where a page of DynamoDB is full, or where readings
+    /// One query backwards from the sensor. More calls only if a page of DynamoDB is full, or if readings
     /// of a former sensor of that id are not purged yet.
-    pub(super) async fn latest_readings(
+    async fn latest(
         &self,
         id: &SensorId,
         most: usize,
     ) -> Result<(RegisteredSensor, Vec<Reading>), SensorError> {
         page_limit(most)?;
+        let info = ItemKind::SensorInfo.sort_prefix();
+        let first = ItemKind::Reading.sort_prefix();
+        let mut query = Query {
+            descending: true,
+            ..range(id, first, info)
+        };
         let mut sensor: Option<RegisteredSensor> = None;
         let mut readings = Vec::new();
-        let mut start = None;
         loop {
-            let wanted = most + usize::from(sensor.is_none()) - readings.len();
-            let (from, to) = (keys::READING.to_owned(), keys::INFO.to_owned());
-            let sent = self
-                .range(id, from, to, wanted, start)
-                .scan_index_forward(false)
-                .set_expression_attribute_names(Some(names(&[RANGE])))
-                .send()
-                .await;
-            let output = sent.map_err(|error| errors::of_call("Query", &error, 0))?;
-            for found in output.items.unwrap_or_default() {
+            query.limit = Some(most + usize::from(sensor.is_none()) - readings.len());
+            let found = self.table.query(query.clone()).await?;
+            for found in found.items {
                 match &sensor {
-                    Some(sensor) if is_of(&found, &sensor.generation) => {
-                        readings.push(item::reading(&found)?);
+                    Some(sensor) => {
+                        if item::generation(&found).as_ref() == Ok(&sensor.generation) {
+                            readings.push(item::reading(&found)?);
+                        }
                     }
-                    Some(_) => {}
-                    None if item::word(&found, SORT_KEY) == Ok(keys::INFO) => {
-                        sensor = Some(item::sensor(&found)?);
+                    None if read_text(&found, SORT_KEY) == Ok(info) => {
+                        sensor = Some(item::sensor(found)?);
                     }
-                    // A reading comes first: whose it was is gone.
+                    // Only readings of a sensor that is gone.
                     None => return Err(SensorError::NotFound),
                 }
             }
-            start = output.last_evaluated_key;
-            if readings.len() >= most || start.is_none() {
-                let sensor = sensor.ok_or(SensorError::NotFound)?;
-                return Ok((sensor, readings));
+            query.start = found.last;
+            if readings.len() >= most || query.start.is_none() {
+                return Ok((sensor.ok_or(SensorError::NotFound)?, readings));
             }
         }
     }
 
-    pub(super) async fn readings_between(
+    async fn between(
         &self,
         id: &SensorId,
         from: Timestamp,
@@ -129,86 +101,47 @@ impl DynamoDbSensors {
     ) -> Result<Page<Reading>, SensorError> {
         page_limit(limit)?;
         if from > to {
-            return Err(StoreError::Invalid("from lies after to".to_owned()).into());
+            return Err(StoreError::Invalid("from is after to".to_owned()).into());
         }
-        let generation = self.get_sensor(id).await?.generation;
+        let generation = self.get(id).await?.generation;
+        let generation = generation.as_str();
         let (from, to) = (keys::readings_from(from)?, keys::readings_from(to)?);
-        let subject = [
-            &self.config.table,
-            id.as_str(),
-            generation.as_str(),
-            &from,
-            &to,
-        ];
-        let mut start = cursor.map(|cursor| open(cursor, subject)).transpose()?;
+        let listing = ["readings", id.as_str(), generation, &from, &to];
+        let query = Query {
+            filter: Some("#generation = :generation".to_owned()),
+            ..range(id, &from, &to)
+        };
+        let mut query = query.value(":generation", text(generation));
+        query.start = self.table.open_cursor(&listing, None, cursor)?;
         let mut rows = Vec::new();
         for _ in 0..PAGE_CALLS {
-            let wanted = limit - rows.len();
-            let key = start.take().map(|sort: String| keys::key(id, &sort));
-            let sent = self
-                .range(id, from.clone(), to.clone(), wanted, key)
-                .filter_expression(SAME_GENERATION)
-                .expression_attribute_values(":generation", text(generation.as_str()))
-                .set_expression_attribute_names(Some(names(&[RANGE, SAME_GENERATION])))
-                .send()
-                .await;
-            let output = sent.map_err(|error| errors::of_call("Query", &error, 0))?;
-            for found in output.items.unwrap_or_default() {
-                rows.push(item::reading(&found)?);
+            query.limit = Some(limit - rows.len());
+            let found = self.table.query(query.clone()).await?;
+            for found in &found.items {
+                rows.push(item::reading(found)?);
             }
-            start = match &output.last_evaluated_key {
-                Some(key) => Some(item::word(key, SORT_KEY)?.to_owned()),
-                None => None,
-            };
-            if start.is_none() || rows.len() >= limit {
+            query.start = found.last;
+            if query.start.is_none() || rows.len() >= limit {
                 break;
             }
         }
-        let next = start.map(|sort| {
-            let [table, id, generation, from, to] = subject;
-            seal_cursor(&[KIND, table, id, generation, from, to, &sort])
-        });
-        Ok(Page { rows, next })
-    }
-
-    /// Items of a sensor between two sort keys.
-    fn range(
-        &self,
-        id: &SensorId,
-        from: String,
-        to: String,
-        limit: usize,
-        start: Option<Item>,
-    ) -> QueryFluentBuilder {
-        self.client
-            .query()
-            .table_name(&self.config.table)
-            .key_condition_expression(RANGE)
-            .expression_attribute_values(":partition", text(keys::partition(id)))
-            .expression_attribute_values(":from", text(from))
-            .expression_attribute_values(":to", text(to))
-            .consistent_read(true)
-            .limit(i32::try_from(limit).unwrap_or(i32::MAX))
-            .set_exclusive_start_key(start)
+        let last = query.start.as_ref();
+        let next = last.map(|last| self.table.seal_cursor(&listing, None, last));
+        Ok(Page {
+            rows,
+            next: next.transpose()?,
+        })
     }
 }
 
-fn is_of(item: &Item, generation: &Generation) -> bool {
-    item::generation(item).is_ok_and(|found| found == *generation)
-}
-
-fn open(cursor: &Cursor, subject: [&str; 5]) -> Result<String, SensorError> {
-    let parts = open_cursor(cursor)?;
-    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
-    match parts[..] {
-        [KIND, table, id, generation, from, to, sort]
-            if [table, id, generation, from, to] == subject =>
-        {
-            Ok(sort.to_owned())
-        }
-        _ => {
-            let fault = "the cursor belongs to another listing".to_owned();
-            Err(StoreError::Invalid(fault).into())
-        }
-    }
+/// Items of a sensor between two sort keys.
+fn range(id: &SensorId, from: &str, to: &str) -> Query {
+    let query = Query {
+        consistent: true,
+        ..Query::new("#PK = :partition AND #SK BETWEEN :from AND :to")
+    };
+    query
+        .value(":partition", text(ItemKind::Reading.partition(id.as_str())))
+        .value(":from", text(from))
+        .value(":to", text(to))
 }

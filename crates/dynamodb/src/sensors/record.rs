@@ -1,34 +1,38 @@
-//! A signal becomes the state, in one write without a read.
+//! Records a signal in the sensor's state, in one write without a read.
 //!
-//! The right-hand sides of an update all see the item as it was before. So an update can count what it
-//! does not know: a map with one member under the current value's mark, holding 0, makes
-//! `if_not_exists(marks.#mark, 1)` say 0 for the same value and 1 for another; `awaited`, which holds 0
-//! and is there only while the sensor is not lost, says the same of a return.
+//! All right-hand sides of an update see the item as it was before. The update can therefore count changes
+//! without knowing the old value: `marks` is a map with one member, the mark of the current value, holding
+//! 0, so `if_not_exists(#marks.#mark, :one)` is 0 for the same value and 1 for another. In the same manner
+//! `awaited`, which holds 0 and exists only while the sensor is not lost, counts returns.
 //!
-//! Two questions, two orders: the device's moment decides whose value is newer, the queue's time when the
-//! sensor was last heard. Mostly both are newer at once, and one update does both. Where signals overtook
-//! each other its condition fails, the item that comes back says which of the two is newer, and a second
-//! update does that one.
+//! Value and contact have separate orders: the device's time decides which value is newer, the queue's
+//! time when the sensor was last seen. Mostly both are newer, and one update sets both. If signals overtook
+//! each other the condition fails, the returned item shows which of the two is newer, and a second update
+//! sets that one.
 
 use std::collections::HashMap;
 
 use antumbra_service::sensors::moment::{fixed_width, milliseconds};
 use antumbra_service::sensors::state::Connection;
 use antumbra_service::sensors::state::attributes::{LAST_SEEN, ORDER};
-use antumbra_service::sensors::{Outcome, Recorded, Signal, State, StoreError};
+use antumbra_service::sensors::{
+    Outcome, OwnedReading, Recorded, Signal, State, StateStore, StoreError,
+};
+use antumbra_wire::items::index_keys;
 use aws_sdk_dynamodb::types::AttributeValue;
 
 use super::DynamoDbSensors;
-use super::call::{Update, Updated};
-use super::item::{self, Item, number, scalar, text};
+use super::item::{self, scalar};
 use super::keys;
+use crate::table::{Item, Outcome as WriteOutcome, Write};
+use crate::value::{number, read_number, read_text, text};
 
-const HEARD: &str = "#contacts = #contacts + if_not_exists(#awaited, :one), #awaited = :zero, \
+const CONTACT: &str = "#contacts = #contacts + if_not_exists(#awaited, :one), #awaited = :zero, \
      #deadline = #silenceAfterMs + :sent, #lastSeen = :sent, #connection = :online, \
      #checkAt = if_not_exists(#checkAt, :sent), #liveShard = :shard";
 const VALUE: &str = "#changes = #changes + if_not_exists(#marks.#mark, :one), #marks = :marks, \
      #value = :value, #order = :order";
-/// A switch: how long it has been so is kept, under its own mark alone.
+/// The time since which a switch has its value, under that value's mark.
 const SINCE: &str = "#since.#mark = if_not_exists(#since.#mark, :time)";
 const NO_SINCE: &str = "#since = :nothing";
 
@@ -36,13 +40,13 @@ const EXISTS: &str = "attribute_exists(#PK)";
 const NEWER: &str = "(attribute_not_exists(#order) OR #order < :order)";
 /// Two signals may be sent in one millisecond.
 const NOT_EARLIER: &str = "(attribute_not_exists(#lastSeen) OR #lastSeen <= :sent)";
-/// Of what is not there nothing is true.
+/// A comparison with a missing attribute is false.
 const NEWER_THAN_ANOTHER: &str = "#order < :order";
 const LATER_THAN_ANOTHER: &str = "#lastSeen < :sent";
-/// Steps for one signal. Two are enough unless others write the same state all the while.
+/// Updates for one signal. Two suffice unless other writers change the same state.
 const STEPS: u32 = 8;
 
-/// What an update is to change.
+/// Part of the state that an update sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part {
     Both,
@@ -50,29 +54,25 @@ enum Part {
     Contact,
 }
 
-impl DynamoDbSensors {
-    pub(super) async fn record_signal(
-        &self,
-        signal: &Signal,
-    ) -> Result<Option<Recorded>, StoreError> {
+impl StateStore for DynamoDbSensors {
+    async fn record(&self, signal: &Signal) -> Result<Option<Recorded>, StoreError> {
         let mut part = Part::Both;
         for _ in 0..STEPS {
-            let (outcome, before) = match self.update(self.step(signal, part)?).await? {
-                Updated::Done(before) if part == Part::Contact => {
-                    (at_rest(signal, &before), before)
+            let (outcome, before) = match self.table.write(self.update(signal, part)?).await? {
+                WriteOutcome::Applied(before) if part == Part::Contact => {
+                    (not_newer(signal, &before), before)
                 }
-                Updated::Done(before) => (newer(signal, &before)?, before),
-                Updated::Refused { stored: None, .. } => return Ok(None),
-                Updated::Refused {
-                    stored: Some(stored),
-                    ..
-                } => match left(signal, &stored) {
-                    Some(next) => {
+                WriteOutcome::Applied(before) => (newer(signal, &before)?, before),
+                WriteOutcome::Refused(refusal) => {
+                    let Some(stored) = refusal.stored else {
+                        return Ok(None);
+                    };
+                    if let Some(next) = remaining(signal, &stored) {
                         part = next;
                         continue;
                     }
-                    None => (at_rest(signal, &stored), stored),
-                },
+                    (not_newer(signal, &stored), stored)
+                }
             };
             return Ok(Some(Recorded {
                 outcome,
@@ -82,12 +82,23 @@ impl DynamoDbSensors {
         Err(StoreError::Throttled)
     }
 
-    fn step(&self, signal: &Signal, part: Part) -> Result<Update, StoreError> {
+    async fn save_readings(&self, readings: &[OwnedReading]) -> Vec<Result<(), StoreError>> {
+        let retention = &self.config.retention;
+        let puts = readings.iter().map(|owned| {
+            let (reading, owner) = (&owned.reading, &owned.owner);
+            Write::put(item::of_reading(&self.table, reading, owner, retention))
+        });
+        self.table.write_many(puts.collect()).await
+    }
+}
+
+impl DynamoDbSensors {
+    fn update(&self, signal: &Signal, part: Part) -> Result<Write, StoreError> {
         let mark = signal.value().mark();
         let sent = number(milliseconds(signal.sent()));
         let mut values =
             HashMap::from([(":one".to_owned(), number(1)), (":sent".to_owned(), sent)]);
-        let mut other_names = HashMap::new();
+        let mut names = HashMap::new();
         let mut sets = Vec::new();
         let mut removes = Vec::new();
         let mut value = |name: &str, value| values.insert(name.to_owned(), value);
@@ -98,7 +109,7 @@ impl DynamoDbSensors {
             );
             value(":value", scalar(signal.value()));
             value(":order", text(signal.moment().to_string()));
-            other_names.insert("#mark".to_owned(), mark);
+            names.insert("#mark".to_owned(), mark);
             sets.push(VALUE);
             match signal.value().other_switch_marks() {
                 Some(others) => {
@@ -106,7 +117,7 @@ impl DynamoDbSensors {
                     value(":time", text(time(signal)?));
                     for (at, other) in others.into_iter().enumerate() {
                         removes.push(format!("#since.#other{at}"));
-                        other_names.insert(format!("#other{at}"), other.to_owned());
+                        names.insert(format!("#other{at}"), other.to_owned());
                     }
                 }
                 None => {
@@ -120,9 +131,11 @@ impl DynamoDbSensors {
             value(":online", text(Connection::Online.as_str()));
             value(
                 ":shard",
-                text(keys::shard(signal.sensor().shard(self.config.shards))),
+                text(index_keys::live_shard(
+                    signal.sensor().shard(self.config.shards),
+                )),
             );
-            sets.push(HEARD);
+            sets.push(CONTACT);
             removes.push("#lostAt".to_owned());
         } else {
             values.remove(":sent");
@@ -137,13 +150,16 @@ impl DynamoDbSensors {
             update.push_str(" REMOVE ");
             update.push_str(&removes.join(", "));
         }
-        Ok(Update {
-            key: keys::key(signal.sensor(), keys::STATE),
-            update,
-            condition,
-            values,
-            other_names,
-        })
+        let mut write = Write::update(keys::state(signal.sensor()), update)
+            .condition(condition)
+            .returning_old();
+        for (name, value) in values {
+            write = write.value(&name, value);
+        }
+        for (placeholder, attribute) in names {
+            write = write.name(&placeholder, attribute);
+        }
+        Ok(write)
     }
 }
 
@@ -151,10 +167,10 @@ fn time(signal: &Signal) -> Result<String, StoreError> {
     fixed_width(signal.moment().time()).map_err(|error| StoreError::Invalid(error.to_string()))
 }
 
-/// What a signal has to say that is not in this item yet.
-fn left(signal: &Signal, stored: &Item) -> Option<Part> {
-    let order = item::word(stored, ORDER).ok();
-    let last_seen = item::whole(stored, LAST_SEEN).ok();
+/// The part of a signal that the stored state lacks.
+fn remaining(signal: &Signal, stored: &Item) -> Option<Part> {
+    let order = read_text(stored, ORDER).ok();
+    let last_seen = read_number::<i64>(stored, LAST_SEEN).ok();
     let sent = milliseconds(signal.sent());
     let is_newer = order.is_none_or(|order| order < signal.moment().to_string().as_str());
     if is_newer {
@@ -165,7 +181,7 @@ fn left(signal: &Signal, stored: &Item) -> Option<Part> {
     is_later.then_some(Part::Contact)
 }
 
-/// What a value that is newer than the stored one did.
+/// The outcome of a value that is newer than the stored one.
 fn newer(signal: &Signal, before: &Item) -> Result<Outcome, StoreError> {
     let State { value, .. } = item::state(before)?;
     Ok(match value {
@@ -175,9 +191,9 @@ fn newer(signal: &Signal, before: &Item) -> Result<Outcome, StoreError> {
     })
 }
 
-/// What a value that is not newer is.
-fn at_rest(signal: &Signal, stored: &Item) -> Outcome {
-    if item::word(stored, ORDER) == Ok(signal.moment().to_string().as_str()) {
+/// The outcome of a value that is not newer.
+fn not_newer(signal: &Signal, stored: &Item) -> Outcome {
+    if read_text(stored, ORDER) == Ok(signal.moment().to_string().as_str()) {
         Outcome::Duplicate
     } else {
         Outcome::Stale

@@ -1,42 +1,32 @@
-//! An item: one document or both, with its version and who wrote it.
-
-use std::collections::HashMap;
+//! Items of shadows: one document or both, with version and writer.
 
 use antumbra_service::shadows::{
-    ClientToken, DeletedVersions, Snapshot, State, StoreError, StoredDocument, VERSION_KEPT,
+    ClientToken, DeletedVersions, StoreError, Snapshot, State, StoredDocument, VERSION_KEPT,
     Version, Write, Zone,
 };
-use antumbra_shadow::{Document, LeafTimes, Timestamp};
-use antumbra_wire::items::attributes::times_name;
+use antumbra_shadow::{LeafTimes, Timestamp};
+use antumbra_wire::items::ShadowItem;
+use antumbra_wire::items::attributes::{
+    CLIENT_TOKEN, DELETED_AT, TIMESTAMP, VERSION, ZONE, times_name,
+};
 use aws_sdk_dynamodb::types::AttributeValue;
 
-use super::keys::{Key, Kind};
+use super::keys;
 use crate::document;
+use crate::table::{Item, Table};
+use crate::value::{corrupt, number, optional_number, read_number, seconds, text};
 
-/// The attributes of an item.
-pub(super) type Item = HashMap<String, AttributeValue>;
-
-pub(super) const VERSION: &str = "version";
-pub(super) const TIMESTAMP: &str = "timestamp";
-pub(super) const ZONE: &str = "tz";
-pub(super) const CLIENT_TOKEN: &str = "clientToken";
-/// When it was deleted, in nanoseconds since 1970. Such an item holds its version and no document.
-pub(super) const DELETED_AT: &str = "deletedAt";
-/// When DynamoDB takes it away, in seconds since 1970.
-pub(super) const TTL: &str = "ttl";
-
-/// The item that a write makes at a key, with this version.
-pub(super) fn encode(write: &Write, kind: Kind, version: Version) -> Item {
-    let mut item = Key::new(&write.shadow, kind).attributes();
+/// The item that a write stores, with this version.
+pub(super) fn encode(table: &Table, write: &Write, kind: ShadowItem, version: Version) -> Item {
+    let mut item = table.attributes(&keys::key(&write.shadow, kind));
     let mut put = |name: &str, value| item.insert(name.to_owned(), value);
-    put(VERSION, AttributeValue::N(version.to_string()));
-    let nanoseconds = write.timestamp.nanoseconds();
-    put(TIMESTAMP, AttributeValue::N(nanoseconds.to_string()));
+    put(VERSION, number(version));
+    put(TIMESTAMP, number(write.timestamp.nanoseconds()));
     if let Some(zone) = &write.zone {
-        put(ZONE, AttributeValue::S(zone.as_str().to_owned()));
+        put(ZONE, text(zone.as_str()));
     }
     if let Some(token) = &write.client_token {
-        put(CLIENT_TOKEN, AttributeValue::S(token.as_str().to_owned()));
+        put(CLIENT_TOKEN, text(token.as_str()));
     }
     for state in kind.states() {
         let part = match state {
@@ -46,136 +36,124 @@ pub(super) fn encode(write: &Write, kind: Kind, version: Version) -> Item {
         if let Some(part) = part {
             put(state.as_str(), document::encode(&part.document));
             if let Some(times) = &part.times {
-                let text = times.encode(seconds(write.timestamp));
-                put(times_name(*state), AttributeValue::S(text));
+                let times = times.encode(seconds(write.timestamp));
+                put(times_name(*state), text(times));
             }
         }
     }
     item
 }
 
-/// What an item says besides its documents.
+/// Attributes of an item beside its documents.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Stamp {
+pub(super) struct Metadata {
     pub(super) version: Version,
     pub(super) timestamp: Timestamp,
     pub(super) zone: Option<Zone>,
     pub(super) client_token: Option<ClientToken>,
 }
 
-/// Reads an item of this kind. One that others wrote otherwise than we do is an error of the store,
-/// not of who asked.
-pub(super) fn decode(item: &Item, kind: Kind) -> Result<Snapshot, StoreError> {
+/// Decodes an item of this kind.
+pub(super) fn decode(item: &Item, kind: ShadowItem) -> Result<Snapshot, StoreError> {
     if is_deleted(item) {
         let version = version(item).unwrap_or_default();
-        let of = |state| match kind.states().contains(&state) {
+        let version_of = |state| match kind.states().contains(&state) {
             true => version,
             false => Version::NONE,
         };
         return Ok(Snapshot {
             deleted: DeletedVersions {
-                reported: of(State::Reported),
-                desired: of(State::Desired),
+                reported: version_of(State::Reported),
+                desired: version_of(State::Desired),
             },
             ..Snapshot::default()
         });
     }
-    let stamp = stamp(item)?;
-    let held = |state: State| -> Result<Option<StoredDocument>, StoreError> {
-        if !kind.states().contains(&state) {
-            return Ok(None);
-        }
-        let attribute = item.get(state.as_str());
-        let attribute = attribute.ok_or_else(|| unreadable(state.as_str(), "missing"))?;
-        let document =
-            document::decode(attribute).map_err(|error| unreadable(state.as_str(), error))?;
-        // Times that do not fit the document were not written with it, and say nothing.
-        let times = item
-            .get(times_name(state))
-            .and_then(|text| text.as_s().ok());
-        let times =
-            times.and_then(|text| LeafTimes::decode(text, seconds(stamp.timestamp), &document));
-        Ok(Some(stamp.clone().held(document, times)))
+    let metadata = metadata(item)?;
+    let document = |state: State| match kind.states().contains(&state) {
+        true => decode_document(item, &metadata, state).map(Some),
+        false => Ok(None),
     };
     Ok(Snapshot {
-        reported: held(State::Reported)?,
-        desired: held(State::Desired)?,
+        reported: document(State::Reported)?,
+        desired: document(State::Desired)?,
         deleted: DeletedVersions::default(),
     })
 }
 
-impl Stamp {
-    fn held(self, document: Document, times: Option<LeafTimes>) -> StoredDocument {
-        StoredDocument {
-            document,
-            version: self.version,
-            timestamp: self.timestamp,
-            zone: self.zone,
-            client_token: self.client_token,
-            times,
-        }
-    }
-}
-
-/// Reads what an item says besides its documents.
-pub(super) fn stamp(item: &Item) -> Result<Stamp, StoreError> {
-    let version = version(item).ok_or_else(|| unreadable(VERSION, "not a whole number"))?;
-    let timestamp = number(item, TIMESTAMP).and_then(|text| text.parse().ok());
-    let timestamp = timestamp.ok_or_else(|| unreadable(TIMESTAMP, "not a whole number"))?;
-    let text = |name: &str| match item.get(name) {
-        None => Ok(None),
-        Some(AttributeValue::S(text)) => Ok(Some(text.as_str())),
-        Some(_) => Err(unreadable(name, "not a string")),
-    };
-    let zone = text(ZONE)?.map(Zone::new).transpose();
-    let client_token = text(CLIENT_TOKEN)?.map(ClientToken::new).transpose();
-    Ok(Stamp {
-        version,
-        timestamp: Timestamp::from_nanoseconds(timestamp),
-        zone: zone.map_err(|error| unreadable(ZONE, error))?,
-        client_token: client_token.map_err(|error| unreadable(CLIENT_TOKEN, error))?,
+fn decode_document(
+    item: &Item,
+    metadata: &Metadata,
+    state: State,
+) -> Result<StoredDocument, StoreError> {
+    let attribute = item.get(state.as_str());
+    let attribute = attribute.ok_or_else(|| corrupt(state.as_str(), "missing"))?;
+    let document = document::decode(attribute).map_err(|error| corrupt(state.as_str(), error))?;
+    // Times that do not fit the document were not written with it and are ignored.
+    let times = item
+        .get(times_name(state))
+        .and_then(|text| text.as_s().ok());
+    let written = seconds(metadata.timestamp);
+    let times = times.and_then(|text| LeafTimes::decode(text, written, &document));
+    Ok(StoredDocument {
+        document,
+        version: metadata.version,
+        timestamp: metadata.timestamp,
+        zone: metadata.zone.clone(),
+        client_token: metadata.client_token.clone(),
+        times,
     })
 }
 
-/// Whether it is what a delete leaves behind.
+/// Decodes the attributes beside the documents.
+pub(super) fn metadata(item: &Item) -> Result<Metadata, StoreError> {
+    let text = |name: &str| match item.get(name) {
+        None => Ok(None),
+        Some(AttributeValue::S(text)) => Ok(Some(text.as_str())),
+        Some(_) => Err(corrupt(name, "not a string")),
+    };
+    let zone = text(ZONE)?.map(Zone::new).transpose();
+    let client_token = text(CLIENT_TOKEN)?.map(ClientToken::new).transpose();
+    Ok(Metadata {
+        version: Version(read_number(item, VERSION)?),
+        timestamp: Timestamp::from_nanoseconds(read_number(item, TIMESTAMP)?),
+        zone: zone.map_err(|error| corrupt(ZONE, error))?,
+        client_token: client_token.map_err(|error| corrupt(CLIENT_TOKEN, error))?,
+    })
+}
+
+/// Whether the document was deleted and only its version remains.
 pub(super) fn is_deleted(item: &Item) -> bool {
     item.contains_key(DELETED_AT)
 }
 
-/// The version a document goes on from that takes the place of this deleted one at that time.
-pub(super) fn goes_on_from(item: &Item, now: Timestamp) -> Version {
-    let since = number(item, DELETED_AT).and_then(|text| text.parse().ok());
-    let since = since.map(Timestamp::from_nanoseconds);
-    match since {
-        Some(since) if since.after(VERSION_KEPT) > now => version(item).unwrap_or_default(),
+/// The version that a document created at this time in place of a deleted one continues from.
+pub(super) fn remembered_version(item: &Item, now: Timestamp) -> Version {
+    let deleted_at = optional_number(item, DELETED_AT).ok().flatten();
+    match deleted_at.map(Timestamp::from_nanoseconds) {
+        Some(deleted_at) if deleted_at.after(VERSION_KEPT) > now => {
+            version(item).unwrap_or_default()
+        }
         _ => Version::NONE,
     }
 }
 
-/// A time in whole seconds since 1970.
-pub(super) fn seconds(timestamp: Timestamp) -> i64 {
-    let seconds = timestamp.nanoseconds().div_euclid(1_000_000_000);
-    i64::try_from(seconds).unwrap_or(i64::MAX)
-}
-
-/// The version an item has, if it has one.
+/// The version of an item, if it has one.
 pub(super) fn version(item: &Item) -> Option<Version> {
-    number(item, VERSION)?.parse().ok().map(Version)
-}
-
-fn number<'a>(item: &'a Item, name: &str) -> Option<&'a str> {
-    item.get(name)?.as_n().ok().map(String::as_str)
-}
-
-fn unreadable(attribute: &str, reason: impl std::fmt::Display) -> StoreError {
-    StoreError::Unavailable(format!("a stored item's {attribute} is {reason}"))
+    optional_number(item, VERSION).ok().flatten().map(Version)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use antumbra_service::shadows::adapter::{item_bytes, number_bytes};
     use antumbra_service::shadows::{NewDocument, ShadowId};
+    use antumbra_shadow::Document;
+
+    use super::*;
+
+    fn encode(write: &Write, kind: ShadowItem, version: Version) -> Item {
+        super::encode(&Table::for_tests(), write, kind, version)
+    }
 
     fn write() -> Write {
         let part = |json: &str| {
@@ -201,9 +179,9 @@ mod tests {
     }
 
     #[test]
-    fn an_item_comes_back_as_it_went() {
+    fn an_item_is_decoded_as_encoded() {
         let write = write();
-        for kind in [Kind::Reported, Kind::Desired, Kind::Combined] {
+        for kind in ShadowItem::ALL {
             let found = decode(&encode(&write, kind, Version(42)), kind).unwrap();
             for (state, held, part) in [
                 (State::Reported, found.reported, &write.reported),
@@ -222,9 +200,8 @@ mod tests {
         }
     }
 
-    /// The arithmetic that stores share knows nothing of this encoding; here they meet.
     #[test]
-    fn an_item_is_as_large_as_was_reckoned() {
+    fn the_computed_size_of_an_item_is_its_size() {
         fn bytes(value: &AttributeValue) -> usize {
             match value {
                 AttributeValue::S(text) => text.len(),
@@ -247,7 +224,7 @@ mod tests {
                 ..write()
             },
         ] {
-            for kind in [Kind::Reported, Kind::Desired, Kind::Combined] {
+            for kind in ShadowItem::ALL {
                 let item = encode(&write, kind, Version(42));
                 let size: usize = item.iter().map(|(k, v)| k.len() + bytes(v)).sum();
                 assert_eq!(item_bytes(&write, kind.states()), size, "{kind:?}");
@@ -256,8 +233,8 @@ mod tests {
     }
 
     #[test]
-    fn what_others_wrote_is_the_stores_fault_and_not_repeated() {
-        let whole = encode(&write(), Kind::Reported, Version(1));
+    fn a_corrupt_item_is_the_stores_fault_and_is_not_repeated() {
+        let whole = encode(&write(), ShadowItem::Reported, Version(1));
         for (name, value) in [
             (VERSION, AttributeValue::S("secret".into())),
             (VERSION, AttributeValue::N("1.5".into())),
@@ -268,13 +245,17 @@ mod tests {
         ] {
             let mut item = whole.clone();
             item.insert(name.to_owned(), value);
-            let error = decode(&item, Kind::Reported).unwrap_err();
-            assert!(matches!(error, StoreError::Unavailable(_)));
+            let error = decode(&item, ShadowItem::Reported).unwrap_err();
+            assert_eq!(error.status(), 503);
             assert!(error.to_string().contains(name), "{error}");
             assert!(!error.to_string().contains("secret"), "{error}");
             item.remove(name);
             let optional = [ZONE, CLIENT_TOKEN].contains(&name);
-            assert_eq!(decode(&item, Kind::Reported).is_ok(), optional, "{name}");
+            assert_eq!(
+                decode(&item, ShadowItem::Reported).is_ok(),
+                optional,
+                "{name}"
+            );
         }
     }
 }

@@ -1,105 +1,28 @@
-//! Where a document lies: its partition and sort key.
+//! Keys of a shadow's items.
 
-use antumbra_service::shadows::{DocumentSet, Layout, ShadowId, State};
-use aws_sdk_dynamodb::types::AttributeValue;
+use antumbra_service::shadows::{DocumentSet, Layout, ShadowId};
+use antumbra_wire::items::{ItemKey, ItemKind, ShadowItem};
 
-use super::item::Item;
+use crate::table::Key;
 
-/// The name of the partition key's attribute.
-pub(crate) const PARTITION_KEY: &str = "PK";
-/// The name of the sort key's attribute.
-pub(crate) const SORT_KEY: &str = "SK";
-/// What every shadow's partition key starts with.
-pub(super) const PARTITION_PREFIX: &str = "DS#";
-
-/// What an item holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Kind {
-    Reported,
-    Desired,
-    Combined,
-}
-
-impl Kind {
-    const ALL: [Kind; 3] = [Kind::Reported, Kind::Desired, Kind::Combined];
-
-    /// The items that hold these parts of a shadow.
-    pub(super) fn of(layout: Layout, parts: DocumentSet) -> &'static [Kind] {
-        match (layout, parts) {
-            (Layout::Combined, _) => &[Kind::Combined],
-            (Layout::Separate, DocumentSet::Reported) => &[Kind::Reported],
-            (Layout::Separate, DocumentSet::Desired) => &[Kind::Desired],
-            (Layout::Separate, DocumentSet::Both) => &[Kind::Reported, Kind::Desired],
-        }
-    }
-
-    /// What the sort key starts with.
-    pub(super) fn prefix(self) -> &'static str {
-        match self {
-            Kind::Reported => "DSR#",
-            Kind::Desired => "DSD#",
-            Kind::Combined => "DSC#",
-        }
-    }
-
-    /// The documents in it.
-    pub(super) fn states(self) -> &'static [State] {
-        match self {
-            Kind::Reported => &[State::Reported],
-            Kind::Desired => &[State::Desired],
-            Kind::Combined => &[State::Reported, State::Desired],
-        }
+/// The items that hold these documents of a shadow.
+pub(super) fn items(layout: Layout, documents: DocumentSet) -> &'static [ShadowItem] {
+    match (layout, documents) {
+        (Layout::Combined, _) => &[ShadowItem::Combined],
+        (Layout::Separate, DocumentSet::Reported) => &[ShadowItem::Reported],
+        (Layout::Separate, DocumentSet::Desired) => &[ShadowItem::Desired],
+        (Layout::Separate, DocumentSet::Both) => &[ShadowItem::Reported, ShadowItem::Desired],
     }
 }
 
-/// The primary key of an item.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Key {
-    pub(super) partition: String,
-    pub(super) sort: String,
+pub(super) fn key(shadow: &ShadowId, item: ShadowItem) -> Key {
+    Key::new(ItemKind::Shadow(item), shadow.id(), shadow.name())
 }
 
-impl Key {
-    pub(super) fn new(shadow: &ShadowId, kind: Kind) -> Key {
-        Key {
-            partition: partition(shadow.id()),
-            sort: format!("{}{}", kind.prefix(), shadow.name()),
-        }
-    }
-
-    /// The key an item has, if it has one.
-    pub(super) fn of(item: &Item) -> Option<Key> {
-        let text = |name| item.get(name)?.as_s().ok().cloned();
-        Some(Key {
-            partition: text(PARTITION_KEY)?,
-            sort: text(SORT_KEY)?,
-        })
-    }
-
-    /// Whose document lies there; `None` for what is no shadow's.
-    pub(super) fn shadow(&self) -> Option<(ShadowId, Kind)> {
-        let id = self.partition.strip_prefix(PARTITION_PREFIX)?;
-        Kind::ALL.into_iter().find_map(|kind| {
-            let name = self.sort.strip_prefix(kind.prefix())?;
-            Some((ShadowId::named(id, name).ok()?, kind))
-        })
-    }
-
-    /// The key as attributes.
-    pub(super) fn attributes(&self) -> Item {
-        Item::from([
-            (
-                PARTITION_KEY.to_owned(),
-                AttributeValue::S(self.partition.clone()),
-            ),
-            (SORT_KEY.to_owned(), AttributeValue::S(self.sort.clone())),
-        ])
-    }
-}
-
-/// The partition a device's shadows lie in.
-pub(super) fn partition(id: &str) -> String {
-    format!("{PARTITION_PREFIX}{id}")
+/// The shadow of a key; `None` for items of other kinds.
+pub(super) fn shadow(key: &Key) -> Option<(ShadowId, ShadowItem)> {
+    let shadow = ItemKey::parse(&key.partition, &key.sort).shadow()?;
+    Some((ShadowId::named(shadow.id, shadow.name).ok()?, shadow.item))
 }
 
 #[cfg(test)]
@@ -107,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_says_whose_it_is_whatever_is_in_the_names() {
+    fn a_key_holds_the_shadow_for_any_names() {
         for (id, name) in [
             ("lamp", "main"),
             ("My House#Basement#Lightning Controller", "main"),
@@ -115,29 +38,10 @@ mod tests {
             ("#", "#DSD#"),
             ("å", "ä/ö"),
         ] {
-            let shadow = ShadowId::named(id, name).unwrap();
-            for kind in Kind::ALL {
-                let key = Key::new(&shadow, kind);
-                assert_eq!(key.shadow(), Some((shadow.clone(), kind)));
-                assert_eq!(Key::of(&key.attributes()), Some(key));
+            let named = ShadowId::named(id, name).unwrap();
+            for item in ShadowItem::ALL {
+                assert_eq!(shadow(&key(&named, item)), Some((named.clone(), item)));
             }
-        }
-    }
-
-    #[test]
-    fn what_is_no_shadows_is_not_taken_for_one() {
-        for (partition, sort) in [
-            ("SENSOR#1", "DSR#main"),
-            ("DS#", "DSR#main"),
-            ("DS#lamp", "DSR#"),
-            ("DS#lamp", "DSX#main"),
-            ("DS#lamp", "META"),
-        ] {
-            let key = Key {
-                partition: partition.into(),
-                sort: sort.into(),
-            };
-            assert_eq!(key.shadow(), None, "{key:?}");
         }
     }
 }

@@ -1,26 +1,12 @@
-//! Reads: keys in batches, those DynamoDB leaves unprocessed asked for again.
+//! Reads of shadows: items in batches, and both documents of one instant in transactions.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
-use antumbra_service::backoff;
-use antumbra_service::shadows::{Layout, Read, ReadConsistency, Snapshot, State, StoreError};
-use aws_sdk_dynamodb::error::SdkError;
-use aws_sdk_dynamodb::operation::batch_get_item::{BatchGetItemError, BatchGetItemOutput};
-use aws_sdk_dynamodb::types::KeysAndAttributes;
+use antumbra_service::shadows::{StoreError, Read, ReadConsistency, Snapshot, State};
 use futures_util::future;
-use futures_util::stream::{self, StreamExt};
 
-use super::DynamoDbShadows;
-use super::item::{self, Item};
-use super::keys::{Key, Kind};
-use crate::errors;
-
-/// Keys in one call.
-const BATCH_KEYS: usize = 100;
-const OPERATION: &str = "BatchGetItem";
-
-/// What was found at each key that was asked for.
-pub(super) type Found = HashMap<Key, Result<Option<Item>, StoreError>>;
+use super::{DynamoDbShadows, item, keys};
+use crate::table::{BatchRead, Found, Key};
 
 impl DynamoDbShadows {
     pub(super) async fn read_one(
@@ -28,15 +14,13 @@ impl DynamoDbShadows {
         read: &Read,
         consistency: ReadConsistency,
     ) -> Result<Snapshot, StoreError> {
-        let layout = self.config.layout;
-        let keys: Vec<Key> = keys(read, layout).collect();
-        let found = if consistency == ReadConsistency::Snapshot && keys.len() > 1 {
+        let found = if self.needs_transaction(read, consistency) {
             self.get_snapshots(&[&read.shadow]).await
         } else {
-            let consistent = consistency != ReadConsistency::Eventual;
-            self.get_keys(&keys, consistent).await
+            let keys = self.keys(read).collect();
+            self.table.get_each(keys, self.batch_read(consistency)).await
         };
-        assemble(read, layout, &found)
+        self.assemble(read, &found)
     }
 
     pub(super) async fn read_all(
@@ -44,147 +28,72 @@ impl DynamoDbShadows {
         reads: &[Read],
         consistency: ReadConsistency,
     ) -> Vec<Result<Snapshot, StoreError>> {
-        let layout = self.config.layout;
-        // One item is always as it stood at one instant.
-        let at_once = |read: &&Read| {
-            consistency == ReadConsistency::Snapshot && Kind::of(layout, read.parts).len() > 1
-        };
-        let (transacted, batched): (Vec<&Read>, Vec<&Read>) = reads.iter().partition(at_once);
-        let mut keys: Vec<Key> = batched.iter().flat_map(|read| keys(read, layout)).collect();
-        dedup(&mut keys);
-        let mut shadows: Vec<_> = transacted.iter().map(|read| &read.shadow).collect();
-        dedup(&mut shadows);
-
-        let consistent = consistency != ReadConsistency::Eventual;
-        let (batches, snapshots) = future::join(
-            self.get_keys(&keys, consistent),
+        let transacted = |read: &&Read| self.needs_transaction(read, consistency);
+        let (in_transactions, in_batches): (Vec<&Read>, Vec<&Read>) =
+            reads.iter().partition(transacted);
+        let keys = in_batches.iter().flat_map(|read| self.keys(read)).collect();
+        let mut seen = HashSet::new();
+        let shadows = in_transactions.iter().map(|read| &read.shadow);
+        let shadows: Vec<_> = shadows.filter(|shadow| seen.insert(*shadow)).collect();
+        let calls = future::join(
+            self.table.get_each(keys, self.batch_read(consistency)),
             self.get_snapshots(&shadows),
-        )
-        .await;
+        );
+        let (batches, snapshots) = calls.await;
+        let found = |read| match transacted(&read) {
+            true => &snapshots,
+            false => &batches,
+        };
         reads
             .iter()
-            .map(|read| {
-                assemble(
-                    read,
-                    layout,
-                    if at_once(&read) { &snapshots } else { &batches },
-                )
-            })
+            .map(|read| self.assemble(read, found(read)))
             .collect()
     }
 
-    async fn get_keys(&self, keys: &[Key], consistent: bool) -> Found {
-        let calls: Vec<_> = keys
-            .chunks(BATCH_KEYS)
-            .map(|chunk| self.get_batch(chunk.to_vec(), consistent))
-            .collect();
-        let found = stream::iter(calls).buffer_unordered(self.config.fan_out.get());
-        found.flat_map(stream::iter).collect().await
+    /// Whether the documents are in several items; a single item always has the state of one instant.
+    fn needs_transaction(&self, read: &Read, consistency: ReadConsistency) -> bool {
+        let items = keys::items(self.config.layout, read.parts);
+        consistency == ReadConsistency::Snapshot && items.len() > 1
     }
 
-    /// One batch, asked for again until nothing of it is left unprocessed, or too many tries in a row
-    /// brought nothing.
-    async fn get_batch(&self, mut wanted: Vec<Key>, consistent: bool) -> Found {
-        let mut found = Found::new();
-        let mut fruitless = 0;
-        loop {
-            let output = match self.call_batch(&wanted, consistent).await {
-                Ok(output) => output,
-                Err(error) => {
-                    let error = StoreError::from(errors::of_call(OPERATION, &error, 0));
-                    found.extend(wanted.into_iter().map(|key| (key, Err(error.clone()))));
-                    return found;
+    fn batch_read(&self, consistency: ReadConsistency) -> BatchRead {
+        BatchRead {
+            consistent: consistency != ReadConsistency::Eventual,
+            attempts: self.config.read_attempts,
+            fan_out: self.config.fan_out.get(),
+        }
+    }
+
+    fn keys<'a>(&self, read: &'a Read) -> impl Iterator<Item = Key> + use<'a> {
+        let items = keys::items(self.config.layout, read.parts).iter();
+        items.map(|item| keys::key(&read.shadow, *item))
+    }
+
+    fn assemble(&self, read: &Read, found: &Found) -> Result<Snapshot, StoreError> {
+        let mut snapshot = Snapshot::default();
+        for kind in keys::items(self.config.layout, read.parts) {
+            let item = match found.get(&keys::key(&read.shadow, *kind)) {
+                Some(Ok(Some(item))) => item,
+                Some(Ok(None)) => continue,
+                Some(Err(error)) => return Err(error.clone()),
+                None => {
+                    let missing = "a key is missing in DynamoDB's response".to_owned();
+                    return Err(StoreError::Unavailable(missing));
                 }
             };
-            let tables = output.responses.unwrap_or_default();
-            for item in tables.into_values().flatten() {
-                if let Some(key) = Key::of(&item) {
-                    found.insert(key, Ok(Some(item)));
-                }
+            let found = item::decode(item, *kind)?;
+            if read.parts.has(State::Reported) {
+                snapshot.reported = snapshot.reported.or(found.reported);
+                snapshot.deleted.reported = snapshot.deleted.reported.max(found.deleted.reported);
             }
-            let unprocessed: HashSet<Key> = output
-                .unprocessed_keys
-                .iter()
-                .flat_map(HashMap::values)
-                .flat_map(|left| left.keys().iter().filter_map(Key::of))
-                .collect();
-            let asked = wanted.len();
-            wanted.retain(|key| {
-                let left = unprocessed.contains(key);
-                if !left {
-                    found.entry(key.clone()).or_insert(Ok(None));
-                }
-                left
-            });
-            if wanted.is_empty() {
-                return found;
+            if read.parts.has(State::Desired) {
+                snapshot.desired = snapshot.desired.or(found.desired);
+                snapshot.deleted.desired = snapshot.deleted.desired.max(found.deleted.desired);
             }
-            fruitless = if wanted.len() < asked {
-                0
-            } else {
-                fruitless + 1
-            };
-            if fruitless >= self.config.read_attempts.max(1) {
-                let left = format!("{OPERATION}: left unprocessed {fruitless} times");
-                let error = StoreError::Unavailable(left);
-                found.extend(wanted.into_iter().map(|key| (key, Err(error.clone()))));
-                return found;
-            }
-            tokio::time::sleep(backoff::delay(fruitless.max(1), fastrand::f64())).await;
         }
-    }
-
-    async fn call_batch(
-        &self,
-        keys: &[Key],
-        consistent: bool,
-    ) -> Result<BatchGetItemOutput, SdkError<BatchGetItemError>> {
-        let keys = KeysAndAttributes::builder()
-            .set_keys(Some(keys.iter().map(Key::attributes).collect()))
-            .consistent_read(consistent)
-            .build()
-            .map_err(SdkError::construction_failure)?;
-        let call = self.client.batch_get_item();
-        call.request_items(&self.config.table, keys).send().await
-    }
-}
-
-/// Where the documents asked for lie.
-pub(super) fn keys(read: &Read, layout: Layout) -> impl Iterator<Item = Key> + '_ {
-    let kinds = Kind::of(layout, read.parts).iter();
-    kinds.map(|kind| Key::new(&read.shadow, *kind))
-}
-
-/// The same key twice in one call is refused by DynamoDB.
-fn dedup<T: Clone + Eq + std::hash::Hash>(items: &mut Vec<T>) {
-    let mut seen = HashSet::with_capacity(items.len());
-    items.retain(|item| seen.insert(item.clone()));
-}
-
-fn assemble(read: &Read, layout: Layout, found: &Found) -> Result<Snapshot, StoreError> {
-    let mut snapshot = Snapshot::default();
-    for kind in Kind::of(layout, read.parts) {
-        let item = match found.get(&Key::new(&read.shadow, *kind)) {
-            Some(Ok(Some(item))) => item,
-            Some(Ok(None)) => continue,
-            Some(Err(error)) => return Err(error.clone()),
-            None => {
-                let lost = "DynamoDB did not speak of a key".to_owned();
-                return Err(StoreError::Unavailable(lost));
-            }
-        };
-        let found = item::decode(item, *kind)?;
-        if read.parts.has(State::Reported) {
-            snapshot.reported = snapshot.reported.or(found.reported);
-            snapshot.deleted.reported = snapshot.deleted.reported.max(found.deleted.reported);
+        if snapshot == Snapshot::default() {
+            return Err(StoreError::NotFound);
         }
-        if read.parts.has(State::Desired) {
-            snapshot.desired = snapshot.desired.or(found.desired);
-            snapshot.deleted.desired = snapshot.deleted.desired.max(found.deleted.desired);
-        }
+        Ok(snapshot)
     }
-    if snapshot == Snapshot::default() {
-        return Err(StoreError::NotFound);
-    }
-    Ok(snapshot)
 }

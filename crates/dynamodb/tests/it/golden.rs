@@ -59,7 +59,12 @@ fn as_json(value: &AttributeValue) -> Json {
 
 async fn check(database: &aws_sdk_dynamodb::Client, table: &Table<'_>, file: &str) {
     let pages = database.scan().table_name(table.name).into_paginator();
-    let items: Vec<_> = pages.items().send().collect::<Result<_, _>>().await.unwrap();
+    let items: Vec<_> = pages
+        .items()
+        .send()
+        .collect::<Result<_, _>>()
+        .await
+        .unwrap();
     let mut stored = BTreeMap::new();
     for item in items {
         let key = [table.partition_key, table.sort_key].map(|name| item[name].as_s().unwrap());
@@ -104,17 +109,20 @@ async fn write_shadows(database: &aws_sdk_dynamodb::Client, table: &str) {
             times: times.then(|| LeafTimes::all(&document, 1_600_000_000)),
             document,
             expected: DocumentVersion::NONE,
-            floor: DocumentVersion::NONE,
+            min_version: DocumentVersion::NONE,
         })
     };
     let write = |id: &str, times: bool| Write {
         shadow: ShadowId::named(id, "main").unwrap(),
-        reported: document(r#"{"t":{"value":21.50,"timestamp":1700000000},"ä":[true,null]}"#, times),
+        reported: document(
+            r#"{"t":{"value":21.50,"timestamp":1700000000},"ä":[true,null]}"#,
+            times,
+        ),
         desired: document(r#"{"deep":{"er":{}}}"#, times),
         timestamp: at(0),
         zone: times.then(|| Zone::new("Europe/Stockholm").unwrap()),
         client_token: times.then(|| ClientToken::new("token").unwrap()),
-        hold: None,
+        other_version: None,
     };
     for (layout, ids) in [
         (Layout::Separate, ["My House#Lamp", "plain"]),
@@ -123,8 +131,12 @@ async fn write_shadows(database: &aws_sdk_dynamodb::Client, table: &str) {
         let config = ShadowTableConfig::new(table).layout(layout);
         let shadows = DynamoDbShadows::new(database.clone(), config);
         let gone = format!("deleted {layout:?}");
-        let writes = [write(ids[0], true), write(ids[1], false), write(&gone, true)];
-        for written in shadows.write(&writes).await {
+        let writes = [
+            write(ids[0], true),
+            write(ids[1], false),
+            write(&gone, true),
+        ];
+        for written in shadows.write_many(&writes).await {
             written.unwrap();
         }
         let delete = Delete {
@@ -132,7 +144,7 @@ async fn write_shadows(database: &aws_sdk_dynamodb::Client, table: &str) {
             reported: Some(ExpectedVersion::Any),
             desired: Some(ExpectedVersion::Any),
         };
-        for deleted in shadows.delete(&[delete], at(1)).await {
+        for deleted in shadows.delete_many(&[delete], at(1)).await {
             deleted.unwrap();
         }
     }
@@ -186,7 +198,10 @@ async fn write_sensors(database: &aws_sdk_dynamodb::Client, table: &str) {
         .unwrap();
     let lost = SensorId::new("lost").unwrap();
     sensors.check(&lost, at(600_000)).await.unwrap();
-    sensors.unregister(&registered["gone"], at(1)).await.unwrap();
+    sensors
+        .unregister(&registered["gone"], at(1))
+        .await
+        .unwrap();
     let mut changed = registered["new"].sensor.clone();
     changed.address = Address::new("elsewhere").unwrap();
     changed.silence_after = SilenceTimeout::seconds(30).unwrap();
@@ -215,7 +230,7 @@ async fn write_clients(database: &aws_sdk_dynamodb::Client, table: &str) {
             mode,
             state: ClientState::Enabled,
             circuit: Circuit::default(),
-            version: 1,
+            version: Version(1),
             created: at(0),
             updated: at(0),
         };
@@ -231,7 +246,10 @@ async fn write_clients(database: &aws_sdk_dynamodb::Client, table: &str) {
         requested: requested("rotate"),
         now: at(2),
     };
-    clients.rotate(&client_id("chart"), &rotation).await.unwrap();
+    clients
+        .rotate(&client_id("chart"), &rotation)
+        .await
+        .unwrap();
     let disabled = ClientState::Disabled {
         reason: "too slow".to_owned(),
         since: at(3),
@@ -328,6 +346,6 @@ async fn stored_items_of_the_messages_table_keep_their_form() {
     }
     let deleted = MessageId::new("3-c").unwrap();
     inbox.delete(&source, &deleted, at(1)).await.unwrap();
-    inbox.note(&source, at(1)).await.unwrap();
+    inbox.touch(&source, at(1)).await.unwrap();
     check(&database, &table, "messages-table.json").await;
 }

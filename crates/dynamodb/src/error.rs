@@ -1,45 +1,54 @@
-//! What a failed call means for whoever asked.
+//! Store errors of failed calls.
 //!
-//! | DynamoDB says | the caller is told |
+//! | DynamoDB | error |
 //! |---|---|
-//! | a condition failed | `Conflict` or `NotFound`, where the call is made |
-//! | too fast, or another transaction is at the same item | `Throttled`: nothing was changed |
-//! | the item is too large | `TooLarge` |
+//! | a condition failed | none: [`crate::table::Outcome::Refused`], which each noun interprets |
+//! | throttling, or a conflict with another transaction | `Throttled`: nothing was changed |
+//! | the item is too large, or its item collection | `TooLarge` |
 //! | the request is invalid | `Invalid` |
-//! | nothing, or that it failed | `Unavailable` |
-//! | no such table, no permission, unknown credentials | `Unavailable`: the caller is not at fault, and who runs the service has to act |
+//! | no response, or a failure | `Unavailable` |
+//! | no such table, no permission, invalid credentials | `Unavailable`: the operator has to act, not the caller |
 
 use antumbra_service::shadows::adapter::ITEM_BYTES;
 use antumbra_service::store::StoreError;
-use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
+use aws_sdk_dynamodb::error::{BuildError, ProvideErrorMetadata, SdkError};
 use aws_sdk_dynamodb::operation::RequestId;
 use aws_sdk_dynamodb::types::CancellationReason;
 
-/// What a failed call means. `bytes` is the size of the item it carried, if it carried one.
-pub(crate) fn of_call<E>(operation: &'static str, error: &SdkError<E>, bytes: usize) -> StoreError
-where
-    E: ProvideErrorMetadata,
-{
+/// Bytes of all items that share a partition key, in a table with a local index.
+pub(crate) const COLLECTION_BYTES: usize = 10 * 1024 * 1024 * 1024;
+
+/// The error of a failed call. `bytes` is the size of the item that it carried.
+pub(crate) fn store_error<E: ProvideErrorMetadata>(
+    operation: &'static str,
+    error: &SdkError<E>,
+    bytes: usize,
+) -> StoreError {
     let unavailable = |what: &str| StoreError::Unavailable(format!("{operation}: {what}"));
     match error {
-        SdkError::TimeoutError(_) => unavailable("no answer in time"),
+        SdkError::TimeoutError(_) => unavailable("no response in time"),
         SdkError::DispatchFailure(_) => unavailable("no connection"),
-        SdkError::ResponseError(_) => unavailable("the answer cannot be read"),
+        SdkError::ResponseError(_) => unavailable("the response cannot be read"),
         SdkError::ServiceError(failed) => {
             let failed = failed.err();
             let code = failed.code().unwrap_or("no code");
             let message = failed.message().unwrap_or_default();
             let request = failed.meta().request_id().unwrap_or_default();
-            tracing::warn!(operation, code, request, "DynamoDB refused or failed");
-            // A message may repeat what was being stored.
-            tracing::debug!(operation, code, request, message, "in DynamoDB's words");
-            of_code(operation, code, message, bytes)
+            tracing::warn!(operation, code, request, "DynamoDB call failed");
+            // A message may repeat the item.
+            tracing::debug!(operation, code, request, message, "DynamoDB error message");
+            error_of_code(operation, code, message, bytes)
         }
         _ => unavailable("the call could not be made"),
     }
 }
 
-fn of_code(operation: &str, code: &str, message: &str, bytes: usize) -> StoreError {
+/// A request that the SDK does not build.
+pub(crate) fn not_built(error: BuildError) -> StoreError {
+    StoreError::Invalid(error.to_string())
+}
+
+fn error_of_code(operation: &str, code: &str, message: &str, bytes: usize) -> StoreError {
     match code {
         "ProvisionedThroughputExceededException"
         | "ProvisionedThroughputExceeded"
@@ -50,35 +59,37 @@ fn of_code(operation: &str, code: &str, message: &str, bytes: usize) -> StoreErr
         | "TransactionConflictException"
         | "TransactionConflict"
         | "ReplicatedWriteConflictException" => StoreError::Throttled,
-        "ValidationException" | "ValidationError" if speaks_of_size(message) => {
+        "ValidationException" | "ValidationError" if message.starts_with(TOO_LARGE) => {
             StoreError::TooLarge {
                 bytes,
                 limit: ITEM_BYTES,
             }
         }
+        "ItemCollectionSizeLimitExceededException" => StoreError::TooLarge {
+            bytes,
+            limit: COLLECTION_BYTES,
+        },
         "ValidationException" | "ValidationError" | "DuplicateItem" => {
-            StoreError::Invalid(format!("DynamoDB refuses {operation}: {code}"))
+            StoreError::Invalid(format!("DynamoDB rejects {operation}: {code}"))
         }
         _ => StoreError::Unavailable(format!("{operation}: {code}")),
     }
 }
 
-/// DynamoDB has no code of its own for this.
-fn speaks_of_size(message: &str) -> bool {
-    message.starts_with("Item size")
-}
+/// Start of the message for an item that is too large; DynamoDB has no code for it.
+const TOO_LARGE: &str = "Item size";
 
-/// The reason of a cancelled transaction that decides: a failed condition before all, as it stays
-/// failed; then what can never succeed; then what may succeed a moment later.
+/// The deciding reason of a cancelled transaction: a failed condition before a permanent error before a
+/// temporary one.
 pub(crate) enum Cancelled<'a> {
-    /// The condition of the change at this place failed.
+    /// The condition of the write at this position failed.
     Condition(usize, &'a CancellationReason),
-    /// Something else, for all of it.
+    /// Another error.
     Other(StoreError),
 }
 
-/// Reads the reasons of a cancelled transaction, one per item.
-pub(crate) fn of_reasons<'a>(
+/// Finds the deciding one of a cancelled transaction's reasons.
+pub(crate) fn cancellation<'a>(
     operation: &'static str,
     reasons: &'a [CancellationReason],
     bytes: usize,
@@ -98,7 +109,7 @@ pub(crate) fn of_reasons<'a>(
     let errors: Vec<StoreError> = at_fault()
         .map(|(_, reason)| {
             let message = reason.message().unwrap_or_default();
-            of_code(operation, reason.code().unwrap_or_default(), message, bytes)
+            error_of_code(operation, reason.code().unwrap_or_default(), message, bytes)
         })
         .collect();
     let last = StoreError::Unavailable(format!("{operation}: cancelled without a reason"));
@@ -112,7 +123,7 @@ pub(crate) fn of_reasons<'a>(
     )
 }
 
-/// Items that did nothing wrong have a reason too, and it says so.
+/// Whether this item caused the cancellation; the others have the reason `None`.
 pub(crate) fn is_fault(reason: &CancellationReason) -> bool {
     !matches!(reason.code(), None | Some("None"))
 }
@@ -129,14 +140,14 @@ mod tests {
     }
 
     fn decided(reasons: &[CancellationReason]) -> StoreError {
-        match of_reasons("TransactWriteItems", reasons, 7) {
+        match cancellation("TransactWriteItems", reasons, 7) {
             Cancelled::Condition(..) => StoreError::Unavailable("a condition".into()),
             Cancelled::Other(error) => error,
         }
     }
 
     #[test]
-    fn each_reason_of_a_cancelled_transaction_is_itself() {
+    fn each_cancellation_reason_has_its_error() {
         let none = reason("None", "");
         for code in [
             "TransactionConflict",
@@ -151,7 +162,7 @@ mod tests {
         }
         assert_eq!(
             decided(&[reason("ValidationError", "x"), none.clone()]),
-            StoreError::Invalid("DynamoDB refuses TransactWriteItems: ValidationError".into())
+            StoreError::Invalid("DynamoDB rejects TransactWriteItems: ValidationError".into())
         );
         assert_eq!(
             decided(&[reason(
@@ -170,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_condition_decides_before_all_and_what_stays_before_what_passes() {
+    fn a_failed_condition_decides_before_permanent_and_temporary_errors() {
         let [conflict, throttle, invalid] = [
             reason("ConditionalCheckFailed", ""),
             reason("ThrottlingError", ""),
@@ -178,7 +189,7 @@ mod tests {
         ];
         let all = [throttle.clone(), invalid.clone(), conflict];
         assert!(matches!(
-            of_reasons("TransactWriteItems", &all, 0),
+            cancellation("TransactWriteItems", &all, 0),
             Cancelled::Condition(2, _)
         ));
         assert!(matches!(

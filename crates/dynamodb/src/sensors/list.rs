@@ -1,0 +1,102 @@
+//! Listings of sensors with their states, by location or all of them.
+//!
+//! The indexes hold whole sensors. States are read by key, 100 a call: a copy in an index would cost an
+//! index write for every message.
+
+use antumbra_service::paging::page_limit;
+use antumbra_service::sensors::{
+    Cursor, LocationPrefix, Page, RegisteredSensor, SensorError, SensorWithState,
+};
+use antumbra_wire::items::index_keys;
+
+use super::DynamoDbSensors;
+use super::item;
+use super::keys;
+use crate::table::{BatchRead, Query};
+use crate::tables::{BY_LOCATION, LISTED};
+use crate::value::text;
+
+impl DynamoDbSensors {
+    pub(super) async fn list_place(
+        &self,
+        place: &LocationPrefix,
+        limit: usize,
+        cursor: Option<&Cursor>,
+    ) -> Result<Page<SensorWithState>, SensorError> {
+        let (city, below) = (keys::city(place.city()), keys::locations_in(place));
+        let query = Query {
+            index: Some(BY_LOCATION),
+            ..Query::new("#cityKey = :city AND begins_with(#locationKey, :below)")
+        };
+        let query = query
+            .value(":city", text(&city))
+            .value(":below", text(&below));
+        self.list(&["place", &city, &below], query, limit, cursor)
+            .await
+    }
+
+    pub(super) async fn list_all(
+        &self,
+        limit: usize,
+        cursor: Option<&Cursor>,
+    ) -> Result<Page<SensorWithState>, SensorError> {
+        let query = Query {
+            index: Some(LISTED),
+            ..Query::new("#listKey = :sensors").value(":sensors", text(index_keys::SENSORS))
+        };
+        self.list(&["sensors"], query, limit, cursor).await
+    }
+
+    async fn list(
+        &self,
+        listing: &[&str],
+        mut query: Query,
+        limit: usize,
+        cursor: Option<&Cursor>,
+    ) -> Result<Page<SensorWithState>, SensorError> {
+        page_limit(limit)?;
+        let index = query.index;
+        query.start = self.table.open_cursor(listing, index, cursor)?;
+        let mut sensors: Vec<RegisteredSensor> = Vec::new();
+        // A call returns at most one megabyte, which a page may exceed.
+        loop {
+            query.limit = Some(limit - sensors.len());
+            let found = self.table.query(query.clone()).await?;
+            for item in found.items {
+                // One foreign item must not fail the page.
+                match item::sensor(item) {
+                    Ok(sensor) => sensors.push(sensor),
+                    Err(error) => tracing::warn!(%error, "skipped a sensor in a listing"),
+                }
+            }
+            query.start = found.last;
+            if query.start.is_none() || sensors.len() >= limit {
+                break;
+            }
+        }
+        let last = query.start.as_ref();
+        let next = last.map(|last| self.table.seal_cursor(listing, index, last));
+        Ok(Page {
+            next: next.transpose()?,
+            rows: self.with_states(sensors).await?,
+        })
+    }
+
+    async fn with_states(
+        &self,
+        sensors: Vec<RegisteredSensor>,
+    ) -> Result<Vec<SensorWithState>, SensorError> {
+        let keys = sensors.iter().map(|found| keys::state(&found.sensor.id));
+        let states = self.table.get_many(keys.collect(), BatchRead::EVENTUAL);
+        let states = states.await?;
+        let with_state = |found: RegisteredSensor| {
+            let state = states.get(&keys::state(&found.sensor.id));
+            let state = state.map(item::state).transpose()?;
+            Ok(SensorWithState {
+                state: state.filter(|state| state.generation == found.generation),
+                sensor: found.sensor,
+            })
+        };
+        sensors.into_iter().map(with_state).collect()
+    }
+}

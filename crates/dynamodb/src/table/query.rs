@@ -1,0 +1,205 @@
+//! Queries and scans, and the cursors of their pages.
+
+use antumbra_service::paging::{Cursor, Page, open_cursor, seal_cursor};
+use antumbra_service::store::StoreError;
+use aws_sdk_dynamodb::types::AttributeValue;
+
+use super::{Item, Table, names, non_empty};
+use crate::error::store_error;
+use crate::tables::{Index, Scalar};
+
+/// One `Query` call, or one `Scan` call if it has no key condition.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Query {
+    pub(crate) index: Option<Index<'static>>,
+    pub(crate) key_condition: Option<String>,
+    pub(crate) filter: Option<String>,
+    /// Attributes to return; all of them if `None`.
+    pub(crate) projection: Option<String>,
+    pub(crate) values: Item,
+    pub(crate) consistent: bool,
+    pub(crate) descending: bool,
+    /// Items that the call examines at most.
+    pub(crate) limit: Option<usize>,
+    /// Key after which the call starts.
+    pub(crate) start: Option<Item>,
+}
+
+impl Query {
+    pub(crate) fn new(key_condition: impl Into<String>) -> Query {
+        Query {
+            key_condition: Some(key_condition.into()),
+            ..Query::default()
+        }
+    }
+
+    /// Value of the placeholder `:name`.
+    pub(crate) fn value(mut self, name: &str, value: AttributeValue) -> Query {
+        self.values.insert(name.to_owned(), value);
+        self
+    }
+}
+
+/// Items of one call.
+pub(crate) struct Items {
+    pub(crate) items: Vec<Item>,
+    /// Key to continue after; `None` at the end.
+    pub(crate) last: Option<Item>,
+}
+
+impl Table {
+    /// Makes one call.
+    pub(crate) async fn query(&self, query: Query) -> Result<Items, StoreError> {
+        let limit = query.limit;
+        let limit = limit.map(|limit| i32::try_from(limit).unwrap_or(i32::MAX));
+        let expressions = [&query.key_condition, &query.filter, &query.projection];
+        let names = non_empty(names(expressions.into_iter().flatten().map(String::as_str)));
+        let index = query.index.map(|index| index.name.to_owned());
+        let values = non_empty(query.values);
+        let (items, last) = match query.key_condition {
+            Some(condition) => {
+                let call = self.client.query().table_name(&self.name);
+                let sent = call
+                    .set_index_name(index)
+                    .key_condition_expression(condition)
+                    .set_filter_expression(query.filter)
+                    .set_projection_expression(query.projection)
+                    .set_expression_attribute_names(names)
+                    .set_expression_attribute_values(values)
+                    .consistent_read(query.consistent)
+                    .scan_index_forward(!query.descending)
+                    .set_limit(limit)
+                    .set_exclusive_start_key(query.start)
+                    .send()
+                    .await;
+                let output = sent.map_err(|error| store_error("Query", &error, 0))?;
+                (output.items, output.last_evaluated_key)
+            }
+            None => {
+                let call = self.client.scan().table_name(&self.name);
+                let sent = call
+                    .set_index_name(index)
+                    .set_filter_expression(query.filter)
+                    .set_projection_expression(query.projection)
+                    .set_expression_attribute_names(names)
+                    .set_expression_attribute_values(values)
+                    .consistent_read(query.consistent)
+                    .set_limit(limit)
+                    .set_exclusive_start_key(query.start)
+                    .send()
+                    .await;
+                let output = sent.map_err(|error| store_error("Scan", &error, 0))?;
+                (output.items, output.last_evaluated_key)
+            }
+        };
+        Ok(Items {
+            items: items.unwrap_or_default(),
+            last: last.filter(|key| !key.is_empty()),
+        })
+    }
+
+    /// Returns the items of all pages.
+    pub(crate) async fn query_all(&self, mut query: Query) -> Result<Vec<Item>, StoreError> {
+        let mut items = Vec::new();
+        loop {
+            let found = self.query(query.clone()).await?;
+            items.extend(found.items);
+            query.start = found.last;
+            if query.start.is_none() {
+                return Ok(items);
+            }
+        }
+    }
+
+    /// Returns one page of a listing, with the cursor of the next one. `listing` identifies the listing: a
+    /// cursor of another one is rejected.
+    pub(crate) async fn page(
+        &self,
+        listing: &[&str],
+        mut query: Query,
+        limit: usize,
+        cursor: Option<&Cursor>,
+    ) -> Result<Page<Item>, StoreError> {
+        let index = query.index;
+        query.limit = Some(limit);
+        query.start = self.open_cursor(listing, index, cursor)?;
+        let found = self.query(query).await?;
+        let last = found.last.as_ref();
+        let next = last.map(|last| self.seal_cursor(listing, index, last));
+        Ok(Page {
+            rows: found.items,
+            next: next.transpose()?,
+        })
+    }
+
+    /// The cursor of a listing that continues after an item of a table or an index.
+    pub(crate) fn seal_cursor(
+        &self,
+        listing: &[&str],
+        index: Option<Index<'static>>,
+        last: &Item,
+    ) -> Result<Cursor, StoreError> {
+        let mut parts = vec![self.name.as_str()];
+        parts.extend(listing);
+        for (name, _) in self.key_attributes(index) {
+            let part = match last.get(name) {
+                Some(AttributeValue::S(value) | AttributeValue::N(value)) => value,
+                _ => {
+                    let lost = format!("Query: the last key has no {name}");
+                    return Err(StoreError::Unavailable(lost));
+                }
+            };
+            parts.push(part);
+        }
+        Ok(seal_cursor(&parts))
+    }
+
+    /// The key that a cursor continues after.
+    pub(crate) fn open_cursor(
+        &self,
+        listing: &[&str],
+        index: Option<Index<'static>>,
+        cursor: Option<&Cursor>,
+    ) -> Result<Option<Item>, StoreError> {
+        let Some(cursor) = cursor else {
+            return Ok(None);
+        };
+        let parts = open_cursor(cursor)?;
+        let other = || StoreError::Invalid("the cursor belongs to another listing".to_owned());
+        let attributes = self.key_attributes(index);
+        let (found, keys) = parts
+            .split_at_checked(1 + listing.len())
+            .filter(|(_, keys)| keys.len() == attributes.len())
+            .ok_or_else(other)?;
+        if found[0] != self.name || found[1..] != *listing {
+            return Err(other());
+        }
+        let mut start = Item::new();
+        for ((name, scalar), value) in attributes.into_iter().zip(keys) {
+            if value.is_empty() {
+                return Err(other());
+            }
+            let value = value.clone();
+            let value = match scalar {
+                Scalar::Text => AttributeValue::S(value),
+                Scalar::Number => AttributeValue::N(value),
+            };
+            start.insert(name.to_owned(), value);
+        }
+        Ok(Some(start))
+    }
+
+    /// The attributes that locate an item in the table or in an index.
+    fn key_attributes(&self, index: Option<Index<'static>>) -> Vec<(&'static str, Scalar)> {
+        let own = [self.schema.partition_key, self.schema.sort_key];
+        let mut attributes = own.map(|name| (name, Scalar::Text)).to_vec();
+        if let Some(index) = index {
+            for attribute in [(index.partition_key, Scalar::Text), index.sort_key] {
+                if !attributes.contains(&attribute) {
+                    attributes.push(attribute);
+                }
+            }
+        }
+        attributes
+    }
+}
