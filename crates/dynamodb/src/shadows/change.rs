@@ -147,10 +147,7 @@ impl Change {
 
 impl DynamoDbShadows {
     /// Applies all changes or none, and returns those that were applied.
-    pub(super) async fn apply(
-        &self,
-        mut changes: Vec<Change>,
-    ) -> Result<Vec<Change>, StoreError> {
+    pub(super) async fn apply(&self, mut changes: Vec<Change>) -> Result<Vec<Change>, StoreError> {
         // Each change is replaced by its alternative at most once, so the loop ends.
         loop {
             let outcome = match &changes[..] {

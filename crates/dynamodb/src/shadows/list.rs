@@ -1,9 +1,7 @@
 //! Listings: a query for one device, a scan for all. They read no documents.
 
 use antumbra_service::shadows::adapter::check_list;
-use antumbra_service::shadows::{
-    Cursor, DocumentSummary, Layout, ListQuery, Page, StoreError,
-};
+use antumbra_service::shadows::{Cursor, DocumentSummary, Layout, ListQuery, Page, StoreError};
 use antumbra_wire::items::{ItemKind, ShadowItem};
 
 use super::{DynamoDbShadows, item, keys};

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use antumbra_service::shadows::{StoreError, Read, ReadConsistency, Snapshot, State};
+use antumbra_service::shadows::{Read, ReadConsistency, Snapshot, State, StoreError};
 use futures_util::future;
 
 use super::{DynamoDbShadows, item, keys};
@@ -18,7 +18,9 @@ impl DynamoDbShadows {
             self.get_snapshots(&[&read.shadow]).await
         } else {
             let keys = self.keys(read).collect();
-            self.table.get_each(keys, self.batch_read(consistency)).await
+            self.table
+                .get_each(keys, self.batch_read(consistency))
+                .await
         };
         self.assemble(read, &found)
     }

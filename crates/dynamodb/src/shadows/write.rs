@@ -2,7 +2,7 @@
 
 use antumbra_service::shadows::adapter::{check_delete, check_write, item_bytes};
 use antumbra_service::shadows::{
-    Delete, ExpectedVersion, Layout, NewDocument, StoreError, State, Version, Write, Written,
+    Delete, ExpectedVersion, Layout, NewDocument, State, StoreError, Version, Write, Written,
 };
 use antumbra_shadow::Timestamp;
 use antumbra_wire::items::ShadowItem;

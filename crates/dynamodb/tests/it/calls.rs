@@ -180,7 +180,10 @@ async fn items_lie_where_the_layout_says() {
         "reported": {"M": {"a": {"L": [{"N": "1.5"}, {"BOOL": true}, {"NULL": true}]}}},
     });
     assert_eq!(call.body["Item"], expected);
-    assert_eq!(call.body["ConditionExpression"], "attribute_not_exists(PK)");
+    assert_eq!(
+        call.body["ConditionExpression"],
+        "attribute_not_exists(#PK)"
+    );
     assert_eq!(
         call.body["ReturnValuesOnConditionCheckFailure"],
         json!("ALL_OLD")

@@ -10,6 +10,7 @@ use antumbra_service::store::{StoreError, Version};
 use antumbra_shadow::Timestamp;
 use antumbra_testkit::dynamodb::{Endpoint, Reply, TestTable};
 use aws_sdk_dynamodb::types::AttributeValue;
+use serde_json::{Value, json};
 
 pub(crate) struct Desk {
     pub(crate) clients: DynamoDbClients,
@@ -50,6 +51,24 @@ impl Desk {
             .await
             .unwrap();
         client
+    }
+
+    /// A client's own item as DynamoDB's JSON.
+    async fn client_item(&self, client: &ClientId) -> Value {
+        let get = self.database.get_item().table_name(&self.table);
+        let found = get
+            .key("PK", AttributeValue::S(format!("CLIENT#{client}")))
+            .key("SK", AttributeValue::S("CLIENTINFO".to_owned()));
+        let item = found.send().await.unwrap().item.unwrap();
+        let attributes = item.into_iter().map(|(name, value)| {
+            let value = match value {
+                AttributeValue::S(text) => json!({ "S": text }),
+                AttributeValue::N(number) => json!({ "N": number }),
+                other => panic!("{other:?}"),
+            };
+            (name, value)
+        });
+        Value::Object(attributes.collect())
     }
 
     async fn count(&self) -> usize {
@@ -284,7 +303,7 @@ async fn links_lie_on_both_sides_or_neither_and_only_between_what_exists() {
 async fn another_mode_reaches_every_link() {
     let desk = Desk::fresh().await;
     let client = desk.client("watch", Mode::Every).await;
-    for n in 0..25 {
+    for n in 0..60 {
         let sensor = desk.sensor(&format!("s{n}")).await;
         desk.clients.link(&client.id, &sensor, at(1)).await.unwrap();
     }
@@ -292,12 +311,12 @@ async fn another_mode_reaches_every_link() {
         mode: Some(Mode::Latest),
         ..ClientPatch::default()
     };
-    // Interrupted half-way, the same again completes it.
+    // If it is interrupted, the same call completes it.
     let mut calls = 0;
     desk.endpoint.script(move |call| {
         calls += usize::from(call.operation == "TransactWriteItems");
         match (call.operation.as_str(), calls) {
-            ("TransactWriteItems", 10..) => Reply::fail(400, "AccessDeniedException"),
+            ("TransactWriteItems", 2..) => Reply::fail(400, "AccessDeniedException"),
             _ => Reply::Pass,
         }
     });
@@ -312,11 +331,141 @@ async fn another_mode_reaches_every_link() {
         .await
         .unwrap();
     let links = desk.clients.of_client(&client.id, 100, None).await.unwrap();
-    assert_eq!(links.rows.len(), 25);
+    assert_eq!(links.rows.len(), 60);
     for link in links.rows {
         assert_eq!(link.mode, Mode::Latest);
         let linked = desk.clients.linked(&link.sensor).await.unwrap();
         assert_eq!(linked[0].mode, Mode::Latest);
+    }
+}
+
+#[tokio::test]
+async fn links_end_in_the_mode_of_their_client_after_concurrent_changes() {
+    let desk = Desk::fresh().await;
+    let client = desk.client("watch", Mode::Every).await;
+    for n in 0..8 {
+        let sensor = desk.sensor(&format!("s{n}")).await;
+        desk.clients.link(&client.id, &sensor, at(1)).await.unwrap();
+    }
+    for round in 0..20 {
+        let change = |mode| {
+            let patch = ClientPatch {
+                mode: Some(mode),
+                ..ClientPatch::default()
+            };
+            let (clients, id) = (&desk.clients, &client.id);
+            async move { clients.update(id, &patch, None, at(2)).await }
+        };
+        let (one, other) = tokio::join!(change(Mode::Latest), change(Mode::Every));
+        assert!(one.is_ok() && other.is_ok(), "{one:?} {other:?}");
+        let mode = desk.clients.get(&client.id).await.unwrap().mode;
+        let links = desk.clients.of_client(&client.id, 100, None).await.unwrap();
+        let modes: Vec<Mode> = links.rows.iter().map(|link| link.mode).collect();
+        assert_eq!(modes, vec![mode; 8], "round {round}");
+    }
+}
+
+#[tokio::test]
+async fn a_mode_that_was_overtaken_is_not_written_to_links() {
+    let desk = Desk::fresh().await;
+    let client = desk.client("watch", Mode::Every).await;
+    let sensor = desk.sensor("door").await;
+    desk.clients.link(&client.id, &sensor, at(1)).await.unwrap();
+    // The response to the change shows a mode that another change has replaced.
+    let mut changed = desk.client_item(&client.id).await;
+    changed["mode"] = json!({ "S": "latest" });
+    desk.endpoint.script_next(
+        "UpdateItem",
+        [Reply::Respond(200, json!({ "Attributes": changed }))],
+    );
+    let patch = ClientPatch {
+        mode: Some(Mode::Latest),
+        ..ClientPatch::default()
+    };
+    let updated = desk.clients.update(&client.id, &patch, None, at(2)).await;
+    assert_eq!(updated.unwrap().mode, Mode::Latest);
+    let links = desk.clients.of_client(&client.id, 10, None).await.unwrap();
+    assert_eq!(links.rows[0].mode, Mode::Every);
+}
+
+#[tokio::test]
+async fn a_cascading_delete_of_another_version_removes_no_link() {
+    let desk = Desk::fresh().await;
+    let client = desk.client("watch", Mode::Every).await;
+    let sensor = desk.sensor("door").await;
+    desk.clients.link(&client.id, &sensor, at(1)).await.unwrap();
+    // The client changes after the delete has read it.
+    let read = desk.client_item(&client.id).await;
+    let patch = ClientPatch {
+        name: Some("Another name".to_owned()),
+        ..ClientPatch::default()
+    };
+    let patched = desk.clients.update(&client.id, &patch, None, at(2)).await;
+    assert_eq!(patched.unwrap().version, Version(2));
+    let responses = json!({ "Responses": { &desk.table: [read] } });
+    desk.endpoint
+        .script_next("BatchGetItem", [Reply::Respond(200, responses)]);
+    let deleted = desk
+        .clients
+        .delete(&client.id, Some(Version(1)), true)
+        .await;
+    let conflict = ClientError::Conflict {
+        expected: Version(1),
+        actual: Version(2),
+    };
+    assert_eq!(deleted, Err(conflict));
+    let links = desk.clients.of_client(&client.id, 10, None).await.unwrap();
+    assert_eq!(links.rows.len(), 1);
+    assert!(desk.clients.secrets(&client.id).await.is_ok());
+}
+
+#[tokio::test]
+async fn an_interrupted_cascading_delete_is_completed_by_the_same_call_or_by_a_new_client() {
+    for new_client in [false, true] {
+        let desk = Desk::fresh().await;
+        let sensor = desk.sensor("door").await;
+        let before = desk.count().await;
+        let client = desk.client("watch", Mode::Every).await;
+        desk.clients.link(&client.id, &sensor, at(1)).await.unwrap();
+        desk.endpoint
+            .script_next("Query", [Reply::fail(400, "AccessDeniedException")]);
+        let deleted = desk.clients.delete(&client.id, None, true).await;
+        assert!(deleted.is_err());
+        assert_eq!(
+            desk.clients.get(&client.id).await,
+            Err(ClientError::NotFound)
+        );
+        assert_eq!(
+            desk.clients.secrets(&client.id).await,
+            Err(ClientError::NotFound)
+        );
+        if new_client {
+            desk.client("watch", Mode::Every).await;
+            let links = desk.clients.of_client(&client.id, 10, None).await.unwrap();
+            assert_eq!(links.rows, []);
+        } else {
+            desk.clients.delete(&client.id, None, true).await.unwrap();
+            assert_eq!(desk.count().await, before);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_corrupt_client_is_the_stores_fault() {
+    let desk = Desk::fresh().await;
+    let client = desk.client("watch", Mode::Every).await;
+    for name in ["mode", "state", "version", "created"] {
+        let update = desk.database.update_item().table_name(&desk.table);
+        let broken = update
+            .key("PK", AttributeValue::S("CLIENT#watch".to_owned()))
+            .key("SK", AttributeValue::S("CLIENTINFO".to_owned()))
+            .update_expression("SET #name = :broken")
+            .expression_attribute_names("#name", name)
+            .expression_attribute_values(":broken", AttributeValue::S("broken".to_owned()));
+        broken.send().await.unwrap();
+        let found = desk.clients.get(&client.id).await;
+        let unavailable = matches!(found, Err(ClientError::Store(StoreError::Unavailable(_))));
+        assert!(unavailable, "{name}: {found:?}");
     }
 }
 

@@ -311,3 +311,28 @@ async fn of_many_one_gets_the_try_and_a_success_closes_the_circuit() {
     assert!(!ledger.claim_probe(&nobody, None, at(1)).await.unwrap());
     assert!(books.desk.clients.get(&nobody).await.is_err());
 }
+
+#[tokio::test]
+async fn no_key_condition_of_a_history_has_an_empty_value() {
+    let books = Books::fresh().await;
+    let (from, to) = (Some(at(1)), Some(at(9)));
+    for subject in [
+        Subject::Client("watch".parse().unwrap()),
+        Subject::Sensor(SensorId::new("door-7").unwrap()),
+    ] {
+        for (from, to) in [(None, None), (from, None), (None, to), (from, to)] {
+            let query = HistoryQuery {
+                from,
+                to,
+                ..HistoryQuery::of(subject.clone())
+            };
+            books.deliveries.list(&query, None).await.unwrap();
+            for call in books.desk.endpoint.take_calls() {
+                let values = call.body["ExpressionAttributeValues"].as_object().unwrap();
+                for (name, value) in values {
+                    assert_ne!(value["S"], "", "{name} of {query:?}");
+                }
+            }
+        }
+    }
+}

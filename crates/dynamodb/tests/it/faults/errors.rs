@@ -71,7 +71,7 @@ async fn what_the_operator_has_to_mend_is_unavailable() {
 }
 
 #[tokio::test]
-async fn no_answer_and_no_connection_are_unavailable() {
+async fn no_response_and_no_connection_are_unavailable() {
     let store = Store::fresh(Layout::Separate).await;
     let config = store.client.config().to_builder();
     let hasty = TimeoutConfig::builder()
@@ -82,7 +82,7 @@ async fn no_answer_and_no_connection_are_unavailable() {
     let shadows = DynamoDbShadows::new(hasty, ShadowTableConfig::new(&store.table));
     for result in everything(&shadows).await {
         let text = unavailable(result);
-        assert!(text.ends_with(": no answer in time"), "{text}");
+        assert!(text.ends_with(": no response in time"), "{text}");
     }
 
     let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

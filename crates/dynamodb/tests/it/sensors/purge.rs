@@ -4,7 +4,8 @@ use std::cell::Cell;
 
 use antumbra_service::clock::{Clock, ManualClock};
 use antumbra_service::sensors::{
-    PurgeQueue, Reading, ReadingStore, SensorStore, StateStore, Value, purge_due,
+    Address, PurgeQueue, Reading, ReadingStore, SensorError, SensorStore, StateStore, Value,
+    Version, purge_due,
 };
 use antumbra_testkit::dynamodb::Reply;
 use antumbra_testkit::sensors::sample::{at, id, registered, signal};
@@ -57,6 +58,34 @@ async fn a_link_made_meanwhile_does_not_stay() {
         "the purge alone"
     );
     assert!(store.sort_keys("CLIENT#c").await.is_empty());
+}
+
+#[tokio::test]
+async fn unregistering_another_version_removes_no_link() {
+    let store = Store::fresh().await;
+    let sensor = registered(&store.sensors, "s").await;
+    for n in 0..60 {
+        store.put("SENSOR#s", &format!("CLIENT#c{n}")).await;
+        store.put(&format!("CLIENT#c{n}"), "SENSOR#s").await;
+    }
+    let mut moved = sensor.sensor.clone();
+    moved.address = Address::new("elsewhere").unwrap();
+    store.sensors.change(&sensor, &moved, at(1)).await.unwrap();
+    let unregistered = store.sensors.unregister(&sensor, at(2)).await;
+    assert_eq!(
+        unregistered,
+        Err(SensorError::Conflict {
+            expected: Version(1),
+            actual: Version(2)
+        })
+    );
+    assert_eq!(store.sort_keys("SENSOR#s").await.len(), 60 + 2);
+    assert_eq!(store.sort_keys("CLIENT#c0").await.len(), 1);
+
+    let current = store.sensors.get(&id("s")).await.unwrap();
+    store.sensors.unregister(&current, at(3)).await.unwrap();
+    assert_eq!(store.sort_keys("SENSOR#s").await.len(), 1, "only the purge");
+    assert!(store.sort_keys("CLIENT#c59").await.is_empty());
 }
 
 #[tokio::test]

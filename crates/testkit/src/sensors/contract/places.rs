@@ -257,7 +257,7 @@ pub async fn a_page_nobody_can_give_is_invalid<S: Store>(store: S) {
     register(&store, &[("one", ["a", "b", "c", "d"])]).await;
     let one = crate::sensors::sample::id("one");
     let says = |limit: usize| {
-        let fault = format!("a page has 1 to 1000 rows, not {limit}");
+        let fault = format!("a page holds 1 to 1000 entries, not {limit}");
         StoreError::Invalid(fault)
     };
     for limit in [0, 1001] {
