@@ -4,6 +4,7 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use antumbra_service::notifications::{BoxFuture, Channel, ChannelLimits, Message, SendError};
+use serde_json::Value;
 
 /// Result of sending one message.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,6 +30,13 @@ impl SendReply {
 
 type Script = Box<dyn FnMut(&Message) -> SendReply + Send>;
 
+/// Limits of SQS.
+pub const SQS_LIMITS: ChannelLimits = ChannelLimits {
+    batch_count: 10,
+    batch_bytes: 1024 * 1024,
+    message_bytes: 1024 * 1024,
+};
+
 /// Accepts and records all messages until a script decides otherwise. Panics if a call exceeds the limits.
 pub struct RecordingChannel(Mutex<State>);
 
@@ -43,7 +51,7 @@ struct State {
 impl Default for RecordingChannel {
     /// With the limits of SQS.
     fn default() -> RecordingChannel {
-        RecordingChannel::with_limits(10, 1024 * 1024)
+        RecordingChannel::with_limits(SQS_LIMITS.batch_count, SQS_LIMITS.batch_bytes)
     }
 }
 
@@ -101,6 +109,20 @@ impl RecordingChannel {
     pub fn bodies(&self) -> Vec<String> {
         let state = self.state();
         state.accepted.iter().map(|m| m.body.clone()).collect()
+    }
+
+    /// Returns the bodies of the accepted messages as JSON.
+    pub fn json(&self) -> Vec<Value> {
+        let bodies = self.bodies().into_iter();
+        bodies
+            .map(|body| serde_json::from_str(&body).unwrap())
+            .collect()
+    }
+
+    /// Returns the value at a JSON pointer in each body, or null.
+    pub fn json_at(&self, pointer: &str) -> Vec<Value> {
+        let at = |body: Value| body.pointer(pointer).cloned().unwrap_or_default();
+        self.json().into_iter().map(at).collect()
     }
 
     /// Returns text, reason and detail of each quarantined message.

@@ -31,5 +31,5 @@ pub mod sensors;
 pub mod stream;
 pub mod writers;
 
-pub use channel::{RecordingChannel, SendReply, attribute};
+pub use channel::{RecordingChannel, SQS_LIMITS, SendReply, attribute};
 pub use failing::{Failing, Faults};

@@ -1,9 +1,10 @@
 //! How many calls it takes.
 
 use antumbra_service::notifications::{ChannelLimits, Message};
+use antumbra_testkit::SQS_LIMITS;
 use serde_json::{Value, json};
 
-use crate::channels::{Bench, Fakes, LIMITS};
+use crate::channels::{Bench, Fakes};
 use crate::stream::{Record, event_of};
 
 fn rule(name: &str, queue: &str) -> Value {
@@ -51,7 +52,7 @@ async fn changes_of_one_key_go_one_by_one() {
     let calls = bench.at("sqs a").calls();
     assert_eq!(calls.iter().map(Vec::len).collect::<Vec<_>>(), [1; 12]);
     let expected: Vec<Value> = (1..13).map(Value::from).collect();
-    assert_eq!(bench.at("sqs a").each("/version"), expected);
+    assert_eq!(bench.at("sqs a").json_at("/version"), expected);
 }
 
 /// The channel itself checks that no call is too large; here it is checked that none is too small.
@@ -68,10 +69,10 @@ async fn bytes_split_a_batch_where_they_must_and_nowhere_else() {
         .collect();
     for batch_bytes in [1500, 2000, 4000, 8000] {
         let fakes = Fakes::default();
-        fakes.at("sqs a").limit(ChannelLimits {
+        fakes.at("sqs a").set_limits(ChannelLimits {
             batch_bytes,
             message_bytes: 1500,
-            ..LIMITS
+            ..SQS_LIMITS
         });
         let bench = Bench::on(fakes, &[rule("a", "a")]);
         assert_eq!(bench.handle(&event_of(&records)).await.sent, sizes.len());
@@ -81,7 +82,7 @@ async fn bytes_split_a_batch_where_they_must_and_nowhere_else() {
             let full = pair[0].len() == 10 || bytes + pair[1][0].bytes() > batch_bytes;
             assert!(full, "{batch_bytes}: a call with {bytes} bytes");
         }
-        let keys: Vec<_> = bench.at("sqs a").each("/shadow/id");
+        let keys: Vec<_> = bench.at("sqs a").json_at("/shadow/id");
         let expected: Vec<_> = (0..sizes.len())
             .map(|n| json!(format!("device-{n}")))
             .collect();

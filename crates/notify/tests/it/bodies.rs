@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use antumbra_service::notifications::{ChannelLimits, Message};
+use antumbra_testkit::SQS_LIMITS;
 use serde_json::{Value, json};
 
-use crate::channels::{Bench, Fakes, LIMITS, body};
+use crate::channels::{Bench, Fakes, body};
 use crate::stream::{Record, event_of};
 
 /// A rule that sends everything to a queue.
@@ -17,7 +18,7 @@ async fn sent(rule: Value, records: &[Record]) -> Vec<Value> {
     let bench = Bench::new(&[rule]);
     let handled = bench.handle(&event_of(records)).await;
     assert_eq!((handled.parked, handled.resume_at), (0, None));
-    bench.at("sqs a").bodies()
+    bench.at("sqs a").json()
 }
 
 /// A change of one small field of a large document.
@@ -28,13 +29,13 @@ fn large() -> Record {
 
 async fn within(message_bytes: usize, parts: &[&str]) -> Message {
     let fakes = Fakes::default();
-    fakes.at("sqs a").limit(ChannelLimits {
+    fakes.at("sqs a").set_limits(ChannelLimits {
         message_bytes,
-        ..LIMITS
+        ..SQS_LIMITS
     });
     let bench = Bench::on(fakes, &[whole(parts)]);
     bench.handle(&event_of(&[large()])).await;
-    bench.at("sqs a").arrived().pop().unwrap()
+    bench.at("sqs a").accepted().pop().unwrap()
 }
 
 #[tokio::test]
@@ -181,7 +182,7 @@ async fn a_removal_by_somebody_else_has_not_expired() {
         bench.handle(&crate::stream::event([record])).await;
     }
     assert_eq!(
-        bench.at("sqs a").each("/expired"),
+        bench.at("sqs a").json_at("/expired"),
         [json!(null), json!(null), json!(null), json!(null)]
     );
 }
@@ -290,7 +291,7 @@ async fn numbers_keep_every_digit() {
     record["dynamodb"]["NewImage"]["reported"] = json!({ "M": { "n": { "N": digits } } });
     let bench = Bench::new(&[whole(&["new", "diff"])]);
     bench.handle(&crate::stream::event([record])).await;
-    let text = &bench.at("sqs a").arrived()[0].body;
+    let text = &bench.at("sqs a").accepted()[0].body;
     assert_eq!(text.matches(digits).count(), 2, "{text}");
 }
 
@@ -309,7 +310,7 @@ async fn each_target_gets_what_it_needs_beside_the_body() {
     bench
         .handle(&event_of(&[Record::small("house/1", 1), sensor]))
         .await;
-    let only = |address: &str| bench.at(address).arrived().swap_remove(0);
+    let only = |address: &str| bench.at(address).accepted().swap_remove(0);
     let attributes = |message: &Message| -> BTreeMap<String, String> {
         message.attributes.iter().cloned().collect()
     };
@@ -351,7 +352,7 @@ async fn each_target_gets_what_it_needs_beside_the_body() {
         only("eventbridge audit").detail_type.as_deref(),
         Some("Lamp Changed")
     );
-    let sensor = bench.at("sqs a").arrived().swap_remove(1);
+    let sensor = bench.at("sqs a").accepted().swap_remove(1);
     assert_eq!(
         attributes(&sensor),
         expected(&[("registration", "s"), ("operation", "insert")])
@@ -369,7 +370,7 @@ async fn ids_are_stable_and_tell_registrations_and_changes_apart() {
     let ids = async |names: [&str; 2], records: &[Record]| {
         let bench = Bench::new(&names.map(rule));
         bench.handle(&event_of(records)).await;
-        let all = bench.at("sqs a").bodies();
+        let all = bench.at("sqs a").json();
         all.iter()
             .map(|body| body["id"].to_string())
             .collect::<std::collections::BTreeSet<_>>()
@@ -409,5 +410,5 @@ async fn registrations_out_of_force_and_timestamps_alone_send_nothing() {
         ]))
         .await;
     assert_eq!((handled.records, handled.matched, handled.sent), (2, 1, 1));
-    assert_eq!(bench.at("sqs a").each("/version"), [3]);
+    assert_eq!(bench.at("sqs a").json_at("/version"), [3]);
 }

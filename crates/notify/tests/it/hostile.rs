@@ -67,7 +67,7 @@ async fn unknown_fields_mean_nothing() {
     let handled = bench.handle(event.to_string().as_bytes()).await;
     assert_eq!((handled.records, handled.sent, handled.parked), (1, 2, 0));
     assert_eq!(handled.oldest_milliseconds, None);
-    assert_eq!(bench.at("sqs a").each("/version"), [2]);
+    assert_eq!(bench.at("sqs a").json_at("/version"), [2]);
 }
 
 /// Each of these spoils one record and nothing else, wherever it stands.
@@ -96,7 +96,7 @@ async fn a_spoilt_record_is_parked_and_its_neighbours_arrive() {
         let handled = bench.handle(&event(records)).await;
         assert_eq!((handled.records, handled.parked), (3, 1), "{number}");
         assert_eq!(handled.resume_at, None, "{number}");
-        assert_eq!(bench.at("sqs a").each("/version"), [1, 3], "{number}");
+        assert_eq!(bench.at("sqs a").json_at("/version"), [1, 3], "{number}");
         let parked = &bench.parked()[0];
         assert!(parked["reason"].as_str().unwrap().len() > 10, "{parked}");
     }
@@ -133,7 +133,7 @@ async fn the_largest_item_arrives_whole_where_it_fits_and_shorter_where_not() {
         .handle(&event_of(&[Record::reported("lamp", 1, old, new)]))
         .await;
     assert_eq!((handled.sent, handled.parked), (2, 0));
-    let body = &bench.at("sqs a").bodies()[0];
+    let body = &bench.at("sqs a").json()[0];
     assert_eq!(body["new"]["text"].as_str().map(str::len), Some(399 * 1024));
     assert_eq!(
         body["diff"]["updated"],
@@ -148,7 +148,7 @@ async fn the_largest_item_arrives_whole_where_it_fits_and_shorter_where_not() {
     let record = Record::reported("lamp", 2, document("a"), document("b"));
     bench.handle(&event_of(&[record])).await;
     assert_eq!(
-        bench.at("sqs a").each("/truncated"),
+        bench.at("sqs a").json_at("/truncated"),
         [json!(null), json!(["old", "new"])]
     );
 }
@@ -173,7 +173,7 @@ async fn nesting_as_deep_as_the_table_allows_arrives() {
         )]))
         .await;
     assert_eq!((handled.sent, handled.parked), (2, 0));
-    assert_eq!(bench.at("sqs a").bodies()[0]["new"], document);
+    assert_eq!(bench.at("sqs a").json()[0]["new"], document);
 }
 
 #[tokio::test]
@@ -232,12 +232,12 @@ async fn keys_of_every_kind_of_text_come_back_as_they_were() {
         .collect();
     let handled = bench.handle(&event_of(&records)).await;
     assert_eq!((handled.parked, handled.resume_at), (0, None));
-    assert_eq!(bench.at("sqs a").each("/shadow/id"), odd);
-    for (message, id) in bench.at("sqs a").arrived().iter().zip(odd) {
+    assert_eq!(bench.at("sqs a").json_at("/shadow/id"), odd);
+    for (message, id) in bench.at("sqs a").accepted().iter().zip(odd) {
         assert_eq!(message.key, format!("DS#{id}#DSR#main"));
         assert_eq!(body(message)["key"], message.key.as_str());
     }
-    for (message, id) in bench.at("mqtt").arrived().iter().zip(odd) {
+    for (message, id) in bench.at("mqtt").accepted().iter().zip(odd) {
         let topic = message.topic.as_deref().unwrap();
         assert_eq!(topic.matches('/').count(), 2, "{id:?}: {topic}");
         let forbidden = |c: char| matches!(c, '+' | '#') || c.is_control();
@@ -260,15 +260,20 @@ async fn half_a_character_gives_a_clear_result() {
         );
         let handled = bench.handle(event.as_bytes()).await;
         assert_eq!((handled.records, handled.resume_at), (3, None), "{half}");
-        let of_queue = bench.at("sqs a").arrived().len();
-        let parked = bench.fakes.undeliverable.arrived().len();
+        let of_queue = bench.at("sqs a").accepted().len();
+        let parked = bench.fakes.undeliverable.accepted().len();
         assert_eq!(
             of_queue + parked.min(2),
             3,
             "{half}: each once, here or there"
         );
         // Every text that left is JSON and text.
-        assert!(bench.at("sqs a").each("/shadow/id").contains(&json!("fan")));
+        assert!(
+            bench
+                .at("sqs a")
+                .json_at("/shadow/id")
+                .contains(&json!("fan"))
+        );
     }
 }
 

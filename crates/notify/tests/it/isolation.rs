@@ -1,9 +1,10 @@
 //! What can never be sent is parked with its reason, and holds up nobody else.
 
 use antumbra_service::notifications::ChannelLimits;
+use antumbra_testkit::{SQS_LIMITS, SendReply};
 use serde_json::{Value, json};
 
-use crate::channels::{Bench, Fakes, LIMITS, permanent, retry};
+use crate::channels::{Bench, Fakes};
 use crate::stream::{ARN, Record, event, event_id, event_of, sequence_number};
 
 fn to_queue(name: &str) -> Value {
@@ -13,7 +14,7 @@ fn to_queue(name: &str) -> Value {
 fn limits(message_bytes: usize) -> ChannelLimits {
     ChannelLimits {
         message_bytes,
-        ..LIMITS
+        ..SQS_LIMITS
     }
 }
 
@@ -33,10 +34,10 @@ async fn a_missing_queue_and_a_forbidden_topic_delay_nobody() {
     ]);
     bench
         .at("sqs missing")
-        .answer(|_| permanent("QueueDoesNotExist"));
+        .reply(|_| SendReply::deny("QueueDoesNotExist"));
     bench
         .at("sns forbidden")
-        .answer(|_| permanent("AccessDenied"));
+        .reply(|_| SendReply::deny("AccessDenied"));
 
     let handled = bench.handle(&event_of(&changes())).await;
     assert_eq!((handled.sent, handled.parked, handled.retried), (20, 40, 0));
@@ -44,7 +45,7 @@ async fn a_missing_queue_and_a_forbidden_topic_delay_nobody() {
     let in_order: Vec<Value> = (0..5)
         .flat_map(|device| (0..4).map(move |n| json!(device + 5 * n + 1)))
         .collect();
-    let mut by_device = bench.at("sqs fine").bodies();
+    let mut by_device = bench.at("sqs fine").json();
     by_device.sort_by_key(|body| body["key"].to_string());
     let versions: Vec<Value> = by_device
         .iter()
@@ -76,9 +77,9 @@ async fn a_missing_queue_and_a_forbidden_topic_delay_nobody() {
 #[tokio::test]
 async fn one_refused_message_costs_its_batch_nothing() {
     let bench = Bench::new(&[to_queue("a")]);
-    bench.at("sqs a").answer(|message| match &message.key {
-        key if key.contains("device-3") => permanent("InvalidMessageContents"),
-        _ => Ok(()),
+    bench.at("sqs a").reply(|message| match &message.key {
+        key if key.contains("device-3") => SendReply::deny("InvalidMessageContents"),
+        _ => SendReply::Accept,
     });
     let handled = bench.handle(&event_of(&changes())).await;
     assert_eq!((handled.sent, handled.parked), (16, 4));
@@ -127,7 +128,7 @@ async fn what_nobody_wants_may_be_as_broken_as_it_likes() {
 #[tokio::test]
 async fn a_notification_too_large_even_without_documents_is_parked() {
     let fakes = Fakes::default();
-    fakes.at("sqs small").limit(limits(1000));
+    fakes.at("sqs small").set_limits(limits(1000));
     let bench = Bench::on(fakes, &[to_queue("small"), to_queue("large")]);
     let mut records = changes();
     records[4] = Record::reported(
@@ -141,10 +142,10 @@ async fn a_notification_too_large_even_without_documents_is_parked() {
         (handled.sent, handled.parked, handled.resume_at),
         (39, 1, None)
     );
-    assert_eq!(bench.at("sqs large").arrived().len(), 20);
+    assert_eq!(bench.at("sqs large").accepted().len(), 20);
     let of_device: Vec<_> = bench
         .at("sqs small")
-        .bodies()
+        .json()
         .into_iter()
         .filter(|body| body["shadow"]["id"] == "device-4")
         .collect();
@@ -186,7 +187,7 @@ async fn a_topic_that_cannot_be_made_is_parked_with_the_notification() {
     );
     let topics: Vec<_> = bench
         .at("mqtt")
-        .arrived()
+        .accepted()
         .into_iter()
         .map(|message| message.topic)
         .collect();
@@ -254,13 +255,11 @@ async fn a_record_without_the_image_it_needs_is_parked() {
 #[tokio::test]
 async fn what_cannot_be_parked_yet_is_reported_and_parked_the_next_time() {
     let bench = Bench::new(&[to_queue("missing"), to_queue("fine")]);
-    bench
-        .at("sqs missing")
-        .answer(|message| match &message.key {
-            key if key.contains("device-2") => permanent("QueueDoesNotExist"),
-            _ => Ok(()),
-        });
-    bench.fakes.undeliverable.answer(|_| retry());
+    bench.at("sqs missing").reply(|message| match &message.key {
+        key if key.contains("device-2") => SendReply::deny("QueueDoesNotExist"),
+        _ => SendReply::Accept,
+    });
+    bench.fakes.undeliverable.reply(|_| SendReply::Throttle);
     let records = changes();
     let handled = bench.handle(&event_of(&records)).await;
     assert_eq!((handled.sent, handled.parked), (36, 0));
@@ -270,13 +269,13 @@ async fn what_cannot_be_parked_yet_is_reported_and_parked_the_next_time() {
         .map(|message| message.id.clone())
         .collect();
 
-    bench.fakes.undeliverable.answer(|_| Ok(()));
+    bench.fakes.undeliverable.reply(|_| SendReply::Accept);
     let handled = bench.handle(&event_of(&records[2..])).await;
     assert_eq!((handled.parked, handled.resume_at), (4, None));
     let parked: Vec<String> = bench
         .fakes
         .undeliverable
-        .arrived()
+        .accepted()
         .into_iter()
         .map(|message| message.id)
         .collect();
@@ -288,11 +287,11 @@ async fn an_undeliverable_queue_that_refuses_loses_nothing() {
     let bench = Bench::new(&[to_queue("missing"), to_queue("fine")]);
     bench
         .at("sqs missing")
-        .answer(|_| permanent("QueueDoesNotExist"));
+        .reply(|_| SendReply::deny("QueueDoesNotExist"));
     bench
         .fakes
         .undeliverable
-        .answer(|_| permanent("QueueDoesNotExist"));
+        .reply(|_| SendReply::deny("QueueDoesNotExist"));
     let handled = bench.handle(&event_of(&changes())).await;
     assert_eq!((handled.sent, handled.parked), (20, 0));
     assert_eq!(handled.resume_at, Some(sequence_number(0)));
@@ -302,7 +301,7 @@ async fn an_undeliverable_queue_that_refuses_loses_nothing() {
 #[tokio::test]
 async fn a_record_without_a_position_that_cannot_be_parked_fails_the_batch() {
     let bench = Bench::new(&[to_queue("a")]);
-    bench.fakes.undeliverable.answer(|_| retry());
+    bench.fakes.undeliverable.reply(|_| SendReply::Throttle);
     let handled = bench
         .handle(&event([json!({}), Record::small("lamp", 1).json()]))
         .await;
@@ -316,17 +315,17 @@ async fn the_lowest_of_all_failures_is_reported() {
         let bench = Bench::new(&[to_queue("missing"), to_queue("slow")]);
         bench
             .at("sqs missing")
-            .answer(move |message| match &message.key {
-                key if key.contains(unparked) => permanent("QueueDoesNotExist"),
-                _ => Ok(()),
+            .reply(move |message| match &message.key {
+                key if key.contains(unparked) => SendReply::deny("QueueDoesNotExist"),
+                _ => SendReply::Accept,
             });
         bench
             .at("sqs slow")
-            .answer(move |message| match &message.key {
-                key if key.contains(unsent) => retry(),
-                _ => Ok(()),
+            .reply(move |message| match &message.key {
+                key if key.contains(unsent) => SendReply::Throttle,
+                _ => SendReply::Accept,
             });
-        bench.fakes.undeliverable.answer(|_| retry());
+        bench.fakes.undeliverable.reply(|_| SendReply::Throttle);
         let handled = bench.handle(&event_of(&changes())).await;
         assert_eq!(
             handled.resume_at,
@@ -340,11 +339,11 @@ async fn the_lowest_of_all_failures_is_reported() {
 #[tokio::test]
 async fn a_parked_notification_that_does_not_fit_leaves_its_position() {
     let fakes = Fakes::default();
-    fakes.undeliverable.limit(limits(1000));
+    fakes.undeliverable.set_limits(limits(1000));
     let bench = Bench::on(fakes, &[to_queue("missing")]);
     bench
         .at("sqs missing")
-        .answer(|_| permanent("QueueDoesNotExist"));
+        .reply(|_| SendReply::deny("QueueDoesNotExist"));
     let large = json!({ "text": "x".repeat(5000) });
     let handled = bench
         .handle(&event_of(&[Record::reported("lamp", 9, json!({}), large)]))
@@ -362,13 +361,13 @@ async fn a_parked_notification_that_is_refused_leaves_its_position() {
     let bench = Bench::new(&[to_queue("missing")]);
     bench
         .at("sqs missing")
-        .answer(|_| permanent("QueueDoesNotExist"));
+        .reply(|_| SendReply::deny("QueueDoesNotExist"));
     bench
         .fakes
         .undeliverable
-        .answer(|message| match message.body.len() {
-            0..2000 => Ok(()),
-            _ => permanent("InvalidParameterValue"),
+        .reply(|message| match message.body.len() {
+            0..2000 => SendReply::Accept,
+            _ => SendReply::deny("InvalidParameterValue"),
         });
     let mut records = changes();
     let large = json!({ "text": "x".repeat(5000) });
@@ -391,15 +390,15 @@ async fn ids_of_what_is_parked_are_its_own() {
         let bench = Bench::new(&[to_queue("missing"), to_queue("gone")]);
         bench
             .at("sqs missing")
-            .answer(|_| permanent("QueueDoesNotExist"));
+            .reply(|_| SendReply::deny("QueueDoesNotExist"));
         bench
             .at("sqs gone")
-            .answer(|_| permanent("QueueDoesNotExist"));
+            .reply(|_| SendReply::deny("QueueDoesNotExist"));
         bench.handle(&event(records)).await;
         let mut ids: Vec<String> = bench
             .fakes
             .undeliverable
-            .arrived()
+            .accepted()
             .into_iter()
             .map(|message| message.id)
             .collect();

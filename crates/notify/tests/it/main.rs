@@ -10,6 +10,6 @@ mod isolation;
 mod resend;
 mod scale;
 mod shadows;
-mod simulation;
+mod storm;
 mod stream;
 mod time;

@@ -3,9 +3,10 @@
 use antumbra_notify::{ResendError, UndeliverableNotification};
 use antumbra_service::clock::Clock;
 use antumbra_service::notifications::{ChannelLimits, Message};
+use antumbra_testkit::{SQS_LIMITS, SendReply};
 use serde_json::{Value, json};
 
-use crate::channels::{Bench, Fakes, LIMITS, TIME, permanent, registrations};
+use crate::channels::{Bench, Fakes, TIME, registrations};
 use crate::stream::{Record, event_of};
 
 fn to_queue(queue: &str) -> Value {
@@ -20,11 +21,13 @@ async fn parked(
     fakes: Fakes,
 ) -> (UndeliverableNotification, Message) {
     let bench = Bench::on(fakes, std::slice::from_ref(registration));
-    bench.at(address).answer(|_| permanent("QueueDoesNotExist"));
+    bench
+        .at(address)
+        .reply(|_| SendReply::deny("QueueDoesNotExist"));
     let handled = bench.handle(&event_of(&[Record::small("lamp", 1)])).await;
     assert_eq!((handled.sent, handled.parked), (0, 1));
     // The bytes themselves: a value would sort the members.
-    let body = bench.fakes.undeliverable.arrived()[0].body.clone();
+    let body = bench.fakes.undeliverable.accepted()[0].body.clone();
     let tried = bench.at(address).calls()[0][0].clone();
     (UndeliverableNotification::read(&body).unwrap(), tried)
 }
@@ -54,7 +57,7 @@ async fn a_parked_notification_is_sent_as_it_was() {
             message.attributes.sort();
             message
         };
-        let arrived = fakes.at(address).arrived();
+        let arrived = fakes.at(address).accepted();
         assert_eq!(arrived.len(), 1);
         assert_eq!(sorted(arrived[0].clone()), sorted(tried));
     }
@@ -65,9 +68,11 @@ async fn it_goes_where_the_registration_says_now() {
     let (parked, _) = parked(&to_queue("missing"), "sqs missing", Fakes::default()).await;
     let fakes = Fakes::default();
     send(&parked, &[to_queue("there")], &fakes).await.unwrap();
-    assert_eq!(fakes.at("sqs there").arrived().len(), 1);
+    assert_eq!(fakes.at("sqs there").accepted().len(), 1);
 
-    fakes.at("sqs there").answer(|_| permanent("AccessDenied"));
+    fakes
+        .at("sqs there")
+        .reply(|_| SendReply::deny("AccessDenied"));
     let again = send(&parked, &[to_queue("there")], &fakes).await;
     assert_eq!(again, Err(ResendError::Refused("AccessDenied".to_owned())));
     let nobody = ResendError::NoRegistration("all".to_owned());
@@ -80,9 +85,9 @@ async fn it_goes_where_the_registration_says_now() {
 #[tokio::test]
 async fn what_did_not_fit_cannot_be_sent() {
     let fakes = Fakes::default();
-    fakes.undeliverable.limit(ChannelLimits {
+    fakes.undeliverable.set_limits(ChannelLimits {
         message_bytes: 300,
-        ..LIMITS
+        ..SQS_LIMITS
     });
     let (parked, _) = parked(&to_queue("missing"), "sqs missing", fakes).await;
     assert!(!parked.is_whole());

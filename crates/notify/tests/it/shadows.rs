@@ -66,7 +66,7 @@ fn half(state: &str, sequence: u64, at: u64, old: Option<Value>, new: Option<Val
 }
 
 fn told(bench: &Bench) -> Vec<(String, Value)> {
-    let arrived = bench.at("mqtt").arrived().into_iter();
+    let arrived = bench.at("mqtt").accepted().into_iter();
     arrived
         .map(|message| {
             let body = serde_json::from_str(&message.body).unwrap();

@@ -50,11 +50,6 @@ impl Record {
         Record::reported(id, sequence, document(sequence), document(sequence + 1))
     }
 
-    /// Partition and sort key, as notifications write them.
-    pub(crate) fn key(&self) -> String {
-        format!("{}#{}", self.partition, self.sort)
-    }
-
     pub(crate) fn operation(&self) -> &'static str {
         match (&self.old, &self.new) {
             (None, _) => "INSERT",

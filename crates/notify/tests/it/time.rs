@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use antumbra_notify::{ChannelFactory, Listener};
-use antumbra_registration::Target;
+use antumbra_notify::Listener;
 use antumbra_service::clock::Clock;
-use antumbra_service::notifications::{BoxFuture, Channel, ChannelLimits, Message};
+use antumbra_service::notifications::BoxFuture;
 use antumbra_shadow::{Model, Timestamp};
+use antumbra_testkit::SendReply;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::channels::{Bench, Fakes, LIMITS, Sent, TIME, permanent, registrations, retry};
+use crate::channels::{Bench, Fakes, TIME, registrations};
 use crate::stream::{Record, event_of, sequence_number};
 
 fn to_queue(name: &str) -> Value {
@@ -26,13 +26,13 @@ fn changes(count: u64) -> Vec<Record> {
 #[tokio::test]
 async fn an_outage_ends_in_a_report_and_leaves_time_to_park() {
     let bench = Bench::new(&[to_queue("away"), to_queue("missing"), to_queue("fine")]);
-    bench.at("sqs away").answer(|message| match &message.key {
-        key if key.contains("device-7#") => retry(),
-        _ => Ok(()),
+    bench.at("sqs away").reply(|message| match &message.key {
+        key if key.contains("device-7#") => SendReply::Throttle,
+        _ => SendReply::Accept,
     });
     bench
         .at("sqs missing")
-        .answer(|_| permanent("QueueDoesNotExist"));
+        .reply(|_| SendReply::deny("QueueDoesNotExist"));
     let before = bench.clock.now();
     let handled = bench.handle(&event_of(&changes(100))).await;
     assert_eq!(handled.resume_at, Some(sequence_number(7)));
@@ -54,7 +54,7 @@ async fn little_time_is_enough_when_nothing_fails() {
         let bench = Bench::new(&[to_queue("fine"), to_queue("missing")]);
         bench
             .at("sqs missing")
-            .answer(|_| permanent("QueueDoesNotExist"));
+            .reply(|_| SendReply::deny("QueueDoesNotExist"));
         let handled = bench.handle_within(&event_of(&changes(100)), time).await;
         let done = (handled.sent, handled.parked, handled.resume_at);
         assert_eq!(done, (100, 100, None), "{time:?}");
@@ -87,68 +87,22 @@ impl Clock for RuntimeClock {
     }
 }
 
-/// A queue that takes a call and never answers.
-struct Silent;
-
-impl Channel for Silent {
-    fn limits(&self) -> ChannelLimits {
-        LIMITS
-    }
-
-    fn send<'a>(&'a self, _: &'a [Message]) -> BoxFuture<'a, Vec<Sent>> {
-        Box::pin(std::future::pending())
-    }
-}
-
-/// A queue that takes long, and then says of nothing what became of it.
-struct Vague;
-
-impl Channel for Vague {
-    fn limits(&self) -> ChannelLimits {
-        LIMITS
-    }
-
-    fn send<'a>(&'a self, _: &'a [Message]) -> BoxFuture<'a, Vec<Sent>> {
-        Box::pin(async {
-            tokio::time::sleep(Duration::from_secs(7)).await;
-            Vec::new()
-        })
-    }
-}
-
-#[derive(Default)]
-struct Mixed {
-    fakes: Fakes,
-    silent_undeliverable: bool,
-}
-
-impl ChannelFactory for Mixed {
-    fn channel(&self, target: &Target) -> Option<Arc<dyn Channel>> {
-        match target {
-            Target::Sqs(sqs) if sqs.queue.as_str() == "silent" => Some(Arc::new(Silent)),
-            Target::Sqs(sqs) if sqs.queue.as_str() == "vague" => Some(Arc::new(Vague)),
-            _ => self.fakes.channel(target),
-        }
-    }
-
-    fn undeliverable(&self) -> Arc<dyn Channel> {
-        match self.silent_undeliverable {
-            true => Arc::new(Silent),
-            false => self.fakes.undeliverable(),
-        }
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_queue_that_never_answers_is_reported_in_time_and_delays_nobody() {
     for silent in ["silent", "vague"] {
         for silent_undeliverable in [false, true] {
-            let channels = Mixed {
-                silent_undeliverable,
-                ..Mixed::default()
-            };
-            let missing = channels.fakes.at("sqs missing");
-            missing.answer(|_| permanent("QueueDoesNotExist"));
+            let channels = Fakes::default();
+            channels.at("sqs silent").reply(|_| SendReply::Hang);
+            // Responds late, and without a result for any message.
+            let vague = channels.at("sqs vague");
+            vague.reply(|_| SendReply::Omit);
+            vague.set_delay(Duration::from_secs(7));
+            if silent_undeliverable {
+                channels.undeliverable.reply(|_| SendReply::Hang);
+            }
+            channels
+                .at("sqs missing")
+                .reply(|_| SendReply::deny("QueueDoesNotExist"));
             let only_later = json!({ "name": silent, "on": { "key": "device-4#" },
                                      "to": { "sqs": { "queue": silent } } });
             let only_first = json!({ "name": "missing", "on": { "key": "device-2#" },
@@ -167,7 +121,7 @@ async fn a_queue_that_never_answers_is_reported_in_time_and_delays_nobody() {
                 .expect("in time")
                 .unwrap();
             assert!(started.elapsed() > TIME / 2, "it was given its time");
-            assert_eq!(channels.fakes.at("sqs fine").arrived().len(), 40);
+            assert_eq!(channels.at("sqs fine").accepted().len(), 40);
             assert_eq!(handled.sent, 40);
             let lowest = if silent_undeliverable { 2 } else { 4 };
             assert_eq!(handled.resume_at, Some(sequence_number(lowest)));
