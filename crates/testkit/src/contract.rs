@@ -1,9 +1,6 @@
-//! The laws of the shadow persistence, one test each.
+//! The contract of `ShadowStore`, one function per law.
 //!
-//! A law is a function over a fresh, empty store of either layout. [`crate::shadow_contract!`] makes a test of
-//! each, twice. What a law says is its name and, where that is not enough, its documentation.
-
-#![allow(missing_docs)]
+//! Each takes a new, empty store. [`crate::shadow_contract!`] makes two tests of each, one per layout.
 
 mod batch;
 mod concurrent;
@@ -25,64 +22,64 @@ pub use write::*;
 pub use antumbra_service::shadows::Layout;
 
 /// Makes a `#[tokio::test]` of every law for both layouts. Takes the full path of an
-/// `async fn(Layout) -> impl Persistence` that gives a fresh, empty store.
+/// `async fn(Layout) -> impl ShadowStore` that creates an empty store.
 #[macro_export]
 macro_rules! shadow_contract {
     ($fresh:path) => {
         $crate::shadow_contract! { @layouts $fresh;
-            a_first_write_creates_version_one,
-            a_write_of_the_stored_version_raises_it_by_one,
-            a_write_of_another_version_is_a_conflict_and_changes_nothing,
-            creating_over_an_existing_one_is_a_conflict,
-            writing_the_same_twice_is_a_conflict,
-            a_write_over_what_is_absent_is_a_conflict_and_creates_nothing,
+            the_first_write_creates_version_one,
+            a_write_raises_the_version_by_one,
+            a_write_with_another_version_is_a_conflict,
+            creating_an_existing_document_is_a_conflict,
+            repeating_a_write_is_a_conflict,
+            updating_an_absent_document_is_a_conflict,
             both_documents_are_written_together_or_not_at_all,
-            a_conflict_of_both_speaks_of_reported,
-            one_document_alone_is_written_where_they_lie_apart,
-            both_documents_have_one_version_where_they_lie_together,
-            a_write_of_nothing_is_invalid,
-            a_version_no_document_can_have_is_invalid,
-            an_empty_name_is_invalid_at_any_depth,
-            a_name_without_end_is_invalid,
+            a_conflict_of_both_documents_names_reported,
+            the_separate_layout_writes_one_document_alone,
+            the_combined_layout_has_one_version,
+            an_empty_write_is_invalid,
+            an_impossible_version_is_invalid,
+            an_empty_member_name_is_invalid_at_any_depth,
+            an_overlong_member_name_is_invalid,
             a_timestamp_out_of_range_is_invalid,
-            the_stamp_of_the_last_writer_is_kept_whole,
-            documents_come_back_exactly,
-            a_document_at_every_limit_is_kept,
-            the_largest_item_fits_and_one_byte_more_does_not,
-            keys_of_full_length_are_kept,
-            names_that_look_alike_are_apart,
-            what_is_absent_is_not_found,
-            a_read_gives_what_was_asked_for_and_no_more,
-            a_strong_read_sees_every_answered_write,
-            what_was_read_does_not_change,
-            many_are_read_in_the_order_asked,
-            the_same_shadow_can_be_read_twice_at_once,
-            a_delete_of_anything_always_succeeds,
-            a_delete_of_a_version_is_conditional,
+            the_last_writer_is_stored,
+            documents_round_trip_exactly,
+            a_document_at_every_limit_is_stored,
+            an_item_of_the_maximum_size_fits,
+            keys_of_maximum_length_are_stored,
+            similar_names_are_distinct,
+            an_absent_shadow_is_not_found,
+            a_read_returns_only_the_requested_documents,
+            a_strong_read_sees_every_completed_write,
+            a_snapshot_does_not_change_after_the_read,
+            reads_return_results_in_request_order,
+            one_batch_may_read_a_shadow_twice,
+            an_unconditional_delete_always_succeeds,
+            a_delete_with_a_version_is_conditional,
             both_documents_are_deleted_together_or_not_at_all,
-            one_document_alone_is_deleted_where_they_lie_apart,
-            a_delete_of_nothing_is_invalid,
-            what_was_deleted_goes_on_from_its_version,
-            what_was_deleted_long_ago_starts_again_at_one,
-            of_what_was_deleted_only_the_version_is_read,
-            what_is_created_has_a_version_above_the_floor,
-            a_write_holds_the_other_document_fixed,
-            the_times_of_leaves_are_kept_with_the_document,
-            an_empty_batch_gives_nothing,
+            the_separate_layout_deletes_one_document_alone,
+            an_empty_delete_is_invalid,
+            a_recreated_document_continues_its_versions,
+            an_expired_tombstone_restarts_versions_at_one,
+            only_the_version_of_a_deleted_document_is_read,
+            a_created_document_has_at_least_the_minimum_version,
+            a_write_can_require_a_version_of_the_other_document,
+            leaf_times_are_stored_with_the_document,
+            an_empty_batch_returns_no_results,
             different_shadows_are_independent,
-            the_same_shadow_is_written_in_the_order_asked,
-            the_same_shadow_is_deleted_in_the_order_asked,
-            of_many_writers_of_one_version_one_wins,
-            writers_who_read_again_all_get_through,
-            a_snapshot_is_of_one_instant,
-            nothing_is_listed_of_an_empty_store,
-            a_listing_of_one_id_gives_its_documents_alone,
-            a_listing_says_version_time_and_token,
-            what_was_deleted_is_not_listed,
-            a_listing_of_all_gives_each_document_once_whatever_the_page,
-            a_listing_survives_changes_between_its_pages,
-            a_cursor_serves_the_listing_it_came_from_alone,
-            a_listing_nobody_can_give_is_invalid,
+            writes_to_one_shadow_keep_their_order,
+            deletes_of_one_shadow_keep_their_order,
+            one_of_many_concurrent_writers_wins,
+            concurrent_writers_that_retry_all_succeed,
+            a_snapshot_is_consistent,
+            an_empty_store_lists_nothing,
+            a_listing_of_one_id_contains_only_its_documents,
+            a_listing_contains_version_time_and_token,
+            deleted_documents_are_not_listed,
+            a_full_listing_contains_each_document_once,
+            a_listing_tolerates_changes_between_pages,
+            a_cursor_is_valid_only_for_its_own_listing,
+            an_invalid_limit_or_cursor_is_rejected,
         }
     };
     (@layouts $fresh:path; $($law:ident,)*) => {

@@ -1,8 +1,7 @@
-//! DynamoDB to test against, over HTTP.
+//! DynamoDB for tests, over HTTP.
 //!
-//! One server per test binary, a table per test. Between each test's client and the server stands an
-//! [`Endpoint`] that records the calls and can answer in the server's place, as DynamoDB does when it
-//! throttles or fails, which no emulator does.
+//! One server per test binary, a table per test. Each test's client calls the server through an
+//! [`Endpoint`], which records the calls and can respond with errors that no emulator produces.
 
 mod endpoint;
 mod server;
@@ -19,11 +18,11 @@ use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region};
 pub use endpoint::{Call, Endpoint, Reply, failure};
 pub use server::address;
 
-/// Longer than any answer takes, and short enough that a test which gets none ends.
+/// Longer than any response takes, but short enough to end a test that gets none.
 const ATTEMPT: Duration = Duration::from_secs(10);
 const OPERATION: Duration = Duration::from_secs(30);
 
-/// A client of an endpoint, which tries each call up to three times, almost without waiting.
+/// A client of an endpoint with three attempts per call, almost without backoff.
 pub fn client(endpoint: &Endpoint) -> Client {
     let retries = RetryConfig::standard()
         .with_max_attempts(3)

@@ -1,4 +1,4 @@
-//! A persistence that fails as stores do, by a seed.
+//! A shadow store that fails, by a seed.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -8,18 +8,17 @@ use antumbra_service::shadows::{
 };
 use antumbra_shadow::Timestamp;
 
-/// How often each fault happens, each from 0 to 1. Their sum is at most 1.
+/// Probability of each fault. Their sum is at most 1.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Faults {
-    /// `Throttled`, and nothing was done.
+    /// `Throttled`, without effect.
     pub throttled: f64,
-    /// `Unavailable`, and nothing was done.
+    /// `Unavailable`, without effect.
     pub lost_before: f64,
-    /// `Unavailable`, although it was done. For reads the same as before.
+    /// `Unavailable`, although the operation took effect.
     pub lost_after: f64,
 }
 
-/// What becomes of one operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
     Done,
@@ -28,7 +27,7 @@ enum Fate {
     LostAfter,
 }
 
-/// Passes operations on, or lets them fail, each on its own, in the way the seed says.
+/// Forwards operations or fails them, each on its own, as the seed decides.
 #[derive(Debug)]
 pub struct Failing<P> {
     inner: P,
@@ -37,7 +36,7 @@ pub struct Failing<P> {
 }
 
 impl<P> Failing<P> {
-    /// The same seed and the same calls in the same order give the same failures.
+    /// The same seed and calls lead to the same failures.
     pub fn new(inner: P, faults: Faults, seed: u64) -> Failing<P> {
         Failing {
             inner,
@@ -46,7 +45,7 @@ impl<P> Failing<P> {
         }
     }
 
-    /// What it stands before, which does not fail.
+    /// Returns the store that does not fail.
     pub fn inner(&self) -> &P {
         &self.inner
     }

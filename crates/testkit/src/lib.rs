@@ -1,16 +1,16 @@
-//! What tests share. A dev-dependency, never more.
+//! Support for tests. Only a dev-dependency.
 //!
-//! - [`contract`]: the laws of the shadow persistence as tests, run on every implementation by
+//! - [`RecordingChannel`]: a channel that records messages and fails as a script says
+//! - [`contract`]: the contract of `ShadowStore` as tests, run on every implementation by
 //!   [`shadow_contract!`]
-//! - [`sample`]: shadows, documents and writes in few words
-//! - [`sensors`]: sensors in memory, and the laws of their ports
-//! - [`writers`]: many writers at once through the SDK, on a store that fails
+//! - [`sample`]: builders of shadows, documents and writes
+//! - [`sensors`]: sensors in memory, and the contract of their ports
+//! - [`writers`]: concurrent writers through the SDK, on a store that fails
 //! - [`lambda`]: the binary of a function, run as Lambda runs it
-//! - [`stream`]: stream events from a seed
-//! - [`progress`]: how far queues were read, in memory
-//! - [`Failing`]: a persistence that fails as stores do, by a seed
-//! - `dynamodb` (a feature): an embedded DynamoDB, an endpoint before it that records every call and
-//!   fails on demand, and SDK clients for it
+//! - [`stream`]: stream events by a seed
+//! - [`progress`]: ingest progress in memory
+//! - [`Failing`]: a shadow store that fails, by a seed
+//! - `dynamodb` (a feature): an embedded DynamoDB behind an endpoint that records calls and fails on demand
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! How far queues were read, in memory.
+//! Ingest progress in memory.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,7 +8,7 @@ use antumbra_service::liveness::IngestProgress;
 use antumbra_service::store::StoreError;
 use antumbra_shadow::Timestamp;
 
-/// Progress in memory, which fails on demand. Clones share it.
+/// Ingest progress that fails on demand. Clones share their content.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryProgress {
     reached: Arc<Mutex<BTreeMap<String, Timestamp>>>,
@@ -16,7 +16,7 @@ pub struct MemoryProgress {
 }
 
 impl MemoryProgress {
-    /// Fails every call from now on, or none.
+    /// Sets whether every call fails.
     pub fn fail(&self, fails: bool) {
         self.fails.store(fails, Ordering::SeqCst);
     }

@@ -1,4 +1,4 @@
-//! Shadows, documents and writes in few words.
+//! Builders of shadows, documents and writes.
 
 use antumbra_service::shadows::{
     Delete, DocumentSet, ExpectedVersion, NewDocument, Read, ReadConsistency, ShadowId,
@@ -6,7 +6,7 @@ use antumbra_service::shadows::{
 };
 use antumbra_shadow::{Document, Timestamp};
 
-/// When all of this happens.
+/// Time of all writes.
 pub const NOW: Timestamp = Timestamp::from_nanoseconds(1_700_000_000_123_456_789);
 
 /// The default shadow of a device.
@@ -19,17 +19,16 @@ pub fn named(id: &str, name: &str) -> ShadowId {
     ShadowId::named(id, name).unwrap()
 }
 
-/// A document from its JSON.
 pub fn document(json: &str) -> Document {
     Document::parse(json).unwrap()
 }
 
-/// A document that says a number.
+/// A document that contains a number.
 pub fn number(n: i64) -> Document {
     document(&format!(r#"{{"n":{n}}}"#))
 }
 
-/// A document to be written over the expected version.
+/// A document to write if the stored version is the expected one.
 pub fn new(document: Document, expected: i64) -> Option<NewDocument> {
     Some(NewDocument {
         document,
@@ -39,7 +38,7 @@ pub fn new(document: Document, expected: i64) -> Option<NewDocument> {
     })
 }
 
-/// A write of nothing yet.
+/// A write without documents.
 pub fn write(shadow: &ShadowId) -> Write {
     Write {
         shadow: shadow.clone(),
@@ -52,7 +51,7 @@ pub fn write(shadow: &ShadowId) -> Write {
     }
 }
 
-/// A write of both documents over the same expected version, which every layout takes: both say `n`.
+/// A write of `n` to both documents with one expected version, which is valid in every layout.
 pub fn whole(shadow: &ShadowId, n: i64, expected: i64) -> Write {
     Write {
         reported: new(number(n), expected),
@@ -61,7 +60,7 @@ pub fn whole(shadow: &ShadowId, n: i64, expected: i64) -> Write {
     }
 }
 
-/// A delete of both documents with the same expectation, which every layout takes.
+/// A delete of both documents with one expected version, which is valid in every layout.
 pub fn delete(shadow: &ShadowId, expect: ExpectedVersion) -> Delete {
     Delete {
         shadow: shadow.clone(),
@@ -80,7 +79,7 @@ pub async fn delete_one<P: ShadowStore>(store: &P, delete: Delete) -> Result<(),
     store.delete(&delete, NOW).await
 }
 
-/// Reads one, strongly.
+/// Reads one shadow with strong consistency.
 pub async fn read_one<P: ShadowStore>(
     store: &P,
     shadow: &ShadowId,
@@ -93,10 +92,10 @@ pub async fn read_one<P: ShadowStore>(
     store.read(&read, ReadConsistency::Strong).await
 }
 
-/// What a document says and its version; `None` when it is not there.
+/// Text and version of a document; `None` if it is absent.
 pub type Said = Option<(String, i64)>;
 
-/// What both documents of a shadow say, and their versions; `None` for those that are not there.
+/// Reads text and version of both documents.
 pub async fn numbers<P: ShadowStore>(store: &P, shadow: &ShadowId) -> (Said, Said) {
     let found = match read_one(store, shadow, DocumentSet::Both).await {
         Err(StoreError::NotFound) => Snapshot::default(),
@@ -108,7 +107,7 @@ pub async fn numbers<P: ShadowStore>(store: &P, shadow: &ShadowId) -> (Said, Sai
     (say(found.reported), say(found.desired))
 }
 
-/// The only result of a batch of one.
+/// Returns the only result of a batch of one.
 pub fn only<T: std::fmt::Debug>(results: Vec<T>) -> T {
     let [result] = <[T; 1]>::try_from(results).unwrap();
     result

@@ -1,10 +1,9 @@
-//! Sensors to test with: a store in memory that keeps the laws of the ports, and the laws as tests.
+//! Sensors: a reference store in memory, and the contract of the ports as tests.
 //!
-//! - [`MemorySensors`]: the reference. What it does is written down as plainly as it can be, so that
-//!   stores can be compared with it step by step; and it is fast enough for a month of a fleet.
+//! - [`MemorySensors`]: a simple implementation to compare other stores with
 //! - [`contract`]: the laws, run on every implementation by [`sensor_contract!`](crate::sensor_contract)
-//! - [`storm`]: many workers, duplicates and reordering, by a seed
-//! - [`sample`]: sensors and signals in few words
+//! - [`storm`]: concurrent workers with duplicates and reordering, by a seed
+//! - [`sample`]: builders of sensors and signals
 
 pub mod contract;
 mod memory;

@@ -1,4 +1,4 @@
-//! Many writers through the SDK at once, on a store that fails: what must be true in the end.
+//! Concurrent writers through the SDK, on a store that fails.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -15,17 +15,16 @@ use futures_util::future::join_all;
 
 use crate::{Failing, Faults};
 
-/// How many write at once.
 const WRITERS: usize = 32;
 const RETRIES: u32 = 8;
 
-/// Counts the writes that took place, and lets others run between two calls, so that they meet.
-struct Busy<P> {
+/// Counts successful writes, and yields after each read, so that writers interleave.
+struct Interleaved<P> {
     inner: P,
     applied: AtomicI64,
 }
 
-impl<P: ShadowStore> ShadowStore for Busy<P> {
+impl<P: ShadowStore> ShadowStore for Interleaved<P> {
     fn layout(&self) -> Layout {
         self.inner.layout()
     }
@@ -61,19 +60,19 @@ impl<P: ShadowStore> ShadowStore for Busy<P> {
     }
 }
 
-/// What one writer was told.
+/// Results of one writer.
 #[derive(Default)]
-struct Told {
+struct WriterLog {
     /// The last report that was acknowledged.
     last: HashMap<ShadowId, usize>,
     versions: Vec<(ShadowId, i64)>,
     conflicts: Vec<u32>,
-    tried_again: usize,
+    retried: usize,
 }
 
-/// Writers make `reports` reports each to `shadows` many shadows at once, while the store throttles, loses requests and loses
-/// answers. Every acknowledged report is in the end in the document, versions rise by one, no two
-/// writers are told the same version, and nobody is told of a conflict before all tries are used up.
+/// Each writer makes `reports` reports to some of `shadows` shadows, while the store throttles, loses requests
+/// and loses responses. Every acknowledged report is in the document in the end, versions rise by one, no
+/// version is returned twice, and a conflict is returned only after all retries.
 pub async fn all_acknowledged_reports_are_kept<P: ShadowStore>(
     store: P,
     shadows: usize,
@@ -86,7 +85,7 @@ pub async fn all_acknowledged_reports_are_kept<P: ShadowStore>(
         lost_after: 0.1,
     };
     let store = Failing::new(
-        Busy {
+        Interleaved {
             inner: store,
             applied: AtomicI64::new(0),
         },
@@ -97,7 +96,7 @@ pub async fn all_acknowledged_reports_are_kept<P: ShadowStore>(
         Timestamp::parse("2026-01-01T00:00:00Z").unwrap(),
     ));
     let sdk = Shadows::with_clock(store, clock);
-    let told =
+    let logs =
         join_all((0..WRITERS).map(|writer| write(&sdk, writer, shadows, reports, seed))).await;
 
     let mut versions = HashSet::new();
@@ -119,26 +118,26 @@ pub async fn all_acknowledged_reports_are_kept<P: ShadowStore>(
             continue;
         };
         sum += held.version.0;
-        for (writer, told) in told.iter().enumerate() {
-            let Some(last) = told.last.get(&shadow) else {
+        for (writer, log) in logs.iter().enumerate() {
+            let Some(last) = log.last.get(&shadow) else {
                 continue;
             };
             let value = held.document.pointer(&format!("/w{writer}/value")).unwrap();
             let kept: usize = value.as_number().unwrap().parse().unwrap();
             assert!(
                 kept >= *last,
-                "seed {seed}: writer {writer} was told {last}, {kept} is kept"
+                "seed {seed}: writer {writer} got {last}, {kept} is stored"
             );
         }
     }
-    for told in &told {
+    for log in &logs {
         assert!(
-            told.conflicts
+            log.conflicts
                 .iter()
                 .all(|&attempts| attempts == RETRIES + 1),
-            "seed {seed}: told too early"
+            "seed {seed}: conflict returned too early"
         );
-        for version in &told.versions {
+        for version in &log.versions {
             assert!(
                 versions.insert(version.clone()),
                 "seed {seed}: {version:?} twice"
@@ -150,8 +149,8 @@ pub async fn all_acknowledged_reports_are_kept<P: ShadowStore>(
         sdk.store().inner().applied.load(Ordering::Relaxed),
         "seed {seed}: versions rise by one"
     );
-    let tried_again: usize = told.iter().map(|told| told.tried_again).sum();
-    assert!(tried_again > reports, "seed {seed}: the faults were felt");
+    let retried: usize = logs.iter().map(|log| log.retried).sum();
+    assert!(retried > reports, "seed {seed}: the faults were felt");
 }
 
 /// Twenty writers make fifty reports each to one shadow at the same time. None expects a version, so all succeed,
@@ -190,9 +189,9 @@ async fn write<P: ShadowStore>(
     shadows: usize,
     reports: usize,
     seed: u64,
-) -> Told {
+) -> WriterLog {
     let mut random = fastrand::Rng::with_seed(seed ^ (writer as u64) << 8);
-    let mut told = Told::default();
+    let mut log = WriterLog::default();
     for report in 1..=reports {
         let shadow = id(random.usize(0..shadows));
         let text = format!(
@@ -203,10 +202,10 @@ async fn write<P: ShadowStore>(
             Update::report(shadow.clone(), Document::parse(&text).unwrap()).retries(RETRIES);
         match sdk.update(update).await {
             Ok(updated) => {
-                told.tried_again += usize::from(updated.attempts > 1);
-                told.last.insert(shadow.clone(), report);
+                log.retried += usize::from(updated.attempts > 1);
+                log.last.insert(shadow.clone(), report);
                 if updated.written {
-                    told.versions
+                    log.versions
                         .push((shadow, updated.version(State::Reported).0));
                 }
             }
@@ -214,11 +213,11 @@ async fn write<P: ShadowStore>(
                 error: StoreError::Conflict { .. },
                 attempts,
             }) => {
-                told.conflicts.push(attempts);
+                log.conflicts.push(attempts);
             }
             Err(ShadowError::Store { error, .. }) => assert!(error.is_retryable(), "{error}"),
             Err(error) => panic!("{error}"),
         }
     }
-    told
+    log
 }

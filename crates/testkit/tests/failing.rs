@@ -1,4 +1,4 @@
-//! The failing persistence fails as it says, and as the seed says.
+//! Faults of the failing store.
 
 use antumbra_memory::MemoryShadows;
 use antumbra_service::shadows::{
@@ -17,7 +17,7 @@ fn writes() -> Vec<Write> {
         .collect()
 }
 
-/// Which of the lamps were written, by what is stored.
+/// Returns for each write whether it is stored.
 async fn stored(store: &Failing<MemoryShadows>) -> Vec<bool> {
     let mut stored = Vec::new();
     for write in writes() {
@@ -34,7 +34,7 @@ async fn nothing_fails_without_faults() {
 }
 
 #[tokio::test]
-async fn each_fault_does_what_it_says() {
+async fn each_fault_has_its_effect() {
     let always = [
         (
             Faults {
@@ -61,10 +61,10 @@ async fn each_fault_does_what_it_says() {
     for (faults, done) in always {
         let store = all_of(faults);
         let writes = &writes()[..1];
-        let told = store.write_many(writes).await.remove(0).unwrap_err();
+        let error = store.write_many(writes).await.remove(0).unwrap_err();
         let throttled = faults.throttled > 0.0;
-        assert_eq!(told == StoreError::Throttled, throttled);
-        assert!(told.is_retryable());
+        assert_eq!(error == StoreError::Throttled, throttled);
+        assert!(error.is_retryable());
         assert_eq!(stored(&store).await[0], done, "{faults:?}");
 
         let read = Read {
@@ -79,7 +79,7 @@ async fn each_fault_does_what_it_says() {
 }
 
 #[tokio::test]
-async fn the_seed_decides_and_every_answer_is_true() {
+async fn the_seed_decides_and_results_are_correct() {
     let faults = Faults {
         throttled: 0.2,
         lost_before: 0.2,
@@ -87,15 +87,15 @@ async fn the_seed_decides_and_every_answer_is_true() {
     };
     let run = async |seed| {
         let store = Failing::new(MemoryShadows::new(Layout::Separate), faults, seed);
-        let told = store.write_many(&writes()).await;
-        (told, stored(&store).await)
+        let results = store.write_many(&writes()).await;
+        (results, stored(&store).await)
     };
-    let (told, stored) = run(1).await;
-    assert_eq!((told.clone(), stored.clone()), run(1).await);
-    assert_ne!(told, run(2).await.0);
+    let (results, stored) = run(1).await;
+    assert_eq!((results.clone(), stored.clone()), run(1).await);
+    assert_ne!(results, run(2).await.0);
     let mut lost = [0, 0];
-    for (told, stored) in told.iter().zip(stored) {
-        match told {
+    for (result, stored) in results.iter().zip(stored) {
+        match result {
             Ok(_) => assert!(stored),
             Err(StoreError::Throttled) => assert!(!stored),
             Err(_) => lost[usize::from(stored)] += 1,

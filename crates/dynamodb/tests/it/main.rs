@@ -13,7 +13,6 @@ mod inbox;
 mod limits;
 mod listing;
 mod parent_faults;
-mod parking;
 mod progress;
 mod sensors;
 mod store;

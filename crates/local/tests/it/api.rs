@@ -25,7 +25,7 @@ async fn take_one(listener: TcpListener) -> String {
 }
 
 #[tokio::test]
-async fn a_client_made_over_http_is_told_over_http() {
+async fn a_client_created_over_http_gets_a_delivery() {
     let options = Options {
         http_token: Some(TOKEN.to_owned()),
         ..Options::default()

@@ -43,7 +43,7 @@ fn post(path: &str, header: &str) -> String {
 }
 
 #[tokio::test]
-async fn everything_the_sdk_can_say_arrives() {
+async fn every_publish_option_of_the_sdk_arrives() {
     let (_broker, _queues, client, mut heard) = stack().await;
     let call = client
         .publish()
@@ -72,7 +72,7 @@ async fn everything_the_sdk_can_say_arrives() {
 }
 
 #[tokio::test]
-async fn devices_hear_it_and_what_is_retained_stays() {
+async fn published_messages_reach_devices_and_can_be_retained() {
     let (broker, _queues, client, _) = stack().await;
     let call = client.publish().topic("lamps/7").retain(true);
     let call = call.payload(Blob::new("on"));
@@ -83,7 +83,7 @@ async fn devices_hear_it_and_what_is_retained_stays() {
 }
 
 #[tokio::test]
-async fn slashes_may_come_as_they_are() {
+async fn slashes_in_topics_need_no_escape() {
     let (_broker, queues, _, mut heard) = stack().await;
     let request = post("/topics/request/devices?qos=1", "");
     let answer = bare(queues.address(), &request).await;
@@ -93,7 +93,7 @@ async fn slashes_may_come_as_they_are() {
 }
 
 #[tokio::test]
-async fn what_aws_would_refuse_is_refused() {
+async fn requests_that_aws_rejects_are_rejected() {
     let (_broker, queues, client, _) = stack().await;
     for topic in ["a/+", "a/#", &"a/".repeat(9), &"x".repeat(257)] {
         let refused = client.publish().topic(topic).send().await.unwrap_err();

@@ -8,7 +8,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use crate::support::tables;
 
 #[tokio::test]
-async fn tables_are_made_once_and_outlive_a_restart() {
+async fn tables_are_created_once_and_survive_a_restart() {
     let directory = tempfile::tempdir().unwrap();
     let file = Storage::File(directory.path().join("tables.db"));
 
@@ -47,7 +47,7 @@ async fn tables_are_made_once_and_outlive_a_restart() {
 }
 
 #[tokio::test]
-async fn a_table_without_its_indexes_is_not_taken_for_the_real_one() {
+async fn an_existing_table_without_its_indexes_is_rejected() {
     let here = tables(Storage::Memory).await;
     let bare = Table {
         indexes: &[],
@@ -71,7 +71,7 @@ async fn a_taken_port_is_named() {
 }
 
 #[tokio::test]
-async fn a_file_that_cannot_be_is_named() {
+async fn an_unusable_file_is_named_in_the_error() {
     let error = dynamodb::start(Storage::File("/dev/null/tables.db".into()), 0).await;
     let text = error.err().unwrap().to_string();
     assert!(text.contains("/dev/null/tables.db"), "{text}");

@@ -71,7 +71,7 @@ fn text(thing: &str, epoch: u32) -> String {
 }
 
 #[tokio::test]
-async fn a_message_is_stored_and_told_of_as_in_the_seed() {
+async fn a_message_is_stored_and_notified() {
     let home = Home::start().await;
     let mut device = Device::new(home.stack.addresses().mqtt, "dashboard").await;
     device.subscribe("notification/testThing").await;
@@ -113,7 +113,7 @@ async fn a_message_is_stored_and_told_of_as_in_the_seed() {
 }
 
 #[tokio::test]
-async fn the_bad_lies_in_the_quarantine_and_the_good_goes_on() {
+async fn bad_messages_are_quarantined_and_good_ones_stored() {
     let home = Home::start().await;
     let mut device = Device::new(home.stack.addresses().mqtt, "dashboard").await;
     device.subscribe("notification/#").await;
@@ -128,7 +128,7 @@ async fn the_bad_lies_in_the_quarantine_and_the_good_goes_on() {
 
 /// Neither what is deleted nor who was heard of is told as a message.
 #[tokio::test]
-async fn only_new_messages_are_told_of() {
+async fn only_new_messages_are_notified() {
     let home = Home::start().await;
     let mut device = Device::new(home.stack.addresses().mqtt, "dashboard").await;
     device.subscribe("notification/#").await;
@@ -153,7 +153,7 @@ async fn only_new_messages_are_told_of() {
 }
 
 #[tokio::test]
-async fn many_messages_are_all_stored_and_told_of() {
+async fn every_message_of_a_burst_is_stored_and_notified() {
     let home = Home::start().await;
     let mut device = Device::new(home.stack.addresses().mqtt, "dashboard").await;
     device.subscribe("notification/+").await;

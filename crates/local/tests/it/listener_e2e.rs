@@ -199,7 +199,7 @@ impl Listening {
 const LAST: [&str; 2] = ["house#last-1", "house#last-2"];
 
 #[tokio::test]
-async fn reports_arrive_in_queues_topics_and_on_devices_in_order_and_nothing_else_does() {
+async fn matching_reports_reach_their_targets_in_order() {
     let pattern = json!({
         "old": { "temp": [{ "numeric": ["<=", 30] }] },
         "new": { "temp": [{ "numeric": [">", 30] }] },
@@ -359,7 +359,7 @@ async fn reports_arrive_in_queues_topics_and_on_devices_in_order_and_nothing_els
 }
 
 #[tokio::test]
-async fn what_cannot_be_sent_lies_in_the_undeliverable_queue_and_delays_nobody() {
+async fn undeliverable_notifications_do_not_delay_others() {
     let home = Home::start(
         &[
             json!({ "name": "nobody", "on": { "key": "^DS#house#lamp#" },
@@ -451,7 +451,7 @@ async fn what_cannot_be_sent_lies_in_the_undeliverable_queue_and_delays_nobody()
 }
 
 #[tokio::test]
-async fn both_documents_of_a_combined_item_are_told_apart() {
+async fn changes_of_a_combined_item_are_notified_per_document() {
     let home = Home::start(
         &[json!({ "name": "all", "send": ["new"], "to": { "sqs": { "queue": "all.fifo" } } })],
         Layout::Combined,
@@ -489,7 +489,7 @@ async fn both_documents_of_a_combined_item_are_told_apart() {
 }
 
 #[tokio::test]
-async fn what_a_queue_cannot_take_whole_comes_without_the_old_document() {
+async fn oversized_notifications_omit_the_old_document() {
     let whole = json!({ "name": "whole", "send": ["old", "new"], "to": { "sqs": { "queue": "whole.fifo" } } });
     let home = Home::start(&[whole], Layout::Separate).await;
     for letter in ["x", "y"] {

@@ -34,7 +34,7 @@ async fn hear(subscription: &mut Subscription) -> Message {
 }
 
 #[tokio::test]
-async fn both_versions_meet_on_one_port() {
+async fn mqtt_3_and_5_share_one_port() {
     let broker = broker().await;
     let mut old = v4::Device::new(broker.address(), "old").await;
     let mut new = v5::Device::new(broker.address(), "new").await;
@@ -53,7 +53,7 @@ async fn both_versions_meet_on_one_port() {
 }
 
 #[tokio::test]
-async fn a_device_with_a_user_name_is_let_in() {
+async fn a_user_name_is_accepted() {
     let broker = broker().await;
     let old = |options: &mut v4::MqttOptions| {
         options.set_credentials("user", "password");
@@ -69,7 +69,7 @@ async fn a_device_with_a_user_name_is_let_in() {
 }
 
 #[tokio::test]
-async fn the_process_hears_devices_and_speaks_to_them() {
+async fn the_process_subscribes_and_publishes() {
     let broker = broker().await;
     let mut heard = broker.subscribe(filter("request/+/1"));
     let mut old = v4::Device::new(broker.address(), "old").await;
@@ -175,7 +175,7 @@ async fn retained_messages_wait_for_an_exact_subscription() {
 }
 
 #[tokio::test]
-async fn a_last_will_is_for_those_who_vanish() {
+async fn a_last_will_is_sent_when_a_device_vanishes() {
     let broker = broker().await;
     let mut heard = broker.subscribe(filter("gone/#"));
     let mut watcher = v4::Device::new(broker.address(), "watcher").await;
@@ -214,7 +214,7 @@ async fn a_last_will_is_for_those_who_vanish() {
 }
 
 #[tokio::test]
-async fn a_session_keeps_messages_for_a_device_that_is_away() {
+async fn a_session_keeps_messages_for_a_disconnected_device() {
     let broker = broker().await;
     let durable = |options: &mut v4::MqttOptions| {
         options.set_clean_session(false);
@@ -297,7 +297,7 @@ async fn the_limits_are_those_of_iot_core() {
 }
 
 #[tokio::test]
-async fn stopping_frees_the_port_and_a_taken_one_is_named() {
+async fn stopping_frees_the_port() {
     let first = broker().await;
     let port = first.address().port();
     let error = mqtt::start(port).await.err().unwrap();

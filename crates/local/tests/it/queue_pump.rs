@@ -121,7 +121,7 @@ impl Stack {
 }
 
 #[tokio::test]
-async fn a_message_arrives_with_lambdas_names() {
+async fn a_message_has_the_fields_of_an_sqs_event() {
     let stack = stack("q", &[]).await;
     let attribute = MessageAttributeValue::builder().data_type("String");
     let request = stack
@@ -161,7 +161,7 @@ async fn a_message_arrives_with_lambdas_names() {
 }
 
 #[tokio::test]
-async fn only_what_is_reported_stays() {
+async fn only_reported_failures_stay_in_the_queue() {
     let stack = stack("q", &[]).await;
     stack.send(&["a", "b", "c"]).await;
     let records = stack
@@ -182,7 +182,7 @@ async fn only_what_is_reported_stays() {
 }
 
 #[tokio::test]
-async fn a_failure_of_the_whole_leaves_everything() {
+async fn a_failed_invocation_leaves_the_whole_batch() {
     let answers: [fn(Call); 4] = [
         Call::fail,
         |panicking| drop(panicking),
@@ -202,7 +202,7 @@ async fn a_failure_of_the_whole_leaves_everything() {
 }
 
 #[tokio::test]
-async fn a_message_that_always_fails_ends_among_the_dead_letters() {
+async fn a_message_that_always_fails_becomes_a_dead_letter() {
     let policy = json!({"deadLetterTargetArn": queue_arn("dead"), "maxReceiveCount": 2});
     let policy = policy.to_string();
     let stack = stack("q", &[(QueueAttributeName::RedrivePolicy, &policy)]).await;
@@ -222,7 +222,7 @@ async fn a_message_that_always_fails_ends_among_the_dead_letters() {
 }
 
 #[tokio::test]
-async fn a_failed_message_holds_back_its_group() {
+async fn a_failed_message_blocks_its_group() {
     let stack = stack("q.fifo", &[(QueueAttributeName::FifoQueue, "true")]).await;
     stack.send(&["1", "2", "3"]).await;
     let failed = stack
@@ -252,7 +252,7 @@ async fn a_failed_message_holds_back_its_group() {
 }
 
 #[tokio::test]
-async fn stopping_lets_the_call_under_way_count() {
+async fn stopping_waits_for_the_running_invocation() {
     let stack = stack("q", &[]).await;
     stack.send(&["a"]).await;
     let (pump, mut calls) = stack.start();
@@ -264,7 +264,7 @@ async fn stopping_lets_the_call_under_way_count() {
 }
 
 #[tokio::test]
-async fn what_failed_comes_back_by_itself_when_its_visibility_ends() {
+async fn a_failed_message_returns_after_its_visibility_timeout() {
     let hidden = [(QueueAttributeName::VisibilityTimeout, "1")];
     let stack = stack("q", &hidden).await;
     stack.send(&["a", "b"]).await;
@@ -283,7 +283,7 @@ async fn what_failed_comes_back_by_itself_when_its_visibility_ends() {
 }
 
 #[tokio::test]
-async fn a_function_says_itself_when_a_message_comes_back() {
+async fn a_function_can_set_the_visibility_timeout() {
     // Longer than any test waits, unless the function says otherwise.
     let hidden = [(QueueAttributeName::VisibilityTimeout, "600")];
     let stack = stack("q", &hidden).await;
@@ -302,7 +302,7 @@ async fn a_function_says_itself_when_a_message_comes_back() {
 }
 
 #[tokio::test]
-async fn a_function_that_runs_out_of_time_has_done_nothing() {
+async fn a_timed_out_invocation_counts_as_failed() {
     let hidden = [(QueueAttributeName::VisibilityTimeout, "600")];
     let stack = stack("q", &hidden).await;
     stack.send(&["a"]).await;
@@ -366,7 +366,7 @@ async fn a_dead_letter_frees_its_group() {
 }
 
 #[tokio::test]
-async fn no_more_calls_run_at_once_than_allowed() {
+async fn concurrency_is_limited() {
     let stack = stack("q", &[]).await;
     let bodies: Vec<String> = (0..40).map(|n| n.to_string()).collect();
     let bodies: Vec<&str> = bodies.iter().map(String::as_str).collect();

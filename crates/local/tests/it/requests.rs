@@ -100,7 +100,7 @@ fn topic(operation: &str, uuid: &str, id: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_device_of_mqtt_3_reads_its_inbox() {
+async fn an_mqtt_3_device_reads_its_inbox() {
     let (stack, inbox) = stack().await;
     fill(&inbox, "old").await;
     let mut device = v4::Device::new(stack.addresses().mqtt, "old").await;
@@ -117,7 +117,7 @@ async fn a_device_of_mqtt_3_reads_its_inbox() {
 }
 
 #[tokio::test]
-async fn a_device_of_mqtt_5_reads_its_inbox() {
+async fn an_mqtt_5_device_reads_its_inbox() {
     let (stack, inbox) = stack().await;
     fill(&inbox, "new").await;
     let mut device = v5::Device::new(stack.addresses().mqtt, "new").await;
@@ -144,7 +144,7 @@ async fn a_device_of_mqtt_5_reads_its_inbox() {
 }
 
 #[tokio::test]
-async fn nonsense_is_answered_once_and_leaves_the_next_alone() {
+async fn an_invalid_request_gets_one_error_response() {
     let (stack, inbox) = stack().await;
     fill(&inbox, "lamp").await;
     let mut device = v4::Device::new(stack.addresses().mqtt, "lamp").await;
@@ -177,7 +177,7 @@ async fn nonsense_is_answered_once_and_leaves_the_next_alone() {
 }
 
 #[tokio::test]
-async fn the_other_operations_are_there_too() {
+async fn all_other_operations_respond() {
     let (stack, inbox) = stack().await;
     fill(&inbox, "lamp").await;
     let mut device = v4::Device::new(stack.addresses().mqtt, "lamp").await;

@@ -52,7 +52,7 @@ async fn failures(of: &OnFailure) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn a_device_calls_the_function_of_its_topic() {
+async fn a_message_invokes_the_function_of_its_topic() {
     let mut stack = stack(&[Operation::Get.rule()]).await;
     let (broker, calls) = (&stack.broker, &mut stack.calls);
     let mut old = v4::Device::new(broker.address(), "old").await;
@@ -88,7 +88,7 @@ async fn a_device_calls_the_function_of_its_topic() {
 }
 
 #[tokio::test]
-async fn a_failed_call_is_told_of_and_not_made_again() {
+async fn a_failed_invocation_goes_to_the_failure_queue_and_is_not_repeated() {
     let mut stack = stack(&[Operation::Get.rule()]).await;
     let publish = |n: u32| {
         let message = Message::new(format!("request/get/a/{n}"), "{}");
@@ -124,7 +124,7 @@ async fn a_failed_call_is_told_of_and_not_made_again() {
 }
 
 #[tokio::test]
-async fn a_slow_call_holds_up_nobody_until_there_are_too_many() {
+async fn a_slow_invocation_delays_others_only_at_the_concurrency_limit() {
     let mut stack = stack(&[Operation::Get.rule()]).await;
     for n in 0..12 {
         let message = Message::new(format!("request/get/a/{n}"), "{}");

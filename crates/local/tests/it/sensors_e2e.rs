@@ -109,7 +109,7 @@ impl Home {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_lock_speaks_falls_silent_and_is_back() {
+async fn a_sensor_is_lost_and_restored() {
     let home = Home::start().await;
     home.register("0xA").await;
     home.send(r#"{"sensor_id":"0xA","data":0}"#).await;
@@ -163,7 +163,7 @@ async fn a_lock_speaks_falls_silent_and_is_back() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_no_signal_ends_in_the_quarantine() {
+async fn invalid_signals_are_quarantined() {
     let home = Home::start().await;
     home.send(r#"{"sensor_id":"nobody","data":1}"#).await;
     let text = home.told("antumbra-quarantine", "UnknownSensor").await;

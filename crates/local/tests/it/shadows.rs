@@ -58,7 +58,7 @@ async fn several(device: &mut Device, prefix: &str, count: usize) -> BTreeMap<St
 
 /// Whichever door a change came through, and however the documents are kept.
 #[tokio::test]
-async fn a_device_hears_of_changes_through_every_door() {
+async fn a_device_is_notified_of_changes_from_every_interface() {
     for layout in [Layout::Separate, Layout::Combined] {
         let stack = stack(layout).await;
         let mut ours = Device::new(stack.addresses().mqtt, "ours").await;
@@ -141,7 +141,7 @@ async fn a_device_hears_of_changes_through_every_door() {
 
 /// What the AWS IoT Device SDK v2 for Python said and heard, as `scripts/check-iot-sdk --record` kept it.
 #[tokio::test]
-async fn the_sdks_exchange_is_what_it_was() {
+async fn the_exchange_with_the_aws_iot_sdk_is_unchanged() {
     let transcript = include_str!("../../testdata/iot-sdk-transcript.json");
     let transcript: Vec<Value> = serde_json::from_str(transcript).unwrap();
     let request = |topic: &str| {

@@ -102,7 +102,7 @@ fn after(number: &str) -> Option<Position> {
 }
 
 #[tokio::test]
-async fn each_change_arrives_with_lambdas_names_and_both_images() {
+async fn a_change_has_the_fields_of_a_stream_event() {
     let stack = stack().await;
     stack.write(&["a"]).await;
     let update = stack.tables.client.update_item().table_name(MAIN.name);
@@ -146,7 +146,7 @@ async fn each_change_arrives_with_lambdas_names_and_both_images() {
 }
 
 #[tokio::test]
-async fn the_position_stands_at_the_lowest_reported_failure() {
+async fn the_position_stays_at_the_lowest_reported_failure() {
     let stack = stack().await;
     stack.write(&["a", "b", "c", "d"]).await;
     let (pump, mut calls) = stack.start(stack.source());
@@ -168,7 +168,7 @@ async fn the_position_stands_at_the_lowest_reported_failure() {
 }
 
 #[tokio::test]
-async fn a_batch_that_fails_whole_is_halved_until_the_poison_is_alone() {
+async fn a_failed_batch_is_bisected_down_to_the_poison_record() {
     let stack = stack().await;
     stack.write(&["a", "b", "poison", "d"]).await;
     let (pump, mut calls) = stack.start(stack.source());
@@ -208,7 +208,7 @@ async fn a_batch_that_fails_whole_is_halved_until_the_poison_is_alone() {
 }
 
 #[tokio::test]
-async fn what_is_given_up_is_reported_with_its_place_and_the_shard_moves_on() {
+async fn an_abandoned_record_goes_to_the_failure_destination() {
     let stack = stack().await;
     stack.write(&["a", "b", "c"]).await;
     let mut source = stack.source();
@@ -243,7 +243,7 @@ async fn what_is_given_up_is_reported_with_its_place_and_the_shard_moves_on() {
 }
 
 #[tokio::test]
-async fn a_restart_goes_on_where_it_stood() {
+async fn a_restart_continues_at_the_position() {
     let directory = tempfile::tempdir().unwrap();
     let storage = Storage::File(directory.path().join("tables.db"));
     let positions = directory.path().join("positions.json");
@@ -270,7 +270,7 @@ async fn a_restart_goes_on_where_it_stood() {
 }
 
 #[tokio::test]
-async fn stopping_lets_the_call_under_way_count() {
+async fn stopping_waits_for_the_running_invocation() {
     let stack = stack().await;
     stack.write(&["a"]).await;
     let (pump, mut calls) = stack.start(stack.source());
@@ -283,7 +283,7 @@ async fn stopping_lets_the_call_under_way_count() {
 }
 
 #[tokio::test]
-async fn a_panic_fails_the_batch_and_no_more() {
+async fn a_panic_fails_only_its_batch() {
     let stack = stack().await;
     stack.write(&["a"]).await;
     let (pump, mut calls) = stack.start(stack.source());
@@ -295,7 +295,7 @@ async fn a_panic_fails_the_batch_and_no_more() {
 }
 
 #[tokio::test]
-async fn without_reporting_only_errors_count() {
+async fn partial_failures_count_only_when_enabled() {
     let stack = stack().await;
     stack.write(&["a", "b"]).await;
     let mut source = stack.source();
@@ -312,7 +312,7 @@ async fn without_reporting_only_errors_count() {
 }
 
 #[tokio::test]
-async fn batches_are_as_large_as_asked_for() {
+async fn batches_have_the_configured_size() {
     let stack = stack().await;
     stack.write(&["a", "b", "c"]).await;
     let source = Source {
@@ -329,7 +329,7 @@ async fn batches_are_as_large_as_asked_for() {
 }
 
 #[tokio::test]
-async fn records_past_their_age_are_given_up_without_a_call() {
+async fn records_past_their_maximum_age_are_abandoned() {
     let stack = stack().await;
     stack.write(&["old"]).await;
     let mut source = stack.source();
@@ -344,7 +344,7 @@ async fn records_past_their_age_are_given_up_without_a_call() {
 }
 
 #[tokio::test]
-async fn latest_begins_after_what_is_there() {
+async fn latest_skips_existing_records() {
     let stack = stack().await;
     stack.write(&["before"]).await;
     let source = Source {
@@ -370,7 +370,7 @@ async fn latest_begins_after_what_is_there() {
 }
 
 #[tokio::test]
-async fn an_expired_item_is_deleted_in_dynamodbs_name() {
+async fn an_expired_item_is_deleted_as_dynamodb() {
     let stack = stack().await;
     let put = stack.tables.client.put_item().table_name(MAIN.name);
     put.item("PK", AttributeValue::S("p".into()))
@@ -393,7 +393,7 @@ async fn an_expired_item_is_deleted_in_dynamodbs_name() {
 }
 
 #[tokio::test]
-async fn a_failure_destination_that_is_not_there_holds_the_position() {
+async fn a_missing_failure_destination_blocks_the_shard() {
     let stack = stack().await;
     stack.write(&["poison", "b"]).await;
     let mut source = stack.source();
@@ -419,7 +419,7 @@ async fn a_failure_destination_that_is_not_there_holds_the_position() {
 }
 
 #[tokio::test]
-async fn a_report_of_the_middle_and_a_failure_of_the_rest_isolate_the_poison() {
+async fn partial_failures_and_errors_isolate_the_poison_record() {
     let stack = stack().await;
     stack.write(&["a", "b", "poison", "d", "e"]).await;
     let (pump, mut calls) = stack.start(stack.source());
@@ -450,7 +450,7 @@ async fn a_report_of_the_middle_and_a_failure_of_the_rest_isolate_the_poison() {
 }
 
 #[tokio::test]
-async fn without_a_limit_a_record_is_tried_until_it_is_taken() {
+async fn without_a_limit_a_record_is_retried_until_it_succeeds() {
     let stack = stack().await;
     stack.write(&["stubborn", "b"]).await;
     let mut source = stack.source();
@@ -473,7 +473,7 @@ async fn without_a_limit_a_record_is_tried_until_it_is_taken() {
 }
 
 #[tokio::test]
-async fn stopping_in_the_middle_of_retries_leaves_the_rest_for_the_next_start() {
+async fn stopping_during_retries_keeps_the_position() {
     let stack = stack().await;
     stack.write(&["a", "b", "c"]).await;
     let mut source = stack.source();

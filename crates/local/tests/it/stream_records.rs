@@ -69,7 +69,7 @@ async fn numbers(here: &Tables) -> (String, String, Vec<String>) {
 }
 
 #[tokio::test]
-async fn a_stream_keeps_a_day_however_long_it_runs() {
+async fn stream_records_are_trimmed_after_a_day() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("tables.db");
     let here = tables(Storage::File(path.clone())).await;
@@ -89,7 +89,7 @@ async fn a_stream_keeps_a_day_however_long_it_runs() {
 }
 
 #[tokio::test]
-async fn what_nobody_has_read_outlives_any_pause() {
+async fn unread_stream_records_are_kept() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("tables.db");
     let file = Storage::File(path.clone());
@@ -115,7 +115,7 @@ async fn what_nobody_has_read_outlives_any_pause() {
 }
 
 #[tokio::test]
-async fn expired_items_go_without_being_asked() {
+async fn expired_items_are_deleted() {
     let server = dynamodb::start_expiring(Storage::Memory, 0, Duration::from_millis(50)).await;
     let server = server.unwrap();
     let client = aws_sdk_dynamodb::Client::new(&sdk_config(server.address()));

@@ -66,7 +66,7 @@ fn shard(random: &mut Rng) -> Vec<Record> {
         Record {
             old,
             new,
-            ..Record::new(&id, "DS#main", sequence)
+            ..Record::new(&id, "DSC#main", sequence)
         }
     });
     changes.collect()

@@ -1,4 +1,4 @@
-//! Batches: one result per operation, in the order asked.
+//! Batches return one result per operation, in request order.
 
 use antumbra_service::shadows::{
     ExpectedVersion, Layout, ReadConsistency, ShadowStore, StoreError, Version, Write,
@@ -6,7 +6,7 @@ use antumbra_service::shadows::{
 
 use crate::sample::{NOW, delete, new, number, numbers, shadow, whole, write, write_one};
 
-pub async fn an_empty_batch_gives_nothing<P: ShadowStore>(store: P) {
+pub async fn an_empty_batch_returns_no_results<P: ShadowStore>(store: P) {
     assert!(
         store
             .read_many(&[], ReadConsistency::Strong)
@@ -72,7 +72,7 @@ pub async fn different_shadows_are_independent<P: ShadowStore>(store: P) {
     }
 }
 
-pub async fn the_same_shadow_is_written_in_the_order_asked<P: ShadowStore>(store: P) {
+pub async fn writes_to_one_shadow_keep_their_order<P: ShadowStore>(store: P) {
     let (lamp, other) = (shadow("lamp"), shadow("other"));
     let writes = [
         whole(&lamp, 1, 0),
@@ -119,7 +119,7 @@ pub async fn the_same_shadow_is_written_in_the_order_asked<P: ShadowStore>(store
     }
 }
 
-pub async fn the_same_shadow_is_deleted_in_the_order_asked<P: ShadowStore>(store: P) {
+pub async fn deletes_of_one_shadow_keep_their_order<P: ShadowStore>(store: P) {
     let lamp = shadow("lamp");
     write_one(&store, whole(&lamp, 1, 0)).await.unwrap();
     let deletes = [

@@ -1,4 +1,4 @@
-//! Many at once.
+//! Concurrent callers.
 
 use antumbra_service::shadows::{
     DocumentSet, Read, ReadConsistency, ShadowStore, StoreError, Version,
@@ -7,7 +7,7 @@ use futures_util::future::{join, join_all};
 
 use crate::sample::{numbers, only, read_one, shadow, whole, write_one};
 
-pub async fn of_many_writers_of_one_version_one_wins<P: ShadowStore>(store: P) {
+pub async fn one_of_many_concurrent_writers_wins<P: ShadowStore>(store: P) {
     let lamp = shadow("lamp");
     for version in 0..5 {
         let writers = (0..16).map(|writer| write_one(&store, whole(&lamp, writer, version)));
@@ -35,8 +35,8 @@ pub async fn of_many_writers_of_one_version_one_wins<P: ShadowStore>(store: P) {
     }
 }
 
-/// Each adds one to what it read, until its write is taken: nothing is lost and nothing is counted twice.
-pub async fn writers_who_read_again_all_get_through<P: ShadowStore>(store: P) {
+/// Each writer increments the value it read until its write succeeds: no increment is lost or counted twice.
+pub async fn concurrent_writers_that_retry_all_succeed<P: ShadowStore>(store: P) {
     let lamp = shadow("lamp");
     let writer = async || {
         loop {
@@ -61,8 +61,8 @@ pub async fn writers_who_read_again_all_get_through<P: ShadowStore>(store: P) {
     assert_eq!(desired, reported);
 }
 
-/// Both documents always say the same, so whoever sees them differ saw two instants.
-pub async fn a_snapshot_is_of_one_instant<P: ShadowStore>(store: P) {
+/// Both documents always have the same value, so a snapshot in which they differ is inconsistent.
+pub async fn a_snapshot_is_consistent<P: ShadowStore>(store: P) {
     let lamp = shadow("lamp");
     write_one(&store, whole(&lamp, 0, 0)).await.unwrap();
     let write = async {

@@ -1,4 +1,4 @@
-//! Deletes: of a version or of whatever is there, both or none.
+//! Deletes: conditional or not, of both documents or none.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ fn version(version: i64) -> ExpectedVersion {
     ExpectedVersion::Version(Version(version))
 }
 
-pub async fn a_delete_of_anything_always_succeeds<P: ShadowStore>(store: P) {
+pub async fn an_unconditional_delete_always_succeeds<P: ShadowStore>(store: P) {
     let lamp = shadow("lamp");
     assert_eq!(
         delete_one(&store, delete(&lamp, ExpectedVersion::Any)).await,
@@ -33,7 +33,7 @@ pub async fn a_delete_of_anything_always_succeeds<P: ShadowStore>(store: P) {
     );
 }
 
-pub async fn a_delete_of_a_version_is_conditional<P: ShadowStore>(store: P) {
+pub async fn a_delete_with_a_version_is_conditional<P: ShadowStore>(store: P) {
     let lamp = shadow("lamp");
     for absent in [0, 1, 2] {
         let deleted = delete_one(&store, delete(&lamp, version(absent))).await;
@@ -65,13 +65,13 @@ pub async fn both_documents_are_deleted_together_or_not_at_all<P: ShadowStore>(s
         reported: Some(reported),
         desired: Some(desired),
     };
-    let refused = [
+    let rejected = [
         (version(1), version(2)),
         (version(2), version(1)),
         (ExpectedVersion::Any, version(2)),
         (version(2), ExpectedVersion::Any),
     ];
-    for (reported, desired) in refused {
+    for (reported, desired) in rejected {
         let deleted = delete_one(&store, uneven(reported, desired)).await;
         match store.layout() {
             Layout::Separate => assert!(
@@ -94,7 +94,7 @@ pub async fn both_documents_are_deleted_together_or_not_at_all<P: ShadowStore>(s
     }
 }
 
-pub async fn one_document_alone_is_deleted_where_they_lie_apart<P: ShadowStore>(store: P) {
+pub async fn the_separate_layout_deletes_one_document_alone<P: ShadowStore>(store: P) {
     let lamp = shadow("lamp");
     write_one(&store, whole(&lamp, 1, 0)).await.unwrap();
     let reported = |expect| Delete {
@@ -133,7 +133,7 @@ pub async fn one_document_alone_is_deleted_where_they_lie_apart<P: ShadowStore>(
     assert_eq!(numbers(&store, &lamp).await, (None, None));
 }
 
-pub async fn a_delete_of_nothing_is_invalid<P: ShadowStore>(store: P) {
+pub async fn an_empty_delete_is_invalid<P: ShadowStore>(store: P) {
     let nothing = Delete {
         shadow: shadow("lamp"),
         reported: None,
@@ -146,7 +146,7 @@ pub async fn a_delete_of_nothing_is_invalid<P: ShadowStore>(store: P) {
     }
 }
 
-pub async fn what_was_deleted_goes_on_from_its_version<P: ShadowStore>(store: P) {
+pub async fn a_recreated_document_continues_its_versions<P: ShadowStore>(store: P) {
     let lamp = shadow("lamp");
     for n in 0..3 {
         let created = write_one(&store, whole(&lamp, n, 0)).await.unwrap();
@@ -156,7 +156,7 @@ pub async fn what_was_deleted_goes_on_from_its_version<P: ShadowStore>(store: P)
         let at = version(2 * n + 2);
         delete_one(&store, delete(&lamp, at)).await.unwrap();
     }
-    // Nothing that is not there can be written over, whatever version it had.
+    // A deleted document cannot be updated with its former version.
     let over = write_one(&store, whole(&lamp, 9, 6)).await;
     let conflict = StoreError::Conflict {
         expected: Version(6),
@@ -182,8 +182,8 @@ pub async fn what_was_deleted_goes_on_from_its_version<P: ShadowStore>(store: P)
     }
 }
 
-/// What was written last counts, not how long ago it was deleted before.
-pub async fn what_was_deleted_long_ago_starts_again_at_one<P: ShadowStore>(store: P) {
+/// The time of the last delete counts, not of an earlier one.
+pub async fn an_expired_tombstone_restarts_versions_at_one<P: ShadowStore>(store: P) {
     let lamp = shadow("lamp");
     let at = |seconds_to_go: u64, n| Write {
         timestamp: NOW.after(VERSION_KEPT - Duration::from_secs(seconds_to_go)),
@@ -203,7 +203,7 @@ pub async fn what_was_deleted_long_ago_starts_again_at_one<P: ShadowStore>(store
     assert_eq!(numbers(&store, &lamp).await.0.unwrap().1, 1);
 }
 
-pub async fn of_what_was_deleted_only_the_version_is_read<P: ShadowStore>(store: P) {
+pub async fn only_the_version_of_a_deleted_document_is_read<P: ShadowStore>(store: P) {
     let lamp = shadow("lamp");
     write_one(&store, whole(&lamp, 1, 0)).await.unwrap();
     delete_one(&store, delete(&lamp, ExpectedVersion::Any))

@@ -1,5 +1,4 @@
-//! Exactness and limits: what fits comes back as it went, what does not is said before anything is
-//! written.
+//! Exactness and limits: documents within the limits round-trip; others are rejected before any write.
 
 use antumbra_service::shadows::adapter::{ITEM_BYTES, item_bytes};
 use antumbra_service::shadows::id::{ID_BYTES, NAME_BYTES};
@@ -24,7 +23,7 @@ async fn comes_back<P: ShadowStore>(store: &P, id: &str, kept: &Document) {
     assert_eq!(found.desired.unwrap().document, *kept);
 }
 
-pub async fn documents_come_back_exactly<P: ShadowStore>(store: P) {
+pub async fn documents_round_trip_exactly<P: ShadowStore>(store: P) {
     let documents = [
         "{}",
         r#"{"a":null,"b":true,"c":false,"d":0,"e":"","f":[],"g":{}}"#,
@@ -41,7 +40,7 @@ pub async fn documents_come_back_exactly<P: ShadowStore>(store: P) {
     }
 }
 
-pub async fn a_document_at_every_limit_is_kept<P: ShadowStore>(store: P) {
+pub async fn a_document_at_every_limit_is_stored<P: ShadowStore>(store: P) {
     let objects = |levels: usize, leaf: &str| {
         let (open, close) = ("{\"a\":".repeat(levels), "}".repeat(levels));
         format!("{open}{leaf}{close}")
@@ -60,13 +59,13 @@ pub async fn a_document_at_every_limit_is_kept<P: ShadowStore>(store: P) {
             continue;
         };
         let lamp = shadow("beyond");
-        let refused = Write {
+        let rejected = Write {
             reported: new(beyond, 0),
             ..whole(&lamp, 1, 0)
         };
-        let refused = write_one(&store, refused).await.unwrap_err();
+        let rejected = write_one(&store, rejected).await.unwrap_err();
         assert_eq!(
-            refused.to_string(),
+            rejected.to_string(),
             "invalid: objects and arrays are nested 32 levels deep, the limit is 31"
         );
         assert_eq!(crate::sample::numbers(&store, &lamp).await, (None, None));
@@ -87,7 +86,7 @@ pub async fn a_document_at_every_limit_is_kept<P: ShadowStore>(store: P) {
     comes_back(&store, "numbers", &document(&json)).await;
 }
 
-pub async fn the_largest_item_fits_and_one_byte_more_does_not<P: ShadowStore>(store: P) {
+pub async fn an_item_of_the_maximum_size_fits<P: ShadowStore>(store: P) {
     let lamp = named("My House#Basement", "boiler");
     let states: &[State] = match store.layout() {
         Layout::Separate => &[State::Reported],
@@ -126,7 +125,7 @@ pub async fn the_largest_item_fits_and_one_byte_more_does_not<P: ShadowStore>(st
         let kept = found.reported.unwrap().document;
         assert_eq!(Some(kept), largest.reported.map(|new| new.document));
     }
-    // The other document is measured as well, and the first is not written without it.
+    // The size of both documents counts, and neither is written alone.
     let pad = format!(r#"{{"pad":"{}"}}"#, "x".repeat(ITEM_BYTES));
     let beyond = Write {
         desired: new(document(&pad), 2),
@@ -137,13 +136,13 @@ pub async fn the_largest_item_fits_and_one_byte_more_does_not<P: ShadowStore>(st
     assert_eq!(numbers(&store, &lamp).await.0.unwrap().1, 2);
 }
 
-pub async fn keys_of_full_length_are_kept<P: ShadowStore>(store: P) {
+pub async fn keys_of_maximum_length_are_stored<P: ShadowStore>(store: P) {
     let long = named(&"d".repeat(ID_BYTES), &"n".repeat(NAME_BYTES));
     write_one(&store, whole(&long, 1, 0)).await.unwrap();
     assert!(numbers(&store, &long).await.0.is_some());
 }
 
-pub async fn names_that_look_alike_are_apart<P: ShadowStore>(store: P) {
+pub async fn similar_names_are_distinct<P: ShadowStore>(store: P) {
     let names = [
         ("a", "bc"),
         ("ab", "c"),

@@ -1,4 +1,4 @@
-//! Listings: each document once, a page at a time.
+//! Listings contain each document once, in pages.
 
 use std::collections::BTreeSet;
 
@@ -10,10 +10,10 @@ use antumbra_shadow::Timestamp;
 
 use crate::sample::{delete, delete_one, named, new, number, shadow, whole, write, write_one};
 
-/// A document's place: id, name, state.
+/// Id, name and state of a document.
 type Place = (String, String, State);
 
-/// More pages than any listing here can have.
+/// Upper bound of the pages of a listing in these tests.
 const PAGES: usize = 500;
 
 fn place(listed: &DocumentSummary) -> Place {
@@ -32,7 +32,7 @@ fn places<'a>(shadows: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<Plac
     places
 }
 
-/// All pages, sorted; each page is checked against its limit.
+/// Returns the rows of all pages, sorted, after checking the size of each page.
 async fn all<P: ShadowStore>(store: &P, query: &ListQuery, limit: usize) -> Vec<DocumentSummary> {
     let mut found = Vec::new();
     let mut cursor = None;
@@ -53,13 +53,13 @@ async fn all<P: ShadowStore>(store: &P, query: &ListQuery, limit: usize) -> Vec<
     panic!("the listing does not end");
 }
 
-pub async fn nothing_is_listed_of_an_empty_store<P: ShadowStore>(store: P) {
+pub async fn an_empty_store_lists_nothing<P: ShadowStore>(store: P) {
     for query in [ListQuery::All, ListQuery::Of("lamp".to_owned())] {
         assert!(all(&store, &query, 10).await.is_empty());
     }
 }
 
-pub async fn a_listing_of_one_id_gives_its_documents_alone<P: ShadowStore>(store: P) {
+pub async fn a_listing_of_one_id_contains_only_its_documents<P: ShadowStore>(store: P) {
     let shadows = [
         ("lamp", "a"),
         ("lamp", "b"),
@@ -88,7 +88,7 @@ pub async fn a_listing_of_one_id_gives_its_documents_alone<P: ShadowStore>(store
     }
 }
 
-pub async fn a_listing_says_version_time_and_token<P: ShadowStore>(store: P) {
+pub async fn a_listing_contains_version_time_and_token<P: ShadowStore>(store: P) {
     let lamp = shadow("lamp");
     write_one(&store, whole(&lamp, 1, 0)).await.unwrap();
     let second = Write {
@@ -121,7 +121,7 @@ pub async fn a_listing_says_version_time_and_token<P: ShadowStore>(store: P) {
     }
 }
 
-pub async fn a_listing_of_all_gives_each_document_once_whatever_the_page<P: ShadowStore>(store: P) {
+pub async fn a_full_listing_contains_each_document_once<P: ShadowStore>(store: P) {
     let names: Vec<(String, String)> = (0..23)
         .map(|n| (format!("lamp-{}", n % 9), format!("name-{n}")))
         .collect();
@@ -141,8 +141,8 @@ pub async fn a_listing_of_all_gives_each_document_once_whatever_the_page<P: Shad
     }
 }
 
-/// Whatever comes and goes, also the very document a page ended with: who stays is listed once.
-pub async fn a_listing_survives_changes_between_its_pages<P: ShadowStore>(store: P) {
+/// A document that exists throughout is listed once, even if the last document of a page is deleted.
+pub async fn a_listing_tolerates_changes_between_pages<P: ShadowStore>(store: P) {
     let staying: Vec<String> = (0..12).map(|n| format!("stays-{n}")).collect();
     let leaving: Vec<String> = (0..12).map(|n| format!("leaves-{n}")).collect();
     for id in staying.iter().chain(&leaving) {
@@ -186,7 +186,7 @@ pub async fn a_listing_survives_changes_between_its_pages<P: ShadowStore>(store:
     );
 }
 
-pub async fn a_cursor_serves_the_listing_it_came_from_alone<P: ShadowStore>(store: P) {
+pub async fn a_cursor_is_valid_only_for_its_own_listing<P: ShadowStore>(store: P) {
     for name in ["a", "b", "c"] {
         for id in ["lamp", "other"] {
             write_one(&store, whole(&named(id, name), 1, 0))
@@ -229,7 +229,7 @@ pub async fn a_cursor_serves_the_listing_it_came_from_alone<P: ShadowStore>(stor
     }
 }
 
-pub async fn a_listing_nobody_can_give_is_invalid<P: ShadowStore>(store: P) {
+pub async fn an_invalid_limit_or_cursor_is_rejected<P: ShadowStore>(store: P) {
     let of = |id: &str| ListQuery::Of(id.to_owned());
     for (query, limit) in [
         (ListQuery::All, 0),
@@ -244,7 +244,7 @@ pub async fn a_listing_nobody_can_give_is_invalid<P: ShadowStore>(store: P) {
     }
 }
 
-pub async fn what_was_deleted_is_not_listed<P: ShadowStore>(store: P) {
+pub async fn deleted_documents_are_not_listed<P: ShadowStore>(store: P) {
     let [lamp, fan] = ["lamp", "fan"].map(shadow);
     for shadow in [&lamp, &fan] {
         write_one(&store, whole(shadow, 1, 0)).await.unwrap();

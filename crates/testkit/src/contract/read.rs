@@ -1,4 +1,4 @@
-//! Reads: what was asked for, in the order asked, and no more.
+//! Reads return the requested documents, in request order.
 
 use antumbra_service::shadows::{
     DocumentSet, Layout, Read, ReadConsistency, ShadowStore, Snapshot, StoreError, Version, Write,
@@ -12,7 +12,7 @@ const PARTS: [DocumentSet; 3] = [
     DocumentSet::Both,
 ];
 
-pub async fn what_is_absent_is_not_found<P: ShadowStore>(store: P) {
+pub async fn an_absent_shadow_is_not_found<P: ShadowStore>(store: P) {
     write_one(&store, whole(&shadow("other"), 1, 0))
         .await
         .unwrap();
@@ -32,7 +32,7 @@ pub async fn what_is_absent_is_not_found<P: ShadowStore>(store: P) {
     }
 }
 
-pub async fn a_read_gives_what_was_asked_for_and_no_more<P: ShadowStore>(store: P) {
+pub async fn a_read_returns_only_the_requested_documents<P: ShadowStore>(store: P) {
     let lamp = shadow("lamp");
     let both = Write {
         reported: new(number(1), 0),
@@ -76,7 +76,7 @@ pub async fn a_read_gives_what_was_asked_for_and_no_more<P: ShadowStore>(store: 
     }
 }
 
-pub async fn a_strong_read_sees_every_answered_write<P: ShadowStore>(store: P) {
+pub async fn a_strong_read_sees_every_completed_write<P: ShadowStore>(store: P) {
     let lamp = shadow("lamp");
     for version in 0..20 {
         write_one(&store, whole(&lamp, version, version))
@@ -96,7 +96,7 @@ pub async fn a_strong_read_sees_every_answered_write<P: ShadowStore>(store: P) {
     }
 }
 
-pub async fn what_was_read_does_not_change<P: ShadowStore>(store: P) {
+pub async fn a_snapshot_does_not_change_after_the_read<P: ShadowStore>(store: P) {
     let lamp = shadow("lamp");
     let first = whole(&lamp, 1, 0);
     write_one(&store, first.clone()).await.unwrap();
@@ -109,8 +109,8 @@ pub async fn what_was_read_does_not_change<P: ShadowStore>(store: P) {
     assert_eq!(numbers(&store, &lamp).await.0.unwrap().1, 2);
 }
 
-/// More than one call of any store takes, some of them absent.
-pub async fn many_are_read_in_the_order_asked<P: ShadowStore>(store: P) {
+/// Exceeds the batch size of every store; some shadows are absent.
+pub async fn reads_return_results_in_request_order<P: ShadowStore>(store: P) {
     let shadows: Vec<_> = (0..130).map(|n| shadow(&format!("lamp-{n}"))).collect();
     let there = |n: &usize| n % 7 != 3;
     let writes: Vec<Write> = (0..130)
@@ -148,7 +148,7 @@ pub async fn many_are_read_in_the_order_asked<P: ShadowStore>(store: P) {
     }
 }
 
-pub async fn the_same_shadow_can_be_read_twice_at_once<P: ShadowStore>(store: P) {
+pub async fn one_batch_may_read_a_shadow_twice<P: ShadowStore>(store: P) {
     let lamp = shadow("lamp");
     write_one(&store, whole(&lamp, 1, 0)).await.unwrap();
     let parts = [

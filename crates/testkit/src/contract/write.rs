@@ -1,4 +1,4 @@
-//! Writes: conditional on the version, both or none.
+//! Writes: conditional on the version, of both documents or none.
 
 use antumbra_service::shadows::{
     ClientToken, Delete, DocumentSet, ExpectedVersion, Layout, ShadowId, ShadowStore, StoreError,
@@ -22,13 +22,13 @@ fn is_invalid<T>(result: &Result<T, StoreError>) -> bool {
     matches!(result, Err(StoreError::Invalid(_)))
 }
 
-/// Both documents as [`numbers`] says them.
+/// Both documents as [`numbers`] returns them.
 fn at(n: i64, version: i64) -> (Said, Said) {
     let one = Some((format!(r#"{{"n":{n}}}"#), version));
     (one.clone(), one)
 }
 
-pub async fn a_first_write_creates_version_one<P: ShadowStore>(store: P) {
+pub async fn the_first_write_creates_version_one<P: ShadowStore>(store: P) {
     let lamp = shadow("lamp");
     let written = write_one(&store, whole(&lamp, 1, 0)).await;
     let one = Some(Version(1));
@@ -40,7 +40,7 @@ pub async fn a_first_write_creates_version_one<P: ShadowStore>(store: P) {
     assert_eq!(numbers(&store, &lamp).await, at(1, 1));
 }
 
-pub async fn a_write_of_the_stored_version_raises_it_by_one<P: ShadowStore>(store: P) {
+pub async fn a_write_raises_the_version_by_one<P: ShadowStore>(store: P) {
     let lamp = shadow("lamp");
     for version in 0..12 {
         let written = write_one(&store, whole(&lamp, 100 + version, version)).await;
@@ -49,9 +49,7 @@ pub async fn a_write_of_the_stored_version_raises_it_by_one<P: ShadowStore>(stor
     }
 }
 
-pub async fn a_write_of_another_version_is_a_conflict_and_changes_nothing<P: ShadowStore>(
-    store: P,
-) {
+pub async fn a_write_with_another_version_is_a_conflict<P: ShadowStore>(store: P) {
     let lamp = shadow("lamp");
     write_one(&store, whole(&lamp, 1, 0)).await.unwrap();
     write_one(&store, whole(&lamp, 2, 1)).await.unwrap();
@@ -62,7 +60,7 @@ pub async fn a_write_of_another_version_is_a_conflict_and_changes_nothing<P: Sha
     }
 }
 
-pub async fn creating_over_an_existing_one_is_a_conflict<P: ShadowStore>(store: P) {
+pub async fn creating_an_existing_document_is_a_conflict<P: ShadowStore>(store: P) {
     let lamp = shadow("lamp");
     write_one(&store, whole(&lamp, 1, 0)).await.unwrap();
     let written = write_one(&store, whole(&lamp, 2, 0)).await;
@@ -70,8 +68,8 @@ pub async fn creating_over_an_existing_one_is_a_conflict<P: ShadowStore>(store: 
     assert_eq!(numbers(&store, &lamp).await, at(1, 1));
 }
 
-/// To the last byte the same, and by whoever asked before: a second write is a second write.
-pub async fn writing_the_same_twice_is_a_conflict<P: ShadowStore>(store: P) {
+/// An identical write by the same caller is not idempotent.
+pub async fn repeating_a_write_is_a_conflict<P: ShadowStore>(store: P) {
     let lamp = shadow("lamp");
     write_one(&store, whole(&lamp, 1, 0)).await.unwrap();
     let again = write_one(&store, whole(&lamp, 1, 0)).await;
@@ -86,9 +84,7 @@ pub async fn writing_the_same_twice_is_a_conflict<P: ShadowStore>(store: P) {
     }
 }
 
-pub async fn a_write_over_what_is_absent_is_a_conflict_and_creates_nothing<P: ShadowStore>(
-    store: P,
-) {
+pub async fn updating_an_absent_document_is_a_conflict<P: ShadowStore>(store: P) {
     let lamp = shadow("lamp");
     let written = write_one(&store, whole(&lamp, 1, 3)).await;
     assert_eq!(written, conflict(3, None));
@@ -116,7 +112,7 @@ pub async fn both_documents_are_written_together_or_not_at_all<P: ShadowStore>(s
         assert_eq!(write_one(&store, both).await, conflict(wrong, Some(1)));
         assert_eq!(numbers(&store, &lamp).await, at(1, 1));
     }
-    // One document is there and the other is created with it.
+    // One document exists and the other is created.
     let half = shadow("half");
     let first = Write {
         reported: new(number(1), 0),
@@ -134,7 +130,7 @@ pub async fn both_documents_are_written_together_or_not_at_all<P: ShadowStore>(s
     assert_eq!(written.desired, Some(Version(1)));
 }
 
-pub async fn a_conflict_of_both_speaks_of_reported<P: ShadowStore>(store: P) {
+pub async fn a_conflict_of_both_documents_names_reported<P: ShadowStore>(store: P) {
     let lamp = shadow("lamp");
     write_one(&store, whole(&lamp, 1, 0)).await.unwrap();
     if store.layout() == Layout::Combined {
@@ -153,7 +149,7 @@ pub async fn a_conflict_of_both_speaks_of_reported<P: ShadowStore>(store: P) {
     assert_eq!(write_one(&store, both).await, conflict(5, Some(1)));
 }
 
-pub async fn one_document_alone_is_written_where_they_lie_apart<P: ShadowStore>(store: P) {
+pub async fn the_separate_layout_writes_one_document_alone<P: ShadowStore>(store: P) {
     let lamp = shadow("lamp");
     write_one(&store, whole(&lamp, 1, 0)).await.unwrap();
     let reported = Write {
@@ -185,7 +181,7 @@ pub async fn one_document_alone_is_written_where_they_lie_apart<P: ShadowStore>(
     assert_eq!(desired, Some((r#"{"n":3}"#.to_owned(), 2)));
 }
 
-pub async fn both_documents_have_one_version_where_they_lie_together<P: ShadowStore>(store: P) {
+pub async fn the_combined_layout_has_one_version<P: ShadowStore>(store: P) {
     let lamp = shadow("lamp");
     let uneven = Write {
         reported: new(number(1), 0),
@@ -200,11 +196,11 @@ pub async fn both_documents_have_one_version_where_they_lie_together<P: ShadowSt
     assert_eq!(numbers(&store, &lamp).await, (None, None));
 }
 
-pub async fn a_write_of_nothing_is_invalid<P: ShadowStore>(store: P) {
+pub async fn an_empty_write_is_invalid<P: ShadowStore>(store: P) {
     assert!(is_invalid(&write_one(&store, write(&shadow("lamp"))).await));
 }
 
-pub async fn a_version_no_document_can_have_is_invalid<P: ShadowStore>(store: P) {
+pub async fn an_impossible_version_is_invalid<P: ShadowStore>(store: P) {
     let lamp = shadow("lamp");
     for version in [-1, i64::MIN, i64::MAX] {
         assert!(is_invalid(
@@ -214,8 +210,8 @@ pub async fn a_version_no_document_can_have_is_invalid<P: ShadowStore>(store: P)
     assert_eq!(numbers(&store, &lamp).await, (None, None));
 }
 
-/// DynamoDB has no attributes without a name.
-pub async fn an_empty_name_is_invalid_at_any_depth<P: ShadowStore>(store: P) {
+/// DynamoDB rejects empty attribute names.
+pub async fn an_empty_member_name_is_invalid_at_any_depth<P: ShadowStore>(store: P) {
     let lamp = shadow("lamp");
     for json in [r#"{"":1}"#, r#"{"a":[{"b":{"":1}}]}"#] {
         for (reported, desired) in [(json, "{}"), ("{}", json)] {
@@ -230,19 +226,19 @@ pub async fn an_empty_name_is_invalid_at_any_depth<P: ShadowStore>(store: P) {
     assert_eq!(numbers(&store, &lamp).await, (None, None));
 }
 
-pub async fn a_name_without_end_is_invalid<P: ShadowStore>(store: P) {
+pub async fn an_overlong_member_name_is_invalid<P: ShadowStore>(store: P) {
     let lamp = shadow("lamp");
     let named = |bytes: usize| Write {
         reported: new(document(&format!(r#"{{"{}":1}}"#, "n".repeat(bytes))), 0),
         ..whole(&lamp, 1, 0)
     };
-    let refused = write_one(&store, named(65_536)).await.unwrap_err();
+    let rejected = write_one(&store, named(65_536)).await.unwrap_err();
     assert_eq!(
-        refused.to_string(),
+        rejected.to_string(),
         "invalid: a name in a document has 65536 bytes, the limit is 65535"
     );
     assert_eq!(numbers(&store, &lamp).await, (None, None));
-    // The JSON reader of DynamoDB Local goes no further, though DynamoDB does.
+    // The JSON parser of DynamoDB Local has a lower limit than DynamoDB.
     write_one(&store, named(50_000)).await.unwrap();
     let (reported, _) = numbers(&store, &lamp).await;
     assert_eq!(reported.unwrap().0.len(), 50_000 + 6);
@@ -272,7 +268,7 @@ pub async fn a_timestamp_out_of_range_is_invalid<P: ShadowStore>(store: P) {
     }
 }
 
-pub async fn the_stamp_of_the_last_writer_is_kept_whole<P: ShadowStore>(store: P) {
+pub async fn the_last_writer_is_stored<P: ShadowStore>(store: P) {
     let lamp = shadow("lamp");
     let stamps = [
         (
@@ -302,7 +298,7 @@ pub async fn the_stamp_of_the_last_writer_is_kept_whole<P: ShadowStore>(store: P
     }
 }
 
-pub async fn what_is_created_has_a_version_above_the_floor<P: ShadowStore>(store: P) {
+pub async fn a_created_document_has_at_least_the_minimum_version<P: ShadowStore>(store: P) {
     let above = |shadow: &ShadowId, floor: i64, expected: i64| {
         let mut write = whole(shadow, 1, expected);
         for part in [&mut write.reported, &mut write.desired] {
@@ -313,7 +309,7 @@ pub async fn what_is_created_has_a_version_above_the_floor<P: ShadowStore>(store
     let lamp = shadow("lamp");
     let created = write_one(&store, above(&lamp, 6, 0)).await.unwrap();
     assert_eq!(created.reported, Some(Version(7)));
-    // What is there goes on by one, whatever the floor.
+    // An existing version rises by one, whatever the minimum.
     let written = write_one(&store, above(&lamp, 20, 7)).await.unwrap();
     assert_eq!(written.desired, Some(Version(8)));
     delete_one(&store, delete(&lamp, ExpectedVersion::Any))
@@ -328,7 +324,7 @@ pub async fn what_is_created_has_a_version_above_the_floor<P: ShadowStore>(store
     assert_eq!(again.reported, Some(Version(31)));
 }
 
-pub async fn a_write_holds_the_other_document_fixed<P: ShadowStore>(store: P) {
+pub async fn a_write_can_require_a_version_of_the_other_document<P: ShadowStore>(store: P) {
     let lamp = shadow("lamp");
     let holding = |n: i64, expected: i64, hold: i64| Write {
         reported: new(number(n), expected),
@@ -348,7 +344,7 @@ pub async fn a_write_holds_the_other_document_fixed<P: ShadowStore>(store: P) {
         let held = write_one(&store, wrong).await;
         assert!(matches!(held, Err(StoreError::Invalid(_))));
     }
-    // Not there, or there no more, is version none.
+    // An absent or deleted document has version none.
     write_one(&store, holding(1, 0, 0)).await.unwrap();
     let desired = Write {
         desired: new(number(1), 0),
@@ -361,9 +357,9 @@ pub async fn a_write_holds_the_other_document_fixed<P: ShadowStore>(store: P) {
         Err(conflict)
     };
     let held = write_one(&store, holding(2, 1, 0)).await;
-    assert_eq!(held, refused(Version(0), Some(Version(1))));
+    assert_eq!(held, rejected(Version(0), Some(Version(1))));
     let held = write_one(&store, holding(2, 1, 2)).await;
-    assert_eq!(held, refused(Version(2), Some(Version(1))));
+    assert_eq!(held, rejected(Version(2), Some(Version(1))));
     assert_eq!(numbers(&store, &lamp).await.0.unwrap().1, 1);
     let written = write_one(&store, holding(2, 1, 1)).await.unwrap();
     assert_eq!(
@@ -377,11 +373,11 @@ pub async fn a_write_holds_the_other_document_fixed<P: ShadowStore>(store: P) {
     };
     delete_one(&store, desired).await.unwrap();
     let held = write_one(&store, holding(3, 2, 1)).await;
-    assert_eq!(held, refused(Version(1), None));
+    assert_eq!(held, rejected(Version(1), None));
     write_one(&store, holding(3, 2, 0)).await.unwrap();
 }
 
-pub async fn the_times_of_leaves_are_kept_with_the_document<P: ShadowStore>(store: P) {
+pub async fn leaf_times_are_stored_with_the_document<P: ShadowStore>(store: P) {
     let lamp = shadow("lamp");
     let mut timed = whole(&lamp, 1, 0);
     let times = LeafTimes::all(&number(1), 1_600_000_000);

@@ -1,4 +1,4 @@
-//! An endpoint before a DynamoDB: it records every call, passes it on, or answers itself.
+//! An HTTP endpoint in front of DynamoDB that records calls, and forwards them or responds itself.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-type Answer = Response<Full<Bytes>>;
+type HttpResponse = Response<Full<Bytes>>;
 type Script = Box<dyn FnMut(&Call) -> Reply + Send>;
 
 /// One request that reached the endpoint.
@@ -68,7 +68,7 @@ pub struct Endpoint {
 struct State {
     server: SocketAddr,
     calls: Mutex<Vec<Call>>,
-    /// How many have arrived, and how many must before any is answered.
+    /// Number of calls that arrived, and number that must have arrived before the first response.
     arrived: watch::Sender<usize>,
     held_until: AtomicUsize,
     at_once: AtomicUsize,
@@ -77,7 +77,7 @@ struct State {
 }
 
 impl Endpoint {
-    /// Before the server at this address, passing everything on.
+    /// Starts an endpoint in front of a server. All calls pass.
     pub async fn start(server: SocketAddr) -> Endpoint {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -94,17 +94,17 @@ impl Endpoint {
         Endpoint { address, state }
     }
 
-    /// What an SDK client takes.
+    /// Returns the endpoint URL for SDK clients.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// Lets this decide on every call from now on.
+    /// Treats every call as the script says, from now on.
     pub fn script(&self, script: impl FnMut(&Call) -> Reply + Send + 'static) {
         *lock(&self.state.script) = Box::new(script);
     }
 
-    /// Lets these decide on the next calls of an operation, one each; all others pass.
+    /// Gives the next calls of an operation one of these replies each; all other calls pass.
     pub fn script_next(&self, operation: &'static str, replies: impl Into<Vec<Reply>>) {
         let mut replies = replies.into().into_iter();
         self.script(move |call| {
@@ -116,8 +116,7 @@ impl Endpoint {
         });
     }
 
-    /// Answers nothing until this many more calls have arrived, and counts from now how many are there at
-    /// once.
+    /// Withholds responses until this many more calls have arrived, and restarts the count of concurrent calls.
     pub fn hold_until(&self, calls: usize) {
         let arrived = *self.state.arrived.borrow();
         self.state
@@ -126,17 +125,17 @@ impl Endpoint {
         self.state.most_at_once.store(0, Ordering::SeqCst);
     }
 
-    /// The most calls that were there at once.
+    /// Returns the maximum number of concurrent calls.
     pub fn most_at_once(&self) -> usize {
         self.state.most_at_once.load(Ordering::SeqCst)
     }
 
-    /// The calls since it was last asked, every attempt of the SDK counted.
+    /// Returns the calls since the last query. Every attempt of the SDK counts.
     pub fn take_calls(&self) -> Vec<Call> {
         std::mem::take(&mut lock(&self.state.calls))
     }
 
-    /// The names of the calls since it was last asked.
+    /// Returns the operations of the calls since the last query.
     pub fn take_operations(&self) -> Vec<String> {
         let calls = self.take_calls().into_iter();
         calls.map(|call| call.operation).collect()
@@ -152,7 +151,6 @@ async fn accept(listener: TcpListener, state: Arc<State>) {
         let state = Arc::clone(&state);
         tokio::spawn(async move {
             let service = service_fn(|request| handle(request, &state));
-            // A client that goes away ends its connection, and that is all.
             let _ = hyper::server::conn::http1::Builder::new()
                 .serve_connection(TokioIo::new(stream), service)
                 .await;
@@ -160,7 +158,7 @@ async fn accept(listener: TcpListener, state: Arc<State>) {
     }
 }
 
-/// A call that has arrived and is not answered yet.
+/// A call without a response so far.
 struct Present<'a>(&'a State);
 
 impl Present<'_> {
@@ -178,7 +176,7 @@ impl Drop for Present<'_> {
     }
 }
 
-/// What makes hyper end a connection without an answer.
+/// Makes hyper close a connection without a response.
 #[derive(Debug)]
 struct HungUp;
 
@@ -190,7 +188,7 @@ impl std::fmt::Display for HungUp {
 
 impl std::error::Error for HungUp {}
 
-async fn handle(request: Request<Incoming>, state: &State) -> Result<Answer, HungUp> {
+async fn handle(request: Request<Incoming>, state: &State) -> Result<HttpResponse, HungUp> {
     let (head, body) = request.into_parts();
     let body = body.collect().await.map_err(|_| HungUp)?.to_bytes();
     let target = head.headers.get("x-amz-target");
@@ -209,10 +207,10 @@ async fn handle(request: Request<Incoming>, state: &State) -> Result<Answer, Hun
     let pass = async { pass(state.server, Request::from_parts(head, Full::new(body))).await };
     match reply {
         Reply::Pass => Ok(pass.await),
-        Reply::Respond(status, json) => Ok(answer(status, &json)),
+        Reply::Respond(status, json) => Ok(respond(status, &json)),
         Reply::PassThenRespond(status, json) => {
             pass.await;
-            Ok(answer(status, &json))
+            Ok(respond(status, &json))
         }
         Reply::PassThenDisconnect => {
             pass.await;
@@ -222,24 +220,24 @@ async fn handle(request: Request<Incoming>, state: &State) -> Result<Answer, Hun
     }
 }
 
-fn answer(status: u16, json: &Value) -> Answer {
-    let mut answer = Response::new(Full::from(json.to_string()));
-    *answer.status_mut() = StatusCode::from_u16(status).unwrap();
+fn respond(status: u16, json: &Value) -> HttpResponse {
+    let mut response = Response::new(Full::from(json.to_string()));
+    *response.status_mut() = StatusCode::from_u16(status).unwrap();
     let kind = hyper::header::HeaderValue::from_static("application/x-amz-json-1.0");
-    let headers = answer.headers_mut();
+    let headers = response.headers_mut();
     headers.insert(hyper::header::CONTENT_TYPE, kind);
-    answer
+    response
 }
 
-/// On a connection of its own: calls are few, and nothing of one can leak into another.
-async fn pass(server: SocketAddr, request: Request<Full<Bytes>>) -> Answer {
+/// Forwards a call on a connection of its own.
+async fn pass(server: SocketAddr, request: Request<Full<Bytes>>) -> HttpResponse {
     let stream = TcpStream::connect(server).await.unwrap();
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
         .await
         .unwrap();
     tokio::spawn(connection);
-    let answer = sender.send_request(request).await.unwrap();
-    let (head, body) = answer.into_parts();
+    let response = sender.send_request(request).await.unwrap();
+    let (head, body) = response.into_parts();
     let body = body.collect().await.unwrap().to_bytes();
     Response::from_parts(head, Full::new(body))
 }

@@ -1,29 +1,29 @@
-//! The server: embedded, or one that runs already.
+//! The DynamoDB server: embedded or external.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::LazyLock;
 
 use dynoxide::Database;
 
-/// Names a DynamoDB that runs already, such as `http://127.0.0.1:8000`.
-const ELSEWHERE: &str = "ANTUMBRA_TEST_DYNAMODB";
+/// Variable with the URL of an external DynamoDB, such as `http://127.0.0.1:8000`.
+const EXTERNAL: &str = "ANTUMBRA_TEST_DYNAMODB";
 
-/// Where DynamoDB listens. The first call starts the embedded one, unless the environment names another.
+/// Returns the address of DynamoDB. The first call starts the embedded one, unless an external one is set.
 pub fn address() -> SocketAddr {
-    static ADDRESS: LazyLock<SocketAddr> = LazyLock::new(|| match std::env::var(ELSEWHERE) {
-        Ok(url) => elsewhere(&url),
+    static ADDRESS: LazyLock<SocketAddr> = LazyLock::new(|| match std::env::var(EXTERNAL) {
+        Ok(url) => external(&url),
         Err(_) => embedded(),
     });
     *ADDRESS
 }
 
-fn elsewhere(url: &str) -> SocketAddr {
+fn external(url: &str) -> SocketAddr {
     let address = url.strip_prefix("http://").unwrap_or(url);
     let address = address.trim_end_matches('/').parse();
-    address.unwrap_or_else(|error| panic!("{ELSEWHERE}={url}: {error}"))
+    address.unwrap_or_else(|error| panic!("{EXTERNAL}={url}: {error}"))
 }
 
-/// Every test has a runtime of its own, which ends with it, so the server has one too.
+/// Starts the server on a runtime of its own, which outlives the runtimes of the tests.
 fn embedded() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();

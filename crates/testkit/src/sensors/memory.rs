@@ -11,23 +11,20 @@ use antumbra_service::sensors::{
     DEFAULT_SHARDS, Reading, ReadingTime, RegisteredSensor, SensorId, State,
 };
 
-/// Is told of every write of a state, as a stream is.
+/// Receives every write of a state, as a stream does.
 type Watcher = Box<dyn FnMut(Option<&State>, &State) + Send>;
 
-/// Writes since the store was made, as a table would count them.
+/// Number of writes since the store was created, as a table would count them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Figures {
-    /// Writes of states that took place.
     pub state_writes: u64,
-    /// Writes of the index of what is due: one where a state enters or leaves it, two where it moves.
+    /// Writes of the index of due sensors: one if a state enters or leaves it, two if it moves.
     pub index_writes: u64,
-    /// Writes whose condition failed.
-    pub refused: u64,
-    /// Readings kept.
+    /// Conditional writes that failed.
+    pub rejected: u64,
     pub readings: u64,
 }
 
-/// One sensor with all that is its own.
 struct Kept {
     registered: RegisteredSensor,
     state: State,
@@ -37,14 +34,14 @@ struct Kept {
 #[derive(Default)]
 struct Inner {
     sensors: BTreeMap<SensorId, Kept>,
-    /// By shard: when to look, in milliseconds, and at whom.
+    /// By shard: time of the next check in milliseconds, and sensor.
     due: Vec<BTreeSet<(i64, SensorId)>>,
     figures: Figures,
     watcher: Option<Watcher>,
     keeps_readings: bool,
 }
 
-/// Sensors in memory, with the laws of the ports. Clones share what is kept.
+/// Sensors in memory. Clones share their content.
 #[derive(Clone)]
 pub struct MemorySensors {
     shards: u32,
@@ -58,7 +55,6 @@ impl Default for MemorySensors {
 }
 
 impl MemorySensors {
-    /// An empty store of so many shards.
     pub fn new(shards: u32) -> MemorySensors {
         let inner = Inner {
             due: vec![BTreeSet::new(); shards.max(1) as usize],
@@ -71,18 +67,17 @@ impl MemorySensors {
         }
     }
 
-    /// The same, counting readings instead of keeping them: a month of a fleet fits no memory.
+    /// Counts readings instead of storing them, to save memory.
     pub fn without_readings(self) -> MemorySensors {
         self.lock().keeps_readings = false;
         self
     }
 
-    /// Lets this see every write of a state, before and after, in order.
+    /// Calls the watcher with old and new state of every write.
     pub fn watch(&self, watcher: impl FnMut(Option<&State>, &State) + Send + 'static) {
         self.lock().watcher = Some(Box::new(watcher));
     }
 
-    /// What was written so far.
     pub fn figures(&self) -> Figures {
         self.lock().figures
     }
@@ -93,7 +88,7 @@ impl MemorySensors {
 }
 
 impl Inner {
-    /// Puts a state in place of the old one, in the index too, and tells of it.
+    /// Replaces a state, updates the index and calls the watcher.
     fn write(&mut self, id: &SensorId, new: State) {
         let Some(kept) = self.sensors.get_mut(id) else {
             return;

@@ -1,4 +1,4 @@
-//! Sensors and signals in few words.
+//! Builders of sensors and signals.
 
 use std::time::Duration;
 
@@ -12,22 +12,19 @@ use antumbra_shadow::Timestamp;
 /// 2026-01-31 at noon, when every test starts.
 pub const NOON_MS: i64 = 1_769_860_800_000;
 
-/// That long after noon.
 pub fn noon(after: Duration) -> Timestamp {
     from_milliseconds(NOON_MS).after(after)
 }
 
-/// So many seconds after noon; before it if negative.
+/// Seconds after noon.
 pub fn at(seconds: i64) -> Timestamp {
     from_milliseconds(NOON_MS + seconds * 1000)
 }
 
-/// An id.
 pub fn id(text: &str) -> SensorId {
     SensorId::new(text).unwrap()
 }
 
-/// A sensor at a place.
 pub fn sensor(text: &str, [city, building, floor, room]: [&str; 4]) -> Sensor {
     Sensor::new(
         id(text),
@@ -35,12 +32,12 @@ pub fn sensor(text: &str, [city, building, floor, room]: [&str; 4]) -> Sensor {
     )
 }
 
-/// A sensor somewhere.
+/// A sensor at a default location.
 pub fn somewhere(text: &str) -> Sensor {
     sensor(text, ["Poznań", "A", "2", "13"])
 }
 
-/// Its first version, registered at noon.
+/// The first version of a sensor, registered at noon.
 pub fn new(sensor: Sensor) -> RegisteredSensor {
     let generation = Generation::new(format!("g-{:016x}", fastrand::u64(..))).unwrap();
     RegisteredSensor {
@@ -51,7 +48,7 @@ pub fn new(sensor: Sensor) -> RegisteredSensor {
     }
 }
 
-/// Registers a sensor somewhere, at noon.
+/// Registers a sensor at a default location at noon.
 pub async fn registered<S: SensorStore>(store: &S, text: &str) -> RegisteredSensor {
     store.register(&new(somewhere(text))).await.unwrap()
 }

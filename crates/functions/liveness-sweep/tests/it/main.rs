@@ -1,9 +1,7 @@
-//! The sweep through its public door, and a fleet over a month of simulated time.
+//! The sweep in memory and on DynamoDB, a mass outage, and the binary.
 #![allow(clippy::unwrap_used)]
 
-mod fleet;
 mod mass;
-mod month;
 mod process;
 mod sweep;
 mod table;

@@ -10,7 +10,7 @@ use super::endpoint::Reply::{Hang, Status as Says};
 use super::home::{Home, hasty};
 
 #[tokio::test]
-async fn failures_are_tried_again_and_every_attempt_is_in_the_history() {
+async fn failures_are_retried_and_every_attempt_is_recorded() {
     let home = Home::start(hasty()).await;
     let door = home.sensor("door-7").await;
     let (client, _) = home.client("watch", Mode::Latest).await;
@@ -47,7 +47,7 @@ async fn failures_are_tried_again_and_every_attempt_is_in_the_history() {
 }
 
 #[tokio::test]
-async fn ten_failures_are_the_end_until_it_is_asked_for_again() {
+async fn a_dead_delivery_can_be_redelivered() {
     for (mode, dead) in [
         (Mode::Latest, "antumbra-deliveries-dead"),
         (Mode::Every, "antumbra-deliveries-dead.fifo"),
@@ -75,7 +75,7 @@ async fn ten_failures_are_the_end_until_it_is_asked_for_again() {
 }
 
 #[tokio::test]
-async fn a_refused_connection_is_tried_again_where_the_client_is_by_then() {
+async fn a_retry_uses_the_current_url() {
     let home = Home::start(hasty()).await;
     let door = home.sensor("door-7").await;
     let (client, _) = home.client("watch", Mode::Every).await;
@@ -99,7 +99,7 @@ async fn a_refused_connection_is_tried_again_where_the_client_is_by_then() {
 }
 
 #[tokio::test]
-async fn all_since_a_time_go_out_again() {
+async fn all_deliveries_since_a_time_can_be_redelivered() {
     let home = Home::start(hasty()).await;
     let door = home.sensor("door-7").await;
     let (client, _) = home.client("watch", Mode::Every).await;

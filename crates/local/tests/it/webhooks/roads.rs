@@ -13,7 +13,7 @@ use super::endpoint::Reply::{RetryAfter, Status as Says};
 use super::home::{Home, hasty};
 
 #[tokio::test]
-async fn a_change_is_posted_signed_to_every_linked_client_and_the_first_value_is_not() {
+async fn a_change_is_posted_with_a_signature_to_every_linked_client() {
     let home = Home::start(hasty()).await;
     let door = home.sensor("door-7").await;
     let (every, secret) = home.client("every", Mode::Every).await;
@@ -59,7 +59,7 @@ async fn a_change_is_posted_signed_to_every_linked_client_and_the_first_value_is
 }
 
 #[tokio::test]
-async fn lost_and_restored_are_told_in_order_with_numbers_without_a_gap() {
+async fn lost_and_restored_are_posted_in_sequence() {
     let home = Home::start(hasty()).await;
     let door = home.sensor("door-7").await;
     let (client, _) = home.client("watch", Mode::Every).await;
@@ -94,7 +94,7 @@ async fn lost_and_restored_are_told_in_order_with_numbers_without_a_gap() {
 }
 
 #[tokio::test]
-async fn in_mode_every_a_later_one_waits_for_the_earlier_one() {
+async fn mode_every_delivers_in_order() {
     let home = Home::start(hasty()).await;
     let (door, gate) = (home.sensor("door-7").await, home.sensor("gate-1").await);
     let (client, _) = home.client("watch", Mode::Every).await;
@@ -123,7 +123,7 @@ async fn in_mode_every_a_later_one_waits_for_the_earlier_one() {
 }
 
 #[tokio::test]
-async fn in_mode_latest_what_was_overtaken_is_dropped() {
+async fn mode_latest_drops_superseded_deliveries() {
     let slow = Webhooks {
         policy: Policy {
             delays: Delays {
@@ -158,7 +158,7 @@ async fn in_mode_latest_what_was_overtaken_is_dropped() {
 }
 
 #[tokio::test]
-async fn both_secrets_sign_while_one_replaces_the_other() {
+async fn both_secrets_sign_during_rotation() {
     let home = Home::start(hasty()).await;
     let (client, old) = home.client("watch", Mode::Latest).await;
     let hour = Duration::from_secs(3600);
@@ -184,7 +184,7 @@ async fn both_secrets_sign_while_one_replaces_the_other() {
 }
 
 #[tokio::test]
-async fn a_gone_endpoint_disables_its_client_and_what_was_parked_goes_out_in_order() {
+async fn a_gone_endpoint_disables_its_client_and_held_deliveries_are_released_in_order() {
     let home = Home::start(hasty()).await;
     let door = home.sensor("door-7").await;
     let (client, _) = home.client("watch", Mode::Every).await;
@@ -241,7 +241,7 @@ async fn retry_after_is_honoured() {
 }
 
 #[tokio::test]
-async fn url_and_link_are_read_again_at_every_turn() {
+async fn every_attempt_reads_url_and_link_again() {
     let home = Home::start(hasty()).await;
     let door = home.sensor("door-7").await;
     let (client, _) = home.client("watch", Mode::Latest).await;

@@ -39,30 +39,30 @@ async fn check<S: Store>(store: &S, now: i64) -> (CheckOutcome, Vec<Occurrence>,
     (checked, between(Some(&old), &new), new)
 }
 
-async fn hear<S: Store>(store: &S, signal: &Signal) -> (Vec<Occurrence>, State) {
+async fn record_events<S: Store>(store: &S, signal: &Signal) -> (Vec<Occurrence>, State) {
     let old = state(store, "s").await;
     record(store, signal).await;
     let new = state(store, "s").await;
     (between(Some(&old), &new), new)
 }
 
-fn names(happened: &[Occurrence]) -> Vec<&'static str> {
-    happened
+fn names(events: &[Occurrence]) -> Vec<&'static str> {
+    events
         .iter()
         .map(|occurrence| occurrence.what.as_str())
         .collect()
 }
 
-pub async fn nobody_is_lost_before_the_deadline<S: Store>(store: S) {
+pub async fn no_sensor_is_lost_before_its_deadline<S: Store>(store: S) {
     registered(&store, "s").await;
     assert!(due(&store, at(HOUR - 1), 10).await.is_empty());
     assert_eq!(due(&store, at(HOUR), 10).await, [id("s")]);
-    hear(&store, &signal("s", 1, 1800, 1800)).await;
+    record_events(&store, &signal("s", 1, 1800, 1800)).await;
 
     // The index still says noon plus one hour; a look puts it right.
     assert_eq!(due(&store, at(HOUR), 10).await, [id("s")]);
-    let (checked, happened, state) = check(&store, HOUR).await;
-    assert_eq!((checked, happened), (CheckOutcome::Rearmed, vec![]));
+    let (checked, events, state) = check(&store, HOUR).await;
+    assert_eq!((checked, events), (CheckOutcome::Rearmed, vec![]));
     assert_eq!(state.check_at, Some(at(1800 + HOUR)));
     assert!(due(&store, at(1800 + HOUR - 1), 10).await.is_empty());
     let just_before = at(1800 + HOUR).nanoseconds() - 1;
@@ -75,10 +75,10 @@ pub async fn nobody_is_lost_before_the_deadline<S: Store>(store: S) {
 
 pub async fn a_silent_sensor_is_lost_once<S: Store>(store: S) {
     registered(&store, "s").await;
-    hear(&store, &signal("s", 1, 10, 10)).await;
-    let (checked, happened, state) = check(&store, 10 + HOUR + 30).await;
+    record_events(&store, &signal("s", 1, 10, 10)).await;
+    let (checked, events, state) = check(&store, 10 + HOUR + 30).await;
     assert_eq!(checked, CheckOutcome::Lost);
-    let lost = &happened[0];
+    let lost = &events[0];
     assert_eq!((lost.sequence, lost.occurred_at), (1, at(10 + HOUR + 30)));
     let what = What::Lost {
         last_seen: at(10),
@@ -88,24 +88,24 @@ pub async fn a_silent_sensor_is_lost_once<S: Store>(store: S) {
     assert_eq!(lost.what, what);
     assert_eq!((state.connection, state.check_at), (Connection::Lost, None));
     for later in [1, 1000] {
-        let (checked, happened, again) = check(&store, 10 + HOUR + 30 + later).await;
+        let (checked, events, again) = check(&store, 10 + HOUR + 30 + later).await;
         assert_eq!(
-            (checked, happened, &again),
+            (checked, events, &again),
             (CheckOutcome::Gone, vec![], &state)
         );
     }
     assert!(due(&store, at(100 * HOUR), 10).await.is_empty());
-    let nobody = store.check(&id("nobody"), at(0)).await.unwrap();
-    assert_eq!(nobody, CheckOutcome::Gone);
+    let unknown = store.check(&id("unknown"), at(0)).await.unwrap();
+    assert_eq!(unknown, CheckOutcome::Gone);
 }
 
-pub async fn a_lost_sensor_that_speaks_is_restored_before_it_changes<S: Store>(store: S) {
+pub async fn a_signal_restores_a_lost_sensor_before_it_changes_the_value<S: Store>(store: S) {
     registered(&store, "s").await;
-    hear(&store, &signal("s", 1, 0, 0)).await;
+    record_events(&store, &signal("s", 1, 0, 0)).await;
     check(&store, 2 * HOUR).await;
-    let (happened, state) = hear(&store, &signal("s", 0, 3 * HOUR, 3 * HOUR)).await;
-    assert_eq!(names(&happened), ["connection.restored", "state.changed"]);
-    assert_eq!((happened[0].sequence, happened[1].sequence), (2, 3));
+    let (events, state) = record_events(&store, &signal("s", 0, 3 * HOUR, 3 * HOUR)).await;
+    assert_eq!(names(&events), ["connection.restored", "state.changed"]);
+    assert_eq!((events[0].sequence, events[1].sequence), (2, 3));
     let what = What::Restored {
         lost_at: at(2 * HOUR),
         last_seen: Some(at(0)),
@@ -113,7 +113,7 @@ pub async fn a_lost_sensor_that_speaks_is_restored_before_it_changes<S: Store>(s
         value: Some(Value::whole(0)),
         value_changed: true,
     };
-    assert_eq!(happened[0].what, what);
+    assert_eq!(events[0].what, what);
     assert_eq!(
         (state.connection, state.lost_at),
         (Connection::Online, None)
@@ -123,51 +123,51 @@ pub async fn a_lost_sensor_that_speaks_is_restored_before_it_changes<S: Store>(s
     assert_eq!(due(&store, at(3 * HOUR), 10).await, [id("s")]);
     let (checked, ..) = check(&store, 4 * HOUR - 1).await;
     assert_eq!(checked, CheckOutcome::Rearmed);
-    let (checked, happened, _) = check(&store, 4 * HOUR).await;
-    assert_eq!((checked, happened[0].sequence), (CheckOutcome::Lost, 4));
+    let (checked, events, _) = check(&store, 4 * HOUR).await;
+    assert_eq!((checked, events[0].sequence), (CheckOutcome::Lost, 4));
 
-    let (happened, _) = hear(&store, &signal("s", 0, 5 * HOUR, 5 * HOUR)).await;
-    assert_eq!(names(&happened), ["connection.restored"]);
-    assert_eq!(happened[0].sequence, 5);
+    let (events, _) = record_events(&store, &signal("s", 0, 5 * HOUR, 5 * HOUR)).await;
+    assert_eq!(names(&events), ["connection.restored"]);
+    assert_eq!(events[0].sequence, 5);
 }
 
-pub async fn a_stale_signal_restores_too<S: Store>(store: S) {
+pub async fn a_stale_signal_restores_a_lost_sensor<S: Store>(store: S) {
     registered(&store, "s").await;
-    hear(&store, &signal("s", 1, 100, 0)).await;
+    record_events(&store, &signal("s", 1, 100, 0)).await;
     check(&store, 2 * HOUR).await;
-    let (happened, state) = hear(&store, &signal("s", 0, 50, 3 * HOUR)).await;
-    assert_eq!(names(&happened), ["connection.restored"]);
+    let (events, state) = record_events(&store, &signal("s", 0, 50, 3 * HOUR)).await;
+    assert_eq!(names(&events), ["connection.restored"]);
     assert_eq!(state.value, Some(Value::whole(1)));
     assert_eq!(state.deadline, at(4 * HOUR));
 }
 
 pub async fn a_signal_from_before_the_loss_does_not_restore<S: Store>(store: S) {
     registered(&store, "s").await;
-    hear(&store, &signal("s", 1, 0, 100)).await;
+    record_events(&store, &signal("s", 1, 0, 100)).await;
     check(&store, 2 * HOUR).await;
-    let (happened, state) = hear(&store, &signal("s", 0, 50, 50)).await;
-    assert_eq!(names(&happened), ["state.changed"]);
+    let (events, state) = record_events(&store, &signal("s", 0, 50, 50)).await;
+    assert_eq!(names(&events), ["state.changed"]);
     assert_eq!((state.connection, state.check_at), (Connection::Lost, None));
-    let (happened, again) = hear(&store, &signal("s", 1, 20, 20)).await;
-    assert_eq!((happened, again), (vec![], state));
+    let (events, again) = record_events(&store, &signal("s", 1, 20, 20)).await;
+    assert_eq!((events, again), (vec![], state));
 }
 
-pub async fn a_sensor_never_seen_is_told_once_and_greeted<S: Store>(store: S) {
+pub async fn a_sensor_never_seen_is_reported_once<S: Store>(store: S) {
     registered(&store, "s").await;
     let (checked, ..) = check(&store, HOUR - 1).await;
     assert_eq!(checked, CheckOutcome::Rearmed);
-    let (checked, happened, _) = check(&store, HOUR).await;
-    assert_eq!((checked, happened[0].sequence), (CheckOutcome::Lost, 1));
+    let (checked, events, _) = check(&store, HOUR).await;
+    assert_eq!((checked, events[0].sequence), (CheckOutcome::Lost, 1));
     let what = What::NeverSeen {
         registered_at: at(0),
         threshold: SilenceTimeout::default(),
     };
-    assert_eq!(happened[0].what, what);
-    let (checked, happened, _) = check(&store, 2 * HOUR).await;
-    assert_eq!((checked, happened), (CheckOutcome::Gone, vec![]));
+    assert_eq!(events[0].what, what);
+    let (checked, events, _) = check(&store, 2 * HOUR).await;
+    assert_eq!((checked, events), (CheckOutcome::Gone, vec![]));
 
-    let (happened, _) = hear(&store, &signal("s", 1, 3 * HOUR, 3 * HOUR)).await;
-    assert_eq!(names(&happened), ["connection.restored"]);
+    let (events, _) = record_events(&store, &signal("s", 1, 3 * HOUR, 3 * HOUR)).await;
+    assert_eq!(names(&events), ["connection.restored"]);
     let what = What::Restored {
         lost_at: at(HOUR),
         last_seen: None,
@@ -175,15 +175,15 @@ pub async fn a_sensor_never_seen_is_told_once_and_greeted<S: Store>(store: S) {
         value: Some(Value::whole(1)),
         value_changed: false,
     };
-    assert_eq!((happened[0].sequence, &happened[0].what), (2, &what));
-    let (happened, _) = hear(&store, &signal("s", 0, 3 * HOUR + 1, 3 * HOUR + 1)).await;
+    assert_eq!((events[0].sequence, &events[0].what), (2, &what));
+    let (events, _) = record_events(&store, &signal("s", 0, 3 * HOUR + 1, 3 * HOUR + 1)).await;
     assert_eq!(
-        (names(&happened), happened[0].sequence),
+        (names(&events), events[0].sequence),
         (vec!["state.changed"], 3)
     );
 }
 
-pub async fn what_is_due_comes_in_pages_by_shard<S: Store>(store: S) {
+pub async fn due_sensors_are_paged_by_shard<S: Store>(store: S) {
     for n in 0..30 {
         registered(&store, &format!("s{n}")).await;
     }
@@ -200,10 +200,10 @@ pub async fn what_is_due_comes_in_pages_by_shard<S: Store>(store: S) {
     for shard in 0..shards {
         let page = store.due(shard, at(HOUR), 1, None).await.unwrap();
         if let Some(cursor) = page.next {
-            let refused = store
+            let rejected = store
                 .due((shard + 1) % shards, at(HOUR), 1, Some(&cursor))
                 .await;
-            assert!(refused.is_err());
+            assert!(rejected.is_err());
             other = Some(cursor);
         }
     }
@@ -220,7 +220,7 @@ pub async fn a_shorter_silence_counts_from_the_last_contact<S: Store>(store: S) 
         at(60),
         "from its registration"
     );
-    hear(&store, &signal("s", 1, 50, 50)).await;
+    record_events(&store, &signal("s", 1, 50, 50)).await;
     assert_eq!(state(&store, "s").await.deadline, at(110));
 
     let mut slow = first.sensor.clone();
@@ -236,25 +236,25 @@ pub async fn a_shorter_silence_counts_from_the_last_contact<S: Store>(store: S) 
     // Shorter than it has been silent already: the next look finds it lost.
     store.change(&third, &quick, at(500)).await.unwrap();
     assert_eq!(due(&store, at(500), 10).await, [id("s")]);
-    let (checked, happened, _) = check(&store, 500).await;
+    let (checked, events, _) = check(&store, 500).await;
     assert_eq!(
-        (checked, names(&happened)),
+        (checked, names(&events)),
         (CheckOutcome::Lost, vec!["connection.lost"])
     );
 }
 
-pub async fn a_changed_silence_of_a_lost_sensor_is_forgotten<S: Store>(store: S) {
+pub async fn a_changed_silence_timeout_does_not_affect_a_lost_sensor<S: Store>(store: S) {
     let first = registered(&store, "s").await;
     check(&store, HOUR).await;
     let mut quick = first.sensor.clone();
     quick.silence_after = SilenceTimeout::seconds(60).unwrap();
     store.change(&first, &quick, at(HOUR)).await.unwrap();
-    let (checked, happened, state) = check(&store, HOUR + 1).await;
-    assert_eq!((checked, happened), (CheckOutcome::Gone, vec![]));
+    let (checked, events, state) = check(&store, HOUR + 1).await;
+    assert_eq!((checked, events), (CheckOutcome::Gone, vec![]));
     assert_eq!(state.check_at, None);
     assert!(due(&store, at(9 * HOUR), 10).await.is_empty());
-    let (happened, state) = hear(&store, &signal("s", 1, 2 * HOUR, 2 * HOUR)).await;
-    assert_eq!(names(&happened), ["connection.restored"]);
+    let (events, state) = record_events(&store, &signal("s", 1, 2 * HOUR, 2 * HOUR)).await;
+    assert_eq!(names(&events), ["connection.restored"]);
     assert_eq!(state.deadline, at(2 * HOUR + 60));
 }
 

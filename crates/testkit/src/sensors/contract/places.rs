@@ -38,7 +38,7 @@ async fn ids<S: Store>(store: &S, parts: &[&str]) -> Vec<String> {
     rows.iter().map(|row| row.sensor.id.to_string()).collect()
 }
 
-pub async fn sensors_are_listed_by_place<S: Store>(store: S) {
+pub async fn sensors_are_listed_by_location<S: Store>(store: S) {
     register(
         &store,
         &[
@@ -83,7 +83,7 @@ pub async fn two_sensors_in_one_room_are_both_listed<S: Store>(store: S) {
     assert_eq!(ids(&store, &room).await, ["Smoke", "gas", "smoke"]);
 }
 
-pub async fn parts_may_hold_anything<S: Store>(store: S) {
+pub async fn location_parts_may_contain_any_character<S: Store>(store: S) {
     let strange = [
         ["a#b", "c", "d", "e"],
         ["a", "b#c", "d", "e"],
@@ -113,7 +113,7 @@ pub async fn parts_may_hold_anything<S: Store>(store: S) {
     assert_eq!(ids(&store, &[decomposed]).await, ["s5"]);
 }
 
-pub async fn a_moved_sensor_is_listed_where_it_is<S: Store>(store: S) {
+pub async fn a_moved_sensor_is_listed_at_its_new_location<S: Store>(store: S) {
     let here = store
         .register(&new(sensor("s", ["a", "b", "c", "d"])))
         .await
@@ -128,7 +128,7 @@ pub async fn a_moved_sensor_is_listed_where_it_is<S: Store>(store: S) {
     assert_eq!(ids(&store, &["z", "b", "x", "d"]).await, ["s"]);
 }
 
-pub async fn rows_tell_the_latest_state<S: Store>(store: S) {
+pub async fn rows_contain_the_latest_state<S: Store>(store: S) {
     let room = ["a", "b", "c", "d"];
     register(&store, &[("heard", room), ("silent", room)]).await;
     record(&store, &signal("heard", 1, 5, 5)).await;
@@ -140,7 +140,7 @@ pub async fn rows_tell_the_latest_state<S: Store>(store: S) {
     assert_eq!(state(1).value, None);
 }
 
-pub async fn pages_give_each_sensor_once_and_in_order<S: Store>(store: S) {
+pub async fn pages_contain_each_sensor_once_in_order<S: Store>(store: S) {
     for n in 0..25 {
         let floor = (n % 5).to_string();
         register(&store, &[(&format!("s{n:02}"), ["a", "b", &floor, "r"])]).await;
@@ -154,7 +154,7 @@ pub async fn pages_give_each_sensor_once_and_in_order<S: Store>(store: S) {
     }
 }
 
-pub async fn a_sensor_that_moves_while_pages_are_turned_hides_no_other<S: Store>(store: S) {
+pub async fn a_sensor_that_moves_between_pages_hides_no_other<S: Store>(store: S) {
     for n in 0..9 {
         register(
             &store,
@@ -184,7 +184,7 @@ pub async fn a_sensor_that_moves_while_pages_are_turned_hides_no_other<S: Store>
     assert_eq!(seen.len(), 9, "{seen:?}");
 }
 
-pub async fn all_sensors_are_listed_by_id_wherever_they_are<S: Store>(store: S) {
+pub async fn all_sensors_are_listed_by_id<S: Store>(store: S) {
     let ids = |rows: &[SensorWithState]| -> Vec<String> {
         let ids = rows.iter().map(|row| row.sensor.id.to_string());
         ids.collect()
@@ -230,15 +230,15 @@ pub async fn all_sensors_are_listed_by_id_wherever_they_are<S: Store>(store: S) 
     }
 }
 
-pub async fn a_cursor_serves_the_listing_it_came_from_alone<S: Store>(store: S) {
+pub async fn a_cursor_is_valid_only_for_its_own_listing<S: Store>(store: S) {
     let room = ["a", "b", "c", "d"];
     register(&store, &[("one", room), ("two", room)]).await;
     let page = store.in_place(&place(&["a"]), 1, None).await.unwrap();
     let cursor = page.next.unwrap();
     for other in [place(&["a", "b"]), place(&["b"])] {
-        let refused = store.in_place(&other, 1, Some(&cursor)).await;
+        let rejected = store.in_place(&other, 1, Some(&cursor)).await;
         assert!(matches!(
-            refused,
+            rejected,
             Err(SensorError::Store(StoreError::Invalid(_)))
         ));
     }
@@ -253,7 +253,7 @@ pub async fn a_cursor_serves_the_listing_it_came_from_alone<S: Store>(store: S) 
     );
 }
 
-pub async fn a_page_nobody_can_give_is_invalid<S: Store>(store: S) {
+pub async fn an_invalid_page_request_is_rejected<S: Store>(store: S) {
     register(&store, &[("one", ["a", "b", "c", "d"])]).await;
     let one = crate::sensors::sample::id("one");
     let says = |limit: usize| {

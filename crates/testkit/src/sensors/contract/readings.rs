@@ -24,7 +24,7 @@ pub async fn a_saved_reading_is_the_latest<S: Store>(store: S) {
     assert_eq!(values(&latest), ["0.67"]);
 }
 
-pub async fn the_latest_readings_come_newest_first_with_the_sensor<S: Store>(store: S) {
+pub async fn the_latest_readings_are_newest_first<S: Store>(store: S) {
     let sensor = registered(&store, "sensor-1").await;
     let other = registered(&store, "sensor-10").await;
     store.save(&other, &[reading("9", 5)]).await.unwrap();
@@ -43,7 +43,7 @@ pub async fn the_latest_readings_come_newest_first_with_the_sensor<S: Store>(sto
     assert_eq!(values(&all), ["0.67", "0.5", "0.3"]);
 }
 
-pub async fn readings_of_strangers_are_refused<S: Store>(store: S) {
+pub async fn readings_of_unknown_sensors_are_rejected<S: Store>(store: S) {
     let stranger = new(somewhere("sensor-1"));
     let saved = store.save(&stranger, &[reading("1", 0)]).await;
     assert_eq!(saved, Err(SensorError::NotFound));
@@ -70,7 +70,7 @@ pub async fn two_readings_in_one_second_are_two<S: Store>(store: S) {
     assert_eq!(values(&latest), ["4", "3", "2", "1"]);
 }
 
-pub async fn the_same_reading_again_is_one<S: Store>(store: S) {
+pub async fn a_repeated_reading_is_stored_once<S: Store>(store: S) {
     let sensor = registered(&store, "s").await;
     for _ in 0..3 {
         let twice = [reading("1", 0), reading("1", 0), reading("2", 0)];
@@ -86,7 +86,7 @@ pub async fn the_same_reading_again_is_one<S: Store>(store: S) {
     );
 }
 
-pub async fn any_offset_sorts_right<S: Store>(store: S) {
+pub async fn readings_sort_correctly_for_any_utc_offset<S: Store>(store: S) {
     let sensor = registered(&store, "s").await;
     for (n, time) in [
         "2026-01-31T12:00:00+05:00",
@@ -136,7 +136,7 @@ pub async fn many_readings_are_saved_at_once<S: Store>(store: S) {
     assert_eq!(latest, newest_first);
 }
 
-pub async fn readings_between_two_times_come_in_pages<S: Store>(store: S) {
+pub async fn readings_between_two_times_are_paged<S: Store>(store: S) {
     let sensor = registered(&store, "s").await;
     let many: Vec<Reading> = (0..20).map(|n| reading(&n.to_string(), n)).collect();
     store.save(&sensor, &many).await.unwrap();

@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 use super::Store;
 use crate::sensors::sample::{at, id, new, record, registered, sensor, signal, somewhere, state};
 
-pub async fn a_registered_sensor_comes_back<S: Store>(store: S) {
+pub async fn a_registered_sensor_is_found<S: Store>(store: S) {
     let mut sensor = sensor("sensor-1", ["Poznań", "A", "2", "13"]);
     sensor.address = Address::new("ul. Półwiejska 42, 61-888").unwrap();
     sensor.sensor_type = SensorType::new("gas").unwrap();
@@ -19,7 +19,7 @@ pub async fn a_registered_sensor_comes_back<S: Store>(store: S) {
     assert_eq!((found.sensor, found.version), (sensor, Version(1)));
 }
 
-pub async fn the_same_again_changes_nothing_and_other_data_is_refused<S: Store>(store: S) {
+pub async fn registration_is_idempotent_but_conflicts_with_other_data<S: Store>(store: S) {
     let first = registered(&store, "sensor-1").await;
     record(&store, &signal("sensor-1", 1, 1, 1)).await;
     let again = store.register(&new(somewhere("sensor-1"))).await.unwrap();
@@ -34,9 +34,9 @@ pub async fn the_same_again_changes_nothing_and_other_data_is_refused<S: Store>(
     assert_eq!(state(&store, "sensor-1").await.changes, 1);
 }
 
-/// Every one of them with other data, so that each either registered or was refused. Two may also meet
+/// Every one of them with other data, so that each either registered or was rejected. Two may also meet
 /// in the store and be told to try again.
-pub async fn of_many_who_register_at_once_one_does<S: Store>(store: S) {
+pub async fn one_of_many_concurrent_registrations_succeeds<S: Store>(store: S) {
     let rooms: Vec<String> = (0..8).map(|room| room.to_string()).collect();
     let tries = rooms.iter().map(|room| async {
         let new = new(sensor("sensor-1", ["Poznań", "A", "2", room]));
@@ -62,15 +62,15 @@ pub async fn of_many_who_register_at_once_one_does<S: Store>(store: S) {
     );
 }
 
-pub async fn what_is_not_registered_is_not_found<S: Store>(store: S) {
+pub async fn an_unregistered_sensor_is_not_found<S: Store>(store: S) {
     registered(&store, "sensor-1").await;
-    let nobody = id("sensor");
+    let unknown = id("sensor");
     let stranger = new(somewhere("sensor"));
     let not_found = SensorError::NotFound;
-    assert_eq!(store.get(&nobody).await.unwrap_err(), not_found);
-    assert_eq!(store.state(&nobody).await.unwrap_err(), not_found);
-    assert_eq!(store.latest(&nobody, 1).await.unwrap_err(), not_found);
-    let between = store.between(&nobody, at(0), at(1), 1, None).await;
+    assert_eq!(store.get(&unknown).await.unwrap_err(), not_found);
+    assert_eq!(store.state(&unknown).await.unwrap_err(), not_found);
+    assert_eq!(store.latest(&unknown, 1).await.unwrap_err(), not_found);
+    let between = store.between(&unknown, at(0), at(1), 1, None).await;
     assert_eq!(between.unwrap_err(), not_found);
     let elsewhere = sensor("sensor", ["a", "b", "c", "d"]);
     let changed = store.change(&stranger, &elsewhere, at(0)).await;
@@ -85,7 +85,7 @@ pub async fn what_is_not_registered_is_not_found<S: Store>(store: S) {
     );
 }
 
-pub async fn a_change_is_of_the_version_that_was_read<S: Store>(store: S) {
+pub async fn a_change_requires_the_version_that_was_read<S: Store>(store: S) {
     let first = registered(&store, "sensor-1").await;
     let there = sensor("sensor-1", ["Łódź", "A", "2", "13"]);
     let second = store.change(&first, &there, at(1)).await.unwrap();
@@ -112,7 +112,7 @@ pub async fn a_change_is_of_the_version_that_was_read<S: Store>(store: S) {
     );
 }
 
-pub async fn a_change_of_copies_reaches_the_state<S: Store>(store: S) {
+pub async fn copied_attributes_of_the_state_follow_a_change<S: Store>(store: S) {
     let first = registered(&store, "sensor-1").await;
     record(&store, &signal("sensor-1", 1, 10, 10)).await;
     let before = state(&store, "sensor-1").await;
@@ -140,7 +140,7 @@ pub async fn an_id_cannot_change<S: Store>(store: S) {
     ));
 }
 
-pub async fn what_is_unregistered_is_gone_with_its_state<S: Store>(store: S) {
+pub async fn unregistering_deletes_the_state<S: Store>(store: S) {
     let first = registered(&store, "sensor-1").await;
     registered(&store, "sensor-10").await;
     store.unregister(&first, at(1)).await.unwrap();
@@ -156,7 +156,7 @@ pub async fn what_is_unregistered_is_gone_with_its_state<S: Store>(store: S) {
     assert!(store.get(&id("sensor-10")).await.is_ok());
 }
 
-pub async fn an_id_registered_again_starts_anew<S: Store>(store: S) {
+pub async fn a_sensor_registered_again_has_no_history<S: Store>(store: S) {
     let first = registered(&store, "sensor-1").await;
     record(&store, &signal("sensor-1", 1, 1, 1)).await;
     record(&store, &signal("sensor-1", 0, 2, 2)).await;
@@ -189,7 +189,7 @@ pub async fn an_id_registered_again_starts_anew<S: Store>(store: S) {
 }
 
 /// Versions start at one again, so a version alone is not enough.
-pub async fn a_stranger_with_the_same_version_is_not_changed<S: Store>(store: S) {
+pub async fn another_registration_with_the_same_version_is_not_changed<S: Store>(store: S) {
     let first = registered(&store, "sensor-1").await;
     store.unregister(&first, at(1)).await.unwrap();
     let second = registered(&store, "sensor-1").await;

@@ -8,26 +8,26 @@ use antumbra_service::sensors::{
 use super::Store;
 use crate::sensors::sample::{at, id, numbered, record, registered, signal, state};
 
-/// Records a signal; what came of it, and what happened.
+/// Records a signal; what came of it, and what events.
 async fn step<S: Store>(store: &S, signal: &Signal) -> (Outcome, Vec<&'static str>, State) {
     let old = store.state(signal.sensor()).await.unwrap();
     let outcome = record(store, signal).await;
     let new = store.state(signal.sensor()).await.unwrap();
-    let happened = between(Some(&old), &new);
-    let numbers: Vec<u64> = happened
+    let events = between(Some(&old), &new);
+    let numbers: Vec<u64> = events
         .iter()
         .map(|occurrence| occurrence.sequence)
         .collect();
     let expected: Vec<u64> = (old.sequence() + 1..=new.sequence()).collect();
     assert_eq!(numbers, expected, "numbers without a gap");
-    let names = happened.iter().map(|occurrence| occurrence.what.as_str());
+    let names = events.iter().map(|occurrence| occurrence.what.as_str());
     (outcome, names.collect(), new)
 }
 
 pub async fn the_first_signal_is_a_baseline<S: Store>(store: S) {
     registered(&store, "s").await;
-    let (outcome, happened, state) = step(&store, &signal("s", 1, 10, 11)).await;
-    assert_eq!((outcome, happened), (Outcome::First, vec![]));
+    let (outcome, events, state) = step(&store, &signal("s", 1, 10, 11)).await;
+    assert_eq!((outcome, events), (Outcome::First, vec![]));
     assert_eq!(state.value, Some(Value::whole(1)));
     assert_eq!(
         state.moment,
@@ -43,27 +43,24 @@ pub async fn the_first_signal_is_a_baseline<S: Store>(store: S) {
     );
 }
 
-pub async fn the_same_value_changes_nothing_but_the_contact<S: Store>(store: S) {
+pub async fn an_unchanged_value_updates_only_the_contact<S: Store>(store: S) {
     registered(&store, "s").await;
     step(&store, &signal("s", 1, 1, 1)).await;
     for n in 2..30 {
-        let (outcome, happened, state) = step(&store, &signal("s", 1, n, n)).await;
-        assert_eq!((outcome, happened), (Outcome::Same, vec![]));
+        let (outcome, events, state) = step(&store, &signal("s", 1, n, n)).await;
+        assert_eq!((outcome, events), (Outcome::Same, vec![]));
         assert_eq!(state.last_seen, Some(at(n)));
     }
 }
 
-pub async fn another_value_is_a_change<S: Store>(store: S) {
+pub async fn a_different_value_is_a_change<S: Store>(store: S) {
     registered(&store, "s").await;
     step(&store, &signal("s", 1, 1, 1)).await;
     for n in 2..10 {
         let old = state(&store, "s").await;
         let sent = signal("s", n % 2, n, n);
-        let (outcome, happened, new) = step(&store, &sent).await;
-        assert_eq!(
-            (outcome, happened),
-            (Outcome::Changed, vec!["state.changed"])
-        );
+        let (outcome, events, new) = step(&store, &sent).await;
+        assert_eq!((outcome, events), (Outcome::Changed, vec!["state.changed"]));
         let occurrence = between(Some(&old), &new).remove(0);
         let what = What::Changed {
             previous: Value::whole((n + 1) % 2),
@@ -75,11 +72,11 @@ pub async fn another_value_is_a_change<S: Store>(store: S) {
     }
 }
 
-pub async fn a_late_signal_is_stale_and_heard<S: Store>(store: S) {
+pub async fn a_late_signal_is_stale_but_counts_as_contact<S: Store>(store: S) {
     registered(&store, "s").await;
     step(&store, &signal("s", 1, 10, 10)).await;
-    let (outcome, happened, state) = step(&store, &signal("s", 0, 9, 20)).await;
-    assert_eq!((outcome, happened), (Outcome::Stale, vec![]));
+    let (outcome, events, state) = step(&store, &signal("s", 0, 9, 20)).await;
+    assert_eq!((outcome, events), (Outcome::Stale, vec![]));
     assert_eq!(state.value, Some(Value::whole(1)));
     assert_eq!(
         (state.last_seen, state.deadline),
@@ -93,14 +90,11 @@ pub async fn a_late_signal_is_stale_and_heard<S: Store>(store: S) {
     );
 }
 
-pub async fn a_newer_value_that_was_sent_earlier_counts_without_contact<S: Store>(store: S) {
+pub async fn a_newer_value_sent_earlier_does_not_move_the_contact_back<S: Store>(store: S) {
     registered(&store, "s").await;
     step(&store, &signal("s", 1, 10, 100)).await;
-    let (outcome, happened, state) = step(&store, &signal("s", 0, 20, 90)).await;
-    assert_eq!(
-        (outcome, happened),
-        (Outcome::Changed, vec!["state.changed"])
-    );
+    let (outcome, events, state) = step(&store, &signal("s", 0, 20, 90)).await;
+    assert_eq!((outcome, events), (Outcome::Changed, vec!["state.changed"]));
     assert_eq!(state.value, Some(Value::whole(0)));
     assert_eq!(
         (state.last_seen, state.deadline),
@@ -108,28 +102,28 @@ pub async fn a_newer_value_that_was_sent_earlier_counts_without_contact<S: Store
     );
 }
 
-pub async fn a_duplicate_is_one<S: Store>(store: S) {
+pub async fn a_duplicate_signal_is_recorded_once<S: Store>(store: S) {
     registered(&store, "s").await;
     let first = signal("s", 1, 1, 1);
     let second = signal("s", 0, 2, 2);
     step(&store, &first).await;
     let (_, _, after) = step(&store, &second).await;
     for _ in 0..3 {
-        let (outcome, happened, state) = step(&store, &second).await;
+        let (outcome, events, state) = step(&store, &second).await;
         assert_eq!(
-            (outcome, happened, &state),
+            (outcome, events, &state),
             (Outcome::Duplicate, vec![], &after)
         );
         let (outcome, _, state) = step(&store, &first).await;
         assert_eq!((outcome, state), (Outcome::Stale, after.clone()));
     }
     // Sent again by the device itself, it is a duplicate that was heard.
-    let (outcome, happened, state) = step(&store, &signal("s", 0, 2, 50)).await;
-    assert_eq!((outcome, happened), (Outcome::Duplicate, vec![]));
+    let (outcome, events, state) = step(&store, &signal("s", 0, 2, 50)).await;
+    assert_eq!((outcome, events), (Outcome::Duplicate, vec![]));
     assert_eq!(state.last_seen, Some(at(50)));
 }
 
-pub async fn a_signal_of_a_stranger_is_nobodys<S: Store>(store: S) {
+pub async fn a_signal_of_an_unknown_sensor_is_not_recorded<S: Store>(store: S) {
     registered(&store, "sensor-1").await;
     assert_eq!(store.record(&signal("sensor", 1, 1, 1)).await, Ok(None));
     assert!(
@@ -138,7 +132,7 @@ pub async fn a_signal_of_a_stranger_is_nobodys<S: Store>(store: S) {
     );
 }
 
-pub async fn a_switch_knows_since_when<S: Store>(store: S) {
+pub async fn a_state_records_since_when_it_holds<S: Store>(store: S) {
     registered(&store, "s").await;
     for (value, time, since) in [
         (1, 1, 1),
@@ -169,7 +163,7 @@ pub async fn a_switch_knows_since_when<S: Store>(store: S) {
     }
 }
 
-pub async fn other_values_are_counted_too<S: Store>(store: S) {
+pub async fn non_binary_values_are_counted<S: Store>(store: S) {
     registered(&store, "s").await;
     let values = [
         Value::whole(1),
@@ -185,9 +179,9 @@ pub async fn other_values_are_counted_too<S: Store>(store: S) {
         for (second, expected) in [(0, n > 1), (1, false)] {
             let time = at(2 * n + second);
             let signal = Signal::new(id("s"), value.clone(), Some(time), None, time, "m").unwrap();
-            let (outcome, happened, state) = step(&store, &signal).await;
+            let (outcome, events, state) = step(&store, &signal).await;
             assert_eq!(outcome == Outcome::Changed, expected, "{value}");
-            assert_eq!(happened.len(), usize::from(expected));
+            assert_eq!(events.len(), usize::from(expected));
             assert_eq!(state.value.as_ref(), Some(value));
         }
     }
@@ -197,13 +191,13 @@ pub async fn signals_of_one_millisecond_are_one_write_each<S: Store>(store: S) {
     registered(&store, "s").await;
     for n in 0..5 {
         let signal = numbered("s", n % 2, 1, n as u64, 1);
-        let (outcome, happened, _) = step(&store, &signal).await;
+        let (outcome, events, _) = step(&store, &signal).await;
         assert_eq!(outcome == Outcome::Changed, n > 0);
-        assert_eq!(happened.len(), usize::from(n > 0));
+        assert_eq!(events.len(), usize::from(n > 0));
     }
 }
 
-pub async fn readings_of_signals_are_kept_once<S: Store>(store: S) {
+pub async fn readings_of_signals_are_stored_once<S: Store>(store: S) {
     let sensor = registered(&store, "s").await;
     let signals = [
         signal("s", 1, 1, 1),

@@ -10,8 +10,7 @@ use antumbra_shadow::Timestamp;
 
 use super::MemorySensors;
 
-/// The sensor was heard.
-fn hear(state: &mut State, sent: Timestamp) {
+fn note_contact(state: &mut State, sent: Timestamp) {
     if state.connection == Connection::Lost {
         state.contacts += 1;
     }
@@ -50,7 +49,7 @@ impl StateStore for MemorySensors {
         let at_once = before.last_seen == Some(signal.sent());
         let mut state = before.clone();
         if is_later || (is_newer && at_once) {
-            hear(&mut state, signal.sent());
+            note_contact(&mut state, signal.sent());
         }
         if is_newer {
             say(&mut state, signal);
@@ -64,7 +63,7 @@ impl StateStore for MemorySensors {
         };
         let owner = before.owner();
         if !is_newer || !(is_later || at_once) {
-            inner.figures.refused += 1;
+            inner.figures.rejected += 1;
         }
         if is_newer || is_later {
             inner.write(signal.sensor(), state);
@@ -130,14 +129,14 @@ impl LivenessIndex for MemorySensors {
         };
         let mut state = kept.state.clone();
         if !state.is_awaited() {
-            inner.figures.refused += 1;
+            inner.figures.rejected += 1;
             if state.check_at.take().is_some() {
                 inner.write(id, state);
             }
             return Ok(CheckOutcome::Gone);
         }
         if state.deadline > now {
-            inner.figures.refused += 1;
+            inner.figures.rejected += 1;
             state.check_at = Some(state.deadline);
             inner.write(id, state);
             return Ok(CheckOutcome::Rearmed);
