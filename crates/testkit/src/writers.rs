@@ -157,7 +157,7 @@ pub async fn all_acknowledged_reports_are_kept<P: ShadowStore>(
 /// and every report is kept. Needs a paused runtime: writers wait for each other.
 pub async fn unconditional_reports_all_succeed<P: ShadowStore>(store: P) {
     const REPORTS: usize = 50;
-    let sdk = Shadows::new(Busy {
+    let sdk = Shadows::new(Interleaved {
         inner: store,
         applied: AtomicI64::new(0),
     });

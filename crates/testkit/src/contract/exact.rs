@@ -131,8 +131,8 @@ pub async fn an_item_of_the_maximum_size_fits<P: ShadowStore>(store: P) {
         desired: new(document(&pad), 2),
         ..whole(&lamp, 1, 2)
     };
-    let refused = write_one(&store, beyond).await.unwrap_err();
-    assert_eq!(refused.class(), ErrorClass::TooLarge);
+    let rejected = write_one(&store, beyond).await.unwrap_err();
+    assert_eq!(rejected.class(), ErrorClass::TooLarge);
     assert_eq!(numbers(&store, &lamp).await.0.unwrap().1, 2);
 }
 

@@ -352,7 +352,7 @@ pub async fn a_write_can_require_a_version_of_the_other_document<P: ShadowStore>
         ..write(&lamp)
     };
     write_one(&store, desired).await.unwrap();
-    let refused = |expected, actual| {
+    let rejected = |expected, actual| {
         let conflict = StoreError::Conflict { expected, actual };
         Err(conflict)
     };
