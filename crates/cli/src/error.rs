@@ -1,25 +1,26 @@
-//! How a command fails: one line for the reader, one exit code for the script.
+//! Failures of a command: one line for the reader and one exit status for scripts.
 
 use std::process::ExitCode;
 
 use antumbra_service::clients::ClientError;
 use antumbra_service::deliveries::RedeliverError;
-use antumbra_service::sensors::SensorError;
+use antumbra_service::sensors::{InvalidSensor, SensorError};
 use antumbra_service::shadows::ShadowError;
 use antumbra_service::store::{ErrorClass, StoreError};
 
-/// Why a command did not do what it was asked.
+/// A failed command.
 #[derive(Debug)]
 pub(crate) struct CliError {
-    pub(crate) kind: Kind,
+    pub(crate) status: ExitStatus,
     pub(crate) reason: String,
 }
 
-/// The kinds of failure, by exit code. 2 is the argument parser's own.
+/// Exit status of a failed command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// It was done, and what came of it is a no, or not what should have.
-    Refused = 1,
+pub(crate) enum ExitStatus {
+    /// The command ran, and its result is negative.
+    Failed = 1,
+    /// Invalid arguments or input; also used by the argument parser.
     Invalid = 2,
     NotFound = 3,
     Conflict = 4,
@@ -28,33 +29,35 @@ pub(crate) enum Kind {
 }
 
 impl CliError {
-    pub(crate) fn failed(reason: impl ToString) -> CliError {
+    pub(crate) fn new(status: ExitStatus, reason: impl ToString) -> CliError {
         CliError {
-            kind: Kind::Refused,
+            status,
             reason: reason.to_string(),
         }
+    }
+
+    pub(crate) fn failed(reason: impl ToString) -> CliError {
+        CliError::new(ExitStatus::Failed, reason)
     }
 
     pub(crate) fn invalid(reason: impl ToString) -> CliError {
-        CliError {
-            kind: Kind::Invalid,
-            reason: reason.to_string(),
-        }
+        CliError::new(ExitStatus::Invalid, reason)
+    }
+
+    pub(crate) fn not_found(reason: impl ToString) -> CliError {
+        CliError::new(ExitStatus::NotFound, reason)
     }
 
     pub(crate) fn unavailable(reason: impl ToString) -> CliError {
-        CliError {
-            kind: Kind::Unavailable,
-            reason: reason.to_string(),
-        }
+        CliError::new(ExitStatus::Unavailable, reason)
     }
 
     pub(crate) fn exit_code(&self) -> ExitCode {
-        ExitCode::from(self.kind as u8)
+        ExitCode::from(self.status as u8)
     }
 }
 
-/// An error and what caused it, in one line.
+/// Formats an error and its causes in one line.
 pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut line = error.to_string();
     let mut cause = error.source();
@@ -67,14 +70,14 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
 }
 
 /// Exit status of each error class.
-impl From<ErrorClass> for Kind {
-    fn from(class: ErrorClass) -> Kind {
+impl From<ErrorClass> for ExitStatus {
+    fn from(class: ErrorClass) -> ExitStatus {
         match class {
-            ErrorClass::Invalid => Kind::Invalid,
-            ErrorClass::TooLarge => Kind::TooLarge,
-            ErrorClass::NotFound => Kind::NotFound,
-            ErrorClass::Conflict => Kind::Conflict,
-            ErrorClass::Unavailable => Kind::Unavailable,
+            ErrorClass::Invalid => ExitStatus::Invalid,
+            ErrorClass::TooLarge => ExitStatus::TooLarge,
+            ErrorClass::NotFound => ExitStatus::NotFound,
+            ErrorClass::Conflict => ExitStatus::Conflict,
+            ErrorClass::Unavailable => ExitStatus::Unavailable,
         }
     }
 }
@@ -83,10 +86,7 @@ macro_rules! from_errors_with_a_class {
     ($($error:ty),+) => {$(
         impl From<$error> for CliError {
             fn from(error: $error) -> CliError {
-                CliError {
-                    kind: error.class().into(),
-                    reason: error.to_string(),
-                }
+                CliError::new(error.class().into(), error)
             }
         }
     )+};
@@ -99,3 +99,9 @@ from_errors_with_a_class!(
     ClientError,
     RedeliverError
 );
+
+impl From<InvalidSensor> for CliError {
+    fn from(error: InvalidSensor) -> CliError {
+        CliError::invalid(error)
+    }
+}

@@ -1,15 +1,15 @@
 //! The `antumbra` command.
 
 mod commands;
-mod connect;
+mod connection;
 mod error;
-mod follow;
 mod input;
 mod mqtt;
 mod output;
 mod progress;
-mod queue;
+mod send_message;
 mod signals;
+mod stream_follower;
 
 use std::process::ExitCode;
 
@@ -25,19 +25,19 @@ use commands::queues::QueuesArguments;
 use commands::registrations::RegistrationsCommand;
 use commands::sensors::SensorsCommand;
 use commands::shadow::ShadowCommand;
-use connect::Connection;
+use connection::Connection;
 use error::CliError;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Device shadows, notifications and sensors on AWS serverless, and on this machine.
+/// Device shadows, notifications and sensors on AWS serverless and on this machine.
 #[derive(Debug, Parser)]
 #[command(name = "antumbra", version, max_term_width = 100)]
 struct Arguments {
     #[command(flatten)]
     connection: Connection,
-    /// Print JSON instead of text for people.
+    /// Print JSON.
     #[arg(long, global = true)]
     json: bool,
     #[command(subcommand)]
@@ -46,15 +46,15 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Run everything on this machine: DynamoDB, SQS, SNS, an MQTT broker and the functions.
+    /// Run the whole stack on this machine: DynamoDB, SQS, SNS, an MQTT broker and all functions.
     ///
     /// Example: antumbra local --memory
     Local(LocalArguments),
-    /// Take a tour: a small fleet on a stack in memory, every step shown and checked, in under a minute.
+    /// Show a tour: a small fleet on an in-memory stack. Every step is checked.
     ///
     /// Example: antumbra demo
     Demo(DemoArguments),
-    /// Say who is told of sensors, and look at what they were told.
+    /// Manage webhook clients and inspect their deliveries.
     ///
     /// Example: antumbra clients list
     Clients(ClientsArguments),
@@ -62,15 +62,15 @@ enum Command {
     ///
     /// Example: antumbra listen --port 9000 --secret whsec_...
     Listen(ListenArguments),
-    /// Read the inbox over MQTT, and put messages in its queue.
+    /// Read the inbox over MQTT and send messages to its queue.
     ///
     /// Example: antumbra messages query testThing --local
     Messages(MessagesArguments),
-    /// Hear and say over MQTT what a device does.
+    /// Subscribe to and publish MQTT messages.
     ///
-    /// Example: antumbra mqtt hear shadow/lamp-7/update/documents --local
+    /// Example: antumbra mqtt subscribe shadow/lamp-7/update/documents --local
     Mqtt(MqttArguments),
-    /// Look at what was put aside, and put it back where it came from.
+    /// Show undeliverable, quarantined and dead-lettered messages and move them back to their source.
     ///
     /// Example: antumbra queues show antumbra-quarantine
     Queues(QueuesArguments),
@@ -79,12 +79,12 @@ enum Command {
     /// Example: antumbra registrations check
     #[command(subcommand)]
     Registrations(RegistrationsCommand),
-    /// Register sensors, find them by place, and look at what they measured and last said.
+    /// Manage sensors and show their states and readings.
     ///
     /// Example: antumbra sensors in Poznań A 2
     #[command(subcommand)]
     Sensors(SensorsCommand),
-    /// Look at and change device shadows.
+    /// Read and change device shadows.
     ///
     /// Example: antumbra shadow get lamp-7
     #[command(subcommand)]
@@ -93,7 +93,7 @@ enum Command {
     ///
     /// Example: antumbra completions bash > /etc/bash_completion.d/antumbra
     Completions {
-        /// The shell.
+        /// Shell.
         shell: clap_complete::Shell,
     },
 }
@@ -103,68 +103,56 @@ async fn main() -> ExitCode {
     let arguments = Arguments::parse();
     match run(arguments).await {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            anstream::eprintln!("{}", output::error(&failure));
-            failure.exit_code()
+        Err(error) => {
+            anstream::eprintln!("{}", output::error(&error));
+            error.exit_code()
         }
     }
 }
 
 async fn run(arguments: Arguments) -> Result<(), CliError> {
-    match arguments.command {
-        Command::Demo(demo) => commands::demo::run(demo, arguments.json).await?,
-        Command::Local(local) => commands::local::run(local).await?,
-        Command::Clients(clients) => {
-            let output = commands::clients::run(clients, &arguments.connection, arguments.json)
-                .await
-                .map_err(|failure| arguments.connection.explained(failure))?;
-            output::print(&output)?;
-        }
-        Command::Listen(listen) => commands::listen::run(listen, arguments.json).await?,
+    let Arguments {
+        connection,
+        json,
+        command,
+    } = arguments;
+    // Errors of DynamoDB name the endpoint.
+    let explain = |error| connection.explain(error);
+    let text = match command {
+        Command::Demo(demo) => return commands::demo::run(demo, json).await,
+        Command::Local(local) => return commands::local::run(local).await,
+        Command::Listen(listen) => return commands::listen::run(listen, json).await,
         Command::Messages(messages) => {
-            commands::messages::run(messages, &arguments.connection, arguments.json).await?;
+            return commands::messages::run(messages, &connection, json).await;
         }
-        Command::Mqtt(mqtt) => {
-            commands::mqtt::run(mqtt, &arguments.connection, arguments.json).await?;
-        }
-        Command::Queues(queues) => {
-            commands::queues::run(queues, &arguments.connection, arguments.json).await?;
-        }
-        Command::Registrations(command) => {
-            let output = commands::registrations::run(command, arguments.json)?;
-            output::print(&output)?;
-        }
-        Command::Sensors(SensorsCommand::Signal(signal)) => {
-            let output = signal.run(&arguments.connection, arguments.json).await?;
-            output::print(&output)?;
-        }
-        Command::Sensors(SensorsCommand::Act(command)) => {
-            let sensors = arguments.connection.sensors().await;
-            let output = commands::sensors::run(command, &sensors, arguments.json)
-                .await
-                .map_err(|failure| arguments.connection.explained(failure))?;
-            output::print(&output)?;
-        }
+        Command::Mqtt(mqtt) => return commands::mqtt::run(mqtt, &connection, json).await,
+        Command::Queues(queues) => return commands::queues::run(queues, &connection, json).await,
         Command::Shadow(ShadowCommand::Watch(watch)) => {
-            watch
-                .run(&arguments.connection, arguments.json)
-                .await
-                .map_err(|failure| arguments.connection.explained(failure))?;
+            return watch.run(&connection, json).await.map_err(explain);
         }
-        Command::Shadow(ShadowCommand::Act(command)) => {
-            let shadows = arguments.connection.shadows().await;
-            let output = commands::shadow::run(command, &shadows, arguments.json)
-                .await
-                .map_err(|failure| arguments.connection.explained(failure))?;
-            output::print(&output)?;
+        Command::Clients(clients) => {
+            let text = commands::clients::run(clients, &connection, json).await;
+            text.map_err(explain)?
+        }
+        Command::Registrations(command) => commands::registrations::run(command, json)?,
+        Command::Sensors(SensorsCommand::Signal(signal)) => signal.run(&connection, json).await?,
+        Command::Sensors(SensorsCommand::Stored(command)) => {
+            let sensors = connection.sensors().await;
+            let text = commands::sensors::run(command, &sensors, json).await;
+            text.map_err(explain)?
+        }
+        Command::Shadow(ShadowCommand::Stored(command)) => {
+            let shadows = connection.shadows().await;
+            let text = commands::shadow::run(command, &shadows, json).await;
+            text.map_err(explain)?
         }
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Arguments::command(), "antumbra", &mut script);
-            output::print(String::from_utf8_lossy(&script).trim_end())?;
+            String::from_utf8_lossy(&script).trim_end().to_owned()
         }
-    }
-    Ok(())
+    };
+    output::print(&text)
 }
 
 #[cfg(test)]
@@ -172,32 +160,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_arguments_make_sense() {
+    fn arguments_are_consistent() {
         Arguments::command().debug_assert();
     }
 
     #[test]
-    fn every_command_has_an_example_that_is_one() {
+    fn every_command_has_a_valid_example() {
         let mut seen = 0;
-        look(&Arguments::command(), &mut seen);
+        check_examples(&Arguments::command(), &mut seen);
         assert!(seen > 40, "{seen}");
     }
 
-    fn look(command: &clap::Command, seen: &mut usize) {
+    fn check_examples(command: &clap::Command, seen: &mut usize) {
         for command in command.get_subcommands() {
             let about = command.get_long_about().map(ToString::to_string);
             let about = about.unwrap_or_default();
             let example = about.split("Example: ").nth(1);
-            let example = example.unwrap_or_else(|| panic!("{} has none", command.get_name()));
+            let example =
+                example.unwrap_or_else(|| panic!("{} has no example", command.get_name()));
             let typed = words(example.split(" > ").next().unwrap_or(example));
             let understood = Arguments::try_parse_from(&typed);
             assert!(understood.is_ok(), "{example}: {understood:?}");
             *seen += 1;
-            look(command, seen);
+            check_examples(command, seen);
         }
     }
 
-    /// What a shell makes of a line.
+    /// Splits a line as a shell does.
     fn words(line: &str) -> Vec<String> {
         let mut words = vec![String::new()];
         let mut quote = None;

@@ -1,7 +1,6 @@
-//! Asking over MQTT: subscribe where the answer comes, publish the question, wait.
+//! An MQTT 3.1.1 session, with the local broker or AWS IoT.
 //!
-//! MQTT 3.1.1 as the broker of the local stack and AWS IoT both speak it. Nothing runs beside the command:
-//! packets are read when something is waited for.
+//! There is no background task: packets are read while the command waits for one.
 
 mod sign;
 mod transport;
@@ -17,138 +16,153 @@ use rumqttc::mqttbytes::{Error as PacketError, QoS};
 use tokio::time::{Instant, timeout_at};
 
 use crate::error::CliError;
-pub(crate) use transport::Place;
+pub(crate) use transport::Broker;
 use transport::Transport;
 
-/// The largest packet read: a payload of 128 KB with its topic.
+/// Maximum size of a packet: a payload of 128 KB with its topic.
 const PACKET_BYTES: usize = 256 * 1024;
-/// How long before a question is asked once more. A subscription at AWS IoT may begin to work a moment
-/// after it was acknowledged, and then the first answer is missed.
-const ASK_AGAIN: Duration = Duration::from_secs(3);
-/// Seconds without a packet after which a broker gives a connection up; a command is done long before.
+/// Time after which a request is published again. A subscription at AWS IoT can become active a moment after
+/// it was acknowledged; then the first response is missed.
+const REPEAT_REQUEST: Duration = Duration::from_secs(3);
+/// Keep-alive interval, longer than any command runs.
 const KEEP_ALIVE_SECONDS: u16 = 1200;
 
 /// A connection to a broker.
 pub(crate) struct Session {
     transport: Transport,
     read: BytesMut,
-    heard: VecDeque<Publish>,
-    packets: u16,
-    until: Instant,
+    received: VecDeque<Publish>,
+    last_packet_id: u16,
+    deadline: Instant,
 }
 
 impl Session {
-    /// Connects; all that follows has to be done within the given time.
-    pub(crate) async fn open(place: &Place, patience: Duration) -> Result<Session, CliError> {
-        let until = Instant::now() + patience;
-        let connecting = timeout_at(until, Transport::open(place));
+    /// Connects. The timeout applies to the whole session.
+    pub(crate) async fn open(broker: &Broker, timeout: Duration) -> Result<Session, CliError> {
+        let deadline = Instant::now() + timeout;
+        let connecting = timeout_at(deadline, Transport::open(broker));
         let transport = connecting
             .await
-            .map_err(|_| unreachable_at(place, "no answer"))?
-            .map_err(|reason| unreachable_at(place, &reason))?;
+            .map_err(|_| cannot_connect(broker, "timeout"))?
+            .map_err(|reason| cannot_connect(broker, &reason))?;
         let mut session = Session {
             transport,
             read: BytesMut::new(),
-            heard: VecDeque::new(),
-            packets: 0,
-            until,
+            received: VecDeque::new(),
+            last_packet_id: 0,
+            deadline,
         };
         let mut connect = Connect::new(format!("antumbra-{}", uuid::Uuid::new_v4()));
         connect.keep_alive = KEEP_ALIVE_SECONDS;
         session.send(Packet::Connect(connect)).await?;
-        match session.packet(until).await? {
-            Some(Packet::ConnAck(answer)) if answer.code == ConnectReturnCode::Success => {
-                Ok(session)
-            }
-            Some(Packet::ConnAck(answer)) => Err(unreachable_at(
-                place,
-                &format!("refused: {:?}", answer.code),
+        match session.packet(deadline).await? {
+            Some(Packet::ConnAck(ack)) if ack.code == ConnectReturnCode::Success => Ok(session),
+            Some(Packet::ConnAck(ack)) => Err(cannot_connect(
+                broker,
+                &format!("rejected with {:?}", ack.code),
             )),
-            _ => Err(unreachable_at(place, "no MQTT broker answers there")),
+            _ => Err(cannot_connect(broker, "the server does not speak MQTT")),
         }
     }
 
-    /// Hears what is published to a topic from now on.
     pub(crate) async fn subscribe(&mut self, topic: &str) -> Result<(), CliError> {
         let mut subscribe = Subscribe::new(topic, QoS::AtLeastOnce);
-        subscribe.pkid = self.next_packet();
+        subscribe.pkid = self.next_packet_id();
         self.send(Packet::Subscribe(subscribe)).await?;
         loop {
-            match self.packet(self.until).await? {
-                Some(Packet::SubAck(answer)) => {
+            match self.packet(self.deadline).await? {
+                Some(Packet::SubAck(ack)) => {
                     let granted = |code: &SubscribeReasonCode| {
                         matches!(code, SubscribeReasonCode::Success(_))
                     };
-                    if answer.return_codes.iter().all(granted) {
+                    if ack.return_codes.iter().all(granted) {
                         return Ok(());
                     }
-                    let reason = format!("the broker does not let us subscribe to {topic}");
+                    let reason = format!("the broker rejected the subscription to {topic}");
                     return Err(CliError::unavailable(reason));
                 }
-                Some(Packet::Publish(message)) => self.hear(message).await?,
+                Some(Packet::Publish(message)) => self.receive(message).await?,
                 Some(_) => {}
-                None => return Err(silence()),
+                None => return Err(timed_out()),
             }
         }
     }
 
-    /// Publishes with QoS 1, and does not wait for the acknowledgement: the answer is one.
+    /// Publishes with QoS 1 without waiting for the acknowledgement: a response confirms it.
     pub(crate) async fn publish(&mut self, topic: &str, payload: &str) -> Result<(), CliError> {
         let mut publish = Publish::new(topic, QoS::AtLeastOnce, payload);
-        publish.pkid = self.next_packet();
+        publish.pkid = self.next_packet_id();
         self.send(Packet::Publish(publish)).await
     }
 
-    /// The next message, in the time there is; `None` if `until` comes before it.
+    /// Publishes with QoS 1 and waits for the acknowledgement.
+    pub(crate) async fn publish_and_wait(
+        &mut self,
+        topic: &str,
+        payload: &str,
+    ) -> Result<(), CliError> {
+        self.publish(topic, payload).await?;
+        let id = self.last_packet_id;
+        loop {
+            match self.packet(self.deadline).await? {
+                Some(Packet::PubAck(ack)) if ack.pkid == id => return Ok(()),
+                Some(Packet::Publish(message)) => self.receive(message).await?,
+                Some(_) => {}
+                None => return Err(timed_out()),
+            }
+        }
+    }
+
+    /// Returns the next message, or `None` if none arrives until then.
     pub(crate) async fn next(&mut self, until: Instant) -> Result<Option<Publish>, CliError> {
         loop {
-            if let Some(message) = self.heard.pop_front() {
+            if let Some(message) = self.received.pop_front() {
                 return Ok(Some(message));
             }
-            match self.packet(until.min(self.until)).await? {
-                Some(Packet::Publish(message)) => self.hear(message).await?,
+            match self.packet(until.min(self.deadline)).await? {
+                Some(Packet::Publish(message)) => self.receive(message).await?,
                 Some(_) => {}
-                None if Instant::now() >= self.until => return Err(silence()),
+                None if Instant::now() >= self.deadline => return Err(timed_out()),
                 None => return Ok(None),
             }
         }
     }
 
-    /// Publishes a question until the answer is there. Asking twice must do no harm.
-    pub(crate) async fn ask(
+    /// Publishes a request until its response arrives. The request must be idempotent.
+    pub(crate) async fn request(
         &mut self,
         topic: &str,
         payload: &str,
-        answer: &str,
+        response_topic: &str,
     ) -> Result<Bytes, CliError> {
-        self.subscribe(answer).await?;
+        self.subscribe(response_topic).await?;
         loop {
             self.publish(topic, payload).await?;
-            let again = Instant::now() + ASK_AGAIN;
-            while let Some(message) = self.next(again).await? {
-                if message.topic == answer {
+            let repeat = Instant::now() + REPEAT_REQUEST;
+            while let Some(message) = self.next(repeat).await? {
+                if message.topic == response_topic {
                     return Ok(message.payload);
                 }
             }
         }
     }
 
-    /// Says goodbye. What was wanted is there, so how that ends is of no interest.
+    /// Disconnects. The work is done, so a failure does not matter.
     pub(crate) async fn close(mut self) {
         let _ = self.send(Packet::Disconnect).await;
     }
 
-    async fn hear(&mut self, message: Publish) -> Result<(), CliError> {
+    async fn receive(&mut self, message: Publish) -> Result<(), CliError> {
         if message.qos != QoS::AtMostOnce {
             self.send(Packet::PubAck(PubAck::new(message.pkid))).await?;
         }
-        self.heard.push_back(message);
+        self.received.push_back(message);
         Ok(())
     }
 
-    fn next_packet(&mut self) -> u16 {
-        self.packets = self.packets.checked_add(1).unwrap_or(1);
-        self.packets
+    fn next_packet_id(&mut self) -> u16 {
+        self.last_packet_id = self.last_packet_id.checked_add(1).unwrap_or(1);
+        self.last_packet_id
     }
 
     async fn send(&mut self, packet: Packet) -> Result<(), CliError> {
@@ -156,38 +170,38 @@ impl Session {
         packet
             .write(&mut bytes, PACKET_BYTES)
             .map_err(|fault| CliError::invalid(format!("MQTT: {fault}")))?;
-        let sent = timeout_at(self.until, self.transport.send(bytes.freeze())).await;
-        sent.map_err(|_| silence())?.map_err(lost)
+        let sent = timeout_at(self.deadline, self.transport.send(bytes.freeze())).await;
+        sent.map_err(|_| timed_out())?.map_err(connection_lost)
     }
 
-    /// The next packet; `None` if none comes until then.
+    /// Returns the next packet, or `None` if none arrives until then.
     async fn packet(&mut self, until: Instant) -> Result<Option<Packet>, CliError> {
         loop {
             match Packet::read(&mut self.read, PACKET_BYTES) {
                 Ok(packet) => return Ok(Some(packet)),
                 Err(PacketError::InsufficientBytes(_)) => {}
-                Err(fault) => return Err(lost(fault.to_string())),
+                Err(fault) => return Err(connection_lost(fault.to_string())),
             }
             match timeout_at(until, self.transport.receive(&mut self.read)).await {
-                Ok(received) => received.map_err(lost)?,
+                Ok(received) => received.map_err(connection_lost)?,
                 Err(_) => return Ok(None),
             }
         }
     }
 }
 
-fn unreachable_at(place: &Place, reason: &str) -> CliError {
-    let hint = match place {
-        Place::Tcp(_) => "; is `antumbra local` running there?",
+fn cannot_connect(broker: &Broker, reason: &str) -> CliError {
+    let hint = match broker {
+        Broker::Tcp(_) => "; for the local stack, start `antumbra local`",
         _ => "",
     };
-    CliError::unavailable(format!("cannot connect to {place}: {reason}{hint}"))
+    CliError::unavailable(format!("cannot connect to {broker}: {reason}{hint}"))
 }
 
-fn lost(reason: String) -> CliError {
-    CliError::unavailable(format!("the MQTT connection ended: {reason}"))
+fn connection_lost(reason: String) -> CliError {
+    CliError::unavailable(format!("the MQTT connection was lost: {reason}"))
 }
 
-fn silence() -> CliError {
-    CliError::unavailable("no answer came in time")
+fn timed_out() -> CliError {
+    CliError::unavailable("no response within --timeout")
 }

@@ -1,10 +1,13 @@
-//! Text for people: few colours, aligned columns.
+//! Output: text with few colours and aligned columns, or JSON.
 
 use std::io::{ErrorKind, Write as _};
 
 use anstyle::{AnsiColor, Style};
+use antumbra_service::paging::Cursor;
 use antumbra_shadow::{Document, Kind, View};
 use serde::Serialize;
+
+use unicode_width::UnicodeWidthStr as _;
 
 use crate::error::CliError;
 
@@ -18,32 +21,34 @@ pub(crate) fn styled(style: Style, text: &str) -> String {
     format!("{style}{text}{style:#}")
 }
 
-pub(crate) fn error(failure: &CliError) -> String {
-    format!("{} {}", styled(BAD, "error:"), failure.reason)
+pub(crate) fn error(error: &CliError) -> String {
+    format!("{} {}", styled(BAD, "error:"), error.reason)
 }
 
-/// Prints text and a line break. A reader that has seen enough, as `head` has, is no failure.
+/// Prints text and a line break. A closed pipe, as of `head`, is not an error.
 pub(crate) fn print(text: &str) -> Result<(), CliError> {
-    print_on(text).map(drop)
+    print_while_read(text).map(drop)
 }
 
-/// The same, and says whether anybody still reads: what goes on and on ends with its reader.
-pub(crate) fn print_on(text: &str) -> Result<bool, CliError> {
+/// Prints text and a line break, and returns false once the reader has closed the pipe.
+pub(crate) fn print_while_read(text: &str) -> Result<bool, CliError> {
     let mut out = anstream::stdout();
     match writeln!(out, "{text}").and_then(|()| out.flush()) {
         Ok(()) => Ok(true),
         Err(fault) if fault.kind() == ErrorKind::BrokenPipe => Ok(false),
-        Err(fault) => Err(CliError::unavailable(format!("standard output: {fault}"))),
+        Err(fault) => Err(CliError::unavailable(format!(
+            "cannot write to standard output: {fault}"
+        ))),
     }
 }
 
-/// Rows with columns as wide as their widest cell; the last one is as long as it likes.
+/// Formats rows with columns as wide as their widest cell. The last column is not padded.
 pub(crate) fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
         rows.iter()
             .filter_map(|row| row.get(column))
-            .map(|cell| visible(cell))
+            .map(|cell| width_of(cell))
             .max()
     };
     let widths: Vec<usize> = (0..columns)
@@ -52,7 +57,7 @@ pub(crate) fn table(rows: &[Vec<String>]) -> String {
     let line = |row: &Vec<String>| {
         let cells = row.iter().enumerate().map(|(column, cell)| {
             let padding = if column + 1 < row.len() {
-                widths[column] - visible(cell)
+                widths[column] - width_of(cell)
             } else {
                 0
             };
@@ -63,7 +68,19 @@ pub(crate) fn table(rows: &[Vec<String>]) -> String {
     rows.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// A value as indented JSON, its numbers exactly as they are.
+/// Formats a page: its table and, unless it is the last page, the cursor of the next.
+pub(crate) fn page(rows: &[Vec<String>], next: Option<&Cursor>, none: &str) -> String {
+    let text = match rows {
+        [] => styled(FAINT, none),
+        rows => table(rows),
+    };
+    match next {
+        Some(Cursor(next)) => format!("{text}\n{} --cursor {next}", styled(FAINT, "next page:")),
+        None => text,
+    }
+}
+
+/// Formats a value as indented JSON with exact numbers.
 pub(crate) fn json<T: Serialize>(value: &T) -> String {
     match Document::from_value(value) {
         Ok(document) => pretty(document.view()),
@@ -71,7 +88,7 @@ pub(crate) fn json<T: Serialize>(value: &T) -> String {
     }
 }
 
-/// A document's text, indented.
+/// Formats a document, indented.
 pub(crate) fn pretty(view: View<'_>) -> String {
     let mut out = String::new();
     write_pretty(view, 0, &mut out);
@@ -97,12 +114,9 @@ fn write_pretty(view: View<'_>, depth: usize, out: &mut String) {
     out.push(if object { '}' } else { ']' });
 }
 
-/// Characters that take room on the screen.
-fn visible(cell: &str) -> usize {
-    anstream::adapter::strip_str(cell)
-        .to_string()
-        .chars()
-        .count()
+/// Returns the number of terminal columns that a cell takes.
+fn width_of(cell: &str) -> usize {
+    anstream::adapter::strip_str(cell).to_string().width()
 }
 
 #[cfg(test)]
@@ -110,19 +124,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn json_keeps_every_digit() {
+    fn json_numbers_are_exact() {
         let document = Document::parse(r#"{"b":[1,{}],"a":12345678901234567890.5}"#).unwrap();
         let text = "{\n  \"a\": 12345678901234567890.5,\n  \"b\": [\n    1,\n    {}\n  ]\n}";
         assert_eq!(json(&document), text);
     }
 
     #[test]
-    fn columns_align_whatever_their_colour() {
+    fn columns_align_with_colours_and_wide_characters() {
         let rows = [
             vec![styled(GOOD, "a"), "1".to_owned()],
             vec!["long".to_owned(), "2".to_owned()],
+            vec!["東京".to_owned(), "3".to_owned()],
+            vec!["e\u{301}".to_owned(), "4".to_owned()],
         ];
         let text = anstream::adapter::strip_str(&table(&rows)).to_string();
-        assert_eq!(text, "a     1\nlong  2");
+        assert_eq!(text, "a     1\nlong  2\n東京  3\ne\u{301}     4");
     }
 }

@@ -1,36 +1,35 @@
-//! How far a long work is, said on standard error about once a second. What is quick says nothing.
+//! Progress of long operations, on standard error about once a second. Quick operations show none.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use crate::output::{FAINT, styled};
 
-const EVERY: Duration = Duration::from_secs(1);
+const INTERVAL: Duration = Duration::from_secs(1);
 
-/// A work under way.
+/// Progress of one operation.
 #[derive(Debug)]
 pub(crate) struct Progress {
-    what: &'static str,
+    unit: &'static str,
     done: Cell<usize>,
-    said: Cell<Instant>,
+    shown: Cell<Instant>,
 }
 
 impl Progress {
-    /// Nothing is done yet; `what` is what is counted.
-    pub(crate) fn new(what: &'static str) -> Progress {
+    /// Starts at 0 of the unit, a plural such as "deliveries queued".
+    pub(crate) fn new(unit: &'static str) -> Progress {
         Progress {
-            what,
+            unit,
             done: Cell::new(0),
-            said: Cell::new(Instant::now()),
+            shown: Cell::new(Instant::now()),
         }
     }
 
-    /// So many more are done.
-    pub(crate) fn step(&self, count: usize) {
+    pub(crate) fn add(&self, count: usize) {
         self.done.set(self.done.get() + count);
-        if self.said.get().elapsed() >= EVERY {
-            self.said.set(Instant::now());
-            let line = format!("{} {} so far", self.done.get(), self.what);
+        if self.shown.get().elapsed() >= INTERVAL {
+            self.shown.set(Instant::now());
+            let line = format!("{} {} so far", self.done.get(), self.unit);
             anstream::eprintln!("{}", styled(FAINT, &line));
         }
     }

@@ -1,12 +1,11 @@
-//! Being told to end: Ctrl-C from a terminal, SIGTERM from whatever else started the process.
+//! Signals that end a long-running command: Ctrl-C and SIGTERM.
 
 use std::io;
 
 #[cfg(unix)]
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// The signals that end what goes on and on, heard from the moment this is made: none is missed between two
-/// waits.
+/// Receives the signals from its creation on, so that none is missed between two waits.
 #[derive(Debug)]
 pub(crate) struct Signals {
     #[cfg(unix)]

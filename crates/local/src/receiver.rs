@@ -38,6 +38,10 @@ pub enum Verdict {
 #[allow(missing_docs)]
 pub struct Received {
     pub id: String,
+    /// Header `webhook-timestamp`, in seconds since 1970.
+    pub timestamp: i64,
+    /// Header `webhook-signature`.
+    pub signature: String,
     pub verdict: Verdict,
     /// What it was answered.
     pub status: u16,
@@ -45,6 +49,13 @@ pub struct Received {
 }
 
 impl Received {
+    /// Checks the signature whatever the clock says, for callers that learn the secret later or move the clock.
+    pub fn is_signed_with(&self, secret: &str) -> bool {
+        let signed = Webhook::new(secret)
+            .and_then(|webhook| webhook.sign(&self.id, self.timestamp, self.body.as_bytes()));
+        signed.is_ok_and(|signature| self.signature.split(' ').any(|one| one == signature))
+    }
+
     /// The `type` of what is told; empty if it says none.
     pub fn kind(&self) -> String {
         let body: Value = serde_json::from_str(&self.body).unwrap_or_default();
@@ -138,14 +149,19 @@ pub async fn start(
 
 async fn read(request: Request<Incoming>, secrets: &[Secret]) -> Received {
     let (head, body) = request.into_parts();
-    let id = head.headers.get("webhook-id");
-    let id = id.and_then(|id| id.to_str().ok()).unwrap_or_default();
-    let refused = |reason: &str| Received {
-        id: id.to_owned(),
-        verdict: Verdict::Refused(reason.to_owned()),
-        status: 0,
-        body: String::new(),
+    let header = |name: &str| {
+        let value = head.headers.get(name).and_then(|value| value.to_str().ok());
+        value.unwrap_or_default().to_owned()
     };
+    let received = |verdict: Verdict, body: String| Received {
+        id: header("webhook-id"),
+        timestamp: header("webhook-timestamp").parse().unwrap_or_default(),
+        signature: header("webhook-signature"),
+        verdict,
+        status: 0,
+        body,
+    };
+    let refused = |reason: &str| received(Verdict::Refused(reason.to_owned()), String::new());
     let Ok(body) = Limited::new(body, BODY_BYTES).collect().await else {
         return refused("the body cannot be read");
     };
@@ -162,10 +178,5 @@ async fn read(request: Request<Incoming>, secrets: &[Secret]) -> Received {
         known if known.iter().any(verifies) => Verdict::Verified,
         _ => Verdict::Refused("the signature is not by a secret that is known here".to_owned()),
     };
-    Received {
-        id: id.to_owned(),
-        verdict,
-        status: 0,
-        body: text,
-    }
+    received(verdict, text)
 }

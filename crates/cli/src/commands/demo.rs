@@ -1,15 +1,14 @@
-//! `antumbra demo`: the whole product in a minute, on real wire protocols, every step looked at.
+//! `antumbra demo`: a checked tour of the whole product on real wire protocols, in under a minute.
 //!
-//! It fails when anything is not as it should be, so that it is a test as much as a tour.
+//! Any result that differs from the expected one makes it fail, so the demo is a test too.
 
 mod inbox;
 mod notifications;
-mod receiver;
+mod report;
 mod sensors;
+mod shadow_mqtt;
 mod shadows;
-mod stage;
-mod story;
-mod vocabulary;
+mod stack;
 
 use std::time::Duration;
 
@@ -21,13 +20,13 @@ use tokio::sync::watch;
 
 use crate::error::CliError;
 use crate::output::{FAINT, STRONG, json, print, styled};
-use stage::{DemoStack, Patience};
-use story::{DemoFailure, DemoReport, DemoResult, Step};
+use report::{DemoFailure, DemoReport, DemoResult, Step};
+use stack::{DemoStack, Timeout};
 
-/// How long a step may take: long, since a machine may be busy.
-const LONGEST: Duration = Duration::from_secs(20);
+/// Timeout of a step: long, since the machine may be busy.
+const STEP_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The functions of the stack, all of which the tour calls.
+/// The functions of the stack. The demo calls all of them.
 const FUNCTIONS: [&str; 12] = [
     "http-api",
     "liveness-sweep",
@@ -45,38 +44,41 @@ const FUNCTIONS: [&str; 12] = [
 
 #[derive(Debug, Args)]
 pub(crate) struct DemoArguments {
-    /// Let a function fail whenever it is called, to see that the tour notices.
+    /// Make a function fail at every call, to show that the demo notices.
     #[arg(long = "break", value_name = "FUNCTION", value_parser = PossibleValuesParser::new(FUNCTIONS))]
     broken: Option<String>,
 }
 
 pub(crate) async fn run(arguments: DemoArguments, as_json: bool) -> Result<(), CliError> {
-    let mut story = DemoReport::begin(!as_json);
-    story.say(&format!(
-        "{} Everything runs in this process, in memory; every step is checked.\n{}",
+    let mut report = DemoReport::new(!as_json);
+    report.print(&format!(
+        "{} Everything runs in this process and in memory; every step is checked.\n{}",
         styled(STRONG, "A tour of Antumbra."),
         styled(
             FAINT,
-            "DynamoDB, SQS, SNS and MQTT are spoken to over the wire, as on AWS."
+            "DynamoDB, SQS, SNS, MQTT and HTTP run over their wire protocols, as on AWS."
         ),
     ));
-    let outcome = tell(&mut story, LONGEST, arguments.broken).await;
-    story.ends(outcome.as_ref().err());
+    let outcome = run_chapters(&mut report, STEP_TIMEOUT, arguments.broken).await;
+    report.finish(outcome.as_ref().err());
     if as_json {
-        print(&told(&story.steps, outcome.as_ref().err()))?;
+        print(&report_json(&report.steps, outcome.as_ref().err()))?;
     }
-    outcome
-        .map_err(|DemoFailure(reason)| CliError::failed(format!("the tour ended early: {reason}")))
+    outcome.map_err(|DemoFailure(reason)| CliError::failed(format!("the demo failed: {reason}")))
 }
 
-/// All chapters, in order: each builds on those before it.
-async fn tell(story: &mut DemoReport, longest: Duration, broken: Option<String>) -> DemoResult {
+/// Runs all chapters in order; later chapters depend on earlier ones.
+async fn run_chapters(
+    report: &mut DemoReport,
+    longest: Duration,
+    broken: Option<String>,
+) -> DemoResult {
     let (fails, failed) = watch::channel(false);
-    let patience = Patience {
+    let timeout = Timeout {
         longest,
         failed: broken.is_some().then_some(failed),
     };
-    let stage = DemoStack::set(patience, move |function| {
+    let stack = DemoStack::start(timeout, move |function| {
         if broken.as_deref() == Some(function.name()) {
             failing(&function, fails.clone())
         } else {
@@ -84,37 +86,37 @@ async fn tell(story: &mut DemoReport, longest: Duration, broken: Option<String>)
         }
     })
     .await?;
-    shadows::report(&stage, story).await?;
-    shadows::conflict(&stage, story).await?;
-    shadows::wish(&stage, story).await?;
-    notifications::fire(&stage, story).await?;
-    vocabulary::speak(&stage, story).await?;
-    inbox::read(&stage, story).await?;
-    let watched = sensors::change(&stage, story).await?;
-    sensors::silence(&stage, story, watched).await?;
-    stage.stack.stop().await;
+    shadows::report(&stack, report).await?;
+    shadows::conflict(&stack, report).await?;
+    shadows::acknowledge(&stack, report).await?;
+    notifications::run(&stack, report).await?;
+    shadow_mqtt::run(&stack, report).await?;
+    inbox::run(&stack, report).await?;
+    let endpoint = sensors::change(&stack, report).await?;
+    sensors::silence(&stack, report, endpoint).await?;
+    stack.stack.stop().await;
     Ok(())
 }
 
-/// A function of the same name that fails whenever it is called, and says so.
+/// Returns a function of the same name that fails at every call and reports it.
 fn failing(function: &Function, fails: watch::Sender<bool>) -> Function {
     Function::new(function.name(), Duration::from_secs(1), move |_| {
         fails.send_replace(true);
-        async { Err(HandlerError("broken to order".to_owned())) }
+        async { Err(HandlerError("broken by --break".to_owned())) }
     })
 }
 
-fn told(steps: &[Step], surprise: Option<&DemoFailure>) -> String {
+fn report_json(steps: &[Step], failure: Option<&DemoFailure>) -> String {
     #[derive(Serialize)]
-    struct Told<'a> {
+    struct Report<'a> {
         passed: bool,
         #[serde(skip_serializing_if = "Option::is_none")]
-        surprise: Option<&'a str>,
+        failure: Option<&'a str>,
         steps: &'a [Step],
     }
-    json(&Told {
-        passed: surprise.is_none(),
-        surprise: surprise.map(|DemoFailure(reason)| reason.as_str()),
+    json(&Report {
+        passed: failure.is_none(),
+        failure: failure.map(|DemoFailure(reason)| reason.as_str()),
         steps,
     })
 }
@@ -124,27 +126,27 @@ mod tests {
     use super::*;
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn the_tour_shows_what_it_should() {
-        let mut story = DemoReport::begin(false);
-        let outcome = tell(&mut story, VERY_LONG, None).await;
-        assert!(outcome.is_ok(), "{outcome:?} after {:#?}", story.steps);
+    async fn all_checks_of_the_demo_pass() {
+        let mut report = DemoReport::new(false);
+        let outcome = run_chapters(&mut report, VERY_LONG, None).await;
+        assert!(outcome.is_ok(), "{outcome:?} after {:#?}", report.steps);
     }
 
     /// The machine may build and test other things meanwhile.
     const VERY_LONG: Duration = Duration::from_secs(120);
 
     #[tokio::test]
-    async fn the_tour_knows_every_function_there_is() {
+    async fn the_demo_lists_every_function() {
         let (calls, mut called) = tokio::sync::mpsc::unbounded_channel();
-        let patience = Patience {
-            longest: LONGEST,
+        let timeout = Timeout {
+            longest: STEP_TIMEOUT,
             failed: None,
         };
-        let stage = DemoStack::set(patience, move |function| {
+        let stack = DemoStack::start(timeout, move |function| {
             calls.send(function.name().to_owned()).unwrap();
             function
         });
-        stage.await.unwrap().stack.stop().await;
+        stack.await.unwrap().stack.stop().await;
         let mut names = Vec::new();
         while let Ok(name) = called.try_recv() {
             names.push(name);
@@ -154,32 +156,37 @@ mod tests {
         assert_eq!(names, FUNCTIONS);
     }
 
-    /// Where the lack of a function shows.
+    /// Returns the chapter in which a broken function is noticed.
     fn chapter(function: &str) -> &'static str {
         match function {
-            "stream-listener" => "Registrations fire",
+            "stream-listener" => "Registrations send notifications",
             "shadow-requests" => "A device speaks AWS IoT Device Shadow",
             "http-api" | "sensor-ingest" | "webhook-deliver" => {
-                "A lock changes, and a webhook hears of it"
+                "A lock changes, and a webhook is called"
             }
-            "liveness-sweep" => "It falls silent, and comes back",
-            _ => "A message waits in the inbox",
+            "liveness-sweep" => "The lock is lost and restored",
+            _ => "The inbox",
         }
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn the_tour_notices_any_function_that_is_broken() {
-        // Several at once: most of the time is spent on waiting for what does not come.
+    async fn the_demo_notices_every_broken_function() {
+        // Several at once: most of the time is spent waiting for a timeout.
         for some in FUNCTIONS.chunks(8) {
-            let tours = some.iter().map(|function| {
+            let demos = some.iter().map(|function| {
                 Box::pin(async move {
-                    let mut story = DemoReport::begin(false);
-                    let outcome = tell(&mut story, VERY_LONG, Some((*function).to_owned())).await;
-                    assert!(outcome.is_err(), "{function} is not missed");
-                    assert_eq!(story.told(), chapter(function), "{function}: {outcome:?}");
+                    let mut report = DemoReport::new(false);
+                    let outcome =
+                        run_chapters(&mut report, VERY_LONG, Some((*function).to_owned())).await;
+                    assert!(outcome.is_err(), "{function} is broken and the demo passes");
+                    assert_eq!(
+                        report.current_chapter(),
+                        chapter(function),
+                        "{function}: {outcome:?}"
+                    );
                 })
             });
-            futures_util::future::join_all(tours).await;
+            futures_util::future::join_all(demos).await;
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `antumbra listen`: an endpoint for trying webhooks. It verifies signatures and prints deliveries.
+//! `antumbra listen`: a webhook endpoint that verifies signatures and prints deliveries.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,11 +14,11 @@ use crate::signals::Signals;
 
 #[derive(Debug, Args)]
 pub(crate) struct ListenArguments {
-    /// The port; 0 for any free one.
+    /// Port; 0 for any free one.
     #[arg(long, default_value_t = 9000, value_name = "PORT")]
     port: u16,
-    /// The client's secret, whsec_…; twice while one replaces another. Without it signatures are not
-    /// verified.
+    /// Signing secret of the client (whsec_…); both secrets, comma-separated, during a rotation. Without it
+    /// signatures are not verified.
     #[arg(
         long,
         value_name = "SECRET",
@@ -26,13 +26,13 @@ pub(crate) struct ListenArguments {
         value_delimiter = ','
     )]
     secret: Vec<String>,
-    /// Answer with this status.
+    /// Status of the responses.
     #[arg(long, default_value_t = 204, value_parser = clap::value_parser!(u16).range(200..=599))]
     status: u16,
-    /// Fail the first so many deliveries with 500.
+    /// Fail this number of deliveries with status 500 first.
     #[arg(long, default_value_t = 0, value_name = "COUNT")]
     fail_first: u32,
-    /// End after so many deliveries.
+    /// Stop after this number of deliveries.
     #[arg(long, value_name = "COUNT")]
     count: Option<u32>,
 }
@@ -47,7 +47,7 @@ pub(crate) async fn run(arguments: ListenArguments, json: bool) -> Result<(), Cl
     let verified = !secrets.is_empty();
     let failures = Arc::new(AtomicU32::new(arguments.fail_first));
     let status = arguments.status;
-    let answer = move |verdict: &Verdict| {
+    let respond = move |verdict: &Verdict| {
         let fails = failures
             .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| {
                 left.checked_sub(1)
@@ -60,10 +60,10 @@ pub(crate) async fn run(arguments: ListenArguments, json: bool) -> Result<(), Cl
         }
     };
     let mut signals = Signals::listen().map_err(CliError::unavailable)?;
-    let mut receiver = receiver::start(arguments.port, secrets, answer)
+    let mut receiver = receiver::start(arguments.port, secrets, respond)
         .await
         .map_err(CliError::unavailable)?;
-    anstream::eprintln!("{}", welcome(receiver.address(), verified));
+    anstream::eprintln!("{}", banner(receiver.address(), verified));
     let mut left = arguments.count;
     while left != Some(0) {
         let received = tokio::select! {
@@ -73,7 +73,7 @@ pub(crate) async fn run(arguments: ListenArguments, json: bool) -> Result<(), Cl
         let Some(received) = received else {
             break;
         };
-        if !crate::output::print_on(&line(&received, json))? {
+        if !crate::output::print_while_read(&line(&received, json))? {
             break;
         }
         left = left.map(|left| left - 1);
@@ -81,16 +81,16 @@ pub(crate) async fn run(arguments: ListenArguments, json: bool) -> Result<(), Cl
     Ok(())
 }
 
-fn welcome(address: SocketAddr, verified: bool) -> String {
-    let how = if verified {
+fn banner(address: SocketAddr, verified: bool) -> String {
+    let verification = if verified {
         "signatures are verified"
     } else {
-        "signatures are not verified: give --secret"
+        "signatures are not verified; give --secret"
     };
     format!(
         "{} http://{address}/  {}",
         styled(STRONG, "listening on"),
-        styled(FAINT, how)
+        styled(FAINT, verification)
     )
 }
 
@@ -101,7 +101,7 @@ fn line(received: &Received, json: bool) -> String {
     let verdict = match &received.verdict {
         Verdict::Verified => styled(GOOD, "verified"),
         Verdict::Unverified => styled(FAINT, "not verified"),
-        Verdict::Refused(reason) => format!("{}: {reason}", styled(BAD, "refused")),
+        Verdict::Refused(reason) => format!("{}: {reason}", styled(BAD, "invalid")),
     };
     format!(
         "{} {} {verdict} {}\n  {}",

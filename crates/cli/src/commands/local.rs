@@ -1,4 +1,4 @@
-//! `antumbra local`: everything on this machine, until Ctrl-C.
+//! `antumbra local`: runs the local stack until Ctrl-C.
 
 mod ready_file;
 
@@ -22,39 +22,38 @@ use ready_file::ReadyFile;
 
 #[derive(Debug, Args)]
 pub(crate) struct LocalArguments {
-    /// Where data is kept between starts.
+    /// Directory for data between runs.
     #[arg(long, default_value = ".antumbra", value_name = "DIR")]
     data_dir: PathBuf,
-    /// Keep nothing.
+    /// Keep data in memory only.
     #[arg(long, conflicts_with = "data_dir")]
     memory: bool,
-    /// The registrations: who is told of changes.
+    /// Directory of registrations.
     #[arg(long, default_value = "registrations", value_name = "DIR")]
     registrations: PathBuf,
-    /// The port of DynamoDB; 0 for any free one, as for all ports.
+    /// Port of DynamoDB; 0 for any free one, as for all ports.
     #[arg(long, default_value_t = 8000, value_name = "PORT")]
     dynamodb_port: u16,
-    /// The port of SQS and SNS.
+    /// Port of SQS and SNS.
     #[arg(long, default_value_t = 4566, value_name = "PORT")]
     aws_port: u16,
-    /// The port of the MQTT broker.
+    /// Port of the MQTT broker.
     #[arg(long, default_value_t = 1883, value_name = "PORT")]
     mqtt_port: u16,
-    /// The port of the HTTP API.
+    /// Port of the HTTP API.
     #[arg(long, default_value_t = 8080, value_name = "PORT")]
     http_port: u16,
-    /// The bearer token that opens the HTTP API, in place of the one that is made at the first start and
-    /// kept with the data.
+    /// Bearer token of the HTTP API. By default one is generated at the first start and kept with the data.
     #[arg(long, value_name = "TOKEN", env = "ANTUMBRA_TOKEN", hide_env_values = true, value_parser = bearer_token)]
     token: Option<String>,
-    /// What webhooks may call beside the public internet: hosts, addresses and networks, with http://
-    /// where plain HTTP is meant. This machine unless said otherwise.
+    /// Webhook destinations beside the public internet: hosts, addresses and networks, with http:// to allow
+    /// plain HTTP. This machine by default.
     #[arg(long, value_name = "LIST", env = "WEBHOOK_ALLOW")]
     webhook_allow: Option<Allow>,
-    /// A file that holds all addresses, as JSON, while everything is up.
+    /// File with all addresses as JSON; it exists while the stack is up.
     #[arg(long, value_name = "FILE")]
     ready_file: Option<PathBuf>,
-    /// Say more; twice for everything.
+    /// Log more; twice for everything.
     #[arg(short, long, action = clap::ArgAction::Count)]
     verbose: u8,
 }
@@ -100,30 +99,30 @@ pub(crate) async fn run(arguments: LocalArguments) -> Result<(), CliError> {
         ..Options::default()
     });
     let stack = tokio::select! {
-        stack = starting => stack.map_err(failure)?,
+        stack = starting => stack.map_err(start_error)?,
         () = signals.next() => return Ok(()),
     };
     if let Some(file) = &ready_file {
         file.write(&ready(stack.addresses()))?;
     }
-    print(&welcome(&stack, &arguments, count))?;
+    print(&banner(&stack, &arguments, count))?;
     signals.next().await;
     drop(ready_file);
     anstream::eprintln!("stopping");
     tokio::select! {
         () = stack.stop() => {}
-        // Whoever asks twice does not want to wait for calls under way. The store survives it.
+        // A second signal skips waiting for calls in progress; stored data stays consistent.
         () = signals.next() => {}
     }
     Ok(())
 }
 
-fn failure(error: StackError) -> CliError {
+fn start_error(error: StackError) -> CliError {
     let reason = chain(&error);
     match error {
         StackError::Service(StartError::PortTaken { service, port }) => {
             CliError::unavailable(format!(
-                "port {port} for {service} is already in use: stop what uses it, or choose another with {}",
+                "port {port} for {service} is in use; stop the process that uses it, or choose another port with {}",
                 port_option(service)
             ))
         }
@@ -135,7 +134,7 @@ fn failure(error: StackError) -> CliError {
     }
 }
 
-/// The option that moves a service, by the name the stack gives it.
+/// Returns the port option of a service.
 fn port_option(service: &str) -> &'static str {
     match service {
         "DynamoDB" => "--dynamodb-port",
@@ -146,7 +145,7 @@ fn port_option(service: &str) -> &'static str {
 }
 
 fn start_logging(verbose: u8) {
-    // What the emulators answer with an error is their caller's to tell.
+    // An error response of an emulator is reported by its caller.
     let filter = match verbose {
         0 => "error,antumbra_notify=warn,antumbra_local=warn,antumbra_http_api=warn,dynoxide=off",
         1 => {
@@ -164,18 +163,18 @@ fn start_logging(verbose: u8) {
         .try_init();
 }
 
-/// What can be sent in a header.
+/// Checks that a token can be sent in a header.
 fn bearer_token(text: &str) -> Result<String, String> {
     let fits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
     fits.then(|| text.to_owned())
-        .ok_or_else(|| "a token is visible ASCII characters without spaces".to_owned())
+        .ok_or_else(|| "a token must be visible ASCII characters without spaces".to_owned())
 }
 
-/// Where the token is to be had. It is printed when it is new, and when nothing keeps it.
+/// Shows the token if it is new or not stored, otherwise its place.
 fn token_hint(token: &HttpToken, arguments: &LocalArguments) -> String {
     match token.new {
         true => format!("bearer token {}", token.text),
-        false if arguments.token.is_some() => "bearer token as given".to_owned(),
+        false if arguments.token.is_some() => "bearer token from --token".to_owned(),
         false => format!(
             "bearer token in {}",
             arguments.data_dir.join("http-token").display()
@@ -201,7 +200,7 @@ fn ready(addresses: Addresses) -> String {
     })
 }
 
-fn welcome(stack: &Stack, arguments: &LocalArguments, registrations: usize) -> String {
+fn banner(stack: &Stack, arguments: &LocalArguments, registrations: usize) -> String {
     let addresses = stack.addresses();
     let row = |name: &str, address: String, what: &str| {
         vec![format!("  {name}"), address, styled(FAINT, what)]
@@ -224,8 +223,8 @@ fn welcome(stack: &Stack, arguments: &LocalArguments, registrations: usize) -> S
             &token_hint(stack.http_token(), arguments),
         ),
     ];
-    let kept = if arguments.memory {
-        "nothing is kept".to_owned()
+    let storage = if arguments.memory {
+        "data in memory only".to_owned()
     } else {
         format!("data in {}", arguments.data_dir.display())
     };
@@ -236,8 +235,8 @@ fn welcome(stack: &Stack, arguments: &LocalArguments, registrations: usize) -> S
         format!("--endpoint-url http://{}", addresses.dynamodb)
     };
     format!(
-        "{}\n{}\n\n{registrations} registrations from {folder}, {kept}. Try, in another terminal:\n\n  \
-         cargo run --release -- {local} shadow report lamp-7 '{{\"led\":{{\"value\":\"on\"}}}}'\n\nCtrl-C stops.",
+        "{}\n{}\n\n{registrations} registrations from {folder}, {storage}. Try in another terminal:\n\n  \
+         cargo run --release -- {local} shadow report lamp-7 '{{\"led\":{{\"value\":\"on\"}}}}'\n\nStop with Ctrl-C.",
         styled(STRONG, "Antumbra is up."),
         table(&rows),
     )

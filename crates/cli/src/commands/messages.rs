@@ -1,36 +1,35 @@
-//! `antumbra messages …`: asks the inbox over MQTT, waits for the answer and prints it.
+//! `antumbra messages …`: the inbox, over MQTT requests and responses.
 
-mod ask;
+mod request;
 mod send;
 
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
-use crate::connect::Connection;
-use crate::error::{CliError, Kind};
-use crate::mqtt::{Place, Session};
+use crate::connection::Connection;
+use crate::error::CliError;
+use crate::mqtt::{Broker, Session};
 use crate::output;
 
-pub(crate) use ask::Question;
-pub(crate) use send::Sending;
+use request::InboxRequest;
+use send::SendMessage;
 
-/// Where the local stack's broker listens.
+/// Broker of the local stack.
 const LOCAL_MQTT: &str = "mqtt://127.0.0.1:1883";
 
 #[derive(Debug, Args)]
 pub(crate) struct MessagesArguments {
     #[command(flatten)]
-    way: Way,
+    broker: BrokerArguments,
     #[command(subcommand)]
     command: MessagesCommand,
 }
 
-/// How the broker is reached.
 #[derive(Debug, Args)]
-pub(crate) struct Way {
-    /// The account's data endpoint of AWS IoT, as `aws iot describe-endpoint --endpoint-type
-    /// iot:Data-ATS` tells it. Connects over WebSockets with the AWS credentials.
+pub(crate) struct BrokerArguments {
+    /// Data endpoint of AWS IoT (`aws iot describe-endpoint --endpoint-type iot:Data-ATS`). Connects over
+    /// WebSockets with the AWS credentials.
     #[arg(
         long,
         global = true,
@@ -38,94 +37,88 @@ pub(crate) struct Way {
         env = "ANTUMBRA_IOT_ENDPOINT"
     )]
     iot_endpoint: Option<String>,
-    /// Another MQTT broker: mqtt://host:port, or ws:// and wss:// URLs.
+    /// MQTT broker: mqtt://host:port, or a ws:// or wss:// URL.
     #[arg(long, global = true, value_name = "URL", env = "ANTUMBRA_MQTT_URL")]
     mqtt_url: Option<String>,
-    /// How many seconds to wait for the answer.
+    /// Seconds to wait for the response.
     #[arg(long, global = true, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=300))]
     timeout: u64,
 }
 
 #[derive(Debug, Subcommand)]
 enum MessagesCommand {
-    /// Put a message of a thing in the inbound queue, and wait until it is in the inbox.
+    /// Send a message to the inbound queue, and wait until it is in the inbox.
     ///
     /// Example: antumbra messages send testThing --local
-    Send(Sending),
+    Send(SendMessage),
     #[command(flatten)]
-    Ask(Question),
+    Request(InboxRequest),
 }
 
-impl Way {
-    async fn place(&self, connection: &Connection) -> Result<Place, CliError> {
+impl BrokerArguments {
+    async fn broker(&self, connection: &Connection) -> Result<Broker, CliError> {
         let local = connection.is_local().then_some(LOCAL_MQTT);
         match (self.mqtt_url.as_deref().or(local), &self.iot_endpoint) {
-            (Some(url), _) => {
-                Place::parse(url).map_err(|fault| CliError::invalid(format!("{url}: {fault}")))
-            }
-            (None, Some(endpoint)) => Ok(Place::Aws {
+            (Some(url), _) => Broker::parse(url)
+                .map_err(|fault| CliError::invalid(format!("--mqtt-url {url}: {fault}"))),
+            (None, Some(endpoint)) => Ok(Broker::Aws {
                 endpoint: endpoint.clone(),
                 sdk: Box::new(connection.aws().await),
             }),
             (None, None) => Err(CliError::invalid(
-                "which broker? Give --local, --iot-endpoint HOST or --mqtt-url URL",
+                "no broker is given; use --local, --iot-endpoint HOST or --mqtt-url URL",
             )),
         }
     }
 
     pub(crate) async fn open(&self, connection: &Connection) -> Result<Session, CliError> {
-        let place = self.place(connection).await?;
-        Session::open(&place, Duration::from_secs(self.timeout)).await
+        let broker = self.broker(connection).await?;
+        Session::open(&broker, Duration::from_secs(self.timeout)).await
     }
 }
 
-/// Prints the answer; one that says no is a failure all the same.
+/// Prints the response. An error response is a failure.
 pub(crate) async fn run(
     arguments: MessagesArguments,
     connection: &Connection,
     json: bool,
 ) -> Result<(), CliError> {
-    let MessagesArguments { way, command } = arguments;
-    let answer = match command {
-        MessagesCommand::Send(sending) => {
-            sending.check()?;
-            let session = match sending.waits() {
-                true => Some(way.open(connection).await?),
+    let MessagesArguments { broker, command } = arguments;
+    let response = match command {
+        MessagesCommand::Send(message) => {
+            message.check()?;
+            let session = match message.waits() {
+                true => Some(broker.open(connection).await?),
                 false => None,
             };
-            sending.run(connection, session).await?
+            message.run(connection, session).await?
         }
-        MessagesCommand::Ask(question) => {
-            let request = question.request()?;
-            request.ask(way.open(connection).await?).await?
+        MessagesCommand::Request(request) => {
+            let request = request.prepare()?;
+            request.send(broker.open(connection).await?).await?
         }
     };
-    let printed = if json {
-        answer.clone()
-    } else {
-        indent(&answer)
-    };
-    output::print(&printed)?;
-    match refusal(&answer) {
-        Some(reason) => Err(CliError {
-            kind: Kind::Refused,
-            reason,
-        }),
+    match json {
+        true => output::print(&response)?,
+        false => output::print(&indent(&response))?,
+    }
+    match error_of(&response) {
+        Some(reason) => Err(CliError::failed(reason)),
         None => Ok(()),
     }
 }
 
-/// What an answer says is wrong, if it says so.
-fn refusal(answer: &str) -> Option<String> {
+/// Returns the error of an error response.
+fn error_of(response: &str) -> Option<String> {
     #[derive(serde::Deserialize)]
-    struct Answer {
+    struct Response {
         error: Option<String>,
     }
-    let answer: Answer = serde_json::from_str(answer).ok()?;
-    answer.error
+    let response: Response = serde_json::from_str(response).ok()?;
+    response.error
 }
 
-/// JSON with its members on lines of their own, and not a digit changed.
+/// Indents JSON without changing its numbers.
 fn indent(json: &str) -> String {
     let mut out = String::with_capacity(json.len() * 2);
     let (mut depth, mut quoted, mut escaped) = (0_usize, false, false);
@@ -177,8 +170,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_is_printed_as_the_contract_prints_it() {
-        let answer = r#"{"body":{"t":72.50,"l":[1,{}],"e":[]},"messageId":"a\"{,:b\\","uuid":"x"}"#;
+    fn responses_are_indented_as_the_contract_shows_them() {
+        let response =
+            r#"{"body":{"t":72.50,"l":[1,{}],"e":[]},"messageId":"a\"{,:b\\","uuid":"x"}"#;
         let expected = r#"{
     "body": {
         "t": 72.50,
@@ -191,13 +185,13 @@ mod tests {
     "messageId": "a\"{,:b\\",
     "uuid": "x"
 }"#;
-        assert_eq!(indent(answer), expected);
+        assert_eq!(indent(response), expected);
     }
 
     #[test]
-    fn an_answer_that_says_no_is_told_from_one_that_says_yes() {
-        let no = r#"{"error":"No messages available","uuid":"a"}"#;
-        assert_eq!(refusal(no).as_deref(), Some("No messages available"));
-        assert_eq!(refusal(r#"{"messageId":"1","uuid":"a"}"#), None);
+    fn error_responses_are_recognized() {
+        let error = r#"{"error":"No messages available","uuid":"a"}"#;
+        assert_eq!(error_of(error).as_deref(), Some("No messages available"));
+        assert_eq!(error_of(r#"{"messageId":"1","uuid":"a"}"#), None);
     }
 }

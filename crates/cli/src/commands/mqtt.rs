@@ -1,10 +1,10 @@
-//! `antumbra mqtt …`: what a device hears and says, over the local broker or AWS IoT.
+//! `antumbra mqtt …`: subscribes and publishes over the local broker or AWS IoT.
 
 use clap::{Args, Subcommand};
 use tokio::time::{Duration, Instant};
 
-use crate::commands::messages::Way;
-use crate::connect::Connection;
+use crate::commands::messages::BrokerArguments;
+use crate::connection::Connection;
 use crate::error::CliError;
 use crate::mqtt::Session;
 use crate::output;
@@ -12,34 +12,34 @@ use crate::output;
 #[derive(Debug, Args)]
 pub(crate) struct MqttArguments {
     #[command(flatten)]
-    way: Way,
+    broker: BrokerArguments,
     #[command(subcommand)]
     command: MqttCommand,
 }
 
 #[derive(Debug, Subcommand)]
 enum MqttCommand {
-    /// Print what is published, a topic and its payload a line.
+    /// Print messages of a topic: topic and payload, one message a line.
     ///
-    /// Example: antumbra mqtt hear shadow/lamp-7/update/documents --local
-    Hear {
-        /// The topic, with + and # for any.
+    /// Example: antumbra mqtt subscribe shadow/lamp-7/update/documents --local
+    Subscribe {
+        /// Topic filter; + and # are wildcards.
         topic: String,
-        /// End after so many messages.
+        /// Stop after this number of messages.
         #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
         count: u32,
     },
-    /// Publish, and print what is published in answer.
+    /// Publish a message, and with --response-topic print the response.
     ///
-    /// Example: antumbra mqtt publish shadow/lamp-7/get '{}' --hear shadow/lamp-7/get/accepted --local
+    /// Example: antumbra mqtt publish shadow/lamp-7/get '{}' --response-topic shadow/lamp-7/get/accepted --local
     Publish {
-        /// The topic.
+        /// Topic.
         topic: String,
-        /// The payload: a text, @FILE, or - for standard input.
+        /// Payload: a text, @FILE, or - for standard input.
         payload: String,
-        /// Where the answer is published, with + and # for any.
+        /// Topic filter of the response; + and # are wildcards.
         #[arg(long, value_name = "TOPIC")]
-        hear: String,
+        response_topic: Option<String>,
     },
 }
 
@@ -48,33 +48,35 @@ pub(crate) async fn run(
     connection: &Connection,
     json: bool,
 ) -> Result<(), CliError> {
-    let mut session = arguments.way.open(connection).await?;
-    let count = match arguments.command {
-        MqttCommand::Hear { topic, count } => {
+    let mut session = arguments.broker.open(connection).await?;
+    let expected = match arguments.command {
+        MqttCommand::Subscribe { topic, count } => {
             session.subscribe(&topic).await?;
-            // A script that goes on to cause what it wants to hear waits for this.
-            anstream::eprintln!("listening to {topic}");
+            // Scripts wait for this line before they cause a message.
+            anstream::eprintln!("subscribed to {topic}");
             count
         }
         MqttCommand::Publish {
             topic,
             payload,
-            hear,
+            response_topic,
         } => {
             let payload = crate::input::text(&payload)?;
-            session.subscribe(&hear).await?;
-            session.publish(&topic, &payload).await?;
-            1
+            if let Some(response_topic) = &response_topic {
+                session.subscribe(response_topic).await?;
+            }
+            session.publish_and_wait(&topic, &payload).await?;
+            u32::from(response_topic.is_some())
         }
     };
-    for _ in 0..count {
+    for _ in 0..expected {
         output::print(&next(&mut session, json).await?)?;
     }
     session.close().await;
     Ok(())
 }
 
-/// The next message; none in time is a failure.
+/// Returns the next message; fails after the timeout.
 async fn next(session: &mut Session, json: bool) -> Result<String, CliError> {
     loop {
         let soon = Instant::now() + Duration::from_secs(1);

@@ -1,4 +1,4 @@
-//! `antumbra queues …`: what was put aside, why, and back where it came from.
+//! `antumbra queues …`: undeliverable, quarantined and dead-lettered messages, and their redrive.
 
 mod client;
 mod redrive;
@@ -7,10 +7,10 @@ mod route;
 
 use clap::{Args, Subcommand};
 
-use crate::connect::Connection;
-use crate::error::{CliError, Kind};
+use crate::connection::Connection;
+use crate::error::CliError;
 use client::QueueClient;
-use redrive::Redriving;
+use redrive::RedriveArguments;
 
 #[derive(Debug, Args)]
 pub(crate) struct QueuesArguments {
@@ -20,27 +20,27 @@ pub(crate) struct QueuesArguments {
 
 #[derive(Debug, Subcommand)]
 enum QueuesCommand {
-    /// Show what lies in a queue for what was put aside, and why, and leave it there.
+    /// Show the messages of a queue and the reasons why they are there. The messages stay.
     ///
     /// Example: antumbra queues show antumbra-quarantine
     Show {
-        /// The queue: its name, URL or ARN.
+        /// Queue name, URL or ARN.
         queue: String,
-        /// How many messages to look at.
+        /// Maximum number of messages.
         #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
         limit: u32,
-        /// Each message with its text.
+        /// Show the body of each message.
         #[arg(long)]
         bodies: bool,
     },
-    /// Put what lies there back where it came from. Only says what it would do, unless told to go.
+    /// Move messages back to their source. Shows the plan; --go executes it.
     ///
-    /// Messages of the quarantine and dead letters go back to their queue, notifications to where their
-    /// registration says, records that were given up are read again from their stream. Requests that
-    /// came to nothing are left: whoever asked has asked again.
+    /// Quarantined messages and dead letters go back to their queue, notifications to the target of their
+    /// registration, and failed stream records are read again from their stream. Failed MQTT requests stay:
+    /// their senders have repeated them.
     ///
     /// Example: antumbra queues redrive antumbra-quarantine --go
-    Redrive(Redriving),
+    Redrive(RedriveArguments),
 }
 
 pub(crate) async fn run(
@@ -55,20 +55,19 @@ pub(crate) async fn run(
             limit,
             bodies,
         } => {
-            let desk = QueueClient::open(&sqs, &queue).await?;
-            let lying = desk.look(limit as usize).await?;
-            crate::output::print(&render::shown(&desk, &lying, bodies, json))
+            let queue = QueueClient::open(&sqs, &queue).await?;
+            let messages = queue.peek(limit as usize).await?;
+            crate::output::print(&render::messages(&queue, &messages, bodies, json))
         }
-        QueuesCommand::Redrive(redriving) => {
-            let desk = QueueClient::open(&sqs, redriving.queue()).await?;
-            let done = redriving.run(&desk, connection).await?;
-            crate::output::print(&render::redriven(&desk, &done, json))?;
+        QueuesCommand::Redrive(arguments) => {
+            let queue = QueueClient::open(&sqs, arguments.queue()).await?;
+            let done = arguments.run(&queue, connection).await?;
+            crate::output::print(&render::redrive(&queue, &done, json))?;
             match done.failed() {
                 0 => Ok(()),
-                failed => Err(CliError {
-                    kind: Kind::Refused,
-                    reason: format!("{failed} messages are still there"),
-                }),
+                failed => Err(CliError::failed(format!(
+                    "{failed} messages could not be moved"
+                ))),
             }
         }
     }

@@ -1,4 +1,4 @@
-//! `antumbra registrations …`: are they right, and why does one match or not.
+//! `antumbra registrations …`: checks registrations and explains their matches.
 
 use std::path::PathBuf;
 
@@ -11,21 +11,21 @@ use crate::output::{BAD, FAINT, GOOD, STRONG, json, styled, table};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum RegistrationsCommand {
-    /// Read all registrations and say everything that is wrong with them.
+    /// Check all registrations and list their errors.
     ///
     /// Example: antumbra registrations check --registrations registrations
     Check {
         #[command(flatten)]
-        from: From,
+        directory: Directory,
     },
-    /// Say for each record of a stream event and each registration whether it matches, and if not why.
+    /// Explain for each record of a stream event which registrations match, and why the others do not.
     ///
     /// Example: antumbra registrations explain infra/events/stream.json
     Explain {
-        /// A DynamoDB stream event, as Lambda gets it.
+        /// DynamoDB stream event in the format of Lambda.
         event: PathBuf,
         #[command(flatten)]
-        from: From,
+        directory: Directory,
     },
     /// Print the JSON Schema of a registration.
     ///
@@ -34,28 +34,28 @@ pub(crate) enum RegistrationsCommand {
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct From {
-    /// Where the registrations are.
+pub(crate) struct Directory {
+    /// Directory of registrations.
     #[arg(long, default_value = "registrations", value_name = "DIR")]
     registrations: PathBuf,
 }
 
 pub(crate) fn run(command: RegistrationsCommand, as_json: bool) -> Result<String, CliError> {
     match command {
-        RegistrationsCommand::Check { from } => check(&from, as_json),
-        RegistrationsCommand::Explain { event, from } => explain(&event, &from, as_json),
+        RegistrationsCommand::Check { directory } => check(&directory, as_json),
+        RegistrationsCommand::Explain { event, directory } => explain(&event, &directory, as_json),
         RegistrationsCommand::Schema => {
             Ok(serde_json::to_string_pretty(&antumbra_registration::schema()).unwrap_or_default())
         }
     }
 }
 
-fn load(from: &From) -> Result<antumbra_registration::Registrations, CliError> {
-    files::load(&from.registrations, &|name| std::env::var(name).ok())
+fn load(directory: &Directory) -> Result<antumbra_registration::Registrations, CliError> {
+    files::load(&directory.registrations, &|name| std::env::var(name).ok())
         .map_err(|error| CliError::invalid(error.lines().join("\n       ")))
 }
 
-fn check(from: &From, as_json: bool) -> Result<String, CliError> {
+fn check(directory: &Directory, as_json: bool) -> Result<String, CliError> {
     #[derive(Serialize)]
     struct Checked<'a> {
         name: &'a str,
@@ -67,7 +67,7 @@ fn check(from: &From, as_json: bool) -> Result<String, CliError> {
     struct All<'a> {
         registrations: Vec<Checked<'a>>,
     }
-    let registrations = load(from)?;
+    let registrations = load(directory)?;
     let all: Vec<Checked<'_>> = registrations
         .iter()
         .map(|(_, registration)| Checked {
@@ -99,8 +99,8 @@ fn check(from: &From, as_json: bool) -> Result<String, CliError> {
     Ok(table(&rows))
 }
 
-fn explain(event: &PathBuf, from: &From, as_json: bool) -> Result<String, CliError> {
-    let registrations = load(from)?;
+fn explain(event: &PathBuf, directory: &Directory, as_json: bool) -> Result<String, CliError> {
+    let registrations = load(directory)?;
     let bytes = std::fs::read(event)
         .map_err(|fault| CliError::invalid(format!("{}: {fault}", event.display())))?;
     let records = antumbra_notify::explain(&registrations, &bytes).map_err(CliError::invalid)?;

@@ -1,4 +1,4 @@
-//! `antumbra sensors …`: the registry, its readings and states on the command line.
+//! `antumbra sensors …`: sensors, their states and readings.
 
 mod import;
 mod render;
@@ -6,73 +6,74 @@ mod signal;
 
 use antumbra_service::clock::{Clock, SystemClock};
 use antumbra_service::sensors::{
-    Address, Cursor, DEFAULT_LATEST, InvalidSensor, Location, LocationPrefix, PurgeQueue, Reading,
-    ReadingStore, Sensor, SensorError, SensorId, SensorPatch, SensorStore, SensorType, Sensors,
-    SilenceTimeout, Unit, Value, Version, purge_due,
+    Address, DEFAULT_LATEST, InvalidSensor, Location, LocationPrefix, PurgeQueue, Reading,
+    ReadingStore, Sensor, SensorId, SensorPatch, SensorStore, SensorType, Sensors, SilenceTimeout,
+    Unit, Value, Version, purge_due,
 };
 use antumbra_shadow::{Document, Timestamp};
 use clap::{Args, Subcommand};
 
 use crate::error::CliError;
+use crate::input::{Paging, time};
 use crate::progress::Progress;
 use import::Import;
-pub(crate) use signal::Sent;
+pub(crate) use signal::SendSignal;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SensorsCommand {
     #[command(flatten)]
-    Act(Verb),
-    /// Say something as a sensor does: put a signal in the queue that sensors speak to.
+    Stored(StoredCommand),
+    /// Send a signal to the queue, as a sensor does.
     ///
     /// Example: antumbra sensors signal xa7v9Dfadr7H 1
-    Signal(Sent),
+    Signal(SendSignal),
 }
 
-/// What the registry, the readings and the states are asked.
+/// Commands that read or write the table.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Verb {
-    /// Register a sensor; the same again changes nothing.
+pub(crate) enum StoredCommand {
+    /// Register a sensor. Registering it again with the same data changes nothing.
     ///
     /// Example: antumbra sensors register xa7v9Dfadr7H Poznań A 2 13 --type lock --silence 3600
     Register {
-        /// The sensor's id: letters, digits, '-', '_', '.', ':'.
+        /// Sensor id: letters, digits, '-', '_', '.', ':'.
         id: String,
         #[command(flatten)]
-        location: Where,
+        location: LocationArguments,
         #[command(flatten)]
         details: Details,
     },
-    /// Register many sensors from lines of JSON; those that are there stay as they are.
+    /// Register many sensors from lines of JSON. Sensors that are registered already stay as they are.
     ///
     /// Example: antumbra sensors import @sensors.jsonl
     Import(Import),
-    /// Take a sensor elsewhere.
+    /// Move a sensor to another location.
     ///
     /// Example: antumbra sensors move xa7v9Dfadr7H Poznań A -1 P13
     Move {
-        /// The sensor's id.
+        /// Sensor id.
         id: String,
         #[command(flatten)]
-        location: Where,
+        location: LocationArguments,
         #[command(flatten)]
         expected: Expected,
     },
-    /// Change a sensor where it stands.
+    /// Change a sensor, except for its location.
     ///
     /// Example: antumbra sensors update xa7v9Dfadr7H --silence 600
     Update {
-        /// The sensor's id.
+        /// Sensor id.
         id: String,
         #[command(flatten)]
         details: Details,
         #[command(flatten)]
         expected: Expected,
     },
-    /// Take a sensor away with its state and its links; its readings are purged later.
+    /// Unregister a sensor and delete its state and links. Its readings are purged later.
     ///
     /// Example: antumbra sensors unregister xa7v9Dfadr7H
     Unregister {
-        /// The sensor's id.
+        /// Sensor id.
         id: String,
         #[command(flatten)]
         expected: Expected,
@@ -81,25 +82,25 @@ pub(crate) enum Verb {
     ///
     /// Example: antumbra sensors show xa7v9Dfadr7H
     Show {
-        /// The sensor's id.
+        /// Sensor id.
         id: String,
     },
     /// List all sensors.
     ///
     /// Example: antumbra sensors list --limit 20
     List(Paging),
-    /// List the sensors in a city, or down to a building, a floor, a room.
+    /// List the sensors of a city, building, floor or room.
     ///
     /// Example: antumbra sensors in Poznań A 2
     In {
-        /// The city.
+        /// City.
         city: String,
-        /// The building.
+        /// Building.
         building: Option<String>,
-        /// The floor.
+        /// Floor.
         #[arg(allow_negative_numbers = true)]
         floor: Option<String>,
-        /// The room.
+        /// Room.
         #[arg(allow_negative_numbers = true)]
         room: Option<String>,
         #[command(flatten)]
@@ -109,18 +110,18 @@ pub(crate) enum Verb {
     ///
     /// Example: antumbra sensors read xa7v9Dfadr7H 21.5 --unit °C
     Read {
-        /// The sensor's id.
+        /// Sensor id.
         id: String,
-        /// A number, true, false, or any other text.
+        /// Measured value: a number, true, false, or any other text.
         #[arg(allow_negative_numbers = true)]
         value: String,
-        /// The unit, such as °C.
+        /// Unit, such as °C.
         #[arg(long)]
         unit: Option<String>,
-        /// When it was measured (RFC 3339); now, unless said otherwise.
-        #[arg(long)]
-        time: Option<String>,
-        /// The device's own number of the reading.
+        /// Measurement time (RFC 3339); now by default.
+        #[arg(long, value_parser = time)]
+        time: Option<Timestamp>,
+        /// Sequence number that the device gave the reading.
         #[arg(long)]
         sequence: Option<u64>,
     },
@@ -128,53 +129,55 @@ pub(crate) enum Verb {
     ///
     /// Example: antumbra sensors latest xa7v9Dfadr7H --most 10
     Latest {
-        /// The sensor's id.
+        /// Sensor id.
         id: String,
-        /// How many at most.
+        /// Maximum number of readings.
         #[arg(long, default_value_t = DEFAULT_LATEST as u32, value_parser = clap::value_parser!(u32).range(1..=1000))]
         most: u32,
     },
-    /// Show the readings from a time until just before another, oldest first.
+    /// Show the readings of a time range, oldest first.
     ///
     /// Example: antumbra sensors between xa7v9Dfadr7H 2026-01-31T00:00:00Z 2026-02-01T00:00:00Z
     Between {
-        /// The sensor's id.
+        /// Sensor id.
         id: String,
-        /// The first time (RFC 3339).
-        from: String,
-        /// The time that ends it, itself not included (RFC 3339).
-        to: String,
+        /// Start of the range (RFC 3339).
+        #[arg(value_parser = time)]
+        from: Timestamp,
+        /// End of the range (RFC 3339), not included.
+        #[arg(value_parser = time)]
+        to: Timestamp,
         #[command(flatten)]
         paging: Paging,
     },
-    /// Show what a sensor last said, and whether it talks.
+    /// Show the latest state of a sensor.
     ///
     /// Example: antumbra sensors state xa7v9Dfadr7H
     State {
-        /// The sensor's id.
+        /// Sensor id.
         id: String,
     },
-    /// Delete what unregistered sensors left behind, as far as it is due.
+    /// Delete the readings of unregistered sensors that are due for it.
     ///
     /// Example: antumbra sensors purge
     Purge,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Where {
-    /// The city.
+pub(crate) struct LocationArguments {
+    /// City.
     city: String,
-    /// The building.
+    /// Building.
     building: String,
-    /// The floor; may be negative.
+    /// Floor; may be negative.
     #[arg(allow_negative_numbers = true)]
     floor: String,
-    /// The room.
+    /// Room.
     #[arg(allow_negative_numbers = true)]
     room: String,
 }
 
-impl Where {
+impl LocationArguments {
     fn location(&self) -> Result<Location, InvalidSensor> {
         Location::new(&self.city, &self.building, &self.floor, &self.room)
     }
@@ -182,13 +185,13 @@ impl Where {
 
 #[derive(Debug, Args)]
 pub(crate) struct Details {
-    /// The address in free words.
+    /// Location in free text.
     #[arg(long)]
     address: Option<String>,
-    /// The sensor's type.
+    /// Sensor type.
     #[arg(long = "type", value_name = "TYPE")]
     sensor_type: Option<String>,
-    /// Seconds of silence after which it is lost.
+    /// Seconds of silence after which the sensor is lost.
     #[arg(long, value_name = "SECONDS")]
     silence: Option<u64>,
 }
@@ -205,7 +208,7 @@ impl Details {
 
 #[derive(Debug, Args)]
 pub(crate) struct Expected {
-    /// Only if this version is stored.
+    /// Change only if this version is stored.
     #[arg(long)]
     expected: Option<i64>,
 }
@@ -216,29 +219,13 @@ impl Expected {
     }
 }
 
-#[derive(Debug, Args)]
-pub(crate) struct Paging {
-    /// How many rows to show at most.
-    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1000))]
-    limit: u32,
-    /// Go on where an earlier listing stopped.
-    #[arg(long)]
-    cursor: Option<String>,
-}
-
-impl Paging {
-    fn cursor(&self) -> Option<Cursor> {
-        self.cursor.clone().map(Cursor)
-    }
-}
-
 pub(crate) async fn run<S: SensorStore + ReadingStore + PurgeQueue>(
-    command: Verb,
+    command: StoredCommand,
     sensors: &Sensors<S>,
     json: bool,
 ) -> Result<String, CliError> {
     match command {
-        Verb::Register {
+        StoredCommand::Register {
             id,
             location,
             details,
@@ -251,8 +238,8 @@ pub(crate) async fn run<S: SensorStore + ReadingStore + PurgeQueue>(
             let registered = sensors.register(sensor).await?;
             Ok(render::sensor(&registered, json))
         }
-        Verb::Import(import) => import.run(sensors, json).await,
-        Verb::Move {
+        StoredCommand::Import(import) => import.run(sensors, json).await,
+        StoredCommand::Move {
             id,
             location,
             expected,
@@ -261,7 +248,7 @@ pub(crate) async fn run<S: SensorStore + ReadingStore + PurgeQueue>(
             let moved = sensors.move_to(&id, to, expected.version()).await?;
             Ok(render::sensor(&moved, json))
         }
-        Verb::Update {
+        StoredCommand::Update {
             id,
             details,
             expected,
@@ -270,22 +257,22 @@ pub(crate) async fn run<S: SensorStore + ReadingStore + PurgeQueue>(
             let updated = sensors.update(&id, patch, expected.version()).await?;
             Ok(render::sensor(&updated, json))
         }
-        Verb::Unregister { id, expected } => {
+        StoredCommand::Unregister { id, expected } => {
             let id = SensorId::new(id)?;
             sensors.unregister(&id, expected.version()).await?;
             Ok(render::unregistered(&id, json))
         }
-        Verb::Show { id } => {
+        StoredCommand::Show { id } => {
             let id = SensorId::new(id)?;
             let (registered, state) = (sensors.get(&id).await?, sensors.state(&id).await?);
-            Ok(render::whole(&registered, &state, json))
+            Ok(render::with_state(&registered, state, json))
         }
-        Verb::List(paging) => {
+        StoredCommand::List(paging) => {
             let cursor = paging.cursor();
-            let page = sensors.all(paging.limit as usize, cursor.as_ref()).await?;
-            Ok(render::rows(&page, json))
+            let page = sensors.all(paging.limit(), cursor.as_ref()).await?;
+            Ok(render::sensors(page, json))
         }
-        Verb::In {
+        StoredCommand::In {
             city,
             building,
             floor,
@@ -295,11 +282,11 @@ pub(crate) async fn run<S: SensorStore + ReadingStore + PurgeQueue>(
             let [building, floor, room] = [&building, &floor, &room].map(Option::as_deref);
             let place = LocationPrefix::new(&city, building, floor, room)?;
             let cursor = paging.cursor();
-            let limit = paging.limit as usize;
+            let limit = paging.limit();
             let page = sensors.in_place(&place, limit, cursor.as_ref()).await?;
-            Ok(render::rows(&page, json))
+            Ok(render::sensors(page, json))
         }
-        Verb::Read {
+        StoredCommand::Read {
             id,
             value,
             unit,
@@ -307,53 +294,50 @@ pub(crate) async fn run<S: SensorStore + ReadingStore + PurgeQueue>(
             sequence,
         } => {
             let id = SensorId::new(id)?;
-            let time = time.map(|text| parsed_time(&text)).transpose()?;
             let time = time.unwrap_or_else(|| SystemClock.now());
             let unit = unit.map(Unit::new).transpose()?;
             let reading = Reading::new(scalar(&value)?, unit, time, sequence)?;
             sensors.save(&id, std::slice::from_ref(&reading)).await?;
             Ok(render::readings(&id, &[reading], None, json))
         }
-        Verb::Latest { id, most } => {
+        StoredCommand::Latest { id, most } => {
             let id = SensorId::new(id)?;
             let (registered, readings) = sensors.latest(&id, Some(most as usize)).await?;
             Ok(render::latest(&registered, &readings, json))
         }
-        Verb::Between {
+        StoredCommand::Between {
             id,
             from,
             to,
             paging,
         } => {
             let id = SensorId::new(id)?;
-            let (from, to) = (parsed_time(&from)?, parsed_time(&to)?);
-            let (limit, cursor) = (paging.limit as usize, paging.cursor());
+            let (limit, cursor) = (paging.limit(), paging.cursor());
             let page = sensors
                 .between(&id, from, to, limit, cursor.as_ref())
                 .await?;
-            let next = page.next.as_ref();
-            Ok(render::readings(&id, &page.rows, next, json))
+            Ok(render::readings(&id, &page.rows, page.next, json))
         }
-        Verb::State { id } => {
+        StoredCommand::State { id } => {
             let state = sensors.state(&SensorId::new(id)?).await?;
-            Ok(render::state(&state, json))
+            Ok(render::state(state, json))
         }
-        Verb::Purge => {
-            let progress = Progress::new("steps of purges");
+        StoredCommand::Purge => {
+            let progress = Progress::new("purge steps done");
             let more = || {
-                progress.step(1);
+                progress.add(1);
                 true
             };
             let ended = purge_due(sensors.store(), &SystemClock, more).await;
-            Ok(render::purged(ended.map_err(SensorError::Store)?, json))
+            Ok(render::purged(ended?, json))
         }
     }
 }
 
-/// What stands there as JSON, if that is a scalar; otherwise the text itself.
+/// Parses a JSON scalar; any other text is the value itself.
 fn scalar(text: &str) -> Result<Value, InvalidSensor> {
     let document = Document::parse(&format!(r#"{{"value":{text}}}"#));
-    // More than one member is a text that only begins like a value.
+    // A text such as `1,"b":2` makes a second member.
     let value = document
         .ok()
         .filter(|document| document.view().children().count() == 1);
@@ -366,23 +350,12 @@ fn scalar(text: &str) -> Result<Value, InvalidSensor> {
     }
 }
 
-fn parsed_time(text: &str) -> Result<Timestamp, CliError> {
-    let fault = || CliError::invalid(format!("{text:?} is not an RFC 3339 time"));
-    Timestamp::parse(text).ok_or_else(fault)
-}
-
-impl From<InvalidSensor> for CliError {
-    fn from(error: InvalidSensor) -> CliError {
-        CliError::invalid(error)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_value_is_what_it_looks_like() {
+    fn json_scalars_are_values_and_other_texts_are_texts() {
         for (text, value) in [
             ("21.50", Value::number("21.5").unwrap()),
             ("-1", Value::whole(-1)),

@@ -1,50 +1,50 @@
-//! `antumbra shadow …`: the SDK's verbs on the command line.
+//! `antumbra shadow …`: reads and changes device shadows.
 
 mod render;
 pub(crate) mod watch;
 
 use antumbra_service::shadows::{
-    ClientToken, Cursor, Delete, DesiredMode, DocumentSet, ExpectedVersion, ListQuery, ShadowId,
+    ClientToken, Delete, DesiredMode, DocumentSet, ExpectedVersion, ListQuery, ShadowId,
     ShadowStore, Shadows, State, Update, Version, Zone,
 };
 use antumbra_shadow::{Document, Mode};
 use clap::{Args, Subcommand, ValueEnum};
 
 use crate::error::CliError;
-use crate::input::text;
+use crate::input::{Paging, text};
 pub(crate) use watch::Watch;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ShadowCommand {
     #[command(flatten)]
-    Act(Verb),
+    Stored(StoredCommand),
     /// Show changes of shadows as they happen, until Ctrl-C.
     ///
-    /// They are read from the table's stream, so that no registration and no broker is needed; on AWS the
-    /// caller may then read the stream (DescribeTable, DescribeStream, GetShardIterator, GetRecords).
+    /// They are read from the table's stream, without a registration or a broker. On AWS this needs the
+    /// permissions DescribeTable, DescribeStream, GetShardIterator and GetRecords.
     ///
     /// Example: antumbra shadow watch lamp-7
     Watch(Watch),
 }
 
-/// What is asked once and answered once.
+/// Commands that read or write the table.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Verb {
+pub(crate) enum StoredCommand {
     /// Show a shadow.
     ///
     /// Example: antumbra shadow get lamp-7 --part delta
     Get {
         #[command(flatten)]
-        shadow: Which,
-        /// What to show.
+        shadow: ShadowArguments,
+        /// Part of the shadow to show.
         #[arg(long, value_enum, default_value_t = Part::All)]
         part: Part,
     },
-    /// Merge what a device says into its reported document.
+    /// Merge a document into the reported document.
     ///
     /// Example: antumbra shadow report lamp-7 '{"led":{"value":"on","timestamp":"2026-01-31T12:00:00Z"}}'
     Report(Change),
-    /// Merge what is wanted of a device into its desired document.
+    /// Merge a document into the desired document.
     ///
     /// Example: antumbra shadow desire lamp-7 '{"led":{"value":"off"}}'
     Desire(Change),
@@ -53,11 +53,11 @@ pub(crate) enum Verb {
     /// Example: antumbra shadow delete lamp-7 --part desired
     Delete {
         #[command(flatten)]
-        shadow: Which,
-        /// What to delete.
+        shadow: ShadowArguments,
+        /// Part of the shadow to delete.
         #[arg(long, value_enum, default_value_t = Deletable::All)]
         part: Deletable,
-        /// Only if this version is stored.
+        /// Delete only if this version is stored.
         #[arg(long)]
         expected: Option<i64>,
     },
@@ -65,27 +65,23 @@ pub(crate) enum Verb {
     ///
     /// Example: antumbra shadow list lamp-7
     List {
-        /// The device's id; all devices without it.
+        /// Device id; all devices by default.
         id: Option<String>,
-        /// How many documents to show at most.
-        #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1000))]
-        limit: u32,
-        /// Go on where an earlier listing stopped.
-        #[arg(long)]
-        cursor: Option<String>,
+        #[command(flatten)]
+        paging: Paging,
     },
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Which {
-    /// The device's id; any text.
+pub(crate) struct ShadowArguments {
+    /// Device id; any text.
     id: String,
-    /// The shadow's name.
+    /// Shadow name.
     #[arg(long, default_value = "main")]
     name: String,
 }
 
-impl Which {
+impl ShadowArguments {
     fn id(&self) -> Result<ShadowId, CliError> {
         ShadowId::named(&self.id, &self.name).map_err(CliError::invalid)
     }
@@ -94,25 +90,25 @@ impl Which {
 #[derive(Debug, Args)]
 pub(crate) struct Change {
     #[command(flatten)]
-    shadow: Which,
+    shadow: ShadowArguments,
     /// A JSON object, @FILE, or - for standard input.
     document: String,
     /// ServerIsMaster, ClientIsMaster or Patch.
     #[arg(long)]
     mode: Option<Mode>,
-    /// Only if this version is stored; 0 to create.
+    /// Write only if this version is stored; 0 to create.
     #[arg(long)]
     expected: Option<i64>,
-    /// A word to leave with what is written.
+    /// Client token that is stored with the document.
     #[arg(long)]
     token: Option<String>,
-    /// The device's time zone, such as Europe/Stockholm.
+    /// Time zone of the device, such as Europe/Stockholm.
     #[arg(long)]
     tz: Option<String>,
-    /// Leave the desired document alone.
+    /// Do not acknowledge desired values.
     #[arg(long)]
     ignore_desired: bool,
-    /// How many times to try again when another writer was faster.
+    /// Maximum number of retries while other writers are faster.
     #[arg(long, default_value_t = antumbra_service::shadows::DEFAULT_RETRIES)]
     retries: u32,
 }
@@ -133,12 +129,12 @@ pub(crate) enum Deletable {
 }
 
 pub(crate) async fn run<P: ShadowStore>(
-    command: Verb,
+    command: StoredCommand,
     shadows: &Shadows<P>,
     json: bool,
 ) -> Result<String, CliError> {
     match command {
-        Verb::Get { shadow, part } => {
+        StoredCommand::Get { shadow, part } => {
             let id = shadow.id()?;
             let parts = match part {
                 Part::Reported => DocumentSet::Reported,
@@ -146,11 +142,11 @@ pub(crate) async fn run<P: ShadowStore>(
                 Part::Delta | Part::All => DocumentSet::Both,
             };
             let found = shadows.read(&id, parts).await?;
-            Ok(render::shadow(&id, &found, part, json))
+            Ok(render::shadow(&id, found, part, json))
         }
-        Verb::Report(change) => change.run(State::Reported, shadows, json).await,
-        Verb::Desire(change) => change.run(State::Desired, shadows, json).await,
-        Verb::Delete {
+        StoredCommand::Report(change) => change.run(State::Reported, shadows, json).await,
+        StoredCommand::Desire(change) => change.run(State::Desired, shadows, json).await,
+        StoredCommand::Delete {
             shadow,
             part,
             expected,
@@ -167,13 +163,13 @@ pub(crate) async fn run<P: ShadowStore>(
             shadows.delete(delete).await?;
             Ok(render::deleted(&shadow, json))
         }
-        Verb::List { id, limit, cursor } => {
+        StoredCommand::List { id, paging } => {
             let query = id.map_or(ListQuery::All, ListQuery::Of);
-            let cursor = cursor.map(Cursor);
+            let cursor = paging.cursor();
             let page = shadows
-                .list(&query, limit as usize, cursor.as_ref())
+                .list(&query, paging.limit(), cursor.as_ref())
                 .await?;
-            Ok(render::page(&page, json))
+            Ok(render::documents(page, json))
         }
     }
 }
@@ -187,7 +183,7 @@ impl Change {
     ) -> Result<String, CliError> {
         let shadow = self.shadow.id()?;
         let updated = shadows.update(self.update(shadow.clone(), state)?).await?;
-        Ok(render::updated(&shadow, state, &updated, json))
+        Ok(render::updated(&shadow, state, updated, json))
     }
 
     fn update(&self, shadow: ShadowId, state: State) -> Result<Update, CliError> {

@@ -1,4 +1,4 @@
-//! The URL of a WebSocket to AWS IoT, signed in its query with Signature Version 4.
+//! Presigned WebSocket URLs of AWS IoT (Signature Version 4).
 
 use std::time::{Duration, SystemTime};
 
@@ -10,14 +10,16 @@ use aws_sigv4::http_request::{
 };
 use aws_sigv4::sign::v4::SigningParams;
 
-/// The name under which AWS IoT checks signatures of connections.
+/// Signing name of AWS IoT's MQTT endpoint.
 const SERVICE: &str = "iotdevicegateway";
-/// How long the URL may be used; the connection made with it lasts longer.
-const VALID: Duration = Duration::from_secs(60);
+/// Validity of the URL. A connection made with it lasts longer.
+const VALIDITY: Duration = Duration::from_secs(60);
 
-/// The URL for the account's data endpoint, signed with the credentials of the configuration.
+/// Returns the URL of the account's data endpoint, signed with the configured credentials.
 pub(super) async fn url(endpoint: &str, sdk: &SdkConfig) -> Result<String, String> {
-    let region = sdk.region().ok_or("no AWS region is configured")?;
+    let region = sdk
+        .region()
+        .ok_or("no AWS region is configured; use --region")?;
     let provider = sdk
         .credentials_provider()
         .ok_or("no AWS credentials are configured")?;
@@ -38,8 +40,8 @@ fn signed(
     let host = endpoint.trim_start_matches("wss://").trim_matches('/');
     let mut settings = SigningSettings::default();
     settings.signature_location = SignatureLocation::QueryParams;
-    settings.expires_in = Some(VALID);
-    // AWS IoT wants the session token beside the signature, not under it.
+    settings.expires_in = Some(VALIDITY);
+    // AWS IoT expects the session token outside the signature.
     settings.session_token_mode = SessionTokenMode::Exclude;
     let identity = credentials.into();
     let params = SigningParams::builder()
@@ -70,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_url_is_signed_as_aws_iot_checks_it() {
+    fn urls_are_signed_as_aws_iot_expects() {
         let credentials = Credentials::new(
             "AKIDEXAMPLE",
             "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY",
@@ -88,7 +90,7 @@ mod tests {
         assert_eq!(query, EXPECTED);
     }
 
-    /// Reckoned from the definition of the signature, without this library.
+    /// Calculated from the definition of the signature, without this library.
     const EXPECTED: [&str; 7] = [
         "X-Amz-Algorithm=AWS4-HMAC-SHA256",
         "X-Amz-Credential=AKIDEXAMPLE%2F20260131%2Feu-west-1%2Fiotdevicegateway%2Faws4_request",

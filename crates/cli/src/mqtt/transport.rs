@@ -1,5 +1,5 @@
-//! The two ways to a broker: TCP on this machine, WebSockets to AWS IoT, signed with the caller's
-//! credentials, so that no certificate is needed.
+//! Transports of an MQTT session: TCP, and WebSockets. WebSockets to AWS IoT are signed with the caller's
+//! credentials and need no certificate.
 
 use std::fmt;
 
@@ -15,65 +15,65 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
 use super::sign;
 
-/// Where a broker is.
+/// Address of a broker.
 #[derive(Debug, Clone)]
-pub(crate) enum Place {
+pub(crate) enum Broker {
     /// Host and port.
     Tcp(String),
     /// A URL that begins with `ws://` or `wss://`.
     WebSocket(String),
-    /// The account's data endpoint of AWS IoT, and who asks.
+    /// Data endpoint of AWS IoT, and the credentials for it.
     Aws {
         endpoint: String,
         sdk: Box<SdkConfig>,
     },
 }
 
-impl Place {
-    /// Reads `mqtt://host[:port]`, `ws://…` or `wss://…`.
-    pub(crate) fn parse(url: &str) -> Result<Place, String> {
+impl Broker {
+    /// Parses `mqtt://host[:port]`, `ws://…` or `wss://…`.
+    pub(crate) fn parse(url: &str) -> Result<Broker, String> {
         if let Some(address) = url.strip_prefix("mqtt://") {
             let address = address.trim_end_matches('/');
             return match address.rsplit_once(':') {
-                _ if address.is_empty() => Err("it names no host".to_owned()),
-                Some((_, port)) if port.parse::<u16>().is_ok() => Ok(Place::Tcp(address.into())),
-                Some(_) => Err("its port is none".to_owned()),
-                None => Ok(Place::Tcp(format!("{address}:1883"))),
+                _ if address.is_empty() => Err("the host is missing".to_owned()),
+                Some((_, port)) if port.parse::<u16>().is_ok() => Ok(Broker::Tcp(address.into())),
+                Some(_) => Err("the port is not a number".to_owned()),
+                None => Ok(Broker::Tcp(format!("{address}:1883"))),
             };
         }
         if url.starts_with("ws://") || url.starts_with("wss://") {
-            return Ok(Place::WebSocket(url.to_owned()));
+            return Ok(Broker::WebSocket(url.to_owned()));
         }
-        Err("it begins with mqtt://, ws:// or wss://".to_owned())
+        Err("the URL must start with mqtt://, ws:// or wss://".to_owned())
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Broker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::Tcp(address) => write!(f, "mqtt://{address}"),
-            Place::WebSocket(url) => f.write_str(url),
-            Place::Aws { endpoint, .. } => write!(f, "AWS IoT at {endpoint}"),
+            Broker::Tcp(address) => write!(f, "mqtt://{address}"),
+            Broker::WebSocket(url) => f.write_str(url),
+            Broker::Aws { endpoint, .. } => write!(f, "AWS IoT at {endpoint}"),
         }
     }
 }
 
-/// A connection that carries packets.
+/// A connection that carries MQTT packets.
 pub(super) enum Transport {
     Tcp(TcpStream),
     WebSocket(Box<WebSocketStream<MaybeTlsStream<TcpStream>>>),
 }
 
 impl Transport {
-    pub(super) async fn open(place: &Place) -> Result<Transport, String> {
-        match place {
-            Place::Tcp(address) => {
+    pub(super) async fn open(broker: &Broker) -> Result<Transport, String> {
+        match broker {
+            Broker::Tcp(address) => {
                 let stream = TcpStream::connect(address).await.map_err(text)?;
                 stream.set_nodelay(true).map_err(text)?;
                 Ok(Transport::Tcp(stream))
             }
-            Place::WebSocket(url) => Transport::web_socket(url).await,
-            Place::Aws { endpoint, sdk } => {
+            Broker::WebSocket(url) => Transport::web_socket(url).await,
+            Broker::Aws { endpoint, sdk } => {
                 Transport::web_socket(&sign::url(endpoint, sdk).await?).await
             }
         }
@@ -84,7 +84,7 @@ impl Transport {
         let protocol = HeaderValue::from_static("mqtt");
         let headers = request.headers_mut();
         headers.insert("Sec-WebSocket-Protocol", protocol);
-        // Of the two cryptographies in the build, that of the AWS SDKs. A second choice is ignored.
+        // The build has two crypto providers; use that of the AWS SDKs. A second installation is ignored.
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let (stream, _) = connect_async(request).await.map_err(text)?;
         Ok(Transport::WebSocket(Box::new(stream)))
@@ -97,7 +97,7 @@ impl Transport {
         }
     }
 
-    /// Appends what comes next.
+    /// Appends the next received bytes.
     pub(super) async fn receive(&mut self, read: &mut BytesMut) -> Result<(), String> {
         match self {
             Transport::Tcp(stream) => match stream.read_buf(read).await.map_err(text)? {
@@ -126,13 +126,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_says_where_it_is() {
+    fn brokers_are_parsed_and_displayed() {
         for (url, shown) in [
             ("mqtt://127.0.0.1", "mqtt://127.0.0.1:1883"),
             ("mqtt://localhost:2883/", "mqtt://localhost:2883"),
             ("ws://localhost:8083/mqtt", "ws://localhost:8083/mqtt"),
         ] {
-            assert_eq!(Place::parse(url).unwrap().to_string(), shown);
+            assert_eq!(Broker::parse(url).unwrap().to_string(), shown);
         }
         for url in [
             "",
@@ -142,7 +142,7 @@ mod tests {
             "http://a",
             "mqtts://a",
         ] {
-            assert!(Place::parse(url).is_err(), "{url}");
+            assert!(Broker::parse(url).is_err(), "{url}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `antumbra` as a process: what it prints, and how it ends.
+//! `antumbra` as a process: output and exit codes.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::process::{Local, antumbra, text};
 
 #[test]
-fn shadows_from_the_terminal() {
+fn shadows_are_managed_from_the_command_line() {
     let local = Local::start();
     let first = local.run(&[
         "shadow",
@@ -35,17 +35,17 @@ fn shadows_from_the_terminal() {
     );
     assert_eq!(late["verdicts"][0]["verdict"], "kept: stale");
 
-    let wish = local.run(&[
+    let desired = local.run(&[
         "shadow",
         "desire",
         "Lamp#ü",
         r#"{"watt":12345678901234567890.5}"#,
     ]);
-    assert!(wish.status.success());
+    assert!(desired.status.success());
     let delta = local.run(&["shadow", "get", "Lamp#ü", "--part", "delta", "--json"]);
     assert!(
         text(&delta.stdout).contains("12345678901234567890.5"),
-        "every digit is kept"
+        "numbers are exact"
     );
 
     let list = local.run(&["shadow", "list", "--json"]);
@@ -59,7 +59,7 @@ fn shadows_from_the_terminal() {
 }
 
 #[test]
-fn failures_have_their_own_exit_codes() {
+fn errors_have_exit_codes_by_kind() {
     let local = Local::start();
     let code = |arguments: &[&str]| local.run(arguments).status.code();
     assert_eq!(code(&["shadow", "get", "nobody"]), Some(3));
@@ -92,7 +92,7 @@ fn failures_have_their_own_exit_codes() {
 }
 
 #[test]
-fn shipped_registrations_are_right_and_explained() {
+fn shipped_registrations_are_valid_and_explained() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let folder = root.join("registrations");
     let folder = folder.to_str().unwrap();
@@ -102,11 +102,11 @@ fn shipped_registrations_are_right_and_explained() {
 
     let schema = antumbra(&["registrations", "schema"]);
     let printed: Value = serde_json::from_slice(&schema.stdout).unwrap();
-    let kept: Value = serde_json::from_slice(
+    let committed: Value = serde_json::from_slice(
         &std::fs::read(root.join("registrations/registration.schema.json")).unwrap(),
     )
     .unwrap();
-    assert_eq!(printed, kept);
+    assert_eq!(printed, committed);
 
     let directory = tempfile::tempdir().unwrap();
     let event = directory.path().join("event.json");

@@ -1,41 +1,38 @@
-//! `antumbra demo` as a process: what it says for machines, and how it ends.
+//! `antumbra demo --json` as a process.
 
 use serde_json::Value;
 
 use crate::process::{antumbra, text};
 
-fn told(arguments: &[&str]) -> (Option<i32>, Value, String) {
+fn demo(arguments: &[&str]) -> (Option<i32>, Value, String) {
     let output = antumbra(arguments);
-    let said = serde_json::from_slice(&output.stdout).unwrap();
-    (output.status.code(), said, text(&output.stderr))
+    let report = serde_json::from_slice(&output.stdout).unwrap();
+    (output.status.code(), report, text(&output.stderr))
 }
 
 #[test]
-fn a_tour_for_machines() {
-    let (code, said, complaints) = told(&["demo", "--json"]);
+fn the_demo_passes_and_lists_its_checks() {
+    let (code, report, errors) = demo(&["demo", "--json"]);
     assert_eq!(
-        (code, &said["passed"]),
+        (code, &report["passed"]),
         (Some(0), &Value::from(true)),
-        "{said}"
+        "{report}"
     );
-    assert_eq!(complaints, "");
-    let steps = said["steps"].as_array().unwrap();
-    assert!(steps.len() > 30, "{said}");
-    let whole = |step: &Value| step["chapter"].is_string() && step["seen"].is_string();
-    assert!(steps.iter().all(whole), "{said}");
+    assert_eq!(errors, "");
+    let steps = report["steps"].as_array().unwrap();
+    assert!(steps.len() > 30, "{report}");
+    let is_complete = |step: &Value| step["chapter"].is_string() && step["check"].is_string();
+    assert!(steps.iter().all(is_complete), "{report}");
 }
 
 #[test]
-fn a_tour_that_ends_early_says_where_and_why() {
-    let (code, said, complaints) = told(&["demo", "--json", "--break", "shadow-requests"]);
-    assert_eq!((code, &said["passed"]), (Some(1), &Value::from(false)));
-    let surprise = said["surprise"].as_str().unwrap();
+fn a_failed_demo_names_the_failed_check() {
+    let (code, report, errors) = demo(&["demo", "--json", "--break", "shadow-requests"]);
+    assert_eq!((code, &report["passed"]), (Some(1), &Value::from(false)));
+    let failure = report["failure"].as_str().unwrap();
     assert!(
-        surprise.starts_with("a message on shadow/fan/update/accepted did not come"),
-        "{surprise}"
+        failure.starts_with("a message on shadow/fan/update/accepted did not arrive"),
+        "{failure}"
     );
-    assert_eq!(
-        complaints,
-        format!("error: the tour ended early: {surprise}\n")
-    );
+    assert_eq!(errors, format!("error: the demo failed: {failure}\n"));
 }

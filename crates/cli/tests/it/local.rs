@@ -1,4 +1,4 @@
-//! `antumbra local` as a process: how it comes up, how it ends, and what it says when it cannot.
+//! `antumbra local` as a process: start, end and start errors.
 
 use std::io::Read as _;
 use std::net::TcpListener;
@@ -6,19 +6,19 @@ use std::process::{Command, Stdio};
 
 use crate::process::{Home, antumbra, command, text, wait_for};
 
-/// Runs to the end, which must be a failure of this exit code, told in one line on standard error.
-fn refused(command: &mut Command, code: i32) -> String {
+/// Runs a command that must fail with this exit code and one line on standard error.
+fn fails(command: &mut Command, code: i32) -> String {
     let output = command.output().unwrap();
-    let said = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(code), "{said}");
-    assert_eq!(said.lines().count(), 1, "{said}");
-    assert!(said.starts_with("error: "), "{said}");
+    let printed = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{printed}");
+    assert_eq!(printed.lines().count(), 1, "{printed}");
+    assert!(printed.starts_with("error: "), "{printed}");
     assert_eq!(text(&output.stdout), "");
-    said
+    printed
 }
 
 #[test]
-fn signals_end_it_cleanly_and_take_the_ready_file_along() {
+fn signals_end_the_stack_and_remove_the_ready_file() {
     for signal in ["INT", "TERM"] {
         let home = Home::new(&[]);
         let mut running = home.start();
@@ -30,7 +30,7 @@ fn signals_end_it_cleanly_and_take_the_ready_file_along() {
 }
 
 #[test]
-fn a_signal_ends_it_while_messages_are_polled_for() {
+fn a_signal_ends_the_stack_during_long_polling() {
     let home = Home::new(&[]);
     let mut process = home.local().stdout(Stdio::piped()).spawn().unwrap();
     wait_for("the start", || {
@@ -45,14 +45,14 @@ fn a_signal_ends_it_while_messages_are_polled_for() {
     let status = wait_for("the end", || process.try_wait().unwrap());
     assert!(status.success());
     assert!(begin.elapsed().as_secs() < 10, "{:?}", begin.elapsed());
-    let mut said = String::new();
+    let mut printed = String::new();
     let mut stdout = process.stdout.take().unwrap();
-    stdout.read_to_string(&mut said).unwrap();
-    assert!(said.starts_with("Antumbra is up."), "{said}");
+    stdout.read_to_string(&mut printed).unwrap();
+    assert!(printed.starts_with("Antumbra is up."), "{printed}");
 }
 
 #[test]
-fn a_taken_port_is_named_with_what_to_do() {
+fn an_error_names_the_port_in_use_and_its_option() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
     for (option, service) in [
@@ -76,14 +76,14 @@ fn a_taken_port_is_named_with_what_to_do() {
         local.args(["local", "--memory"]).args(all);
         local.arg("--registrations").arg(home.path("registrations"));
         let expected = format!(
-            "error: port {port} for {service} is already in use: stop what uses it, or choose another with {option}\n"
+            "error: port {port} for {service} is in use; stop the process that uses it, or choose another port with {option}\n"
         );
-        assert_eq!(refused(&mut local, 6), expected);
+        assert_eq!(fails(&mut local, 6), expected);
     }
 }
 
 #[test]
-fn a_second_start_on_the_same_data_is_refused_and_a_kill_frees_it() {
+fn a_data_directory_has_one_process_until_it_ends() {
     let home = Home::new(&[]);
     let mut first = home.start();
     let mut second = command();
@@ -93,29 +93,32 @@ fn a_second_start_on_the_same_data_is_refused_and_a_kill_frees_it() {
         .arg(home.path("data"))
         .arg("--registrations")
         .arg(home.path("registrations"));
-    let said = refused(&mut second, 6);
+    let printed = fails(&mut second, 6);
     let process = format!("another stack (process {})", first.process.id());
-    assert!(said.contains(&process), "{said}");
+    assert!(printed.contains(&process), "{printed}");
     first.process.kill().unwrap();
     first.ended();
-    assert!(home.path("ready.json").exists(), "nobody could remove it");
+    assert!(
+        home.path("ready.json").exists(),
+        "a killed process cannot remove it"
+    );
     let mut third = home.start();
     third.signal("TERM");
     assert!(third.ended().success());
 }
 
 #[test]
-fn a_data_directory_that_cannot_be_is_named() {
+fn an_error_names_an_impossible_data_directory() {
     let home = Home::new(&[]);
     std::fs::write(home.path("data"), "a file").unwrap();
-    let said = refused(&mut home.local(), 6);
-    assert!(said.contains("data directory"), "{said}");
-    assert!(said.contains("File exists"), "{said}");
+    let printed = fails(&mut home.local(), 6);
+    assert!(printed.contains("data directory"), "{printed}");
+    assert!(printed.contains("File exists"), "{printed}");
     assert!(!home.path("ready.json").exists());
 }
 
 #[test]
-fn damaged_files_are_named_and_left_alone() {
+fn damaged_files_are_named_and_not_changed() {
     for (name, content) in [
         ("dynamodb.sqlite", "this was never a database, ".repeat(400)),
         ("stream-positions.json", "{\"stream-listener\":".to_owned()),
@@ -124,14 +127,14 @@ fn damaged_files_are_named_and_left_alone() {
         std::fs::create_dir(home.path("data")).unwrap();
         let file = home.path("data").join(name);
         std::fs::write(&file, &content).unwrap();
-        let said = refused(&mut home.local(), 6);
-        assert!(said.contains(&file.display().to_string()), "{said}");
+        let printed = fails(&mut home.local(), 6);
+        assert!(printed.contains(&file.display().to_string()), "{printed}");
         assert_eq!(std::fs::read_to_string(&file).unwrap(), content);
     }
 }
 
 #[test]
-fn a_database_cut_short_is_named() {
+fn a_truncated_database_is_named() {
     let home = Home::new(&[]);
     let mut first = home.start();
     let written = first.run(&["shadow", "report", "lamp", r#"{"on":true}"#]);
@@ -142,17 +145,20 @@ fn a_database_cut_short_is_named() {
     let bytes = std::fs::read(&file).unwrap();
     std::fs::write(&file, &bytes[..5000]).unwrap();
     let output = home.local().output().unwrap();
-    let said = text(&output.stderr);
-    assert_ne!(output.status.code(), Some(0), "{said}");
-    assert_eq!(said.lines().count(), 1, "{said}");
-    assert!(said.contains("dynamodb.sqlite"), "{said}");
+    let printed = text(&output.stderr);
+    assert_ne!(output.status.code(), Some(0), "{printed}");
+    assert_eq!(printed.lines().count(), 1, "{printed}");
+    assert!(printed.contains("dynamodb.sqlite"), "{printed}");
 }
 
 #[test]
-fn registrations_that_are_wrong_or_missing_refuse_the_start() {
+fn invalid_or_missing_registrations_prevent_the_start() {
     let home = Home::new(&[("bad.json", r#"{"name":"bad","to":{"sqs":{}}}"#)]);
-    let said = refused(&mut home.local(), 2);
-    assert!(said.contains("bad.json: /to/sqs: has no queue"), "{said}");
+    let printed = fails(&mut home.local(), 2);
+    assert!(
+        printed.contains("bad.json: /to/sqs: has no queue"),
+        "{printed}"
+    );
     let folder = home.path("registrations");
     let checked = antumbra(&[
         "registrations",
@@ -163,18 +169,18 @@ fn registrations_that_are_wrong_or_missing_refuse_the_start() {
     assert_eq!(checked.status.code(), Some(2));
 
     let home = Home::new(&[("cut.json", r#"{"name":"#)]);
-    let said = refused(&mut home.local(), 2);
-    assert!(said.contains("cut.json"), "{said}");
+    let printed = fails(&mut home.local(), 2);
+    assert!(printed.contains("cut.json"), "{printed}");
 
     let home = Home::new(&[]);
     std::fs::remove_dir(home.path("registrations")).unwrap();
-    let said = refused(&mut home.local(), 2);
-    assert!(said.contains("registrations"), "{said}");
-    assert!(said.contains("No such file"), "{said}");
+    let printed = fails(&mut home.local(), 2);
+    assert!(printed.contains("registrations"), "{printed}");
+    assert!(printed.contains("No such file"), "{printed}");
 }
 
 #[test]
-fn a_ready_file_that_cannot_be_written_is_named_before_anything_starts() {
+fn an_unwritable_ready_file_prevents_the_start() {
     let home = Home::new(&[]);
     let mut local = command();
     local.args(["local", "--memory", "--registrations"]);
@@ -182,46 +188,50 @@ fn a_ready_file_that_cannot_be_written_is_named_before_anything_starts() {
     local
         .arg("--ready-file")
         .arg(home.path("nowhere/ready.json"));
-    let said = refused(&mut local, 2);
-    assert!(said.contains("nowhere/ready.json"), "{said}");
+    let printed = fails(&mut local, 2);
+    assert!(printed.contains("nowhere/ready.json"), "{printed}");
 }
 
 #[test]
-fn an_endpoint_that_is_wrong_is_said_in_one_line() {
+fn a_wrong_endpoint_is_reported_in_one_line() {
     let report = ["shadow", "report", "lamp", "{}", "--retries", "0"];
-    let asking = |endpoint: &str| {
+    let report_to = |endpoint: &str| {
         let mut command = command();
         command.args(["--endpoint-url", endpoint]).args(report);
         command
     };
-    let nobody = "http://127.0.0.1:9";
-    let said = refused(&mut asking(nobody), 6);
-    assert!(said.contains("asking http://127.0.0.1:9"), "{said}");
-    assert!(said.contains("antumbra local"), "{said}");
+    let unused = "http://127.0.0.1:9";
+    let printed = fails(&mut report_to(unused), 6);
+    assert!(
+        printed.contains("(endpoint http://127.0.0.1:9); nothing listens there"),
+        "{printed}"
+    );
+    assert!(printed.contains("antumbra local"), "{printed}");
 
-    // Others answer there: queues, and a broker.
+    // Other services listen there: the hint to start the stack would be wrong.
     let home = Home::new(&[]);
     let running = home.start();
     let queues = running.addresses["aws"].as_str().unwrap();
     let broker = running.addresses["mqtt"].as_str().unwrap();
     let broker = broker.replace("mqtt://", "http://");
     for endpoint in [queues, &broker] {
-        let output = asking(endpoint).output().unwrap();
-        let said = text(&output.stderr);
-        assert!(output.status.code() > Some(1), "{endpoint}: {said}");
-        assert_eq!(said.lines().count(), 1, "{endpoint}: {said}");
+        let output = report_to(endpoint).output().unwrap();
+        let printed = text(&output.stderr);
+        assert!(output.status.code() > Some(1), "{endpoint}: {printed}");
+        assert_eq!(printed.lines().count(), 1, "{endpoint}: {printed}");
+        assert!(!printed.contains("antumbra local"), "{endpoint}: {printed}");
     }
 
     for nonsense in ["nonsense", "ftp://127.0.0.1", "127.0.0.1:8000", "http://"] {
-        let output = asking(nonsense).output().unwrap();
+        let output = report_to(nonsense).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{nonsense}");
-        let said = text(&output.stderr);
-        assert!(said.contains("begins with http://"), "{said}");
+        let printed = text(&output.stderr);
+        assert!(printed.contains("must start with http://"), "{printed}");
     }
 }
 
 #[test]
-fn a_reader_that_has_seen_enough_is_no_failure() {
+fn a_closed_pipe_is_not_an_error() {
     let mut process = command()
         .args(["registrations", "schema"])
         .stdout(Stdio::piped())

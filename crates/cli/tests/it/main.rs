@@ -5,6 +5,7 @@ mod command;
 mod demo;
 mod docs;
 mod edges;
+mod json;
 mod kill;
 mod local;
 mod messages;

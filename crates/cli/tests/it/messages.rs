@@ -1,4 +1,4 @@
-//! The inbox from the terminal: through the queue into the table, and back over MQTT.
+//! `antumbra messages …` as a process: the inbox through SQS and MQTT.
 
 use std::net::TcpListener;
 use std::process::Output;
@@ -35,13 +35,13 @@ fn send(stack: &Running, arguments: &[&str]) -> String {
     sent["messageId"].as_str().unwrap().to_owned()
 }
 
-fn answer(stack: &Running, arguments: &[&str]) -> Value {
-    let answered = messages(stack, arguments);
-    serde_json::from_slice(&answered.stdout).unwrap()
+fn response(stack: &Running, arguments: &[&str]) -> Value {
+    let output = messages(stack, arguments);
+    serde_json::from_slice(&output.stdout).unwrap()
 }
 
 #[test]
-fn a_message_goes_in_by_the_queue_and_comes_out_over_mqtt() {
+fn messages_are_sent_to_the_queue_and_read_over_mqtt() {
     let home = home();
     let stack = home.start();
     let none = messages(&stack, &["query", "testThing"]);
@@ -70,23 +70,23 @@ fn a_message_goes_in_by_the_queue_and_comes_out_over_mqtt() {
             "{{\"body\":{{\"epochTime\":1,\"t\":72.50,\"thingName\":\"testThing\"}},\"messageId\":\"{first}\",\"uuid\":\"testThing\"}}\n"
         )
     );
-    let query = answer(&stack, &["query", "testThing"]);
+    let query = response(&stack, &["query", "testThing"]);
     assert_eq!(
         (&query["oldestMessageId"], &query["newestMessageId"]),
         (&Value::from(first.as_str()), &Value::from(second.as_str()))
     );
-    let next = answer(&stack, &["next", "testThing", &first]);
+    let next = response(&stack, &["next", "testThing", &first]);
     assert_eq!(next["nextMessageId"], second.as_str());
-    let previous = answer(&stack, &["prev", "testThing", &second]);
+    let previous = response(&stack, &["prev", "testThing", &second]);
     assert_eq!(previous["previousMessageId"], first.as_str());
-    let listed = answer(
+    let listed = response(
         &stack,
         &["list", "testThing", "--newest-first", "--limit", "1"],
     );
     assert_eq!(listed["messageIds"], Value::from(vec![second.as_str()]));
-    let devices = answer(&stack, &["devices"]);
+    let devices = response(&stack, &["devices"]);
     assert_eq!(devices["devices"][0]["uuid"], "testThing");
-    let told = answer(
+    let queued = response(
         &stack,
         &[
             "send-to",
@@ -96,7 +96,7 @@ fn a_message_goes_in_by_the_queue_and_comes_out_over_mqtt() {
             "k",
         ],
     );
-    assert_eq!(told["idempotencyKey"], "k");
+    assert_eq!(queued["idempotencyKey"], "k");
 
     assert!(
         messages(&stack, &["delete", "testThing", &first])
@@ -108,43 +108,43 @@ fn a_message_goes_in_by_the_queue_and_comes_out_over_mqtt() {
 }
 
 #[test]
-fn what_cannot_be_asked_is_told_at_once() {
-    let told = |arguments: &[&str], code: i32| {
+fn invalid_requests_and_missing_brokers_are_reported() {
+    let fails = |arguments: &[&str], code: i32| {
         let mut all = vec!["messages"];
         all.extend(arguments);
         let output = antumbra(&all);
         assert_eq!(output.status.code(), Some(code), "{arguments:?}");
         text(&output.stderr)
     };
-    let which = told(&["query", "lamp"], 2);
-    assert!(which.contains("which broker?"), "{which}");
-    let slash = told(&["query", "a/b", "--local"], 2);
+    let which = fails(&["query", "lamp"], 2);
+    assert!(which.contains("no broker is given"), "{which}");
+    let slash = fails(&["query", "a/b", "--local"], 2);
     assert!(slash.contains("'/'"), "{slash}");
-    let url = told(&["query", "lamp", "--mqtt-url", "localhost"], 2);
+    let url = fails(&["query", "lamp", "--mqtt-url", "localhost"], 2);
     assert!(url.contains("mqtt://"), "{url}");
     let free = TcpListener::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()
         .unwrap();
-    let nobody = told(
+    let nobody = fails(
         &["query", "lamp", "--mqtt-url", &format!("mqtt://{free}")],
         6,
     );
     assert!(
-        nobody.contains("is `antumbra local` running there?"),
+        nobody.contains("for the local stack, start `antumbra local`"),
         "{nobody}"
     );
-    // Somebody who listens and says nothing.
+    // A server that accepts connections and sends nothing.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("mqtt://{}", silent.local_addr().unwrap());
-    let nothing = told(&["query", "lamp", "--mqtt-url", &url, "--timeout", "1"], 6);
+    let nothing = fails(&["query", "lamp", "--mqtt-url", &url, "--timeout", "1"], 6);
     assert!(
-        nothing.contains("no MQTT broker answers there"),
+        nothing.contains("the server does not speak MQTT"),
         "{nothing}"
     );
-    // AWS IoT is spoken to with TLS, signed with the credentials there are.
+    // AWS IoT is connected over TLS with the configured credentials.
     let listener = silent.local_addr().unwrap().to_string();
-    let aws = told(
+    let aws = fails(
         &[
             "query",
             "lamp",
@@ -158,13 +158,13 @@ fn what_cannot_be_asked_is_told_at_once() {
     assert!(aws.contains("AWS IoT at 127.0.0.1"), "{aws}");
 }
 
-/// Stands before a broker as AWS IoT's WebSockets do.
+/// A WebSocket proxy of a broker, as AWS IoT offers.
 async fn web_sockets(broker: String) -> std::net::SocketAddr {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
         let (stream, _) = listener.accept().await.unwrap();
-        #[expect(clippy::result_large_err, reason = "the library's own")]
+        #[expect(clippy::result_large_err, reason = "type of the library")]
         let mqtt = |request: &Request, mut response: Response| {
             let protocol = request.headers()["Sec-WebSocket-Protocol"].clone();
             assert_eq!(protocol, "mqtt");
@@ -183,7 +183,7 @@ async fn web_sockets(broker: String) -> std::net::SocketAddr {
                 }
             }
         });
-        // A packet may come in pieces: a byte, then the rest.
+        // Split every packet: one byte, then the rest.
         let mut bytes = [0; 4096];
         while let Ok(count @ 1..) = read.read(&mut bytes).await {
             for piece in [&bytes[..1], &bytes[1..count]] {
@@ -198,29 +198,29 @@ async fn web_sockets(broker: String) -> std::net::SocketAddr {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn web_sockets_carry_the_same() {
+async fn messages_are_read_over_web_sockets() {
     let home = home();
     let stack = home.start();
     let broker = stack.addresses["mqtt"].as_str().unwrap();
     let broker = broker.strip_prefix("mqtt://").unwrap().to_owned();
     let url = format!("ws://{}/mqtt", web_sockets(broker).await);
-    let answered = tokio::task::spawn_blocking(move || {
+    let output = tokio::task::spawn_blocking(move || {
         let mut command = command();
         command.args(["messages", "query", "lamp", "--json", "--mqtt-url", &url]);
         command.output().unwrap()
     });
-    let answered = answered.await.unwrap();
+    let output = output.await.unwrap();
     assert_eq!(
-        text(&answered.stdout),
+        text(&output.stdout),
         "{\"error\":\"No messages available\",\"uuid\":\"lamp\"}\n",
         "{}",
-        text(&answered.stderr)
+        text(&output.stderr)
     );
-    assert_eq!(answered.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(1));
 }
 
 #[test]
-fn the_scripts_are_wrappers() {
+fn scripts_send_the_requests_of_the_contract() {
     let scripts = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts");
     let home = home();
     let stack = home.start();
@@ -243,8 +243,8 @@ fn the_scripts_are_wrappers() {
             .args(arguments)
             .args(["--json", "--timeout", "60"]);
         let output = process.output().unwrap();
-        let answer: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
-        (output.status.code(), answer)
+        let response: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        (output.status.code(), response)
     };
     let (code, sent) = run("send-sqs-message.sh", &["testThing"]);
     assert_eq!(code, Some(0), "{sent}");

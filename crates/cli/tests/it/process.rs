@@ -1,4 +1,4 @@
-//! `antumbra` as a process, and a running stack to talk to.
+//! `antumbra` as a process, and a running stack.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
@@ -23,12 +23,12 @@ pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-/// Asks until there is an answer, for as long as only a broken stack needs.
-pub(crate) fn wait_for<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
-    let patience = Instant::now() + Duration::from_secs(60);
-    while Instant::now() < patience {
-        if let Some(answer) = ask() {
-            return answer;
+/// Polls until there is a result; the timeout is longer than a working stack needs.
+pub(crate) fn wait_for<T>(what: &str, mut poll: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while Instant::now() < deadline {
+        if let Some(result) = poll() {
+            return result;
         }
         std::thread::sleep(Duration::from_millis(10));
     }

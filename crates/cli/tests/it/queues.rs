@@ -12,7 +12,7 @@ use crate::process::{Home, Running, command, text, wait_for};
 
 const ALL: &str = r#"{"name":"all","on":{"key":"^DS#"},"to":{"sqs":{"queue":"changes"}}}"#;
 
-/// A stack, and the way to its queues.
+/// A running stack and a client of its queues.
 struct Bench {
     running: Running,
     home: Home,
@@ -53,7 +53,7 @@ impl Bench {
         self.runtime.block_on(call).unwrap();
     }
 
-    /// What can be received, which stays there.
+    /// Receives messages and leaves them in the queue.
     fn peek(&self, queue: &str) -> Vec<Message> {
         let call = self
             .sqs
@@ -86,22 +86,22 @@ impl Bench {
             command.arg("--registrations").arg(registrations);
         }
         let output = command.output().unwrap();
-        let said = text(&output.stdout) + &text(&output.stderr);
-        (said, output.status.code().unwrap())
+        let printed = text(&output.stdout) + &text(&output.stderr);
+        (printed, output.status.code().unwrap())
     }
 
     fn rows(&self, arguments: &[&str]) -> Vec<Value> {
         let mut all = arguments.to_vec();
         all.push("--json");
-        let (said, _) = self.queues(&all);
-        let line = said.lines().next().unwrap_or_default();
-        let said: Value = serde_json::from_str(line).unwrap_or_else(|_| panic!("{said}"));
-        said["rows"].as_array().unwrap().clone()
+        let (printed, _) = self.queues(&all);
+        let line = printed.lines().next().unwrap_or_default();
+        let printed: Value = serde_json::from_str(line).unwrap_or_else(|_| panic!("{printed}"));
+        printed["rows"].as_array().unwrap().clone()
     }
 }
 
 #[test]
-fn the_quarantine_goes_back_to_the_queues_it_came_from() {
+fn quarantined_messages_go_back_to_their_queues() {
     let bench = Bench::start();
     bench.send("antumbra-inbound", "{ nope");
     bench.send("antumbra-signals", r#"{"sensor_id":"door-7","data":1}"#);
@@ -115,18 +115,22 @@ fn the_quarantine_goes_back_to_the_queues_it_came_from() {
         "{shown}"
     );
 
-    // Nothing is moved unless it is asked for.
-    let would = bench.rows(&["redrive", "antumbra-quarantine"]);
-    let outcomes: Vec<_> = would.iter().map(|row| row["outcome"].clone()).collect();
-    assert_eq!(outcomes, ["would be moved", "would be moved"], "{would:?}");
+    // Without --go nothing is moved.
+    let planned = bench.rows(&["redrive", "antumbra-quarantine"]);
+    let outcomes: Vec<_> = planned.iter().map(|row| row["outcome"].clone()).collect();
+    assert_eq!(
+        outcomes,
+        ["would be moved", "would be moved"],
+        "{planned:?}"
+    );
     bench.holds("antumbra-quarantine", 2);
 
     let place = ["sensors", "register", "door-7", "Poznań", "A", "2", "13"];
     assert!(bench.running.run(&place).status.success());
-    let (said, code) = bench.queues(&["redrive", "antumbra-quarantine", "--go"]);
-    assert_eq!(code, 0, "{said}");
-    assert!(said.contains("moved"), "{said}");
-    // The sensor is known now; what is no JSON is refused again, and was not sent a second time.
+    let (printed, code) = bench.queues(&["redrive", "antumbra-quarantine", "--go"]);
+    assert_eq!(code, 0, "{printed}");
+    assert!(printed.contains("moved"), "{printed}");
+    // The sensor is known now. The message that is not JSON is quarantined again, and was moved only once.
     wait_for("the signal", || {
         let state = bench.running.run(&["sensors", "state", "door-7", "--json"]);
         let state: Value = serde_json::from_slice(&state.stdout).unwrap_or_default();
@@ -139,7 +143,7 @@ fn the_quarantine_goes_back_to_the_queues_it_came_from() {
 }
 
 #[test]
-fn notifications_go_to_where_their_registration_says() {
+fn undeliverable_notifications_go_to_their_targets() {
     let bench = Bench::start();
     let delete = bench.sqs.delete_queue().queue_url(bench.url("changes"));
     bench.runtime.block_on(delete.send()).unwrap();
@@ -147,19 +151,19 @@ fn notifications_go_to_where_their_registration_says() {
     assert!(bench.running.run(&report).status.success());
     bench.holds("antumbra-undeliverable", 1);
 
-    // The queue is still not there: nothing is lost, and the exit code says so.
-    let (said, code) = bench.queues(&["redrive", "antumbra-undeliverable", "--go"]);
-    assert_eq!(code, 1, "{said}");
-    assert!(said.contains("refused again"), "{said}");
-    let parked = bench.holds("antumbra-undeliverable", 1);
-    let parked: Value = serde_json::from_str(parked[0].body().unwrap()).unwrap();
+    // The queue does not exist yet: nothing is lost, and the exit code shows it.
+    let (printed, code) = bench.queues(&["redrive", "antumbra-undeliverable", "--go"]);
+    assert_eq!(code, 1, "{printed}");
+    assert!(printed.contains("refused again"), "{printed}");
+    let undeliverable = bench.holds("antumbra-undeliverable", 1);
+    let undeliverable: Value = serde_json::from_str(undeliverable[0].body().unwrap()).unwrap();
 
     bench.create("changes", &[]);
-    let (said, code) = bench.queues(&["redrive", "antumbra-undeliverable", "--go"]);
-    assert_eq!(code, 0, "{said}");
+    let (printed, code) = bench.queues(&["redrive", "antumbra-undeliverable", "--go"]);
+    assert_eq!(code, 0, "{printed}");
     let arrived = bench.holds("changes", 1);
     let body: Value = serde_json::from_str(arrived[0].body().unwrap()).unwrap();
-    assert_eq!(body, parked["notification"]);
+    assert_eq!(body, undeliverable["notification"]);
     assert_eq!(body["diff"]["added"]["/led"], "on");
     let attributes = arrived[0].message_attributes().unwrap();
     assert_eq!(attributes["registration"].string_value(), Some("all"));
@@ -195,7 +199,7 @@ async fn positions(running: &Running) -> (String, String, Vec<String>) {
 }
 
 #[test]
-fn records_that_were_given_up_are_read_again_from_the_stream() {
+fn failed_stream_records_are_read_again_from_the_stream() {
     let bench = Bench::start();
     for n in 0..3 {
         let document = json!({ "n": n }).to_string();
@@ -216,7 +220,7 @@ fn records_that_were_given_up_are_read_again_from_the_stream() {
     bench.runtime.block_on(purge.send()).unwrap();
 
     let (arn, shard, numbers) = bench.runtime.block_on(positions(&bench.running));
-    let told = |start: &str, end: &str| {
+    let failed_batch = |start: &str, end: &str| {
         json!({
             "requestContext": { "condition": "RetryAttemptsExhausted" },
             "DDBStreamBatchInfo": { "streamArn": arn, "shardId": shard, "batchSize": 2,
@@ -225,13 +229,16 @@ fn records_that_were_given_up_are_read_again_from_the_stream() {
     };
     bench.send(
         "antumbra-undeliverable",
-        &told(&numbers[1], &numbers[2]).to_string(),
+        &failed_batch(&numbers[1], &numbers[2]).to_string(),
     );
-    // Nobody knows of records there: what they were cannot be told, and is not claimed to be sent.
-    bench.send("antumbra-undeliverable", &told("1", "2").to_string());
-    let (said, code) = bench.queues(&["redrive", "antumbra-undeliverable", "--go"]);
-    assert_eq!(code, 1, "{said}");
-    assert!(said.contains("2 records from the stream"), "{said}");
+    // There are no records at these positions, so the message stays.
+    bench.send(
+        "antumbra-undeliverable",
+        &failed_batch("1", "2").to_string(),
+    );
+    let (printed, code) = bench.queues(&["redrive", "antumbra-undeliverable", "--go"]);
+    assert_eq!(code, 1, "{printed}");
+    assert!(printed.contains("2 records from the stream"), "{printed}");
     let again = ids(&bench.holds("changes", 2));
     assert!(
         again.iter().all(|id| first.contains(id)),
@@ -241,7 +248,7 @@ fn records_that_were_given_up_are_read_again_from_the_stream() {
 }
 
 #[test]
-fn requests_are_left_or_dropped() {
+fn failed_requests_stay_or_are_deleted() {
     let bench = Bench::start();
     let rule =
         json!({ "ruleName": "antumbra_message_get", "failures": [{ "errorMessage": "denied" }] });
@@ -253,19 +260,19 @@ fn requests_are_left_or_dropped() {
     let left = bench.rows(&["redrive", "antumbra-undeliverable", "--go"]);
     assert!(left.iter().all(|row| row["outcome"] == "left"), "{left:?}");
     bench.holds("antumbra-undeliverable", 3);
-    let (said, code) = bench.queues(&[
+    let (printed, code) = bench.queues(&[
         "redrive",
         "antumbra-undeliverable",
         "--go",
         "--drop-requests",
     ]);
-    assert_eq!(code, 0, "{said}");
+    assert_eq!(code, 0, "{printed}");
     let left = bench.holds("antumbra-undeliverable", 1);
     assert_eq!(left[0].body(), Some("what is this"));
 }
 
 #[test]
-fn dead_letters_go_back_as_they_were() {
+fn dead_letters_go_back_unchanged() {
     let bench = Bench::start();
     for suffix in ["", ".fifo"] {
         let fifo = !suffix.is_empty();
@@ -302,9 +309,9 @@ fn dead_letters_go_back_as_they_were() {
             shown.contains(&format!("dead letter  to {work}")),
             "{shown}"
         );
-        let (said, code) = bench.queues(&["redrive", &dead, "--go"]);
-        assert_eq!(code, 0, "{said}");
-        assert!(said.contains("moved"), "{said}");
+        let (printed, code) = bench.queues(&["redrive", &dead, "--go"]);
+        assert_eq!(code, 0, "{printed}");
+        assert!(printed.contains("moved"), "{printed}");
         assert_eq!(bench.peek(&dead).len(), 0);
         let back = bench.peek(&work);
         assert_eq!(back[0].body(), Some("hello"));
@@ -314,15 +321,15 @@ fn dead_letters_go_back_as_they_were() {
 }
 
 #[test]
-fn a_queue_that_is_not_there_is_told() {
+fn a_missing_queue_and_an_empty_queue_are_reported() {
     let bench = Bench::start();
-    let (said, code) = bench.queues(&["show", "antumbra-nowhere"]);
-    assert_eq!(code, 3, "{said}");
+    let (printed, code) = bench.queues(&["show", "antumbra-nowhere"]);
+    assert_eq!(code, 3, "{printed}");
     assert!(
-        said.contains("there is no queue antumbra-nowhere"),
-        "{said}"
+        printed.contains("the queue antumbra-nowhere does not exist"),
+        "{printed}"
     );
-    let (said, code) = bench.queues(&["redrive", "antumbra-quarantine", "--go"]);
-    assert_eq!(code, 0, "{said}");
-    assert!(said.contains("nothing lies there"), "{said}");
+    let (printed, code) = bench.queues(&["redrive", "antumbra-quarantine", "--go"]);
+    assert_eq!(code, 0, "{printed}");
+    assert!(printed.contains("the queue is empty"), "{printed}");
 }

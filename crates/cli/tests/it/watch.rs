@@ -25,8 +25,8 @@ impl Watch {
             .spawn()
             .unwrap();
         let mut ready = String::new();
-        let mut said = BufReader::new(process.stderr.take().unwrap());
-        said.read_line(&mut ready).unwrap();
+        let mut errors = BufReader::new(process.stderr.take().unwrap());
+        errors.read_line(&mut ready).unwrap();
         assert!(ready.starts_with("watching antumbra"), "{ready}");
         let (send, lines) = std::sync::mpsc::channel();
         let out = BufReader::new(process.stdout.take().unwrap());
@@ -67,7 +67,7 @@ fn done(stack: &Running, arguments: &[&str]) {
 }
 
 #[test]
-fn changes_are_seen_as_they_happen() {
+fn changes_are_printed_as_they_happen() {
     let home = Home::new(&[]);
     let stack = home.start();
     done(&stack, &["shadow", "report", "lamp", r#"{"before":1}"#]);
@@ -96,9 +96,9 @@ fn changes_are_seen_as_they_happen() {
     );
 
     done(&stack, &["shadow", "desire", "lamp", r#"{"led":"on"}"#]);
-    let wish = all.json();
-    assert_eq!(wish["shadow"]["state"], "desired");
-    assert_eq!(wish["diff"]["added"], json!({ "/led": "on" }));
+    let desired = all.json();
+    assert_eq!(desired["shadow"]["state"], "desired");
+    assert_eq!(desired["diff"]["added"], json!({ "/led": "on" }));
     done(&stack, &["shadow", "report", "lamp", r#"{"before":2}"#]);
     let second = all.json();
     assert_eq!(
@@ -111,9 +111,9 @@ fn changes_are_seen_as_they_happen() {
     );
     done(&stack, &["shadow", "delete", "lamp", "--part", "reported"]);
     assert_eq!(all.json()["operation"], "remove");
-    assert_eq!(all.ended(), Some(0), "four were asked for");
+    assert_eq!(all.ended(), Some(0), "--count 4");
 
-    // The other device's change is not this one's, and what was before the watch is past.
+    // Neither changes of other devices nor earlier changes are shown.
     let without_time = |line: String| line.split_once("  ").unwrap().1.to_owned();
     assert_eq!(without_time(lamp.line()), "lamp/main  desired version 1");
     assert_eq!(lamp.line(), r#"  added  /led  "on""#);
@@ -124,16 +124,16 @@ fn changes_are_seen_as_they_happen() {
 }
 
 #[test]
-fn a_watch_ends_when_told_when_nobody_reads_and_when_the_table_is_gone() {
+fn a_watch_ends_on_a_signal_a_closed_pipe_and_a_stopped_stack() {
     let home = Home::new(&[]);
     let mut stack = home.start();
-    let mut told = Watch::start(&stack, &[]);
-    let id = told.process.id().to_string();
+    let mut interrupted = Watch::start(&stack, &[]);
+    let id = interrupted.process.id().to_string();
     Command::new("kill")
         .args(["-s", "INT", &id])
         .status()
         .unwrap();
-    assert_eq!(told.ended(), Some(0));
+    assert_eq!(interrupted.ended(), Some(0));
 
     let mut unread = command()
         .args([
@@ -147,8 +147,8 @@ fn a_watch_ends_when_told_when_nobody_reads_and_when_the_table_is_gone() {
         .unwrap();
     drop(unread.stdout.take());
     let mut ready = String::new();
-    let mut said = BufReader::new(unread.stderr.take().unwrap());
-    said.read_line(&mut ready).unwrap();
+    let mut errors = BufReader::new(unread.stderr.take().unwrap());
+    errors.read_line(&mut ready).unwrap();
     done(&stack, &["shadow", "report", "lamp", "{}"]);
     let status = wait_for("the end", || unread.try_wait().unwrap());
     assert_eq!(status.code(), Some(0));
@@ -158,12 +158,9 @@ fn a_watch_ends_when_told_when_nobody_reads_and_when_the_table_is_gone() {
     stack.ended();
     assert_eq!(left.ended(), Some(6));
 
-    let nobody = stack.run(&["shadow", "watch"]);
-    assert_eq!(nobody.status.code(), Some(6));
-    let said = text(&nobody.stderr);
-    assert!(
-        said.contains("is `antumbra local` running there?"),
-        "{said}"
-    );
-    assert_eq!(said.lines().count(), 1, "{said}");
+    let stopped = stack.run(&["shadow", "watch"]);
+    assert_eq!(stopped.status.code(), Some(6));
+    let errors = text(&stopped.stderr);
+    assert!(errors.contains("start `antumbra local`"), "{errors}");
+    assert_eq!(errors.lines().count(), 1, "{errors}");
 }

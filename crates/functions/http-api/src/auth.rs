@@ -1,6 +1,7 @@
-//! Who may come in. Everything but health is behind this door, whether there is such a route or not.
+//! Authentication of callers. Every path except health requires it, whether a route exists or not.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::http::HeaderMap;
@@ -11,51 +12,50 @@ use lambda_http::request::RequestContext;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-use crate::api::Api;
-use crate::health;
 use crate::problem::Problem;
+use crate::routes::health;
+use crate::services::Services;
 
-/// How callers are told from strangers.
+/// Method of authentication.
 #[derive(Debug, Clone)]
 pub enum AuthMode {
-    /// An authorizer of API Gateway has let them in, and says whom.
+    /// An authorizer of API Gateway identifies the caller.
     Gateway,
-    /// They know the token.
+    /// Callers send a bearer token.
     Token(Token),
-    /// Something before this function decides and does not say: a private network, another gateway.
+    /// No authentication here: a private network or another gateway decides.
     Open,
 }
 
-/// A bearer token, kept as its digest: what is compared has one length and no secret in it.
+/// A bearer token, kept as its digest, so that comparison takes constant time.
 #[derive(Debug, Clone)]
 pub struct Token([u8; 32]);
 
 impl Token {
-    /// The token with this text.
     pub fn new(text: &str) -> Token {
         Token(Sha256::digest(text).into())
     }
 
-    fn is(&self, text: &str) -> bool {
+    fn matches(&self, text: &str) -> bool {
         let given: [u8; 32] = Sha256::digest(text).into();
         given.ct_eq(&self.0).into()
     }
 }
 
-/// Whoever was let in: the same text for the same caller.
+/// An authenticated caller: the same text for the same caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Caller(pub(crate) String);
 
-/// Lets callers in, and says who they are to what comes after.
+/// Middleware: authenticates the caller and adds it to the request's extensions.
 pub(crate) async fn authenticate(
-    State((door, api)): State<(AuthMode, Api)>,
+    State((auth, api)): State<(AuthMode, Arc<Services>)>,
     mut request: Request,
     next: Next,
 ) -> Response {
     if request.uri().path() == health::PATH {
         return next.run(request).await;
     }
-    let caller = match &door {
+    let caller = match &auth {
         AuthMode::Gateway => by_gateway(request.extensions().get(), &api),
         AuthMode::Token(token) => by_token(request.headers(), token),
         AuthMode::Open => Ok(Caller("anyone".to_owned())),
@@ -80,30 +80,34 @@ fn by_token(headers: &HeaderMap, token: &Token) -> Result<Caller, Problem> {
         .and_then(|given| given.split_once(' '))
         .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
     match given {
-        Some((_, given)) if token.is(given.trim()) => Ok(Caller("token".to_owned())),
+        Some((_, given)) if token.matches(given.trim()) => Ok(Caller("token".to_owned())),
         _ => Err(Problem::unauthorized(
-            "the bearer token is not the one",
+            "invalid bearer token",
             "Bearer realm=\"antumbra\", error=\"invalid_token\"",
         )),
     }
 }
 
-fn by_gateway(context: Option<&RequestContext>, api: &Api) -> Result<Caller, Problem> {
+fn by_gateway(context: Option<&RequestContext>, api: &Services) -> Result<Caller, Problem> {
     let authorizer = context.and_then(RequestContext::authorizer);
-    let stranger = |detail: &str| Problem::unauthorized(detail, "Bearer realm=\"antumbra\"");
+    let unauthorized = |detail: &str| Problem::unauthorized(detail, "Bearer realm=\"antumbra\"");
     let Some(authorizer) = authorizer else {
-        return Err(stranger("no authorizer has let this request in"));
+        return Err(unauthorized("no authorizer has authenticated this request"));
     };
-    let said = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
-    if let Some(arn) = authorizer.iam.as_ref().and_then(|iam| said(&iam.user_arn)) {
+    let non_empty = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
+    if let Some(arn) = authorizer
+        .iam
+        .as_ref()
+        .and_then(|iam| non_empty(&iam.user_arn))
+    {
         return Ok(Caller(format!("iam {}", without_session(&arn))));
     }
     if let Some(jwt) = authorizer.jwt.as_ref().filter(|jwt| !jwt.claims.is_empty()) {
         let claim = |name: &str| jwt.claims.get(name).map(String::as_str);
-        let seconds = api.now().nanoseconds().div_euclid(1_000_000_000);
-        let ends = claim("exp").and_then(|ends| ends.parse::<i128>().ok());
-        if ends.is_some_and(|ends| ends <= seconds) {
-            return Err(stranger("the token has expired"));
+        let seconds = api.clock.now().nanoseconds().div_euclid(1_000_000_000);
+        let expiry = claim("exp").and_then(|expiry| expiry.parse::<i128>().ok());
+        if expiry.is_some_and(|expiry| expiry <= seconds) {
+            return Err(unauthorized("the token has expired"));
         }
         let subject = claim("sub").or(claim("client_id")).unwrap_or_default();
         let issuer = claim("iss").unwrap_or_default();
@@ -111,7 +115,7 @@ fn by_gateway(context: Option<&RequestContext>, api: &Api) -> Result<Caller, Pro
     }
     if !authorizer.fields.is_empty() {
         let principal = authorizer.fields.get("principalId");
-        // Without a name, whoever it says the same things of is the same caller.
+        // Without a principal id, equal fields identify the caller.
         let principal = match principal.and_then(|principal| principal.as_str()) {
             Some(principal) => principal.to_owned(),
             None => serde_json::to_string(&BTreeMap::from_iter(&authorizer.fields))
@@ -119,10 +123,10 @@ fn by_gateway(context: Option<&RequestContext>, api: &Api) -> Result<Caller, Pro
         };
         return Ok(Caller(format!("lambda {principal}")));
     }
-    Err(stranger("the authorizer says nothing of the caller"))
+    Err(unauthorized("the authorizer does not identify the caller"))
 }
 
-/// Sessions of one role are one caller: a request is sent again from wherever the caller runs by then.
+/// Removes the session name: a request may be sent again from another session of the same role.
 fn without_session(arn: &str) -> &str {
     let role = arn.contains(":assumed-role/");
     match arn.rsplit_once('/') {
@@ -131,9 +135,9 @@ fn without_session(arn: &str) -> &str {
     }
 }
 
-/// A word that names no door.
+/// An unknown value of the variable `AUTH`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("not a way to tell callers: gateway or none")]
+#[error("AUTH must be gateway or none")]
 pub struct UnknownAuthMode;
 
 impl std::str::FromStr for AuthMode {

@@ -1,24 +1,27 @@
-//! What the function is told by its environment.
+//! Configuration of the function.
 
 use antumbra_dynamodb::SensorConfig;
 use antumbra_lambda_kit::environment::Environment;
+use antumbra_publish::sqs;
 use antumbra_publish::webhook::Allow;
 use antumbra_service::shadows::Layout;
 use antumbra_shadow::Model;
 
 use crate::AuthMode;
 
-/// What the function is told.
-#[allow(missing_docs)]
+/// Configuration read from the environment.
 pub struct Config {
     pub table: String,
     pub messages_table: String,
-    /// The queue of deliveries in order, and that of the others.
-    pub ordered: String,
-    pub unordered: String,
-    pub door: AuthMode,
-    /// What webhooks may reach beside the public internet.
-    pub allow: Allow,
+    /// Queue of deliveries in mode `every`.
+    pub ordered_queue_url: String,
+    /// Queue of deliveries in mode `latest`.
+    pub unordered_queue_url: String,
+    /// Largest message that the queues accept.
+    pub queue_bytes: usize,
+    pub auth: AuthMode,
+    /// Destinations of webhooks beside the public internet.
+    pub webhook_allow: Allow,
     pub sensors: SensorConfig,
     pub model: Model,
     pub layout: Layout,
@@ -30,10 +33,10 @@ impl antumbra_lambda_kit::config::FunctionConfig for Config {
         let mut sensors = SensorConfig::new(&table);
         sensors.shards = environment.or("SHARDS", sensors.shards);
         sensors.retention = environment.or("RETENTION", sensors.retention);
-        let otherwise = Model::default();
+        let default = Model::default();
         let model = Model {
-            timestamp_field: environment.or("TIMESTAMP_FIELD", otherwise.timestamp_field),
-            id_field: environment.or("ID_FIELD", otherwise.id_field),
+            timestamp_field: environment.or("TIMESTAMP_FIELD", default.timestamp_field),
+            id_field: environment.or("ID_FIELD", default.id_field),
             ..Model::default()
         };
         let layout = match environment.or("COMBINED", false) {
@@ -43,10 +46,11 @@ impl antumbra_lambda_kit::config::FunctionConfig for Config {
         Config {
             table,
             messages_table: environment.required("MESSAGES_TABLE"),
-            ordered: environment.required("DELIVERIES_FIFO_QUEUE_URL"),
-            unordered: environment.required("DELIVERIES_QUEUE_URL"),
-            door: environment.or("AUTH", AuthMode::Gateway),
-            allow: environment.or("WEBHOOK_ALLOW", Allow::default()),
+            ordered_queue_url: environment.required("DELIVERIES_FIFO_QUEUE_URL"),
+            unordered_queue_url: environment.required("DELIVERIES_QUEUE_URL"),
+            queue_bytes: sqs::BYTES,
+            auth: environment.or("AUTH", AuthMode::Gateway),
+            webhook_allow: environment.or("WEBHOOK_ALLOW", Allow::default()),
             sensors,
             model,
             layout,

@@ -1,11 +1,11 @@
-//! The request as the caller sent it, out of what API Gateway makes of it.
+//! The request's path as the caller sent it.
 //!
-//! An HTTP API hands over the path percent-decoded, and `lambda_http` takes that for an encoded one: at a
-//! `#` it would end, and another shadow than the caller named would be read or deleted. Here the path is
-//! put together again from the gateway's own text, with everything escaped that cannot stand in a path.
+//! An HTTP API passes the path percent-decoded, and `lambda_http` takes it for an encoded one: the path would
+//! end at a `#`, and another shadow than the caller named would be read or deleted. [`restore_path`] encodes
+//! the gateway's text again.
 //!
-//! What cannot be told any more is whether a `/`, a `?` or a `%` was part of an id. Through API Gateway,
-//! ids that hold one of these are percent-encoded twice; doing so is right for all ids.
+//! The decoded text does not show whether a `/`, a `?` or a `%` belongs to an id. Through API Gateway, callers
+//! percent-encode ids with these characters twice; encoding every id twice is safe.
 
 use axum::http::Uri;
 use axum::http::uri::PathAndQuery;
@@ -13,8 +13,8 @@ use lambda_http::request::RequestContext;
 use lambda_http::{Request, RequestExt};
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
-/// What cannot stand in a path as it is. A `%` is looked at on its own.
-const NOT_IN_PATH: &AsciiSet = &CONTROLS
+/// Characters that are percent-encoded in a path. A `%` is treated separately.
+const PATH: &AsciiSet = &CONTROLS
     .add(b' ')
     .add(b'"')
     .add(b'#')
@@ -30,8 +30,8 @@ const NOT_IN_PATH: &AsciiSet = &CONTROLS
     .add(b'|')
     .add(b'}');
 
-/// Puts the path right.
-pub fn as_sent(mut request: Request) -> Request {
+/// Replaces the path by the one that the caller sent.
+pub fn restore_path(mut request: Request) -> Request {
     let path = request.raw_http_path();
     let path = without_stage(path, request.extensions().get());
     let mut text = escaped(path);
@@ -39,14 +39,14 @@ pub fn as_sent(mut request: Request) -> Request {
         text.push('?');
         text.push_str(query);
     }
-    // What was escaped is a path, and the query was read from a URI.
+    // An encoded path and a query that was read from a URI always parse.
     if let Ok(path) = text.parse::<PathAndQuery>() {
         *request.uri_mut() = Uri::from(path);
     }
     request
 }
 
-/// The path below the stage, which the gateway leaves in front unless it is the default one.
+/// Removes the stage, which the gateway puts first unless it is the default stage.
 fn without_stage<'a>(path: &'a str, context: Option<&RequestContext>) -> &'a str {
     let stage = match context {
         Some(RequestContext::ApiGatewayV2(context)) => context.stage.as_deref(),
@@ -66,13 +66,13 @@ fn escaped(path: &str) -> String {
     }
     let mut rest = path;
     while let Some((before, after)) = rest.split_once('%') {
-        text.extend(utf8_percent_encode(before, NOT_IN_PATH));
+        text.extend(utf8_percent_encode(before, PATH));
         let digits = after.as_bytes().get(..2);
         let sequence = digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit));
         text.push_str(if sequence { "%" } else { "%25" });
         rest = after;
     }
-    text.extend(utf8_percent_encode(rest, NOT_IN_PATH));
+    text.extend(utf8_percent_encode(rest, PATH));
     text
 }
 
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_decoded_path_is_encoded_again_and_an_encoded_one_stays() {
+    fn decoded_paths_are_encoded_and_encoded_ones_stay() {
         for (given, path) in [
             (
                 "/v1/shadows/My House#Basement",

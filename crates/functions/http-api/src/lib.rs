@@ -1,43 +1,38 @@
-//! The HTTP API: one router over all of the product, for API Gateway and for the local stack.
+//! The HTTP API: one router for shadows, messages, sensors, clients and deliveries, behind API Gateway and on
+//! the local stack.
 //!
 //! In reading order:
 //!
-//! - [`router`](fn@router): every route, and what stands before all of them; [`document`]: its description
-//! - [`AuthMode`]: who may come in
-//! - [`Api`]: what the routes are served from
-//! - [`Problem`]: what is told when a request comes to nothing
-//! - [`gateway`]: the request as the caller sent it, out of what API Gateway makes of it
+//! - [`build`] wires the function; [`router`] puts the API on given [`Services`]
+//! - [`routes`]: the table of all routes, with one module of handlers per noun
+//! - [`AuthMode`]: authentication of callers
+//! - [`Problem`]: error responses; [`Code`]: their table
+//! - [`gateway`]: the request as the caller sent it, from the event that API Gateway makes of it
+//! - [`document`]: the OpenAPI document
 //!
-//! Then one module per noun. A handler reads the request, calls one use case and encodes what came of it;
-//! nothing is decided here that a use case decides.
+//! A handler parses the request, calls one use case and returns a JSON type of [`antumbra_service::api`].
+//! Business rules are in the use cases.
 
-mod answer;
-mod api;
+#![allow(missing_docs)]
+
 mod auth;
-mod clients;
+mod conditions;
 mod config;
-mod deliveries;
+mod extract;
 pub mod gateway;
-mod health;
 mod idempotency;
-mod links;
-mod locations;
-mod messages;
 mod openapi;
 mod problem;
-mod readings;
-mod request;
-mod router;
-mod sensors;
-mod shadows;
+mod respond;
+pub mod routes;
+mod services;
 
-pub use api::{
-    Api, ClientService, DeliveryService, MessageService, SensorService, Services, ShadowService,
-};
 pub use auth::{AuthMode, Token, UnknownAuthMode};
 pub use config::Config;
+pub use openapi::document;
 pub use problem::{Code, Problem};
-pub use router::{document, router};
+pub use routes::router;
+pub use services::{Services, build};
 
-/// The function's name, in metrics and on the local stack.
+/// Name of the function.
 pub const NAME: &str = "http-api";

@@ -1,246 +1,238 @@
-//! The API's description: OpenAPI 3.1, gathered from the handlers.
+//! The OpenAPI 3.1 document, from the table of routes and the signatures of their handlers.
 //!
-//! A handler says what is its own. What holds for many (credentials, keys of idempotency, what is said of
-//! bad requests and of our own faults) is added here, so that no route can forget it.
+//! [`signature`] describes a handler's arguments and response. This module adds the parts that routes
+//! share: credentials, `Idempotency-Key` and error responses. `annotations.json` (a JSON merge patch) adds
+//! the limits and examples of single schema properties.
 
-use std::collections::BTreeMap;
+mod signature;
 
-use utoipa::openapi::header::HeaderBuilder;
-use utoipa::openapi::path::{Operation, ParameterBuilder, ParameterIn, PathItem};
+use serde_json::Value;
+use utoipa::openapi::path::{OperationBuilder, ParameterBuilder, ParameterIn};
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::security::{
     ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme,
 };
 use utoipa::openapi::tag::TagBuilder;
 use utoipa::openapi::{
-    ComponentsBuilder, ContentBuilder, InfoBuilder, LicenseBuilder, OpenApi, Ref, RefOr, Required,
-    Response, ResponseBuilder,
+    Components, HttpMethod, InfoBuilder, LicenseBuilder, OpenApi, OpenApiBuilder, Paths, Required,
 };
-use utoipa::{IntoParams, IntoResponses, PartialSchema, ToSchema};
+use utoipa::{PartialSchema, ToSchema};
 
-use crate::problem::{CONTENT, Code, ProblemBody};
+use crate::problem::{Code, ProblemBody};
+use crate::routes::{Resource, Route, described};
+pub(crate) use signature::{Description, describe};
+use signature::{problem, problem_with_header, response};
 
 const DESCRIPTION: &str = "Shadows, messages, sensors, clients and deliveries of a fleet of devices.\n\n\
-    Parts of a path are percent-encoded. API Gateway decodes a path once before the function sees it, so \
-    that through it an id with `/`, `?` or `%` is to be encoded twice; encoding every id twice is right there.\n\n\
-    Lists take `limit` and `cursor` and answer with `next` unless the page is the last. Writes take \
-    `Idempotency-Key`, and where a thing has a version, `If-Match`. What goes wrong is told as \
-    `application/problem+json` with a `code` that does not change.";
+    Path parameters are percent-encoded. API Gateway decodes a path once before the function sees it: \
+    through API Gateway, encode an id that contains `/`, `?` or `%` twice. Encoding every id twice is safe there.\n\n\
+    Lists take `limit` and `cursor` and return `nextCursor` unless the page is the last. Writes take \
+    `Idempotency-Key`, and where a resource has a version, `If-Match`. Errors are `application/problem+json` \
+    with a stable `code`.";
 
-const TAGS: [(&str, &str); 6] = [
-    (
-        "shadows",
-        "What devices say of themselves, and what is wanted of them.",
-    ),
-    ("messages", "The inbox: messages by source."),
-    (
-        "sensors",
-        "Where sensors are, what they read, and whether they are heard.",
-    ),
-    ("clients", "Who is told of sensors."),
-    ("deliveries", "What clients were told, and how that went."),
-    ("health", "Whether the API is up."),
-];
+/// Limits and examples of schema properties.
+const ANNOTATIONS: &str = include_str!("openapi/annotations.json");
 
-/// There is no such thing.
-pub(crate) struct Missing;
-
-impl IntoResponses for Missing {
-    fn responses() -> BTreeMap<String, RefOr<Response>> {
-        [("404".to_owned(), problem("There is no such thing."))].into()
-    }
-}
-
-/// Others were faster, or a condition does not hold.
-pub(crate) struct Changed;
-
-impl IntoResponses for Changed {
-    fn responses() -> BTreeMap<String, RefOr<Response>> {
-        [
-            (
-                "409".to_owned(),
-                problem("Others were faster, or the same request is under way."),
-            ),
-            (
-                "412".to_owned(),
-                problem("What is stored is not what the condition names."),
-            ),
-        ]
-        .into()
-    }
-}
-
-/// Only if this version is stored.
-#[derive(IntoParams)]
-#[into_params(parameter_in = Header)]
-#[allow(dead_code)]
-pub(crate) struct IfMatch {
-    /// Only if this version is stored: the entity tag of an earlier answer, or `*` for any.
-    #[param(rename = "If-Match", example = "\"3\"")]
-    if_match: Option<String>,
-}
-
-/// Only if this version is not stored.
-#[derive(IntoParams)]
-#[into_params(parameter_in = Header)]
-#[allow(dead_code)]
-pub(crate) struct IfNoneMatch {
-    /// Only if another version is stored than this. A write takes only `*`, which says that nothing is
-    /// there yet.
-    #[param(rename = "If-None-Match", example = "\"3\"")]
-    if_none_match: Option<String>,
-}
-
-/// Completes what the handlers say.
-pub(crate) fn complete(mut document: OpenApi) -> OpenApi {
-    document.info = InfoBuilder::new()
-        .title("Antumbra")
-        .version("1")
-        .description(Some(DESCRIPTION))
-        .license(Some(
-            LicenseBuilder::new().name("Apache-2.0 OR MIT").build(),
-        ))
-        .build();
-    document.tags = Some(
-        TAGS.iter()
-            .map(|(name, what)| {
-                TagBuilder::new()
-                    .name(*name)
-                    .description(Some(*what))
-                    .build()
-            })
-            .collect(),
+/// Returns the OpenAPI document.
+pub fn document() -> Value {
+    let mut document = serde_json::to_value(generated()).unwrap_or_default();
+    let schemas = &mut document["components"]["schemas"];
+    // Optional members are absent rather than null.
+    remove_null(schemas);
+    merge(
+        schemas,
+        serde_json::from_str(ANNOTATIONS).unwrap_or_default(),
     );
-    document.security = Some(
-        ["token", "jwt", "iam"]
-            .map(|scheme| SecurityRequirement::new(scheme, Vec::<String>::new()))
-            .into(),
-    );
-    let mut components = ComponentsBuilder::from(document.components.unwrap_or_default())
-        .schema("Problem", ProblemBody::schema())
-        .schema(Code::name(), Code::schema());
-    for (name, scheme) in schemes() {
-        components = components.security_scheme(name, scheme);
-    }
-    document.components = Some(components.build());
-    for (path, item) in &mut document.paths.paths {
-        operations(item).for_each(|(writes, operation)| {
-            add_shared(operation, writes, path == crate::health::PATH);
-        });
-    }
     document
 }
 
-fn schemes() -> [(&'static str, SecurityScheme); 3] {
-    let bearer = |what: &str, format: Option<&str>| {
-        let mut http = HttpBuilder::new()
-            .scheme(HttpAuthScheme::Bearer)
-            .description(Some(what));
-        if let Some(format) = format {
-            http = http.bearer_format(format);
-        }
-        SecurityScheme::Http(http.build())
+fn generated() -> OpenApi {
+    let mut components = Components::new();
+    let mut paths = Paths::new();
+    for (route, mut description) in described() {
+        components
+            .schemas
+            .extend(std::mem::take(&mut description.schemas));
+        let method = http_method(route.method);
+        paths.add_path_operation(route.path, vec![method], operation(&route, description));
+    }
+    components
+        .schemas
+        .insert("Problem".to_owned(), ProblemBody::schema());
+    components
+        .schemas
+        .insert(Code::name().into_owned(), Code::schema());
+    for (name, scheme) in schemes() {
+        components.add_security_scheme(name, scheme);
+    }
+    let licence = LicenseBuilder::new().name("Apache-2.0 OR MIT").build();
+    let info = InfoBuilder::new()
+        .title("Antumbra")
+        .version("1")
+        .description(Some(DESCRIPTION))
+        .license(Some(licence));
+    let tag = |resource: &Resource| {
+        TagBuilder::new()
+            .name(resource.as_str())
+            .description(Some(resource.description()))
+            .build()
     };
+    let requirement = |scheme| SecurityRequirement::new(scheme, Vec::<String>::new());
+    OpenApiBuilder::new()
+        .info(info)
+        .paths(paths)
+        .components(Some(components))
+        .security(Some(["token", "jwt", "iam"].map(requirement)))
+        .tags(Some(Resource::ALL.iter().map(tag)))
+        .build()
+}
+
+fn operation(route: &Route, mut description: Description) -> OperationBuilder {
+    let open = route.resource == Resource::Health;
+    let writes = route.method != "get";
+    let mut operation = OperationBuilder::new()
+        .tag(route.resource.as_str())
+        .summary(Some(route.summary))
+        .operation_id(Some(route.operation_id));
+    if open {
+        operation = operation.security(SecurityRequirement::default());
+    }
+    for parameter in description.parameters_of(route.path, writes) {
+        operation = operation.parameter(parameter);
+    }
+    if writes {
+        operation = operation.parameter(idempotency_key());
+    }
+    let mut errors = vec![500];
+    errors.extend(route.errors);
+    if !open {
+        errors.extend([400, 401, 503]);
+    }
+    if description.request_body.is_some() {
+        errors.push(415);
+    }
+    if description.conditional && writes {
+        errors.push(412);
+    }
+    if writes {
+        errors.extend([409, 413, 422]);
+    }
+    for (status, success) in description.responses_of(writes) {
+        operation = operation.response(status.to_string(), success);
+    }
+    // The server itself sends this, before the request is routed.
+    operation = operation.response("414", response("The URL is too long.").build());
+    for status in errors {
+        operation = operation.response(status.to_string(), error(status));
+    }
+    operation.request_body(description.request_body)
+}
+
+fn http_method(name: &str) -> HttpMethod {
+    match name {
+        "post" => HttpMethod::Post,
+        "put" => HttpMethod::Put,
+        "patch" => HttpMethod::Patch,
+        "delete" => HttpMethod::Delete,
+        _ => HttpMethod::Get,
+    }
+}
+
+fn error(status: u16) -> utoipa::openapi::Response {
+    match status {
+        400 => problem("The path, the query, a header or the body is invalid."),
+        401 => problem_with_header(
+            "Credentials are missing or invalid.",
+            "WWW-Authenticate",
+            "The expected kind of credentials.",
+        ),
+        404 => problem("The resource does not exist."),
+        409 => problem(
+            "Concurrent writes were faster, the resource exists with other data or is in use, or a request with the same `Idempotency-Key` is in progress.",
+        ),
+        412 => problem("The stored version is not the one that the condition names."),
+        413 => problem("The body, or the document it leads to, is too large."),
+        415 => problem("The content type is not `application/json`."),
+        422 => problem("The `Idempotency-Key` belongs to another request."),
+        503 => problem_with_header(
+            "Temporarily unavailable; try again.",
+            "Retry-After",
+            "Seconds to wait before the next attempt.",
+        ),
+        _ => problem("Internal error; the log has the reason."),
+    }
+}
+
+fn idempotency_key() -> ParameterBuilder {
+    let key = ObjectBuilder::new()
+        .schema_type(Type::String)
+        .min_length(Some(1))
+        .max_length(Some(255))
+        .pattern(Some("^[!-~]+$"));
+    ParameterBuilder::new()
+        .name("Idempotency-Key")
+        .parameter_in(ParameterIn::Header)
+        .required(Required::False)
+        .description(Some(
+            "A text of the caller's choice, unique to this request. If the request is sent again with it within \
+             a day, the first response is returned and nothing else happens.",
+        ))
+        .schema(Some(key))
+}
+
+fn schemes() -> [(&'static str, SecurityScheme); 3] {
+    let bearer = |text: &str| {
+        HttpBuilder::new()
+            .scheme(HttpAuthScheme::Bearer)
+            .description(Some(text))
+    };
+    let token = bearer("Local stack: the token that it prints.").build();
+    let jwt = bearer("AWS with a JWT authorizer.")
+        .bearer_format("JWT")
+        .build();
     let signed = ApiKeyValue::with_description(
         "Authorization",
-        "On AWS by default: a request signed with Signature Version 4.",
+        "AWS by default: a request signed with Signature Version 4.",
     );
     [
-        (
-            "token",
-            bearer("On the local stack: the token that it prints.", None),
-        ),
-        ("jwt", bearer("On AWS with a JWT authorizer.", Some("JWT"))),
+        ("token", SecurityScheme::Http(token)),
+        ("jwt", SecurityScheme::Http(jwt)),
         ("iam", SecurityScheme::ApiKey(ApiKey::Header(signed))),
     ]
 }
 
-/// The operations of a path, and whether they write.
-fn operations(item: &mut PathItem) -> impl Iterator<Item = (bool, &mut Operation)> {
-    let reads = [&mut item.get]
-        .into_iter()
-        .map(|operation| (false, operation));
-    let writes = [
-        &mut item.put,
-        &mut item.post,
-        &mut item.delete,
-        &mut item.patch,
-    ];
-    reads
-        .chain(writes.into_iter().map(|operation| (true, operation)))
-        .filter_map(|(writes, operation)| Some((writes, operation.as_mut()?)))
-}
-
-fn add_shared(operation: &mut Operation, writes: bool, open: bool) {
-    let mut shared = vec![("500", "It is our own fault, and the log says why.")];
-    if !open {
-        shared.push((
-            "400",
-            "The path, the query, a header or the body makes no sense.",
-        ));
-        shared.push(("401", "Credentials are missing or not valid."));
-        shared.push(("503", "Not available at the moment; worth trying again."));
-    }
-    if operation.request_body.is_some() {
-        shared.push(("415", "The body is not called `application/json`."));
-    }
-    if writes {
-        shared.push(("409", "The same request is under way."));
-        shared.push(("413", "The body, or what it makes, has too many bytes."));
-        shared.push(("422", "The `Idempotency-Key` belongs to another request."));
-        let key = ParameterBuilder::new()
-            .name("Idempotency-Key")
-            .parameter_in(ParameterIn::Header)
-            .required(Required::False)
-            .description(Some(
-                "A text of the caller's own, for one request: sent again with it within a day, the \
-                 request is answered as it was the first time, and does nothing.",
-            ))
-            .schema(Some(
-                ObjectBuilder::new()
-                    .schema_type(Type::String)
-                    .min_length(Some(1))
-                    .max_length(Some(255))
-                    .pattern(Some("^[!-~]+$")),
-            ))
-            .build();
-        let parameters = operation.parameters.get_or_insert_default();
-        parameters.push(key.into());
-    }
-    // The server's own answer, before there is a request to speak of.
-    let too_long = ResponseBuilder::new().description("The URL is longer than a server reads.");
-    let responses = &mut operation.responses.responses;
-    responses.insert("414".to_owned(), too_long.build().into());
-    for (status, what) in shared {
-        let responses = &mut operation.responses.responses;
-        responses
-            .entry(status.to_owned())
-            .or_insert_with(|| match status {
-                "401" => with_header(what, "WWW-Authenticate", "How to come in."),
-                "503" => with_header(what, "Retry-After", "After how many seconds."),
-                _ => problem(what),
-            });
+fn remove_null(value: &mut Value) {
+    match value {
+        Value::Object(object) => {
+            if let Some(Value::Array(types)) = object.get_mut("type") {
+                types.retain(|name| name != "null");
+                if let [only] = &types[..] {
+                    object["type"] = only.clone();
+                }
+            }
+            if let Some(Value::Array(variants)) = object.get_mut("oneOf") {
+                variants.retain(|variant| variant["type"] != "null");
+                if let [Value::Object(only)] = &variants[..] {
+                    let only = only.clone();
+                    object.remove("oneOf");
+                    object.extend(only);
+                }
+            }
+            object.values_mut().for_each(remove_null);
+        }
+        Value::Array(array) => array.iter_mut().for_each(remove_null),
+        _ => {}
     }
 }
 
-/// An answer that tells of a problem.
-pub(crate) fn problem(what: &str) -> RefOr<Response> {
-    response(what).build().into()
-}
-
-fn with_header(what: &str, name: &str, means: &str) -> RefOr<Response> {
-    let header = HeaderBuilder::new()
-        .schema(Some(ObjectBuilder::new().schema_type(Type::String)))
-        .description(Some(means))
-        .build();
-    response(what).header(name, header).build().into()
-}
-
-fn response(what: &str) -> ResponseBuilder {
-    let content = ContentBuilder::new()
-        .schema(Some(Ref::from_schema_name("Problem")))
-        .build();
-    ResponseBuilder::new()
-        .description(what)
-        .content(CONTENT, content)
+/// Applies a JSON merge patch (RFC 7396) that deletes nothing.
+fn merge(target: &mut Value, patch: Value) {
+    match (target, patch) {
+        (Value::Object(target), Value::Object(patch)) => {
+            for (name, value) in patch {
+                merge(target.entry(name).or_insert(Value::Null), value);
+            }
+        }
+        (target, patch) => *target = patch,
+    }
 }

@@ -1,7 +1,7 @@
-//! What a caller is told when a request comes to nothing: `application/problem+json`, RFC 9457.
+//! Error responses: `application/problem+json` (RFC 9457).
 //!
-//! The code is stable and meant to be branched on; the detail is for people. What is our own fault is told
-//! as that and no more: the reason goes to the log, once, here.
+//! Callers branch on the stable code; the detail is for people. The reason of an internal failure goes to the
+//! log and not to the caller.
 
 use antumbra_service::store::StoreError;
 use axum::http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
@@ -10,113 +10,66 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// The content type of a problem.
+/// Content type of a problem.
 pub(crate) const CONTENT: &str = "application/problem+json";
-/// How long a caller is asked to wait, in seconds, when it may try again.
+/// Value of `Retry-After`.
 const RETRY_SECONDS: u32 = 1;
 
-/// What kind of problem it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
-pub enum Code {
-    /// The body is not JSON.
-    InvalidJson,
-    /// The path cannot be read.
-    InvalidPath,
-    /// The query cannot be read.
-    InvalidQuery,
-    /// A header cannot be read.
-    InvalidHeader,
-    /// What was sent makes no sense.
-    Invalid,
-    /// Nobody said who they are.
-    Unauthorized,
-    /// There is no such thing.
-    NotFound,
-    /// There is no such route.
-    NoSuchRoute,
-    /// The route does not take this method.
-    MethodNotAllowed,
-    /// Others were faster, again and again.
-    Conflict,
-    /// There is such a thing already, with other data.
-    AlreadyExists,
-    /// The client is linked to sensors.
-    HasLinks,
-    /// A request with this `Idempotency-Key` is under way.
-    InFlight,
-    /// The request was answered before, and the secret that it made has been replaced since.
-    SecretReplaced,
-    /// The thing has another version than `If-Match` says.
-    PreconditionFailed,
-    /// More bytes than are taken.
-    TooLarge,
-    /// The body is of another type.
-    UnsupportedMediaType,
-    /// The `Idempotency-Key` belongs to another request.
-    KeyReused,
-    /// Our own fault.
-    Internal,
-    /// Something we need is not there or has too much to do; worth trying again.
-    Unavailable,
+macro_rules! codes {
+    ($($code:ident $status:ident $title:literal;)+) => {
+        /// Kind of a problem.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+        pub enum Code {
+            $(#[doc = $title] $code,)+
+        }
+
+        impl Code {
+            /// Returns the HTTP status of responses with this code.
+            pub fn status(self) -> StatusCode {
+                match self {
+                    $(Code::$code => StatusCode::$status,)+
+                }
+            }
+
+            fn title(self) -> &'static str {
+                match self {
+                    $(Code::$code => $title,)+
+                }
+            }
+
+            fn name(self) -> &'static str {
+                match self {
+                    $(Code::$code => stringify!($code),)+
+                }
+            }
+        }
+    };
 }
 
-impl Code {
-    /// The status that goes with it.
-    pub fn status(self) -> StatusCode {
-        match self {
-            Code::InvalidJson
-            | Code::InvalidPath
-            | Code::InvalidQuery
-            | Code::InvalidHeader
-            | Code::Invalid => StatusCode::BAD_REQUEST,
-            Code::Unauthorized => StatusCode::UNAUTHORIZED,
-            Code::NotFound | Code::NoSuchRoute => StatusCode::NOT_FOUND,
-            Code::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
-            Code::Conflict
-            | Code::AlreadyExists
-            | Code::HasLinks
-            | Code::InFlight
-            | Code::SecretReplaced => StatusCode::CONFLICT,
-            Code::PreconditionFailed => StatusCode::PRECONDITION_FAILED,
-            Code::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-            Code::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            Code::KeyReused => StatusCode::UNPROCESSABLE_ENTITY,
-            Code::Internal => StatusCode::INTERNAL_SERVER_ERROR,
-            Code::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
-        }
-    }
-
-    fn title(self) -> &'static str {
-        match self {
-            Code::InvalidJson => "The body is not JSON",
-            Code::InvalidPath => "The path cannot be read",
-            Code::InvalidQuery => "The query cannot be read",
-            Code::InvalidHeader => "A header cannot be read",
-            Code::Invalid => "The request makes no sense",
-            Code::Unauthorized => "Credentials are missing or not valid",
-            Code::NotFound => "There is no such thing",
-            Code::NoSuchRoute => "There is no such route",
-            Code::MethodNotAllowed => "The route does not take this method",
-            Code::Conflict => "Others were faster",
-            Code::AlreadyExists => "It exists already",
-            Code::HasLinks => "The client has links",
-            Code::InFlight => "The same request is under way",
-            Code::SecretReplaced => "The secret has been replaced",
-            Code::PreconditionFailed => "Another version is stored",
-            Code::TooLarge => "Too large",
-            Code::UnsupportedMediaType => "The body is of another type",
-            Code::KeyReused => "The key belongs to another request",
-            Code::Internal => "Internal error",
-            Code::Unavailable => "Not available at the moment",
-        }
-    }
-
-    fn name(self) -> String {
-        format!("{self:?}")
-    }
+codes! {
+    InvalidJson BAD_REQUEST "The body is not JSON";
+    InvalidPath BAD_REQUEST "The path is invalid";
+    InvalidQuery BAD_REQUEST "The query is invalid";
+    InvalidHeader BAD_REQUEST "A header is invalid";
+    Invalid BAD_REQUEST "The request is invalid";
+    Unauthorized UNAUTHORIZED "Credentials are missing or invalid";
+    NotFound NOT_FOUND "The resource does not exist";
+    NoSuchRoute NOT_FOUND "The route does not exist";
+    MethodNotAllowed METHOD_NOT_ALLOWED "The route does not support this method";
+    Conflict CONFLICT "Concurrent writes were faster";
+    AlreadyExists CONFLICT "The resource exists with other data";
+    HasLinks CONFLICT "The client is linked to sensors";
+    InFlight CONFLICT "A request with this Idempotency-Key is in progress";
+    SecretReplaced CONFLICT "The secret that this request created has been replaced";
+    PreconditionFailed PRECONDITION_FAILED "The stored version is another one";
+    TooLarge PAYLOAD_TOO_LARGE "The request is too large";
+    UnsupportedMediaType UNSUPPORTED_MEDIA_TYPE "The content type is not supported";
+    KeyReused UNPROCESSABLE_ENTITY "The Idempotency-Key belongs to another request";
+    Internal INTERNAL_SERVER_ERROR "Internal error";
+    Unavailable SERVICE_UNAVAILABLE "Temporarily unavailable";
 }
 
-/// A problem, ready to be told.
+/// An error response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     code: Code,
@@ -124,32 +77,32 @@ pub struct Problem {
     header: Option<(HeaderName, HeaderValue)>,
 }
 
-/// What every answer that is no success says.
+/// The body of every error response.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Problem, example = json!({
     "type": "urn:antumbra:problem:NotFound",
-    "title": "There is no such thing",
+    "title": "The resource does not exist",
     "status": 404,
-    "detail": "no shadow lamp-7/main",
+    "detail": "no such shadow",
     "code": "NotFound",
 }))]
 pub(crate) struct ProblemBody {
-    /// A name for the kind of problem, as RFC 9457 wants it: the code as a URN.
+    /// The code as a URN.
     #[serde(rename = "type")]
-    kind: String,
-    /// What kind of problem it is, in words that are always the same.
+    urn: String,
+    /// Title of the code, always the same.
     title: &'static str,
-    /// The status code once more.
+    /// HTTP status.
     #[schema(minimum = 400, maximum = 599)]
     status: u16,
-    /// What is wrong this time.
+    /// Reason of this failure, for people.
     detail: String,
-    /// What kind of problem it is, to branch on.
+    /// Kind of the problem, to branch on.
     code: Code,
 }
 
 impl Problem {
-    /// A problem of a kind, with what is wrong this time.
+    /// Creates a problem with the detail that the caller sees.
     pub fn new(code: Code, detail: impl Into<String>) -> Problem {
         Problem {
             code,
@@ -158,15 +111,15 @@ impl Problem {
         }
     }
 
-    /// Our own fault: the reason is logged and not told.
+    /// A failure of this program. Logs the reason and does not show it to the caller.
     pub(crate) fn internal(reason: impl std::fmt::Display) -> Problem {
-        tracing::error!(%reason, "a request failed");
+        tracing::error!(%reason, "request failed");
         Problem::new(Code::Internal, "the request could not be handled")
     }
 
-    /// Somebody else's fault that may pass: the reason is logged and not told.
+    /// A failure of another service that may pass. Logs the reason and does not show it to the caller.
     pub(crate) fn unavailable(reason: impl std::fmt::Display) -> Problem {
-        tracing::warn!(%reason, "a request could not be served");
+        tracing::warn!(%reason, "request could not be served");
         Problem::new(Code::Unavailable, "try again in a moment").with_retry()
     }
 
@@ -174,7 +127,7 @@ impl Problem {
         self.with(RETRY_AFTER, HeaderValue::from(RETRY_SECONDS))
     }
 
-    /// Says how to come in.
+    /// A request without valid credentials, and the challenge for the caller.
     pub(crate) fn unauthorized(detail: &str, challenge: &'static str) -> Problem {
         let challenge = HeaderValue::from_static(challenge);
         Problem::new(Code::Unauthorized, detail).with(WWW_AUTHENTICATE, challenge)
@@ -185,12 +138,10 @@ impl Problem {
         self
     }
 
-    /// What kind it is.
     pub fn code(&self) -> Code {
         self.code
     }
 
-    /// What is wrong this time.
     pub fn detail(&self) -> &str {
         &self.detail
     }
@@ -200,7 +151,7 @@ impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let status = self.code.status();
         let body = ProblemBody {
-            kind: format!("urn:antumbra:problem:{}", self.code.name()),
+            urn: format!("urn:antumbra:problem:{}", self.code.name()),
             title: self.code.title(),
             status: status.as_u16(),
             detail: self.detail,
@@ -208,9 +159,7 @@ impl IntoResponse for Problem {
         };
         let body = serde_json::to_vec(&body).unwrap_or_default();
         let mut response = (status, [(CONTENT_TYPE, CONTENT)], body).into_response();
-        if let Some((name, value)) = self.header {
-            response.headers_mut().insert(name, value);
-        }
+        response.headers_mut().extend(self.header);
         response
     }
 }
@@ -220,6 +169,10 @@ impl From<StoreError> for Problem {
         match error {
             StoreError::NotFound => Problem::new(Code::NotFound, error.to_string()),
             StoreError::Conflict { .. } => Problem::new(Code::Conflict, error.to_string()),
+            StoreError::NotFound => Problem::new(Code::NotFound, error.to_string()),
+            StoreError::Conflict { .. } => {
+                Problem::new(Code::Conflict, error.to_string()).with_retry()
+            }
             StoreError::Invalid(reason) => Problem::new(Code::Invalid, reason),
             StoreError::TooLarge { .. } => Problem::new(Code::TooLarge, error.to_string()),
             StoreError::Throttled | StoreError::Unavailable(_) => Problem::unavailable(error),
@@ -227,18 +180,18 @@ impl From<StoreError> for Problem {
     }
 }
 
-/// There is no such route.
+/// Response to a path without a route.
 pub(crate) async fn no_such_route() -> Problem {
     Problem::new(
         Code::NoSuchRoute,
-        "no route of this API has this path; ids in a path are percent-encoded",
+        "no route has this path; ids in a path must be percent-encoded",
     )
 }
 
-/// The route is there, but not for this method. The router adds which it takes.
+/// Response to a route's path with another method. The router adds the header `Allow`.
 pub(crate) async fn method_not_allowed() -> Problem {
     Problem::new(
         Code::MethodNotAllowed,
-        format!("the header {ALLOW} names the methods of this route"),
+        format!("the header {ALLOW} lists the methods of this route"),
     )
 }

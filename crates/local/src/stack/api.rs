@@ -5,20 +5,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use antumbra_dynamodb::{
-    DynamoDbClients, DynamoDbDeliveries, DynamoDbIdempotency, DynamoDbInbox, DynamoDbSensors,
-    DynamoDbShadows, MAIN, MESSAGES, SensorConfig, ShadowTableConfig, client,
-};
-use antumbra_http_api::{Api, AuthMode, NAME, Services, Token, router};
+use antumbra_dynamodb::{MAIN, MESSAGES, SensorConfig};
+use antumbra_http_api::{AuthMode, Config, NAME, Token, build};
 use antumbra_lambda_kit::functions::{queues, spec};
-use antumbra_publish::SqsChannel;
 use antumbra_publish::sqs::SMALL_BYTES;
-use antumbra_publish::webhook::{Allow, Guard};
-use antumbra_service::clients::Clients;
-use antumbra_service::clock::Clock;
-use antumbra_service::deliveries::{Deliveries, Queues};
-use antumbra_service::sensors::Sensors;
-use antumbra_service::shadows::Shadows;
+use antumbra_publish::webhook::Allow;
+use antumbra_shadow::Model;
 use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::middleware::{Next, from_fn};
@@ -52,7 +44,9 @@ pub(super) async fn start(
     // Each request passes through a function that does nothing, so that tests can make it fail.
     let called = Function::new(NAME, spec(NAME).timeout, |event| async { Ok(event) });
     let called = (services.wrap)(called);
-    let router = router(api(services, allow), AuthMode::Token(Token::new(token)));
+    let sdk = services.sdk_of(NAME);
+    let clock = Arc::new(services.clock.clone());
+    let router = build(config(services, token, allow), &sdk, clock);
     let router = router.layer(from_fn(move |request: Request, next: Next| {
         let called = called.clone();
         async move { through(&called, request, next).await }
@@ -89,44 +83,20 @@ async fn through(called: &Function, request: Request, next: Next) -> Response {
     next.run(request).await
 }
 
-fn api(services: &LocalServices, allow: Allow) -> Api {
-    let sdk = services.sdk_of(NAME);
-    let clock = services.clock.clone();
-    let shadows = DynamoDbShadows::connect(
-        &sdk,
-        ShadowTableConfig::new(MAIN.name).layout(services.layout),
-    );
-    let sensors = DynamoDbSensors::connect(&sdk, SensorConfig::new(MAIN.name));
-    let clients = DynamoDbClients::connect(&sdk, MAIN.name);
-    let history = DynamoDbDeliveries::connect(&sdk, MAIN.name);
-    let sqs = aws_sdk_sqs::Client::new(&sdk);
-    let queue = |name| {
-        let url = services.queues.queue_url(name);
-        Arc::new(SqsChannel::new(&sqs, &url).with_bytes(SMALL_BYTES))
-    };
-    let deliveries = Queues {
-        ordered: queue(queues::DELIVERIES_FIFO),
-        unordered: queue(queues::DELIVERIES),
-    };
-    let guard = Guard::new(allow);
-    Api::new(Services {
-        shadows: Box::new(Shadows::with_clock(shadows, Arc::new(clock.clone()))),
-        messages: Box::new(DynamoDbInbox::connect(&sdk, MESSAGES.name)),
-        sensors: Box::new(Sensors::with_clock(sensors, Arc::new(clock.clone()))),
-        clients: Box::new(Clients::new(
-            clients.clone(),
-            guard,
-            Arc::new(clock.clone()),
-        )),
-        deliveries: Box::new(Deliveries::new(
-            clients,
-            history,
-            deliveries,
-            Arc::new(clock.clone()),
-        )),
-        answers: Box::new(DynamoDbIdempotency::new(client(&sdk), MAIN.name)),
-        now: Box::new(move || clock.now()),
-    })
+/// The function's configuration on the local stack.
+fn config(services: &LocalServices, token: &str, allow: Allow) -> Config {
+    Config {
+        table: MAIN.name.to_owned(),
+        messages_table: MESSAGES.name.to_owned(),
+        ordered_queue_url: services.queues.queue_url(queues::DELIVERIES_FIFO),
+        unordered_queue_url: services.queues.queue_url(queues::DELIVERIES),
+        queue_bytes: SMALL_BYTES,
+        auth: AuthMode::Token(Token::new(token)),
+        webhook_allow: allow,
+        sensors: SensorConfig::new(MAIN.name),
+        model: Model::default(),
+        layout: services.layout,
+    }
 }
 
 impl HttpApi {

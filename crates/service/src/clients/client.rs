@@ -21,6 +21,7 @@ pub const REASON_CHARACTERS: usize = 256;
 /// What a client wants of a sensor's changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = ClientMode))]
 pub enum Mode {
     /// All of them, in order per sensor: a later one waits for an earlier one's success or death.
     #[default]

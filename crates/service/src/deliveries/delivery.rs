@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use antumbra_shadow::Timestamp;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::id::DeliveryId;
@@ -94,7 +95,9 @@ pub struct Delivery {
 }
 
 /// What a delivery has come to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = DeliveryStatus))]
 pub enum Status {
     /// Queued again, and nothing happened since.
     Pending,

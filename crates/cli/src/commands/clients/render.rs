@@ -1,207 +1,138 @@
-//! Clients and deliveries, for people and for machines.
+//! Output of `antumbra clients`.
 
-use antumbra_service::clients::{Client, ClientId, ClientState, Link, Secret};
-use antumbra_service::deliveries::{DeliveryRecord, Status, milliseconds};
+use antumbra_service::api;
+use antumbra_service::clients::{Client, ClientId, ClientState, Link};
+use antumbra_service::deliveries::{DeliveryRecord, Status};
 use antumbra_service::paging::Page;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::json;
 
-use crate::output::{self, BAD, CHANGED, FAINT, GOOD, STRONG, styled, table};
+use crate::output::{self, BAD, CHANGED, FAINT, GOOD, STRONG, page, styled, table};
 
-fn client_json(client: &Client) -> Value {
-    let (state, reason) = match &client.state {
-        ClientState::Enabled => ("enabled", None),
-        ClientState::Disabled { reason, .. } => ("disabled", Some(reason)),
+/// Shows JSON or text.
+pub(super) fn either<T: Serialize>(value: &T, text: &str, json: bool) -> String {
+    match json {
+        true => output::json(value),
+        false => styled(GOOD, text),
+    }
+}
+
+/// Shows a completed action on a client.
+pub(super) fn done(action: &str, id: &ClientId, json: bool) -> String {
+    either(
+        &json!({ action: id.as_str() }),
+        &format!("{action} {id}"),
+        json,
+    )
+}
+
+pub(super) fn client(client: Client, json: bool) -> String {
+    let client = api::Client::from(client);
+    match json {
+        true => output::json(&client),
+        false => facts(&client),
+    }
+}
+
+fn facts(client: &api::Client) -> String {
+    let state = match &client.disabled_reason {
+        None => styled(GOOD, "enabled"),
+        Some(reason) => format!("{}: {reason}", styled(BAD, "disabled")),
     };
-    json!({
-        "id": client.id.as_str(), "name": client.name, "url": client.url,
-        "mode": client.mode.as_str(), "state": state, "reason": reason,
-        "version": client.version.0, "created": milliseconds(client.created),
-        "updated": milliseconds(client.updated), "failures": client.circuit.failures,
-    })
-}
-
-fn state(client: &Client) -> String {
-    match &client.state {
-        ClientState::Enabled => styled(GOOD, "enabled"),
-        ClientState::Disabled { reason, .. } => {
-            format!("{}: {reason}", styled(BAD, "disabled"))
-        }
-    }
-}
-
-pub(super) fn client(client: &Client, json: bool) -> String {
-    if json {
-        return output::json(&client_json(client));
-    }
     let row = |name: &str, value: String| vec![styled(FAINT, name), value];
     table(&[
-        row("id", styled(STRONG, client.id.as_str())),
+        row("id", styled(STRONG, &client.id)),
         row("name", client.name.clone()),
         row("url", client.url.clone()),
         row("mode", client.mode.to_string()),
-        row("state", state(client)),
+        row("state", state),
         row("version", client.version.to_string()),
     ])
 }
 
-pub(super) fn created(made: &Client, key: &Secret, json: bool) -> String {
-    if json {
-        let mut value = client_json(made);
-        value["secret"] = Value::from(key.reveal());
-        return output::json(&value);
+pub(super) fn created(created: &api::CreatedClient, json: bool) -> String {
+    match json {
+        true => output::json(created),
+        false => format!("{}\n\n{}", facts(&created.client), secret(&created.secret)),
     }
-    format!("{}\n\n{}", client(made, false), told_once(key))
 }
 
-pub(super) fn secret(id: &ClientId, key: &Secret, json: bool) -> String {
-    if json {
-        return output::json(&json!({"id": id.as_str(), "secret": key.reveal()}));
+pub(super) fn rotated(rotated: &api::RotatedSecret, json: bool) -> String {
+    match json {
+        true => output::json(rotated),
+        false => secret(&rotated.secret),
     }
-    told_once(key)
 }
 
-fn told_once(key: &Secret) -> String {
-    let once = styled(FAINT, "shown this once");
-    format!("secret  {}  {once}", key.reveal())
+fn secret(secret: &str) -> String {
+    format!("secret  {secret}  {}", styled(FAINT, "not shown again"))
 }
 
-pub(super) fn clients(page: &Page<Client>, json: bool) -> String {
+pub(super) fn clients(clients: Page<Client>, json: bool) -> String {
     if json {
-        let rows: Vec<Value> = page.rows.iter().map(client_json).collect();
-        return listing(
-            "clients",
-            rows,
-            page.next.as_ref().map(|next| next.0.as_str()),
-        );
+        return output::json(&api::ClientPage::from(clients));
     }
     let row = |client: &Client| {
+        let state = match &client.state {
+            ClientState::Enabled => styled(GOOD, "enabled"),
+            ClientState::Disabled { reason, .. } => {
+                format!("{}: {reason}", styled(BAD, "disabled"))
+            }
+        };
         vec![
             client.id.to_string(),
             client.mode.to_string(),
-            state(client),
+            state,
             client.url.clone(),
         ]
     };
-    with_cursor(
-        page.rows.iter().map(row).collect(),
-        page.next.is_some(),
-        page,
-    )
+    let rows: Vec<_> = clients.rows.iter().map(row).collect();
+    page(&rows, clients.next.as_ref(), "no clients")
 }
 
-pub(super) fn links(page: &Page<Link>, json: bool) -> String {
+pub(super) fn links(links: Page<Link>, json: bool) -> String {
     if json {
-        let row = |link: &Link| json!({"client": link.client.as_str(), "sensor": link.sensor.as_str(), "since": milliseconds(link.since)});
-        let rows = page.rows.iter().map(row).collect();
-        return listing(
-            "links",
-            rows,
-            page.next.as_ref().map(|next| next.0.as_str()),
-        );
+        return output::json(&api::LinkPage::from(links));
     }
-    let row = |link: &Link| vec![link.sensor.to_string(), milliseconds(link.since)];
-    with_cursor(
-        page.rows.iter().map(row).collect(),
-        page.next.is_some(),
-        page,
-    )
+    let row = |link: &Link| vec![link.sensor.to_string(), link.since.to_string()];
+    let rows: Vec<_> = links.rows.iter().map(row).collect();
+    page(&rows, links.next.as_ref(), "no sensors")
 }
 
-pub(super) fn deliveries(page: &Page<DeliveryRecord>, json: bool) -> String {
+pub(super) fn deliveries(deliveries: Page<DeliveryRecord>, json: bool) -> String {
     if json {
-        let rows = page.rows.iter().map(delivery_json).collect();
-        return listing(
-            "deliveries",
-            rows,
-            page.next.as_ref().map(|next| next.0.as_str()),
-        );
+        return output::json(&api::DeliveryPage::from(deliveries));
     }
-    let row = |record: &DeliveryRecord| {
-        let style = match record.status {
-            Status::Delivered => GOOD,
-            Status::Dead => BAD,
-            Status::Failed | Status::Parked | Status::Pending => CHANGED,
-            Status::Skipped | Status::Superseded => FAINT,
-        };
-        let last = record
-            .attempts
-            .last()
-            .map(|attempt| match (&attempt.status, &attempt.error) {
-                (Some(status), _) => format!("{status} in {} ms", attempt.latency_ms),
-                (None, Some(error)) => error.clone(),
-                (None, None) => String::new(),
-            });
-        vec![
-            milliseconds(record.delivery.occurred_at),
-            styled(style, record.status.as_str()),
-            record.delivery.kind.to_string(),
-            record
-                .delivery
-                .sensor
-                .as_ref()
-                .map(|sensor| sensor.id.to_string())
-                .unwrap_or_default(),
-            match record.attempts.len() {
-                1 => "1 attempt".to_owned(),
-                more => format!("{more} attempts"),
-            },
-            record.delivery.id.to_string(),
-            last.unwrap_or_default(),
-        ]
+    let rows: Vec<_> = deliveries.rows.iter().map(delivery).collect();
+    page(&rows, deliveries.next.as_ref(), "no deliveries")
+}
+
+fn delivery(record: &DeliveryRecord) -> Vec<String> {
+    let style = match record.status {
+        Status::Delivered => GOOD,
+        Status::Dead => BAD,
+        Status::Failed | Status::Parked | Status::Pending => CHANGED,
+        Status::Skipped | Status::Superseded => FAINT,
     };
-    with_cursor(
-        page.rows.iter().map(row).collect(),
-        page.next.is_some(),
-        page,
-    )
-}
-
-fn delivery_json(record: &DeliveryRecord) -> Value {
-    let attempts: Vec<Value> = record
-        .attempts
-        .iter()
-        .map(|attempt| {
-            json!({
-                "at": milliseconds(attempt.at), "turn": attempt.turn, "status": attempt.status,
-                "latencyMs": attempt.latency_ms, "error": attempt.error,
-            })
-        })
-        .collect();
-    let delivery = &record.delivery;
-    json!({
-        "id": delivery.id.to_string(), "type": delivery.kind.as_str(),
-        "sequence": delivery.sequence, "occurredAt": milliseconds(delivery.occurred_at),
-        "sensor": delivery.sensor.as_ref().map(|sensor| sensor.id.as_str()),
-        "status": record.status.as_str(), "attempts": attempts,
-    })
-}
-
-pub(super) fn said(word: &str, what: &str, json: bool) -> String {
-    if json {
-        return output::json(&json!({ word: what }));
-    }
-    format!("{} {what}", styled(GOOD, word))
-}
-
-pub(super) fn counted(word: &str, count: usize, of: &str, json: bool) -> String {
-    if json {
-        return output::json(&json!({ word: count }));
-    }
-    format!("{}: {count} {of}", styled(GOOD, word))
-}
-
-fn listing(name: &str, rows: Vec<Value>, next: Option<&str>) -> String {
-    output::json(&json!({ name: rows, "next": next }))
-}
-
-fn with_cursor<T>(rows: Vec<Vec<String>>, more: bool, page: &Page<T>) -> String {
-    let text = if rows.is_empty() {
-        styled(FAINT, "none")
-    } else {
-        table(&rows)
-    };
-    match &page.next {
-        Some(next) if more => format!("{text}\n{} --cursor {}", styled(FAINT, "more:"), next.0),
-        _ => text,
-    }
+    let last = record.attempts.last();
+    let last = last.map(|attempt| match (&attempt.status, &attempt.error) {
+        (Some(status), _) => format!("{status} in {} ms", attempt.latency_ms),
+        (None, Some(error)) => error.clone(),
+        (None, None) => String::new(),
+    });
+    let sensor = record.delivery.sensor.as_ref();
+    vec![
+        record.delivery.occurred_at.to_string(),
+        styled(style, record.status.as_str()),
+        record.delivery.kind.to_string(),
+        sensor
+            .map(|sensor| sensor.id.to_string())
+            .unwrap_or_default(),
+        match record.attempts.len() {
+            1 => "1 attempt".to_owned(),
+            count => format!("{count} attempts"),
+        },
+        record.delivery.id.to_string(),
+        last.unwrap_or_default(),
+    ]
 }

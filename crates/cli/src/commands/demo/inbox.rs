@@ -1,24 +1,24 @@
-//! A message in a queue, found, read and deleted over MQTT.
+//! Chapter: messages of a queue, read and deleted over MQTT.
 
 use serde_json::{Value, json};
 
-use super::stage::{DemoStack, Device};
-use super::story::{DemoReport, DemoResult};
+use super::report::{DemoReport, DemoResult};
+use super::stack::{DemoStack, Device};
 
 const THING: &str = "meter-3";
 
-/// Asks over MQTT and waits for the answer.
-async fn ask(
-    stage: &DemoStack,
+/// Sends a request over MQTT and waits for the response.
+async fn request(
+    stack: &DemoStack,
     device: &mut Device,
     operation: &str,
     rest: &str,
 ) -> DemoResult<Value> {
-    ask_with(stage, device, operation, rest, json!({})).await
+    request_with(stack, device, operation, rest, json!({})).await
 }
 
-async fn ask_with(
-    stage: &DemoStack,
+async fn request_with(
+    stack: &DemoStack,
     device: &mut Device,
     operation: &str,
     rest: &str,
@@ -32,96 +32,96 @@ async fn ask_with(
     payload["token"] = json!(token);
     device.publish(&topic, &payload).await?;
     let topic = format!("response/{operation}/{token}");
-    device.hears(stage, &topic).await
+    device.next_on(stack, &topic).await
 }
 
-pub(super) async fn read(stage: &DemoStack, story: &mut DemoReport) -> DemoResult {
-    story.chapter(
-        "A message waits in the inbox",
-        "SQS to DynamoDB; read over MQTT requests, by any device that speaks 3.1.1 or 5.",
+pub(super) async fn run(stack: &DemoStack, report: &mut DemoReport) -> DemoResult {
+    report.chapter(
+        "The inbox",
+        "Messages go from SQS to DynamoDB and are read over MQTT, 3.1.1 or 5.",
     );
     let filters = ["notification/meter-3", "response/#"];
-    let mut reader = stage.connect("reader", &filters).await?;
-    story.does(
+    let mut reader = stack.connect("reader", &filters).await?;
+    report.action(
         "meter-3 sends two messages to the queue antumbra-inbound, one with a 20-digit number",
     );
     let exact = r#"{"thingName":"meter-3","epochTime":1769860800,"kwh":12345678901234567890}"#;
-    stage.send("antumbra-inbound", exact).await?;
-    let first = reader.hears(stage, "notification/meter-3").await?;
+    stack.send("antumbra-inbound", exact).await?;
+    let first = reader.next_on(stack, "notification/meter-3").await?;
     let first = first["messageId"].as_str().unwrap_or_default().to_owned();
-    story.expects(
-        "MQTT notification/meter-3 tells of the first",
+    report.check(
+        "MQTT notification/meter-3 announces the first",
         first.starts_with("1769860800-"),
         true,
     )?;
     let later = json!({ "thingName": THING, "epochTime": 1_769_864_400, "kwh": 5 });
-    stage.send("antumbra-inbound", &later.to_string()).await?;
-    let second = reader.hears(stage, "notification/meter-3").await?;
+    stack.send("antumbra-inbound", &later.to_string()).await?;
+    let second = reader.next_on(stack, "notification/meter-3").await?;
     let second = second["messageId"].as_str().unwrap_or_default().to_owned();
-    story.expects("and of the second", second.starts_with("1769864400-"), true)?;
+    report.check("and the second", second.starts_with("1769864400-"), true)?;
 
-    let found = ask(stage, &mut reader, "query", "").await?;
-    story.expects(
+    let found = request(stack, &mut reader, "query", "").await?;
+    report.check(
         "request/query: oldest and newest",
         (&found["oldestMessageId"], &found["newestMessageId"]),
         (&json!(first), &json!(second)),
     )?;
-    let got = ask(stage, &mut reader, "get", &format!("/{first}")).await?;
-    story.expects(
-        "request/get: the message, every digit as sent",
+    let got = request(stack, &mut reader, "get", &format!("/{first}")).await?;
+    report.check(
+        "request/get: the message, with its number exact",
         got["body"]["kwh"].to_string(),
         "12345678901234567890".to_owned(),
     )?;
-    let next = ask(stage, &mut reader, "next", &format!("/{first}")).await?;
-    story.expects(
+    let next = request(stack, &mut reader, "next", &format!("/{first}")).await?;
+    report.check(
         "request/next: the second",
         &next["nextMessageId"],
         &json!(second),
     )?;
-    let before = ask(stage, &mut reader, "prev", &format!("/{second}")).await?;
-    story.expects(
-        "request/prev: back to the first",
+    let before = request(stack, &mut reader, "prev", &format!("/{second}")).await?;
+    report.check(
+        "request/prev: the first",
         before.to_string().contains(&first),
         true,
     )?;
-    let list = ask(stage, &mut reader, "list", "").await?;
-    story.expects(
+    let list = request(stack, &mut reader, "list", "").await?;
+    report.check(
         "request/list: both, oldest first",
         &list["messageIds"],
         &json!([first, second]),
     )?;
-    let devices = ask(stage, &mut reader, "devices", "").await?;
-    story.expects(
-        "request/devices: meter-3 was heard of this hour",
+    let devices = request(stack, &mut reader, "devices", "").await?;
+    report.check(
+        "request/devices: meter-3 sent messages in this hour",
         devices.to_string().contains(THING),
         true,
     )?;
-    let deleted = ask(stage, &mut reader, "delete", &format!("/{first}")).await?;
-    story.expects(
+    let deleted = request(stack, &mut reader, "delete", &format!("/{first}")).await?;
+    report.check(
         "request/delete: the first",
         &deleted["messageId"],
         &json!(first),
     )?;
-    let gone = ask(stage, &mut reader, "get", &format!("/{first}")).await?;
-    story.expects(
+    let gone = request(stack, &mut reader, "get", &format!("/{first}")).await?;
+    report.check(
         "request/get: Message not available",
         &gone["error"],
         &json!("Message not available"),
     )?;
 
-    story.does("a service answers: request/send with a message for meter-3");
+    report.action("a service sends request/send with a message for meter-3");
     let order = json!({ "message": { "relay": "off" }, "idempotencyKey": "order-1" });
-    ask_with(stage, &mut reader, "send", "", order).await?;
-    let sent = stage.receive("antumbra-outbound").await?;
-    story.expects(
-        "the queue antumbra-outbound has it",
+    request_with(stack, &mut reader, "send", "", order).await?;
+    let sent = stack.receive("antumbra-outbound").await?;
+    report.check(
+        "it is in the queue antumbra-outbound",
         (&sent["uuid"], &sent["message"]),
         (&json!(THING), &json!({ "relay": "off" })),
     )?;
 
-    story.does("somebody sends what is no message");
-    stage.send("antumbra-inbound", "not JSON").await?;
-    stage.quarantined("not JSON").await?;
-    story.sees("antumbra-quarantine has it, with the reason");
+    report.action("a text that is not JSON is sent to the queue");
+    stack.send("antumbra-inbound", "not JSON").await?;
+    stack.wait_for_quarantined("not JSON").await?;
+    report.checked("it is in antumbra-quarantine, with the reason");
     Ok(())
 }

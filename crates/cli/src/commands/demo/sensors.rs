@@ -1,106 +1,141 @@
-//! A lock that changes, falls silent and comes back, and the webhook that hears of it.
+//! Chapters: a lock that changes, is lost and restored, and the webhook that receives its events.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use antumbra_local::receiver::{self, Received};
 use serde_json::{Value, json};
 
-use super::receiver::Receiver;
-use super::stage::DemoStack;
-use super::story::{DemoFailure, DemoReport, DemoResult};
+use super::report::{DemoFailure, DemoReport, DemoResult};
+use super::stack::DemoStack;
 
 const SIGNALS: &str = "antumbra-signals";
 
-/// The chapter's lock, its client, and the secret they share.
-pub(super) struct Watched {
-    receiver: Receiver,
+/// Deliveries that the endpoint fails first.
+const FAILURES: u32 = 2;
+
+/// The webhook endpoint and the secret of its client.
+pub(super) struct Endpoint {
+    receiver: receiver::Receiver,
     secret: String,
 }
 
-async fn signal(stage: &DemoStack, value: u8) -> DemoResult {
-    let signal = json!({ "sensor_id": "lock-1", "data": value });
-    stage.send(SIGNALS, &signal.to_string()).await
+impl Endpoint {
+    /// Starts an endpoint that fails the first deliveries with 500 and accepts the others.
+    async fn start() -> DemoResult<Endpoint> {
+        let failures = AtomicU32::new(0);
+        let respond = move |_: &receiver::Verdict| match failures.fetch_add(1, Ordering::Relaxed) {
+            FAILURES.. => 204,
+            _ => 500,
+        };
+        let receiver = receiver::start(0, Vec::new(), respond).await;
+        Ok(Endpoint {
+            receiver: receiver.map_err(|error| DemoFailure::new("receiver", error))?,
+            secret: String::new(),
+        })
+    }
+
+    fn url(&self) -> String {
+        format!("http://{}/hook", self.receiver.address())
+    }
+
+    async fn next(&mut self, stack: &DemoStack) -> DemoResult<Received> {
+        let delivery = stack
+            .within_timeout("a delivery", self.receiver.next())
+            .await?;
+        delivery.ok_or_else(|| DemoFailure("the receiver stopped".to_owned()))
+    }
 }
 
-pub(super) async fn change(stage: &DemoStack, story: &mut DemoReport) -> DemoResult<Watched> {
-    story.chapter(
-        "A lock changes, and a webhook hears of it",
-        "Registered over HTTP, signals over SQS, deliveries signed as Standard Webhooks says, and retried.",
+fn body(delivery: &Received) -> Value {
+    serde_json::from_str(&delivery.body).unwrap_or(Value::Null)
+}
+
+async fn signal(stack: &DemoStack, value: u8) -> DemoResult {
+    let signal = json!({ "sensor_id": "lock-1", "data": value });
+    stack.send(SIGNALS, &signal.to_string()).await
+}
+
+pub(super) async fn change(stack: &DemoStack, report: &mut DemoReport) -> DemoResult<Endpoint> {
+    report.chapter(
+        "A lock changes, and a webhook is called",
+        "Registration over HTTP, signals over SQS, deliveries signed by Standard Webhooks and retried.",
     );
-    let mut receiver = Receiver::start(2).await?;
+    let mut endpoint = Endpoint::start().await?;
     let lock = json!({ "id": "lock-1", "address": "Back door", "type": "lock",
         "location": { "city": "Poznań", "building": "A", "floor": "0", "room": "hall" } });
-    let refused = stage.ask("POST", "/v1/sensors", None, &lock).await?;
-    story.expects("POST /v1/sensors without a token: 401", refused.0, 401)?;
-    let made = stage.api("POST", "/v1/sensors", lock).await?;
-    story.expects("with it: 201, lock-1 is registered", made.0, 201)?;
-    let client = json!({ "id": "night-watch", "name": "Night watch", "url": receiver.url() });
-    let (status, client) = stage.api("POST", "/v1/clients", client).await?;
-    story.expects("POST /v1/clients: 201, with a secret", status, 201)?;
-    let secret = client["secret"].as_str().unwrap_or_default().to_owned();
+    let refused = stack.http("POST", "/v1/sensors", None, &lock).await?;
+    report.check("POST /v1/sensors without a token: 401", refused.0, 401)?;
+    let made = stack.api("POST", "/v1/sensors", lock).await?;
+    report.check("with the token: 201, lock-1 is registered", made.0, 201)?;
+    let client = json!({ "id": "night-watch", "name": "Night watch", "url": endpoint.url() });
+    let (status, client) = stack.api("POST", "/v1/clients", client).await?;
+    report.check("POST /v1/clients: 201, with a secret", status, 201)?;
+    endpoint.secret = client["secret"].as_str().unwrap_or_default().to_owned();
     let path = "/v1/clients/night-watch/sensors/lock-1";
-    let linked = stage.api("PUT", path, Value::Null).await?;
-    story.expects("night-watch is linked to lock-1: 204", linked.0, 204)?;
+    let linked = stack.api("PUT", path, Value::Null).await?;
+    report.check("night-watch is linked to lock-1: 204", linked.0, 204)?;
 
-    story.does("lock-1 says 0 (its first word, told to nobody), then 1");
-    signal(stage, 0).await?;
-    until_value(stage, 0).await?;
-    signal(stage, 1).await?;
+    report.action("lock-1 sends 0 (the first value is no event), then 1");
+    signal(stack, 0).await?;
+    wait_for_value(stack, 0).await?;
+    signal(stack, 1).await?;
     let mut attempts = Vec::new();
     let mut ids = Vec::new();
     let mut last = None;
     while attempts.last() != Some(&204) {
-        let delivery = receiver.next(stage).await?;
-        attempts.push(delivery.answered);
+        let delivery = endpoint.next(stack).await?;
+        attempts.push(delivery.status);
         ids.push(delivery.id.clone());
         last = Some(delivery);
     }
     let last = last.ok_or_else(|| DemoFailure("no delivery".to_owned()))?;
-    story.expects(
-        "the endpoint fails twice with 500, the third attempt gets through",
+    report.check(
+        "the endpoint fails twice with 500, the third attempt succeeds",
         attempts,
         vec![500, 500, 204],
     )?;
     ids.dedup();
-    story.expects("all three under one id", ids.len(), 1)?;
-    story.expects(
+    report.check("all three have the same id", ids.len(), 1)?;
+    report.check(
         "signed with the client's secret",
-        last.is_signed_with(&secret),
+        last.is_signed_with(&endpoint.secret),
         true,
     )?;
-    let said = last.says();
-    story.expects(
+    let event = body(&last);
+    report.check(
         "state.changed, from 0 to 1",
         (
-            &said["type"],
-            &said["data"]["previous"],
-            &said["data"]["current"],
+            &event["type"],
+            &event["data"]["previous"],
+            &event["data"]["current"],
         ),
         (&json!("state.changed"), &json!(0), &json!(1)),
     )?;
-    until_kept(stage).await?;
-    story.sees("GET /v1/clients/night-watch/deliveries: delivered, with its three attempts");
-    Ok(Watched { receiver, secret })
+    wait_for_history(stack).await?;
+    report.checked("GET /v1/clients/night-watch/deliveries: delivered, with its three attempts");
+    Ok(endpoint)
 }
 
-async fn until_value(stage: &DemoStack, value: u8) -> DemoResult {
-    let looking = async {
+async fn wait_for_value(stack: &DemoStack, value: u8) -> DemoResult {
+    let polling = async {
         loop {
             let path = "/v1/sensors/lock-1/state";
-            let (_, state) = stage.api("GET", path, Value::Null).await?;
+            let (_, state) = stack.api("GET", path, Value::Null).await?;
             if state["value"] == value {
                 return Ok(());
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    stage.soon("the lock's state", looking).await?
+    stack.within_timeout("the lock's state", polling).await?
 }
 
-async fn until_kept(stage: &DemoStack) -> DemoResult {
-    let looking = async {
+async fn wait_for_history(stack: &DemoStack) -> DemoResult {
+    let polling = async {
         loop {
             let path = "/v1/clients/night-watch/deliveries?status=delivered";
-            let (_, page) = stage.api("GET", path, Value::Null).await?;
+            let (_, page) = stack.api("GET", path, Value::Null).await?;
             let attempts = page["deliveries"][0]["attempts"].as_array();
             if attempts.is_some_and(|attempts| attempts.len() == 3) {
                 return Ok(());
@@ -108,64 +143,62 @@ async fn until_kept(stage: &DemoStack) -> DemoResult {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    stage.soon("the history of the delivery", looking).await?
+    stack
+        .within_timeout("the history of the delivery", polling)
+        .await?
 }
 
 pub(super) async fn silence(
-    stage: &DemoStack,
-    story: &mut DemoReport,
-    watched: Watched,
+    stack: &DemoStack,
+    report: &mut DemoReport,
+    mut endpoint: Endpoint,
 ) -> DemoResult {
-    story.chapter(
-        "It falls silent, and comes back",
-        "An hour without a word: the sweep finds it. Here the clock is moved, and nobody waits.",
+    report.chapter(
+        "The lock is lost and restored",
+        "After an hour of silence the sweep finds it. The demo moves the clock instead of waiting.",
     );
-    let Watched {
-        mut receiver,
-        secret,
-    } = watched;
-    story.does("an hour and two minutes pass; the sweep comes, as it does every minute");
-    stage.clock.shift(Duration::from_secs(62 * 60));
-    let swept = stage.stack.sweep().await;
-    swept.map_err(|error| DemoFailure::of("liveness-sweep", error))?;
-    let lost = receiver.next(stage).await?;
-    let said = lost.says();
-    story.expects(
+    report.action("an hour and two minutes pass; the sweep runs, as it does every minute");
+    stack.clock.shift(Duration::from_secs(62 * 60));
+    let swept = stack.stack.sweep().await;
+    swept.map_err(|error| DemoFailure::new("liveness-sweep", error))?;
+    let lost = endpoint.next(stack).await?;
+    let event = body(&lost);
+    report.check(
         "connection.lost: silent for more than 3600 s, last state 1",
         (
-            &said["type"],
-            &said["data"]["threshold_seconds"],
-            &said["data"]["last_state"],
+            &event["type"],
+            &event["data"]["threshold_seconds"],
+            &event["data"]["last_state"],
         ),
         (&json!("connection.lost"), &json!(3600), &json!(1)),
     )?;
-    let swept = stage.stack.sweep().await;
-    swept.map_err(|error| DemoFailure::of("liveness-sweep", error))?;
-    story.does("another sweep, and then lock-1 says 0");
-    signal(stage, 0).await?;
-    let (back, changed) = (receiver.next(stage).await?, receiver.next(stage).await?);
-    let kinds = [&back, &changed].map(|delivery| delivery.says()["type"].clone());
-    story.expects(
-        "one loss, one return: connection.restored, then state.changed",
+    let swept = stack.stack.sweep().await;
+    swept.map_err(|error| DemoFailure::new("liveness-sweep", error))?;
+    report.action("another sweep runs, then lock-1 sends 0");
+    signal(stack, 0).await?;
+    let (back, changed) = (endpoint.next(stack).await?, endpoint.next(stack).await?);
+    let kinds = [&back, &changed].map(|delivery| body(delivery)["type"].clone());
+    report.check(
+        "connection.restored, then state.changed",
         kinds,
         [json!("connection.restored"), json!("state.changed")],
     )?;
     let numbers: Vec<i64> = [&lost, &back, &changed]
         .iter()
-        .filter_map(|delivery| delivery.says()["sequence"].as_i64())
+        .filter_map(|delivery| body(delivery)["sequence"].as_i64())
         .collect();
     let first = numbers.first().copied().unwrap_or_default();
-    story.expects(
-        "numbered without a gap",
+    report.check(
+        "sequence numbers without a gap",
         numbers,
         vec![first, first + 1, first + 2],
     )?;
     let signed = [lost, back, changed];
-    story.expects(
-        "each signed",
+    report.check(
+        "all signed",
         signed
             .iter()
-            .all(|delivery| delivery.is_signed_with(&secret)),
+            .all(|delivery| delivery.is_signed_with(&endpoint.secret)),
         true,
     )
 }

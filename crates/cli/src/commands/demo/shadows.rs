@@ -1,4 +1,4 @@
-//! Reports, a late value, a conflict, and a wish that comes true.
+//! Chapters: reports, a late value, a conflict, and an acknowledged desired value.
 
 use std::sync::Arc;
 
@@ -8,23 +8,23 @@ use antumbra_service::shadows::{
 use antumbra_shadow::Document;
 use serde_json::{Value, json};
 
-use super::stage::DemoStack;
-use super::story::{DemoFailure, DemoReport, DemoResult};
+use super::report::{DemoFailure, DemoReport, DemoResult};
+use super::stack::DemoStack;
 
 fn id(text: &str) -> DemoResult<ShadowId> {
-    ShadowId::new(text).map_err(|error| DemoFailure::of(text, error))
+    ShadowId::new(text).map_err(|error| DemoFailure::new(text, error))
 }
 
 fn document(value: &Value) -> DemoResult<Document> {
-    Document::from_value(value).map_err(|error| DemoFailure::of("document", error))
+    Document::from_value(value).map_err(|error| DemoFailure::new("document", error))
 }
 
-async fn read(stage: &DemoStack, id: &ShadowId) -> DemoResult<Shadow> {
-    let found = stage.shadows.read(id, DocumentSet::Both).await;
-    found.map_err(|error| DemoFailure::of("read", error))
+async fn read(stack: &DemoStack, id: &ShadowId) -> DemoResult<Shadow> {
+    let found = stack.shadows.read(id, DocumentSet::Both).await;
+    found.map_err(|error| DemoFailure::new("read", error))
 }
 
-/// The verdicts of a report, as the writer gets them.
+/// Returns the verdicts of a report.
 fn verdicts(updated: &UpdateResult) -> Vec<String> {
     let changes = updated.reported_changes.as_ref();
     changes
@@ -37,59 +37,59 @@ fn verdicts(updated: &UpdateResult) -> Vec<String> {
         .unwrap_or_default()
 }
 
-pub(super) async fn report(stage: &DemoStack, story: &mut DemoReport) -> DemoResult {
-    story.chapter(
+pub(super) async fn report(stack: &DemoStack, report: &mut DemoReport) -> DemoResult {
+    report.chapter(
         "Devices report",
-        "Values merge one by one, by the time the device measured each.",
+        "Values merge one by one, by their measurement time.",
     );
     let freezer = id("freezer")?;
-    let say =
+    let document =
         |value: f64, time: &str| json!({ "temperature": { "value": value, "timestamp": time } });
-    let report = async |value: f64, time: &str| {
-        let sent = stage.shadows.report(&freezer, &say(value, time)).await;
-        sent.map_err(|error| DemoFailure::of("report", error))
+    let send = async |value: f64, time: &str| {
+        let sent = stack.shadows.report(&freezer, &document(value, time)).await;
+        sent.map_err(|error| DemoFailure::new("report", error))
     };
 
-    story.does("freezer reports -18.5 °C, measured at 12:00");
-    let first = report(-18.5, "2026-01-31T12:00:00Z").await?;
-    story.expects(
+    report.action("freezer reports -18.5 °C, measured at 12:00");
+    let first = send(-18.5, "2026-01-31T12:00:00Z").await?;
+    report.check(
         "reported, version 1",
         first.version(State::Reported),
         Version(1),
     )?;
-    story.does("freezer reports -17 °C, measured at 12:10");
-    let second = report(-17.0, "2026-01-31T12:10:00Z").await?;
-    story.expects(
+    report.action("freezer reports -17 °C, measured at 12:10");
+    let second = send(-17.0, "2026-01-31T12:10:00Z").await?;
+    report.check(
         "reported, version 2",
         second.version(State::Reported),
         Version(2),
     )?;
-    story.does("a message of 12:05 arrives late: -19 °C");
-    let late = report(-19.0, "2026-01-31T12:05:00Z").await?;
-    story.expects(
-        "kept out, and its sender is told: kept: stale",
+    report.action("a message of 12:05 arrives late: -19 °C");
+    let late = send(-19.0, "2026-01-31T12:05:00Z").await?;
+    report.check(
+        "not stored; the verdict is `kept: stale`",
         (late.written, verdicts(&late)),
         (false, vec!["kept: stale".to_owned()]),
     )
 }
 
-pub(super) async fn conflict(stage: &DemoStack, story: &mut DemoReport) -> DemoResult {
-    story.chapter(
+pub(super) async fn conflict(stack: &DemoStack, report: &mut DemoReport) -> DemoResult {
+    report.chapter(
         "Two writers at once",
-        "A write names the version it saw, or is merged again until it fits.",
+        "A write names the expected version, or is merged again after a conflict.",
     );
     let freezer = id("freezer")?;
     let door = document(&json!({ "door": "open" }))?;
-    story.does("a service that saw version 1 writes door: open, on that condition");
+    report.action("a service that saw version 1 writes door: open, on that condition");
     let stale = Update::report(freezer.clone(), door.clone()).expected(Version(1));
-    match stage.shadows.update(stale.retries(0)).await {
-        Err(error) if error.is_conflict() => story.sees("refused: version 2 is stored"),
+    match stack.shadows.update(stale.retries(0)).await {
+        Err(error) if error.is_conflict() => report.checked("rejected: version 2 is stored"),
         other => return Err(DemoFailure(format!("expected a conflict, found {other:?}"))),
     }
-    story.does("eight services each add a field, all at the same time");
+    report.action("eight services each add a field, all at the same time");
     let mut writers = tokio::task::JoinSet::new();
     for n in 0..8 {
-        let shadows = Arc::clone(&stage.shadows);
+        let shadows = Arc::clone(&stack.shadows);
         let update = Update::report(
             freezer.clone(),
             document(&json!({ format!("shelf{n}"): n }))?,
@@ -98,47 +98,47 @@ pub(super) async fn conflict(stage: &DemoStack, story: &mut DemoReport) -> DemoR
     }
     let mut attempts = 0;
     while let Some(writer) = writers.join_next().await {
-        let updated = writer.map_err(|error| DemoFailure::of("writer", error))?;
+        let updated = writer.map_err(|error| DemoFailure::new("writer", error))?;
         attempts += updated
-            .map_err(|error| DemoFailure::of("writer", error))?
+            .map_err(|error| DemoFailure::new("writer", error))?
             .attempts;
     }
-    let found = read(stage, &freezer).await?.reported;
+    let found = read(stack, &freezer).await?.reported;
     let found = found.ok_or_else(|| DemoFailure("nothing is stored".to_owned()))?;
     let shelves = (0..8).filter(|n| found.document.to_string().contains(&format!("shelf{n}")));
-    story.expects(
-        format!("all eight are there, version 10; {attempts} attempts were made"),
+    report.check(
+        format!("all eight are stored, version 10, after {attempts} attempts"),
         (shelves.count(), found.version),
         (8, Version(10)),
     )
 }
 
-pub(super) async fn wish(stage: &DemoStack, story: &mut DemoReport) -> DemoResult {
-    story.chapter(
-        "A wish comes true",
-        "What is desired stays in the delta until the device says it is so.",
+pub(super) async fn acknowledge(stack: &DemoStack, report: &mut DemoReport) -> DemoResult {
+    report.chapter(
+        "A desired value is acknowledged",
+        "A desired value stays in the delta until the device reports it.",
     );
     let lamp = id("lamp")?;
     let delta = async || -> DemoResult<String> {
-        let delta = read(stage, &lamp).await?.delta;
+        let delta = read(stack, &lamp).await?.delta;
         Ok(delta.map_or("none".to_owned(), |delta| delta.to_string()))
     };
-    story.does("lamp reports led: off; somebody desires led: on");
-    let failed = |error| DemoFailure::of("lamp", error);
+    report.action("lamp reports led: off; an app desires led: on");
+    let failed = |error| DemoFailure::new("lamp", error);
     let off = json!({ "led": "off" });
-    stage.shadows.report(&lamp, &off).await.map_err(failed)?;
+    stack.shadows.report(&lamp, &off).await.map_err(failed)?;
     let on = json!({ "led": "on" });
-    stage.shadows.desire(&lamp, &on).await.map_err(failed)?;
+    stack.shadows.desire(&lamp, &on).await.map_err(failed)?;
     let expected = r#"{"led":"on"}"#.to_owned();
-    story.expects(r#"delta: {"led":"on"}"#, delta().await?, expected)?;
-    story.does("lamp switches on and reports it");
-    let done = stage.shadows.report(&lamp, &json!({ "led": "on" })).await;
+    report.check(r#"delta: {"led":"on"}"#, delta().await?, expected)?;
+    report.action("lamp switches on and reports it");
+    let done = stack.shadows.report(&lamp, &json!({ "led": "on" })).await;
     let done = done.map_err(failed)?;
     let pointers: Vec<_> = done
         .acknowledged
         .iter()
         .map(|a| a.pointer.as_str())
         .collect();
-    story.expects("acknowledged: /led", pointers, vec!["/led"])?;
-    story.expects("the delta is empty", delta().await?, "{}".to_owned())
+    report.check("acknowledged: /led", pointers, vec!["/led"])?;
+    report.check("the delta is empty", delta().await?, "{}".to_owned())
 }

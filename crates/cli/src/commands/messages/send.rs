@@ -1,4 +1,4 @@
-//! Putting a message in the inbound queue, as the system does that feeds the inbox.
+//! `antumbra messages send`: sends a message to the inbound queue.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -8,20 +8,19 @@ use clap::Args;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::connect::Connection;
+use crate::connection::Connection;
 use crate::error::CliError;
 use crate::input::text;
 use crate::mqtt::Session;
-use crate::queue;
+use crate::send_message::send_message;
 
 #[derive(Debug, Args)]
-pub(crate) struct Sending {
-    /// The thing that the message comes from.
+pub(crate) struct SendMessage {
+    /// Thing that the message comes from.
     thing: String,
-    /// JSON, @FILE, or - for standard input; a made-up reading of the thing without it. Another message
-    /// than that has to name the thing itself.
+    /// JSON, @FILE, or - for standard input; it must name the thing. A sample reading by default.
     message: Option<String>,
-    /// The queue: its name or its URL.
+    /// Queue name or URL.
     #[arg(
         long,
         default_value = "antumbra-inbound",
@@ -33,19 +32,19 @@ pub(crate) struct Sending {
     no_wait: bool,
 }
 
-impl Sending {
+impl SendMessage {
     pub(crate) fn waits(&self) -> bool {
         !self.no_wait
     }
 
-    /// Refuses here what could never be found again.
+    /// Rejects a name that the inbox would reject.
     pub(crate) fn check(&self) -> Result<(), CliError> {
         Source::new(self.thing.as_str())
             .map(drop)
             .map_err(CliError::invalid)
     }
 
-    /// Sends, and returns what is said of the message: where it lies if that was waited for.
+    /// Sends the message and returns its ids, after the inbox has stored it if the command waits.
     pub(crate) async fn run(
         self,
         connection: &Connection,
@@ -57,7 +56,7 @@ impl Sending {
             session.subscribe(&topic).await?;
         }
         let client = Client::new(&connection.aws().await);
-        let id = queue::send(&client, &self.queue, &self.text()?, &self.thing).await?;
+        let id = send_message(&client, &self.queue, &self.text()?, &self.thing).await?;
         let Some(mut session) = session else {
             let sent = json!({ "sqsMessageId": id, "uuid": self.thing });
             return Ok(sent.to_string());
@@ -67,10 +66,13 @@ impl Sending {
             let Some(message) = session.next(soon).await? else {
                 continue;
             };
-            // The inbox names a message by the queue's id of it.
-            let ours = |said: &Value| said["messageId"].as_str().is_some_and(|m| m.ends_with(&id));
-            let said = serde_json::from_slice::<Value>(&message.payload);
-            if said.is_ok_and(|said| ours(&said)) {
+            // A message id ends with the SQS message id.
+            let is_ours = |notification: Value| {
+                notification["messageId"]
+                    .as_str()
+                    .is_some_and(|m| m.ends_with(&id))
+            };
+            if serde_json::from_slice(&message.payload).is_ok_and(is_ours) {
                 session.close().await;
                 return Ok(String::from_utf8_lossy(&message.payload).into_owned());
             }
@@ -81,7 +83,7 @@ impl Sending {
         if let Some(message) = &self.message {
             return text(message);
         }
-        // Before 1970 the clock is wrong anyway.
+        // A system clock before 1970 is wrong anyway.
         let now = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();

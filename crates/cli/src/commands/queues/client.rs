@@ -1,20 +1,19 @@
-//! One queue: taking messages in hand, putting them back, sending them on.
+//! One SQS queue: receiving, releasing and moving its messages.
 
 use aws_sdk_sqs::Client;
-use aws_sdk_sqs::error::DisplayErrorContext;
+use aws_sdk_sqs::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_sqs::types::{
     ChangeMessageVisibilityBatchRequestEntry, MessageSystemAttributeName, QueueAttributeName,
 };
 
 use super::route::FailedMessage;
-use crate::error::CliError;
+use crate::error::{CliError, chain};
 
-/// How long messages in hand are hidden from others, in seconds. After a crash they are back by then.
-const IN_HAND: i32 = 120;
-/// Times a queue may seem empty before it is.
-const EMPTY: usize = 2;
+/// Visibility timeout of received messages in seconds. After a crash they reappear by then.
+const VISIBILITY_SECONDS: i32 = 120;
+/// Empty responses after which a queue counts as empty.
+const EMPTY_RESPONSES: usize = 2;
 
-/// A queue.
 pub(super) struct QueueClient {
     pub(super) client: Client,
     pub(super) url: String,
@@ -22,7 +21,7 @@ pub(super) struct QueueClient {
 }
 
 impl QueueClient {
-    /// The queue with this name, URL or ARN.
+    /// Finds a queue by name, URL or ARN.
     pub(super) async fn open(client: &Client, queue: &str) -> Result<QueueClient, CliError> {
         let url = url(client, queue).await?;
         let name = url.rsplit('/').next().unwrap_or_default().to_owned();
@@ -34,53 +33,53 @@ impl QueueClient {
         self.name.ends_with(".fifo")
     }
 
-    /// Up to ten messages, hidden from others for a while; none if there seem to be none.
-    pub(super) async fn take(&self) -> Result<Vec<FailedMessage>, CliError> {
+    /// Receives up to ten messages, hidden from other consumers for a while.
+    pub(super) async fn receive(&self) -> Result<Vec<FailedMessage>, CliError> {
         let mut empty = 0;
-        while empty < EMPTY {
-            let taken = self
+        while empty < EMPTY_RESPONSES {
+            let received = self
                 .client
                 .receive_message()
                 .queue_url(&self.url)
                 .max_number_of_messages(10)
-                .visibility_timeout(IN_HAND)
+                .visibility_timeout(VISIBILITY_SECONDS)
                 .wait_time_seconds(1)
                 .message_attribute_names("All")
                 .message_system_attribute_names(MessageSystemAttributeName::All)
                 .send()
                 .await
                 .map_err(|error| unavailable(&error))?;
-            let taken = taken.messages.unwrap_or_default();
-            if !taken.is_empty() {
-                return Ok(taken.into_iter().map(FailedMessage::of).collect());
+            let received = received.messages.unwrap_or_default();
+            if !received.is_empty() {
+                return Ok(received.into_iter().map(FailedMessage::new).collect());
             }
             empty += 1;
         }
         Ok(Vec::new())
     }
 
-    /// Looks at messages and puts them back.
-    pub(super) async fn look(&self, limit: usize) -> Result<Vec<FailedMessage>, CliError> {
-        let mut looked_at = Vec::new();
+    /// Receives messages and makes them visible again.
+    pub(super) async fn peek(&self, limit: usize) -> Result<Vec<FailedMessage>, CliError> {
+        let mut messages = Vec::new();
         let result = loop {
-            match self.take().await {
-                Ok(taken) if taken.is_empty() => break Ok(()),
-                Ok(taken) => looked_at.extend(taken),
-                Err(failure) => break Err(failure),
+            match self.receive().await {
+                Ok(received) if received.is_empty() => break Ok(()),
+                Ok(received) => messages.extend(received),
+                Err(error) => break Err(error),
             }
-            if looked_at.len() >= limit {
+            if messages.len() >= limit {
                 break Ok(());
             }
         };
-        let receipts: Vec<&str> = looked_at.iter().map(|one| one.receipt.as_str()).collect();
-        self.put_back(&receipts).await?;
+        let receipts: Vec<&str> = messages.iter().map(|one| one.receipt.as_str()).collect();
+        self.release(&receipts).await?;
         result?;
-        looked_at.truncate(limit);
-        Ok(looked_at)
+        messages.truncate(limit);
+        Ok(messages)
     }
 
-    /// Lets others see messages again.
-    pub(super) async fn put_back(&self, receipts: &[&str]) -> Result<(), CliError> {
+    /// Makes received messages visible again.
+    pub(super) async fn release(&self, receipts: &[&str]) -> Result<(), CliError> {
         for ten in receipts.chunks(10) {
             let entries = ten.iter().enumerate().map(|(at, receipt)| {
                 ChangeMessageVisibilityBatchRequestEntry::builder()
@@ -112,13 +111,13 @@ impl QueueClient {
             .map_err(|error| unavailable(&error))
     }
 
-    /// Sends a message to another queue as it was first sent.
+    /// Sends a message to another queue with its original attributes.
     pub(super) async fn send(&self, message: &FailedMessage, queue: &str) -> Result<(), String> {
         let url = url(&self.client, queue)
             .await
-            .map_err(|failure| failure.reason)?;
+            .map_err(|error| error.reason)?;
         let fifo = url.ends_with(".fifo");
-        let attributes = message.own_attributes();
+        let attributes = message.original_attributes();
         let mut call = self
             .client
             .send_message()
@@ -127,22 +126,21 @@ impl QueueClient {
             .set_message_attributes((!attributes.is_empty()).then_some(attributes));
         if fifo {
             let group = message.group.as_deref().unwrap_or(&message.id);
-            // Not the id it had, within whose five minutes it would be taken for itself; but the same
-            // however often this is tried.
-            let known = message.deduplication.as_deref().unwrap_or_default();
-            let mut id = format!("{}.{known}", message.id);
+            // The original deduplication id would make SQS drop the message for five minutes. This one is new,
+            // and the same for every attempt.
+            let original = message.deduplication.as_deref().unwrap_or_default();
+            let mut id = format!("{}.{original}", message.id);
             id.truncate(128);
             call = call.message_group_id(group).message_deduplication_id(id);
         }
         let sent = call.send().await;
-        sent.map(drop)
-            .map_err(|error| DisplayErrorContext(error).to_string())
+        sent.map(drop).map_err(|error| describe(&error))
     }
 
-    /// About how many messages there are.
+    /// Returns the approximate number of messages.
     pub(super) async fn count(&self) -> Result<u64, CliError> {
         use QueueAttributeName::ApproximateNumberOfMessages as Visible;
-        let asked = self
+        let response = self
             .client
             .get_queue_attributes()
             .queue_url(&self.url)
@@ -150,14 +148,17 @@ impl QueueClient {
             .send()
             .await
             .map_err(|error| unavailable(&error))?;
-        let count = asked.attributes.as_ref().and_then(|all| all.get(&Visible));
+        let count = response
+            .attributes
+            .as_ref()
+            .and_then(|all| all.get(&Visible));
         Ok(count.and_then(|count| count.parse().ok()).unwrap_or(0))
     }
 
-    /// Has SQS move all dead letters back. `None` where it offers no such thing.
-    pub(super) async fn start_moving(&self) -> Result<Option<()>, CliError> {
+    /// Lets SQS move all dead letters back. Returns false where SQS does not support it, as emulators.
+    pub(super) async fn redrive_by_sqs(&self) -> Result<bool, CliError> {
         use QueueAttributeName::QueueArn;
-        let asked = self
+        let response = self
             .client
             .get_queue_attributes()
             .queue_url(&self.url)
@@ -165,15 +166,18 @@ impl QueueClient {
             .send()
             .await
             .map_err(|error| unavailable(&error))?;
-        let arn = asked.attributes.as_ref().and_then(|all| all.get(&QueueArn));
-        let Some(arn) = arn else { return Ok(None) };
+        let arn = response
+            .attributes
+            .as_ref()
+            .and_then(|all| all.get(&QueueArn));
+        let Some(arn) = arn else { return Ok(false) };
         let started = self.client.start_message_move_task().source_arn(arn);
         match started.send().await {
             Ok(_) => {}
             Err(error) => {
                 let code = error.as_service_error().map(|error| error.meta().code());
                 return match code.flatten() {
-                    Some(code) if code.contains("UnsupportedOperation") => Ok(None),
+                    Some(code) if code.contains("UnsupportedOperation") => Ok(false),
                     _ => Err(unavailable(&error)),
                 };
             }
@@ -184,18 +188,18 @@ impl QueueClient {
             let tasks = tasks.send().await.map_err(|error| unavailable(&error))?;
             let task = tasks.results.unwrap_or_default().into_iter().next();
             let Some(task) = task else {
-                return Ok(Some(()));
+                return Ok(true);
             };
             let moved = task.approximate_number_of_messages_moved;
             match task.status.as_deref() {
                 Some("RUNNING") => anstream::eprintln!("{moved} messages moved so far"),
                 Some("FAILED") => {
-                    let why = task.failure_reason.unwrap_or_default();
+                    let reason = task.failure_reason.unwrap_or_default();
                     return Err(CliError::failed(format!(
-                        "SQS stopped after {moved} messages: {why}; --one-by-one moves the rest"
+                        "SQS stopped after {moved} messages: {reason}; use --one-by-one to move the rest"
                     )));
                 }
-                _ => return Ok(Some(())),
+                _ => return Ok(true),
             }
         }
     }
@@ -217,18 +221,37 @@ async fn url(client: &Client, queue: &str) -> Result<String, CliError> {
             .as_service_error()
             .is_some_and(|error| error.is_queue_does_not_exist());
         match missing {
-            true => CliError {
-                kind: crate::error::Kind::NotFound,
-                reason: format!("there is no queue {queue}"),
-            },
+            true => CliError::not_found(format!("the queue {queue} does not exist")),
             false => unavailable(&error),
         }
     })?;
     found
         .queue_url
-        .ok_or_else(|| CliError::unavailable("SQS: the queue has no URL"))
+        .ok_or_else(|| CliError::unavailable(format!("SQS returned no URL for the queue {queue}")))
 }
 
-fn unavailable(error: &dyn std::error::Error) -> CliError {
-    CliError::unavailable(format!("SQS: {}", DisplayErrorContext(error)))
+fn unavailable<E>(error: &SdkError<E>) -> CliError
+where
+    E: ProvideErrorMetadata + std::error::Error + 'static,
+{
+    CliError::unavailable(format!("SQS: {}", describe(error)))
+}
+
+/// Formats an SDK error for the terminal.
+fn describe<E>(error: &SdkError<E>) -> String
+where
+    E: ProvideErrorMetadata + std::error::Error + 'static,
+{
+    match error {
+        SdkError::TimeoutError(_) => "the call timed out".to_owned(),
+        SdkError::DispatchFailure(_) => {
+            "cannot connect; for the local stack, start `antumbra local`".to_owned()
+        }
+        SdkError::ResponseError(_) => "the response could not be parsed".to_owned(),
+        SdkError::ServiceError(_) => match (error.code(), error.message()) {
+            (Some(code), Some(message)) => format!("{code}: {message}"),
+            (code, message) => code.or(message).unwrap_or("service error").to_owned(),
+        },
+        _ => chain(error),
+    }
 }

@@ -1,4 +1,4 @@
-//! Putting messages back where they came from.
+//! `antumbra queues redrive`: moves failed messages back to their source.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
@@ -18,64 +18,64 @@ use clap::Args;
 
 use super::client::QueueClient;
 use super::route::{FailedMessage, RedriveRoute};
-use crate::connect::Connection;
+use crate::connection::Connection;
 use crate::error::CliError;
 
-/// How long one message may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Timeout of one message.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Args)]
-pub(crate) struct Redriving {
-    /// The queue: its name, URL or ARN.
+pub(crate) struct RedriveArguments {
+    /// Queue name, URL or ARN.
     queue: String,
-    /// Do it.
+    /// Move the messages instead of showing the plan.
     #[arg(long)]
     go: bool,
-    /// How many messages at most.
+    /// Maximum number of messages.
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     limit: u32,
-    /// Where messages go that do not say where they came from.
+    /// Queue for messages of unknown source.
     #[arg(long, value_name = "QUEUE")]
     to: Option<String>,
-    /// Delete requests over MQTT that came to nothing.
+    /// Delete failed MQTT requests.
     #[arg(long)]
     drop_requests: bool,
-    /// Move dead letters here rather than having SQS do it.
+    /// Move dead letters one by one instead of letting SQS do it.
     #[arg(long)]
     one_by_one: bool,
-    /// The registrations as they are deployed.
+    /// Directory of the deployed registrations.
     #[arg(long, default_value = "registrations", value_name = "DIR")]
     registrations: PathBuf,
-    /// The account's data endpoint of AWS IoT, for notifications over MQTT.
+    /// Data endpoint of AWS IoT, for notifications over MQTT.
     #[arg(long, value_name = "HOST", env = "ANTUMBRA_IOT_ENDPOINT")]
     iot_endpoint: Option<String>,
-    /// The queue of deliveries in order.
+    /// Queue of ordered deliveries (mode every).
     #[arg(long, default_value = "antumbra-deliveries.fifo", value_name = "QUEUE")]
     ordered_queue: String,
-    /// The queue of deliveries in any order.
+    /// Queue of unordered deliveries (mode latest).
     #[arg(long, default_value = "antumbra-deliveries", value_name = "QUEUE")]
     unordered_queue: String,
-    /// The member that makes an object a timestamped value, as the deployment has it.
+    /// Member that makes an object a timestamped value, as in the deployment.
     #[arg(long, default_value_t = Model::default().timestamp_field, value_name = "NAME")]
     timestamp_field: String,
-    /// The member that tells elements of an array apart, as the deployment has it.
+    /// Member that identifies elements of an array, as in the deployment.
     #[arg(long, default_value_t = Model::default().id_field, value_name = "NAME")]
     id_field: String,
 }
 
-/// What was done, or would be: how many messages, by reason, way and outcome.
+/// Number of messages by reason, route and outcome.
 #[derive(Debug, Default)]
 pub(super) struct RedriveSummary {
     pub(super) rows: BTreeMap<(String, String, Outcome), usize>,
-    /// Whether it was done at all.
-    pub(super) went: bool,
-    /// About how many SQS moved by itself.
-    pub(super) by_sqs: Option<u64>,
+    /// False if only the plan was made.
+    pub(super) executed: bool,
+    /// Approximate number of messages that SQS moved itself.
+    pub(super) moved_by_sqs: Option<u64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Outcome {
-    Would,
+    Planned,
     Moved,
     Dropped,
     Left,
@@ -83,147 +83,154 @@ pub(super) enum Outcome {
 }
 
 impl RedriveSummary {
-    fn count(&mut self, message: &FailedMessage, way: &RedriveRoute, outcome: Outcome) {
-        let row = (message.reason(), way.words(), outcome);
+    fn count(&mut self, message: &FailedMessage, route: &RedriveRoute, outcome: Outcome) {
+        let row = (message.reason(), route.describe(), outcome);
         *self.rows.entry(row).or_default() += 1;
     }
 
-    /// Messages that should have gone and did not.
+    /// Returns the number of messages that could not be moved.
     pub(super) fn failed(&self) -> usize {
         let failed = self
             .rows
             .iter()
-            .filter(|((_, _, outcome), _)| self.went && matches!(outcome, Outcome::Failed(_)));
+            .filter(|((_, _, outcome), _)| self.executed && matches!(outcome, Outcome::Failed(_)));
         failed.map(|(_, count)| count).sum()
     }
 }
 
-impl Redriving {
+impl RedriveArguments {
     pub(super) fn queue(&self) -> &str {
         &self.queue
     }
 
     pub(super) async fn run(
         &self,
-        desk: &QueueClient,
+        queue: &QueueClient,
         connection: &Connection,
     ) -> Result<RedriveSummary, CliError> {
-        // A message that is refused again comes back at once: it is not sent a second time.
+        // A message that fails again reappears at once; it is not moved a second time.
         let start = SystemClock.now();
-        let lying = desk.look(self.limit as usize).await?;
-        let way = |message: &FailedMessage| message.way(self.to.as_deref());
+        let messages = queue.peek(self.limit as usize).await?;
+        let route = |message: &FailedMessage| message.route(self.to.as_deref());
         if !self.go {
-            let mut done = RedriveSummary::default();
-            for message in &lying {
-                let way = way(message);
-                done.count(message, &way, self.outlook(&way));
+            let mut summary = RedriveSummary::default();
+            for message in &messages {
+                let route = route(message);
+                summary.count(message, &route, self.plan(&route));
             }
-            return Ok(done);
+            return Ok(summary);
         }
-        let all_dead = !lying.is_empty() && lying.iter().all(FailedMessage::is_dead_letter);
+        let all_dead = !messages.is_empty() && messages.iter().all(FailedMessage::is_dead_letter);
         if all_dead && !self.one_by_one {
-            let count = desk.count().await?;
-            if desk.start_moving().await?.is_some() {
+            let count = queue.count().await?;
+            if queue.redrive_by_sqs().await? {
                 return Ok(RedriveSummary {
-                    went: true,
-                    by_sqs: Some(count),
+                    executed: true,
+                    moved_by_sqs: Some(count),
                     ..RedriveSummary::default()
                 });
             }
         }
-        let road = Redriver::open(self, &lying, desk, connection).await?;
-        self.go(desk, &road, start.nanoseconds() / 1_000_000).await
+        let redriver = Redriver::open(self, &messages, queue, connection).await?;
+        self.execute(queue, &redriver, start.nanoseconds() / 1_000_000)
+            .await
     }
 
-    /// What would become of a message.
-    fn outlook(&self, way: &RedriveRoute) -> Outcome {
-        match way {
+    /// Plans the outcome of a message.
+    fn plan(&self, route: &RedriveRoute) -> Outcome {
+        match route {
             RedriveRoute::Request if self.drop_requests => Outcome::Dropped,
             RedriveRoute::Request | RedriveRoute::None(_) => Outcome::Left,
-            _ => Outcome::Would,
+            _ => Outcome::Planned,
         }
     }
 
-    async fn go(
+    async fn execute(
         &self,
-        desk: &QueueClient,
-        road: &Redriver,
+        queue: &QueueClient,
+        redriver: &Redriver,
         start: i128,
     ) -> Result<RedriveSummary, CliError> {
-        let mut done = RedriveSummary {
-            went: true,
+        let mut summary = RedriveSummary {
+            executed: true,
             ..RedriveSummary::default()
         };
         let mut left: BTreeMap<String, String> = BTreeMap::new();
-        let mut held: HashSet<String> = HashSet::new();
+        let mut blocked_groups: HashSet<String> = HashSet::new();
         let mut handled = 0;
         let result = loop {
-            let taken = match desk.take().await {
-                Ok(taken) => taken,
-                Err(failure) => break Err(failure),
+            let received = match queue.receive().await {
+                Ok(received) => received,
+                Err(error) => break Err(error),
             };
-            let known = taken.iter().all(|message| left.contains_key(&message.id));
-            for message in taken {
-                let group = message.group.clone().filter(|_| desk.is_fifo());
-                let waits = group.as_ref().is_some_and(|group| held.contains(group));
+            let only_known = received
+                .iter()
+                .all(|message| left.contains_key(&message.id));
+            for message in received {
+                let group = message.group.clone().filter(|_| queue.is_fifo());
+                let is_blocked = group
+                    .as_ref()
+                    .is_some_and(|group| blocked_groups.contains(group));
                 let is_new = i128::from(message.sent) < start && !left.contains_key(&message.id);
-                if !is_new || waits || handled >= self.limit {
+                if !is_new || is_blocked || handled >= self.limit {
                     left.insert(message.id, message.receipt);
                     continue;
                 }
                 handled += 1;
-                let outcome = self.one(desk, road, &message, &mut done).await;
+                let outcome = self
+                    .move_message(queue, redriver, &message, &mut summary)
+                    .await;
                 match outcome {
                     Ok(true) => {}
                     Ok(false) => {
-                        held.extend(group);
+                        blocked_groups.extend(group);
                         left.insert(message.id, message.receipt);
                     }
-                    Err(failure) => {
+                    Err(error) => {
                         let receipts: Vec<&str> = left.values().map(String::as_str).collect();
-                        desk.put_back(&receipts).await?;
-                        return Err(failure);
+                        queue.release(&receipts).await?;
+                        return Err(error);
                     }
                 }
                 if handled % 100 == 0 {
                     anstream::eprintln!("{handled} messages so far");
                 }
             }
-            if known || handled >= self.limit {
+            if only_known || handled >= self.limit {
                 break Ok(());
             }
         };
         let receipts: Vec<&str> = left.values().map(String::as_str).collect();
-        desk.put_back(&receipts).await?;
-        result.map(|()| done)
+        queue.release(&receipts).await?;
+        result.map(|()| summary)
     }
 
-    /// Moves one message; whether it is gone from here. It goes only once it is elsewhere.
-    async fn one(
+    /// Moves one message and returns true if it left the queue. It is deleted only after it was sent.
+    async fn move_message(
         &self,
-        desk: &QueueClient,
-        road: &Redriver,
+        queue: &QueueClient,
+        redriver: &Redriver,
         message: &FailedMessage,
-        done: &mut RedriveSummary,
+        summary: &mut RedriveSummary,
     ) -> Result<bool, CliError> {
-        let way = message.way(self.to.as_deref());
-        let outcome = match self.outlook(&way) {
-            Outcome::Would => match road.send(desk, message, &way).await {
+        let route = message.route(self.to.as_deref());
+        let outcome = match self.plan(&route) {
+            Outcome::Planned => match redriver.send(queue, message, &route).await {
                 Ok(()) => Outcome::Moved,
                 Err(reason) => Outcome::Failed(reason.chars().take(200).collect()),
             },
             other => other,
         };
-        let gone = matches!(outcome, Outcome::Moved | Outcome::Dropped);
-        if gone {
-            desk.delete(message).await?;
+        let is_done = matches!(outcome, Outcome::Moved | Outcome::Dropped);
+        if is_done {
+            queue.delete(message).await?;
         }
-        done.count(message, &way, outcome);
-        Ok(gone)
+        summary.count(message, &route, outcome);
+        Ok(is_done)
     }
 }
 
-/// What it takes to send notifications again; opened only where there are some.
+/// Sends messages back. Channels and listener are opened only if a message needs them.
 struct Redriver {
     sender: Option<Sender>,
 }
@@ -237,19 +244,19 @@ struct Sender {
 
 impl Redriver {
     async fn open(
-        redriving: &Redriving,
-        lying: &[FailedMessage],
-        desk: &QueueClient,
+        arguments: &RedriveArguments,
+        messages: &[FailedMessage],
+        queue: &QueueClient,
         connection: &Connection,
     ) -> Result<Redriver, CliError> {
-        let needed = lying.iter().any(|message| {
+        let needed = messages.iter().any(|message| {
             matches!(
-                message.way(None),
+                message.route(None),
                 RedriveRoute::Registration(_) | RedriveRoute::Stream(_)
             )
         });
         let sender = match needed {
-            true => Some(Sender::open(redriving, desk, connection).await?),
+            true => Some(Sender::open(arguments, queue, connection).await?),
             false => None,
         };
         Ok(Redriver { sender })
@@ -257,36 +264,38 @@ impl Redriver {
 
     async fn send(
         &self,
-        desk: &QueueClient,
+        queue: &QueueClient,
         message: &FailedMessage,
-        way: &RedriveRoute,
+        route: &RedriveRoute,
     ) -> Result<(), String> {
-        match (way, &self.sender) {
-            (RedriveRoute::Queue(queue), _) => desk.send(message, queue).await,
-            (RedriveRoute::Registration(parked), Some(sender)) => sender.notification(parked).await,
+        match (route, &self.sender) {
+            (RedriveRoute::Queue(to), _) => queue.send(message, to).await,
+            (RedriveRoute::Registration(notification), Some(sender)) => {
+                sender.notification(notification).await
+            }
             (RedriveRoute::Stream(range), Some(sender)) => sender.records(range).await,
-            _ => Err("it came while others were moved: once more".to_owned()),
+            _ => Err("it arrived during the redrive; run the command again".to_owned()),
         }
     }
 }
 
 impl Sender {
     async fn open(
-        redriving: &Redriving,
-        desk: &QueueClient,
+        arguments: &RedriveArguments,
+        queue: &QueueClient,
         connection: &Connection,
     ) -> Result<Sender, CliError> {
         let load = || {
-            files::load(&redriving.registrations, &|name| std::env::var(name).ok()).map_err(
+            files::load(&arguments.registrations, &|name| std::env::var(name).ok()).map_err(
                 |error| CliError::invalid(format!("registrations: {}", error.lines().join("\n"))),
             )
         };
         let aws = connection.aws().await;
         let database = connection.sdk_config().await;
-        let channels = channels(redriving, desk, connection, &aws, &database);
+        let channels = channels(arguments, queue, connection, &aws, &database);
         let model = Model {
-            timestamp_field: redriving.timestamp_field.clone(),
-            id_field: redriving.id_field.clone(),
+            timestamp_field: arguments.timestamp_field.clone(),
+            id_field: arguments.id_field.clone(),
             ..Model::default()
         };
         let shadows =
@@ -302,22 +311,22 @@ impl Sender {
         })
     }
 
-    async fn notification(&self, parked: &UndeliverableNotification) -> Result<(), String> {
-        let deadline = SystemClock.now().after(PATIENCE);
-        let sent = parked.send(&self.registrations, &self.channels, deadline, &SystemClock);
+    async fn notification(&self, notification: &UndeliverableNotification) -> Result<(), String> {
+        let deadline = SystemClock.now().after(TIMEOUT);
+        let sent = notification.send(&self.registrations, &self.channels, deadline, &SystemClock);
         sent.await.map_err(|error| error.to_string())
     }
 
-    /// Does what the listener would have done. What it parks lies in the undeliverable queue anew.
+    /// Passes the records to the listener. New undeliverable notifications go to the undeliverable queue again.
     async fn records(&self, range: &Range) -> Result<(), String> {
         let events = range.events(&self.streams).await;
         for event in events.map_err(|error| error.to_string())? {
-            let deadline = SystemClock.now().after(PATIENCE);
+            let deadline = SystemClock.now().after(TIMEOUT);
             let handled = self.listener.handle(&event, deadline).await;
             let handled = handled.map_err(|error| error.to_string())?;
             if let Some(record) = handled.resume_at {
                 return Err(format!(
-                    "not everything could be sent from record {record} on"
+                    "not all notifications from record {record} on could be sent"
                 ));
             }
         }
@@ -326,21 +335,21 @@ impl Sender {
 }
 
 fn channels(
-    redriving: &Redriving,
-    desk: &QueueClient,
+    arguments: &RedriveArguments,
+    queue: &QueueClient,
     connection: &Connection,
     aws: &SdkConfig,
     database: &SdkConfig,
 ) -> AwsChannelFactory {
-    let endpoint = redriving.iot_endpoint.as_deref();
-    // An emulator's queues take less, and know no tenants.
-    let real = aws.endpoint_url().is_none();
-    AwsChannelFactory::new(aws, endpoint, desk.url.clone())
-        .with_queue_bytes(if real { BYTES } else { SMALL_BYTES })
-        .with_tenants(real)
+    let endpoint = arguments.iot_endpoint.as_deref();
+    // The queues of an emulator have a smaller size limit and no tenants.
+    let is_aws = aws.endpoint_url().is_none();
+    AwsChannelFactory::new(aws, endpoint, queue.url.clone())
+        .with_queue_bytes(if is_aws { BYTES } else { SMALL_BYTES })
+        .with_tenants(is_aws)
         .with_clients(
             Arc::new(DynamoDbClients::connect(database, connection.table())),
-            redriving.ordered_queue.clone(),
-            redriving.unordered_queue.clone(),
+            arguments.ordered_queue.clone(),
+            arguments.unordered_queue.clone(),
         )
 }

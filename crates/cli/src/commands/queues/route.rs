@@ -1,4 +1,4 @@
-//! What a message that was put aside is, and the way back for it. Pure.
+//! The reason of a failed message and its route back. Pure.
 
 use std::collections::HashMap;
 
@@ -7,48 +7,48 @@ use antumbra_notify::UndeliverableNotification;
 use aws_sdk_sqs::types::{Message, MessageAttributeValue, MessageSystemAttributeName as System};
 use serde_json::Value;
 
-/// A message that lies there.
+/// A quarantined, undeliverable or dead-lettered message.
 pub(super) struct FailedMessage {
     pub(super) id: String,
     pub(super) receipt: String,
     pub(super) body: String,
     pub(super) attributes: HashMap<String, MessageAttributeValue>,
-    /// The queue whose dead letter it is.
+    /// Source queue of a dead letter.
     pub(super) dead_letter_of: Option<String>,
     pub(super) group: Option<String>,
     pub(super) deduplication: Option<String>,
-    /// When it was sent, in milliseconds since 1970.
+    /// Time when it was sent, in milliseconds since 1970.
     pub(super) sent: i64,
 }
 
-/// The way back.
+/// The route of a message back to its source.
 pub(super) enum RedriveRoute {
-    /// To a queue, as it is.
+    /// Send it unchanged to a queue.
     Queue(String),
-    /// To wherever its registration says.
+    /// Send the notification to the target of its registration.
     Registration(UndeliverableNotification),
-    /// From the stream, through the listener.
+    /// Read the records again from the stream and pass them to the listener.
     Stream(Range),
-    /// A request over MQTT: there is none.
+    /// A failed MQTT request, which its sender has repeated.
     Request,
-    /// None is known.
+    /// No route, with the reason.
     None(&'static str),
 }
 
-/// Attributes that the quarantine added.
-const ADDED: [&str; 3] = ["reason", "source", "detail"];
-/// What a source that is a queue of RabbitMQ begins with.
+/// Attributes that the quarantine adds.
+const QUARANTINE_ATTRIBUTES: [&str; 3] = ["reason", "source", "detail"];
+/// Prefix of a source that is a RabbitMQ queue.
 const RABBITMQ: &str = "rabbitmq:";
 
 impl FailedMessage {
-    pub(super) fn of(message: Message) -> FailedMessage {
+    pub(super) fn new(message: Message) -> FailedMessage {
         let system = message.attributes.unwrap_or_default();
-        let said = |name: &System| system.get(name).cloned();
+        let attribute = |name: &System| system.get(name).cloned();
         FailedMessage {
-            dead_letter_of: said(&System::DeadLetterQueueSourceArn),
-            group: said(&System::MessageGroupId),
-            deduplication: said(&System::MessageDeduplicationId),
-            sent: said(&System::SentTimestamp)
+            dead_letter_of: attribute(&System::DeadLetterQueueSourceArn),
+            group: attribute(&System::MessageGroupId),
+            deduplication: attribute(&System::MessageDeduplicationId),
+            sent: attribute(&System::SentTimestamp)
                 .and_then(|milliseconds| milliseconds.parse().ok())
                 .unwrap_or_default(),
             id: message.message_id.unwrap_or_default(),
@@ -62,7 +62,7 @@ impl FailedMessage {
         self.attributes.get(name)?.string_value()
     }
 
-    /// Whether SQS itself knows the way back.
+    /// Tells whether SQS itself can move the message back.
     pub(super) fn is_dead_letter(&self) -> bool {
         self.dead_letter_of.is_some() && !self.is_quarantined()
     }
@@ -71,16 +71,16 @@ impl FailedMessage {
         self.attribute("reason").is_some() && self.attribute("source").is_some()
     }
 
-    /// What it had when it was first sent.
-    pub(super) fn own_attributes(&self) -> HashMap<String, MessageAttributeValue> {
+    /// Returns the attributes that the message had when it was first sent.
+    pub(super) fn original_attributes(&self) -> HashMap<String, MessageAttributeValue> {
         let mut attributes = self.attributes.clone();
         if self.is_quarantined() {
-            attributes.retain(|name, _| !ADDED.contains(&name.as_str()));
+            attributes.retain(|name, _| !QUARANTINE_ATTRIBUTES.contains(&name.as_str()));
         }
         attributes
     }
 
-    /// Why it lies there, in a few words.
+    /// Returns the reason of the failure.
     pub(super) fn reason(&self) -> String {
         if let Some(reason) = self.attribute("reason") {
             return reason.to_owned();
@@ -90,23 +90,20 @@ impl FailedMessage {
         }
         let body: Value = serde_json::from_str(&self.body).unwrap_or_default();
         let text = |pointer: &str| body.pointer(pointer).and_then(Value::as_str);
-        let said = text("/reason")
+        let reason = text("/reason")
             .or(text("/failures/0/errorMessage"))
             .or(text("/responsePayload/errorMessage"))
             .or(text("/requestContext/condition"));
-        said.unwrap_or("unknown").chars().take(100).collect()
+        reason.unwrap_or("unknown").chars().take(100).collect()
     }
 
-    /// The way back; what does not say where it came from goes to the given queue.
-    pub(super) fn way(&self, to: Option<&str>) -> RedriveRoute {
+    /// Returns the route back. A message of unknown source goes to the given queue.
+    pub(super) fn route(&self, to: Option<&str>) -> RedriveRoute {
         if let Some(source) = self.attribute("source").filter(|_| self.is_quarantined()) {
-            // A queue of SQS that the same function reads.
             return match (source.starts_with(RABBITMQ), to) {
                 (false, _) => RedriveRoute::Queue(source.to_owned()),
                 (true, Some(to)) => RedriveRoute::Queue(to.to_owned()),
-                (true, None) => {
-                    RedriveRoute::None("it came from RabbitMQ: say --to antumbra-signals")
-                }
+                (true, None) => RedriveRoute::None("from RabbitMQ; use --to antumbra-signals"),
             };
         }
         if let Some(queue) = &self.dead_letter_of {
@@ -115,12 +112,12 @@ impl FailedMessage {
         if let Some(range) = Range::read(&self.body) {
             return RedriveRoute::Stream(range);
         }
-        if let Some(parked) = UndeliverableNotification::read(&self.body) {
-            return match parked.is_whole() {
-                true => RedriveRoute::Registration(parked),
-                false => {
-                    RedriveRoute::None("it holds no notification: what changed is in the table")
-                }
+        if let Some(notification) = UndeliverableNotification::read(&self.body) {
+            return match notification.is_whole() {
+                true => RedriveRoute::Registration(notification),
+                false => RedriveRoute::None(
+                    "no notification was stored; the table has the current state",
+                ),
             };
         }
         let body: Value = serde_json::from_str(&self.body).unwrap_or_default();
@@ -131,26 +128,25 @@ impl FailedMessage {
         }
         match to {
             Some(to) => RedriveRoute::Queue(to.to_owned()),
-            None => RedriveRoute::None("it does not say where it came from: say --to QUEUE"),
+            None => RedriveRoute::None("unknown source; use --to QUEUE"),
         }
     }
 }
 
 impl RedriveRoute {
-    /// In a few words.
-    pub(super) fn words(&self) -> String {
+    pub(super) fn describe(&self) -> String {
         match self {
             RedriveRoute::Queue(queue) => {
                 let name = queue.rsplit(['/', ':']).next().unwrap_or(queue);
                 format!("to {name}")
             }
-            RedriveRoute::Registration(parked) => {
-                let name = parked.registration.as_deref().unwrap_or_default();
+            RedriveRoute::Registration(notification) => {
+                let name = notification.registration.as_deref().unwrap_or_default();
                 format!("to the target of {name}")
             }
             RedriveRoute::Stream(range) => format!("{} records from the stream", range.batch_size),
-            RedriveRoute::Request => "a request that came to nothing".to_owned(),
-            RedriveRoute::None(why) => (*why).to_owned(),
+            RedriveRoute::Request => "failed MQTT request".to_owned(),
+            RedriveRoute::None(reason) => (*reason).to_owned(),
         }
     }
 }
@@ -159,7 +155,7 @@ impl RedriveRoute {
 mod tests {
     use super::*;
 
-    fn lying(
+    fn message(
         body: &str,
         attributes: &[(&str, &str)],
         dead_letter_of: Option<&str>,
@@ -184,82 +180,78 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_has_its_way_and_its_reason() {
+    fn every_kind_of_message_has_a_route_and_a_reason() {
         let inbound = "arn:aws:sqs:us-east-1:000000000000:antumbra-inbound";
         let quarantined = [("reason", "NotJson"), ("source", inbound), ("mine", "1")];
-        let told = r#"{"requestContext":{"condition":"RetryAttemptsExhausted"},"DDBStreamBatchInfo":{"shardId":"s",
+        let batch = r#"{"requestContext":{"condition":"RetryAttemptsExhausted"},"DDBStreamBatchInfo":{"shardId":"s",
             "startSequenceNumber":"1","endSequenceNumber":"3","batchSize":3,"streamArn":"a"}}"#;
-        let parked = r#"{"reason":"QueueDoesNotExist","registration":"all","key":"k","record":{},
+        let notification = r#"{"reason":"QueueDoesNotExist","registration":"all","key":"k","record":{},
             "notification":{},"message":{"id":"n"}}"#;
         let short =
             r#"{"reason":"too large","registration":"all","record":{"sequenceNumber":"1"}}"#;
         let rule = r#"{"ruleName":"antumbra_message_get","failures":[{"errorMessage":"denied"}]}"#;
         let call = r#"{"requestContext":{"condition":"EventAgeExceeded"},"requestPayload":{}}"#;
-        for (lying, reason, words) in [
+        for (message, reason, route) in [
             (
-                lying("{", &quarantined, None),
+                message("{", &quarantined, None),
                 "NotJson",
                 "to antumbra-inbound",
             ),
-            // What was quarantined once and is now a dead letter goes where it last was.
+            // A dead letter goes to its source queue, also if it was quarantined before.
             (
-                lying("{", &[], Some(inbound)),
+                message("{", &[], Some(inbound)),
                 "dead letter",
                 "to antumbra-inbound",
             ),
             (
-                lying(told, &[], None),
+                message(batch, &[], None),
                 "RetryAttemptsExhausted",
                 "3 records from the stream",
             ),
             (
-                lying(parked, &[], None),
+                message(notification, &[], None),
                 "QueueDoesNotExist",
                 "to the target of all",
             ),
             (
-                lying(short, &[], None),
+                message(short, &[], None),
                 "too large",
-                "it holds no notification: what changed is in the table",
+                "no notification was stored; the table has the current state",
             ),
+            (message(rule, &[], None), "denied", "failed MQTT request"),
             (
-                lying(rule, &[], None),
-                "denied",
-                "a request that came to nothing",
-            ),
-            (
-                lying(call, &[], None),
+                message(call, &[], None),
                 "EventAgeExceeded",
-                "a request that came to nothing",
+                "failed MQTT request",
             ),
             (
-                lying(
+                message(
                     "?",
                     &[("reason", "NotText"), ("source", "rabbitmq:q")],
                     None,
                 ),
                 "NotText",
-                "it came from RabbitMQ: say --to antumbra-signals",
+                "from RabbitMQ; use --to antumbra-signals",
             ),
             (
-                lying("?", &[], None),
+                message("?", &[], None),
                 "unknown",
-                "it does not say where it came from: say --to QUEUE",
+                "unknown source; use --to QUEUE",
             ),
         ] {
-            assert_eq!(lying.reason(), reason);
-            assert_eq!(lying.way(None).words(), words);
+            assert_eq!(message.reason(), reason);
+            assert_eq!(message.route(None).describe(), route);
         }
-        let unknown = lying(
+        let unknown = message(
             "?",
             &[("reason", "NotText"), ("source", "rabbitmq:q")],
             None,
         );
         assert_eq!(
-            unknown.way(Some("antumbra-signals")).words(),
+            unknown.route(Some("antumbra-signals")).describe(),
             "to antumbra-signals"
         );
-        let back = lying("{", &quarantined, None).own_attributes();
+        let back = message("{", &quarantined, None).original_attributes();
         assert_eq!(back.keys().collect::<Vec<_>>(), ["mine"]);
     }
 }

@@ -1,31 +1,32 @@
-//! `antumbra sensors signal`: what a sensor would put in its queue.
+//! `antumbra sensors signal`: sends a signal as a sensor does.
 
 use antumbra_service::sensors::{SensorId, Value};
-use antumbra_shadow::Document;
+use antumbra_shadow::{Document, Timestamp};
 use antumbra_wire::signal::{SignalMessage, ValueType, read};
 use clap::Args;
 use serde::Serialize;
 
-use super::{parsed_time, scalar};
-use crate::connect::Connection;
+use super::scalar;
+use crate::connection::Connection;
 use crate::error::CliError;
+use crate::input::time;
 use crate::output::{FAINT, STRONG, json, styled};
-use crate::queue;
+use crate::send_message::send_message;
 
 #[derive(Debug, Args)]
-pub(crate) struct Sent {
-    /// The sensor's id.
+pub(crate) struct SendSignal {
+    /// Sensor id.
     id: String,
-    /// A number, true, false, or any other text.
+    /// Measured value: a number, true, false, or any other text.
     #[arg(allow_negative_numbers = true)]
     value: String,
-    /// When it was measured (RFC 3339); when it arrives, unless said.
-    #[arg(long)]
-    time: Option<String>,
-    /// The device's own count of messages.
+    /// Measurement time (RFC 3339); the time of arrival by default.
+    #[arg(long, value_parser = time)]
+    time: Option<Timestamp>,
+    /// Sequence number that the device gave the signal.
     #[arg(long)]
     sequence: Option<u64>,
-    /// The queue: its name or its URL.
+    /// Queue name or URL.
     #[arg(
         long,
         default_value = "antumbra-signals",
@@ -34,7 +35,7 @@ pub(crate) struct Sent {
     queue: String,
 }
 
-impl Sent {
+impl SendSignal {
     pub(crate) async fn run(
         self,
         connection: &Connection,
@@ -42,15 +43,15 @@ impl Sent {
     ) -> Result<String, CliError> {
         let text = self.text()?;
         let client = aws_sdk_sqs::Client::new(&connection.aws().await);
-        let message = queue::send(&client, &self.queue, &text, &self.id).await?;
+        let message = send_message(&client, &self.queue, &text, &self.id).await?;
         if as_json {
             #[derive(Serialize)]
             #[serde(rename_all = "camelCase")]
-            struct Told<'a> {
+            struct Sent<'a> {
                 sensor: &'a str,
                 sqs_message_id: &'a str,
             }
-            return Ok(json(&Told {
+            return Ok(json(&Sent {
                 sensor: &self.id,
                 sqs_message_id: &message,
             }));
@@ -59,30 +60,31 @@ impl Sent {
         Ok(format!("{id}  {} sent to {queue}", scalar(&self.value)?))
     }
 
-    /// Refuses here what the other end of the queue would refuse, where nobody would see it.
+    /// Formats the signal, and rejects it here if the consumer of the queue would reject it.
     fn text(&self) -> Result<String, CliError> {
         #[derive(Serialize)]
         struct Signal<'a> {
             sensor_id: &'a str,
             data: &'a Value,
             #[serde(skip_serializing_if = "Option::is_none")]
-            ts: Option<&'a str>,
+            ts: Option<String>,
             #[serde(skip_serializing_if = "Option::is_none")]
             seq: Option<u64>,
         }
         SensorId::new(self.id.as_str())?;
-        self.time.as_deref().map(parsed_time).transpose()?;
         let signal = Signal {
             sensor_id: &self.id,
             data: &scalar(&self.value)?,
-            ts: self.time.as_deref(),
+            ts: self.time.map(|time| time.to_string()),
             seq: self.sequence,
         };
         let text = Document::from_value(&signal).map_err(CliError::invalid)?;
         let text = text.view().to_json();
         match read(&text, ValueType::Scalar).map_err(CliError::invalid)? {
             SignalMessage::Signal(_) => Ok(text),
-            SignalMessage::Marker => Err(CliError::invalid("that is no signal")),
+            SignalMessage::Marker => Err(CliError::invalid(
+                "the value makes a marker, which is not a signal",
+            )),
         }
     }
 }
@@ -92,25 +94,24 @@ mod tests {
     use super::*;
 
     fn text(value: &str, time: Option<&str>) -> Result<String, CliError> {
-        let sent = Sent {
+        let signal = SendSignal {
             id: "door-7".to_owned(),
             value: value.to_owned(),
-            time: time.map(str::to_owned),
+            time: time.map(|time| Timestamp::parse(time).unwrap()),
             sequence: Some(7),
             queue: String::new(),
         };
-        sent.text()
+        signal.text()
     }
 
     #[test]
-    fn a_signal_says_what_was_typed_to_the_last_digit() {
+    fn numbers_of_a_signal_are_exact() {
         let time = Some("2026-01-31T12:00:00Z");
         assert_eq!(
             text("12345678901234567890.5", time).unwrap(),
             r#"{"data":12345678901234567890.5,"sensor_id":"door-7","seq":7,"ts":"2026-01-31T12:00:00Z"}"#
         );
         assert!(text("open", None).unwrap().contains(r#""data":"open""#));
-        assert!(text("1", Some("yesterday")).is_err());
         assert!(text(&"x".repeat(10_000), None).is_err());
     }
 }

@@ -1,8 +1,7 @@
-//! `antumbra shadow watch`: changes as they happen.
+//! `antumbra shadow watch`: changes as they happen, from the table's stream.
 //!
-//! From the table's stream: it is there wherever the table is, locally and on AWS, with the credentials
-//! every other command uses, and holds every change through whichever door it came. The MQTT topics would
-//! need a registration and a broker, and are cut where a message is too large.
+//! The stream has every change, locally and on AWS, and needs no other credentials than the table. MQTT topics
+//! would need a registration and a broker, and leave out documents that are too large for a message.
 
 use std::time::Duration;
 
@@ -14,23 +13,23 @@ use antumbra_wire::notification::write_change;
 use antumbra_wire::stream::{Record, StreamBatch, Tape};
 use clap::Args;
 
-use crate::connect::Connection;
+use crate::connection::Connection;
 use crate::error::CliError;
-use crate::follow::Follower;
-use crate::output::{BAD, CHANGED, FAINT, GOOD, STRONG, print_on, styled, table};
+use crate::output::{BAD, CHANGED, FAINT, GOOD, STRONG, print_while_read, styled, table};
 use crate::signals::Signals;
+use crate::stream_follower::StreamFollower;
 
-/// How long to wait when nothing had changed.
-const PAUSE: Duration = Duration::from_millis(500);
+/// Pause between polls of an unchanged stream.
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 #[derive(Debug, Args)]
 pub(crate) struct Watch {
-    /// The device's id; all devices without it.
+    /// Device id; all devices by default.
     id: Option<String>,
-    /// Only the shadow of this name.
+    /// Shadow name; all names by default.
     #[arg(long)]
     name: Option<String>,
-    /// End after so many changes.
+    /// Stop after this number of changes.
     #[arg(long, value_name = "COUNT")]
     count: Option<u64>,
 }
@@ -40,23 +39,27 @@ impl Watch {
         let sdk = connection.sdk_config().await;
         let table = connection.table();
         let stream = antumbra_dynamodb::stream_of(&antumbra_dynamodb::client(&sdk), table).await?;
-        let none = || CliError::invalid(format!("the table {table} has no stream to watch"));
+        let none = || {
+            CliError::invalid(format!(
+                "the table {table} has no stream; enable one with new and old images"
+            ))
+        };
         let stream = stream.ok_or_else(none)?;
         let mut signals = Signals::listen().map_err(CliError::unavailable)?;
-        let mut follower = Follower::begin(&sdk, stream.clone()).await?;
-        anstream::eprintln!("{} {table}, Ctrl-C stops", styled(FAINT, "watching"));
+        let mut follower = StreamFollower::start(&sdk, stream.clone()).await?;
+        anstream::eprintln!("{} {table}; stop with Ctrl-C", styled(FAINT, "watching"));
         let mut left = self.count;
         while left != Some(0) {
             let records = tokio::select! {
                 records = follower.next() => records?,
                 () = signals.next() => return Ok(()),
             };
-            // One at a time: a page may be longer than an event can be.
+            // One record at a time: a page can be longer than an event may be.
             for record in &records {
                 let record = std::slice::from_ref(record);
                 let event = invocation(&stream, record).map_err(CliError::unavailable)?;
-                for text in self.told(&event, json)? {
-                    if left == Some(0) || !print_on(&text)? {
+                for text in self.changes(&event, json)? {
+                    if left == Some(0) || !print_while_read(&text)? {
                         return Ok(());
                     }
                     left = left.map(|left| left - 1);
@@ -64,7 +67,7 @@ impl Watch {
             }
             if records.is_empty() {
                 tokio::select! {
-                    () = tokio::time::sleep(PAUSE) => {}
+                    () = tokio::time::sleep(POLL_INTERVAL) => {}
                     () = signals.next() => return Ok(()),
                 }
             }
@@ -72,13 +75,13 @@ impl Watch {
         Ok(())
     }
 
-    /// What there is to say of the records of an event, in order.
-    fn told(&self, event: &[u8], json: bool) -> Result<Vec<String>, CliError> {
-        let mut told = Vec::new();
-        let mut room = (Tape::default(), KeyBuffer::default());
+    /// Formats the changes in an event, in order.
+    fn changes(&self, event: &[u8], json: bool) -> Result<Vec<String>, CliError> {
+        let mut changes = Vec::new();
+        let mut buffers = (Tape::default(), KeyBuffer::default());
         let mut batch = StreamBatch::default();
         for record in batch.read(event).map_err(CliError::unavailable)?.iter() {
-            match record.map(|record| self.record(record, &mut room, json, &mut told)) {
+            match record.map(|record| self.record(record, &mut buffers, json, &mut changes)) {
                 Ok(Ok(())) => {}
                 Ok(Err(undecodable)) | Err(undecodable) => {
                     let fault = &undecodable.fault;
@@ -86,7 +89,7 @@ impl Watch {
                 }
             }
         }
-        Ok(told)
+        Ok(changes)
     }
 
     fn record(
@@ -94,14 +97,15 @@ impl Watch {
         record: Record<'_>,
         (tape, keys): &mut (Tape, KeyBuffer),
         json: bool,
-        told: &mut Vec<String>,
+        changes: &mut Vec<String>,
     ) -> Result<(), antumbra_wire::stream::Undecodable> {
         let key = keys.read(record);
         let Some(shadow) = key.item.shadow() else {
             return Ok(());
         };
-        let asked = |wanted: &Option<String>, of: &str| wanted.as_deref().is_none_or(|it| it == of);
-        if !asked(&self.id, shadow.id) || !asked(&self.name, shadow.name) {
+        let matches =
+            |wanted: &Option<String>, of: &str| wanted.as_deref().is_none_or(|it| it == of);
+        if !matches(&self.id, shadow.id) || !matches(&self.name, shadow.name) {
             return Ok(());
         }
         let item = ItemChange::new(record, key, record.images(tape)?);
@@ -109,13 +113,13 @@ impl Watch {
         for document in item.documents() {
             let diff = DiffCell::new(document.old, document.new, &model);
             let change = item.change(document, &diff);
-            told.push(if json { line(&change) } else { lines(&change) });
+            changes.push(if json { line(&change) } else { lines(&change) });
         }
         Ok(())
     }
 }
 
-/// Everything, on one line.
+/// Formats a change as one line of JSON.
 fn line(change: &Change<'_>) -> String {
     let mut out = String::new();
     let parts = Parts {
@@ -128,7 +132,7 @@ fn line(change: &Change<'_>) -> String {
 }
 
 fn lines(change: &Change<'_>) -> String {
-    let (whose, state) = match change.shadow {
+    let (name, state) = match change.shadow {
         Some(shadow) => (
             format!("{}/{}", shadow.id, shadow.name),
             shadow.state.as_str(),
@@ -148,7 +152,7 @@ fn lines(change: &Change<'_>) -> String {
     let head = format!(
         "{}  {}  {state} version {version}{ended}",
         styled(FAINT, &time),
-        styled(STRONG, &whose)
+        styled(STRONG, &name)
     );
     let diff = change.diff.diff();
     let row = |style, word, pointer: &str, text: String| {

@@ -1,13 +1,13 @@
-//! Nobody comes in who may not.
+//! Authentication.
 
 use antumbra_http_api::document;
 use serde_json::Value;
 
-use crate::ground::{Ground, TOKEN};
+use crate::support::{TOKEN, TestApi};
 
-/// Every route of the description, with something in the place of each part.
+/// Every route of the OpenAPI document, with `x` for each parameter.
 pub(crate) fn routes() -> Vec<(String, String)> {
-    let document = serde_json::to_value(document()).unwrap();
+    let document = document();
     let mut routes = Vec::new();
     for (path, item) in document["paths"].as_object().unwrap() {
         let mut filled = String::new();
@@ -30,21 +30,21 @@ pub(crate) fn routes() -> Vec<(String, String)> {
 }
 
 #[tokio::test]
-async fn no_route_but_health_answers_without_credentials() {
-    let ground = Ground::start().await;
+async fn every_route_except_health_requires_credentials() {
+    let api = TestApi::start().await;
     let unknown = [
         ("GET".to_owned(), "/nowhere".to_owned()),
         ("GET".to_owned(), "/health/x".to_owned()),
     ];
     for (method, path) in routes().into_iter().chain(unknown) {
         if path == "/health" {
-            ground.stranger(&method, &path).send().await.ok(200);
+            api.anonymous(&method, &path).send().await.ok(200);
             continue;
         }
-        let got = ground.stranger(&method, &path).json("{}").send().await;
-        got.problem(401, "Unauthorized");
+        let response = api.anonymous(&method, &path).json("{}").send().await;
+        response.problem(401, "Unauthorized");
         assert_eq!(
-            got.header("www-authenticate"),
+            response.header("www-authenticate"),
             Some("Bearer realm=\"antumbra\"")
         );
         let wrong = [
@@ -56,26 +56,26 @@ async fn no_route_but_health_answers_without_credentials() {
             format!("Basic {TOKEN}"),
         ];
         for wrong in wrong {
-            let ask = ground
-                .stranger(&method, &path)
+            let request = api
+                .anonymous(&method, &path)
                 .header("authorization", &wrong);
-            let got = ask.json("{}").send().await;
-            got.problem(401, "Unauthorized");
-            let challenge = got.header("www-authenticate").unwrap();
+            let response = request.json("{}").send().await;
+            response.problem(401, "Unauthorized");
+            let challenge = response.header("www-authenticate").unwrap();
             assert!(challenge.contains("invalid_token"), "{challenge}");
         }
     }
     assert!(
-        ground.endpoint.take_calls().is_empty(),
-        "the store heard of it"
+        api.endpoint.take_calls().is_empty(),
+        "the request reached the store"
     );
 }
 
 #[tokio::test]
-async fn a_token_may_be_called_bearer_in_any_letters() {
-    let ground = Ground::start().await;
-    let ask = ground
-        .stranger("GET", "/v1/shadows/x")
+async fn the_bearer_scheme_is_case_insensitive() {
+    let api = TestApi::start().await;
+    let request = api
+        .anonymous("GET", "/v1/shadows/x")
         .header("authorization", &format!("bearer {TOKEN}"));
-    ask.send().await.problem(404, "NotFound");
+    request.send().await.problem(404, "NotFound");
 }

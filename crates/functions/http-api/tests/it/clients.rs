@@ -5,47 +5,45 @@ use std::time::Duration;
 use antumbra_testkit::dynamodb::Reply;
 use serde_json::{Value, json};
 
-use crate::ground::Ground;
+use crate::support::TestApi;
 
 const CLIENT: &str =
     r#"{"id":"night-watch","name":"Night watch","url":"http://127.0.0.1:9999/hook"}"#;
 
-pub(crate) async fn sensor(ground: &Ground, id: &str) {
+pub(crate) async fn sensor(api: &TestApi, id: &str) {
     let location = json!({"city": "Poznań", "building": "A", "floor": "2", "room": "13"});
     let body = json!({"id": id, "location": location}).to_string();
-    ground.post("/v1/sensors", &body).await.ok(201);
+    api.post("/v1/sensors", &body).await.ok(201);
 }
 
 #[tokio::test]
-async fn a_client_is_made_read_changed_and_deleted_and_its_secret_told_once() {
-    let ground = Ground::start().await;
-    let got = ground.post("/v1/clients", CLIENT).await;
-    assert_eq!(got.header("location"), Some("/v1/clients/night-watch"));
-    assert_eq!(got.header("cache-control"), Some("no-store"));
-    let made = got.ok(201);
-    let secret = made["secret"].as_str().unwrap();
+async fn a_client_is_created_read_changed_and_deleted() {
+    let api = TestApi::start().await;
+    let response = api.post("/v1/clients", CLIENT).await;
+    assert_eq!(response.header("location"), Some("/v1/clients/night-watch"));
+    assert_eq!(response.header("cache-control"), Some("no-store"));
+    let created = response.ok(201);
+    let secret = created["secret"].as_str().unwrap();
     assert!(secret.starts_with("whsec_"));
-    assert_eq!(made["mode"], "every");
-    ground
-        .post("/v1/clients", CLIENT)
+    assert_eq!(created["mode"], "every");
+    api.post("/v1/clients", CLIENT)
         .await
         .problem(409, "AlreadyExists");
 
     let path = "/v1/clients/night-watch";
-    let got = ground.get(path).await;
-    let read = got.ok(200);
+    let response = api.get(path).await;
+    let read = response.ok(200);
     assert_eq!(
         (&read["version"], &read["enabled"]),
         (&json!(1), &json!(true))
     );
-    assert!(read.get("secret").is_none() && !got.text.contains(secret));
-    let page = ground.get("/v1/clients").await;
+    assert!(read.get("secret").is_none() && !response.text.contains(secret));
+    let page = api.get("/v1/clients").await;
     assert_eq!(page.ok(200)["clients"][0]["id"], "night-watch");
     assert!(!page.text.contains("whsec_"));
 
     let with = |tag: &'static str, body: &'static str| {
-        ground
-            .ask("PATCH", path)
+        api.request("PATCH", path)
             .header("if-match", tag)
             .json(body)
             .send()
@@ -53,23 +51,23 @@ async fn a_client_is_made_read_changed_and_deleted_and_its_secret_told_once() {
     with("\"9\"", r#"{"name":"x"}"#)
         .await
         .problem(412, "PreconditionFailed");
-    let got = with("\"1\"", r#"{"mode":"latest"}"#).await;
-    assert_eq!(got.header("etag"), Some("\"2\""));
-    assert_eq!(got.ok(200)["mode"], "latest");
+    let response = with("\"1\"", r#"{"mode":"latest"}"#).await;
+    assert_eq!(response.header("etag"), Some("\"2\""));
+    assert_eq!(response.ok(200)["mode"], "latest");
 
-    let got = ground
-        .ask(
+    let response = api
+        .request(
             "POST",
             &format!("{path}/rotate-secret?keepPreviousSeconds=60"),
         )
         .send()
         .await;
-    let rotated = got.ok(200);
-    assert_ne!(rotated["secret"], made["secret"]);
+    let rotated = response.ok(200);
+    assert_ne!(rotated["secret"], created["secret"]);
     assert_eq!(rotated["previousUntil"], "2026-01-31T12:01:00Z");
-    assert_eq!(got.header("cache-control"), Some("no-store"));
-    let too_long = ground
-        .ask(
+    assert_eq!(response.header("cache-control"), Some("no-store"));
+    let too_long = api
+        .request(
             "POST",
             &format!("{path}/rotate-secret?keepPreviousSeconds=99999999"),
         )
@@ -77,32 +75,30 @@ async fn a_client_is_made_read_changed_and_deleted_and_its_secret_told_once() {
         .await;
     too_long.problem(400, "Invalid");
 
-    ground
-        .ask("DELETE", path)
+    api.request("DELETE", path)
         .header("if-match", "\"1\"")
         .send()
         .await
         .problem(412, "PreconditionFailed");
-    ground.delete(path).await.ok(204);
-    for got in [
-        ground.get(path).await,
-        ground.delete(path).await,
-        ground.patch(path, "{}").await,
-        ground
-            .ask("POST", &format!("{path}/rotate-secret"))
+    api.delete(path).await.ok(204);
+    for response in [
+        api.get(path).await,
+        api.delete(path).await,
+        api.patch(path, "{}").await,
+        api.request("POST", &format!("{path}/rotate-secret"))
             .send()
             .await,
-        ground.ask("POST", &format!("{path}/test")).send().await,
-        ground.ask("POST", &format!("{path}/enable")).send().await,
-        ground.get(&format!("{path}/sensors")).await,
+        api.request("POST", &format!("{path}/test")).send().await,
+        api.request("POST", &format!("{path}/enable")).send().await,
+        api.get(&format!("{path}/sensors")).await,
     ] {
-        got.problem(404, "NotFound");
+        response.problem(404, "NotFound");
     }
 }
 
 #[tokio::test]
-async fn what_is_no_client_is_refused() {
-    let ground = Ground::start().await;
+async fn invalid_clients_are_rejected() {
+    let api = TestApi::start().await;
     for body in [
         r#"{}"#,
         r#"{"name":"","url":"https://example.com/"}"#,
@@ -116,25 +112,17 @@ async fn what_is_no_client_is_refused() {
         r#"{"name":"a","url":"file:///etc/passwd"}"#,
         r#"{"name":"a","url":"not a url"}"#,
     ] {
-        ground
-            .post("/v1/clients", body)
-            .await
-            .problem(400, "Invalid");
+        api.post("/v1/clients", body).await.problem(400, "Invalid");
     }
-    ground
-        .get("/v1/clients/a.b")
-        .await
-        .problem(400, "InvalidPath");
-    ground
-        .get("/v1/clients?limit=0")
+    api.get("/v1/clients/a.b").await.problem(400, "InvalidPath");
+    api.get("/v1/clients?limit=0")
         .await
         .problem(400, "InvalidQuery");
-    ground
-        .get("/v1/clients?cursor=00")
+    api.get("/v1/clients?cursor=00")
         .await
         .problem(400, "Invalid");
-    ground.post("/v1/clients", CLIENT).await.ok(201);
-    let patched = ground
+    api.post("/v1/clients", CLIENT).await.ok(201);
+    let patched = api
         .patch(
             "/v1/clients/night-watch",
             r#"{"url":"https://192.168.0.1/"}"#,
@@ -145,13 +133,13 @@ async fn what_is_no_client_is_refused() {
 
 #[tokio::test]
 async fn links_are_listed_from_both_sides() {
-    let ground = Ground::start().await;
-    ground.post("/v1/clients", CLIENT).await.ok(201);
+    let api = TestApi::start().await;
+    api.post("/v1/clients", CLIENT).await.ok(201);
     for id in ["a", "b", "c"] {
-        sensor(&ground, id).await;
+        sensor(&api, id).await;
         let link = format!("/v1/clients/night-watch/sensors/{id}");
-        ground.ask("PUT", &link).send().await.ok(204);
-        ground.ask("PUT", &link).send().await.ok(204);
+        api.request("PUT", &link).send().await.ok(204);
+        api.request("PUT", &link).send().await.ok(204);
     }
     let sensors = |page: &Value| -> Vec<String> {
         let links = page["links"].as_array().unwrap().iter();
@@ -159,83 +147,73 @@ async fn links_are_listed_from_both_sides() {
             .map(|link| link["sensor"].as_str().unwrap().to_owned())
             .collect()
     };
-    let first = ground
+    let first = api
         .get("/v1/clients/night-watch/sensors?limit=2")
         .await
         .ok(200);
-    let next = first["next"].as_str().unwrap();
-    let rest = ground
+    let next = first["nextCursor"].as_str().unwrap();
+    let rest = api
         .get(&format!(
             "/v1/clients/night-watch/sensors?limit=2&cursor={next}"
         ))
         .await
         .ok(200);
     assert_eq!([sensors(&first), sensors(&rest)].concat(), ["a", "b", "c"]);
-    let clients = ground.get("/v1/sensors/b/clients").await.ok(200);
+    let clients = api.get("/v1/sensors/b/clients").await.ok(200);
     assert_eq!(clients["links"][0]["client"], "night-watch");
 
-    ground
-        .delete("/v1/clients/night-watch")
+    api.delete("/v1/clients/night-watch")
         .await
         .problem(409, "HasLinks");
-    ground
-        .delete("/v1/clients/night-watch/sensors/a")
+    api.delete("/v1/clients/night-watch/sensors/a")
         .await
         .ok(204);
-    ground
-        .delete("/v1/clients/night-watch/sensors/a")
+    api.delete("/v1/clients/night-watch/sensors/a")
         .await
         .problem(404, "NotFound");
-    ground
-        .ask("PUT", "/v1/clients/night-watch/sensors/none")
+    api.request("PUT", "/v1/clients/night-watch/sensors/none")
         .send()
         .await
         .problem(404, "NotFound");
-    ground
-        .ask("PUT", "/v1/clients/nobody/sensors/b")
+    api.request("PUT", "/v1/clients/nobody/sensors/b")
         .send()
         .await
         .problem(404, "NotFound");
-    ground
-        .ask("PUT", "/v1/clients/night-watch/sensors/a%20b")
+    api.request("PUT", "/v1/clients/night-watch/sensors/a%20b")
         .send()
         .await
         .problem(400, "InvalidPath");
-    ground
-        .delete("/v1/clients/night-watch?cascade=true")
+    api.delete("/v1/clients/night-watch?cascade=true")
         .await
         .ok(204);
-    let clients = ground.get("/v1/sensors/b/clients").await.ok(200);
+    let clients = api.get("/v1/sensors/b/clients").await.ok(200);
     assert_eq!(clients["links"], json!([]));
 }
 
 #[tokio::test]
-async fn a_client_made_by_somebody_who_died_is_not_made_twice() {
-    let ground = Ground::start().await;
+async fn a_repeated_creation_after_a_crash_creates_one_client() {
+    let api = TestApi::start().await;
     let body = r#"{"name":"Night watch","url":"http://127.0.0.1:9999/hook"}"#;
     let make = || {
-        ground
-            .ask("POST", "/v1/clients")
+        api.request("POST", "/v1/clients")
             .header("idempotency-key", "k")
             .json(body)
             .send()
     };
-    // The client is written, and then nothing more is heard: as if the process had died.
-    ground
-        .endpoint
-        .script(|call| match call.operation.as_str() {
-            "UpdateItem" if call.body.to_string().contains("ONCE#") => {
-                Reply::fail(500, "InternalServerError")
-            }
-            _ => Reply::Pass,
-        });
+    // The process crashes after it has written the client.
+    api.endpoint.script(|call| match call.operation.as_str() {
+        "UpdateItem" if call.body.to_string().contains("ONCE#") => {
+            Reply::fail(500, "InternalServerError")
+        }
+        _ => Reply::Pass,
+    });
     let lost = make().await.ok(201);
-    ground.endpoint.script(|_| Reply::Pass);
+    api.endpoint.script(|_| Reply::Pass);
     make().await.problem(409, "InFlight");
-    ground.clock.advance(Duration::from_secs(36));
-    let made = make().await.ok(201);
-    assert_eq!(made, lost, "the same client with the same secret");
-    assert_eq!(make().await.ok(201), made);
-    let all = ground.get("/v1/clients").await.ok(200);
+    api.clock.advance(Duration::from_secs(36));
+    let created = make().await.ok(201);
+    assert_eq!(created, lost, "the same client with the same secret");
+    assert_eq!(make().await.ok(201), created);
+    let all = api.get("/v1/clients").await.ok(200);
     assert_eq!(all["clients"].as_array().unwrap().len(), 1);
 }

@@ -9,31 +9,31 @@ use antumbra_service::deliveries::{
 use serde_json::{Value, json};
 
 use crate::clients::sensor;
-use crate::ground::Ground;
+use crate::support::TestApi;
 
-async fn client(ground: &Ground, mode: &str) {
+async fn client(api: &TestApi, mode: &str) {
     let body = json!({"id": "night-watch", "name": "Night watch", "url": "http://127.0.0.1:9999/hook", "mode": mode});
-    ground.post("/v1/clients", &body.to_string()).await.ok(201);
+    api.post("/v1/clients", &body.to_string()).await.ok(201);
 }
 
 #[tokio::test]
-async fn a_test_is_queued_kept_in_the_history_and_queued_again() {
-    let ground = Ground::start().await;
-    client(&ground, "latest").await;
+async fn a_test_delivery_is_queued_listed_and_redelivered() {
+    let api = TestApi::start().await;
+    client(&api, "latest").await;
     let path = "/v1/clients/night-watch";
-    let got = ground
-        .ask("POST", &format!("{path}/test"))
+    let response = api
+        .request("POST", &format!("{path}/test"))
         .send()
         .await
         .ok(202);
-    let id = got["delivery"].as_str().unwrap().to_owned();
-    let messages = ground.queues[1].bodies();
+    let id = response["delivery"].as_str().unwrap().to_owned();
+    let messages = api.queues[1].bodies();
     assert!(
         messages.len() == 1 && messages[0].contains(&id),
         "{messages:?}"
     );
 
-    let page = ground.get(&format!("{path}/deliveries")).await.ok(200);
+    let page = api.get(&format!("{path}/deliveries")).await.ok(200);
     let delivery = &page["deliveries"][0];
     assert_eq!(delivery["id"], id.as_str());
     assert_eq!(
@@ -43,13 +43,13 @@ async fn a_test_is_queued_kept_in_the_history_and_queued_again() {
     assert_eq!(delivery["client"], "night-watch");
     assert_eq!(delivery["attempts"], json!([]));
 
-    let again = ground
-        .ask("POST", &format!("/v1/deliveries/{id}/redeliver"))
+    let again = api
+        .request("POST", &format!("/v1/deliveries/{id}/redeliver"))
         .send()
         .await;
     assert_eq!(again.ok(202)["delivery"], id.as_str());
     let parsed: DeliveryId = id.parse().unwrap();
-    let record = ground.deliveries.get(&parsed).await.unwrap().unwrap();
+    let record = api.deliveries.get(&parsed).await.unwrap().unwrap();
     assert_eq!(record.delivery.round, 1);
 
     for (query, count) in [
@@ -60,10 +60,7 @@ async fn a_test_is_queued_kept_in_the_history_and_queued_again() {
         ("to=2026-01-31T12:00:00Z", 0),
         ("oldestFirst=true&limit=1", 1),
     ] {
-        let page = ground
-            .get(&format!("{path}/deliveries?{query}"))
-            .await
-            .ok(200);
+        let page = api.get(&format!("{path}/deliveries?{query}")).await.ok(200);
         assert_eq!(
             page["deliveries"].as_array().unwrap().len(),
             count,
@@ -71,46 +68,42 @@ async fn a_test_is_queued_kept_in_the_history_and_queued_again() {
         );
     }
     for query in ["status=lost", "from=x", "limit=0", "a=b"] {
-        ground
-            .get(&format!("{path}/deliveries?{query}"))
+        api.get(&format!("{path}/deliveries?{query}"))
             .await
             .problem(400, "InvalidQuery");
     }
-    ground
-        .get(&format!("{path}/deliveries?cursor=00"))
+    api.get(&format!("{path}/deliveries?cursor=00"))
         .await
         .problem(400, "Invalid");
-    ground
-        .ask("POST", "/v1/deliveries/none/redeliver")
+    api.request("POST", "/v1/deliveries/none/redeliver")
         .send()
         .await
         .problem(400, "InvalidPath");
     let other = id.replace("night-watch", "day-watch");
-    ground
-        .ask("POST", &format!("/v1/deliveries/{other}/redeliver"))
+    api.request("POST", &format!("/v1/deliveries/{other}/redeliver"))
         .send()
         .await
         .problem(404, "NotFound");
 }
 
 #[tokio::test]
-async fn a_page_goes_on_where_the_one_before_ended() {
-    let ground = Ground::start().await;
-    client(&ground, "every").await;
-    let mut made = Vec::new();
+async fn pages_of_deliveries_are_complete() {
+    let api = TestApi::start().await;
+    client(&api, "every").await;
+    let mut created = Vec::new();
     for _ in 0..5 {
-        ground.clock.advance(std::time::Duration::from_secs(1));
-        let got = ground
-            .ask("POST", "/v1/clients/night-watch/test")
+        api.clock.advance(std::time::Duration::from_secs(1));
+        let response = api
+            .request("POST", "/v1/clients/night-watch/test")
             .send()
             .await
             .ok(202);
-        made.push(got["delivery"].as_str().unwrap().to_owned());
+        created.push(response["delivery"].as_str().unwrap().to_owned());
     }
-    made.reverse();
+    created.reverse();
     let (mut seen, mut cursor): (Vec<Value>, String) = (Vec::new(), String::new());
     loop {
-        let page = ground
+        let page = api
             .get(&format!(
                 "/v1/clients/night-watch/deliveries?limit=2{cursor}"
             ))
@@ -123,43 +116,41 @@ async fn a_page_goes_on_where_the_one_before_ended() {
                 .iter()
                 .map(|delivery| delivery["id"].clone()),
         );
-        match page["next"].as_str() {
+        match page["nextCursor"].as_str() {
             Some(next) => cursor = format!("&cursor={next}"),
             None => break,
         }
     }
-    assert_eq!(seen, made);
+    assert_eq!(seen, created);
 }
 
 #[tokio::test]
-async fn a_client_is_enabled_and_a_sensor_has_a_history() {
-    let ground = Ground::start().await;
-    client(&ground, "every").await;
-    let enabled = ground
-        .ask("POST", "/v1/clients/night-watch/enable")
+async fn a_client_is_enabled_and_a_sensor_lists_its_deliveries() {
+    let api = TestApi::start().await;
+    client(&api, "every").await;
+    let enabled = api
+        .request("POST", "/v1/clients/night-watch/enable")
         .send()
         .await
         .ok(200);
     assert_eq!(enabled["queued"], 0);
-    sensor(&ground, "door").await;
-    let page = ground.get("/v1/sensors/door/history").await.ok(200);
+    sensor(&api, "door").await;
+    let page = api.get("/v1/sensors/door/history").await.ok(200);
     assert_eq!(page, json!({"deliveries": []}));
-    ground
-        .get("/v1/sensors/door/history?status=none")
+    api.get("/v1/sensors/door/history?status=none")
         .await
         .problem(400, "InvalidQuery");
-    ground
-        .get("/v1/sensors/a%20b/history")
+    api.get("/v1/sensors/a%20b/history")
         .await
         .problem(400, "InvalidPath");
 }
 
 #[tokio::test]
-async fn all_since_a_time_are_queued_again_a_part_at_a_time() {
-    let ground = Ground::start().await;
-    client(&ground, "every").await;
+async fn deliveries_since_a_time_are_queued_in_parts() {
+    let api = TestApi::start().await;
+    client(&api, "every").await;
     let id = antumbra_service::clients::ClientId::new("night-watch").unwrap();
-    let noon = ground.clock.now();
+    let noon = api.clock.now();
     let mut dead = Vec::new();
     for second in 0..120_u64 {
         let at = noon.after(Duration::from_secs(second));
@@ -179,7 +170,7 @@ async fn all_since_a_time_are_queued_again_a_part_at_a_time() {
             0 => Status::Delivered,
             _ => Status::Dead,
         };
-        let recorded = ground.deliveries.record(&delivery, status, &[], at).await;
+        let recorded = api.deliveries.record(&delivery, status, &[], at).await;
         recorded.unwrap();
         if status == Status::Dead && second >= 10 {
             dead.push(delivery.id.to_string());
@@ -187,8 +178,8 @@ async fn all_since_a_time_are_queued_again_a_part_at_a_time() {
     }
     let again = |query: String| {
         let path = format!("/v1/clients/night-watch/redeliver?{query}");
-        let ask = ground.ask("POST", &path);
-        async move { ask.send().await }
+        let request = api.request("POST", &path);
+        async move { request.send().await }
     };
     let (mut queued, mut parts, mut cursor) = (0, 0, String::new());
     loop {
@@ -196,13 +187,13 @@ async fn all_since_a_time_are_queued_again_a_part_at_a_time() {
         let part = part.ok(202);
         queued += part["queued"].as_u64().unwrap();
         parts += 1;
-        match part["next"].as_str() {
+        match part["nextCursor"].as_str() {
             Some(next) => cursor = format!("&cursor={next}"),
             None => break,
         }
     }
     assert_eq!((queued, parts > 1), (dead.len() as u64, true));
-    let bodies = ground.queues[0].bodies();
+    let bodies = api.queues[0].bodies();
     assert_eq!(bodies.len(), dead.len());
     for (body, id) in bodies.iter().zip(&dead) {
         assert!(body.contains(id.as_str()), "{id} is not in {body}");
@@ -217,12 +208,11 @@ async fn all_since_a_time_are_queued_again_a_part_at_a_time() {
     again("since=2026-01-31T12:00:10Z&cursor=00".to_owned())
         .await
         .problem(400, "Invalid");
-    ground
-        .ask(
-            "POST",
-            "/v1/clients/nobody/redeliver?since=2026-01-31T12:00:10Z",
-        )
-        .send()
-        .await
-        .problem(404, "NotFound");
+    api.request(
+        "POST",
+        "/v1/clients/nobody/redeliver?since=2026-01-31T12:00:10Z",
+    )
+    .send()
+    .await
+    .problem(404, "NotFound");
 }

@@ -4,12 +4,12 @@
 mod auth;
 mod clients;
 mod deliveries;
-mod description;
-mod ground;
 mod idempotency;
 mod messages;
+mod openapi;
 mod problems;
 mod process;
 mod secrets;
 mod sensors;
 mod shadows;
+mod support;

@@ -4,10 +4,10 @@ use antumbra_service::inbox::{IncomingMessage, MessageParser, MessageWriter};
 use antumbra_shadow::Timestamp;
 use serde_json::Value;
 
-use crate::ground::Ground;
+use crate::support::TestApi;
 
 /// Puts messages of a source in the inbox, numbered from 0, and gives their ids.
-async fn fill(ground: &Ground, source: &str, count: usize, more: &str) -> Vec<String> {
+async fn fill(api: &TestApi, source: &str, count: usize, more: &str) -> Vec<String> {
     let mut ids = Vec::new();
     for number in 0..count {
         let text =
@@ -20,7 +20,7 @@ async fn fill(ground: &Ground, source: &str, count: usize, more: &str) -> Vec<St
         let message = MessageParser::default()
             .read(&arrival, Timestamp::default())
             .unwrap();
-        ground.inbox.store(&message).await.unwrap();
+        api.inbox.store(&message).await.unwrap();
         ids.push(message.id.as_str().to_owned());
     }
     ids
@@ -34,34 +34,34 @@ fn listed(page: &Value) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_message_is_read_as_it_was_sent_and_deleted() {
-    let ground = Ground::start().await;
-    let ids = fill(&ground, "test Thing", 1, r#","big":9007199254740993"#).await;
+async fn a_message_is_read_exactly_and_deleted() {
+    let api = TestApi::start().await;
+    let ids = fill(&api, "test Thing", 1, r#","big":9007199254740993"#).await;
     let path = format!("/v1/messages/test%20Thing/{}", ids[0]);
-    let got = ground.get(&path).await;
-    let message = got.ok(200);
+    let response = api.get(&path).await;
+    let message = response.ok(200);
     assert_eq!(message["uuid"], "test Thing");
     assert_eq!(message["messageId"], ids[0].as_str());
     assert!(
-        got.text.contains(r#""temp":72.50"#) && got.text.contains("9007199254740993"),
+        response.text.contains(r#""temp":72.50"#) && response.text.contains("9007199254740993"),
         "{}",
-        got.text
+        response.text
     );
-    ground.delete(&path).await.ok(204);
-    ground.get(&path).await.problem(404, "NotFound");
-    ground.delete(&path).await.ok(204);
+    api.delete(&path).await.ok(204);
+    api.get(&path).await.problem(404, "NotFound");
+    api.delete(&path).await.ok(204);
     assert_eq!(
-        listed(&ground.get("/v1/messages/test%20Thing").await.ok(200)),
+        listed(&api.get("/v1/messages/test%20Thing").await.ok(200)),
         Vec::<String>::new()
     );
 }
 
 #[tokio::test]
-async fn pages_hold_every_message_once_also_beyond_a_megabyte() {
-    let ground = Ground::start().await;
+async fn pages_contain_every_message_once() {
+    let api = TestApi::start().await;
     let padding = format!(r#","padding":"{}""#, "x".repeat(100_000));
-    // More than an answer holds, and more than a page of DynamoDB.
-    let ids = fill(&ground, "thing", 60, &padding).await;
+    // More than a response and a page of DynamoDB can hold.
+    let ids = fill(&api, "thing", 60, &padding).await;
     for (query, limit) in [
         ("bodies=true", 1000),
         ("bodies=true", 7),
@@ -71,11 +71,11 @@ async fn pages_hold_every_message_once_also_beyond_a_megabyte() {
         let mut cursor = String::new();
         let mut pages = 0;
         loop {
-            let got = ground
+            let response = api
                 .get(&format!("/v1/messages/thing?limit={limit}&{query}{cursor}"))
                 .await;
-            let page = got.ok(200);
-            assert!(got.text.len() < 6_000_000, "{}", got.text.len());
+            let page = response.ok(200);
+            assert!(response.text.len() < 6_000_000, "{}", response.text.len());
             let whole = page["messages"]
                 .as_array()
                 .unwrap()
@@ -84,7 +84,7 @@ async fn pages_hold_every_message_once_also_beyond_a_megabyte() {
             assert!(whole || query == "bodies=false");
             seen.extend(listed(&page));
             pages += 1;
-            match page["next"].as_str() {
+            match page["nextCursor"].as_str() {
                 Some(next) => cursor = format!("&cursor={next}"),
                 None => break,
             }
@@ -92,12 +92,12 @@ async fn pages_hold_every_message_once_also_beyond_a_megabyte() {
         assert_eq!(seen, ids, "{query} {limit}");
         assert!(pages > 1);
     }
-    let newest = ground
+    let newest = api
         .get("/v1/messages/thing?newestFirst=true&limit=2")
         .await
         .ok(200);
     assert_eq!(listed(&newest), [ids[59].clone(), ids[58].clone()]);
-    let some = ground
+    let some = api
         .get(&format!("/v1/messages/thing?from={}&to={}", ids[3], ids[5]))
         .await
         .ok(200);
@@ -105,20 +105,17 @@ async fn pages_hold_every_message_once_also_beyond_a_megabyte() {
 }
 
 #[tokio::test]
-async fn what_no_message_can_be_called_is_refused() {
-    let ground = Ground::start().await;
+async fn invalid_sources_and_message_ids_are_rejected() {
+    let api = TestApi::start().await;
     for path in ["a%2Fb", "a%2Bb", "%23", "$aws", "a%00", &"x".repeat(129)] {
-        ground
-            .get(&format!("/v1/messages/{path}"))
+        api.get(&format!("/v1/messages/{path}"))
             .await
             .problem(400, "InvalidPath");
-        ground
-            .delete(&format!("/v1/messages/{path}/1"))
+        api.delete(&format!("/v1/messages/{path}/1"))
             .await
             .problem(400, "InvalidPath");
     }
-    ground
-        .get("/v1/messages/thing/a%2Fb")
+    api.get("/v1/messages/thing/a%2Fb")
         .await
         .problem(400, "InvalidPath");
     for query in [
@@ -132,21 +129,18 @@ async fn what_no_message_can_be_called_is_refused() {
         "other=1",
         "limit=1&limit=2",
     ] {
-        ground
-            .get(&format!("/v1/messages/thing?{query}"))
+        api.get(&format!("/v1/messages/thing?{query}"))
             .await
             .problem(400, "InvalidQuery");
     }
-    ground
-        .get("/v1/messages/thing?cursor=abc")
+    api.get("/v1/messages/thing?cursor=abc")
         .await
         .problem(400, "Invalid");
-    let ids = fill(&ground, "thing", 2, "").await;
-    let page = ground.get("/v1/messages/thing?limit=1").await.ok(200);
+    let ids = fill(&api, "thing", 2, "").await;
+    let page = api.get("/v1/messages/thing?limit=1").await.ok(200);
     assert_eq!(listed(&page), ids[..1]);
-    let next = page["next"].as_str().unwrap();
-    ground
-        .get(&format!("/v1/messages/other?cursor={next}"))
+    let next = page["nextCursor"].as_str().unwrap();
+    api.get(&format!("/v1/messages/other?cursor={next}"))
         .await
         .problem(400, "Invalid");
 }

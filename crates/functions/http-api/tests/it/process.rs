@@ -38,14 +38,14 @@ async fn gateway_events_get_the_exact_response() {
     let function = Lambda::start(BINARY, &environment);
     for path in cases() {
         let mut case: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
-        let answer = function.invoke(&case["event"].to_string()).unwrap();
-        let answer: Value = serde_json::from_str(&answer).unwrap();
-        if std::env::var_os("ANTUMBRA_WRITE_ANSWERS").is_some() {
-            case["answer"] = answer.clone();
+        let response = function.invoke(&case["event"].to_string()).unwrap();
+        let response: Value = serde_json::from_str(&response).unwrap();
+        if std::env::var_os("ANTUMBRA_WRITE_RESPONSES").is_some() {
+            case["response"] = response.clone();
             let text = serde_json::to_string_pretty(&case).unwrap() + "\n";
             std::fs::write(&path, text).unwrap();
         }
-        assert_eq!(answer, case["answer"], "{}", path.display());
+        assert_eq!(response, case["response"], "{}", path.display());
     }
 }
 

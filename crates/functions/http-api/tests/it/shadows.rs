@@ -2,22 +2,22 @@
 
 use serde_json::json;
 
-use crate::ground::Ground;
+use crate::support::TestApi;
 
 const LAMP: &str = "/v1/shadows/lamp-7";
 
 #[tokio::test]
 async fn a_report_and_a_desire_are_merged_and_read_back() {
-    let ground = Ground::start().await;
-    let desired = ground
+    let api = TestApi::start().await;
+    let desired = api
         .patch(&format!("{LAMP}/desired"), r#"{"led":"on","fan":2}"#)
         .await;
     assert_eq!(desired.ok(200)["version"], 1);
-    let got = ground
+    let response = api
         .patch(&format!("{LAMP}/reported"), r#"{"led":"on","watt":4.50}"#)
         .await;
-    assert_eq!(got.header("etag"), Some("\"1\""));
-    let reported = got.ok(200);
+    assert_eq!(response.header("etag"), Some("\"1\""));
+    let reported = response.ok(200);
     assert_eq!(reported["id"], "lamp-7");
     assert_eq!(reported["name"], "main");
     assert_eq!(reported["written"], true);
@@ -25,10 +25,10 @@ async fn a_report_and_a_desire_are_merged_and_read_back() {
     assert_eq!(reported["verdicts"][0]["pointer"], "/led");
     assert_eq!(reported["verdicts"][0]["verdict"], "added");
 
-    let got = ground.get(LAMP).await;
-    assert_eq!(got.header("etag"), Some("\"r1.d2\""));
-    assert_eq!(got.header("cache-control"), Some("private, no-cache"));
-    let shadow = got.ok(200);
+    let response = api.get(LAMP).await;
+    assert_eq!(response.header("etag"), Some("\"r1.d2\""));
+    assert_eq!(response.header("cache-control"), Some("private, no-cache"));
+    let shadow = response.ok(200);
     assert_eq!(
         shadow["reported"]["document"],
         json!({"led": "on", "watt": 4.5})
@@ -38,74 +38,70 @@ async fn a_report_and_a_desire_are_merged_and_read_back() {
     assert_eq!(shadow["desired"]["document"], json!({"fan": 2}));
     assert_eq!(shadow["delta"], json!({"fan": 2}));
 
-    let delta = ground.get(&format!("{LAMP}/delta")).await.ok(200);
+    let delta = api.get(&format!("{LAMP}/delta")).await.ok(200);
     assert_eq!(delta["delta"], json!({"fan": 2}));
     assert_eq!(delta["reportedVersion"], 1);
     assert_eq!(delta["desiredVersion"], 2);
 
-    let again = ground
+    let again = api
         .patch(&format!("{LAMP}/reported"), r#"{"led":"on"}"#)
         .await;
     assert_eq!(again.ok(200)["written"], false);
-    ground.delete(LAMP).await.ok(204);
-    ground.get(LAMP).await.problem(404, "NotFound");
-    ground
-        .get(&format!("{LAMP}/delta"))
+    api.delete(LAMP).await.ok(204);
+    api.get(LAMP).await.problem(404, "NotFound");
+    api.get(&format!("{LAMP}/delta"))
         .await
         .problem(404, "NotFound");
-    ground.delete(LAMP).await.ok(204);
+    api.delete(LAMP).await.ok(204);
 }
 
 #[tokio::test]
-async fn a_named_shadow_is_another_one() {
-    let ground = Ground::start().await;
+async fn named_shadows_are_separate() {
+    let api = TestApi::start().await;
     let path = "/v1/shadows/lamp-7/light";
-    ground
-        .patch(&format!("{path}/reported"), r#"{"led":1}"#)
+    api.patch(&format!("{path}/reported"), r#"{"led":1}"#)
         .await
         .ok(200);
-    ground
-        .patch(&format!("{path}/desired"), r#"{"led":2}"#)
+    api.patch(&format!("{path}/desired"), r#"{"led":2}"#)
         .await
         .ok(200);
-    assert_eq!(ground.get(path).await.ok(200)["name"], "light");
-    let delta = ground.get(&format!("{path}/delta")).await.ok(200);
+    assert_eq!(api.get(path).await.ok(200)["name"], "light");
+    let delta = api.get(&format!("{path}/delta")).await.ok(200);
     assert_eq!(delta["delta"], json!({"led": 2}));
-    ground.get(LAMP).await.problem(404, "NotFound");
-    ground.delete(path).await.ok(204);
-    ground.get(path).await.problem(404, "NotFound");
+    api.get(LAMP).await.problem(404, "NotFound");
+    api.delete(path).await.ok(204);
+    api.get(path).await.problem(404, "NotFound");
 }
 
 #[tokio::test]
-async fn numbers_come_back_digit_by_digit() {
-    let ground = Ground::start().await;
+async fn numbers_are_exact() {
+    let api = TestApi::start().await;
     let document = r#"{"big":9007199254740993,"long":12345678901234567890123456789012345678,"small":0.000000000000000000000000000000000000012345}"#;
-    ground
-        .patch(&format!("{LAMP}/reported"), document)
+    api.patch(&format!("{LAMP}/reported"), document)
         .await
         .ok(200);
-    let got = ground.get(LAMP).await;
+    let response = api.get(LAMP).await;
     for digits in ["9007199254740993", "12345678901234567890123456789012345678"] {
-        assert!(got.text.contains(digits), "{}", got.text);
+        assert!(response.text.contains(digits), "{}", response.text);
     }
     let exact = "1.2345e-38";
     assert!(
-        got.text.contains(exact) || got.text.contains("000012345"),
+        response.text.contains(exact) || response.text.contains("000012345"),
         "{}",
-        got.text
+        response.text
     );
-    let refused = ground
+    let rejected = api
         .patch(
             &format!("{LAMP}/reported"),
             r#"{"n":123456789012345678901234567890123456789}"#,
         )
         .await;
-    refused.problem(400, "Invalid");
+    rejected.problem(400, "Invalid");
 }
 
 #[tokio::test]
-async fn an_id_may_be_any_text() {
-    let ground = Ground::start().await;
+async fn any_text_is_a_device_id() {
+    let api = TestApi::start().await;
     for (path, id) in [
         ("My%20House%23Basement%23Lamp", "My House#Basement#Lamp"),
         ("a%2Fb", "a/b"),
@@ -117,40 +113,35 @@ async fn an_id_may_be_any_text() {
     ] {
         let path = format!("/v1/shadows/{path}");
         let document = json!({"id": id}).to_string();
-        let updated = ground.patch(&format!("{path}/reported"), &document).await;
+        let updated = api.patch(&format!("{path}/reported"), &document).await;
         assert_eq!(updated.ok(200)["id"], id);
         assert_eq!(
-            ground.get(&path).await.ok(200)["reported"]["document"]["id"],
+            api.get(&path).await.ok(200)["reported"]["document"]["id"],
             id
         );
-        ground.delete(&path).await.ok(204);
+        api.delete(&path).await.ok(204);
     }
 }
 
 #[tokio::test]
 async fn options_of_an_update_are_in_the_query() {
-    let ground = Ground::start().await;
+    let api = TestApi::start().await;
     let reported = |query: &str| format!("{LAMP}/reported?{query}");
-    ground
-        .patch(&reported(""), r#"{"a":1,"b":2}"#)
-        .await
-        .ok(200);
-    ground
-        .patch(
-            &reported("mode=ClientIsMaster&clientToken=job-1&tz=Europe/Stockholm"),
-            r#"{"a":1}"#,
-        )
-        .await
-        .ok(200);
-    let shadow = ground.get(LAMP).await.ok(200);
+    api.patch(&reported(""), r#"{"a":1,"b":2}"#).await.ok(200);
+    api.patch(
+        &reported("mode=ClientIsMaster&clientToken=job-1&tz=Europe/Stockholm"),
+        r#"{"a":1}"#,
+    )
+    .await
+    .ok(200);
+    let shadow = api.get(LAMP).await.ok(200);
     assert_eq!(shadow["reported"]["document"], json!({"a": 1}));
     assert_eq!(shadow["reported"]["clientToken"], "job-1");
     assert_eq!(shadow["reported"]["tz"], "Europe/Stockholm");
-    ground
-        .patch(&format!("{LAMP}/desired"), r#"{"a":1}"#)
+    api.patch(&format!("{LAMP}/desired"), r#"{"a":1}"#)
         .await
         .ok(200);
-    let kept = ground
+    let kept = api
         .patch(&reported("ignoreDesired=true"), r#"{"a":1}"#)
         .await;
     assert_eq!(kept.ok(200)["acknowledged"], json!([]));
@@ -163,20 +154,18 @@ async fn options_of_an_update_are_in_the_query() {
         "mode=Patch&mode=Patch",
         "ignoreDesired=perhaps",
     ] {
-        ground
-            .patch(&reported(query), "{}")
+        api.patch(&reported(query), "{}")
             .await
             .problem(400, "InvalidQuery");
     }
 }
 
 #[tokio::test]
-async fn a_write_on_condition_of_a_version_takes_place_only_then() {
-    let ground = Ground::start().await;
+async fn conditional_writes_require_the_version() {
+    let api = TestApi::start().await;
     let path = format!("{LAMP}/reported");
     let with = |name: &'static str, value: &'static str, body: &'static str| {
-        ground
-            .ask("PATCH", &path)
+        api.request("PATCH", &path)
             .header(name, value)
             .json(body)
             .send()
@@ -202,73 +191,70 @@ async fn a_write_on_condition_of_a_version_takes_place_only_then() {
         .await
         .problem(412, "PreconditionFailed");
     with("if-match", "\"1\", \"2\"", r#"{"a":3}"#).await.ok(200);
-    let got = with("if-match", "*", r#"{"a":4}"#).await;
-    assert_eq!(got.header("etag"), Some("\"4\""));
+    let response = with("if-match", "*", r#"{"a":4}"#).await;
+    assert_eq!(response.header("etag"), Some("\"4\""));
     with("if-match", "4", r#"{"a":0}"#)
         .await
         .problem(400, "InvalidHeader");
     with("if-none-match", "\"4\"", r#"{"a":0}"#)
         .await
         .problem(400, "InvalidHeader");
-    assert_eq!(
-        ground.get(LAMP).await.ok(200)["reported"]["document"]["a"],
-        4
-    );
+    assert_eq!(api.get(LAMP).await.ok(200)["reported"]["document"]["a"], 4);
 }
 
 #[tokio::test]
-async fn a_delete_on_condition_takes_place_only_then() {
-    let ground = Ground::start().await;
-    let with = |value: &'static str| ground.ask("DELETE", LAMP).header("if-match", value).send();
+async fn conditional_deletes_require_the_version() {
+    let api = TestApi::start().await;
+    let with = |value: &'static str| api.request("DELETE", LAMP).header("if-match", value).send();
     with("*").await.problem(412, "PreconditionFailed");
-    ground
-        .patch(&format!("{LAMP}/reported"), r#"{"a":1}"#)
+    api.patch(&format!("{LAMP}/reported"), r#"{"a":1}"#)
         .await
         .ok(200);
     with("\"r2.d0\"").await.problem(412, "PreconditionFailed");
     with("\"1\"").await.problem(412, "PreconditionFailed");
     with("\"r1.d0\"").await.ok(204);
-    ground
-        .patch(&format!("{LAMP}/reported"), r#"{"a":1}"#)
+    api.patch(&format!("{LAMP}/reported"), r#"{"a":1}"#)
         .await
         .ok(200);
-    ground
-        .patch(&format!("{LAMP}/desired"), r#"{"b":1}"#)
+    api.patch(&format!("{LAMP}/desired"), r#"{"b":1}"#)
         .await
         .ok(200);
     with("\"r1.d0\"").await.problem(412, "PreconditionFailed");
     with("*").await.ok(204);
-    ground.get(LAMP).await.problem(404, "NotFound");
-    let asked = ground
-        .ask("DELETE", LAMP)
+    api.get(LAMP).await.problem(404, "NotFound");
+    let asked = api
+        .request("DELETE", LAMP)
         .header("if-none-match", "*")
         .send();
     asked.await.problem(400, "InvalidHeader");
 }
 
 #[tokio::test]
-async fn what_the_caller_has_is_not_sent_again() {
-    let ground = Ground::start().await;
-    ground
-        .patch(&format!("{LAMP}/reported"), r#"{"a":1}"#)
+async fn if_none_match_returns_not_modified() {
+    let api = TestApi::start().await;
+    api.patch(&format!("{LAMP}/reported"), r#"{"a":1}"#)
         .await
         .ok(200);
     for path in [LAMP.to_owned(), format!("{LAMP}/delta")] {
-        let tag = ground.get(&path).await.header("etag").unwrap().to_owned();
+        let tag = api.get(&path).await.header("etag").unwrap().to_owned();
         for same in [tag.clone(), format!("\"x\", W/{tag}"), "*".to_owned()] {
-            let got = ground
-                .ask("GET", &path)
+            let response = api
+                .request("GET", &path)
                 .header("if-none-match", &same)
                 .send()
                 .await;
-            assert_eq!((got.status, got.text.as_str()), (304, ""), "{same}");
-            assert_eq!(got.header("etag"), Some(tag.as_str()));
+            assert_eq!(
+                (response.status, response.text.as_str()),
+                (304, ""),
+                "{same}"
+            );
+            assert_eq!(response.header("etag"), Some(tag.as_str()));
         }
-        let got = ground
-            .ask("GET", &path)
+        let response = api
+            .request("GET", &path)
             .header("if-none-match", "\"r9.d0\"")
             .send()
             .await;
-        got.ok(200);
+        response.ok(200);
     }
 }

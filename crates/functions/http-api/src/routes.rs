@@ -1,0 +1,192 @@
+//! The table of all routes, and the router made from it.
+//!
+//! A line of the table is all that a route needs beside its handler: the router serves it, and the OpenAPI
+//! document takes parameters, bodies and responses from the handler's signature. Columns: method, path,
+//! handler, resource and verb (the grant that the route requires), operation id, error statuses that the
+//! signature does not show, summary.
+
+mod clients;
+mod deliveries;
+pub(crate) mod health;
+mod messages;
+mod sensors;
+mod shadows;
+
+use std::any::Any;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::middleware::{from_fn, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::routing;
+use tower_http::catch_panic::CatchPanicLayer;
+
+use crate::auth::{AuthMode, authenticate};
+use crate::extract::check_path;
+use crate::idempotency::run_once;
+use crate::openapi::{Description, describe};
+use crate::problem::{Problem, method_not_allowed, no_such_route};
+use crate::respond::cache_control;
+use crate::services::Services;
+
+macro_rules! resources {
+    ($($resource:ident $name:literal $description:literal;)+) => {
+        /// A kind of resource, as grants name it.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Resource {
+            $($resource,)+
+        }
+
+        impl Resource {
+            pub(crate) const ALL: &[Resource] = &[$(Resource::$resource),+];
+
+            /// Returns its name in grants and in the OpenAPI document.
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $(Resource::$resource => $name,)+
+                }
+            }
+
+            pub(crate) fn description(self) -> &'static str {
+                match self {
+                    $(Resource::$resource => $description,)+
+                }
+            }
+        }
+    };
+}
+
+resources! {
+    Shadows "shadows" "Reported and desired state of devices.";
+    Messages "messages" "The inbox: messages by source.";
+    Sensors "sensors" "Sensors by location, their states and readings.";
+    Clients "clients" "Webhook clients and their links to sensors.";
+    Deliveries "deliveries" "Webhook deliveries and their attempts.";
+    Health "health" "Health of the API.";
+}
+
+/// What a route does with its resource. Secrets and webhook URLs need `Admin`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verb {
+    Read,
+    Write,
+    Admin,
+}
+
+/// A route.
+#[derive(Debug, Clone)]
+pub struct Route {
+    /// Method in lower case.
+    pub method: &'static str,
+    pub path: &'static str,
+    pub resource: Resource,
+    pub verb: Verb,
+    pub operation_id: &'static str,
+    pub summary: &'static str,
+    /// Error statuses beside those of every route.
+    pub errors: &'static [u16],
+}
+
+macro_rules! routes {
+    ($($method:ident $path:literal $module:ident::$handler:ident, $resource:ident $verb:ident, $id:literal, $errors:expr, $summary:literal;)+) => {
+        fn handlers() -> Router<Arc<Services>> {
+            Router::new()$(.route($path, routing::$method($module::$handler)))+
+        }
+
+        /// Returns every route with what its handler's signature says.
+        pub(crate) fn described() -> Vec<(Route, Description)> {
+            vec![$((
+                Route {
+                    method: stringify!($method),
+                    path: $path,
+                    resource: Resource::$resource,
+                    verb: Verb::$verb,
+                    operation_id: $id,
+                    summary: $summary,
+                    errors: &$errors,
+                },
+                describe($module::$handler),
+            )),+]
+        }
+    };
+}
+
+#[rustfmt::skip]
+routes! {
+    get "/health" health::get, Health Read, "get_health", [], "Returns `ok` while the API is up.";
+
+    get "/v1/shadows/{id}" shadows::get, Shadows Read, "get_shadow", [404], "Reads the main shadow of a device.";
+    get "/v1/shadows/{id}/{name}" shadows::get, Shadows Read, "get_named_shadow", [404], "Reads a named shadow of a device.";
+    delete "/v1/shadows/{id}" shadows::delete, Shadows Write, "delete_shadow", [], "Deletes the main shadow of a device. Deleting a shadow that does not exist succeeds.";
+    delete "/v1/shadows/{id}/{name}" shadows::delete, Shadows Write, "delete_named_shadow", [], "Deletes a named shadow of a device. Deleting a shadow that does not exist succeeds.";
+    patch "/v1/shadows/{id}/reported" shadows::report, Shadows Write, "report", [], "Merges a document into the reported document of the main shadow.";
+    patch "/v1/shadows/{id}/{name}/reported" shadows::report, Shadows Write, "report_named", [], "Merges a document into the reported document of a named shadow.";
+    patch "/v1/shadows/{id}/desired" shadows::desire, Shadows Write, "desire", [], "Merges a document into the desired document of the main shadow.";
+    patch "/v1/shadows/{id}/{name}/desired" shadows::desire, Shadows Write, "desire_named", [], "Merges a document into the desired document of a named shadow.";
+    get "/v1/shadows/{id}/delta" shadows::delta, Shadows Read, "get_delta", [404], "Reads the delta of the main shadow.";
+    get "/v1/shadows/{id}/{name}/delta" shadows::delta, Shadows Read, "get_named_delta", [404], "Reads the delta of a named shadow.";
+
+    get "/v1/messages/{uuid}" messages::list, Messages Read, "list_messages", [], "Lists the messages of a source, ordered by message id.";
+    get "/v1/messages/{uuid}/{messageId}" messages::get, Messages Read, "get_message", [404], "Reads a message.";
+    delete "/v1/messages/{uuid}/{messageId}" messages::delete, Messages Write, "delete_message", [], "Deletes a message. Deleting a message that does not exist succeeds.";
+
+    post "/v1/sensors" sensors::register, Sensors Write, "register_sensor", [], "Registers a sensor. Registering it again with the same data changes nothing.";
+    get "/v1/sensors" sensors::list, Sensors Read, "list_sensors", [], "Lists all sensors, ordered by id. A sensor registered a moment ago may be missing.";
+    get "/v1/sensors/{id}" sensors::get, Sensors Read, "get_sensor", [404], "Reads a sensor.";
+    patch "/v1/sensors/{id}" sensors::update, Sensors Write, "update_sensor", [404], "Changes a sensor, except for its location.";
+    delete "/v1/sensors/{id}" sensors::unregister, Sensors Write, "unregister_sensor", [404], "Unregisters a sensor and deletes its state and links. Its readings are deleted later.";
+    post "/v1/sensors/{id}/move" sensors::move_to, Sensors Write, "move_sensor", [404], "Moves a sensor to another location.";
+    get "/v1/sensors/{id}/state" sensors::state, Sensors Read, "get_sensor_state", [404], "Reads the latest state of a sensor.";
+    get "/v1/sensors/{id}/readings" sensors::list_readings, Sensors Read, "list_readings", [404], "Reads the latest readings of a sensor, newest first; with `from` or `to` the readings of a time range, oldest first.";
+    post "/v1/sensors/{id}/readings" sensors::save_readings, Sensors Write, "save_readings", [404], "Saves readings of a sensor. Saving a reading of the same time and sequence again changes nothing.";
+    get "/v1/sensors/{id}/history" deliveries::of_sensor, Deliveries Read, "list_deliveries_of_sensor", [], "Lists deliveries about a sensor. An update of a moment ago may be missing.";
+    get "/v1/sensors/{id}/clients" clients::links_of_sensor, Clients Read, "list_links_of_sensor", [404], "Lists the clients that are linked to a sensor.";
+    get "/v1/locations/{city}/sensors" sensors::in_location, Sensors Read, "list_sensors_of_city", [], "Lists the sensors of a city. A sensor registered or moved a moment ago may be missing.";
+    get "/v1/locations/{city}/{building}/sensors" sensors::in_location, Sensors Read, "list_sensors_of_building", [], "Lists the sensors of a building. A sensor registered or moved a moment ago may be missing.";
+    get "/v1/locations/{city}/{building}/{floor}/sensors" sensors::in_location, Sensors Read, "list_sensors_of_floor", [], "Lists the sensors of a floor. A sensor registered or moved a moment ago may be missing.";
+    get "/v1/locations/{city}/{building}/{floor}/{room}/sensors" sensors::in_location, Sensors Read, "list_sensors_of_room", [], "Lists the sensors of a room. A sensor registered or moved a moment ago may be missing.";
+
+    post "/v1/clients" clients::create, Clients Admin, "create_client", [], "Creates a client. Only this response shows its signing secret.";
+    get "/v1/clients" clients::list, Clients Read, "list_clients", [], "Lists all clients, ordered by id. A client created a moment ago may be missing.";
+    get "/v1/clients/{id}" clients::get, Clients Read, "get_client", [404], "Reads a client, without its secret.";
+    patch "/v1/clients/{id}" clients::update, Clients Admin, "update_client", [404], "Changes a client. A new URL also applies to deliveries that wait for their next attempt.";
+    delete "/v1/clients/{id}" clients::delete, Clients Write, "delete_client", [404], "Deletes a client. A client with links is deleted only with `cascade`.";
+    post "/v1/clients/{id}/rotate-secret" clients::rotate_secret, Clients Admin, "rotate_secret", [404], "Creates a new signing secret, which only this response shows. The previous secret stays valid for a while.";
+    post "/v1/clients/{id}/test" deliveries::test, Deliveries Write, "test_client", [404], "Queues a test delivery to a client.";
+    post "/v1/clients/{id}/enable" deliveries::enable, Clients Write, "enable_client", [404], "Enables a client and queues the deliveries that were held for it.";
+    get "/v1/clients/{id}/deliveries" deliveries::of_client, Deliveries Read, "list_deliveries_of_client", [], "Lists the deliveries to a client, with their attempts.";
+    post "/v1/clients/{id}/redeliver" deliveries::redeliver_since, Deliveries Write, "redeliver_since", [404], "Queues again the deliveries to a client that failed since a time, oldest first, except those in progress. Each request queues a part; repeat it with `nextCursor`.";
+    post "/v1/deliveries/{id}/redeliver" deliveries::redeliver, Deliveries Write, "redeliver", [404], "Queues a delivery again, whatever its status.";
+    put "/v1/clients/{id}/sensors/{sensor}" clients::link, Clients Write, "link", [404], "Links a client to a sensor. Linking them again changes nothing.";
+    delete "/v1/clients/{id}/sensors/{sensor}" clients::unlink, Clients Write, "unlink", [404], "Removes the link between a client and a sensor. Its deliveries in progress are skipped.";
+    get "/v1/clients/{id}/sensors" clients::links_of_client, Clients Read, "list_links_of_client", [404], "Lists the sensors that a client is linked to.";
+}
+
+/// Returns the table of routes.
+pub fn all() -> Vec<Route> {
+    described().into_iter().map(|(route, _)| route).collect()
+}
+
+/// Builds the API on these services.
+pub fn router(services: Services, auth: AuthMode) -> Router {
+    let services = Arc::new(services);
+    handlers()
+        .route_layer(from_fn(cache_control))
+        // Only routes: a request that no route serves cannot own a key.
+        .route_layer(from_fn_with_state(Arc::clone(&services), run_once))
+        .fallback(no_such_route)
+        .method_not_allowed_fallback(method_not_allowed)
+        .layer(from_fn(check_path))
+        .layer(from_fn_with_state(
+            (auth, Arc::clone(&services)),
+            authenticate,
+        ))
+        .layer(CatchPanicLayer::custom(panicked))
+        .with_state(services)
+}
+
+fn panicked(reason: Box<dyn Any + Send>) -> Response {
+    let text = reason.downcast_ref::<&str>().copied();
+    let text = text.or(reason.downcast_ref::<String>().map(String::as_str));
+    Problem::internal(text.unwrap_or("panic without a message")).into_response()
+}

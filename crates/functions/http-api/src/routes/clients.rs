@@ -1,0 +1,226 @@
+//! `/v1/clients`: webhook clients and their links to sensors. A client's entity tag is its version.
+
+use std::time::Duration;
+
+use antumbra_service::api::{
+    Client, ClientPage, ClientPatch, CreatedClient, LinkPage, NewClient, RotatedSecret,
+};
+use antumbra_service::clients::{ClientError, ClientId, KEEP_PREVIOUS};
+use antumbra_service::sensors::SensorId;
+use antumbra_service::store::Version;
+use axum::Extension;
+use axum::extract::State;
+use axum::response::NoContent;
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use super::sensors::parse_sensor_id;
+use crate::conditions::IfMatch;
+use crate::extract::{FromPath, Paging, Path, PathParameter, Query};
+use crate::idempotency::RequestId;
+use crate::problem::{Code, Problem};
+use crate::respond::{Created, ETag, HoldsSecretOf, Json, Location};
+use crate::services::{Api, Services};
+
+impl FromPath for ClientId {
+    const PARAMETERS: &'static [PathParameter] = &[CLIENT_ID];
+
+    fn from_path<'a>(get: impl Fn(&str) -> Option<&'a str>) -> Result<ClientId, String> {
+        ClientId::new(get("id").unwrap_or_default()).map_err(|fault| fault.to_string())
+    }
+}
+
+/// A client and a sensor.
+impl FromPath for (ClientId, SensorId) {
+    const PARAMETERS: &'static [PathParameter] = &[
+        CLIENT_ID,
+        PathParameter {
+            name: "sensor",
+            ..super::sensors::SENSOR_ID
+        },
+    ];
+
+    fn from_path<'a>(
+        get: impl Fn(&str) -> Option<&'a str>,
+    ) -> Result<(ClientId, SensorId), String> {
+        Ok((ClientId::from_path(&get)?, parse_sensor_id(get("sensor"))?))
+    }
+}
+
+const CLIENT_ID: PathParameter = PathParameter {
+    name: "id",
+    description: "Client id.",
+    max_length: 64,
+    pattern: Some("^[A-Za-z0-9_-]{1,64}$"),
+    example: Some("night-watch"),
+};
+
+/// The outer part decides about caching: a response with a secret is not cached, also if it has a tag.
+type SecretResponse<R> = (HoldsSecretOf, R);
+
+pub(crate) async fn create(
+    State(api): Api,
+    request: Option<Extension<RequestId>>,
+    Json(new): Json<NewClient>,
+) -> Result<Created<SecretResponse<(ETag, Json<CreatedClient>)>>, Problem> {
+    let new = antumbra_service::clients::NewClient::try_from(new);
+    let mut new = new.map_err(|fault| Problem::new(Code::Invalid, fault.to_string()))?;
+    if let Some(Extension(request)) = request {
+        // An id derived from the request stays the same if the request has to run again.
+        if new.id.is_none() {
+            new.id = Some(ClientId::new(&request.derive_id("cl")).map_err(Problem::internal)?);
+        }
+        new.requested = Some(request.request_key(api.clock.now()));
+    }
+    let created = api.clients.create(new).await?;
+    let (id, version) = (created.client.id.clone(), created.client.version);
+    let location = Location::new("/v1/clients", id.as_str());
+    let tagged = (ETag::new(version), Json(created.into()));
+    Ok(Created(location, (HoldsSecretOf(id), tagged)))
+}
+
+pub(crate) async fn list(
+    State(api): Api,
+    Query(paging): Query<Paging>,
+) -> Result<Json<ClientPage>, Problem> {
+    let cursor = paging.cursor();
+    let page = api.clients.list(paging.limit()?, cursor.as_ref()).await?;
+    Ok(Json(page.into()))
+}
+
+pub(crate) async fn get(
+    State(api): Api,
+    Path(id): Path<ClientId>,
+) -> Result<(ETag, Json<Client>), Problem> {
+    let client = api.clients.get(&id).await?;
+    Ok((ETag::new(client.version), Json(client.into())))
+}
+
+pub(crate) async fn update(
+    State(api): Api,
+    Path(id): Path<ClientId>,
+    condition: IfMatch,
+    Json(patch): Json<ClientPatch>,
+) -> Result<(ETag, Json<Client>), Problem> {
+    let expected = expected_version(&api, &id, &condition).await?;
+    let updated = api.clients.update(&id, patch.into(), expected).await;
+    let client = updated.map_err(|error| condition.problem(error))?;
+    Ok((ETag::new(client.version), Json(client.into())))
+}
+
+/// Options of a deletion.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct DeleteQuery {
+    /// Delete the client's links too.
+    #[serde(default)]
+    cascade: bool,
+}
+
+pub(crate) async fn delete(
+    State(api): Api,
+    Path(id): Path<ClientId>,
+    Query(query): Query<DeleteQuery>,
+    condition: IfMatch,
+) -> Result<NoContent, Problem> {
+    let expected = expected_version(&api, &id, &condition).await?;
+    let deleted = api.clients.delete(&id, expected, query.cascade).await;
+    deleted.map_err(|error| condition.problem(error))?;
+    Ok(NoContent)
+}
+
+/// Options of a secret rotation.
+#[derive(Deserialize, IntoParams)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[into_params(parameter_in = Query, rename_all = "camelCase")]
+pub(crate) struct RotateQuery {
+    /// Seconds for which the previous secret stays valid.
+    #[param(minimum = 0, maximum = 2592000, default = 86400)]
+    keep_previous_seconds: Option<u64>,
+}
+
+pub(crate) async fn rotate_secret(
+    State(api): Api,
+    Path(id): Path<ClientId>,
+    request: Option<Extension<RequestId>>,
+    Query(query): Query<RotateQuery>,
+) -> Result<SecretResponse<Json<RotatedSecret>>, Problem> {
+    let keep = query.keep_previous_seconds.map(Duration::from_secs);
+    let key = request.map(|Extension(request)| request.request_key(api.clock.now()));
+    let keep = keep.unwrap_or(KEEP_PREVIOUS);
+    let rotated = api.clients.rotate_secret(&id, keep, key).await?;
+    Ok((HoldsSecretOf(id), Json(rotated.into())))
+}
+
+pub(crate) async fn link(
+    State(api): Api,
+    Path((client, sensor)): Path<(ClientId, SensorId)>,
+) -> Result<NoContent, Problem> {
+    api.clients.link(&client, &sensor).await?;
+    Ok(NoContent)
+}
+
+pub(crate) async fn unlink(
+    State(api): Api,
+    Path((client, sensor)): Path<(ClientId, SensorId)>,
+) -> Result<NoContent, Problem> {
+    api.clients.unlink(&client, &sensor).await?;
+    Ok(NoContent)
+}
+
+pub(crate) async fn links_of_client(
+    State(api): Api,
+    Path(id): Path<ClientId>,
+    Query(paging): Query<Paging>,
+) -> Result<Json<LinkPage>, Problem> {
+    let (limit, cursor) = (paging.limit()?, paging.cursor());
+    let page = api
+        .clients
+        .links_of_client(&id, limit, cursor.as_ref())
+        .await?;
+    Ok(Json(page.into()))
+}
+
+pub(crate) async fn links_of_sensor(
+    State(api): Api,
+    Path(id): Path<SensorId>,
+    Query(paging): Query<Paging>,
+) -> Result<Json<LinkPage>, Problem> {
+    let (limit, cursor) = (paging.limit()?, paging.cursor());
+    // An unknown sensor is a 404 and not an empty list.
+    if cursor.is_none() {
+        api.sensors.get(&id).await?;
+    }
+    let page = api
+        .clients
+        .links_of_sensor(&id, limit, cursor.as_ref())
+        .await?;
+    Ok(Json(page.into()))
+}
+
+async fn expected_version(
+    api: &Services,
+    id: &ClientId,
+    condition: &IfMatch,
+) -> Result<Option<Version>, Problem> {
+    condition
+        .version(async || Ok(api.clients.get(id).await?.version))
+        .await
+}
+
+impl From<ClientError> for Problem {
+    fn from(error: ClientError) -> Problem {
+        let code = match error {
+            ClientError::NotFound | ClientError::NoSensor | ClientError::NotLinked => {
+                Code::NotFound
+            }
+            ClientError::AlreadyExists => Code::AlreadyExists,
+            ClientError::Conflict { .. } => Code::Conflict,
+            ClientError::HasLinks => Code::HasLinks,
+            ClientError::Invalid(_) | ClientError::Url(_) => Code::Invalid,
+            ClientError::Store(error) => return error.into(),
+        };
+        Problem::new(code, error.to_string())
+    }
+}

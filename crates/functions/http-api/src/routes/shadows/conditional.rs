@@ -1,0 +1,146 @@
+//! Updates and deletions under `If-Match` and `If-None-Match`.
+//!
+//! A condition that names one version is passed to the store. With several versions or `*` the stored
+//! version is read first and then passed to the store, so that exactly the version that was read is replaced.
+
+use antumbra_dynamodb::DynamoDbShadows;
+use antumbra_service::shadows::{
+    Delete, DocumentSet, ExpectedVersion, Shadow, ShadowError, ShadowId, Shadows, State, Update,
+    UpdateResult, Version,
+};
+use antumbra_shadow::Changes;
+
+use super::{shadow_tag, version};
+use crate::conditions::{self, Conditions, IfMatch, Tags, version_mismatch};
+use crate::problem::{Code, Problem};
+
+/// Attempts of a read and a conditional write while other writers are faster.
+const ATTEMPTS: u32 = 5;
+/// Size of verdicts that a response holds: a Lambda response holds 6 MB, and the pointer of a value can be
+/// longer than the value.
+const VERDICT_BYTES: usize = 4 * 1024 * 1024;
+
+pub(super) async fn update(
+    shadows: &Shadows<DynamoDbShadows>,
+    id: &ShadowId,
+    state: State,
+    update: Update,
+    conditions: Conditions,
+) -> Result<UpdateResult, Problem> {
+    let expected = match (conditions.if_match, conditions.if_none_match) {
+        (None, None) => return Ok(shadows.update(update).await?),
+        (None, Some(Tags::Any)) => Version::NONE,
+        (Some(Tags::List(tags)), None) if tags.len() <= 1 => {
+            let version = tags.first().and_then(|tag| conditions::version(tag));
+            version.ok_or_else(version_mismatch)?
+        }
+        (Some(tags), None) => return update_listed(shadows, id, state, update, &tags).await,
+        _ => {
+            return Err(Problem::new(
+                Code::InvalidHeader,
+                "a write takes If-None-Match: * only, and not together with If-Match",
+            ));
+        }
+    };
+    match shadows.update(update.expected(expected)).await {
+        Err(error) if error.is_conflict() => {
+            Err(Problem::new(Code::PreconditionFailed, error.to_string()))
+        }
+        updated => Ok(updated?),
+    }
+}
+
+/// Updates a document if one of the listed versions is stored.
+async fn update_listed(
+    shadows: &Shadows<DynamoDbShadows>,
+    id: &ShadowId,
+    state: State,
+    update: Update,
+    tags: &Tags,
+) -> Result<UpdateResult, Problem> {
+    let documents = match state {
+        State::Reported => DocumentSet::Reported,
+        State::Desired => DocumentSet::Desired,
+    };
+    for _ in 0..ATTEMPTS {
+        let stored = shadows
+            .read(id, documents)
+            .await
+            .map_err(missing_is_mismatch)?;
+        let stored = match state {
+            State::Reported => version(&stored.reported),
+            State::Desired => version(&stored.desired),
+        };
+        if stored == Version::NONE || !tags.contain(&stored.to_string()) {
+            return Err(version_mismatch());
+        }
+        match shadows.update(update.clone().expected(stored)).await {
+            Err(error) if error.is_conflict() => {}
+            updated => return Ok(updated?),
+        }
+    }
+    Err(too_many_conflicts())
+}
+
+pub(super) async fn delete(
+    shadows: &Shadows<DynamoDbShadows>,
+    id: ShadowId,
+    IfMatch(tags): IfMatch,
+) -> Result<(), Problem> {
+    let Some(tags) = tags else {
+        let unconditional = Delete {
+            shadow: id,
+            reported: Some(ExpectedVersion::Any),
+            desired: Some(ExpectedVersion::Any),
+        };
+        return Ok(shadows.delete(unconditional).await?);
+    };
+    for _ in 0..ATTEMPTS {
+        let stored = shadows.read(&id, DocumentSet::Both).await;
+        let stored = stored.map_err(missing_is_mismatch)?;
+        if !tags.contain(&shadow_tag(&stored)) {
+            return Err(version_mismatch());
+        }
+        match shadows.delete(delete_of(&id, &stored)).await {
+            Err(error) if error.is_conflict() || error.is_not_found() => {}
+            deleted => return Ok(deleted?),
+        }
+    }
+    Err(too_many_conflicts())
+}
+
+/// Deletes exactly the versions that were read. A document that was missing stays if it was created since.
+fn delete_of(id: &ShadowId, stored: &Shadow) -> Delete {
+    let expect =
+        |version: Version| (version != Version::NONE).then_some(ExpectedVersion::Version(version));
+    Delete {
+        shadow: id.clone(),
+        reported: expect(version(&stored.reported)),
+        desired: expect(version(&stored.desired)),
+    }
+}
+
+fn missing_is_mismatch(error: ShadowError) -> Problem {
+    if error.is_not_found() {
+        version_mismatch()
+    } else {
+        error.into()
+    }
+}
+
+fn too_many_conflicts() -> Problem {
+    let detail = format!("other writers were faster {ATTEMPTS} times");
+    Problem::new(Code::Conflict, detail).with_retry()
+}
+
+/// Estimates whether the verdicts fit into a response.
+pub(super) fn fits_response(changes: &Changes) -> bool {
+    let members =
+        r#"{"pointer":"","verdict":"kept: unsent","note":"not a timestamp","old":,"new":},"#;
+    let bytes = |change: antumbra_shadow::Change<'_>| {
+        let values = [change.old, change.new].into_iter().flatten();
+        let values: usize = values.map(|value| value.to_json().len()).sum();
+        members.len() + change.pointer.len() + values
+    };
+    changes.iter().map(bytes).sum::<usize>() <= VERDICT_BYTES
+}

@@ -1,0 +1,219 @@
+//! The API on a port with fresh tables, and an HTTP client.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use antumbra_dynamodb::{
+    DynamoDbClients, DynamoDbDeliveries, DynamoDbIdempotency, DynamoDbInbox, DynamoDbSensors,
+    DynamoDbShadows, MAIN, MESSAGES, SensorConfig, ShadowTableConfig,
+};
+use antumbra_http_api::{AuthMode, Services, Token, router};
+use antumbra_publish::webhook::Guard;
+use antumbra_service::clients::Clients;
+use antumbra_service::clock::ManualClock;
+use antumbra_service::deliveries::{Deliveries, Queues};
+use antumbra_service::sensors::Sensors;
+use antumbra_service::shadows::Shadows;
+use antumbra_shadow::Timestamp;
+use antumbra_testkit::RecordingChannel;
+use antumbra_testkit::dynamodb::{Endpoint, TestTable};
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::{HeaderMap, Request};
+use hyper_util::rt::TokioIo;
+use serde_json::Value;
+use tokio::net::TcpStream;
+
+pub(crate) const TOKEN: &str = "let-me-in";
+
+/// The API and its stores.
+pub(crate) struct TestApi {
+    pub(crate) address: SocketAddr,
+    /// Proxy of all calls to DynamoDB.
+    pub(crate) endpoint: Arc<Endpoint>,
+    pub(crate) clock: Arc<ManualClock>,
+    pub(crate) inbox: DynamoDbInbox,
+    pub(crate) sensors: DynamoDbSensors,
+    pub(crate) deliveries: DynamoDbDeliveries,
+    database: aws_sdk_dynamodb::Client,
+    table: String,
+    /// Queues of the modes `every` and `latest`.
+    pub(crate) queues: [Arc<RecordingChannel>; 2],
+}
+
+impl TestApi {
+    pub(crate) async fn start() -> TestApi {
+        let main = TestTable::create(MAIN).await;
+        let messages = main.another(MESSAGES).await;
+        let (client, table) = (main.client, main.name);
+        let queues: [Arc<RecordingChannel>; 2] = Default::default();
+        let noon = Timestamp::parse("2026-01-31T12:00:00Z").unwrap();
+        let clock = Arc::new(ManualClock::new(noon));
+        let shadows = DynamoDbShadows::new(client.clone(), ShadowTableConfig::new(&table));
+        let inbox = DynamoDbInbox::new(client.clone(), &messages);
+        let sensors = DynamoDbSensors::new(client.clone(), SensorConfig::new(&table));
+        let clients = DynamoDbClients::new(client.clone(), &table);
+        let deliveries = DynamoDbDeliveries::new(client.clone(), &table);
+        let guard = Guard::new("http://127.0.0.0/8".parse().unwrap());
+        let redeliveries = Deliveries::new(
+            clients.clone(),
+            deliveries.clone(),
+            Queues {
+                ordered: queues[0].clone(),
+                unordered: queues[1].clone(),
+            },
+            clock.clone(),
+        );
+        let services = Services {
+            shadows: Shadows::with_clock(shadows, clock.clone()),
+            messages: inbox.clone(),
+            sensors: Sensors::with_clock(sensors.clone(), clock.clone()),
+            clients: Clients::new(clients, guard, clock.clone()),
+            deliveries: redeliveries,
+            idempotency: DynamoDbIdempotency::new(client.clone(), &table),
+            clock: clock.clone(),
+        };
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let router = router(services, AuthMode::Token(Token::new(TOKEN)));
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        TestApi {
+            address,
+            endpoint: Arc::new(main.endpoint),
+            clock,
+            inbox,
+            sensors,
+            deliveries,
+            database: client,
+            table,
+            queues,
+        }
+    }
+
+    /// Returns the sort keys of all items that contain a text.
+    pub(crate) async fn items_with(&self, text: &str) -> Vec<String> {
+        let found = self.database.scan().table_name(&self.table).send().await;
+        let found = found.unwrap();
+        let items = found.items().iter();
+        items
+            .filter(|item| format!("{item:?}").contains(text))
+            .map(|item| item["SK"].as_s().unwrap().clone())
+            .collect()
+    }
+
+    /// Starts a request with the token.
+    pub(crate) fn request(&self, method: &str, path: &str) -> RequestBuilder {
+        let request = self.anonymous(method, path);
+        request.header("authorization", &format!("Bearer {TOKEN}"))
+    }
+
+    /// Starts a request without credentials.
+    pub(crate) fn anonymous(&self, method: &str, path: &str) -> RequestBuilder {
+        RequestBuilder {
+            address: self.address,
+            request: Request::builder()
+                .method(method)
+                .uri(path)
+                .header("host", "localhost"),
+            body: Bytes::new(),
+        }
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Response {
+        self.request("GET", path).send().await
+    }
+
+    pub(crate) async fn patch(&self, path: &str, json: &str) -> Response {
+        self.request("PATCH", path).json(json).send().await
+    }
+
+    pub(crate) async fn post(&self, path: &str, json: &str) -> Response {
+        self.request("POST", path).json(json).send().await
+    }
+
+    pub(crate) async fn delete(&self, path: &str) -> Response {
+        self.request("DELETE", path).send().await
+    }
+}
+
+/// A request under construction.
+pub(crate) struct RequestBuilder {
+    address: SocketAddr,
+    request: hyper::http::request::Builder,
+    body: Bytes,
+}
+
+impl RequestBuilder {
+    pub(crate) fn header(mut self, name: &str, value: &str) -> RequestBuilder {
+        self.request = self.request.header(name, value);
+        self
+    }
+
+    pub(crate) fn json(self, body: &str) -> RequestBuilder {
+        self.header("content-type", "application/json").body(body)
+    }
+
+    pub(crate) fn body(mut self, body: impl AsRef<[u8]>) -> RequestBuilder {
+        self.body = Bytes::copy_from_slice(body.as_ref());
+        self
+    }
+
+    /// Sends the request on a new connection.
+    pub(crate) async fn send(self) -> Response {
+        let stream = TcpStream::connect(self.address).await.unwrap();
+        let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
+            .await
+            .unwrap();
+        tokio::spawn(connection);
+        let request = self.request.body(Full::new(self.body)).unwrap();
+        let (head, body) = sender.send_request(request).await.unwrap().into_parts();
+        let body = body.collect().await.unwrap().to_bytes();
+        Response {
+            status: head.status.as_u16(),
+            headers: head.headers,
+            text: String::from_utf8(body.to_vec()).unwrap(),
+        }
+    }
+}
+
+/// A response.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Response {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    pub(crate) text: String,
+}
+
+impl Response {
+    /// Returns the body of a successful response.
+    #[track_caller]
+    pub(crate) fn ok(&self, status: u16) -> Value {
+        assert_eq!(self.status, status, "{}", self.text);
+        if self.text.is_empty() {
+            return Value::Null;
+        }
+        assert_eq!(self.header("content-type"), Some("application/json"));
+        serde_json::from_str(&self.text).unwrap()
+    }
+
+    /// Returns the body of a problem after checking its form.
+    #[track_caller]
+    pub(crate) fn problem(&self, status: u16, code: &str) -> Value {
+        assert_eq!(self.status, status, "{}", self.text);
+        assert_eq!(
+            self.header("content-type"),
+            Some("application/problem+json")
+        );
+        let body: Value = serde_json::from_str(&self.text).unwrap();
+        assert_eq!(body["code"], code, "{}", self.text);
+        assert_eq!(body["status"], status);
+        assert_eq!(body["type"], format!("urn:antumbra:problem:{code}"));
+        assert!(body["title"].is_string() && body["detail"].is_string());
+        assert_eq!(body.as_object().unwrap().len(), 5);
+        body
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).map(|value| value.to_str().unwrap())
+    }
+}

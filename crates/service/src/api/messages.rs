@@ -1,0 +1,86 @@
+//! Messages of the inbox.
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+#[cfg(feature = "openapi")]
+use utoipa::ToSchema;
+
+use super::Time;
+use crate::inbox::{InboxMessage, MessageId, Source};
+
+/// A page of messages of one source, ordered by message id.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", derive(ToSchema))]
+pub struct MessagePage {
+    /// Source of the messages.
+    pub uuid: String,
+    /// The messages of this page.
+    pub messages: Vec<MessageEntry>,
+    /// The cursor of the next page; absent on the last page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
+}
+
+/// A message within a page. Listings without bodies carry the id only.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", derive(ToSchema))]
+pub struct MessageEntry {
+    /// Message id, unique within the source.
+    pub message_id: String,
+    /// Time when the message was stored.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub received_at: Option<Time>,
+    /// Time when the message expires, if it does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Time>,
+    /// Body of the message, its numbers as they were sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Object))]
+    pub body: Option<Box<RawValue>>,
+}
+
+impl From<&MessageId> for MessageEntry {
+    fn from(id: &MessageId) -> MessageEntry {
+        MessageEntry {
+            message_id: id.as_str().to_owned(),
+            received_at: None,
+            expires_at: None,
+            body: None,
+        }
+    }
+}
+
+impl From<&InboxMessage> for MessageEntry {
+    fn from(message: &InboxMessage) -> MessageEntry {
+        MessageEntry {
+            received_at: Some(message.received_at.into()),
+            expires_at: message.expires_at.map(Time::from),
+            // A stored body is JSON.
+            body: RawValue::from_string(message.body.as_json().to_owned()).ok(),
+            ..MessageEntry::from(&message.id)
+        }
+    }
+}
+
+/// A message.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(ToSchema))]
+pub struct Message {
+    /// Source of the message.
+    pub uuid: String,
+    /// Id, times and body.
+    #[serde(flatten)]
+    pub entry: MessageEntry,
+}
+
+impl Message {
+    /// Represents a message of a source.
+    pub fn new(source: &Source, message: &InboxMessage) -> Message {
+        Message {
+            uuid: source.as_str().to_owned(),
+            entry: message.into(),
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! Shadows: documents, deltas and results of updates.
+
+use antumbra_shadow::{Changes, Document};
+use serde::Serialize;
+#[cfg(feature = "openapi")]
+use utoipa::ToSchema;
+
+use super::Time;
+use crate::shadows::{self, ShadowId, State, Version};
+
+/// A document with its metadata.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", derive(ToSchema))]
+pub struct StoredDocument {
+    /// Number of writes. In quotes, it is the document's entity tag.
+    pub version: i64,
+    /// Time of the last write.
+    pub timestamp: Time,
+    /// Time zone that the last writer named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tz: Option<String>,
+    /// Client token of the last write.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_token: Option<String>,
+    /// The document.
+    #[cfg_attr(feature = "openapi", schema(value_type = Object))]
+    pub document: Document,
+}
+
+impl From<shadows::StoredDocument> for StoredDocument {
+    fn from(stored: shadows::StoredDocument) -> StoredDocument {
+        StoredDocument {
+            version: stored.version.0,
+            timestamp: stored.timestamp.into(),
+            tz: stored.zone.map(|zone| zone.as_str().to_owned()),
+            client_token: stored.client_token.map(|token| token.as_str().to_owned()),
+            document: stored.document,
+        }
+    }
+}
+
+/// A shadow: its reported and desired documents, and the delta.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(ToSchema))]
+pub struct Shadow {
+    /// Device id.
+    pub id: String,
+    /// Shadow name.
+    pub name: String,
+    /// State that the device reported; absent if it never did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reported: Option<StoredDocument>,
+    /// State that the device is asked for; absent if there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub desired: Option<StoredDocument>,
+    /// Desired values that differ from the reported ones.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Object, required = true))]
+    pub delta: Option<Document>,
+}
+
+impl Shadow {
+    /// Represents the documents of a shadow.
+    pub fn new(id: &ShadowId, shadow: shadows::Shadow) -> Shadow {
+        Shadow {
+            id: id.id().to_owned(),
+            name: id.name().to_owned(),
+            reported: shadow.reported.map(StoredDocument::from),
+            desired: shadow.desired.map(StoredDocument::from),
+            delta: shadow.delta,
+        }
+    }
+}
+
+/// The delta of a shadow.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", derive(ToSchema))]
+pub struct Delta {
+    /// Device id.
+    pub id: String,
+    /// Shadow name.
+    pub name: String,
+    /// Version of the reported document; 0 if there is none.
+    pub reported_version: i64,
+    /// Version of the desired document; 0 if there is none.
+    pub desired_version: i64,
+    /// Desired values that differ from the reported ones; `{}` if none do.
+    #[cfg_attr(feature = "openapi", schema(value_type = Object))]
+    pub delta: Document,
+}
+
+impl Delta {
+    /// Represents the delta of a shadow.
+    pub fn new(id: &ShadowId, shadow: shadows::Shadow) -> Delta {
+        let version = |document: Option<shadows::StoredDocument>| {
+            document
+                .map_or(Version::NONE, |document| document.version)
+                .0
+        };
+        Delta {
+            id: id.id().to_owned(),
+            name: id.name().to_owned(),
+            reported_version: version(shadow.reported),
+            desired_version: version(shadow.desired),
+            delta: shadow.delta.unwrap_or_default(),
+        }
+    }
+}
+
+/// The result of an update.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(ToSchema))]
+pub struct UpdateResult {
+    /// Device id.
+    pub id: String,
+    /// Shadow name.
+    pub name: String,
+    /// False if the update changed nothing; then nothing was written.
+    pub written: bool,
+    /// Version of the document after the update; 0 if it does not exist.
+    pub version: i64,
+    /// Number of attempts; more than 1 if other writers were faster.
+    pub attempts: u32,
+    /// Verdict for each value, in document order. Left out where the response would become too large.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Vec<Verdict>>))]
+    pub verdicts: Option<Changes>,
+    /// JSON pointers of desired values that the report acknowledged.
+    pub acknowledged: Vec<String>,
+}
+
+impl UpdateResult {
+    /// Represents the result of an update of one document.
+    pub fn new(id: &ShadowId, state: State, result: shadows::UpdateResult) -> UpdateResult {
+        UpdateResult {
+            id: id.id().to_owned(),
+            name: id.name().to_owned(),
+            written: result.written,
+            version: result.version(state).0,
+            attempts: result.attempts,
+            verdicts: match state {
+                State::Reported => result.reported_changes,
+                State::Desired => result.desired_changes,
+            },
+            acknowledged: result
+                .acknowledged
+                .into_iter()
+                .map(|value| value.pointer)
+                .collect(),
+        }
+    }
+}
+
+/// The verdict for one value; see [`antumbra_shadow::Change`]. Describes the JSON only.
+#[cfg_attr(feature = "openapi", derive(ToSchema))]
+#[derive(Debug, Serialize)]
+pub struct Verdict {
+    /// JSON pointer of the value.
+    pub pointer: String,
+    /// `added`, `updated`, `removed`, or `kept` with the reason.
+    pub verdict: String,
+    /// Further detail.
+    pub note: Option<String>,
+    /// The stored value, if there was one.
+    pub old: Option<serde_json::Value>,
+    /// The sent value, if there was one.
+    pub new: Option<serde_json::Value>,
+}
+
+/// A document in a listing of shadows.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(ToSchema))]
+pub struct DocumentSummary {
+    /// Device id.
+    pub id: String,
+    /// Shadow name.
+    pub name: String,
+    /// `reported` or `desired`.
+    pub state: &'static str,
+    /// Number of writes.
+    pub version: i64,
+    /// Time of the last write.
+    pub timestamp: Time,
+}
+
+impl From<shadows::DocumentSummary> for DocumentSummary {
+    fn from(document: shadows::DocumentSummary) -> DocumentSummary {
+        DocumentSummary {
+            id: document.shadow.id().to_owned(),
+            name: document.shadow.name().to_owned(),
+            state: document.state.as_str(),
+            version: document.version.0,
+            timestamp: document.timestamp.into(),
+        }
+    }
+}
+
+page! {
+    /// A page of documents.
+    DocumentPage { documents: DocumentSummary } from shadows::DocumentSummary
+}
