@@ -168,8 +168,6 @@ impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Problem {
         match error {
             StoreError::NotFound => Problem::new(Code::NotFound, error.to_string()),
-            StoreError::Conflict { .. } => Problem::new(Code::Conflict, error.to_string()),
-            StoreError::NotFound => Problem::new(Code::NotFound, error.to_string()),
             StoreError::Conflict { .. } => {
                 Problem::new(Code::Conflict, error.to_string()).with_retry()
             }
