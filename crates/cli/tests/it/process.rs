@@ -85,9 +85,9 @@ impl Home {
             .arg("--memory")
             .args([Path::new("--registrations"), registrations]);
         let running = self.wait(command.stdout(printed));
-        let welcome = wait_for("the welcome", || {
+        let welcome = wait_for("the banner", || {
             let text = std::fs::read_to_string(self.path("welcome")).unwrap();
-            text.ends_with("stops.\n").then_some(text)
+            text.ends_with("Stop with Ctrl-C.\n").then_some(text)
         });
         (running, welcome)
     }
