@@ -17,12 +17,12 @@ pub struct Acknowledgement {
     pub value: String,
 }
 
-/// What acknowledging yields.
+/// Result of [`acknowledge`](acknowledge()).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Acknowledged {
-    /// What is still desired.
+    /// The desired document without the acknowledged values.
     pub desired: Document,
-    /// What was, in document order.
+    /// The acknowledged values, in document order.
     pub acknowledged: Vec<Acknowledgement>,
 }
 
@@ -56,7 +56,7 @@ pub fn acknowledge(reported: &Document, desired: &Document, model: &Model) -> Ac
     }
 }
 
-/// What is desired and not yet reported so.
+/// Returns the desired values that are not reported yet.
 ///
 /// ```
 /// use antumbra_shadow::{delta, Document, Model};
@@ -118,7 +118,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Whether an object is looked into, rather than taken whole.
+    /// Returns `true` if the members of an object are compared one by one.
     fn is_open(&self, view: View<'_>) -> bool {
         !view.is_empty_container() && self.model.time(view).is_none()
     }
@@ -193,7 +193,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Whether a desired value is as reported, times aside.
+    /// Returns `true` if a desired value equals the reported one, apart from timestamps.
     fn equal(&self, desired: View<'_>, reported: View<'_>) -> bool {
         match (desired.kind(), reported.kind()) {
             (Kind::Object, Kind::Object) if self.model.time(desired).is_some() => {

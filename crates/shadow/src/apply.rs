@@ -14,7 +14,7 @@ pub enum ApplyError {
     /// The document has nothing where the diff expects something.
     #[error("the document does not fit the diff at {pointer:?}")]
     Misfit {
-        /// Where.
+        /// JSON Pointer of the value.
         pointer: String,
     },
     /// The result would not be a document.

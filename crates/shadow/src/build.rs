@@ -132,7 +132,7 @@ impl Builder {
     }
 }
 
-/// How numbers are written.
+/// Form in which numbers are written.
 #[derive(Clone, Copy, PartialEq)]
 enum Numbers {
     Canonical,

@@ -1,4 +1,4 @@
-//! What a merge did to each leaf: the verdicts the writer gets back.
+//! The verdict of a merge on each leaf, as the writer gets it back.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use crate::model::Model;
 use crate::tape::{Span, View};
 use crate::timestamp::Timestamp;
 
-/// What happened to a leaf.
+/// The result of a merge for one leaf.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Verdict {
     /// It was not there before.
@@ -30,7 +30,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Whether the document is another one for it.
+    /// Returns `true` if the verdict changes the document.
     pub fn is_change(self) -> bool {
         matches!(self, Verdict::Added | Verdict::Updated | Verdict::Removed)
     }
@@ -55,7 +55,7 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// What the writer should know beside the verdict.
+/// A remark for the writer beside the verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Note {
     /// The time sent lay too far in the future and was set to now.
@@ -83,14 +83,14 @@ impl fmt::Display for Note {
     }
 }
 
-/// What happened to one leaf.
+/// One leaf with its verdict.
 #[derive(Debug, Clone, Copy)]
 pub struct Change<'a> {
-    /// Where, as a JSON Pointer. Elements matched by id keep the position they had in the stored array.
+    /// JSON Pointer of the leaf. Elements matched by id keep the position they had in the stored array.
     pub pointer: &'a str,
-    /// What happened.
+    /// The verdict.
     pub verdict: Verdict,
-    /// What else there is to know.
+    /// A remark, if there is one.
     pub note: Option<Note>,
     /// The stored value, if there was one.
     pub old: Option<View<'a>>,
@@ -100,12 +100,12 @@ pub struct Change<'a> {
 }
 
 impl Change<'_> {
-    /// When the stored value was measured, if it says so.
+    /// Timestamp of the stored value, if it has one.
     pub fn old_time(&self) -> Option<Timestamp> {
         self.model.time(self.old?)
     }
 
-    /// When the sent value was measured, if it says so.
+    /// Timestamp of the sent value, if it has one.
     pub fn new_time(&self) -> Option<Timestamp> {
         self.model.time(self.new?)
     }
@@ -138,7 +138,7 @@ struct Entry {
     note: Option<Note>,
 }
 
-/// What happened to every leaf, in document order.
+/// The verdicts on all leaves, in document order.
 #[derive(Debug, Clone)]
 pub struct Changes {
     stored: Document,
@@ -191,12 +191,12 @@ impl Changes {
         })
     }
 
-    /// How many leaves there are.
+    /// Number of leaves.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there is no leaf at all.
+    /// Returns `true` if there are no leaves.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }

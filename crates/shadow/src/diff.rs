@@ -46,7 +46,7 @@ pub struct DiffBuffer {
     stretch: Stretch,
 }
 
-/// What changed between two documents.
+/// The difference of two documents.
 #[derive(Debug, Clone)]
 pub struct Diff<'a> {
     pub(crate) old: View<'a>,
@@ -54,7 +54,7 @@ pub struct Diff<'a> {
     found: Cow<'a, DiffBuffer>,
 }
 
-/// What must be done to `old` to get `new`.
+/// Computes the difference that turns `old` into `new`.
 ///
 /// Leaves are scalars, timestamped values and empty containers. `removed` names places in the old
 /// document, `added` and `updated` places in the new one.
@@ -249,7 +249,7 @@ impl DiffBuffer {
     }
 }
 
-/// Where the pointers stood before a step down.
+/// Lengths of the pointers before a step down.
 struct Place {
     pointer: usize,
     old_pointer: Option<usize>,
@@ -295,7 +295,7 @@ impl DiffBuffer {
     }
 }
 
-/// Whether the bytes are the same, which decides most pairs.
+/// Returns `true` if the bytes are equal, which decides most pairs.
 #[inline]
 pub(crate) fn unchanged(old: View<'_>, new: View<'_>) -> bool {
     old.kind() == new.kind() && (old.kind() == Kind::Null || old.raw_bytes() == new.raw_bytes())
@@ -317,28 +317,28 @@ fn kept_in_order(old_ids: &[(Kind, &str)], new_ids: &[(Kind, &str)]) -> Option<V
 }
 
 impl<'a> Diff<'a> {
-    /// Whether nothing changed.
+    /// Returns `true` if nothing changed.
     pub fn is_empty(&self) -> bool {
         self.found.entries.is_empty()
     }
 
-    /// Whether something besides timestamps changed.
+    /// Returns `true` if anything besides timestamps changed.
     pub fn value_changed(&self) -> bool {
         self.found.value_changed
     }
 
-    /// What came, by its place in the new document.
+    /// Added values, by their pointer in the new document.
     pub fn added(&self) -> impl Iterator<Item = (&str, View<'a>)> {
         self.part(Part::Added)
             .map(|(pointer, _, new)| (pointer, new))
     }
 
-    /// What is another value now, by its place in the new document: old, then new.
+    /// Updated values, by their pointer in the new document: old, then new.
     pub fn updated(&self) -> impl Iterator<Item = (&str, View<'a>, View<'a>)> {
         self.part(Part::Updated)
     }
 
-    /// What went, by its place in the old document.
+    /// Removed values, by their pointer in the old document.
     pub fn removed(&self) -> impl Iterator<Item = (&str, View<'a>)> {
         self.part(Part::Removed)
             .map(|(pointer, old, _)| (pointer, old))
@@ -358,7 +358,7 @@ impl<'a> Diff<'a> {
             })
     }
 
-    /// Whether this array of the old document was matched with its new self by id.
+    /// Returns `true` if the elements of this array of the old document were matched by id.
     pub(crate) fn is_matched_by_id(&self, old: View<'_>) -> bool {
         self.found.matched_by_id.contains(&old.index())
     }

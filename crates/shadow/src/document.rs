@@ -52,7 +52,7 @@ pub enum DocumentError {
     /// JSON, but not an object.
     #[error("a document is a JSON object, not {found}")]
     NotAnObject {
-        /// What it is instead.
+        /// The kind of value that was found.
         found: &'static str,
     },
     /// A name stands twice in one object.
@@ -66,7 +66,7 @@ pub enum DocumentError {
     TooDeep {
         /// Its levels.
         depth: usize,
-        /// How many are allowed.
+        /// The limit.
         limit: usize,
     },
     /// A number that cannot be kept exactly.
@@ -74,7 +74,7 @@ pub enum DocumentError {
     Number {
         /// Bytes before the number.
         offset: usize,
-        /// What is wrong with it.
+        /// The reason.
         source: NumberError,
     },
     /// More text than is read at all.
@@ -82,7 +82,7 @@ pub enum DocumentError {
     TooLong {
         /// Its bytes.
         bytes: usize,
-        /// How many are read.
+        /// The limit.
         limit: usize,
     },
     /// A Rust value that has no JSON form.
@@ -188,7 +188,7 @@ impl Document {
         self.view().pointer(pointer)
     }
 
-    /// Whether it is `{}`.
+    /// Returns `true` for `{}`.
     pub fn is_empty(&self) -> bool {
         self.0.nodes.len() == 1
     }

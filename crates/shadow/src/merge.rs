@@ -1,4 +1,4 @@
-//! Merge: what is stored and what was sent become one document, value by value.
+//! Merges the stored and the sent document into one, value by value.
 //!
 //! Pure and total: every pair of documents merges. Paths are walked in document order, the result is
 //! written as it goes, and each leaf gets its verdict.
@@ -20,19 +20,19 @@ use crate::tape::{Kind, View};
 use crate::text;
 use crate::timestamp::Timestamp;
 
-/// Who decides over what only one side has.
+/// Rule for values that only one side has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Mode {
     /// The sender adds and updates, and cannot delete.
     #[default]
     ServerIsMaster,
-    /// What the sender leaves out is removed.
+    /// Values that the sender leaves out are removed.
     ClientIsMaster,
-    /// What the sender leaves out is kept, and `null` deletes.
+    /// Values that the sender leaves out are kept; `null` deletes.
     Patch,
 }
 
-/// A word that names no merge mode.
+/// The text is not the name of a merge mode.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown merge mode {0:?}: one of ServerIsMaster, ClientIsMaster, Patch")]
 pub struct UnknownMode(pub String);
@@ -56,24 +56,24 @@ impl fmt::Display for Mode {
     }
 }
 
-/// What a merge yields.
+/// Result of [`merge`](merge()).
 #[derive(Debug, Clone)]
 pub struct Merged {
     /// The merged document.
     pub document: Document,
-    /// What happened to every leaf.
+    /// The verdict on every leaf.
     pub changes: Changes,
     changed: bool,
 }
 
 impl Merged {
-    /// Whether the document is another one than the stored.
+    /// Returns `true` if the merged document differs from the stored one.
     pub fn changed(&self) -> bool {
         self.changed
     }
 }
 
-/// Merges what was sent into what is stored.
+/// Merges a sent document into the stored one.
 ///
 /// `now` matters only when the model bounds how far in the future a time may lie.
 ///
@@ -150,7 +150,7 @@ impl Merging<'_> {
         });
     }
 
-    /// Only stored, or sent as nothing: the mode decides whether it stays.
+    /// Handles a value that is only stored, or sent without content: the mode decides whether it stays.
     fn unsent(&mut self, key: Option<&str>, old: View<'_>, nothing: Option<View<'_>>) {
         let kept = match self.mode {
             Mode::ServerIsMaster => true,
@@ -173,7 +173,7 @@ impl Merging<'_> {
         });
     }
 
-    /// Only sent. Members that say nothing are left out on the way.
+    /// Handles a value that is only sent. Members without content are left out.
     fn added(&mut self, key: Option<&str>, new: View<'_>) {
         if self.is_leaf(new) {
             self.out.copy(key, new);
@@ -196,7 +196,7 @@ impl Merging<'_> {
 
     fn both(&mut self, key: Option<&str>, old: View<'_>, new: View<'_>) {
         let old_time = self.model.time(old);
-        // What is written alike has the same time, and most of what is sent is what is stored.
+        // Equal texts have equal times, and most sent values equal the stored ones.
         let new_time = if unchanged(old, new) {
             old_time
         } else {
@@ -324,7 +324,7 @@ impl Merging<'_> {
         }
     }
 
-    /// Whether two timestamped elements are of different ids. Their times say nothing about each other, and
+    /// Returns `true` if two timestamped elements have different ids. Their times cannot be compared, and
     /// keeping the later one would add the other behind it as soon as the array is matched by id.
     fn is_another(&self, old: View<'_>, new: View<'_>) -> bool {
         let timed = |view| self.model.time(view).is_some();
@@ -386,12 +386,12 @@ impl Merging<'_> {
             || self.model.time(view).is_some()
     }
 
-    /// Whether nulls could delete below it, rather than it.
+    /// Returns `true` if nulls would delete members of the value rather than the value itself.
     fn has_members(&self, view: View<'_>) -> bool {
         view.kind() == Kind::Object && !self.is_leaf(view)
     }
 
-    /// Whether a sent member says nothing: a null, or a plain object of nothing but such members.
+    /// Returns `true` for members without content: `null`, or a plain object that contains only such members.
     fn is_nothing(&self, view: View<'_>) -> bool {
         match view.kind() {
             Kind::Null => true,
@@ -416,7 +416,7 @@ impl Merging<'_> {
         self.changes.push(&self.pointer, verdict, note, old, new);
     }
 
-    /// What there is to know of anything below a value that one entry speaks for.
+    /// Returns the note for a value whose leaves share one entry.
     fn note_within(&self, new: View<'_>) -> Option<Note> {
         let nodes = new.index()..new.index() + new.subtree().len() as u32;
         if self.clamped.iter().any(|at| nodes.contains(at)) {
@@ -425,7 +425,7 @@ impl Merging<'_> {
         self.misses_a_time(new).then_some(Note::NotATimestamp)
     }
 
-    /// Whether a plain object in here has a timestamp member that says no time.
+    /// Returns `true` if a plain object in the value has a timestamp member that is not a time.
     fn misses_a_time(&self, view: View<'_>) -> bool {
         if self.is_leaf(view) {
             return false;

@@ -6,7 +6,7 @@ use crate::pairs::all_twins;
 use crate::tape::{Kind, View};
 use crate::timestamp::{Form, Timestamp};
 
-/// How a fleet's documents are to be read.
+/// Interpretation of a fleet's documents.
 ///
 /// ```
 /// use antumbra_shadow::Model;
@@ -19,13 +19,13 @@ pub struct Model {
     pub timestamp_field: String,
     /// The member by which elements of an array are matched.
     pub id_field: String,
-    /// How far in the future a timestamp may lie before it is clamped to now. `None`: as far as it likes.
+    /// Time that a timestamp may lie in the future before it is clamped to now. `None`: no bound.
     pub max_future: Option<Duration>,
-    /// What an array is.
+    /// Treatment of arrays.
     pub arrays: Arrays,
 }
 
-/// What an array is to merge and to what is desired.
+/// Treatment of arrays by merge and acknowledge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Arrays {
     /// Values of their own, matched by id or else by position.
@@ -47,7 +47,7 @@ impl Default for Model {
 }
 
 impl Model {
-    /// When a timestamped value was measured; `None` for everything plain.
+    /// Returns the time of a timestamped value; `None` for plain values.
     pub fn time(&self, view: View<'_>) -> Option<Timestamp> {
         self.timestamp(view).map(|(instant, _)| instant)
     }
@@ -56,7 +56,7 @@ impl Model {
         Timestamp::of(view.get(&self.timestamp_field)?)
     }
 
-    /// Whether both objects say the same in everything but their timestamp member.
+    /// Returns `true` if both objects are equal except for their timestamp member.
     pub(crate) fn same_but_time(&self, a: View<'_>, b: View<'_>) -> bool {
         all_twins(a, b, |a, b| match (a, b) {
             (Some(a), Some(b)) if a.same(b) => true,

@@ -11,7 +11,7 @@ pub enum NumberError {
     /// More significant digits than can be stored.
     #[error("a number has {digits} significant digits, the limit is {NUMBER_DIGITS}")]
     TooPrecise {
-        /// How many the number has.
+        /// Digits of the number.
         digits: usize,
     },
     /// Too large or too close to zero.
@@ -24,7 +24,7 @@ pub enum NumberError {
     },
 }
 
-/// Whether `text`, a number by JSON's grammar, is surely in the one written form.
+/// Returns `true` if `text`, a number by JSON's grammar, is certainly in canonical form.
 /// A `false` only means that [`canonical`] has to look.
 pub(crate) fn is_plainly_canonical(text: &[u8]) -> bool {
     if text.len() > NUMBER_DIGITS || text == b"-0" {

@@ -10,7 +10,7 @@ use crate::scan::Scanner;
 use crate::tape::{Kind, Node, Span};
 use crate::text;
 
-/// What one pass over a text found.
+/// Result of one pass over a text.
 pub(crate) struct Parsed {
     pub(crate) nodes: Vec<Node>,
     pub(crate) canonical: bool,

@@ -24,7 +24,7 @@ pub fn push_index(pointer: &mut String, index: usize) {
     let _ = write!(pointer, "/{index}");
 }
 
-/// What one part of a pointer says.
+/// Unescapes one token of a JSON Pointer.
 pub fn unescape(token: &str) -> Cow<'_, str> {
     if token.contains('~') {
         Cow::Owned(token.replace("~1", "/").replace("~0", "~"))

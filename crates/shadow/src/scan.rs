@@ -13,17 +13,17 @@ pub struct Scanner<'a> {
     pub at: usize,
 }
 
-/// Where and why a text is not JSON.
+/// Position and reason of a syntax error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not JSON at byte {offset}: {reason}")]
 pub struct SyntaxError {
     /// Bytes before the fault.
     pub offset: usize,
-    /// What was expected or found.
+    /// What was expected, or what was found.
     pub reason: &'static str,
 }
 
-/// Where a string's inside ends, and whether it holds escapes.
+/// End of a string's content, and whether it contains escapes.
 #[derive(Debug, Clone, Copy)]
 #[allow(missing_docs)]
 pub struct ScannedString {
@@ -176,7 +176,7 @@ fn word(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(*chunk))
 }
 
-/// Where the plain run of a string that starts at `at` ends: at a quote, a backslash, a control
+/// Returns the end of the plain run of a string that starts at `at`: a quote, a backslash, a control
 /// character, or the end of the text. Eight bytes a step.
 #[inline]
 pub(crate) fn plain_end(bytes: &[u8], mut at: usize) -> usize {
@@ -201,7 +201,7 @@ pub(crate) fn plain_end(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// Where the digits that start at `at` end. Eight bytes a step.
+/// Returns the end of the digits that start at `at`, eight bytes a step.
 #[inline]
 fn digits_end(bytes: &[u8], mut at: usize) -> usize {
     while let Some(word) = word(bytes, at) {

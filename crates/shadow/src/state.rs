@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Which of a shadow's two documents.
+/// One of the two documents of a shadow.
 ///
 /// ```
 /// use antumbra_shadow::State;
@@ -10,9 +10,9 @@ use std::fmt;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum State {
-    /// What the device says.
+    /// The state that the device sends.
     Reported,
-    /// What somebody wants of it.
+    /// The state that the device is asked for.
     Desired,
 }
 

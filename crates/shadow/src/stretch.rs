@@ -1,4 +1,4 @@
-//! How far two texts say the same, found out once and asked of every value in it.
+//! The common stretch of two texts, computed once and used for every value in it.
 //!
 //! Most of two documents is equal. Comparing each of their values by itself costs a call per value and
 //! level; here the texts are compared once, up to the next difference, and a member that ends before it
@@ -9,17 +9,17 @@ use crate::tape::{Span, View};
 /// A stretch of two texts that is known to be the same in both.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Stretch {
-    /// Where it lies in the left text. The byte at `end` differs, or is the last root's end.
+    /// Range in the left text. The byte at `end` differs, or is the end of the last root.
     start: u32,
     end: u32,
-    /// How much further it lies in the right text.
+    /// Offset of the stretch in the right text, relative to the left one.
     shift: u32,
-    /// Where the two roots end.
+    /// Ends of the two roots.
     left_limit: u32,
     right_limit: u32,
 }
 
-/// What is known of a member and its namesake.
+/// Comparison of a member with the member of the same name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Known {
     /// Names and values are the same.
@@ -43,7 +43,7 @@ impl Stretch {
         stretch
     }
 
-    /// Whether the roots are the same to their ends.
+    /// Returns `true` if the roots are equal.
     pub(crate) fn is_whole(&self) -> bool {
         self.end == self.left_limit && self.left_limit.wrapping_add(self.shift) == self.right_limit
     }
@@ -68,7 +68,7 @@ impl Stretch {
         self.start <= left && left < self.end && right == left.wrapping_add(self.shift)
     }
 
-    /// Whether all is the same up to the values' first byte, so that what differs is the values.
+    /// Returns `true` if everything before the first byte of the values is equal, so that only the values differ.
     fn reaches_into(&self, left: Span, right: Span) -> bool {
         left.start <= self.end && right.start == left.start.wrapping_add(self.shift)
     }
@@ -87,7 +87,7 @@ impl Stretch {
     }
 }
 
-/// How many first bytes are the same.
+/// Length of the common prefix in bytes.
 fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     let shorter = a.len().min(b.len());
     let (a, b) = (&a[..shorter], &b[..shorter]);
@@ -97,7 +97,7 @@ fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     same + rest.take_while(|(a, b)| a == b).count()
 }
 
-/// How many first bytes are the same, in whole chunks.
+/// Length of the common prefix in bytes, in whole chunks.
 fn same_chunks<const N: usize>(a: &[u8], b: &[u8]) -> usize {
     let chunks = a.as_chunks::<N>().0.iter().zip(b.as_chunks::<N>().0);
     chunks.take_while(|(a, b)| a == b).count() * N

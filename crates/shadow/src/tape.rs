@@ -9,7 +9,7 @@ use std::fmt;
 
 use crate::text;
 
-/// What kind of value a node is.
+/// Kind of a JSON value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum Kind {
@@ -63,11 +63,11 @@ pub struct Node {
     pub value: Span,
     /// The index of the node that follows this one's subtree.
     pub next: u32,
-    /// What it is.
+    /// Kind of the value.
     pub kind: Kind,
-    /// Whether the name holds a backslash.
+    /// `true` if the name contains escapes.
     pub key_escaped: bool,
-    /// Whether the string holds a backslash.
+    /// `true` if the string contains escapes.
     pub value_escaped: bool,
 }
 
@@ -108,17 +108,17 @@ impl<'a> View<'a> {
         &self.nodes[self.at as usize..self.node().next as usize]
     }
 
-    /// What kind of value it is.
+    /// Returns the kind of the value.
     pub fn kind(self) -> Kind {
         self.node().kind
     }
 
-    /// Whether it is an object or an array.
+    /// Returns `true` for objects and arrays.
     pub fn is_container(self) -> bool {
         matches!(self.kind(), Kind::Array | Kind::Object)
     }
 
-    /// Whether it is a container with nothing in it.
+    /// Returns `true` for `{}` and `[]`.
     pub fn is_empty_container(self) -> bool {
         self.is_container() && self.node().next == self.at + 1
     }
@@ -150,7 +150,7 @@ impl<'a> View<'a> {
         self.node().value.bytes_of(self.text)
     }
 
-    /// Whether a string's text is as written, with nothing to unescape.
+    /// Returns `true` if a string contains no escapes.
     pub fn is_verbatim(self) -> bool {
         !self.node().value_escaped
     }
@@ -238,7 +238,7 @@ impl<'a> View<'a> {
             })
     }
 
-    /// Whether both are the same JSON value. Members may stand in another order and strings may be
+    /// Returns `true` if both are the same JSON value. Members may stand in another order and strings may be
     /// escaped otherwise; numbers are compared as written, which on one kind of tape is by value.
     pub fn same(self, other: View<'_>) -> bool {
         if self.kind() != other.kind() {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::scan::plain_end;
 
-/// What an escaped string says. The text must have passed the scanner.
+/// Unescapes a string. The text must have passed the scanner.
 pub fn unescape(raw: &str) -> Cow<'_, str> {
     if !raw.contains('\\') {
         return Cow::Borrowed(raw);

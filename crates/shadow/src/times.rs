@@ -1,4 +1,4 @@
-//! When each leaf of a document took its present value, by the clock of who wrote it.
+//! The time at which each leaf of a document took its present value, by the writer's clock.
 //!
 //! A leaf here is a scalar or an empty container, whatever the model says of the objects around it.
 //! Leaves are counted in document order and most of them changed together, so that the times are kept as
@@ -123,7 +123,7 @@ impl LeafTimes {
     }
 }
 
-/// Whether a value is a leaf.
+/// Returns `true` for leaves.
 fn is_leaf(view: View<'_>) -> bool {
     !view.is_container() || view.is_empty_container()
 }

@@ -25,7 +25,7 @@ const WRITABLE_SECONDS: Range<i64> = -62_167_219_200..253_402_300_800;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Timestamp(i128);
 
-/// How a timestamp was written, so that it can be written again alike.
+/// Written form of a timestamp, so that it can be written again alike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// An RFC 3339 string.
