@@ -10,12 +10,12 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// What a mutant's lines call the switch.
+/// Name of the switch in a mutant's lines.
 const SWITCH: &str = "MUTANT";
 /// The crate that all others know, so that the switch is there.
 const INNERMOST: &str = "shadow/src/lib.rs";
 const SWITCHES: &str = r#"
-/// Whether this run is that mutant.
+/// Returns `true` if this run is that mutant.
 pub fn mutant(number: u32) -> bool {
     static NUMBER: std::sync::OnceLock<Option<u32>> = std::sync::OnceLock::new();
     let read = || std::env::var("ANTUMBRA_MUTANT").ok()?.parse().ok();
@@ -33,13 +33,13 @@ const FILES: [&str; 5] = [
 /// Something that is broken on purpose.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Mutant {
-    /// What is broken.
+    /// The fault.
     pub(crate) name: String,
     /// Below `crates/`.
     pub(crate) file: String,
     /// Lines that stand there once, whatever their indentation.
     pub(crate) lines: Vec<String>,
-    /// What stands in their place.
+    /// Replacement lines.
     pub(crate) instead: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Who does things from outside, and what each remembers of it: the reference that the end is compared
+//! Actors outside the system, and their own record of what they did: the reference that the end is compared
 //! with.
 
 pub(crate) mod clients;
@@ -28,7 +28,7 @@ async fn until(began: tokio::time::Instant, moment: Duration) {
     tokio::time::sleep_until(began + moment).await;
 }
 
-/// What an IoT rule hands to a function for a message.
+/// The event that an IoT rule passes to a function.
 fn rule_event(topic: &str, client: &str, payload: &str) -> Vec<u8> {
     let event = json!({
         "payload": STANDARD.encode(payload),

@@ -11,14 +11,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::chance::Chance;
 use crate::cloud::Fate;
 
-/// What happens to a call.
+/// Fault of one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Deed {
     /// It fares like this.
     Fares(Fate),
-    /// Whoever makes it ends, before it is sent.
+    /// The caller crashes before the call is sent.
     EndsBefore,
-    /// Whoever makes it ends, when it is sent.
+    /// The caller crashes after the call is sent.
     EndsAfter,
     /// Somebody acts from outside, to the end, before it arrives.
     Meets,
@@ -29,14 +29,14 @@ pub(crate) enum Deed {
 pub(crate) struct Aim {
     pub(crate) function: &'static str,
     pub(crate) operation: &'static str,
-    /// What they say.
+    /// Text that the request contains.
     pub(crate) about: &'static str,
     pub(crate) deed: Deed,
-    /// How often, from 0 to 1.
+    /// Probability from 0 to 1.
     pub(crate) often: f64,
 }
 
-/// What a seed aims at.
+/// Target of a seed's faults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scene {
     /// A sensor speaks up at the last moment, while the sweep's marker is under way.
@@ -45,7 +45,7 @@ enum Scene {
     Operator,
     /// The operator's own work does not come to its end.
     Desk,
-    /// Who is to be told of a sensor cannot be found out, or cannot be told.
+    /// The clients of a sensor cannot be read, or deliveries cannot be queued.
     Listener,
     /// Any call of any function.
     Any,
@@ -89,7 +89,7 @@ const SWEEP: &str = "liveness-sweep";
 const INGEST: &str = "sensor-ingest";
 const DELIVER: &str = "webhook-deliver";
 const DESK: &str = "desk";
-/// What sends the sweep's marker.
+/// The call that sends the sweep's marker.
 const MARKER: &str = "SendMessageBatch";
 
 const DEEDS: [Deed; 10] = [
@@ -105,7 +105,7 @@ const DEEDS: [Deed; 10] = [
     Deed::Fares(Fate::Conflict),
 ];
 
-/// What a seed aims at, if it does.
+/// Returns the target of a seed, if it has one.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Aims {
     scene: Option<Scene>,
@@ -158,22 +158,22 @@ impl Aims {
         self.all.is_empty()
     }
 
-    /// Whether there is nothing to aim at without sensors.
+    /// Returns `true` if the target needs sensors.
     pub(crate) fn needs_sensors(&self) -> bool {
         self.scene.is_some_and(|scene| scene != Scene::Any)
     }
 
-    /// Whether there is nothing to aim at without a client that an operator looks after.
+    /// Returns `true` if the target needs a client that an operator manages.
     pub(crate) fn needs_operator(&self) -> bool {
         matches!(self.scene, Some(Scene::Operator | Scene::Desk))
     }
 
-    /// Whether there is nothing to aim at without clients.
+    /// Returns `true` if the target needs clients.
     pub(crate) fn needs_clients(&self) -> bool {
         self.needs_sensors() && self.scene != Some(Scene::Marker)
     }
 
-    /// What happens to a call now.
+    /// Returns the fault for a call.
     pub(crate) fn hits(
         &self,
         (function, operation): (&str, &str),

@@ -1,4 +1,4 @@
-//! What is left to chance, which is all in the seed.
+//! Random choices, all derived from the seed.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -16,7 +16,7 @@ impl Chance {
         choose(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Whether something happens that happens this often, from 0 to 1.
+    /// Decides by chance with this probability, from 0 to 1.
     pub(crate) fn happens(&self, often: f64) -> bool {
         often > 0.0 && self.with(|random| random.f64()) < often
     }

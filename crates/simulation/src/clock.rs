@@ -14,7 +14,7 @@ const BEGINNING: i128 = 1_769_860_800_000_000_000;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct VirtualClock {
     start: Instant,
-    /// How far it is ahead, in nanoseconds.
+    /// Skew in nanoseconds.
     ahead: i64,
 }
 
@@ -35,7 +35,7 @@ impl VirtualClock {
         }
     }
 
-    /// How long it has been running.
+    /// Returns the time since the start.
     pub(crate) fn elapsed(&self) -> Duration {
         self.start.elapsed()
     }

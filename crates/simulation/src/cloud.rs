@@ -48,7 +48,7 @@ const ATTEMPT: Duration = Duration::from_millis(2500);
 const LATE: (u64, u64) = (2600, 9000);
 const SLOW: (u64, u64) = (100, 2400);
 
-/// What becomes of a call.
+/// Fate of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fate {
     Done,
@@ -95,7 +95,7 @@ struct Inner {
     queued: Notify,
     /// Told whenever a table may have changed.
     written: Notify,
-    /// How often that was.
+    /// Number of times.
     writes: AtomicU64,
 }
 
@@ -130,7 +130,7 @@ impl Cloud {
         })))
     }
 
-    /// What SDK clients are made of. They try once: their own tries would share a budget over all runs.
+    /// Configuration of SDK clients. They do not retry: retries would share a budget over all runs.
     pub(crate) fn sdk(&self) -> SdkConfig {
         let cloud = self.clone();
         let timeouts = TimeoutConfig::builder()
@@ -170,7 +170,7 @@ impl Cloud {
         done
     }
 
-    /// Whether a service is out, for a call with this body.
+    /// Returns `true` if the service is unavailable for a call with this body.
     pub(crate) fn is_out(&self, service: Service, body: &str) -> bool {
         let (began, outages) = &*lock(&self.0.outages);
         let now = self.0.clock.elapsed().saturating_sub(*began);
@@ -222,7 +222,7 @@ impl Cloud {
         self.0.written.notified().await;
     }
 
-    /// How often tables may have changed so far.
+    /// Upper bound of table changes so far.
     pub(crate) fn writes(&self) -> u64 {
         self.0.writes.load(Ordering::Relaxed)
     }
@@ -266,7 +266,7 @@ impl Cloud {
         found.map_or(Fate::Done, |(_, fate)| fate)
     }
 
-    /// What the service does and answers; `None` where nobody hears of it.
+    /// Executes a call and returns the response; `None` if it never arrives.
     fn serve(&self, call: &Call, fate: Fate) -> Option<(u16, String)> {
         let inner = &*self.0;
         inner

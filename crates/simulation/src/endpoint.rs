@@ -12,10 +12,10 @@ use crate::world::{World, lock};
 
 /// The sender's own time-out, as in production.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(10);
-/// What a busy one asks for.
+/// `Retry-After` of a busy endpoint.
 pub(crate) const RETRY_AFTER: Duration = Duration::from_secs(7);
 
-/// How an endpoint behaves.
+/// Behaviour of an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Manner {
     Healthy,
@@ -37,11 +37,11 @@ pub(crate) struct Got {
     pub(crate) client: String,
     pub(crate) id: String,
     pub(crate) body: String,
-    /// When the answer was given, in milliseconds.
+    /// Time of the response, in milliseconds.
     pub(crate) at: u64,
-    /// What was answered; `None` if nothing ever was.
+    /// The response; `None` if there was none.
     pub(crate) status: Option<u16>,
-    /// Whether the sender heard of it.
+    /// `true` if the sender received the response.
     pub(crate) heard: bool,
 }
 
@@ -86,7 +86,7 @@ impl Endpoints {
         lock(&self.state).manners.insert(client.to_owned(), manner);
     }
 
-    /// How it behaves.
+    /// Its behaviour.
     pub(crate) fn manner(&self, client: &str) -> Manner {
         let state = lock(&self.state);
         state

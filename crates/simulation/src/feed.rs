@@ -1,4 +1,4 @@
-//! What feeds functions from queues, as Lambda's event source mappings do.
+//! Event source mappings: feed functions from queues, as Lambda does.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,9 +10,9 @@ use crate::profile::Service;
 use crate::queue::Held;
 use crate::world::World;
 
-/// How long a message stays away that is handed over although it was deleted.
+/// Delay of a message that is delivered again although it was deleted.
 const AGAIN: Duration = Duration::from_secs(40);
-/// How often whoever hands nothing over looks whether that is over.
+/// Polling interval of a stalled event source.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// A queue and who takes its messages.

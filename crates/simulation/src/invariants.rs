@@ -18,7 +18,7 @@ use crate::endpoint::Endpoints;
 use crate::stream::Change;
 use crate::world::World;
 
-/// What the invariants are checked against.
+/// Inputs of the invariants.
 pub(crate) struct Evidence<'a> {
     pub(crate) world: &'a World,
     /// Everything that was written, in order.
@@ -28,7 +28,7 @@ pub(crate) struct Evidence<'a> {
     pub(crate) inbox: &'a InboxActors,
     pub(crate) clients: &'a ClientActors,
     pub(crate) endpoints: &'a Endpoints,
-    /// When the last sweep had ended, in milliseconds.
+    /// End of the last sweep, in milliseconds.
     pub(crate) swept_until: u64,
 }
 

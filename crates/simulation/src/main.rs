@@ -21,12 +21,12 @@ struct Arguments {
 enum Command {
     /// Runs many seeds and tells which invariants were not kept.
     Run {
-        /// How many.
+        /// Number of seeds.
         seeds: u64,
         /// The first.
         #[arg(long, default_value_t = 0)]
         from: u64,
-        /// How many at once.
+        /// Seeds that run at once.
         #[arg(long, default_value_t = 2)]
         threads: u64,
         /// Goes on after a seed failed.
@@ -35,7 +35,7 @@ enum Command {
     },
     /// Runs one seed and prints every step.
     Replay {
-        /// Which.
+        /// The seed.
         seed: u64,
     },
 }

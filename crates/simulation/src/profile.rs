@@ -1,4 +1,4 @@
-//! What kind of a day a seed is: how much there is to do, and what goes wrong.
+//! The profile of a seed: its load and its faults.
 //!
 //! Every seed leaves out most faults and exaggerates some, so that the rare ones meet each other too.
 
@@ -8,7 +8,7 @@ use crate::aim::Aims;
 use crate::chance::Chance;
 use crate::functions::names;
 
-/// How often calls fail, and how, each from 0 to 1.
+/// Probabilities of faults in calls, each from 0 to 1.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Faults {
     /// Refused for being too many; nothing was done.
@@ -27,13 +27,13 @@ pub(crate) struct Faults {
     pub(crate) conflict: f64,
 }
 
-/// What the product calls, and what calls it.
+/// Services that the product calls, and event sources that call it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Service {
     DynamoDb,
     Sqs,
     Iot,
-    /// What hands messages of queues over.
+    /// Event sources of queues.
     Feeds,
 }
 
@@ -92,7 +92,7 @@ pub(crate) struct Profile {
     pub(crate) posts_failed: f64,
     /// Records of the stream that nobody can read.
     pub(crate) poison: f64,
-    /// How far clocks are apart at most, in milliseconds.
+    /// Maximum clock skew in milliseconds.
     pub(crate) skew: i64,
     /// Both documents of a shadow in one item.
     pub(crate) combined: bool,
@@ -102,9 +102,9 @@ pub(crate) struct Profile {
     pub(crate) sensors: usize,
     pub(crate) clients: usize,
     pub(crate) sources: usize,
-    /// Whether signals come through a FIFO queue.
+    /// `true` if signals come through a FIFO queue.
     pub(crate) ordered_signals: bool,
-    /// How long things happen.
+    /// Duration of the active phase.
     pub(crate) span: Duration,
 }
 
@@ -173,13 +173,13 @@ impl Profile {
         }
     }
 
-    /// Whether nothing fails by chance: only what is broken for good is.
+    /// Returns `true` if nothing fails by chance: only permanent faults exist.
     pub(crate) fn is_calm(&self) -> bool {
         let others = [self.duplicated, self.posts_lost, self.posts_failed];
         self.is_sweep_undisturbed() && others.iter().all(|often| *often == 0.0)
     }
 
-    /// Whether no fault can delay a sweep: messages and sweeps may still come twice, and instances restart.
+    /// Returns `true` if no fault can delay a sweep. Messages and sweeps may still be repeated, and instances restart.
     pub(crate) fn is_sweep_undisturbed(&self) -> bool {
         let Faults {
             throttled,

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use crate::chance::Chance;
 
-/// How long a FIFO queue knows a deduplication id.
+/// Time for which a FIFO queue remembers a deduplication id.
 const DEDUPLICATION: u64 = 5 * 60 * 1000;
-/// How many of the oldest messages a standard queue may hand over in any order.
+/// Number of oldest messages among which a standard queue chooses freely.
 const DISORDER: usize = 8;
 
 /// A message in a queue. Times are in milliseconds.
@@ -40,7 +40,7 @@ pub(crate) struct Incoming {
 pub(crate) struct Queue {
     pub(crate) name: String,
     visibility: u64,
-    /// Where messages go after so many receives.
+    /// Dead-letter queue and maximum receive count.
     dead_letters: Option<(String, u32)>,
     pub(crate) held: Vec<Held>,
     known: BTreeMap<String, (u64, String)>,
@@ -48,11 +48,11 @@ pub(crate) struct Queue {
     receipts: u64,
 }
 
-/// What a look into a queue came to.
+/// Result of one receive.
 #[derive(Debug, Default)]
 pub(crate) struct Received {
     pub(crate) messages: Vec<Held>,
-    /// What was received too often, for the dead letters.
+    /// Messages that were received too often; dead letters.
     pub(crate) dead: Vec<Held>,
 }
 
@@ -183,7 +183,7 @@ impl Queue {
         }
     }
 
-    /// When the next message becomes visible.
+    /// Returns the time at which the next message becomes visible.
     pub(crate) fn next_visible(&self, now: u64) -> Option<u64> {
         let times = self.held.iter().map(|held| held.visible);
         times.filter(|time| *time > now).min()

@@ -27,29 +27,29 @@ use crate::world::{Broken, World};
 
 /// Turns of a delivery, and receives until its queue gives it up.
 pub(crate) const TURNS: u32 = 6;
-/// How long a client is left alone at first after it failed.
+/// First back-off of a failing client.
 pub(crate) const OPEN_FIRST: Duration = Duration::from_secs(10);
 const RECEIVES: u32 = TURNS + SPARE_RECEIVES;
-/// How often the sweep comes, as in production.
+/// Period of the sweep, as in production.
 const PERIOD: Duration = Duration::from_secs(60);
 /// Longer than any sensor may be silent, and the time it takes to find that out.
 const SILENCE: Duration = Duration::from_secs(400 + 200);
-/// What was begun in the storm is over after it.
+/// Time after which everything begun during the faults has ended.
 const CALMING: Duration = Duration::from_secs(70);
 /// Deliveries at once, from each of the queues.
 const DELIVERING: usize = 6;
-/// How long everything has to settle when nothing goes wrong any more, and how often to look.
+/// Time to settle after the last fault, and the polling interval.
 const PATIENCE: Duration = Duration::from_secs(4 * 3600);
 const LOOK: Duration = Duration::from_secs(5);
 
-/// What became of a seed.
+/// Result of a seed.
 #[derive(Debug, Clone)]
 pub struct Outcome {
     /// The invariants that were not kept.
     pub broken: Vec<Broken>,
-    /// What happened, step by step, where that was asked for.
+    /// The trace, if one was requested.
     pub trace: Vec<String>,
-    /// How many steps there were.
+    /// Number of steps.
     pub steps: u64,
     /// Differs where anything did.
     pub hash: u64,
@@ -132,7 +132,7 @@ async fn simulate(chance: Chance, spawner: Spawner, traced: bool) -> Outcome {
     }
 }
 
-/// Who acts from outside when a call is aimed at.
+/// Actors that run when a call is targeted.
 fn visitor(clients: &ClientActors, sensors: &SensorActors) -> Visitor {
     let (clients, sensors) = (clients.clone(), sensors.clone());
     Arc::new(move |function, about| {

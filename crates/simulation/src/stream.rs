@@ -14,7 +14,7 @@ use crate::world::{World, lock};
 
 /// Records of one call.
 const BATCH: u64 = 12;
-/// How long a record waits at most until somebody looks.
+/// Maximum time until a record is read.
 const POLL: Duration = Duration::from_millis(500);
 
 /// One write, as the stream tells it.
@@ -26,9 +26,9 @@ pub(crate) struct Change {
     pub(crate) sort: String,
     pub(crate) old: Option<Value>,
     pub(crate) new: Option<Value>,
-    /// When it was seen in the stream, in milliseconds.
+    /// Time at which it appeared in the stream, in milliseconds.
     pub(crate) at: u64,
-    /// Whether nobody can read it.
+    /// `true` if it cannot be decoded.
     pub(crate) poisoned: bool,
     /// The record's JSON.
     text: String,
@@ -47,9 +47,9 @@ pub(crate) struct Streams(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
-    /// How often tables had changed when they were last read.
+    /// Table changes at the time of the last read.
     writes: u64,
-    /// How far each table was read.
+    /// Position in each table.
     reached: BTreeMap<&'static str, i64>,
     all: Vec<Arc<Change>>,
     shards: BTreeMap<(&'static str, usize), Shard>,
@@ -58,7 +58,7 @@ struct State {
 #[derive(Default)]
 struct Shard {
     records: Vec<Arc<Change>>,
-    /// How many of them are done with.
+    /// Number of processed records.
     done: usize,
 }
 
@@ -81,7 +81,7 @@ impl Streams {
         lock(&self.0).all.clone()
     }
 
-    /// Whether the listener is through with everything.
+    /// Returns `true` if the listener has processed all records.
     pub(crate) fn is_done(&self, world: &World) -> bool {
         self.read(world);
         let state = lock(&self.0);

@@ -1,4 +1,4 @@
-//! What happened, step by step, for whoever has to find out why a seed failed.
+//! A trace of every step, to find out why a seed failed.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -52,7 +52,7 @@ impl Trace {
         }
     }
 
-    /// How many steps there were, and their hash.
+    /// Number of steps, and their hash.
     pub(crate) fn summary(&self) -> (u64, u64) {
         let written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
         (written.steps, written.hash)

@@ -1,4 +1,4 @@
-//! What all parts of a run share.
+//! State shared by all parts of a run.
 
 use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
@@ -30,7 +30,7 @@ pub(crate) struct World {
     pub(crate) cloud: Cloud,
     pub(crate) sdk: SdkConfig,
     pub(crate) trace: Trace,
-    /// When things went wrong for the last time, in milliseconds; 0 while they do.
+    /// Time of the last fault in milliseconds; 0 while faults go on.
     healed: AtomicU64,
     busy: AtomicUsize,
     /// Invocations by function, and how many of them crashed.
@@ -40,22 +40,22 @@ pub(crate) struct World {
     broken: Mutex<Vec<Broken>>,
 }
 
-/// What was handed to functions.
+/// Messages handed to functions.
 #[derive(Default)]
 struct Handed {
     batches: u64,
-    /// When each message was, in milliseconds, and in which batch.
+    /// Time of each delivery in milliseconds, and its batch.
     messages: BTreeMap<String, Vec<(u64, u64)>>,
     /// Markers, by when they were sent.
     markers: BTreeMap<u64, Marker>,
 }
 
-/// What became of a sweep's marker. Times are in milliseconds.
+/// Life of a sweep's marker. Times are in milliseconds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Marker {
-    /// When it was handed over for the first time.
+    /// First delivery.
     pub(crate) handed_over: u64,
-    /// When it had been taken in, and in which batch.
+    /// Time at which it was ingested, and its batch.
     pub(crate) taken_in: Option<(u64, u64)>,
 }
 
@@ -64,7 +64,7 @@ pub(crate) struct Marker {
 pub struct Broken {
     /// The promise's name.
     pub promise: &'static str,
-    /// What was seen instead.
+    /// The observed behaviour.
     pub seen: String,
 }
 
@@ -113,17 +113,17 @@ impl World {
         self.cloud.set_aims(Aims::default(), None);
     }
 
-    /// Whether nothing goes wrong by chance.
+    /// Returns `true` if nothing fails by chance.
     pub(crate) fn is_healed(&self) -> bool {
         self.healed.load(Ordering::Relaxed) > 0
     }
 
-    /// Whether something happens that happens this often while things go wrong.
+    /// Decides by chance, with this probability while faults are on.
     pub(crate) fn goes_wrong(&self, often: f64) -> bool {
         !self.is_healed() && self.chance.happens(often)
     }
 
-    /// Whether any function is at work.
+    /// Returns `true` while any function runs.
     pub(crate) fn is_busy(&self) -> bool {
         self.busy.load(Ordering::Relaxed) > 0
     }
@@ -177,14 +177,14 @@ impl World {
         markers.next().map(|(_, marker)| *marker)
     }
 
-    /// Whether a message was in a batch.
+    /// Returns `true` if a message was in a batch.
     pub(crate) fn was_in(&self, message: &str, batch: u64) -> bool {
         let handed = lock(&self.handed);
         let times = handed.messages.get(message);
         times.is_some_and(|times| times.iter().any(|(_, other)| *other == batch))
     }
 
-    /// Whether a message was never handed over but while things went wrong.
+    /// Returns `true` if a message was only delivered while faults were on.
     pub(crate) fn had_only_bad_days(&self, message: &str) -> bool {
         let handed = lock(&self.handed);
         let last = handed.messages.get(message).and_then(|times| times.last());

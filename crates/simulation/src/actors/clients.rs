@@ -13,12 +13,12 @@ use crate::endpoint::{Endpoints, Manner};
 use crate::functions::Wiring;
 use crate::world::{World, lock};
 
-/// How long whoever looks after clients waits.
+/// Deadline of an operator's request.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How often something that must be done is tried.
+/// Attempts at a request that must succeed.
 const TRIES: usize = 50;
 
-/// What is to be expected of a client.
+/// The expected state of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Character {
     /// Always there; its endpoint is healthy from the beginning.
@@ -51,7 +51,7 @@ pub(crate) struct Intent {
     pub(crate) wanted: bool,
     /// In milliseconds.
     pub(crate) began: u64,
-    /// When it was confirmed, if it was.
+    /// Time of the confirmation, if there was one.
     pub(crate) confirmed: Option<u64>,
 }
 
@@ -76,7 +76,7 @@ impl ClientActors {
         }
     }
 
-    /// What was wanted of them, in the order it began.
+    /// Requests about clients, in the order they began.
     pub(crate) fn intents(&self) -> Vec<Intent> {
         lock(&self.intents).clone()
     }
@@ -252,7 +252,7 @@ impl ClientActors {
         }
     }
 
-    /// Whether a client is enabled and that was confirmed: then nothing of it may wait.
+    /// Returns `true` if a client is enabled and that was confirmed: then none of its deliveries may be held.
     async fn is_enabled(&self, client: &str) -> bool {
         let intents = self.intents();
         let mut intents = intents.iter().rev();

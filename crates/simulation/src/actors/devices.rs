@@ -16,10 +16,10 @@ use crate::world::{World, lock};
 const FIELDS: [&str; 2] = ["temperature", "door"];
 /// Things that each device does.
 const ACTIONS: u64 = 8;
-/// How long whoever uses the SDK waits.
+/// Deadline of a caller of the SDK.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What is known of something that was sent.
+/// Outcome of a report, as far as the device knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// It was accepted.
@@ -36,9 +36,9 @@ pub(crate) struct Measured {
     pub(crate) value: u64,
     /// In nanoseconds.
     pub(crate) time: i64,
-    /// What it was sent over MQTT with.
+    /// Client token of a report over MQTT.
     pub(crate) token: Option<String>,
-    /// Whether its function came to an end.
+    /// `true` if its function ended.
     pub(crate) ended: bool,
     pub(crate) outcome: Outcome,
 }
@@ -55,7 +55,7 @@ pub(crate) struct Wish {
 #[derive(Debug, Clone)]
 pub(crate) struct Nonsense {
     pub(crate) topic: String,
-    /// Whether its function came to an end.
+    /// `true` if its function ended.
     pub(crate) ended: bool,
     pub(crate) token: String,
 }
@@ -69,7 +69,7 @@ pub(crate) struct Devices {
     memory: Arc<Mutex<Memory>>,
 }
 
-/// What they remember.
+/// The devices' own record.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Memory {
     pub(crate) measured: Vec<Measured>,
@@ -94,7 +94,7 @@ impl Devices {
         all.map(|number| format!("device-{number}")).collect()
     }
 
-    /// What they remember.
+    /// The devices' own record.
     pub(crate) fn memory(&self) -> Memory {
         lock(&self.memory).clone()
     }

@@ -31,7 +31,7 @@ pub(crate) struct Deletion {
     pub(crate) source: String,
     pub(crate) id: String,
     pub(crate) token: String,
-    /// Whether the message was there when it was asked for.
+    /// `true` if the message existed when it was requested.
     pub(crate) was_there: bool,
 }
 
@@ -40,13 +40,13 @@ pub(crate) struct Deletion {
 pub(crate) struct Asked {
     pub(crate) operation: &'static str,
     pub(crate) token: String,
-    /// Whether its function came to an end.
+    /// `true` if its function ended.
     pub(crate) ended: bool,
-    /// What must be in the answer.
+    /// Expected content of the response.
     pub(crate) expected: Option<Value>,
 }
 
-/// What they remember.
+/// The actors' own record.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Memory {
     pub(crate) dropped: Vec<Dropped>,
@@ -75,7 +75,7 @@ impl InboxActors {
         }
     }
 
-    /// What they remember.
+    /// The actors' own record.
     pub(crate) fn memory(&self) -> Memory {
         lock(&self.memory).clone()
     }
@@ -152,7 +152,7 @@ impl InboxActors {
         lock(&self.memory).refused.push((body, reason));
     }
 
-    /// Whether a message is in the table now and was not deleted.
+    /// Returns `true` if a message is in the table and was not deleted.
     fn is_there(&self, source: &str, id: &str) -> bool {
         self.streams.read(&self.world);
         let all = self.streams.all();

@@ -15,7 +15,7 @@ use crate::world::{World, lock};
 
 /// Signals that each sensor sends at most while the storm lasts.
 const SIGNALS: u64 = 8;
-/// How far a device's clock may be ahead of the queue's before it is not believed, in milliseconds.
+/// Milliseconds that a device's clock may be ahead of the queue's before its time is not used.
 const CLOCK_AHEAD: u64 = 5 * 60 * 1000;
 
 /// A sensor, as it was registered.
@@ -32,9 +32,9 @@ pub(crate) struct Known {
 pub(crate) struct Said {
     pub(crate) sensor: String,
     pub(crate) value: u64,
-    /// What orders signals: the time in nanoseconds, and the number of that time.
+    /// Order of signals: the time in nanoseconds, then the sequence number.
     pub(crate) order: (u64, String),
-    /// When the queue took it, in milliseconds.
+    /// Time at which the queue accepted it, in milliseconds.
     pub(crate) sent: u64,
     /// The queue's id of it.
     pub(crate) message: String,
@@ -47,7 +47,7 @@ pub(crate) struct Refused {
     pub(crate) reason: &'static str,
 }
 
-/// What they remember.
+/// The sensors' own record.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Memory {
     pub(crate) sensors: Vec<Known>,
@@ -74,7 +74,7 @@ impl SensorActors {
         }
     }
 
-    /// What they remember.
+    /// The sensors' own record.
     pub(crate) fn memory(&self) -> Memory {
         lock(&self.memory).clone()
     }
@@ -212,7 +212,7 @@ impl SensorActors {
         }
     }
 
-    /// What stands in for a number: the message's id, or its place in a FIFO queue.
+    /// Replacement for a sequence number: the message id, or the position in a FIFO queue.
     fn stand_in(&self, message: &str) -> String {
         let number = message.rsplit('-').next().unwrap_or_default();
         match self.queue.ends_with(".fifo") {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::Cloud;
 use crate::queue::Incoming;
 
-/// What queue URLs begin with.
+/// Prefix of queue URLs.
 pub(crate) const URL: &str = "http://cloud/000000000000/";
 
 pub(super) fn failure(status: u16, code: &str) -> (u16, String) {

@@ -48,7 +48,7 @@ pub(crate) mod names {
     pub(crate) const CHANGES: &str = "changes";
 }
 
-/// How long the sweep waits for its marker, and for signals that the marker overtook, as in production.
+/// Time the sweep waits for its marker, and for signals the marker overtook, as in production.
 const MARKER_WAIT: Duration = Duration::from_secs(10);
 const GRACE: Duration = Duration::from_secs(5);
 

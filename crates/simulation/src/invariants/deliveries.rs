@@ -14,13 +14,13 @@ use crate::functions::names;
 use crate::queue::Held;
 use crate::run::TURNS;
 
-/// How long a client whose endpoint is healthy waits at most when nothing goes wrong but others.
+/// Maximum latency for a client with a healthy endpoint while only others fail.
 const PROMPT: u64 = 15_000;
 
 /// Something that occurred at a sensor, told from its state's writes by rules of our own.
 pub(super) struct Occurrence {
     pub(super) kind: Kind,
-    /// When it was written, in milliseconds.
+    /// Time of the write, in milliseconds.
     pub(super) at: u64,
 }
 
@@ -47,7 +47,7 @@ pub(super) fn occurrences(evidence: &Evidence<'_>, sensor: &str) -> Vec<Occurren
     all
 }
 
-/// What was tried too often.
+/// Checks that no delivery is attempted too often.
 fn dead_letters(evidence: &Evidence<'_>) -> Vec<Held> {
     let queues = [names::ORDERED_DEAD, names::UNORDERED_DEAD];
     let held = queues.iter();
@@ -63,7 +63,7 @@ fn cut_off(evidence: &Evidence<'_>) -> Vec<Held> {
     dead
 }
 
-/// What overtakes each other.
+/// Checks that deliveries do not overtake each other.
 pub(super) fn family(kind: Kind) -> bool {
     kind == Kind::StateChanged
 }
@@ -308,7 +308,7 @@ fn in_order(
     }
 }
 
-/// Whoever is broken delays nobody else.
+/// Checks that a broken endpoint delays nobody else.
 fn promptly(
     evidence: &Evidence<'_>,
     client: &Known,

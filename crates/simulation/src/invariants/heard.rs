@@ -77,7 +77,7 @@ fn wishes_are_told(evidence: &Evidence<'_>, published: &[Published]) {
     }
 }
 
-/// What a device hears of its shadow's documents.
+/// Checks the documents messages that devices receive.
 fn heard(published: &[Published], device: &str) -> Vec<Value> {
     let topic = format!("shadow/{device}/update/documents");
     let all = published.iter().filter(|one| one.topic == topic);
@@ -135,7 +135,7 @@ fn both_documents_are_told(evidence: &Evidence<'_>, published: &[Published]) {
     }
 }
 
-/// Whether this is what there is to tell of one of the changes.
+/// Returns `true` if the message describes one of the changes.
 fn is_told(told: &Value, changes: &[DocumentChange<'_>], at: usize) -> bool {
     let changed = &changes[at];
     let combined = changed.change.sort.starts_with("DSC");

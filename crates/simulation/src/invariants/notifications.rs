@@ -1,4 +1,4 @@
-//! Who registered is told: everything, in order, under the same id however often.
+//! Notifications arrive: all of them, in order, with a stable id however often they are sent.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,17 +8,17 @@ use super::Evidence;
 use super::shadows::{DocumentChange, documents};
 use crate::functions::names;
 
-/// How long a notification takes at most when nothing goes wrong but others.
+/// Maximum latency of a notification while only others fail.
 const PROMPT: u64 = 5_000;
 
-/// What one registration told.
+/// Notifications of one registration.
 struct Told {
     registration: &'static str,
     /// With when they arrived, in milliseconds.
     notifications: Vec<(u64, Value)>,
 }
 
-/// What tells a change of a document from others.
+/// Identity of a change of a document.
 type Place = (String, String, u64);
 
 pub(super) fn check(evidence: &Evidence<'_>) {
@@ -144,7 +144,7 @@ fn every_change_once_and_in_order(evidence: &Evidence<'_>, told: &Told) {
     }
 }
 
-/// What a notification says is what was written.
+/// Checks that a notification carries the change that was written.
 fn told_as_it_was(
     evidence: &Evidence<'_>,
     registration: &str,
@@ -166,7 +166,7 @@ fn told_as_it_was(
     });
 }
 
-/// What changed, by rules of our own: here every member of a document is one leaf.
+/// Computes a diff by an independent rule: here every member of a document is one leaf.
 fn diff(document: &DocumentChange<'_>) -> Value {
     let nothing = Map::new();
     let members = |half: Option<&'_ Value>| half.and_then(Value::as_object).cloned();
@@ -186,7 +186,7 @@ fn diff(document: &DocumentChange<'_>) -> Value {
     json!({"added": added, "updated": updated, "removed": removed})
 }
 
-/// What nobody can read and what has no queue is put away, and nothing else is.
+/// Checks that unreadable records and notifications without a queue are undeliverable, and nothing else is.
 fn what_cannot_be_sent_is_parked(evidence: &Evidence<'_>) {
     let held = evidence.world.cloud.held(names::UNDELIVERABLE).into_iter();
     let mut parked: BTreeSet<String> = BTreeSet::new();

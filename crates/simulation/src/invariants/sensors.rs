@@ -10,9 +10,9 @@ use crate::actors::sensors::{Known, Memory, Said};
 use crate::functions::names;
 use crate::stream::Change;
 
-/// What the sweep allows for messages that others overtook.
+/// Time the sweep allows for messages that were overtaken.
 const SETTLE: u64 = 5_000;
-/// How late silence may be told when nothing goes wrong: a period, the marker's way and a run.
+/// Maximum delay of detection without faults: a period, the marker's travel time and a run.
 const LATE: Duration = Duration::from_secs(60 + 30);
 
 /// The writes of a sensor's state, in order.
@@ -162,7 +162,7 @@ fn silence_is_told(evidence: &Evidence<'_>, sensor: &Known, said: &[&Said]) {
     }
 }
 
-/// Who is lost was silent for long enough, as far as anybody could know.
+/// Checks that a lost sensor was silent long enough, as far as anybody could know.
 ///
 /// Nobody could know of a signal that came to be taken in only after the sweep had waited for what its
 /// marker overtook, because it was handed over, failed and came back, or because others were before it;
@@ -210,7 +210,7 @@ fn never_early(evidence: &Evidence<'_>, sensor: &Known, change: &Change, said: &
     });
 }
 
-/// How far the clocks of functions are apart at most, which registering uses.
+/// Maximum clock skew of functions, which registration uses.
 const SKEW: u64 = 1000;
 
 fn nonsense_is_put_away(evidence: &Evidence<'_>, memory: &Memory) {

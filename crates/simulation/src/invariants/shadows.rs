@@ -1,4 +1,4 @@
-//! What was accepted is kept, and the newest measurement wins.
+//! Accepted reports are kept, and the newest measurement wins.
 
 use std::collections::BTreeMap;
 
@@ -55,7 +55,7 @@ pub(super) fn documents(change: &Change) -> Vec<DocumentChange<'_>> {
         .collect()
 }
 
-/// How every document stands in the end, by device and state.
+/// Final documents by device and state.
 pub(super) fn ends<'a>(
     evidence: &'a Evidence<'_>,
 ) -> BTreeMap<(&'a str, &'static str), Option<&'a Value>> {
@@ -64,7 +64,7 @@ pub(super) fn ends<'a>(
         .collect()
 }
 
-/// Whether a report over MQTT was answered so.
+/// Returns `true` if a report over MQTT got this response.
 pub(super) fn answers(published: &[Published], measured: &Measured, how: &str) -> bool {
     let topic = format!("shadow/{}/update/{how}", measured.device);
     let token = measured.token.as_ref();
@@ -228,7 +228,7 @@ fn every_wish_comes_true(evidence: &Evidence<'_>) {
     }
 }
 
-/// Who meets another writer tries again: nobody is turned away for that.
+/// Checks that a conflict with another writer is retried and never reported.
 fn whoever_is_in_the_way_is_waited_for(evidence: &Evidence<'_>) {
     if !evidence.world.profile.is_calm() {
         return;

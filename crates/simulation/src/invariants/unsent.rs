@@ -1,4 +1,4 @@
-//! What is not sent: to whoever does not want it, has it, is gone or asked for time, and what is overtaken.
+//! Deliveries that must not be sent: to disabled, unlinked or busy clients, repeated ones and overtaken ones.
 
 use std::collections::BTreeMap;
 
@@ -13,11 +13,11 @@ use crate::actors::clients::{Character, Intent, Known};
 use crate::endpoint::{Got, RETRY_AFTER, TIMEOUT};
 use crate::run::{OPEN_FIRST, TURNS};
 
-/// How long a turn may take from its decision to its request.
+/// Maximum time between the decision of an attempt and its request.
 const UNDER_WAY: u64 = 6_000;
-/// How long ago a client may have been enabled that was disabled by a turn under way.
+/// Maximum time between an enable and a disable by an attempt that was under way.
 const ENABLING: u64 = 30_000;
-/// What clocks that differ and the way to an endpoint may take from a time.
+/// Tolerance for clock skew and network latency.
 const ABOUT: u64 = 1_500;
 
 pub(super) fn check(evidence: &Evidence<'_>) {
@@ -79,7 +79,7 @@ fn nothing_is_sent_against_the_will(evidence: &Evidence<'_>, got: &[Got]) {
     }
 }
 
-/// Whether it was queued again before it was sent.
+/// Returns `true` if a delivery was queued again before it was sent.
 fn was_released(evidence: &Evidence<'_>, got: &Got) -> bool {
     let mut changes = evidence.changes.iter();
     changes.any(|change| {
@@ -155,7 +155,7 @@ fn the_gone_are_disabled(evidence: &Evidence<'_>) {
     }
 }
 
-/// Whose endpoint says 410 gets nothing until somebody enables it.
+/// Checks that a client whose endpoint responds 410 gets nothing until it is enabled.
 fn the_gone_are_left_alone(evidence: &Evidence<'_>, got: &[Got]) {
     let intents = evidence.clients.intents();
     for gone in got.iter().filter(|got| got.status == Some(410)) {
@@ -176,7 +176,7 @@ fn the_gone_are_left_alone(evidence: &Evidence<'_>, got: &[Got]) {
     }
 }
 
-/// Who says how long to wait is not asked for the same before.
+/// Checks that `Retry-After` is honoured.
 fn the_busy_get_time(evidence: &Evidence<'_>, got: &[Got]) {
     for (at, busy) in got.iter().enumerate() {
         if busy.status != Some(503) {
@@ -191,7 +191,7 @@ fn the_busy_get_time(evidence: &Evidence<'_>, got: &[Got]) {
     }
 }
 
-/// Who wants only the latest gets nothing that is known to be overtaken.
+/// Checks that a client in mode `latest` gets no delivery known to be overtaken.
 pub(super) fn the_overtaken_are_not_sent(
     evidence: &Evidence<'_>,
     client: &Known,
@@ -220,7 +220,7 @@ pub(super) fn the_overtaken_are_not_sent(
     }
 }
 
-/// Whose endpoint never answers is left alone for a while after every time-out, but for last turns.
+/// Checks that an endpoint that times out is left alone for a while, except for last attempts.
 pub(super) fn the_broken_get_time(
     evidence: &Evidence<'_>,
     client: &Known,
