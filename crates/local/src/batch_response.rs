@@ -1,20 +1,18 @@
-//! Reading a function's answer to a batch, as Lambda reads it.
+//! Reads a function's response to a batch, as Lambda does.
 //!
-//! Lambda is lenient where it can be wrong silently: an empty answer, `null`
-//! and a missing or empty list all mean that everything succeeded. It is
-//! strict about what the list holds: one item without a usable identifier
-//! fails the whole batch.
+//! An empty response, `null`, and a missing or empty list mean that everything succeeded. One item without a usable
+//! identifier fails the whole batch.
 
 use serde::Deserialize;
 
-/// What a function said about its batch.
+/// A function's response to its batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     /// Everything succeeded.
     Success,
     /// These failed: message ids or sequence numbers.
     Failures(Vec<String>),
-    /// The answer says nothing usable, so nothing of the batch counts as done.
+    /// Invalid response: nothing of the batch counts as done.
     Invalid,
 }
 

@@ -21,10 +21,10 @@ pub use stream_records::forget;
 
 const SERVICE: &str = "DynamoDB";
 
-/// How often expired items are deleted. DynamoDB does it within some days.
+/// Interval of deleting expired items. DynamoDB does it within some days.
 const EXPIRY: Duration = Duration::from_secs(10 * 60);
 
-/// Where the tables live.
+/// Storage of the tables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Storage {
     /// Gone when the process ends.
@@ -114,8 +114,8 @@ fn open(storage: &Storage) -> Result<Database, String> {
 fn file(path: &str) -> Result<Database, String> {
     indexed(path)?;
     let database = Database::new(path).map_err(|error| error.to_string())?;
-    // What the engine calls normal waits for the disk at checkpoints only, not at every write: twice the
-    // writes a second. A killed process loses nothing by it, a power cut the last moments.
+    // With the engine's mode "normal" the disk is synchronized at checkpoints only, which doubles the write rate. A
+    // killed process loses nothing; a power cut may lose the last moments.
     let normal = database.disable_bulk_loading();
     normal.map_err(|error| error.to_string())?;
     Ok(database)
@@ -140,7 +140,6 @@ fn indexed(path: &str) -> Result<Engine, String> {
 }
 
 impl DynamoDb {
-    /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -164,7 +163,7 @@ impl DynamoDb {
 mod tests {
     use super::*;
 
-    /// What happens then is looked at in a file, which can be reached.
+    /// Tested with a file, which a test can inspect.
     #[test]
     fn a_stream_in_memory_is_kept_as_one_in_a_file() {
         let directory = tempfile::tempdir().unwrap();

@@ -1,13 +1,11 @@
-//! Everything Antumbra needs of AWS, in one process on loopback.
+//! The local stack: everything that Antumbra needs from AWS, in one process on loopback.
 //!
-//! Reading order: [`listen`] and [`clients`] are the two ends of a connection;
-//! [`dynamodb`], [`queues`] and [`mqtt`] are the services, with MQTT's HTTPS side on the queues' port;
-//! [`function`] is what stands for a Lambda function, and [`stream`] and
-//! [`queue_pump`] call it as Lambda's event-source mappings would, [`rules`] as AWS IoT Core's rules. [`stack`] is all of
-//! it together, with the product's own functions.
+//! Reading order: [`listen`] and [`clients`] are the two ends of a connection. [`dynamodb`], [`queues`] and
+//! [`mqtt`] are the services. A [`function`] is invoked by the event sources [`stream`], [`queue_pump`],
+//! [`rules`] and [`schedule`]. [`stack`] starts all of them with the product's functions.
 //!
-//! But for [`stack`], nothing here knows the product's handlers: they come in as functions from
-//! event bytes to response bytes. Nothing here is meant for production.
+//! Only [`stack`] knows the product's functions; to the other modules they are functions from event bytes to
+//! response bytes. Nothing here is meant for production.
 
 #![allow(missing_docs)]
 
@@ -26,8 +24,8 @@ pub mod stream;
 
 mod batch_response;
 
-/// The region every local ARN and SDK client speaks of.
+/// Region of all local ARNs and SDK clients.
 pub const REGION: &str = "us-east-1";
 
-/// The account every local ARN speaks of.
+/// Account of all local ARNs.
 pub const ACCOUNT: &str = "000000000000";

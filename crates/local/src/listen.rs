@@ -7,10 +7,9 @@ use tokio::net::TcpListener;
 /// Why a local service did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// Somebody else listens on the port.
+    /// The port is in use.
     #[error("port {port} for {service} is already in use; free it or choose another port")]
     PortTaken {
-        /// Who wanted the port.
         service: &'static str,
         /// The port that is taken.
         port: u16,
@@ -18,20 +17,16 @@ pub enum StartError {
     /// The port could not be bound for another reason.
     #[error("cannot listen on port {port} for {service}")]
     Listen {
-        /// Who wanted the port.
         service: &'static str,
         /// The port that was asked for.
         port: u16,
-        /// What the system said.
         #[source]
         source: std::io::Error,
     },
     /// The service itself refused to start.
     #[error("{service} did not start: {reason}")]
     Service {
-        /// Which service.
         service: &'static str,
-        /// What it said.
         reason: String,
     },
 }

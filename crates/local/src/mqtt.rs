@@ -1,17 +1,12 @@
-//! An MQTT broker in the process: 3.1.1 and 5 on one port, within the limits
-//! of AWS IoT Core, and open to the process itself.
+//! An MQTT broker in the process: versions 3.1.1 and 5 on one port, with the limits of AWS IoT Core.
 //!
-//! Devices connect over TCP, with or without a user name. The rest of the
-//! stack publishes with [`Broker::publish`] and listens with
-//! [`Broker::subscribe`], which stands where IoT Core's rules do: it sees every
-//! message that was accepted, whoever sent it, and no retained ones.
+//! Devices connect over TCP, with or without a user name. The stack publishes with [`Broker::publish`] and
+//! subscribes with [`Broker::subscribe`] in place of IoT Core's rules: a subscription receives every accepted
+//! message, and no retained ones.
 //!
-//! The broker is `rmqtt` rather than `rumqttd`: that one has a port for each
-//! protocol version, binds it itself without saying where, and runs on threads
-//! that cannot be stopped. Both cost about the same to build. Sessions and
-//! retained messages live in memory and end with the process. Not emulated:
-//! TLS, client certificates and policies, `$aws` topics (the stack adds those
-//! of shadows), rates.
+//! The broker is `rmqtt`. `rumqttd` needs one port per protocol version, does not report the port it binds, and runs
+//! on threads that cannot be stopped. Sessions and retained messages are kept in memory. Not emulated: TLS, client
+//! certificates and policies, rate limits, and `$aws` topics (the stack adds those of shadows).
 
 mod hooks;
 mod limits;
@@ -43,13 +38,13 @@ pub use topic_filter::{InvalidFilter, TopicFilter};
 
 const SERVICE: &str = "MQTT";
 
-/// What IoT Core keeps of a session whose device is away.
+/// Expiry of a session whose device is disconnected, as in IoT Core.
 const SESSION: Duration = Duration::from_secs(60 * 60);
 
-/// How many messages may be unacknowledged on a connection.
+/// Maximum unacknowledged messages of a connection.
 const IN_FLIGHT: NonZeroU16 = NonZeroU16::new(100).unwrap();
 
-/// How many messages wait for a device that is slow or away.
+/// Maximum queued messages for a slow or disconnected device.
 const MAX_WAITING: usize = 100_000;
 
 /// A running broker. Dropping it stops it; [`Broker::stop`] also waits.
@@ -85,8 +80,7 @@ pub async fn start(port: u16) -> Result<Broker, StartError> {
     let stop = CancellationToken::new();
     let (started, answer) = oneshot::channel();
     let (ending, ended) = oneshot::channel();
-    // The broker spawns tasks that nobody can wait for. On a runtime of its own
-    // they all end when that runtime does, and with them every connection.
+    // The broker spawns tasks that cannot be awaited. They run on their own runtime and end with it.
     let (hooked, stopped) = (subscriptions.clone(), stop.clone());
     let spawned = thread::Builder::new()
         .name("mqtt".to_owned())
@@ -182,7 +176,6 @@ fn refused(reason: impl ToString) -> StartError {
 }
 
 impl Broker {
-    /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.publisher.address
     }
@@ -192,7 +185,7 @@ impl Broker {
         self.publisher.publish(message).await
     }
 
-    /// A way to publish for others in the process.
+    /// A handle to publish with.
     pub fn publisher(&self) -> Publisher {
         self.publisher.clone()
     }
@@ -206,7 +199,7 @@ impl Broker {
     /// Closes every connection and stops listening.
     pub async fn stop(self) {
         drop(self.stop);
-        // The sender is gone when the thread has ended in another way.
+        // The sender is dropped if the thread has ended already.
         let _ = self.ended.await;
     }
 }

@@ -31,17 +31,17 @@ use crate::{
 /// The longest a queue lets a poll wait.
 const LONG_POLL_SECONDS: i32 = 20;
 
-/// How long a poll of a FIFO queue waits. The emulator does not wake a poll for
-/// a message that became the first of its group when the one before it died.
+/// Wait time of a FIFO poll. The emulator does not wake a poll when a message becomes the first of its group because
+/// the previous one was dead-lettered.
 const FIFO_POLL_SECONDS: i32 = 1;
 
 /// The most that one receive returns.
 const MAX_RECEIVE: i32 = 10;
 
-/// How long to wait after a request that failed.
+/// Pause after a failed request.
 const AFTER_ERROR: Duration = Duration::from_secs(1);
 
-/// What is read, and how.
+/// A queue and the settings of its event source mapping.
 #[derive(Clone, Debug)]
 pub struct Source {
     /// The queue to read.
@@ -50,9 +50,9 @@ pub struct Source {
     pub queue_arn: String,
     /// At most this many messages in one call, up to 10.
     pub batch_size: i32,
-    /// Whether the function's answer is read; without, only errors count.
+    /// Reads batch item failures from the response; otherwise only function errors count.
     pub report_failures: bool,
-    /// How many calls may run at once.
+    /// Maximum concurrent invocations.
     pub concurrency: usize,
     /// The function's clock. It sees the queue's times moved ahead as far.
     pub clock: ShiftedClock,
@@ -81,7 +81,7 @@ pub struct QueuePump {
 }
 
 impl QueuePump {
-    /// Lets calls that are under way end and their outcome count, then stops.
+    /// Waits for running invocations and applies their results, then stops.
     pub async fn stop(self) {
         drop(self.stop);
         if let Err(error) = self.poller.await {

@@ -1,5 +1,5 @@
-//! An endpoint for trying webhooks: it verifies signatures by the reference library and hands over what
-//! came. Nothing of Antumbra's own signing is used here.
+//! A webhook endpoint for trying things out. It verifies signatures with the reference library, not with Antumbra's
+//! own code, and returns the received requests.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -22,7 +22,7 @@ use crate::listen::{StartError, bind};
 /// The longest body that is read.
 const BODY_BYTES: usize = 1024 * 1024;
 
-/// What a signature is worth.
+/// Result of verifying a signature.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// It is the sender's.
@@ -43,7 +43,7 @@ pub struct Received {
     /// Header `webhook-signature`.
     pub signature: String,
     pub verdict: Verdict,
-    /// What it was answered.
+    /// Status of the response.
     pub status: u16,
     pub body: String,
 }
@@ -56,7 +56,7 @@ impl Received {
         signed.is_ok_and(|signature| self.signature.split(' ').any(|one| one == signature))
     }
 
-    /// The `type` of what is told; empty if it says none.
+    /// The `type` of the event; empty if there is none.
     pub fn kind(&self) -> String {
         let body: Value = serde_json::from_str(&self.body).unwrap_or_default();
         body["type"].as_str().unwrap_or_default().to_owned()
@@ -84,7 +84,6 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -95,7 +94,7 @@ impl Receiver {
     }
 }
 
-/// Starts an endpoint that knows these secrets; `answer` says the status.
+/// Starts an endpoint with these secrets; `answer` chooses the status of each response.
 pub async fn start(
     port: u16,
     secrets: Vec<Secret>,
@@ -126,7 +125,7 @@ pub async fn start(
                         received.status = answer(&received.verdict);
                         let status = StatusCode::from_u16(received.status)
                             .unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-                        // Whoever listened may have had enough.
+                        // The receiver may be dropped already.
                         let _ = sender.send(received);
                         let mut response = Response::new(Full::<Bytes>::default());
                         *response.status_mut() = status;

@@ -1,7 +1,7 @@
-//! The event source for the clock: calls a function again and again, as an EventBridge schedule does.
+//! An EventBridge schedule: invokes a function periodically.
 //!
-//! What is missed while a call is under way is not made up for, and a call that fails is not made again:
-//! the next one follows anyway.
+//! Ticks during a running invocation are skipped, and failed invocations are not retried: the next one follows
+//! anyway.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// Lets a call that is under way end, then stops.
+    /// Waits for a running invocation, then stops.
     pub async fn stop(self) {
         drop(self.stop);
         if let Err(error) = self.ticker.await {

@@ -281,7 +281,7 @@ impl Stack {
     }
 }
 
-/// Where tables and stream positions are stored.
+/// Storage of tables and stream positions.
 fn storage(
     directory: Option<&DataDirectory>,
 ) -> Result<(dynamodb::Storage, Checkpoints), StackError> {

@@ -1,11 +1,9 @@
-//! The event source for a table's stream: reads its shards and calls a
-//! function, as Lambda's event-source mapping does.
+//! The event source of a table's stream: reads its shards and invokes a function, like Lambda's event source
+//! mapping.
 //!
-//! Each shard is read by one task, in order, and its position moves only past
-//! records that the function took or that were reported to the failure
-//! destination: delivery is at least once, over restarts too. What follows
-//! from an answer is decided in `plan`; this module fetches, calls and carries
-//! out. It never looks into a record.
+//! One task reads each shard in order. Its position moves only past records that the function processed or that were
+//! sent to the failure destination: delivery is at least once, also over restarts. `plan` decides what follows from
+//! a response; this module executes it and never looks into a record.
 
 mod checkpoint;
 mod event;
@@ -27,10 +25,10 @@ pub use event::invocation;
 pub use plan::RetryPolicy;
 pub use range::{Range, RangeError};
 
-/// How often a stream is asked for new shards.
+/// Interval of looking for new shards.
 const DISCOVERY: Duration = Duration::from_secs(10);
 
-/// Where a function begins in a shard it has no position in.
+/// Start of a function without a position in a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
     /// At the oldest record there is.
@@ -39,20 +37,19 @@ pub enum Start {
     Latest,
 }
 
-/// What is read, and how.
+/// A stream and the settings of its event source mapping.
 #[derive(Clone, Debug)]
 pub struct Source {
     /// The stream to read.
     pub stream_arn: String,
-    /// Where to begin without a position.
+    /// Start of a function without a position.
     pub start: Start,
     /// At most this many records in one call; a page of the stream has 1000.
     pub batch_size: usize,
-    /// What happens after a failure.
     pub retry: RetryPolicy,
-    /// The URL of the queue that hears of records given up.
+    /// URL of the queue that receives the metadata of discarded batches.
     pub on_failure: Option<String>,
-    /// How long to wait when there was nothing to read.
+    /// Pause after an empty read.
     pub poll: Duration,
 }
 
@@ -79,7 +76,7 @@ pub struct StreamPump {
 }
 
 impl StreamPump {
-    /// Lets a call that is under way end and its outcome count, then stops.
+    /// Waits for a running invocation and applies its result, then stops.
     pub async fn stop(self) {
         drop(self.stop);
         if let Err(error) = self.task.await {

@@ -1,9 +1,8 @@
-//! Plants the mutants: each promise broken on purpose, to see that some seed notices.
+//! Inserts the mutants: faults in the product, to check that some seed catches each.
 //!
-//! A mutant is some lines of the product and what to put in their place. All of them are planted into one
-//! copy of the sources, each behind a switch that is read when the program runs, so that one build serves
-//! all. A program of one file, for `scripts/check-simulation` and the tests: nothing of this is in the
-//! product.
+//! A mutant is some lines of the product and their replacement. All are inserted into one copy of the sources,
+//! each behind a switch that is read at run time, so that one build serves all. A single-file program for
+//! `scripts/check-simulation` and the tests; nothing of it is in the product.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -12,10 +11,10 @@ use std::process::ExitCode;
 
 /// Name of the switch in a mutant's lines.
 const SWITCH: &str = "MUTANT";
-/// The crate that all others know, so that the switch is there.
+/// The crate that all others depend on; it holds the switch.
 const INNERMOST: &str = "shadow/src/lib.rs";
 const SWITCHES: &str = r#"
-/// Returns `true` if this run is that mutant.
+/// Returns whether this run has that mutant.
 pub fn mutant(number: u32) -> bool {
     static NUMBER: std::sync::OnceLock<Option<u32>> = std::sync::OnceLock::new();
     let read = || std::env::var("ANTUMBRA_MUTANT").ok()?.parse().ok();
@@ -30,20 +29,19 @@ const FILES: [&str; 5] = [
     include_str!("deliveries.txt"),
 ];
 
-/// Something that is broken on purpose.
+/// A fault to insert.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Mutant {
-    /// The fault.
     pub(crate) name: String,
-    /// Below `crates/`.
+    /// Path below `crates/`.
     pub(crate) file: String,
-    /// Lines that stand there once, whatever their indentation.
+    /// Lines that occur exactly once in the file, without their indentation.
     pub(crate) lines: Vec<String>,
-    /// Replacement lines.
+    /// Their replacement.
     pub(crate) instead: Vec<String>,
 }
 
-/// All of them; the first is number 1.
+/// All mutants; the first is number 1.
 pub(crate) fn mutants() -> Vec<Mutant> {
     let mut all: Vec<Mutant> = Vec::new();
     for line in FILES.iter().flat_map(|file| file.lines()) {
@@ -66,10 +64,10 @@ pub(crate) fn mutants() -> Vec<Mutant> {
     all
 }
 
-/// Writes all of them into the crates of a copy, and lists them by number.
+/// Inserts all mutants into a copy of the crates, and lists them by number.
 fn main() -> ExitCode {
     let Some(crates) = std::env::args().nth(1) else {
-        return failure("which folder are the crates of the copy in?");
+        return failure("usage: plant <crates directory of the copy>");
     };
     let written = planted(Path::new(&crates)).and_then(|files| {
         let written = files

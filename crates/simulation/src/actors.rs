@@ -1,5 +1,4 @@
-//! Actors outside the system, and their own record of what they did: the reference that the end is compared
-//! with.
+//! Actors outside the system. Each remembers what it did: the reference for the final checks.
 
 pub(crate) mod clients;
 pub(crate) mod devices;
@@ -28,7 +27,7 @@ async fn until(began: tokio::time::Instant, moment: Duration) {
     tokio::time::sleep_until(began + moment).await;
 }
 
-/// The event that an IoT rule passes to a function.
+/// The event of an IoT rule for a message.
 fn rule_event(topic: &str, client: &str, payload: &str) -> Vec<u8> {
     let event = json!({
         "payload": STANDARD.encode(payload),

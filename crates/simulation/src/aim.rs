@@ -1,7 +1,7 @@
-//! Faults that aim: whenever a certain function makes a certain call, something happens right then.
+//! Aimed faults: whenever a certain function makes a certain call, something happens at that moment.
 //!
-//! What goes wrong by chance seldom falls between two calls of one turn, or into the second in which a
-//! deadline passes. A seed that aims has an eye on one kind of call, and does something to it often.
+//! Random faults seldom fall between two calls of one delivery attempt, or into the second in which a deadline
+//! passes. A seed that aims watches one kind of call and often interferes with it.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -11,16 +11,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::chance::Chance;
 use crate::cloud::Fate;
 
-/// Fault of one call.
+/// Interference with a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Deed {
+pub(crate) enum Interference {
     /// It fares like this.
     Fares(Fate),
-    /// The caller crashes before the call is sent.
+    /// The caller ends before the call is sent.
     EndsBefore,
-    /// The caller crashes after the call is sent.
+    /// The caller ends when the call is sent.
     EndsAfter,
-    /// Somebody acts from outside, to the end, before it arrives.
+    /// An actor completes an action before the call arrives.
     Meets,
 }
 
@@ -29,23 +29,23 @@ pub(crate) enum Deed {
 pub(crate) struct Aim {
     pub(crate) function: &'static str,
     pub(crate) operation: &'static str,
-    /// Text that the request contains.
+    /// Text in the request.
     pub(crate) about: &'static str,
-    pub(crate) deed: Deed,
-    /// Probability from 0 to 1.
+    pub(crate) interference: Interference,
+    /// Probability.
     pub(crate) often: f64,
 }
 
-/// Target of a seed's faults.
+/// Target of a seed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scene {
-    /// A sensor speaks up at the last moment, while the sweep's marker is under way.
+    /// A sensor sends a signal at the last moment, while the sweep's marker is in flight.
     Marker,
-    /// An operator comes between two calls of a delivery's turn.
+    /// An operator acts between two calls of a delivery attempt.
     Operator,
-    /// The operator's own work does not come to its end.
+    /// An operator's action is interrupted.
     Desk,
-    /// The clients of a sensor cannot be read, or deliveries cannot be queued.
+    /// The clients of a sensor cannot be read, or their deliveries cannot be queued.
     Listener,
     /// Any call of any function.
     Any,
@@ -92,20 +92,20 @@ const DESK: &str = "desk";
 /// The call that sends the sweep's marker.
 const MARKER: &str = "SendMessageBatch";
 
-const DEEDS: [Deed; 10] = [
-    Deed::EndsBefore,
-    Deed::EndsAfter,
-    Deed::Fares(Fate::Throttled),
-    Deed::Fares(Fate::Failed),
-    Deed::Fares(Fate::LostBefore),
-    Deed::Fares(Fate::LostAfter),
-    Deed::Fares(Fate::Late),
-    Deed::Fares(Fate::Slow),
-    Deed::Fares(Fate::Partial),
-    Deed::Fares(Fate::Conflict),
+const DEEDS: [Interference; 10] = [
+    Interference::EndsBefore,
+    Interference::EndsAfter,
+    Interference::Fares(Fate::Throttled),
+    Interference::Fares(Fate::Failed),
+    Interference::Fares(Fate::LostBefore),
+    Interference::Fares(Fate::LostAfter),
+    Interference::Fares(Fate::Late),
+    Interference::Fares(Fate::Slow),
+    Interference::Fares(Fate::Partial),
+    Interference::Fares(Fate::Conflict),
 ];
 
-/// Returns the target of a seed, if it has one.
+/// Chooses the target of a seed, if it has one.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Aims {
     scene: Option<Scene>,
@@ -121,20 +121,21 @@ impl Aims {
             Scene::Listener,
             Scene::Any,
         ]);
-        let aim = |function, operation, deed| Aim {
+        let aim = |function, operation, interference| Aim {
             function,
             operation,
             about: "",
-            deed,
+            interference,
             often: chance.between(20, 100) as f64 / 100.0,
         };
         let any = |function, operations: &[&'static str]| {
             aim(function, *chance.pick(operations), *chance.pick(&DEEDS))
         };
-        let operator = |calls: &[&'static str]| aim(DELIVER, *chance.pick(calls), Deed::Meets);
+        let operator =
+            |calls: &[&'static str]| aim(DELIVER, *chance.pick(calls), Interference::Meets);
         let all = match scene {
             Scene::Marker => {
-                let marker = aim(SWEEP, MARKER, Deed::Meets);
+                let marker = aim(SWEEP, MARKER, Interference::Meets);
                 let about = *chance.pick(&["SENSOR#", "SENSOR#", "SENSOR#", "LIVENESS"]);
                 let ingest = any(INGEST, &["UpdateItem"]);
                 vec![marker, Aim { about, ..ingest }]
@@ -158,38 +159,38 @@ impl Aims {
         self.all.is_empty()
     }
 
-    /// Returns `true` if the target needs sensors.
+    /// Returns whether the target needs sensors.
     pub(crate) fn needs_sensors(&self) -> bool {
         self.scene.is_some_and(|scene| scene != Scene::Any)
     }
 
-    /// Returns `true` if the target needs a client that an operator manages.
+    /// Returns whether the target needs a client with an operator.
     pub(crate) fn needs_operator(&self) -> bool {
         matches!(self.scene, Some(Scene::Operator | Scene::Desk))
     }
 
-    /// Returns `true` if the target needs clients.
+    /// Returns whether the target needs clients.
     pub(crate) fn needs_clients(&self) -> bool {
         self.needs_sensors() && self.scene != Some(Scene::Marker)
     }
 
-    /// Returns the fault for a call.
+    /// Interference with a call now.
     pub(crate) fn hits(
         &self,
         (function, operation): (&str, &str),
         body: &str,
         chance: &Chance,
-    ) -> Option<Deed> {
+    ) -> Option<Interference> {
         let is_meant = |aim: &&Aim| {
             (aim.function, aim.operation) == (function, operation) && body.contains(aim.about)
         };
         let aim = self.all.iter().find(is_meant)?;
-        chance.happens(aim.often).then_some(aim.deed)
+        chance.happens(aim.often).then_some(aim.interference)
     }
 }
 
-/// Somebody who acts from outside: a function, what it asks for, and what is done about it.
-pub(crate) type Visitor = Arc<dyn Fn(&str, &str) -> Visit + Send + Sync>;
+/// An actor: the function that triggers it, the call, and its action.
+pub(crate) type Intervention = Arc<dyn Fn(&str, &str) -> Visit + Send + Sync>;
 pub(crate) type Visit = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// An invocation, as those see it who are called.

@@ -1,4 +1,4 @@
-//! Random choices, all derived from the seed.
+//! Random choices, all determined by the seed.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -16,7 +16,7 @@ impl Chance {
         choose(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Decides by chance with this probability, from 0 to 1.
+    /// Draws an event of this probability.
     pub(crate) fn happens(&self, often: f64) -> bool {
         often > 0.0 && self.with(|random| random.f64()) < often
     }
@@ -26,7 +26,7 @@ impl Chance {
         self.with(|random| random.usize(..bound.max(1)))
     }
 
-    /// Any of both bounds and what lies between.
+    /// Draws a number between the bounds, both included.
     pub(crate) fn between(&self, low: u64, high: u64) -> u64 {
         self.with(|random| random.u64(low..=high.max(low)))
     }

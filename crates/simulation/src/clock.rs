@@ -14,7 +14,7 @@ const BEGINNING: i128 = 1_769_860_800_000_000_000;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct VirtualClock {
     start: Instant,
-    /// Skew in nanoseconds.
+    /// Offset in nanoseconds.
     ahead: i64,
 }
 
@@ -35,7 +35,7 @@ impl VirtualClock {
         }
     }
 
-    /// Returns the time since the start.
+    /// Time since the start.
     pub(crate) fn elapsed(&self) -> Duration {
         self.start.elapsed()
     }

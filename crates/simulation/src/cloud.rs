@@ -1,9 +1,8 @@
-//! AWS, as the SDKs see it: an HTTP client that answers itself.
+//! AWS as the SDKs see it: an HTTP client that serves the requests itself.
 //!
-//! The product's own adapters make real requests, which are answered by the embedded DynamoDB, by queues
-//! that keep SQS's rules and by a broker that keeps what was published. Between a request and its answer
-//! lies time, and in that time things go wrong: see [`Fate`]. A request that was sent is done even if its
-//! sender is gone.
+//! The product's adapters make real requests. They are served by the embedded DynamoDB, by queues with SQS's rules,
+//! and by a broker that keeps published messages. Between a request and its response time passes, and faults occur:
+//! see [`Fate`]. A request that was sent is executed even if its sender is gone.
 
 mod dynamodb;
 mod iot;
@@ -31,7 +30,7 @@ use aws_smithy_types::timeout::TimeoutConfig;
 use dynoxide::Database;
 use tokio::sync::{Notify, oneshot};
 
-use crate::aim::{Aims, Caller, Deed, Visitor};
+use crate::aim::{Aims, Caller, Interference, Intervention};
 use crate::chance::Chance;
 use crate::clock::VirtualClock;
 use crate::executor::Spawner;
@@ -84,18 +83,18 @@ struct Inner {
     faults: Mutex<Faults>,
     /// Outages, and when that was which they are reckoned from.
     outages: Mutex<(Duration, Vec<Outage>)>,
-    aims: Mutex<(Aims, Option<Visitor>)>,
+    aims: Mutex<(Aims, Option<Intervention>)>,
     /// The invocation that is at work right now.
     caller: Mutex<Option<Caller>>,
     chance: Chance,
     clock: VirtualClock,
     spawner: Spawner,
     trace: Trace,
-    /// Told whenever a queue has changed.
+    /// Notified whenever a queue has changed.
     queued: Notify,
-    /// Told whenever a table may have changed.
+    /// Notified whenever a table may have changed.
     written: Notify,
-    /// Number of times.
+    /// Number of those changes.
     writes: AtomicU64,
 }
 
@@ -130,7 +129,7 @@ impl Cloud {
         })))
     }
 
-    /// Configuration of SDK clients. They do not retry: retries would share a budget over all runs.
+    /// SDK configuration. The SDKs do not retry: their retries would share a token bucket over all runs.
     pub(crate) fn sdk(&self) -> SdkConfig {
         let cloud = self.clone();
         let timeouts = TimeoutConfig::builder()
@@ -158,7 +157,7 @@ impl Cloud {
     }
 
     /// From now on these calls are aimed at, and this is who acts from outside.
-    pub(crate) fn set_aims(&self, aims: Aims, visitor: Option<Visitor>) {
+    pub(crate) fn set_aims(&self, aims: Aims, visitor: Option<Intervention>) {
         *lock(&self.0.aims) = (aims, visitor);
     }
 
@@ -170,7 +169,7 @@ impl Cloud {
         done
     }
 
-    /// Returns `true` if the service is unavailable for a call with this body.
+    /// Returns whether a service has an outage, for a call with this body.
     pub(crate) fn is_out(&self, service: Service, body: &str) -> bool {
         let (began, outages) = &*lock(&self.0.outages);
         let now = self.0.clock.elapsed().saturating_sub(*began);
@@ -222,7 +221,7 @@ impl Cloud {
         self.0.written.notified().await;
     }
 
-    /// Upper bound of table changes so far.
+    /// Number of possible table changes so far.
     pub(crate) fn writes(&self) -> u64 {
         self.0.writes.load(Ordering::Relaxed)
     }
@@ -266,7 +265,7 @@ impl Cloud {
         found.map_or(Fate::Done, |(_, fate)| fate)
     }
 
-    /// Executes a call and returns the response; `None` if it never arrives.
+    /// Executes the request; `None` if the response is lost.
     fn serve(&self, call: &Call, fate: Fate) -> Option<(u16, String)> {
         let inner = &*self.0;
         inner
@@ -328,24 +327,26 @@ impl HttpConnector for Cloud {
             caller.as_ref().map_or("", |caller| caller.function),
         );
         let chance = &self.0.chance;
-        let (deed, visitor) = {
+        let (interference, visitor) = {
             let (aims, visitor) = &*lock(&self.0.aims);
-            let deed = aims.hits((call.caller, &call.operation), &call.body, chance);
-            (deed, visitor.clone())
+            let interference = aims.hits((call.caller, &call.operation), &call.body, chance);
+            (interference, visitor.clone())
         };
-        if let (Some(Deed::EndsBefore | Deed::EndsAfter), Some(caller)) = (deed, &caller) {
+        if let (Some(Interference::EndsBefore | Interference::EndsAfter), Some(caller)) =
+            (interference, &caller)
+        {
             caller.end();
         }
-        if deed == Some(Deed::EndsBefore) {
+        if interference == Some(Interference::EndsBefore) {
             return HttpConnectorFuture::new(std::future::pending());
         }
-        let fate = match deed {
-            Some(Deed::Fares(fate)) => fate,
+        let fate = match interference {
+            Some(Interference::Fares(fate)) => fate,
             _ => self.fate(&call),
         };
-        let visitor = visitor.filter(|_| deed == Some(Deed::Meets));
+        let visitor = visitor.filter(|_| interference == Some(Interference::Meets));
         let visit = visitor.map(|visitor| visitor(call.caller, &call.body));
-        // While it is on its way, or when it is about to arrive.
+        // While it is in flight, or just before it arrives.
         let visits_first = chance.happens(0.5);
         let there = match fate {
             Fate::Late => chance.between(LATE.0, LATE.1),
@@ -368,7 +369,7 @@ impl HttpConnector for Cloud {
             }
             let reply = cloud.serve(&call, fate);
             tokio::time::sleep(Duration::from_millis(back)).await;
-            // Whoever asked may be gone.
+            // The caller may be gone.
             let _ = answer.send(reply);
         });
         HttpConnectorFuture::new(async move {

@@ -19,15 +19,15 @@ pub(crate) const RETRY_AFTER: Duration = Duration::from_secs(7);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Manner {
     Healthy,
-    /// Answers 500.
+    /// Responds with 500.
     Failing,
     /// Takes no connection.
     Refusing,
-    /// Never answers.
+    /// Never responds.
     Hanging,
-    /// Answers 410.
+    /// Responds with 410.
     Gone,
-    /// Answers 503 and asks to be left alone for some seconds.
+    /// Responds with 503 and `Retry-After`.
     Busy,
 }
 
@@ -39,9 +39,9 @@ pub(crate) struct Got {
     pub(crate) body: String,
     /// Time of the response, in milliseconds.
     pub(crate) at: u64,
-    /// The response; `None` if there was none.
+    /// Status of the response; `None` if there was none.
     pub(crate) status: Option<u16>,
-    /// `true` if the sender received the response.
+    /// The response reached the sender.
     pub(crate) heard: bool,
 }
 
@@ -72,7 +72,7 @@ impl Endpoints {
         format!("https://{client}.example/hook")
     }
 
-    /// Tells an endpoint what its client's secret is.
+    /// Sets the secret of a client's endpoint.
     pub(crate) fn set_secret(&self, client: &str, secret: &str) {
         let mut state = lock(&self.state);
         state.secrets.insert(client.to_owned(), secret.to_owned());
@@ -86,7 +86,7 @@ impl Endpoints {
         lock(&self.state).manners.insert(client.to_owned(), manner);
     }
 
-    /// Its behaviour.
+    /// Behaviour of a client's endpoint.
     pub(crate) fn manner(&self, client: &str) -> Manner {
         let state = lock(&self.state);
         state
@@ -136,14 +136,14 @@ impl Sender for Endpoints {
         self.check(&client, &post);
         let manner = self.manner(&client);
         let (status, retry_after) = match manner {
-            Manner::Healthy if world.goes_wrong(world.profile.posts_failed) => (Some(500), None),
+            Manner::Healthy if world.draws_fault(world.profile.posts_failed) => (Some(500), None),
             Manner::Healthy => (Some(*world.chance.pick(&[200, 201, 204])), None),
             Manner::Failing => (Some(500), None),
             Manner::Gone => (Some(410), None),
             Manner::Busy => (Some(503), Some(RETRY_AFTER)),
             Manner::Refusing | Manner::Hanging => (None, None),
         };
-        let heard = !world.goes_wrong(world.profile.posts_lost);
+        let heard = !world.draws_fault(world.profile.posts_lost);
         world.trace.step("post", || {
             format!(
                 "{client} {} {status:?} heard={heard} {}",

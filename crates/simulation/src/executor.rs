@@ -1,8 +1,7 @@
-//! The scheduler: one thread, and chance says who goes next.
+//! The scheduler: one thread, with a seeded choice of the next task.
 //!
-//! Whatever waits (a call under way, a pause, a message) is a task. Of those that could go on, a seeded
-//! choice does; when none can, time jumps to the next timer. So a seed is a schedule, and the same seed
-//! the same schedule.
+//! Everything that waits (a call, a pause, a message) is a task. A seeded choice runs one of those that are ready;
+//! if none is, time advances to the next timer. So a seed determines the schedule.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;

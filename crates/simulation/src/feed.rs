@@ -1,4 +1,4 @@
-//! Event source mappings: feed functions from queues, as Lambda does.
+//! Event sources of queues, like Lambda's event source mappings.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,9 +10,9 @@ use crate::profile::Service;
 use crate::queue::Held;
 use crate::world::World;
 
-/// Delay of a message that is delivered again although it was deleted.
+/// Delay until a deleted message is delivered again.
 const AGAIN: Duration = Duration::from_secs(40);
-/// Polling interval of a stalled event source.
+/// Interval of checking whether an outage is over.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// A queue and who takes its messages.
@@ -79,7 +79,7 @@ impl QueueFeed {
             }
             world.is_done(&message, batch);
             let receipt = &message.receipt;
-            if !queue.is_fifo() && world.goes_wrong(world.profile.duplicated) {
+            if !queue.is_fifo() && world.draws_fault(world.profile.duplicated) {
                 queue.hide(receipt, world.chance.within(AGAIN), now);
             } else {
                 queue.delete(receipt);

@@ -72,7 +72,7 @@ impl Function {
 
     fn instance(&self, world: &World) -> (VirtualClock, Arc<dyn Handler>) {
         let mut warm = lock(&self.warm);
-        if warm.len() < WARM || world.goes_wrong(world.profile.cold) {
+        if warm.len() < WARM || world.draws_fault(world.profile.cold) {
             let skew = world.profile.skew;
             let ahead = world.chance.between(0, 2 * skew as u64) as i64 - skew;
             let clock = world.clock.ahead(ahead);

@@ -1,12 +1,12 @@
-//! The invariants, each with a name, checked when everything has settled.
+//! The invariants, checked when everything has settled.
 
 mod deliveries;
-mod heard;
 mod inbox;
+mod mqtt;
 mod notifications;
 mod sensors;
 mod shadows;
-mod unsent;
+mod suppressed;
 
 use std::sync::Arc;
 
@@ -18,10 +18,10 @@ use crate::endpoint::Endpoints;
 use crate::stream::Change;
 use crate::world::World;
 
-/// Inputs of the invariants.
+/// Evidence that the invariants are checked against.
 pub(crate) struct Evidence<'a> {
     pub(crate) world: &'a World,
-    /// Everything that was written, in order.
+    /// All writes, in order.
     pub(crate) changes: Vec<Arc<Change>>,
     pub(crate) devices: &'a Devices,
     pub(crate) sensors: &'a SensorActors,
@@ -33,21 +33,21 @@ pub(crate) struct Evidence<'a> {
 }
 
 impl Evidence<'_> {
-    /// Notes that a promise was not kept unless it was.
-    fn expect(&self, promise: &'static str, kept: bool, seen: impl FnOnce() -> String) {
+    /// Records a violation unless the invariant holds.
+    fn expect(&self, invariant: &'static str, kept: bool, seen: impl FnOnce() -> String) {
         if !kept {
-            self.world.broken(promise, seen());
+            self.world.broken(invariant, seen());
         }
     }
 
-    /// Checks all of them.
+    /// Checks all invariants.
     pub(crate) async fn check(&self) {
         shadows::check(self);
-        heard::check(self);
+        mqtt::check(self);
         notifications::check(self);
         sensors::check(self);
         inbox::check(self);
         deliveries::check(self).await;
-        unsent::check(self);
+        suppressed::check(self);
     }
 }

@@ -1,13 +1,12 @@
-//! The whole system in one thread, at a clock of its own, with faults by a seed.
+//! Simulation of the whole system in one thread, with its own clock and with faults chosen by a seed.
 //!
-//! The product's own code runs: functions with their handlers, use cases, adapters, the SDKs. Only what
-//! is outside is simulated: the scheduler (`executor`), time (`clock`), AWS behind the SDKs' HTTP client
-//! (`cloud`, with the embedded DynamoDB in it), what calls functions (`feed`, `stream`), the endpoints of
-//! webhooks (`endpoint`), and those who report, signal, write and wish (`actors`). What goes wrong is by
-//! chance (`profile`), or aims at a moment (`aim`).
+//! The product's own code runs: functions, use cases, adapters, the SDKs. Its surroundings are simulated: the
+//! scheduler (`executor`), time (`clock`), AWS behind the SDKs' HTTP client (`cloud`, with the embedded
+//! DynamoDB), event sources (`feed`, `stream`), webhook endpoints (`endpoint`), and the actors outside
+//! (`actors`). Faults are random (`profile`) or aimed at a moment (`aim`).
 //!
-//! [`run`] is one seed: everything is set up, a storm passes, everything is left to settle, and the
-//! invariants are checked against what the actors remember and the streams tell.
+//! [`run`] runs one seed: set-up, a phase with faults, time to settle, and the check of the invariants against
+//! the actors' memory and the streams.
 
 #![allow(clippy::missing_panics_doc)]
 
@@ -29,4 +28,4 @@ mod trace;
 mod world;
 
 pub use run::{Outcome, run};
-pub use world::Broken;
+pub use world::Violation;

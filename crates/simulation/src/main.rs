@@ -19,14 +19,14 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Runs many seeds and tells which invariants were not kept.
+    /// Runs many seeds and prints the violated invariants.
     Run {
         /// Number of seeds.
         seeds: u64,
         /// The first.
         #[arg(long, default_value_t = 0)]
         from: u64,
-        /// Seeds that run at once.
+        /// Number of threads.
         #[arg(long, default_value_t = 2)]
         threads: u64,
         /// Goes on after a seed failed.
@@ -62,7 +62,7 @@ fn replay(seed: u64) -> ExitCode {
 
 fn tell(seed: u64, outcome: &Outcome) -> ExitCode {
     for broken in &outcome.broken {
-        anstream::println!("seed {seed}: {}: {}", broken.promise, broken.seen);
+        anstream::println!("seed {seed}: {}: {}", broken.invariant, broken.seen);
     }
     if outcome.broken.is_empty() {
         ExitCode::SUCCESS
@@ -100,16 +100,16 @@ fn run_many(from: u64, seeds: u64, threads: u64, all: bool) -> ExitCode {
         .unwrap_or_else(|poison| poison.into_inner());
     let mut by_promise: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     for (seed, outcome) in &failed {
-        let invariants: BTreeSet<&str> = outcome.broken.iter().map(|one| one.promise).collect();
-        for promise in invariants {
-            by_promise.entry(promise).or_insert((*seed, 0)).1 += 1;
+        let invariants: BTreeSet<&str> = outcome.broken.iter().map(|one| one.invariant).collect();
+        for invariant in invariants {
+            by_promise.entry(invariant).or_insert((*seed, 0)).1 += 1;
         }
     }
     if let Some((seed, outcome)) = failed.first_key_value() {
         tell(*seed, outcome);
     }
-    for (promise, (first, count)) in by_promise {
-        anstream::println!("{promise}: first seed {first}, {count} seeds");
+    for (invariant, (first, count)) in by_promise {
+        anstream::println!("{invariant}: first seed {first}, {count} seeds");
     }
     let steps = steps.into_inner();
     let took = began.elapsed().as_secs_f64();

@@ -1,6 +1,6 @@
-//! The profile of a seed: its load and its faults.
+//! The load and the faults of a seed.
 //!
-//! Every seed leaves out most faults and exaggerates some, so that the rare ones meet each other too.
+//! Every seed leaves out most faults and exaggerates some, so that rare ones occur together too.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::aim::Aims;
 use crate::chance::Chance;
 use crate::functions::names;
 
-/// Probabilities of faults in calls, each from 0 to 1.
+/// Probabilities of the failures of a call.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Faults {
     /// Refused for being too many; nothing was done.
@@ -17,7 +17,7 @@ pub(crate) struct Faults {
     pub(crate) failed: f64,
     /// Never arrived.
     pub(crate) lost_before: f64,
-    /// Done, but the answer never arrived.
+    /// Executed, but the response is lost.
     pub(crate) lost_after: f64,
     /// Arrived when the caller had given up.
     pub(crate) late: f64,
@@ -27,17 +27,17 @@ pub(crate) struct Faults {
     pub(crate) conflict: f64,
 }
 
-/// Services that the product calls, and event sources that call it.
+/// Services, and the event sources of queues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Service {
     DynamoDb,
     Sqs,
     Iot,
-    /// Event sources of queues.
+    /// The event sources of queues.
     Feeds,
 }
 
-/// That a service fails every call, or nobody hands messages over, from so long after the beginning.
+/// An outage of a service or of the event sources, from this time after the start.
 #[derive(Debug, Clone)]
 pub(crate) struct Outage {
     pub(crate) service: Service,
@@ -47,7 +47,7 @@ pub(crate) struct Outage {
     pub(crate) until: Duration,
 }
 
-/// The longest outage of a service, and of what hands over.
+/// Longest outage of a service, and of the event sources.
 const OUTAGE: Duration = Duration::from_secs(120);
 const PAUSE: Duration = Duration::from_secs(600);
 
@@ -83,16 +83,16 @@ pub(crate) struct Profile {
     pub(crate) aims: Aims,
     /// Functions that end in the middle, by invocation.
     pub(crate) crash: f64,
-    /// Messages that a standard queue hands over although they were deleted.
+    /// Deleted messages that a standard queue delivers again.
     pub(crate) duplicated: f64,
     /// Invocations that get a new instance, without anybody's memory.
     pub(crate) cold: f64,
-    /// Posts whose answer gets lost, and posts that are answered with 500.
+    /// Webhook requests whose response is lost, and those with the response 500.
     pub(crate) posts_lost: f64,
     pub(crate) posts_failed: f64,
-    /// Records of the stream that nobody can read.
+    /// Unreadable stream records.
     pub(crate) poison: f64,
-    /// Maximum clock skew in milliseconds.
+    /// Maximum difference between clocks, in milliseconds.
     pub(crate) skew: i64,
     /// Both documents of a shadow in one item.
     pub(crate) combined: bool,
@@ -102,9 +102,9 @@ pub(crate) struct Profile {
     pub(crate) sensors: usize,
     pub(crate) clients: usize,
     pub(crate) sources: usize,
-    /// `true` if signals come through a FIFO queue.
+    /// Signals come through a FIFO queue.
     pub(crate) ordered_signals: bool,
-    /// Duration of the active phase.
+    /// Duration of the phase with faults.
     pub(crate) span: Duration,
 }
 
@@ -173,13 +173,13 @@ impl Profile {
         }
     }
 
-    /// Returns `true` if nothing fails by chance: only permanent faults exist.
+    /// Returns whether the seed has no random faults.
     pub(crate) fn is_calm(&self) -> bool {
         let others = [self.duplicated, self.posts_lost, self.posts_failed];
         self.is_sweep_undisturbed() && others.iter().all(|often| *often == 0.0)
     }
 
-    /// Returns `true` if no fault can delay a sweep. Messages and sweeps may still be repeated, and instances restart.
+    /// Returns whether no fault can delay a sweep: messages and sweeps may still come twice, and instances restart.
     pub(crate) fn is_sweep_undisturbed(&self) -> bool {
         let Faults {
             throttled,

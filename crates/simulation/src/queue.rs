@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use crate::chance::Chance;
 
-/// Time for which a FIFO queue remembers a deduplication id.
+/// Deduplication interval of a FIFO queue.
 const DEDUPLICATION: u64 = 5 * 60 * 1000;
-/// Number of oldest messages among which a standard queue chooses freely.
+/// Number of the oldest messages that a standard queue may deliver in any order.
 const DISORDER: usize = 8;
 
 /// A message in a queue. Times are in milliseconds.
@@ -25,7 +25,7 @@ pub(crate) struct Held {
     pub(crate) receipt: String,
 }
 
-/// A message on its way in.
+/// A message to be sent.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Incoming {
     pub(crate) body: String,
@@ -48,11 +48,11 @@ pub(crate) struct Queue {
     receipts: u64,
 }
 
-/// Result of one receive.
+/// Result of a receive.
 #[derive(Debug, Default)]
 pub(crate) struct Received {
     pub(crate) messages: Vec<Held>,
-    /// Messages that were received too often; dead letters.
+    /// Messages beyond the maximum receive count.
     pub(crate) dead: Vec<Held>,
 }
 
@@ -114,7 +114,7 @@ impl Queue {
         });
     }
 
-    /// Hands over some messages, which are hidden for a while.
+    /// Receives some messages and hides them for the visibility timeout.
     pub(crate) fn receive(&mut self, most: usize, now: u64, chance: &Chance) -> Received {
         let mut received = Received::default();
         while received.messages.len() < most {
@@ -138,13 +138,13 @@ impl Queue {
         received
     }
 
-    /// The position of a message that may be handed over now.
+    /// Position of a message that can be received now.
     fn next(&self, now: u64, taken: &[Held], chance: &Chance) -> Option<usize> {
         let mut open = Vec::new();
         let mut held_groups: BTreeSet<&str> = BTreeSet::new();
         for (at, held) in self.held.iter().enumerate() {
             let group = held.group.as_deref().filter(|_| self.is_fifo());
-            // A group waits for what somebody is at work on, but a batch may hold several of one.
+            // A group waits for its messages in flight, but one batch may hold several of a group.
             let with_us = taken.iter().any(|taken| taken.id == held.id);
             let free = held.visible <= now;
             if let Some(group) = group {
@@ -183,7 +183,7 @@ impl Queue {
         }
     }
 
-    /// Returns the time at which the next message becomes visible.
+    /// Time at which the next message becomes visible.
     pub(crate) fn next_visible(&self, now: u64) -> Option<u64> {
         let times = self.held.iter().map(|held| held.visible);
         times.filter(|time| *time > now).min()

@@ -13,7 +13,7 @@ use crate::actors::clients::ClientActors;
 use crate::actors::devices::Devices;
 use crate::actors::inbox::InboxActors;
 use crate::actors::sensors::SensorActors;
-use crate::aim::Visitor;
+use crate::aim::Intervention;
 use crate::chance::Chance;
 use crate::endpoint::Endpoints;
 use crate::executor::Spawner;
@@ -23,22 +23,22 @@ use crate::invariants::Evidence;
 use crate::profile::Profile;
 use crate::queue::Queue;
 use crate::stream::Streams;
-use crate::world::{Broken, World};
+use crate::world::{Violation, World};
 
-/// Turns of a delivery, and receives until its queue gives it up.
+/// Attempts of a delivery, and the maximum receive count of its queue.
 pub(crate) const TURNS: u32 = 6;
-/// First back-off of a failing client.
+/// First pause of a client after failures.
 pub(crate) const OPEN_FIRST: Duration = Duration::from_secs(10);
 const RECEIVES: u32 = TURNS + SPARE_RECEIVES;
 /// Period of the sweep, as in production.
 const PERIOD: Duration = Duration::from_secs(60);
 /// Longer than any sensor may be silent, and the time it takes to find that out.
 const SILENCE: Duration = Duration::from_secs(400 + 200);
-/// Time after which everything begun during the faults has ended.
+/// Time in which work begun during the faults ends.
 const CALMING: Duration = Duration::from_secs(70);
 /// Deliveries at once, from each of the queues.
 const DELIVERING: usize = 6;
-/// Time to settle after the last fault, and the polling interval.
+/// Time in which everything must settle without faults, and the interval of checking.
 const PATIENCE: Duration = Duration::from_secs(4 * 3600);
 const LOOK: Duration = Duration::from_secs(5);
 
@@ -46,14 +46,14 @@ const LOOK: Duration = Duration::from_secs(5);
 #[derive(Debug, Clone)]
 pub struct Outcome {
     /// The invariants that were not kept.
-    pub broken: Vec<Broken>,
-    /// The trace, if one was requested.
+    pub broken: Vec<Violation>,
+    /// The steps, if they were requested.
     pub trace: Vec<String>,
     /// Number of steps.
     pub steps: u64,
     /// Differs where anything did.
     pub hash: u64,
-    /// Invocations by function, and how many of them did not come to an end.
+    /// Invocations by function, and the number of those that were interrupted.
     pub invocations: BTreeMap<&'static str, (u64, u64)>,
 }
 
@@ -100,7 +100,7 @@ async fn simulate(chance: Chance, spawner: Spawner, traced: bool) -> Outcome {
     inbox.start(began);
     tokio::time::sleep_until(began + world.profile.span).await;
     world.heal();
-    // Whoever began something in the storm ends it.
+    // Work begun during the faults ends.
     tokio::time::sleep(CALMING).await;
     clients.recover().await;
     for device in devices.names() {
@@ -132,8 +132,8 @@ async fn simulate(chance: Chance, spawner: Spawner, traced: bool) -> Outcome {
     }
 }
 
-/// Actors that run when a call is targeted.
-fn visitor(clients: &ClientActors, sensors: &SensorActors) -> Visitor {
+/// Actors that intervene when a call is aimed at.
+fn visitor(clients: &ClientActors, sensors: &SensorActors) -> Intervention {
     let (clients, sensors) = (clients.clone(), sensors.clone());
     Arc::new(move |function, about| {
         let (clients, sensors) = (clients.clone(), sensors.clone());
@@ -167,7 +167,7 @@ fn feed(world: &Arc<World>, wiring: &Wiring, streams: &Streams) {
         feed(names::INBOUND, Arc::new(wiring.message_ingest()), 10, 2);
     }
     if world.profile.clients > 0 {
-        // As in production: a message that waits behind another in a call would lose a turn to it.
+        // As in production: a message that waits behind another in a batch would lose an attempt.
         feed(names::ORDERED, Arc::clone(&deliver), 1, DELIVERING);
         feed(names::UNORDERED, deliver, 1, DELIVERING);
     }
@@ -187,7 +187,7 @@ impl Sweeping {
             while !is_over.load(Ordering::Relaxed) {
                 tokio::time::sleep(PERIOD).await;
                 // Schedules call at least once.
-                let twice = world.goes_wrong(0.2);
+                let twice = world.draws_fault(0.2);
                 for _ in 0..1 + usize::from(twice) {
                     let (world, sweep) = (Arc::clone(&world), Arc::clone(&sweep));
                     spawner.spawn(async move {

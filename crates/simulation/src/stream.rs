@@ -14,10 +14,10 @@ use crate::world::{World, lock};
 
 /// Records of one call.
 const BATCH: u64 = 12;
-/// Maximum time until a record is read.
+/// Maximum delay until the stream is read.
 const POLL: Duration = Duration::from_millis(500);
 
-/// One write, as the stream tells it.
+/// One write in the stream.
 #[derive(Debug, Clone)]
 pub(crate) struct Change {
     pub(crate) table: &'static str,
@@ -26,9 +26,9 @@ pub(crate) struct Change {
     pub(crate) sort: String,
     pub(crate) old: Option<Value>,
     pub(crate) new: Option<Value>,
-    /// Time at which it appeared in the stream, in milliseconds.
+    /// Time at which it was read, in milliseconds.
     pub(crate) at: u64,
-    /// `true` if it cannot be decoded.
+    /// The record is unreadable.
     pub(crate) poisoned: bool,
     /// The record's JSON.
     text: String,
@@ -47,9 +47,9 @@ pub(crate) struct Streams(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
-    /// Table changes at the time of the last read.
+    /// Number of table changes at the last read.
     writes: u64,
-    /// Position in each table.
+    /// Position in each table's stream.
     reached: BTreeMap<&'static str, i64>,
     all: Vec<Arc<Change>>,
     shards: BTreeMap<(&'static str, usize), Shard>,
@@ -81,7 +81,7 @@ impl Streams {
         lock(&self.0).all.clone()
     }
 
-    /// Returns `true` if the listener has processed all records.
+    /// Returns whether the listener has processed everything.
     pub(crate) fn is_done(&self, world: &World) -> bool {
         self.read(world);
         let state = lock(&self.0);
@@ -124,7 +124,7 @@ impl Streams {
         };
         if batch.is_empty() {
             world.cloud.written().await;
-            // Streams are polled now and then, not told.
+            // Streams are polled at intervals, not notified.
             tokio::time::sleep(world.chance.within(POLL)).await;
             return;
         }

@@ -1,4 +1,4 @@
-//! A trace of every step, to find out why a seed failed.
+//! The steps of a run, to find out why a seed failed.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -17,10 +17,10 @@ pub(crate) struct Trace {
 
 #[derive(Default)]
 struct Written {
-    /// `None` where nobody reads it.
+    /// `None` unless the steps are kept.
     lines: Option<Vec<String>>,
     steps: u64,
-    /// Tells two runs apart without keeping them.
+    /// Hash of all steps, to compare two runs.
     hash: u64,
 }
 
@@ -52,7 +52,7 @@ impl Trace {
         }
     }
 
-    /// Number of steps, and their hash.
+    /// Returns the number of steps and their hash.
     pub(crate) fn summary(&self) -> (u64, u64) {
         let written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
         (written.steps, written.hash)

@@ -1,4 +1,4 @@
-//! State shared by all parts of a run.
+//! State that all parts of a run share.
 
 use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use aws_config::SdkConfig;
 
-use crate::aim::{Aims, Caller, Visitor};
+use crate::aim::{Aims, Caller, Intervention};
 use crate::chance::Chance;
 use crate::clock::VirtualClock;
 use crate::cloud::Cloud;
@@ -30,41 +30,41 @@ pub(crate) struct World {
     pub(crate) cloud: Cloud,
     pub(crate) sdk: SdkConfig,
     pub(crate) trace: Trace,
-    /// Time of the last fault in milliseconds; 0 while faults go on.
+    /// End of the last fault in milliseconds; 0 while faults occur.
     healed: AtomicU64,
     busy: AtomicUsize,
     /// Invocations by function, and how many of them crashed.
     counts: Mutex<BTreeMap<&'static str, (u64, u64)>>,
     handed: Mutex<Handed>,
-    /// Promises that were found broken while things went on.
-    broken: Mutex<Vec<Broken>>,
+    /// Invariants that were violated during the run.
+    broken: Mutex<Vec<Violation>>,
 }
 
-/// Messages handed to functions.
+/// Deliveries of messages to functions.
 #[derive(Default)]
 struct Handed {
     batches: u64,
-    /// Time of each delivery in milliseconds, and its batch.
+    /// Time in milliseconds and batch of each message.
     messages: BTreeMap<String, Vec<(u64, u64)>>,
     /// Markers, by when they were sent.
     markers: BTreeMap<u64, Marker>,
 }
 
-/// Life of a sweep's marker. Times are in milliseconds.
+/// A marker of the sweep. Times are in milliseconds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Marker {
-    /// First delivery.
+    /// Time of the first delivery.
     pub(crate) handed_over: u64,
-    /// Time at which it was ingested, and its batch.
+    /// Time and batch in which it was processed.
     pub(crate) taken_in: Option<(u64, u64)>,
 }
 
-/// A promise that was not kept.
+/// A violated invariant.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Broken {
-    /// The promise's name.
-    pub promise: &'static str,
-    /// The observed behaviour.
+pub struct Violation {
+    /// The invariant's name.
+    pub invariant: &'static str,
+    /// The observation that violates it.
     pub seen: String,
 }
 
@@ -95,7 +95,7 @@ impl World {
     }
 
     /// From now on things go wrong.
-    pub(crate) fn storm(&self, visitor: Visitor) {
+    pub(crate) fn storm(&self, visitor: Intervention) {
         self.trace.step("storm", || format!("{:?}", self.profile));
         self.healed.store(0, Ordering::Relaxed);
         self.cloud
@@ -113,29 +113,29 @@ impl World {
         self.cloud.set_aims(Aims::default(), None);
     }
 
-    /// Returns `true` if nothing fails by chance.
+    /// Returns whether there are no random faults.
     pub(crate) fn is_healed(&self) -> bool {
         self.healed.load(Ordering::Relaxed) > 0
     }
 
-    /// Decides by chance, with this probability while faults are on.
-    pub(crate) fn goes_wrong(&self, often: f64) -> bool {
+    /// Draws whether a fault of this probability occurs now.
+    pub(crate) fn draws_fault(&self, often: f64) -> bool {
         !self.is_healed() && self.chance.happens(often)
     }
 
-    /// Returns `true` while any function runs.
+    /// Returns whether a function is running.
     pub(crate) fn is_busy(&self) -> bool {
         self.busy.load(Ordering::Relaxed) > 0
     }
 
-    /// Notes that a promise was not kept.
-    pub(crate) fn broken(&self, promise: &'static str, seen: String) {
-        self.trace.step("BROKEN", || format!("{promise}: {seen}"));
-        lock(&self.broken).push(Broken { promise, seen });
+    /// Records a violated invariant.
+    pub(crate) fn broken(&self, invariant: &'static str, seen: String) {
+        self.trace.step("BROKEN", || format!("{invariant}: {seen}"));
+        lock(&self.broken).push(Violation { invariant, seen });
     }
 
     /// All that were not kept so far.
-    pub(crate) fn all_broken(&self) -> Vec<Broken> {
+    pub(crate) fn all_broken(&self) -> Vec<Violation> {
         lock(&self.broken).clone()
     }
 
@@ -170,21 +170,21 @@ impl World {
         }
     }
 
-    /// The first marker that says what was sent until then has been taken in.
+    /// The first processed marker that covers everything sent until then.
     pub(crate) fn marker_of(&self, until: u64) -> Option<Marker> {
         let handed = lock(&self.handed);
         let mut markers = handed.markers.range(until..);
         markers.next().map(|(_, marker)| *marker)
     }
 
-    /// Returns `true` if a message was in a batch.
+    /// Returns whether a message was in a batch.
     pub(crate) fn was_in(&self, message: &str, batch: u64) -> bool {
         let handed = lock(&self.handed);
         let times = handed.messages.get(message);
         times.is_some_and(|times| times.iter().any(|(_, other)| *other == batch))
     }
 
-    /// Returns `true` if a message was only delivered while faults were on.
+    /// Returns whether a message was delivered only while faults occurred.
     pub(crate) fn had_only_bad_days(&self, message: &str) -> bool {
         let handed = lock(&self.handed);
         let last = handed.messages.get(message).and_then(|times| times.last());
@@ -197,8 +197,7 @@ impl World {
         lock(&self.counts).clone()
     }
 
-    /// Runs a function's work for as long as it may take; `None` if it did not come to an end, because it
-    /// crashed between two of its steps or took too long.
+    /// Runs a function within its timeout; `None` if it crashed between two steps or timed out.
     pub(crate) async fn invoke<T>(
         &self,
         name: &'static str,
@@ -208,7 +207,7 @@ impl World {
         self.busy.fetch_add(1, Ordering::Relaxed);
         let most = 1 << self.chance.between(0, CRASH_POLLS);
         let mut polls_left = self
-            .goes_wrong(self.profile.crash)
+            .draws_fault(self.profile.crash)
             .then(|| self.chance.between(1, most));
         let done = {
             let mut work = std::pin::pin!(work);

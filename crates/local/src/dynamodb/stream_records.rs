@@ -1,11 +1,10 @@
-//! How the engine's stream records are kept: found fast, and not for ever.
+//! Retention of the engine's stream records: one day, as in DynamoDB.
 //!
-//! The engine itself keeps them for good. Two things make them go after a day. While it runs, a trigger in
-//! the database looks at the oldest whenever some were added, so that the cost of a write stays the same.
-//! What an earlier run has left is out of the trigger's reach, since nobody knows whether it was sent;
-//! [`forget`] drops of it, before the next start, what was.
+//! The engine itself keeps them forever. While it runs, a trigger in the database deletes the oldest records after
+//! each insert, so that the cost of a write stays the same. Records of an earlier run are out of the trigger's
+//! reach, because it does not know which were read; [`forget`] deletes those that were, before the next start.
 //!
-//! The newest record of a table always stays: from it the engine numbers the next.
+//! The newest record of a table always stays: the engine numbers the next one after it.
 
 use std::path::Path;
 
@@ -14,10 +13,10 @@ use dynoxide::{storage::Storage as Engine, streams};
 use super::{SERVICE, Storage};
 use crate::listen::StartError;
 
-/// How long a record is kept at least, as DynamoDB keeps it.
+/// Minimum retention of a record, as in DynamoDB.
 const KEPT_SECONDS: u32 = 24 * 60 * 60;
 
-/// What the engine adds to the numbers it stores before it shows them.
+/// Offset between stored sequence numbers and those that the engine shows.
 const NUMBERS_BEGIN: u128 = 100_000_000_000_000_000_000;
 
 /// The engine looks through all stream records to number the next one, and again

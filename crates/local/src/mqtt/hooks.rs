@@ -1,5 +1,4 @@
-//! What happens to each message that arrives on the wire: refused when it is
-//! beyond the limits, else offered to those in the process who listen.
+//! Hooks for incoming messages: reject those beyond the limits, pass the others to subscribers in the process.
 
 #![expect(
     elided_lifetimes_in_paths,

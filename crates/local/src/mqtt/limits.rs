@@ -1,4 +1,4 @@
-//! What IoT Core takes. Pure.
+//! Limits of AWS IoT Core. Pure.
 
 /// The largest payload.
 pub const MAX_PAYLOAD_BYTES: usize = 128 * 1024;

@@ -11,35 +11,32 @@ use rmqtt::{
     types::{From as Sender, Publish},
 };
 
-/// A message on its way from one publisher to all subscribers.
+/// A published message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Message {
-    /// Where it was published.
     pub topic: String,
-    /// What it holds.
     pub payload: Bytes,
     /// QoS 1 rather than 0.
     pub at_least_once: bool,
-    /// Whether it is kept for those who subscribe later.
+    /// Retained for later subscribers.
     pub retain: bool,
-    /// Who published it, when that was a device.
+    /// Client id of the publishing device; `None` for the stack itself.
     pub client_id: Option<String>,
-    /// What MQTT 5 adds.
+    /// Properties of MQTT 5.
     pub properties: Properties,
 }
 
 /// The properties of MQTT 5; a client of 3.1.1 neither sends nor sees them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Properties {
-    /// Where an answer is expected.
     pub response_topic: Option<String>,
-    /// What the answer is to repeat.
+    /// Data that the response repeats.
     pub correlation_data: Option<Bytes>,
     /// The payload's media type.
     pub content_type: Option<String>,
-    /// Whether the payload is said to be text.
+    /// The payload is marked as UTF-8 text.
     pub utf8: bool,
-    /// After how many seconds nobody wants it any more.
+    /// Message expiry interval.
     pub expiry_seconds: Option<NonZeroU32>,
     /// Pairs of the publisher's own, in order.
     pub user: Vec<(String, String)>,

@@ -9,7 +9,7 @@ use rmqtt::{
     types::{Retain, TopicFilter, TopicName},
 };
 
-/// The broker's own tree, which it does not use without being told to.
+/// The broker's own tree, which it uses only if a store is configured.
 #[derive(Default)]
 pub(super) struct Retained(DefaultRetainStorage);
 

@@ -24,8 +24,7 @@ pub(super) struct Subscriptions(Arc<Mutex<Vec<Listener>>>);
 #[derive(Debug)]
 struct Listener {
     filter: TopicFilter,
-    // Without a bound: a listener that publishes in answer to a message would
-    // wait for itself once its own queue is full.
+    // Unbounded: a subscriber that publishes a response would wait for itself once its own queue is full.
     messages: mpsc::UnboundedSender<Message>,
 }
 

@@ -29,8 +29,8 @@ impl TopicFilter {
         }
     }
 
-    /// Whether a topic passes. `#` does not stand for its parent level, and a
-    /// wildcard in front does not reach the topics that begin with `$`.
+    /// Returns whether a topic matches. `#` does not match its parent level, and a leading wildcard does not match
+    /// topics that begin with `$`.
     pub fn matches(&self, topic: &str) -> bool {
         if topic.starts_with('$') && self.0.starts_with(['+', '#']) {
             return false;

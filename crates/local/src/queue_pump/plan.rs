@@ -1,9 +1,9 @@
-//! Which messages are done after a call. Pure.
+//! Decides which messages are deleted after an invocation. Pure.
 
 use crate::batch_response::Answer;
 
-/// The positions of the messages to delete. An answer that names a message
-/// which is not in the batch is not believed at all: nothing is done.
+/// Positions of the messages to delete. A response that names a message which is not in the batch is invalid as a
+/// whole: nothing is deleted.
 pub(crate) fn done(ids: &[&str], answer: &Answer) -> Vec<usize> {
     let failed = match answer {
         Answer::Success => &[][..],

@@ -24,12 +24,12 @@ struct Refusal {
     reason: String,
 }
 
-/// Whether a request is one for MQTT.
+/// Returns whether a request is for AWS IoT's data plane.
 pub(super) fn is_for<B>(request: &Request<B>) -> bool {
     request.uri().path().starts_with(PATH)
 }
 
-/// Publishes, and answers as AWS does.
+/// Publishes the message and responds as AWS does.
 pub(super) async fn answer<B>(request: Request<B>, mqtt: &Publisher) -> Response<Full<Bytes>>
 where
     B: Body<Data = Bytes, Error: Into<Box<dyn std::error::Error + Send + Sync>>>,

@@ -1,9 +1,9 @@
-//! What Lambda's failure destination is told of an asynchronous call that came to nothing.
+//! The record that Lambda's failure destination receives for a failed asynchronous invocation.
 
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-/// Why the call came to nothing, in AWS's words.
+/// Reason of the failure, in AWS's terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(super) enum Condition {
     #[serde(rename = "RetriesExhausted")]
@@ -72,7 +72,7 @@ mod tests {
         let record = record("arn", Condition::TooOld, event, "it waited too long");
         let record: serde_json::Value = serde_json::from_str(&record).unwrap();
         assert_eq!(record["requestContext"]["condition"], "EventAgeExceeded");
-        // Nobody was called.
+        // The function was not invoked.
         assert_eq!(record["requestContext"]["approximateInvokeCount"], 0);
         assert_eq!(record["requestPayload"]["topic"], "request/get/a/b");
         assert_eq!(

@@ -23,7 +23,7 @@ use super::{LocalServices, StackError};
 use crate::function::Function;
 use crate::listen::bind;
 
-/// How long running requests may take after the stop.
+/// Time granted to running requests after the stop.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// The API, listening. Dropping it stops it.

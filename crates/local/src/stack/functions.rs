@@ -24,9 +24,9 @@ use aws_config::SdkConfig;
 use super::{LocalServices, StackError, Webhooks};
 use crate::function::Function;
 
-/// How long the sweep waits for its marker.
+/// Maximum wait of the sweep for its marker.
 const MARKER_WAIT: Duration = Duration::from_secs(10);
-/// How long signals may take that the marker overtook: the queues are in this process.
+/// Time granted to signals that the marker overtook: the queues are in this process.
 const GRACE: Duration = Duration::from_millis(200);
 
 impl LocalServices {

@@ -31,7 +31,7 @@ pub(super) async fn ensure(
             _ => continue,
         };
         let name = address.strip_prefix(&prefix).unwrap_or(address);
-        // A full address elsewhere is somebody else's to make.
+        // A full address in another account or region is not ours to create.
         if name.contains([':', '/']) || !made.insert((target.kind(), name.to_owned())) {
             continue;
         }

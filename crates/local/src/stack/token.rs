@@ -15,7 +15,7 @@ const FILE: &str = "http-token";
 pub struct HttpToken {
     /// Its text.
     pub text: String,
-    /// Whether it was made just now.
+    /// The token was generated at this start.
     pub new: bool,
 }
 

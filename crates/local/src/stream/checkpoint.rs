@@ -1,8 +1,7 @@
-//! How far each function has read each shard, kept over a restart.
+//! The position of each function in each shard, kept over restarts.
 //!
-//! One small JSON file, replaced as a whole by a rename, so that a process
-//! that dies while writing leaves the previous positions behind: some records
-//! are then sent again, none is skipped.
+//! One small JSON file is replaced as a whole by a rename. If the process dies while writing, the previous positions
+//! remain: some records are sent again, none is skipped.
 
 use std::{
     collections::BTreeMap,
@@ -12,7 +11,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-/// Where a function stands in a shard.
+/// Position of a function in a shard.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Position {
@@ -62,7 +61,7 @@ impl Checkpoints {
         })
     }
 
-    /// Where the function stands in the shard; `None` before its first record.
+    /// Position of the function in the shard; `None` before its first record.
     pub fn position(&self, function: &str, stream_arn: &str, shard_id: &str) -> Option<Position> {
         let positions = self
             .positions
@@ -75,8 +74,8 @@ impl Checkpoints {
             .cloned()
     }
 
-    /// Up to where every function that reads the shard has dealt with it; `None` if nobody has begun, or
-    /// where somebody stands at no number.
+    /// The position that all functions reading the shard have reached; `None` if none has begun, or one has no
+    /// position yet.
     pub fn dealt_with(&self, stream_arn: &str, shard_id: &str) -> Option<String> {
         let positions = self
             .positions

@@ -1,8 +1,7 @@
-//! The JSON that Lambda hands a function for stream records, and the one it
-//! sends to a failure destination. Pure.
+//! The JSON that Lambda passes to a function for stream records, and the JSON for a failure destination. Pure.
 //!
-//! Names and shapes are AWS's own, down to `eventSourceARN`; numbers stay the
-//! strings they are in DynamoDB's JSON, so nothing is lost on the way.
+//! Names and shapes are AWS's own, such as `eventSourceARN`. Numbers stay strings, as in DynamoDB's JSON, so that no
+//! digits are lost.
 
 use aws_sdk_dynamodbstreams::{
     primitives::DateTime,
@@ -18,7 +17,7 @@ use std::collections::HashMap;
 
 use super::plan::GivenUp;
 
-/// What Lambda hands a function for some records of one stream: `{"Records": […]}`.
+/// The event for some records of one stream: `{"Records": […]}`.
 pub fn invocation(stream_arn: &str, records: &[Record]) -> serde_json::Result<Vec<u8>> {
     let records: Vec<_> = records
         .iter()
@@ -27,7 +26,7 @@ pub fn invocation(stream_arn: &str, records: &[Record]) -> serde_json::Result<Ve
     serde_json::to_vec(&Event { records })
 }
 
-/// How many bytes of an invocation a record makes up, about.
+/// Approximate size of a record in the event.
 pub(crate) fn size(record: &Record) -> usize {
     const ENVELOPE: usize = 512;
     let images = record.dynamodb().and_then(|change| change.size_bytes());
@@ -163,13 +162,13 @@ impl Serialize for List<'_> {
     }
 }
 
-/// What is known of a batch that was given up.
+/// Metadata of a discarded batch.
 pub(crate) struct Failure<'a> {
     pub(crate) request_id: &'a str,
     pub(crate) function_arn: &'a str,
     pub(crate) reason: GivenUp,
     pub(crate) calls: u32,
-    /// Whether the last call ended in an error rather than an answer.
+    /// The last invocation ended with a function error rather than a response.
     pub(crate) function_error: bool,
     pub(crate) timestamp: jiff::Timestamp,
     pub(crate) stream_arn: &'a str,

@@ -1,32 +1,27 @@
-//! What to do with a batch of stream records after the function was called.
+//! Decides what happens to a batch of stream records after an invocation. Pure.
 //!
-//! Pure: positions in, positions out. A fetched page of records is cut into
-//! [`Batch`]es; each outcome of a call turns one batch into a [`Next`], and the
-//! pump only carries that out. The rules are those of Lambda's event-source
-//! mapping:
+//! A fetched page of records is divided into [`Batch`]es. Each outcome of an invocation turns one batch into a
+//! [`Next`], which the pump executes. The rules are those of Lambda's event source mapping:
 //!
-//! - Everything before the lowest reported failure is done, whatever else the
-//!   answer lists, and everything from there on is sent again.
-//! - With bisecting on, a failed batch is split: at the reported failure, or in
-//!   half when the failure is at its start or the whole call failed. A split
-//!   uses up no attempt.
-//! - Otherwise a failure uses up one attempt, and when none is left, or the
-//!   records are too old, the batch is given up so that the shard moves on.
+//! - Everything before the lowest reported failure is done; everything from there on is sent again.
+//! - With bisecting on, a failed batch is split: at the reported failure, or in half if the failure is at its start
+//!   or the whole invocation failed. A split uses up no attempt.
+//! - Otherwise a failure uses up one attempt. If none is left, or the records are too old, the batch is discarded.
 
 use std::{ops::Range, time::Duration};
 
 use crate::batch_response::Answer;
 
-/// How a mapping treats failures.
+/// Retry settings of an event source mapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RetryPolicy {
-    /// How often a batch is sent again; `None` is without end, as AWS's default.
+    /// Maximum retries; `None` is unlimited, as AWS's default.
     pub retries: Option<u32>,
-    /// How old a record may get before it is given up; `None` is no limit.
+    /// Maximum age of a record; `None` is unlimited.
     pub max_age: Option<Duration>,
-    /// Whether a failed batch is split.
+    /// Splits failed batches.
     pub bisect: bool,
-    /// Whether the function's answer is read; without, only errors count.
+    /// Reads batch item failures from the response; otherwise only function errors count.
     pub report_failures: bool,
     /// The wait before the first retry; it doubles with each further one.
     pub first_delay: Duration,
@@ -68,7 +63,7 @@ impl Batch {
     }
 }
 
-/// How a call ended, in positions of the page.
+/// Outcome of an invocation, in positions of the page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// Everything is done.
@@ -86,7 +81,7 @@ pub(crate) enum GivenUp {
     RecordAgeExceeded,
 }
 
-/// What follows from an outcome.
+/// The next step after an outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Next {
     /// Every record before this one is dealt with: the new checkpoint.
@@ -95,7 +90,7 @@ pub(crate) struct Next {
     pub(crate) given_up: Option<(Range<usize>, GivenUp)>,
     /// Batches to go on with, in order.
     pub(crate) batches: Vec<Batch>,
-    /// How long to wait first.
+    /// Delay before it.
     pub(crate) wait: Duration,
 }
 
@@ -134,8 +129,7 @@ pub(crate) fn outcome<'a>(
         let mut records = batch.records.clone();
         records.find(|&record| sequence_number(record) == failure)
     };
-    // An identifier that is not in the batch says that the function and the
-    // batch do not belong together: then nothing of its answer is believed.
+    // An identifier that is not in the batch makes the whole response invalid.
     let lowest = failures.iter().map(position).collect::<Option<Vec<_>>>();
     lowest
         .and_then(|positions| positions.into_iter().min())

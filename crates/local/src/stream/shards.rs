@@ -1,7 +1,6 @@
-//! Which shards of a stream may be read now. Pure.
+//! Decides which shards of a stream can be read. Pure.
 //!
-//! A shard that was split or ended has children, and a child's records are
-//! later than its parent's: parents are read to their end first.
+//! Records of a child shard are newer than its parent's, so parents are read to their end first.
 
 use std::collections::HashSet;
 

@@ -13,12 +13,12 @@ use crate::endpoint::{Endpoints, Manner};
 use crate::functions::Wiring;
 use crate::world::{World, lock};
 
-/// Deadline of an operator's request.
+/// Time limit of an operator's call.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Attempts at a request that must succeed.
+/// Maximum attempts of a call that must succeed.
 const TRIES: usize = 50;
 
-/// The expected state of a client.
+/// Expected behaviour of a client's endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Character {
     /// Always there; its endpoint is healthy from the beginning.
@@ -43,7 +43,7 @@ pub(crate) struct Known {
     pub(crate) sensors: Vec<String>,
 }
 
-/// That somebody wanted a client linked to a sensor or not, or, without a sensor, enabled or not.
+/// An intent to link or unlink a client and a sensor or, without a sensor, to enable or disable the client.
 #[derive(Debug, Clone)]
 pub(crate) struct Intent {
     pub(crate) client: String,
@@ -76,12 +76,12 @@ impl ClientActors {
         }
     }
 
-    /// Requests about clients, in the order they began.
+    /// Intents, in the order in which they began.
     pub(crate) fn intents(&self) -> Vec<Intent> {
         lock(&self.intents).clone()
     }
 
-    /// Notes an intent; the answer confirms it.
+    /// Records an intent; the response confirms it.
     fn intend(&self, client: &str, sensor: Option<&str>, wanted: bool) -> impl Fn(bool) {
         let mut intents = lock(&self.intents);
         let at = intents.len();
@@ -208,7 +208,7 @@ impl ClientActors {
                 }
             },
             Character::Leaving => {
-                // What is under way when a link goes is what matters.
+                // Deliveries under way while a link is removed are the interesting case.
                 let manner = *chance.pick(&[Manner::Healthy, Manner::Failing, Manner::Busy]);
                 self.endpoints.set_manner(&client.id, manner);
                 let linked = chance.happens(0.3);
@@ -252,7 +252,7 @@ impl ClientActors {
         }
     }
 
-    /// Returns `true` if a client is enabled and that was confirmed: then none of its deliveries may be held.
+    /// Returns whether a client is enabled and that was confirmed: then none of its deliveries may be held.
     async fn is_enabled(&self, client: &str) -> bool {
         let intents = self.intents();
         let mut intents = intents.iter().rev();
@@ -265,7 +265,7 @@ impl ClientActors {
         confirmed && found.is_ok_and(|client| client.state == ClientState::Enabled)
     }
 
-    /// Makes good what can be made good: endpoints work again, and whoever is disabled is enabled.
+    /// Repairs what can be repaired: endpoints work again, and disabled clients are enabled.
     pub(crate) async fn recover(&self) {
         for client in self.all() {
             if client.character == Character::Dead {

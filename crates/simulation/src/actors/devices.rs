@@ -16,15 +16,15 @@ use crate::world::{World, lock};
 const FIELDS: [&str; 2] = ["temperature", "door"];
 /// Things that each device does.
 const ACTIONS: u64 = 8;
-/// Deadline of a caller of the SDK.
+/// Time limit of an SDK call.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Outcome of a report, as far as the device knows it.
+/// Outcome of something that was sent, as far as it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// It was accepted.
     Accepted,
-    /// Nobody knows.
+    /// Unknown.
     Unknown,
 }
 
@@ -36,14 +36,14 @@ pub(crate) struct Measured {
     pub(crate) value: u64,
     /// In nanoseconds.
     pub(crate) time: i64,
-    /// Client token of a report over MQTT.
+    /// Client token of the MQTT request.
     pub(crate) token: Option<String>,
-    /// `true` if its function ended.
+    /// The function was not interrupted.
     pub(crate) ended: bool,
     pub(crate) outcome: Outcome,
 }
 
-/// A wish that was sent.
+/// A desired value that was sent.
 #[derive(Debug, Clone)]
 pub(crate) struct Wish {
     pub(crate) device: String,
@@ -55,7 +55,7 @@ pub(crate) struct Wish {
 #[derive(Debug, Clone)]
 pub(crate) struct Nonsense {
     pub(crate) topic: String,
-    /// `true` if its function ended.
+    /// The function was not interrupted.
     pub(crate) ended: bool,
     pub(crate) token: String,
 }
@@ -69,7 +69,7 @@ pub(crate) struct Devices {
     memory: Arc<Mutex<Memory>>,
 }
 
-/// The devices' own record.
+/// The devices' memory.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Memory {
     pub(crate) measured: Vec<Measured>,
@@ -94,7 +94,7 @@ impl Devices {
         all.map(|number| format!("device-{number}")).collect()
     }
 
-    /// The devices' own record.
+    /// The devices' memory.
     pub(crate) fn memory(&self) -> Memory {
         lock(&self.memory).clone()
     }
@@ -164,7 +164,7 @@ impl Devices {
         let topic = format!("shadow/{device}/update");
         let event = rule_event(&topic, device, &payload.to_string());
         // At least once, says QoS 1.
-        if self.world.goes_wrong(0.2) {
+        if self.world.draws_fault(0.2) {
             let (devices, event) = (self.clone(), event.clone());
             let later = self.world.chance.within(Duration::from_secs(20));
             self.world.spawner.spawn(async move {

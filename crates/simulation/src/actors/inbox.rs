@@ -31,22 +31,22 @@ pub(crate) struct Deletion {
     pub(crate) source: String,
     pub(crate) id: String,
     pub(crate) token: String,
-    /// `true` if the message existed when it was requested.
+    /// The message existed at the time of the request.
     pub(crate) was_there: bool,
 }
 
-/// A request, whose answer is looked for later.
+/// A request; its response is checked at the end.
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {
     pub(crate) operation: &'static str,
     pub(crate) token: String,
-    /// `true` if its function ended.
+    /// The function was not interrupted.
     pub(crate) ended: bool,
-    /// Expected content of the response.
+    /// Text that the response must contain.
     pub(crate) expected: Option<Value>,
 }
 
-/// The actors' own record.
+/// The actors' memory.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Memory {
     pub(crate) dropped: Vec<Dropped>,
@@ -75,7 +75,7 @@ impl InboxActors {
         }
     }
 
-    /// The actors' own record.
+    /// The actors' memory.
     pub(crate) fn memory(&self) -> Memory {
         lock(&self.memory).clone()
     }
@@ -152,7 +152,7 @@ impl InboxActors {
         lock(&self.memory).refused.push((body, reason));
     }
 
-    /// Returns `true` if a message is in the table and was not deleted.
+    /// Returns whether a message is in the table and not deleted.
     fn is_there(&self, source: &str, id: &str) -> bool {
         self.streams.read(&self.world);
         let all = self.streams.all();

@@ -15,7 +15,7 @@ use crate::world::{World, lock};
 
 /// Signals that each sensor sends at most while the storm lasts.
 const SIGNALS: u64 = 8;
-/// Milliseconds that a device's clock may be ahead of the queue's before its time is not used.
+/// Maximum lead of a device's clock over the queue's before it is ignored, in milliseconds.
 const CLOCK_AHEAD: u64 = 5 * 60 * 1000;
 
 /// A sensor, as it was registered.
@@ -32,7 +32,7 @@ pub(crate) struct Known {
 pub(crate) struct Said {
     pub(crate) sensor: String,
     pub(crate) value: u64,
-    /// Order of signals: the time in nanoseconds, then the sequence number.
+    /// Order of signals: the time in nanoseconds, and the sequence number within it.
     pub(crate) order: (u64, String),
     /// Time at which the queue accepted it, in milliseconds.
     pub(crate) sent: u64,
@@ -40,14 +40,14 @@ pub(crate) struct Said {
     pub(crate) message: String,
 }
 
-/// A message that can never be taken in.
+/// A message that can never be processed.
 #[derive(Debug, Clone)]
 pub(crate) struct Refused {
     pub(crate) body: String,
     pub(crate) reason: &'static str,
 }
 
-/// The sensors' own record.
+/// The sensors' memory.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Memory {
     pub(crate) sensors: Vec<Known>,
@@ -74,7 +74,7 @@ impl SensorActors {
         }
     }
 
-    /// The sensors' own record.
+    /// The sensors' memory.
     pub(crate) fn memory(&self) -> Memory {
         lock(&self.memory).clone()
     }
@@ -192,7 +192,7 @@ impl SensorActors {
         if numbered {
             body["seq"] = json!(number);
         }
-        let copies = match numbered && self.world.goes_wrong(0.2) {
+        let copies = match numbered && self.world.draws_fault(0.2) {
             true => 2,
             false => 1,
         };
@@ -212,7 +212,7 @@ impl SensorActors {
         }
     }
 
-    /// Replacement for a sequence number: the message id, or the position in a FIFO queue.
+    /// Substitute for a missing sequence number: the message id, or the position in a FIFO queue.
     fn stand_in(&self, message: &str) -> String {
         let number = message.rsplit('-').next().unwrap_or_default();
         match self.queue.ends_with(".fifo") {

@@ -81,7 +81,7 @@ pub(super) fn conflict(operation: &str, body: &str) -> Option<Reply> {
     }
 }
 
-/// Path of a batch's entries within the part for one table.
+/// Member of a batch request that holds the entries of one table.
 type Entries = fn(&mut Value) -> Option<&mut Vec<Value>>;
 
 /// Does a batch but for some of it, which is left to the caller; `keep` says of each entry whether it is

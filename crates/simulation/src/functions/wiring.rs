@@ -48,7 +48,7 @@ pub(crate) mod names {
     pub(crate) const CHANGES: &str = "changes";
 }
 
-/// Time the sweep waits for its marker, and for signals the marker overtook, as in production.
+/// Maximum wait of the sweep for its marker, and the time granted to signals that it overtook, as in production.
 const MARKER_WAIT: Duration = Duration::from_secs(10);
 const GRACE: Duration = Duration::from_secs(5);
 

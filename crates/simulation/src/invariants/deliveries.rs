@@ -1,4 +1,4 @@
-//! Every client is told everything its mode says, in order, and the history tells what happened.
+//! Every client receives what its mode says, in order, and the history records it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,17 +7,17 @@ use antumbra_service::deliveries::{DeliveryRecord, Kind, Status};
 
 use super::Evidence;
 use super::sensors::{states, word};
-use super::unsent::{the_broken_get_time, the_overtaken_are_not_sent};
+use super::suppressed::{superseded_deliveries_are_not_sent, the_circuit_opens};
 use crate::actors::clients::{Character, Known};
 use crate::endpoint::Got;
 use crate::functions::names;
 use crate::queue::Held;
 use crate::run::TURNS;
 
-/// Maximum latency for a client with a healthy endpoint while only others fail.
+/// Maximum delay of a client with a healthy endpoint if only others fail.
 const PROMPT: u64 = 15_000;
 
-/// Something that occurred at a sensor, told from its state's writes by rules of our own.
+/// A sensor event, derived from the writes of its state by rules of our own.
 pub(super) struct Occurrence {
     pub(super) kind: Kind,
     /// Time of the write, in milliseconds.
@@ -47,7 +47,7 @@ pub(super) fn occurrences(evidence: &Evidence<'_>, sensor: &str) -> Vec<Occurren
     all
 }
 
-/// Checks that no delivery is attempted too often.
+/// Deliveries after their last attempt.
 fn dead_letters(evidence: &Evidence<'_>) -> Vec<Held> {
     let queues = [names::ORDERED_DEAD, names::UNORDERED_DEAD];
     let held = queues.iter();
@@ -55,15 +55,15 @@ fn dead_letters(evidence: &Evidence<'_>) -> Vec<Held> {
         .collect()
 }
 
-/// What was cut off in its last turn and both times after it, in which nobody could write that it was the
-/// last. Once nothing goes wrong any more, somebody can.
+/// Deliveries whose last attempt and both spare receives were interrupted during the faults, so that the last one
+/// could not be recorded. Without faults it can.
 fn cut_off(evidence: &Evidence<'_>) -> Vec<Held> {
     let mut dead = dead_letters(evidence);
     dead.retain(|held| evidence.world.had_only_bad_days(&held.id));
     dead
 }
 
-/// Checks that deliveries do not overtake each other.
+/// Deliveries that can supersede each other.
 pub(super) fn family(kind: Kind) -> bool {
     kind == Kind::StateChanged
 }
@@ -80,7 +80,7 @@ pub(super) async fn check(evidence: &Evidence<'_>) {
     for client in evidence.clients.all() {
         let history = evidence.clients.history(&client.id).await;
         let got: Vec<&Got> = got.iter().filter(|got| got.client == client.id).collect();
-        the_broken_get_time(evidence, &client, &history, &got);
+        the_circuit_opens(evidence, &client, &history, &got);
         for sensor in &client.sensors {
             let of_sensor = |record: &&DeliveryRecord| {
                 let at = record.delivery.sensor.as_ref();
@@ -89,7 +89,7 @@ pub(super) async fn check(evidence: &Evidence<'_>) {
             let records: Vec<&DeliveryRecord> = history.iter().filter(of_sensor).collect();
             let occurred = occurrences(evidence, sensor);
             everything_is_delivered(evidence, &client, sensor, &occurred, &records);
-            the_overtaken_are_not_sent(evidence, &client, &occurred, &records, &got);
+            superseded_deliveries_are_not_sent(evidence, &client, &occurred, &records, &got);
             if client.mode == Mode::Every && client.character != Character::Fickle {
                 in_order(evidence, &client, sensor, &records, &got);
             }
@@ -205,7 +205,7 @@ fn ends(evidence: &Evidence<'_>, client: &Known, record: &DeliveryRecord) {
     }
 }
 
-/// Of every round each turn is told of, up to the last, also one that was cut off.
+/// Every attempt of every round is in the history, interrupted ones too.
 fn is_complete(evidence: &Evidence<'_>, record: &DeliveryRecord) {
     let mut rounds: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
     for attempt in &record.attempts {
@@ -308,7 +308,7 @@ fn in_order(
     }
 }
 
-/// Checks that a broken endpoint delays nobody else.
+/// A failing client delays no other.
 fn promptly(
     evidence: &Evidence<'_>,
     client: &Known,

@@ -1,4 +1,4 @@
-//! Notifications arrive: all of them, in order, with a stable id however often they are sent.
+//! Every registration receives every change, in order, and duplicates with the same id.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use super::Evidence;
 use super::shadows::{DocumentChange, documents};
 use crate::functions::names;
 
-/// Maximum latency of a notification while only others fail.
+/// Maximum delay of a notification if only others fail.
 const PROMPT: u64 = 5_000;
 
 /// Notifications of one registration.
@@ -18,7 +18,7 @@ struct Told {
     notifications: Vec<(u64, Value)>,
 }
 
-/// Identity of a change of a document.
+/// Key of one change of a document.
 type Place = (String, String, u64);
 
 pub(super) fn check(evidence: &Evidence<'_>) {
@@ -64,7 +64,7 @@ fn place(notification: &Value) -> Place {
     )
 }
 
-/// The changes that can be told of, in order.
+/// The readable changes, in order.
 fn tellable<'a>(evidence: &'a Evidence<'_>) -> Vec<(Place, DocumentChange<'a>)> {
     let changes = evidence.changes.iter().filter(|change| !change.poisoned);
     changes
@@ -144,7 +144,7 @@ fn every_change_once_and_in_order(evidence: &Evidence<'_>, told: &Told) {
     }
 }
 
-/// Checks that a notification carries the change that was written.
+/// A notification contains what was written.
 fn told_as_it_was(
     evidence: &Evidence<'_>,
     registration: &str,
@@ -166,7 +166,7 @@ fn told_as_it_was(
     });
 }
 
-/// Computes a diff by an independent rule: here every member of a document is one leaf.
+/// The diff, by rules of our own: here every member of a document is one leaf.
 fn diff(document: &DocumentChange<'_>) -> Value {
     let nothing = Map::new();
     let members = |half: Option<&'_ Value>| half.and_then(Value::as_object).cloned();
@@ -186,7 +186,7 @@ fn diff(document: &DocumentChange<'_>) -> Value {
     json!({"added": added, "updated": updated, "removed": removed})
 }
 
-/// Checks that unreadable records and notifications without a queue are undeliverable, and nothing else is.
+/// Unreadable records and notifications to the missing queue are undeliverable, and nothing else is.
 fn what_cannot_be_sent_is_parked(evidence: &Evidence<'_>) {
     let held = evidence.world.cloud.held(names::UNDELIVERABLE).into_iter();
     let mut parked: BTreeSet<String> = BTreeSet::new();

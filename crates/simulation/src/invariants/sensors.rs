@@ -1,4 +1,4 @@
-//! States and readings equal what was said, and silence is told in time, once, and never too early.
+//! States and readings equal the signals, and silence is detected in time, once, and never too early.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -10,9 +10,9 @@ use crate::actors::sensors::{Known, Memory, Said};
 use crate::functions::names;
 use crate::stream::Change;
 
-/// Time the sweep allows for messages that were overtaken.
+/// Time that the sweep grants to signals that its marker overtook.
 const SETTLE: u64 = 5_000;
-/// Maximum delay of detection without faults: a period, the marker's travel time and a run.
+/// Maximum delay of detecting silence without faults: a period, the marker's delay and a run.
 const LATE: Duration = Duration::from_secs(60 + 30);
 
 /// The writes of a sensor's state, in order.
@@ -162,11 +162,11 @@ fn silence_is_told(evidence: &Evidence<'_>, sensor: &Known, said: &[&Said]) {
     }
 }
 
-/// Checks that a lost sensor was silent long enough, as far as anybody could know.
+/// A lost sensor was silent for long enough, as far as the sweep could know.
 ///
-/// Nobody could know of a signal that came to be taken in only after the sweep had waited for what its
-/// marker overtook, because it was handed over, failed and came back, or because others were before it;
-/// but whoever takes in a marker knows what failed beside it. The documentation of liveness says so.
+/// The sweep cannot know of a signal that was processed only after the time granted to signals that its marker
+/// overtook: it failed and was received again, or waited for others. But a function that processes a marker knows
+/// what failed beside it. The documentation of liveness says so.
 fn never_early(evidence: &Evidence<'_>, sensor: &Known, change: &Change, said: &[&Said]) {
     let silence = sensor.silence.as_millis() as u64;
     let whole =
@@ -210,7 +210,7 @@ fn never_early(evidence: &Evidence<'_>, sensor: &Known, change: &Change, said: &
     });
 }
 
-/// Maximum clock skew of functions, which registration uses.
+/// Maximum difference between the clocks of functions, which registering uses.
 const SKEW: u64 = 1000;
 
 fn nonsense_is_put_away(evidence: &Evidence<'_>, memory: &Memory) {

@@ -20,7 +20,7 @@ pub(super) struct DocumentChange<'a> {
     pub(super) version: Option<u64>,
 }
 
-/// The changes of documents that a write made, in the order in which they are told.
+/// The changes of documents by one write, in the order of their notifications.
 pub(super) fn documents(change: &Change) -> Vec<DocumentChange<'_>> {
     let Some(device) = change.partition.strip_prefix("DS#") else {
         return Vec::new();
@@ -41,7 +41,7 @@ pub(super) fn documents(change: &Change) -> Vec<DocumentChange<'_>> {
         .filter(|state| {
             let (old, new) = (part(&change.old, state), part(&change.new, state));
             let empty = || Value::Object(serde_json::Map::new());
-            // Of an item with both, only the half that changed is told; an empty one says nothing.
+            // In an item with both documents only the changed one is notified; an empty one is not.
             !combined || old.unwrap_or_else(empty) != new.unwrap_or_else(empty)
         })
         .map(|state| DocumentChange {
@@ -55,7 +55,7 @@ pub(super) fn documents(change: &Change) -> Vec<DocumentChange<'_>> {
         .collect()
 }
 
-/// Final documents by device and state.
+/// Final state of every document, by device and state.
 pub(super) fn ends<'a>(
     evidence: &'a Evidence<'_>,
 ) -> BTreeMap<(&'a str, &'static str), Option<&'a Value>> {
@@ -64,7 +64,7 @@ pub(super) fn ends<'a>(
         .collect()
 }
 
-/// Returns `true` if a report over MQTT got this response.
+/// Returns whether a report over MQTT had this response.
 pub(super) fn answers(published: &[Published], measured: &Measured, how: &str) -> bool {
     let topic = format!("shadow/{}/update/{how}", measured.device);
     let token = measured.token.as_ref();
@@ -176,7 +176,7 @@ fn nothing_wished_is_lost(evidence: &Evidence<'_>) {
     }
 }
 
-/// A wish goes only by another one in its place, or by a report that makes it true.
+/// A desired value disappears only if another replaces it or a report acknowledges it.
 fn what_came_true_is_wished_no_more(evidence: &Evidence<'_>) {
     let mut reported: BTreeMap<&str, Vec<(usize, Option<u64>)>> = BTreeMap::new();
     for (at, change) in evidence.changes.iter().enumerate() {
@@ -228,7 +228,7 @@ fn every_wish_comes_true(evidence: &Evidence<'_>) {
     }
 }
 
-/// Checks that a conflict with another writer is retried and never reported.
+/// Conflicts with other writers are retried; no caller sees them.
 fn whoever_is_in_the_way_is_waited_for(evidence: &Evidence<'_>) {
     if !evidence.world.profile.is_calm() {
         return;

@@ -1,4 +1,4 @@
-//! Seeds that every test run goes through.
+//! Runs some seeds, and checks that every mutant can be inserted.
 #![allow(clippy::unwrap_used)]
 
 #[path = "../../mutants/plant.rs"]
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use antumbra_simulation::run;
 
-/// As many as an unoptimised build goes through in some seconds; the binary runs thousands.
+/// An unoptimised build runs these within seconds; the binary runs thousands.
 const SEEDS: u64 = 24;
 /// Later seeds that catch mutants which the first ones miss (see README.md).
 const CATCHING_SEEDS: [u64; 16] = [
@@ -18,14 +18,14 @@ const CATCHING_SEEDS: [u64; 16] = [
 ];
 
 #[test]
-fn the_promises_hold() {
+fn the_invariants_hold() {
     let seeds: Vec<u64> = (0..SEEDS).chain(CATCHING_SEEDS).collect();
     let next = AtomicUsize::new(0);
     let runs = || {
         while let Some(&seed) = seeds.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let broken = run(seed, false).broken;
-            let again = format!("cargo run -p antumbra-simulation -- replay {seed}");
-            assert_eq!(broken, [], "{again}");
+            let violations = run(seed, false).broken;
+            let replay = format!("cargo run -p antumbra-simulation -- replay {seed}");
+            assert_eq!(violations, [], "{replay}");
         }
     };
     std::thread::scope(|scope| {
@@ -36,7 +36,7 @@ fn the_promises_hold() {
 }
 
 #[test]
-fn a_seed_is_the_same_every_time() {
+fn a_seed_determines_the_run() {
     for seed in [1, 2, 7] {
         let (one, other) = (run(seed, false), run(seed, false));
         let (one, other) = ((one.steps, one.hash), (other.steps, other.hash));
@@ -44,9 +44,9 @@ fn a_seed_is_the_same_every_time() {
     }
 }
 
-/// A mutant whose lines have changed is planted nowhere: its file says what to look for now.
+/// If this fails, the quoted lines of a mutant have changed: update its entry in `mutants/`.
 #[test]
-fn every_mutant_finds_its_place() {
+fn every_mutant_can_be_inserted() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let files = plant::planted(&crates).unwrap();
     let planted = |number: usize| {

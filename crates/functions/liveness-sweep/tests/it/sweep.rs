@@ -165,7 +165,10 @@ async fn one_that_fails_holds_up_no_other() {
         .sweep(clock.now().after(MINUTE))
         .await
         .unwrap_err();
-    assert_eq!(error.to_string(), "1 looks failed, such as: throttled");
+    assert_eq!(
+        error.to_string(),
+        "all 1 checks failed, one of them: throttled"
+    );
 }
 
 fn unread() -> QueueProbe {

@@ -1,4 +1,4 @@
-//! Deliveries that must not be sent: to disabled, unlinked or busy clients, repeated ones and overtaken ones.
+//! Deliveries that must not be sent: to disabled, unlinked or gone clients, twice, too early, or superseded.
 
 use std::collections::BTreeMap;
 
@@ -13,11 +13,11 @@ use crate::actors::clients::{Character, Intent, Known};
 use crate::endpoint::{Got, RETRY_AFTER, TIMEOUT};
 use crate::run::{OPEN_FIRST, TURNS};
 
-/// Maximum time between the decision of an attempt and its request.
+/// Maximum time from the decision of an attempt to its request.
 const UNDER_WAY: u64 = 6_000;
-/// Maximum time between an enable and a disable by an attempt that was under way.
+/// Maximum time since a client was enabled that a running attempt disables.
 const ENABLING: u64 = 30_000;
-/// Tolerance for clock skew and network latency.
+/// Tolerance for differing clocks and the delay of requests.
 const ABOUT: u64 = 1_500;
 
 pub(super) fn check(evidence: &Evidence<'_>) {
@@ -25,16 +25,15 @@ pub(super) fn check(evidence: &Evidence<'_>) {
     nothing_is_sent_against_the_will(evidence, &got);
     what_arrived_is_not_sent_again(evidence, &got);
     the_gone_are_disabled(evidence);
-    // Elsewhere the same is queued twice, or whoever heard an answer ends before it is written down.
+    // Otherwise the same delivery can be queued twice, or a function can end before it records a response.
     if evidence.world.profile.is_calm() {
         the_gone_are_left_alone(evidence, &got);
         the_busy_get_time(evidence, &got);
     }
 }
 
-/// Whoever is disabled, or not linked any more, gets nothing from when that was confirmed until somebody
-/// wants it otherwise. What was released to a client when it was enabled is sent even if it is disabled
-/// again; the documentation of deliveries says so.
+/// A disabled or unlinked client receives nothing from the confirmation until the next intent. Deliveries that were
+/// released when it was enabled are sent even if it is disabled again, as documented.
 fn nothing_is_sent_against_the_will(evidence: &Evidence<'_>, got: &[Got]) {
     let intents = evidence.clients.intents();
     for (at, intent) in intents.iter().enumerate() {
@@ -46,7 +45,7 @@ fn nothing_is_sent_against_the_will(evidence: &Evidence<'_>, got: &[Got]) {
             .iter()
             .enumerate()
             .filter(|(_, other)| other.wanted && same(other));
-        // One that began before may be under way for longer.
+        // An attempt that began before may take longer.
         let ends_later = |other: &Intent| other.confirmed.is_none_or(|ended| ended >= intent.began);
         let early = others
             .clone()
@@ -79,7 +78,7 @@ fn nothing_is_sent_against_the_will(evidence: &Evidence<'_>, got: &[Got]) {
     }
 }
 
-/// Returns `true` if a delivery was queued again before it was sent.
+/// Returns whether the delivery was queued again before it was sent.
 fn was_released(evidence: &Evidence<'_>, got: &Got) -> bool {
     let mut changes = evidence.changes.iter();
     changes.any(|change| {
@@ -93,7 +92,7 @@ fn was_released(evidence: &Evidence<'_>, got: &Got) -> bool {
     })
 }
 
-/// Once it is written down that a client has something, it gets it no more; nobody asks for that here.
+/// A delivery that is recorded as delivered is not sent again; no redelivery is requested here.
 fn what_arrived_is_not_sent_again(evidence: &Evidence<'_>, got: &[Got]) {
     let mut arrived: BTreeMap<String, u64> = BTreeMap::new();
     for change in &evidence.changes {
@@ -126,7 +125,7 @@ fn the_gone_are_disabled(evidence: &Evidence<'_>) {
         let all = attempts.into_iter().flatten();
         all.filter(|attempt| attempt["status"] == 410).count()
     };
-    // Who was ever disabled, and when they were enabled again.
+    // Clients that were disabled, with the times at which they were enabled again.
     let mut disabled: BTreeMap<&str, Option<u64>> = BTreeMap::new();
     for change in &evidence.changes {
         let client = change.partition.as_str();
@@ -155,7 +154,7 @@ fn the_gone_are_disabled(evidence: &Evidence<'_>) {
     }
 }
 
-/// Checks that a client whose endpoint responds 410 gets nothing until it is enabled.
+/// A client whose endpoint responds with 410 receives nothing until it is enabled.
 fn the_gone_are_left_alone(evidence: &Evidence<'_>, got: &[Got]) {
     let intents = evidence.clients.intents();
     for gone in got.iter().filter(|got| got.status == Some(410)) {
@@ -176,7 +175,7 @@ fn the_gone_are_left_alone(evidence: &Evidence<'_>, got: &[Got]) {
     }
 }
 
-/// Checks that `Retry-After` is honoured.
+/// `Retry-After` is honoured for the same delivery.
 fn the_busy_get_time(evidence: &Evidence<'_>, got: &[Got]) {
     for (at, busy) in got.iter().enumerate() {
         if busy.status != Some(503) {
@@ -191,15 +190,15 @@ fn the_busy_get_time(evidence: &Evidence<'_>, got: &[Got]) {
     }
 }
 
-/// Checks that a client in mode `latest` gets no delivery known to be overtaken.
-pub(super) fn the_overtaken_are_not_sent(
+/// A client in mode `latest` receives nothing that is known to be superseded.
+pub(super) fn superseded_deliveries_are_not_sent(
     evidence: &Evidence<'_>,
     client: &Known,
     occurred: &[Occurrence],
     records: &[&DeliveryRecord],
     got: &[&Got],
 ) {
-    // What was parked and is sent after all is wanted.
+    // Held deliveries that were released are wanted.
     if client.mode != Mode::Latest || client.character == Character::Fickle {
         return;
     }
@@ -220,8 +219,8 @@ pub(super) fn the_overtaken_are_not_sent(
     }
 }
 
-/// Checks that an endpoint that times out is left alone for a while, except for last attempts.
-pub(super) fn the_broken_get_time(
+/// A client whose endpoint never responds is paused after every timeout, except for last attempts.
+pub(super) fn the_circuit_opens(
     evidence: &Evidence<'_>,
     client: &Known,
     history: &[DeliveryRecord],

@@ -1,4 +1,4 @@
-//! Devices hear over MQTT what became of their requests, what is wished, and how their shadow stands.
+//! Devices receive over MQTT the responses to their requests, the deltas, and their shadow's documents.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::Evidence;
 use super::shadows::{DocumentChange, answers, documents, ends, wish};
 use crate::cloud::Published;
 
-/// How long a wish has to stand to be told of: one that came true before is none any more.
+/// Minimum time that a desired value must stand to have a delta published.
 const STANDS: u64 = 5_000;
 
 pub(super) fn check(evidence: &Evidence<'_>) {
@@ -44,7 +44,7 @@ fn nonsense_is_rejected(evidence: &Evidence<'_>, published: &[Published]) {
     }
 }
 
-/// A wish that stands for a while reaches its device.
+/// A desired value that stands for a while reaches its device.
 fn wishes_are_told(evidence: &Evidence<'_>, published: &[Published]) {
     let all = evidence.changes.iter().flat_map(|change| documents(change));
     let wishes: Vec<_> = all
@@ -62,7 +62,7 @@ fn wishes_are_told(evidence: &Evidence<'_>, published: &[Published]) {
             })
             .map(|(_, reported)| reported.change.at);
         let calm = evidence.world.profile.is_calm();
-        // Who tells of it may come so late, when things go wrong, that it is true by then.
+        // With faults the delta may come so late that the value is reported by then.
         let stood = true_at.is_none_or(|at| calm && at > document.change.at + STANDS);
         let topic = format!("shadow/{device}/update/delta");
         let told = |one: &Published| {
@@ -77,7 +77,7 @@ fn wishes_are_told(evidence: &Evidence<'_>, published: &[Published]) {
     }
 }
 
-/// Checks the documents messages that devices receive.
+/// The documents that a device receives.
 fn heard(published: &[Published], device: &str) -> Vec<Value> {
     let topic = format!("shadow/{device}/update/documents");
     let all = published.iter().filter(|one| one.topic == topic);
@@ -90,7 +90,7 @@ fn whole(document: Option<&Value>) -> Value {
     document.cloned().unwrap_or_else(|| json!({}))
 }
 
-/// The devices of whose changes none is unreadable: whoever tells of the others does not know that one.
+/// Devices without unreadable changes: the listener does not know the unreadable ones.
 fn readable(evidence: &Evidence<'_>) -> Vec<String> {
     let poisoned = |device: &String| {
         let partition = format!("DS#{device}");
@@ -102,7 +102,7 @@ fn readable(evidence: &Evidence<'_>) -> Vec<String> {
     devices
 }
 
-/// The newest that a device hears of its shadow is how it stands.
+/// The last documents that a device receives are its shadow's final state.
 fn devices_hear_how_it_ends(evidence: &Evidence<'_>, published: &[Published]) {
     let ends = ends(evidence);
     for device in readable(evidence) {
@@ -119,8 +119,7 @@ fn devices_hear_how_it_ends(evidence: &Evidence<'_>, published: &[Published]) {
     }
 }
 
-/// Of every change a device hears both documents: the one that changed, and the other as it was then, or
-/// newer if somebody was faster.
+/// For every change a device receives both documents: the changed one, and the other as it was then or newer.
 fn both_documents_are_told(evidence: &Evidence<'_>, published: &[Published]) {
     for device in readable(evidence) {
         let changes = evidence.changes.iter().flat_map(|change| documents(change));
@@ -135,7 +134,7 @@ fn both_documents_are_told(evidence: &Evidence<'_>, published: &[Published]) {
     }
 }
 
-/// Returns `true` if the message describes one of the changes.
+/// Returns whether the documents match one of the changes.
 fn is_told(told: &Value, changes: &[DocumentChange<'_>], at: usize) -> bool {
     let changed = &changes[at];
     let combined = changed.change.sort.starts_with("DSC");
