@@ -18,7 +18,7 @@ pub(crate) struct AttemptTracker {
 }
 
 impl AttemptTracker {
-    /// Whether any attempt ended without a rejection by DynamoDB.
+    /// Returns whether any attempt ended without a rejection by DynamoDB.
     pub(crate) fn in_doubt(&self) -> bool {
         self.in_doubt.load(Ordering::Relaxed)
     }

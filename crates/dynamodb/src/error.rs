@@ -123,7 +123,7 @@ pub(crate) fn cancellation<'a>(
     )
 }
 
-/// Whether this item caused the cancellation; the others have the reason `None`.
+/// Returns whether this item caused the cancellation; the others have the reason `None`.
 pub(crate) fn is_fault(reason: &CancellationReason) -> bool {
     !matches!(reason.code(), None | Some("None"))
 }

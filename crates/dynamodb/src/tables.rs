@@ -29,7 +29,7 @@ pub struct Index<'a> {
     pub partition_key: &'a str,
     /// The sort key's attribute and its type.
     pub sort_key: (&'a str, Scalar),
-    /// Whether it holds whole items, or only their keys.
+    /// Projection of whole items; otherwise of keys only.
     pub whole: bool,
 }
 
@@ -52,7 +52,7 @@ pub struct Table<'a> {
     pub sort_key: &'a str,
     /// The secondary indexes.
     pub indexes: &'a [Index<'a>],
-    /// Whether it has a stream, with both images.
+    /// Changes are streamed, with both images.
     pub streamed: bool,
     /// The attribute with an item's expiry, in seconds since 1970.
     pub expiry: Option<&'a str>,

@@ -1,117 +1,88 @@
-//! Listings: in the order of id, name and state, from where the cursor says.
+//! Listings in the order of id, name and state.
 
-use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use antumbra_service::paging::{open_cursor, seal_cursor};
 use antumbra_service::shadows::{
-    Cursor, DocumentSummary, Layout, ListQuery, Page, ShadowId, Snapshot, State, StoreError,
-    StoredDocument,
+    Cursor, DocumentSummary, Layout, ListQuery, Page, ShadowId, State, StoreError,
 };
 
-/// Tells these cursors from those of other stores.
-const KIND: &str = "memory";
+use crate::{Slot, Slots};
 
-/// The last document of a page; the next page starts behind it.
-struct Position {
-    shadow: ShadowId,
-    state: State,
-}
+/// First part of this store's cursors.
+const STORE: &str = "memory";
 
 pub(crate) fn page(
-    kept: &BTreeMap<ShadowId, Snapshot>,
+    slots: &Slots,
     layout: Layout,
     query: &ListQuery,
     limit: usize,
     cursor: Option<&Cursor>,
 ) -> Result<Page<DocumentSummary>, StoreError> {
-    let after = cursor.map(|cursor| open(cursor, query)).transpose()?;
-    let first = match query {
+    let start = match (cursor, query) {
+        (Some(cursor), _) => Bound::Excluded(open(cursor, query)?),
         // No name sorts before this one.
-        ListQuery::Of(id) => ShadowId::named(id.as_str(), "\0").ok(),
-        ListQuery::All => None,
+        (None, ListQuery::Of(id)) => match ShadowId::named(id.as_str(), "\0") {
+            Ok(first) => Bound::Included((first, State::Reported)),
+            Err(_) => Bound::Unbounded,
+        },
+        (None, ListQuery::All) => Bound::Unbounded,
     };
-    let start = after
-        .as_ref()
-        .map(|position| &position.shadow)
-        .or(first.as_ref());
-    let mut found = kept
-        .range((
-            start.map_or(Bound::Unbounded, Bound::Included),
-            Bound::Unbounded,
-        ))
-        .take_while(|(shadow, _)| match query {
+    let mut found = slots
+        .range((start, Bound::Unbounded))
+        .take_while(|((shadow, _), _)| match query {
             ListQuery::Of(id) => shadow.id() == id,
             ListQuery::All => true,
         })
-        .flat_map(|(shadow, snapshot)| documents(shadow, snapshot))
-        .filter(|listed| match &after {
-            Some(position) => (&listed.shadow, listed.state) > (&position.shadow, position.state),
-            None => true,
+        .filter_map(|((shadow, state), slot)| match slot {
+            Slot::Deleted { .. } => None,
+            Slot::Stored(stored) => Some(DocumentSummary {
+                shadow: shadow.clone(),
+                state: *state,
+                version: stored.version,
+                timestamp: stored.timestamp,
+                client_token: stored.client_token.clone(),
+            }),
         })
         .peekable();
     let room = match layout {
         Layout::Separate => limit,
         Layout::Combined => (limit / 2).max(1) * 2,
     };
-    let documents: Vec<DocumentSummary> = found.by_ref().take(room).collect();
-    let next = match (documents.last(), found.peek()) {
+    let rows: Vec<DocumentSummary> = found.by_ref().take(room).collect();
+    let next = match (rows.last(), found.peek()) {
         (Some(last), Some(_)) => Some(seal(last, query)),
         _ => None,
     };
-    Ok(Page {
-        rows: documents,
-        next,
-    })
+    Ok(Page { rows, next })
 }
 
-fn documents<'a>(
-    shadow: &'a ShadowId,
-    snapshot: &'a Snapshot,
-) -> impl Iterator<Item = DocumentSummary> + 'a {
-    let listed = |state, held: &StoredDocument| DocumentSummary {
-        shadow: shadow.clone(),
-        state,
-        version: held.version,
-        timestamp: held.timestamp,
-        client_token: held.client_token.clone(),
-    };
-    let reported = snapshot.reported.iter();
-    let desired = snapshot.desired.iter();
-    reported
-        .map(move |held| listed(State::Reported, held))
-        .chain(desired.map(move |held| listed(State::Desired, held)))
-}
-
-/// What a listing is of, as it stands in a cursor.
-fn subject(query: &ListQuery) -> [&str; 2] {
+/// The parts of a cursor that identify the listing.
+fn listing(query: &ListQuery) -> [&str; 3] {
     match query {
-        ListQuery::Of(id) => ["of", id],
-        ListQuery::All => ["all", ""],
+        ListQuery::Of(id) => [STORE, "of", id],
+        ListQuery::All => [STORE, "all", ""],
     }
 }
 
 fn seal(last: &DocumentSummary, query: &ListQuery) -> Cursor {
-    let [kind, of] = subject(query);
-    let (id, name) = (last.shadow.id(), last.shadow.name());
-    seal_cursor(&[KIND, kind, of, id, name, last.state.as_str()])
+    let [store, scope, id] = listing(query);
+    let shadow = &last.shadow;
+    let state = last.state.as_str();
+    seal_cursor(&[store, scope, id, shadow.id(), shadow.name(), state])
 }
 
-fn open(cursor: &Cursor, query: &ListQuery) -> Result<Position, StoreError> {
+/// The document that a cursor continues after.
+fn open(cursor: &Cursor, query: &ListQuery) -> Result<(ShadowId, State), StoreError> {
     let parts = open_cursor(cursor)?;
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
-    let [kind, of] = subject(query);
     let position = match parts[..] {
-        [KIND, k, o, id, name, state] if (k, o) == (kind, of) => {
-            ShadowId::named(id, name).ok().zip(
-                [State::Reported, State::Desired]
-                    .into_iter()
-                    .find(|s| s.as_str() == state),
-            )
+        [store, scope, of, id, name, state] if [store, scope, of] == listing(query) => {
+            let mut states = [State::Reported, State::Desired].into_iter();
+            let state = states.find(|known| known.as_str() == state);
+            ShadowId::named(id, name).ok().zip(state)
         }
         _ => None,
     };
-    let (shadow, state) = position
-        .ok_or_else(|| StoreError::Invalid("the cursor belongs to another listing".to_owned()))?;
-    Ok(Position { shadow, state })
+    position.ok_or_else(|| StoreError::Invalid("the cursor belongs to another listing".to_owned()))
 }

@@ -140,7 +140,7 @@ impl ItemKind {
         KeyPattern { partition, sort }
     }
 
-    /// Whether registrations may be notified of changes of such items.
+    /// Returns whether registrations may be notified of changes of such items.
     ///
     /// Secrets and stored responses never leave the table, whatever key a registration matches. A new kind
     /// has to be added here before the code compiles.
@@ -245,7 +245,7 @@ impl<'a> ItemKey<'a> {
         }
     }
 
-    /// Whether registrations may be notified of changes of this item.
+    /// Returns whether registrations may be notified of changes of this item.
     pub fn notifies(self) -> bool {
         match self {
             ItemKey::Known(kind, ..) => kind.notifies(),

@@ -110,7 +110,7 @@ struct AttemptRecord<'a> {
     now: Timestamp,
 }
 
-/// Whether a result of this round still decides the status of the delivery.
+/// Returns whether a result of this round still decides the status of the delivery.
 fn decides(stored: &Item, round: u32, status: Status) -> Result<bool, StoreError> {
     let stored_round: Option<u32> = optional_number(stored, ROUND)?;
     let delivered: Option<u32> = optional_number(stored, DELIVERED_ROUND)?;

@@ -132,7 +132,7 @@ impl Change {
         StoreError::Conflict { expected, actual }
     }
 
-    /// Whether the stored item is the result of this change.
+    /// Returns whether the stored item is the result of this change.
     fn already_applied(&self, stored: Option<&Item>) -> bool {
         match (self, stored) {
             (Change::Delete { .. }, stored) => stored.is_none_or(item::is_deleted),

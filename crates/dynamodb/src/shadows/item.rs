@@ -122,7 +122,7 @@ pub(super) fn metadata(item: &Item) -> Result<Metadata, StoreError> {
     })
 }
 
-/// Whether the document was deleted and only its version remains.
+/// Returns whether the document was deleted and only its version remains.
 pub(super) fn is_deleted(item: &Item) -> bool {
     item.contains_key(DELETED_AT)
 }

@@ -52,7 +52,7 @@ impl DynamoDbShadows {
             .collect()
     }
 
-    /// Whether the documents are in several items; a single item always has the state of one instant.
+    /// Returns whether the documents are in several items; one item always has the state of one instant.
     fn needs_transaction(&self, read: &Read, consistency: ReadConsistency) -> bool {
         let items = keys::items(self.config.layout, read.parts);
         consistency == ReadConsistency::Snapshot && items.len() > 1

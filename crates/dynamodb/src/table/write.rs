@@ -201,7 +201,7 @@ pub(crate) struct Refusal {
     pub(crate) at: usize,
     /// The stored item, if there is one.
     pub(crate) stored: Option<Item>,
-    /// Whether an earlier attempt of the SDK may have been applied.
+    /// An earlier attempt of the SDK may have been applied.
     pub(crate) in_doubt: bool,
 }
 

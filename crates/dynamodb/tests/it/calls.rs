@@ -1,4 +1,4 @@
-//! Which calls are made, counted at the endpoint.
+//! Calls of each operation, counted at the endpoint.
 
 use antumbra_service::shadows::{
     Delete, DocumentSet, ExpectedVersion, Layout, Read, ReadConsistency, ShadowStore, Shadows,
@@ -22,7 +22,7 @@ fn reads(ids: impl IntoIterator<Item = usize>, parts: DocumentSet) -> Vec<Read> 
     .collect()
 }
 
-/// How many keys each BatchGetItem asked for, and whether consistently.
+/// Keys and consistency of each BatchGetItem.
 fn batches(calls: &[Call], table: &str) -> Vec<(usize, bool)> {
     let mut batches: Vec<_> = calls
         .iter()
@@ -49,7 +49,7 @@ async fn both_documents_are_read_in_one_call() {
 }
 
 #[tokio::test]
-async fn a_read_is_consistent_when_asked() {
+async fn reads_are_consistent_on_request() {
     let store = Store::fresh(Layout::Separate).await;
     for (consistency, consistent) in [
         (ReadConsistency::Eventual, false),
@@ -94,7 +94,7 @@ async fn many_keys_are_read_a_hundred_at_a_time() {
 }
 
 #[tokio::test]
-async fn a_key_is_asked_for_once_however_often_it_is_wanted() {
+async fn duplicate_keys_are_requested_once() {
     let store = Store::fresh(Layout::Separate).await;
     let mut asked = reads([1, 1, 2, 1], DocumentSet::Both);
     asked.extend(reads([1, 3], DocumentSet::Reported));
@@ -146,7 +146,7 @@ async fn one_document_is_one_put_and_two_are_one_transaction() {
 }
 
 #[tokio::test]
-async fn documents_that_lie_together_are_one_put() {
+async fn a_combined_item_is_one_put() {
     let store = Store::fresh(Layout::Combined).await;
     let lamp = shadow("lamp");
     write_one(&store.shadows, whole(&lamp, 1, 0)).await.unwrap();
@@ -161,7 +161,7 @@ async fn documents_that_lie_together_are_one_put() {
 }
 
 #[tokio::test]
-async fn items_lie_where_the_layout_says() {
+async fn keys_follow_the_layout() {
     let store = Store::fresh(Layout::Separate).await;
     let lamp = shadow("My House#Basement");
     let reported = Write {
@@ -210,7 +210,7 @@ async fn items_lie_where_the_layout_says() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_written_is_not_even_tried() {
+async fn invalid_writes_make_no_call() {
     let store = Store::fresh(Layout::Separate).await;
     let lamp = shadow("lamp");
     let large = document(&format!(r#"{{"pad":"{}"}}"#, "x".repeat(401 * 1024)));
@@ -251,7 +251,6 @@ async fn no_more_writes_run_at_once_than_configured() {
     assert_eq!(store.endpoint.most_at_once(), 1);
 }
 
-/// The calls a report costs, as promised.
 #[tokio::test]
 async fn a_report_is_one_read_and_at_most_one_write() {
     let store = Store::fresh(Layout::Separate).await;
@@ -299,11 +298,11 @@ async fn a_delete_leaves_the_version_for_two_days_and_nothing_else() {
     ];
     assert_eq!(attributes, expected);
 
-    // Only who creates in that place pays for it, with a second call.
+    // Only a create in its place costs a second call.
     store.endpoint.take_calls();
     write_one(&store.shadows, whole(&lamp, 2, 0)).await.unwrap();
     assert_eq!(store.endpoint.take_operations(), ["PutItem", "PutItem"]);
-    // What is not there cannot be taken away, and nothing is left of it.
+    // Deleting a missing document stores nothing.
     let absent = delete(&shadow("absent"), ExpectedVersion::Any);
     delete_one(&store.shadows, absent).await.unwrap();
     let left = store.client.scan().table_name(&store.table).send().await;

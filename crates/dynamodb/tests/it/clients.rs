@@ -1,4 +1,4 @@
-//! Clients and links: versions, secrets apart, links from both sides or neither.
+//! Clients and links: versions, separate secrets, links on both sides or on neither.
 
 use antumbra_dynamodb::{DynamoDbClients, MAIN};
 use antumbra_service::clients::{
@@ -12,17 +12,17 @@ use antumbra_testkit::dynamodb::{Endpoint, Reply, TestTable};
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::{Value, json};
 
-pub(crate) struct Desk {
+pub(crate) struct ClientFixture {
     pub(crate) clients: DynamoDbClients,
     pub(crate) endpoint: Endpoint,
     pub(crate) database: aws_sdk_dynamodb::Client,
     pub(crate) table: String,
 }
 
-impl Desk {
-    pub(crate) async fn fresh() -> Desk {
+impl ClientFixture {
+    pub(crate) async fn fresh() -> ClientFixture {
         let table = TestTable::create(MAIN).await;
-        Desk {
+        ClientFixture {
             clients: DynamoDbClients::new(table.client.clone(), &table.name),
             endpoint: table.endpoint,
             database: table.client,
@@ -30,7 +30,7 @@ impl Desk {
         }
     }
 
-    /// As much of a sensor as links look at.
+    /// Stores the part of a sensor that links check.
     pub(crate) async fn sensor(&self, id: &str) -> SensorId {
         let text = |text: String| AttributeValue::S(text);
         self.database
@@ -112,33 +112,41 @@ fn new(id: &str, mode: Mode) -> Client {
 }
 
 #[tokio::test]
-async fn a_client_is_made_once_and_read_back() {
-    let desk = Desk::fresh().await;
+async fn a_client_is_created_once_and_read_back() {
+    let fixture = ClientFixture::fresh().await;
     let (client, secret) = (new("watch", Mode::Every), Secret::random());
-    let made = desk.clients.create(&client, &secret, &by("a")).await;
+    let made = fixture.clients.create(&client, &secret, &by("a")).await;
     made.unwrap();
-    assert_eq!(desk.clients.get(&client.id).await.unwrap(), client);
-    let secrets = desk.clients.secrets(&client.id).await.unwrap();
+    assert_eq!(fixture.clients.get(&client.id).await.unwrap(), client);
+    let secrets = fixture.clients.secrets(&client.id).await.unwrap();
     assert_eq!((secrets.current, secrets.previous), (secret, None));
     let other = Secret::random();
-    let again = desk.clients.create(&client, &other, &by("a")).await;
+    let again = fixture.clients.create(&client, &other, &by("a")).await;
     assert_eq!(again, Err(ClientError::AlreadyExists));
     let nobody = ClientId::new("nobody").unwrap();
-    assert_eq!(desk.clients.get(&nobody).await, Err(ClientError::NotFound));
     assert_eq!(
-        desk.clients.secrets(&nobody).await,
+        fixture.clients.get(&nobody).await,
+        Err(ClientError::NotFound)
+    );
+    assert_eq!(
+        fixture.clients.secrets(&nobody).await,
         Err(ClientError::NotFound)
     );
 }
 
 #[tokio::test]
-async fn secrets_are_in_no_item_but_their_own() {
-    let desk = Desk::fresh().await;
+async fn secrets_are_only_in_their_own_item() {
+    let fixture = ClientFixture::fresh().await;
     let secret = Secret::random();
     let client = new("watch", Mode::Every);
-    let made = desk.clients.create(&client, &secret, &by("a")).await;
+    let made = fixture.clients.create(&client, &secret, &by("a")).await;
     made.unwrap();
-    let found = desk.database.scan().table_name(&desk.table).send().await;
+    let found = fixture
+        .database
+        .scan()
+        .table_name(&fixture.table)
+        .send()
+        .await;
     for item in found.unwrap().items() {
         let holds = format!("{item:?}").contains(secret.reveal());
         let own = item["SK"].as_s().unwrap() == "CLIENTSECRETS";
@@ -147,15 +155,15 @@ async fn secrets_are_in_no_item_but_their_own() {
 }
 
 #[tokio::test]
-async fn versions_guard_changes() {
-    let desk = Desk::fresh().await;
-    let client = desk.client("watch", Mode::Every).await;
+async fn changes_require_the_expected_version() {
+    let fixture = ClientFixture::fresh().await;
+    let client = fixture.client("watch", Mode::Every).await;
     let rename = |name: &str| ClientPatch {
         name: Some(name.to_owned()),
         ..ClientPatch::default()
     };
     let patch = rename("Night watch");
-    let renamed = desk
+    let renamed = fixture
         .clients
         .update(&client.id, &patch, Some(Version(1)), at(1_700_000_001))
         .await
@@ -165,7 +173,7 @@ async fn versions_guard_changes() {
         (Version(2), "Night watch")
     );
     assert_eq!(renamed.url, client.url);
-    let late = desk
+    let late = fixture
         .clients
         .update(&client.id, &rename("Other"), Some(Version(1)), at(2))
         .await;
@@ -175,27 +183,29 @@ async fn versions_guard_changes() {
     };
     assert_eq!(late, Err(conflict.clone()));
     assert_eq!(
-        desk.clients
+        fixture
+            .clients
             .delete(&client.id, Some(Version(1)), false)
             .await,
         Err(conflict)
     );
     let nobody = ClientId::new("nobody").unwrap();
-    let missing = desk.clients.update(&nobody, &patch, None, at(2)).await;
+    let missing = fixture.clients.update(&nobody, &patch, None, at(2)).await;
     assert_eq!(missing, Err(ClientError::NotFound));
 }
 
 #[tokio::test]
-async fn an_update_whose_answer_was_lost_is_not_in_conflict_with_itself() {
-    let desk = Desk::fresh().await;
-    let client = desk.client("watch", Mode::Every).await;
+async fn an_update_whose_response_was_lost_does_not_conflict_with_itself() {
+    let fixture = ClientFixture::fresh().await;
+    let client = fixture.client("watch", Mode::Every).await;
     let patch = ClientPatch {
         name: Some("Night watch".to_owned()),
         ..ClientPatch::default()
     };
-    desk.endpoint
+    fixture
+        .endpoint
         .script_next("UpdateItem", [Reply::PassThenDisconnect]);
-    let updated = desk
+    let updated = fixture
         .clients
         .update(&client.id, &patch, Some(Version(1)), at(2))
         .await;
@@ -203,14 +213,14 @@ async fn an_update_whose_answer_was_lost_is_not_in_conflict_with_itself() {
 }
 
 #[tokio::test]
-async fn a_client_is_disabled_and_enabled_once() {
-    let desk = Desk::fresh().await;
-    let client = desk.client("watch", Mode::Every).await;
+async fn disabling_and_enabling_are_idempotent() {
+    let fixture = ClientFixture::fresh().await;
+    let client = fixture.client("watch", Mode::Every).await;
     let off = ClientState::Disabled {
         reason: "asked".to_owned(),
         since: at(5),
     };
-    let disabled = desk
+    let disabled = fixture
         .clients
         .set_state(&client.id, &off, at(5))
         .await
@@ -220,9 +230,9 @@ async fn a_client_is_disabled_and_enabled_once() {
         reason: "again".to_owned(),
         since: at(9),
     };
-    let same = desk.clients.set_state(&client.id, &later, at(9)).await;
+    let same = fixture.clients.set_state(&client.id, &later, at(9)).await;
     assert_eq!(same.unwrap(), disabled);
-    let on = desk
+    let on = fixture
         .clients
         .set_state(&client.id, &ClientState::Enabled, at(6))
         .await
@@ -231,24 +241,25 @@ async fn a_client_is_disabled_and_enabled_once() {
 }
 
 #[tokio::test]
-async fn rotation_keeps_one_previous_secret_even_if_the_answer_is_lost() {
-    let desk = Desk::fresh().await;
-    let client = desk.client("watch", Mode::Every).await;
-    let first = desk.clients.secrets(&client.id).await.unwrap().current;
+async fn rotation_keeps_one_previous_secret_if_the_response_is_lost() {
+    let fixture = ClientFixture::fresh().await;
+    let client = fixture.client("watch", Mode::Every).await;
+    let first = fixture.clients.secrets(&client.id).await.unwrap().current;
     let (second, third) = (Secret::random(), Secret::random());
-    desk.endpoint
+    fixture
+        .endpoint
         .script_next("UpdateItem", [Reply::PassThenDisconnect]);
     let rotate = async |secret: &Secret, until, request: &str, now| {
         let rotation = rotation(secret, until, request, now);
-        let rotated = desk.clients.rotate(&client.id, &rotation).await.unwrap();
-        let stored = desk.clients.secrets(&client.id).await.unwrap();
+        let rotated = fixture.clients.rotate(&client.id, &rotation).await.unwrap();
+        let stored = fixture.clients.secrets(&client.id).await.unwrap();
         assert_eq!(rotated, stored);
         (rotated.current, rotated.previous)
     };
     let rotated = rotate(&second, 100, "r2", 10).await;
     let after_second = (second.clone(), Some((first, at(100))));
     assert_eq!(rotated, after_second);
-    // The request that made it changes nothing when it comes again, as long as it is known.
+    // The request that made it changes nothing when it is repeated, as long as it is remembered.
     assert_eq!(rotate(&third, 150, "r2", 999).await, after_second);
     let rotated = rotate(&third, 200, "r2", 1000).await;
     assert_eq!(rotated, (third.clone(), Some((second, at(200)))));
@@ -257,55 +268,71 @@ async fn rotation_keeps_one_previous_secret_even_if_the_answer_is_lost() {
     assert_eq!(rotated, (fourth, Some((third, at(300)))));
     let nobody = ClientId::new("nobody").unwrap();
     let rotation = rotation(&Secret::random(), 1, "r", 0);
-    let missing = desk.clients.rotate(&nobody, &rotation).await;
+    let missing = fixture.clients.rotate(&nobody, &rotation).await;
     assert_eq!(missing, Err(ClientError::NotFound));
 }
 
 #[tokio::test]
-async fn links_lie_on_both_sides_or_neither_and_only_between_what_exists() {
-    let desk = Desk::fresh().await;
-    let client = desk.client("watch", Mode::Latest).await;
-    let door = desk.sensor("door-7").await;
+async fn links_exist_on_both_sides_or_neither_and_only_between_existing_items() {
+    let fixture = ClientFixture::fresh().await;
+    let client = fixture.client("watch", Mode::Latest).await;
+    let door = fixture.sensor("door-7").await;
     let ghost = SensorId::new("ghost").unwrap();
     let nobody = ClientId::new("nobody").unwrap();
-    let before = desk.count().await;
+    let before = fixture.count().await;
     assert_eq!(
-        desk.clients.link(&client.id, &ghost, at(1)).await,
+        fixture.clients.link(&client.id, &ghost, at(1)).await,
         Err(ClientError::NoSensor)
     );
     assert_eq!(
-        desk.clients.link(&nobody, &door, at(1)).await,
+        fixture.clients.link(&nobody, &door, at(1)).await,
         Err(ClientError::NotFound)
     );
-    assert_eq!(desk.count().await, before);
-    desk.clients.link(&client.id, &door, at(10)).await.unwrap();
-    desk.clients.link(&client.id, &door, at(20)).await.unwrap();
-    assert_eq!(desk.count().await, before + 2);
-    let of_client = desk.clients.of_client(&client.id, 10, None).await.unwrap();
-    let of_sensor = desk.clients.of_sensor(&door, 10, None).await.unwrap();
+    assert_eq!(fixture.count().await, before);
+    fixture
+        .clients
+        .link(&client.id, &door, at(10))
+        .await
+        .unwrap();
+    fixture
+        .clients
+        .link(&client.id, &door, at(20))
+        .await
+        .unwrap();
+    assert_eq!(fixture.count().await, before + 2);
+    let of_client = fixture
+        .clients
+        .of_client(&client.id, 10, None)
+        .await
+        .unwrap();
+    let of_sensor = fixture.clients.of_sensor(&door, 10, None).await.unwrap();
     assert_eq!(of_client, of_sensor);
     assert_eq!(of_client.rows.len(), 1);
     assert_eq!(of_client.rows[0].since, at(10));
-    let linked = desk.clients.linked(&door).await.unwrap();
+    let linked = fixture.clients.linked(&door).await.unwrap();
     assert_eq!(
         (&linked[0].client, linked[0].mode),
         (&client.id, Mode::Latest)
     );
-    desk.clients.unlink(&client.id, &door).await.unwrap();
-    assert_eq!(desk.count().await, before);
+    fixture.clients.unlink(&client.id, &door).await.unwrap();
+    assert_eq!(fixture.count().await, before);
     assert_eq!(
-        desk.clients.unlink(&client.id, &door).await,
+        fixture.clients.unlink(&client.id, &door).await,
         Err(ClientError::NotLinked)
     );
 }
 
 #[tokio::test]
-async fn another_mode_reaches_every_link() {
-    let desk = Desk::fresh().await;
-    let client = desk.client("watch", Mode::Every).await;
+async fn a_new_mode_is_set_on_every_link() {
+    let fixture = ClientFixture::fresh().await;
+    let client = fixture.client("watch", Mode::Every).await;
     for n in 0..60 {
-        let sensor = desk.sensor(&format!("s{n}")).await;
-        desk.clients.link(&client.id, &sensor, at(1)).await.unwrap();
+        let sensor = fixture.sensor(&format!("s{n}")).await;
+        fixture
+            .clients
+            .link(&client.id, &sensor, at(1))
+            .await
+            .unwrap();
     }
     let patch = ClientPatch {
         mode: Some(Mode::Latest),
@@ -313,39 +340,51 @@ async fn another_mode_reaches_every_link() {
     };
     // If it is interrupted, the same call completes it.
     let mut calls = 0;
-    desk.endpoint.script(move |call| {
+    fixture.endpoint.script(move |call| {
         calls += usize::from(call.operation == "TransactWriteItems");
         match (call.operation.as_str(), calls) {
             ("TransactWriteItems", 2..) => Reply::fail(400, "AccessDeniedException"),
             _ => Reply::Pass,
         }
     });
-    let broken = desk.clients.update(&client.id, &patch, None, at(2)).await;
+    let broken = fixture
+        .clients
+        .update(&client.id, &patch, None, at(2))
+        .await;
     assert!(matches!(
         broken,
         Err(ClientError::Store(StoreError::Unavailable(_)))
     ));
-    desk.endpoint.script(|_| Reply::Pass);
-    desk.clients
+    fixture.endpoint.script(|_| Reply::Pass);
+    fixture
+        .clients
         .update(&client.id, &patch, None, at(3))
         .await
         .unwrap();
-    let links = desk.clients.of_client(&client.id, 100, None).await.unwrap();
+    let links = fixture
+        .clients
+        .of_client(&client.id, 100, None)
+        .await
+        .unwrap();
     assert_eq!(links.rows.len(), 60);
     for link in links.rows {
         assert_eq!(link.mode, Mode::Latest);
-        let linked = desk.clients.linked(&link.sensor).await.unwrap();
+        let linked = fixture.clients.linked(&link.sensor).await.unwrap();
         assert_eq!(linked[0].mode, Mode::Latest);
     }
 }
 
 #[tokio::test]
 async fn links_end_in_the_mode_of_their_client_after_concurrent_changes() {
-    let desk = Desk::fresh().await;
-    let client = desk.client("watch", Mode::Every).await;
+    let fixture = ClientFixture::fresh().await;
+    let client = fixture.client("watch", Mode::Every).await;
     for n in 0..8 {
-        let sensor = desk.sensor(&format!("s{n}")).await;
-        desk.clients.link(&client.id, &sensor, at(1)).await.unwrap();
+        let sensor = fixture.sensor(&format!("s{n}")).await;
+        fixture
+            .clients
+            .link(&client.id, &sensor, at(1))
+            .await
+            .unwrap();
     }
     for round in 0..20 {
         let change = |mode| {
@@ -353,13 +392,17 @@ async fn links_end_in_the_mode_of_their_client_after_concurrent_changes() {
                 mode: Some(mode),
                 ..ClientPatch::default()
             };
-            let (clients, id) = (&desk.clients, &client.id);
+            let (clients, id) = (&fixture.clients, &client.id);
             async move { clients.update(id, &patch, None, at(2)).await }
         };
         let (one, other) = tokio::join!(change(Mode::Latest), change(Mode::Every));
         assert!(one.is_ok() && other.is_ok(), "{one:?} {other:?}");
-        let mode = desk.clients.get(&client.id).await.unwrap().mode;
-        let links = desk.clients.of_client(&client.id, 100, None).await.unwrap();
+        let mode = fixture.clients.get(&client.id).await.unwrap().mode;
+        let links = fixture
+            .clients
+            .of_client(&client.id, 100, None)
+            .await
+            .unwrap();
         let modes: Vec<Mode> = links.rows.iter().map(|link| link.mode).collect();
         assert_eq!(modes, vec![mode; 8], "round {round}");
     }
@@ -367,14 +410,18 @@ async fn links_end_in_the_mode_of_their_client_after_concurrent_changes() {
 
 #[tokio::test]
 async fn a_mode_that_was_overtaken_is_not_written_to_links() {
-    let desk = Desk::fresh().await;
-    let client = desk.client("watch", Mode::Every).await;
-    let sensor = desk.sensor("door").await;
-    desk.clients.link(&client.id, &sensor, at(1)).await.unwrap();
+    let fixture = ClientFixture::fresh().await;
+    let client = fixture.client("watch", Mode::Every).await;
+    let sensor = fixture.sensor("door").await;
+    fixture
+        .clients
+        .link(&client.id, &sensor, at(1))
+        .await
+        .unwrap();
     // The response to the change shows a mode that another change has replaced.
-    let mut changed = desk.client_item(&client.id).await;
+    let mut changed = fixture.client_item(&client.id).await;
     changed["mode"] = json!({ "S": "latest" });
-    desk.endpoint.script_next(
+    fixture.endpoint.script_next(
         "UpdateItem",
         [Reply::Respond(200, json!({ "Attributes": changed }))],
     );
@@ -382,30 +429,45 @@ async fn a_mode_that_was_overtaken_is_not_written_to_links() {
         mode: Some(Mode::Latest),
         ..ClientPatch::default()
     };
-    let updated = desk.clients.update(&client.id, &patch, None, at(2)).await;
+    let updated = fixture
+        .clients
+        .update(&client.id, &patch, None, at(2))
+        .await;
     assert_eq!(updated.unwrap().mode, Mode::Latest);
-    let links = desk.clients.of_client(&client.id, 10, None).await.unwrap();
+    let links = fixture
+        .clients
+        .of_client(&client.id, 10, None)
+        .await
+        .unwrap();
     assert_eq!(links.rows[0].mode, Mode::Every);
 }
 
 #[tokio::test]
 async fn a_cascading_delete_of_another_version_removes_no_link() {
-    let desk = Desk::fresh().await;
-    let client = desk.client("watch", Mode::Every).await;
-    let sensor = desk.sensor("door").await;
-    desk.clients.link(&client.id, &sensor, at(1)).await.unwrap();
+    let fixture = ClientFixture::fresh().await;
+    let client = fixture.client("watch", Mode::Every).await;
+    let sensor = fixture.sensor("door").await;
+    fixture
+        .clients
+        .link(&client.id, &sensor, at(1))
+        .await
+        .unwrap();
     // The client changes after the delete has read it.
-    let read = desk.client_item(&client.id).await;
+    let read = fixture.client_item(&client.id).await;
     let patch = ClientPatch {
         name: Some("Another name".to_owned()),
         ..ClientPatch::default()
     };
-    let patched = desk.clients.update(&client.id, &patch, None, at(2)).await;
+    let patched = fixture
+        .clients
+        .update(&client.id, &patch, None, at(2))
+        .await;
     assert_eq!(patched.unwrap().version, Version(2));
-    let responses = json!({ "Responses": { &desk.table: [read] } });
-    desk.endpoint
+    let responses = json!({ "Responses": { &fixture.table: [read] } });
+    fixture
+        .endpoint
         .script_next("BatchGetItem", [Reply::Respond(200, responses)]);
-    let deleted = desk
+    let deleted = fixture
         .clients
         .delete(&client.id, Some(Version(1)), true)
         .await;
@@ -414,48 +476,65 @@ async fn a_cascading_delete_of_another_version_removes_no_link() {
         actual: Version(2),
     };
     assert_eq!(deleted, Err(conflict));
-    let links = desk.clients.of_client(&client.id, 10, None).await.unwrap();
+    let links = fixture
+        .clients
+        .of_client(&client.id, 10, None)
+        .await
+        .unwrap();
     assert_eq!(links.rows.len(), 1);
-    assert!(desk.clients.secrets(&client.id).await.is_ok());
+    assert!(fixture.clients.secrets(&client.id).await.is_ok());
 }
 
 #[tokio::test]
 async fn an_interrupted_cascading_delete_is_completed_by_the_same_call_or_by_a_new_client() {
     for new_client in [false, true] {
-        let desk = Desk::fresh().await;
-        let sensor = desk.sensor("door").await;
-        let before = desk.count().await;
-        let client = desk.client("watch", Mode::Every).await;
-        desk.clients.link(&client.id, &sensor, at(1)).await.unwrap();
-        desk.endpoint
+        let fixture = ClientFixture::fresh().await;
+        let sensor = fixture.sensor("door").await;
+        let before = fixture.count().await;
+        let client = fixture.client("watch", Mode::Every).await;
+        fixture
+            .clients
+            .link(&client.id, &sensor, at(1))
+            .await
+            .unwrap();
+        fixture
+            .endpoint
             .script_next("Query", [Reply::fail(400, "AccessDeniedException")]);
-        let deleted = desk.clients.delete(&client.id, None, true).await;
+        let deleted = fixture.clients.delete(&client.id, None, true).await;
         assert!(deleted.is_err());
         assert_eq!(
-            desk.clients.get(&client.id).await,
+            fixture.clients.get(&client.id).await,
             Err(ClientError::NotFound)
         );
         assert_eq!(
-            desk.clients.secrets(&client.id).await,
+            fixture.clients.secrets(&client.id).await,
             Err(ClientError::NotFound)
         );
         if new_client {
-            desk.client("watch", Mode::Every).await;
-            let links = desk.clients.of_client(&client.id, 10, None).await.unwrap();
+            fixture.client("watch", Mode::Every).await;
+            let links = fixture
+                .clients
+                .of_client(&client.id, 10, None)
+                .await
+                .unwrap();
             assert_eq!(links.rows, []);
         } else {
-            desk.clients.delete(&client.id, None, true).await.unwrap();
-            assert_eq!(desk.count().await, before);
+            fixture
+                .clients
+                .delete(&client.id, None, true)
+                .await
+                .unwrap();
+            assert_eq!(fixture.count().await, before);
         }
     }
 }
 
 #[tokio::test]
 async fn a_corrupt_client_is_the_stores_fault() {
-    let desk = Desk::fresh().await;
-    let client = desk.client("watch", Mode::Every).await;
+    let fixture = ClientFixture::fresh().await;
+    let client = fixture.client("watch", Mode::Every).await;
     for name in ["mode", "state", "version", "created"] {
-        let update = desk.database.update_item().table_name(&desk.table);
+        let update = fixture.database.update_item().table_name(&fixture.table);
         let broken = update
             .key("PK", AttributeValue::S("CLIENT#watch".to_owned()))
             .key("SK", AttributeValue::S("CLIENTINFO".to_owned()))
@@ -463,7 +542,7 @@ async fn a_corrupt_client_is_the_stores_fault() {
             .expression_attribute_names("#name", name)
             .expression_attribute_values(":broken", AttributeValue::S("broken".to_owned()));
         broken.send().await.unwrap();
-        let found = desk.clients.get(&client.id).await;
+        let found = fixture.clients.get(&client.id).await;
         let unavailable = matches!(found, Err(ClientError::Store(StoreError::Unavailable(_))));
         assert!(unavailable, "{name}: {found:?}");
     }
@@ -471,34 +550,42 @@ async fn a_corrupt_client_is_the_stores_fault() {
 
 #[tokio::test]
 async fn a_client_with_links_is_deleted_only_with_them() {
-    let desk = Desk::fresh().await;
-    let door = desk.sensor("door-7").await;
-    let before = desk.count().await;
-    let client = desk.client("watch", Mode::Every).await;
-    desk.clients.link(&client.id, &door, at(1)).await.unwrap();
+    let fixture = ClientFixture::fresh().await;
+    let door = fixture.sensor("door-7").await;
+    let before = fixture.count().await;
+    let client = fixture.client("watch", Mode::Every).await;
+    fixture
+        .clients
+        .link(&client.id, &door, at(1))
+        .await
+        .unwrap();
     assert_eq!(
-        desk.clients.delete(&client.id, None, false).await,
+        fixture.clients.delete(&client.id, None, false).await,
         Err(ClientError::HasLinks)
     );
-    assert!(desk.clients.get(&client.id).await.is_ok());
-    desk.clients.delete(&client.id, None, true).await.unwrap();
-    assert_eq!(desk.count().await, before);
+    assert!(fixture.clients.get(&client.id).await.is_ok());
+    fixture
+        .clients
+        .delete(&client.id, None, true)
+        .await
+        .unwrap();
+    assert_eq!(fixture.count().await, before);
     assert_eq!(
-        desk.clients.delete(&client.id, None, true).await,
+        fixture.clients.delete(&client.id, None, true).await,
         Err(ClientError::NotFound)
     );
 }
 
 #[tokio::test]
-async fn listings_come_in_pages_and_refuse_other_cursors() {
-    let desk = Desk::fresh().await;
+async fn listings_are_paged_and_reject_foreign_cursors() {
+    let fixture = ClientFixture::fresh().await;
     for n in 0..7 {
-        desk.client(&format!("c{n}"), Mode::Every).await;
+        fixture.client(&format!("c{n}"), Mode::Every).await;
     }
     let mut ids = Vec::new();
     let mut cursor = None;
     loop {
-        let page = desk.clients.list(3, cursor.as_ref()).await.unwrap();
+        let page = fixture.clients.list(3, cursor.as_ref()).await.unwrap();
         assert!(page.rows.len() <= 3);
         ids.extend(page.rows.into_iter().map(|client| client.id.to_string()));
         cursor = page.next;
@@ -507,9 +594,12 @@ async fn listings_come_in_pages_and_refuse_other_cursors() {
         }
     }
     assert_eq!(ids, ["c0", "c1", "c2", "c3", "c4", "c5", "c6"]);
-    let page = desk.clients.list(3, None).await.unwrap();
+    let page = fixture.clients.list(3, None).await.unwrap();
     let client = ClientId::new("c0").unwrap();
-    let mixed = desk.clients.of_client(&client, 3, page.next.as_ref()).await;
+    let mixed = fixture
+        .clients
+        .of_client(&client, 3, page.next.as_ref())
+        .await;
     assert!(matches!(
         mixed,
         Err(ClientError::Store(StoreError::Invalid(_)))

@@ -1,4 +1,4 @@
-//! The laws of the shadow persistence, on DynamoDB.
+//! Contract of the shadow store, on DynamoDB.
 
 use antumbra_dynamodb::DynamoDbShadows;
 use antumbra_service::shadows::Layout;

@@ -1,4 +1,4 @@
-//! Deliveries: one read and one write a turn, a history that tells the truth whoever writes it.
+//! Deliveries: one read and one write per attempt, and a correct history with concurrent writers.
 
 use antumbra_dynamodb::DynamoDbDeliveries;
 use antumbra_service::clients::{ClientState, ClientStore as _, LinkStore as _, Mode};
@@ -13,35 +13,35 @@ use antumbra_testkit::dynamodb::Reply;
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::value::RawValue;
 
-use crate::clients::{Desk, at};
+use crate::clients::{ClientFixture, at};
 
-struct Books {
-    desk: Desk,
+struct DeliveryFixture {
+    base: ClientFixture,
     deliveries: DynamoDbDeliveries,
 }
 
-impl Books {
-    async fn fresh() -> Books {
-        let desk = Desk::fresh().await;
-        Books {
-            deliveries: DynamoDbDeliveries::new(desk.database.clone(), &desk.table),
-            desk,
+impl DeliveryFixture {
+    async fn fresh() -> DeliveryFixture {
+        let base = ClientFixture::fresh().await;
+        DeliveryFixture {
+            deliveries: DynamoDbDeliveries::new(base.database.clone(), &base.table),
+            base,
         }
     }
 
     /// A client linked to a sensor that has this many changes and contacts.
     async fn linked(&self, client: &str, sensor: &str, changes: u64, contacts: u64) {
-        let client = self.desk.client(client, Mode::Latest).await;
-        let sensor = self.desk.sensor(sensor).await;
-        self.desk
+        let client = self.base.client(client, Mode::Latest).await;
+        let sensor = self.base.sensor(sensor).await;
+        self.base
             .clients
             .link(&client.id, &sensor, at(1))
             .await
             .unwrap();
-        self.desk
+        self.base
             .database
             .put_item()
-            .table_name(&self.desk.table)
+            .table_name(&self.base.table)
             .item("PK", AttributeValue::S(format!("SENSOR#{sensor}")))
             .item("SK", AttributeValue::S("STATE".to_owned()))
             .item("changes", AttributeValue::N(changes.to_string()))
@@ -49,7 +49,7 @@ impl Books {
             .send()
             .await
             .unwrap();
-        self.desk.endpoint.take_calls();
+        self.base.endpoint.take_calls();
     }
 
     async fn status(&self, delivery: &Delivery) -> (Status, usize) {
@@ -88,28 +88,28 @@ fn attempt(turn: u32, status: u16) -> Attempt {
 }
 
 #[tokio::test]
-async fn a_first_turn_costs_one_read_and_one_write() {
-    let books = Books::fresh().await;
-    books.linked("watch", "door-7", 4, 2).await;
+async fn a_first_attempt_costs_one_read_and_one_write() {
+    let fixture = DeliveryFixture::fresh().await;
+    fixture.linked("watch", "door-7", 4, 2).await;
     let sent = delivery("watch", "door-7", 100, 17);
-    let standing = books.deliveries.standing(&sent).await.unwrap();
+    let standing = fixture.deliveries.standing(&sent).await.unwrap();
     let (client, secrets) = standing.client.unwrap();
     assert_eq!((client.id.as_str(), client.mode), ("watch", Mode::Latest));
     assert_eq!(secrets.previous, None);
     assert!(standing.linked);
     assert_eq!((standing.newest, standing.delivered_round), (Some(4), None));
-    books
+    fixture
         .deliveries
         .record(&sent, Status::Delivered, &[attempt(1, 204)], at(101))
         .await
         .unwrap();
     assert_eq!(
-        books.desk.endpoint.take_operations(),
+        fixture.base.endpoint.take_operations(),
         ["BatchGetItem", "UpdateItem"]
     );
-    let standing = books.deliveries.standing(&sent).await.unwrap();
+    let standing = fixture.deliveries.standing(&sent).await.unwrap();
     assert_eq!(standing.delivered_round, Some(0));
-    let record = books.deliveries.get(&sent.id).await.unwrap().unwrap();
+    let record = fixture.deliveries.get(&sent.id).await.unwrap().unwrap();
     assert_eq!(record.delivery.data.get(), sent.data.get());
     assert_eq!(record.delivery.id, sent.id);
     assert_eq!(
@@ -120,82 +120,82 @@ async fn a_first_turn_costs_one_read_and_one_write() {
 }
 
 #[tokio::test]
-async fn what_overtakes_is_counted_by_kind() {
-    let books = Books::fresh().await;
-    books.linked("watch", "door-7", 4, 2).await;
+async fn newest_number_is_counted_by_kind() {
+    let fixture = DeliveryFixture::fresh().await;
+    fixture.linked("watch", "door-7", 4, 2).await;
     let lost = Delivery {
         kind: Kind::ConnectionLost,
         ..delivery("watch", "door-7", 100, 17)
     };
-    let standing = books.deliveries.standing(&lost).await.unwrap();
+    let standing = fixture.deliveries.standing(&lost).await.unwrap();
     assert_eq!(standing.newest, Some(2));
     let stranger = delivery("nobody", "ghost", 100, 17);
-    let standing = books.deliveries.standing(&stranger).await.unwrap();
+    let standing = fixture.deliveries.standing(&stranger).await.unwrap();
     assert_eq!(standing, Default::default());
 }
 
 #[tokio::test]
-async fn every_attempt_is_kept_once_up_to_a_bound() {
-    let books = Books::fresh().await;
+async fn every_attempt_is_stored_once_up_to_a_limit() {
+    let fixture = DeliveryFixture::fresh().await;
     let sent = delivery("watch", "door-7", 100, 17);
-    // The answer of the second is lost, so that the SDK writes it again.
+    // The response to the second is lost, so the SDK writes it again.
     for turn in 1..=60 {
         if turn == 2 {
             let lost = [Reply::PassThenDisconnect];
-            books.desk.endpoint.script_next("UpdateItem", lost);
+            fixture.base.endpoint.script_next("UpdateItem", lost);
         }
         let attempt = attempt(turn, 500);
-        books
+        fixture
             .deliveries
             .record(&sent, Status::Failed, &[attempt], at(100))
             .await
             .unwrap();
     }
-    let record = books.deliveries.get(&sent.id).await.unwrap().unwrap();
+    let record = fixture.deliveries.get(&sent.id).await.unwrap().unwrap();
     let turns: Vec<u32> = record.attempts.iter().map(|attempt| attempt.turn).collect();
     assert_eq!(turns, (11..=60).collect::<Vec<_>>());
 }
 
 #[tokio::test]
-async fn a_success_stays_and_an_old_round_says_nothing_of_a_new_one() {
-    let books = Books::fresh().await;
+async fn a_success_is_final_and_an_old_round_does_not_change_a_new_one() {
+    let fixture = DeliveryFixture::fresh().await;
     let sent = delivery("watch", "door-7", 100, 17);
     let record = async |delivery: &Delivery, status, turn| {
         let attempt = attempt(turn, 0);
-        let recorded = books
+        let recorded = fixture
             .deliveries
             .record(delivery, status, &[attempt], at(100))
             .await;
         recorded.unwrap();
     };
     record(&sent, Status::Delivered, 1).await;
-    // A duplicate of the message that failed.
+    // A duplicate of the failed message.
     record(&sent, Status::Failed, 2).await;
-    assert_eq!(books.status(&sent).await, (Status::Delivered, 2));
+    assert_eq!(fixture.status(&sent).await, (Status::Delivered, 2));
     let again = Delivery {
         round: 1,
         ..sent.clone()
     };
-    books.deliveries.requeued(&again, at(200)).await.unwrap();
-    assert_eq!(books.status(&sent).await, (Status::Pending, 2));
+    fixture.deliveries.requeued(&again, at(200)).await.unwrap();
+    assert_eq!(fixture.status(&sent).await, (Status::Pending, 2));
     record(&sent, Status::Dead, 3).await;
-    assert_eq!(books.status(&sent).await, (Status::Pending, 3));
+    assert_eq!(fixture.status(&sent).await, (Status::Pending, 3));
     record(&again, Status::Failed, 4).await;
-    assert_eq!(books.status(&sent).await, (Status::Failed, 4));
-    // Queued and already tried: the note that it was queued comes too late.
-    books.deliveries.requeued(&again, at(201)).await.unwrap();
-    assert_eq!(books.status(&sent).await, (Status::Failed, 4));
-    books
+    assert_eq!(fixture.status(&sent).await, (Status::Failed, 4));
+    // The delivery was attempted before the note that it was queued arrives.
+    fixture.deliveries.requeued(&again, at(201)).await.unwrap();
+    assert_eq!(fixture.status(&sent).await, (Status::Failed, 4));
+    fixture
         .deliveries
         .record(&sent, Status::Skipped, &[], at(300))
         .await
         .unwrap();
-    assert_eq!(books.status(&sent).await, (Status::Failed, 4));
+    assert_eq!(fixture.status(&sent).await, (Status::Failed, 4));
 }
 
 #[tokio::test]
 async fn histories_are_read_per_client_and_per_sensor_in_pages() {
-    let books = Books::fresh().await;
+    let fixture = DeliveryFixture::fresh().await;
     let mut all = Vec::new();
     for (client, sensor, time, sequence) in [
         ("a", "s1", 100, 1),
@@ -210,7 +210,7 @@ async fn histories_are_read_per_client_and_per_sensor_in_pages() {
         } else {
             Status::Delivered
         };
-        books
+        fixture
             .deliveries
             .record(&sent, status, &[attempt(1, 200)], at(time))
             .await
@@ -221,7 +221,7 @@ async fn histories_are_read_per_client_and_per_sensor_in_pages() {
         let mut ids = Vec::new();
         let mut cursor = None;
         loop {
-            let page = books
+            let page = fixture
                 .deliveries
                 .list(&query, cursor.as_ref())
                 .await
@@ -261,8 +261,8 @@ async fn histories_are_read_per_client_and_per_sensor_in_pages() {
         ..of(client())
     };
     assert_eq!(read(parked).await, pick(&[1]));
-    let page = books.deliveries.list(&of(client()), None).await.unwrap();
-    let mixed = books
+    let page = fixture.deliveries.list(&of(client()), None).await.unwrap();
+    let mixed = fixture
         .deliveries
         .list(&of(sensor()), page.next.as_ref())
         .await;
@@ -270,14 +270,14 @@ async fn histories_are_read_per_client_and_per_sensor_in_pages() {
 }
 
 #[tokio::test]
-async fn of_many_one_gets_the_try_and_a_success_closes_the_circuit() {
-    let books = Books::fresh().await;
-    books.linked("watch", "door-7", 1, 1).await;
+async fn one_of_many_claims_the_probe_and_a_success_closes_the_circuit() {
+    let fixture = DeliveryFixture::fresh().await;
+    fixture.linked("watch", "door-7", 1, 1).await;
     let client = antumbra_service::clients::ClientId::new("watch").unwrap();
-    let ledger = &books.deliveries;
+    let ledger = &fixture.deliveries;
     ledger.note_failure(&client, 1, None).await.unwrap();
     ledger.note_failure(&client, 4, Some(at(50))).await.unwrap();
-    let stored = books.desk.clients.get(&client).await.unwrap();
+    let stored = fixture.base.clients.get(&client).await.unwrap();
     assert_eq!(
         (stored.circuit.failures, stored.circuit.open_until),
         (5, Some(at(50)))
@@ -297,24 +297,24 @@ async fn of_many_one_gets_the_try_and_a_success_closes_the_circuit() {
     assert!(ledger.claim_probe(&client, None, at(80)).await.unwrap());
     ledger.disable(&client, "gone", at(70)).await.unwrap();
     ledger.disable(&client, "gone again", at(71)).await.unwrap();
-    let stored = books.desk.clients.get(&client).await.unwrap();
+    let stored = fixture.base.clients.get(&client).await.unwrap();
     let off = ClientState::Disabled {
         reason: "gone".to_owned(),
         since: at(70),
     };
     assert_eq!((stored.state, stored.version), (off, Version(2)));
-    // Nothing is left behind of a client that is gone.
+    // Nothing is stored for a deleted client.
     let nobody = antumbra_service::clients::ClientId::new("nobody").unwrap();
     ledger.note_failure(&nobody, 1, Some(at(1))).await.unwrap();
     ledger.note_success(&nobody).await.unwrap();
     ledger.disable(&nobody, "gone", at(1)).await.unwrap();
     assert!(!ledger.claim_probe(&nobody, None, at(1)).await.unwrap());
-    assert!(books.desk.clients.get(&nobody).await.is_err());
+    assert!(fixture.base.clients.get(&nobody).await.is_err());
 }
 
 #[tokio::test]
 async fn no_key_condition_of_a_history_has_an_empty_value() {
-    let books = Books::fresh().await;
+    let fixture = DeliveryFixture::fresh().await;
     let (from, to) = (Some(at(1)), Some(at(9)));
     for subject in [
         Subject::Client("watch".parse().unwrap()),
@@ -326,8 +326,8 @@ async fn no_key_condition_of_a_history_has_an_empty_value() {
                 to,
                 ..HistoryQuery::of(subject.clone())
             };
-            books.deliveries.list(&query, None).await.unwrap();
-            for call in books.desk.endpoint.take_calls() {
+            fixture.deliveries.list(&query, None).await.unwrap();
+            for call in fixture.base.endpoint.take_calls() {
                 let values = call.body["ExpressionAttributeValues"].as_object().unwrap();
                 for (name, value) in values {
                     assert_ne!(value["S"], "", "{name} of {query:?}");

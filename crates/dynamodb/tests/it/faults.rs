@@ -1,5 +1,4 @@
-//! What DynamoDB does on a bad day, and what a caller is told. No emulator does it, so the endpoint
-//! before it does.
+//! Failures of DynamoDB and the errors that callers get. Emulators do not fail, so the endpoint does.
 
 mod deletes;
 mod errors;
@@ -15,8 +14,8 @@ fn fails(status: u16, code: &str) -> Reply {
     Reply::fail(status, code)
 }
 
-/// DynamoDB did it, but what comes back is a failure of the server.
-fn done_but_lost() -> Reply {
+/// DynamoDB applies the call but responds with a server error.
+fn applied_but_lost() -> Reply {
     Reply::pass_then_fail(500, "InternalServerError")
 }
 

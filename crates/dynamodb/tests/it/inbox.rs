@@ -1,4 +1,4 @@
-//! The inbox: what is stored comes back, in order, once, and what is deleted stays so.
+//! The inbox: messages are stored once, returned in order, and stay deleted.
 
 mod bodies;
 mod calls;
@@ -18,7 +18,7 @@ use antumbra_testkit::dynamodb::{Endpoint, TestTable};
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::AttributeValue;
 
-/// A fresh table, and an endpoint before it.
+/// An inbox in a new table behind an endpoint.
 struct Inbox {
     inbox: DynamoDbInbox,
     endpoint: Endpoint,
@@ -37,7 +37,7 @@ impl Inbox {
         }
     }
 
-    /// Everything in the table.
+    /// All items of the table.
     async fn items(&self) -> Vec<HashMap<String, AttributeValue>> {
         let found = self.client.scan().table_name(&self.table).send().await;
         found.unwrap().items.unwrap_or_default()
@@ -99,20 +99,20 @@ async fn a_message_is_stored_once_and_stays_deleted() {
             []
         );
         assert_eq!(span(inbox, &thing).await.unwrap(), None);
-        // A redelivery does not bring it back.
+        // A redelivery does not restore it.
         assert_eq!(inbox.store(&first).await, Ok(Stored::Known));
     }
 }
 
 #[tokio::test]
-async fn a_tombstone_outlives_every_redelivery_and_holds_nothing() {
+async fn a_tombstone_outlives_every_redelivery_and_has_no_body() {
     let all = Inbox::fresh().await;
     let (inbox, thing) = (&all.inbox, source("testThing"));
     let mut kept = message("testThing", "1-1-a", r#"{"secret":72.50}"#);
     kept.expires_at = Some(at("2026-02-01T00:00:00Z"));
     inbox.store(&kept).await.unwrap();
     inbox.delete(&thing, &kept.id, at(NOON)).await.unwrap();
-    // A second delete does not make it live longer.
+    // A second delete does not extend its expiry.
     inbox
         .delete(&thing, &kept.id, at("2026-02-14T12:00:00Z"))
         .await
@@ -123,7 +123,7 @@ async fn a_tombstone_outlives_every_redelivery_and_holds_nothing() {
         names,
         ["deletedAt", "messageId", "receivedAt", "ttl", "uuid"].into()
     );
-    // The last day a queue could hand it over is the 14th, had it been sent at noon.
+    // A queue can deliver a message for 14 days after it was sent.
     let ttl: i64 = items[0]["ttl"].as_n().unwrap().parse().unwrap();
     assert_eq!(
         ttl,
@@ -133,7 +133,7 @@ async fn a_tombstone_outlives_every_redelivery_and_holds_nothing() {
 }
 
 #[tokio::test]
-async fn deleting_what_never_was_leaves_nothing() {
+async fn deleting_an_unknown_message_stores_nothing() {
     let all = Inbox::fresh().await;
     let thing = source("testThing");
     for name in ["1-1-a", "anything", &"x".repeat(1024)] {
@@ -143,7 +143,7 @@ async fn deleting_what_never_was_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn any_text_is_a_bound() {
+async fn any_text_is_a_valid_bound() {
     let Inbox { inbox, .. } = &Inbox::fresh().await;
     let thing = source("testThing");
     for name in ["10-1-a", "20-1-b", "30-1-c"] {

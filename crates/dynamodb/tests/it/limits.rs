@@ -1,4 +1,4 @@
-//! DynamoDB's limit, found by DynamoDB: what we reckon to be the largest item is the largest it takes.
+//! The item size limit: the largest item by our computation is the largest that DynamoDB accepts.
 
 use antumbra_service::shadows::adapter::{ITEM_BYTES, item_bytes};
 use antumbra_service::shadows::{ClientToken, Layout, ShadowId, State, Write, Zone};
@@ -8,7 +8,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 
 use crate::store::Store;
 
-/// Numbers about which there is no doubt.
+/// Numbers with an undisputed size.
 const EVEN_NUMBERS: [&str; 12] = [
     "0",
     "7",
@@ -25,11 +25,11 @@ const EVEN_NUMBERS: [&str; 12] = [
 ];
 
 /// Numbers whose outermost digit shares a pair with a zero. DynamoDB Local counts that pair, the embedded
-/// DynamoDB counts half of the digits and comes to a byte less. We reckon with the larger figure: an item
-/// then fits wherever we say it fits.
+/// DynamoDB counts half of the digits and arrives at one byte less. We use the larger size, so that an item
+/// that passes our check fits everywhere.
 const ODD_NUMBERS: [&str; 6] = ["110", "-110", "0.015", "-0.015", "1200000", "0.00000000110"];
 
-/// Documents that weigh in different ways; the padding is added to each.
+/// Documents of different types of values; the padding is added to each.
 fn shapes() -> [String; 5] {
     let many = |count: usize, one: &dyn Fn(usize) -> String| {
         (0..count).map(one).collect::<Vec<_>>().join(",")
@@ -72,7 +72,7 @@ fn padded(lamp: &ShadowId, layout: Layout, shape: &str, padding: usize) -> Write
     }
 }
 
-async fn the_limit_is_where_we_reckon(layout: Layout, states: &[State]) {
+async fn the_limit_is_as_computed(layout: Layout, states: &[State]) {
     let store = Store::fresh(layout).await;
     let lamps = [shadow("a"), named("My House#Basement", "Ö")];
     for (shape, lamp) in shapes().iter().zip(lamps.iter().cycle()) {
@@ -80,7 +80,7 @@ async fn the_limit_is_where_we_reckon(layout: Layout, states: &[State]) {
         let largest = padded(lamp, layout, shape, room);
         write_one(&store.shadows, largest).await.unwrap();
 
-        // The same item with one byte more, past all that would keep us from sending it.
+        // The same item with one more byte, sent without our check.
         let scan = store.client.scan().table_name(&store.table);
         let items = scan.send().await.unwrap().items.unwrap();
         let [item] = <[_; 1]>::try_from(items).unwrap();
@@ -112,7 +112,7 @@ async fn the_limit_is_where_we_reckon(layout: Layout, states: &[State]) {
 }
 
 #[tokio::test]
-async fn numbers_that_are_reckoned_differently_fit_where_we_say_so() {
+async fn numbers_of_disputed_size_fit() {
     let store = Store::fresh(Layout::Separate).await;
     let lamp = shadow("lamp");
     let numbers: Vec<&str> = ODD_NUMBERS.into_iter().cycle().take(600).collect();
@@ -125,11 +125,11 @@ async fn numbers_that_are_reckoned_differently_fit_where_we_say_so() {
 
 #[tokio::test]
 async fn the_limit_of_one_document() {
-    the_limit_is_where_we_reckon(Layout::Separate, &[State::Reported]).await;
+    the_limit_is_as_computed(Layout::Separate, &[State::Reported]).await;
 }
 
 #[tokio::test]
-async fn the_limit_of_both_together() {
+async fn the_limit_of_both_documents() {
     let both = [State::Reported, State::Desired];
-    the_limit_is_where_we_reckon(Layout::Combined, &both).await;
+    the_limit_is_as_computed(Layout::Combined, &both).await;
 }

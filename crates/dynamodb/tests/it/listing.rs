@@ -1,4 +1,4 @@
-//! Listings in a table that holds other things too.
+//! Listings of shadows in a table with foreign items.
 
 use antumbra_dynamodb::{DynamoDbShadows, MAIN, ShadowTableConfig};
 use antumbra_service::shadows::{
@@ -63,7 +63,7 @@ async fn documents_are_not_transferred() {
 }
 
 #[tokio::test]
-async fn what_is_no_shadows_is_not_listed() {
+async fn foreign_items_are_not_listed() {
     for layout in [Layout::Separate, Layout::Combined] {
         let store = Store::fresh(layout).await;
         let other = match layout {
@@ -79,7 +79,7 @@ async fn what_is_no_shadows_is_not_listed() {
             ("DS#lamp", "DSR#"),
             ("DS#", "DSR#main"),
             ("DSR#main", "DS#lamp"),
-            // Under our keys, but nothing of ours.
+            // Under our keys, but not written by us.
             ("DS#lamp", "DSR#alien"),
             ("DS#lamp", "DSC#alien"),
         ] {
@@ -106,9 +106,9 @@ async fn what_is_no_shadows_is_not_listed() {
     }
 }
 
-/// Where shadows are few among many other things, a page costs a handful of calls, not one per thing.
+/// With few shadows among many foreign items, a page costs a few calls, not one per item.
 #[tokio::test]
-async fn few_among_many_are_found_in_few_calls() {
+async fn few_shadows_among_many_items_cost_few_calls() {
     let store = Store::fresh(Layout::Separate).await;
     for n in 0..60 {
         put(&store, &format!("SENSOR#{n}"), "STATE").await;
@@ -125,7 +125,7 @@ async fn few_among_many_are_found_in_few_calls() {
 }
 
 #[tokio::test]
-async fn a_page_that_stays_empty_is_given_with_where_to_go_on() {
+async fn a_page_that_stays_empty_has_a_cursor() {
     let store = Store::fresh(Layout::Separate).await;
     let mut next = 0;
     store.endpoint.script(move |_| {

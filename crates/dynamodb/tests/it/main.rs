@@ -1,5 +1,4 @@
-//! The ports on DynamoDB: the contract every shadow persistence keeps, what is DynamoDB's own, and the
-//! other nouns.
+//! The ports on DynamoDB: the contract suites, the calls they make, and failures of DynamoDB.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,5 +1,5 @@
-//! A fault of the library this grew from, kept out: its persistence could not be given to its manager.
-//! (That every cancelled transaction was taken for a conflict is kept out in `faults::writes`.)
+//! Regression: the DynamoDB store of a predecessor could not be passed to its manager. (`faults::writes`
+//! covers its other fault, that every cancelled transaction counted as a conflict.)
 
 use antumbra_service::shadows::{DocumentSet, Layout, ShadowId, Shadows};
 use serde_json::json;
@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::contract::fresh;
 
 #[tokio::test]
-async fn the_dynamodb_persistence_fits_the_manager() {
+async fn the_service_accepts_the_dynamodb_store() {
     for layout in [Layout::Separate, Layout::Combined] {
         let shadows = Shadows::new(fresh(layout).await);
         let lamp = ShadowId::new("lamp").unwrap();

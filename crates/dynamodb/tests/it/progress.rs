@@ -1,4 +1,4 @@
-//! How far queues have been read: never back, whoever says so, and at one call each.
+//! Ingest progress: never decreases, and costs one call per operation.
 
 use antumbra_dynamodb::DynamoDbProgress;
 use antumbra_service::liveness::IngestProgress;
@@ -14,7 +14,7 @@ fn at(second: i128) -> Timestamp {
 }
 
 #[tokio::test]
-async fn progress_only_goes_ahead_and_each_queue_has_its_own() {
+async fn progress_only_increases_and_each_queue_has_its_own() {
     let store = Store::fresh(Layout::Separate).await;
     let progress = DynamoDbProgress::new(store.client.clone(), &store.table);
     assert_eq!(progress.reached("signals").await, Ok(None));
@@ -30,7 +30,7 @@ async fn progress_only_goes_ahead_and_each_queue_has_its_own() {
 }
 
 #[tokio::test]
-async fn many_at_once_leave_the_latest() {
+async fn concurrent_writers_leave_the_latest() {
     let store = Store::fresh(Layout::Separate).await;
     let progress = &DynamoDbProgress::new(store.client.clone(), &store.table);
     let notes = (0..20).map(|second| progress.note("signals", at(7 * second % 20)));
@@ -41,7 +41,7 @@ async fn many_at_once_leave_the_latest() {
 }
 
 #[tokio::test]
-async fn a_failure_is_told() {
+async fn failures_are_returned() {
     let store = Store::fresh(Layout::Separate).await;
     let progress = DynamoDbProgress::new(store.client.clone(), &store.table);
     let throttled = || vec![Reply::fail(400, "ThrottlingException"); 3];

@@ -1,4 +1,4 @@
-//! Sensors on DynamoDB: the contract every store keeps, and what is DynamoDB's own.
+//! Sensors on DynamoDB: the contract suite, and tests of DynamoDB's behaviour.
 
 mod calls;
 mod contract;
@@ -13,7 +13,7 @@ use antumbra_testkit::dynamodb::{Endpoint, TestTable};
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::AttributeValue;
 
-/// A store with the endpoint its calls pass.
+/// A store and the endpoint of its calls.
 pub(crate) struct Store {
     pub(crate) sensors: DynamoDbSensors,
     pub(crate) endpoint: Endpoint,
@@ -38,7 +38,7 @@ impl Store {
         }
     }
 
-    /// Puts an item of two keys, as others do.
+    /// Puts a foreign item with these keys.
     pub(crate) async fn put(&self, partition: &str, sort: &str) {
         let put = self.client.put_item().table_name(&self.table);
         put.item("PK", AttributeValue::S(partition.to_owned()))

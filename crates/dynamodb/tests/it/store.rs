@@ -5,7 +5,7 @@ use antumbra_service::shadows::Layout;
 use antumbra_testkit::dynamodb::{Endpoint, TestTable};
 use aws_sdk_dynamodb::Client;
 
-/// A store with the endpoint its calls pass.
+/// A store and the endpoint of its calls.
 pub(crate) struct Store {
     pub(crate) shadows: DynamoDbShadows,
     pub(crate) endpoint: Endpoint,

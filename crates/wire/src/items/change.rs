@@ -17,7 +17,7 @@ use crate::stream::{Images, Record};
 /// A document that changed, or the whole item if it belongs to no shadow.
 #[derive(Debug, Clone, Copy)]
 pub struct DocumentChange<'a> {
-    /// Which document of a shadow; `None` for other items.
+    /// The document of a shadow; `None` for other items.
     pub state: Option<State>,
     /// The document before the change.
     pub old: Option<View<'a>>,
@@ -175,7 +175,7 @@ fn changed_documents<'a>(
 }
 
 impl DocumentChange<'_> {
-    /// Whether old and new differ. A missing document equals an empty one.
+    /// Returns whether old and new differ. A missing document equals an empty one.
     fn changed(&self) -> bool {
         match (self.old, self.new) {
             (Some(old), Some(new)) => !old.same(new),
@@ -188,7 +188,7 @@ impl DocumentChange<'_> {
 /// The attributes of a shadow's item.
 #[derive(Debug, Clone, Default)]
 struct Attributes<'a> {
-    /// Whether the item exists and is not deleted.
+    /// The item exists and is not deleted.
     is_document: bool,
     version: Option<u64>,
     timestamp: Option<i64>,

@@ -1,13 +1,13 @@
-//! Deletes whose answer was lost.
+//! Deletes whose response was lost.
 
 use antumbra_service::shadows::{Delete, ExpectedVersion, Layout, StoreError, Version};
 use antumbra_testkit::sample::{delete, delete_one, numbers, shadow, whole, write_one};
 
-use super::{done_but_lost, fails, operations};
+use super::{applied_but_lost, fails, operations};
 use crate::store::Store;
 
 #[tokio::test]
-async fn a_delete_whose_answer_was_lost_is_done() {
+async fn a_delete_whose_response_was_lost_succeeds() {
     let store = Store::fresh(Layout::Separate).await;
     let version = Some(ExpectedVersion::Version(Version(1)));
     for (number, half) in [
@@ -24,7 +24,7 @@ async fn a_delete_whose_answer_was_lost_is_done() {
         write_one(&store.shadows, whole(&lamp, 1, 0)).await.unwrap();
         store.endpoint.take_calls();
 
-        store.endpoint.script_next(operation, [done_but_lost()]);
+        store.endpoint.script_next(operation, [applied_but_lost()]);
         let half = Delete {
             shadow: lamp.clone(),
             reported,
@@ -40,7 +40,7 @@ async fn a_delete_whose_answer_was_lost_is_done() {
 }
 
 #[tokio::test]
-async fn a_throttled_delete_is_throttled_and_what_was_there_stays() {
+async fn a_throttled_delete_changes_nothing() {
     let store = Store::fresh(Layout::Combined).await;
     let lamp = shadow("lamp");
     write_one(&store.shadows, whole(&lamp, 1, 0)).await.unwrap();

@@ -1,4 +1,4 @@
-//! Failures of everything: the table, the permission, the network.
+//! Failures of the table, the permissions and the network.
 
 use std::time::Duration;
 
@@ -18,8 +18,8 @@ use serde_json::json;
 use super::{fails, unavailable};
 use crate::store::Store;
 
-/// Everything a store can be asked, and what came of it.
-async fn everything(shadows: &DynamoDbShadows) -> Vec<Result<(), StoreError>> {
+/// Results of every operation of the store.
+async fn all_operations(shadows: &DynamoDbShadows) -> Vec<Result<(), StoreError>> {
     let lamp = shadow("lamp");
     let read = async |consistency| {
         let read = Read {
@@ -45,13 +45,13 @@ async fn everything(shadows: &DynamoDbShadows) -> Vec<Result<(), StoreError>> {
 }
 
 #[tokio::test]
-async fn what_the_operator_has_to_mend_is_unavailable() {
+async fn errors_for_the_operator_are_unavailable() {
     let store = Store::fresh(Layout::Separate).await;
     let absent = DynamoDbShadows::new(
         store.client.clone(),
         ShadowTableConfig::new("no-such-table"),
     );
-    for result in everything(&absent).await {
+    for result in all_operations(&absent).await {
         let text = unavailable(result);
         assert!(text.ends_with(": ResourceNotFoundException"), "{text}");
     }
@@ -63,7 +63,7 @@ async fn what_the_operator_has_to_mend_is_unavailable() {
         (503, "ServiceUnavailable"),
     ] {
         store.endpoint.script(move |_| fails(status, code));
-        for result in everything(&store.shadows).await {
+        for result in all_operations(&store.shadows).await {
             let text = unavailable(result);
             assert!(text.ends_with(code), "{text}");
         }
@@ -80,7 +80,7 @@ async fn no_response_and_no_connection_are_unavailable() {
     let hasty = Client::from_conf(config.timeout_config(hasty).build());
     store.endpoint.script(|_| Reply::Hang);
     let shadows = DynamoDbShadows::new(hasty, ShadowTableConfig::new(&store.table));
-    for result in everything(&shadows).await {
+    for result in all_operations(&shadows).await {
         let text = unavailable(result);
         assert!(text.ends_with(": no response in time"), "{text}");
     }
@@ -92,15 +92,15 @@ async fn no_response_and_no_connection_are_unavailable() {
     let config = config.endpoint_url(format!("http://{address}"));
     let nobody = Client::from_conf(config.build());
     let shadows = DynamoDbShadows::new(nobody, ShadowTableConfig::new(&store.table));
-    for result in everything(&shadows).await {
+    for result in all_operations(&shadows).await {
         let text = unavailable(result);
         assert!(text.ends_with(": no connection"), "{text}");
     }
 }
 
-/// DynamoDB repeats values in its messages; a caller is not to see another's.
+/// DynamoDB repeats values in its messages; callers must not see them.
 #[tokio::test]
-async fn no_text_repeats_what_was_stored() {
+async fn no_error_repeats_stored_values() {
     let store = Store::fresh(Layout::Separate).await;
     for code in ["ValidationException", "AccessDeniedException", "Odd"] {
         store.endpoint.script(move |_| {
@@ -108,7 +108,7 @@ async fn no_text_repeats_what_was_stored() {
             let message = "Value 'secret' at 'item' failed to satisfy constraint";
             Reply::Respond(400, json!({"__type": kind, "message": message}))
         });
-        for result in everything(&store.shadows).await {
+        for result in all_operations(&store.shadows).await {
             let error = result.unwrap_err();
             assert!(!error.to_string().contains("secret"), "{error}");
             assert!(error.to_string().contains(code), "{error}");

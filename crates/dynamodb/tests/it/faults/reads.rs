@@ -1,4 +1,4 @@
-//! Keys that are left unprocessed, and batches that fail.
+//! Unprocessed keys and failed batches.
 
 use antumbra_dynamodb::{DynamoDbShadows, ShadowTableConfig};
 use antumbra_service::shadows::{
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::{fails, unavailable};
 use crate::store::Store;
 
-/// A store with so many lamps, and a view of it that gives up after so many fruitless reads.
+/// A store with lamps, and a client of it with this many read attempts.
 async fn lamps(count: i64, read_attempts: u32) -> (Store, DynamoDbShadows, Vec<Read>) {
     let store = Store::fresh(Layout::Separate).await;
     let ids: Vec<_> = (0..count).map(|n| shadow(&format!("lamp-{n}"))).collect();
@@ -38,7 +38,7 @@ async fn lamps(count: i64, read_attempts: u32) -> (Store, DynamoDbShadows, Vec<R
     (store, shadows, reads)
 }
 
-/// Nothing found, and these keys left unprocessed.
+/// A response without items and with these keys unprocessed.
 fn unprocessed(call: &Call, left: impl Fn(usize, &Value) -> bool) -> Reply {
     let asked = call.body["RequestItems"].as_object().unwrap();
     let (table, asked) = asked.iter().next().unwrap();
@@ -60,7 +60,7 @@ fn is_of(key: &Value, id: &str) -> bool {
 }
 
 #[tokio::test]
-async fn unprocessed_keys_are_asked_for_again() {
+async fn unprocessed_keys_are_requested_again() {
     let (store, shadows, reads) = lamps(3, 5).await;
     let mut calls = 0;
     store.endpoint.script(move |call| {
@@ -79,12 +79,12 @@ async fn unprocessed_keys_are_asked_for_again() {
 }
 
 #[tokio::test]
-async fn keys_left_too_often_are_unavailable_and_the_others_are_not() {
+async fn only_keys_that_stay_unprocessed_are_unavailable() {
     let (store, shadows, reads) = lamps(3, 2).await;
     let mut calls = 0;
     store.endpoint.script(move |call| {
         calls += 1;
-        // The rest is read once; what is asked for again is only what was left.
+        // Only unprocessed keys are requested again.
         match calls {
             1 => Reply::Pass,
             _ => unprocessed(call, |_, _| true),
@@ -118,7 +118,7 @@ async fn keys_left_too_often_are_unavailable_and_the_others_are_not() {
 }
 
 #[tokio::test]
-async fn as_long_as_something_comes_nobody_gives_up() {
+async fn reads_continue_while_there_is_progress() {
     let (store, shadows, reads) = lamps(4, 1).await;
     store
         .endpoint
@@ -130,7 +130,7 @@ async fn as_long_as_something_comes_nobody_gives_up() {
 }
 
 #[tokio::test]
-async fn a_call_that_fails_fails_nobody_elses() {
+async fn a_failed_call_fails_only_its_own_keys() {
     let (store, shadows, _) = lamps(1, 5).await;
     let reads: Vec<Read> = (0..150)
         .map(|n| Read {

@@ -1,4 +1,4 @@
-//! Transactions that read, cancelled for one of many.
+//! Read transactions that are cancelled because of one shadow.
 
 use antumbra_dynamodb::{DynamoDbShadows, ShadowTableConfig};
 use antumbra_service::shadows::{
@@ -35,7 +35,7 @@ fn items(call: &Call) -> usize {
     call.body["TransactItems"].as_array().unwrap().len()
 }
 
-/// Cancels what touches a lamp, and says for which items.
+/// Cancels transactions with this lamp and names its items.
 fn busy(call: &Call, id: &str, code: &str) -> Reply {
     let partition = json!(format!("DS#{id}"));
     let items = call.body["TransactItems"].as_array().unwrap();
@@ -51,7 +51,7 @@ fn busy(call: &Call, id: &str, code: &str) -> Reply {
 }
 
 #[tokio::test]
-async fn who_is_being_written_is_read_again_and_keeps_nobody() {
+async fn a_shadow_being_written_is_read_again_and_delays_no_other() {
     let (store, reads) = lamps(5).await;
     let mut calls = 0;
     store.endpoint.script(move |call| {
@@ -72,7 +72,7 @@ async fn who_is_being_written_is_read_again_and_keeps_nobody() {
 }
 
 #[tokio::test]
-async fn who_stays_busy_is_throttled_alone() {
+async fn only_the_shadow_that_stays_busy_is_throttled() {
     let (store, reads) = lamps(3).await;
     let config = ShadowTableConfig {
         read_attempts: 2,
@@ -90,7 +90,7 @@ async fn who_stays_busy_is_throttled_alone() {
 }
 
 #[tokio::test]
-async fn what_is_too_large_together_is_read_in_parts() {
+async fn a_transaction_that_is_too_large_is_split() {
     let (store, reads) = lamps(5).await;
     store.endpoint.script(|call| {
         if items(call) > 4 {

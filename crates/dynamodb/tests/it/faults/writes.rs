@@ -1,4 +1,4 @@
-//! Writes that are throttled, cancelled, or done although nobody heard.
+//! Writes that are throttled, cancelled, or applied without a response.
 
 use antumbra_service::shadows::{Layout, ShadowId, StoreError, Version, Write, Written};
 use antumbra_service::store::ErrorClass;
@@ -6,7 +6,7 @@ use antumbra_testkit::dynamodb::{Reply, failure};
 use antumbra_testkit::sample::{new, number, numbers, shadow, whole, write, write_one};
 use serde_json::{Value, json};
 
-use super::{cancelled, done_but_lost, fails, operations, reason, unavailable};
+use super::{applied_but_lost, cancelled, fails, operations, reason, unavailable};
 use crate::store::Store;
 
 fn reported(lamp: &ShadowId, n: i64, expected: i64) -> Write {
@@ -16,7 +16,7 @@ fn reported(lamp: &ShadowId, n: i64, expected: i64) -> Write {
     }
 }
 
-/// DynamoDB says that a condition failed, and that this is stored.
+/// A failed condition with this stored item.
 fn refused(item: Option<Value>) -> Reply {
     let (status, mut body) = failure(400, "ConditionalCheckFailedException");
     if let Some(item) = item {
@@ -26,7 +26,7 @@ fn refused(item: Option<Value>) -> Reply {
 }
 
 #[tokio::test]
-async fn a_throttled_write_is_tried_again_and_then_throttled() {
+async fn a_throttled_write_is_retried_and_then_throttled() {
     let store = Store::fresh(Layout::Separate).await;
     let lamp = shadow("lamp");
     for code in [
@@ -50,9 +50,9 @@ async fn a_throttled_write_is_tried_again_and_then_throttled() {
     assert_eq!(written.unwrap().reported, Some(Version(1)));
 }
 
-/// Another transaction is at the same item: nothing was written, and a moment later it may be.
+/// Another transaction holds the item: nothing was written, and a retry may succeed.
 #[tokio::test]
-async fn a_write_into_a_running_transaction_is_throttled() {
+async fn a_write_that_meets_a_transaction_is_throttled() {
     let store = Store::fresh(Layout::Separate).await;
     store
         .endpoint
@@ -62,9 +62,9 @@ async fn a_write_into_a_running_transaction_is_throttled() {
 }
 
 #[tokio::test]
-async fn an_answer_that_was_lost_is_no_conflict_with_ourselves() {
+async fn a_write_whose_response_was_lost_does_not_conflict_with_itself() {
     let losses = [
-        done_but_lost(),
+        applied_but_lost(),
         Reply::pass_then_fail(503, "ServiceUnavailable"),
         Reply::PassThenDisconnect,
     ];
@@ -91,12 +91,12 @@ async fn an_answer_that_was_lost_is_no_conflict_with_ourselves() {
     }
 }
 
-/// A transaction carries a token by which DynamoDB knows it again.
+/// DynamoDB recognises a repeated transaction by its token.
 #[tokio::test]
-async fn a_transaction_whose_answer_was_lost_is_made_once() {
+async fn a_transaction_whose_response_was_lost_is_applied_once() {
     let store = Store::fresh(Layout::Separate).await;
     let lamp = shadow("lamp");
-    for (version, loss) in [done_but_lost(), Reply::PassThenDisconnect]
+    for (version, loss) in [applied_but_lost(), Reply::PassThenDisconnect]
         .iter()
         .enumerate()
     {
@@ -124,7 +124,7 @@ async fn a_transaction_whose_answer_was_lost_is_made_once() {
 }
 
 #[tokio::test]
-async fn after_a_lost_answer_only_unavailable_is_sure() {
+async fn errors_after_a_lost_response_are_unavailable() {
     let store = Store::fresh(Layout::Separate).await;
     let lamp = shadow("lamp");
     let others = json!({
@@ -136,7 +136,7 @@ async fn after_a_lost_answer_only_unavailable_is_sure() {
     for replies in [
         vec![lost(), throttle(), throttle()],
         vec![throttle(), lost(), throttle()],
-        // Somebody else's, or ours with another's over it: there is no telling.
+        // It may be another writer's, or ours overwritten by another.
         vec![lost(), refused(Some(others))],
         vec![lost(), refused(None)],
     ] {
@@ -151,7 +151,7 @@ async fn after_a_lost_answer_only_unavailable_is_sure() {
     assert_eq!(numbers(&store.shadows, &lamp).await, (None, None));
 }
 
-/// To be throttled is an answer: nothing was done, and the conflict is with somebody else.
+/// Throttling is a response: nothing was written, so the conflict is with another writer.
 #[tokio::test]
 async fn a_conflict_after_a_throttle_is_a_conflict() {
     let store = Store::fresh(Layout::Separate).await;
@@ -170,7 +170,7 @@ async fn a_conflict_after_a_throttle_is_a_conflict() {
 }
 
 #[tokio::test]
-async fn every_reason_of_a_cancelled_transaction_is_told_apart() {
+async fn every_cancellation_reason_has_its_own_error() {
     let store = Store::fresh(Layout::Separate).await;
     let lamp = shadow("lamp");
     let none = || reason("None");

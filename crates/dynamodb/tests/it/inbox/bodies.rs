@@ -1,4 +1,4 @@
-//! What went in comes out, to the last digit.
+//! Bodies are returned as they were sent, to the last digit.
 
 use antumbra_service::inbox::{InboxMessage, MessageReader, MessageWriter};
 
@@ -20,7 +20,7 @@ const BODIES: [&str; 12] = [
 ];
 
 #[tokio::test]
-async fn every_body_comes_back_as_it_was_sent() {
+async fn every_body_is_returned_as_it_was_sent() {
     let Inbox { inbox, .. } = &Inbox::fresh().await;
     let thing = source("testThing");
     let all: Vec<InboxMessage> = BODIES
@@ -40,7 +40,7 @@ async fn every_body_comes_back_as_it_was_sent() {
 }
 
 #[tokio::test]
-async fn people_find_a_map_in_the_table_and_a_text_only_where_it_is_needed() {
+async fn the_body_is_a_map_and_its_text_is_stored_only_if_needed() {
     let all = Inbox::fresh().await;
     let plain = message("testThing", "1", r#"{"n":72.5,"in":{"list":[1,"a"]}}"#);
     let spelt = message("testThing", "2", r#"{"n":72.50}"#);
@@ -60,9 +60,9 @@ async fn people_find_a_map_in_the_table_and_a_text_only_where_it_is_needed() {
     assert_eq!(items[1]["receivedAt"].as_s().unwrap(), super::NOON);
 }
 
-/// Whoever can write to the table cannot make an answer say what the item does not.
+/// A writer to the table cannot make a response differ from the item.
 #[tokio::test]
-async fn a_text_that_is_not_the_bodys_is_not_believed() {
+async fn a_text_that_differs_from_the_body_is_ignored() {
     let all = Inbox::fresh().await;
     let spelt = message("testThing", "1", r#"{"n":72.50}"#);
     all.inbox.store(&spelt).await.unwrap();
@@ -83,7 +83,7 @@ async fn a_text_that_is_not_the_bodys_is_not_believed() {
 }
 
 #[tokio::test]
-async fn a_page_of_messages_is_in_the_order_asked_for() {
+async fn messages_are_returned_in_the_requested_order() {
     let Inbox { inbox, .. } = &Inbox::fresh().await;
     let thing = source("testThing");
     for number in 0..100 {

@@ -1,4 +1,4 @@
-//! What each operation costs, counted where calls arrive.
+//! Calls of each operation, counted at the endpoint.
 
 use antumbra_service::inbox::{
     HourlySourceTracker, ListRequest, MessageDeleter, MessageIndex, MessageReader, MessageWriter,
@@ -49,9 +49,8 @@ async fn every_operation_is_one_call_and_a_span_is_two() {
     check(&["Query"]);
 }
 
-/// Reads are consistent, all of them.
 #[tokio::test]
-async fn every_read_asks_for_what_is_there_now() {
+async fn every_read_is_consistent() {
     let all = Inbox::fresh().await;
     let (inbox, thing) = (&all.inbox, source("testThing"));
     inbox.get(&thing, &id("1")).await.unwrap();
@@ -65,9 +64,9 @@ async fn every_read_asks_for_what_is_there_now() {
     }
 }
 
-/// Two hundred tombstones before the only message that is left cost nothing.
+/// Two hundred tombstones before the only message cost nothing.
 #[tokio::test]
-async fn what_was_deleted_is_not_read_over() {
+async fn tombstones_are_not_read() {
     let all = Inbox::fresh().await;
     let (inbox, thing) = (&all.inbox, source("testThing"));
     for number in 0..=200 {
@@ -86,14 +85,14 @@ async fn what_was_deleted_is_not_read_over() {
     let calls = all.endpoint.take_calls();
     assert_eq!(calls.len(), 2);
     for call in calls {
-        // DynamoDB looks at as many entries as the limit says, and the index has no tombstones.
+        // DynamoDB examines as many entries as the limit, and the index has no tombstones.
         assert_eq!(call.body["IndexName"], "Undeleted");
         assert_eq!(call.body["Limit"], 1);
     }
 }
 
 #[tokio::test]
-async fn contact_is_noted_once_an_hour() {
+async fn contact_is_recorded_once_an_hour() {
     let all = Inbox::fresh().await;
     let contacts = HourlySourceTracker::new(all.inbox.clone());
     let calls = |all: &Inbox| all.endpoint.take_operations().len();
@@ -111,7 +110,7 @@ async fn contact_is_noted_once_an_hour() {
         .await
         .unwrap();
     assert_eq!(calls(&all), 2);
-    // What comes late says nothing new.
+    // An earlier contact changes nothing.
     contacts
         .touch(&source("a"), at("2026-01-31T12:30:00Z"))
         .await

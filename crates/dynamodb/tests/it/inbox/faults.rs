@@ -1,4 +1,4 @@
-//! Calls that go wrong: told as what they are, and harmless to try again.
+//! Failed calls: their errors, and that a retry is harmless.
 
 use antumbra_service::inbox::{
     HourlySourceTracker, MessageDeleter, MessageIndex, MessageReader, MessageWriter, SourceTracker,
@@ -38,7 +38,7 @@ async fn throttling_is_retryable_for_every_operation() {
 }
 
 #[tokio::test]
-async fn a_full_source_is_told_as_such() {
+async fn a_full_source_has_its_own_error() {
     let all = Inbox::fresh().await;
     let full = Reply::fail(400, "ItemCollectionSizeLimitExceededException");
     all.endpoint.script_next("PutItem", [full]);
@@ -50,9 +50,9 @@ async fn a_full_source_is_told_as_such() {
     );
 }
 
-/// The SDK tries again when an answer is lost; the second attempt finds what the first has done.
+/// The SDK repeats a call whose response was lost; the second attempt finds the result of the first.
 #[tokio::test]
-async fn a_lost_answer_changes_nothing() {
+async fn a_lost_response_changes_nothing() {
     let all = Inbox::fresh().await;
     let (inbox, thing) = (&all.inbox, source("a"));
     let kept = message("a", "1", r#"{"n":1}"#);
@@ -75,7 +75,7 @@ async fn a_lost_answer_changes_nothing() {
 }
 
 #[tokio::test]
-async fn contact_that_could_not_be_noted_is_noted_the_next_time() {
+async fn a_failed_contact_is_recorded_the_next_time() {
     let all = Inbox::fresh().await;
     let contacts = HourlySourceTracker::new(all.inbox.clone());
     all.endpoint.script(|_| throttled());
@@ -86,7 +86,7 @@ async fn contact_that_could_not_be_noted_is_noted_the_next_time() {
 }
 
 #[tokio::test]
-async fn keys_left_unprocessed_are_asked_for_again() {
+async fn unprocessed_keys_are_requested_again() {
     let all = Inbox::fresh().await;
     let (inbox, thing, table) = (&all.inbox, source("a"), all.table.clone());
     for name in ["1", "2"] {
@@ -110,9 +110,9 @@ async fn keys_left_unprocessed_are_asked_for_again() {
     );
 }
 
-/// What others wrote into the table is told of where it is asked for, and hides nothing else.
+/// A foreign item is an error where it is requested, and hides no other item.
 #[tokio::test]
-async fn items_of_others() {
+async fn foreign_items_fail_only_their_own_requests() {
     let all = Inbox::fresh().await;
     let (inbox, thing) = (&all.inbox, source("a"));
     let text = |text: &str| AttributeValue::S(text.to_owned());

@@ -1,4 +1,4 @@
-//! Many operations at random, against a model of three lines.
+//! Random operations, compared with a model.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use antumbra_service::store::StoreError;
 
 use super::{Inbox, NOON, at, id, message, source};
 
-/// Which messages there are; `false` for one that was deleted.
+/// The messages; `false` for a deleted one.
 type Model = BTreeMap<String, bool>;
 
 fn expected(model: &Model, range: &Range) -> Vec<String> {
@@ -35,7 +35,7 @@ fn expected(model: &Model, range: &Range) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn any_order_of_operations_gives_what_the_model_gives() {
+async fn any_order_of_operations_matches_the_model() {
     let Inbox { inbox, .. } = &Inbox::fresh().await;
     let thing = source("testThing");
     let mut random = fastrand::Rng::with_seed(20260131);
@@ -110,7 +110,7 @@ async fn pages_add_up_to_the_whole_in_both_orders() {
         let mut all = Vec::new();
         loop {
             let page = list(inbox, &thing, &request).await.unwrap();
-            // As an answer that has room for two.
+            // As in a response with room for two.
             let page = shorten_page(page, &thing, order, 2);
             all.extend(page.rows.iter().map(ToString::to_string));
             request.cursor = page.next;

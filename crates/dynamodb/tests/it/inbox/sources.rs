@@ -1,4 +1,4 @@
-//! Who was heard of, and when.
+//! Sources and their last contact.
 
 use antumbra_service::inbox::{
     MessageIndex, MessageReader, MessageWriter, Range, SourceTracker, Sources,
@@ -8,7 +8,7 @@ use antumbra_service::paging::{Cursor, seal_cursor};
 use super::{Inbox, at, id, message, source};
 
 #[tokio::test]
-async fn the_last_contact_is_told_to_the_hour_and_does_not_go_back() {
+async fn the_last_contact_is_kept_to_the_hour_and_only_increases() {
     let Inbox { inbox, .. } = &Inbox::fresh().await;
     for time in ["12:34:56.789", "10:00:00", "11:59:59"] {
         let time = at(&format!("2026-01-31T{time}Z"));
@@ -35,7 +35,7 @@ async fn the_last_contact_is_told_to_the_hour_and_does_not_go_back() {
 }
 
 #[tokio::test]
-async fn pages_add_up() {
+async fn pages_contain_every_source() {
     let Inbox { inbox, table, .. } = &Inbox::fresh().await;
     for number in 0..7 {
         let name = format!("thing-{number}");
@@ -73,9 +73,8 @@ async fn pages_add_up() {
     assert!(inbox.sources(1001, None).await.is_err());
 }
 
-/// Sources and messages share a table and never meet.
 #[tokio::test]
-async fn messages_and_sources_do_not_see_each_other() {
+async fn messages_and_sources_are_listed_separately() {
     let Inbox { inbox, .. } = &Inbox::fresh().await;
     inbox.touch(&source("lamp"), at(super::NOON)).await.unwrap();
     inbox

@@ -1,4 +1,4 @@
-//! What things cost, counted where the calls arrive.
+//! Calls of each operation, counted at the endpoint.
 
 use antumbra_service::sensors::{
     CheckOutcome, LivenessIndex, LocationPrefix, Reading, ReadingStore, SensorStore, StateStore,
@@ -8,8 +8,8 @@ use antumbra_testkit::sensors::sample::{at, id, new, registered, sensor, signal,
 
 use super::Store;
 
-/// Takes in signals as a worker does.
-async fn take_in(store: &Store, signals: &[antumbra_service::sensors::Signal]) {
+/// Records signals and saves readings as the ingest function does.
+async fn ingest(store: &Store, signals: &[antumbra_service::sensors::Signal]) {
     let mut readings = Vec::new();
     for signal in signals {
         let recorded = store.sensors.record(signal).await.unwrap().unwrap();
@@ -26,36 +26,36 @@ async fn a_signal_is_two_writes_and_no_read() {
     registered(&store.sensors, "s").await;
     store.endpoint.take_calls();
     for (value, time) in [(1, 1), (1, 2), (0, 3), (1, 4), (1, 5)] {
-        take_in(&store, &[signal("s", value, time, time)]).await;
+        ingest(&store, &[signal("s", value, time, time)]).await;
         assert_eq!(
             store.endpoint.take_operations(),
             ["UpdateItem", "BatchWriteItem"]
         );
     }
-    // A lost sensor that speaks costs no more.
+    // A lost sensor that sends again costs the same.
     assert_eq!(
         store.sensors.check(&id("s"), at(9000)).await,
         Ok(CheckOutcome::Lost)
     );
     store.endpoint.take_calls();
-    take_in(&store, &[signal("s", 0, 9001, 9001)]).await;
+    ingest(&store, &[signal("s", 0, 9001, 9001)]).await;
     assert_eq!(
         store.endpoint.take_operations(),
         ["UpdateItem", "BatchWriteItem"]
     );
-    // Nor does a duplicate; one that was overtaken costs one write more, if it has anything to say.
-    take_in(&store, &[signal("s", 0, 9001, 9001)]).await;
+    // A duplicate too; a signal that was overtaken costs one more write if part of it is newer.
+    ingest(&store, &[signal("s", 0, 9001, 9001)]).await;
     assert_eq!(
         store.endpoint.take_operations(),
         ["UpdateItem", "BatchWriteItem"]
     );
-    take_in(&store, &[signal("s", 1, 100, 100)]).await;
+    ingest(&store, &[signal("s", 1, 100, 100)]).await;
     assert_eq!(
         store.endpoint.take_operations(),
         ["UpdateItem", "BatchWriteItem"]
     );
     for late in [signal("s", 1, 101, 9002), signal("s", 1, 9002, 9000)] {
-        take_in(&store, &[late]).await;
+        ingest(&store, &[late]).await;
         let calls = store.endpoint.take_operations();
         assert_eq!(calls, ["UpdateItem", "UpdateItem", "BatchWriteItem"]);
     }
@@ -70,7 +70,7 @@ async fn readings_of_a_batch_share_their_calls() {
         signals.push(signal(&format!("s{n}"), 1, n, n));
     }
     store.endpoint.take_calls();
-    take_in(&store, &signals).await;
+    ingest(&store, &signals).await;
     let calls = store.endpoint.take_operations();
     let updates = calls.iter().filter(|call| *call == "UpdateItem").count();
     let batches = calls
@@ -80,19 +80,19 @@ async fn readings_of_a_batch_share_their_calls() {
     assert_eq!((updates, batches, calls.len()), (60, 3, 63));
 }
 
-/// Ten signals in an hour, and a sweep each minute: the key of the index is written once, by the sweep.
+/// Ten signals in an hour and a sweep each minute: only the sweep writes the index key, once.
 #[tokio::test]
 async fn the_index_is_written_once_per_silence() {
     let store = Store::fresh().await;
     registered(&store.sensors, "s").await;
-    take_in(&store, &[signal("s", 1, 1, 1)]).await;
+    ingest(&store, &[signal("s", 1, 1, 1)]).await;
     let hour = 3600;
     let mut keys_written = 0;
     let mut last = store.sensors.state(&id("s")).await.unwrap().check_at;
     for minute in 1..=10 * 60 {
         let now = minute * 60;
         if minute % 6 == 0 {
-            take_in(&store, &[signal("s", minute % 2, now, now)]).await;
+            ingest(&store, &[signal("s", minute % 2, now, now)]).await;
         }
         for shard in 0..store.sensors.shards() {
             let due = store.sensors.due(shard, at(now), 100, None).await.unwrap();
@@ -113,7 +113,7 @@ async fn the_index_is_written_once_per_silence() {
 }
 
 #[tokio::test]
-async fn the_registry_costs_what_it_must() {
+async fn calls_of_the_registry() {
     let store = Store::fresh().await;
     let sensors = &store.sensors;
     let first = registered(sensors, "s").await;

@@ -1,4 +1,4 @@
-//! The laws of the ports of sensors, on DynamoDB.
+//! Contract of the sensor ports, on DynamoDB.
 
 use antumbra_dynamodb::DynamoDbSensors;
 

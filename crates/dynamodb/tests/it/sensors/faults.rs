@@ -1,4 +1,4 @@
-//! When DynamoDB throttles, fails, or its answer is lost.
+//! Throttling, failures and lost responses.
 
 use antumbra_service::sensors::{
     CheckOutcome, Connection, LivenessIndex, Outcome, Reading, ReadingStore, SensorError,
@@ -20,9 +20,9 @@ fn broken() -> Reply {
     Reply::fail(500, "InternalServerError")
 }
 
-/// The state is written, the answer is lost, the SDK asks again: nothing is counted twice.
+/// The state is written, the response is lost, the SDK repeats the call: nothing is counted twice.
 #[tokio::test]
-async fn a_signal_whose_answer_was_lost_counts_once() {
+async fn a_signal_whose_response_was_lost_counts_once() {
     let store = Store::fresh().await;
     registered(&store.sensors, "s").await;
     record(&store.sensors, &signal("s", 1, 1, 1)).await;
@@ -36,7 +36,7 @@ async fn a_signal_whose_answer_was_lost_counts_once() {
 }
 
 #[tokio::test]
-async fn a_loss_whose_answer_was_lost_is_told_by_who_did_it() {
+async fn a_check_whose_response_was_lost_reports_its_own_loss() {
     let store = Store::fresh().await;
     registered(&store.sensors, "s").await;
     store
@@ -53,7 +53,7 @@ async fn a_loss_whose_answer_was_lost_is_told_by_who_did_it() {
 }
 
 #[tokio::test]
-async fn a_move_whose_answer_was_lost_took_place_once() {
+async fn a_change_whose_response_was_lost_is_applied_once() {
     let store = Store::fresh().await;
     let first = registered(&store.sensors, "s").await;
     store
@@ -66,7 +66,7 @@ async fn a_move_whose_answer_was_lost_took_place_once() {
 }
 
 #[tokio::test]
-async fn a_registration_whose_answer_was_lost_took_place_once() {
+async fn a_registration_whose_response_was_lost_is_applied_once() {
     let store = Store::fresh().await;
     store
         .endpoint
@@ -75,9 +75,9 @@ async fn a_registration_whose_answer_was_lost_took_place_once() {
     assert_eq!(store.sensors.get(&id("s")).await, Ok(given));
 }
 
-/// A transaction is cancelled for many reasons, and only one of them means that the id is taken.
+/// Of the reasons for a cancelled transaction only one means that the id is taken.
 #[tokio::test]
-async fn a_cancelled_registration_is_not_always_already_registered() {
+async fn only_a_failed_condition_means_already_registered() {
     let store = Store::fresh().await;
     for (code, meant) in [
         ("TransactionConflict", StoreError::Throttled),
@@ -100,7 +100,7 @@ async fn a_cancelled_registration_is_not_always_already_registered() {
 }
 
 #[tokio::test]
-async fn what_fails_is_said_and_can_be_tried_again() {
+async fn failures_are_returned_and_can_be_retried() {
     let store = Store::fresh().await;
     let sensors = &store.sensors;
     let sensor = registered(sensors, "s").await;
@@ -137,9 +137,9 @@ fn unavailable() -> StoreError {
     StoreError::Unavailable(String::new())
 }
 
-/// What DynamoDB leaves unprocessed is sent again, and only the rest of it fails.
+/// Unprocessed writes are sent again, and only those that stay unprocessed fail.
 #[tokio::test]
-async fn unprocessed_readings_are_the_failures_of_their_own_signals() {
+async fn unprocessed_readings_fail_only_their_own_signals() {
     let store = Store::fresh().await;
     registered(&store.sensors, "s").await;
     let mut readings = Vec::new();
@@ -148,7 +148,7 @@ async fn unprocessed_readings_are_the_failures_of_their_own_signals() {
         let recorded = store.sensors.record(&signal).await.unwrap().unwrap();
         readings.push(signal.reading(recorded.owner));
     }
-    // Whatever is asked, the reading of the second signal is left.
+    // The reading of the second signal stays unprocessed.
     let table = store.table.clone();
     let left = |call: &antumbra_testkit::dynamodb::Call, table: &str| {
         let wanted = call.body["RequestItems"][table].as_array().unwrap().iter();
@@ -178,10 +178,9 @@ async fn unprocessed_readings_are_the_failures_of_their_own_signals() {
     assert_eq!(batches, 4, "tried four times, then given back to the queue");
 }
 
-/// Unregistering and saving at once: either there were readings and now there are none that show, or the
-/// save was refused.
+/// Either the readings were saved and are no longer visible, or the save was rejected.
 #[tokio::test]
-async fn saving_cannot_race_unregistering() {
+async fn concurrent_saving_and_unregistering_leave_no_visible_readings() {
     let store = Store::fresh().await;
     for n in 0..10 {
         let name = format!("s{n}");

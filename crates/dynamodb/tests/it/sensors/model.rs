@@ -1,5 +1,5 @@
-//! The same steps on DynamoDB and on the store in memory, which is the reference: after each step both
-//! say the same and hold the same.
+//! Random steps on DynamoDB and on the store in memory, the reference: after each step both return and
+//! store the same.
 
 use antumbra_service::sensors::{
     Address, LivenessIndex, Sensor, SensorStore, Signal, SilenceTimeout, StateStore, Value,
@@ -95,7 +95,7 @@ async fn walk(seed: u64, steps: usize) {
 }
 
 #[tokio::test]
-async fn both_stores_go_the_same_way() {
+async fn both_stores_behave_the_same() {
     for seed in 0..12 {
         walk(seed, 150).await;
     }

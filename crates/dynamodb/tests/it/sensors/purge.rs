@@ -1,4 +1,4 @@
-//! What an unregistered sensor leaves behind, and how that goes.
+//! Unregistering a sensor and purging its readings.
 
 use std::cell::Cell;
 
@@ -19,11 +19,11 @@ fn readings(count: i64) -> Vec<Reading> {
 }
 
 #[tokio::test]
-async fn links_and_their_mirrors_go_with_the_sensor() {
+async fn links_and_their_mirrors_are_removed_with_the_sensor() {
     let store = Store::fresh().await;
     let sensor = registered(&store.sensors, "s").await;
     registered(&store.sensors, "s2").await;
-    // More than one transaction can take.
+    // More than fit in one transaction.
     for n in 0..120 {
         store.put("SENSOR#s", &format!("CLIENT#c{n}")).await;
         store.put(&format!("CLIENT#c{n}"), "SENSOR#s").await;
@@ -38,13 +38,13 @@ async fn links_and_their_mirrors_go_with_the_sensor() {
     assert_eq!(store.sort_keys("SENSOR#s2").await.len(), 3);
 }
 
-/// A link that comes between the look for links and the sensor's end is taken away right after.
+/// A link that is made between the query for links and the transaction is removed after it.
 #[tokio::test]
-async fn a_link_made_meanwhile_does_not_stay() {
+async fn a_concurrent_link_is_removed() {
     let store = Store::fresh().await;
     let sensor = registered(&store.sensors, "s").await;
     store.endpoint.take_calls();
-    // As if it had come right after the first query: that one does not see it.
+    // The first query does not see the link.
     store.put("SENSOR#s", "CLIENT#c").await;
     store.put("CLIENT#c", "SENSOR#s").await;
     let nothing = serde_json::json!({"Items": [], "Count": 0, "ScannedCount": 0});
@@ -105,7 +105,7 @@ async fn readings_are_purged_in_the_background_and_the_purge_ends() {
     assert_eq!(ended, 0, "it is kept for a while");
     assert_eq!(store.sort_keys("SENSOR#s").await.len(), 1);
 
-    // A worker that had recorded a signal before keeps its reading only now.
+    // A function that recorded a signal before stores its reading only now.
     let late = signal("s", 1, 99, 99);
     let owner = antumbra_service::sensors::Owner {
         sensor: id("s"),
@@ -126,9 +126,9 @@ async fn readings_are_purged_in_the_background_and_the_purge_ends() {
     assert_eq!(kept.len(), 3);
 }
 
-/// The id is registered again while its former readings are still there, and again purged half-way.
+/// The id is registered again while its former readings exist, and once more during the purge.
 #[tokio::test]
-async fn a_purge_leaves_the_next_sensor_of_that_id_alone() {
+async fn a_purge_keeps_the_readings_of_the_next_sensor_of_that_id() {
     let store = Store::fresh().await;
     let first = registered(&store.sensors, "s").await;
     store.sensors.save(&first, &readings(40)).await.unwrap();
@@ -164,7 +164,7 @@ async fn a_purge_leaves_the_next_sensor_of_that_id_alone() {
 }
 
 #[tokio::test]
-async fn a_purge_that_was_stopped_goes_on() {
+async fn an_interrupted_purge_continues() {
     let store = Store::fresh().await;
     let sensor = registered(&store.sensors, "s").await;
     store.sensors.save(&sensor, &readings(60)).await.unwrap();

@@ -1,4 +1,4 @@
-//! Many workers at once on DynamoDB, its answers lost now and then; the stream tells what happened.
+//! Concurrent workers on DynamoDB with lost responses; the stream shows every state.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -48,7 +48,7 @@ fn streams(store: &Store) -> Streams {
     Streams::from_conf(config)
 }
 
-/// All records of the stream up to the state that is the last of each sensor.
+/// The records of the stream up to the last state of each sensor.
 async fn records(store: &Store, ends: &[State]) -> Vec<Record> {
     let streams = streams(store);
     let described = streams
@@ -106,10 +106,10 @@ fn images(records: &[Record]) -> Vec<(Option<State>, State)> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_storm_ends_right_and_leaves_no_gap() {
+async fn concurrent_signals_end_in_the_right_state_without_gaps() {
     for seed in 0..4 {
         let store = Store::fresh().await;
-        // One answer in twelve is lost on its way, so that the SDK asks again.
+        // One response in twelve is lost, so the SDK repeats the call.
         let mut random = fastrand::Rng::with_seed(seed);
         store.endpoint.script(move |call| {
             if call.operation == "UpdateItem" && random.u8(..12) == 0 {

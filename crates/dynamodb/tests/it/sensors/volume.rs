@@ -1,4 +1,4 @@
-//! Much of everything, and what lies beside it.
+//! Large listings, and items next to readings.
 
 use antumbra_service::sensors::{
     Address, LocationPrefix, Reading, ReadingStore, SensorStore, Value,
@@ -7,9 +7,9 @@ use antumbra_testkit::sensors::sample::{at, id, new, registered, sensor};
 
 use super::Store;
 
-/// A page of DynamoDB ends at a megabyte, wherever that is.
+/// A page of DynamoDB ends at one megabyte.
 #[tokio::test]
-async fn more_than_a_megabyte_of_readings_comes_whole() {
+async fn more_than_a_megabyte_of_readings_is_returned() {
     let store = Store::fresh().await;
     let held = registered(&store.sensors, "s").await;
     let reading = |n: i64| {
@@ -38,7 +38,7 @@ async fn more_than_a_megabyte_of_readings_comes_whole() {
 }
 
 #[tokio::test]
-async fn more_than_a_megabyte_of_sensors_comes_whole() {
+async fn more_than_a_megabyte_of_sensors_is_returned() {
     let store = Store::fresh().await;
     let long = "ä".repeat(50);
     for n in 0..900 {
@@ -63,9 +63,9 @@ async fn more_than_a_megabyte_of_sensors_comes_whole() {
     assert_eq!(all, page.rows);
 }
 
-/// `CLIENT#…` sorts before `READ#…`: a range that is open below would run on into it.
+/// `CLIENT#…` sorts before `READ#…`, so a range without a lower bound would include links.
 #[tokio::test]
-async fn fewer_readings_than_asked_for_bring_no_links() {
+async fn a_short_list_of_readings_includes_no_links() {
     let store = Store::fresh().await;
     let held = registered(&store.sensors, "s").await;
     for n in 0..5 {
@@ -82,9 +82,8 @@ async fn fewer_readings_than_asked_for_bring_no_links() {
     assert_eq!(latest, (held, vec![reading]));
 }
 
-/// Readings that nobody owns do not make a sensor.
 #[tokio::test]
-async fn a_reading_without_a_sensor_is_not_taken_for_one() {
+async fn readings_without_a_sensor_are_not_found() {
     let store = Store::fresh().await;
     store
         .put(
@@ -100,7 +99,7 @@ async fn a_reading_without_a_sensor_is_not_taken_for_one() {
 }
 
 #[tokio::test]
-async fn readings_end_when_their_type_says() {
+async fn readings_expire_by_sensor_type() {
     let store = Store::fresh().await;
     let config = antumbra_dynamodb::SensorConfig {
         retention: "sensor=2".parse().unwrap(),
