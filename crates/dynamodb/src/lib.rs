@@ -9,7 +9,7 @@
 //! - [`DynamoDbInbox`]: messages, in a table of their own
 //! - [`DynamoDbIdempotency`]: idempotency records
 //! - [`DynamoDbProgress`]: ingest progress of queues
-//! - [`Table`]: the tables as data, to create them for tests and local use
+//! - [`TableDefinition`]: the tables as data, to create them for tests and local use
 //!
 //! The ports' documentation states the behaviour. Errors name the call and DynamoDB's code, never the
 //! content of an item.
@@ -36,8 +36,8 @@ pub use progress::DynamoDbProgress;
 pub use sensors::{DynamoDbSensors, SensorConfig};
 pub use shadows::{DynamoDbShadows, ShadowTableConfig};
 pub use tables::{
-    BY_LOCATION, Existing, Index, LISTED, LIVE, MAIN, MESSAGES, Scalar, Table, TableError,
-    UNDELETED, client, stream_of,
+    BY_LOCATION, Existing, Index, LISTED, LIVE, MAIN, MESSAGES, Scalar, TableDefinition,
+    TableError, UNDELETED, client, stream_of,
 };
 
 /// The examples of the SDK page, compiled as doc tests.

@@ -47,7 +47,7 @@ impl Key {
 pub(crate) struct Table {
     client: Client,
     name: String,
-    schema: tables::Table<'static>,
+    schema: tables::TableDefinition<'static>,
 }
 
 impl Table {
@@ -55,7 +55,7 @@ impl Table {
     pub(crate) fn new(
         client: Client,
         name: impl Into<String>,
-        schema: tables::Table<'static>,
+        schema: tables::TableDefinition<'static>,
     ) -> Table {
         Table {
             client,

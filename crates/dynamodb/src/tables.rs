@@ -43,7 +43,7 @@ pub enum Scalar {
 
 /// Definition of a table whose keys are strings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Table<'a> {
+pub struct TableDefinition<'a> {
     /// The name on AWS and here.
     pub name: &'a str,
     /// The partition key's attribute.
@@ -93,7 +93,7 @@ pub const UNDELETED: Index<'static> = Index {
 };
 
 /// The main table, whose changes are notified.
-pub const MAIN: Table<'static> = Table {
+pub const MAIN: TableDefinition<'static> = TableDefinition {
     name: "antumbra",
     partition_key: PARTITION_KEY,
     sort_key: SORT_KEY,
@@ -103,7 +103,7 @@ pub const MAIN: Table<'static> = Table {
 };
 
 /// The messages table of the inbox.
-pub const MESSAGES: Table<'static> = Table {
+pub const MESSAGES: TableDefinition<'static> = TableDefinition {
     name: "antumbra-messages",
     partition_key: MESSAGE_SOURCE,
     sort_key: MESSAGE_ID,
@@ -143,7 +143,7 @@ pub async fn stream_of(client: &Client, table: &str) -> Result<Option<String>, S
     Ok(streamed.and_then(|table| table.latest_stream_arn))
 }
 
-impl Table<'_> {
+impl TableDefinition<'_> {
     /// Creates the table if it is missing and waits until it is active.
     pub async fn ensure(&self, client: &Client) -> Result<Existing, TableError> {
         if self.describe(client).await?.is_none() {

@@ -1,6 +1,6 @@
 //! DynamoDB with its streams, served on loopback by the embedded engine.
 //!
-//! Tables are not made here: see [`antumbra_dynamodb::Table`].
+//! Tables are not made here: see [`antumbra_dynamodb::TableDefinition`].
 //!
 //! A stream keeps its records for a day, as on AWS, but for those that an
 //! earlier run has left unread: a stack that was off for a week still sends

@@ -9,7 +9,7 @@ mod server;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use antumbra_dynamodb::Table;
+use antumbra_dynamodb::TableDefinition;
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::retry::RetryConfig;
 use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
@@ -53,11 +53,11 @@ pub struct TestTable {
 
 impl TestTable {
     /// Creates a table under a new name. Its creation is not among the recorded calls.
-    pub async fn create(definition: Table<'_>) -> TestTable {
+    pub async fn create(definition: TableDefinition<'_>) -> TestTable {
         let endpoint = Endpoint::start(address()).await;
         let client = client(&endpoint);
         let name = table_name();
-        let table = Table {
+        let table = TableDefinition {
             name: &name,
             ..definition
         };
@@ -72,9 +72,9 @@ impl TestTable {
     }
 
     /// Creates another table at the same endpoint and returns its name.
-    pub async fn another(&self, definition: Table<'_>) -> String {
+    pub async fn another(&self, definition: TableDefinition<'_>) -> String {
         let name = table_name();
-        let table = Table {
+        let table = TableDefinition {
             name: &name,
             ..definition
         };

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use antumbra_dynamodb::{
     DynamoDbClients, DynamoDbDeliveries, DynamoDbIdempotency, DynamoDbInbox, DynamoDbProgress,
-    DynamoDbSensors, DynamoDbShadows, MAIN, MESSAGES, SensorConfig, ShadowTableConfig, Table,
+    DynamoDbSensors, DynamoDbShadows, MAIN, MESSAGES, SensorConfig, ShadowTableConfig,
+    TableDefinition,
 };
 use antumbra_service::clients::{
     Circuit, Client, ClientId, ClientState, ClientStore as _, LinkStore as _, Mode, RequestKey,
@@ -57,7 +58,7 @@ fn as_json(value: &AttributeValue) -> Json {
     }
 }
 
-async fn check(database: &aws_sdk_dynamodb::Client, table: &Table<'_>, file: &str) {
+async fn check(database: &aws_sdk_dynamodb::Client, table: &TableDefinition<'_>, file: &str) {
     let pages = database.scan().table_name(table.name).into_paginator();
     let items: Vec<_> = pages
         .items()
@@ -86,7 +87,7 @@ async fn stored_items_of_the_main_table_keep_their_form() {
     let endpoint = Endpoint::start(address()).await;
     let database = client(&endpoint);
     let name = table_name();
-    let table = Table {
+    let table = TableDefinition {
         name: &name,
         ..MAIN
     };
@@ -323,7 +324,7 @@ async fn stored_items_of_the_messages_table_keep_their_form() {
     let endpoint = Endpoint::start(address()).await;
     let database = client(&endpoint);
     let name = table_name();
-    let table = Table {
+    let table = TableDefinition {
         name: &name,
         ..MESSAGES
     };

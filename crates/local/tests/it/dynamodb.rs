@@ -1,4 +1,4 @@
-use antumbra_dynamodb::{MAIN, MESSAGES, Table};
+use antumbra_dynamodb::{MAIN, MESSAGES, TableDefinition};
 use antumbra_local::{
     dynamodb::{self, Storage},
     listen::StartError,
@@ -49,7 +49,7 @@ async fn tables_are_created_once_and_survive_a_restart() {
 #[tokio::test]
 async fn an_existing_table_without_its_indexes_is_rejected() {
     let here = tables(Storage::Memory).await;
-    let bare = Table {
+    let bare = TableDefinition {
         indexes: &[],
         ..MAIN
     };

@@ -4,7 +4,7 @@ use std::future::Future;
 
 use antumbra_shadow::Timestamp;
 
-use super::client::{Client, ClientPatch, ClientState, Link, LinkedClient, Mode};
+use super::client::{Client, ClientPatch, ClientState, Link, LinkedClient};
 use super::id::ClientId;
 use super::secret::{RequestKey, Secret, Secrets};
 use crate::paging::{Cursor, Page};
@@ -210,13 +210,5 @@ impl LinkedClients for () {
         _: &'a SensorId,
     ) -> crate::notifications::BoxFuture<'a, Result<Vec<LinkedClient>, StoreError>> {
         Box::pin(async { Ok(Vec::new()) })
-    }
-}
-
-impl Mode {
-    /// Reads what a store wrote.
-    pub fn of_store(text: &str) -> Result<Mode, StoreError> {
-        text.parse()
-            .map_err(|_| StoreError::Invalid(format!("a stored mode is {text:?}")))
     }
 }

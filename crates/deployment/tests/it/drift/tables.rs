@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use antumbra_dynamodb::{Index, MAIN, MESSAGES, Scalar, Table};
+use antumbra_dynamodb::{Index, MAIN, MESSAGES, Scalar, TableDefinition};
 use antumbra_local::queues::definitions::QUEUES;
 use antumbra_local::queues::queue_arn;
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ fn index(index: &Index<'_>) -> Value {
 }
 
 /// A table as its resource would say it.
-fn expected(table: &Table<'_>) -> Value {
+fn expected(table: &TableDefinition<'_>) -> Value {
     let letter = |scalar| match scalar {
         Scalar::Text => "S",
         Scalar::Number => "N",
