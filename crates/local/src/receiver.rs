@@ -1,17 +1,15 @@
 //! A webhook endpoint for trying things out. It verifies signatures with the reference library, not with Antumbra's
 //! own code, and returns the received requests.
 
-use std::convert::Infallible;
+use std::future::IntoFuture as _;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use antumbra_service::clients::Secret;
-use bytes::Bytes;
-use http_body_util::{BodyExt as _, Full, Limited};
-use hyper::body::Incoming;
-use hyper::service::service_fn;
-use hyper::{Request, Response, StatusCode};
-use hyper_util::rt::TokioIo;
+use axum::Router;
+use axum::body::to_bytes;
+use axum::extract::Request;
+use axum::http::StatusCode;
 use serde_json::{Value, json};
 use standardwebhooks::Webhook;
 use tokio::sync::mpsc;
@@ -19,23 +17,21 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::listen::{StartError, bind};
 
-/// The longest body that is read.
+/// Largest accepted body.
 const BODY_BYTES: usize = 1024 * 1024;
 
 /// Result of verifying a signature.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is the sender's.
     Verified,
     /// There was no secret to verify it with.
     Unverified,
-    /// It is not, or the request is no webhook.
+    /// The signature is wrong, or the request is not a webhook.
     Refused(String),
 }
 
-/// A request that came.
+/// A received request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct Received {
     pub id: String,
     /// Header `webhook-timestamp`, in seconds since 1970.
@@ -62,7 +58,7 @@ impl Received {
         body["type"].as_str().unwrap_or_default().to_owned()
     }
 
-    /// All of it, for machines.
+    /// The request as JSON.
     pub fn json(&self) -> Value {
         let body: Value =
             serde_json::from_str(&self.body).unwrap_or_else(|_| Value::from(self.body.as_str()));
@@ -94,51 +90,31 @@ impl Receiver {
     }
 }
 
-/// Starts an endpoint with these secrets; `answer` chooses the status of each response.
+/// Starts an endpoint with these secrets; `respond` chooses the status of each response.
 pub async fn start(
     port: u16,
     secrets: Vec<Secret>,
-    answer: impl Fn(&Verdict) -> u16 + Send + Sync + 'static,
+    respond: impl Fn(&Verdict) -> u16 + Send + Sync + 'static,
 ) -> Result<Receiver, StartError> {
     let (listener, address) = bind("webhooks", port).await?;
     let (sender, received) = mpsc::unbounded_channel();
-    let stop = CancellationToken::new();
-    let stopped = stop.clone();
-    let secrets = Arc::new(secrets);
-    let answer = Arc::new(answer);
-    tokio::spawn(async move {
-        loop {
-            let stream = tokio::select! {
-                () = stopped.cancelled() => return,
-                accepted = listener.accept() => match accepted {
-                    Ok((stream, _)) => stream,
-                    Err(_) => continue,
-                },
-            };
-            let (secrets, answer, sender) =
-                (Arc::clone(&secrets), Arc::clone(&answer), sender.clone());
-            tokio::spawn(async move {
-                let service = service_fn(|request| {
-                    let (secrets, answer, sender) = (&secrets, &answer, &sender);
-                    async move {
-                        let mut received = read(request, secrets).await;
-                        received.status = answer(&received.verdict);
-                        let status = StatusCode::from_u16(received.status)
-                            .unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-                        // The receiver may be dropped already.
-                        let _ = sender.send(received);
-                        let mut response = Response::new(Full::<Bytes>::default());
-                        *response.status_mut() = status;
-                        Ok::<_, Infallible>(response)
-                    }
-                });
-                // A client that goes away ends its connection, and that is all.
-                let _ = hyper::server::conn::http1::Builder::new()
-                    .serve_connection(TokioIo::new(stream), service)
-                    .await;
-            });
+    let shared = Arc::new((secrets, respond));
+    let router = Router::new().fallback(move |request: Request| {
+        let (shared, sender) = (Arc::clone(&shared), sender.clone());
+        async move {
+            let (secrets, respond) = &*shared;
+            let mut received = read(request, secrets).await;
+            received.status = respond(&received.verdict);
+            let status = StatusCode::from_u16(received.status);
+            // The receiver may be dropped already.
+            let _ = sender.send(received);
+            status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
         }
     });
+    let stop = CancellationToken::new();
+    let server = axum::serve(listener, router);
+    let server = server.with_graceful_shutdown(stop.clone().cancelled_owned());
+    tokio::spawn(server.into_future());
     Ok(Receiver {
         address,
         received,
@@ -146,7 +122,7 @@ pub async fn start(
     })
 }
 
-async fn read(request: Request<Incoming>, secrets: &[Secret]) -> Received {
+async fn read(request: Request, secrets: &[Secret]) -> Received {
     let (head, body) = request.into_parts();
     let header = |name: &str| {
         let value = head.headers.get(name).and_then(|value| value.to_str().ok());
@@ -161,12 +137,11 @@ async fn read(request: Request<Incoming>, secrets: &[Secret]) -> Received {
         body,
     };
     let refused = |reason: &str| received(Verdict::Refused(reason.to_owned()), String::new());
-    let Ok(body) = Limited::new(body, BODY_BYTES).collect().await else {
+    let Ok(body) = to_bytes(body, BODY_BYTES).await else {
         return refused("the body cannot be read");
     };
-    let body = body.to_bytes();
     let Ok(text) = String::from_utf8(body.to_vec()) else {
-        return refused("the body is no text");
+        return refused("the body is not text");
     };
     let verifies = |secret: &Secret| {
         Webhook::new(secret.reveal())
@@ -175,7 +150,7 @@ async fn read(request: Request<Incoming>, secrets: &[Secret]) -> Received {
     let verdict = match secrets {
         [] => Verdict::Unverified,
         known if known.iter().any(verifies) => Verdict::Verified,
-        _ => Verdict::Refused("the signature is not by a secret that is known here".to_owned()),
+        _ => Verdict::Refused("the signature matches no known secret".to_owned()),
     };
     received(verdict, text)
 }

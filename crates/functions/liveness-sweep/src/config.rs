@@ -12,9 +12,9 @@ pub struct Config {
     pub sensors: SensorConfig,
     /// Queue that markers are sent through, to learn how far it was read.
     pub signals_queue_url: Option<String>,
-    /// How long to wait for the marker.
+    /// Maximum wait for the marker.
     pub marker_wait: Duration,
-    /// How long signals may take that the marker overtook.
+    /// Time granted to signals that the marker overtook.
     pub grace: Duration,
     pub limits: Limits,
 }

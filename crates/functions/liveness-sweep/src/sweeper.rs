@@ -63,7 +63,7 @@ pub struct Report {
     pub gone: usize,
     /// Checks that failed; the next sweep repeats them.
     pub failed: usize,
-    /// Whether all due sensors were checked.
+    /// All due sensors were checked.
     pub finished: bool,
     /// Delay of the signals queue in milliseconds; `None` if it was never read.
     pub behind_milliseconds: Option<u64>,

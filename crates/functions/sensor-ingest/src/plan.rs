@@ -7,7 +7,7 @@ use antumbra_wire::signal::{self, Scalar, SignalMessage};
 use crate::arrival::IncomingSignal;
 use crate::rules::Rules;
 
-/// What is to be done with a message.
+/// The task for a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Task {
     /// Record the signal of a sensor.

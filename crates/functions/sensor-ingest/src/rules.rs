@@ -1,4 +1,4 @@
-//! Which signals a deployment accepts, and what happens to signals of unknown sensors.
+//! Rules for accepting signals, and the policy for unknown sensors.
 
 use std::fmt;
 use std::str::FromStr;

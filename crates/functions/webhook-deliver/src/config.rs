@@ -18,7 +18,7 @@ pub struct Config {
     pub queue_url: String,
     /// Endpoints that may be called beside the public internet.
     pub allow: Allow,
-    /// How long the history of deliveries is kept.
+    /// Retention of the delivery history.
     pub retention: Duration,
     pub policy: Policy,
     /// Timeout of one request.

@@ -111,7 +111,7 @@ async fn a_delivery_is_posted_once() {
     let fixture = Fixture::create(endpoint.address()).await;
     let function = fixture.start(&sqs);
     let event = event(&fixture.delivery, 1);
-    // SQS may hand over a message twice.
+    // SQS may deliver a message twice.
     for _ in 0..2 {
         assert_eq!(function.invoke(&event).unwrap(), NO_FAILURES);
     }

@@ -19,7 +19,7 @@ const VANISH: usize = 40_000;
 const HOURS: i64 = 4;
 
 #[tokio::test]
-async fn all_who_vanish_are_found_once_in_pages_and_nobody_else() {
+async fn a_silent_fleet_is_lost_once_and_no_other_sensor_is() {
     let sensors = MemorySensors::default().without_readings();
     let clock = Arc::new(ManualClock::new(at(0)));
     let lost: Arc<Mutex<BTreeMap<String, i64>>> = Arc::default();
@@ -84,8 +84,8 @@ async fn all_who_vanish_are_found_once_in_pages_and_nobody_else() {
         "{latest}"
     );
 
-    // What the index costs: a look rearms a sensor, which moves it (two writes), about once per period of
-    // silence; one that is lost leaves it.
+    // Cost of the index: a check rearms a sensor, which moves it (two writes), about once per silence timeout; a
+    // lost sensor leaves the index.
     let index = after.index_writes - before.index_writes;
     let periods = (SENSORS as i64 * HOURS) as f64;
     let per_period = index as f64 / periods;

@@ -1,4 +1,4 @@
-//! One sweep: once however many look, what is left is left to the next, what fails is told.
+//! One sweep: each sensor is found once, the rest is left to the next sweep, failures are reported.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -77,7 +77,7 @@ async fn state_of(sensors: &MemorySensors, name: &str) -> State {
 }
 
 #[tokio::test]
-async fn a_sensor_is_lost_at_its_deadline_and_not_a_moment_before() {
+async fn a_sensor_is_lost_exactly_at_its_deadline() {
     let sensors = MemorySensors::default();
     registered(&sensors, "a").await;
     record(&sensors, &signal("a", 1, 60, 60)).await;
@@ -104,7 +104,7 @@ async fn a_sensor_is_lost_at_its_deadline_and_not_a_moment_before() {
 }
 
 #[tokio::test]
-async fn a_sensor_that_never_spoke_is_found_once() {
+async fn a_sensor_without_signals_is_lost_once() {
     let sensors = MemorySensors::default();
     registered(&sensors, "a").await;
     assert_eq!(run(&sensors, &clock(3599)).await.lost, 0);
@@ -118,7 +118,7 @@ async fn a_sensor_that_never_spoke_is_found_once() {
 }
 
 #[tokio::test]
-async fn many_sweeps_at_once_find_each_sensor_lost_once() {
+async fn concurrent_sweeps_lose_each_sensor_once() {
     let sensors = MemorySensors::default();
     for n in 0..500 {
         registered(&sensors, &format!("s{n}")).await;
@@ -130,7 +130,7 @@ async fn many_sweeps_at_once_find_each_sensor_lost_once() {
 }
 
 #[tokio::test]
-async fn what_is_not_done_in_time_is_left_to_the_next_sweep() {
+async fn unchecked_sensors_are_left_to_the_next_sweep() {
     let sensors = MemorySensors::default();
     for n in 0..1000 {
         registered(&sensors, &format!("s{n}")).await;
@@ -151,7 +151,7 @@ async fn what_is_not_done_in_time_is_left_to_the_next_sweep() {
 }
 
 #[tokio::test]
-async fn one_that_fails_holds_up_no_other() {
+async fn a_failed_check_blocks_no_other() {
     let sensors = MemorySensors::default();
     for name in ["a", "busy", "b"] {
         registered(&sensors, name).await;
@@ -182,7 +182,7 @@ fn unread() -> QueueProbe {
 }
 
 #[tokio::test]
-async fn nobody_is_lost_while_the_queue_is_not_read() {
+async fn no_sensor_is_lost_while_the_queue_is_not_read() {
     use antumbra_service::liveness::IngestProgress as _;
     let sensors = MemorySensors::default();
     registered(&sensors, "a").await;
@@ -206,7 +206,7 @@ async fn nobody_is_lost_while_the_queue_is_not_read() {
         assert_eq!((report.lost, report.checked), (0, 0));
         assert!(report.behind_milliseconds.unwrap() > 400_000);
     }
-    // One of them had spoken in time; now it is heard.
+    // One of them had sent a signal in time; now it is processed.
     sensors.record(&signal("b", 1, 3590, 3590)).await.unwrap();
     progress.note("antumbra-signals", at(3600)).await.unwrap();
     let report = sweeper.sweep(clock.now().after(MINUTE)).await.unwrap();

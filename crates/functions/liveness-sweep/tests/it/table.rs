@@ -17,7 +17,7 @@ use futures_util::future::join;
 const SENSORS: usize = 300;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_sweeps_at_once_find_each_sensor_once_at_one_write_each() {
+async fn two_concurrent_sweeps_lose_each_sensor_once_with_one_write() {
     let table = TestTable::create(MAIN).await;
     let sensors = DynamoDbSensors::new(table.client.clone(), SensorConfig::new(&table.name));
     for n in 0..SENSORS {
@@ -37,7 +37,7 @@ async fn two_sweeps_at_once_find_each_sensor_once_at_one_write_each() {
         sweeper.sweep(deadline).await.unwrap()
     };
     table.endpoint.take_calls();
-    // Due since their registration, and heard since: armed anew, for the exact deadline.
+    // Due since their registration, with a signal since: rearmed for the exact deadline.
     let report = sweep(3600).await;
     assert_eq!(
         (report.rearmed, report.lost, report.finished),
@@ -72,7 +72,7 @@ async fn two_sweeps_at_once_find_each_sensor_once_at_one_write_each() {
 
 /// A sensor that was unregistered leaves its readings to the sweeps that follow.
 #[tokio::test]
-async fn what_an_unregistered_sensor_left_is_gone_after_an_hour_of_sweeps() {
+async fn data_of_an_unregistered_sensor_is_purged_within_an_hour() {
     let table = TestTable::create(MAIN).await;
     let sensors = DynamoDbSensors::new(table.client.clone(), SensorConfig::new(&table.name));
     let gone = registered(&sensors, "gone").await;

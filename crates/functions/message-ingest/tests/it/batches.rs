@@ -13,7 +13,7 @@ fn stored_id(epoch: u32, queue_id: &str) -> String {
 }
 
 #[tokio::test]
-async fn one_bad_in_ten() {
+async fn one_bad_message_in_ten_is_quarantined() {
     let bench = Bench::new().await;
     let bad = "{ not JSON";
     let records = (0..10).map(|number| {
@@ -43,7 +43,7 @@ async fn one_bad_in_ten() {
 }
 
 #[tokio::test]
-async fn a_bad_one_in_the_middle_of_a_fifo_group_holds_up_nothing() {
+async fn a_rejected_message_does_not_stop_its_fifo_group() {
     let bench = Bench::new().await;
     let texts = [text("lamp", 1), "[]".to_owned(), text("lamp", 3)];
     let records = texts
@@ -62,7 +62,7 @@ async fn a_bad_one_in_the_middle_of_a_fifo_group_holds_up_nothing() {
     );
 }
 
-/// Whether a call writes the message whose id starts so.
+/// Returns whether a call writes the message with this id prefix.
 fn writes(call: &Call, prefix: &str) -> bool {
     let id = call.body.pointer("/Item/messageId/S");
     call.operation == "PutItem"
@@ -72,7 +72,7 @@ fn writes(call: &Call, prefix: &str) -> bool {
 }
 
 #[tokio::test]
-async fn a_fifo_group_waits_for_the_one_that_failed_and_others_do_not() {
+async fn a_failure_stops_its_fifo_group_only() {
     let bench = Bench::new().await;
     bench.endpoint.script(|call| match writes(call, "2-") {
         true => throttled(),
@@ -95,7 +95,7 @@ async fn a_fifo_group_waits_for_the_one_that_failed_and_others_do_not() {
     assert_eq!(bench.ids("door").await.len(), 2);
     assert_eq!(bench.quarantined(), []);
 
-    // The queue hands over what failed once more.
+    // The queue delivers the failed messages again.
     bench.endpoint.script(|_| Reply::Pass);
     let summary = bench
         .handle(&event(records.into_iter().skip(2).take(3)))
@@ -108,7 +108,7 @@ async fn a_fifo_group_waits_for_the_one_that_failed_and_others_do_not() {
 }
 
 #[tokio::test]
-async fn of_a_standard_queue_only_what_failed_comes_again() {
+async fn only_failed_messages_of_a_standard_queue_are_reported() {
     let bench = Bench::new().await;
     bench.endpoint.script(|call| match writes(call, "2-") {
         true => throttled(),
@@ -137,7 +137,7 @@ async fn the_same_message_twice_is_stored_once() {
 }
 
 #[tokio::test]
-async fn what_was_deleted_is_not_brought_back_by_a_redelivery() {
+async fn a_redelivery_does_not_restore_a_deleted_message() {
     let bench = Bench::new().await;
     let event = event([record("m", &text("lamp", 1), None)]);
     bench.handle(&event).await;
@@ -157,7 +157,7 @@ async fn what_was_deleted_is_not_brought_back_by_a_redelivery() {
 }
 
 #[tokio::test]
-async fn what_the_quarantine_does_not_take_is_delivered_again() {
+async fn messages_that_the_quarantine_rejects_fail() {
     let bench = Bench::new().await;
     bench.quarantine.reply(|message| match message.id.as_str() {
         "m-1" => SendReply::deny("no such queue"),
@@ -173,7 +173,7 @@ async fn what_the_quarantine_does_not_take_is_delivered_again() {
 }
 
 #[tokio::test]
-async fn a_large_batch_goes_through() {
+async fn a_large_batch_is_stored() {
     let bench = Bench::new().await;
     let records = (0..500).map(|n| {
         let source = format!("thing-{}", n % 25);

@@ -1,4 +1,4 @@
-//! What taking in messages costs, counted where calls arrive.
+//! DynamoDB calls of message ingest, counted at the endpoint.
 
 use crate::support::{Bench, event, record, text};
 
@@ -19,14 +19,14 @@ async fn one_write_a_message_and_one_more_a_source_and_hour() {
     // A redelivery is one call too.
     bench.handle(&batch(10)).await;
     assert_eq!(bench.endpoint.take_operations(), ["PutItem"; 10]);
-    // What is refused costs none.
+    // A rejected message costs none.
     bench.handle(&event([record("m", "nonsense", None)])).await;
     assert_eq!(bench.endpoint.take_operations(), [""; 0]);
 }
 
 /// Groups of one queue that speak of the same source do not note it twice.
 #[tokio::test]
-async fn a_source_in_many_groups_is_noted_once() {
+async fn a_source_in_many_groups_is_recorded_once() {
     let bench = Bench::new().await;
     let records = (0..10).map(|n| {
         let group = format!("g-{n}");

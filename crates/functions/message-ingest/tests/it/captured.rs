@@ -1,4 +1,4 @@
-//! Events as Lambda hands them over: the exact answer, and what is in the table.
+//! Captured Lambda events: the exact response, and the items in the table.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ async fn answer(bench: &Bench, event: &str) -> String {
 
 /// The example of the architecture that this grew from: its ids, and the item it makes.
 #[tokio::test]
-async fn a_message_of_a_thermometer() {
+async fn a_thermometer_message_is_stored() {
     let bench = Bench::new().await;
     let answered = answer(&bench, &captured("thermometer.json")).await;
     assert_eq!(answered, r#"{"batchItemFailures":[]}"#);
@@ -78,7 +78,7 @@ async fn a_batch_of_a_fifo_queue() {
 }
 
 #[tokio::test]
-async fn what_failed_is_named_as_lambda_reads_it() {
+async fn batch_item_failures_name_the_failed_messages() {
     let bench = Bench::new().await;
     bench.quarantine.reply(|_| SendReply::deny("no"));
     let event = event([record("m-1", "nonsense", None)]).to_string();
@@ -90,7 +90,7 @@ async fn what_failed_is_named_as_lambda_reads_it() {
 }
 
 #[tokio::test]
-async fn what_is_no_event_of_a_queue_fails_as_a_whole() {
+async fn an_invalid_event_fails_as_a_whole() {
     let bench = Bench::new().await;
     for event in [
         "",

@@ -1,5 +1,5 @@
-//! A FIFO queue while DynamoDB fails at random: the messages of each group are stored in the order they were
-//! sent, none is lost, and the bad among them hold up nobody.
+//! A FIFO queue while DynamoDB fails at random: the messages of each group are stored in order, none is lost, and
+//! bad ones block no other.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -34,7 +34,7 @@ async fn every_group_is_stored_in_order() {
     let bench = Bench::new().await;
     let mut random = fastrand::Rng::with_seed(1573251510774);
     let mut faults = random.fork();
-    // What DynamoDB has done, in order, each message once.
+    // Messages that DynamoDB has written, in order, each once.
     let done: Arc<Mutex<Vec<(String, u32)>>> = Arc::default();
     let doing = Arc::clone(&done);
     bench.endpoint.script(move |call| {

@@ -7,7 +7,7 @@ mod captured;
 mod groups;
 mod order;
 mod process;
-mod refusals;
+mod rejections;
 mod storm;
 mod support;
 mod time;

@@ -37,14 +37,14 @@ async fn numbers_sort_as_texts_without_padding_and_as_numbers_with_it() {
 }
 
 #[tokio::test]
-async fn below_zero_is_before_zero_and_texts_stay_texts() {
+async fn negative_numbers_sort_before_zero_and_strings_stay_strings() {
     let values = ["3", "-1", "-10", "0", "\"2026-01-31\"", "\"b\""];
     let padded = places(intake("thingName", "epochTime", 3), &values).await;
     assert_eq!(padded, ["-989", "-998", "000", "003", "2026-01-31", "b"]);
 }
 
 #[tokio::test]
-async fn a_number_too_wide_to_sort_is_put_away() {
+async fn a_number_too_wide_to_sort_is_quarantined() {
     let bench = Bench::with(intake("thingName", "epochTime", 3)).await;
     let text = r#"{"thingName":"lamp","epochTime":1000}"#;
     let summary = bench.handle(&event([record("m", text, None)])).await;
@@ -76,7 +76,7 @@ async fn dotted_paths_reach_nested_fields_and_numbers_name_sources() {
 }
 
 #[tokio::test]
-async fn what_comes_back_is_what_went_in() {
+async fn stored_messages_are_returned_unchanged() {
     let bench = Bench::new().await;
     let sent = r#" { "thingName": "lamp", "epochTime": 1,
         "big": 9007199254740993, "digits": 12345678901234567890123456789012345678,
@@ -91,7 +91,7 @@ async fn what_comes_back_is_what_went_in() {
 }
 
 #[tokio::test]
-async fn what_is_kept_for_a_while_says_until_when() {
+async fn retention_sets_the_expiry() {
     let day = std::time::Duration::from_secs(24 * 60 * 60);
     let bench = Bench::with(MessageParser {
         retention: Some(30 * day),

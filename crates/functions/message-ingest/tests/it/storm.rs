@@ -29,7 +29,7 @@ fn sent(number: u32) -> Value {
     record(&format!("m-{number:04}"), &body, None)
 }
 
-/// What becomes of a call to DynamoDB, at random.
+/// A random fault of a DynamoDB call.
 fn fault(random: &mut fastrand::Rng) -> Reply {
     match random.u32(0..100) {
         0..20 => Reply::fail(400, "ProvisionedThroughputExceededException"),
@@ -42,7 +42,7 @@ fn fault(random: &mut fastrand::Rng) -> Reply {
 }
 
 #[tokio::test]
-async fn nothing_is_lost_and_nothing_is_there_twice() {
+async fn every_message_is_stored_exactly_once() {
     let bench = Bench::new().await;
     let mut random = fastrand::Rng::with_seed(1564669331);
     let mut faults = random.fork();
@@ -86,7 +86,7 @@ async fn nothing_is_lost_and_nothing_is_there_twice() {
             if summary.failed.contains(&id) || random.u32(0..20) == 0 {
                 queue.push_back(number);
             } else if !bad(number) && random.u32(0..10) == 0 {
-                // Somebody reads it, deletes it, and the queue hands it over once more.
+                // A reader deletes it, and the queue delivers it again.
                 let source = Source::new(format!("thing-{:02}", number % SOURCES)).unwrap();
                 let name = MessageId::new(format!("{number}-1564669332364-{id}")).unwrap();
                 let now = Timestamp::default();
@@ -111,7 +111,7 @@ async fn nothing_is_lost_and_nothing_is_there_twice() {
         .collect();
     assert!(deleted.len() > 20 && invocations > 30 && cut_off > 0);
     assert_eq!(found, expected);
-    // The answer of some that were stored was lost, so that they are told as known.
+    // The response of some stored messages was lost, so that they count as known.
     assert!(stored <= 980);
     let sources = bench.inbox.sources(1000, None).await.unwrap().rows;
     assert_eq!(sources.len(), SOURCES as usize);

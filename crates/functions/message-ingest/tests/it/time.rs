@@ -1,4 +1,4 @@
-//! The end of an invocation: it answers before it, whoever does not.
+//! The function responds before its deadline, even if its services do not.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use antumbra_testkit::dynamodb::Reply;
 use crate::support::{Bench, event, record, text};
 
 #[tokio::test]
-async fn a_silent_store_does_not_keep_it_from_answering() {
+async fn an_unresponsive_store_does_not_block_the_response() {
     let bench = Bench::new().await;
     bench.endpoint.script(|_| Reply::Hang);
     let records = [
@@ -29,7 +29,7 @@ async fn a_silent_store_does_not_keep_it_from_answering() {
 }
 
 #[tokio::test]
-async fn with_no_time_at_all_everything_comes_again() {
+async fn without_time_all_messages_fail() {
     let bench = Bench::new().await;
     let records = [
         record("m-1", &text("lamp", 1), None),

@@ -1,4 +1,4 @@
-//! A batch of a standard queue: what is taken in, put away, and delivered again.
+//! A batch of a standard queue: recorded, quarantined and failed messages.
 
 use std::sync::atomic::Ordering;
 
@@ -16,7 +16,7 @@ fn answer(summary: &antumbra_lambda_kit::batch::BatchSummary) -> serde_json::Val
 }
 
 #[tokio::test]
-async fn the_outcome_of_each_signal_is_known_and_a_reading_kept() {
+async fn each_signal_has_an_outcome_and_a_reading() {
     let home = Home::new(&["a", "b"]).await;
     let newer = r#"{"sensor_id":"a","data":1,"ts":"2026-01-31T12:05:00Z","seq":1}"#;
     let older = r#"{"sensor_id":"a","data":0,"ts":"2026-01-31T12:04:00Z","seq":0}"#;
@@ -49,7 +49,7 @@ async fn the_outcome_of_each_signal_is_known_and_a_reading_kept() {
 }
 
 #[tokio::test]
-async fn the_same_value_again_and_again_is_no_occurrence_and_no_silence() {
+async fn repeated_values_are_no_event_and_no_silence() {
     let home = Home::new(&["a"]).await;
     for minute in 1..=200 {
         let id = format!("m{minute}");
@@ -63,7 +63,7 @@ async fn the_same_value_again_and_again_is_no_occurrence_and_no_silence() {
 }
 
 #[tokio::test]
-async fn one_bad_in_ten_is_put_away_and_nine_are_taken_in() {
+async fn one_bad_signal_in_ten_is_quarantined() {
     let ids: Vec<String> = (0..10).map(|n| format!("s{n}")).collect();
     let names: Vec<&str> = ids.iter().map(String::as_str).collect();
     let home = Home::new(&names).await;
@@ -91,7 +91,7 @@ async fn one_bad_in_ten_is_put_away_and_nine_are_taken_in() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_a_sensor_or_is_none_is_put_away() {
+async fn invalid_and_unknown_sensors_are_quarantined() {
     let rules = Rules {
         ids: Some("[A-Za-z0-9]{1,16}".parse().unwrap()),
         ..Rules::default()
@@ -120,7 +120,7 @@ async fn what_cannot_be_a_sensor_or_is_none_is_put_away() {
 }
 
 #[tokio::test]
-async fn anyone_may_speak_where_that_is_configured() {
+async fn unknown_sensors_are_registered_if_configured() {
     let registration = AutoRegistration::new("Brno/depot/0/yard", "lock", 600).unwrap();
     let admission =
         |sensors: &antumbra_testkit::sensors::MemorySensors| UnknownSensorPolicy::AutoRegister {
@@ -151,7 +151,7 @@ async fn anyone_may_speak_where_that_is_configured() {
 }
 
 #[tokio::test]
-async fn other_scalars_are_taken_in_where_that_is_configured() {
+async fn other_scalars_are_accepted_if_configured() {
     let rules = Rules {
         allowed: ValueType::Scalar,
         ..Rules::default()
@@ -180,7 +180,7 @@ async fn other_scalars_are_taken_in_where_that_is_configured() {
 }
 
 #[tokio::test]
-async fn only_what_failed_and_what_waits_for_it_comes_again() {
+async fn only_failed_messages_and_those_behind_them_are_reported() {
     let home = Home::new(&["a", "busy", "b"]).await;
     let event = sqs(&[
         ("m1", 60, &says("a", 0)),
@@ -206,7 +206,7 @@ async fn only_what_failed_and_what_waits_for_it_comes_again() {
 }
 
 #[tokio::test]
-async fn a_crash_between_state_and_reading_is_healed() {
+async fn a_redelivery_completes_a_crash_between_state_and_reading() {
     let home = Home::new(&["mute"]).await;
     let event = sqs(&[("m1", 60, &says("mute", 0)), ("m2", 61, &says("mute", 1))]);
     let summary = home.handle(&event).await;
@@ -224,7 +224,7 @@ async fn a_crash_between_state_and_reading_is_healed() {
 }
 
 #[tokio::test]
-async fn what_the_store_can_never_keep_is_put_away() {
+async fn unstorable_messages_are_quarantined() {
     let home = Home::new(&["odd"]).await;
     let summary = home.handle(&sqs(&[("m1", 60, &says("odd", 0))])).await;
     assert_eq!((summary.failed.len(), summary.count("quarantined")), (0, 1));
@@ -236,7 +236,7 @@ async fn what_the_store_can_never_keep_is_put_away() {
 }
 
 #[tokio::test]
-async fn nothing_bad_is_lost_when_the_quarantine_is_closed() {
+async fn rejected_messages_fail_while_the_quarantine_is_closed() {
     let home = Home::new(&["a"]).await;
     home.quarantine.reply(|_| SendReply::Throttle);
     let event = sqs(&[("m1", 60, "gibberish"), ("m2", 60, &says("a", 0))]);
@@ -255,7 +255,7 @@ async fn nothing_bad_is_lost_when_the_quarantine_is_closed() {
 }
 
 #[tokio::test]
-async fn what_is_no_event_fails_as_a_whole() {
+async fn an_invalid_event_fails_as_a_whole() {
     let home = Home::new(&[]).await;
     let deadline = sample::at(700);
     for event in [

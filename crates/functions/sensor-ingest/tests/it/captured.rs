@@ -1,4 +1,4 @@
-//! Events as AWS documents them, all taken in by the same function.
+//! Events as AWS documents them, all processed by the same function.
 
 use antumbra_service::sensors::{Outcome, Value};
 use antumbra_shadow::Timestamp;
@@ -15,7 +15,7 @@ async fn handle(home: &Home, name: &str) -> antumbra_lambda_kit::batch::BatchSum
 }
 
 #[tokio::test]
-async fn of_a_standard_queue() {
+async fn a_standard_queue_event() {
     let home = Home::new(&["0xA", "xa7v9Dfadr7H"]).await;
     let summary = handle(&home, "sqs-standard").await;
     assert_eq!(
@@ -32,7 +32,7 @@ async fn of_a_standard_queue() {
 }
 
 #[tokio::test]
-async fn of_a_fifo_queue() {
+async fn a_fifo_queue_event() {
     let home = Home::new(&["TestSensor"]).await;
     let summary = handle(&home, "sqs-fifo").await;
     assert_eq!(
@@ -42,7 +42,7 @@ async fn of_a_fifo_queue() {
 }
 
 #[tokio::test]
-async fn of_several_rabbitmq_queues() {
+async fn an_event_of_several_rabbitmq_queues() {
     let home = Home::new(&["0xA", "TestSensor"]).await;
     let summary = handle(&home, "rabbitmq").await;
     assert_eq!(

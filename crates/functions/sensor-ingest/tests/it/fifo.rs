@@ -10,7 +10,7 @@ use antumbra_testkit::SendReply;
 #[tokio::test]
 async fn messages_of_one_millisecond_keep_their_order() {
     let home = Home::new(&["a"]).await;
-    // Ids that would sort the other way.
+    // Ids that would sort in the opposite order.
     let texts: Vec<(String, String)> = (0..20)
         .map(|n| (format!("m{:02}", 99 - n), says("a", n % 2)))
         .collect();
@@ -34,7 +34,7 @@ async fn messages_of_one_millisecond_keep_their_order() {
 }
 
 #[tokio::test]
-async fn a_bad_message_in_the_middle_does_not_stop_its_group() {
+async fn a_rejected_message_does_not_stop_its_group() {
     let home = Home::new(&["a"]).await;
     let event = fifo(&[
         ("m1", "g", &says("a", 0)),
@@ -47,7 +47,7 @@ async fn a_bad_message_in_the_middle_does_not_stop_its_group() {
 }
 
 #[tokio::test]
-async fn a_failure_holds_the_rest_of_its_group_and_no_other() {
+async fn a_failure_stops_its_group_and_no_other() {
     let home = Home::new(&["a", "b", "busy"]).await;
     let event = fifo(&[
         ("m1", "g", &says("a", 0)),
@@ -74,7 +74,7 @@ async fn a_failure_holds_the_rest_of_its_group_and_no_other() {
 }
 
 #[tokio::test]
-async fn a_reading_or_a_quarantine_that_fails_holds_its_group_too() {
+async fn a_failed_reading_or_quarantine_stops_its_group() {
     let home = Home::new(&["mute", "a", "b"]).await;
     home.quarantine.reply(|_| SendReply::Throttle);
     let event = fifo(&[

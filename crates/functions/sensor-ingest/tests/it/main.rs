@@ -1,4 +1,4 @@
-//! The function through its public door: events of queues in, states, readings, quarantine and answer out.
+//! The function through its public interface: queue events in; states, readings, quarantine and response out.
 #![allow(clippy::unwrap_used)]
 
 mod batch;

@@ -9,7 +9,7 @@ use antumbra_wire::signal::MARKER;
 use crate::support::{Home, QUEUE, fifo, says, sqs};
 
 #[tokio::test]
-async fn a_marker_is_noted_by_the_time_the_queue_took_it() {
+async fn a_marker_is_recorded_with_its_sent_time() {
     let home = Home::new(&["a"]).await;
     let event = sqs(&[
         ("m1", 70, MARKER),
@@ -28,7 +28,7 @@ async fn a_marker_is_noted_by_the_time_the_queue_took_it() {
 }
 
 #[tokio::test]
-async fn a_marker_waits_for_what_was_sent_before_it() {
+async fn a_marker_fails_with_an_earlier_message() {
     let home = Home::new(&["a", "busy"]).await;
     let event = sqs(&[
         ("m1", 60, MARKER),
@@ -44,7 +44,7 @@ async fn a_marker_waits_for_what_was_sent_before_it() {
 }
 
 #[tokio::test]
-async fn a_marker_that_cannot_be_noted_comes_again() {
+async fn a_marker_that_cannot_be_recorded_fails() {
     let home = Home::new(&[]).await;
     home.progress.fail(true);
     let event = sqs(&[("m1", 60, MARKER)]);
@@ -54,7 +54,7 @@ async fn a_marker_that_cannot_be_noted_comes_again() {
 }
 
 #[tokio::test]
-async fn a_fifo_queue_is_measured_under_its_own_name() {
+async fn progress_of_a_fifo_queue_is_recorded_under_its_name() {
     let home = Home::new(&[]).await;
     home.handle(&fifo(&[("m1", "liveness", MARKER)])).await;
     assert_eq!(home.progress.reached(QUEUE).await, Ok(None));

@@ -36,7 +36,7 @@ async fn messages_of_one_event_keep_their_order_by_queue() {
 }
 
 #[tokio::test]
-async fn a_batch_that_comes_again_counts_nothing_twice() {
+async fn a_redelivered_batch_changes_nothing() {
     let home = Home::new(&["a", "busy"]).await;
     let [zero, one, busy] = [says("a", 0), says("a", 1), says("busy", 1)];
     let messages = |redelivered| {
@@ -62,7 +62,7 @@ async fn a_batch_that_comes_again_counts_nothing_twice() {
     }
     assert_eq!(home.readings("a").await, ["1", "0", "1", "0"]);
 
-    // What is new is new, though it reads the same.
+    // A new message with the same content is new.
     home.clock.advance(Duration::from_secs(60));
     let event = rabbitmq(&[("q::/", &[(false, zero.as_bytes())])]);
     assert_eq!(
@@ -73,7 +73,7 @@ async fn a_batch_that_comes_again_counts_nothing_twice() {
 }
 
 #[tokio::test]
-async fn whatever_came_can_be_put_away() {
+async fn every_message_can_be_quarantined() {
     let home = Home::new(&[]).await;
     let long = "x".repeat(20_000);
     let event = rabbitmq(&[(

@@ -25,7 +25,7 @@ const SENSORS: usize = 5;
 const SIGNALS: usize = 40;
 const WORKERS: usize = 4;
 
-/// What was said, and how often each is delivered.
+/// The signals, and how often each is delivered.
 struct Burst {
     /// Sensor, moment and value.
     said: Vec<(usize, i64, i64)>,

@@ -1,4 +1,4 @@
-//! What the tests share: events in few words, a store that fails on demand, a quarantine to look into.
+//! Shared by the tests: short events, a store that fails on demand, a recording quarantine.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -22,11 +22,11 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 pub(crate) const QUEUE: &str = "antumbra-signals";
-/// What a function is given.
+/// Time of an invocation.
 pub(crate) const TIME: Duration = Duration::from_secs(30);
 
-/// A store that fails by the sensor's name: `busy…` and `mute…` for now, `odd…` for good, `stuck…` never
-/// answers. Of a `mute…` sensor the state is written and the reading is not.
+/// A store that fails by the sensor's name: `busy…` and `mute…` temporarily, `odd…` permanently, `stuck…` never
+/// responds. For a `mute…` sensor the state is written and the reading is not.
 #[derive(Clone)]
 pub(crate) struct Moody {
     pub(crate) sensors: MemorySensors,
@@ -183,7 +183,7 @@ fn record(queue: &str, id: &str, sent: i64, body: &str, more: Value) -> Value {
     })
 }
 
-/// Whether a message of RabbitMQ came before, and its bytes.
+/// Redelivered flag and bytes of a RabbitMQ message.
 type Sent<'a> = (bool, &'a [u8]);
 
 /// An event of RabbitMQ queues: each with whether it was delivered before, and its content.
@@ -205,7 +205,7 @@ pub(crate) fn rabbitmq(queues: &[(&str, &[Sent<'_>])]) -> Value {
     json!({"eventSource": "aws:rmq", "eventSourceArn": "arn:aws:mq:::broker:b", "rmqMessagesByQueue": queues})
 }
 
-/// What a lock says.
+/// Signal of a lock.
 pub(crate) fn says(id: &str, data: i64) -> String {
     json!({"sensor_id": id, "data": data}).to_string()
 }

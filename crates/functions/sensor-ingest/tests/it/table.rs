@@ -1,4 +1,4 @@
-//! What a batch costs at the table.
+//! DynamoDB calls of a batch.
 
 use std::sync::Arc;
 

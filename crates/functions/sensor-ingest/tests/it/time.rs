@@ -5,7 +5,7 @@ use antumbra_service::sensors::Outcome;
 use crate::support::{Home, TIME, says, sqs};
 
 #[tokio::test(start_paused = true)]
-async fn what_gets_no_answer_is_given_up_in_time_and_the_rest_is_done() {
+async fn unresponsive_calls_fail_in_time_and_the_rest_is_stored() {
     let home = Home::new(&["a", "stuck"]).await;
     let event = sqs(&[
         ("m1", 60, &says("stuck", 0)),
@@ -27,7 +27,7 @@ async fn what_gets_no_answer_is_given_up_in_time_and_the_rest_is_done() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn more_sensors_than_are_written_at_once_do_not_wait_for_a_stuck_one() {
+async fn a_stuck_sensor_blocks_no_other() {
     let ids: Vec<String> = (0..200).map(|n| format!("s{n}")).collect();
     let mut names: Vec<&str> = ids.iter().map(String::as_str).collect();
     names.insert(0, "stuck");

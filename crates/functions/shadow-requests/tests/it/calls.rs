@@ -1,4 +1,4 @@
-//! What requests cost, and what becomes of them when the store fails.
+//! DynamoDB calls of requests, and the responses when the store fails.
 
 use antumbra_dynamodb::{DynamoDbShadows, MAIN, ShadowTableConfig};
 use antumbra_memory::MemoryShadows;
@@ -9,7 +9,7 @@ use antumbra_testkit::{Failing, Faults};
 use crate::support::function;
 
 #[tokio::test]
-async fn a_request_is_few_calls() {
+async fn requests_make_few_calls() {
     for (layout, read, write) in [
         (Layout::Separate, "TransactGetItems", "TransactWriteItems"),
         (Layout::Combined, "BatchGetItem", "PutItem"),
@@ -45,7 +45,7 @@ async fn a_request_is_few_calls() {
 }
 
 #[tokio::test]
-async fn a_store_that_fails_is_told_in_awss_codes() {
+async fn store_failures_have_awss_codes() {
     for (faults, code) in [
         (
             Faults {

@@ -1,5 +1,5 @@
-//! The exchanges of `testdata/exchanges.json`: what AWS's developer guide says of its shadows, in cases of our
-//! own. Every request gets exactly the answer that stands there, and every change exactly those messages.
+//! The exchanges of `testdata/exchanges.json`: cases of our own after AWS's developer guide. Every request gets
+//! exactly the response written there, and every change exactly those messages.
 
 use antumbra_service::shadows::{Layout, ShadowId};
 use antumbra_shadow::{Arrays, Model};

@@ -1,4 +1,4 @@
-//! Requests that are wrong or meant ill: the right answer, and nothing written.
+//! Invalid and hostile requests: the right response, and nothing written.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ fn deep(levels: usize) -> String {
 }
 
 #[tokio::test]
-async fn what_is_wrong_is_rejected_and_nothing_is_written() {
+async fn invalid_requests_are_rejected_and_write_nothing() {
     let json = "Invalid JSON";
     let large = format!(
         r#"{{"state":{{"desired":{{"a":"{}"}}}}}}"#,
@@ -139,7 +139,7 @@ async fn numbers_and_names_that_cannot_be_kept_are_rejected() {
 }
 
 #[tokio::test]
-async fn the_token_is_repeated_whatever_else_is_wrong() {
+async fn the_client_token_is_always_repeated() {
     let (function, _) = in_memory(Layout::Separate);
     let payload = br#"{"state":7,"version":"x","clientToken":"t-1"}"#;
     let (_, answer) = function.ask("shadow/lamp/update", payload).await;
@@ -148,7 +148,7 @@ async fn the_token_is_repeated_whatever_else_is_wrong() {
 }
 
 #[tokio::test]
-async fn a_topic_that_is_no_shadows_is_answered_nowhere() {
+async fn a_topic_that_is_not_a_shadows_gets_no_response() {
     let (function, _) = in_memory(Layout::Separate);
     for topic in [
         "shadow/victim/lamp/get",
@@ -172,7 +172,7 @@ async fn a_topic_that_is_no_shadows_is_answered_nowhere() {
 }
 
 #[tokio::test]
-async fn another_things_shadow_is_forbidden_where_each_has_only_its_own() {
+async fn another_things_shadow_is_forbidden_if_configured() {
     let (function, store) = in_memory(Layout::Separate);
     let requests = function.requests.own_shadows_only(true);
     let deadline = function.clock.now().after(Duration::from_secs(10));
@@ -192,9 +192,9 @@ async fn another_things_shadow_is_forbidden_where_each_has_only_its_own() {
     assert_eq!(requests.respond(&event, deadline).await.unwrap().code, None);
 }
 
-/// What is stored takes 400 KB, what a message takes is 128: the answer leaves out what does not fit.
+/// An item holds 400 KB, a message 128 KB: the response leaves out what does not fit.
 #[tokio::test]
-async fn an_answer_fits_a_message() {
+async fn a_response_fits_a_message() {
     let (function, _) = in_memory(Layout::Combined);
     let members = |from: usize, to: usize| {
         let members: Vec<String> = (from..to).map(|n| format!("\"m{n}\":{n}")).collect();

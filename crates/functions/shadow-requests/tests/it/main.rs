@@ -1,4 +1,4 @@
-//! Requests to shadows, from the bytes of an event to the answer.
+//! Requests to shadows, from the bytes of an event to the response.
 #![allow(clippy::unwrap_used)]
 
 mod calls;

@@ -1,4 +1,4 @@
-//! A function with a store in memory, and a channel that keeps what was answered.
+//! A function with a store in memory, and a channel that records responses.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-/// When everything starts, in seconds.
+/// Start of the clock, in seconds.
 pub(crate) const START: i64 = 1_700_000_000;
 
 pub(crate) struct Function<P> {
@@ -53,7 +53,7 @@ pub(crate) fn event(topic: &str, client: &str, payload: &[u8]) -> Vec<u8> {
 }
 
 impl<P: ShadowStore> Function<P> {
-    /// Sends a request, and gives the topic and payload of its one answer.
+    /// Sends a request and returns the topic and payload of its response.
     pub(crate) async fn ask(&self, topic: &str, payload: &[u8]) -> (String, Value) {
         let deadline = self.clock.now().after(Duration::from_secs(10));
         let event = event(topic, "lamp", payload);

@@ -1,4 +1,4 @@
-//! What can never be stored, with the reason and the text as it came.
+//! Messages that can never be stored: quarantined with a reason and their original text.
 
 use serde_json::json;
 
@@ -16,7 +16,7 @@ fn deep(levels: usize) -> String {
 }
 
 #[tokio::test]
-async fn every_reason_has_its_word_and_says_the_figures() {
+async fn every_rejection_has_a_reason_and_names_limits() {
     let bench = Bench::new().await;
     let of_uuid = |uuid: &str| format!(r#"{{"thingName":{uuid},"epochTime":1}}"#);
     let of_id = |id: &str| format!(r#"{{"thingName":"lamp","epochTime":{id}}}"#);
@@ -180,7 +180,7 @@ async fn every_reason_has_its_word_and_says_the_figures() {
             ("reason".to_owned(), (*reason).to_owned()),
             "{shown}"
         );
-        // Where it is to go back to, once the reason is gone.
+        // The queue that a redrive sends it back to.
         let (name, source) = &message.attributes[1];
         assert_eq!(name, "source", "{shown}");
         assert!(source.starts_with("arn:aws:sqs:"), "{source}");
@@ -195,7 +195,7 @@ async fn every_reason_has_its_word_and_says_the_figures() {
 }
 
 #[tokio::test]
-async fn what_the_store_refuses_for_good_is_put_away_too() {
+async fn messages_that_the_store_rejects_are_quarantined() {
     let bench = Bench::new().await;
     bench.endpoint.script(|call| {
         let of = |name: &str| call.body.pointer("/Item/uuid/S") == Some(&json!(name));
@@ -226,9 +226,9 @@ async fn what_the_store_refuses_for_good_is_put_away_too() {
     assert_eq!(reasons, ["SourceFull", "Unstorable"]);
 }
 
-/// The note of who was heard of may be refused; a message is stored all the same.
+/// Recording the source may be rejected; the message is stored all the same.
 #[tokio::test]
-async fn contact_that_can_never_be_noted_keeps_no_message_out() {
+async fn a_source_that_cannot_be_recorded_blocks_no_message() {
     let bench = Bench::new().await;
     let of_sources = |call: &antumbra_testkit::dynamodb::Call| {
         call.body.pointer("/Item/uuid/S") == Some(&json!("#sources"))
