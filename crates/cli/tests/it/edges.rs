@@ -104,8 +104,10 @@ fn the_pure_crates_know_nothing_of_the_world() {
             let worldly = [
                 "tokio", "futures", "aws", "hyper", "tracing", "lambda", "fastrand", "rand",
             ];
+            // Event types are data, without a client of AWS.
+            let is_data = dependency == "aws_lambda_events";
             assert!(
-                !worldly.iter().any(|word| dependency.starts_with(word)),
+                is_data || !worldly.iter().any(|word| dependency.starts_with(word)),
                 "{name} uses {dependency}"
             );
         }

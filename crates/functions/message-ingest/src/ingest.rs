@@ -109,9 +109,9 @@ impl<S: MessageWriter, T: SourceTracker> Ingest<S, T> {
 
         let until = RESPONSE.deadline(deadline, start);
         let quarantined = |index: usize, rejection: &Rejection| QuarantinedMessage {
-            id: messages[index].id.to_string(),
-            text: messages[index].body.to_string(),
-            source: messages[index].queue_arn.to_string(),
+            id: messages[index].id.clone(),
+            text: messages[index].body.clone(),
+            source: messages[index].queue_arn.clone(),
             reason: rejection.reason,
             detail: rejection.detail.clone(),
         };
@@ -133,7 +133,7 @@ impl<S: MessageWriter, T: SourceTracker> Ingest<S, T> {
 
     fn parse(
         &self,
-        message: &QueueMessage<'_>,
+        message: &QueueMessage,
         now: Timestamp,
     ) -> Result<Box<InboxMessage>, Rejection> {
         let incoming = IncomingMessage {
@@ -212,11 +212,11 @@ impl<S: MessageWriter, T: SourceTracker> Handler for Ingest<S, T> {
 /// In a FIFO queue, the messages of one group are stored in order and stop at the first failure. In a
 /// standard queue, the messages of one source are stored in order, and a failure stops none of them.
 fn group<'a>(
-    message: &'a QueueMessage<'_>,
+    message: &'a QueueMessage,
     parsed: Option<&'a Box<InboxMessage>>,
 ) -> Option<Group<'a>> {
     let key = match (&message.group, parsed) {
-        (Some(group), _) => group,
+        (Some(group), _) => group.as_str(),
         (None, Some(parsed)) => parsed.source.as_str(),
         (None, None) => return None,
     };

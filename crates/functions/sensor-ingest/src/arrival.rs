@@ -71,22 +71,23 @@ pub(crate) fn read(
     }
 }
 
-fn from_sqs(message: QueueMessage<'_>) -> IncomingSignal {
+fn from_sqs(message: QueueMessage) -> IncomingSignal {
     // Orders messages of one millisecond: by sequence number in a FIFO queue, arbitrarily otherwise.
     let number = match &message.sequence {
         Some(sequence) => format!("{sequence:0>20}"),
-        None => message.id.to_string(),
+        None => message.id.clone(),
     };
     let queue = message.queue_arn.rsplit(':').next().unwrap_or_default();
+    let queue = queue.to_owned();
     IncomingSignal {
-        queue: queue.to_owned(),
-        source: message.queue_arn.to_string(),
-        id: message.id.into_owned(),
-        text: Ok(message.body.into_owned()),
+        queue,
+        source: message.queue_arn,
+        id: message.id,
+        text: Ok(message.body),
         sent: message.sent,
         time: message.sent,
         number,
-        group: message.group.map(|group| group.into_owned()),
+        group: message.group,
     }
 }
 

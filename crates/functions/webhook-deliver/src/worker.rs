@@ -61,7 +61,7 @@ impl<L: DeliveryStore, S: Sender, V: MessageVisibility> Worker<L, S, V> {
             };
             if let Some(delay) = again {
                 self.hide(message, delay).await;
-                summary.failed.push(message.id.to_string());
+                summary.failed.push(message.id.clone());
                 stopped |= message.group.is_some();
             }
         }
@@ -72,14 +72,14 @@ impl<L: DeliveryStore, S: Sender, V: MessageVisibility> Worker<L, S, V> {
     /// done.
     async fn attempt(
         &self,
-        message: &QueueMessage<'_>,
+        message: &QueueMessage,
         deadline: Timestamp,
         summary: &mut BatchSummary,
     ) -> Option<Duration> {
         let delivery = match decode(&message.body) {
             Ok(delivery) => delivery,
             Err(error) => {
-                tracing::error!(message_id = &*message.id, %error, "not a delivery");
+                tracing::error!(message_id = message.id, %error, "not a delivery");
                 summary.add("unreadable", 1);
                 return Some(Duration::ZERO);
             }
@@ -103,13 +103,13 @@ impl<L: DeliveryStore, S: Sender, V: MessageVisibility> Worker<L, S, V> {
     }
 
     /// Hides the message. If that fails, it returns after the queue's visibility timeout.
-    async fn hide(&self, message: &QueueMessage<'_>, delay: Duration) {
+    async fn hide(&self, message: &QueueMessage, delay: Duration) {
         let hidden = self
             .visibility
             .postpone(&message.queue_arn, &message.receipt, delay)
             .await;
         if let Err(reason) = hidden {
-            let message_id = &*message.id;
+            let message_id = &message.id;
             tracing::warn!(message_id, reason, "message visibility not changed");
         }
     }

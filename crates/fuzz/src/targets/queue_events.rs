@@ -37,7 +37,7 @@ pub(crate) fn run(bytes: &[u8]) {
     }
 }
 
-fn sqs_message(message: &QueueMessage<'_>, record: &Value) {
+fn sqs_message(message: &QueueMessage, record: &Value) {
     // serde reads a list in place of an object by position; AWS sends none.
     let Some(attributes) = record["attributes"]
         .as_object()

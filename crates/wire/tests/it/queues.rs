@@ -15,7 +15,7 @@ fn a_standard_queue_has_no_order_even_with_groups() {
         .iter()
         .map(|m| {
             (
-                m.id.as_ref(),
+                m.id.as_str(),
                 m.sent.to_string(),
                 m.receives,
                 m.group.as_deref(),
@@ -52,7 +52,7 @@ fn a_fifo_queue_keeps_order_by_group() {
 #[test]
 fn a_record_that_cannot_be_named_fails_the_event() {
     for (event, told) in [
-        ("", "not an event of a queue"),
+        ("", "not an SQS event"),
         ("{}", "missing field `Records`"),
         (r#"{"Records":[{}]}"#, "missing field `messageId`"),
         (
