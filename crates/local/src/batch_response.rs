@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 /// A function's response to its batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
+pub(crate) enum BatchResult {
     /// Everything succeeded.
     Success,
     /// These failed: message ids or sequence numbers.
@@ -30,22 +30,22 @@ struct ItemFailure {
     item_identifier: Option<String>,
 }
 
-pub(crate) fn read(response: &[u8]) -> Answer {
+pub(crate) fn read(response: &[u8]) -> BatchResult {
     if response.trim_ascii().is_empty() {
-        return Answer::Success;
+        return BatchResult::Success;
     }
     let Ok(response) = serde_json::from_slice::<Option<BatchResponse>>(response) else {
-        return Answer::Invalid;
+        return BatchResult::Invalid;
     };
     let failures = response.and_then(|r| r.batch_item_failures);
     let Some(failures) = failures.filter(|list| !list.is_empty()) else {
-        return Answer::Success;
+        return BatchResult::Success;
     };
     let identifiers: Option<Vec<_>> = failures
         .into_iter()
         .map(|failure| failure.item_identifier.filter(|id| !id.is_empty()))
         .collect();
-    identifiers.map_or(Answer::Invalid, Answer::Failures)
+    identifiers.map_or(BatchResult::Invalid, BatchResult::Failures)
 }
 
 #[cfg(test)]
@@ -53,37 +53,40 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_mean_what_they_mean_to_lambda() {
+    fn responses_are_read_as_lambda_reads_them() {
         let failures =
-            |ids: &[&str]| Answer::Failures(ids.iter().map(ToString::to_string).collect());
-        let cases: &[(&str, Answer)] = &[
-            ("", Answer::Success),
-            (" \n", Answer::Success),
-            ("null", Answer::Success),
-            ("{}", Answer::Success),
-            (r#"{"unrelated":1}"#, Answer::Success),
-            (r#"{"batchItemFailures":null}"#, Answer::Success),
-            (r#"{"batchItemFailures":[]}"#, Answer::Success),
+            |ids: &[&str]| BatchResult::Failures(ids.iter().map(ToString::to_string).collect());
+        let cases: &[(&str, BatchResult)] = &[
+            ("", BatchResult::Success),
+            (" \n", BatchResult::Success),
+            ("null", BatchResult::Success),
+            ("{}", BatchResult::Success),
+            (r#"{"unrelated":1}"#, BatchResult::Success),
+            (r#"{"batchItemFailures":null}"#, BatchResult::Success),
+            (r#"{"batchItemFailures":[]}"#, BatchResult::Success),
             (
                 r#"{"batchItemFailures":[{"itemIdentifier":"a"},{"itemIdentifier":"b"}]}"#,
                 failures(&["a", "b"]),
             ),
             (
                 r#"{"batchItemFailures":[{"itemIdentifier":""}]}"#,
-                Answer::Invalid,
+                BatchResult::Invalid,
             ),
             (
                 r#"{"batchItemFailures":[{"itemIdentifier":null}]}"#,
-                Answer::Invalid,
+                BatchResult::Invalid,
             ),
-            (r#"{"batchItemFailures":[{"id":"a"}]}"#, Answer::Invalid),
+            (
+                r#"{"batchItemFailures":[{"id":"a"}]}"#,
+                BatchResult::Invalid,
+            ),
             (
                 r#"{"batchItemFailures":[{"itemIdentifier":"a"},{}]}"#,
-                Answer::Invalid,
+                BatchResult::Invalid,
             ),
-            (r#"{"batchItemFailures":"a"}"#, Answer::Invalid),
-            (r#""done""#, Answer::Invalid),
-            ("{", Answer::Invalid),
+            (r#"{"batchItemFailures":"a"}"#, BatchResult::Invalid),
+            (r#""done""#, BatchResult::Invalid),
+            ("{", BatchResult::Invalid),
         ];
         for (response, expected) in cases {
             assert_eq!(&read(response.as_bytes()), expected, "{response}");

@@ -17,7 +17,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::listen::{StartError, bind};
 
-pub use stream_records::forget;
+pub use stream_records::delete_read_records;
 
 const SERVICE: &str = "DynamoDB";
 
@@ -52,11 +52,11 @@ pub async fn start_expiring(
     port: u16,
     every: Duration,
 ) -> Result<DynamoDb, StartError> {
-    let refused = |reason: String| StartError::Service {
+    let start_error = |reason: String| StartError::Service {
         service: SERVICE,
         reason,
     };
-    let database = open(&storage).map_err(refused)?;
+    let database = open(&storage).map_err(start_error)?;
     let (listener, address) = bind(SERVICE, port).await?;
     let stop = CancellationToken::new();
     let server = tokio::spawn(dynoxide::server::serve_with_shutdown(
@@ -165,7 +165,7 @@ mod tests {
 
     /// Tested with a file, which a test can inspect.
     #[test]
-    fn a_stream_in_memory_is_kept_as_one_in_a_file() {
+    fn stream_retention_is_the_same_in_memory_and_in_a_file() {
         let directory = tempfile::tempdir().unwrap();
         let copy = directory.path().join("copy.db");
         let copy = copy.to_str().unwrap();

@@ -90,14 +90,14 @@ pub async fn start(port: u16) -> Result<Broker, StartError> {
                 .build()
             {
                 Ok(runtime) => runtime.block_on(run(port, hooked, stopped, started)),
-                Err(error) => drop(started.send(Err(refused(error)))),
+                Err(error) => drop(started.send(Err(start_error(error)))),
             }
             let _ = ending.send(());
         });
-    spawned.map_err(refused)?;
+    spawned.map_err(start_error)?;
     let (address, context) = answer
         .await
-        .map_err(|_| refused("it ended while starting"))??;
+        .map_err(|_| start_error("it ended while starting"))??;
     Ok(Broker {
         publisher: Publisher {
             address,
@@ -123,7 +123,7 @@ async fn run(
     };
     let address = match listener.local_addr() {
         Ok(address) => address,
-        Err(error) => return drop(started.send(Err(refused(error)))),
+        Err(error) => return drop(started.send(Err(start_error(error)))),
     };
     let context = ServerContext::new().busy_check_enable(false).build().await;
     hooks::register(&context, subscriptions.clone()).await;
@@ -164,11 +164,11 @@ fn listen(port: u16) -> Result<Listener, StartError> {
         .and_then(Listener::tcp);
     bound.map_err(|error| match error.downcast::<std::io::Error>() {
         Ok(error) => StartError::from_bind(SERVICE, port, error),
-        Err(error) => refused(error),
+        Err(error) => start_error(error),
     })
 }
 
-fn refused(reason: impl ToString) -> StartError {
+fn start_error(reason: impl ToString) -> StartError {
     StartError::Service {
         service: SERVICE,
         reason: reason.to_string(),

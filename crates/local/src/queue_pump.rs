@@ -1,12 +1,9 @@
-//! The event source for a queue: long polls it and calls a function, as
-//! Lambda's event-source mapping does.
+//! The event source of a queue: polls it and invokes a function, like Lambda's event source mapping.
 //!
-//! Messages the function took are deleted; the others are left alone and come
-//! back when their visibility ends, counted by the queue, which moves them to
-//! its dead-letter queue in its own time. So a function that wants a message
-//! back sooner or later changes its visibility itself, as on AWS. A FIFO queue
-//! keeps the order by holding back a group's next message until the one in
-//! flight is deleted or visible again.
+//! Messages that succeed are deleted. The others return after their visibility timeout; the queue counts the
+//! receives and moves them to its dead-letter queue. A function that wants a message back at another time changes
+//! its visibility itself, as on AWS. A FIFO queue keeps the order: it does not deliver a group's next message before
+//! the one in flight is deleted or visible again.
 
 mod event;
 mod plan;
@@ -24,11 +21,11 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::{
-    batch_response::{self, Answer},
+    batch_response::{self, BatchResult},
     function::Function,
 };
 
-/// The longest a queue lets a poll wait.
+/// Longest wait of a poll that SQS allows.
 const LONG_POLL_SECONDS: i32 = 20;
 
 /// Wait time of a FIFO poll. The emulator does not wake a poll when a message becomes the first of its group because
@@ -172,12 +169,12 @@ impl Pump {
     }
 
     async fn handle(&self, messages: &[Message]) {
-        let answer = self.call(messages).await;
+        let result = self.invoke(messages).await;
         let ids: Vec<_> = messages
             .iter()
             .map(|m| m.message_id().unwrap_or_default())
             .collect();
-        let done = plan::done(&ids, &answer);
+        let done = plan::done(&ids, &result);
         if done.is_empty() {
             return;
         }
@@ -191,22 +188,22 @@ impl Pump {
         }
     }
 
-    async fn call(&self, messages: &[Message]) -> Answer {
+    async fn invoke(&self, messages: &[Message]) -> BatchResult {
         let function = &self.function;
         let ahead = self.source.clock.ahead();
         let event = match event::invocation(&self.source.queue_arn, messages, ahead) {
             Ok(event) => event,
             Err(error) => {
                 tracing::error!(%error, "messages without a JSON form");
-                return Answer::Invalid;
+                return BatchResult::Invalid;
             }
         };
         match function.invoke(event.into()).await {
-            Ok(_) if !self.source.report_failures => Answer::Success,
+            Ok(_) if !self.source.report_failures => BatchResult::Success,
             Ok(response) => batch_response::read(&response),
             Err(error) => {
                 tracing::warn!(function = function.name(), %error, "the function failed");
-                Answer::Invalid
+                BatchResult::Invalid
             }
         }
     }
@@ -222,7 +219,7 @@ impl Pump {
             })
             .collect::<Result<Vec<_>, _>>()
             .map_err(|error| error.to_string())?;
-        let answer = self
+        let response = self
             .queues
             .delete_message_batch()
             .queue_url(&self.source.queue_url)
@@ -230,7 +227,7 @@ impl Pump {
             .send()
             .await
             .map_err(|error| DisplayErrorContext(error).to_string())?;
-        match answer.failed().first() {
+        match response.failed().first() {
             None => Ok(()),
             Some(failure) => Err(format!("{failure:?}")),
         }

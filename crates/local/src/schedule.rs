@@ -81,7 +81,7 @@ mod tests {
     use crate::function::HandlerError;
 
     #[tokio::test(start_paused = true)]
-    async fn a_function_is_called_every_period_though_it_fails() {
+    async fn a_function_is_invoked_every_period_even_if_it_fails() {
         let calls = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&calls);
         let function = Function::new("f", Duration::from_secs(10), move |event: Bytes| {
@@ -89,7 +89,7 @@ mod tests {
             assert!(event.starts_with(b"{"));
             async move {
                 match call {
-                    1 => Err(HandlerError("to order".to_owned())),
+                    1 => Err(HandlerError("on purpose".to_owned())),
                     _ => Ok(event),
                 }
             }

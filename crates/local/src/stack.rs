@@ -167,8 +167,8 @@ impl Stack {
             .map(DataDirectory::take)
             .transpose()?;
         let (storage, checkpoints) = storage(data_directory.as_ref())?;
-        dynamodb::forget(&storage, |stream, shard| {
-            checkpoints.dealt_with(stream, shard)
+        dynamodb::delete_read_records(&storage, |stream, shard| {
+            checkpoints.common_position(stream, shard)
         })?;
         let broker = mqtt::start(options.mqtt_port).await?;
         let services = LocalServices {

@@ -2,7 +2,7 @@
 //!
 //! The engine itself keeps them forever. While it runs, a trigger in the database deletes the oldest records after
 //! each insert, so that the cost of a write stays the same. Records of an earlier run are out of the trigger's
-//! reach, because it does not know which were read; [`forget`] deletes those that were, before the next start.
+//! reach, because it does not know which were read; [`delete_read_records`] deletes those that were, before the next start.
 //!
 //! The newest record of a table always stays: the engine numbers the next one after it.
 
@@ -60,13 +60,13 @@ pub(super) fn prepare(engine: &Engine) -> Result<(), String> {
 
 /// Drops what earlier runs have written more than a day ago and what everybody has dealt with: given a
 /// stream and a shard, up to which number that is. To be called while nothing is served from there.
-pub fn forget(
+pub fn delete_read_records(
     storage: &Storage,
-    dealt_with: impl Fn(&str, &str) -> Option<String>,
+    common_position: impl Fn(&str, &str) -> Option<String>,
 ) -> Result<usize, StartError> {
     match storage {
         Storage::File(path) if path.exists() => {
-            forget_in(path, dealt_with).map_err(|reason| StartError::Service {
+            delete_from(path, common_position).map_err(|reason| StartError::Service {
                 service: SERVICE,
                 reason: format!("{}: {reason}", path.display()),
             })
@@ -75,9 +75,9 @@ pub fn forget(
     }
 }
 
-fn forget_in(
+fn delete_from(
     path: &Path,
-    dealt_with: impl Fn(&str, &str) -> Option<String>,
+    common_position: impl Fn(&str, &str) -> Option<String>,
 ) -> Result<usize, String> {
     let path = path.to_str().ok_or("it is not a readable path")?;
     let engine = Engine::new(path).map_err(|error| error.to_string())?;
@@ -87,7 +87,7 @@ fn forget_in(
         let name = &table.table_name;
         let stream = streams::stream_arn(name, &table.stream_label.unwrap_or_default());
         let shard = streams::shard_id(name);
-        let number = dealt_with(&stream, &shard).and_then(|number| stored(&number));
+        let number = common_position(&stream, &shard).and_then(|number| stored(&number));
         let Some(number) = number else { continue };
         let delete = format!(
             "DELETE FROM _stream_records

@@ -21,7 +21,7 @@ pub(super) async fn register(context: &ServerContext, subscriptions: Subscriptio
         .add(Type::MessagePublish, Box::new(Offer(subscriptions)))
         .await;
     hooks
-        .add(Type::MessagePublishCheckAcl, Box::new(Refuse))
+        .add(Type::MessagePublishCheckAcl, Box::new(LimitCheck))
         .await;
     hooks.start().await;
 }
@@ -34,7 +34,7 @@ struct Offer(Subscriptions);
 impl Handler for Offer {
     async fn hook(&self, parameter: &Parameter, before: Option<HookResult>) -> ReturnType {
         if let Parameter::MessagePublish(_, sender, publish) = parameter
-            && refusal(publish).is_none()
+            && rejection(publish).is_none()
         {
             self.0.offer(&Message::received(sender, publish));
         }
@@ -43,23 +43,23 @@ impl Handler for Offer {
 }
 
 /// Ends the connection of a device that goes beyond the limits, as IoT Core does.
-struct Refuse;
+struct LimitCheck;
 
 #[async_trait]
-impl Handler for Refuse {
+impl Handler for LimitCheck {
     async fn hook(&self, parameter: &Parameter, before: Option<HookResult>) -> ReturnType {
         if let Parameter::MessagePublishCheckAcl(session, publish) = parameter
-            && let Some(reason) = refusal(publish)
+            && let Some(reason) = rejection(publish)
         {
-            tracing::warn!(client = %session.id.client_id, reason, "a message was refused");
-            let refused = PublishAclResult::rejected(true, Some(reason.into()));
-            return (false, Some(HookResult::PublishAclResult(refused)));
+            tracing::warn!(client = %session.id.client_id, reason, "message rejected");
+            let rejected = PublishAclResult::rejected(true, Some(reason.into()));
+            return (false, Some(HookResult::PublishAclResult(rejected)));
         }
         (true, before)
     }
 }
 
-fn refusal(publish: &Publish) -> Option<String> {
+fn rejection(publish: &Publish) -> Option<String> {
     if publish.qos == QoS::ExactlyOnce {
         return Some("QoS 2 is not supported".to_owned());
     }

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_filter_matches() {
+    fn filters_match_topics() {
         let cases = [
             ("a/b", "a/b", true),
             ("a/b", "a/b/c", false),
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_filter() {
+    fn invalid_filters_are_rejected() {
         for filter in ["", "a/#/b", "a#", "a/b+", "##", "a\0"] {
             assert!(TopicFilter::new(filter).is_err(), "{filter:?}");
         }

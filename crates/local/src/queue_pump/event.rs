@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_was_moved_ahead_moves_the_times_a_function_sees() {
+    fn an_advanced_clock_shifts_the_times_in_events() {
         let message = Message::builder()
             .attributes(MessageSystemAttributeName::SentTimestamp, "1000")
             .attributes(MessageSystemAttributeName::ApproximateReceiveCount, "1")

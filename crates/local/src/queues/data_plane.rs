@@ -1,8 +1,8 @@
 //! AWS IoT's `Publish` over HTTP: `POST /topics/<topic>`, with what MQTT 5 adds in the query and in
 //! headers, as the SDKs and `aws iot-data publish` send it.
 //!
-//! The topic may come with its slashes escaped, as SDKs do, or not, as people do. Who publishes here
-//! has no client id, which rules see as `n/a`.
+//! The topic may have its slashes escaped, as in SDKs, or not. A publisher has no client id here, which rules see as
+//! `n/a`.
 
 use std::num::NonZeroU32;
 
@@ -16,9 +16,9 @@ use crate::mqtt::{MAX_PAYLOAD_BYTES, Message, Properties, PublishError, Publishe
 
 const PATH: &str = "/topics/";
 
-/// A refusal in AWS's words.
+/// An error response in AWS's terms.
 #[derive(Debug, PartialEq, Eq)]
-struct Refusal {
+struct Rejection {
     status: StatusCode,
     code: &'static str,
     reason: String,
@@ -36,22 +36,22 @@ where
 {
     match publish(request, mqtt).await {
         Ok(()) => respond(StatusCode::OK, None, r#"{"message":"OK"}"#.to_owned()),
-        Err(refusal) => {
-            let body = serde_json::json!({ "message": refusal.reason });
-            respond(refusal.status, Some(refusal.code), body.to_string())
+        Err(rejection) => {
+            let body = serde_json::json!({ "message": rejection.reason });
+            respond(rejection.status, Some(rejection.code), body.to_string())
         }
     }
 }
 
-async fn publish<B>(request: Request<B>, mqtt: &Publisher) -> Result<(), Refusal>
+async fn publish<B>(request: Request<B>, mqtt: &Publisher) -> Result<(), Rejection>
 where
     B: Body<Data = Bytes, Error: Into<Box<dyn std::error::Error + Send + Sync>>>,
 {
     if request.method() != Method::POST {
-        return Err(Refusal {
+        return Err(Rejection {
             status: StatusCode::METHOD_NOT_ALLOWED,
             code: "MethodNotAllowedException",
-            reason: format!("{} is not a way to publish", request.method()),
+            reason: format!("{} cannot publish", request.method()),
         });
     }
     let (head, body) = request.into_parts();
@@ -62,7 +62,7 @@ where
     )?;
     let body = Limited::new(body, MAX_PAYLOAD_BYTES).collect().await;
     message.payload = body
-        .map_err(|error| Refusal {
+        .map_err(|error| Rejection {
             status: StatusCode::PAYLOAD_TOO_LARGE,
             code: "RequestEntityTooLargeException",
             reason: format!("the payload may have {MAX_PAYLOAD_BYTES} bytes: {error}"),
@@ -70,7 +70,7 @@ where
         .to_bytes();
     mqtt.publish(message).await.map_err(|error| match error {
         PublishError::Limit(limit) => invalid(limit),
-        PublishError::Broker(reason) => Refusal {
+        PublishError::Broker(reason) => Rejection {
             status: StatusCode::INTERNAL_SERVER_ERROR,
             code: "InternalFailureException",
             reason,
@@ -78,8 +78,8 @@ where
     })
 }
 
-/// The message without its payload.
-fn message(path: &str, query: &str, headers: &HeaderMap) -> Result<Message, Refusal> {
+/// Parses the message without its payload.
+fn message(path: &str, query: &str, headers: &HeaderMap) -> Result<Message, Rejection> {
     let topic = path.strip_prefix(PATH).unwrap_or_default();
     let topic = percent_decode_str(topic).decode_utf8().map_err(invalid)?;
     let mut message = Message::new(topic, Bytes::new());
@@ -99,7 +99,7 @@ fn message(path: &str, query: &str, headers: &HeaderMap) -> Result<Message, Refu
             ("qos" | "retain", value) => {
                 return Err(invalid(format!("{name} cannot be {value:?}")));
             }
-            // SDKs may say more of themselves here.
+            // SDKs may add parameters.
             _ => {}
         }
     }
@@ -107,7 +107,7 @@ fn message(path: &str, query: &str, headers: &HeaderMap) -> Result<Message, Refu
     Ok(message)
 }
 
-fn properties(headers: &HeaderMap, properties: &mut Properties) -> Result<(), Refusal> {
+fn properties(headers: &HeaderMap, properties: &mut Properties) -> Result<(), Rejection> {
     let header = |name: &str| {
         let value = headers.get(name).map(|value| value.to_str());
         value.transpose().map_err(invalid)
@@ -134,8 +134,8 @@ fn properties(headers: &HeaderMap, properties: &mut Properties) -> Result<(), Re
     Ok(())
 }
 
-fn invalid(reason: impl ToString) -> Refusal {
-    Refusal {
+fn invalid(reason: impl ToString) -> Rejection {
+    Rejection {
         status: StatusCode::BAD_REQUEST,
         code: "InvalidRequestException",
         reason: reason.to_string(),

@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_says_what_was_asked_and_what_came_of_it() {
+    fn a_failure_record_has_the_request_and_the_reason() {
         let event = br#"{"topic":"request/get/a/b"}"#;
         let record = record("arn", Condition::TooOld, event, "it waited too long");
         let record: serde_json::Value = serde_json::from_str(&record).unwrap();

@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_second_stack_is_told_who_has_the_directory() {
+    fn a_second_stack_names_the_process_that_holds_the_directory() {
         let parent = tempfile::tempdir().unwrap();
         let path = parent.path().join("made/on/the/way");
         let first = DataDirectory::take(&path).unwrap();

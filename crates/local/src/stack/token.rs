@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_made_once_and_kept_for_the_user_alone() {
+    fn a_token_is_generated_once_and_readable_by_the_user_only() {
         let parent = tempfile::tempdir().unwrap();
         let directory = DataDirectory::take(parent.path()).unwrap();
         let first = token(Some(&directory), None).unwrap();

@@ -76,7 +76,7 @@ impl Checkpoints {
 
     /// The position that all functions reading the shard have reached; `None` if none has begun, or one has no
     /// position yet.
-    pub fn dealt_with(&self, stream_arn: &str, shard_id: &str) -> Option<String> {
+    pub fn common_position(&self, stream_arn: &str, shard_id: &str) -> Option<String> {
         let positions = self
             .positions
             .lock()
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn positions_outlive_the_process() {
+    fn positions_survive_restarts() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("positions.json");
         let first = Checkpoints::in_file(&file).unwrap();
@@ -159,17 +159,17 @@ mod tests {
     }
 
     #[test]
-    fn what_is_dealt_with_is_what_everybody_has_dealt_with() {
+    fn the_common_position_is_the_lowest() {
         let all = Checkpoints::in_memory();
-        assert_eq!(all.dealt_with("stream", "s"), None);
+        assert_eq!(all.common_position("stream", "s"), None);
         let after = |number: &str| Position::After(number.into());
         all.advance("f", "stream", "s", after("10")).unwrap();
         all.advance("g", "stream", "s", after("9")).unwrap();
         all.advance("g", "other", "s", after("1")).unwrap();
-        assert_eq!(all.dealt_with("stream", "s").as_deref(), Some("9"));
+        assert_eq!(all.common_position("stream", "s").as_deref(), Some("9"));
         all.advance("h", "stream", "s", after("unreadable"))
             .unwrap();
-        assert_eq!(all.dealt_with("stream", "s"), None);
+        assert_eq!(all.common_position("stream", "s"), None);
     }
 
     #[test]

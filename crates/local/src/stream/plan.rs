@@ -10,7 +10,7 @@
 
 use std::{ops::Range, time::Duration};
 
-use crate::batch_response::Answer;
+use crate::batch_response::BatchResult;
 
 /// Retry settings of an event source mapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -117,13 +117,13 @@ pub(crate) fn cut(sizes: &[usize], max_records: usize, max_bytes: usize) -> Vec<
 /// Finds where in the batch the function stopped.
 pub(crate) fn outcome<'a>(
     batch: &Batch,
-    answer: &Answer,
+    answer: &BatchResult,
     sequence_number: impl Fn(usize) -> &'a str,
 ) -> Outcome {
     let failures = match answer {
-        Answer::Success => return Outcome::Done,
-        Answer::Invalid => return Outcome::Failed,
-        Answer::Failures(failures) => failures,
+        BatchResult::Success => return Outcome::Done,
+        BatchResult::Invalid => return Outcome::Failed,
+        BatchResult::Failures(failures) => failures,
     };
     let position = |failure: &String| {
         let mut records = batch.records.clone();

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_tells_of_a_stream_is_read() {
+    fn only_stream_failure_records_are_read() {
         let told = r#"{"version":"1.0","DDBStreamBatchInfo":{"shardId":"s","startSequenceNumber":"1",
             "endSequenceNumber":"2","batchSize":2,"streamArn":"arn"}}"#;
         let range = Range::read(told).unwrap();

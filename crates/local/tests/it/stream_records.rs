@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use antumbra_dynamodb::{MAIN, MESSAGES};
 use antumbra_local::clients::sdk_config;
-use antumbra_local::dynamodb::{self, Storage, forget};
+use antumbra_local::dynamodb::{self, Storage, delete_read_records};
 use aws_sdk_dynamodb::types::AttributeValue;
 use aws_sdk_dynamodbstreams::types::ShardIteratorType;
 use dynoxide::storage::Storage as Engine;
@@ -100,10 +100,18 @@ async fn unread_stream_records_are_kept() {
     here.server.stop().await;
 
     let read = |s: &str, h: &str| (s == stream && h == shard).then(|| before[5].clone());
-    assert_eq!(forget(&file, read).unwrap(), 0, "none is a day old");
+    assert_eq!(
+        delete_read_records(&file, read).unwrap(),
+        0,
+        "none is a day old"
+    );
     age(&path);
-    assert_eq!(forget(&file, |_, _| None).unwrap(), 0, "nobody has read");
-    assert_eq!(forget(&file, read).unwrap(), 5);
+    assert_eq!(
+        delete_read_records(&file, |_, _| None).unwrap(),
+        0,
+        "nobody has read"
+    );
+    assert_eq!(delete_read_records(&file, read).unwrap(), 5);
 
     let here = tables(file.clone()).await;
     put(&here, 250).await;
@@ -111,7 +119,10 @@ async fn unread_stream_records_are_kept() {
     assert_eq!(after[..5], before[5..]);
     assert_eq!(after.len(), 255);
     here.server.stop().await;
-    assert_eq!(forget(&file, |_, _| Some(after[254].clone())).unwrap(), 5);
+    assert_eq!(
+        delete_read_records(&file, |_, _| Some(after[254].clone())).unwrap(),
+        5
+    );
 }
 
 #[tokio::test]

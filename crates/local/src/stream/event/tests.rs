@@ -129,7 +129,7 @@ fn a_failure_says_where_the_records_are() {
 }
 
 #[test]
-fn a_partial_answer_is_no_function_error_and_no_call_has_no_response() {
+fn the_failure_record_distinguishes_partial_failures_and_function_errors() {
     let partial = given_up(GivenUp::RetryAttemptsExhausted, 1, false);
     assert_eq!(partial["responseContext"].get("functionError"), None);
     let never_called = given_up(GivenUp::RecordAgeExceeded, 0, false);

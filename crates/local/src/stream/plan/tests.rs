@@ -40,7 +40,7 @@ fn a_page_is_cut_by_count_and_by_bytes() {
 fn the_lowest_failure_counts_whatever_the_order() {
     let numbers = ["s0", "s1", "s2", "s3"];
     let read = |ids: &[&str]| {
-        let answer = Answer::Failures(ids.iter().map(ToString::to_string).collect());
+        let answer = BatchResult::Failures(ids.iter().map(ToString::to_string).collect());
         outcome(&batch(1..4, 0), &answer, |position| numbers[position])
     };
     assert_eq!(read(&["s3", "s2"]), Outcome::FailedFrom(2));
@@ -89,7 +89,7 @@ fn bisecting_halves_when_the_failure_is_at_the_start() {
 }
 
 #[test]
-fn a_single_record_is_retried_and_then_given_up() {
+fn a_single_record_is_retried_and_then_discarded() {
     let policy = policy(true, Some(2));
     let first = decide(&batch(4..5, 0), &Outcome::Failed, &policy);
     assert_eq!(rest(&first), [(4..5, 1)]);
@@ -103,7 +103,7 @@ fn a_single_record_is_retried_and_then_given_up() {
 }
 
 #[test]
-fn giving_up_spares_what_was_done_in_the_last_call() {
+fn discarding_keeps_what_the_last_invocation_processed() {
     let next = decide(
         &batch(0..4, 1),
         &Outcome::FailedFrom(2),
@@ -114,21 +114,21 @@ fn giving_up_spares_what_was_done_in_the_last_call() {
 }
 
 #[test]
-fn endless_retries_never_give_up() {
+fn unlimited_retries_discard_nothing() {
     let next = decide(&batch(0..1, 9_999), &Outcome::Failed, &policy(true, None));
     assert_eq!(rest(&next), [(0..1, 10_000)]);
     assert_eq!(next.wait, Duration::from_secs(1), "the wait has a ceiling");
 }
 
 #[test]
-fn the_wait_doubles() {
+fn the_delay_doubles() {
     let policy = policy(false, None);
     let waits = [0, 1, 2, 3, 4].map(|n| delay(&policy, n).as_millis());
     assert_eq!(waits, [100, 200, 400, 800, 1000]);
 }
 
 #[test]
-fn old_records_at_the_head_are_given_up() {
+fn old_records_are_discarded() {
     let ages = [90, 61, 60, 10].map(Duration::from_secs);
     let limited = RetryPolicy {
         max_age: Some(Duration::from_secs(60)),
@@ -148,7 +148,7 @@ fn old_records_at_the_head_are_given_up() {
 /// Every record is either seen by a function that takes it or given up, in
 /// order, however calls fail: the page is always worked off to its end.
 #[test]
-fn every_pattern_of_poison_ends_with_the_whole_page_dealt_with() {
+fn every_pattern_of_poison_records_ends_with_the_whole_page_processed() {
     const RECORDS: usize = 6;
     for poison in 0_u32..(1 << RECORDS) {
         for bisect in [true, false] {
