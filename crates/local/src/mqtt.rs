@@ -138,7 +138,7 @@ async fn run(
         () = stop.cancelled() => {}
         ended = server.run() => {
             if let Err(error) = ended {
-                tracing::error!(%error, "the MQTT broker broke");
+                tracing::error!(%error, "MQTT broker failed");
             }
         }
     }

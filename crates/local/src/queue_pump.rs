@@ -82,7 +82,7 @@ impl QueuePump {
     pub async fn stop(self) {
         drop(self.stop);
         if let Err(error) = self.poller.await {
-            tracing::error!(%error, "a queue's event source broke");
+            tracing::error!(%error, "queue event source panicked");
         }
     }
 }
@@ -137,7 +137,7 @@ impl Pump {
                 }
                 Err(reason) => {
                     let queue = &self.source.queue_url;
-                    tracing::warn!(queue, reason, "the queue cannot be read");
+                    tracing::warn!(queue, reason, "queue not readable");
                     tokio::select! {
                         () = self.stop.cancelled() => break,
                         () = tokio::time::sleep(AFTER_ERROR) => {}
@@ -184,7 +184,7 @@ impl Pump {
         {
             // They come back after their visibility: at least once, as on AWS.
             let queue = &self.source.queue_url;
-            tracing::warn!(queue, reason, "handled messages could not be deleted");
+            tracing::warn!(queue, reason, "processed messages not deleted");
         }
     }
 
@@ -194,7 +194,7 @@ impl Pump {
         let event = match event::invocation(&self.source.queue_arn, messages, ahead) {
             Ok(event) => event,
             Err(error) => {
-                tracing::error!(%error, "messages without a JSON form");
+                tracing::error!(%error, "messages not serializable");
                 return BatchResult::Invalid;
             }
         };
@@ -202,7 +202,7 @@ impl Pump {
             Ok(_) if !self.source.report_failures => BatchResult::Success,
             Ok(response) => batch_response::read(&response),
             Err(error) => {
-                tracing::warn!(function = function.name(), %error, "the function failed");
+                tracing::warn!(function = function.name(), %error, "invocation failed");
                 BatchResult::Invalid
             }
         }

@@ -27,7 +27,7 @@ impl Schedule {
     pub async fn stop(self) {
         drop(self.stop);
         if let Err(error) = self.ticker.await {
-            tracing::error!(%error, "a schedule broke");
+            tracing::error!(%error, "schedule panicked");
         }
     }
 }
@@ -62,7 +62,7 @@ pub fn start(period: Duration, function: Function, clock: ShiftedClock) -> Sched
                 _ = ticks.tick() => {}
             }
             if let Err(error) = tick(&function, &clock).await {
-                tracing::warn!(function = function.name(), %error, "a scheduled call failed");
+                tracing::warn!(function = function.name(), %error, "scheduled invocation failed");
             }
         }
     });

@@ -80,7 +80,7 @@ impl StreamPump {
     pub async fn stop(self) {
         drop(self.stop);
         if let Err(error) = self.task.await {
-            tracing::error!(%error, "a stream's event source broke");
+            tracing::error!(%error, "stream event source panicked");
         }
     }
 }
