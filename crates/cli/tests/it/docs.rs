@@ -21,6 +21,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use antumbra_lambda_kit::config::{FunctionConfig, names};
+use regex::Regex;
 use serde_json::Value;
 
 use expected::Expected;
@@ -94,7 +96,7 @@ fn run(file: &str) {
             let output = process.output();
             (expected.accepts(&command.output, &output), output)
         });
-        settle(&mut page, command, found);
+        settle(&expected, &mut page, command, found);
     }
     page.finish();
 }
@@ -111,7 +113,7 @@ fn check(
         let output = shell.run(&line);
         (expected.accepts(&command.output, &output), output)
     });
-    settle(page, command, found);
+    settle(expected, page, command, found);
 }
 
 /// Tries until the output is as expected or time is up, and returns the last attempt.
@@ -126,9 +128,14 @@ fn repeat(patience: Duration, mut attempt: impl FnMut() -> (bool, String)) -> (b
     }
 }
 
-fn settle(page: &mut Page, command: &Command, (accepted, output): (bool, String)) {
+fn settle(
+    expected: &Expected,
+    page: &mut Page,
+    command: &Command,
+    (accepted, output): (bool, String),
+) {
     if !accepted {
-        page.differs(command, &output);
+        page.differs(command, &expected.restore(&output));
     }
 }
 
@@ -212,6 +219,95 @@ fn the_api_page_lists_every_route() {
         methods.map(move |method| (path.clone(), method.to_uppercase()))
     });
     assert_eq!(documented, routes.collect());
+}
+
+/// Paths below `crates/` that ARCHITECTURE.md and CONTRIBUTING.md name. `<kind>` stands for any.
+#[test]
+fn named_files_exist() {
+    let path = Regex::new(r"`((?:crates/)?[a-z-]+/(?:[a-z-]+/)?(?:src|tests)/[^`]*)`").unwrap();
+    let mut named = 0;
+    for page in ["ARCHITECTURE.md", "CONTRIBUTING.md"] {
+        let text = std::fs::read_to_string(root().join(page)).unwrap();
+        for found in path.captures_iter(&text) {
+            let file = found[1].trim_start_matches("crates/");
+            let file = file.split('<').next().unwrap();
+            assert!(root().join("crates").join(file).exists(), "{page}: {file}");
+            named += 1;
+        }
+    }
+    assert!(named > 20, "{named}");
+}
+
+#[test]
+fn the_code_map_lists_every_crate() {
+    let text = std::fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    for entry in std::fs::read_dir(root().join("crates")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let listed =
+            text.contains(&format!("| `{name}` |")) || text.contains(&format!("| `{name}/*` |"));
+        assert!(listed, "{name}");
+    }
+}
+
+/// Variables that the configuration page lists for a function.
+fn documented_variables(function: &str) -> BTreeSet<String> {
+    let page = std::fs::read_to_string(root().join("docs/configuration.md")).unwrap();
+    let heading = format!("## {function}\n");
+    let section = page.split(&heading).nth(1).unwrap();
+    let section = section.split("\n## ").next().unwrap();
+    let rows = section.lines().filter(|line| line.starts_with("| `"));
+    let names = rows.flat_map(|row| {
+        row.split(" | ")
+            .next()
+            .unwrap()
+            .split('`')
+            .skip(1)
+            .step_by(2)
+    });
+    names.map(str::to_owned).collect()
+}
+
+fn variables<C: FunctionConfig>() -> BTreeSet<String> {
+    let mut names = names::<C>();
+    names.remove("LOG_LEVEL");
+    names.remove("AWS_ENDPOINT_URL");
+    names
+}
+
+#[test]
+fn the_configuration_page_lists_every_variable() {
+    use antumbra_message_requests::config::{OnInbox as InboxConfig, OnQueue as SendConfig};
+    let inbox = &variables::<InboxConfig>() | &variables::<SendConfig>();
+    for (function, read) in [
+        (
+            "stream-listener",
+            variables::<antumbra_stream_listener::Config>(),
+        ),
+        (
+            "message-ingest",
+            variables::<antumbra_message_ingest::Config>(),
+        ),
+        ("message-requests", inbox),
+        (
+            "shadow-requests",
+            variables::<antumbra_shadow_requests::Config>(),
+        ),
+        (
+            "sensor-ingest",
+            variables::<antumbra_sensor_ingest::Config>(),
+        ),
+        (
+            "liveness-sweep",
+            variables::<antumbra_liveness_sweep::Config>(),
+        ),
+        (
+            "webhook-deliver",
+            variables::<antumbra_webhook_deliver::Config>(),
+        ),
+        ("http-api", variables::<antumbra_http_api::Config>()),
+    ] {
+        assert_eq!(documented_variables(function), read, "{function}");
+    }
 }
 
 #[test]

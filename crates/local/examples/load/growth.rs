@@ -1,4 +1,4 @@
-//! The same reports with ever more devices in the table: what does a device more cost?
+//! The same reports with more devices in the table.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -13,10 +13,10 @@ use crate::run::receivers;
 use crate::send::{self, Sent};
 use crate::verify::until_told;
 
-/// How long each is measured.
+/// Duration of each measurement.
 const SECONDS: usize = 20;
 
-/// What so many devices cost.
+/// Measurement with one number of devices.
 #[derive(Debug)]
 pub(crate) struct Row {
     pub(crate) devices: usize,
@@ -28,7 +28,7 @@ pub(crate) struct Row {
     pub(crate) start_seconds: f64,
 }
 
-/// Devices of their own, so that every one of them is new at first.
+/// Devices that no other measurement uses, so that each is new at first.
 pub(crate) async fn measure(first: Home, plan: &Plan) -> (Vec<Row>, Vec<String>) {
     first.stack.stop().await;
     let plan = Plan {

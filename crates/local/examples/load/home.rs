@@ -17,18 +17,18 @@ use antumbra_service::shadows::Shadows;
 
 use crate::plan::Plan;
 
-/// Where notifications go. In order per device.
+/// FIFO queue that receives the notifications.
 pub(crate) const QUEUE: &str = "load.fifo";
 const RULE: &str =
     r#"{"name":"load","on":{"key":"^DS#"},"send":["diff"],"to":{"sqs":{"queue":"load.fifo"}}}"#;
 const SENSOR_CLIENTS: &str = include_str!("../../../../registrations/sensor-clients.json");
-/// Who is told of sensors.
+/// Client that receives the deliveries.
 const CLIENTS: usize = 10;
 
-/// All of it.
+/// The stack, its clients and its endpoint.
 pub(crate) struct Home {
     pub(crate) stack: Stack,
-    /// Until somebody takes it.
+    /// `None` once it has been taken.
     pub(crate) endpoint: Option<Receiver>,
     // Its files go with it.
     directory: tempfile::TempDir,
@@ -46,7 +46,7 @@ impl Home {
         home
     }
 
-    /// Stops it and starts it on what is there.
+    /// Restarts the stack on the same data.
     pub(crate) async fn start_again(self, plan: &Plan) -> Home {
         self.stack.stop().await;
         Home {
@@ -75,7 +75,7 @@ impl Home {
         aws_sdk_sqs::Client::new(&sdk_config(self.stack.addresses().aws))
     }
 
-    /// What lies on the disk.
+    /// Size of the data directory.
     pub(crate) fn megabytes(&self) -> u64 {
         let files = std::fs::read_dir(self.directory.path()).unwrap();
         let bytes: u64 = files
@@ -114,7 +114,7 @@ impl Home {
     }
 }
 
-/// The sensor of this number.
+/// Id of a sensor, by number.
 pub(crate) fn sensor(at: usize) -> SensorId {
     SensorId::new(format!("sensor-{at}")).unwrap()
 }

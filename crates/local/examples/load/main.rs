@@ -1,9 +1,8 @@
-//! How much one local stack takes, and whether anything is lost on the way.
+//! Load on one local stack, and a check that nothing is lost.
 //!
 //! Reports at a steady rate, each a read and a write in DynamoDB and a notification in a queue; signals of
-//! sensors, each a state, a reading and a signed POST to a client. Everything over the wire, as strangers
-//! would do it. Afterwards everything that was sent is looked for: every change in order and without a gap,
-//! every reading, every delivery.
+//! sensors, each a state, a reading and a signed POST to a client. Everything uses the network protocols. Afterwards
+//! every change must have arrived in order and without a gap, and every reading and delivery must be there.
 //!
 //! `cargo run --release -p antumbra-local --example load -- [REPORTS_PER_SECOND] [SECONDS]`, and any of
 //! `signals=PER_SECOND`, `devices=COUNT`, `memory` (keep nothing), `growth` (then with 1,000, 10,000 and

@@ -3,13 +3,13 @@
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// What is measured while it runs.
+/// Measurements of the running second and of all before it.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
     now: Mutex<Current>,
 }
 
-/// What came since the last second was closed.
+/// Measurements since the last second ended.
 #[derive(Debug, Default)]
 struct Current {
     reports: Vec<Duration>,
@@ -17,7 +17,7 @@ struct Current {
     deliveries: Vec<Duration>,
 }
 
-/// One second of it.
+/// Measurements of one second.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Second {
     pub(crate) reports: Spread,
@@ -27,7 +27,7 @@ pub(crate) struct Second {
     pub(crate) cores: f64,
 }
 
-/// How long things took, sorted.
+/// Sorted durations.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Spread(Vec<Duration>);
 
@@ -45,7 +45,7 @@ impl Spread {
         self.0.len()
     }
 
-    /// In milliseconds, such as 0.99 for all but one in a hundred; 0 where there is none.
+    /// Quantile in milliseconds; 0 without durations.
     pub(crate) fn at(&self, part: f64) -> f64 {
         let at = (self.0.len().saturating_sub(1)) as f64 * part;
         self.0
@@ -67,7 +67,7 @@ impl Meter {
         self.now.lock().unwrap().deliveries.push(took);
     }
 
-    /// Closes a second, of which this much processor time was used.
+    /// Ends a second in which this much processor time was used.
     pub(crate) fn close(&self, elapsed: Duration, processor: f64) -> Second {
         let Current {
             reports,
@@ -83,7 +83,7 @@ impl Meter {
         }
     }
 
-    /// Closes second after second until it is told to end.
+    /// Ends second after second until cancelled.
     pub(crate) async fn watch(&self, mut end: tokio::sync::oneshot::Receiver<()>) -> Vec<Second> {
         let mut seconds = Vec::new();
         let (mut since, mut used) = (Instant::now(), processor_seconds());
@@ -102,7 +102,7 @@ impl Meter {
     }
 }
 
-/// How long ago this was, in nanoseconds since 1970.
+/// Time since a Unix time in nanoseconds.
 pub(crate) fn since(nanoseconds: i128) -> Duration {
     let now = std::time::SystemTime::now();
     let now = now.duration_since(std::time::UNIX_EPOCH).unwrap();
@@ -110,7 +110,7 @@ pub(crate) fn since(nanoseconds: i128) -> Duration {
     Duration::from_nanos(ago.max(0) as u64)
 }
 
-/// What the process has used of the processors, where /proc says so.
+/// Processor time of this process, from /proc where it exists.
 pub(crate) fn processor_seconds() -> f64 {
     let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let fields: Vec<&str> = text.rsplit(')').next().unwrap().split(' ').collect();

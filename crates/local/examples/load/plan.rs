@@ -1,8 +1,8 @@
-//! What is asked for.
+//! Arguments of a run.
 
 use std::path::PathBuf;
 
-/// How much, how long, of whom.
+/// Rates, duration and number of devices.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
     pub(crate) reports_per_second: usize,
@@ -10,7 +10,7 @@ pub(crate) struct Plan {
     pub(crate) seconds: usize,
     pub(crate) devices: usize,
     pub(crate) memory: bool,
-    /// With so many devices afterwards, few first.
+    /// Numbers of devices to measure afterwards, ascending.
     pub(crate) growth: Vec<usize>,
     pub(crate) svg: Option<PathBuf>,
     pub(crate) markdown: Option<PathBuf>,
@@ -57,7 +57,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Enough that each speaks about every other second.
+    /// Number of sensors, so that each sends about every other second.
     pub(crate) fn sensors(&self) -> usize {
         self.signals_per_second * 2
     }

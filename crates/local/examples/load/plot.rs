@@ -1,4 +1,4 @@
-//! The run as a picture: three panels over one time, as SVG.
+//! The run as an SVG plot: three panels over one time axis.
 
 use crate::measure::Second;
 
@@ -8,7 +8,7 @@ const GAP: f64 = 44.0;
 const LEFT: f64 = 64.0;
 const COLOURS: [&str; 3] = ["#0969da", "#bf3989", "#1a7f37"];
 
-/// One panel: what it shows, and its lines with their names.
+/// A panel: its title, and its named lines.
 struct Panel {
     title: &'static str,
     lines: Vec<(&'static str, Vec<f64>)>,

@@ -1,4 +1,4 @@
-//! Those who receive: notifications from a queue, deliveries at an endpoint. Both look at the order.
+//! Receivers of notifications and deliveries. Both check the order.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -10,15 +10,15 @@ use serde_json::Value;
 
 use crate::measure::{Meter, since};
 
-/// What came of one key, which is numbered from 1 without a gap.
+/// Numbers received for one key; they start at 1 without a gap.
 #[derive(Debug, Default, Clone)]
 struct Key {
-    /// The id of each number that came.
+    /// Id of each received number.
     ids: Vec<u128>,
     duplicates: usize,
 }
 
-/// What came of all keys, and what was wrong with it.
+/// Numbers received for all keys, and the faults found.
 #[derive(Debug, Default)]
 pub(crate) struct Received {
     keys: Mutex<HashMap<String, Key>>,
@@ -26,8 +26,7 @@ pub(crate) struct Received {
 }
 
 impl Received {
-    /// Notes a number of a key. The same once more is allowed, under the same id; anything else than the
-    /// next is not.
+    /// Records a number of a key: the next one, or a duplicate under the same id. Anything else is a fault.
     fn take(&self, key: &str, number: u64, id: &str) {
         let id = hash(id);
         let mut keys = self.keys.lock().unwrap();
@@ -55,7 +54,7 @@ impl Received {
         self.faults.lock().unwrap().clone()
     }
 
-    /// How many numbers of this key came, all from 1 on.
+    /// Count of numbers received for a key.
     pub(crate) fn count(&self, key: &str) -> u64 {
         let keys = self.keys.lock().unwrap();
         keys.get(key).map_or(0, |of| of.ids.len() as u64)
@@ -82,7 +81,7 @@ fn hash(id: &str) -> u128 {
     })
 }
 
-/// Receives notifications for as long as there is a queue.
+/// Receives notifications until the queue is gone.
 pub(crate) async fn notifications(
     sqs: aws_sdk_sqs::Client,
     queue: String,
@@ -119,7 +118,7 @@ pub(crate) async fn notifications(
     }
 }
 
-/// Takes deliveries for as long as there is an endpoint.
+/// Receives deliveries until the endpoint is gone.
 pub(crate) async fn deliveries(mut endpoint: Receiver, received: Arc<Received>, meter: Arc<Meter>) {
     while let Some(delivery) = endpoint.next().await {
         let body: Value = serde_json::from_str(&delivery.body).unwrap();

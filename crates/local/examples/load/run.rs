@@ -1,4 +1,4 @@
-//! The sustained run: everybody sends, everybody receives, and then it is looked at.
+//! The sustained run: senders, receivers, and the final check.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,10 +12,10 @@ use crate::received::{self, Received};
 use crate::send::{self, Sent};
 use crate::verify;
 
-/// Who takes notifications out of the queue.
+/// Number of receivers of notifications.
 const RECEIVERS: usize = 2;
 
-/// What came of it.
+/// Result of a run.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) reports: u64,
@@ -23,14 +23,14 @@ pub(crate) struct Outcome {
     pub(crate) notifications: u64,
     pub(crate) deliveries: u64,
     pub(crate) duplicates: usize,
-    /// Until the last report was answered, and until the last notification and delivery were there.
+    /// Time until the last response to a report, and until the last notification and delivery.
     pub(crate) reported: Duration,
     pub(crate) settled: Duration,
     pub(crate) seconds: Vec<Second>,
     pub(crate) faults: Vec<String>,
 }
 
-/// Runs it, and hands the stack back.
+/// Runs the plan and returns the stack.
 pub(crate) async fn run(mut home: Home, plan: &Plan) -> (Home, Outcome) {
     let meter = Arc::new(Meter::default());
     let sent = Sent::none(plan.devices, plan.sensors());
@@ -81,7 +81,7 @@ pub(crate) async fn run(mut home: Home, plan: &Plan) -> (Home, Outcome) {
     (home, outcome)
 }
 
-/// Those who receive notifications.
+/// Starts the receivers of notifications.
 pub(crate) fn receivers(
     home: &Home,
     notified: &Arc<Received>,

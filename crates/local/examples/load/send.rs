@@ -1,4 +1,4 @@
-//! Those who send: devices that report, sensors that speak.
+//! Senders: devices that report, sensors that send signals.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -14,15 +14,15 @@ use crate::home::{Home, sensor};
 use crate::measure::Meter;
 
 const WORKERS: usize = 16;
-/// Signals that are sent in one call.
+/// Signals per SQS call.
 const BATCH: usize = 10;
 
-/// What was acknowledged.
+/// Accepted reports and signals.
 #[derive(Debug)]
 pub(crate) struct Sent {
-    /// The last version that each device was told.
+    /// Last version in the response to each device.
     pub(crate) versions: Vec<AtomicU64>,
-    /// How often each sensor spoke.
+    /// Signals per sensor.
     pub(crate) signals: Vec<AtomicU64>,
 }
 
@@ -48,12 +48,12 @@ fn sum(all: &[AtomicU64]) -> u64 {
     all.iter().map(|one| one.load(Ordering::Relaxed)).sum()
 }
 
-/// What the device of this number is called.
+/// Id of a device, by number.
 pub(crate) fn device(at: usize) -> ShadowId {
     ShadowId::new(format!("device-{at}")).unwrap()
 }
 
-/// So many reports at this rate, or as fast as they go; each of the device that `of` says.
+/// Sends reports at a rate, or as fast as possible; `of` chooses the device of each.
 pub(crate) fn reports(
     home: &Home,
     total: usize,
@@ -93,7 +93,7 @@ pub(crate) fn reports(
     workers
 }
 
-/// So many signals at this rate, of one sensor after the other, each the opposite of its last.
+/// Sends signals at a rate, of one sensor after the other, each the opposite of its last.
 pub(crate) async fn signals(home: &Home, total: usize, rate: usize, sent: Arc<Sent>) {
     let (sqs, queue) = (home.sqs(), home.stack.queue_url("antumbra-signals"));
     let begin = Instant::now();

@@ -1,4 +1,4 @@
-//! What came of it, as sentences and as Markdown.
+//! The result as text and as Markdown.
 
 use crate::growth::Row;
 use crate::measure::{Second, Spread};
@@ -30,7 +30,7 @@ impl Figures {
     }
 }
 
-/// For whoever sits before it.
+/// Text for a terminal.
 pub(crate) fn sentences(outcome: &Outcome) -> String {
     let figures = Figures::of(&outcome.seconds);
     let spread = |what: &str, spread: &Spread| {
@@ -40,24 +40,24 @@ pub(crate) fn sentences(outcome: &Outcome) -> String {
     let rate = outcome.reports as f64 / outcome.reported.as_secs_f64();
     let lines = [
         format!(
-            "{} reports in {:.1} s ({rate:.0} a second) and {} signals; all told after {:.1} s",
+            "{} reports in {:.1} s ({rate:.0} a second) and {} signals; all notifications after {:.1} s",
             outcome.reports,
             outcome.reported.as_secs_f64(),
             outcome.signals,
             outcome.settled.as_secs_f64(),
         ),
         format!(
-            "{} notifications, {} deliveries, {} of them twice, {} faults",
+            "{} notifications, {} deliveries, {} duplicates, {} faults",
             outcome.notifications,
             outcome.deliveries,
             outcome.duplicates,
             outcome.faults.len()
         ),
         spread("a report took", &figures.reports),
-        spread("a notification came after", &figures.notifications),
-        spread("a delivery came after", &figures.deliveries),
+        spread("a notification arrived after", &figures.notifications),
+        spread("a delivery arrived after", &figures.deliveries),
         format!(
-            "{:.2} cores busy, stack, senders and receivers together; {} MB resident at most",
+            "{:.2} cores busy and {} MB resident at most, including senders and receivers",
             figures.cores, figures.megabytes
         ),
     ];
@@ -68,14 +68,14 @@ pub(crate) fn sentences(outcome: &Outcome) -> String {
 pub(crate) fn markdown(plan: &Plan, outcome: &Outcome, grown: &[Row]) -> String {
     let figures = Figures::of(&outcome.seconds);
     let mut out = format!(
-        "{} s of {} reports and {} sensor signals a second, with everything that follows from them. {}.\n\n",
+        "{} s of {} reports and {} sensor signals per second. {}.\n\n",
         plan.seconds,
         plan.reports_per_second,
         plan.signals_per_second,
         match outcome.faults.len() {
             0 => format!(
-                "Afterwards all {} notifications and {} deliveries had come, in order and without a gap ({} of \
-                 them twice, under the same id), and every signal was a reading",
+                "All {} notifications and {} deliveries arrived in order and without a gap ({} duplicates, under the \
+                 same id), and every signal was stored as a reading",
                 outcome.notifications, outcome.deliveries, outcome.duplicates
             ),
             faults => format!("**{faults} faults**"),
@@ -83,9 +83,12 @@ pub(crate) fn markdown(plan: &Plan, outcome: &Outcome, grown: &[Row]) -> String 
     );
     out.push_str("| | count | median | 99 % | longest |\n|---|---|---|---|---|\n");
     for (what, spread) in [
-        ("report, answered", &figures.reports),
-        ("notification, in its queue's hands", &figures.notifications),
-        ("delivery, at its endpoint", &figures.deliveries),
+        ("report, response", &figures.reports),
+        (
+            "notification, accepted by its queue",
+            &figures.notifications,
+        ),
+        ("delivery, received by its endpoint", &figures.deliveries),
     ] {
         out.push_str(&format!(
             "| {what} | {} | {:.1} ms | {:.0} ms | {:.0} ms |\n",
@@ -96,7 +99,7 @@ pub(crate) fn markdown(plan: &Plan, outcome: &Outcome, grown: &[Row]) -> String 
         ));
     }
     out.push_str(&format!(
-        "\n{:.2} of {} cores busy and {} MB resident at most, stack, senders and receivers together in one process.\n",
+        "\n{:.2} of {} cores busy and {} MB resident at most, including senders and receivers.\n",
         figures.cores,
         std::thread::available_parallelism().map_or(0, usize::from),
         figures.megabytes
@@ -106,7 +109,7 @@ pub(crate) fn markdown(plan: &Plan, outcome: &Outcome, grown: &[Row]) -> String 
     }
     let rate = plan.reports_per_second;
     out.push_str(&format!(
-        "\nThe same {rate} reports a second, with ever more devices in the table:\n\n\
+        "\nThe same {rate} reports per second, with more devices in the table:\n\n\
          | devices | report, median | 99 % | notification, 99 % | cores | resident | on disk | start |\n\
          |---|---|---|---|---|---|---|---|\n"
     ));

@@ -1,4 +1,4 @@
-//! Was everything that was sent received? Every change, every reading, every delivery.
+//! Checks that every change, reading and delivery was received.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,12 +12,12 @@ use crate::home::{Home, sensor};
 use crate::received::Received;
 use crate::send::{Sent, device};
 
-/// How long nothing may come before what is missing counts as lost.
+/// Time without progress after which missing messages count as lost.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Faults that are told one by one.
+/// Faults printed one by one.
 const TOLD: usize = 10;
 
-/// Waits until everything is there or nothing comes any more, and says what is wrong.
+/// Waits until everything has arrived or nothing arrives any more, and returns the faults.
 pub(crate) async fn everything(
     home: &Home,
     sent: &Arc<Sent>,
@@ -59,7 +59,7 @@ pub(crate) async fn everything(
     faults
 }
 
-/// Waits until so many are there, for as long as some come.
+/// Waits for a count as long as it grows.
 pub(crate) async fn until_told(received: &Received, expected: u64) {
     let (mut there, mut since) = (received.total(), Instant::now());
     while there < expected && since.elapsed() < PATIENCE {
@@ -71,7 +71,7 @@ pub(crate) async fn until_told(received: &Received, expected: u64) {
     }
 }
 
-/// How often each sensor's state has changed, once all its signals are taken in.
+/// Number of changes of each sensor's state, once all its signals are stored.
 async fn occurred(home: &Home, sent: &Sent) -> Vec<u64> {
     let sensors = home.sensors();
     let patience = Instant::now() + PATIENCE;
@@ -97,7 +97,7 @@ async fn occurred(home: &Home, sent: &Sent) -> Vec<u64> {
     occurred
 }
 
-/// Is every signal kept as a reading, and is the last one the state?
+/// Checks that every signal is a reading and the last one is the state.
 async fn readings(home: &Home, sent: &Sent) -> Vec<String> {
     let sensors = home.sensors();
     let (from, to) = (

@@ -38,6 +38,15 @@ impl Expected {
         command
     }
 
+    /// Output with the ids of the page in place of the actual ones.
+    pub(crate) fn restore(&self, output: &str) -> String {
+        let mut output = output.to_owned();
+        for (page, actual) in &self.values {
+            output = output.replace(actual, page);
+        }
+        output
+    }
+
     /// Compares, and keeps the ids of an output that is as expected.
     pub(crate) fn accepts(&mut self, page: &str, actual: &str) -> bool {
         let mut ids = Vec::new();
