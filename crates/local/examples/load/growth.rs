@@ -11,7 +11,7 @@ use crate::plan::Plan;
 use crate::received::Received;
 use crate::run::receivers;
 use crate::send::{self, Sent};
-use crate::verify::until_told;
+use crate::verify::until_received;
 
 /// Duration of each measurement.
 const SECONDS: usize = 20;
@@ -48,7 +48,7 @@ pub(crate) async fn measure(first: Home, plan: &Plan) -> (Vec<Row>, Vec<String>)
         let filling = send::reports(&home, devices - there, None, of, &sent, &meter);
         filling.join_all().await;
         there = devices;
-        until_told(&notified, sent.reports()).await;
+        until_received(&notified, sent.reports()).await;
         meter.close(std::time::Duration::from_secs(1), 0.0);
 
         let (end, ended) = oneshot::channel();
@@ -61,7 +61,7 @@ pub(crate) async fn measure(first: Home, plan: &Plan) -> (Vec<Row>, Vec<String>)
         let of = move |at: usize| at.wrapping_mul(7919) % devices;
         let reporting = send::reports(&home, rate * SECONDS, Some(rate), of, &sent, &meter);
         reporting.join_all().await;
-        until_told(&notified, sent.reports()).await;
+        until_received(&notified, sent.reports()).await;
         // As in the sustained run.
         let _ = end.send(());
         let seconds = watching.await.unwrap();
@@ -79,9 +79,9 @@ pub(crate) async fn measure(first: Home, plan: &Plan) -> (Vec<Row>, Vec<String>)
             start_seconds: begin.elapsed().as_secs_f64(),
         });
         if notified.total() != sent.reports() {
-            let (told, sent) = (notified.total(), sent.reports());
+            let (received, sent) = (notified.total(), sent.reports());
             faults.push(format!(
-                "{devices} devices: {sent} reports, {told} notifications"
+                "{devices} devices: {sent} reports, {received} notifications"
             ));
         }
     }

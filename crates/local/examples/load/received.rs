@@ -41,8 +41,8 @@ impl Received {
             .and_then(|at| of.ids.get(at));
         match before {
             Some(before) if *before == id => of.duplicates += 1,
-            Some(_) => self.fault(format!("{key}: {number} came again under another id")),
-            None => self.fault(format!("{key}: {number} came where {next} was due")),
+            Some(_) => self.fault(format!("{key}: {number} received again under another id")),
+            None => self.fault(format!("{key}: {number} received where {next} was due")),
         }
     }
 
@@ -72,7 +72,7 @@ impl Received {
 }
 
 fn hash(id: &str) -> u128 {
-    // Notifications have 32 hexadecimal digits; others are told apart well enough by FNV.
+    // Notifications have 32 hexadecimal digits; FNV tells the others apart well enough.
     u128::from_str_radix(id, 16).unwrap_or_else(|_| {
         id.bytes()
             .fold(0x6c62272e07bb014262b821756295c58d, |hash, byte| {

@@ -53,13 +53,13 @@ pub(crate) async fn run(mut home: Home, plan: &Plan) -> (Home, Outcome) {
     let rate = Some(plan.reports_per_second);
     let reporting = send::reports(&home, total, rate, of, &sent, &meter);
     let signals = plan.signals_per_second * plan.seconds;
-    let speaking = send::signals(&home, signals, plan.signals_per_second, Arc::clone(&sent));
+    let signalling = send::signals(&home, signals, plan.signals_per_second, Arc::clone(&sent));
     let (reported, ()) = tokio::join!(
         async {
             reporting.join_all().await;
             begin.elapsed()
         },
-        speaking
+        signalling
     );
     let faults = verify::everything(&home, &sent, &notified, &delivered).await;
     let settled = begin.elapsed();

@@ -24,24 +24,24 @@ pub(crate) async fn everything(
     notified: &Received,
     delivered: &Received,
 ) -> Vec<String> {
-    until_told(notified, sent.reports()).await;
+    until_received(notified, sent.reports()).await;
     let occurred = occurred(home, sent).await;
-    until_told(delivered, occurred.iter().sum()).await;
+    until_received(delivered, occurred.iter().sum()).await;
 
     let mut faults = notified.faults();
     faults.extend(delivered.faults());
     for (at, version) in sent.versions.iter().enumerate() {
         let version = version.load(Ordering::Relaxed);
-        let (name, told) = (device(at), notified.count(device(at).id()));
-        if told != version {
-            faults.push(format!("{name}: {version} reports, {told} notifications"));
+        let (name, received) = (device(at), notified.count(device(at).id()));
+        if received != version {
+            faults.push(format!("{name}: {version} reports, {received} notifications"));
         }
     }
     for (at, occurred) in occurred.iter().enumerate() {
-        let told = delivered.count(sensor(at).as_str());
-        if told != *occurred {
+        let received = delivered.count(sensor(at).as_str());
+        if received != *occurred {
             let name = sensor(at);
-            faults.push(format!("{name}: {occurred} changes, {told} deliveries"));
+            faults.push(format!("{name}: {occurred} changes, {received} deliveries"));
         }
     }
     faults.extend(readings(home, sent).await);
@@ -60,7 +60,7 @@ pub(crate) async fn everything(
 }
 
 /// Waits for a count as long as it grows.
-pub(crate) async fn until_told(received: &Received, expected: u64) {
+pub(crate) async fn until_received(received: &Received, expected: u64) {
     let (mut there, mut since) = (received.total(), Instant::now());
     while there < expected && since.elapsed() < PATIENCE {
         tokio::time::sleep(Duration::from_millis(20)).await;
