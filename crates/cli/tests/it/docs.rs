@@ -276,7 +276,7 @@ fn variables<C: FunctionConfig>() -> BTreeSet<String> {
 
 #[test]
 fn the_configuration_page_lists_every_variable() {
-    use antumbra_message_requests::config::{OnInbox as InboxConfig, OnQueue as SendConfig};
+    use antumbra_message_requests::config::{InboxConfig, SendConfig};
     let inbox = &variables::<InboxConfig>() | &variables::<SendConfig>();
     for (function, read) in [
         (

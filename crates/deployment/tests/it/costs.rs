@@ -38,7 +38,7 @@ async fn rows() -> Vec<Row> {
     let operation = || Bill::default().shadow_operations(1.0);
     let mut rows = vec![
         beside(
-            "a report over MQTT, answered",
+            "a report over MQTT, with its response",
             scene.report_over_mqtt().await,
             operation().iot_messages(2.0),
         ),
@@ -49,7 +49,7 @@ async fn rows() -> Vec<Row> {
         ),
     ];
     rows.push(beside(
-        "a report that fulfils a wish, over HTTP",
+        "a report over HTTP that acknowledges a desired value",
         scene.fulfilling_report().await,
         operation(),
     ));
