@@ -59,7 +59,7 @@ async fn main() {
     );
     let rate = |took: Duration| MESSAGES_IN_TURN as f64 / took.as_secs_f64();
     println!(
-        "| messages a second into the inbox ({:.0}) / bare PutItem calls ({:.0}) | {:.2} | | >= 0.6 | 0.9 |",
+        "| inbox messages per second ({:.0}) / PutItem calls ({:.0}) | {:.2} | | >= 0.6 | 0.9 |",
         rate(ingested),
         rate(put),
         put.as_secs_f64() / ingested.as_secs_f64(),

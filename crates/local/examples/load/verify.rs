@@ -34,7 +34,9 @@ pub(crate) async fn everything(
         let version = version.load(Ordering::Relaxed);
         let (name, received) = (device(at), notified.count(device(at).id()));
         if received != version {
-            faults.push(format!("{name}: {version} reports, {received} notifications"));
+            faults.push(format!(
+                "{name}: {version} reports, {received} notifications"
+            ));
         }
     }
     for (at, occurred) in occurred.iter().enumerate() {

@@ -36,26 +36,26 @@ pub(crate) fn print() {
     println!();
     head();
     let us = both.each_ref().map(|best| format!("{:.2}", best["T"]));
-    row("T: tokenise only, us a record", us, "", "");
+    row("T: tokenise only, us per record", us, "", "");
     for (what, a, b, gate, aim) in [
         ("decode all images / T", "decode", "T", "", ""),
         (
-            "listener up to what it will send, 1,000 rules / T",
+            "listener without sending, 1,000 registrations / T",
             "plan",
             "T",
             "",
             "",
         ),
-        ("listener, 10 rules / T", "10 rules", "T", "", ""),
+        ("listener, 10 registrations / T", "10 rules", "T", "", ""),
         (
-            "listener, 1,000 rules / T",
+            "listener, 1,000 registrations / T",
             "1,000 rules",
             "T",
             "<= 1.3",
             "0.8",
         ),
         (
-            "the same with what `lambda_runtime` costs, CPU time / T",
+            "the same including `lambda_runtime`, CPU time / T",
             "function",
             "T",
             "<= 2.5",
@@ -68,16 +68,22 @@ pub(crate) fn print() {
             "",
             "",
         ),
-        ("a record nobody wants / T", "nobody", "T", "<= 0.8", "0.4"),
         (
-            "10,000 rules / 10 rules",
+            "a record that matches no registration / T",
+            "nobody",
+            "T",
+            "<= 0.8",
+            "0.4",
+        ),
+        (
+            "10,000 registrations / 10 registrations",
             "10,000 rules",
             "10 rules",
             "<= 1.15",
             "1.02",
         ),
         (
-            "keys in another order / in the same",
+            "members in another order / in the same order",
             "another order",
             "1,000 rules",
             "<= 2",
@@ -113,19 +119,19 @@ pub(crate) fn print() {
         ("diff", diff),
         ("acknowledge", acknowledge),
     ] {
-        let what = format!("{what}, a sensor of 5,000 / of 50");
+        let what = format!("{what}, cost per value of 5,000 / of 50");
         row(&what, [figure, String::new()], "<= 1.25", "1.0");
     }
     let [planned, handled] =
         [false, true].map(|all| Shape::ALL.map(|(_, shape)| allocations(shape, all)));
     row(
-        "allocations a record, warm, up to what it will send",
+        "allocations per record, warm, without sending",
         planned,
         "<= 2",
         "0",
     );
     row(
-        "allocations a record, warm, with the messages made",
+        "allocations per record, warm, with messages",
         handled,
         "",
         "",
