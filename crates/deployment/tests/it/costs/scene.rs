@@ -187,7 +187,8 @@ impl Scene {
 
     pub(super) async fn fulfilling_report(&mut self) -> Bill {
         let desired = json!({"temperature-0": {"value": 7}});
-        self.ask("PATCH", "/v1/shadows/lamp/desired", &desired).await;
+        self.ask("PATCH", "/v1/shadows/lamp/desired", &desired)
+            .await;
         let mut report = Scene::document(4);
         report["temperature-0"]["value"] = json!(7);
         self.ask("PATCH", "/v1/shadows/lamp/reported", &report)
