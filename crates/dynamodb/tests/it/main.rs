@@ -11,7 +11,6 @@ mod golden;
 mod inbox;
 mod limits;
 mod listing;
-mod parent_faults;
 mod progress;
 mod sensors;
 mod store;

@@ -5,7 +5,6 @@
 mod corpus;
 mod hostile;
 mod lazy;
-mod parent_faults;
 mod problems;
 mod shared;
 mod shipped;

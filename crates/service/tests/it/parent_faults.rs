@@ -1,11 +1,10 @@
-//! Faults of the library this grew from, each kept out by a test of its own name.
+//! Regression tests for faults of the library that this one grew from.
 //!
-//! Those about the notification rules and the DynamoDB adapter stand beside the code they are about.
+//! Others are covered elsewhere: conflicts by `writers`, similar names and order within a batch by the contract
+//! of `ShadowStore`, invalid rules by the tests of `registration`, cancelled transactions by those of `dynamodb`.
 
 use antumbra_memory::MemoryShadows;
-use antumbra_service::shadows::{
-    DocumentSet, Layout, ShadowId, ShadowStore, Shadows, State, Update, Version,
-};
+use antumbra_service::shadows::{DocumentSet, ShadowId, Shadows, State, Version};
 use antumbra_shadow::{Document, Mode, Model, Timestamp, merge};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -105,35 +104,6 @@ fn the_server_master_writes_false_zero_and_the_empty_string() {
     );
 }
 
-#[tokio::test]
-async fn a_conflict_is_read_merged_and_written_again() {
-    let store = MemoryShadows::default();
-    let writers: Vec<_> = (0..8)
-        .map(|writer| {
-            let shadows = Shadows::new(store.clone());
-            tokio::spawn(async move {
-                for n in 0..20 {
-                    let value = json!({format!("w{writer}"): n});
-                    let update =
-                        Update::report(lamp(), Document::from_value(&value).unwrap()).retries(1000);
-                    shadows.update(update).await.unwrap();
-                }
-            })
-        })
-        .collect();
-    for writer in writers {
-        writer.await.unwrap();
-    }
-    let held = Shadows::new(store)
-        .read(&lamp(), DocumentSet::Reported)
-        .await
-        .unwrap()
-        .reported
-        .unwrap();
-    assert_eq!(held.version, Version(160));
-    assert_eq!(held.document.view().children().count(), 8);
-}
-
 #[test]
 fn results_and_arrays_merged_by_id_have_one_order() {
     let stored = r#"{"a":[{"id":"z"},{"id":"m"},{"id":"a"}]}"#;
@@ -159,54 +129,6 @@ async fn one_and_one_point_zero_are_the_same() {
             .unwrap()
             .written
     );
-}
-
-#[tokio::test]
-async fn two_operations_on_one_id_stay_two() {
-    let shadows = shadows();
-    let update = |text: &str| Update::report(lamp(), Document::parse(text).unwrap());
-    let results = shadows
-        .update_many(&[update(r#"{"a":1}"#), update(r#"{"b":2}"#)])
-        .await;
-    let versions: Vec<_> = results
-        .iter()
-        .map(|result| result.as_ref().unwrap().version(State::Reported))
-        .collect();
-    assert_eq!(versions, [Version(1), Version(2)]);
-}
-
-#[tokio::test]
-async fn names_that_run_together_stay_apart() {
-    for layout in [Layout::Separate, Layout::Combined] {
-        let shadows = Shadows::new(MemoryShadows::new(layout));
-        let one = ShadowId::named("a", "bc").unwrap();
-        let other = ShadowId::named("ab", "c").unwrap();
-        let update = |shadow: &ShadowId, n: u8| {
-            Update::report(
-                shadow.clone(),
-                Document::from_value(&json!({"n": n})).unwrap(),
-            )
-        };
-        let results = shadows
-            .update_many(&[update(&one, 1), update(&other, 2)])
-            .await;
-        assert!(
-            results
-                .iter()
-                .all(|result| result.as_ref().unwrap().version(State::Reported) == Version(1))
-        );
-        assert_eq!(
-            shadows
-                .read(&one, DocumentSet::Reported)
-                .await
-                .unwrap()
-                .reported
-                .unwrap()
-                .document
-                .as_str(),
-            r#"{"n":1}"#
-        );
-    }
 }
 
 #[test]
@@ -238,13 +160,4 @@ fn null_type_changes_and_arrays_do_not_panic() {
             }
         }
     }
-}
-
-/// The parent's manager cannot be given its own DynamoDB persistence; here the manager takes any.
-#[test]
-fn the_manager_takes_every_persistence() {
-    fn takes<P: ShadowStore>() -> fn(P) -> Shadows<P> {
-        Shadows::new
-    }
-    let _ = takes::<MemoryShadows>();
 }

@@ -8,6 +8,5 @@ mod groups;
 mod order;
 mod process;
 mod rejections;
-mod storm;
 mod support;
 mod time;

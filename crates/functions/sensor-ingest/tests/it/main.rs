@@ -7,7 +7,6 @@ mod fifo;
 mod markers;
 mod process;
 mod rabbitmq;
-mod storm;
 mod support;
 mod table;
 mod time;
