@@ -9,7 +9,7 @@ use crate::support::{call_api, soon};
 
 const TOKEN: &str = "let-me-in";
 
-/// An endpoint that takes one delivery, and what it took.
+/// Accepts one delivery and returns the request.
 async fn take_one(listener: TcpListener) -> String {
     let (mut stream, _) = listener.accept().await.unwrap();
     let mut taken = Vec::new();

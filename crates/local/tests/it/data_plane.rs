@@ -1,4 +1,4 @@
-//! Publishing over HTTP, with the real SDK and with bare requests as strangers send them.
+//! Publishing over HTTP, with the SDK and with raw requests.
 
 use std::net::SocketAddr;
 
@@ -26,7 +26,7 @@ async fn stack() -> (Broker, Queues, Client, Subscription) {
     (broker, queues, client, heard)
 }
 
-/// Sends a request as it stands and returns all that comes back.
+/// Sends a raw request and returns the raw response.
 async fn bare(address: SocketAddr, request: &str) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(request.as_bytes()).await.unwrap();

@@ -1,5 +1,5 @@
-//! From a queue to the inbox and to whoever listens, over the wire all the way: the SQS SDK sends, the
-//! queue calls message ingest, the table's stream calls the listener, and the listener publishes.
+//! From a queue to the inbox and its notifications: the SQS SDK sends, the queue invokes message-ingest, the
+//! table's stream invokes the listener, and the listener publishes.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use serde_json::Value;
 use crate::mqtt::device::v4::Device;
 use crate::support::soon;
 
-/// As it ships.
+/// The shipped registration.
 const NOTIFICATIONS: &str = include_str!("../../../../registrations/inbox-notifications.json");
 
 struct Home {
@@ -41,14 +41,14 @@ impl Home {
         }
     }
 
-    /// Sends a message and tells the queue's id of it.
+    /// Sends a message and returns its id in the queue.
     async fn send(&self, body: &str) -> String {
         let call = self.sqs.send_message().message_body(body);
         let call = call.queue_url(self.stack.queue_url("antumbra-inbound"));
         call.send().await.unwrap().message_id.unwrap()
     }
 
-    /// The next message in the quarantine: its text and its reason.
+    /// Returns text and reason of the next quarantined message.
     async fn quarantined(&self) -> (String, String) {
         let receiving = async {
             loop {
@@ -126,7 +126,7 @@ async fn bad_messages_are_quarantined_and_good_ones_stored() {
     home.stack.stop().await;
 }
 
-/// Neither what is deleted nor who was heard of is told as a message.
+/// Deleted messages and records of sources are not notified.
 #[tokio::test]
 async fn only_new_messages_are_notified() {
     let home = Home::start().await;

@@ -1,5 +1,5 @@
-//! From a device's report to its notifications, over the wire all the way: the shadow SDK writes to the
-//! stack's tables, the stream calls the listener, and the listener sends to queues, topics and devices.
+//! From a report to its notifications: the shadow SDK writes to the table, the stream invokes the listener,
+//! and the listener sends to queues, topics and devices.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -58,7 +58,7 @@ impl Home {
         }
     }
 
-    /// A queue that gets what the topic gets.
+    /// Subscribes a queue to the topic.
     async fn subscribe(&self, queue: &str) {
         let sns = Sns::new(&sdk_config(self.stack.addresses().aws));
         let made = self.sqs.create_queue().queue_name(queue);
@@ -87,14 +87,14 @@ impl Home {
         got
     }
 
-    /// Takes messages out of a queue until one is about this device.
+    /// Receives messages of a queue until one is about this device.
     async fn until(&self, queue: &str, device: &str) -> Vec<Message> {
         let mut all = Vec::new();
         let receiving = async {
             while !all.iter().any(|message| is_about(&body(message), device)) {
                 all.extend(self.receive(queue, Duration::from_secs(5)).await);
             }
-            // A FIFO queue keeps the order within a group; what was sent before may come after.
+            // A FIFO queue keeps the order only within a group.
             loop {
                 let left = self.receive(queue, Duration::ZERO).await;
                 if left.is_empty() {
@@ -107,7 +107,7 @@ impl Home {
         all
     }
 
-    /// Whether a queue is empty now.
+    /// Returns whether a queue is empty now.
     async fn is_empty(&self, queue: &str) -> bool {
         self.receive(queue, Duration::ZERO).await.is_empty()
     }
@@ -141,27 +141,27 @@ fn attributes(message: &Message) -> BTreeMap<&str, &str> {
         .collect()
 }
 
-/// A device that listens.
-struct Listening {
+/// A subscribed device.
+struct Subscriber {
     events: EventLoop,
-    /// Kept, since the connection ends with it.
+    /// Dropping it closes the connection.
     _client: AsyncClient,
 }
 
-impl Listening {
-    async fn start(home: &Home, filter: &str) -> Listening {
+impl Subscriber {
+    async fn start(home: &Home, filter: &str) -> Subscriber {
         let broker = home.stack.addresses().mqtt;
         let options = MqttOptions::new("wall-display", broker.ip().to_string(), broker.port());
         let (client, events) = AsyncClient::new(options, 10);
         client.subscribe(filter, QoS::AtLeastOnce).await.unwrap();
-        let mut listening = Listening {
+        let mut subscriber = Subscriber {
             events,
             _client: client,
         };
-        listening
+        subscriber
             .packet(|packet| matches!(packet, Packet::SubAck(_)).then_some(()))
             .await;
-        listening
+        subscriber
     }
 
     async fn packet<T>(&mut self, wanted: impl Fn(&Packet) -> Option<T>) -> T {
@@ -177,7 +177,7 @@ impl Listening {
         soon("a packet", polling).await
     }
 
-    /// Topics and bodies until one is about this device.
+    /// Receives topics and bodies until one is about this device.
     async fn until(&mut self, device: &str) -> Vec<(String, Value)> {
         let mut all: Vec<(String, Value)> = Vec::new();
         while !all.iter().any(|(_, body)| is_about(body, device)) {
@@ -194,8 +194,8 @@ impl Listening {
     }
 }
 
-/// Wanted by every registration of a test. A shard is read batch by batch, so that once the second has
-/// arrived, which is written after the first has, all that was written before the first is done with.
+/// Devices that match every registration of a test. The second is written after the notification of the first
+/// has arrived: once its own notification arrives, all earlier changes are processed.
 const LAST: [&str; 2] = ["house#last-1", "house#last-2"];
 
 #[tokio::test]
@@ -210,8 +210,8 @@ async fn matching_reports_reach_their_targets_in_order() {
                     "send": ["old", "new", "diff"], "to": { "sqs": { "queue": "history.fifo" } } }),
             json!({ "name": "too-warm", "on": { "state": "reported", "pattern": pattern },
                     "send": ["old", "new"], "to": { "sns": { "topic": TOPIC } } }),
-            json!({ "name": "wishes", "on": { "state": "desired" }, "send": ["new"],
-                    "to": { "mqtt": { "topic": "wishes/${id}/${operation}" } } }),
+            json!({ "name": "desired", "on": { "state": "desired" }, "send": ["new"],
+                    "to": { "mqtt": { "topic": "desired/${id}/${operation}" } } }),
             json!({ "name": "elsewhere", "on": { "key": "^DS#other-house#" },
                     "to": { "sqs": { "queue": "elsewhere" } } }),
         ],
@@ -219,9 +219,9 @@ async fn matching_reports_reach_their_targets_in_order() {
     )
     .await;
     home.subscribe("alarms-box").await;
-    let mut display = Listening::start(&home, "wishes/#").await;
+    let mut display = Subscriber::start(&home, "desired/#").await;
 
-    // Two devices in turns; each crosses 30 upwards where it says so, and comes down again.
+    // Two devices alternately; `crossings` are the versions in which a temperature exceeds 30.
     let temps = [20, 25, 31, 40, 45, 30, 10, 35, 35, 29, 50, 12];
     let crossings = [3, 8, 11];
     let devices = ["house#cellar", "house#attic"];
@@ -239,17 +239,17 @@ async fn matching_reports_reach_their_targets_in_order() {
         desired: None,
     };
     home.shadows.delete(gone).await.unwrap();
-    // Nobody wants these.
+    // No registration matches this.
     home.report("garden#pond", json!({ "temp": 12 })).await;
 
-    let (mut history, mut alarms, mut wishes) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut history, mut alarms, mut desired) = (Vec::new(), Vec::new(), Vec::new());
     for last in LAST {
         home.report(last, json!({ "temp": 0 })).await;
         home.report(last, json!({ "temp": 99 })).await;
         home.desire(last, json!({ "mode": "on" })).await;
         history.extend(home.until("history.fifo", last).await);
         alarms.extend(home.until("alarms-box", last).await);
-        wishes.extend(display.until(last).await);
+        desired.extend(display.until(last).await);
     }
     let is_last = |body: &Value| LAST.iter().any(|last| is_about(body, last));
 
@@ -323,8 +323,8 @@ async fn matching_reports_reach_their_targets_in_order() {
         [each("house#attic"), each("house#cellar")].concat()
     );
 
-    let wished: Vec<_> = wishes.iter().filter(|(_, body)| !is_last(body)).collect();
-    let said: Vec<_> = wished
+    let desired_only: Vec<_> = desired.iter().filter(|(_, body)| !is_last(body)).collect();
+    let said: Vec<_> = desired_only
         .iter()
         .map(|(topic, body)| {
             (
@@ -338,13 +338,13 @@ async fn matching_reports_reach_their_targets_in_order() {
     assert_eq!(
         said,
         [
-            ("wishes/house%23cellar/insert", 1, &modes[0]),
-            ("wishes/house%23cellar/modify", 2, &modes[1]),
-            ("wishes/house%23cellar/modify", 3, &modes[2]),
+            ("desired/house%23cellar/insert", 1, &modes[0]),
+            ("desired/house%23cellar/modify", 2, &modes[1]),
+            ("desired/house%23cellar/modify", 3, &modes[2]),
         ]
     );
 
-    // All of it is accounted for.
+    // There are no other notifications.
     let updates = devices.len() * temps.len() + 1;
     let of_last = |bodies: &mut dyn Iterator<Item = Value>| bodies.filter(&is_last).count();
     let counts = (
@@ -372,13 +372,13 @@ async fn undeliverable_notifications_do_not_delay_others() {
         Layout::Separate,
     )
     .await;
-    let mut display = Listening::start(&home, "live/#").await;
+    let mut display = Subscriber::start(&home, "live/#").await;
     home.report("house#lamp", json!({ "on": true })).await;
-    // More than a device takes, even without the document; the queue takes it.
+    // Too large for MQTT even without the document, but not for the queue.
     home.report("house#lamp", json!({ "text": "x".repeat(150_000) }))
         .await;
     home.report("house#lamp", json!({ "on": false })).await;
-    // More than a queue of the stack takes.
+    // Too large for a queue of the stack.
     let huge = json!({ "text": "x".repeat(300_000) });
     home.report("house#huge", huge).await;
 
@@ -406,21 +406,21 @@ async fn undeliverable_notifications_do_not_delay_others() {
         [1, 3]
     );
 
-    let mut parked = Vec::new();
-    while parked.len() < 6 {
+    let mut undeliverable = Vec::new();
+    while undeliverable.len() < 6 {
         let got = soon(
-            "a parked message",
+            "an undeliverable notification",
             home.receive(UNDELIVERABLE, Duration::from_secs(5)),
         );
-        parked.extend(got.await.iter().map(body));
+        undeliverable.extend(got.await.iter().map(body));
     }
-    parked.sort_by_key(|body| {
+    undeliverable.sort_by_key(|body| {
         let at = |name: &str| body[name].to_string();
         let version = body["notification"]["version"].as_u64();
         (at("key"), at("registration"), version)
     });
     let text = |body: &Value, name: &str| body[name].as_str().unwrap().to_owned();
-    let said: Vec<_> = parked
+    let said: Vec<_> = undeliverable
         .iter()
         .map(|body| [text(body, "registration"), text(body, "key")])
         .collect();
@@ -436,10 +436,14 @@ async fn undeliverable_notifications_do_not_delay_others() {
             ["nobody", lamp],
         ]
     );
-    assert_eq!(parked[0].get("notification"), None, "the queue takes none");
-    let reason = text(&parked[2], "reason");
+    assert_eq!(
+        undeliverable[0].get("notification"),
+        None,
+        "too large for the queue"
+    );
+    let reason = text(&undeliverable[2], "reason");
     assert!(reason.contains("the limit is 131072"), "{reason}");
-    for (body, version) in parked[3..].iter().zip(1..) {
+    for (body, version) in undeliverable[3..].iter().zip(1..) {
         assert_eq!(body["notification"]["version"], version, "{body}");
         assert!(
             body["reason"].as_str().unwrap().contains("nobody"),

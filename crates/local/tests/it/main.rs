@@ -1,10 +1,7 @@
-//! The local stack through its public doors: real SDKs and real MQTT clients
-//! over loopback, and event sources with functions that fail to order.
+//! The local stack, called with the AWS SDKs and MQTT clients over loopback, and its event sources with
+//! scripted functions.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test ends where it is surprised, in what it shares too"
-)]
+#![allow(clippy::unwrap_used, reason = "support code of tests may panic")]
 
 mod api;
 mod data_plane;

@@ -1,6 +1,6 @@
 pub(crate) mod device;
 
-/// What the client library keeps in two places.
+/// Types that the client library has once per protocol version.
 mod v5_packets {
     pub(crate) use rumqttc::v5::mqttbytes::{
         QoS,
@@ -109,7 +109,7 @@ async fn the_process_subscribes_and_publishes() {
     assert_eq!(seen.content_type, properties.content_type);
     assert_eq!(seen.user_properties, properties.user);
 
-    // Back the other way, and from process to process.
+    // From the process to devices, and to itself.
     let client = &new.client;
     let sent = PublishProperties {
         response_topic: Some("r".into()),
@@ -162,7 +162,7 @@ async fn retained_messages_wait_for_an_exact_subscription() {
     let mut wide = v4::Device::new(broker.address(), "c").await;
     wide.subscribe("state/#").await;
     device.publish("state/1", true, "").await;
-    assert_eq!(wide.text().await, "", "the first it hears is the deletion");
+    assert_eq!(wide.text().await, "", "the deletion is the first message");
     let mut last = v4::Device::new(broker.address(), "d").await;
     last.subscribe("state/1").await;
     device.publish("state/1", false, "fresh").await;
@@ -196,7 +196,11 @@ async fn a_last_will_is_sent_when_a_device_vanishes() {
     v4::Device::with(broker.address(), "old", old)
         .await
         .vanish();
-    assert_eq!(watcher.text().await, "o", "not that of the polite one");
+    assert_eq!(
+        watcher.text().await,
+        "o",
+        "no last will after a regular disconnect"
+    );
     let message = hear(&mut heard).await;
     assert_eq!(
         (message.topic.as_str(), message.client_id.as_deref()),
@@ -288,7 +292,7 @@ async fn the_limits_are_those_of_iot_core() {
         sender.closed().await;
     }
     sender.publish("size/last", false, "ok").await;
-    assert_eq!(receiver.text().await, "ok", "nothing of the others");
+    assert_eq!(receiver.text().await, "ok", "nothing else arrives");
     assert_eq!(hear(&mut heard).await.topic, "size/last");
 
     let error = broker.publish(Message::new("size/x", full + "x")).await;

@@ -92,19 +92,19 @@ impl Stack {
         let _ = request.visibility_timeout(seconds).send().await;
     }
 
-    /// Lets one call end as told and its outcome count, and gives its records.
+    /// Completes one invocation and returns its records once the pump has processed the outcome.
     async fn once(&self, answer: impl FnOnce(Call)) -> Vec<Value> {
         let (pump, mut calls) = self.start();
         let call = calls.next().await;
         let records = call.records().to_vec();
         answer(call);
-        // A call that should not be finds nobody and fails at once.
+        // Unexpected invocations fail at once.
         drop(calls);
         pump.stop().await;
         records
     }
 
-    /// Messages there are, seen or not.
+    /// Returns the number of messages, visible or not.
     async fn left(&self) -> u32 {
         use QueueAttributeName::{
             ApproximateNumberOfMessages as Visible, ApproximateNumberOfMessagesNotVisible as Hidden,
@@ -235,7 +235,7 @@ async fn a_failed_message_blocks_its_group() {
     assert_eq!(field(&failed, BODY)[0], "1");
     assert_eq!(field(&failed, "/attributes/MessageGroupId")[0], "g");
     assert_eq!(stack.left().await, 3);
-    // From the last to the first, each to the head of its group.
+    // In reverse order, each to the head of its group.
     for record in failed.iter().rev() {
         stack.release(record).await;
     }
@@ -284,7 +284,7 @@ async fn a_failed_message_returns_after_its_visibility_timeout() {
 
 #[tokio::test]
 async fn a_function_can_set_the_visibility_timeout() {
-    // Longer than any test waits, unless the function says otherwise.
+    // Longer than the test waits, unless the function changes it.
     let hidden = [(QueueAttributeName::VisibilityTimeout, "600")];
     let stack = stack("q", &hidden).await;
     stack.send(&["a"]).await;
@@ -346,7 +346,7 @@ async fn a_dead_letter_frees_its_group() {
     let dead = stack.queues.queue_url("dead.fifo");
     let received = async {
         loop {
-            // The emulator wakes nobody who waits for a dead letter of a FIFO queue.
+            // The emulator does not end a long poll for a dead letter of a FIFO queue.
             let receive = stack.client.receive_message().queue_url(&dead);
             let receive = receive.wait_time_seconds(1).send().await.unwrap();
             if let Some(message) = receive.messages().first() {
@@ -373,7 +373,7 @@ async fn concurrency_is_limited() {
     stack.send(&bodies).await;
     let (pump, mut calls) = stack.start_with(function("ingest"), 2);
     let (first, second) = (calls.next().await, calls.next().await);
-    // Two are under way, and 20 messages wait. One that ends makes room for one.
+    // Two invocations run, and 20 messages wait. Each completion starts one more.
     assert!(calls.none_waits());
     let mut seen = first.records().len() + second.records().len();
     first.succeed();

@@ -1,4 +1,4 @@
-//! The inbox over MQTT, end to end: devices of both protocol versions ask, the functions answer.
+//! The inbox over MQTT, end to end, with devices of both protocol versions.
 
 use antumbra_dynamodb::{DynamoDbInbox, MESSAGES};
 use antumbra_local::{
@@ -51,7 +51,7 @@ async fn fill(inbox: &DynamoDbInbox, uuid: &str) {
     }
 }
 
-/// What a device asks one after the other, with what it is answered: operation, id, payload.
+/// Requests of a device in order: operation, id, expected response.
 fn conversation(uuid: &str) -> Vec<(&'static str, &'static str, String)> {
     let mut said = vec![
         (
@@ -66,9 +66,9 @@ fn conversation(uuid: &str) -> Vec<(&'static str, &'static str, String)> {
         ),
     ];
     for (id, next) in [("1", "2"), ("2", "3")] {
-        let answer =
+        let response =
             format!(r#"{{"nextMessageId":"{next}","specifiedMessageId":"{id}","uuid":"{uuid}"}}"#);
-        said.push(("next", id, answer));
+        said.push(("next", id, response));
     }
     said.push((
         "next",
@@ -78,8 +78,8 @@ fn conversation(uuid: &str) -> Vec<(&'static str, &'static str, String)> {
         ),
     ));
     for id in ["1", "2", "3", "3"] {
-        let answer = format!(r#"{{"messageId":"{id}","uuid":"{uuid}"}}"#);
-        said.push(("delete", id, answer));
+        let response = format!(r#"{{"messageId":"{id}","uuid":"{uuid}"}}"#);
+        said.push(("delete", id, response));
     }
     said.push((
         "get",
@@ -109,9 +109,9 @@ async fn an_mqtt_3_device_reads_its_inbox() {
         let payload = format!(r#"{{ "token": "t{n}" }}"#);
         let topic = topic(operation, "old", id);
         device.publish(&topic, false, &payload).await;
-        let answer = device.next().await;
-        assert_eq!(answer.topic, format!("response/{operation}/t{n}"));
-        assert_eq!(String::from_utf8_lossy(&answer.payload), expected);
+        let response = device.next().await;
+        assert_eq!(response.topic, format!("response/{operation}/t{n}"));
+        assert_eq!(String::from_utf8_lossy(&response.payload), expected);
     }
     soon("the end", stack.stop()).await;
 }
@@ -135,10 +135,10 @@ async fn an_mqtt_5_device_reads_its_inbox() {
             .client
             .publish_with_properties(topic, qos, false, "", properties);
         asked.await.unwrap();
-        let answer = device.next().await;
-        assert_eq!(&answer.topic[..], format!("response/new/{n}").as_bytes());
-        assert_eq!(String::from_utf8_lossy(&answer.payload), expected);
-        let repeated = answer.properties.unwrap().correlation_data.unwrap();
+        let response = device.next().await;
+        assert_eq!(&response.topic[..], format!("response/new/{n}").as_bytes());
+        assert_eq!(String::from_utf8_lossy(&response.payload), expected);
+        let repeated = response.properties.unwrap().correlation_data.unwrap();
         assert_eq!(&repeated[..], data);
     }
 }
@@ -164,16 +164,16 @@ async fn an_invalid_request_gets_one_error_response() {
         ("request/devices", "[]", "response/devices/rejected"),
     ] {
         device.publish(topic, false, payload).await;
-        let answer = device.next().await;
-        assert_eq!(answer.topic, to, "{topic} {payload}");
-        let told: Value = serde_json::from_slice(&answer.payload).unwrap();
-        assert_eq!(told["code"], "BadRequest", "{told}");
+        let response = device.next().await;
+        assert_eq!(response.topic, to, "{topic} {payload}");
+        let error: Value = serde_json::from_slice(&response.payload).unwrap();
+        assert_eq!(error["code"], "BadRequest", "{error}");
     }
     device
         .publish("request/query/lamp", false, r#"{"token":"t"}"#)
         .await;
-    let answer: Value = serde_json::from_str(&device.text().await).unwrap();
-    assert_eq!(answer["oldestMessageId"], "1");
+    let response: Value = serde_json::from_str(&device.text().await).unwrap();
+    assert_eq!(response["oldestMessageId"], "1");
 }
 
 #[tokio::test]
@@ -205,8 +205,8 @@ async fn all_other_operations_respond() {
         ),
     ] {
         device.publish(topic, false, &payload.to_string()).await;
-        let answer: Value = serde_json::from_str(&device.text().await).unwrap();
-        assert_eq!(answer, expected, "{topic}");
+        let response: Value = serde_json::from_str(&device.text().await).unwrap();
+        assert_eq!(response, expected, "{topic}");
     }
     let sqs = aws_sdk_sqs::Client::new(&sdk_config(stack.addresses().aws));
     let queue = stack.queue_url("antumbra-outbound");

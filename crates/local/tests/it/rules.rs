@@ -1,4 +1,4 @@
-//! Rules: which messages call which function, with what, and what becomes of calls that fail.
+//! Rules: the functions that messages invoke, their events, and failed invocations.
 
 use antumbra_local::{
     mqtt::{self, Broker, Message},
@@ -41,7 +41,7 @@ async fn stack(rules: &[Rule]) -> Stack {
     }
 }
 
-/// Every message the failure queue holds.
+/// Receives messages of the failure queue.
 async fn failures(of: &OnFailure) -> Vec<Value> {
     let receive = of.sqs.receive_message().queue_url(&of.queue_url);
     let received = receive.wait_time_seconds(20).send().await.unwrap();
@@ -56,7 +56,7 @@ async fn a_message_invokes_the_function_of_its_topic() {
     let mut stack = stack(&[Operation::Get.rule()]).await;
     let (broker, calls) = (&stack.broker, &mut stack.calls);
     let mut old = v4::Device::new(broker.address(), "old").await;
-    // Neither the parent level nor another operation is this rule's.
+    // The rule matches neither the parent level nor another operation.
     for topic in ["request/get", "request/query/a", "request/get/a/b"] {
         old.publish(topic, false, "{}").await;
     }
@@ -99,15 +99,15 @@ async fn a_failed_invocation_goes_to_the_failure_queue_and_is_not_repeated() {
     publish(1).await.unwrap();
     let next = stack.calls.next().await;
     assert_eq!(next.event["topic"], "request/get/a/1");
-    // Dropped without an answer: the function panics.
+    // Dropping the call makes the function panic.
     drop(next);
-    let mut told = Vec::new();
-    while told.len() < 2 {
-        told.extend(soon("a failure", failures(&stack.failures)).await);
+    let mut failed_events = Vec::new();
+    while failed_events.len() < 2 {
+        failed_events.extend(soon("a failure", failures(&stack.failures)).await);
     }
-    told.sort_by_key(|record| record["requestPayload"]["topic"].to_string());
-    let [failed, panicked] = told.as_slice() else {
-        panic!("{told:?}");
+    failed_events.sort_by_key(|record| record["requestPayload"]["topic"].to_string());
+    let [failed, panicked] = failed_events.as_slice() else {
+        panic!("{failed_events:?}");
     };
     assert_eq!(failed["requestContext"]["condition"], "RetriesExhausted");
     assert_eq!(failed["requestContext"]["approximateInvokeCount"], 1);
@@ -138,7 +138,7 @@ async fn a_slow_invocation_delays_others_only_at_the_concurrency_limit() {
     for call in running {
         call.succeed();
     }
-    // The two that waited are made, even when the rules are told to stop.
+    // The two waiting messages are processed although the rules stop.
     let waiting = [stack.calls.next().await, stack.calls.next().await];
     let stopping = tokio::spawn(stack.rules.stop());
     for call in waiting {

@@ -1,6 +1,5 @@
-//! From a signal in a queue to a sensor's state and to whoever listens, and from silence to its loss, over
-//! the wire all the way: the SQS SDK sends, the queue calls sensor ingest, the schedule's tick calls the
-//! sweep, the table's stream calls the listener, and the listener sends.
+//! From a signal in a queue, or from silence, to a sensor's state and its notifications: the SQS SDK sends, the
+//! queue invokes sensor-ingest, the schedule the sweep, and the table's stream the listener.
 
 use std::time::Duration;
 
@@ -88,8 +87,8 @@ impl Home {
         soon(what, looking).await
     }
 
-    /// Takes messages out of a queue until one says this.
-    async fn told(&self, queue: &str, says: &str) -> String {
+    /// Receives messages of a queue until one contains this text.
+    async fn received(&self, queue: &str, text: &str) -> String {
         let receiving = async {
             loop {
                 let call = self.sqs.receive_message().wait_time_seconds(1);
@@ -98,13 +97,13 @@ impl Home {
                     .message_attribute_names("All")
                     .max_number_of_messages(10);
                 for message in call.send().await.unwrap().messages.unwrap_or_default() {
-                    if format!("{message:?}").contains(says) {
+                    if format!("{message:?}").contains(text) {
                         return message.body.unwrap_or_default();
                     }
                 }
             }
         };
-        soon(says, receiving).await
+        soon(text, receiving).await
     }
 }
 
@@ -125,7 +124,7 @@ async fn a_sensor_is_lost_and_restored() {
         .until("0xA", "the change", |state| state.sequence() == 1)
         .await;
     assert_eq!(changed.value, Some(Value::whole(1)));
-    home.told("states", "ONLINE").await;
+    home.received("states", "ONLINE").await;
     let (_, readings) = home
         .sensors
         .latest(&SensorId::new("0xA").unwrap(), 10)
@@ -133,7 +132,7 @@ async fn a_sensor_is_lost_and_restored() {
         .unwrap();
     assert_eq!(readings.len(), 2);
 
-    // Nobody is lost before their time.
+    // No sensor is lost before its deadline.
     let report = home.stack.sweep().await.unwrap();
     assert_eq!((report.lost, report.finished), (0, true));
     assert!(report.behind_milliseconds.unwrap() < 5000, "{report:?}");
@@ -144,7 +143,7 @@ async fn a_sensor_is_lost_and_restored() {
     assert_eq!(home.stack.sweep().await.unwrap().lost, 0, "once");
     let lost = home.state("0xA").await;
     assert_eq!((lost.connection, lost.sequence()), (Connection::Lost, 2));
-    home.told("states", "LOST").await;
+    home.received("states", "LOST").await;
 
     home.send(r#"{"sensor_id":"0xA","data":0}"#).await;
     let back = home
@@ -157,7 +156,7 @@ async fn a_sensor_is_lost_and_restored() {
     assert_eq!(
         home.stack.sweep().await.unwrap().lost,
         0,
-        "heard by the shifted clock"
+        "in contact by the shifted clock"
     );
     home.stack.stop().await;
 }
@@ -166,7 +165,7 @@ async fn a_sensor_is_lost_and_restored() {
 async fn invalid_signals_are_quarantined() {
     let home = Home::start().await;
     home.send(r#"{"sensor_id":"nobody","data":1}"#).await;
-    let text = home.told("antumbra-quarantine", "UnknownSensor").await;
+    let text = home.received("antumbra-quarantine", "UnknownSensor").await;
     assert_eq!(text, r#"{"sensor_id":"nobody","data":1}"#);
     home.stack.stop().await;
 }

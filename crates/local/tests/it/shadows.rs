@@ -1,4 +1,4 @@
-//! Shadows over MQTT, end to end: devices ask, the function answers, and the stream tells of every change.
+//! Shadows over MQTT, end to end: requests, responses, and notifications of every change.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::mqtt::device::v4::Device;
 
-/// The shipped registrations that tell devices of their shadows.
+/// The shipped registrations that notify devices of their shadows.
 async fn stack(layout: Layout) -> Stack {
     let files = [
         (
@@ -32,7 +32,7 @@ async fn stack(layout: Layout) -> Stack {
     Stack::start(options).await.unwrap()
 }
 
-/// The next message, its topic below the shadow's own.
+/// Receives the next message, with its topic below the shadow's prefix.
 async fn next(device: &mut Device, prefix: &str) -> (String, Value) {
     let message = device.next().await;
     let topic = String::from_utf8(message.topic.as_bytes().to_vec()).unwrap();
@@ -46,17 +46,21 @@ async fn next(device: &mut Device, prefix: &str) -> (String, Value) {
     (topic.to_owned(), payload)
 }
 
-/// So many messages, by topic; the order between topics is nobody's promise.
+/// Receives messages by topic, because the order between topics is not guaranteed.
 async fn several(device: &mut Device, prefix: &str, count: usize) -> BTreeMap<String, Value> {
-    let mut heard = BTreeMap::new();
+    let mut received = BTreeMap::new();
     for _ in 0..count {
         let (topic, payload) = next(device, prefix).await;
-        assert_eq!(heard.insert(topic.clone(), payload), None, "{topic} twice");
+        assert_eq!(
+            received.insert(topic.clone(), payload),
+            None,
+            "{topic} twice"
+        );
     }
-    heard
+    received
 }
 
-/// Whichever door a change came through, and however the documents are kept.
+/// Changes over MQTT and through the SDK, in both layouts.
 #[tokio::test]
 async fn a_device_is_notified_of_changes_from_every_interface() {
     for layout in [Layout::Separate, Layout::Combined] {
@@ -69,16 +73,16 @@ async fn a_device_is_notified_of_changes_from_every_interface() {
         // Over MQTT.
         let report = r#"{"state":{"reported":{"led":"off"}},"clientToken":"t"}"#;
         ours.publish("shadow/lamp/update", false, report).await;
-        let heard = several(&mut ours, "shadow/lamp/", 3).await;
-        assert_eq!(heard["update/accepted"]["version"], 1);
-        let documents = &heard["update/documents"];
+        let received = several(&mut ours, "shadow/lamp/", 3).await;
+        assert_eq!(received["update/accepted"]["version"], 1);
+        let documents = &received["update/documents"];
         assert_eq!(documents["current"]["state"]["reported"]["led"], "off");
         assert_eq!(documents["clientToken"], "t");
         assert_eq!(documents.get("previous"), None);
-        let told = next(&mut awss, "$aws/things/lamp/shadow/update/").await;
-        assert_eq!(told, ("documents".to_owned(), documents.clone()));
+        let notified = next(&mut awss, "$aws/things/lamp/shadow/update/").await;
+        assert_eq!(notified, ("documents".to_owned(), documents.clone()));
 
-        // By the SDK, straight to the table.
+        // Through the SDK, directly to the table.
         let config = ShadowTableConfig::new(MAIN.name).layout(layout);
         let database = sdk_config(stack.addresses().dynamodb);
         let sdk = Shadows::new(DynamoDbShadows::connect(&database, config));
@@ -86,12 +90,12 @@ async fn a_device_is_notified_of_changes_from_every_interface() {
         sdk.desire(&lamp, &json!({"led": "on", "deep": {"a": 1}}))
             .await
             .unwrap();
-        let heard = several(&mut ours, "shadow/lamp/", 2).await;
-        let delta = &heard["update/delta"];
+        let received = several(&mut ours, "shadow/lamp/", 2).await;
+        let delta = &received["update/delta"];
         assert_eq!(delta["state"], json!({"led": "on", "deep": {"a": 1}}));
         assert_eq!(delta["version"], 2);
         assert!(delta["metadata"]["deep"]["a"]["timestamp"].is_u64());
-        let documents = &heard["update/documents"];
+        let documents = &received["update/documents"];
         assert_eq!(documents["previous"]["version"], 1);
         assert_eq!(
             documents["previous"]["state"],
@@ -100,46 +104,46 @@ async fn a_device_is_notified_of_changes_from_every_interface() {
         assert_eq!(documents["current"]["version"], 2);
         let both = json!({"desired": {"led": "on", "deep": {"a": 1}}, "reported": {"led": "off"}});
         assert_eq!(documents["current"]["state"], both);
-        let heard = several(&mut awss, "$aws/things/lamp/shadow/update/", 2).await;
-        assert_eq!(heard["delta"], *delta);
+        let received = several(&mut awss, "$aws/things/lamp/shadow/update/", 2).await;
+        assert_eq!(received["delta"], *delta);
 
-        // Both documents in one write are one change, and no state that never was is told of.
+        // Both documents in one write are one change, without notifications of an intermediate state.
         let both = r#"{"state":{"reported":{"led":"on","deep":{"a":1}},"desired":{"led":"on","deep":{"a":1},"fan":2}}}"#;
         ours.publish("shadow/lamp/update", false, both).await;
-        let heard = several(&mut ours, "shadow/lamp/", 4).await;
-        let version = &heard["update/accepted"]["version"];
-        assert_eq!(heard["update/delta"]["state"], json!({"fan": 2}));
-        assert_eq!(heard["update/delta"]["version"], *version);
-        let documents = &heard["update/documents"];
+        let received = several(&mut ours, "shadow/lamp/", 4).await;
+        let version = &received["update/accepted"]["version"];
+        assert_eq!(received["update/delta"]["state"], json!({"fan": 2}));
+        assert_eq!(received["update/delta"]["version"], *version);
+        let documents = &received["update/documents"];
         assert_eq!(documents["previous"]["version"], 2, "{layout:?}");
         assert_eq!(documents["current"]["version"], *version);
         several(&mut awss, "$aws/things/lamp/shadow/update/", 2).await;
 
-        // All is as desired: documents, and no delta. Then it is gone, and nothing is said of that.
+        // Reported equals desired: documents and no delta. A delete is not notified.
         let report = r#"{"state":{"reported":{"fan":2}}}"#;
         ours.publish("shadow/lamp/update", false, report).await;
-        let heard = several(&mut ours, "shadow/lamp/", 2 + 1).await;
-        assert!(heard.contains_key("update") && heard.contains_key("update/documents"));
+        let received = several(&mut ours, "shadow/lamp/", 2 + 1).await;
+        assert!(received.contains_key("update") && received.contains_key("update/documents"));
         ours.publish("shadow/lamp/delete", false, "").await;
         let (topic, _) = next(&mut ours, "shadow/lamp/").await;
         assert_eq!(topic, "delete");
         let (topic, gone) = next(&mut ours, "shadow/lamp/").await;
         assert_eq!(topic, "delete/accepted");
-        // The next that is heard is of the next shadow, whose version goes on.
+        // The next message is about the recreated shadow, whose versions continue.
         let report = r#"{"state":{"reported":{"led":"off"}}}"#;
         ours.publish("shadow/lamp/update", false, report).await;
-        let heard = several(&mut ours, "shadow/lamp/", 3).await;
-        let version = heard["update/accepted"]["version"].as_i64().unwrap();
+        let received = several(&mut ours, "shadow/lamp/", 3).await;
+        let version = received["update/accepted"]["version"].as_i64().unwrap();
         assert_eq!(version, gone["version"].as_i64().unwrap() + 1, "{layout:?}");
-        assert_eq!(heard["update/documents"]["current"]["version"], version);
-        assert_eq!(heard["update/documents"].get("previous"), None);
+        assert_eq!(received["update/documents"]["current"]["version"], version);
+        assert_eq!(received["update/documents"].get("previous"), None);
         ours.leave().await;
         awss.leave().await;
         stack.stop().await;
     }
 }
 
-/// What the AWS IoT Device SDK v2 for Python said and heard, as `scripts/check-iot-sdk --record` kept it.
+/// Messages of the AWS IoT Device SDK v2 for Python, recorded by `scripts/check-iot-sdk --record`.
 #[tokio::test]
 async fn the_exchange_with_the_aws_iot_sdk_is_unchanged() {
     let transcript = include_str!("../../testdata/iot-sdk-transcript.json");
@@ -157,7 +161,7 @@ async fn the_exchange_with_the_aws_iot_sdk_is_unchanged() {
     while let Some((message, behind)) = rest.split_first() {
         let topic = message["topic"].as_str().unwrap();
         assert!(request(topic), "{topic} comes before what caused it");
-        // All that was heard before the next request.
+        // All messages before the next request.
         let end = behind
             .iter()
             .position(|message| request(message["topic"].as_str().unwrap()))
@@ -175,25 +179,25 @@ async fn the_exchange_with_the_aws_iot_sdk_is_unchanged() {
         device
             .publish(topic, false, &message["payload"].to_string())
             .await;
-        let mut heard = BTreeMap::new();
-        while heard.len() < expected.len() {
+        let mut received = BTreeMap::new();
+        while received.len() < expected.len() {
             let (topic, payload) = next(&mut device, "").await;
-            heard.insert(topic, timeless(&payload));
+            received.insert(topic, timeless(&payload));
         }
-        assert_eq!(heard, expected, "{topic}");
-        replayed += heard.len();
+        assert_eq!(received, expected, "{topic}");
+        replayed += received.len();
         rest = &behind[end..];
     }
     assert_eq!(replayed, transcript.len());
     assert!(replayed >= 50, "only {replayed}");
-    // Nothing more comes.
+    // There are no more messages.
     let more = tokio::time::timeout(Duration::from_millis(1), device.next()).await;
     assert!(more.is_err());
     device.leave().await;
     stack.stop().await;
 }
 
-/// The same with every time gone, which is another in each run.
+/// Removes all times, which differ in each run.
 fn timeless(value: &Value) -> Value {
     match value {
         Value::Object(members) => members

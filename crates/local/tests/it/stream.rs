@@ -153,7 +153,7 @@ async fn the_position_stays_at_the_lowest_reported_failure() {
 
     let call = calls.next().await;
     let numbers: Vec<_> = call.each(SHARD).into_iter().map(str::to_owned).collect();
-    // The highest first: what counts is the lowest.
+    // Highest first; the lowest counts.
     call.report(&[&numbers[3], &numbers[1]]);
     let call = calls.next().await;
     assert_eq!(
@@ -254,7 +254,7 @@ async fn a_restart_continues_at_the_position() {
     let call = calls.next().await;
     let second_number = call.each(SHARD)[1].to_owned();
     call.report(&[&second_number]);
-    // This one dies with the process: its outcome never counts.
+    // The process ends before the outcome of this invocation counts.
     let lost = calls.next().await;
     drop(pump);
     drop(lost);
@@ -352,8 +352,7 @@ async fn latest_skips_existing_records() {
         ..stack.source()
     };
     let (pump, mut calls) = stack.start(source);
-    // The reader has its iterator once it has told of any later record; until
-    // then a record may still count as earlier.
+    // The iterator exists once a later record arrives; until then a record may count as existing.
     let writing = async {
         loop {
             stack.write(&["after"]).await;
@@ -402,7 +401,7 @@ async fn a_missing_failure_destination_blocks_the_shard() {
     source.on_failure = Some(stack.queues.queue_url("made-later"));
     let (pump, mut calls) = stack.start(source);
     calls.next().await.fail();
-    // The record has failed for good, and nobody has heard of it: it is not passed over.
+    // The failed record could not be reported, so it is not skipped.
     let create = stack.sqs.create_queue().queue_name("made-later");
     assert_eq!(stack.position(), None);
     create.send().await.unwrap();
@@ -426,7 +425,7 @@ async fn partial_failures_and_errors_isolate_the_poison_record() {
     let call = calls.next().await;
     let numbers: Vec<_> = call.each(SHARD).into_iter().map(str::to_owned).collect();
     call.report(&[&numbers[2]]);
-    // What came before is done with; the rest fails whole, and is halved.
+    // The records before are done; the rest fails as a whole and is bisected.
     let call = calls.next().await;
     assert_eq!(call.each(KEY), ["poison", "d", "e"]);
     assert_eq!(stack.position(), after(&numbers[1]));
@@ -460,7 +459,11 @@ async fn without_a_limit_a_record_is_retried_until_it_succeeds() {
     let (pump, mut calls) = stack.start(source);
     for _ in 0..25 {
         let call = calls.next().await;
-        assert_eq!(call.each(KEY), ["stubborn"], "nothing overtakes it");
+        assert_eq!(
+            call.each(KEY),
+            ["stubborn"],
+            "no record is processed before it"
+        );
         call.fail();
     }
     assert_eq!(stack.position(), None);
@@ -483,7 +486,7 @@ async fn stopping_during_retries_keeps_the_position() {
     let call = calls.next().await;
     let numbers: Vec<_> = call.each(SHARD).into_iter().map(str::to_owned).collect();
     call.report(&[&numbers[1]]);
-    // It waits an hour before the next try, and does not make anybody wait for that.
+    // The next attempt is in an hour; stopping does not wait for it.
     let until_kept = async {
         while stack.position().is_none() {
             tokio::time::sleep(Duration::from_millis(1)).await;

@@ -1,4 +1,4 @@
-//! Stream records go after a day, unless an earlier run has left them unread.
+//! Stream records are trimmed after a day, unless an earlier run has left them unread.
 
 use std::path::Path;
 use std::time::Duration;
@@ -22,7 +22,7 @@ async fn put(here: &Tables, count: usize) {
     }
 }
 
-/// Another number every time: what is written as it was leaves no record.
+/// Writes a different number each time, because an unchanged item leaves no record.
 fn uuid(at: usize) -> String {
     format!("{at}{}", fastrand::u64(1..))
 }
@@ -34,7 +34,7 @@ async fn put_message(here: &Tables) {
     put.send().await.unwrap();
 }
 
-/// Makes every record two days older.
+/// Ages every record by two days.
 fn age(path: &Path) {
     let engine = Engine::new(path.to_str().unwrap()).unwrap();
     let older = "UPDATE _stream_records SET created_at = created_at - 172800";
@@ -48,7 +48,7 @@ fn kept(path: &Path, table: &str) -> usize {
     count.unwrap()
 }
 
-/// The stream of the main table, its shard and all its numbers.
+/// Returns the stream of the main table, its shard and all sequence numbers.
 async fn numbers(here: &Tables) -> (String, String, Vec<String>) {
     let stream = MAIN.ensure(&here.client).await.unwrap().stream_arn.unwrap();
     let described = here.streams.describe_stream().stream_arn(&stream);
@@ -81,7 +81,7 @@ async fn stream_records_are_trimmed_after_a_day() {
     age(&path);
     put(&here, 200).await;
     assert_eq!(kept(&path, MAIN.name), 200);
-    // From its newest record a table's next is numbered.
+    // The newest record determines the next sequence number.
     assert_eq!(kept(&path, MESSAGES.name), 1);
     let (_, _, numbers) = numbers(&here).await;
     assert_eq!(numbers.len(), 200);

@@ -1,5 +1,4 @@
-//! What the tests share: services on free ports, and a function whose every
-//! call waits for the test to say how it ends.
+//! Services on free ports, and a function whose invocations wait for the test to complete them.
 
 use std::{future::Future, net::SocketAddr, time::Duration};
 
@@ -16,7 +15,7 @@ use tokio::{
     sync::{mpsc, oneshot},
 };
 
-/// A wait that only a broken stack needs to the end.
+/// Waits for a future, and fails the test after 30 seconds.
 pub(crate) async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(30), future)
         .await
@@ -45,7 +44,7 @@ pub(crate) async fn queues() -> (Queues, aws_sdk_sqs::Client) {
     (queues, client)
 }
 
-/// A call that is under way.
+/// A running invocation.
 pub(crate) struct Call {
     pub(crate) event: Value,
     end: oneshot::Sender<Result<String, String>>,
@@ -62,14 +61,14 @@ impl Call {
             .expect("the call waits");
     }
 
-    /// Ends in a partial-batch response.
+    /// Completes with batch item failures.
     pub(crate) fn report(self, failed: &[&str]) {
         let item = |id: &&str| json!({ "itemIdentifier": id });
         let failed: Vec<Value> = failed.iter().map(item).collect();
         self.answer(&json!({ "batchItemFailures": failed }).to_string());
     }
 
-    /// Ends in a function error.
+    /// Completes with a function error.
     pub(crate) fn fail(self) {
         self.end
             .send(Err("to order".to_owned()))
@@ -80,7 +79,7 @@ impl Call {
         self.event["Records"].as_array().expect("a batch")
     }
 
-    /// A field of every record, by JSON pointer.
+    /// Returns a field of every record, by JSON pointer.
     pub(crate) fn each(&self, pointer: &str) -> Vec<&str> {
         let text = |record| Value::pointer(record, pointer)?.as_str();
         let records = self.records().iter();
@@ -90,7 +89,7 @@ impl Call {
     }
 }
 
-/// The calls of a function made by [`function`].
+/// Invocations of a function made by [`function`].
 pub(crate) struct Calls(mpsc::UnboundedReceiver<Call>);
 
 impl Calls {
@@ -99,7 +98,7 @@ impl Calls {
         call.expect("the function is still there")
     }
 
-    /// Whether no call but those already taken is under way now.
+    /// Returns whether no other invocation is running.
     pub(crate) fn none_waits(&mut self) -> bool {
         self.0.try_recv().is_err()
     }
@@ -109,7 +108,7 @@ impl Calls {
     }
 }
 
-/// A function that does as the test says, call by call.
+/// A function whose invocations the test completes one by one.
 pub(crate) fn function(name: &str) -> (Function, Calls) {
     let (calls, receiver) = mpsc::unbounded_channel();
     let function = Function::new(name, Duration::from_secs(20), move |event| {
@@ -121,7 +120,7 @@ pub(crate) fn function(name: &str) -> (Function, Calls) {
             match ended.await {
                 Ok(Ok(response)) => Ok(response.into()),
                 Ok(Err(reason)) => Err(HandlerError(reason)),
-                Err(_) => panic!("to order: the call was dropped"),
+                Err(_) => panic!("the test dropped the call"),
             }
         }
     });

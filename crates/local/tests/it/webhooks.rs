@@ -1,7 +1,7 @@
-//! From a sensor's state to its clients' endpoints, over the wire all the way: the state is written, the
-//! table's stream calls the listener, the queues call webhook deliver, and that POSTs to a real server.
+//! From a sensor's state to its clients' endpoints: the table's stream invokes the listener, the queues invoke
+//! webhook-deliver, which POSTs to a server.
 
+mod deliveries;
 pub(crate) mod endpoint;
 mod failures;
 mod home;
-mod roads;

@@ -1,4 +1,4 @@
-//! MQTT clients for the tests, one per protocol version with the same face.
+//! MQTT clients for the tests, one per protocol version with the same methods.
 
 macro_rules! device {
     ($version:ident, $($client:ident)::+, $($packets:ident)::+) => {
@@ -16,13 +16,13 @@ macro_rules! device {
             pub(crate) struct Device {
                 pub(crate) client: AsyncClient,
                 packets: mpsc::UnboundedReceiver<Packet>,
-                /// Messages that came while something else was waited for.
+                /// Messages received while waiting for something else.
                 messages: VecDeque<Publish>,
                 connection: JoinHandle<()>,
             }
 
             impl Device {
-                /// Connects as the given client, with options set to order.
+                /// Connects as this client with changed options.
                 pub(crate) async fn with(
                     broker: SocketAddr,
                     id: &str,
@@ -69,7 +69,7 @@ macro_rules! device {
                     self.until("SUBACK", |p| matches!(p, Packet::SubAck(..))).await;
                 }
 
-                /// Publishes with QoS 1 and waits until the broker has it.
+                /// Publishes with QoS 1 and waits for the acknowledgement.
                 pub(crate) async fn publish(&mut self, topic: &str, retain: bool, payload: &str) {
                     let payload = payload.to_owned();
                     self.client.publish(topic, QoS::AtLeastOnce, retain, payload).await.unwrap();
@@ -87,24 +87,24 @@ macro_rules! device {
                     }
                 }
 
-                /// The payload of the next message as text.
+                /// Returns the payload of the next message as text.
                 pub(crate) async fn text(&mut self) -> String {
                     String::from_utf8(self.next().await.payload.to_vec()).unwrap()
                 }
 
-                /// Waits for the end of the connection.
+                /// Waits until the connection is closed.
                 pub(crate) async fn closed(mut self) {
                     let drained = async { while self.packets.recv().await.is_some() {} };
                     soon("the end of the connection", drained).await;
                 }
 
-                /// Says goodbye.
+                /// Disconnects regularly.
                 pub(crate) async fn leave(self) {
                     self.client.disconnect().await.unwrap();
                     self.closed().await;
                 }
 
-                /// Is gone without a word.
+                /// Drops the connection without a DISCONNECT.
                 pub(crate) fn vanish(self) {
                     self.connection.abort();
                 }

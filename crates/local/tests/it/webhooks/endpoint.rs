@@ -1,4 +1,4 @@
-//! Endpoints of clients that do as the test says.
+//! Scripted endpoints of clients.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
@@ -14,7 +14,6 @@ use serde_json::Value;
 
 use crate::support::soon;
 
-/// What an endpoint does with a request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Reply {
     Status(u16),
@@ -22,7 +21,6 @@ pub(crate) enum Reply {
     Hang,
 }
 
-/// A request as it came.
 #[derive(Debug, Clone)]
 pub(crate) struct Seen {
     pub(crate) path: String,
@@ -40,7 +38,7 @@ struct Script {
     seen: Vec<Seen>,
 }
 
-/// One server with an endpoint per path; each answers 204 unless told otherwise.
+/// One server with an endpoint per path, which responds 204 unless scripted otherwise.
 #[derive(Clone)]
 pub(crate) struct Endpoints {
     pub(crate) address: SocketAddr,
@@ -65,21 +63,21 @@ impl Endpoints {
         format!("http://{}/{path}", self.address)
     }
 
-    /// What the next requests to a path get.
+    /// Sets the replies to the next requests to a path.
     pub(crate) fn next(&self, path: &str, replies: &[Reply]) {
         let mut script = self.script.lock().unwrap();
         let waiting = script.replies.entry(path.to_owned()).or_default();
         waiting.extend(replies);
     }
 
-    /// What came to a path so far.
+    /// Returns the requests to a path.
     pub(crate) fn seen(&self, path: &str) -> Vec<Seen> {
         let script = self.script.lock().unwrap();
         let of_path = script.seen.iter().filter(|seen| seen.path == path);
         of_path.cloned().collect()
     }
 
-    /// Waits until this many came to a path.
+    /// Waits for a number of requests to a path.
     pub(crate) async fn wait(&self, path: &str, count: usize) -> Vec<Seen> {
         let waiting = async {
             loop {

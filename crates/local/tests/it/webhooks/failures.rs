@@ -1,4 +1,4 @@
-//! Endpoints that fail, and a history that tells how.
+//! Failing endpoints, retries and the recorded attempts.
 
 use std::time::Duration;
 
@@ -6,20 +6,20 @@ use antumbra_local::stack::Webhooks;
 use antumbra_service::clients::{ClientPatch, Mode};
 use antumbra_service::deliveries::{Policy, Status};
 
-use super::endpoint::Reply::{Hang, Status as Says};
-use super::home::{Home, hasty};
+use super::endpoint::Reply::{Hang, Status as Respond};
+use super::home::{Home, immediate_retries};
 
 #[tokio::test]
 async fn failures_are_retried_and_every_attempt_is_recorded() {
-    let home = Home::start(hasty()).await;
+    let home = Home::start(immediate_retries()).await;
     let door = home.sensor("door-7").await;
     let (client, _) = home.client("watch", Mode::Latest).await;
     home.clients.link(&client, &door).await.unwrap();
     home.endpoints
-        .next("watch", &[Says(500), Hang, Says(301), Says(404)]);
-    home.say(&door, 1).await;
-    let records = home.comes_to(&client, &[Status::Delivered]).await;
-    let told: Vec<_> = records[0]
+        .next("watch", &[Respond(500), Hang, Respond(301), Respond(404)]);
+    home.signal(&door, 1).await;
+    let records = home.wait_for_statuses(&client, &[Status::Delivered]).await;
+    let received: Vec<_> = records[0]
         .attempts
         .iter()
         .map(|attempt| (attempt.turn, attempt.status, attempt.error.as_deref()))
@@ -27,7 +27,7 @@ async fn failures_are_retried_and_every_attempt_is_recorded() {
     let redirects = Some("redirects are not followed");
     let hung = Some("no answer within 500ms");
     assert_eq!(
-        told,
+        received,
         [
             (1, Some(500), None),
             (2, None, hung),
@@ -52,20 +52,20 @@ async fn a_dead_delivery_can_be_redelivered() {
         (Mode::Latest, "antumbra-deliveries-dead"),
         (Mode::Every, "antumbra-deliveries-dead.fifo"),
     ] {
-        let home = Home::start(hasty()).await;
+        let home = Home::start(immediate_retries()).await;
         let door = home.sensor("door-7").await;
         let (client, _) = home.client("watch", mode).await;
         home.clients.link(&client, &door).await.unwrap();
-        home.endpoints.next("watch", &[Says(500); 10]);
-        home.say(&door, 1).await;
-        let records = home.comes_to(&client, &[Status::Dead]).await;
+        home.endpoints.next("watch", &[Respond(500); 10]);
+        home.signal(&door, 1).await;
+        let records = home.wait_for_statuses(&client, &[Status::Dead]).await;
         assert_eq!(records[0].attempts.len(), 10);
         let letter = home.received(dead).await;
         let id = &records[0].delivery.id;
         assert!(letter.contains(&id.to_string()), "{letter}");
         assert_eq!(home.endpoints.seen("watch").len(), 10);
         home.redeliveries.redeliver(id).await.unwrap();
-        let records = home.comes_to(&client, &[Status::Delivered]).await;
+        let records = home.wait_for_statuses(&client, &[Status::Delivered]).await;
         assert_eq!(records[0].attempts.len(), 11);
         assert_eq!(records[0].attempts[10].turn, 1);
         let seen = home.endpoints.seen("watch");
@@ -76,7 +76,7 @@ async fn a_dead_delivery_can_be_redelivered() {
 
 #[tokio::test]
 async fn a_retry_uses_the_current_url() {
-    let home = Home::start(hasty()).await;
+    let home = Home::start(immediate_retries()).await;
     let door = home.sensor("door-7").await;
     let (client, _) = home.client("watch", Mode::Every).await;
     home.clients.link(&client, &door).await.unwrap();
@@ -88,11 +88,11 @@ async fn a_retry_uses_the_current_url() {
     let nowhere = to(format!("http://{}/", closed.local_addr().unwrap()));
     home.clients.update(&client, nowhere, None).await.unwrap();
     drop(closed);
-    home.say(&door, 1).await;
-    home.comes_to(&client, &[Status::Failed]).await;
+    home.signal(&door, 1).await;
+    home.wait_for_statuses(&client, &[Status::Failed]).await;
     let there = to(home.endpoints.url("watch"));
     home.clients.update(&client, there, None).await.unwrap();
-    let records = home.comes_to(&client, &[Status::Delivered]).await;
+    let records = home.wait_for_statuses(&client, &[Status::Delivered]).await;
     let first = records[0].attempts[0].error.as_deref().unwrap();
     assert!(first.to_lowercase().contains("refused"), "{first}");
     home.stack.stop().await;
@@ -100,16 +100,16 @@ async fn a_retry_uses_the_current_url() {
 
 #[tokio::test]
 async fn all_deliveries_since_a_time_can_be_redelivered() {
-    let home = Home::start(hasty()).await;
+    let home = Home::start(immediate_retries()).await;
     let door = home.sensor("door-7").await;
     let (client, _) = home.client("watch", Mode::Every).await;
     home.clients.link(&client, &door).await.unwrap();
-    home.endpoints.next("watch", &[Says(500); 20]);
-    home.say(&door, 1).await;
-    home.say(&door, 0).await;
-    let records = home.comes_to(&client, &[Status::Dead; 2]).await;
-    home.say(&door, 1).await;
-    home.comes_to(&client, &[Status::Dead, Status::Dead, Status::Delivered])
+    home.endpoints.next("watch", &[Respond(500); 20]);
+    home.signal(&door, 1).await;
+    home.signal(&door, 0).await;
+    let records = home.wait_for_statuses(&client, &[Status::Dead; 2]).await;
+    home.signal(&door, 1).await;
+    home.wait_for_statuses(&client, &[Status::Dead, Status::Dead, Status::Delivered])
         .await;
     let since = records[0].delivery.id.time();
     let done = home
@@ -118,20 +118,21 @@ async fn all_deliveries_since_a_time_can_be_redelivered() {
         .await;
     let done = done.unwrap();
     assert_eq!((done.queued, done.next), (2, None));
-    home.comes_to(&client, &[Status::Delivered; 3]).await;
+    home.wait_for_statuses(&client, &[Status::Delivered; 3])
+        .await;
     home.stack.stop().await;
 }
 
-/// An endpoint that hangs is left alone for a while, and tried by one alone after it.
+/// After a timeout the endpoint gets no request for a while, then a single probe.
 #[tokio::test]
 async fn a_circuit_opens_on_a_time_out_and_closes_on_success() {
     let careful = Webhooks {
         policy: Policy {
             open_after: 5,
             open_first: Duration::from_secs(2),
-            ..hasty().policy
+            ..immediate_retries().policy
         },
-        ..hasty()
+        ..immediate_retries()
     };
     let home = Home::start(careful).await;
     let (client, _) = home.client("watch", Mode::Latest).await;
@@ -142,7 +143,7 @@ async fn a_circuit_opens_on_a_time_out_and_closes_on_success() {
         doors.push(door);
     }
     home.endpoints.next("watch", &[Hang]);
-    home.say(&doors[0], 1).await;
+    home.signal(&doors[0], 1).await;
     let first = home.endpoints.wait("watch", 1).await[0].at;
     let opened = async {
         while home
@@ -159,12 +160,13 @@ async fn a_circuit_opens_on_a_time_out_and_closes_on_success() {
     };
     crate::support::soon("an open circuit", opened).await;
     for door in &doors[1..] {
-        home.say(door, 1).await;
+        home.signal(door, 1).await;
     }
-    home.comes_to(&client, &[Status::Delivered; 4]).await;
+    home.wait_for_statuses(&client, &[Status::Delivered; 4])
+        .await;
     let seen = home.endpoints.seen("watch");
     assert_eq!(seen.len(), 5);
-    // Nothing came while it was open.
+    // There was no request while it was open.
     assert!(
         seen[1].at - first >= Duration::from_millis(2400),
         "{:?}",

@@ -1,4 +1,4 @@
-//! A stack with sensors and clients, and short ways to do things with them.
+//! A stack with sensors and clients.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,8 +34,8 @@ pub(super) struct Home {
     pub(super) sqs: aws_sdk_sqs::Client,
 }
 
-/// Retries at once, and circuits that stay closed: what is tried is one thing at a time.
-pub(super) fn hasty() -> Webhooks {
+/// Immediate retries, and circuits that never open.
+pub(super) fn immediate_retries() -> Webhooks {
     Webhooks {
         policy: Policy {
             delays: Delays {
@@ -85,7 +85,7 @@ impl Home {
         }
     }
 
-    /// A client whose endpoint is its id.
+    /// Creates a client whose endpoint path is its id.
     pub(super) async fn client(&self, id: &str, mode: Mode) -> (ClientId, Secret) {
         let created = self
             .clients
@@ -101,7 +101,7 @@ impl Home {
         (created.client.id, created.secret)
     }
 
-    /// A sensor that has said 0 once.
+    /// Registers a sensor and sends the value 0.
     pub(super) async fn sensor(&self, id: &str) -> SensorId {
         let id = SensorId::new(id).unwrap();
         let location = Location::new("Poznań", "A", "2", "13").unwrap();
@@ -113,17 +113,17 @@ impl Home {
             generation: Generation::new("g1").unwrap(),
         };
         self.sensors.register(&registered).await.unwrap();
-        self.say(&id, 0).await;
+        self.signal(&id, 0).await;
         id
     }
 
-    pub(super) async fn say(&self, id: &SensorId, value: i64) {
+    pub(super) async fn signal(&self, id: &SensorId, value: i64) {
         let message = format!("m{}", fastrand::u64(..));
         let now = SystemClock.now();
         let value = Value::whole(value);
         let signal = Signal::new(id.clone(), value, None, None, now, &message).unwrap();
         self.sensors.record(&signal).await.unwrap().unwrap();
-        // The next one is newer by the clock of the queue, which has milliseconds.
+        // The queue's clock has milliseconds; the next signal must be newer.
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
 
@@ -135,8 +135,8 @@ impl Home {
         self.redeliveries.list(&query, None).await.unwrap().rows
     }
 
-    /// Waits until a client's deliveries have come to this.
-    pub(super) async fn comes_to(
+    /// Waits until the deliveries of a client have these statuses.
+    pub(super) async fn wait_for_statuses(
         &self,
         client: &ClientId,
         expected: &[Status],
@@ -158,7 +158,7 @@ impl Home {
         }
     }
 
-    /// The text of the next message in a queue.
+    /// Receives the text of the next message of a queue.
     pub(super) async fn received(&self, queue: &str) -> String {
         let receiving = async {
             loop {

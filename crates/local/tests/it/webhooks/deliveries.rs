@@ -1,4 +1,4 @@
-//! What is delivered, to whom, in which order, signed how.
+//! Deliveries: recipients, order, signatures.
 
 use std::time::Duration;
 
@@ -9,22 +9,22 @@ use antumbra_service::clock::{Clock as _, SystemClock};
 use antumbra_service::deliveries::{Delays, HistoryQuery, Policy, Status, Subject};
 use antumbra_service::sensors::{CheckOutcome, LivenessIndex as _};
 
-use super::endpoint::Reply::{RetryAfter, Status as Says};
-use super::home::{Home, hasty};
+use super::endpoint::Reply::{RetryAfter, Status as Respond};
+use super::home::{Home, immediate_retries};
 
 #[tokio::test]
 async fn a_change_is_posted_with_a_signature_to_every_linked_client() {
-    let home = Home::start(hasty()).await;
+    let home = Home::start(immediate_retries()).await;
     let door = home.sensor("door-7").await;
     let (every, secret) = home.client("every", Mode::Every).await;
     let (latest, _) = home.client("latest", Mode::Latest).await;
     home.client("stranger", Mode::Every).await;
     home.clients.link(&every, &door).await.unwrap();
     home.clients.link(&latest, &door).await.unwrap();
-    home.say(&door, 1).await;
-    home.say(&door, 1).await;
-    home.comes_to(&latest, &[Status::Delivered]).await;
-    let records = home.comes_to(&every, &[Status::Delivered]).await;
+    home.signal(&door, 1).await;
+    home.signal(&door, 1).await;
+    home.wait_for_statuses(&latest, &[Status::Delivered]).await;
+    let records = home.wait_for_statuses(&every, &[Status::Delivered]).await;
     let seen = home.endpoints.seen("every");
     assert_eq!(seen.len(), 1);
     let (body, attempt) = (&seen[0].body, &records[0].attempts[0]);
@@ -51,7 +51,7 @@ async fn a_change_is_posted_with_a_signature_to_every_linked_client() {
     assert_eq!(seen[0].signature, signature);
     assert_eq!(home.endpoints.seen("latest").len(), 1);
     assert!(home.endpoints.seen("stranger").is_empty());
-    // The history of the sensor has both.
+    // The history of the sensor contains both deliveries.
     let query = HistoryQuery::of(Subject::Sensor(door));
     let page = home.redeliveries.list(&query, None).await.unwrap();
     assert_eq!(page.rows.len(), 2);
@@ -60,7 +60,7 @@ async fn a_change_is_posted_with_a_signature_to_every_linked_client() {
 
 #[tokio::test]
 async fn lost_and_restored_are_posted_in_sequence() {
-    let home = Home::start(hasty()).await;
+    let home = Home::start(immediate_retries()).await;
     let door = home.sensor("door-7").await;
     let (client, _) = home.client("watch", Mode::Every).await;
     home.clients.link(&client, &door).await.unwrap();
@@ -69,10 +69,10 @@ async fn lost_and_restored_are_posted_in_sequence() {
         home.sensors.check(&door, later).await,
         Ok(CheckOutcome::Lost)
     );
-    home.say(&door, 1).await;
+    home.signal(&door, 1).await;
     let delivered = [Status::Delivered; 3];
-    home.comes_to(&client, &delivered).await;
-    let told: Vec<(String, u64)> = home
+    home.wait_for_statuses(&client, &delivered).await;
+    let received: Vec<(String, u64)> = home
         .endpoints
         .seen("watch")
         .iter()
@@ -85,7 +85,7 @@ async fn lost_and_restored_are_posted_in_sequence() {
         .collect();
     let expected = ["connection.lost", "connection.restored", "state.changed"];
     let expected: Vec<(String, u64)> = expected.map(str::to_owned).into_iter().zip(1..).collect();
-    assert_eq!(told, expected);
+    assert_eq!(received, expected);
     let seen = home.endpoints.seen("watch");
     assert_eq!(seen[0].body["data"]["threshold_seconds"], 3600);
     assert_eq!(seen[0].body["data"]["last_state"], 0);
@@ -95,19 +95,20 @@ async fn lost_and_restored_are_posted_in_sequence() {
 
 #[tokio::test]
 async fn mode_every_delivers_in_order() {
-    let home = Home::start(hasty()).await;
+    let home = Home::start(immediate_retries()).await;
     let (door, gate) = (home.sensor("door-7").await, home.sensor("gate-1").await);
     let (client, _) = home.client("watch", Mode::Every).await;
     home.clients.link(&client, &door).await.unwrap();
     home.clients.link(&client, &gate).await.unwrap();
     home.endpoints
-        .next("watch", &[Says(500), Says(500), Says(500)]);
-    home.say(&door, 1).await;
+        .next("watch", &[Respond(500), Respond(500), Respond(500)]);
+    home.signal(&door, 1).await;
     home.endpoints.wait("watch", 1).await;
-    home.say(&door, 0).await;
-    home.say(&door, 1).await;
-    home.say(&gate, 1).await;
-    home.comes_to(&client, &[Status::Delivered; 4]).await;
+    home.signal(&door, 0).await;
+    home.signal(&door, 1).await;
+    home.signal(&gate, 1).await;
+    home.wait_for_statuses(&client, &[Status::Delivered; 4])
+        .await;
     let of_door: Vec<u64> = home
         .endpoints
         .seen("watch")
@@ -131,35 +132,36 @@ async fn mode_latest_drops_superseded_deliveries() {
                 first: Duration::from_secs(1),
                 ..Delays::default()
             },
-            ..hasty().policy
+            ..immediate_retries().policy
         },
-        ..hasty()
+        ..immediate_retries()
     };
     let home = Home::start(slow).await;
     let door = home.sensor("door-7").await;
     let (client, _) = home.client("watch", Mode::Latest).await;
     home.clients.link(&client, &door).await.unwrap();
-    home.endpoints.next("watch", &[Says(500)]);
-    home.say(&door, 1).await;
+    home.endpoints.next("watch", &[Respond(500)]);
+    home.signal(&door, 1).await;
     home.endpoints.wait("watch", 1).await;
-    home.say(&door, 0).await;
+    home.signal(&door, 0).await;
     let records = home
-        .comes_to(&client, &[Status::Superseded, Status::Delivered])
+        .wait_for_statuses(&client, &[Status::Superseded, Status::Delivered])
         .await;
     assert_eq!(records[0].attempts.len(), 1);
     assert_eq!(home.endpoints.seen("watch").len(), 2);
-    // Asked for by hand it is sent all the same.
+    // A manual redelivery is sent although it is superseded.
     home.redeliveries
         .redeliver(&records[0].delivery.id)
         .await
         .unwrap();
-    home.comes_to(&client, &[Status::Delivered; 2]).await;
+    home.wait_for_statuses(&client, &[Status::Delivered; 2])
+        .await;
     home.stack.stop().await;
 }
 
 #[tokio::test]
 async fn both_secrets_sign_during_rotation() {
-    let home = Home::start(hasty()).await;
+    let home = Home::start(immediate_retries()).await;
     let (client, old) = home.client("watch", Mode::Latest).await;
     let hour = Duration::from_secs(3600);
     let rotated = home.clients.rotate_secret(&client, hour, None).await;
@@ -185,31 +187,32 @@ async fn both_secrets_sign_during_rotation() {
 
 #[tokio::test]
 async fn a_gone_endpoint_disables_its_client_and_held_deliveries_are_released_in_order() {
-    let home = Home::start(hasty()).await;
+    let home = Home::start(immediate_retries()).await;
     let door = home.sensor("door-7").await;
     let (client, _) = home.client("watch", Mode::Every).await;
     home.clients.link(&client, &door).await.unwrap();
-    home.endpoints.next("watch", &[Says(410)]);
-    home.say(&door, 1).await;
-    home.comes_to(&client, &[Status::Parked]).await;
+    home.endpoints.next("watch", &[Respond(410)]);
+    home.signal(&door, 1).await;
+    home.wait_for_statuses(&client, &[Status::Parked]).await;
     let gone = home.clients.get(&client).await.unwrap();
     let ClientState::Disabled { reason, .. } = gone.state else {
         panic!("{gone:?}");
     };
     assert!(reason.contains("410"), "{reason}");
-    home.say(&door, 0).await;
-    home.say(&door, 1).await;
-    home.comes_to(&client, &[Status::Parked; 3]).await;
+    home.signal(&door, 0).await;
+    home.signal(&door, 1).await;
+    home.wait_for_statuses(&client, &[Status::Parked; 3]).await;
     assert_eq!(home.endpoints.seen("watch").len(), 1);
     assert_eq!(home.redeliveries.enable(&client).await.unwrap(), 3);
-    home.comes_to(&client, &[Status::Delivered; 3]).await;
+    home.wait_for_statuses(&client, &[Status::Delivered; 3])
+        .await;
     let seen = home.endpoints.seen("watch");
     let sequences: Vec<u64> = seen
         .iter()
         .map(|seen| seen.body["sequence"].as_u64().unwrap())
         .collect();
     assert_eq!(sequences, [1, 1, 2, 3]);
-    // The same event has the same id whenever it comes.
+    // A redelivery has the same id.
     assert_eq!(seen[0].id, seen[1].id);
     assert_eq!(
         home.clients.get(&client).await.unwrap().state,
@@ -220,14 +223,14 @@ async fn a_gone_endpoint_disables_its_client_and_held_deliveries_are_released_in
 
 #[tokio::test]
 async fn retry_after_is_honoured() {
-    let home = Home::start(hasty()).await;
+    let home = Home::start(immediate_retries()).await;
     let door = home.sensor("door-7").await;
     let (client, _) = home.client("watch", Mode::Latest).await;
     home.clients.link(&client, &door).await.unwrap();
     home.endpoints
         .next("watch", &[RetryAfter(429, 2), RetryAfter(503, 1)]);
-    home.say(&door, 1).await;
-    let records = home.comes_to(&client, &[Status::Delivered]).await;
+    home.signal(&door, 1).await;
+    let records = home.wait_for_statuses(&client, &[Status::Delivered]).await;
     let statuses: Vec<_> = records[0]
         .attempts
         .iter()
@@ -242,7 +245,7 @@ async fn retry_after_is_honoured() {
 
 #[tokio::test]
 async fn every_attempt_reads_url_and_link_again() {
-    let home = Home::start(hasty()).await;
+    let home = Home::start(immediate_retries()).await;
     let door = home.sensor("door-7").await;
     let (client, _) = home.client("watch", Mode::Latest).await;
     let (other, _) = home.client("other", Mode::Latest).await;
@@ -251,7 +254,7 @@ async fn every_attempt_reads_url_and_link_again() {
     let hold = [RetryAfter(503, 2)];
     home.endpoints.next("watch", &hold);
     home.endpoints.next("other", &hold);
-    home.say(&door, 1).await;
+    home.signal(&door, 1).await;
     home.endpoints.wait("watch", 1).await;
     home.endpoints.wait("other", 1).await;
     let moved = ClientPatch {
@@ -261,8 +264,8 @@ async fn every_attempt_reads_url_and_link_again() {
     home.clients.update(&client, moved, None).await.unwrap();
     home.clients.unlink(&other, &door).await.unwrap();
     home.endpoints.wait("moved", 1).await;
-    home.comes_to(&client, &[Status::Delivered]).await;
-    home.comes_to(&other, &[Status::Skipped]).await;
+    home.wait_for_statuses(&client, &[Status::Delivered]).await;
+    home.wait_for_statuses(&other, &[Status::Skipped]).await;
     assert_eq!(home.endpoints.seen("watch").len(), 1);
     assert_eq!(home.endpoints.seen("other").len(), 1);
     home.stack.stop().await;
