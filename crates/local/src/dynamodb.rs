@@ -1,10 +1,9 @@
 //! DynamoDB with its streams, served on loopback by the embedded engine.
 //!
-//! Tables are not made here: see [`antumbra_dynamodb::TableDefinition`].
+//! [`antumbra_dynamodb::TableDefinition`] creates the tables.
 //!
-//! A stream keeps its records for a day, as on AWS, but for those that an
-//! earlier run has left unread: a stack that was off for a week still sends
-//! what it had not sent.
+//! A stream keeps its records for a day, as on AWS, except unread records of an earlier run: a stack that was off
+//! for a week still sends them.
 
 mod stream_records;
 
@@ -27,9 +26,9 @@ const EXPIRY: Duration = Duration::from_secs(10 * 60);
 /// Storage of the tables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Storage {
-    /// Gone when the process ends.
+    /// Lost when the process ends.
     Memory,
-    /// One SQLite file, made when it is not there.
+    /// One SQLite file, created if it is missing.
     File(PathBuf),
 }
 
@@ -46,7 +45,7 @@ pub async fn start(storage: Storage, port: u16) -> Result<DynamoDb, StartError> 
     start_expiring(storage, port, EXPIRY).await
 }
 
-/// The same, deleting what has expired so often.
+/// Starts with another interval of deleting expired items.
 pub async fn start_expiring(
     storage: Storage,
     port: u16,
@@ -121,7 +120,7 @@ fn file(path: &str) -> Result<Database, String> {
     Ok(database)
 }
 
-/// The engine's own in-memory database cannot be reached, so that it is filled from one that can.
+/// The engine's own in-memory database cannot be accessed, so it is filled from one that can.
 fn memory() -> Result<Database, String> {
     let name = uuid::Uuid::new_v4().simple();
     let template = format!("file:{name}?mode=memory&cache=shared");
@@ -144,9 +143,8 @@ impl DynamoDb {
         self.address
     }
 
-    /// Deletes what has expired, as DynamoDB does now and then on its own, and
-    /// says how many items that were. The deletions show in the stream with
-    /// DynamoDB's own identity.
+    /// Deletes expired items, as DynamoDB does by itself, and returns their number. The deletions appear in the
+    /// stream with DynamoDB's own identity.
     pub async fn delete_expired(&self) -> Result<usize, StartError> {
         delete_expired(self.database.clone()).await
     }

@@ -1,29 +1,21 @@
-//! Binding a loopback port, with an error that says which port and why.
+//! Binds loopback ports, with an error that names the port and the reason.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
 use tokio::net::TcpListener;
 
-/// Why a local service did not start.
+/// Error of a local service that did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The port is in use.
     #[error("port {port} for {service} is already in use; free it or choose another port")]
-    PortTaken {
-        service: &'static str,
-        /// The port that is taken.
-        port: u16,
-    },
-    /// The port could not be bound for another reason.
+    PortTaken { service: &'static str, port: u16 },
     #[error("cannot listen on port {port} for {service}")]
     Listen {
         service: &'static str,
-        /// The port that was asked for.
         port: u16,
         #[source]
         source: std::io::Error,
     },
-    /// The service itself refused to start.
     #[error("{service} did not start: {reason}")]
     Service {
         service: &'static str,
@@ -32,7 +24,7 @@ pub enum StartError {
 }
 
 impl StartError {
-    /// Sorts out a failed bind: a taken port is what users meet and can mend.
+    /// Distinguishes a port in use, which users can fix.
     pub(crate) fn from_bind(service: &'static str, port: u16, source: std::io::Error) -> Self {
         if source.kind() == std::io::ErrorKind::AddrInUse {
             Self::PortTaken { service, port }
@@ -46,12 +38,12 @@ impl StartError {
     }
 }
 
-/// The loopback address of a port; 0 stands for any free one.
+/// The loopback address of a port; 0 is any free one.
 pub(crate) fn loopback(port: u16) -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, port))
 }
 
-/// Listens on a loopback port and says where it ended up.
+/// Binds a loopback port and returns its address.
 pub(crate) async fn bind(
     service: &'static str,
     port: u16,

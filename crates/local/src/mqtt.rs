@@ -54,8 +54,7 @@ pub struct Broker {
     ended: oneshot::Receiver<()>,
 }
 
-/// The publishing side of a broker. Clones lead to the same one, which they
-/// do not keep running.
+/// The publishing side of a broker. Clones share the broker and do not keep it running.
 #[derive(Clone)]
 pub struct Publisher {
     address: SocketAddr,
@@ -63,13 +62,11 @@ pub struct Publisher {
     subscriptions: Subscriptions,
 }
 
-/// A message was not published.
+/// Error of a message that was not published.
 #[derive(Debug, thiserror::Error)]
 pub enum PublishError {
-    /// The message is not within the broker's limits.
     #[error(transparent)]
     Limit(#[from] LimitExceeded),
-    /// The broker could not take it.
     #[error("the broker did not take the message: {0}")]
     Broker(String),
 }
@@ -180,7 +177,7 @@ impl Broker {
         self.publisher.address
     }
 
-    /// Hands a message to every subscriber, on the wire and in the process.
+    /// Sends a message to every subscriber, over MQTT and in the process.
     pub async fn publish(&self, message: Message) -> Result<(), PublishError> {
         self.publisher.publish(message).await
     }
@@ -190,8 +187,7 @@ impl Broker {
         self.publisher.clone()
     }
 
-    /// Every message that is published from now on to a topic the filter
-    /// matches, until the subscription is dropped.
+    /// Receives every later message on topics that match the filter, until the subscription is dropped.
     pub fn subscribe(&self, filter: TopicFilter) -> Subscription {
         self.publisher.subscriptions.add(filter)
     }
@@ -205,7 +201,7 @@ impl Broker {
 }
 
 impl Publisher {
-    /// Hands a message to every subscriber, on the wire and in the process.
+    /// Sends a message to every subscriber, over MQTT and in the process.
     pub async fn publish(&self, message: Message) -> Result<(), PublishError> {
         limits::check(&message.topic, &message.payload)?;
         let publisher = Sender::from_system(Id::new(

@@ -32,7 +32,7 @@ const LONG_POLL_SECONDS: i32 = 20;
 /// the previous one was dead-lettered.
 const FIFO_POLL_SECONDS: i32 = 1;
 
-/// The most that one receive returns.
+/// Maximum messages of one receive.
 const MAX_RECEIVE: i32 = 10;
 
 /// Pause after a failed request.
@@ -41,11 +41,9 @@ const AFTER_ERROR: Duration = Duration::from_secs(1);
 /// A queue and the settings of its event source mapping.
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// The queue to read.
     pub queue_url: String,
-    /// Its ARN, which the function sees.
     pub queue_arn: String,
-    /// At most this many messages in one call, up to 10.
+    /// Maximum messages of one invocation, up to 10.
     pub batch_size: i32,
     /// Reads batch item failures from the response; otherwise only function errors count.
     pub report_failures: bool,

@@ -31,20 +31,19 @@ const DISCOVERY: Duration = Duration::from_secs(10);
 /// Start of a function without a position in a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// At the oldest record there is.
+    /// The oldest record.
     TrimHorizon,
-    /// After the newest record there is.
+    /// After the newest record.
     Latest,
 }
 
 /// A stream and the settings of its event source mapping.
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// The stream to read.
     pub stream_arn: String,
     /// Start of a function without a position.
     pub start: Start,
-    /// At most this many records in one call; a page of the stream has 1000.
+    /// Maximum records of one invocation; a page of the stream has 1000.
     pub batch_size: usize,
     pub retry: RetryPolicy,
     /// URL of the queue that receives the metadata of discarded batches.
@@ -62,7 +61,7 @@ impl Source {
             batch_size: 100,
             retry: RetryPolicy::default(),
             on_failure: None,
-            // As often as Lambda asks a shard.
+            // Lambda polls a shard as often.
             poll: Duration::from_millis(250),
         }
     }
@@ -85,7 +84,7 @@ impl StreamPump {
     }
 }
 
-/// Starts reading; the positions are those of the function's name.
+/// Starts reading; positions are stored under the function's name.
 pub fn start(
     streams: aws_sdk_dynamodbstreams::Client,
     queues: aws_sdk_sqs::Client,
@@ -151,7 +150,7 @@ impl Pump {
         while readers.join_next().await.is_some() {}
     }
 
-    /// All shards of the stream, over all pages of its description.
+    /// Returns all shards of the stream.
     async fn shards(&self) -> Result<Vec<shards::Shard>, String> {
         let mut shards = Vec::new();
         let mut last = None;
@@ -191,8 +190,8 @@ impl Pump {
         let kept = self
             .checkpoints
             .advance(self.function.name(), stream, shard, position);
-        // Reading goes on: a position that is not kept costs duplicates after
-        // the next start, stopping would cost the records.
+        // Reading continues: a position that is not stored costs duplicates after the next start, stopping would
+        // cost records.
         if let Err(error) = kept {
             tracing::error!(
                 shard,
@@ -202,7 +201,7 @@ impl Pump {
         }
     }
 
-    /// Waits, and says whether to go on.
+    /// Waits, and returns whether to continue.
     async fn pause(&self, duration: Duration) -> bool {
         tokio::select! {
             () = self.stop.cancelled() => false,

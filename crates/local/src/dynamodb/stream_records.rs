@@ -19,16 +19,15 @@ const KEPT_SECONDS: u32 = 24 * 60 * 60;
 /// Offset between stored sequence numbers and those that the engine shows.
 const NUMBERS_BEGIN: u128 = 100_000_000_000_000_000_000;
 
-/// The engine looks through all stream records to number the next one, and again
-/// to read the latest; these let it go straight there. Without them each write
-/// costs more the more were made before.
+/// The engine scans all stream records to number the next one, and again to read the latest; these indexes avoid
+/// both scans. Without them each write costs more the more were made before.
 const INDEXES: &str = "
     CREATE INDEX IF NOT EXISTS antumbra_stream_numbers
         ON _stream_records (table_name, CAST(sequence_number AS INTEGER));
     CREATE INDEX IF NOT EXISTS antumbra_stream_order
         ON _stream_records (table_name, shard_id, CAST(sequence_number AS INTEGER));";
 
-/// Makes the indexes, and the trigger for what this run will write.
+/// Creates the indexes, and the trigger for this run's records.
 pub(super) fn prepare(engine: &Engine) -> Result<(), String> {
     let database = engine.conn();
     database.execute_batch(INDEXES).map_err(text)?;
@@ -39,7 +38,7 @@ pub(super) fn prepare(engine: &Engine) -> Result<(), String> {
             |row| row.get(0),
         )
         .map_err(text)?;
-    // Twice as many are looked at as were added, so that it keeps up however old they are.
+    // It checks twice as many records as were added, so that it keeps up however old they are.
     let trigger = format!(
         "DROP TRIGGER IF EXISTS antumbra_stream_trim;
         CREATE TRIGGER antumbra_stream_trim AFTER INSERT ON _stream_records
@@ -58,8 +57,8 @@ pub(super) fn prepare(engine: &Engine) -> Result<(), String> {
     database.execute_batch(&trigger).map_err(text)
 }
 
-/// Drops what earlier runs have written more than a day ago and what everybody has dealt with: given a
-/// stream and a shard, up to which number that is. To be called while nothing is served from there.
+/// Deletes records of earlier runs that are more than a day old and read by all functions: `read` returns that
+/// position for a stream and a shard. Call it while the storage is not served.
 pub fn delete_read_records(
     storage: &Storage,
     common_position: impl Fn(&str, &str) -> Option<String>,
@@ -100,7 +99,7 @@ fn delete_from(
     Ok(forgotten)
 }
 
-/// The number as the engine stores it.
+/// The sequence number as the engine stores it.
 fn stored(number: &str) -> Option<i64> {
     let number: u128 = number.parse().ok()?;
     i64::try_from(number.checked_sub(NUMBERS_BEGIN)?).ok()

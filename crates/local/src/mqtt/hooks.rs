@@ -26,8 +26,8 @@ pub(super) async fn register(context: &ServerContext, subscriptions: Subscriptio
     hooks.start().await;
 }
 
-/// Offers what arrived, devices' last wills among it. The broker asks this
-/// hook before the other one, hence the second look at the limits.
+/// Passes incoming messages to subscriptions, including last wills. The broker calls this hook before the other one,
+/// so it checks the limits too.
 struct Offer(Subscriptions);
 
 #[async_trait]
@@ -42,7 +42,7 @@ impl Handler for Offer {
     }
 }
 
-/// Ends the connection of a device that goes beyond the limits, as IoT Core does.
+/// Ends the connection of a device that exceeds the limits, as IoT Core does.
 struct LimitCheck;
 
 #[async_trait]

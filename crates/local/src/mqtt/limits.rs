@@ -1,35 +1,26 @@
 //! Limits of AWS IoT Core. Pure.
 
-/// The largest payload.
 pub const MAX_PAYLOAD_BYTES: usize = 128 * 1024;
 
-/// The longest topic.
 pub const MAX_TOPIC_BYTES: usize = 256;
 
-/// The deepest topic: eight levels.
+/// Eight levels.
 pub const MAX_TOPIC_SLASHES: usize = 7;
 
-/// The longest client id.
 pub(super) const MAX_CLIENT_ID_BYTES: usize = 128;
 
-/// The largest packet: a payload with its topic and room for properties. What
-/// is beyond is cut off by the decoder without being read.
+/// A payload with its topic and room for properties. The decoder rejects larger packets without reading them.
 pub(super) const MAX_PACKET_BYTES: u32 = 128 * 1024 + 16 * 1024;
 
-/// A message that IoT Core would not take; it closes the connection of a
-/// device that sends one.
+/// Error of a message beyond the limits; IoT Core closes the connection of a device that sends one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LimitExceeded {
-    /// The payload is too large.
     #[error("the payload has {0} bytes, {MAX_PAYLOAD_BYTES} is the limit")]
     Payload(usize),
-    /// The topic is too long.
     #[error("the topic has {0} bytes, {MAX_TOPIC_BYTES} is the limit")]
     TopicBytes(usize),
-    /// The topic has too many levels.
     #[error("the topic has {0} slashes, {MAX_TOPIC_SLASHES} is the limit")]
     TopicSlashes(usize),
-    /// The topic is empty or has a wildcard.
     #[error("the topic is empty or holds a wildcard")]
     TopicName,
 }

@@ -1,4 +1,4 @@
-//! A published message, in our words and in the broker's.
+//! A published message, and its conversion to the broker's types.
 
 use std::{num::NonZeroU32, time::Duration};
 
@@ -26,19 +26,18 @@ pub struct Message {
     pub properties: Properties,
 }
 
-/// The properties of MQTT 5; a client of 3.1.1 neither sends nor sees them.
+/// Properties of MQTT 5. A client of version 3.1.1 neither sends nor receives them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Properties {
     pub response_topic: Option<String>,
     /// Data that the response repeats.
     pub correlation_data: Option<Bytes>,
-    /// The payload's media type.
     pub content_type: Option<String>,
     /// The payload is marked as UTF-8 text.
     pub utf8: bool,
     /// Message expiry interval.
     pub expiry_seconds: Option<NonZeroU32>,
-    /// Pairs of the publisher's own, in order.
+    /// User properties, in order.
     pub user: Vec<(String, String)>,
 }
 

@@ -24,8 +24,8 @@ impl RetainStorage for Retained {
     }
 
     async fn set(&self, topic: &TopicName, retain: Retain, _: Option<Duration>) -> Result<()> {
-        // Kept until replaced unless the publisher said otherwise; the interval
-        // handed in is the one for sessions when it did not.
+        // Kept until replaced, unless the publisher set an expiry; without one, the given interval is that of
+        // sessions.
         let properties = retain.publish.properties.as_ref();
         let expiry = properties
             .and_then(|of| of.message_expiry_interval)
@@ -34,7 +34,7 @@ impl RetainStorage for Retained {
     }
 
     async fn get(&self, filter: &TopicFilter) -> Result<Vec<(TopicName, Retain)>> {
-        // IoT Core hands out retained messages for a filter without wildcards only.
+        // IoT Core sends retained messages only for filters without wildcards.
         if filter.contains(['+', '#']) {
             return Ok(Vec::new());
         }

@@ -1,4 +1,4 @@
-//! Those in the process who listen to the broker.
+//! Subscriptions within the process.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -6,7 +6,7 @@ use tokio::sync::mpsc;
 
 use super::{Message, TopicFilter};
 
-/// Messages that pass a filter, in the order the broker took them.
+/// Messages that match a filter, in the order in which the broker accepted them.
 #[derive(Debug)]
 pub struct Subscription(mpsc::UnboundedReceiver<Message>);
 
@@ -36,14 +36,14 @@ impl Subscriptions {
         Subscription(receiver)
     }
 
-    /// Ends every subscription. The broker's context holds on to its hooks, and
-    /// they to this list, so it does not end by being dropped.
+    /// Ends every subscription. The broker's context keeps its hooks, and they keep this list, so dropping it is not
+    /// enough.
     pub(super) fn close(&self) {
         let mut listeners = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         listeners.clear();
     }
 
-    /// Gives the message to all who want it, and forgets those who are gone.
+    /// Sends the message to all matching subscriptions, and removes those that were dropped.
     pub(super) fn offer(&self, message: &Message) {
         let mut listeners = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         listeners.retain(|listener| {

@@ -1,16 +1,16 @@
 //! Topic filters as IoT Core's rules read them. Pure.
 
-/// A filter of topics with `+` for one level and a last `#` for one or more.
+/// A topic filter: `+` matches one level, a final `#` one or more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopicFilter(String);
 
-/// A filter that no broker would take.
+/// Error of an invalid topic filter.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no topic filter: `+` and `#` stand alone in a level, and `#` is last")]
 pub struct InvalidFilter(String);
 
 impl TopicFilter {
-    /// Reads a filter.
+    /// Parses a filter.
     pub fn new(filter: impl Into<String>) -> Result<Self, InvalidFilter> {
         let filter = filter.into();
         let levels: Vec<&str> = filter.split('/').collect();

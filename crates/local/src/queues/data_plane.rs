@@ -1,5 +1,5 @@
-//! AWS IoT's `Publish` over HTTP: `POST /topics/<topic>`, with what MQTT 5 adds in the query and in
-//! headers, as the SDKs and `aws iot-data publish` send it.
+//! AWS IoT's `Publish` over HTTP: `POST /topics/<topic>`, with MQTT 5 properties in the query and in headers, as the
+//! SDKs and `aws iot-data publish` send it.
 //!
 //! The topic may have its slashes escaped, as in SDKs, or not. A publisher has no client id here, which rules see as
 //! `n/a`.

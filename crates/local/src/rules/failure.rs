@@ -52,13 +52,13 @@ pub(super) fn record(
             condition,
             approximate_invoke_count: u32::from(condition == Condition::Failed),
         },
-        // A rule's result is always JSON; it was made here.
+        // The result of a rule is always JSON.
         request_payload: serde_json::from_slice(event).unwrap_or(RawValue::NULL),
         response_payload: ResponsePayload {
             error_message: reason,
         },
     };
-    // Texts and numbers alone: it always has a JSON form.
+    // Strings and numbers always have a JSON form.
     serde_json::to_string(&record).unwrap_or_default()
 }
 

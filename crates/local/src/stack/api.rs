@@ -26,7 +26,7 @@ use crate::listen::bind;
 /// Time granted to running requests after the stop.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// The API, listening. Dropping it stops it.
+/// The running API. Dropping it stops it.
 pub(super) struct HttpApi {
     address: SocketAddr,
     stop: CancellationToken,

@@ -1,7 +1,7 @@
-//! The directory that outlives the process, and the lock that keeps a second process out of it.
+//! The data directory, and the lock that keeps a second process out of it.
 //!
-//! Two stacks on one directory would each send the same changes and overwrite each other's place in the
-//! stream. The lock is the operating system's, so that it ends with the process however that ends.
+//! Two stacks on one directory would send the same changes and overwrite each other's stream positions. The
+//! operating system releases the lock when the process ends.
 
 use std::fs::{File, TryLockError};
 use std::io::{Read as _, Seek as _, Write as _};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use super::StackError;
 
-/// A data directory that is this process's alone for as long as this lives.
+/// A locked data directory.
 #[derive(Debug)]
 pub(super) struct DataDirectory {
     path: PathBuf,
@@ -17,7 +17,7 @@ pub(super) struct DataDirectory {
 }
 
 impl DataDirectory {
-    /// Makes the directory where it is missing, and takes it.
+    /// Creates the directory if it is missing, and locks it.
     pub(super) fn take(path: &Path) -> Result<DataDirectory, StackError> {
         let unusable = |source| StackError::DataDirectory {
             path: path.to_owned(),
@@ -35,7 +35,7 @@ impl DataDirectory {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 let mut holder = String::new();
-                // Only to say more: the lock is what counts.
+                // Only for the error message; the lock decides.
                 let _ = lock.read_to_string(&mut holder);
                 return Err(StackError::DataDirectoryInUse {
                     path: path.to_owned(),
@@ -54,7 +54,7 @@ impl DataDirectory {
         })
     }
 
-    /// A file in it.
+    /// The path of a file in the directory.
     pub(super) fn file(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }

@@ -1,4 +1,4 @@
-//! The queues and topics that registrations name, made as they would be there on AWS.
+//! Queues and topics of registrations.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use antumbra_registration::{Registrations, Target};
 use super::StackError;
 use crate::{ACCOUNT, REGION};
 
-/// Makes the queues and topics that registrations name and that would be there on AWS.
+/// Creates the queues and topics that registrations name, which would exist on AWS.
 pub(super) async fn ensure(
     registrations: &Registrations,
     sqs: &aws_sdk_sqs::Client,

@@ -1,4 +1,4 @@
-//! The token that opens the HTTP API: made at the first start, then kept with the data.
+//! The bearer token of the HTTP API: generated at the first start and kept with the data.
 
 use std::io::{ErrorKind, Write};
 use std::path::Path;
@@ -10,16 +10,15 @@ use super::data_directory::DataDirectory;
 
 const FILE: &str = "http-token";
 
-/// A bearer token, and whether anybody can know it yet.
+/// A bearer token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpToken {
-    /// Its text.
     pub text: String,
     /// The token was generated at this start.
     pub new: bool,
 }
 
-/// The token that was given, or the one that is kept, or a new one.
+/// Returns the given token, or the stored one, or a new one.
 pub(super) fn token(
     directory: Option<&DataDirectory>,
     given: Option<String>,
@@ -28,7 +27,7 @@ pub(super) fn token(
         return Ok(HttpToken { text, new: false });
     }
     let Some(directory) = directory else {
-        let text = made_up();
+        let text = generate();
         return Ok(HttpToken { text, new: true });
     };
     let path = directory.file(FILE);
@@ -43,21 +42,21 @@ pub(super) fn token(
         }),
         Err(fault) if fault.kind() != ErrorKind::NotFound => Err(failed(fault)),
         _ => {
-            let text = made_up();
-            keep(&path, &text).map_err(failed)?;
+            let text = generate();
+            store(&path, &text).map_err(failed)?;
             Ok(HttpToken { text, new: true })
         }
     }
 }
 
 /// 244 random bits.
-fn made_up() -> String {
+fn generate() -> String {
     let [first, second] = [Uuid::new_v4(), Uuid::new_v4()];
     format!("{}{}", first.simple(), second.simple())
 }
 
-/// For the user alone to read.
-fn keep(path: &Path, text: &str) -> std::io::Result<()> {
+/// Writes the file readable by the user only.
+fn store(path: &Path, text: &str) -> std::io::Result<()> {
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create(true).truncate(true);
     #[cfg(unix)]

@@ -15,13 +15,13 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Position {
-    /// Everything up to and including this sequence number is dealt with.
+    /// Everything up to and including this sequence number is processed.
     After(String),
     /// The shard is closed and read to its end.
     Finished,
 }
 
-/// The positions could not be read or kept.
+/// Error of reading or writing the positions.
 #[derive(Debug, thiserror::Error)]
 #[error("stream positions in {path}")]
 pub struct CheckpointError {
@@ -41,12 +41,12 @@ pub struct Checkpoints {
 }
 
 impl Checkpoints {
-    /// Positions that end with the process.
+    /// Positions that are lost when the process ends.
     pub fn in_memory() -> Self {
         Self::default()
     }
 
-    /// Positions kept in a file, which need not be there yet.
+    /// Positions in a file, created at the first write.
     pub fn in_file(path: impl Into<PathBuf>) -> Result<Self, CheckpointError> {
         let path = path.into();
         let read = std::fs::read(&path).and_then(|bytes| Ok(serde_json::from_slice(&bytes)?));
@@ -92,7 +92,7 @@ impl Checkpoints {
         (lowest < u128::MAX).then(|| lowest.to_string())
     }
 
-    /// Moves the function's position and keeps it.
+    /// Moves the function's position and stores it.
     pub fn advance(
         &self,
         function: &str,
@@ -110,8 +110,8 @@ impl Checkpoints {
             .entry(stream_arn.to_owned())
             .or_default()
             .insert(shard_id.to_owned(), position);
-        // Written under the lock: two shards must not overtake each other. The
-        // file is a few hundred bytes, so this blocks for microseconds.
+        // Written under the lock, so that writes of two shards keep their order. The file is a few hundred bytes, so
+        // this blocks for microseconds.
         match &self.file {
             Some(path) => replace(path, &positions),
             None => Ok(()),

@@ -30,8 +30,7 @@ pub fn invocation(stream_arn: &str, records: &[Record]) -> serde_json::Result<Ve
 pub(crate) fn size(record: &Record) -> usize {
     const ENVELOPE: usize = 512;
     let images = record.dynamodb().and_then(|change| change.size_bytes());
-    // DynamoDB counts bytes without JSON's names, quotes and escapes; twice
-    // that is a cautious guess which keeps well within the limit.
+    // DynamoDB counts bytes without JSON's names, quotes and escapes; twice that is a cautious estimate.
     ENVELOPE + 2 * usize::try_from(images.unwrap_or_default()).unwrap_or_default()
 }
 
@@ -60,8 +59,8 @@ impl Serialize for EventRecord<'_> {
             map.serialize_entry("dynamodb", &Change(change))?;
         }
         if let Some(identity) = &record.user_identity {
-            // The only identity a stream knows is that of DynamoDB itself; the
-            // embedded one spells its fields so that the SDK does not see them.
+            // The only identity in a stream is that of DynamoDB itself. dynoxide names these fields differently, so
+            // the SDK leaves them empty.
             let identity = UserIdentity {
                 kind: identity.r#type().unwrap_or("Service"),
                 principal_id: identity.principal_id().unwrap_or("dynamodb.amazonaws.com"),
@@ -111,7 +110,7 @@ struct Item<'a>(&'a HashMap<String, AttributeValue>);
 
 impl Serialize for Item<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // Sorted, so that the same change always makes the same bytes.
+        // Sorted, so that the same change always has the same bytes.
         let mut entries: Vec<_> = self.0.iter().collect();
         entries.sort_unstable_by_key(|(name, _)| *name);
         serializer.collect_map(
@@ -176,8 +175,7 @@ pub(crate) struct Failure<'a> {
     pub(crate) records: &'a [Record],
 }
 
-/// The message for the failure destination: where the records are, not what
-/// they hold.
+/// The message for the failure destination: the position of the records, not their content.
 pub(crate) fn failure(failure: &Failure<'_>) -> String {
     let change = |record: Option<&'_ Record>| record.and_then(|r| r.dynamodb.clone());
     let (first, last) = (

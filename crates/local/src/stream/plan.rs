@@ -23,9 +23,9 @@ pub struct RetryPolicy {
     pub bisect: bool,
     /// Reads batch item failures from the response; otherwise only function errors count.
     pub report_failures: bool,
-    /// The wait before the first retry; it doubles with each further one.
+    /// Delay of the first retry; it doubles with each further one.
     pub first_delay: Duration,
-    /// The longest wait between retries.
+    /// Longest delay between retries.
     pub longest_delay: Duration,
 }
 
@@ -42,14 +42,14 @@ impl Default for RetryPolicy {
     }
 }
 
-/// Consecutive records of a page that go to the function in one call.
+/// Consecutive records of a page that go to the function in one invocation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Batch {
     /// Positions in the page.
     pub(crate) records: Range<usize>,
     /// Failures that counted against the policy so far.
     pub(crate) failures: u32,
-    /// Calls so far, of this batch and those it was split from.
+    /// Invocations so far, of this batch and those it was split from.
     pub(crate) calls: u32,
 }
 
@@ -74,7 +74,7 @@ pub(crate) enum Outcome {
     Failed,
 }
 
-/// Why records were given up, in the words of AWS's failure record.
+/// Reason why records were discarded, in the terms of AWS's failure record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum GivenUp {
     RetryAttemptsExhausted,
@@ -84,19 +84,18 @@ pub(crate) enum GivenUp {
 /// The next step after an outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Next {
-    /// Every record before this one is dealt with: the new checkpoint.
+    /// Every record before this one is processed: the new checkpoint.
     pub(crate) done_to: usize,
     /// Records to report to the failure destination before the checkpoint moves.
     pub(crate) given_up: Option<(Range<usize>, GivenUp)>,
-    /// Batches to go on with, in order.
+    /// Batches to continue with, in order.
     pub(crate) batches: Vec<Batch>,
     /// Delay before it.
     pub(crate) wait: Duration,
 }
 
-/// Cuts a page into batches within a number of records and a number of bytes.
-/// A record that is too large alone still makes a batch: there is nowhere
-/// else for it to go.
+/// Divides a page into batches within a number of records and of bytes. A record that is too large alone still makes
+/// a batch.
 pub(crate) fn cut(sizes: &[usize], max_records: usize, max_bytes: usize) -> Vec<Batch> {
     let mut batches = Vec::new();
     let (mut start, mut bytes) = (0, 0);
@@ -114,7 +113,7 @@ pub(crate) fn cut(sizes: &[usize], max_records: usize, max_bytes: usize) -> Vec<
     batches
 }
 
-/// Finds where in the batch the function stopped.
+/// Finds the first failed record of the batch.
 pub(crate) fn outcome<'a>(
     batch: &Batch,
     answer: &BatchResult,
@@ -136,7 +135,7 @@ pub(crate) fn outcome<'a>(
         .map_or(Outcome::Failed, Outcome::FailedFrom)
 }
 
-/// Decides how to go on after a call.
+/// Decides the next step after an invocation.
 pub(crate) fn decide(batch: &Batch, outcome: &Outcome, policy: &RetryPolicy) -> Next {
     let Range { start, end } = batch.records;
     let from = match *outcome {
@@ -182,8 +181,8 @@ pub(crate) fn decide(batch: &Batch, outcome: &Outcome, policy: &RetryPolicy) -> 
     }
 }
 
-/// Gives up the records at the head of a batch that have grown too old; `None`
-/// when there are none. Ages only fall along a shard, so the head is enough.
+/// Discards the records at the head of a batch that are too old; `None` if there are none. Ages only fall along a
+/// shard, so the head is enough.
 pub(crate) fn expire(
     batch: &Batch,
     policy: &RetryPolicy,

@@ -11,8 +11,8 @@ pub(crate) struct Shard {
     pub(crate) parent: Option<String>,
 }
 
-/// The shards to start reading: not finished, not being read already, and
-/// with a parent that is finished or that the stream has forgotten.
+/// The shards to start reading: not finished, not being read, and with a parent that is finished or no longer in the
+/// stream.
 pub(crate) fn ready(
     shards: &[Shard],
     finished: impl Fn(&str) -> bool,

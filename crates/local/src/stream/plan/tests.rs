@@ -145,8 +145,7 @@ fn old_records_are_discarded() {
     );
 }
 
-/// Every record is either seen by a function that takes it or given up, in
-/// order, however calls fail: the page is always worked off to its end.
+/// However invocations fail, every record is processed or discarded, in order: the page always ends.
 #[test]
 fn every_pattern_of_poison_records_ends_with_the_whole_page_processed() {
     const RECORDS: usize = 6;
