@@ -49,13 +49,12 @@ pub struct Source {
     pub report_failures: bool,
     /// Maximum concurrent invocations.
     pub concurrency: usize,
-    /// The function's clock. It sees the queue's times moved ahead as far.
+    /// The function's clock; times in events are shifted by its offset.
     pub clock: ShiftedClock,
 }
 
 impl Source {
-    /// A queue read in batches of 10 for two calls at once, the fewest that
-    /// Lambda can be limited to.
+    /// Batches of 10 and two concurrent invocations, the minimum that Lambda can be limited to.
     pub fn new(queue_url: impl Into<String>, queue_arn: impl Into<String>) -> Self {
         Self {
             queue_url: queue_url.into(),
@@ -108,8 +107,8 @@ struct Pump {
 }
 
 impl Pump {
-    /// One poll at a time, however many calls may run: a queue where nothing happens costs little. Room
-    /// for a call comes first, since a message is better off in the queue than received and waiting here.
+    /// Polls one request at a time, so that an idle queue costs little. It waits for room for an invocation first: a
+    /// message is better off in the queue than received and waiting here.
     async fn poll(self: Arc<Self>) {
         let room = Arc::new(Semaphore::new(self.source.concurrency.max(1)));
         let mut calls = JoinSet::new();
@@ -180,7 +179,7 @@ impl Pump {
             .delete(done.into_iter().map(|index| &messages[index]))
             .await
         {
-            // They come back after their visibility: at least once, as on AWS.
+            // They return after their visibility timeout: delivery is at least once, as on AWS.
             let queue = &self.source.queue_url;
             tracing::warn!(queue, reason, "processed messages not deleted");
         }

@@ -32,7 +32,7 @@ impl Schedule {
     }
 }
 
-/// Calls the function once, now, as its schedule would.
+/// Invokes the function once, as its schedule does.
 pub async fn tick(function: &Function, clock: &ShiftedClock) -> Result<Bytes, FunctionError> {
     let event = json!({
         "version": "0",
@@ -48,7 +48,7 @@ pub async fn tick(function: &Function, clock: &ShiftedClock) -> Result<Bytes, Fu
     function.invoke(event.to_string().into()).await
 }
 
-/// Starts calling: for the first time after one period.
+/// Starts the schedule; the first invocation follows after one period.
 pub fn start(period: Duration, function: Function, clock: ShiftedClock) -> Schedule {
     let stop = CancellationToken::new();
     let stopped = stop.clone();

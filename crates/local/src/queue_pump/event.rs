@@ -1,4 +1,4 @@
-//! The JSON that Lambda hands a function for queue messages. Pure.
+//! The JSON event for queue messages. Pure.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -10,13 +10,13 @@ use serde::Serialize;
 
 use crate::REGION;
 
-/// The attributes that hold times, in milliseconds.
+/// Attributes that hold times in milliseconds.
 const TIMES: [MessageSystemAttributeName; 2] = [
     MessageSystemAttributeName::SentTimestamp,
     MessageSystemAttributeName::ApproximateFirstReceiveTimestamp,
 ];
 
-/// `{"Records": […]}` for the given messages of one queue, whose clock is that far behind the function's.
+/// `{"Records": […]}` for messages of one queue. Times are shifted by the offset of the function's clock.
 pub(crate) fn invocation(
     queue_arn: &str,
     messages: &[Message],
@@ -52,7 +52,7 @@ struct Record<'a> {
     aws_region: &'static str,
 }
 
-/// A message attribute; the two lists are always there and always empty.
+/// A message attribute; both lists are always present and empty.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Attribute<'a> {
