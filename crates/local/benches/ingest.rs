@@ -1,10 +1,10 @@
-//! How fast messages come in through the local stack, against bare PutItem calls on the same table.
+//! Throughput of message ingest on the local stack, compared with bare PutItem calls on the same table.
 //!
 //! Both in turns in one run, minima compared: from the first message sent to the queue until the last one is
 //! stored and deleted from it; and the same number of items put with as many calls at once as the stack
 //! makes. Prints one row of a Markdown table. `scripts/bench` calls it.
 
-// A measurement is told on the standard output, and one that cannot go on has nothing to save.
+// The benchmark prints its result, and panics if it cannot continue.
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
 use std::collections::HashMap;
@@ -17,12 +17,12 @@ use aws_sdk_dynamodb::types::{AttributeValue, Select};
 use aws_sdk_sqs::types::{QueueAttributeName, SendMessageBatchRequestEntry};
 use futures_util::{StreamExt, stream};
 
-/// Messages in one turn, and from how many devices they are.
+/// Messages of one round, and the number of their devices.
 const MESSAGES_IN_TURN: usize = 1_000;
 const DEVICES: usize = 50;
-/// Turns of which the best counts.
+/// Number of rounds; the fastest counts.
 const ROUNDS: usize = 11;
-/// Calls at once: two batches of ten, as the stack's queue is read.
+/// Concurrent calls: two batches of ten, as the stack reads its queue.
 const AT_ONCE: usize = 20;
 const INBOUND: &str = "antumbra-inbound";
 
@@ -42,7 +42,7 @@ async fn main() {
         database: aws_sdk_dynamodb::Client::new(&sdk_config(stack.addresses().dynamodb)),
         queue: stack.queue_url(INBOUND),
     };
-    // Warm, and one of the items that come of it.
+    // Warm up, and take one of the stored items.
     home.ingest(0).await;
     let item = home.an_item().await;
     let (mut ingested, mut put) = (Duration::MAX, Duration::MAX);
@@ -50,7 +50,7 @@ async fn main() {
         ingested = ingested.min(home.ingest(round).await);
         put = put.min(home.put(round, &item).await);
     }
-    // Every message and every item is there, and the devices' own items.
+    // All messages and items are stored, and the sources' own items.
     let expected = MESSAGES_IN_TURN * (2 * ROUNDS + 1);
     let stored = home.count().await;
     assert!(
@@ -68,7 +68,7 @@ async fn main() {
 }
 
 impl Home {
-    /// Sends the messages of one turn and waits until the queue is empty again.
+    /// Sends the messages of one round and waits until the queue is empty.
     async fn ingest(&self, round: usize) -> Duration {
         let entry = |number: usize| {
             let body = format!(
@@ -97,7 +97,7 @@ impl Home {
         start.elapsed()
     }
 
-    /// Whether no message is waiting or being handled.
+    /// Returns whether no message is waiting or in flight.
     async fn is_empty(&self) -> bool {
         let names = [
             QueueAttributeName::ApproximateNumberOfMessages,
@@ -109,7 +109,7 @@ impl Home {
         names.iter().all(|name| attributes[name] == "0")
     }
 
-    /// Puts as many items.
+    /// Writes as many items.
     async fn put(&self, round: usize, item: &Item) -> Duration {
         let start = Instant::now();
         let calls = (0..MESSAGES_IN_TURN).map(|number| {
@@ -129,7 +129,7 @@ impl Home {
         start.elapsed()
     }
 
-    /// One of the messages, as it is stored.
+    /// One of the stored messages.
     async fn an_item(&self) -> Item {
         let call = self.database.scan().table_name(MESSAGES.name);
         let items = call.send().await.unwrap().items.unwrap();
