@@ -11,9 +11,9 @@ use crate::queue::Held;
 use crate::world::World;
 
 /// Delay until a deleted message is delivered again.
-const AGAIN: Duration = Duration::from_secs(40);
+const REDELIVERY_DELAY: Duration = Duration::from_secs(40);
 /// Interval of checking whether an outage is over.
-const LOOK: Duration = Duration::from_secs(1);
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A queue and who takes its messages.
 #[derive(Clone)]
@@ -22,13 +22,13 @@ pub(crate) struct QueueFeed {
     pub(crate) function: Arc<Function>,
     pub(crate) batch: usize,
     /// Calls at once.
-    pub(crate) at_once: usize,
+    pub(crate) concurrency: usize,
 }
 
 impl QueueFeed {
     /// Feeds for as long as the run takes.
     pub(crate) fn start(self, world: &Arc<World>) {
-        for _ in 0..self.at_once {
+        for _ in 0..self.concurrency {
             let (feed, world) = (self.clone(), Arc::clone(world));
             let spawner = world.spawner.clone();
             spawner.spawn(async move {
@@ -41,7 +41,7 @@ impl QueueFeed {
 
     async fn turn(&self, world: &World) {
         if world.cloud.is_out(Service::Feeds, "") {
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(CHECK_INTERVAL).await;
             return;
         }
         let now = world.clock.milliseconds();
@@ -80,7 +80,7 @@ impl QueueFeed {
             world.is_done(&message, batch);
             let receipt = &message.receipt;
             if !queue.is_fifo() && world.draws_fault(world.profile.duplicated) {
-                queue.hide(receipt, world.chance.within(AGAIN), now);
+                queue.hide(receipt, world.chance.within(REDELIVERY_DELAY), now);
             } else {
                 queue.delete(receipt);
             }

@@ -6,7 +6,7 @@ mod wiring;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use antumbra_lambda_kit::functions::spec;
+use antumbra_lambda_kit::functions::{EventSource, spec};
 use antumbra_lambda_kit::{Handler, Invocation};
 use antumbra_service::clock::Clock;
 use bytes::Bytes;
@@ -37,6 +37,22 @@ impl Function {
             timeout: spec(name).timeout,
             build,
             warm: Mutex::default(),
+        }
+    }
+
+    /// Messages per invocation, as in production.
+    pub(crate) fn batch_size(&self) -> usize {
+        match spec(self.name).event_source {
+            EventSource::Queues { batch_size, .. } => batch_size as usize,
+            _ => 1,
+        }
+    }
+
+    /// Period of the function's schedule, as in production.
+    pub(crate) fn period(&self) -> Duration {
+        match spec(self.name).event_source {
+            EventSource::Schedule { period } => period,
+            _ => Duration::ZERO,
         }
     }
 

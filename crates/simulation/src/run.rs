@@ -26,21 +26,19 @@ use crate::stream::Streams;
 use crate::world::{Violation, World};
 
 /// Attempts of a delivery, and the maximum receive count of its queue.
-pub(crate) const TURNS: u32 = 6;
+pub(crate) const MAX_ATTEMPTS: u32 = 6;
 /// First pause of a client after failures.
 pub(crate) const OPEN_FIRST: Duration = Duration::from_secs(10);
-const RECEIVES: u32 = TURNS + SPARE_RECEIVES;
-/// Period of the sweep, as in production.
-const PERIOD: Duration = Duration::from_secs(60);
+const RECEIVES: u32 = MAX_ATTEMPTS + SPARE_RECEIVES;
 /// Longer than any sensor may be silent, and the time it takes to find that out.
 const SILENCE: Duration = Duration::from_secs(400 + 200);
 /// Time in which work begun during the faults ends.
-const CALMING: Duration = Duration::from_secs(70);
+const DRAIN_TIME: Duration = Duration::from_secs(70);
 /// Deliveries at once, from each of the queues.
-const DELIVERING: usize = 6;
+const DELIVERY_CONCURRENCY: usize = 6;
 /// Time in which everything must settle without faults, and the interval of checking.
-const PATIENCE: Duration = Duration::from_secs(4 * 3600);
-const LOOK: Duration = Duration::from_secs(5);
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(4 * 3600);
+const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Result of a seed.
 #[derive(Debug, Clone)]
@@ -101,7 +99,7 @@ async fn simulate(chance: Chance, spawner: Spawner, traced: bool) -> Outcome {
     tokio::time::sleep_until(began + world.profile.span).await;
     world.heal();
     // Work begun during the faults ends.
-    tokio::time::sleep(CALMING).await;
+    tokio::time::sleep(DRAIN_TIME).await;
     clients.recover().await;
     for device in devices.names() {
         devices.fulfil(&device).await;
@@ -147,29 +145,28 @@ fn visitor(clients: &ClientActors, sensors: &SensorActors) -> Intervention {
     })
 }
 
-/// Everything that calls functions but the clock.
+/// Starts all event sources except the schedule.
 fn feed(world: &Arc<World>, wiring: &Wiring, streams: &Streams) {
     streams.feed(world, &Arc::new(wiring.listener()));
     let deliver = Arc::new(wiring.webhook_deliver());
-    let feed = |queue, function: Arc<Function>, batch, at_once| {
+    let feed = |queue, function: Arc<Function>, concurrency| {
         let feed = QueueFeed {
             queue,
+            batch: function.batch_size(),
             function,
-            batch,
-            at_once,
+            concurrency,
         };
         feed.start(world);
     };
     if world.profile.sensors > 0 {
-        feed(wiring.signals, Arc::new(wiring.sensor_ingest()), 10, 2);
+        feed(wiring.signals, Arc::new(wiring.sensor_ingest()), 2);
     }
     if world.profile.sources > 0 {
-        feed(names::INBOUND, Arc::new(wiring.message_ingest()), 10, 2);
+        feed(names::INBOUND, Arc::new(wiring.message_ingest()), 2);
     }
     if world.profile.clients > 0 {
-        // As in production: a message that waits behind another in a batch would lose an attempt.
-        feed(names::ORDERED, Arc::clone(&deliver), 1, DELIVERING);
-        feed(names::UNORDERED, deliver, 1, DELIVERING);
+        feed(names::ORDERED, Arc::clone(&deliver), DELIVERY_CONCURRENCY);
+        feed(names::UNORDERED, deliver, DELIVERY_CONCURRENCY);
     }
 }
 
@@ -185,8 +182,8 @@ impl Sweeping {
         let spawner = world.spawner.clone();
         spawner.clone().spawn(async move {
             while !is_over.load(Ordering::Relaxed) {
-                tokio::time::sleep(PERIOD).await;
-                // Schedules call at least once.
+                tokio::time::sleep(sweep.period()).await;
+                // Schedules invoke at least once.
                 let twice = world.draws_fault(0.2);
                 for _ in 0..1 + usize::from(twice) {
                     let (world, sweep) = (Arc::clone(&world), Arc::clone(&sweep));
@@ -199,7 +196,7 @@ impl Sweeping {
         Sweeping { over }
     }
 
-    /// Goes on until everybody had the time to be found silent; when that was, in milliseconds.
+    /// Continues until all silent sensors had time to be found; returns the end in milliseconds.
     async fn finish(&self, world: &World) -> u64 {
         if world.profile.sensors > 0 {
             tokio::time::sleep(SILENCE).await;
@@ -246,7 +243,7 @@ async fn set_up(world: &World) {
 
 fn policy() -> Policy {
     Policy {
-        turns: TURNS,
+        turns: MAX_ATTEMPTS,
         delays: Delays {
             first: Duration::from_secs(5),
             longest: Duration::from_secs(60),
@@ -261,7 +258,7 @@ fn policy() -> Policy {
 /// Waits until nothing is left to do.
 async fn settle(world: &World, streams: &Streams) {
     let began = Instant::now();
-    while began.elapsed() < PATIENCE {
+    while began.elapsed() < SETTLE_TIMEOUT {
         let queues = [
             names::SIGNALS,
             names::SIGNALS_FIFO,
@@ -273,7 +270,7 @@ async fn settle(world: &World, streams: &Streams) {
         if idle && !world.is_busy() && streams.is_done(world) {
             return;
         }
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(CHECK_INTERVAL).await;
     }
     let left = |name: &str| format!("{name}: {}", world.cloud.held(name).len());
     let left = [

@@ -14,7 +14,7 @@ use crate::functions::Wiring;
 use crate::world::{World, lock};
 
 /// Time limit of an operator's call.
-const PATIENCE: Duration = Duration::from_secs(60);
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Maximum attempts of a call that must succeed.
 const TRIES: usize = 50;
 
@@ -294,7 +294,7 @@ impl ClientActors {
                 false => desk.unlink(&client, &sensor).await,
             }
         };
-        let done = self.world.invoke("desk", PATIENCE, work).await;
+        let done = self.world.invoke("desk", SETTLE_TIMEOUT, work).await;
         confirm(matches!(done, Some(Ok(()))));
         self.world
             .trace
@@ -308,7 +308,7 @@ impl ClientActors {
         let confirm = self.intend(client.as_str(), None, false);
         let desk = self.wiring.clients(self.world.clock);
         let work = desk.disable(&client, "the simulation says so");
-        let done = self.world.invoke("desk", PATIENCE, work).await;
+        let done = self.world.invoke("desk", SETTLE_TIMEOUT, work).await;
         confirm(matches!(done, Some(Ok(_))));
         self.world
             .trace
@@ -322,7 +322,7 @@ impl ClientActors {
         let confirm = self.intend(client.as_str(), None, true);
         let deliveries = self.wiring.deliveries(self.world.clock);
         let work = deliveries.enable(&client);
-        let done = self.world.invoke("desk", PATIENCE, work).await;
+        let done = self.world.invoke("desk", SETTLE_TIMEOUT, work).await;
         confirm(matches!(done, Some(Ok(_))));
         self.world
             .trace

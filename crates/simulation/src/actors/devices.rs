@@ -17,7 +17,7 @@ const FIELDS: [&str; 2] = ["temperature", "door"];
 /// Things that each device does.
 const ACTIONS: u64 = 8;
 /// Time limit of an SDK call.
-const PATIENCE: Duration = Duration::from_secs(20);
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Outcome of something that was sent, as far as it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -200,7 +200,7 @@ impl Devices {
             return false;
         };
         let work = self.shadows.report(&shadow, document);
-        let done = self.world.invoke("device", PATIENCE, work).await;
+        let done = self.world.invoke("device", SETTLE_TIMEOUT, work).await;
         matches!(done, Some(Ok(_)))
     }
 
@@ -216,7 +216,7 @@ impl Devices {
         };
         let document = json!({"wish": value});
         let work = self.shadows.desire(&shadow, &document);
-        let done = self.world.invoke("wisher", PATIENCE, work).await;
+        let done = self.world.invoke("wisher", SETTLE_TIMEOUT, work).await;
         if matches!(done, Some(Ok(_))) {
             let mut memory = lock(&self.memory);
             let mut all = memory.wishes.iter_mut();
@@ -232,7 +232,7 @@ impl Devices {
             return;
         };
         let work = self.shadows.read(&shadow, DocumentSet::Both);
-        let Some(Ok(found)) = self.world.invoke("device", PATIENCE, work).await else {
+        let Some(Ok(found)) = self.world.invoke("device", SETTLE_TIMEOUT, work).await else {
             return;
         };
         let desired = found.desired.map(|held| held.document.to_string());

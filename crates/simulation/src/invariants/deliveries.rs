@@ -12,7 +12,7 @@ use crate::actors::clients::{Character, Known};
 use crate::endpoint::Got;
 use crate::functions::names;
 use crate::queue::Held;
-use crate::run::TURNS;
+use crate::run::MAX_ATTEMPTS;
 
 /// Maximum delay of a client with a healthy endpoint if only others fail.
 const PROMPT: u64 = 15_000;
@@ -185,7 +185,7 @@ fn ends(evidence: &Evidence<'_>, client: &Known, record: &DeliveryRecord) {
             let round = record.delivery.round;
             let of_round = record.attempts.iter().filter(|one| one.round == round);
             let turns = of_round.map(|attempt| attempt.turn);
-            turns.max() < Some(TURNS) && is_among(cut_off(evidence))
+            turns.max() < Some(MAX_ATTEMPTS) && is_among(cut_off(evidence))
         }
         Status::Skipped => client.character == Character::Leaving,
         Status::Pending | Status::Parked => false,

@@ -11,7 +11,7 @@ use super::deliveries::{Occurrence, family};
 use super::sensors::word;
 use crate::actors::clients::{Character, Intent, Known};
 use crate::endpoint::{Got, RETRY_AFTER, TIMEOUT};
-use crate::run::{OPEN_FIRST, TURNS};
+use crate::run::{MAX_ATTEMPTS, OPEN_FIRST};
 
 /// Maximum time from the decision of an attempt to its request.
 const UNDER_WAY: u64 = 6_000;
@@ -237,7 +237,7 @@ pub(super) fn the_circuit_opens(
             .iter()
             .filter(of_delivery)
             .flat_map(|one| &one.attempts);
-        let mut last = attempts.filter(|attempt| attempt.turn == TURNS);
+        let mut last = attempts.filter(|attempt| attempt.turn == MAX_ATTEMPTS);
         last.any(|attempt| {
             let at = attempt.at.nanoseconds() / 1_000_000;
             (at as u64).abs_diff(got.at) < ABOUT
