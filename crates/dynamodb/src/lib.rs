@@ -3,7 +3,7 @@
 //! In reading order:
 //!
 //! - `table`: the calls to a table; expressions, cursors, retries and errors
-//! - [`DynamoDbShadows`]: shadows
+//! - [`DynamoDbShadows`]: shadows and their documents
 //! - [`DynamoDbSensors`]: sensors, their states and readings
 //! - [`DynamoDbClients`], [`DynamoDbDeliveries`]: clients with their links, and deliveries to them
 //! - [`DynamoDbInbox`]: messages, in a table of their own

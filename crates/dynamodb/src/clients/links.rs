@@ -1,5 +1,6 @@
 //! Links: one item with the sensor and one with the client, written and removed together.
 
+use antumbra_service::backoff;
 use antumbra_service::clients::{
     Client, ClientError, ClientId, ClientStore as _, Link, LinkStore, LinkedClient, LinkedClients,
     Mode,
@@ -20,6 +21,8 @@ use crate::value::{text, time};
 const LINKS_AT_ONCE: usize = 49;
 /// Attempts to link a client whose mode changes at the same time.
 const LINK_ATTEMPTS: u32 = 3;
+/// Conflicts with other transactions after which a change of the mode fails.
+const MODE_CONFLICTS: u32 = 3;
 const EXISTS: &str = "attribute_exists(#PK)";
 
 impl LinkStore for DynamoDbClients {
@@ -104,6 +107,7 @@ impl DynamoDbClients {
     pub(super) async fn set_link_modes(&self, client: &Client) -> Result<(), ClientError> {
         let mut links = self.links_of(&client.id).await?;
         links.retain(|link| link.mode != client.mode);
+        let mut conflicts = 0;
         while !links.is_empty() {
             let chunk = &links[links.len().saturating_sub(LINKS_AT_ONCE)..];
             let set = |key| {
@@ -114,14 +118,20 @@ impl DynamoDbClients {
             let updates = chunk.iter().flat_map(keys_of).map(set);
             let check = has_mode(&client.id, client.mode);
             let writes = std::iter::once(check).chain(updates).collect();
-            match self.table.transact(writes).await? {
-                Outcome::Applied(_) => links.truncate(links.len() - chunk.len()),
-                Outcome::Refused(refusal) if refusal.at == 0 => return Ok(()),
+            match self.table.transact(writes).await {
+                Ok(Outcome::Applied(_)) => links.truncate(links.len() - chunk.len()),
+                Ok(Outcome::Refused(refusal)) if refusal.at == 0 => return Ok(()),
                 // The link was removed and needs no mode.
-                Outcome::Refused(refusal) => {
+                Ok(Outcome::Refused(refusal)) => {
                     let first = links.len() - chunk.len();
                     links.remove(first + (refusal.at - 1) / 2);
                 }
+                // Another transaction of the same client, such as a new link.
+                Err(StoreError::Throttled) if conflicts < MODE_CONFLICTS => {
+                    conflicts += 1;
+                    tokio::time::sleep(backoff::delay(conflicts, fastrand::f64())).await;
+                }
+                Err(error) => return Err(error.into()),
             }
         }
         Ok(())

@@ -40,6 +40,26 @@ pub(crate) struct Write {
     bytes: usize,
 }
 
+/// Parameters that all write calls share.
+struct Parameters {
+    condition: Option<String>,
+    names: Option<HashMap<String, String>>,
+    values: Option<Item>,
+    failure: Option<ReturnValuesOnConditionCheckFailure>,
+}
+
+/// Sets the shared parameters of a write on one of the SDK's builders, which have no common trait.
+macro_rules! set {
+    ($builder:expr, $table:expr, $parameters:expr) => {
+        $builder
+            .table_name(&$table.name)
+            .set_condition_expression($parameters.condition)
+            .set_expression_attribute_names($parameters.names)
+            .set_expression_attribute_values($parameters.values)
+            .set_return_values_on_condition_check_failure($parameters.failure)
+    };
+}
+
 #[derive(Debug, Clone)]
 enum Action {
     Put(Item),
@@ -123,63 +143,44 @@ impl Write {
         Write { returns, ..self }
     }
 
-    fn names(&self) -> Option<HashMap<String, String>> {
+    /// Separates the action from the parameters that all write calls share.
+    fn split(self) -> (Action, Parameters) {
         let update = match &self.action {
             Action::Update(_, expression) => Some(expression.as_str()),
             _ => None,
         };
-        let mut all = names(update.into_iter().chain(self.condition.as_deref()));
-        all.extend(self.names.clone());
-        non_empty(all)
+        let mut names = names(update.into_iter().chain(self.condition.as_deref()));
+        names.extend(self.names);
+        let parameters = Parameters {
+            names: non_empty(names),
+            values: non_empty(self.values),
+            failure: self.condition.is_some().then_some(STORED),
+            condition: self.condition,
+        };
+        (self.action, parameters)
     }
 
     fn into_transaction(self, table: &Table) -> Result<TransactWriteItem, BuildError> {
-        let names = self.names();
-        let values = non_empty(self.values);
-        let failure = self.condition.is_some().then_some(STORED);
+        let (action, parameters) = self.split();
         let builder = TransactWriteItem::builder();
-        Ok(match self.action {
-            Action::Put(item) => builder.put(
-                Put::builder()
-                    .table_name(&table.name)
-                    .set_item(Some(item))
-                    .set_condition_expression(self.condition)
-                    .set_expression_attribute_names(names)
-                    .set_expression_attribute_values(values)
-                    .set_return_values_on_condition_check_failure(failure)
-                    .build()?,
-            ),
-            Action::Update(key, expression) => builder.update(
-                Update::builder()
-                    .table_name(&table.name)
-                    .set_key(Some(table.attributes(&key)))
-                    .update_expression(expression)
-                    .set_condition_expression(self.condition)
-                    .set_expression_attribute_names(names)
-                    .set_expression_attribute_values(values)
-                    .set_return_values_on_condition_check_failure(failure)
-                    .build()?,
-            ),
-            Action::Delete(key) => builder.delete(
-                Delete::builder()
-                    .table_name(&table.name)
-                    .set_key(Some(table.attributes(&key)))
-                    .set_condition_expression(self.condition)
-                    .set_expression_attribute_names(names)
-                    .set_expression_attribute_values(values)
-                    .set_return_values_on_condition_check_failure(failure)
-                    .build()?,
-            ),
-            Action::Check(key) => builder.condition_check(
-                ConditionCheck::builder()
-                    .table_name(&table.name)
-                    .set_key(Some(table.attributes(&key)))
-                    .set_condition_expression(self.condition)
-                    .set_expression_attribute_names(names)
-                    .set_expression_attribute_values(values)
-                    .set_return_values_on_condition_check_failure(failure)
-                    .build()?,
-            ),
+        Ok(match action {
+            Action::Put(item) => {
+                let put = Put::builder().set_item(Some(item));
+                builder.put(set!(put, table, parameters).build()?)
+            }
+            Action::Update(key, expression) => {
+                let update = Update::builder().set_key(Some(table.attributes(&key)));
+                let update = update.update_expression(expression);
+                builder.update(set!(update, table, parameters).build()?)
+            }
+            Action::Delete(key) => {
+                let delete = Delete::builder().set_key(Some(table.attributes(&key)));
+                builder.delete(set!(delete, table, parameters).build()?)
+            }
+            Action::Check(key) => {
+                let check = ConditionCheck::builder().set_key(Some(table.attributes(&key)));
+                builder.condition_check(set!(check, table, parameters).build()?)
+            }
         }
         .build())
     }
@@ -209,26 +210,17 @@ impl Table {
     /// Applies one write.
     pub(crate) async fn write(&self, write: Write) -> Result<Outcome, StoreError> {
         let attempts = AttemptTracker::default();
-        let names = write.names();
-        let values = non_empty(write.values);
-        let failure = write.condition.is_some().then_some(STORED);
         let call = Call {
             attempts: &attempts,
             bytes: write.bytes,
         };
-        match write.action {
+        let returns = write.returns.clone();
+        let (action, parameters) = write.split();
+        match action {
             Action::Put(item) => {
-                let put = self.client.put_item().table_name(&self.name);
-                let sent = put
-                    .set_item(Some(item))
-                    .set_condition_expression(write.condition)
-                    .set_expression_attribute_names(names)
-                    .set_expression_attribute_values(values)
-                    .set_return_values_on_condition_check_failure(failure)
-                    .customize()
-                    .interceptor(attempts.clone())
-                    .send()
-                    .await;
+                let put = self.client.put_item().set_item(Some(item));
+                let put = set!(put, self, parameters).customize();
+                let sent = put.interceptor(attempts.clone()).send().await;
                 let sent = sent.map(|output| output.attributes);
                 call.outcome("PutItem", sent, |error| match error {
                     PutItemError::ConditionalCheckFailedException(failed) => Some(failed),
@@ -236,19 +228,13 @@ impl Table {
                 })
             }
             Action::Update(key, expression) => {
-                let update = self.client.update_item().table_name(&self.name);
-                let sent = update
+                let update = self.client.update_item();
+                let update = update
                     .set_key(Some(self.attributes(&key)))
                     .update_expression(expression)
-                    .set_condition_expression(write.condition)
-                    .set_expression_attribute_names(names)
-                    .set_expression_attribute_values(values)
-                    .return_values(write.returns)
-                    .set_return_values_on_condition_check_failure(failure)
-                    .customize()
-                    .interceptor(attempts.clone())
-                    .send()
-                    .await;
+                    .return_values(returns);
+                let update = set!(update, self, parameters).customize();
+                let sent = update.interceptor(attempts.clone()).send().await;
                 let sent = sent.map(|output| output.attributes);
                 call.outcome("UpdateItem", sent, |error| match error {
                     UpdateItemError::ConditionalCheckFailedException(failed) => Some(failed),
@@ -256,17 +242,10 @@ impl Table {
                 })
             }
             Action::Delete(key) => {
-                let delete = self.client.delete_item().table_name(&self.name);
-                let sent = delete
-                    .set_key(Some(self.attributes(&key)))
-                    .set_condition_expression(write.condition)
-                    .set_expression_attribute_names(names)
-                    .set_expression_attribute_values(values)
-                    .set_return_values_on_condition_check_failure(failure)
-                    .customize()
-                    .interceptor(attempts.clone())
-                    .send()
-                    .await;
+                let delete = self.client.delete_item();
+                let delete = delete.set_key(Some(self.attributes(&key)));
+                let delete = set!(delete, self, parameters).customize();
+                let sent = delete.interceptor(attempts.clone()).send().await;
                 let sent = sent.map(|output| output.attributes);
                 call.outcome("DeleteItem", sent, |error| match error {
                     DeleteItemError::ConditionalCheckFailedException(failed) => Some(failed),

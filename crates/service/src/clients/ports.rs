@@ -146,8 +146,9 @@ pub trait ClientStore: Send + Sync {
     /// The secrets.
     fn secrets(&self, id: &ClientId) -> impl Future<Output = Result<Secrets, ClientError>> + Send;
 
-    /// Deletes a client. With links it is `HasLinks`, or with `cascade` they go first. Its history stays
-    /// until it expires.
+    /// Deletes a client, with `cascade` also its links; without it, a client with links is `HasLinks`. An
+    /// error other than `Unavailable` means that nothing was deleted; the same call completes a delete that
+    /// was interrupted. The history remains until it expires.
     fn delete(
         &self,
         id: &ClientId,
