@@ -1,4 +1,4 @@
-//! Who may depend on whom. The manifests are read as text: what they do not name cannot be used.
+//! Allowed dependencies between crates, read from the manifests.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ fn crates() -> PathBuf {
         .to_owned()
 }
 
-/// What a crate's `[dependencies]` name.
+/// Returns the names in a crate's `[dependencies]`.
 fn dependencies(name: &str) -> BTreeSet<String> {
     let manifest = std::fs::read_to_string(crates().join(name).join("Cargo.toml")).unwrap();
     let mut section = "";
@@ -67,7 +67,7 @@ const ALL: [&str; 23] = [
 ];
 
 #[test]
-fn every_crate_is_looked_at() {
+fn every_crate_is_checked() {
     let mut found: Vec<String> = Vec::new();
     for directory in ["", "functions"] {
         for entry in std::fs::read_dir(crates().join(directory)).unwrap() {
@@ -88,7 +88,7 @@ fn every_crate_is_looked_at() {
 }
 
 #[test]
-fn the_pure_crates_know_nothing_of_the_world() {
+fn pure_crates_do_no_io() {
     let inner = ["antumbra-shadow", "antumbra-registration"];
     for (name, allowed) in [
         ("shadow", &inner[..0]),
@@ -101,13 +101,13 @@ fn the_pure_crates_know_nothing_of_the_world() {
                 !ours || allowed.contains(&dependency.as_str()),
                 "{name} uses {dependency}"
             );
-            let worldly = [
+            let io_crates = [
                 "tokio", "futures", "aws", "hyper", "tracing", "lambda", "fastrand", "rand",
             ];
             // Event types are data, without a client of AWS.
             let is_data = dependency == "aws_lambda_events";
             assert!(
-                is_data || !worldly.iter().any(|word| dependency.starts_with(word)),
+                is_data || !io_crates.iter().any(|word| dependency.starts_with(word)),
                 "{name} uses {dependency}"
             );
         }
@@ -120,7 +120,7 @@ fn the_pure_crates_know_nothing_of_the_world() {
 }
 
 #[test]
-fn the_use_cases_know_no_aws() {
+fn service_does_not_depend_on_aws() {
     let found = dependencies("service");
     let aws = |name: &String| name.starts_with("aws") || name.starts_with("lambda");
     assert!(!found.iter().any(aws), "{found:?}");
@@ -132,7 +132,7 @@ fn the_use_cases_know_no_aws() {
 }
 
 #[test]
-fn the_dynamodb_sdk_is_one_crates_business() {
+fn only_the_dynamodb_crate_uses_the_dynamodb_sdk() {
     for name in ALL
         .iter()
         .filter(|name| !["dynamodb", "testkit"].contains(name))
@@ -143,7 +143,7 @@ fn the_dynamodb_sdk_is_one_crates_business() {
 }
 
 #[test]
-fn the_environment_is_read_in_two_places() {
+fn only_lambda_kit_and_cli_read_the_environment() {
     for name in ALL
         .iter()
         .filter(|name| !["lambda-kit", "cli", "testkit"].contains(name))
@@ -155,7 +155,7 @@ fn the_environment_is_read_in_two_places() {
 }
 
 #[test]
-fn the_testkit_is_for_tests() {
+fn testkit_is_a_dev_dependency_only() {
     for name in ALL {
         assert!(!dependencies(name).contains("antumbra-testkit"), "{name}");
     }

@@ -1,12 +1,11 @@
-//! `kill -9` in the middle of reports: what was acknowledged is there, and notifications go on from where
-//! they stood.
+//! `kill -9` during reports: acknowledged reports are stored, and notifications continue from the stored
+//! position in the stream.
 //!
-//! Queues and broker live in the process and die with it, so that what they held and nobody had received
-//! is gone. What is promised, and looked at from outside: the place in the stream never runs ahead of what
-//! was sent, everything after it is sent once the stack is back, and a change that is sent twice has the
-//! same id both times.
+//! Queues and broker are part of the process and lose their messages. Checked from outside: the stored
+//! position never passes a change that was not sent, every change after it is sent by the next process, and a
+//! change that is sent twice has the same id.
 //!
-//! `scripts/check-kill` does the same with 10,000 reports.
+//! `scripts/check-kill` runs this with 10,000 reports.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -25,18 +24,18 @@ use crate::process::{Home, Running};
 
 const DEVICES: usize = 8;
 
-/// The listener sends a batch of the stream before its place moves.
+/// The listener sends a batch of the stream before it stores its position.
 const STREAM_BATCH: usize = 100;
 
 const QUEUE: &str = r#"{"name":"queue","on":{"key":"^DS#"},"to":{"sqs":{"queue":"changes"}}}"#;
 const TOPIC: &str =
     r#"{"name":"topic","on":{"key":"^DS#"},"to":{"mqtt":{"topic":"changes/${id}"}}}"#;
 
-/// A change: whose, and which version.
+/// A change: device and version.
 type Change = (String, u64);
 
-/// The ids that each change was sent under.
-type Heard = Arc<Mutex<BTreeMap<Change, BTreeSet<String>>>>;
+/// The ids under which each change was received.
+type Received = Arc<Mutex<BTreeMap<Change, BTreeSet<String>>>>;
 
 fn reports() -> usize {
     let wanted = std::env::var("ANTUMBRA_KILL_REPORTS");
@@ -60,19 +59,22 @@ fn device(at: usize) -> ShadowId {
     ShadowId::new(format!("device-{at}")).unwrap()
 }
 
-fn note(heard: &Heard, payload: &[u8]) {
+fn record(received: &Received, payload: &[u8]) {
     let body: Value = serde_json::from_slice(payload).unwrap();
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let change = (
         text(&body["shadow"]["id"]),
         body["version"].as_u64().unwrap(),
     );
-    let mut heard = heard.lock().unwrap();
-    heard.entry(change).or_default().insert(text(&body["id"]));
+    let mut received = received.lock().unwrap();
+    received
+        .entry(change)
+        .or_default()
+        .insert(text(&body["id"]));
 }
 
-/// Reports of every device, one after the other and devices at the same time, until `total` are
-/// acknowledged or the stack is gone. Gives the last version that each device knows of.
+/// Reports for all devices in parallel until `total` reports are acknowledged or the stack ends. Returns the
+/// last acknowledged version of each device.
 async fn report(
     running: &Running,
     from: &[u64],
@@ -98,8 +100,8 @@ async fn report(
     writers
 }
 
-/// Receives what the queue gets, as long as there is somebody to ask.
-async fn receive(running: &Running, heard: Heard) -> tokio::task::JoinHandle<()> {
+/// Receives the messages of the queue until the stack ends.
+async fn receive(running: &Running, received: Received) -> tokio::task::JoinHandle<()> {
     let aws = address(running, "aws");
     let sqs = aws_sdk_sqs::Client::new(&sdk_config(aws));
     let queue = format!("http://{aws}/000000000000/changes");
@@ -107,11 +109,11 @@ async fn receive(running: &Running, heard: Heard) -> tokio::task::JoinHandle<()>
         loop {
             let request = sqs.receive_message().queue_url(&queue);
             let request = request.max_number_of_messages(10).wait_time_seconds(1);
-            let Ok(received) = request.send().await else {
+            let Ok(response) = request.send().await else {
                 return;
             };
-            for message in received.messages() {
-                note(&heard, message.body().unwrap().as_bytes());
+            for message in response.messages() {
+                record(&received, message.body().unwrap().as_bytes());
                 let delete = sqs.delete_message().queue_url(&queue);
                 let delete = delete.receipt_handle(message.receipt_handle().unwrap());
                 if delete.send().await.is_err() {
@@ -122,8 +124,8 @@ async fn receive(running: &Running, heard: Heard) -> tokio::task::JoinHandle<()>
     })
 }
 
-/// Hears what the topics get until the connection ends; ready when this returns.
-async fn listen(running: &Running, heard: Heard) -> tokio::task::JoinHandle<()> {
+/// Receives the messages of the topics until the connection ends. Subscribed when it returns.
+async fn subscribe(running: &Running, received: Received) -> tokio::task::JoinHandle<()> {
     let broker = address(running, "mqtt");
     let mut options = MqttOptions::new("outside", broker.ip().to_string(), broker.port());
     options.set_keep_alive(Duration::from_secs(60));
@@ -141,13 +143,13 @@ async fn listen(running: &Running, heard: Heard) -> tokio::task::JoinHandle<()> 
         let _client = client;
         while let Ok(event) = events.poll().await {
             if let Event::Incoming(Packet::Publish(publish)) = event {
-                note(&heard, &publish.payload);
+                record(&received, &publish.payload);
             }
         }
     })
 }
 
-/// Every change in the order of the stream, by its sequence number.
+/// Returns all changes of the stream with their sequence numbers, in order.
 async fn stream(running: &Running) -> Vec<(u128, Change)> {
     let config = sdk_config(address(running, "dynamodb"));
     let client = aws_sdk_dynamodbstreams::Client::new(&config);
@@ -173,7 +175,7 @@ async fn stream(running: &Running) -> Vec<(u128, Change)> {
             all.extend(page.records().iter().filter_map(|record| {
                 let change = record.dynamodb().unwrap();
                 let image = change.new_image()?;
-                // The sweep notes every minute how far it is.
+                // Other items, such as the position of the sweep, are skipped.
                 let device = image["PK"].as_s().unwrap().strip_prefix("DS#")?;
                 let version = image["version"].as_n().unwrap().parse().unwrap();
                 Some((
@@ -187,26 +189,26 @@ async fn stream(running: &Running) -> Vec<(u128, Change)> {
     all
 }
 
-/// The sequence number that the listener's place stood at when the process was killed.
-fn place(home: &Home) -> u128 {
+/// Returns the sequence number of the listener's stored position.
+fn position(home: &Home) -> u128 {
     let bytes = std::fs::read(home.path("data/stream-positions.json"));
     let positions: Value = serde_json::from_slice(&bytes.unwrap_or(b"{}".to_vec())).unwrap();
     let all = positions["stream-listener"].as_object();
-    let places = all.into_iter().flat_map(|all| all.values());
-    let places = places.flat_map(|shards| shards.as_object().unwrap().values());
-    let numbers = places.filter_map(|place| place["after"].as_str()?.parse().ok());
+    let positions = all.into_iter().flat_map(|all| all.values());
+    let positions = positions.flat_map(|shards| shards.as_object().unwrap().values());
+    let numbers = positions.filter_map(|position| position["after"].as_str()?.parse().ok());
     numbers.max().unwrap_or(0)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_acknowledged_is_missing_after_a_kill_and_notifications_go_on() {
+async fn a_kill_loses_no_acknowledged_report_and_no_notification() {
     let total = reports();
     let home = Home::new(&[("queue.json", QUEUE), ("topic.json", TOPIC)]);
-    let (by_queue, by_topic) = (Heard::default(), Heard::default());
+    let (by_queue, by_topic) = (Received::default(), Received::default());
 
     let mut first = home.start();
     let receiving = receive(&first, Arc::clone(&by_queue)).await;
-    let listening = listen(&first, Arc::clone(&by_topic)).await;
+    let subscribed = subscribe(&first, Arc::clone(&by_topic)).await;
     let done = Arc::new(AtomicUsize::new(0));
     let mut writers = report(&first, &[0; DEVICES], total, &done).await;
     while done.load(Ordering::SeqCst) < total / 2 {
@@ -221,12 +223,12 @@ async fn nothing_acknowledged_is_missing_after_a_kill_and_notifications_go_on() 
     }
     assert!(done.load(Ordering::SeqCst) < total, "killed in the middle");
     receiving.await.unwrap();
-    listening.await.unwrap();
-    let place = place(&home);
+    subscribed.await.unwrap();
+    let position = position(&home);
     let received_before = by_queue.lock().unwrap().clone();
 
     let second = home.start();
-    // All that was acknowledged is there, and at most the one report more that was under way.
+    // Every acknowledged report is stored, and at most one more that was in progress.
     let shadows = shadows(&second);
     let mut stored = [0; DEVICES];
     for at in 0..DEVICES {
@@ -252,54 +254,58 @@ async fn nothing_acknowledged_is_missing_after_a_kill_and_notifications_go_on() 
     let changes = stream(&second).await;
     let written: u64 = last.iter().sum();
     assert_eq!(changes.len() as u64, written, "one change for each version");
-    let (sent, unsent): (Vec<_>, Vec<_>) = changes.into_iter().partition(|(at, _)| *at <= place);
+    let (sent, unsent): (Vec<_>, Vec<_>) = changes.into_iter().partition(|(at, _)| *at <= position);
 
-    // What lies after the place is sent by the second process, all of it.
+    // The second process sends every change after the position.
     let expected: BTreeSet<Change> = unsent.iter().map(|(_, change)| change.clone()).collect();
-    // For as long as more of it comes: how fast, is the machine's business.
-    let patience = Duration::from_secs(60);
+    // Wait while more arrive, however slow the machine is.
+    let timeout = Duration::from_secs(60);
     let (mut count, mut since) = (0, Instant::now());
-    let heard = loop {
-        let heard = by_queue.lock().unwrap().clone();
-        if expected.iter().all(|change| heard.contains_key(change)) {
-            break heard;
+    let received = loop {
+        let received = by_queue.lock().unwrap().clone();
+        if expected.iter().all(|change| received.contains_key(change)) {
+            break received;
         }
-        if heard.len() > count {
-            (count, since) = (heard.len(), Instant::now());
+        if received.len() > count {
+            (count, since) = (received.len(), Instant::now());
         }
         let missing = expected
             .iter()
-            .filter(|change| !heard.contains_key(*change));
-        assert!(
-            since.elapsed() < patience,
-            "{} are missing",
-            missing.count()
-        );
+            .filter(|change| !received.contains_key(*change));
+        assert!(since.elapsed() < timeout, "{} are missing", missing.count());
         tokio::time::sleep(Duration::from_millis(100)).await;
     };
 
-    // What lies before it had been sent: a device heard it, but for what was in the broker's hands.
+    // Changes before the position had been sent: a device received them, except those still in the broker.
     let by_topic = by_topic.lock().unwrap().clone();
-    let unheard: Vec<_> = sent
+    let missing_on_topic: Vec<_> = sent
         .iter()
         .map(|(_, change)| change)
         .filter(|change| !by_topic.contains_key(*change))
         .collect();
-    assert!(unheard.len() <= STREAM_BATCH, "{} unheard", unheard.len());
+    assert!(
+        missing_on_topic.len() <= STREAM_BATCH,
+        "{} missing_on_topic",
+        missing_on_topic.len()
+    );
     let tail = &sent[sent.len().saturating_sub(STREAM_BATCH)..];
     let tail: BTreeSet<&Change> = tail.iter().map(|(_, change)| change).collect();
-    for change in &unheard {
-        assert!(tail.contains(change), "{change:?} was passed over");
+    for change in &missing_on_topic {
+        assert!(tail.contains(change), "{change:?} was skipped");
     }
 
-    // Sent twice or not: one id per change, and no id for two.
+    // Each change has one id, and each id one change.
     let mut owners: BTreeMap<&String, &Change> = BTreeMap::new();
-    for ids in [&heard, &by_topic] {
+    for ids in [&received, &by_topic] {
         owners.clear();
         for (change, ids) in ids {
             assert_eq!(ids.len(), 1, "{change:?} has several ids");
             for id in ids {
-                assert_eq!(owners.insert(id, change), None, "{id} stands for two");
+                assert_eq!(
+                    owners.insert(id, change),
+                    None,
+                    "{id} belongs to two changes"
+                );
             }
         }
     }
@@ -307,11 +313,11 @@ async fn nothing_acknowledged_is_missing_after_a_kill_and_notifications_go_on() 
         .iter()
         .filter(|change| received_before.contains_key(*change));
     eprintln!(
-        "{written} reports, killed after {}: place in the stream {} changes in, {} of them unheard, \
+        "{written} reports, killed after {}: position after {} changes, {} of them not received, \
          {} sent by the second process, {} of these had been received before",
         stored.iter().sum::<u64>(),
         sent.len(),
-        unheard.len(),
+        missing_on_topic.len(),
         unsent.len(),
         again.count(),
     );

@@ -1,4 +1,4 @@
-//! What was put aside, looked at and put back through the real queues, streams and functions.
+//! `antumbra queues …` as a process, with the queues, streams and functions of the local stack.
 
 use std::net::SocketAddr;
 

@@ -1,4 +1,4 @@
-//! `antumbra shadow watch` as a process, beside those that change shadows.
+//! `antumbra shadow watch` as a process.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -14,7 +14,7 @@ struct Watch {
 }
 
 impl Watch {
-    /// Ready when this returns: changes from now on are seen.
+    /// Starts a watch; changes after this returns are shown.
     fn start(stack: &Running, arguments: &[&str]) -> Watch {
         let endpoint = stack.addresses["dynamodb"].as_str().unwrap();
         let mut process = command()
@@ -41,8 +41,8 @@ impl Watch {
     }
 
     fn line(&self) -> String {
-        let patience = std::time::Duration::from_secs(60);
-        self.lines.recv_timeout(patience).unwrap()
+        let timeout = std::time::Duration::from_secs(60);
+        self.lines.recv_timeout(timeout).unwrap()
     }
 
     fn json(&self) -> Value {

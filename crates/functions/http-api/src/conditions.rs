@@ -63,7 +63,7 @@ impl<S: Send + Sync> FromRequestParts<S> for IfMatch {
 }
 
 impl IfMatch {
-    /// Returns the version that the store must hold. If the header lists several, `stored` tells which of
+    /// Returns the version that the store must hold. If the header lists several, `stored` reads which of
     /// them it is. With `*` the write itself finds out whether the resource exists.
     pub(crate) async fn version(
         &self,

@@ -123,7 +123,7 @@ impl<A: IntoResponse, B: IntoResponse> IntoResponse for Either<A, B> {
     }
 }
 
-/// Middleware: answers `304 Not Modified` to a GET whose `If-None-Match` names the tag of the response, and
+/// Middleware: responds with `304 Not Modified` to a GET whose `If-None-Match` names the tag of the response, and
 /// forbids caching of responses without a tag.
 pub(crate) async fn cache_control(request: Request, next: Next) -> Response {
     let reads = *request.method() == Method::GET;

@@ -65,7 +65,7 @@ resources! {
     Health "health" "Health of the API.";
 }
 
-/// What a route does with its resource. Secrets and webhook URLs need `Admin`.
+/// The access that a route needs to its resource. Secrets and webhook URLs need `Admin`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
     Read,
@@ -93,7 +93,7 @@ macro_rules! routes {
             Router::new()$(.route($path, routing::$method($module::$handler)))+
         }
 
-        /// Returns every route with what its handler's signature says.
+        /// Returns every route with the description of its handler.
         pub(crate) fn described() -> Vec<(Route, Description)> {
             vec![$((
                 Route {

@@ -278,7 +278,7 @@ pub struct NewReading {
     /// 1970. The current time by default.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<Time>))]
     pub time: Option<Box<RawValue>>,
-    /// Sequence number, to tell apart readings of the same time.
+    /// Sequence number, which distinguishes readings of the same time.
     pub sequence: Option<u64>,
 }
 

@@ -16,7 +16,7 @@ use crate::extract::{FromPath, Path, PathParameter, Query, RawBody};
 use crate::problem::{CONTENT, Problem};
 use crate::respond::{Accepted, Created, ETag, Either, HoldsSecretOf, Json};
 
-/// What a handler's signature says.
+/// The parts of an operation that a handler's signature shows.
 #[derive(Default)]
 pub(crate) struct Description {
     path: &'static [PathParameter],
