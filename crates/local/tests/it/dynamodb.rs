@@ -55,7 +55,7 @@ async fn an_existing_table_without_its_indexes_is_rejected() {
     };
     bare.ensure(&here.client).await.unwrap();
     let error = MAIN.ensure(&here.client).await.unwrap_err().to_string();
-    assert!(error.contains("without its index ByLocation"), "{error}");
+    assert!(error.contains("it has no index ByLocation"), "{error}");
     here.server.stop().await;
 }
 
