@@ -1,9 +1,9 @@
-//! Stream events from a seed, as measurements want them: MODIFY records with old and new images of a nested
-//! document of 50 timestamped sensors, a few of them changed.
+//! Stream events for benchmarks, by a seed: MODIFY records with old and new images of a nested document of 50
+//! timestamped sensors, of which a few changed.
 
 use std::fmt::Write;
 
-/// How a document looks: short names and two numbers a sensor, or long names and five values.
+/// Size of a document: short names and two numbers per sensor, or long names and five values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
     /// 1.4 KB as plain JSON, 5.5 KB as a stream record.
@@ -13,16 +13,16 @@ pub enum Shape {
 }
 
 impl Shape {
-    /// Both of them, with the names they go by.
+    /// All shapes with their names.
     pub const ALL: [(&'static str, Shape); 2] = [("1k", Shape::Small), ("4k", Shape::Large)];
 
-    /// The one that goes by that name.
+    /// Returns the shape of a name.
     pub fn named(name: &str) -> Shape {
         let named = Shape::ALL.iter().find(|(known, _)| *known == name);
         named.expect("1k or 4k").1
     }
 
-    /// The member that holds a sensor's time.
+    /// Returns the member with the time of a sensor.
     pub fn timestamp_field(self) -> &'static str {
         match self {
             Shape::Small => "t",
@@ -30,7 +30,7 @@ impl Shape {
         }
     }
 
-    /// The member that holds what it measured.
+    /// Returns the member with the value of a sensor.
     pub fn value_field(self) -> &'static str {
         match self {
             Shape::Small => "v",
@@ -42,9 +42,9 @@ impl Shape {
 /// The order of members in the new image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
-    /// As in the old one.
+    /// As in the old image.
     Same,
-    /// Another one at every level.
+    /// Shuffled at every level.
     Shuffled,
 }
 
@@ -60,7 +60,7 @@ struct Sensor {
     high: u32,
 }
 
-/// One event.
+/// Generates an event.
 pub fn event(records: usize, shape: Shape, order: Order, seed: u64) -> Vec<u8> {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut out = String::from("{\"Records\":[");

@@ -1,4 +1,4 @@
-//! Many workers at once, with duplicates and reordering, by a seed; and what must come of it.
+//! Concurrent workers with duplicates and reordering, by a seed, and the checks of the result.
 
 use std::collections::BTreeMap;
 
@@ -11,25 +11,22 @@ use futures_util::future::join_all;
 
 use super::sample::{at, id, registered};
 
-/// A write of a state: before and after.
+/// Old and new state of a write.
 pub type Image = (Option<State>, State);
 
-/// How a storm is made.
+/// Parameters of a storm.
 #[derive(Debug, Clone, Copy)]
 pub struct Storm {
-    /// Decides everything.
     pub seed: u64,
-    /// How many sensors speak.
     pub sensors: usize,
-    /// How many different signals each of them sends.
+    /// Number of different signals per sensor.
     pub signals: usize,
-    /// How many workers take them in.
     pub workers: usize,
 }
 
 impl Storm {
-    /// Registers the sensors and lets all workers take in what they say: each signal up to three times, in
-    /// an order that is wrong, by a lot for some. The signals, and how many outcomes of each kind there were.
+    /// Registers the sensors and records their signals with all workers, each signal up to three times and out
+    /// of order. Returns the signals and the number of outcomes of each kind.
     pub async fn blow<S: SensorStore + StateStore>(
         &self,
         store: &S,
@@ -64,7 +61,7 @@ impl Storm {
     }
 }
 
-/// Queue time and device time agree but for some seconds either way, and devices have two values.
+/// Generates signals with two values, whose device time differs from the queue time by some seconds.
 fn some_signal(random: &mut fastrand::Rng, sensor: usize, k: usize) -> Signal {
     let measured = 60 + k as i64 * 2;
     let sent = at(measured + random.i64(-9..=9));
@@ -94,7 +91,7 @@ async fn take_in<S: StateStore>(store: &S, signal: &Signal) -> Outcome {
     panic!("never taken in");
 }
 
-/// What the end must be, whatever the order was: the newest value, the latest contact.
+/// Asserts that the final state has the newest value and the latest contact, whatever the order was.
 pub fn assert_end(signals: &[Signal], end: &State) {
     let ours: Vec<&Signal> = signals
         .iter()
@@ -110,8 +107,8 @@ pub fn assert_end(signals: &[Signal], end: &State) {
     assert_eq!(Some(milliseconds(end.deadline)), deadline);
 }
 
-/// What every history of states must be: occurrences numbered without a gap, each change from the value
-/// before, as many as the last state says.
+/// Asserts that events are numbered without a gap, that each change starts from the previous value, and that
+/// the last state counts them.
 pub fn assert_history(images: &[Image]) -> usize {
     let mut last: BTreeMap<SensorId, (u64, State)> = BTreeMap::new();
     let mut happened = 0;

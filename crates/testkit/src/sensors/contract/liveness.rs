@@ -1,4 +1,4 @@
-//! Laws of silence.
+//! Laws of `LivenessIndex`.
 
 use antumbra_service::sensors::occurrences::between;
 use antumbra_service::sensors::{
@@ -13,7 +13,7 @@ use crate::sensors::sample::{at, id, record, registered, signal, state};
 
 const HOUR: i64 = 3600;
 
-/// What is due in all shards, page by page.
+/// Returns the due sensors of all shards, page by page.
 async fn due<S: LivenessIndex>(store: &S, now: Timestamp, limit: usize) -> Vec<SensorId> {
     let mut found = Vec::new();
     for shard in 0..store.shards() {
@@ -59,7 +59,7 @@ pub async fn no_sensor_is_lost_before_its_deadline<S: Store>(store: S) {
     assert_eq!(due(&store, at(HOUR), 10).await, [id("s")]);
     record_events(&store, &signal("s", 1, 1800, 1800)).await;
 
-    // The index still says noon plus one hour; a look puts it right.
+    // The index still contains noon plus one hour; a check corrects it.
     assert_eq!(due(&store, at(HOUR), 10).await, [id("s")]);
     let (checked, events, state) = check(&store, HOUR).await;
     assert_eq!((checked, events), (CheckOutcome::Rearmed, vec![]));
@@ -119,7 +119,7 @@ pub async fn a_signal_restores_a_lost_sensor_before_it_changes_the_value<S: Stor
         (Connection::Online, None)
     );
 
-    // It is waited for again, to the millisecond.
+    // The next deadline is exact to the millisecond.
     assert_eq!(due(&store, at(3 * HOUR), 10).await, [id("s")]);
     let (checked, ..) = check(&store, 4 * HOUR - 1).await;
     assert_eq!(checked, CheckOutcome::Rearmed);
@@ -194,7 +194,7 @@ pub async fn due_sensors_are_paged_by_shard<S: Store>(store: S) {
         assert_eq!(found.len(), 30, "{limit} a page");
     }
     assert!(due(&store, at(HOUR - 1), 10).await.is_empty());
-    // A cursor of one shard is of no use in another.
+    // A cursor is valid only for its shard.
     let shards = store.shards();
     let mut other = None;
     for shard in 0..shards {
@@ -233,7 +233,7 @@ pub async fn a_shorter_silence_counts_from_the_last_contact<S: Store>(store: S) 
         (CheckOutcome::Rearmed, Some(at(1050)))
     );
 
-    // Shorter than it has been silent already: the next look finds it lost.
+    // Shorter than the current silence: the next check finds it lost.
     store.change(&third, &quick, at(500)).await.unwrap();
     assert_eq!(due(&store, at(500), 10).await, [id("s")]);
     let (checked, events, _) = check(&store, 500).await;

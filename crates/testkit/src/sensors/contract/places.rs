@@ -1,4 +1,4 @@
-//! Laws of listings, by place and of all.
+//! Laws of listings, by location and of all sensors.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,6 @@ async fn register<S: Store>(store: &S, sensors: &[(&str, [&str; 4])]) {
     }
 }
 
-/// A city and what is below it.
 fn place(parts: &[&str]) -> LocationPrefix {
     let part = |n: usize| parts.get(n).copied();
     LocationPrefix::new(parts[0], part(1), part(2), part(3)).unwrap()
@@ -108,7 +107,7 @@ pub async fn location_parts_may_contain_any_character<S: Store>(store: S) {
         }
         assert_eq!(ids(&store, at).await, [format!("s{n}")]);
     }
-    // One name, however it is written.
+    // Unicode normalization forms of one name are equal.
     let decomposed = "Saint-E\u{301}tienne 🦀";
     assert_eq!(ids(&store, &[decomposed]).await, ["s5"]);
 }
@@ -173,7 +172,7 @@ pub async fn a_sensor_that_moves_between_pages_hides_no_other<S: Store>(store: S
         if cursor.is_none() {
             break;
         }
-        // The last one of this page goes before all others or behind them, in turn.
+        // The last sensor of this page moves alternately before and after all others.
         let last = &page.rows.last().unwrap().sensor;
         let held = store.get(&last.id).await.unwrap();
         let to = if floor % 2 == 0 { "9" } else { "!" };
@@ -219,7 +218,7 @@ pub async fn all_sensors_are_listed_by_id<S: Store>(store: S) {
     assert_eq!(ids(&rows), ["C", "a", "a:1", "b"]);
     assert!(rows.iter().all(|row| row.state.is_some()));
     assert_eq!(rows[3].sensor, there);
-    // A cursor of one listing is none of another, either way.
+    // Cursors are not valid for other listings.
     let of_all = store.all(1, None).await.unwrap().next;
     let of_city = store.in_place(&place(&["Poznan"]), 1, None).await.unwrap();
     assert!(store.all(1, of_city.next.as_ref()).await.is_err());

@@ -1,4 +1,4 @@
-//! Laws of what sensors measured.
+//! Laws of `ReadingStore`.
 
 use antumbra_service::sensors::{Reading, SensorError, StoreError, Unit, Value};
 use antumbra_shadow::Timestamp;

@@ -1,4 +1,4 @@
-//! Laws of what sensors there are.
+//! Laws of `SensorStore`.
 
 use antumbra_service::sensors::{
     Address, Reading, SensorError, SensorType, SilenceTimeout, StoreError, Value, Version,
@@ -34,8 +34,8 @@ pub async fn registration_is_idempotent_but_conflicts_with_other_data<S: Store>(
     assert_eq!(state(&store, "sensor-1").await.changes, 1);
 }
 
-/// Every one of them with other data, so that each either registered or was rejected. Two may also meet
-/// in the store and be told to try again.
+/// Each caller has different data, so that it is either registered or rejected; concurrent calls may also be
+/// asked to retry.
 pub async fn one_of_many_concurrent_registrations_succeeds<S: Store>(store: S) {
     let rooms: Vec<String> = (0..8).map(|room| room.to_string()).collect();
     let tries = rooms.iter().map(|room| async {
@@ -184,11 +184,11 @@ pub async fn a_sensor_registered_again_has_no_history<S: Store>(store: S) {
         .between(&id("sensor-1"), at(0), at(200_000), 10, None)
         .await;
     assert_eq!(all.unwrap().rows, [new]);
-    // Whoever holds the former sensor saves nothing for the latter.
+    // A reading of the former registration is not saved for the new one.
     assert_eq!(store.save(&first, &[old]).await, Err(SensorError::NotFound));
 }
 
-/// Versions start at one again, so a version alone is not enough.
+/// Versions restart at one, so a version alone does not identify a registration.
 pub async fn another_registration_with_the_same_version_is_not_changed<S: Store>(store: S) {
     let first = registered(&store, "sensor-1").await;
     store.unregister(&first, at(1)).await.unwrap();

@@ -1,4 +1,4 @@
-//! Laws of what becomes of a signal.
+//! Laws of `StateStore`.
 
 use antumbra_service::sensors::occurrences::between;
 use antumbra_service::sensors::{
@@ -8,7 +8,7 @@ use antumbra_service::sensors::{
 use super::Store;
 use crate::sensors::sample::{at, id, numbered, record, registered, signal, state};
 
-/// Records a signal; what came of it, and what events.
+/// Records a signal and returns the outcome and the events.
 async fn step<S: Store>(store: &S, signal: &Signal) -> (Outcome, Vec<&'static str>, State) {
     let old = store.state(signal.sensor()).await.unwrap();
     let outcome = record(store, signal).await;
@@ -117,7 +117,7 @@ pub async fn a_duplicate_signal_is_recorded_once<S: Store>(store: S) {
         let (outcome, _, state) = step(&store, &first).await;
         assert_eq!((outcome, state), (Outcome::Stale, after.clone()));
     }
-    // Sent again by the device itself, it is a duplicate that was heard.
+    // A repetition by the device is a duplicate that counts as contact.
     let (outcome, events, state) = step(&store, &signal("s", 0, 2, 50)).await;
     assert_eq!((outcome, events), (Outcome::Duplicate, vec![]));
     assert_eq!(state.last_seen, Some(at(50)));

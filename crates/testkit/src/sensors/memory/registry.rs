@@ -1,4 +1,4 @@
-//! The registry and its readings, in memory.
+//! Registered sensors and readings in memory.
 
 use antumbra_service::paging::{open_cursor, page_limit, seal_cursor};
 use antumbra_service::sensors::moment::{ReadingTime, Sequence, from_milliseconds, milliseconds};
@@ -139,7 +139,7 @@ impl SensorStore for MemorySensors {
     }
 }
 
-/// What is listed, and in which order.
+/// Selection and order of a listing.
 struct Listing<'a> {
     subject: String,
     holds: &'a dyn Fn(&Sensor) -> bool,
@@ -183,7 +183,7 @@ impl MemorySensors {
     }
 }
 
-/// What sorts as sensors in a city are listed.
+/// Sort key of the sensors of a city.
 fn key(sensor: &Sensor) -> String {
     let at = &sensor.location;
     let parts = [&at.building, &at.floor, &at.room];

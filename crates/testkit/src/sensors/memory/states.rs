@@ -1,4 +1,4 @@
-//! What becomes of a state: the laws in a few lines.
+//! Transitions of a state.
 
 use antumbra_service::paging::{open_cursor, page_limit, seal_cursor};
 use antumbra_service::sensors::moment::{from_milliseconds, milliseconds};
@@ -21,7 +21,6 @@ fn note_contact(state: &mut State, sent: Timestamp) {
     state.check_at = state.check_at.or(Some(sent));
 }
 
-/// Its value is this.
 fn say(state: &mut State, signal: &Signal) {
     let same = state.value.as_ref() == Some(signal.value());
     let is_switch = signal.value().other_switch_marks().is_some();
