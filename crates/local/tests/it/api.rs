@@ -5,7 +5,7 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-use crate::support::{call_api, soon};
+use crate::support::{call_api, eventually, soon};
 
 const TOKEN: &str = "let-me-in";
 
@@ -47,15 +47,10 @@ async fn a_client_created_over_http_gets_a_delivery() {
     let taken = soon("the delivery", take_one(listener)).await;
     assert!(taken.contains(&format!("webhook-id: {id}")), "{taken}");
 
-    let delivered = soon("the history", async {
-        loop {
-            let path = "/v1/clients/night-watch/deliveries?status=delivered";
-            let (_, page) = call_api(api, "GET", path, TOKEN, "").await;
-            if let Some(delivery) = page["deliveries"].get(0) {
-                return delivery.clone();
-            }
-            tokio::task::yield_now().await;
-        }
+    let delivered = eventually("the history", async || {
+        let path = "/v1/clients/night-watch/deliveries?status=delivered";
+        let (_, page) = call_api(api, "GET", path, TOKEN, "").await;
+        page["deliveries"].get(0).cloned()
     });
     let delivered = delivered.await;
     assert_eq!(delivered["id"], id);

@@ -17,7 +17,7 @@ use antumbra_service::sensors::{
 use aws_sdk_sqs::Client as Sqs;
 use serde_json::json;
 
-use crate::support::soon;
+use crate::support::{eventually, soon};
 
 struct Home {
     stack: Stack,
@@ -75,16 +75,7 @@ impl Home {
     }
 
     async fn until(&self, id: &str, what: &str, is_so: impl Fn(&State) -> bool) -> State {
-        let looking = async {
-            loop {
-                let state = self.state(id).await;
-                if is_so(&state) {
-                    return state;
-                }
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
-        };
-        soon(what, looking).await
+        eventually(what, async || Some(self.state(id).await).filter(&is_so)).await
     }
 
     /// Receives messages of a queue until one contains this text.

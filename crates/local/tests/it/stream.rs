@@ -9,7 +9,7 @@ use antumbra_local::{
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::{Value, json};
 
-use crate::support::{Calls, Tables, function, queues, soon, tables};
+use crate::support::{Calls, Tables, eventually, function, queues, soon, tables};
 
 const SHARD: &str = "/dynamodb/SequenceNumber";
 const KEY: &str = "/dynamodb/Keys/SK/S";
@@ -487,12 +487,7 @@ async fn stopping_during_retries_keeps_the_position() {
     let numbers: Vec<_> = call.each(SHARD).into_iter().map(str::to_owned).collect();
     call.report(&[&numbers[1]]);
     // The next attempt is in an hour; stopping does not wait for it.
-    let until_kept = async {
-        while stack.position().is_none() {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-    };
-    soon("the position", until_kept).await;
+    eventually("the position", async || stack.position()).await;
     soon("the stop", pump.stop()).await;
     let (pump, mut calls) = stack.start(stack.source());
     let call = calls.next().await;

@@ -22,6 +22,19 @@ pub(crate) async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
         .unwrap_or_else(|_| panic!("{what} did not happen"))
 }
 
+/// Polls until there is a result.
+pub(crate) async fn eventually<T>(what: &str, mut poll: impl AsyncFnMut() -> Option<T>) -> T {
+    let polling = async {
+        loop {
+            if let Some(found) = poll().await {
+                return found;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    soon(what, polling).await
+}
+
 pub(crate) struct Tables {
     pub(crate) server: DynamoDb,
     pub(crate) client: aws_sdk_dynamodb::Client,

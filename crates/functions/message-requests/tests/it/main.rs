@@ -1,4 +1,4 @@
-//! The functions on a real DynamoDB over HTTP, with answers recorded and failing to order.
+//! The functions on DynamoDB, with recorded responses and scripted failures.
 #![allow(clippy::unwrap_used)]
 
 mod calls;
@@ -7,5 +7,6 @@ mod faults;
 mod malformed;
 mod numbers;
 mod pages;
+mod process;
 mod send;
 mod support;

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use axum::Router;
 use axum::body::Body;
@@ -12,7 +12,7 @@ use axum::http::{HeaderMap, Response};
 use axum::routing::post;
 use serde_json::Value;
 
-use crate::support::soon;
+use crate::support::eventually;
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Reply {
@@ -79,16 +79,11 @@ impl Endpoints {
 
     /// Waits for a number of requests to a path.
     pub(crate) async fn wait(&self, path: &str, count: usize) -> Vec<Seen> {
-        let waiting = async {
-            loop {
-                let seen = self.seen(path);
-                if seen.len() >= count {
-                    return seen;
-                }
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
-        };
-        soon(&format!("{count} requests to {path}"), waiting).await
+        let what = format!("{count} requests to {path}");
+        eventually(&what, async || {
+            Some(self.seen(path)).filter(|seen| seen.len() >= count)
+        })
+        .await
     }
 }
 

@@ -8,6 +8,7 @@ use antumbra_service::deliveries::{Policy, Status};
 
 use super::endpoint::Reply::{Hang, Status as Respond};
 use super::home::{Home, immediate_retries};
+use crate::support::eventually;
 
 #[tokio::test]
 async fn failures_are_retried_and_every_attempt_is_recorded() {
@@ -145,20 +146,10 @@ async fn a_circuit_opens_on_a_time_out_and_closes_on_success() {
     home.endpoints.next("watch", &[Hang]);
     home.signal(&doors[0], 1).await;
     let first = home.endpoints.wait("watch", 1).await[0].at;
-    let opened = async {
-        while home
-            .clients
-            .get(&client)
-            .await
-            .unwrap()
-            .circuit
-            .open_until
-            .is_none()
-        {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    crate::support::soon("an open circuit", opened).await;
+    eventually("an open circuit", async || {
+        home.clients.get(&client).await.unwrap().circuit.open_until
+    })
+    .await;
     for door in &doors[1..] {
         home.signal(door, 1).await;
     }

@@ -1,6 +1,4 @@
-//! The laws of the ports of sensors, in memory.
-
-#![allow(clippy::unwrap_used)]
+//! The contract of the sensor ports, in memory.
 
 use std::sync::{Arc, Mutex};
 
@@ -9,11 +7,11 @@ use antumbra_testkit::sensors::sample::id;
 use antumbra_testkit::sensors::storm::{Image, Storm, assert_end, assert_history};
 use antumbra_testkit::sensors::{MemorySensors, contract};
 
-async fn fresh() -> impl contract::Store {
+pub(crate) async fn fresh() -> impl contract::Store {
     MemorySensors::new(4)
 }
 
-antumbra_testkit::sensor_contract!(crate::fresh);
+antumbra_testkit::sensor_contract!(crate::sensors::fresh);
 
 #[tokio::test]
 async fn a_storm_ends_right_and_leaves_no_gap() {
