@@ -236,7 +236,7 @@ fn banner(stack: &Stack, arguments: &LocalArguments, registrations: usize) -> St
     };
     format!(
         "{}\n{}\n\n{registrations} registrations from {folder}, {storage}. Try in another terminal:\n\n  \
-         cargo run --release -- {local} shadow report lamp-7 '{{\"led\":{{\"value\":\"on\"}}}}'\n\nStop with Ctrl-C.",
+         cargo run -- {local} shadow report lamp-7 '{{\"led\":{{\"value\":\"on\"}}}}'\n\nStop with Ctrl-C.",
         styled(STRONG, "Antumbra is up."),
         table(&rows),
     )
