@@ -1,7 +1,7 @@
 //! Ingest progress: one item per queue in the main table, with `reached` in milliseconds since 1970.
 
 use antumbra_service::liveness::IngestProgress;
-use antumbra_service::sensors::moment::from_milliseconds;
+use antumbra_service::sensors::reading_time::from_milliseconds;
 use antumbra_service::store::StoreError;
 use antumbra_shadow::Timestamp;
 use antumbra_wire::items::ItemKind;

@@ -1,7 +1,7 @@
 //! Attribute values: building and reading them, and the serde forms of derived items.
 
 use antumbra_service::deliveries::milliseconds as as_text;
-use antumbra_service::sensors::moment::{from_milliseconds, milliseconds};
+use antumbra_service::sensors::reading_time::{from_milliseconds, milliseconds};
 use antumbra_service::store::StoreError;
 use antumbra_shadow::Timestamp;
 use aws_sdk_dynamodb::types::AttributeValue;

@@ -11,8 +11,9 @@ use antumbra_registration::RegistrationId;
 use antumbra_service::backoff;
 use antumbra_service::clients::{LinkedClient, LinkedClients, Mode};
 use antumbra_service::clock::{Clock, time_left};
-use antumbra_service::deliveries::{Occurred, Queues, queue_message};
+use antumbra_service::deliveries::{Delivery, Queues, queue_message};
 use antumbra_service::notifications::{Message, Outbox};
+use antumbra_service::sensors::SensorEvent;
 use antumbra_service::sensors::SensorId;
 use antumbra_service::store::StoreError;
 use antumbra_shadow::Timestamp;
@@ -44,7 +45,9 @@ pub(crate) struct Places {
 pub(crate) struct PendingDelivery {
     pub(crate) record: usize,
     pub(crate) registration: RegistrationId,
-    pub(crate) occurred: Occurred,
+    pub(crate) event: SensorEvent,
+    /// When the state was written, by the clock of the table.
+    pub(crate) written: Option<Timestamp>,
 }
 
 /// A message to a client.
@@ -82,11 +85,8 @@ impl<'p, 'l> DispatchList<'p, 'l> {
         let Some((route, places)) = route else {
             return all;
         };
-        let sensors: BTreeSet<&SensorId> = plan
-            .to_tell
-            .iter()
-            .map(|told| &told.occurred.occurrence.sensor)
-            .collect();
+        let sensors: BTreeSet<&SensorId> =
+            plan.to_tell.iter().map(|told| &told.event.sensor).collect();
         let looks: Vec<_> = sensors
             .into_iter()
             .map(|sensor| look(route, sensor, deadline, clock))
@@ -96,7 +96,7 @@ impl<'p, 'l> DispatchList<'p, 'l> {
             .collect()
             .await;
         for (position, told) in plan.to_tell.iter().enumerate() {
-            match &linked[&told.occurred.occurrence.sensor] {
+            match &linked[&told.event.sensor] {
                 Ok(clients) => {
                     for client in clients {
                         all.addressed.push(Addressed {
@@ -106,7 +106,11 @@ impl<'p, 'l> DispatchList<'p, 'l> {
                                 Mode::Every => places.ordered,
                                 Mode::Latest => places.unordered,
                             },
-                            message: queue_message(&told.occurred.to(&client.client)),
+                            message: queue_message(&Delivery::new(
+                                &told.event,
+                                told.written,
+                                &client.client,
+                            )),
                         });
                     }
                 }

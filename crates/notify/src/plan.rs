@@ -8,9 +8,8 @@ use std::ops::Range;
 use antumbra_registration::{
     Change, DiffCell, Form, RegistrationId, Registrations, Scratch, plan, wants,
 };
-use antumbra_service::deliveries::Occurred;
 use antumbra_service::notifications::{Message, Outbox, attribute_bytes};
-use antumbra_service::sensors::State;
+use antumbra_service::sensors::{SensorEvent, State};
 use antumbra_shadow::{DiffBuffer, Model, Timestamp, View};
 use antumbra_wire::items::{ItemChange, ItemKey, ItemKind, KeyBuffer};
 use antumbra_wire::notification::{self, NotificationId};
@@ -429,13 +428,14 @@ impl<'l> Plan<'l> {
         let written = record
             .created_seconds()
             .map(|seconds| Timestamp::from_nanoseconds((seconds * 1e9) as i128));
-        let told = |occurred| PendingDelivery {
+        let pending = |event| PendingDelivery {
             record: record.index(),
             registration,
-            occurred,
+            event,
+            written,
         };
-        let occurred = Occurred::between(old.as_ref(), &new, written);
-        self.to_tell.extend(occurred.into_iter().map(told));
+        let events = SensorEvent::between(old.as_ref(), &new);
+        self.to_tell.extend(events.into_iter().map(pending));
     }
 
     fn put(&mut self, text: &str) -> Range<u32> {
@@ -451,13 +451,14 @@ impl<'l> Plan<'l> {
         let PendingDelivery {
             record,
             registration,
-            occurred,
+            event,
+            ..
         } = &self.to_tell[position];
         let message = Message {
-            id: occurred.occurrence.id(),
+            id: event.id(),
             key: format!(
                 "{}#{}",
-                ItemKind::SensorState.partition(occurred.occurrence.sensor.as_str()),
+                ItemKind::SensorState.partition(event.sensor.as_str()),
                 ItemKind::SensorState.sort("")
             ),
             ..Message::default()

@@ -20,7 +20,7 @@ use std::error::Error as _;
 use std::io;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use antumbra_service::deliveries::{HttpAnswer, Post, PostError, Sender};
+use antumbra_service::deliveries::{HttpResponse, Post, PostError, Sender};
 use antumbra_shadow::Timestamp;
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
@@ -126,7 +126,7 @@ impl WebhookSender {
 }
 
 impl Sender for WebhookSender {
-    async fn post(&self, post: Post<'_>) -> Result<HttpAnswer, PostError> {
+    async fn post(&self, post: Post<'_>) -> Result<HttpResponse, PostError> {
         let request = self.request(post)?;
         let response = tokio::time::timeout(self.timeout, self.client.request(request)).await;
         let response = match response {
@@ -134,7 +134,7 @@ impl Sender for WebhookSender {
             Ok(Err(error)) => return Err(failure(&error, self.timeout)),
             Ok(Ok(response)) => response,
         };
-        let answer = HttpAnswer {
+        let answer = HttpResponse {
             status: response.status().as_u16(),
             retry_after: response
                 .headers()

@@ -22,6 +22,21 @@ pub fn time_left(now: Timestamp, then: Timestamp) -> Duration {
     Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or_default())
 }
 
+/// Formats a time as RFC 3339 in UTC with three digits of a second, always the same length.
+///
+/// ```
+/// use antumbra_service::clock::rfc3339_milliseconds;
+/// use antumbra_shadow::Timestamp;
+/// let noon = Timestamp::parse("2026-01-31T13:00:00+01:00").unwrap();
+/// assert_eq!(rfc3339_milliseconds(noon), "2026-01-31T12:00:00.000Z");
+/// ```
+pub fn rfc3339_milliseconds(time: Timestamp) -> String {
+    let total = time.nanoseconds().div_euclid(1_000_000);
+    let (seconds, rest) = (total.div_euclid(1000), total.rem_euclid(1000));
+    let whole = Timestamp::from_nanoseconds(seconds * 1_000_000_000).to_string();
+    format!("{}.{rest:03}Z", whole.trim_end_matches('Z'))
+}
+
 /// Time kept back before a deadline, for the work that must still be done after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reserve {

@@ -1,20 +1,20 @@
-//! Deliveries: what occurred at a sensor, POSTed to the clients linked to it.
+//! Deliveries: sensor events, POSTed to the clients linked to the sensor.
 //!
-//! The life of one:
+//! Life of a delivery:
 //!
 //! ```text
-//! queued ── a turn ─┬─> delivered                      2xx
-//!   ^               ├─> failed ──> the next turn       anything else; SQS hides the message until then
-//!   │               ├─> dead                           the tenth turn failed, or was cut off
-//!   │               ├─> parked                         the client is disabled, or said 410
-//!   │               ├─> skipped                        the link or the client is gone
-//!   │               └─> superseded                     mode latest, and there is a newer one
-//!   └─ redeliver, enable ──────────────────────────────┘
+//! queued ── attempt ─┬─> delivered                  2xx
+//!   ^                ├─> failed ──> next attempt    any other response; SQS hides the message until then
+//!   │                ├─> dead                       the last attempt failed or was interrupted
+//!   │                ├─> held                       the client is disabled, or responded 410
+//!   │                ├─> skipped                    the link or the client does not exist any more
+//!   │                └─> superseded                 mode latest, and there is a newer event
+//!   └─ redeliver, enable ───────────────────────────┘
 //! ```
 //!
-//! The queue is the retry engine: it counts the turns and keeps the time between them. [`before`] and
-//! [`after`] decide (pure), [`Deliver`] does what they say, [`Deliveries`] queues again. Every turn is
-//! written down in the [`DeliveryStore`], read back as [`History`].
+//! The queue drives retries: it counts attempts and keeps the time between them. [`next_step`] and
+//! [`attempt_outcome`] decide (pure), [`Deliver`] carries out, [`Deliveries`] queues again. Every attempt is
+//! recorded in the [`DeliveryStore`] and read through [`History`].
 
 mod body;
 mod decide;
@@ -23,22 +23,23 @@ mod deliver;
 mod delivery;
 mod id;
 mod message;
-mod occurred;
 mod ports;
 mod redeliver;
 
-pub use body::{body, milliseconds};
+pub use crate::clock::rfc3339_milliseconds as milliseconds;
+pub use crate::sensors::EventType;
+pub use body::body;
 pub use decide::{
-    AttemptOutcome, NextStep, Policy, SPARE_RECEIVES, after, before, open_for, unheard,
+    AttemptOutcome, NextStep, Policy, SPARE_RECEIVES, attempt_outcome, circuit_after_failure,
+    next_step, unrecorded_attempts,
 };
 pub use delays::{Curve, Delays};
 pub use deliver::{Deliver, MessageDisposition};
-pub use delivery::{Attempt, Delivery, DeliveryRecord, Kind, SensorRef, Status};
+pub use delivery::{Attempt, Delivery, DeliveryRecord, SensorRef, Status};
 pub use id::{DeliveryId, InvalidDeliveryId};
 pub use message::{InvalidMessage, decode, encode, group, queue_message};
-pub use occurred::Occurred;
 pub use ports::{
-    DeliveryContext, DeliveryStore, History, HistoryQuery, HttpAnswer, MessageVisibility, Post,
+    DeliveryContext, DeliveryStore, History, HistoryQuery, HttpResponse, MessageVisibility, Post,
     PostError, Sender, Subject,
 };
 pub use redeliver::{Deliveries, Queues, RedeliverError, Requeued};

@@ -18,3 +18,4 @@ pub mod quarantine;
 pub mod sensors;
 pub mod shadows;
 pub mod store;
+mod words;

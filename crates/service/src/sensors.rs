@@ -3,7 +3,7 @@
 //! - [`Sensor`], [`Location`], [`LocationPrefix`]: the registry
 //! - [`Reading`], [`ReadingTime`], [`Value`]: what was measured, and when
 //! - [`Signal`], [`State`]: a message of a sensor, and what is known after it
-//! - [`occurrences`]: what clients are told, from two states
+//! - [`SensorEvent`]: what clients are notified of, computed from two states
 //! - [`Sensors`]: what is asked of the registry
 //! - [`SensorStore`], [`ReadingStore`], [`StateStore`], [`LivenessIndex`], [`PurgeQueue`]: the ports
 //!
@@ -11,12 +11,12 @@
 //! table's stream tells of it, so a state and what follows from it can never part.
 
 pub mod escape;
+mod event;
 mod id;
 mod location;
-pub mod moment;
-pub mod occurrences;
 mod ports;
 mod reading;
+pub mod reading_time;
 mod retention;
 mod sensor;
 mod service;
@@ -26,15 +26,15 @@ mod value;
 
 pub use crate::paging::{Cursor, Page};
 pub use crate::store::{StoreError, Version};
+pub use event::{EventDetail, EventType, SensorEvent};
 pub use id::{Generation, InvalidSensor, NAME_CHARS, SensorId, SensorType};
 pub use location::{Location, LocationPrefix, PART_BYTES, Part};
-pub use moment::{MESSAGE_ID_BYTES, ReadingTime, Sequence};
-pub use occurrences::{Occurrence, What};
 pub use ports::{
     CheckOutcome, DEFAULT_SHARDS, LivenessIndex, Purge, PurgeQueue, ReadingStore, SensorError,
     SensorStore, SensorWithState, StateStore,
 };
 pub use reading::{DEFAULT_LATEST, OwnedReading, Owner, Reading, UNIT_BYTES, Unit};
+pub use reading_time::{MESSAGE_ID_BYTES, ReadingTime, Sequence};
 pub use retention::Retention;
 pub use sensor::{
     ADDRESS_BYTES, Address, DEFAULT_SILENCE_SECONDS, MOST_SILENCE_SECONDS, RegisteredSensor,

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use antumbra_service::clients::{UrlPolicy, UrlRejection};
-use antumbra_service::deliveries::{HttpAnswer, Post, PostError, Sender};
+use antumbra_service::deliveries::{HttpResponse, Post, PostError, Sender};
 use standardwebhooks::Webhook;
 
 use crate::world::{World, lock};
@@ -128,7 +128,7 @@ fn seconds(post: &Post<'_>) -> i64 {
 }
 
 impl Sender for Endpoints {
-    async fn post(&self, post: Post<'_>) -> Result<HttpAnswer, PostError> {
+    async fn post(&self, post: Post<'_>) -> Result<HttpResponse, PostError> {
         let world = &self.world;
         let host = post.url.trim_start_matches("https://");
         let client = host.split('.').next().unwrap_or_default().to_owned();
@@ -165,7 +165,7 @@ impl Sender for Endpoints {
                 tokio::time::sleep(TIMEOUT).await;
                 Err(PostError::Timeout(TIMEOUT))
             }
-            Some(status) if heard => Ok(HttpAnswer {
+            Some(status) if heard => Ok(HttpResponse {
                 status,
                 retry_after,
             }),

@@ -243,7 +243,7 @@ async fn set_up(world: &World) {
 
 fn policy() -> Policy {
     Policy {
-        turns: MAX_ATTEMPTS,
+        max_attempts: MAX_ATTEMPTS,
         delays: Delays {
             first: Duration::from_secs(5),
             longest: Duration::from_secs(60),

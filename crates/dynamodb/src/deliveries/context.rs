@@ -1,12 +1,12 @@
 //! The context of a delivery attempt, in one read.
 
-use antumbra_service::deliveries::{Delivery, DeliveryContext, Kind};
+use antumbra_service::deliveries::{Delivery, DeliveryContext, EventType};
 use antumbra_service::sensors::state::attributes::{CHANGES, CONTACTS};
 use antumbra_service::store::StoreError;
 use antumbra_wire::items::ItemKind;
 
 use super::DynamoDbDeliveries;
-use super::item::{DELIVERED_ROUND, key, last_turn};
+use super::item::{DELIVERED_ROUND, key, last_attempt};
 use crate::clients::item::{client_key, decode_client, decode_secrets, mirror_key, secrets_key};
 use crate::table::{BatchRead, Key};
 use crate::value::optional_number;
@@ -29,12 +29,12 @@ impl DynamoDbDeliveries {
         let found = self.table.get_many(keys.collect(), BatchRead::CONSISTENT);
         let mut found = found.await?;
         let [info, secrets, record] = own.map(|key| found.remove(&key));
-        let counter = match delivery.kind {
-            Kind::StateChanged => Some(CHANGES),
-            Kind::ConnectionLost | Kind::ConnectionRestored | Kind::ConnectionNeverSeen => {
-                Some(CONTACTS)
-            }
-            Kind::ClientTest => None,
+        let counter = match delivery.event_type {
+            EventType::StateChanged => Some(CHANGES),
+            EventType::ConnectionLost
+            | EventType::ConnectionRestored
+            | EventType::ConnectionNeverSeen => Some(CONTACTS),
+            EventType::ClientTest => None,
         };
         let newest = match (state.and_then(|state| found.get(&state)), counter) {
             (Some(state), Some(counter)) => optional_number(state, counter)?,
@@ -50,7 +50,7 @@ impl DynamoDbDeliveries {
         }
         if let Some(record) = record {
             context.delivered_round = optional_number(&record, DELIVERED_ROUND)?;
-            context.last_turn = last_turn(&record, delivery.round)?;
+            context.last_attempt = last_attempt(&record, delivery.round)?;
         }
         Ok(context)
     }

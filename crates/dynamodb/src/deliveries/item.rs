@@ -86,7 +86,7 @@ pub(super) fn attributes(
 ) -> Result<Item, StoreError> {
     let mut item = to_item(&DeliveryItem {
         delivery_id: delivery.id.to_string(),
-        r#type: delivery.kind.as_str().to_owned(),
+        r#type: delivery.event_type.as_str().to_owned(),
         sequence: delivery.sequence,
         number: delivery.number,
         occurred_at: TextTime(delivery.occurred_at),
@@ -117,7 +117,7 @@ pub(super) fn encode_attempt(attempt: &Attempt) -> Result<AttributeValue, StoreE
     let item = to_item(&AttemptItem {
         at: TextTime(attempt.at),
         round: attempt.round,
-        turn: attempt.turn,
+        turn: attempt.number,
         status: attempt.status,
         latency_ms: attempt.latency_ms,
         error: attempt.error.clone(),
@@ -129,7 +129,7 @@ fn decode_attempts(attempts: Vec<AttemptItem>) -> Vec<Attempt> {
     let decode = |item: AttemptItem| Attempt {
         at: item.at.0,
         round: item.round,
-        turn: item.turn,
+        number: item.turn,
         status: item.status,
         latency_ms: item.latency_ms,
         error: item.error,
@@ -158,7 +158,7 @@ pub(super) fn decode(item: Item) -> Result<DeliveryRecord, StoreError> {
                 .delivery_id
                 .parse()
                 .map_err(|_| corrupt("deliveryId", "invalid"))?,
-            kind: item.r#type.parse().map_err(invalid("type"))?,
+            event_type: item.r#type.parse().map_err(invalid("type"))?,
             sequence: item.sequence,
             number: item.number,
             occurred_at: item.occurred_at.0,
@@ -181,11 +181,11 @@ pub(super) fn stored_attempts(item: &Item) -> &[AttributeValue] {
 }
 
 /// The last attempt of a round that is recorded; 0 if there is none.
-pub(super) fn last_turn(item: &Item, round: u32) -> Result<u32, StoreError> {
+pub(super) fn last_attempt(item: &Item, round: u32) -> Result<u32, StoreError> {
     let item: AttemptsItem = from_item("delivery", item.clone())?;
     let of_round = item
         .attempts
         .iter()
         .filter(|attempt| attempt.round == round);
-    Ok(of_round.map(|attempt| attempt.turn).max().unwrap_or(0))
+    Ok(of_round.map(|item| item.turn).max().unwrap_or(0))
 }

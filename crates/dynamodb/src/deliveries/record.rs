@@ -19,7 +19,7 @@ const ATTEMPTS_KEPT: usize = 50;
 const UPDATE_ATTEMPTS: u32 = 5;
 
 impl DeliveryStore for DynamoDbDeliveries {
-    async fn standing(&self, delivery: &Delivery) -> Result<DeliveryContext, StoreError> {
+    async fn context(&self, delivery: &Delivery) -> Result<DeliveryContext, StoreError> {
         self.read_context(delivery).await
     }
 
@@ -67,7 +67,7 @@ impl DeliveryStore for DynamoDbDeliveries {
         Err(StoreError::Throttled)
     }
 
-    async fn note_failure(
+    async fn record_failure(
         &self,
         client: &ClientId,
         weight: u32,
@@ -76,7 +76,7 @@ impl DeliveryStore for DynamoDbDeliveries {
         self.add_failure(client, weight, open_until).await
     }
 
-    async fn note_success(&self, client: &ClientId) -> Result<(), StoreError> {
+    async fn record_success(&self, client: &ClientId) -> Result<(), StoreError> {
         self.close_circuit(client).await
     }
 

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use antumbra_service::sensors::moment::milliseconds;
+use antumbra_service::sensors::reading_time::milliseconds;
 use antumbra_service::sensors::state::attributes as state;
 use antumbra_service::sensors::state::{Attributes, Connection};
 use antumbra_service::sensors::{
@@ -207,8 +207,8 @@ pub(super) fn generation(item: &Item) -> Result<Generation, StoreError> {
 #[cfg(test)]
 mod tests {
     use antumbra_service::sensors::Sequence;
-    use antumbra_service::sensors::moment::from_milliseconds;
-    use antumbra_service::sensors::{ReadingTime, occurrences};
+    use antumbra_service::sensors::reading_time::from_milliseconds;
+    use antumbra_service::sensors::{ReadingTime, SensorEvent};
     use antumbra_shadow::Timestamp;
 
     use super::*;
@@ -237,7 +237,7 @@ mod tests {
         assert_eq!(milliseconds(state.deadline), 1_700_000_090_123);
         assert_eq!(state.check_at, Some(state.deadline));
         assert_eq!((state.sequence(), state.value.clone()), (0, None));
-        assert!(occurrences::between(None, &state).is_empty());
+        assert!(SensorEvent::between(None, &state).is_empty());
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Keys of a sensor's items.
 
 use antumbra_service::sensors::escape::{SEPARATOR, escape};
-use antumbra_service::sensors::moment::fixed_width;
+use antumbra_service::sensors::reading_time::fixed_width;
 use antumbra_service::sensors::{
     Location, LocationPrefix, Part, Purge, ReadingTime, SensorId, StoreError,
 };

@@ -3,7 +3,7 @@
 //! The purge stores its position, so that it examines each reading once however often it stops. At the end
 //! it waits until no more readings can arrive, and examines the partition once more.
 
-use antumbra_service::sensors::moment::milliseconds;
+use antumbra_service::sensors::reading_time::milliseconds;
 use antumbra_service::sensors::{Generation, Purge, PurgeQueue, StoreError};
 use antumbra_shadow::Timestamp;
 use antumbra_wire::items::{ItemKind, index_keys};

@@ -12,7 +12,7 @@
 
 use std::collections::HashMap;
 
-use antumbra_service::sensors::moment::{fixed_width, milliseconds};
+use antumbra_service::sensors::reading_time::{fixed_width, milliseconds};
 use antumbra_service::sensors::state::Connection;
 use antumbra_service::sensors::state::attributes::{LAST_SEEN, ORDER};
 use antumbra_service::sensors::{

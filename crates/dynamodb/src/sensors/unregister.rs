@@ -4,7 +4,7 @@
 //! the links that were not part of its transaction are removed after it, or by the purge if that is
 //! interrupted. A failed condition changes nothing.
 
-use antumbra_service::sensors::moment::milliseconds;
+use antumbra_service::sensors::reading_time::milliseconds;
 use antumbra_service::sensors::{Purge, RegisteredSensor, SensorError, SensorId, StoreError};
 use antumbra_shadow::Timestamp;
 use antumbra_wire::items::{ItemKind, index_keys};

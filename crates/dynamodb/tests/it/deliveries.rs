@@ -3,8 +3,8 @@
 use antumbra_dynamodb::DynamoDbDeliveries;
 use antumbra_service::clients::{ClientState, ClientStore as _, LinkStore as _, Mode};
 use antumbra_service::deliveries::{
-    Attempt, Delivery, DeliveryId, DeliveryStore as _, History as _, HistoryQuery, Kind, SensorRef,
-    Status, Subject,
+    Attempt, Delivery, DeliveryId, DeliveryStore as _, EventType, History as _, HistoryQuery,
+    SensorRef, Status, Subject,
 };
 use antumbra_service::sensors::SensorId;
 use antumbra_service::store::Version;
@@ -62,7 +62,7 @@ pub(crate) fn delivery(client: &str, sensor: &str, time: i128, sequence: u64) ->
     let client = antumbra_service::clients::ClientId::new(client).unwrap();
     Delivery {
         id: DeliveryId::new(&client, at(time), sequence, sensor),
-        kind: Kind::StateChanged,
+        event_type: EventType::StateChanged,
         sequence,
         number: 3,
         occurred_at: at(time),
@@ -80,7 +80,7 @@ fn attempt(turn: u32, status: u16) -> Attempt {
     Attempt {
         at: Timestamp::from_nanoseconds(i128::from(turn) * 1_000_000_000),
         round: 0,
-        turn,
+        number: turn,
         status: Some(status),
         latency_ms: 12,
         error: (status == 0).then(|| "refused".to_owned()),
@@ -92,7 +92,7 @@ async fn a_first_attempt_costs_one_read_and_one_write() {
     let fixture = DeliveryFixture::fresh().await;
     fixture.linked("watch", "door-7", 4, 2).await;
     let sent = delivery("watch", "door-7", 100, 17);
-    let standing = fixture.deliveries.standing(&sent).await.unwrap();
+    let standing = fixture.deliveries.context(&sent).await.unwrap();
     let (client, secrets) = standing.client.unwrap();
     assert_eq!((client.id.as_str(), client.mode), ("watch", Mode::Latest));
     assert_eq!(secrets.previous, None);
@@ -107,7 +107,7 @@ async fn a_first_attempt_costs_one_read_and_one_write() {
         fixture.base.endpoint.take_operations(),
         ["BatchGetItem", "UpdateItem"]
     );
-    let standing = fixture.deliveries.standing(&sent).await.unwrap();
+    let standing = fixture.deliveries.context(&sent).await.unwrap();
     assert_eq!(standing.delivered_round, Some(0));
     let record = fixture.deliveries.get(&sent.id).await.unwrap().unwrap();
     assert_eq!(record.delivery.data.get(), sent.data.get());
@@ -124,13 +124,13 @@ async fn newest_number_is_counted_by_kind() {
     let fixture = DeliveryFixture::fresh().await;
     fixture.linked("watch", "door-7", 4, 2).await;
     let lost = Delivery {
-        kind: Kind::ConnectionLost,
+        event_type: EventType::ConnectionLost,
         ..delivery("watch", "door-7", 100, 17)
     };
-    let standing = fixture.deliveries.standing(&lost).await.unwrap();
+    let standing = fixture.deliveries.context(&lost).await.unwrap();
     assert_eq!(standing.newest, Some(2));
     let stranger = delivery("nobody", "ghost", 100, 17);
-    let standing = fixture.deliveries.standing(&stranger).await.unwrap();
+    let standing = fixture.deliveries.context(&stranger).await.unwrap();
     assert_eq!(standing, Default::default());
 }
 
@@ -152,7 +152,11 @@ async fn every_attempt_is_stored_once_up_to_a_limit() {
             .unwrap();
     }
     let record = fixture.deliveries.get(&sent.id).await.unwrap().unwrap();
-    let turns: Vec<u32> = record.attempts.iter().map(|attempt| attempt.turn).collect();
+    let turns: Vec<u32> = record
+        .attempts
+        .iter()
+        .map(|attempt| attempt.number)
+        .collect();
     assert_eq!(turns, (11..=60).collect::<Vec<_>>());
 }
 
@@ -206,7 +210,7 @@ async fn histories_are_read_per_client_and_per_sensor_in_pages() {
     ] {
         let sent = delivery(client, sensor, time, sequence);
         let status = if sequence == 2 {
-            Status::Parked
+            Status::Held
         } else {
             Status::Delivered
         };
@@ -257,7 +261,7 @@ async fn histories_are_read_per_client_and_per_sensor_in_pages() {
     assert_eq!(read(part(client())).await, pick(&[2]));
     assert_eq!(read(part(sensor())).await, Vec::<String>::new());
     let parked = HistoryQuery {
-        status: Some(Status::Parked),
+        status: Some(Status::Held),
         ..of(client())
     };
     assert_eq!(read(parked).await, pick(&[1]));
@@ -275,8 +279,11 @@ async fn one_of_many_claims_the_probe_and_a_success_closes_the_circuit() {
     fixture.linked("watch", "door-7", 1, 1).await;
     let client = antumbra_service::clients::ClientId::new("watch").unwrap();
     let ledger = &fixture.deliveries;
-    ledger.note_failure(&client, 1, None).await.unwrap();
-    ledger.note_failure(&client, 4, Some(at(50))).await.unwrap();
+    ledger.record_failure(&client, 1, None).await.unwrap();
+    ledger
+        .record_failure(&client, 4, Some(at(50)))
+        .await
+        .unwrap();
     let stored = fixture.base.clients.get(&client).await.unwrap();
     assert_eq!(
         (stored.circuit.failures, stored.circuit.open_until),
@@ -287,7 +294,7 @@ async fn one_of_many_claims_the_probe_and_a_success_closes_the_circuit() {
     let claims = futures_util::future::join_all(claims).await;
     let won = claims.into_iter().filter(|claim| claim.clone().unwrap());
     assert_eq!(won.count(), 1);
-    ledger.note_success(&client).await.unwrap();
+    ledger.record_success(&client).await.unwrap();
     assert!(
         !ledger
             .claim_probe(&client, Some(at(65)), at(80))
@@ -305,8 +312,11 @@ async fn one_of_many_claims_the_probe_and_a_success_closes_the_circuit() {
     assert_eq!((stored.state, stored.version), (off, Version(2)));
     // Nothing is stored for a deleted client.
     let nobody = antumbra_service::clients::ClientId::new("nobody").unwrap();
-    ledger.note_failure(&nobody, 1, Some(at(1))).await.unwrap();
-    ledger.note_success(&nobody).await.unwrap();
+    ledger
+        .record_failure(&nobody, 1, Some(at(1)))
+        .await
+        .unwrap();
+    ledger.record_success(&nobody).await.unwrap();
     ledger.disable(&nobody, "gone", at(1)).await.unwrap();
     assert!(!ledger.claim_probe(&nobody, None, at(1)).await.unwrap());
     assert!(fixture.base.clients.get(&nobody).await.is_err());

@@ -12,7 +12,7 @@ use antumbra_service::clients::{
     Rotation, Secret,
 };
 use antumbra_service::deliveries::{
-    Attempt, Delivery, DeliveryId, DeliveryStore as _, History as _, Kind, SensorRef, Status,
+    Attempt, Delivery, DeliveryId, DeliveryStore as _, EventType, History as _, SensorRef, Status,
 };
 use antumbra_service::idempotency::{IdempotencyStore as _, Request};
 use antumbra_service::inbox::{
@@ -257,15 +257,15 @@ async fn write_clients(database: &aws_sdk_dynamodb::Client, table: &str) {
     };
     let chart = client_id("chart");
     clients.set_state(&chart, &disabled, at(3)).await.unwrap();
-    let failure = deliveries.note_failure(&chart, 2, Some(at(9)));
+    let failure = deliveries.record_failure(&chart, 2, Some(at(9)));
     failure.await.unwrap();
 }
 
 async fn write_deliveries(database: &aws_sdk_dynamodb::Client, table: &str) {
     let deliveries = DynamoDbDeliveries::new(database.clone(), table);
-    let delivery = |kind: Kind, sensor: Option<&str>| Delivery {
+    let delivery = |event_type: EventType, sensor: Option<&str>| Delivery {
         id: DeliveryId::new(&client_id("alarm"), at(1), 7, sensor.unwrap_or("test")),
-        kind,
+        event_type,
         sequence: 7,
         number: 3,
         occurred_at: at(1),
@@ -277,15 +277,15 @@ async fn write_deliveries(database: &aws_sdk_dynamodb::Client, table: &str) {
         round: 0,
         released: false,
     };
-    let attempt = |turn, status: Option<u16>| Attempt {
-        at: at(i128::from(turn)),
+    let attempt = |number: u32, status: Option<u16>| Attempt {
+        at: at(i128::from(number)),
         round: 0,
-        turn,
+        number,
         status,
         latency_ms: 12,
         error: status.is_none().then(|| "no connection".to_owned()),
     };
-    let changed = delivery(Kind::StateChanged, Some("door"));
+    let changed = delivery(EventType::StateChanged, Some("door"));
     for (status, attempt, time) in [
         (Status::Failed, attempt(1, None), at(1)),
         (Status::Delivered, attempt(2, Some(204)), at(2)),
@@ -293,7 +293,7 @@ async fn write_deliveries(database: &aws_sdk_dynamodb::Client, table: &str) {
         let recorded = deliveries.record(&changed, status, &[attempt], time).await;
         recorded.unwrap();
     }
-    let test = delivery(Kind::ClientTest, None);
+    let test = delivery(EventType::ClientTest, None);
     deliveries.requeued(&test, at(3)).await.unwrap();
 }
 

@@ -55,7 +55,7 @@ impl FunctionConfig for Config {
             allow: environment.or("WEBHOOK_ALLOW", default.allow),
             retention: DAY * u32::from(days),
             policy: Policy {
-                turns: environment.or("DELIVERY_TURNS", default.policy.turns),
+                max_attempts: environment.or("DELIVERY_MAX_ATTEMPTS", default.policy.max_attempts),
                 delays: Delays {
                     curve: environment.or("RETRY_CURVE", delays.curve),
                     first,

@@ -87,16 +87,16 @@ impl<L: DeliveryStore, S: Sender, V: MessageVisibility> Worker<L, S, V> {
         if time_left(self.deliver.now(), deadline) < ATTEMPT {
             return Some(SOON);
         }
-        let disposition = self.deliver.turn(&delivery, message.receives).await;
+        let disposition = self.deliver.attempt(&delivery, message.receives).await;
         let attempt = message.receives;
         tracing::debug!(id = %delivery.id, attempt, ?disposition, "delivery attempted");
         let (counter, again) = match disposition {
             MessageDisposition::Done(Status::Delivered) => ("delivered", None),
-            MessageDisposition::Done(Status::Parked) => ("held", None),
+            MessageDisposition::Done(Status::Held) => ("held", None),
             MessageDisposition::Done(_) => ("dropped", None),
-            MessageDisposition::Again(delay) => ("postponed", Some(delay)),
+            MessageDisposition::RetryAfter(delay) => ("postponed", Some(delay)),
             // The queue moves it to the dead-letter queue at its next receive.
-            MessageDisposition::Dead => ("dead", Some(Duration::ZERO)),
+            MessageDisposition::DeadLetter => ("dead", Some(Duration::ZERO)),
         };
         summary.add(counter, 1);
         again

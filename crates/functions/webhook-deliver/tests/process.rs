@@ -9,7 +9,7 @@ use antumbra_publish::webhook::Guard;
 use antumbra_service::clients::{ClientId, Clients, Mode, NewClient};
 use antumbra_service::clock::{Clock as _, SystemClock};
 use antumbra_service::deliveries::{
-    Delivery, DeliveryId, DeliveryRecord, History as _, Kind, Status, encode,
+    Delivery, DeliveryId, DeliveryRecord, EventType, History as _, Status, encode,
 };
 use antumbra_testkit::dynamodb::TestTable;
 use antumbra_testkit::lambda::{
@@ -81,7 +81,7 @@ impl Fixture {
             table,
             delivery: Delivery {
                 id: DeliveryId::new(&made.id, now, 1, "test"),
-                kind: Kind::ClientTest,
+                event_type: EventType::ClientTest,
                 sequence: 0,
                 number: 0,
                 occurred_at: now,
@@ -163,7 +163,7 @@ fn an_invalid_environment_is_rejected() {
         ("DELIVERIES_FIFO_QUEUE_URL", None),
         ("WEBHOOK_ALLOW", Some("http://")),
         ("RETRY_CURVE", Some("steep")),
-        ("DELIVERY_TURNS", Some("many")),
+        ("DELIVERY_MAX_ATTEMPTS", Some("many")),
         ("RETENTION_DAYS", Some("-1")),
     ];
     assert_rejects(BINARY, &environment, &changes);

@@ -104,7 +104,7 @@ mod tests {
         let of = |name: &str| QUEUES.iter().find(|queue| queue.name == name);
         for name in [DELIVERIES, DELIVERIES_FIFO] {
             let (_, receives) = of(name).unwrap().dead_letters.unwrap();
-            assert_eq!(receives, Policy::default().turns + SPARE_RECEIVES);
+            assert_eq!(receives, Policy::default().max_attempts + SPARE_RECEIVES);
         }
     }
 

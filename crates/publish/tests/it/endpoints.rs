@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use antumbra_publish::webhook::{Guard, WebhookSender};
 use antumbra_service::clients::{ClientId, Secret};
 use antumbra_service::clock::{Clock as _, SystemClock};
-use antumbra_service::deliveries::{DeliveryId, HttpAnswer, Post, PostError, Sender as _};
+use antumbra_service::deliveries::{DeliveryId, HttpResponse, Post, PostError, Sender as _};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rustls::pki_types::PrivatePkcs8KeyDer;
@@ -155,7 +155,7 @@ async fn post(
     sender: &WebhookSender,
     url: &str,
     secrets: &[&Secret],
-) -> Result<HttpAnswer, PostError> {
+) -> Result<HttpResponse, PostError> {
     let now = SystemClock.now();
     let id = DeliveryId::new(&ClientId::new("watch").unwrap(), now, 17, "x");
     sender
@@ -169,15 +169,15 @@ async fn post(
         .await
 }
 
-async fn outcome(does: Does) -> Result<HttpAnswer, PostError> {
+async fn outcome(does: Does) -> Result<HttpResponse, PostError> {
     let endpoint = start(does, None).await;
     let url = format!("http://{}/in?a=b", endpoint.address);
     let sender = sender().with_timeout(Duration::from_millis(400));
     post(&sender, &url, &[&Secret::random()]).await
 }
 
-fn status(status: u16) -> Result<HttpAnswer, PostError> {
-    Ok(HttpAnswer {
+fn status(status: u16) -> Result<HttpResponse, PostError> {
+    Ok(HttpResponse {
         status,
         retry_after: None,
     })
@@ -256,7 +256,7 @@ async fn answers_are_told_and_nothing_is_followed() {
         assert_eq!(post(&sender(), &url, &[&Secret::random()]).await, expected);
         assert_eq!(endpoint.seen.lock().unwrap().len(), 1);
     }
-    let asked = HttpAnswer {
+    let asked = HttpResponse {
         status: 429,
         retry_after: Some(Duration::from_secs(120)),
     };

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use antumbra_publish::webhook::{Allow, Guard, Resolve, WebhookSender};
 use antumbra_service::clients::{ClientId, Secret, UrlPolicy as _};
-use antumbra_service::deliveries::{DeliveryId, HttpAnswer, Post, PostError, Sender as _};
+use antumbra_service::deliveries::{DeliveryId, HttpResponse, Post, PostError, Sender as _};
 use antumbra_service::notifications::BoxFuture;
 use antumbra_shadow::Timestamp;
 use rustls::RootCertStore;
@@ -43,7 +43,7 @@ fn guard(allow: &str, answers: &[&[&str]]) -> Guard {
     Guard::with_resolver(allow.parse().unwrap(), Arc::new(Dns::of(answers)))
 }
 
-async fn post(guard: Guard, url: &str) -> Result<HttpAnswer, PostError> {
+async fn post(guard: Guard, url: &str) -> Result<HttpResponse, PostError> {
     let sender = WebhookSender::trusting(RootCertStore::empty(), guard);
     let client = ClientId::new("c").unwrap();
     let now = Timestamp::parse("2026-01-31T12:00:00Z").unwrap();

@@ -45,7 +45,7 @@ impl From<DeliveryRecord> for Delivery {
             id: delivery.id.to_string(),
             client: delivery.id.client().to_string(),
             sensor: delivery.sensor.map(|sensor| sensor.id.to_string()),
-            event_type: delivery.kind.as_str(),
+            event_type: delivery.event_type.as_str(),
             sequence: delivery.sequence,
             occurred_at: delivery.occurred_at.into(),
             data: delivery.data,
@@ -84,7 +84,7 @@ impl From<deliveries::Attempt> for Attempt {
     fn from(attempt: deliveries::Attempt) -> Attempt {
         Attempt {
             at: attempt.at.into(),
-            number: attempt.turn,
+            number: attempt.number,
             status: attempt.status,
             latency_milliseconds: attempt.latency_ms,
             error: attempt.error,

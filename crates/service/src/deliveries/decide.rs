@@ -1,4 +1,4 @@
-//! What to do at a delivery's turn, and what an answer means. Pure.
+//! Decisions before and after an attempt to deliver. Pure.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -7,38 +7,38 @@ use antumbra_shadow::Timestamp;
 
 use super::delays::Delays;
 use super::delivery::{Delivery, Status};
-use super::ports::{DeliveryContext, HttpAnswer, PostError};
+use super::ports::{DeliveryContext, HttpResponse, PostError};
 use crate::clients::{Circuit, Client, ClientState, Mode, Secrets};
 
-/// Receives that a queue grants beyond the turns of a delivery. Nothing is sent in them: should the last
-/// turn be cut off, one of them writes down that the delivery is dead before the queue takes it away.
+/// Receives that the queues allow beyond the attempts of a delivery. Nothing is sent in them: if the last attempt is
+/// interrupted, one of them records that the delivery is dead before the queue moves it to the dead-letter queue.
 pub const SPARE_RECEIVES: u32 = 2;
-/// Of a delivery that was received more often than anybody should, so many turns are told of at most.
-const UNHEARD: u32 = 20;
+/// Unrecorded attempts that are recorded at most, should a queue deliver a message far too often.
+const MAX_UNRECORDED: u32 = 20;
 
-/// The rules of sending.
+/// Rules for attempts and circuits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Policy {
-    /// Turns a delivery has. The queue moves it to its dead letters after [`SPARE_RECEIVES`] more.
-    pub turns: u32,
-    /// The time between them.
+    /// Attempts per round. The queue moves a message to its dead-letter queue after [`SPARE_RECEIVES`] more.
+    pub max_attempts: u32,
+    /// Delays between attempts.
     pub delays: Delays,
-    /// Failures in a row that open a client's circuit. A time-out alone opens it.
+    /// Consecutive failures that open the circuit of a client. A single timeout opens it.
     pub open_after: u32,
-    /// How long it stays open at first, and at most.
+    /// Time for which a circuit stays open at first.
     pub open_first: Duration,
-    /// See `open_first`.
+    /// Longest time for which a circuit stays open.
     pub open_longest: Duration,
-    /// How long the one try takes at most that an open circuit allows when its time is over.
+    /// Time reserved for the single probe of an expired circuit.
     pub probe: Duration,
-    /// The longest `Retry-AttemptOutcome` that is honoured.
+    /// Longest `Retry-After` that is honoured.
     pub retry_after_longest: Duration,
 }
 
 impl Default for Policy {
     fn default() -> Policy {
         Policy {
-            turns: 10,
+            max_attempts: 10,
             delays: Delays::default(),
             open_after: 5,
             open_first: Duration::from_secs(30),
@@ -49,63 +49,63 @@ impl Default for Policy {
     }
 }
 
-/// What to do at a turn.
+/// Next step of a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NextStep<'a> {
-    /// Send it.
+    /// Send the request.
     Send(&'a Client, &'a Secrets),
-    /// Send it if the circuit's one try can be had, whose time was this.
+    /// Send the request if the probe of the circuit, which expired at this time, can be claimed.
     Probe(&'a Client, &'a Secrets, Option<Timestamp>),
-    /// Leave it until then: the circuit is open.
+    /// Wait until this time: the circuit is open.
     Wait(Timestamp),
-    /// Do not send it, and record that.
+    /// Record this final status without sending.
     Settle(Status),
-    /// Do not send it: its turns are used up.
-    Bury,
-    /// Nothing: the client has it already.
+    /// Move it to the dead-letter queue: all attempts are used up.
+    DeadLetter,
+    /// Nothing: it was delivered already.
     Nothing,
 }
 
-/// Decides a turn; `turn` counts from 1.
+/// Decides the next step before the attempt with this number, counted from 1.
 ///
-/// The last turn is taken whatever the circuit says: no delivery dies without a last try.
-pub fn before<'a>(
-    standing: &'a DeliveryContext,
+/// The last attempt is made even if the circuit is open: every delivery gets a final attempt.
+pub fn next_step<'a>(
+    context: &'a DeliveryContext,
     delivery: &Delivery,
-    turn: u32,
+    number: u32,
     now: Timestamp,
     policy: &Policy,
 ) -> NextStep<'a> {
-    // What was released is the round before once more, and the turn that parked that may have looked again
-    // and sent it.
+    // A released delivery repeats the round before it. The attempt that held it may have found the client
+    // enabled and delivered it.
     let owed = delivery.round.saturating_sub(delivery.released.into());
-    if standing.delivered_round.is_some_and(|round| round >= owed) {
+    if context.delivered_round.is_some_and(|round| round >= owed) {
         return NextStep::Nothing;
     }
-    let Some((client, secrets)) = &standing.client else {
+    let Some((client, secrets)) = &context.client else {
         return NextStep::Settle(Status::Skipped);
     };
-    if delivery.sensor.is_some() && !standing.linked {
+    if delivery.sensor.is_some() && !context.linked {
         return NextStep::Settle(Status::Skipped);
     }
-    let overtaken = standing
+    let superseded = context
         .newest
         .is_some_and(|newest| newest > delivery.number);
-    // Whoever asks for an old delivery again wants that one.
-    if client.mode == Mode::Latest && overtaken && delivery.round == 0 {
+    // A redelivery is requested explicitly, so it is never superseded.
+    if client.mode == Mode::Latest && superseded && delivery.round == 0 {
         return NextStep::Settle(Status::Superseded);
     }
     if client.state != ClientState::Enabled && !delivery.released {
-        return NextStep::Settle(Status::Parked);
+        return NextStep::Settle(Status::Held);
     }
-    if turn > policy.turns {
-        return NextStep::Bury;
+    if number > policy.max_attempts {
+        return NextStep::DeadLetter;
     }
     let Circuit {
         failures,
         open_until,
     } = client.circuit;
-    if failures < policy.open_after || turn == policy.turns {
+    if failures < policy.open_after || number == policy.max_attempts {
         return NextStep::Send(client, secrets);
     }
     match open_until {
@@ -114,56 +114,58 @@ pub fn before<'a>(
     }
 }
 
-/// The turns before this one that nothing is written down of: whoever took them was cut off, or could not
-/// write. The endpoint may have got the request all the same.
-pub fn unheard(standing: &DeliveryContext, turn: u32, policy: &Policy) -> RangeInclusive<u32> {
-    let last = turn.saturating_sub(1).min(policy.turns);
-    let first = standing.last_turn.saturating_add(1);
-    first.max(last.saturating_sub(UNHEARD))..=last
+/// Returns the attempts before this one that have no record, because the function was interrupted or could not
+/// write. The endpoint may have received their requests.
+pub fn unrecorded_attempts(
+    context: &DeliveryContext,
+    number: u32,
+    policy: &Policy,
+) -> RangeInclusive<u32> {
+    let last = number.saturating_sub(1).min(policy.max_attempts);
+    let first = context.last_attempt.saturating_add(1);
+    first.max(last.saturating_sub(MAX_UNRECORDED))..=last
 }
 
-/// What an attempt comes to.
+/// Outcome of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AttemptOutcome {
-    /// The client has it.
+    /// The client received it.
     Delivered,
-    /// The endpoint is gone for good: the client is disabled and the delivery parked.
+    /// The endpoint is gone: the client is disabled and the delivery held.
     Gone,
-    /// To be tried again after this long.
-    Again(Duration),
-    /// That was the last turn.
+    /// Attempt again after this time.
+    RetryAfter(Duration),
+    /// The last attempt failed.
     Dead,
 }
 
-/// Decides what an attempt comes to. `random` is in 0..1.
-pub fn after(
-    outcome: &Result<HttpAnswer, PostError>,
-    turn: u32,
+/// Decides the outcome of an attempt. `random` is in 0..1.
+pub fn attempt_outcome(
+    outcome: &Result<HttpResponse, PostError>,
+    number: u32,
     random: f64,
     policy: &Policy,
 ) -> AttemptOutcome {
     match outcome {
-        Ok(answer) if (200..300).contains(&answer.status) => return AttemptOutcome::Delivered,
-        Ok(answer) if answer.status == 410 => return AttemptOutcome::Gone,
-        _ if turn >= policy.turns => return AttemptOutcome::Dead,
+        Ok(response) if (200..300).contains(&response.status) => return AttemptOutcome::Delivered,
+        Ok(response) if response.status == 410 => return AttemptOutcome::Gone,
+        _ if number >= policy.max_attempts => return AttemptOutcome::Dead,
         _ => {}
     }
-    let delay = policy.delays.after(turn, random);
+    let delay = policy.delays.after(number, random);
     let asked = match outcome {
-        Ok(answer) if matches!(answer.status, 429 | 503) => answer.retry_after,
+        Ok(response) if matches!(response.status, 429 | 503) => response.retry_after,
         _ => None,
     };
     let asked = asked.unwrap_or_default().min(policy.retry_after_longest);
-    AttemptOutcome::Again(delay.max(asked))
+    AttemptOutcome::RetryAfter(delay.max(asked))
 }
 
-/// How much a failure weighs, and how long the circuit is open when it brings the failures to this
-/// many; `None` if it stays closed.
+/// Returns the weight of a failure and the time for which it opens the circuit; `None` if the circuit stays closed.
 ///
-/// A time-out weighs as much as opens it: whoever meets an endpoint that hangs is held for the whole
-/// time-out, so the next ones are spared.
-pub fn open_for(
-    outcome: &Result<HttpAnswer, PostError>,
+/// A timeout weighs enough to open the circuit at once: each further request would wait for the whole timeout.
+pub fn circuit_after_failure(
+    outcome: &Result<HttpResponse, PostError>,
     failures_before: u32,
     policy: &Policy,
 ) -> (u32, Option<Duration>) {
@@ -187,7 +189,7 @@ mod tests {
 
     use super::*;
     use crate::clients::{ClientId, Secret};
-    use crate::deliveries::{DeliveryId, Kind, SensorRef};
+    use crate::deliveries::{DeliveryId, EventType, SensorRef};
     use crate::sensors::SensorId;
 
     fn at(seconds: i128) -> Timestamp {
@@ -198,7 +200,7 @@ mod tests {
         let client = ClientId::new("c").unwrap();
         Delivery {
             id: DeliveryId::new(&client, at(1), 7, "s"),
-            kind: Kind::StateChanged,
+            event_type: EventType::StateChanged,
             sequence: 7,
             number: 5,
             occurred_at: at(1),
@@ -212,7 +214,7 @@ mod tests {
         }
     }
 
-    fn standing(mode: Mode, state: ClientState, circuit: Circuit) -> DeliveryContext {
+    fn context(mode: Mode, state: ClientState, circuit: Circuit) -> DeliveryContext {
         let client = Client {
             id: ClientId::new("c").unwrap(),
             name: "C".to_owned(),
@@ -234,18 +236,18 @@ mod tests {
             linked: true,
             newest: Some(5),
             delivered_round: None,
-            last_turn: 0,
+            last_attempt: 0,
         }
     }
 
     /// The decision in a word.
-    fn decided(standing: &DeliveryContext, delivery: &Delivery, turn: u32) -> String {
-        match before(standing, delivery, turn, at(100), &Policy::default()) {
+    fn decided(context: &DeliveryContext, delivery: &Delivery, number: u32) -> String {
+        match next_step(context, delivery, number, at(100), &Policy::default()) {
             NextStep::Send(..) => "send".to_owned(),
             NextStep::Probe(..) => "probe".to_owned(),
             NextStep::Wait(until) => format!("wait {}", until.nanoseconds() / 1_000_000_000),
             NextStep::Settle(status) => status.to_string(),
-            NextStep::Bury => "bury".to_owned(),
+            NextStep::DeadLetter => "dead letter".to_owned(),
             NextStep::Nothing => "nothing".to_owned(),
         }
     }
@@ -258,33 +260,33 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_is_decided_by_what_holds_now() {
-        let fine = standing(Mode::Latest, ClientState::Enabled, Circuit::default());
-        let every = standing(Mode::Every, ClientState::Enabled, Circuit::default());
-        let off = standing(Mode::Every, disabled(), Circuit::default());
-        let overtaken = |standing: &DeliveryContext| DeliveryContext {
+    fn the_next_step_depends_on_the_current_context() {
+        let fine = context(Mode::Latest, ClientState::Enabled, Circuit::default());
+        let every = context(Mode::Every, ClientState::Enabled, Circuit::default());
+        let off = context(Mode::Every, disabled(), Circuit::default());
+        let superseded = |context: &DeliveryContext| DeliveryContext {
             newest: Some(6),
-            ..standing.clone()
+            ..context.clone()
         };
-        let unlinked = |standing: &DeliveryContext| DeliveryContext {
+        let unlinked = |context: &DeliveryContext| DeliveryContext {
             linked: false,
-            ..standing.clone()
+            ..context.clone()
         };
         let has = |round| DeliveryContext {
             delivered_round: Some(round),
             ..fine.clone()
         };
-        for (standing, round, released, expected) in [
+        for (context, round, released, expected) in [
             (fine.clone(), 0, false, "send"),
             (DeliveryContext::default(), 0, false, "skipped"),
             (unlinked(&fine), 0, false, "skipped"),
             (unlinked(&off), 0, false, "skipped"),
-            (overtaken(&fine), 0, false, "superseded"),
+            (superseded(&fine), 0, false, "superseded"),
             // Asked for again by hand: that one is wanted.
-            (overtaken(&fine), 1, false, "send"),
-            (overtaken(&every), 0, false, "send"),
-            (off.clone(), 0, false, "parked"),
-            (off.clone(), 1, false, "parked"),
+            (superseded(&fine), 1, false, "send"),
+            (superseded(&every), 0, false, "send"),
+            (off.clone(), 0, false, "held"),
+            (off.clone(), 1, false, "held"),
             (off.clone(), 1, true, "send"),
             (has(0), 0, false, "nothing"),
             (has(0), 1, false, "send"),
@@ -293,13 +295,13 @@ mod tests {
             (has(0), 2, true, "send"),
         ] {
             let delivery = delivery(round, released);
-            assert_eq!(decided(&standing, &delivery, 1), expected, "{standing:?}");
+            assert_eq!(decided(&context, &delivery, 1), expected, "{context:?}");
         }
     }
 
     #[test]
     fn a_test_needs_no_link() {
-        let fine = standing(Mode::Every, ClientState::Enabled, Circuit::default());
+        let fine = context(Mode::Every, ClientState::Enabled, Circuit::default());
         let unlinked = DeliveryContext {
             linked: false,
             ..fine
@@ -312,119 +314,123 @@ mod tests {
     }
 
     #[test]
-    fn an_open_circuit_holds_all_but_the_last_turn() {
+    fn an_open_circuit_delays_all_but_the_last_attempt() {
         let with = |failures, open: Option<i128>| {
             let open_until = open.map(at);
             let circuit = Circuit {
                 failures,
                 open_until,
             };
-            standing(Mode::Every, ClientState::Enabled, circuit)
+            context(Mode::Every, ClientState::Enabled, circuit)
         };
-        for (failures, open, turn, expected) in [
+        for (failures, open, number, expected) in [
             (4, None, 1, "send"),
             (5, Some(101), 1, "wait 101"),
             (5, Some(101), 9, "wait 101"),
             (5, Some(101), 10, "send"),
-            (5, Some(101), 11, "bury"),
-            (0, None, 11, "bury"),
+            (5, Some(101), 11, "dead letter"),
+            (0, None, 11, "dead letter"),
             (5, Some(100), 1, "probe"),
             (9, None, 1, "probe"),
             // Closed by a success that was recorded in between.
             (0, Some(101), 1, "send"),
         ] {
-            let standing = with(failures, open);
-            let decided = decided(&standing, &delivery(0, false), turn);
-            assert_eq!(decided, expected, "{failures} {open:?} {turn}");
+            let context = with(failures, open);
+            let decided = decided(&context, &delivery(0, false), number);
+            assert_eq!(decided, expected, "{failures} {open:?} {number}");
         }
     }
 
     #[test]
-    fn what_is_settled_otherwise_is_not_buried() {
-        let fine = standing(Mode::Every, ClientState::Enabled, Circuit::default());
-        let off = standing(Mode::Every, disabled(), Circuit::default());
+    fn a_final_status_takes_precedence_over_dead_letters() {
+        let fine = context(Mode::Every, ClientState::Enabled, Circuit::default());
+        let off = context(Mode::Every, disabled(), Circuit::default());
         let has = DeliveryContext {
             delivered_round: Some(0),
             ..fine.clone()
         };
         let sent = delivery(0, false);
         assert_eq!(decided(&has, &sent, 11), "nothing");
-        assert_eq!(decided(&off, &sent, 11), "parked");
+        assert_eq!(decided(&off, &sent, 11), "held");
         assert_eq!(decided(&DeliveryContext::default(), &sent, 11), "skipped");
     }
 
     #[test]
-    fn turns_that_nothing_is_known_of_are_found() {
+    fn unrecorded_attempts_are_found() {
         const NONE: [u32; 0] = [];
-        let of = |last_turn, turn| {
-            let standing = DeliveryContext {
-                last_turn,
+        let of = |last_attempt, number| {
+            let context = DeliveryContext {
+                last_attempt,
                 ..DeliveryContext::default()
             };
-            let unheard = unheard(&standing, turn, &Policy::default());
-            unheard.collect::<Vec<u32>>()
+            let found = unrecorded_attempts(&context, number, &Policy::default());
+            found.collect::<Vec<u32>>()
         };
         assert_eq!(of(0, 1), NONE);
         assert_eq!(of(1, 2), NONE);
         assert_eq!(of(0, 3), [1, 2]);
         assert_eq!(of(9, 11), [10]);
-        assert_eq!(of(9, 12), [10], "there is no eleventh turn");
+        assert_eq!(of(9, 12), [10], "there is no eleventh attempt");
         assert_eq!(of(10, 12), NONE);
         // A message that was received twice at once.
         assert_eq!(of(2, 1), NONE);
         let endless = Policy {
-            turns: u32::MAX,
+            max_attempts: u32::MAX,
             ..Policy::default()
         };
-        assert!(unheard(&DeliveryContext::default(), u32::MAX, &endless).count() < 50);
+        assert!(unrecorded_attempts(&DeliveryContext::default(), u32::MAX, &endless).count() < 50);
     }
 
-    fn answer(status: u16, retry_after: Option<u64>) -> Result<HttpAnswer, PostError> {
-        Ok(HttpAnswer {
+    fn response(status: u16, retry_after: Option<u64>) -> Result<HttpResponse, PostError> {
+        Ok(HttpResponse {
             status,
             retry_after: retry_after.map(Duration::from_secs),
         })
     }
 
     #[test]
-    fn answers_mean_what_the_documents_say() {
+    fn outcomes_follow_the_response() {
         let policy = Policy::default();
-        let again = |seconds| AttemptOutcome::Again(Duration::from_secs(seconds));
+        let again = |seconds| AttemptOutcome::RetryAfter(Duration::from_secs(seconds));
         let timeout = || Err(PostError::Timeout(Duration::from_secs(10)));
         let refused = || Err(PostError::Failed("connection refused".to_owned()));
-        for (outcome, turn, expected) in [
-            (answer(200, None), 1, AttemptOutcome::Delivered),
-            (answer(204, None), 10, AttemptOutcome::Delivered),
-            (answer(299, None), 1, AttemptOutcome::Delivered),
-            (answer(410, None), 1, AttemptOutcome::Gone),
-            (answer(410, None), 10, AttemptOutcome::Gone),
-            (answer(301, None), 1, again(60)),
-            (answer(400, None), 1, again(60)),
-            (answer(404, None), 2, again(120)),
-            (answer(500, Some(3000)), 1, again(60)),
-            (answer(429, Some(30)), 1, again(60)),
-            (answer(429, Some(300)), 1, again(300)),
-            (answer(503, Some(300)), 3, again(300)),
-            (answer(503, Some(86_400)), 1, again(3600)),
-            (answer(429, None), 9, again(4 * 3600)),
+        for (outcome, number, expected) in [
+            (response(200, None), 1, AttemptOutcome::Delivered),
+            (response(204, None), 10, AttemptOutcome::Delivered),
+            (response(299, None), 1, AttemptOutcome::Delivered),
+            (response(410, None), 1, AttemptOutcome::Gone),
+            (response(410, None), 10, AttemptOutcome::Gone),
+            (response(301, None), 1, again(60)),
+            (response(400, None), 1, again(60)),
+            (response(404, None), 2, again(120)),
+            (response(500, Some(3000)), 1, again(60)),
+            (response(429, Some(30)), 1, again(60)),
+            (response(429, Some(300)), 1, again(300)),
+            (response(503, Some(300)), 3, again(300)),
+            (response(503, Some(86_400)), 1, again(3600)),
+            (response(429, None), 9, again(4 * 3600)),
             (timeout(), 1, again(60)),
             (refused(), 9, again(4 * 3600)),
-            (answer(500, None), 10, AttemptOutcome::Dead),
-            (answer(429, Some(5)), 10, AttemptOutcome::Dead),
+            (response(500, None), 10, AttemptOutcome::Dead),
+            (response(429, Some(5)), 10, AttemptOutcome::Dead),
             (timeout(), 11, AttemptOutcome::Dead),
         ] {
-            assert_eq!(after(&outcome, turn, 1.0, &policy), expected, "{outcome:?}");
+            assert_eq!(
+                attempt_outcome(&outcome, number, 1.0, &policy),
+                expected,
+                "{outcome:?}"
+            );
         }
     }
 
     #[test]
-    fn a_circuit_opens_after_some_failures_or_one_time_out_and_longer_each_time() {
+    fn a_circuit_opens_after_failures_or_one_timeout_and_longer_each_time() {
         let policy = Policy::default();
-        let seconds = |outcome: &Result<HttpAnswer, PostError>, before| {
-            let (weight, open) = open_for(outcome, before, &policy);
+        let seconds = |outcome: &Result<HttpResponse, PostError>, before| {
+            let (weight, open) = circuit_after_failure(outcome, before, &policy);
             (weight, open.map(|open| open.as_secs()))
         };
-        let failed = answer(500, None);
+        let failed = response(500, None);
         assert_eq!(seconds(&failed, 0), (1, None));
         assert_eq!(seconds(&failed, 3), (1, None));
         assert_eq!(seconds(&failed, 4), (1, Some(30)));

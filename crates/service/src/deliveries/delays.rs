@@ -1,15 +1,15 @@
-//! How long a delivery waits for its next turn. Pure.
+//! Delays between the attempts of a delivery. Pure.
 
 use std::str::FromStr;
 use std::time::Duration;
 
-/// How delays grow.
+/// Growth of delays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Curve {
-    /// Anywhere between nothing and a ceiling that doubles with each failure.
+    /// Random between zero and a ceiling that doubles with each failure.
     #[default]
     Exponential,
-    /// With the logarithm of the attempt: `first · (1 + ln n)`.
+    /// Grows with the logarithm of the attempt: `first · (1 + ln n)`.
     Logarithmic,
 }
 
@@ -25,18 +25,18 @@ impl FromStr for Curve {
     }
 }
 
-/// The delays between the turns of a delivery.
+/// Delays between the attempts of a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Delays {
-    /// How they grow.
+    /// Growth.
     pub curve: Curve,
-    /// The ceiling of the first.
+    /// Ceiling of the first delay.
     pub first: Duration,
-    /// The ceiling of all.
+    /// Ceiling of all delays.
     pub longest: Duration,
 }
 
-/// Ten turns within some hours: 1, 2, 4, … minutes, at most four hours.
+/// Ten attempts within some hours: after 1, 2, 4, … minutes, at most four hours.
 impl Default for Delays {
     fn default() -> Delays {
         Delays {
@@ -48,7 +48,7 @@ impl Default for Delays {
 }
 
 impl Delays {
-    /// The delay after this many failures. `random` is in 0..1.
+    /// Returns the delay after this many failures. `random` is in 0..1.
     ///
     /// ```
     /// use antumbra_service::deliveries::{Curve, Delays};

@@ -1,4 +1,4 @@
-//! One turn of a delivery, done.
+//! Carries out attempts to deliver.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,214 +6,221 @@ use std::time::Duration;
 use antumbra_shadow::Timestamp;
 
 use super::body::body;
-use super::decide::{AttemptOutcome, NextStep, Policy, after, before, open_for, unheard};
+use super::decide::{
+    AttemptOutcome, NextStep, Policy, attempt_outcome, circuit_after_failure, next_step,
+    unrecorded_attempts,
+};
 use super::delivery::{Attempt, Delivery, Status};
-use super::ports::{DeliveryContext, DeliveryStore, HttpAnswer, Post, PostError, Sender};
+use super::ports::{DeliveryContext, DeliveryStore, HttpResponse, Post, PostError, Sender};
 use crate::clients::{Client, ClientState, Secret, Secrets};
 use crate::clock::Clock;
 use crate::store::StoreError;
 
-/// How long a turn waits that could not even be decided.
+/// Delay before the next attempt if the store failed or the situation kept changing.
 const UNDECIDED: Duration = Duration::from_secs(5);
-/// Characters of an error that are kept.
+/// Characters of an error that are recorded.
 const ERROR_CHARACTERS: usize = 300;
 
-/// How often a turn is decided.
-const LOOKS: usize = 3;
-/// What is said of a turn that nothing was written down of.
-const CUT_OFF: &str =
-    "cut off: nothing was recorded of this turn, and the request may have been made";
+/// Number of times an attempt is decided anew because the client changed meanwhile.
+const DECISIONS: usize = 3;
+/// Error of an attempt without a recorded result.
+const INTERRUPTED: &str =
+    "interrupted: no result of this attempt was recorded, the request may have been sent";
 
-/// What is to become of a delivery's message.
+/// Disposition of the message of a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MessageDisposition {
-    /// It is done with.
+    /// Delete it: the delivery has its final status.
     Done(Status),
-    /// It is to come back after this long.
-    Again(Duration),
-    /// It is to go to the dead letters, which the queue does when it is received once more.
-    Dead,
+    /// Make it visible again after this time.
+    RetryAfter(Duration),
+    /// Let the queue move it to the dead-letter queue, which happens at the next receive.
+    DeadLetter,
 }
 
-/// A turn that is being taken.
-struct Turn<'a> {
+/// An attempt in progress.
+struct CurrentAttempt<'a> {
     delivery: &'a Delivery,
-    turn: u32,
-    /// Earlier turns that nothing was written down of.
-    unheard: Vec<Attempt>,
+    number: u32,
+    /// Earlier attempts without a record.
+    unrecorded: Vec<Attempt>,
 }
 
 /// Sends deliveries.
 pub struct Deliver<L, S> {
-    ledger: L,
+    store: L,
     sender: S,
     clock: Arc<dyn Clock>,
     policy: Policy,
 }
 
 impl<L: DeliveryStore, S: Sender> Deliver<L, S> {
-    /// By these rules.
-    pub fn new(ledger: L, sender: S, clock: Arc<dyn Clock>, policy: Policy) -> Deliver<L, S> {
+    /// Creates a sender of deliveries.
+    pub fn new(store: L, sender: S, clock: Arc<dyn Clock>, policy: Policy) -> Deliver<L, S> {
         Deliver {
-            ledger,
+            store,
             sender,
             clock,
             policy,
         }
     }
 
-    /// The time by its clock.
+    /// Returns the current time.
     pub fn now(&self) -> Timestamp {
         self.clock.now()
     }
 
-    /// Takes a turn, the `turn`th of its round.
+    /// Makes the attempt with this number in the round of the delivery.
     ///
-    /// A store that fails never loses a delivery: before the request nothing has happened yet, and after
-    /// it the client gets the same once more, which its id tells.
-    pub async fn turn(&self, delivery: &Delivery, turn: u32) -> MessageDisposition {
-        match self.try_turn(delivery, turn).await {
+    /// A failing store never loses a delivery: before the request nothing has happened, and after it the client
+    /// receives the same delivery again, with the same id.
+    pub async fn attempt(&self, delivery: &Delivery, number: u32) -> MessageDisposition {
+        match self.try_attempt(delivery, number).await {
             Ok(settled) => settled,
             Err(error) => {
-                tracing::warn!(id = %delivery.id, %error, "a turn could not be completed");
-                MessageDisposition::Again(
-                    UNDECIDED.max(self.policy.delays.after(turn, fastrand::f64())),
+                tracing::warn!(id = %delivery.id, %error, "could not complete an attempt");
+                MessageDisposition::RetryAfter(
+                    UNDECIDED.max(self.policy.delays.after(number, fastrand::f64())),
                 )
             }
         }
     }
 
-    async fn try_turn(
+    async fn try_attempt(
         &self,
         delivery: &Delivery,
-        turn: u32,
+        number: u32,
     ) -> Result<MessageDisposition, StoreError> {
-        // What stood in the way may have gone while it was written down.
-        for _ in 0..LOOKS {
-            let standing = self.ledger.standing(delivery).await?;
-            if let Some(settled) = self.decided(delivery, turn, &standing).await? {
+        // A client may be enabled or disabled while its delivery is recorded.
+        for _ in 0..DECISIONS {
+            let context = self.store.context(delivery).await?;
+            if let Some(settled) = self.decide(delivery, number, &context).await? {
                 return Ok(settled);
             }
         }
-        Ok(MessageDisposition::Again(UNDECIDED))
+        Ok(MessageDisposition::RetryAfter(UNDECIDED))
     }
 
-    /// `None` if it is to be decided anew.
-    async fn decided(
+    /// Decides and carries out an attempt; `None` if it must be decided anew.
+    async fn decide(
         &self,
         delivery: &Delivery,
-        turn: u32,
-        standing: &DeliveryContext,
+        number: u32,
+        context: &DeliveryContext,
     ) -> Result<Option<MessageDisposition>, StoreError> {
         let now = self.clock.now();
-        let taken = Turn {
+        let current = CurrentAttempt {
             delivery,
-            turn,
-            unheard: self.unheard(delivery, turn, standing, now),
+            number,
+            unrecorded: self.unrecorded(delivery, number, context, now),
         };
-        let settled = match before(standing, delivery, turn, now, &self.policy) {
+        let settled = match next_step(context, delivery, number, now, &self.policy) {
             NextStep::Nothing => MessageDisposition::Done(Status::Delivered),
-            NextStep::Settle(Status::Parked) => {
-                self.record(&taken, Status::Parked, None, now).await?;
-                if !self.is_parked(delivery).await? {
+            NextStep::Settle(Status::Held) => {
+                self.record(&current, Status::Held, None, now).await?;
+                if !self.is_held(delivery).await? {
                     return Ok(None);
                 }
-                MessageDisposition::Done(Status::Parked)
+                MessageDisposition::Done(Status::Held)
             }
             NextStep::Settle(status) => {
-                self.record(&taken, status, None, now).await?;
+                self.record(&current, status, None, now).await?;
                 MessageDisposition::Done(status)
             }
-            NextStep::Bury => {
-                self.record(&taken, Status::Dead, None, now).await?;
-                MessageDisposition::Dead
+            NextStep::DeadLetter => {
+                self.record(&current, Status::Dead, None, now).await?;
+                MessageDisposition::DeadLetter
             }
-            NextStep::Wait(until) => self.postponed(&taken, until, now).await?,
-            NextStep::Send(client, secrets) => self.send(&taken, client, secrets).await?,
+            NextStep::Wait(until) => self.postpone(&current, until, now).await?,
+            NextStep::Send(client, secrets) => self.send(&current, client, secrets).await?,
             NextStep::Probe(client, secrets, seen) => {
                 let until = now.after(self.policy.probe);
-                if self.ledger.claim_probe(&client.id, seen, until).await? {
-                    self.send(&taken, client, secrets).await?
+                if self.store.claim_probe(&client.id, seen, until).await? {
+                    self.send(&current, client, secrets).await?
                 } else {
-                    self.postponed(&taken, until, now).await?
+                    self.postpone(&current, until, now).await?
                 }
             }
         };
         Ok(Some(settled))
     }
 
-    /// Whether a delivery that was just recorded as parked stays so. Whoever enables a client looks for
-    /// what is parked after it has done so; if the client is still disabled now, that look is to come. If
-    /// it is not, the look may have been before the record, and nobody would ever look again.
-    async fn is_parked(&self, delivery: &Delivery) -> Result<bool, StoreError> {
-        let standing = self.ledger.standing(delivery).await?;
+    /// Returns whether a delivery that was just recorded as held stays held. Enabling a client releases held
+    /// deliveries afterwards: while the client is still disabled, that release is to come. If it is enabled, the
+    /// release may have run before the record, and nothing would release the delivery.
+    async fn is_held(&self, delivery: &Delivery) -> Result<bool, StoreError> {
+        let context = self.store.context(delivery).await?;
         let disabled = |(client, _): &(Client, Secrets)| client.state != ClientState::Enabled;
-        Ok(standing.client.as_ref().is_some_and(disabled))
+        Ok(context.client.as_ref().is_some_and(disabled))
     }
 
-    fn unheard(
+    fn unrecorded(
         &self,
         delivery: &Delivery,
-        turn: u32,
-        standing: &DeliveryContext,
+        number: u32,
+        context: &DeliveryContext,
         now: Timestamp,
     ) -> Vec<Attempt> {
-        let cut_off = |turn| Attempt {
+        let interrupted = |number| Attempt {
             at: now,
             round: delivery.round,
-            turn,
+            number,
             status: None,
             latency_ms: 0,
-            error: Some(CUT_OFF.to_owned()),
+            error: Some(INTERRUPTED.to_owned()),
         };
-        unheard(standing, turn, &self.policy).map(cut_off).collect()
+        unrecorded_attempts(context, number, &self.policy)
+            .map(interrupted)
+            .collect()
     }
 
     async fn record(
         &self,
-        taken: &Turn<'_>,
+        current: &CurrentAttempt<'_>,
         status: Status,
         attempt: Option<Attempt>,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        let attempts: Vec<Attempt> = taken.unheard.iter().cloned().chain(attempt).collect();
-        self.ledger
-            .record(taken.delivery, status, &attempts, now)
+        let attempts: Vec<Attempt> = current.unrecorded.iter().cloned().chain(attempt).collect();
+        self.store
+            .record(current.delivery, status, &attempts, now)
             .await
     }
 
-    /// Not before the circuit's time, and never sooner than without one: a circuit takes turns, but it
-    /// does not shorten the time a client has to come back.
-    async fn postponed(
+    /// Postpones an attempt until the circuit closes, and at least by the usual delay: an open circuit uses up
+    /// attempts, but does not shorten the time a client has to recover.
+    async fn postpone(
         &self,
-        taken: &Turn<'_>,
+        current: &CurrentAttempt<'_>,
         until: Timestamp,
         now: Timestamp,
     ) -> Result<MessageDisposition, StoreError> {
         let attempt = Attempt {
             at: now,
-            round: taken.delivery.round,
-            turn: taken.turn,
+            round: current.delivery.round,
+            number: current.number,
             status: None,
             latency_ms: 0,
-            error: Some("not sent: the endpoint failed lately and is given time".to_owned()),
+            error: Some("not sent: the circuit of the client is open".to_owned()),
         };
-        self.record(taken, Status::Failed, Some(attempt), now)
+        self.record(current, Status::Failed, Some(attempt), now)
             .await?;
-        let wait = between(now, until);
-        let own = self.policy.delays.after(taken.turn, fastrand::f64());
-        // All that wait for one circuit come back one after another rather than at once.
+        let wait = elapsed(now, until);
+        let own = self.policy.delays.after(current.number, fastrand::f64());
+        // Spreads the deliveries that wait for the same circuit.
         let spread = wait.mul_f64(fastrand::f64() / 4.0);
-        Ok(MessageDisposition::Again(own.max(wait + spread)))
+        Ok(MessageDisposition::RetryAfter(own.max(wait + spread)))
     }
 
     async fn send(
         &self,
-        taken: &Turn<'_>,
+        current: &CurrentAttempt<'_>,
         client: &Client,
         secrets: &Secrets,
     ) -> Result<MessageDisposition, StoreError> {
-        let Turn { delivery, turn, .. } = *taken;
+        let CurrentAttempt {
+            delivery, number, ..
+        } = *current;
         let at = self.clock.now();
         let active: Vec<&Secret> = secrets.active(at).collect();
         let body = body(delivery, client);
@@ -228,60 +235,63 @@ impl<L: DeliveryStore, S: Sender> Deliver<L, S> {
             })
             .await;
         let now = self.clock.now();
-        let attempt = attempt(&outcome, delivery.round, turn, at, now);
-        let decided = after(&outcome, turn, fastrand::f64(), &self.policy);
+        let attempt = attempt(&outcome, delivery.round, number, at, now);
+        let decided = attempt_outcome(&outcome, number, fastrand::f64(), &self.policy);
         let (status, settled) = match decided {
             AttemptOutcome::Delivered => (
                 Status::Delivered,
                 MessageDisposition::Done(Status::Delivered),
             ),
-            AttemptOutcome::Gone => (Status::Parked, MessageDisposition::Done(Status::Parked)),
-            AttemptOutcome::Again(wait) => (Status::Failed, MessageDisposition::Again(wait)),
-            AttemptOutcome::Dead => (Status::Dead, MessageDisposition::Dead),
+            AttemptOutcome::Gone => (Status::Held, MessageDisposition::Done(Status::Held)),
+            AttemptOutcome::RetryAfter(wait) => {
+                (Status::Failed, MessageDisposition::RetryAfter(wait))
+            }
+            AttemptOutcome::Dead => (Status::Dead, MessageDisposition::DeadLetter),
         };
-        // Disabled first: what is parked for an enabled client would wait for nobody.
+        // Disable first: nothing would release a delivery that is held for an enabled client.
         if decided == AttemptOutcome::Gone {
-            let reason = "the endpoint answered 410 Gone";
-            self.ledger.disable(&client.id, reason, now).await?;
+            let reason = "the endpoint responded 410 Gone";
+            self.store.disable(&client.id, reason, now).await?;
         }
-        self.record(taken, status, Some(attempt), now).await?;
-        self.tell_circuit(decided, &outcome, client, now).await?;
-        if decided == AttemptOutcome::Gone && !self.is_parked(delivery).await? {
-            return Ok(MessageDisposition::Again(UNDECIDED));
+        self.record(current, status, Some(attempt), now).await?;
+        self.update_circuit(decided, &outcome, client, now).await?;
+        if decided == AttemptOutcome::Gone && !self.is_held(delivery).await? {
+            return Ok(MessageDisposition::RetryAfter(UNDECIDED));
         }
         Ok(settled)
     }
 
-    async fn tell_circuit(
+    async fn update_circuit(
         &self,
         decided: AttemptOutcome,
-        outcome: &Result<HttpAnswer, PostError>,
+        outcome: &Result<HttpResponse, PostError>,
         client: &Client,
         now: Timestamp,
     ) -> Result<(), StoreError> {
         match decided {
             AttemptOutcome::Delivered if client.circuit.failures == 0 => Ok(()),
-            AttemptOutcome::Delivered => self.ledger.note_success(&client.id).await,
+            AttemptOutcome::Delivered => self.store.record_success(&client.id).await,
             AttemptOutcome::Gone => Ok(()),
-            AttemptOutcome::Again(_) | AttemptOutcome::Dead => {
-                let (weight, open) = open_for(outcome, client.circuit.failures, &self.policy);
+            AttemptOutcome::RetryAfter(_) | AttemptOutcome::Dead => {
+                let (weight, open) =
+                    circuit_after_failure(outcome, client.circuit.failures, &self.policy);
                 let until = open.map(|open| now.after(open));
-                self.ledger.note_failure(&client.id, weight, until).await
+                self.store.record_failure(&client.id, weight, until).await
             }
         }
     }
 }
 
 fn attempt(
-    outcome: &Result<HttpAnswer, PostError>,
+    outcome: &Result<HttpResponse, PostError>,
     round: u32,
-    turn: u32,
+    number: u32,
     at: Timestamp,
     now: Timestamp,
 ) -> Attempt {
     let error = match outcome {
-        Ok(answer) if (200..300).contains(&answer.status) => None,
-        Ok(answer) if (300..400).contains(&answer.status) => {
+        Ok(response) if (200..300).contains(&response.status) => None,
+        Ok(response) if (300..400).contains(&response.status) => {
             Some("redirects are not followed".to_owned())
         }
         Ok(_) => None,
@@ -290,14 +300,14 @@ fn attempt(
     Attempt {
         at,
         round,
-        turn,
-        status: outcome.as_ref().ok().map(|answer| answer.status),
-        latency_ms: between(at, now).as_millis() as u64,
+        number,
+        status: outcome.as_ref().ok().map(|response| response.status),
+        latency_ms: elapsed(at, now).as_millis() as u64,
         error,
     }
 }
 
-fn between(from: Timestamp, to: Timestamp) -> Duration {
+fn elapsed(from: Timestamp, to: Timestamp) -> Duration {
     let nanoseconds = to.nanoseconds() - from.nanoseconds();
     Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or_default())
 }

@@ -1,68 +1,15 @@
-//! What a delivery is, and what became of it.
-
-use std::fmt;
-use std::str::FromStr;
+//! A delivery, its attempts and its status.
 
 use antumbra_shadow::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::id::DeliveryId;
-use crate::sensors::SensorId;
+use crate::clients::ClientId;
+use crate::sensors::{EventType, SensorEvent, SensorId};
+use crate::words::word_enum;
 
-/// What occurred, as the client reads it in `type`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kind {
-    /// `state.changed`
-    StateChanged,
-    /// `connection.lost`
-    ConnectionLost,
-    /// `connection.restored`
-    ConnectionRestored,
-    /// `connection.never_seen`
-    ConnectionNeverSeen,
-    /// `client.test`: nothing occurred, the client is being tried.
-    ClientTest,
-}
-
-impl Kind {
-    /// All of them.
-    pub const ALL: [Kind; 5] = [
-        Kind::StateChanged,
-        Kind::ConnectionLost,
-        Kind::ConnectionRestored,
-        Kind::ConnectionNeverSeen,
-        Kind::ClientTest,
-    ];
-
-    /// As it is written everywhere.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Kind::StateChanged => "state.changed",
-            Kind::ConnectionLost => "connection.lost",
-            Kind::ConnectionRestored => "connection.restored",
-            Kind::ConnectionNeverSeen => "connection.never_seen",
-            Kind::ClientTest => "client.test",
-        }
-    }
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl FromStr for Kind {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Kind, String> {
-        let found = Kind::ALL.into_iter().find(|kind| kind.as_str() == text);
-        found.ok_or_else(|| format!("there is no kind {text:?}"))
-    }
-}
-
-/// The sensor something occurred at.
+/// The sensor of a delivery.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct SensorRef {
@@ -70,120 +17,101 @@ pub struct SensorRef {
     pub address: String,
 }
 
-/// One thing that occurred, for one client.
+/// One event for one client.
 #[derive(Debug, Clone)]
 pub struct Delivery {
-    /// The same over all attempts; says whose it is.
+    /// Stable over all attempts; contains the client's id.
     pub id: DeliveryId,
-    /// What occurred.
-    pub kind: Kind,
-    /// Its number among all that occurred at the sensor.
+    /// Type of the event.
+    pub event_type: EventType,
+    /// Position of the event among all events of the sensor.
     pub sequence: u64,
-    /// Its number among those that overtake each other: changes of state, or of the connection.
+    /// Position among events that supersede each other: changes of the value, or of the connection.
     pub number: u64,
-    /// When.
+    /// Time of the event.
     pub occurred_at: Timestamp,
-    /// Where; nowhere for a test.
+    /// The sensor; `None` for a test.
     pub sensor: Option<SensorRef>,
-    /// What there is to say of it, as JSON.
+    /// Details of the event, as JSON.
     pub data: Box<RawValue>,
-    /// How often it was queued again.
+    /// Number of times the delivery was queued again.
     pub round: u32,
-    /// Whether it is to be sent even though the client is disabled: it was parked, and the client is
-    /// being enabled. It keeps its turns if the client is disabled again before it arrived.
+    /// Whether to send it although the client is disabled: it was held, and the client is being enabled. It
+    /// keeps its attempts if the client is disabled again before it arrives.
     pub released: bool,
 }
 
-/// What a delivery has come to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = DeliveryStatus))]
-pub enum Status {
-    /// Queued again, and nothing happened since.
-    Pending,
-    /// The client has it.
-    Delivered,
-    /// It failed and will be tried again.
-    Failed,
-    /// It failed for the last time, or was cut off in its last turn.
-    Dead,
-    /// The client, or its link to the sensor, was gone.
-    Skipped,
-    /// A newer one made it pointless.
-    Superseded,
-    /// The client was disabled.
-    Parked,
-}
-
-impl Status {
-    /// All of them.
-    pub const ALL: [Status; 7] = [
-        Status::Pending,
-        Status::Delivered,
-        Status::Failed,
-        Status::Dead,
-        Status::Skipped,
-        Status::Superseded,
-        Status::Parked,
-    ];
-
-    /// As it is written everywhere.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Status::Pending => "pending",
-            Status::Delivered => "delivered",
-            Status::Failed => "failed",
-            Status::Dead => "dead",
-            Status::Skipped => "skipped",
-            Status::Superseded => "superseded",
-            Status::Parked => "parked",
+impl Delivery {
+    /// Creates the delivery of an event to a client. `written` is the time at which the state was written, by
+    /// the clock of the table; it makes ids of later events sort after earlier ones.
+    pub fn new(event: &SensorEvent, written: Option<Timestamp>, client: &ClientId) -> Delivery {
+        let time = written.unwrap_or(event.occurred_at);
+        Delivery {
+            id: DeliveryId::new(client, time, event.sequence, &event.id()),
+            event_type: event.event_type(),
+            sequence: event.sequence,
+            number: event.number,
+            occurred_at: event.occurred_at,
+            sensor: Some(SensorRef {
+                id: event.sensor.clone(),
+                address: event.address.as_str().to_owned(),
+            }),
+            data: event.detail.to_json(),
+            round: 0,
+            released: false,
         }
     }
 }
 
-impl fmt::Display for Status {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+word_enum! {
+    /// Status of a delivery.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = DeliveryStatus))]
+    pub enum Status as "status" {
+        /// Queued again; no attempt since.
+        Pending = "pending",
+        /// The client received it.
+        Delivered = "delivered",
+        /// An attempt failed; another one follows.
+        Failed = "failed",
+        /// The last attempt failed or was interrupted.
+        Dead = "dead",
+        /// The client, or its link to the sensor, does not exist any more.
+        Skipped = "skipped",
+        /// A newer event replaced it.
+        Superseded = "superseded",
+        /// The client is disabled.
+        Held = "held",
     }
 }
 
-impl FromStr for Status {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Status, String> {
-        let found = Status::ALL
-            .into_iter()
-            .find(|status| status.as_str() == text);
-        found.ok_or_else(|| format!("there is no status {text:?}"))
-    }
-}
-
-/// One turn of a delivery.
+/// One attempt to deliver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attempt {
-    /// When it began.
+    /// Start time.
     pub at: Timestamp,
-    /// In which round: how often the delivery had been queued again by then.
+    /// Round of the delivery.
     pub round: u32,
-    /// Which turn of its round it was, from 1 on.
-    pub turn: u32,
-    /// What the endpoint answered.
+    /// Number of the attempt in its round, from 1.
+    pub number: u32,
+    /// HTTP status of the response, if there was one.
     pub status: Option<u16>,
-    /// How long it took, in milliseconds.
+    /// Duration in milliseconds.
     pub latency_ms: u64,
-    /// What went wrong.
+    /// Error, if the attempt failed.
     pub error: Option<String>,
 }
 
-/// A delivery as the history has it.
+/// A delivery as recorded in the history.
 #[derive(Debug, Clone)]
 pub struct DeliveryRecord {
-    /// What was to be delivered.
+    /// The delivery.
     pub delivery: Delivery,
-    /// What it has come to.
+    /// Its status.
     pub status: Status,
-    /// Its turns, the oldest first; of very many only the newest.
+    /// Its attempts, oldest first; the newest ones if there are very many.
     pub attempts: Vec<Attempt>,
-    /// When something happened to it last.
+    /// Time of the last change of this record.
     pub updated: Timestamp,
 }

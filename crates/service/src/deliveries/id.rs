@@ -1,4 +1,4 @@
-//! What a delivery is called by.
+//! Ids of deliveries.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,7 +15,7 @@ const HASH_DIGITS: usize = 16;
 const MILLISECOND: i128 = 1_000_000;
 
 /// A delivery's id: `<client>_<time and sequence>_<hash>`, the same on every attempt and however often
-/// the change it stems from is read. It is also where the delivery lies: its client's, in order of time.
+/// the change it stems from is read. It also determines the place of the record: with its client, by time.
 ///
 /// ```
 /// use antumbra_service::clients::ClientId;
@@ -36,17 +36,17 @@ pub struct DeliveryId {
     hash: String,
 }
 
-/// A text that is no delivery's id.
+/// Error of a text that is not the id of a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not the id of a delivery")]
 pub struct InvalidDeliveryId;
 
 impl DeliveryId {
-    /// Of what occurred at this time under this number; `what` tells sensors and kinds apart.
+    /// Creates the id of an event at this time with this number; `what` distinguishes sensors and types.
     pub fn new(client: &ClientId, time: Timestamp, sequence: u64, what: &str) -> DeliveryId {
         let milliseconds = time.nanoseconds().div_euclid(MILLISECOND);
         let milliseconds = u64::try_from(milliseconds).unwrap_or(0);
-        // What does not fit would sort wrong; neither does before the year 10889.
+        // Larger numbers would break the order; neither limit is reached before the year 10889.
         let milliseconds = milliseconds.min((1 << (4 * TIME_DIGITS)) - 1);
         let sequence = sequence.min((1 << (4 * SEQUENCE_DIGITS)) - 1);
         DeliveryId {
@@ -56,24 +56,24 @@ impl DeliveryId {
         }
     }
 
-    /// Whose it is.
+    /// Returns the client.
     pub fn client(&self) -> &ClientId {
         &self.client
     }
 
-    /// What it is ordered by among its client's: time, sequence number, and which of the same.
+    /// Returns the sort key within the client: time, sequence number, hash.
     pub fn order(&self) -> String {
         format!("{}_{}", self.place, self.hash)
     }
 
-    /// The least that the order of a delivery of this time or later can be.
+    /// Returns the lower bound of [`order`](DeliveryId::order) for deliveries of this time or later.
     pub fn order_from(time: Timestamp) -> String {
         let milliseconds = time.nanoseconds().div_euclid(MILLISECOND);
         let milliseconds = u64::try_from(milliseconds).unwrap_or(0);
         format!("{milliseconds:0TIME_DIGITS$x}")
     }
 
-    /// When it occurred, to the millisecond, by the clock of the table.
+    /// Returns the time in milliseconds, by the clock of the table.
     pub fn time(&self) -> Timestamp {
         let milliseconds = u64::from_str_radix(&self.place[..TIME_DIGITS], 16).unwrap_or(0);
         Timestamp::from_nanoseconds(i128::from(milliseconds) * MILLISECOND)
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_stable_distinct_and_ordered() {
+    fn ids_are_stable_distinct_and_ordered() {
         let one = id("a_b", 1000, 16, "x");
         assert_eq!(one, id("a_b", 1000, 16, "x"));
         assert_ne!(one, id("a_b", 1000, 16, "y"));
@@ -132,14 +132,14 @@ mod tests {
     }
 
     #[test]
-    fn it_fits_a_queue_with_room_for_a_round() {
+    fn ids_fit_a_queue_with_room_for_a_round() {
         let longest = id(&"x".repeat(64), i128::MAX / 4_000_000_000, u64::MAX, "x");
         assert!(longest.to_string().len() + "-4294967295".len() <= 128);
         assert_eq!(longest.to_string().parse(), Ok(longest));
     }
 
     #[test]
-    fn what_is_none_is_refused() {
+    fn other_texts_are_rejected() {
         let fine = id("a", 1, 1, "x").to_string();
         let cut = &fine[..fine.len() - 1];
         let upper = fine.to_uppercase();

@@ -4,8 +4,8 @@ use antumbra_shadow::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::body::milliseconds;
 use super::delivery::{Delivery, SensorRef};
+use crate::clock::rfc3339_milliseconds;
 use crate::notifications::Message;
 use crate::sensors::SensorId;
 
@@ -48,10 +48,10 @@ fn is_zero(round: &u32) -> bool {
 pub fn encode(delivery: &Delivery) -> String {
     let body = Body {
         id: delivery.id.to_string(),
-        r#type: delivery.kind.as_str().to_owned(),
+        r#type: delivery.event_type.as_str().to_owned(),
         sequence: delivery.sequence,
         number: delivery.number,
-        occurred_at: milliseconds(delivery.occurred_at),
+        occurred_at: rfc3339_milliseconds(delivery.occurred_at),
         sensor: delivery.sensor.as_ref().map(|sensor| Sensor {
             id: sensor.id.as_str().to_owned(),
             address: sensor.address.clone(),
@@ -77,7 +77,7 @@ pub fn decode(text: &str) -> Result<Delivery, InvalidMessage> {
     };
     Ok(Delivery {
         id: body.id.parse().map_err(|fault| invalid(&fault))?,
-        kind: body
+        event_type: body
             .r#type
             .parse()
             .map_err(|fault: String| invalid(&fault))?,
@@ -121,14 +121,14 @@ pub fn queue_message(delivery: &Delivery) -> Message {
 mod tests {
     use super::*;
     use crate::clients::ClientId;
-    use crate::deliveries::{DeliveryId, Kind};
+    use crate::deliveries::{DeliveryId, EventType};
 
     fn delivery() -> Delivery {
         let time = Timestamp::parse("2026-01-31T12:00:00.250Z").unwrap();
         let client = ClientId::new("night-watch").unwrap();
         Delivery {
             id: DeliveryId::new(&client, time, 17, "door-7"),
-            kind: Kind::StateChanged,
+            event_type: EventType::StateChanged,
             sequence: 17,
             number: 9,
             occurred_at: time,

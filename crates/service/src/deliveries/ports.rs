@@ -12,36 +12,36 @@ use crate::paging::{Cursor, Page};
 use crate::sensors::SensorId;
 use crate::store::StoreError;
 
-/// What holds when a delivery has its turn, all of it read anew.
+/// What is known about a delivery before an attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DeliveryContext {
-    /// The client, if there still is one, and what to sign with.
+    /// The client and its secrets; `None` if it was deleted.
     pub client: Option<(Client, Secrets)>,
     /// Whether the client is linked to the sensor.
     pub linked: bool,
-    /// The number of the newest that occurred at the sensor of those which overtake this one.
+    /// Number of the newest event that supersedes this one.
     pub newest: Option<u64>,
-    /// The latest round in which the client got it.
+    /// Latest round in which it was delivered.
     pub delivered_round: Option<u32>,
-    /// The latest turn of this round that something is written down of; 0 if of none.
-    pub last_turn: u32,
+    /// Latest recorded attempt of this round; 0 if there is none.
+    pub last_attempt: u32,
 }
 
-/// What whoever sends deliveries reads and writes.
+/// Store of delivery records and circuits, as the sender of deliveries needs it.
 ///
-/// Laws: `standing` sees every write that was answered before it. A record holds every attempt that was
-/// recorded, up to a bound, whoever records at the same time; recording never brings a delivered
-/// delivery of the same or an earlier round back to another status. The circuit is the client's, but
-/// writing it leaves the client's version alone; nothing is written of a client that is gone.
+/// Laws: `context` sees every earlier completed write. A record keeps every recorded attempt, up to a limit, also
+/// with concurrent writers; recording never changes the status of a delivered delivery of the same or an earlier
+/// round. Writing the circuit of a client does not change the version of the client; nothing is written for a
+/// deleted client.
 pub trait DeliveryStore: Send + Sync {
-    /// Everything a turn is decided by, in one read.
-    fn standing(
+    /// Reads the context of an attempt with one call.
+    fn context(
         &self,
         delivery: &Delivery,
     ) -> impl Future<Output = Result<DeliveryContext, StoreError>> + Send;
 
-    /// Writes down what a turn came to, with its attempt if one was made, behind those of earlier turns
-    /// that nothing was written down of.
+    /// Records the status after an attempt. `attempts` holds earlier unrecorded attempts, then this one if it was
+    /// made.
     fn record(
         &self,
         delivery: &Delivery,
@@ -50,8 +50,8 @@ pub trait DeliveryStore: Send + Sync {
         now: Timestamp,
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
 
-    /// Counts a failure, or several for one that weighs as much, and opens the circuit if a time is given.
-    fn note_failure(
+    /// Counts a failure with its weight, and opens the circuit if a time is given.
+    fn record_failure(
         &self,
         client: &ClientId,
         weight: u32,
@@ -59,13 +59,13 @@ pub trait DeliveryStore: Send + Sync {
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
 
     /// Closes the circuit.
-    fn note_success(
+    fn record_success(
         &self,
         client: &ClientId,
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
 
-    /// Takes the one try that a circuit allows whose time is over, by setting a new time in place of
-    /// the one that was seen. Of several at once one gets `true`.
+    /// Claims the single probe of an expired circuit by replacing the expiry `seen` with `until`. Of concurrent
+    /// callers one gets `true`.
     fn claim_probe(
         &self,
         client: &ClientId,
@@ -73,7 +73,7 @@ pub trait DeliveryStore: Send + Sync {
         until: Timestamp,
     ) -> impl Future<Output = Result<bool, StoreError>> + Send;
 
-    /// Disables the client, if it is enabled.
+    /// Disables the client if it is enabled.
     fn disable(
         &self,
         client: &ClientId,
@@ -82,7 +82,7 @@ pub trait DeliveryStore: Send + Sync {
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
 }
 
-/// Whose history.
+/// Subject of a history.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Subject {
@@ -90,25 +90,25 @@ pub enum Subject {
     Sensor(SensorId),
 }
 
-/// Which part of a history.
+/// Query of a history.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HistoryQuery {
-    /// Whose.
+    /// Client or sensor.
     pub subject: Subject,
-    /// Only what occurred at or after this time.
+    /// Events at or after this time.
     pub from: Option<Timestamp>,
-    /// Only what occurred before this time.
+    /// Events before this time.
     pub to: Option<Timestamp>,
-    /// Only those with this status. Pages may then have fewer items than asked for, or none.
+    /// Deliveries with this status. Pages may then hold fewer entries than requested, or none.
     pub status: Option<Status>,
-    /// Whether the oldest come first.
+    /// Oldest first instead of newest first.
     pub oldest_first: bool,
-    /// How many on a page.
+    /// Entries per page.
     pub limit: usize,
 }
 
 impl HistoryQuery {
-    /// All of it, newest first, in pages of 100.
+    /// Queries everything, newest first, in pages of 100.
     pub fn of(subject: Subject) -> HistoryQuery {
         HistoryQuery {
             subject,
@@ -121,25 +121,24 @@ impl HistoryQuery {
     }
 }
 
-/// What became of deliveries.
+/// History of deliveries.
 ///
-/// Laws: a client's history sees every write that was answered before; a sensor's may lag a moment.
+/// Laws: the history of a client sees every earlier completed write; that of a sensor may lag behind.
 pub trait History: Send + Sync {
-    /// One delivery.
+    /// Returns a delivery.
     fn get(
         &self,
         id: &DeliveryId,
     ) -> impl Future<Output = Result<Option<DeliveryRecord>, StoreError>> + Send;
 
-    /// Several, in pages.
+    /// Lists deliveries, one page per call.
     fn list(
         &self,
         query: &HistoryQuery,
         cursor: Option<&Cursor>,
     ) -> impl Future<Output = Result<Page<DeliveryRecord>, StoreError>> + Send;
 
-    /// Notes that a delivery was queued in a new round, unless something became of it in that round
-    /// already.
+    /// Records that a delivery was queued in a new round, unless that round already has a result.
     fn requeued(
         &self,
         delivery: &Delivery,
@@ -150,54 +149,54 @@ pub trait History: Send + Sync {
 /// A request to an endpoint.
 #[derive(Debug, Clone, Copy)]
 pub struct Post<'a> {
-    /// Where to.
+    /// URL of the endpoint.
     pub url: &'a str,
     /// `webhook-id`.
     pub id: &'a DeliveryId,
     /// `webhook-timestamp`.
     pub now: Timestamp,
-    /// What to sign with: one signature each.
+    /// Secrets; the request has one signature for each.
     pub secrets: &'a [&'a Secret],
     /// JSON.
     pub body: &'a str,
 }
 
-/// What an endpoint answered.
+/// Response of an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct HttpAnswer {
+pub struct HttpResponse {
     /// The HTTP status.
     pub status: u16,
-    /// How long it asks to be left alone.
+    /// Value of `Retry-After`.
     pub retry_after: Option<Duration>,
 }
 
-/// Why there was no answer.
+/// Error of a request without a response.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PostError {
-    /// None came in time: the endpoint may hang, and so may the next one who tries.
-    #[error("no answer within {0:?}")]
+    /// No response in time; the next request may hang as well.
+    #[error("no response within {0:?}")]
     Timeout(Duration),
-    /// It could not be reached, broke off, or must not be called.
+    /// The endpoint is unreachable, broke the connection, or must not be called.
     #[error("{0}")]
     Failed(String),
 }
 
 /// Sends requests to clients' endpoints.
 ///
-/// Laws: one request per call, signed with every secret given; it ends within the sender's own time-out,
-/// follows no redirect, reads no more of an answer than it needs, and connects to no address that is
-/// not allowed, whatever the name leads to at that moment.
+/// Laws: one request per call, signed with every secret; it ends within the timeout of the sender, follows no
+/// redirect, reads only as much of the response as needed, and connects to allowed addresses only, whatever the
+/// host name resolves to at that moment.
 pub trait Sender: Send + Sync {
     /// Sends one request.
-    fn post(&self, post: Post<'_>) -> impl Future<Output = Result<HttpAnswer, PostError>> + Send;
+    fn post(&self, post: Post<'_>) -> impl Future<Output = Result<HttpResponse, PostError>> + Send;
 }
 
-/// Says when a message of a queue is to come back.
+/// Changes the visibility timeout of queue messages.
 ///
-/// Law: the message stays hidden for that long from now on, or as long as the queue can hide one; a
-/// failure leaves it hidden for as long as the queue hides any.
+/// Law: the message stays hidden for the given time from now, or for the longest time the queue supports; after
+/// a failure it stays hidden for the default time of the queue.
 pub trait MessageVisibility: Send + Sync {
-    /// Hides a message, by the queue's ARN and the receipt of this delivery.
+    /// Hides a message, identified by the ARN of its queue and its receipt handle.
     fn postpone(
         &self,
         queue_arn: &str,

@@ -1,11 +1,11 @@
-//! Queuing deliveries again: one, all since a time, all that were parked; and a first one, as a test.
+//! Queues deliveries again: one, all since a time, or all held ones; and test deliveries.
 
 use std::sync::Arc;
 
 use antumbra_shadow::Timestamp;
 use serde_json::value::RawValue;
 
-use super::delivery::{Delivery, DeliveryRecord, Kind, Status};
+use super::delivery::{Delivery, DeliveryRecord, Status};
 use super::id::DeliveryId;
 use super::message::queue_message;
 use super::ports::{History, HistoryQuery, Subject};
@@ -13,24 +13,25 @@ use crate::clients::{ClientError, ClientId, ClientState, ClientStore, Mode};
 use crate::clock::Clock;
 use crate::notifications::{Channel, SendError};
 use crate::paging::{Cursor, Page, page_limit};
+use crate::sensors::EventType;
 use crate::store::{ErrorClass, StoreError};
 
-/// How many deliveries are looked at in one go.
+/// Deliveries per page.
 const PAGE: usize = 100;
-/// How often parked deliveries are looked for while a client is being enabled.
-const LOOKS: usize = 3;
+/// Number of passes over held deliveries while a client is being enabled.
+const RELEASE_PASSES: usize = 3;
 
 /// The two queues of deliveries.
 #[derive(Clone)]
 pub struct Queues {
-    /// In order, one message group per client and sensor: for mode `every`.
+    /// FIFO, one message group per client and sensor, for mode `every`.
     pub ordered: Arc<dyn Channel>,
-    /// In any order: for mode `latest`.
+    /// Standard queue, for mode `latest`.
     pub unordered: Arc<dyn Channel>,
 }
 
 impl Queues {
-    /// The queue for a mode.
+    /// Returns the queue of a mode.
     pub fn of(&self, mode: Mode) -> &Arc<dyn Channel> {
         match mode {
             Mode::Every => &self.ordered,
@@ -39,19 +40,19 @@ impl Queues {
     }
 }
 
-/// Why a delivery could not be queued.
+/// Error of a request about deliveries.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RedeliverError {
-    /// There is no such delivery, or it has expired.
+    /// The delivery does not exist or has expired.
     #[error("no such delivery")]
     NotFound,
-    /// It cannot be done with the client.
+    /// The client does not allow it.
     #[error(transparent)]
     Client(#[from] ClientError),
-    /// The history could not be read or written.
+    /// The history failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The queue did not take it; worth trying again.
+    /// The queue failed; can be retried.
     #[error("the queue failed: {0}")]
     Queue(String),
 }
@@ -68,16 +69,16 @@ impl RedeliverError {
     }
 }
 
-/// What a part of a longer work did.
+/// Result of one page of a redelivery.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Requeued {
-    /// How many deliveries were queued.
+    /// Number of queued deliveries.
     pub queued: usize,
-    /// Where to go on; `None` when all is done.
+    /// Cursor of the next page; `None` after the last.
     pub next: Option<Cursor>,
 }
 
-/// Queues deliveries again, and reads their history.
+/// Use cases of deliveries: history, redelivery, enabling clients, tests.
 #[derive(Clone)]
 pub struct Deliveries<S, H> {
     clients: S,
@@ -87,7 +88,7 @@ pub struct Deliveries<S, H> {
 }
 
 impl<S: ClientStore, H: History> Deliveries<S, H> {
-    /// On these ports.
+    /// Creates the use cases on these ports.
     pub fn new(clients: S, history: H, queues: Queues, clock: Arc<dyn Clock>) -> Deliveries<S, H> {
         Deliveries {
             clients,
@@ -97,13 +98,13 @@ impl<S: ClientStore, H: History> Deliveries<S, H> {
         }
     }
 
-    /// One delivery with its attempts.
+    /// Returns a delivery with its attempts.
     pub async fn get(&self, id: &DeliveryId) -> Result<DeliveryRecord, RedeliverError> {
         let found = self.history.get(id).await?;
         found.ok_or(RedeliverError::NotFound)
     }
 
-    /// The history of a client or a sensor, in pages.
+    /// Lists the history of a client or a sensor.
     pub async fn list(
         &self,
         query: &HistoryQuery,
@@ -113,16 +114,15 @@ impl<S: ClientStore, H: History> Deliveries<S, H> {
         Ok(self.history.list(query, cursor).await?)
     }
 
-    /// Queues one delivery again, whatever became of it.
+    /// Queues one delivery again, whatever its status.
     pub async fn redeliver(&self, id: &DeliveryId) -> Result<(), RedeliverError> {
         let record = self.get(id).await?;
         let client = self.clients.get(id.client()).await?;
         self.requeue(record.delivery, client.mode, false).await
     }
 
-    /// Queues all of a client's deliveries since a time again that did not arrive (or all, if
-    /// `delivered` are wanted too), oldest first, a page at a time. The caller goes on with the cursor
-    /// until there is none.
+    /// Queues the undelivered deliveries of a client since a time again (with `delivered`, all of them), oldest
+    /// first, one page per call. Call again with the cursor until there is none.
     pub async fn redeliver_since(
         &self,
         client: &ClientId,
@@ -140,11 +140,11 @@ impl<S: ClientStore, H: History> Deliveries<S, H> {
         let page = self.history.list(&query, cursor).await?;
         let mut queued = 0;
         for record in page.rows {
-            // What is under way arrives by itself.
+            // Deliveries with attempts left arrive anyway.
             let wanted = match record.status {
                 Status::Delivered => delivered,
                 Status::Failed | Status::Pending => false,
-                Status::Dead | Status::Skipped | Status::Superseded | Status::Parked => true,
+                Status::Dead | Status::Skipped | Status::Superseded | Status::Held => true,
             };
             if wanted {
                 self.requeue(record.delivery, mode, false).await?;
@@ -157,18 +157,17 @@ impl<S: ClientStore, H: History> Deliveries<S, H> {
         })
     }
 
-    /// Enables a client and sends what was parked, oldest first. Answers how many those were. If it is
-    /// interrupted, the same call again goes on.
+    /// Enables a client and releases its held deliveries, oldest first. Returns the number of released deliveries.
+    /// After an interruption the same call continues.
     ///
-    /// What was parked goes before the client counts as enabled, so that what occurs meanwhile is parked
-    /// behind it. Nothing is left parked: a turn that parks at this very moment looks again whether the
-    /// client is still disabled. What waited in the queue unparked may arrive before what was parked; its
-    /// `sequence` tells.
+    /// Held deliveries are released before the client counts as enabled, so that new events are held behind them.
+    /// Nothing stays held: an attempt that holds a delivery at the same time checks the client again. Deliveries
+    /// that waited in the queue may arrive before released ones; their `sequence` shows the order.
     pub async fn enable(&self, client: &ClientId) -> Result<usize, RedeliverError> {
         let mode = self.clients.get(client).await?.mode;
         let mut queued = 0;
-        // A client whose endpoint is still gone parks what it is sent, and would be sent it for ever.
-        for _ in 0..LOOKS {
+        // The endpoint may still be gone; then released deliveries are held again, so the passes are limited.
+        for _ in 0..RELEASE_PASSES {
             let released = self.release(client, mode).await?;
             queued += released;
             if released == 0 {
@@ -179,13 +178,13 @@ impl<S: ClientStore, H: History> Deliveries<S, H> {
         self.clients
             .set_state(client, &ClientState::Enabled, now)
             .await?;
-        // What was parked between the last look and the line above.
+        // Deliveries that were held between the last pass and the line above.
         Ok(queued + self.release(client, mode).await?)
     }
 
     async fn release(&self, client: &ClientId, mode: Mode) -> Result<usize, RedeliverError> {
         let query = HistoryQuery {
-            status: Some(Status::Parked),
+            status: Some(Status::Held),
             oldest_first: true,
             limit: PAGE,
             ..HistoryQuery::of(Subject::Client(client.clone()))
@@ -205,19 +204,19 @@ impl<S: ClientStore, H: History> Deliveries<S, H> {
         }
     }
 
-    /// Queues a delivery that tells nothing but that it arrives, and answers with its id.
+    /// Queues a test delivery and returns its id.
     pub async fn test(&self, client: &ClientId) -> Result<DeliveryId, RedeliverError> {
         let mode = self.clients.get(client).await?.mode;
         let now = self.clock.now();
-        let data = r#"{"message":"This is a test: the signature is real, nothing occurred."}"#;
+        let data = r#"{"message":"This is a test: the signature is real, there is no event."}"#;
         let data: &RawValue =
             serde_json::from_str(data).map_err(|fault| RedeliverError::Queue(fault.to_string()))?;
-        // Two tests within a millisecond are two.
+        // Distinguishes two tests within a millisecond.
         let sequence = u64::from(fastrand::u32(1..));
-        let id = DeliveryId::new(client, now, sequence, Kind::ClientTest.as_str());
+        let id = DeliveryId::new(client, now, sequence, EventType::ClientTest.as_str());
         let delivery = Delivery {
             id: id.clone(),
-            kind: Kind::ClientTest,
+            event_type: EventType::ClientTest,
             sequence: 0,
             number: 0,
             occurred_at: now,
@@ -231,8 +230,7 @@ impl<S: ClientStore, H: History> Deliveries<S, H> {
         Ok(id)
     }
 
-    /// Into the queue first, then into the history: a crash between the two queues it once too often,
-    /// never not at all.
+    /// Sends to the queue first and then records: a crash in between queues a delivery twice rather than never.
     async fn requeue(
         &self,
         delivery: Delivery,
@@ -260,7 +258,7 @@ impl<S: ClientStore, H: History> Deliveries<S, H> {
             Some(Err(SendError::Retry(reason) | SendError::Permanent(reason))) => {
                 Err(RedeliverError::Queue(reason))
             }
-            None => Err(RedeliverError::Queue("no answer".to_owned())),
+            None => Err(RedeliverError::Queue("no response".to_owned())),
         }
     }
 }

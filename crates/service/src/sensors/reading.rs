@@ -1,7 +1,7 @@
 //! Readings: what a sensor measured, and when.
 
 use super::id::{Generation, InvalidSensor, SensorId, SensorType};
-use super::moment::{ReadingTime, Sequence};
+use super::reading_time::{ReadingTime, Sequence};
 use super::value::Value;
 use antumbra_shadow::Timestamp;
 

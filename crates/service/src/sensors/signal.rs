@@ -5,8 +5,8 @@ use std::time::Duration;
 use antumbra_shadow::Timestamp;
 
 use super::id::{InvalidSensor, SensorId};
-use super::moment::{ReadingTime, Sequence, from_milliseconds, milliseconds};
 use super::reading::{OwnedReading, Owner, Reading};
+use super::reading_time::{ReadingTime, Sequence, from_milliseconds, milliseconds};
 use super::value::Value;
 
 /// How far a device's clock may be ahead of the queue's before it is not believed.

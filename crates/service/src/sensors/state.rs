@@ -5,8 +5,8 @@ pub mod attributes;
 use antumbra_shadow::Timestamp;
 
 use super::id::{Generation, SensorId, SensorType};
-use super::moment::ReadingTime;
 use super::reading::Owner;
+use super::reading_time::ReadingTime;
 use super::sensor::{Address, SilenceTimeout};
 use super::value::Value;
 

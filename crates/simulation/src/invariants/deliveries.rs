@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use antumbra_service::clients::Mode;
-use antumbra_service::deliveries::{DeliveryRecord, Kind, Status};
+use antumbra_service::deliveries::{DeliveryRecord, EventType, Status};
 
 use super::Evidence;
 use super::sensors::{states, word};
@@ -19,7 +19,7 @@ const PROMPT: u64 = 15_000;
 
 /// A sensor event, derived from the writes of its state by rules of our own.
 pub(super) struct Occurrence {
-    pub(super) kind: Kind,
+    pub(super) kind: EventType,
     /// Time of the write, in milliseconds.
     pub(super) at: u64,
 }
@@ -32,13 +32,13 @@ pub(super) fn occurrences(evidence: &Evidence<'_>, sensor: &str) -> Vec<Occurren
         };
         let (was, is) = (word(Some(old), "connection"), word(Some(new), "connection"));
         let contact = match (was, is) {
-            ("NEVER", "LOST") => Some(Kind::ConnectionNeverSeen),
-            ("ONLINE", "LOST") => Some(Kind::ConnectionLost),
-            ("LOST", "ONLINE") => Some(Kind::ConnectionRestored),
+            ("NEVER", "LOST") => Some(EventType::ConnectionNeverSeen),
+            ("ONLINE", "LOST") => Some(EventType::ConnectionLost),
+            ("LOST", "ONLINE") => Some(EventType::ConnectionRestored),
             _ => None,
         };
         let changed = old.get("value").is_some() && old.get("value") != new.get("value");
-        let changed = changed.then_some(Kind::StateChanged);
+        let changed = changed.then_some(EventType::StateChanged);
         all.extend(contact.into_iter().chain(changed).map(|kind| Occurrence {
             kind,
             at: change.at,
@@ -64,8 +64,8 @@ fn cut_off(evidence: &Evidence<'_>) -> Vec<Held> {
 }
 
 /// Deliveries that can supersede each other.
-pub(super) fn family(kind: Kind) -> bool {
-    kind == Kind::StateChanged
+pub(super) fn family(kind: EventType) -> bool {
+    kind == EventType::StateChanged
 }
 
 pub(super) async fn check(evidence: &Evidence<'_>) {
@@ -139,7 +139,7 @@ fn everything_is_delivered(
         let Some(record) = record else {
             continue;
         };
-        let kind = record.delivery.kind;
+        let kind = record.delivery.event_type;
         evidence.expect(
             "notifications-match-the-change",
             kind == occurrence.kind,
@@ -184,11 +184,11 @@ fn ends(evidence: &Evidence<'_>, client: &Known, record: &DeliveryRecord) {
         Status::Failed => {
             let round = record.delivery.round;
             let of_round = record.attempts.iter().filter(|one| one.round == round);
-            let turns = of_round.map(|attempt| attempt.turn);
+            let turns = of_round.map(|attempt| attempt.number);
             turns.max() < Some(MAX_ATTEMPTS) && is_among(cut_off(evidence))
         }
         Status::Skipped => client.character == Character::Leaving,
-        Status::Pending | Status::Parked => false,
+        Status::Pending | Status::Held => false,
     };
     evidence.expect("every-delivery-is-settled", ended, || {
         format!(
@@ -210,7 +210,7 @@ fn is_complete(evidence: &Evidence<'_>, record: &DeliveryRecord) {
     let mut rounds: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
     for attempt in &record.attempts {
         let turns = rounds.entry(attempt.round).or_default();
-        turns.insert(attempt.turn);
+        turns.insert(attempt.number);
     }
     for (round, turns) in rounds {
         let last = turns.last().copied().unwrap_or_default();

@@ -237,7 +237,7 @@ pub(super) fn the_circuit_opens(
             .iter()
             .filter(of_delivery)
             .flat_map(|one| &one.attempts);
-        let mut last = attempts.filter(|attempt| attempt.turn == MAX_ATTEMPTS);
+        let mut last = attempts.filter(|attempt| attempt.number == MAX_ATTEMPTS);
         last.any(|attempt| {
             let at = attempt.at.nanoseconds() / 1_000_000;
             (at as u64).abs_diff(got.at) < ABOUT

@@ -6,7 +6,7 @@ mod states;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use antumbra_service::sensors::moment::milliseconds;
+use antumbra_service::sensors::reading_time::milliseconds;
 use antumbra_service::sensors::{
     DEFAULT_SHARDS, Reading, ReadingTime, RegisteredSensor, SensorId, State,
 };

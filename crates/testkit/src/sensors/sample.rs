@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use antumbra_service::sensors::moment::from_milliseconds;
+use antumbra_service::sensors::reading_time::from_milliseconds;
 use antumbra_service::sensors::{
     Generation, Location, Outcome, RegisteredSensor, Sensor, SensorId, SensorStore, Signal, State,
     StateStore, Value, Version,

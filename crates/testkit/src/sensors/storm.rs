@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use antumbra_service::sensors::moment::milliseconds;
-use antumbra_service::sensors::occurrences::between;
+use antumbra_service::sensors::reading_time::milliseconds;
 use antumbra_service::sensors::{
-    Outcome, SensorId, SensorStore, Signal, State, StateStore, StoreError, Value, What,
+    EventDetail, Outcome, SensorEvent, SensorId, SensorStore, Signal, State, StateStore,
+    StoreError, Value,
 };
 use futures_util::future::join_all;
 
@@ -120,13 +120,13 @@ pub fn assert_history(images: &[Image]) -> usize {
             "images follow each other"
         );
         let mut sequence = before.map_or(0, |(sequence, _)| *sequence);
-        for occurrence in between(old.as_ref(), new) {
+        for event in SensorEvent::between(old.as_ref(), new) {
             sequence += 1;
             happened += 1;
-            assert_eq!(occurrence.sequence, sequence, "no gap, none twice");
-            if let What::Changed {
+            assert_eq!(event.sequence, sequence, "no gap, none twice");
+            if let EventDetail::StateChanged {
                 previous, current, ..
-            } = &occurrence.what
+            } = &event.detail
             {
                 assert_ne!(previous, current);
             }

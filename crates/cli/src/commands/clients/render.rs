@@ -111,7 +111,7 @@ fn delivery(record: &DeliveryRecord) -> Vec<String> {
     let style = match record.status {
         Status::Delivered => GOOD,
         Status::Dead => BAD,
-        Status::Failed | Status::Parked | Status::Pending => CHANGED,
+        Status::Failed | Status::Held | Status::Pending => CHANGED,
         Status::Skipped | Status::Superseded => FAINT,
     };
     let last = record.attempts.last();
@@ -124,7 +124,7 @@ fn delivery(record: &DeliveryRecord) -> Vec<String> {
     vec![
         record.delivery.occurred_at.to_string(),
         styled(style, record.status.as_str()),
-        record.delivery.kind.to_string(),
+        record.delivery.event_type.to_string(),
         sensor
             .map(|sensor| sensor.id.to_string())
             .unwrap_or_default(),

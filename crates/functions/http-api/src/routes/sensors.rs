@@ -4,7 +4,7 @@ use antumbra_service::api::{
     self, NewReadings, NewSensor, ReadingPage, SensorPage, SensorPatch, SensorState,
 };
 use antumbra_service::paging::Cursor;
-use antumbra_service::sensors::moment::milliseconds;
+use antumbra_service::sensors::reading_time::milliseconds;
 use antumbra_service::sensors::{
     InvalidSensor, LocationPrefix, RegisteredSensor, SensorError, SensorId, Version,
 };

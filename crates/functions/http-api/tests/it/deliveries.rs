@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use antumbra_service::clock::Clock as _;
 use antumbra_service::deliveries::{
-    Delivery, DeliveryId, DeliveryStore as _, History, Kind, Status,
+    Delivery, DeliveryId, DeliveryStore as _, EventType, History, Status,
 };
 use serde_json::{Value, json};
 
@@ -156,7 +156,7 @@ async fn deliveries_since_a_time_are_queued_in_parts() {
         let at = noon.after(Duration::from_secs(second));
         let delivery = Delivery {
             id: DeliveryId::new(&id, at, second, "door"),
-            kind: Kind::ClientTest,
+            event_type: EventType::ClientTest,
             sequence: second,
             number: 0,
             occurred_at: at,

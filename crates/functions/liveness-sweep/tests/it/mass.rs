@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use antumbra_liveness_sweep::Sweeper;
 use antumbra_service::clock::{Clock, ManualClock};
 use antumbra_service::liveness::Limits;
-use antumbra_service::sensors::moment::milliseconds;
+use antumbra_service::sensors::reading_time::milliseconds;
 use antumbra_service::sensors::{Connection, StateStore};
 use antumbra_testkit::progress::MemoryProgress;
 use antumbra_testkit::sensors::MemorySensors;

@@ -43,7 +43,7 @@ async fn a_change_is_posted_with_a_signature_to_every_linked_client() {
     );
     assert!(body["data"]["since"].is_string());
     assert_eq!(
-        (attempt.turn, attempt.status, &attempt.error),
+        (attempt.number, attempt.status, &attempt.error),
         (1, Some(204), &None)
     );
     let seconds: i64 = seen[0].timestamp.parse().unwrap();
@@ -193,7 +193,7 @@ async fn a_gone_endpoint_disables_its_client_and_held_deliveries_are_released_in
     home.clients.link(&client, &door).await.unwrap();
     home.endpoints.next("watch", &[Respond(410)]);
     home.signal(&door, 1).await;
-    home.wait_for_statuses(&client, &[Status::Parked]).await;
+    home.wait_for_statuses(&client, &[Status::Held]).await;
     let gone = home.clients.get(&client).await.unwrap();
     let ClientState::Disabled { reason, .. } = gone.state else {
         panic!("{gone:?}");
@@ -201,7 +201,7 @@ async fn a_gone_endpoint_disables_its_client_and_held_deliveries_are_released_in
     assert!(reason.contains("410"), "{reason}");
     home.signal(&door, 0).await;
     home.signal(&door, 1).await;
-    home.wait_for_statuses(&client, &[Status::Parked; 3]).await;
+    home.wait_for_statuses(&client, &[Status::Held; 3]).await;
     assert_eq!(home.endpoints.seen("watch").len(), 1);
     assert_eq!(home.redeliveries.enable(&client).await.unwrap(), 3);
     home.wait_for_statuses(&client, &[Status::Delivered; 3])

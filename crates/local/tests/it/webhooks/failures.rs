@@ -23,7 +23,7 @@ async fn failures_are_retried_and_every_attempt_is_recorded() {
     let received: Vec<_> = records[0]
         .attempts
         .iter()
-        .map(|attempt| (attempt.turn, attempt.status, attempt.error.as_deref()))
+        .map(|attempt| (attempt.number, attempt.status, attempt.error.as_deref()))
         .collect();
     let redirects = Some("redirects are not followed");
     let hung = Some("no answer within 500ms");
@@ -68,7 +68,7 @@ async fn a_dead_delivery_can_be_redelivered() {
         home.redeliveries.redeliver(id).await.unwrap();
         let records = home.wait_for_statuses(&client, &[Status::Delivered]).await;
         assert_eq!(records[0].attempts.len(), 11);
-        assert_eq!(records[0].attempts[10].turn, 1);
+        assert_eq!(records[0].attempts[10].number, 1);
         let seen = home.endpoints.seen("watch");
         assert_eq!(seen[10].id, seen[0].id);
         home.stack.stop().await;

@@ -7,7 +7,7 @@ use antumbra_shadow::{Timestamp, View};
 
 use super::{Connection, State};
 use crate::sensors::id::{Generation, InvalidSensor, SensorId, SensorType};
-use crate::sensors::moment::{ReadingTime, from_milliseconds};
+use crate::sensors::reading_time::{ReadingTime, from_milliseconds};
 use crate::sensors::sensor::{Address, SilenceTimeout};
 use crate::sensors::value::Value;
 

@@ -1,9 +1,8 @@
 //! Laws of `LivenessIndex`.
 
-use antumbra_service::sensors::occurrences::between;
 use antumbra_service::sensors::{
-    CheckOutcome, Connection, LivenessIndex, Occurrence, SensorId, Signal, SilenceTimeout, State,
-    Value, What,
+    CheckOutcome, Connection, EventDetail, LivenessIndex, SensorEvent, SensorId, Signal,
+    SilenceTimeout, State, Value,
 };
 use antumbra_shadow::Timestamp;
 use futures_util::future::join_all;
@@ -32,24 +31,24 @@ async fn due<S: LivenessIndex>(store: &S, now: Timestamp, limit: usize) -> Vec<S
     found
 }
 
-async fn check<S: Store>(store: &S, now: i64) -> (CheckOutcome, Vec<Occurrence>, State) {
+async fn check<S: Store>(store: &S, now: i64) -> (CheckOutcome, Vec<SensorEvent>, State) {
     let old = state(store, "s").await;
     let checked = store.check(&id("s"), at(now)).await.unwrap();
     let new = state(store, "s").await;
-    (checked, between(Some(&old), &new), new)
+    (checked, SensorEvent::between(Some(&old), &new), new)
 }
 
-async fn record_events<S: Store>(store: &S, signal: &Signal) -> (Vec<Occurrence>, State) {
+async fn record_events<S: Store>(store: &S, signal: &Signal) -> (Vec<SensorEvent>, State) {
     let old = state(store, "s").await;
     record(store, signal).await;
     let new = state(store, "s").await;
-    (between(Some(&old), &new), new)
+    (SensorEvent::between(Some(&old), &new), new)
 }
 
-fn names(events: &[Occurrence]) -> Vec<&'static str> {
+fn names(events: &[SensorEvent]) -> Vec<&'static str> {
     events
         .iter()
-        .map(|occurrence| occurrence.what.as_str())
+        .map(|event| event.event_type().as_str())
         .collect()
 }
 
@@ -80,12 +79,12 @@ pub async fn a_silent_sensor_is_lost_once<S: Store>(store: S) {
     assert_eq!(checked, CheckOutcome::Lost);
     let lost = &events[0];
     assert_eq!((lost.sequence, lost.occurred_at), (1, at(10 + HOUR + 30)));
-    let what = What::Lost {
+    let detail = EventDetail::ConnectionLost {
         last_seen: at(10),
         threshold: SilenceTimeout::default(),
         last_value: Some(Value::whole(1)),
     };
-    assert_eq!(lost.what, what);
+    assert_eq!(lost.detail, detail);
     assert_eq!((state.connection, state.check_at), (Connection::Lost, None));
     for later in [1, 1000] {
         let (checked, events, again) = check(&store, 10 + HOUR + 30 + later).await;
@@ -106,14 +105,14 @@ pub async fn a_signal_restores_a_lost_sensor_before_it_changes_the_value<S: Stor
     let (events, state) = record_events(&store, &signal("s", 0, 3 * HOUR, 3 * HOUR)).await;
     assert_eq!(names(&events), ["connection.restored", "state.changed"]);
     assert_eq!((events[0].sequence, events[1].sequence), (2, 3));
-    let what = What::Restored {
+    let detail = EventDetail::ConnectionRestored {
         lost_at: at(2 * HOUR),
         last_seen: Some(at(0)),
         restored_at: at(3 * HOUR),
         value: Some(Value::whole(0)),
         value_changed: true,
     };
-    assert_eq!(events[0].what, what);
+    assert_eq!(events[0].detail, detail);
     assert_eq!(
         (state.connection, state.lost_at),
         (Connection::Online, None)
@@ -158,24 +157,24 @@ pub async fn a_sensor_never_seen_is_reported_once<S: Store>(store: S) {
     assert_eq!(checked, CheckOutcome::Rearmed);
     let (checked, events, _) = check(&store, HOUR).await;
     assert_eq!((checked, events[0].sequence), (CheckOutcome::Lost, 1));
-    let what = What::NeverSeen {
+    let detail = EventDetail::ConnectionNeverSeen {
         registered_at: at(0),
         threshold: SilenceTimeout::default(),
     };
-    assert_eq!(events[0].what, what);
+    assert_eq!(events[0].detail, detail);
     let (checked, events, _) = check(&store, 2 * HOUR).await;
     assert_eq!((checked, events), (CheckOutcome::Gone, vec![]));
 
     let (events, _) = record_events(&store, &signal("s", 1, 3 * HOUR, 3 * HOUR)).await;
     assert_eq!(names(&events), ["connection.restored"]);
-    let what = What::Restored {
+    let detail = EventDetail::ConnectionRestored {
         lost_at: at(HOUR),
         last_seen: None,
         restored_at: at(3 * HOUR),
         value: Some(Value::whole(1)),
         value_changed: false,
     };
-    assert_eq!((events[0].sequence, &events[0].what), (2, &what));
+    assert_eq!((events[0].sequence, &events[0].detail), (2, &detail));
     let (events, _) = record_events(&store, &signal("s", 0, 3 * HOUR + 1, 3 * HOUR + 1)).await;
     assert_eq!(
         (names(&events), events[0].sequence),

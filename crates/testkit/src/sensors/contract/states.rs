@@ -1,8 +1,7 @@
 //! Laws of `StateStore`.
 
-use antumbra_service::sensors::occurrences::between;
 use antumbra_service::sensors::{
-    Connection, Outcome, ReadingTime, Sequence, Signal, State, Value, What,
+    Connection, EventDetail, Outcome, ReadingTime, SensorEvent, Sequence, Signal, State, Value,
 };
 
 use super::Store;
@@ -13,14 +12,11 @@ async fn step<S: Store>(store: &S, signal: &Signal) -> (Outcome, Vec<&'static st
     let old = store.state(signal.sensor()).await.unwrap();
     let outcome = record(store, signal).await;
     let new = store.state(signal.sensor()).await.unwrap();
-    let events = between(Some(&old), &new);
-    let numbers: Vec<u64> = events
-        .iter()
-        .map(|occurrence| occurrence.sequence)
-        .collect();
+    let events = SensorEvent::between(Some(&old), &new);
+    let numbers: Vec<u64> = events.iter().map(|event| event.sequence).collect();
     let expected: Vec<u64> = (old.sequence() + 1..=new.sequence()).collect();
     assert_eq!(numbers, expected, "numbers without a gap");
-    let names = events.iter().map(|occurrence| occurrence.what.as_str());
+    let names = events.iter().map(|event| event.event_type().as_str());
     (outcome, names.collect(), new)
 }
 
@@ -61,14 +57,14 @@ pub async fn a_different_value_is_a_change<S: Store>(store: S) {
         let sent = signal("s", n % 2, n, n);
         let (outcome, events, new) = step(&store, &sent).await;
         assert_eq!((outcome, events), (Outcome::Changed, vec!["state.changed"]));
-        let occurrence = between(Some(&old), &new).remove(0);
-        let what = What::Changed {
+        let event = SensorEvent::between(Some(&old), &new).remove(0);
+        let detail = EventDetail::StateChanged {
             previous: Value::whole((n + 1) % 2),
             current: Value::whole(n % 2),
             since: at(n),
         };
-        assert_eq!((occurrence.what, occurrence.occurred_at), (what, at(n)));
-        assert_eq!(occurrence.sequence, n as u64 - 1);
+        assert_eq!((event.detail, event.occurred_at), (detail, at(n)));
+        assert_eq!(event.sequence, n as u64 - 1);
     }
 }
 

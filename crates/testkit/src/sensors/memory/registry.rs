@@ -1,7 +1,9 @@
 //! Registered sensors and readings in memory.
 
 use antumbra_service::paging::{open_cursor, page_limit, seal_cursor};
-use antumbra_service::sensors::moment::{ReadingTime, Sequence, from_milliseconds, milliseconds};
+use antumbra_service::sensors::reading_time::{
+    ReadingTime, Sequence, from_milliseconds, milliseconds,
+};
 use antumbra_service::sensors::{
     Connection, Cursor, LocationPrefix, Page, Reading, ReadingStore, RegisteredSensor, Sensor,
     SensorError, SensorId, SensorStore, SensorWithState, State, StoreError,

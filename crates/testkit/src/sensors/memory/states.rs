@@ -1,7 +1,7 @@
 //! Transitions of a state.
 
 use antumbra_service::paging::{open_cursor, page_limit, seal_cursor};
-use antumbra_service::sensors::moment::{from_milliseconds, milliseconds};
+use antumbra_service::sensors::reading_time::{from_milliseconds, milliseconds};
 use antumbra_service::sensors::{
     CheckOutcome, Connection, Cursor, LivenessIndex, Outcome, OwnedReading, Page, Recorded,
     SensorId, Signal, State, StateStore, StoreError,

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::sensors::id::SensorType;
-use crate::sensors::moment::{ReadingTime, Sequence, from_milliseconds};
+use crate::sensors::reading_time::{ReadingTime, Sequence, from_milliseconds};
 
 fn fresh() -> State {
     State {
@@ -94,30 +94,30 @@ proptest! {
         walk in prop::collection::vec(steps(), 1..60),
     ) {
         let mut state = fresh();
-        let mut told: Vec<Occurrence> = between(None, &state);
+        let mut told: Vec<SensorEvent> = SensorEvent::between(None, &state);
         for (now, next) in (1..).zip(walk) {
             let new = step(&state, next, now);
-            let happened = between(Some(&state), &new);
+            let happened = SensorEvent::between(Some(&state), &new);
             prop_assert_eq!(new.sequence() - state.sequence(), happened.len() as u64);
             told.extend(happened);
             state = new;
         }
-        for (number, occurrence) in (1..).zip(&told) {
-            prop_assert_eq!(occurrence.sequence, number);
+        for (number, event) in (1..).zip(&told) {
+            prop_assert_eq!(event.sequence, number);
         }
         let mut lost = false;
         let mut value = None;
-        for occurrence in &told {
-            match &occurrence.what {
-                What::Lost { .. } | What::NeverSeen { .. } => {
+        for event in &told {
+            match &event.detail {
+                EventDetail::ConnectionLost { .. } | EventDetail::ConnectionNeverSeen { .. } => {
                     prop_assert!(!lost);
                     lost = true;
                 }
-                What::Restored { .. } => {
+                EventDetail::ConnectionRestored { .. } => {
                     prop_assert!(lost);
                     lost = false;
                 }
-                What::Changed { previous, current, .. } => {
+                EventDetail::StateChanged { previous, current, .. } => {
                     prop_assert_ne!(previous, current);
                     prop_assert!(value.is_none_or(|value: &Value| value == previous));
                     value = Some(current);
@@ -132,7 +132,7 @@ proptest! {
     fn the_same_images_tell_the_same(first in steps(), second in steps()) {
         let old = step(&fresh(), first, 1);
         let new = step(&old, second, 2);
-        let ids = || -> Vec<String> { between(Some(&old), &new).iter().map(Occurrence::id).collect() };
+        let ids = || -> Vec<String> { SensorEvent::between(Some(&old), &new).iter().map(SensorEvent::id).collect() };
         prop_assert_eq!(ids(), ids());
     }
 }
@@ -156,7 +156,7 @@ fn a_sensor_registered_again_has_no_past() {
         },
         2,
     );
-    assert!(between(Some(&old), &new).is_empty());
+    assert!(SensorEvent::between(Some(&old), &new).is_empty());
 }
 
 #[test]
@@ -177,7 +177,7 @@ fn ids_name_sensor_generation_and_number() {
         },
         2,
     );
-    let told = between(Some(&old), &new);
+    let told = SensorEvent::between(Some(&old), &new);
     assert_eq!(told[0].id(), "lock/g/1");
     assert_eq!(told[0].address.as_str(), "Main St 1");
 }

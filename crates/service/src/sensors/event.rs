@@ -1,0 +1,276 @@
+//! Sensor events: the differences between two states of a sensor that clients are notified of.
+//!
+//! Pure. Every write of a state is one step, so two consecutive images in the stream differ by at most one change
+//! of the connection and one of the value. The change of the connection comes first: a sensor is restored before
+//! its value changes.
+
+use antumbra_shadow::Timestamp;
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
+
+use super::id::{Generation, SensorId};
+use super::sensor::{Address, SilenceTimeout};
+use super::state::{Connection, State};
+use super::value::Value;
+use crate::clock::rfc3339_milliseconds;
+use crate::words::word_enum;
+
+word_enum! {
+    /// Type of a delivery, as clients read it in `type`.
+    pub enum EventType as "type of event" {
+        /// The value of a sensor changed.
+        StateChanged = "state.changed",
+        /// A sensor was silent for longer than its timeout.
+        ConnectionLost = "connection.lost",
+        /// A lost sensor sent a signal.
+        ConnectionRestored = "connection.restored",
+        /// A registered sensor did not send its first signal in time.
+        ConnectionNeverSeen = "connection.never_seen",
+        /// A test of the client's endpoint; no sensor is involved.
+        ClientTest = "client.test",
+    }
+}
+
+/// An event of a sensor.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SensorEvent {
+    /// The sensor.
+    pub sensor: SensorId,
+    /// The registration of the sensor that the event belongs to.
+    pub generation: Generation,
+    /// The address of the sensor.
+    pub address: Address,
+    /// Position among all events of the sensor: 1 for the first, without gaps.
+    pub sequence: u64,
+    /// Position among events that supersede each other: changes of the value, or of the connection.
+    pub number: u64,
+    /// Time of the event.
+    pub occurred_at: Timestamp,
+    /// The event itself.
+    pub detail: EventDetail,
+}
+
+/// Details of an event, by type.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EventDetail {
+    /// See [`EventType::StateChanged`].
+    StateChanged {
+        /// The value before.
+        previous: Value,
+        /// The value now.
+        current: Value,
+        /// Time at which the current value was measured.
+        since: Timestamp,
+    },
+    /// See [`EventType::ConnectionLost`].
+    ConnectionLost {
+        /// Time of the last signal.
+        last_seen: Timestamp,
+        /// Silence after which the sensor is lost.
+        threshold: SilenceTimeout,
+        /// The last value.
+        last_value: Option<Value>,
+    },
+    /// See [`EventType::ConnectionRestored`].
+    ConnectionRestored {
+        /// Time at which the sensor was found lost.
+        lost_at: Timestamp,
+        /// Time of the last signal before; `None` if there was none.
+        last_seen: Option<Timestamp>,
+        /// Time of the signal that restored the connection.
+        restored_at: Timestamp,
+        /// The current value.
+        value: Option<Value>,
+        /// Whether the value changed with the same signal.
+        value_changed: bool,
+    },
+    /// See [`EventType::ConnectionNeverSeen`].
+    ConnectionNeverSeen {
+        /// Time of registration.
+        registered_at: Timestamp,
+        /// Silence after which the sensor is lost.
+        threshold: SilenceTimeout,
+    },
+}
+
+impl SensorEvent {
+    /// Returns the events between two states of a sensor, in order. A new sensor, or one that was only moved or
+    /// renamed, has none.
+    pub fn between(old: Option<&State>, new: &State) -> Vec<SensorEvent> {
+        let Some(old) = old.filter(|old| old.generation == new.generation) else {
+            return Vec::new();
+        };
+        let changed = value_change(old, new);
+        let contact = connection_change(old, new, changed.is_some());
+        let found: Vec<(Timestamp, EventDetail)> = contact.into_iter().chain(changed).collect();
+        let before = new.sequence().saturating_sub(found.len() as u64);
+        (before + 1..)
+            .zip(found)
+            .map(|(sequence, (occurred_at, detail))| SensorEvent {
+                sensor: new.sensor.clone(),
+                generation: new.generation.clone(),
+                address: new.address.clone(),
+                sequence,
+                number: match detail {
+                    EventDetail::StateChanged { .. } => new.changes,
+                    _ => new.contacts,
+                },
+                occurred_at,
+                detail,
+            })
+            .collect()
+    }
+
+    /// Returns an id that is unique to this event and stable.
+    pub fn id(&self) -> String {
+        let (sensor, generation) = (&self.sensor, self.generation.as_str());
+        format!("{sensor}/{generation}/{}", self.sequence)
+    }
+
+    /// Returns the type of this event.
+    pub fn event_type(&self) -> EventType {
+        match self.detail {
+            EventDetail::StateChanged { .. } => EventType::StateChanged,
+            EventDetail::ConnectionLost { .. } => EventType::ConnectionLost,
+            EventDetail::ConnectionRestored { .. } => EventType::ConnectionRestored,
+            EventDetail::ConnectionNeverSeen { .. } => EventType::ConnectionNeverSeen,
+        }
+    }
+}
+
+fn value_change(old: &State, new: &State) -> Option<(Timestamp, EventDetail)> {
+    if new.changes <= old.changes {
+        return None;
+    }
+    let previous = old.value.clone()?;
+    let current = new.value.clone()?;
+    let since = new.moment.as_ref()?.time();
+    let detail = EventDetail::StateChanged {
+        previous,
+        current,
+        since,
+    };
+    Some((since, detail))
+}
+
+fn connection_change(
+    old: &State,
+    new: &State,
+    value_changed: bool,
+) -> Option<(Timestamp, EventDetail)> {
+    if new.contacts <= old.contacts {
+        return None;
+    }
+    let threshold = new.silence_after;
+    match new.connection {
+        Connection::Lost => {
+            let lost_at = new.lost_at.unwrap_or(new.deadline);
+            let detail = match new.last_seen {
+                Some(last_seen) => EventDetail::ConnectionLost {
+                    last_seen,
+                    threshold,
+                    last_value: new.value.clone(),
+                },
+                None => EventDetail::ConnectionNeverSeen {
+                    registered_at: new.registered_at,
+                    threshold,
+                },
+            };
+            Some((lost_at, detail))
+        }
+        Connection::Online => {
+            let restored_at = new.last_seen?;
+            let detail = EventDetail::ConnectionRestored {
+                lost_at: old.lost_at.unwrap_or(old.deadline),
+                last_seen: old.last_seen,
+                restored_at,
+                value: new.value.clone(),
+                value_changed,
+            };
+            Some((restored_at, detail))
+        }
+        Connection::Never => None,
+    }
+}
+
+/// JSON of the details, as clients read it in `data`.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Data<'a> {
+    StateChanged {
+        previous: &'a Value,
+        current: &'a Value,
+        since: String,
+    },
+    ConnectionLost {
+        last_seen: String,
+        threshold_seconds: u32,
+        last_state: Option<&'a Value>,
+    },
+    ConnectionRestored {
+        lost_at: String,
+        restored_at: String,
+        outage_seconds: i64,
+        state: Option<&'a Value>,
+        state_changed: bool,
+    },
+    ConnectionNeverSeen {
+        registered_at: String,
+        threshold_seconds: u32,
+    },
+}
+
+impl EventDetail {
+    /// Returns the JSON that clients read in `data`.
+    pub fn to_json(&self) -> Box<RawValue> {
+        let data = match self {
+            EventDetail::StateChanged {
+                previous,
+                current,
+                since,
+            } => Data::StateChanged {
+                previous,
+                current,
+                since: rfc3339_milliseconds(*since),
+            },
+            EventDetail::ConnectionLost {
+                last_seen,
+                threshold,
+                last_value,
+            } => Data::ConnectionLost {
+                last_seen: rfc3339_milliseconds(*last_seen),
+                threshold_seconds: threshold.as_seconds(),
+                last_state: last_value.as_ref(),
+            },
+            EventDetail::ConnectionRestored {
+                lost_at,
+                restored_at,
+                value,
+                value_changed,
+                ..
+            } => Data::ConnectionRestored {
+                lost_at: rfc3339_milliseconds(*lost_at),
+                restored_at: rfc3339_milliseconds(*restored_at),
+                outage_seconds: whole_seconds(*lost_at, *restored_at),
+                state: value.as_ref(),
+                state_changed: *value_changed,
+            },
+            EventDetail::ConnectionNeverSeen {
+                registered_at,
+                threshold,
+            } => Data::ConnectionNeverSeen {
+                registered_at: rfc3339_milliseconds(*registered_at),
+                threshold_seconds: threshold.as_seconds(),
+            },
+        };
+        // Values, texts and numbers always have a JSON form.
+        to_raw_value(&data).unwrap_or_else(|_| RawValue::NULL.to_owned())
+    }
+}
+
+fn whole_seconds(from: Timestamp, to: Timestamp) -> i64 {
+    ((to.nanoseconds() - from.nanoseconds()) / 1_000_000_000).max(0) as i64
+}
+
+#[cfg(test)]
+mod tests;
