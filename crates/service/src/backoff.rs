@@ -1,13 +1,13 @@
-//! How long to wait before trying again.
+//! Delays before retries.
 
 use std::time::Duration;
 
-/// The longest wait before the second try.
+/// Ceiling of the first delay.
 const FIRST: Duration = Duration::from_millis(25);
-/// The longest wait before any try.
+/// Ceiling of all delays.
 const LONGEST: Duration = Duration::from_secs(2);
 
-/// Full jitter: anywhere between nothing and a ceiling that doubles with each try. `random` is in 0..1.
+/// Returns a delay with full jitter: random between zero and a ceiling that doubles with each failure. `random` is in 0..1.
 ///
 /// ```
 /// use antumbra_service::backoff::delay;

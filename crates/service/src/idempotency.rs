@@ -13,21 +13,21 @@ use crate::store::StoreError;
 /// A request that carries a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
-    /// Whose key and which: one text that no other caller's key makes.
+    /// Key, unique to the caller.
     pub key: String,
-    /// What is asked for: the same text for the same request, another for any other.
+    /// Fingerprint of the request: the same text for the same request only.
     pub fingerprint: String,
-    /// Who runs it, should it run: a text nobody else has.
+    /// Unique name of the invocation that would run it.
     pub owner: String,
     /// The time now.
     pub now: Timestamp,
-    /// When it must have ended; after that another may run it.
+    /// End of the lease; after that another invocation may run the request.
     pub lease_ends: Timestamp,
-    /// When key and answer may be forgotten.
+    /// Expiry of key and response.
     pub forget_at: Timestamp,
 }
 
-/// What to do with a request.
+/// State of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IdempotencyState {
     /// Run it, then [`IdempotencyStore::finish`] or [`IdempotencyStore::release`] it.

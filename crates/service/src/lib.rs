@@ -1,4 +1,4 @@
-//! What Antumbra does, without where it is stored: use cases and the ports they need.
+//! Use cases of Antumbra and the ports they need. No AWS.
 //!
 //! One module per noun. A port is a small trait whose documentation states the law every
 //! implementation keeps; adapters implement ports, functions wire them.

@@ -15,8 +15,8 @@
 //! The bound that follows: a sensor is found lost not before its deadline, and at most one period of the
 //! sweep and its run after it, or after everything sent until its deadline has been taken in.
 //!
-//! What it cannot see: a queue that is no SQS queue, through which no marker is sent (there, the time is
-//! the horizon), and a signal that has to be delivered once more after the marker behind it was taken in;
+//! Limits: brokers other than SQS, through which no marker is sent (there, the current time is the
+//! watermark), and a signal that has to be delivered once more after the marker behind it was taken in;
 //! see [`QueueProbe::settle`].
 
 mod ingest_watermark;

@@ -1,7 +1,6 @@
-//! Notifications: what changed, sent to those who registered for it.
+//! Sending of messages to channels: queues, topics, event buses, MQTT.
 //!
-//! Which messages there are is decided elsewhere and before; here they are only sent. [`dispatch`] keeps
-//! the order per key, fills batches, tries again and says what arrived.
+//! [`dispatch`] keeps the order per key, fills batches, retries, and returns which messages were sent.
 
 mod channel;
 mod dispatch;

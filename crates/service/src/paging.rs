@@ -1,13 +1,12 @@
-//! Cursors: where the next page of a listing starts, as a few texts sealed into one that is safe in a URL.
+//! Pages and cursors of listings. A cursor holds a few texts and a checksum, encoded for URLs.
 //!
-//! The seal is a checksum, not a secret: it tells a damaged cursor from a whole one. A store still
-//! has to check that what is inside belongs to the listing it is used with.
+//! The checksum detects damage and is not a secret. A store still has to check that a cursor belongs to the listing
+//! it is used with.
 
 use crate::fnv::fnv1a;
 use crate::store::StoreError;
 
-/// Where the next page starts. Opaque: it is made and read by the store alone, and one that was
-/// tampered with is refused.
+/// Start of the next page. Opaque: only the store creates and reads it; a damaged cursor is rejected.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Cursor(pub String);
 
@@ -16,14 +15,14 @@ pub struct Cursor(pub String);
 pub struct Page<T> {
     /// May be short or even empty before the last page.
     pub rows: Vec<T>,
-    /// Where the next page starts; `None` after the last.
+    /// Cursor of the next page; `None` after the last.
     pub next: Option<Cursor>,
 }
 
-/// The most that one page may be asked to hold.
+/// Largest page.
 pub const PAGE_LIMIT: usize = 1000;
 
-/// Checks how many rows of a listing are asked for.
+/// Checks the size of a page.
 pub fn page_limit(limit: usize) -> Result<usize, StoreError> {
     match limit {
         1..=PAGE_LIMIT => Ok(limit),
@@ -33,7 +32,7 @@ pub fn page_limit(limit: usize) -> Result<usize, StoreError> {
     }
 }
 
-/// A text that no listing gave.
+/// Error of a text that is not a cursor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a cursor of a listing")]
 pub struct InvalidCursor;
@@ -46,10 +45,10 @@ impl From<InvalidCursor> for StoreError {
 
 /// Bytes of the checksum.
 const SEAL_BYTES: usize = 8;
-/// Characters of a cursor that are looked at: two keys of full length and some more.
+/// Longest cursor: two keys of full length and some more.
 const CURSOR_CHARS: usize = 16 * 1024;
 
-/// Seals texts, of at most 65,535 bytes each, into a cursor.
+/// Encodes texts, of at most 65,535 bytes each, as a cursor.
 ///
 /// ```
 /// use antumbra_service::paging::{open_cursor, seal_cursor};
@@ -73,7 +72,7 @@ pub fn seal_cursor(parts: &[&str]) -> Cursor {
     Cursor(text)
 }
 
-/// The texts of a cursor that is as it was sealed.
+/// Decodes a cursor.
 pub fn open_cursor(cursor: &Cursor) -> Result<Vec<String>, InvalidCursor> {
     open(&cursor.0).ok_or(InvalidCursor)
 }
@@ -102,7 +101,7 @@ fn open(text: &str) -> Option<Vec<String>> {
     Some(parts)
 }
 
-/// Capitals are refused, so that one cursor has one spelling.
+/// Parses a lower-case hexadecimal digit, so that a cursor has one spelling.
 fn digit(byte: u8) -> Option<u8> {
     match byte {
         b'0'..=b'9' => Some(byte - b'0'),

@@ -1,9 +1,8 @@
-//! The quarantine: where messages go that can never be taken in, with the reason why.
+//! The quarantine: a queue for messages that can never be processed.
 //!
-//! It is a queue like any other. A message lies there as it came, with the attributes `reason`, one word
-//! for programs, `source`, the queue it came from, and `detail`, a sentence for people. So it can be put
-//! back where it came from once the reason is gone. Nothing else waits for it: whoever puts it there goes
-//! on with the next message.
+//! A quarantined message keeps its body and gets the attributes `reason` (one word, for programs), `source` (the
+//! queue it came from) and `detail` (a sentence, for people). It can be moved back to its source once the reason
+//! is gone.
 
 use std::sync::Arc;
 
@@ -12,46 +11,46 @@ use antumbra_shadow::Timestamp;
 use crate::clock::Clock;
 use crate::notifications::{Channel, ChannelMessage, Message, attribute_bytes, dispatch};
 
-/// Characters of a detail that are kept.
+/// Characters of a detail that are sent.
 const DETAIL_CHARS: usize = 300;
-/// Bytes of a source that are counted with: the longest ARN of a queue.
+/// Bytes reserved for a source: the longest ARN of a queue.
 const SOURCE_BYTES: usize = 150;
 
-/// A message that can never be taken in.
+/// A message that can never be processed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QuarantinedMessage {
-    /// The queue's id of it.
+    /// Id given by the source queue.
     pub id: String,
-    /// What was sent, as it was sent.
+    /// Body, unchanged.
     pub text: String,
-    /// The queue it came from: its ARN, or what else names it.
+    /// Source queue: its ARN or another name.
     pub source: String,
-    /// One word, for programs.
+    /// Reason in one word, for programs.
     pub reason: &'static str,
-    /// A sentence, for people.
+    /// Reason in a sentence, for people.
     pub detail: String,
 }
 
-/// A message that could not even be put away.
+/// A message that could not be quarantined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QuarantineFailure {
-    /// Its position among those given.
+    /// Position in the request.
     pub index: usize,
-    /// Why.
+    /// Reason.
     pub reason: String,
 }
 
-/// Puts messages away that can never be taken in.
+/// Sends messages to the quarantine.
 #[derive(Clone)]
 pub struct Quarantine(Arc<dyn Channel>);
 
 impl Quarantine {
-    /// In the queue that this channel leads to.
+    /// Creates a quarantine that sends to this queue.
     pub fn new(queue: Arc<dyn Channel>) -> Quarantine {
         Quarantine(queue)
     }
 
-    /// Bytes of text that it takes with any reason and detail.
+    /// Returns the longest body that fits together with any reason and detail.
     pub fn text_bytes(&self) -> usize {
         let reason = attribute_bytes("reason", &"x".repeat(64));
         let detail = attribute_bytes("detail", "") + 4 * DETAIL_CHARS;
@@ -59,8 +58,8 @@ impl Quarantine {
         (self.0.limits().message_bytes).saturating_sub(reason + source + detail)
     }
 
-    /// Puts messages away and tries again until the deadline. Returns those, in order, that may
-    /// not be there; they must be delivered again, or they would be lost.
+    /// Sends messages and retries until the deadline. Returns, in order, those that may not have arrived; they
+    /// must be received again, or they would be lost.
     pub async fn send(
         &self,
         refused: &[QuarantinedMessage],
@@ -77,7 +76,7 @@ impl Quarantine {
         let done = dispatch(&channels, &outgoing, deadline, clock).await;
         let in_time = |index| QuarantineFailure {
             index,
-            reason: "no answer of the quarantine in time".to_owned(),
+            reason: "the quarantine did not respond in time".to_owned(),
         };
         let refused = done.refused.into_iter();
         let mut left: Vec<QuarantineFailure> = refused
@@ -94,7 +93,7 @@ impl Quarantine {
 
 fn outgoing(position: usize, refused: &QuarantinedMessage, limit: usize) -> ChannelMessage {
     let mut attributes = vec![("reason".to_owned(), refused.reason.to_owned())];
-    // What was sent comes first: beside a text that all but fills a message, less is said of it.
+    // The body has priority: next to a body that nearly fills a message, source and detail are cut.
     let mut taken = refused.text.len() + attribute_bytes("reason", refused.reason);
     let source = attribute_bytes("source", &refused.source);
     if !refused.source.is_empty() && taken + source <= limit {
@@ -111,7 +110,7 @@ fn outgoing(position: usize, refused: &QuarantinedMessage, limit: usize) -> Chan
         channel: 0,
         message: Message {
             id: refused.id.clone(),
-            // Order does not matter here; one key each lets batches be full.
+            // Order does not matter; a key per message fills batches.
             key: position.to_string(),
             body: refused.text.clone(),
             attributes,

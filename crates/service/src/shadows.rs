@@ -35,21 +35,21 @@ pub use store::{
 };
 pub use update::{DEFAULT_RETRIES, DEFAULT_RETRY_TIME, DesiredMode, Update};
 
-/// Why something could not be done with a shadow.
+/// Error of a request about shadows.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ShadowError {
-    /// What was sent is no document.
+    /// The document is invalid.
     #[error(transparent)]
     Document(#[from] DocumentError),
-    /// What was given is no id, name, token or zone.
+    /// An id, name, token or zone is invalid.
     #[error(transparent)]
     Id(#[from] InvalidId),
-    /// The store refused or failed.
+    /// The store rejected the request or failed.
     #[error("{error} ({attempts} {})", if *attempts == 1 { "attempt" } else { "attempts" })]
     Store {
-        /// What it said last.
+        /// Last error.
         error: StoreError,
-        /// How many times it was tried.
+        /// Number of attempts.
         attempts: u32,
     },
 }
@@ -82,13 +82,13 @@ impl ShadowError {
 /// A shadow as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shadow {
-    /// What the device says, where asked for and there.
+    /// Reported document, if requested and stored.
     pub reported: Option<StoredDocument>,
-    /// What is wanted of it, where asked for and there.
+    /// Desired document, if requested and stored.
     pub desired: Option<StoredDocument>,
-    /// What is wanted and not yet so, where both were asked for.
+    /// Difference of desired and reported, if both were requested.
     pub delta: Option<Document>,
-    /// The version of the shadow as a whole, where both were asked for; else of what was.
+    /// Version of the shadow if both documents were requested; otherwise of the requested one.
     pub version: Version,
 }
 
@@ -116,21 +116,21 @@ pub struct Shadows<P> {
     store: P,
     clock: Arc<dyn Clock>,
     model: Model,
-    /// Whether documents are written with the times of their leaves.
+    /// Write the times of leaves with documents.
     leaf_times: bool,
-    /// Tells the jitter of one call from that of the next.
+    /// Varies the jitter from call to call.
     calls: AtomicU64,
 }
 
 impl<P: ShadowStore> Shadows<P> {
-    /// On the machine's clock, with the default model.
+    /// Creates the SDK with the system clock and the default model.
     pub fn new(store: P) -> Shadows<P> {
         Shadows::with_clock(store, Arc::new(SystemClock))
     }
 }
 
 impl<P: ShadowStore> Shadows<P> {
-    /// On a clock of your own.
+    /// Creates the SDK with another clock.
     pub fn with_clock(store: P, clock: Arc<dyn Clock>) -> Shadows<P> {
         Shadows {
             store,
@@ -156,7 +156,7 @@ impl<P: ShadowStore> Shadows<P> {
         self
     }
 
-    /// Where the shadows are kept.
+    /// Returns the store.
     pub fn store(&self) -> &P {
         &self.store
     }

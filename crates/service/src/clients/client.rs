@@ -1,4 +1,4 @@
-//! What there is to know of a client, without its secrets.
+//! Clients and links, without secrets.
 
 use std::fmt;
 use std::str::FromStr;
@@ -18,15 +18,15 @@ pub const URL_BYTES: usize = 2048;
 /// Characters of the reason for which a client is disabled.
 pub const REASON_CHARACTERS: usize = 256;
 
-/// What a client wants of a sensor's changes.
+/// Mode of delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = ClientMode))]
 pub enum Mode {
-    /// All of them, in order per sensor: a later one waits for an earlier one's success or death.
+    /// All events, in order per sensor: a later one waits until the earlier one is delivered or dead.
     #[default]
     Every,
-    /// What is so now: one that was overtaken by a newer one of its sensor and kind is dropped.
+    /// The latest state: an event is dropped if there is a newer one of its sensor and kind.
     Latest,
 }
 
@@ -58,21 +58,21 @@ impl FromStr for Mode {
     }
 }
 
-/// Whether deliveries are sent.
+/// State of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClientState {
-    /// They are.
+    /// Deliveries are sent.
     Enabled,
-    /// They are kept until the client is enabled again.
+    /// Deliveries are held until the client is enabled again.
     Disabled {
-        /// Why.
+        /// Reason.
         reason: String,
         /// Since when.
         since: Timestamp,
     },
 }
 
-/// What was seen of a client's endpoint lately; see [`crate::deliveries`].
+/// Circuit breaker of a client's endpoint; see [`crate::deliveries`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Circuit {
     /// Attempts that failed since the last one that succeeded.
@@ -84,23 +84,23 @@ pub struct Circuit {
 /// A client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Client {
-    /// What it is called by.
+    /// Id.
     pub id: ClientId,
-    /// What people call it.
+    /// Display name.
     pub name: String,
-    /// Where deliveries go.
+    /// URL of the endpoint.
     pub url: String,
-    /// Which of them it wants.
+    /// Mode of delivery.
     pub mode: Mode,
-    /// Whether they are sent.
+    /// Enabled or disabled.
     pub state: ClientState,
-    /// How its endpoint has been doing.
+    /// Circuit of its endpoint.
     pub circuit: Circuit,
-    /// How often it was written, from 1 on. What happens to its circuit does not count.
+    /// Version, from 1. Changes of the circuit do not count.
     pub version: Version,
-    /// When it was made.
+    /// Time of creation.
     pub created: Timestamp,
-    /// When it was changed last.
+    /// Time of the last change.
     pub updated: Timestamp,
 }
 
@@ -115,7 +115,7 @@ pub struct NewClient {
     pub url: String,
     /// Its mode.
     pub mode: Mode,
-    /// Who asks for it, if the same request may be sent again.
+    /// Request key, if the same request may be sent again.
     pub requested: Option<RequestKey>,
 }
 
@@ -136,7 +136,7 @@ pub struct Rotated {
     pub previous_until: Timestamp,
 }
 
-/// What is to be changed of a client; `None` stays.
+/// Changes to a client; `None` leaves a field unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[allow(missing_docs)]
 pub struct ClientPatch {
@@ -145,7 +145,7 @@ pub struct ClientPatch {
     pub mode: Option<Mode>,
 }
 
-/// That a client is told of a sensor.
+/// Link of a client to a sensor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Link {
@@ -153,7 +153,7 @@ pub struct Link {
     pub sensor: SensorId,
     /// The client's mode, kept with the link so that one look at a sensor's links is enough to send.
     pub mode: Mode,
-    /// When the link was made.
+    /// Time of creation.
     pub since: Timestamp,
 }
 

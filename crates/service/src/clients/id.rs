@@ -1,4 +1,4 @@
-//! What a client is called by.
+//! Ids of clients.
 
 use std::fmt;
 use std::str::FromStr;
@@ -19,7 +19,7 @@ const RANDOM_BYTES: usize = 12;
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ClientId(String);
 
-/// A text that is no client's id.
+/// Error of a text that is not the id of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a client's id has 1 to {CHARACTERS} letters, digits, - and _")]
 pub struct InvalidClientId;

@@ -1,4 +1,4 @@
-//! The ports to wherever clients and links are kept, and their laws.
+//! Ports of clients and links.
 
 use std::future::Future;
 
@@ -11,39 +11,39 @@ use crate::paging::{Cursor, Page};
 use crate::sensors::SensorId;
 use crate::store::{ErrorClass, StoreError, Version};
 
-/// Why something could not be done with a client or a link.
+/// Error of a request about clients or links.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ClientError {
-    /// There is no such client.
+    /// The client does not exist.
     #[error("no such client")]
     NotFound,
-    /// There is no such sensor.
+    /// The sensor does not exist.
     #[error("no such sensor")]
     NoSensor,
-    /// The client is not told of the sensor.
+    /// The client is not linked to the sensor.
     #[error("the client and the sensor are not linked")]
     NotLinked,
-    /// The id is another client's.
+    /// A client with this id exists.
     #[error("the client exists already")]
     AlreadyExists,
     /// Another version is stored than was expected.
     #[error("the client has version {actual}, not {expected}")]
     Conflict {
-        /// What was expected.
+        /// Expected version.
         expected: Version,
-        /// What is stored.
+        /// Stored version.
         actual: Version,
     },
-    /// It is linked to sensors and was not to be unlinked from them.
+    /// The client has links and cascade was not requested.
     #[error("the client has links to sensors")]
     HasLinks,
-    /// The request makes no sense.
+    /// The request is invalid.
     #[error("{0}")]
     Invalid(String),
-    /// Its URL must not be called.
+    /// The URL is not allowed.
     #[error(transparent)]
     Url(#[from] UrlRejection),
-    /// The store did not do it.
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -64,7 +64,7 @@ impl ClientError {
     }
 }
 
-/// Why a URL must not be called.
+/// Reason for rejecting a URL.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the URL is refused: {0}")]
 pub struct UrlRejection(pub String);
@@ -86,13 +86,13 @@ pub struct Rotation {
     pub secret: Secret,
     /// Until when the one before stays in force.
     pub previous_until: Timestamp,
-    /// Who asks for it.
+    /// Request that asks for it.
     pub requested: RequestKey,
     /// The time now.
     pub now: Timestamp,
 }
 
-/// Where clients are kept.
+/// Store of clients.
 ///
 /// Laws: every write of a client raises its version by one; a write with an expected version takes place
 /// only on that version. Secrets are kept apart from clients and are returned by
@@ -157,7 +157,7 @@ pub trait ClientStore: Send + Sync {
     ) -> impl Future<Output = Result<(), ClientError>> + Send;
 }
 
-/// Where links are kept.
+/// Store of links.
 ///
 /// Law: a link is there from both sides or from neither, and only between what exists.
 pub trait LinkStore: Send + Sync {

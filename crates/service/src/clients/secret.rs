@@ -1,4 +1,4 @@
-//! What deliveries are signed with.
+//! Signing secrets of clients.
 //!
 //! A secret is told once, when it is made. After that it is only read by whoever signs: it is in no
 //! listing, and its debug form does not show it.
@@ -62,7 +62,7 @@ impl fmt::Debug for Secret {
 /// The request that a secret was made for: sent again, it is given the same secret and makes no other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestKey {
-    /// Which request: a text that no other has.
+    /// Unique name of the request.
     pub by: String,
     /// Until when it is known again. After that the same text is another request.
     pub until: Timestamp,

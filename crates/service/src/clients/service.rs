@@ -1,4 +1,4 @@
-//! What can be done with clients.
+//! Use cases of clients and links.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,9 +15,9 @@ use crate::paging::{Cursor, Page, page_limit};
 use crate::sensors::SensorId;
 use crate::store::Version;
 
-/// How long deliveries are signed with the previous secret too, unless said otherwise.
+/// Default time for which deliveries are also signed with the previous secret.
 pub const KEEP_PREVIOUS: Duration = Duration::from_secs(24 * 3600);
-/// The longest that two secrets are in force.
+/// Longest time for which the previous secret stays valid.
 const KEEP_LONGEST: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// The clients and their links.

@@ -36,7 +36,7 @@ pub struct Delivery {
     pub data: Box<RawValue>,
     /// Number of times the delivery was queued again.
     pub round: u32,
-    /// Whether to send it although the client is disabled: it was held, and the client is being enabled. It
+    /// Send it although the client is disabled: it was held, and the client is being enabled. It
     /// keeps its attempts if the client is disabled again before it arrives.
     pub released: bool,
 }

@@ -9,7 +9,7 @@ use crate::clock::rfc3339_milliseconds;
 use crate::notifications::Message;
 use crate::sensors::SensorId;
 
-/// A message that is no delivery.
+/// Error of a message that is not a delivery.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not a delivery: {0}")]
 pub struct InvalidMessage(String);
@@ -44,7 +44,7 @@ fn is_zero(round: &u32) -> bool {
     *round == 0
 }
 
-/// The message's text.
+/// Encodes a delivery as the text of a message.
 pub fn encode(delivery: &Delivery) -> String {
     let body = Body {
         id: delivery.id.to_string(),
@@ -64,7 +64,7 @@ pub fn encode(delivery: &Delivery) -> String {
     serde_json::to_string(&body).unwrap_or_default()
 }
 
-/// Reads a message's text.
+/// Decodes the text of a message.
 pub fn decode(text: &str) -> Result<Delivery, InvalidMessage> {
     let invalid = |fault: &dyn std::fmt::Display| InvalidMessage(fault.to_string());
     let body: Body<'_> = serde_json::from_str(text).map_err(|fault| invalid(&fault))?;
@@ -92,7 +92,7 @@ pub fn decode(text: &str) -> Result<Delivery, InvalidMessage> {
     })
 }
 
-/// What must stay in order: the deliveries of one sensor to one client.
+/// Returns the message group: deliveries of one sensor to one client stay in order.
 pub fn group(delivery: &Delivery) -> String {
     let sensor = delivery
         .sensor

@@ -12,12 +12,12 @@ use crate::paging::{Cursor, Page};
 use crate::sensors::SensorId;
 use crate::store::StoreError;
 
-/// What is known about a delivery before an attempt.
+/// Everything known about a delivery before an attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DeliveryContext {
     /// The client and its secrets; `None` if it was deleted.
     pub client: Option<(Client, Secrets)>,
-    /// Whether the client is linked to the sensor.
+    /// True if the client is linked to the sensor.
     pub linked: bool,
     /// Number of the newest event that supersedes this one.
     pub newest: Option<u64>,

@@ -4,8 +4,8 @@ use std::fmt;
 
 use antumbra_shadow::{Document, DocumentError};
 
-/// What was sent. Equal to what it was read from but for the order of members, which is that of their
-/// names, and white space.
+/// The JSON object that was sent. Equal to the text it was parsed from, except for white space and the order of
+/// members, which are sorted by name.
 ///
 /// ```
 /// use antumbra_service::inbox::Body;

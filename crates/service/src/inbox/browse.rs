@@ -1,4 +1,4 @@
-//! What takes more than one call: the span of a source's messages, and listings of them.
+//! Queries over the messages of a source: oldest and newest, listings.
 
 use super::{MessageId, MessageIndex, Order, Range, Source};
 use crate::paging::{Cursor, Page, open_cursor, seal_cursor};
@@ -29,11 +29,11 @@ pub struct ListRequest {
     pub from: Option<MessageId>,
     /// Not behind this id.
     pub to: Option<MessageId>,
-    /// Which way to go.
+    /// Order.
     pub order: Order,
     /// At most so many, 1 to 1000.
     pub limit: usize,
-    /// Where an earlier listing of the same source in the same order ended.
+    /// Cursor of an earlier page of the same listing.
     pub cursor: Option<Cursor>,
 }
 

@@ -8,45 +8,45 @@ pub const SOURCE_BYTES: usize = 128;
 /// Bytes of a message's id: those of a sort key of DynamoDB.
 pub const MESSAGE_ID_BYTES: usize = 1024;
 
-/// Who a message is from: any name, called its uuid in topics and answers.
+/// Source of a message: any name, called `uuid` in topics and responses.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Source(String);
 
-/// Which message of its source. Messages are ordered by it, byte by byte.
+/// Id of a message within its source. Messages are ordered by it, byte by byte.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MessageId(String);
 
-/// Why a text cannot be a source or a message's id.
+/// Error of an invalid source or message id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidName {
-    /// Nothing in it.
+    /// The text is empty.
     #[error("the {what} is empty")]
     Empty {
-        /// What it was to be.
+        /// Name of the value, for the message.
         what: &'static str,
     },
-    /// Too long.
+    /// The text is too long.
     #[error("the {what} has {bytes} bytes, the limit is {limit}")]
     TooLong {
-        /// What it was to be.
+        /// Name of the value, for the message.
         what: &'static str,
         /// Its bytes.
         bytes: usize,
-        /// How many are allowed.
+        /// Longest length allowed, in bytes.
         limit: usize,
     },
     /// It holds a character that has a meaning in topics, or none that can be seen.
     #[error("the {what} holds {character:?}, which no level of a topic may")]
     Character {
-        /// What it was to be.
+        /// Name of the value, for the message.
         what: &'static str,
-        /// Which one.
+        /// The character.
         character: char,
     },
     /// It starts like a topic of the broker's own.
     #[error("the {what} starts with $, which is reserved")]
     Reserved {
-        /// What it was to be.
+        /// Name of the value, for the message.
         what: &'static str,
     },
 }

@@ -26,44 +26,44 @@ const OTHER_ATTRIBUTES_BYTES: usize = 128;
 /// A message of the inbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InboxMessage {
-    /// Who it is from.
+    /// Source.
     pub source: Source,
-    /// Which of the source's.
+    /// Id within the source.
     pub id: MessageId,
-    /// What was sent.
+    /// Content as sent.
     pub body: Body,
-    /// When it was taken in.
+    /// Time at which it was received.
     pub received_at: Timestamp,
-    /// When it is removed, if ever.
+    /// Time at which it expires, if ever.
     pub expires_at: Option<Timestamp>,
 }
 
 /// A message as a queue hands it over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IncomingMessage<'a> {
-    /// What was sent.
+    /// Content as sent.
     pub text: &'a str,
     /// The queue's id of it: the same however often it is handed over.
     pub queue_id: &'a str,
-    /// When it was sent, by the queue's clock.
+    /// Sent time, by the queue's clock.
     pub sent: Timestamp,
 }
 
-/// How messages are read.
+/// Parser of incoming messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MessageParser {
     /// The field that says who a message is from.
     pub uuid: FieldPath,
     /// The field that says where it stands among the messages of its source.
     pub message_id: FieldPath,
-    /// Whether whole numbers are written with leading zeros, so that they sort as numbers.
+    /// Padding of whole numbers with zeros, so that they sort as numbers.
     pub padding: Padding,
-    /// How long messages are kept; `None` for as long as nobody deletes them.
+    /// Retention of messages; `None` to keep them until they are deleted.
     pub retention: Option<Duration>,
 }
 
 impl Default for MessageParser {
-    /// Who a message is from is in `thingName`, where it stands in `epochTime`.
+    /// Source in `thingName`, position in `epochTime`.
     fn default() -> MessageParser {
         MessageParser {
             uuid: FieldPath::of("thingName"),
@@ -74,7 +74,7 @@ impl Default for MessageParser {
     }
 }
 
-/// Why a message can never be stored.
+/// Rejection of a message that can never be stored.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {detail}", reason.as_str())]
 pub struct Rejection {
@@ -84,7 +84,7 @@ pub struct Rejection {
     pub detail: String,
 }
 
-/// Why a message can never be stored, as one word.
+/// Reason of a rejection, as one word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RejectionCode {
     /// It is not JSON.

@@ -17,16 +17,16 @@ use super::{InboxMessage, MessageId, Source};
 use crate::paging::{Cursor, Page};
 use crate::store::StoreError;
 
-/// What became of a message that was to be stored.
+/// Result of storing a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stored {
-    /// It is there now, and was not before.
+    /// The message was stored.
     New,
-    /// It is there already, or was and has been deleted. Nothing was changed.
+    /// The message exists or was deleted before; nothing changed.
     Known,
 }
 
-/// Why a message was not stored.
+/// Error of storing a message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreMessageError {
     /// The source has as many messages as the store can hold of one. It stays so until some are deleted
@@ -38,7 +38,7 @@ pub enum StoreMessageError {
     Store(#[from] StoreError),
 }
 
-/// Keeps messages.
+/// Writes messages.
 pub trait MessageWriter: Send + Sync {
     /// Keeps a message, in one write. A second time, also after it was deleted, nothing happens.
     fn store(
@@ -47,10 +47,10 @@ pub trait MessageWriter: Send + Sync {
     ) -> impl Future<Output = Result<Stored, StoreMessageError>> + Send;
 }
 
-/// Notes who was heard of.
+/// Records when sources last sent a message.
 pub trait SourceTracker: Send + Sync {
-    /// Notes that a source was heard of at this time, which only its hour is kept of. An earlier time than
-    /// the one noted changes nothing.
+    /// Records that a source sent a message at this time; only the hour is stored. An earlier time than the stored
+    /// one changes nothing.
     fn touch(
         &self,
         source: &Source,
@@ -75,7 +75,7 @@ pub trait MessageReader: Send + Sync {
     ) -> impl Future<Output = Result<Vec<InboxMessage>, StoreError>> + Send;
 }
 
-/// Which way to go.
+/// Order of messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Order {
     /// From the oldest on: ids rise.
@@ -92,7 +92,7 @@ pub struct Range {
     pub from: Option<MessageId>,
     /// Not behind this id.
     pub to: Option<MessageId>,
-    /// Which way to go.
+    /// Order of messages.
     pub order: Order,
     /// Go on behind this id, in that order; it is not given again. It need not exist.
     pub after: Option<MessageId>,
@@ -189,16 +189,16 @@ pub trait MessageDeleter: Send + Sync {
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
 }
 
-/// A source and when it was last heard of.
+/// A source and the time of its last message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Contact {
-    /// Who.
+    /// Source.
     pub source: Source,
     /// The beginning of the hour of its last message.
     pub last_contact: Timestamp,
 }
 
-/// Tells who was ever heard of, also those whose messages are all deleted.
+/// Lists all sources, including those without messages left.
 pub trait Sources: Send + Sync {
     /// At most `limit` (1 to 1000) of them, in one read.
     fn sources(

@@ -1,4 +1,4 @@
-//! Until when everything that was sent has been taken in.
+//! The ingest watermark: the time up to which all sent signals have been ingested.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use crate::clock::{Clock, time_left};
 use crate::notifications::{Channel, ChannelMessage, Message, dispatch};
 use crate::store::StoreError;
 
-/// How far the queue's clock may be behind the sweep's: a marker that says it was sent so much before it
-/// was is still this sweep's.
+/// Limit by which the queue's clock may be behind: a marker with an earlier sent time within this limit still
+/// belongs to this sweep.
 const CLOCKS_APART: Duration = Duration::from_secs(1);
 /// The first and the longest wait between two looks whether the marker is there.
 const LOOKS: (Duration, Duration) = (Duration::from_millis(100), Duration::from_millis(800));
 
-/// How far a queue has been read, by the queue's own sent times.
+/// Progress of reading a queue, by the queue's own sent times.
 ///
 /// Laws: what is noted never goes back, whoever notes an earlier time, and is seen by every look that
 /// follows.
@@ -44,9 +44,9 @@ pub struct QueueProbe {
     pub name: String,
     /// The text of a marker.
     pub marker: &'static str,
-    /// How long to wait for the marker to come through.
+    /// Time to wait for the marker.
     pub wait: Duration,
-    /// How long to wait for signals that the marker overtook: a standard queue keeps no strict order, and
+    /// Time to wait for signals that the marker overtook: a standard queue keeps no strict order, and
     /// another instance may still be at work on an earlier batch.
     pub settle: Duration,
 }

@@ -1,4 +1,4 @@
-//! The sweep: every sensor that is due, looked at.
+//! The sweep: checks every due sensor.
 
 use antumbra_shadow::Timestamp;
 use futures_util::stream::BoxStream;
@@ -9,7 +9,7 @@ use crate::paging::Cursor;
 use crate::sensors::{CheckOutcome, LivenessIndex, SensorId};
 use crate::store::StoreError;
 
-/// How much a sweep does at once.
+/// Concurrency of a sweep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Sensors looked at side by side.
@@ -28,7 +28,7 @@ impl Default for Limits {
     }
 }
 
-/// What a sweep came to.
+/// Summary of a sweep.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SweepSummary {
     /// Sensors found lost, each by this sweep alone.
@@ -43,7 +43,7 @@ pub struct SweepSummary {
     pub failed: usize,
     /// One of the reasons.
     pub failure: Option<StoreError>,
-    /// Whether everything that was due has been looked at. What is left stays due.
+    /// True if every due sensor was checked. The others stay due.
     pub finished: bool,
 }
 
@@ -111,14 +111,14 @@ pub async fn sweep<L: LivenessIndex>(
     }
 }
 
-/// What the index gives.
+/// Entry of the index.
 enum Found {
     Page,
     Due(SensorId),
     Failed(StoreError),
 }
 
-/// What became of it.
+/// Result of an entry.
 enum Look {
     Page,
     Checked(Result<CheckOutcome, StoreError>),

@@ -1,41 +1,40 @@
-//! The port to wherever notifications go, and its laws.
+//! Port for sending messages.
 
 use std::future::Future;
 use std::pin::Pin;
 
-/// A future that can be put in a collection with others.
+/// A boxed future.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// One message, ready to be sent. A channel uses what applies to it and leaves the rest.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Message {
-    /// The notification's id: the same however often it is sent, so that duplicates can be told.
+    /// Stable id: the same on every attempt, so that receivers can drop duplicates.
     pub id: String,
     /// The key of the item that changed. Messages of one key are sent in order.
     pub key: String,
     /// JSON text.
     pub body: String,
-    /// What subscribers filter by without reading the body: name and text.
+    /// Message attributes (name and value), for subscription filters.
     pub attributes: Vec<(String, String)>,
-    /// Queues without order: whose message it is, so that the queue can keep one from crowding out the
-    /// others.
+    /// Standard queues: the message group for fair queues.
     pub tenant: Option<String>,
-    /// Queues: how long the message stays hidden.
+    /// Queues: initial visibility delay.
     pub delay_seconds: Option<u32>,
     /// Topics: the subject line.
     pub subject: Option<String>,
-    /// MQTT: where it is published.
+    /// MQTT: topic.
     pub topic: Option<String>,
     /// MQTT: 0 or 1.
     pub qos: u8,
-    /// MQTT 5: what an answer repeats of its request, in base64.
+    /// MQTT 5: correlation data of the request, in base64.
     pub correlation_data: Option<String>,
     /// Event buses: the detail type.
     pub detail_type: Option<String>,
 }
 
 impl Message {
-    /// What the message counts against a channel's byte limits: the body, and the attributes with
+    /// Returns the size that counts against the limits of a channel: the body, and the attributes with
     /// their names and types.
     pub fn bytes(&self) -> usize {
         let attributes = self.attributes.iter();
@@ -44,12 +43,12 @@ impl Message {
     }
 }
 
-/// What one attribute counts: its name, its type, which is always a string, and its value.
+/// Returns the size of an attribute: its name, its type (always a string) and its value.
 pub fn attribute_bytes(name: &str, value: &str) -> usize {
     name.len() + "String".len() + value.len()
 }
 
-/// How much a channel takes at once.
+/// Limits of a channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChannelLimits {
     /// Messages in one call.
@@ -60,7 +59,7 @@ pub struct ChannelLimits {
     pub message_bytes: usize,
 }
 
-/// Why a message was not sent.
+/// Error of a message that was not sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SendError {
     /// Worth trying again: throttled, timed out, the service failed. It may have been accepted.
@@ -78,7 +77,7 @@ pub enum SendError {
 /// given. A call that fails as a whole fails every message alike. It never retries by itself beyond
 /// what the service's client does, and never panics on what the service says.
 pub trait Channel: Send + Sync {
-    /// How much it takes at once.
+    /// Returns the limits of this channel.
     fn limits(&self) -> ChannelLimits;
 
     /// Sends messages, in order.

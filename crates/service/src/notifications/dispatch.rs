@@ -1,4 +1,4 @@
-//! Sending: every message to its channel, in order per key, tried again while there is time.
+//! Sends every message to its channel, in order per key, with retries until the deadline.
 
 use antumbra_shadow::Timestamp;
 use futures_util::future::join_all;
@@ -9,27 +9,27 @@ use super::schedule::Schedule;
 use crate::backoff;
 use crate::clock::{Clock, time_left};
 
-/// What is to be sent, by position. Messages are made when their turn comes, so that a large batch does
-/// not lie in memory twice.
+/// Messages to send, by position. Messages are built when they are sent, so that a large batch is not in memory
+/// twice.
 pub trait Outbox: Sync {
-    /// How many messages there are.
+    /// Returns the number of messages.
     fn len(&self) -> usize;
 
-    /// Whether there are none.
+    /// Returns whether there are no messages.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Which of the channels a message goes to.
+    /// Returns the channel of a message.
     fn channel(&self, index: usize) -> usize;
 
-    /// The key of the item a message is about.
+    /// Returns the key of the item that changed.
     fn key(&self, index: usize) -> &str;
 
-    /// What a message counts, as [`Message::bytes`] says it.
+    /// Returns the size of a message, as [`Message::bytes`] does.
     fn bytes(&self, index: usize) -> usize;
 
-    /// The message itself.
+    /// Builds a message.
     fn message(&self, index: usize) -> Message;
 }
 
@@ -66,37 +66,37 @@ impl Outbox for Vec<ChannelMessage> {
 /// A message that can never be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RejectedMessage {
-    /// Its position among those given to [`dispatch`].
+    /// Position among the messages given to [`dispatch`].
     pub index: usize,
-    /// Why.
+    /// Reason.
     pub reason: String,
 }
 
-/// What became of all messages.
+/// Summary of a dispatch.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DispatchSummary {
-    /// How many arrived.
+    /// Number of sent messages.
     pub sent: usize,
-    /// How many times a message had to be tried again.
+    /// Number of retries.
     pub retried: usize,
-    /// What can never arrive.
+    /// Messages that can never be sent.
     pub refused: Vec<RejectedMessage>,
-    /// Positions of what did not arrive in time; rising.
+    /// Positions of messages that were not sent in time, ascending.
     pub unsent: Vec<usize>,
 }
 
-/// Why one message did not arrive.
+/// Error of a single message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SendFailure {
-    /// It can never arrive.
+    /// The message can never be sent.
     #[error("{0}")]
     Rejected(String),
-    /// It did not arrive in time.
+    /// The message was not sent in time.
     #[error("there was no time left")]
     Late,
 }
 
-/// Sends one message, tried again until the deadline.
+/// Sends one message, with retries until the deadline.
 pub async fn dispatch_one(
     channel: Arc<dyn Channel>,
     message: Message,
@@ -115,8 +115,7 @@ pub async fn dispatch_one(
     }
 }
 
-/// Sends all messages, channels side by side, and gives up what is left at the deadline, calls under way
-/// included.
+/// Sends all messages, channels side by side. At the deadline it gives up the rest, including calls in progress.
 pub async fn dispatch(
     channels: &[Arc<dyn Channel>],
     outbox: &impl Outbox,
@@ -172,14 +171,13 @@ async fn run(
         let answers = if messages.is_empty() {
             Vec::new()
         } else {
-            // A call that is still under way at the deadline is given up: an answer that comes too late
-            // helps nobody, and whoever waits for it can report nothing.
+            // A call in progress is given up at the deadline, so that the caller can still report failures.
             let time = time_left(clock.now(), deadline);
             let answers = tokio::time::timeout(time, channel.send(&messages)).await;
             answers.unwrap_or_default()
         };
         let mut arrived = false;
-        // A channel that answers for fewer messages than it was given leaves the rest unsent.
+        // Messages without a result are unsent.
         let missing = || Err(SendError::Retry("no answer".to_owned()));
         for (&at, answer) in batch
             .iter()
@@ -205,7 +203,7 @@ async fn run(
             }
         }
         failures = if arrived { 0 } else { failures };
-        // Others go on while one key waits; when nobody gets through, everybody waits.
+        // Other keys continue while one waits; if nothing gets through, all wait.
         if schedule.has_failures() && !arrived {
             failures += 1;
             let pause = backoff::delay(failures, random.f64());

@@ -2,22 +2,22 @@
 //!
 //! A batch can fail in part. If two messages of one key went in one batch, the later could arrive and
 //! the earlier not; so each batch takes at most one message per key, and a key's next message waits
-//! until the one before it has arrived or was given up. Keys take turns in the order they came, which
-//! still fills batches as long as no single key has more messages than there are batches.
+//! until the one before it was sent or given up. Keys alternate in their original order, which still fills
+//! batches as long as no single key has more messages than there are batches.
 //!
-//! Pure: it hands out indices and is told what became of them.
+//! Pure: it returns indices and is informed of results.
 
 use std::collections::{HashMap, VecDeque};
 
 use super::channel::ChannelLimits;
 
-/// What is left to send on one channel.
+/// Remaining messages of one channel.
 #[derive(Debug)]
 pub(super) struct Schedule {
     limits: ChannelLimits,
     /// Bytes of each message, by its index.
     bytes: Vec<usize>,
-    /// The messages of each key, in order; the first is the one whose turn it is.
+    /// The messages of each key, in order; the first one is next.
     keys: Vec<VecDeque<usize>>,
     /// Keys whose first message may go now.
     ready: VecDeque<usize>,
@@ -73,7 +73,7 @@ impl Schedule {
         batch
     }
 
-    /// A message arrived or was given up: its key's next one may go.
+    /// Marks a message as sent or given up: the next one of its key may be sent.
     pub(super) fn settled(&mut self, message: usize) {
         let key = self.key_of[message];
         self.keys[key].pop_front();
@@ -82,12 +82,12 @@ impl Schedule {
         }
     }
 
-    /// A message failed and keeps its turn.
+    /// Marks a message as failed; it stays the next one of its key.
     pub(super) fn failed(&mut self, message: usize) {
         self.failed.push(self.key_of[message]);
     }
 
-    /// Lets what failed go again, before all else.
+    /// Schedules failed messages again, before all others.
     pub(super) fn retry(&mut self) {
         for key in self.failed.drain(..).rev() {
             self.ready.push_front(key);
@@ -98,7 +98,7 @@ impl Schedule {
         !self.failed.is_empty()
     }
 
-    /// What was neither sent nor given up.
+    /// Returns the messages that were neither sent nor given up.
     pub(super) fn unsettled(&self) -> impl Iterator<Item = usize> {
         self.keys.iter().flatten().copied()
     }

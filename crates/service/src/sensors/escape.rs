@@ -4,7 +4,7 @@
 //! before `#`, space among them, and `%` itself: then a part sorts before all that it is a beginning of
 //! (`A` before `A 2`), and no part can be taken for two.
 
-/// What stands between the parts of a key.
+/// Separator of the parts of a key.
 pub const SEPARATOR: char = '#';
 
 /// The text as part of a key.

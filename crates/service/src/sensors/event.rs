@@ -81,7 +81,7 @@ pub enum EventDetail {
         restored_at: Timestamp,
         /// The current value.
         value: Option<Value>,
-        /// Whether the value changed with the same signal.
+        /// True if the same signal changed the value.
         value_changed: bool,
     },
     /// See [`EventType::ConnectionNeverSeen`].

@@ -9,55 +9,55 @@ use crate::fnv::fnv1a;
 /// Characters of a sensor's id or of a type's name.
 pub const NAME_CHARS: usize = 64;
 
-/// Why a text cannot be what it was given as.
+/// Error of invalid data of a sensor.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidSensor {
-    /// Nothing in it.
+    /// The text is empty.
     #[error("the {what} is empty")]
     Empty {
-        /// What it was to be.
+        /// Name of the value, for the message.
         what: &'static str,
     },
-    /// Too long.
+    /// The text is too long.
     #[error("the {what} has {bytes} bytes, the limit is {limit}")]
     TooLong {
-        /// What it was to be.
+        /// Name of the value, for the message.
         what: &'static str,
         /// Its bytes.
         bytes: usize,
-        /// How many are allowed.
+        /// Longest length allowed, in bytes.
         limit: usize,
     },
-    /// A character that has no place there.
+    /// The text contains a character that is not allowed.
     #[error("the {what} may not hold {character:?}")]
     Character {
-        /// What it was to be.
+        /// Name of the value, for the message.
         what: &'static str,
         /// The first such character.
         character: char,
     },
-    /// Space before or after the text, which nobody sees and everybody mistypes.
+    /// The text starts or ends with white space.
     #[error("the {what} starts or ends with space")]
     Space {
-        /// What it was to be.
+        /// Name of the value, for the message.
         what: &'static str,
     },
-    /// Not as many as allowed.
+    /// The number is out of range.
     #[error("the {what} is {actual}, it must be between {least} and {most}")]
     Range {
-        /// What it was to be.
+        /// Name of the value, for the message.
         what: &'static str,
-        /// What was given.
+        /// Value given.
         actual: u64,
         /// The least allowed.
         least: u64,
         /// The most allowed.
         most: u64,
     },
-    /// A time that cannot be written in four digits of a year.
+    /// The time is outside the years 0000 to 9999.
     #[error("the time lies outside the years 0000 to 9999")]
     Time,
-    /// A place that leaves out a level above one it names.
+    /// The location omits a level above another one.
     #[error("the place names a {lower} but no {upper}")]
     Level {
         /// The level that is missing.
@@ -65,7 +65,7 @@ pub enum InvalidSensor {
         /// The level that is named.
         lower: &'static str,
     },
-    /// A value that is no number, text or boolean, or a number that cannot be kept exactly.
+    /// The value is not a number, text or boolean, or a number that cannot be stored exactly.
     #[error("the value {0}")]
     Value(String),
 }
@@ -91,7 +91,7 @@ impl SensorId {
         &self.0
     }
 
-    /// Which of so many shards it belongs to; the same everywhere.
+    /// Returns the shard of this id; stable everywhere.
     pub fn shard(&self, shards: u32) -> u32 {
         // The remainder of a u32 fits one.
         (fnv1a(self.0.as_bytes()) % u64::from(shards.max(1))) as u32
@@ -104,7 +104,7 @@ impl fmt::Display for SensorId {
     }
 }
 
-/// What kind of sensor it is, such as `lock`; of the same characters as an id.
+/// Type of a sensor, such as `lock`; of the same characters as an id.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SensorType(String);
 
@@ -120,7 +120,7 @@ impl SensorType {
     }
 }
 
-/// What a sensor is whose type nobody said.
+/// Type of a sensor without a type.
 impl Default for SensorType {
     fn default() -> SensorType {
         SensorType("sensor".to_owned())
@@ -133,8 +133,8 @@ impl fmt::Display for SensorType {
     }
 }
 
-/// Which of the sensors that had an id one after another: an id may be registered again after it was
-/// unregistered, and what is left of the former is not the latter's.
+/// Identifies one registration of a sensor id. An id may be registered again after it was unregistered; data of
+/// the earlier registration does not belong to the later one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Generation(String);
 
@@ -144,7 +144,7 @@ impl Generation {
         Generation(format!("{}-{:08x}", now.nanoseconds(), fastrand::u32(..)))
     }
 
-    /// Made anew for each registration, of the characters of an id.
+    /// Parses a generation; it has the characters of an id.
     pub fn new(text: impl Into<String>) -> Result<Generation, InvalidSensor> {
         name("generation", text.into()).map(Generation)
     }

@@ -1,4 +1,4 @@
-//! Where sensors are.
+//! Locations of sensors.
 
 use std::fmt;
 
@@ -49,7 +49,7 @@ impl fmt::Display for Part {
     }
 }
 
-/// Where a sensor is, down to the room.
+/// Location of a sensor, down to the room.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[allow(missing_docs)]
 pub struct Location {
@@ -146,7 +146,7 @@ impl LocationPrefix {
         &self.below
     }
 
-    /// Whether a location lies in it.
+    /// Returns whether it contains a location.
     pub fn holds(&self, location: &Location) -> bool {
         let parts = [&location.building, &location.floor, &location.room];
         self.city == location.city

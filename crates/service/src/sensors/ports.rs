@@ -1,5 +1,4 @@
-//! The ports to wherever sensors are kept, and their laws. One per role: what a function takes is what
-//! it may do.
+//! Ports of sensors, one per role: the ports that a function takes are its permissions.
 
 use std::future::Future;
 
@@ -14,24 +13,24 @@ use super::state::State;
 use crate::paging::{Cursor, InvalidCursor, Page};
 use crate::store::{ErrorClass, StoreError, Version};
 
-/// Why nothing was done.
+/// Error of a request about sensors.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SensorError {
-    /// Another sensor has this id.
+    /// The id is registered with other data.
     #[error("already registered")]
     AlreadyRegistered,
-    /// No sensor has this id.
+    /// The sensor does not exist.
     #[error("not found")]
     NotFound,
-    /// Somebody else was faster.
+    /// The stored version differs from the expected one.
     #[error("version {expected} expected, {actual} stored")]
     Conflict {
-        /// What the caller expected.
+        /// Expected version.
         expected: Version,
-        /// What is stored.
+        /// Stored version.
         actual: Version,
     },
-    /// The store's own reasons.
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -62,7 +61,7 @@ pub struct SensorWithState {
     pub state: Option<State>,
 }
 
-/// Keeps what sensors there are.
+/// Store of registered sensors.
 ///
 /// Laws, kept by every implementation:
 /// - A sensor and its [`State`] are there together or not at all.
@@ -122,7 +121,7 @@ pub trait SensorStore: Send + Sync {
     ) -> impl Future<Output = Result<Page<SensorWithState>, SensorError>> + Send;
 }
 
-/// Keeps what sensors measured.
+/// Store of readings.
 ///
 /// Laws:
 /// - Readings are saved for a registered sensor or not at all: one that is unregistered at the same time
@@ -155,11 +154,11 @@ pub trait ReadingStore: Send + Sync {
     ) -> impl Future<Output = Result<Page<Reading>, SensorError>> + Send;
 }
 
-/// Takes in what sensors say.
+/// Store of sensor states.
 ///
 /// Laws:
 /// - One signal is one write of the state and no read, except where signals overtook each other: then two.
-/// - The newest [`ReadingTime`](super::Moment) has the value, in whatever order signals come and however often:
+/// - The newest [`ReadingTime`](super::ReadingTime) has the value, in whatever order signals come and however often:
 ///   the state depends on the set of signals alone, but for the counters, which say what was seen to
 ///   happen.
 /// - The last contact is the newest time *sent* of any signal, stale and duplicate ones too. A lost
@@ -185,25 +184,25 @@ pub trait StateStore: Send + Sync {
 /// have to agree; more may be set later, fewer never.
 pub const DEFAULT_SHARDS: u32 = 16;
 
-/// What a look at a sensor that was due came to.
+/// Outcome of checking a due sensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CheckOutcome {
-    /// It is lost, and was not before: whoever is told this is the only one.
+    /// It became lost by this check; only one check gets this result.
     Lost,
-    /// It was heard meanwhile, and is looked at again at its deadline.
+    /// It sent a signal meanwhile and is checked again at its deadline.
     Rearmed,
-    /// It is lost already, or unregistered.
+    /// It was lost already, or unregistered.
     Gone,
 }
 
-/// Finds sensors that fell silent.
+/// Index of sensors by deadline.
 ///
 /// Laws:
 /// - A sensor that waits for a sign of life is due no later than its deadline.
 /// - What is due may lag behind by a moment and name sensors that are not; [`LivenessIndex::check`] decides.
 /// - A sensor becomes lost only when its deadline has passed, and once per outage however many look.
 pub trait LivenessIndex: Send + Sync {
-    /// How many shards there are.
+    /// Returns the number of shards.
     fn shards(&self) -> u32;
 
     /// Sensors of a shard to look at by now, the most overdue first, at most `limit` (1 to 1000) a page.
@@ -215,7 +214,7 @@ pub trait LivenessIndex: Send + Sync {
         cursor: Option<&Cursor>,
     ) -> impl Future<Output = Result<Page<SensorId>, StoreError>> + Send;
 
-    /// Looks at one: lost if its deadline has passed by now.
+    /// Checks a sensor: it becomes lost if its deadline has passed.
     fn check(
         &self,
         id: &SensorId,
@@ -228,7 +227,7 @@ pub trait LivenessIndex: Send + Sync {
 pub struct Purge {
     /// The id it had.
     pub sensor: SensorId,
-    /// Which of those that had it.
+    /// Registration of the id.
     pub generation: super::Generation,
 }
 

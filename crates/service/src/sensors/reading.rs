@@ -1,4 +1,4 @@
-//! Readings: what a sensor measured, and when.
+//! Readings: measured values with their times.
 
 use super::id::{Generation, InvalidSensor, SensorId, SensorType};
 use super::reading_time::{ReadingTime, Sequence};
@@ -10,20 +10,20 @@ pub const UNIT_BYTES: usize = 32;
 /// Readings that `latest` gives unless asked otherwise.
 pub const DEFAULT_LATEST: usize = 10;
 
-/// One measurement. Its moment is its identity: the same moment again is the same reading.
+/// One measurement. Its reading time identifies it: the same reading time is the same reading.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reading {
-    /// What was measured.
+    /// Measured value.
     pub value: Value,
-    /// In what, such as `°C`.
+    /// Unit, such as `°C`.
     pub unit: Option<Unit>,
-    /// When, and which of several then.
+    /// Time, and sequence among readings of the same time.
     pub moment: ReadingTime,
 }
 
 impl Reading {
-    /// A reading of a device that numbers its measurements, or does not: then two of the same time are
-    /// two readings if they say different things.
+    /// Creates a reading. Without a sequence number, two readings of the same time are different if their values
+    /// or units differ.
     pub fn new(
         value: Value,
         unit: Option<Unit>,
@@ -71,21 +71,21 @@ impl Unit {
     }
 }
 
-/// Whose readings are kept, and for how long: what a store knows of the sensor once it has looked.
+/// Sensor that readings belong to, with the type that determines their retention.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Owner {
     /// The sensor.
     pub sensor: SensorId,
-    /// Which of those that had this id.
+    /// Registration of the sensor id.
     pub generation: Generation,
-    /// Its type, which decides on the retention.
+    /// Type of the sensor, which determines the retention.
     pub sensor_type: SensorType,
 }
 
-/// A reading and whose it is.
+/// A reading and its sensor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnedReading {
-    /// Whose.
+    /// Sensor of the reading.
     pub owner: Owner,
     /// The reading.
     pub reading: Reading,

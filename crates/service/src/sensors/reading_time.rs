@@ -1,4 +1,4 @@
-//! When something was measured, and which of several at that time: what orders readings and states.
+//! Reading times: the time of a measurement and its sequence, which order readings and states.
 
 use std::fmt;
 
@@ -93,12 +93,12 @@ impl ReadingTime {
         Ok(ReadingTime { time, sequence })
     }
 
-    /// When.
+    /// Returns the time.
     pub fn time(&self) -> Timestamp {
         self.time
     }
 
-    /// Which of several then.
+    /// Returns the sequence among readings of the same time.
     pub fn sequence(&self) -> &Sequence {
         &self.sequence
     }

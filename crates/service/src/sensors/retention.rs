@@ -1,4 +1,4 @@
-//! How long readings are kept, by the type of their sensor.
+//! Retention of readings, by type of sensor.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -28,12 +28,12 @@ pub struct Retention {
 }
 
 impl Retention {
-    /// How long readings of this type are kept.
+    /// Returns the retention of readings of this type.
     pub fn of(&self, sensor_type: &SensorType) -> Option<Duration> {
         self.by_type.get(sensor_type).copied().or(self.others)
     }
 
-    /// When a reading of this type and time ends, in whole seconds since 1970.
+    /// Returns the expiry of a reading of this type and time, in seconds since 1970.
     pub fn end(&self, sensor_type: &SensorType, time: Timestamp) -> Option<i64> {
         let end = time.after(self.of(sensor_type)?);
         i64::try_from(end.nanoseconds().div_euclid(1_000_000_000)).ok()

@@ -1,4 +1,4 @@
-//! A sensor as it is registered.
+//! Registered sensors.
 
 use antumbra_shadow::Timestamp;
 
@@ -6,30 +6,30 @@ use super::id::{Generation, InvalidSensor, SensorId, SensorType};
 use super::location::Location;
 use crate::store::Version;
 
-/// Seconds of silence after which a sensor is lost, unless it says otherwise.
+/// Default seconds of silence after which a sensor is lost.
 pub const DEFAULT_SILENCE_SECONDS: u32 = 3600;
-/// The longest silence anybody may wait for: a year.
+/// Longest silence timeout: a year.
 pub const MOST_SILENCE_SECONDS: u32 = 366 * 24 * 3600;
 /// Bytes of an address.
 pub const ADDRESS_BYTES: usize = 512;
 
-/// What is known of a sensor. Two are the same if all of it is.
+/// Data of a sensor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sensor {
-    /// Its name.
+    /// Id.
     pub id: SensorId,
-    /// Where it is.
+    /// Location.
     pub location: Location,
-    /// Where it is, in free words; may be empty.
+    /// Address in free words; may be empty.
     pub address: Address,
-    /// What kind of sensor it is.
+    /// Type.
     pub sensor_type: SensorType,
-    /// How long it may be silent before it is lost.
+    /// Silence after which it is lost.
     pub silence_after: SilenceTimeout,
 }
 
 impl Sensor {
-    /// A sensor of the default type without an address that is lost after an hour of silence.
+    /// Creates a sensor with the default type, no address and the default silence timeout.
     pub fn new(id: SensorId, location: Location) -> Sensor {
         Sensor {
             id,
@@ -87,12 +87,12 @@ impl SilenceTimeout {
         }
     }
 
-    /// How many seconds.
+    /// Returns the seconds.
     pub fn as_seconds(self) -> u32 {
         self.0
     }
 
-    /// How many milliseconds.
+    /// Returns the milliseconds.
     pub fn as_milliseconds(self) -> i64 {
         i64::from(self.0) * 1000
     }
@@ -109,10 +109,10 @@ impl Default for SilenceTimeout {
 pub struct RegisteredSensor {
     /// The sensor.
     pub sensor: Sensor,
-    /// How often it was written: 1 after its registration.
+    /// Version: 1 after registration.
     pub version: Version,
-    /// When it was registered.
+    /// Time of registration.
     pub registered_at: Timestamp,
-    /// Which of those that had this id.
+    /// Registration of the sensor id.
     pub generation: Generation,
 }

@@ -1,4 +1,4 @@
-//! What is asked of the registry: by the command line and by the HTTP API.
+//! Use cases of sensors.
 
 use std::sync::Arc;
 
@@ -15,40 +15,40 @@ use crate::clock::{Clock, SystemClock};
 use crate::paging::{Cursor, Page};
 use crate::store::{StoreError, Version};
 
-/// How often a change is tried again when somebody else was faster.
+/// Retries of a change after conflicts.
 const RETRIES: u32 = 5;
 
-/// What may be changed of a sensor where it stands; `None` leaves it as it is.
+/// Changes to a sensor; `None` leaves a field unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SensorPatch {
     /// Its address in free words.
     pub address: Option<Address>,
     /// Its type.
     pub sensor_type: Option<SensorType>,
-    /// How long it may be silent.
+    /// Silence after which it is lost.
     pub silence_after: Option<SilenceTimeout>,
 }
 
-/// Sensors in a store, at a clock.
+/// Use cases of sensors.
 pub struct Sensors<S> {
     store: S,
     clock: Arc<dyn Clock>,
 }
 
 impl<S> Sensors<S> {
-    /// Sensors in this store, at the machine's clock.
+    /// Creates the use cases with the system clock.
     pub fn new(store: S) -> Sensors<S> {
         Sensors::with_clock(store, Arc::new(SystemClock))
     }
 }
 
 impl<S> Sensors<S> {
-    /// Sensors in this store, at this clock.
+    /// Creates the use cases with another clock.
     pub fn with_clock(store: S, clock: Arc<dyn Clock>) -> Sensors<S> {
         Sensors { store, clock }
     }
 
-    /// Where they are kept.
+    /// Returns the store.
     pub fn store(&self) -> &S {
         &self.store
     }
@@ -68,17 +68,17 @@ impl<S: SensorStore> Sensors<S> {
         self.store.register(&new).await
     }
 
-    /// The sensor that has this id.
+    /// Returns a sensor.
     pub async fn get(&self, id: &SensorId) -> Result<RegisteredSensor, SensorError> {
         self.store.get(id).await
     }
 
-    /// The state of the sensor that has this id.
+    /// Returns the state of a sensor.
     pub async fn state(&self, id: &SensorId) -> Result<State, SensorError> {
         self.store.state(id).await
     }
 
-    /// Takes the sensor elsewhere; its old place no longer lists it.
+    /// Moves a sensor to another location.
     pub async fn move_to(
         &self,
         id: &SensorId,
@@ -92,7 +92,7 @@ impl<S: SensorStore> Sensors<S> {
         self.change(id, expected, there).await
     }
 
-    /// Changes the sensor where it stands.
+    /// Changes a sensor without moving it.
     pub async fn update(
         &self,
         id: &SensorId,
@@ -111,8 +111,8 @@ impl<S: SensorStore> Sensors<S> {
         self.change(id, expected, patched).await
     }
 
-    /// Reads, changes, writes; reads again where somebody else was faster, unless the caller expects a
-    /// version. What changes nothing is not written.
+    /// Reads, changes and writes; after a conflict again, unless the caller expects a version. A change without
+    /// effect is not written.
     async fn change(
         &self,
         id: &SensorId,
@@ -137,7 +137,7 @@ impl<S: SensorStore> Sensors<S> {
         }
     }
 
-    /// Takes the sensor away, with its state and its links; its readings are purged later.
+    /// Unregisters a sensor with its state and links; its readings are purged later.
     pub async fn unregister(
         &self,
         id: &SensorId,
@@ -223,8 +223,8 @@ impl<S: SensorStore + ReadingStore> Sensors<S> {
     }
 }
 
-/// Goes on with the purges that are due, as long as there are any and `more` says so; how many ended.
-/// What one of them fails with is the last thing it does, and it goes on the next time.
+/// Continues due purges as long as there are any and `more` returns true. Returns the number of completed purges.
+/// Stops at the first error; the next call continues.
 pub async fn purge_due<P: PurgeQueue>(
     store: &P,
     clock: &dyn Clock,

@@ -1,4 +1,4 @@
-//! A sensor's message, and what became of it.
+//! Signals: messages of sensors.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use super::reading::{OwnedReading, Owner, Reading};
 use super::reading_time::{ReadingTime, Sequence, from_milliseconds, milliseconds};
 use super::value::Value;
 
-/// How far a device's clock may be ahead of the queue's before it is not believed.
+/// Limit by which the clock of a device may be ahead of the queue's.
 pub const CLOCK_AHEAD: Duration = Duration::from_secs(5 * 60);
 
-/// What a sensor said.
+/// A message of a sensor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Signal {
     sensor: SensorId,
@@ -25,10 +25,9 @@ impl Signal {
     /// A message that the queue took in at `sent`, under an id of its own. The device may say when it
     /// measured and which measurement of that time it is; otherwise the queue's time and id stand in.
     ///
-    /// Two clocks, for two questions. Which of two values is newer is asked of the device's. Whether the
-    /// sensor is alive is asked of the queue's: a device whose clock is wrong must not be lost while it
-    /// talks. A device's time more than [`CLOCK_AHEAD`] after the queue's is replaced by the queue's, or
-    /// one wrong message would make all others stale until then.
+    /// The clock of the device orders values. The clock of the queue decides about liveness: a device with a wrong
+    /// clock must not be lost while it sends. A device time more than [`CLOCK_AHEAD`] after the queue's time is
+    /// replaced by the queue's; otherwise one wrong message would make all others stale until then.
     pub fn new(
         sensor: SensorId,
         value: Value,
@@ -51,27 +50,27 @@ impl Signal {
         })
     }
 
-    /// Whose.
+    /// Returns the sensor.
     pub fn sensor(&self) -> &SensorId {
         &self.sensor
     }
 
-    /// What it says.
+    /// Returns the value.
     pub fn value(&self) -> &Value {
         &self.value
     }
 
-    /// What decides whether it is newer than another.
+    /// Returns the reading time, which orders signals.
     pub fn moment(&self) -> &ReadingTime {
         &self.moment
     }
 
-    /// When the queue took it in, in whole milliseconds.
+    /// Returns the time at which the queue received it, in whole milliseconds.
     pub fn sent(&self) -> Timestamp {
         self.sent
     }
 
-    /// The reading to be kept of it.
+    /// Returns the reading to store.
     pub fn reading(&self, owner: Owner) -> OwnedReading {
         OwnedReading {
             owner,
@@ -84,23 +83,23 @@ impl Signal {
     }
 }
 
-/// What a signal did to the state of its sensor.
+/// Effect of a signal on the state of its sensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Outcome {
-    /// The first value there is: a baseline.
+    /// It carried the first value: a baseline.
     First,
-    /// Another value than before.
+    /// It changed the value.
     Changed,
-    /// The same value, newer.
+    /// It confirmed the value.
     Same,
-    /// Older than what is known. The sensor was heard all the same.
+    /// It is older than the state; it still counts as a sign of life.
     Stale,
-    /// Known already; also when it was this signal itself, in an attempt whose answer was lost.
+    /// It was recorded already, possibly by an attempt whose response was lost.
     Duplicate,
 }
 
 impl Outcome {
-    /// The word for it in logs and figures.
+    /// Returns the word for logs and metrics.
     pub fn as_str(self) -> &'static str {
         match self {
             Outcome::First => "first",
@@ -112,12 +111,12 @@ impl Outcome {
     }
 }
 
-/// What became of a signal of a registered sensor.
+/// Result of recording a signal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recorded {
-    /// What it did to the state.
+    /// Effect on the state.
     pub outcome: Outcome,
-    /// Whose reading is to be kept of it, whatever the outcome.
+    /// Owner of the reading to store, whatever the outcome.
     pub owner: Owner,
 }
 

@@ -1,4 +1,4 @@
-//! The latest state of a sensor: its value, and whether it talks.
+//! The latest state of a sensor: its value and its connection.
 
 pub mod attributes;
 
@@ -12,19 +12,19 @@ use super::value::Value;
 
 pub use attributes::{Attributes, UnreadableState};
 
-/// Whether a sensor talks.
+/// Connection of a sensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Connection {
-    /// Registered and not heard yet.
+    /// Registered; no signal yet.
     Never,
-    /// Heard, and not silent for too long since.
+    /// Sent a signal within its timeout.
     Online,
-    /// Silent for too long. Without a time last seen, it was never heard at all.
+    /// Silent for longer than its timeout. Without `last_seen` it never sent a signal.
     Lost,
 }
 
 impl Connection {
-    /// The word for it, as stored and shown.
+    /// Returns the word that is stored and shown.
     pub fn as_str(self) -> &'static str {
         match self {
             Connection::Never => "NEVER",
@@ -33,7 +33,7 @@ impl Connection {
         }
     }
 
-    /// Reads the word.
+    /// Parses the word.
     pub fn parse(word: &str) -> Option<Connection> {
         [Connection::Never, Connection::Online, Connection::Lost]
             .into_iter()
@@ -41,20 +41,20 @@ impl Connection {
     }
 }
 
-/// All that is kept of a sensor's present. It is there from registration on.
+/// The current state of a sensor. It exists from registration on.
 ///
-/// What happens to a sensor is counted in two numbers, each of which one write can raise without having
-/// read the other: `changes`, how many runs of equal values there were, and `contacts`, how often the
-/// sensor was lost or came back. [`State::sequence`] makes one number of them.
+/// Two counters number the events of a sensor; a write can increment either without reading the other: `changes`,
+/// the number of runs of equal values, and `contacts`, the number of losses and returns. [`State::sequence`]
+/// combines them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct State {
-    /// Whose.
+    /// Sensor.
     pub sensor: SensorId,
-    /// Which of those that had this id.
+    /// Registration of the sensor id.
     pub generation: Generation,
-    /// When it was registered, in whole milliseconds.
+    /// Time of registration, in whole milliseconds.
     pub registered_at: Timestamp,
-    /// A copy of the sensor's, so that nothing has to be read to tell of a change.
+    /// Copy of the sensor's address, so that notifications need no read.
     pub address: Address,
     /// A copy of the sensor's.
     pub sensor_type: SensorType,
@@ -62,41 +62,40 @@ pub struct State {
     pub silence_after: SilenceTimeout,
     /// The newest value; `None` before the first.
     pub value: Option<Value>,
-    /// When the newest value was measured.
+    /// Reading time of the newest value.
     pub moment: Option<ReadingTime>,
-    /// Since when it has been that value. Kept for switches alone (0, 1, false, true): of other values
-    /// one write without a read cannot tell.
+    /// Time since which the value is the same. Only for switches (0, 1, false, true): for other values a write
+    /// without a read cannot know.
     pub since: Option<Timestamp>,
-    /// When the queue took in the last signal, in whole milliseconds.
+    /// Time at which the queue received the last signal, in whole milliseconds.
     pub last_seen: Option<Timestamp>,
-    /// When silence will have lasted too long.
+    /// Time at which the sensor is lost without a further signal.
     pub deadline: Timestamp,
-    /// Whether it talks.
+    /// Connection.
     pub connection: Connection,
-    /// When it was found lost.
+    /// Time at which it was found lost.
     pub lost_at: Option<Timestamp>,
     /// Runs of equal values.
     pub changes: u64,
     /// Losses and returns.
     pub contacts: u64,
-    /// When a sweep has to look; `None` while it is lost.
+    /// Time of the next check by the sweep; `None` while it is lost.
     pub check_at: Option<Timestamp>,
 }
 
 impl State {
-    /// The number of the last occurrence of this sensor, 0 before the first. Occurrences are what clients
-    /// are told: lost, never seen, restored, changed. The first value is a baseline and the first contact
-    /// is expected, so neither counts.
+    /// Returns the sequence number of the last event, 0 before the first. The first value is a baseline and the
+    /// first contact is expected, so neither is an event.
     pub fn sequence(&self) -> u64 {
         self.changes.saturating_sub(1) + self.contacts
     }
 
-    /// Whether a sign of life is waited for.
+    /// Returns whether a signal is awaited.
     pub fn is_awaited(&self) -> bool {
         self.connection != Connection::Lost
     }
 
-    /// Whose readings are kept.
+    /// Returns the owner of readings.
     pub fn owner(&self) -> Owner {
         Owner {
             sensor: self.sensor.clone(),

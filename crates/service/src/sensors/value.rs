@@ -1,4 +1,4 @@
-//! What a sensor measures: one scalar.
+//! Values of sensors: scalars.
 
 use std::fmt;
 

@@ -1,7 +1,5 @@
-//! What every implementation of [`ShadowStore`](super::Persistence) shares: what is refused before
-//! the store is asked, and how large an item would be.
-//!
-//! Pure. It is for those who keep shadows somewhere; who uses them needs none of it.
+//! Shared by all implementations of [`ShadowStore`](super::ShadowStore): validation of requests and sizes of items.
+//! Pure.
 
 mod check;
 mod size;

@@ -17,7 +17,7 @@ use crate::store::{StoreError, Version};
 /// Result of an update.
 #[derive(Debug, Clone)]
 pub struct UpdateResult {
-    /// Whether anything was written.
+    /// True if a document was written.
     pub written: bool,
     /// The reported document after the update, if it was read.
     pub reported: Option<StoredDocument>,
@@ -246,7 +246,7 @@ struct Done {
     stored: Snapshot,
     plan: Plan,
     written: bool,
-    /// Whether the attempt found that an earlier, uncertain write was applied.
+    /// True if the attempt only found that an earlier, uncertain write was applied.
     confirmed: bool,
 }
 

@@ -32,29 +32,29 @@ pub struct ShadowId {
     name: String,
 }
 
-/// Why a text cannot be an id, a name, a token or a zone.
+/// Error of an invalid id, name, token or zone.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidId {
-    /// Nothing in it.
+    /// The text is empty.
     #[error("the {what} is empty")]
     Empty {
-        /// What it was to be.
+        /// Name of the value, for the message.
         what: &'static str,
     },
-    /// Too long.
+    /// The text is too long.
     #[error("the {what} has {bytes} bytes, the limit is {limit}")]
     TooLong {
-        /// What it was to be.
+        /// Name of the value, for the message.
         what: &'static str,
         /// Its bytes.
         bytes: usize,
-        /// How many are allowed.
+        /// Longest length allowed, in bytes.
         limit: usize,
     },
     /// A zone that is not a name of the IANA database's form.
     #[error("{zone:?} is not an IANA time zone name")]
     NotAZone {
-        /// What was given.
+        /// Text given.
         zone: String,
     },
 }
@@ -90,7 +90,7 @@ impl fmt::Display for ShadowId {
     }
 }
 
-/// A word the last writer left with a document.
+/// Token that the last writer stored with a document.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ClientToken(String);
 

@@ -13,17 +13,17 @@ use super::store::{
 use super::update::{DesiredMode, Sent, Update};
 use crate::store::{StoreError, Version};
 
-/// What an update comes to, given what is stored.
+/// Plan of an update, based on the stored documents.
 #[derive(Debug)]
 pub(super) struct Plan {
-    /// What to write; `None` when everything is as it should be already.
+    /// Write to carry out; `None` if nothing changes.
     pub(super) write: Option<Write>,
     pub(super) reported_changes: Option<Changes>,
     pub(super) desired_changes: Option<Changes>,
     pub(super) acknowledged: Vec<Acknowledgement>,
 }
 
-/// Which documents an update has to see.
+/// Returns the documents that an update needs.
 pub(super) fn documents(update: &Update, layout: Layout) -> DocumentSet {
     let acknowledges = update.desired_mode == DesiredMode::UseDesiredState;
     match (&update.reported, &update.desired) {
@@ -110,7 +110,7 @@ struct Part {
 }
 
 impl Part {
-    /// When each leaf took its value, if this is written now.
+    /// Returns the time of each leaf after this write.
     fn times(&self, held: Option<&StoredDocument>, model: &Model, seconds: i64) -> LeafTimes {
         match held {
             Some(held) => held
@@ -175,7 +175,7 @@ fn part(
     })
 }
 
-/// What is stored once a write has taken place.
+/// Returns the stored documents after a write.
 pub(super) fn after(stored: &Snapshot, write: &Write, written: &Written) -> Snapshot {
     let held = |state: State| {
         let (new, old, version) = match state {
@@ -201,8 +201,8 @@ pub(super) fn after(stored: &Snapshot, write: &Write, written: &Written) -> Snap
     }
 }
 
-/// Whether what is stored is exactly what that write would have left: it took place after all.
-/// What is created may have any version, as it may have been there before.
+/// Returns whether the stored documents are exactly those of the write: it was applied after all. A created document
+/// may have any version, since it may have existed before.
 pub(super) fn already_applied(stored: &Snapshot, write: &Write) -> bool {
     let version = |new: &Option<NewDocument>, held: &Option<StoredDocument>| match (new, held) {
         (Some(new), Some(held)) if new.expected == Version::NONE => Some(held.version),

@@ -1,4 +1,4 @@
-//! The port to wherever shadows are kept, and its laws.
+//! Port for storing shadows.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -11,14 +11,14 @@ use super::id::{ClientToken, ShadowId, Zone};
 use crate::paging::{Cursor, Page};
 use crate::store::{StoreError, Version};
 
-/// How long the version of a deleted document is remembered: one that is created again within this time
-/// goes on from there.
+/// Time for which the version of a deleted document is kept: a document created again within this time continues
+/// its versions.
 pub const VERSION_KEPT: Duration = Duration::from_secs(48 * 60 * 60);
 
 /// Shadows that one call works on at the same time.
 pub(super) const SHADOWS_AT_ONCE: usize = 16;
 
-/// How the two documents are kept.
+/// Layout of the two documents of a shadow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Layout {
     /// One item each, with a version each.
@@ -28,7 +28,7 @@ pub enum Layout {
     Combined,
 }
 
-/// Which documents of a shadow are asked for.
+/// Set of requested documents of a shadow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum DocumentSet {
@@ -38,7 +38,7 @@ pub enum DocumentSet {
 }
 
 impl DocumentSet {
-    /// Whether this document is among them.
+    /// Returns whether the set contains a document.
     pub fn has(self, state: State) -> bool {
         matches!(
             (self, state),
@@ -49,7 +49,7 @@ impl DocumentSet {
     }
 }
 
-/// How fresh a read must be.
+/// Consistency of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ReadConsistency {
     /// May miss what was written a moment ago.
@@ -68,25 +68,25 @@ pub struct Read {
     pub parts: DocumentSet,
 }
 
-/// A document as it is held.
+/// A stored document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredDocument {
     /// The document.
     pub document: Document,
-    /// How often it has been written.
+    /// Version.
     pub version: Version,
-    /// When it was written last.
+    /// Time of the last write.
     pub timestamp: Timestamp,
     /// The zone the last writer named.
     pub zone: Option<Zone>,
     /// The token the last writer left.
     pub client_token: Option<ClientToken>,
-    /// When each leaf took its value, where the last writer kept count.
+    /// Time of each leaf, if the last writer stored it.
     pub times: Option<LeafTimes>,
 }
 
 impl StoredDocument {
-    /// When each leaf took its value; where nobody kept count, when the document was written last.
+    /// Returns the time of each leaf; the time of the last write if it was not stored.
     pub fn leaf_times(&self) -> LeafTimes {
         let times = self.times.clone();
         times.unwrap_or_else(|| LeafTimes::all(&self.document, seconds(self.timestamp)))
@@ -99,7 +99,7 @@ pub(crate) fn seconds(timestamp: Timestamp) -> i64 {
     i64::try_from(seconds).unwrap_or(i64::MAX)
 }
 
-/// What was found of one shadow: a document, or at least the version that one had.
+/// Documents of a shadow as read, and versions of deleted ones.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Snapshot {
     /// The reported document, where asked for and there.
@@ -111,7 +111,7 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Whether neither document is there.
+    /// Returns whether neither document exists.
     pub fn is_absent(&self) -> bool {
         self.reported.is_none() && self.desired.is_none()
     }
@@ -145,13 +145,13 @@ pub struct DeletedVersions {
 /// A document to be written in place of the one that has the expected version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewDocument {
-    /// What to write.
+    /// Document to write.
     pub document: Document,
-    /// What must be stored now; [`Version::NONE`] to create.
+    /// Expected stored version; [`Version::NONE`] to create.
     pub expected: Version,
     /// A document that is created has a version above this one.
     pub min_version: Version,
-    /// When each of its leaves took its value, to be kept with it.
+    /// Time of each leaf, to be stored with the document.
     pub times: Option<LeafTimes>,
 }
 
@@ -162,7 +162,7 @@ pub struct Write {
     pub shadow: ShadowId,
     pub reported: Option<NewDocument>,
     pub desired: Option<NewDocument>,
-    /// When this write takes place.
+    /// Time of the write.
     pub timestamp: Timestamp,
     pub zone: Option<Zone>,
     pub client_token: Option<ClientToken>,
@@ -179,7 +179,7 @@ pub struct Written {
     pub desired: Option<Version>,
 }
 
-/// What must be stored for a delete to take place.
+/// Condition of a delete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExpectedVersion {
     /// Anything, or nothing.
@@ -197,7 +197,7 @@ pub struct Delete {
     pub desired: Option<ExpectedVersion>,
 }
 
-/// What to list.
+/// Query of a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ListQuery {
     /// The shadows of one device, by its id.

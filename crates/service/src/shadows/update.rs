@@ -12,7 +12,7 @@ pub const DEFAULT_RETRIES: u32 = 5;
 /// Time for which an update without an expected version is retried after conflicts.
 pub const DEFAULT_RETRY_TIME: Duration = Duration::from_secs(10);
 
-/// What a report does with the desired document.
+/// Effect of a report on the desired document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DesiredMode {
     /// Loads it, and takes out of it what the report makes true.
@@ -22,7 +22,7 @@ pub enum DesiredMode {
     IgnoreDesiredState,
 }
 
-/// What is sent for one of the two documents.
+/// New content for one of the two documents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Sent {
     pub(super) document: Document,
@@ -66,12 +66,12 @@ pub struct Update {
 }
 
 impl Update {
-    /// What the device says of itself, merged into its reported document. The server is master.
+    /// Reports the state of a device: merged into its reported document, server is master.
     pub fn report(shadow: ShadowId, document: Document) -> Update {
         Update::new(shadow, State::Reported).with(State::Reported, document, Mode::ServerIsMaster)
     }
 
-    /// What is wanted of the device, merged into its desired document. A patch: `null` takes a wish back.
+    /// Sets the desired state of a device: merged into its desired document as a patch; `null` removes a value.
     pub fn desire(shadow: ShadowId, document: Document) -> Update {
         Update::new(shadow, State::Desired).with(State::Desired, document, Mode::Patch)
     }
@@ -120,7 +120,7 @@ impl Update {
         }
     }
 
-    /// How the document given last is merged.
+    /// Sets the merge mode of the document given last.
     pub fn mode(mut self, mode: Mode) -> Update {
         if let Some(sent) = self.slot() {
             sent.mode = mode;
@@ -152,7 +152,7 @@ impl Update {
         self
     }
 
-    /// Whether it names a version that must be stored.
+    /// Returns whether the update expects a version.
     pub(super) fn is_conditional(&self) -> bool {
         let sent = [&self.reported, &self.desired];
         self.expected_shadow_version.is_some()
@@ -161,25 +161,25 @@ impl Update {
                 .any(|sent| sent.as_ref().is_some_and(|sent| sent.expected.is_some()))
     }
 
-    /// What a report does with the desired document.
+    /// Sets the effect of a report on the desired document.
     pub fn desired_mode(mut self, desired_mode: DesiredMode) -> Update {
         self.desired_mode = desired_mode;
         self
     }
 
-    /// A word to leave with what is written.
+    /// Sets the client token to store.
     pub fn client_token(mut self, token: ClientToken) -> Update {
         self.client_token = Some(token);
         self
     }
 
-    /// The device's time zone, to leave with what is written.
+    /// Sets the time zone to store.
     pub fn zone(mut self, zone: Zone) -> Update {
         self.zone = Some(zone);
         self
     }
 
-    /// How these documents are to be read, where not as the store's own model says.
+    /// Sets the model of these documents, instead of the default one.
     pub fn model(mut self, model: Model) -> Update {
         self.model = Some(model);
         self

@@ -1,4 +1,4 @@
-//! How far the queue was read: an idle queue brings the marker back, one that nobody reads does not, and
+//! Ingest watermark: an idle queue returns the marker, a queue that nobody reads does not, and
 //! one that is behind holds back by as much as it is behind.
 
 use std::sync::{Arc, Mutex};
@@ -18,7 +18,7 @@ struct Queue {
     clock: Arc<ManualClock>,
     channel: Arc<RecordingChannel>,
     read_after: Arc<Mutex<Option<Duration>>>,
-    /// When each marker was sent and when it is read.
+    /// Times at which each marker is sent and read.
     markers: Arc<Mutex<Vec<(Timestamp, Option<Timestamp>)>>>,
     reads: Mutex<usize>,
 }

@@ -59,11 +59,11 @@ async fn what_is_not_there_is_told() {
     let all = ["fine", "busy", "fine", "refuse"].map(|text| refused(text, ""));
     let left = quarantine.send(&all, deadline, &clock).await;
     let left: Vec<_> = left.iter().map(|l| (l.index, l.reason.as_str())).collect();
-    let late = "no answer of the quarantine in time";
+    let late = "the quarantine did not respond in time";
     assert_eq!(left, [(1, late), (3, "no such queue")]);
 }
 
-/// What all but fills a message goes away all the same, with less said of why.
+/// A body that nearly fills a message is quarantined with less detail.
 #[tokio::test]
 async fn a_text_at_the_limit_leaves_less_room_for_the_detail() {
     let clock = ManualClock::default();

@@ -1,4 +1,4 @@
-//! What is asked of the registry, on sensors in memory.
+//! Use cases of sensors on the store in memory.
 
 use std::sync::Arc;
 use std::time::Duration;

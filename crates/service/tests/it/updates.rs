@@ -1,4 +1,4 @@
-//! What the SDK promises of report, desire, read, delete and list, on both layouts.
+//! Guarantees of report, desire, read, delete and list, on both layouts.
 
 use std::sync::Arc;
 

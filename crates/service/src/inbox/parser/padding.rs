@@ -16,7 +16,7 @@ use std::str::FromStr;
 /// The most digits.
 const DIGITS: usize = 38;
 
-/// How many digits a whole number is written with; none for as many as it has.
+/// Number of digits of padded whole numbers; 0 for no padding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Padding(usize);
 

@@ -1,15 +1,15 @@
-//! Where in a message a field lies.
+//! Paths of fields in messages.
 
 use std::fmt;
 use std::str::FromStr;
 
 use antumbra_shadow::View;
 
-/// The way to a field: names of members with dots between them, as in `header.imei`.
+/// Path of a field: names of members separated by dots, as in `header.imei`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldPath(Vec<String>);
 
-/// A text that leads to no field.
+/// Error of an invalid path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a field is named by its name, or by names with single dots between them")]
 pub struct InvalidFieldPath;
@@ -19,7 +19,7 @@ impl FieldPath {
         FieldPath(vec![name.to_owned()])
     }
 
-    /// The value at the end of the way, if all of it is there.
+    /// Returns the value of the field, if it exists.
     pub fn find<'a>(&self, root: View<'a>) -> Option<View<'a>> {
         self.0.iter().try_fold(root, |view, name| view.get(name))
     }

@@ -1,4 +1,4 @@
-//! What is refused before the store is asked, whichever store it is.
+//! Validation of requests before they reach a store.
 
 use antumbra_shadow::{Document, Kind, View, limits};
 
@@ -69,7 +69,7 @@ pub fn check_document(document: &Document) -> Result<(), StoreError> {
     check_values(document.view(), 1)
 }
 
-/// What a document may hold and DynamoDB refuses: members without a name or with an endless one at any
+/// Rejects content that DynamoDB does not accept: members without a name or with an endless one at any
 /// depth, and a container on the last level, be it empty.
 fn check_values(view: View<'_>, level: usize) -> Result<(), StoreError> {
     if view.is_container() && level > CONTAINER_LEVELS {

@@ -1,5 +1,4 @@
-//! How large an item is by DynamoDB's own arithmetic, which every store keeps to, so that what fits
-//! one fits all.
+//! Sizes of items by DynamoDB's arithmetic. Every store uses them, so that an item that fits one fits all.
 //!
 //! | what | bytes |
 //! |---|---|
