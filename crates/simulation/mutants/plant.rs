@@ -88,13 +88,12 @@ fn main() -> ExitCode {
 }
 
 fn failure(reason: &str) -> ExitCode {
-    // There is nobody else to tell.
+    // A failed write to standard error cannot be reported anywhere.
     let _ = writeln!(std::io::stderr(), "{reason}");
     ExitCode::FAILURE
 }
 
-/// The files as they are with all of them, by path. A mutant whose lines do not stand there exactly once
-/// is an error.
+/// Returns the changed files by path. A mutant whose lines do not occur exactly once is an error.
 pub(crate) fn planted(crates: &Path) -> Result<BTreeMap<PathBuf, String>, String> {
     let mut files: BTreeMap<PathBuf, String> = BTreeMap::new();
     let read = |path: &Path| {
@@ -130,7 +129,7 @@ impl Mutant {
             let (name, file, found) = (&self.name, &self.file, places.len());
             let wanted = self.lines.join("\n");
             return Err(format!(
-                "\"{name}\": its lines stand {found} times in {file}, not once:\n{wanted}"
+                "\"{name}\": its lines occur {found} times in {file}, not once:\n{wanted}"
             ));
         };
         let krate = match self.file.starts_with("shadow/") {
