@@ -58,7 +58,7 @@ impl RequestError {
 /// A request and the address of its response.
 #[derive(Debug)]
 pub struct Request<'a> {
-    /// Where the response goes.
+    /// Address of the response.
     pub address: ResponseAddress,
     /// The request, or why it is invalid.
     pub parsed: Result<ParsedRequest<'a>, RequestError>,

@@ -1,7 +1,6 @@
-//! The notification: what a target gets to see of a change, as JSON text.
+//! The notification that a target receives for a change, as JSON text.
 //!
-//! Written straight from the event's own text into a buffer that is used again. Its JSON Schema is
-//! [`SCHEMA`].
+//! It is written directly from the event's text into a reused buffer. Its JSON Schema is [`SCHEMA`].
 
 mod id;
 
@@ -15,19 +14,19 @@ pub use id::NotificationId;
 /// The JSON Schema of a notification.
 pub const SCHEMA: &str = include_str!("../schema/notification.schema.json");
 
-/// A notification that does not fit its target, even without the documents.
+/// A notification exceeds the limit of its target, even without the documents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the notification has {bytes} bytes, the limit is {limit}")]
 pub struct TooLarge {
-    /// How many it has.
+    /// Size of the notification.
     pub bytes: usize,
-    /// How many the target takes.
+    /// Limit of the target.
     pub limit: usize,
 }
 
-/// Replaces what is in `out` by the message that a registration asks for.
+/// Writes the message of a registration to `out`, which is cleared first.
 ///
-/// Where it has more than `limit` bytes, less is sent if its form allows that.
+/// A message of more than `limit` bytes is shortened if its form allows that.
 pub fn write_message(
     out: &mut String,
     id: NotificationId,
@@ -49,7 +48,7 @@ pub fn write_message(
             write_key(out, change);
             within(out, limit)
         }
-        // Made of both documents of a shadow, which one change does not hold: see `crate::shadow_mqtt`.
+        // They need both documents of a shadow, which one change does not hold: see `crate::shadow_mqtt`.
         Form::ShadowDelta | Form::ShadowDocuments => {
             out.clear();
             Ok(())
@@ -65,7 +64,7 @@ fn within(out: &str, limit: usize) -> Result<(), TooLarge> {
     Ok(())
 }
 
-/// The key's attributes as an object, partition key first.
+/// Writes the key's attributes as an object, partition key first.
 fn write_key(out: &mut String, change: &Change<'_>) {
     out.push('{');
     for (position, (name, value)) in change.key_attributes.iter().enumerate() {
@@ -78,10 +77,10 @@ fn write_key(out: &mut String, change: &Change<'_>) {
     out.push('}');
 }
 
-/// Replaces what is in `out` by the notification of a change to a registration.
+/// Writes the notification of a change to `out`, which is cleared first.
 ///
-/// Where it has more than `limit` bytes, the old and then the new document are left out, and
-/// `truncated` lists what was. If that is not enough, what did not fit stays in `out`.
+/// If it has more than `limit` bytes, the old and then the new document are left out, and `truncated` names
+/// them. If it is still too large, `out` holds the notification that did not fit.
 pub fn write(
     out: &mut String,
     id: NotificationId,
@@ -121,8 +120,8 @@ pub fn write(
     }
 }
 
-/// Replaces what is in `out` by the change alone, in the words of a notification: for whoever looks on
-/// without a registration.
+/// Writes a change in the format of a notification, without id and registration, to `out`, which is cleared
+/// first.
 pub fn write_change(out: &mut String, change: &Change<'_>, parts: Parts) {
     out.clear();
     out.push('{');

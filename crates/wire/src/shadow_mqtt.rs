@@ -1,11 +1,11 @@
-//! Shadows in the vocabulary of AWS IoT Device Shadow: topics, requests, and the documents devices get.
+//! Shadows over MQTT in the format of AWS IoT Device Shadow.
 //!
-//! - [`ShadowTopic`]: whose shadow a topic names, and what is asked of it
-//! - [`read`]: the payload of a request, in AWS's rules and words
-//! - [`accepted_get`] and its like: what is answered
-//! - [`write_delta`] and [`write_documents`]: what devices hear of a change, whoever made it
+//! - [`ShadowTopic`]: parses the topic of a request
+//! - [`read`]: parses the payload of a request, with the errors of AWS
+//! - [`accepted_get`] and others: payloads of responses
+//! - [`write_delta`] and [`write_documents`]: messages to devices after a change
 //!
-//! Every time is in whole seconds since 1970, as AWS's are.
+//! All times are in whole seconds since 1970.
 
 mod documents;
 mod fields;

@@ -1,9 +1,8 @@
-//! The bytes of a DynamoDB stream event, as Lambda hands them over, to records and images.
+//! Decodes DynamoDB stream events into records and images.
 //!
-//! Two passes, so that a record nobody wants costs little. [`StreamBatch::read`] finds every record's
-//! keys and steps over its images; [`Record::images`] decodes the images of one record, on demand,
-//! into a [`Tape`] that is used again and again. Nothing is allocated once the buffers are warm, and
-//! nothing is copied: everything points into the event's own text.
+//! In two passes, so that a record without a matching registration is cheap: [`StreamBatch::read`] finds the keys of
+//! every record and skips its images; [`Record::images`] decodes the images of one record on demand into a reused
+//! [`Tape`]. With warm buffers nothing is allocated, and nothing is copied: all values point into the event's text.
 
 mod attributes;
 mod blocks;
@@ -23,35 +22,35 @@ use envelope::{Entry, Text};
 /// Why a whole event cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EventError {
-    /// It is not JSON, or its records cannot be told apart.
+    /// It is not JSON, or the boundaries of its records are unclear.
     #[error(transparent)]
     Syntax(#[from] SyntaxError),
     /// It is not UTF-8.
     #[error("not UTF-8 after byte {valid}")]
     NotUtf8 {
-        /// Bytes before the fault.
+        /// Position of the first invalid byte.
         valid: usize,
     },
-    /// It is no stream event.
+    /// It is not a stream event.
     #[error("the event has no Records")]
     NoRecords,
-    /// More records than a batch can have.
+    /// It has more records than a batch can have.
     #[error("more than {limit} records")]
     TooManyRecords {
-        /// How many there may be.
+        /// Maximum number of records.
         limit: usize,
     },
-    /// More bytes than are read at all.
+    /// It is too large.
     #[error("the event has {bytes} bytes, the limit is {limit}")]
     TooLong {
-        /// How many it has.
+        /// Size of the event.
         bytes: usize,
-        /// How many it may have.
+        /// Maximum size.
         limit: usize,
     },
 }
 
-/// Room for the records of an event, kept to be used again without allocating.
+/// Reusable buffer for the records of an event.
 #[derive(Debug, Default)]
 pub struct StreamBatch {
     entries: Vec<Entry>,
@@ -104,12 +103,12 @@ pub struct Records<'a> {
 }
 
 impl<'a> Records<'a> {
-    /// How many there are, those that cannot be decoded included.
+    /// Number of records, including those that cannot be decoded.
     pub fn len(self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there are none.
+    /// There are no records.
     pub fn is_empty(self) -> bool {
         self.entries.is_empty()
     }
@@ -127,7 +126,7 @@ impl<'a> Records<'a> {
         })
     }
 
-    /// Each record, or why it is none.
+    /// Each record, or why it cannot be decoded.
     pub fn iter(self) -> impl ExactSizeIterator<Item = Result<Record<'a>, Undecodable>> {
         let Records { text, entries } = self;
         entries.iter().enumerate().map(move |(index, entry)| {
@@ -140,17 +139,17 @@ impl<'a> Records<'a> {
     }
 }
 
-/// A record that cannot be decoded: where it stands and why.
+/// A record that cannot be decoded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("record {index} cannot be decoded")]
 pub struct Undecodable {
     /// Its position in the event.
     pub index: usize,
-    /// Its id, if that much was found.
+    /// Its id, if found.
     pub event_id: Option<String>,
-    /// Its position in the stream, if that much was found.
+    /// Its sequence number, if found.
     pub sequence_number: Option<String>,
-    /// Where in the event, and what is wrong there.
+    /// Position in the event, and the problem.
     #[source]
     pub fault: SyntaxError,
 }
@@ -186,30 +185,30 @@ impl<'a> Record<'a> {
         self.text(self.entry.event_id).unwrap_or_default()
     }
 
-    /// Its position in the stream, by which a failure is reported.
+    /// Its sequence number, which batch item failures name.
     pub fn sequence_number(self) -> Cow<'a, str> {
         self.text(self.entry.sequence_number).unwrap_or_default()
     }
 
-    /// The stream it came from.
+    /// ARN of the stream.
     pub fn source_arn(self) -> Option<Cow<'a, str>> {
         self.text(self.entry.source_arn)
     }
 
-    /// What happened to the item.
+    /// The operation on the item.
     pub fn operation(self) -> Operation {
-        // A record without one is at fault and never handed out.
+        // A record without an operation is never returned.
         self.entry.operation.unwrap_or(Operation::Modify)
     }
 
-    /// Whether the table's time to live removed the item.
+    /// The table's time to live removed the item.
     pub fn expired(self) -> bool {
         self.operation() == Operation::Remove
             && self.entry.principal_is_dynamodb
             && self.entry.user_is_service
     }
 
-    /// About when it was written, in seconds since 1970.
+    /// Approximate time of the write, in seconds since 1970.
     pub fn created_seconds(self) -> Option<f64> {
         self.entry.created?.of(self.text).parse().ok()
     }
@@ -227,7 +226,7 @@ impl<'a> Record<'a> {
         self.keys().find(|key| key.0 == name).map(|key| key.1)
     }
 
-    /// Whether the record came with that image.
+    /// The record has this image.
     pub fn has(self, side: Side) -> bool {
         match side {
             Side::Old => self.entry.old.is_some(),
@@ -235,8 +234,8 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// An image that the operation calls for and the record came without, as from a stream that is
-    /// not set to carry old and new images.
+    /// An image that the operation should have and the record lacks: the stream's view type is not
+    /// `NEW_AND_OLD_IMAGES`.
     pub fn missing_image(self) -> Option<Side> {
         let called_for: &[Side] = match self.operation() {
             Operation::Insert => &[Side::New],
@@ -246,7 +245,7 @@ impl<'a> Record<'a> {
         called_for.iter().copied().find(|side| !self.has(*side))
     }
 
-    /// Decodes the images. What was on the tape before is gone.
+    /// Decodes the images onto the tape, which is cleared first.
     pub fn images<'t>(self, tape: &'t mut Tape) -> Result<Images<'t>, Undecodable>
     where
         'a: 't,
@@ -278,13 +277,13 @@ impl<'a> Record<'a> {
     }
 }
 
-/// Room for the images of a record, kept to be used again without allocating.
+/// Reusable buffer for the images of a record.
 #[derive(Debug, Default)]
 pub struct Tape {
     nodes: Vec<Node>,
 }
 
-/// The images of a record, as plain JSON values on the text of the event.
+/// The images of a record as plain JSON values that point into the event's text.
 #[derive(Debug, Clone, Copy)]
 pub struct Images<'a> {
     /// The item before, with all its attributes.

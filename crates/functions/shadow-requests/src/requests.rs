@@ -111,7 +111,7 @@ impl<P: ShadowStore> ShadowRequests<P> {
                 ("rejected", Some(code), body)
             }
         };
-        let response_topic = topic.answer(outcome);
+        let response_topic = topic.response_topic(outcome);
         let published = self.responder.publish(
             &response_topic,
             body,

@@ -125,7 +125,7 @@ fn inbox(event: &RuleEvent, operation: Operation) {
 fn shadow_topic(text: &str, topic: &ShadowTopic<'_>) {
     let (prefix, word) = (topic.prefix, topic.operation.word());
     assert_eq!(text, format!("{prefix}/{word}"));
-    assert_eq!(topic.answer("accepted"), format!("{text}/accepted"));
+    assert_eq!(topic.response_topic("accepted"), format!("{text}/accepted"));
     let Ok((thing, name)) = &topic.shadow else {
         return;
     };

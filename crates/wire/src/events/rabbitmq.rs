@@ -1,8 +1,8 @@
-//! The event that Amazon MQ hands over for messages of RabbitMQ queues.
+//! Events of RabbitMQ queues on Amazon MQ.
 //!
-//! Messages come by queue, base64-coded. The broker itself notes neither when it took a message nor an id:
-//! both are properties that a publisher may set, by its own clock and taste. So the time is only part of
-//! what a message is recognised by, and never says when a sensor was heard.
+//! Messages are grouped by queue and base64-encoded. The broker records neither a time nor an id: both are
+//! optional properties set by the publisher. So the time is only part of a message's identity, and never the
+//! time of a signal.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -15,24 +15,24 @@ use siphasher::sip128::{Hasher128, SipHasher24};
 
 use crate::limits;
 
-/// Why an event is none of RabbitMQ.
+/// Why an event cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RabbitEventError {
-    /// It is not JSON, or lacks what every message has.
+    /// It is not JSON, or a message lacks a required field.
     #[error("not an event of Amazon MQ for RabbitMQ: {0}")]
     Shape(String),
-    /// More messages than a batch can have.
+    /// It has more messages than a batch can have.
     #[error("more than {limit} messages")]
     TooManyMessages {
-        /// How many there may be.
+        /// Maximum number of messages.
         limit: usize,
     },
-    /// More bytes than are read at all.
+    /// It is too large.
     #[error("the event has {bytes} bytes, the limit is {limit}")]
     TooLong {
-        /// How many it has.
+        /// Size of the event.
         bytes: usize,
-        /// How many it may have.
+        /// Maximum size.
         limit: usize,
     },
 }
@@ -42,16 +42,16 @@ pub enum RabbitEventError {
 pub struct RabbitMessage {
     /// The queue, as `name::virtual-host`.
     pub queue: String,
-    /// The publisher's id of it; without one, a hash of queue, content and time. Two messages that
-    /// differ in nothing have the same.
+    /// Message id set by the publisher; otherwise a hash of queue, content and time, so that identical messages
+    /// have the same id.
     pub id: String,
-    /// Its text, or what came instead.
+    /// The body, or its base64 if it is not text.
     pub body: Result<String, NotText>,
-    /// Whether the broker has delivered it before.
+    /// The broker has delivered it before.
     pub redelivered: bool,
 }
 
-/// A message that is not text: as it came, base64-coded.
+/// A body that is not text, in base64 as received.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not base64 of UTF-8 text")]
 pub struct NotText(pub String);
@@ -83,7 +83,7 @@ struct Properties {
     timestamp: Option<serde_json::Value>,
 }
 
-/// Whether an event is one of RabbitMQ's, at a glance. The full reading follows.
+/// Checks cheaply whether an event comes from RabbitMQ.
 pub fn is_event(event: &[u8]) -> bool {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -94,7 +94,7 @@ pub fn is_event(event: &[u8]) -> bool {
     serde_json::from_slice::<Glance>(event).is_ok_and(|event| event.rmq_messages_by_queue.is_some())
 }
 
-/// Reads the messages of an event: queue by queue, each in its order.
+/// Reads the messages of an event, queue by queue, in order.
 ///
 /// ```
 /// let event = br#"{"eventSource":"aws:rmq","rmqMessagesByQueue":{"locks::/":[
@@ -145,7 +145,7 @@ fn fingerprint(queue: &str, content: &str, timestamp: Option<&serde_json::Value>
     let timestamp = timestamp.map(ToString::to_string).unwrap_or_default();
     let mut hash = SipHasher24::new();
     for part in [queue, content, &timestamp] {
-        // The length first, so that parts do not run into each other.
+        // Prefixed with the length, so that parts cannot run into each other.
         hash.write(&(part.len() as u64).to_be_bytes());
         hash.write(part.as_bytes());
     }

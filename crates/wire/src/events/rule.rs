@@ -1,4 +1,4 @@
-//! What a rule of AWS IoT Core hands to a function: one MQTT message, as [`crate::rules`] selects it.
+//! Events of AWS IoT rules: one MQTT message, as selected by [`crate::rules`].
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use crate::limits::RULE_EVENT_BYTES;
 
-/// What `clientid()` says of a message that came over HTTPS.
+/// Value of `clientid()` for a message published over HTTPS.
 const NO_CLIENT: &str = "n/a";
 
 /// One MQTT message.
@@ -20,23 +20,23 @@ const NO_CLIENT: &str = "n/a";
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RuleEvent {
-    /// What it held, whatever that was; nothing if it held nothing.
+    /// The payload; empty if there was none.
     pub payload: Vec<u8>,
-    /// Where it was published.
+    /// Topic of the message.
     pub topic: String,
-    /// Who sent it over MQTT; nobody if it came over HTTPS.
+    /// MQTT client id of the sender; `None` if it was published over HTTPS.
     pub client_id: Option<String>,
-    /// MQTT 5: where the sender wants its answer.
+    /// MQTT 5 response topic.
     pub response_topic: Option<String>,
-    /// MQTT 5: what the answer is to repeat, in base64 as it came.
+    /// MQTT 5 correlation data, in base64 as received.
     pub correlation_data: Option<String>,
-    /// When the rule saw it, in milliseconds since 1970.
+    /// Time at which the rule received it, in milliseconds since 1970.
     pub timestamp_milliseconds: Option<u64>,
 }
 
-/// An event that no rule of ours made: the deployment's fault, nobody can be answered.
+/// The event does not come from one of the rules. That is a fault of the deployment, and no response is possible.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("not the event of a rule: {0}")]
+#[error("not an event of an AWS IoT rule: {0}")]
 pub struct RuleEventError(String);
 
 #[derive(Deserialize)]
@@ -56,23 +56,23 @@ struct Selected {
 }
 
 impl RuleEvent {
-    /// Reads the bytes of an invocation. Fields of a later rule are passed over.
+    /// Decodes the event of an invocation. Unknown fields are ignored.
     pub fn decode(event: &[u8]) -> Result<RuleEvent, RuleEventError> {
-        let no = |reason: String| RuleEventError(reason);
+        let invalid = |reason: String| RuleEventError(reason);
         if event.len() > RULE_EVENT_BYTES {
             let bytes = event.len();
-            return Err(no(format!(
+            return Err(invalid(format!(
                 "it has {bytes} bytes, the limit is {RULE_EVENT_BYTES}"
             )));
         }
         let selected: Selected =
-            serde_json::from_slice(event).map_err(|fault| no(fault.to_string()))?;
+            serde_json::from_slice(event).map_err(|error| invalid(error.to_string()))?;
         if selected.topic.is_empty() {
-            return Err(no("the topic is empty".to_owned()));
+            return Err(invalid("the topic is empty".to_owned()));
         }
         let payload = STANDARD
             .decode(&selected.payload)
-            .map_err(|fault| no(format!("payload: {fault}")))?;
+            .map_err(|error| invalid(format!("payload: {error}")))?;
         Ok(RuleEvent {
             payload,
             topic: selected.topic,
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everything_a_rule_selects_is_read() {
+    fn all_selected_fields_are_decoded() {
         let event = br#"{"payload":"AP8=","topic":"request/get/a/b","clientId":"lamp-7",
             "responseTopic":"response/get/x","correlationData":"AQID","timestamp":1700000000123,"later":1}"#;
         let expected = RuleEvent {
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_a_payload_too() {
+    fn a_missing_payload_is_empty() {
         for event in [r#"{"topic":"t"}"#, r#"{"topic":"t","payload":""}"#] {
             let decoded = RuleEvent::decode(event.as_bytes()).unwrap();
             assert_eq!(decoded.payload, b"");
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_rule_made_is_refused() {
+    fn other_events_are_rejected() {
         for event in [
             "",
             "null",

@@ -8,7 +8,7 @@ use crate::rules::Operation;
 /// Prefix of all topics that a response may go to.
 const RESPONSE: &str = "response/";
 
-/// Where the one response to a request goes.
+/// Topic and properties of the response to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResponseAddress {
     /// The topic.

@@ -1,4 +1,4 @@
-//! The id of a notification: the same at every retry, and no other's.
+//! Ids of notifications: unique, and the same at every attempt.
 
 use std::fmt;
 use std::hash::Hasher;
@@ -6,10 +6,10 @@ use std::hash::Hasher;
 use antumbra_registration::State;
 use siphasher::sip128::{Hasher128, SipHasher24};
 
-/// Identifies a notification wherever it is delivered, and however often.
+/// Identifies a notification across targets and attempts.
 ///
-/// It is SipHash-2-4 with 128 bits and a key of zeros over the stream event's id, the registration's
-/// name and, for a shadow, `reported` or `desired`, each followed by a byte 0xff, which no text holds.
+/// SipHash-2-4 with 128 bits and a key of zeros over the stream event's id, the registration's name and, for
+/// a shadow, `reported` or `desired`, each followed by the byte 0xff, which no text contains.
 /// Written as 32 hexadecimal digits it is a valid deduplication id of SQS and SNS.
 ///
 /// ```
@@ -23,7 +23,7 @@ use siphasher::sip128::{Hasher128, SipHasher24};
 pub struct NotificationId(u128);
 
 impl NotificationId {
-    /// Of the change that a stream event tells of, as one registration sees it.
+    /// The id for a stream event and a registration.
     pub fn new(event_id: &str, registration: &str, state: Option<State>) -> NotificationId {
         let mut hasher = SipHasher24::new();
         for part in [event_id, registration, state.map_or("", State::as_str)] {
@@ -33,7 +33,7 @@ impl NotificationId {
         NotificationId(hasher.finish128().as_u128())
     }
 
-    /// Appends its digits.
+    /// Appends the hexadecimal digits.
     pub fn write(self, out: &mut String) {
         for byte in self.0.to_be_bytes() {
             out.push(digit(byte >> 4));

@@ -1,4 +1,4 @@
-//! What devices hear of a change: the delta, and the documents before and after.
+//! Messages to devices after a change: the delta, and the documents before and after.
 
 use antumbra_shadow::{Document, LeafTimes, Model, delta};
 
@@ -10,28 +10,28 @@ use crate::notification::TooLarge;
 pub struct ShadowDocument {
     /// The document.
     pub document: Document,
-    /// When each leaf took its value.
+    /// Time of each leaf's value.
     pub times: LeafTimes,
 }
 
-/// Both documents of a shadow, and the version of the whole.
+/// Both documents of a shadow, and its version.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ShadowDocuments {
-    /// What the device says.
+    /// The reported document.
     pub reported: Option<ShadowDocument>,
-    /// What is wanted of it.
+    /// The desired document.
     pub desired: Option<ShadowDocument>,
-    /// The whole's version.
+    /// Version of the shadow.
     pub version: i64,
 }
 
 impl ShadowDocuments {
-    /// Whether there is no shadow.
+    /// There is no shadow.
     pub fn is_absent(&self) -> bool {
         self.reported.is_none() && self.desired.is_none()
     }
 
-    /// What is desired and not yet so.
+    /// Difference of desired and reported.
     pub fn delta(&self, model: &Model) -> Document {
         let document = |section: &Option<ShadowDocument>| {
             let section = section.as_ref();
@@ -40,7 +40,7 @@ impl ShadowDocuments {
         delta(&document(&self.desired), &document(&self.reported), model)
     }
 
-    /// `state` and `metadata`, with what is not there or empty left out.
+    /// `state` and `metadata`, without missing and empty documents.
     pub(super) fn fields(&self, delta: Option<&Document>) -> Fields {
         let (mut state, mut metadata) = (Fields::default(), Fields::default());
         for (name, section) in [("desired", &self.desired), ("reported", &self.reported)] {
@@ -60,8 +60,8 @@ impl ShadowDocuments {
     }
 }
 
-/// Replaces what is in `out` by the message for `/update/delta`; `false` when there is no difference to tell.
-/// Where it has more than `limit` bytes, the metadata is left out.
+/// Writes the message for `/update/delta` to `out`; returns `false` if there is no delta. If it has more than
+/// `limit` bytes, the metadata is left out.
 pub fn write_delta(
     out: &mut String,
     after: &ShadowDocuments,
@@ -93,8 +93,8 @@ pub fn write_delta(
     Ok(true)
 }
 
-/// Replaces what is in `out` by the message for `/update/documents`. What was not there before has no
-/// `previous`. Where it has more than `limit` bytes, `previous` is left out.
+/// Writes the message for `/update/documents` to `out`. A new shadow has no `previous`. If the message has more
+/// than `limit` bytes, `previous` is left out.
 pub fn write_documents(
     out: &mut String,
     before: &ShadowDocuments,

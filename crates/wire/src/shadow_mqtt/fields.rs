@@ -1,4 +1,4 @@
-//! A message member by member, so that what does not fit can be left out.
+//! Builds messages member by member, so that members can be left out if a message is too large.
 
 use std::fmt::Write;
 
@@ -48,8 +48,8 @@ impl Fields {
         out
     }
 
-    /// The object within so many bytes: without the first of these members, without the first two, and so on;
-    /// `truncated` says which are missing. The bytes that even the last has are the error.
+    /// The object in at most `limit` bytes. Leaves out the optional members, one after the other, until it fits;
+    /// `truncated` names them. The error is the size without all of them.
     pub(super) fn within(
         mut self,
         limit: usize,

@@ -1,4 +1,4 @@
-//! What a request to a shadow says, and what is wrong with it in AWS's words.
+//! Payloads of shadow requests, and their errors in the words of AWS.
 
 use std::borrow::Cow;
 
@@ -10,18 +10,18 @@ use serde_json::value::RawValue;
 use super::topic::Operation;
 use crate::limits::{CLIENT_TOKEN_BYTES, REQUEST_BYTES};
 
-/// Why a request is not carried out.
+/// Why a request is rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{code}: {message}")]
 pub struct Rejection {
-    /// As HTTP has them.
+    /// HTTP status code.
     pub code: u16,
-    /// In AWS's words where it has some.
+    /// Message, in the words of AWS if there are any.
     pub message: Cow<'static, str>,
 }
 
 impl Rejection {
-    /// With these words.
+    /// A rejection with code and message.
     pub fn new(code: u16, message: impl Into<Cow<'static, str>>) -> Rejection {
         Rejection {
             code,
@@ -29,18 +29,18 @@ impl Rejection {
         }
     }
 
-    /// What was sent, or what would be stored, is too large.
+    /// The payload, or the document after the update, is too large.
     pub fn too_large() -> Rejection {
         Rejection::new(413, "The payload exceeds the maximum size allowed")
     }
 }
 
-/// What is to become of one of the two documents.
+/// The update of one document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Part {
-    /// Everything in it is taken out.
+    /// Removes all members.
     Clear,
-    /// This is merged into it; `null` takes out.
+    /// Merges the members; `null` removes one.
     Patch(Document),
 }
 
@@ -53,40 +53,40 @@ pub struct UpdateRequest {
     pub desired: Option<Part>,
     /// The version that the shadow must have.
     pub version: Option<i64>,
-    /// Whether the answer is to say what became of each leaf.
+    /// The response has a verdict per leaf.
     pub verbose: bool,
 }
 
 /// A request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Request {
-    /// What does it say?
+    /// Returns the shadow.
     Get,
-    /// Let it say this.
+    /// Updates the shadow.
     Update(UpdateRequest),
-    /// Let it be gone, if it has that version where one is named.
+    /// Deletes the shadow.
     Delete {
-        /// The version.
+        /// The version that the shadow must have.
         version: Option<i64>,
     },
 }
 
-/// A request as it was read.
+/// A parsed request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Requested {
-    /// What the sender calls it, even where the rest is wrong.
+    /// Client token, even if the rest is invalid.
     pub client_token: Option<String>,
-    /// What is asked, or why it is not.
+    /// The request, or why it is rejected.
     pub request: Result<Request, Rejection>,
 }
 
-/// Reads the payload of a request.
+/// Parses the payload of a request.
 ///
 /// ```
 /// use antumbra_wire::shadow_mqtt::{Operation, Request, read};
-/// let asked = read(Operation::Update, br#"{"state":{"desired":7},"clientToken":"t"}"#);
-/// assert_eq!(asked.client_token.as_deref(), Some("t"));
-/// assert_eq!(asked.request.unwrap_err().message, "Desired node must be an object");
+/// let parsed = read(Operation::Update, br#"{"state":{"desired":7},"clientToken":"t"}"#);
+/// assert_eq!(parsed.client_token.as_deref(), Some("t"));
+/// assert_eq!(parsed.request.unwrap_err().message, "Desired node must be an object");
 /// assert_eq!(read(Operation::Get, b"").request, Ok(Request::Get));
 /// ```
 pub fn read(operation: Operation, payload: &[u8]) -> Requested {
@@ -98,7 +98,7 @@ pub fn read(operation: Operation, payload: &[u8]) -> Requested {
     }
 }
 
-/// Of all white space, what JSON takes for such.
+/// White space of JSON.
 const JSON_SPACE: [char; 4] = [' ', '\n', '\r', '\t'];
 
 fn read_into(
@@ -115,7 +115,7 @@ fn read_into(
             "Unsupported documented encoding; supported encoding is UTF-8",
         )
     })?;
-    // Who only asks or deletes need not say anything.
+    // `get` and `delete` need no payload.
     let text = match (operation, text.trim_matches(JSON_SPACE)) {
         (Operation::Get | Operation::Delete, "") => "{}",
         (_, text) => text,
@@ -124,7 +124,7 @@ fn read_into(
     let mut version = None;
     let mut verbose = false;
     let mut state = None;
-    // The token first: whatever else is wrong, the answer repeats it.
+    // The token first: the response repeats it even if the rest is invalid.
     if let Some(token) = members.get("clientToken") {
         *client_token = Some(read_token(token)?);
     }
@@ -213,7 +213,7 @@ fn read_part(value: &RawValue, not_an_object: &'static str) -> Result<Part, Reje
             DocumentError::Syntax(_) => invalid_json(),
             DocumentError::TooLong { .. } => Rejection::too_large(),
             DocumentError::TooDeep { limit, .. } => {
-                // The last level is for values that hold no others.
+                // The last level is for plain values.
                 let levels = limit - 1;
                 let message =
                     format!("JSON contains too many levels of nesting; maximum is {levels}");
@@ -223,11 +223,11 @@ fn read_part(value: &RawValue, not_an_object: &'static str) -> Result<Part, Reje
         })
 }
 
-/// The members of an object, as they are written.
+/// Members of an object as JSON text.
 struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
 impl<'a> Members<'a> {
-    /// `None` where the text is no object, or a name stands in it twice.
+    /// `None` if the text is not an object, or a name occurs twice.
     fn read(text: &'a str) -> Option<Members<'a>> {
         let members: Members<'a> = serde_json::from_str(text).ok()?;
         let mut names: Vec<&str> = members.0.iter().map(|(name, _)| &**name).collect();

@@ -1,4 +1,4 @@
-//! What is answered to a request: accepted or rejected.
+//! Payloads of responses: accepted or rejected.
 
 use antumbra_shadow::{Document, Kind, Model, View};
 
@@ -7,14 +7,14 @@ use super::fields::Fields;
 use super::request::{Part, Rejection};
 use crate::limits::REQUEST_BYTES;
 
-/// What every answer says beside what it is about.
+/// Members of every accepted response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Accepted<'a> {
     /// The version of the shadow.
     pub version: i64,
-    /// When it was answered.
+    /// Time of the response.
     pub seconds: i64,
-    /// What the request calls itself.
+    /// Client token of the request.
     pub client_token: Option<&'a str>,
 }
 
@@ -27,16 +27,16 @@ impl Accepted<'_> {
     }
 }
 
-/// What was sent for one document, and what that document is now.
+/// The sent part of a document, and the document after the update.
 #[derive(Debug, Clone, Copy)]
 pub struct Sent<'a> {
-    /// What was sent.
+    /// The sent part.
     pub part: &'a Part,
-    /// What is there now.
+    /// The document after the update.
     pub now: &'a ShadowDocument,
 }
 
-/// A shadow as it is. One that does not fit a message, even without its metadata, is told of as that.
+/// The response to `get`. A shadow that exceeds the limit even without its metadata is rejected.
 pub fn accepted_get(
     sections: &ShadowDocuments,
     model: &Model,
@@ -49,8 +49,8 @@ pub fn accepted_get(
         .map_err(|_| Rejection::too_large())
 }
 
-/// What became of an update: of each member that was sent, what the shadow says now, and `null` for what
-/// is gone. It took place, so that what does not fit is left out of the answer.
+/// The response to `update`: the current value of each sent member, `null` for deleted ones. The update has taken
+/// place, so a response that is too large is shortened rather than rejected.
 pub fn accepted_update(
     reported: Option<Sent<'_>>,
     desired: Option<Sent<'_>>,
@@ -66,13 +66,18 @@ pub fn accepted_update(
         match part {
             Part::Clear => state = state.json(name, "null"),
             Part::Patch(sent) => {
-                let mut said = String::new();
-                project(sent.view(), Some(now.document.view()), model, &mut said);
-                // What is made of two documents is one; were it not, what was sent is close enough.
-                let said = Document::parse(&said).unwrap_or_else(|_| sent.clone());
+                let mut projected = String::new();
+                project(
+                    sent.view(),
+                    Some(now.document.view()),
+                    model,
+                    &mut projected,
+                );
+                // The projection of two documents is a document; the fallback is never used.
+                let projected = Document::parse(&projected).unwrap_or_else(|_| sent.clone());
                 let times = &now.times;
-                let times = times.metadata_of(said.view(), &now.document, accepted.seconds);
-                state = state.json(name, said.as_str());
+                let times = times.metadata_of(projected.view(), &now.document, accepted.seconds);
+                state = state.json(name, projected.as_str());
                 metadata = metadata.json(name, times);
             }
         }
@@ -90,17 +95,17 @@ pub fn accepted_update(
         .unwrap_or(least)
 }
 
-/// A shadow is gone, which had that version.
+/// The response to `delete`.
 pub fn accepted_delete(accepted: Accepted<'_>) -> String {
     accepted.end(Fields::default()).to_json()
 }
 
-/// A request was not carried out.
+/// The response to a rejected request.
 ///
 /// ```
 /// use antumbra_wire::shadow_mqtt::{Rejection, rejected};
-/// let answer = rejected(&Rejection::new(409, "Version conflict"), 1700000000, Some("t"));
-/// assert_eq!(answer, r#"{"code":409,"message":"Version conflict","timestamp":1700000000,"clientToken":"t"}"#);
+/// let response = rejected(&Rejection::new(409, "Version conflict"), 1700000000, Some("t"));
+/// assert_eq!(response, r#"{"code":409,"message":"Version conflict","timestamp":1700000000,"clientToken":"t"}"#);
 /// ```
 pub fn rejected(rejection: &Rejection, seconds: i64, client_token: Option<&str>) -> String {
     Fields::default()
@@ -111,7 +116,7 @@ pub fn rejected(rejection: &Rejection, seconds: i64, client_token: Option<&str>)
         .to_json()
 }
 
-/// Of each member that was sent what is there now; what is not there is as it was sent, which is null.
+/// Writes the current value of each sent member; a missing one is as sent, which is `null`.
 fn project(sent: View<'_>, now: Option<View<'_>>, model: &Model, out: &mut String) {
     let open = |view: View<'_>, root: bool| {
         view.kind() == Kind::Object && (root || model.time(view).is_none())

@@ -1,26 +1,25 @@
-//! Topics of shadows: `shadow/{thing}/get`, `shadow/{thing}/name/{name}/update` and their like, and the same
-//! behind `$aws/things/{thing}/shadow`, which on AWS is AWS's own.
+//! Topics of shadow requests: `shadow/{thing}/get`, `shadow/{thing}/name/{name}/update` and so on. The local stack
+//! also accepts AWS's own topics below `$aws/things/{thing}/shadow`.
 //!
-//! A level is the thing's id or the shadow's name with `/`, `+`, `#`, `%` and control characters written as
-//! `%` and two hexadecimal digits, the way topics of notifications are filled in. Each id has one such form,
-//! and no other is taken: two topics are never one shadow's.
+//! Ids and names are percent-encoded: `/`, `+`, `#`, `%` and control characters become `%` and two hexadecimal
+//! digits, as in topics of notifications. Only this form is accepted, so each shadow has exactly one topic.
 
-/// The shadow that a topic without a name means.
+/// The shadow of a topic without a name.
 const UNNAMED: &str = "main";
 
-/// What is asked of a shadow.
+/// An operation on a shadow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Operation {
-    /// What it says.
+    /// Returns the shadow.
     Get,
-    /// To say something else.
+    /// Updates the shadow.
     Update,
-    /// To be gone.
+    /// Deletes the shadow.
     Delete,
 }
 
 impl Operation {
-    /// As topics have it.
+    /// Level in topics.
     pub fn word(self) -> &'static str {
         match self {
             Operation::Get => "get",
@@ -33,29 +32,29 @@ impl Operation {
 /// A request's topic.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShadowTopic<'a> {
-    /// All before the operation; answers go below it.
+    /// The part before the operation.
     pub prefix: &'a str,
-    /// What is asked.
+    /// The operation.
     pub operation: Operation,
-    /// The thing's id and the shadow's name, or why there can be none such.
+    /// The thing's id and the shadow's name, or why they are invalid.
     pub shadow: Result<(String, String), String>,
-    /// Whether the topic names the shadow.
+    /// The topic contains the shadow's name.
     pub named: bool,
 }
 
-/// A topic that is no request to a shadow.
+/// The topic is not a request to a shadow.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not the topic of a request to a shadow")]
 pub struct NotAShadowTopic;
 
 impl<'a> ShadowTopic<'a> {
-    /// Reads a topic.
+    /// Parses a topic.
     ///
     /// ```
     /// use antumbra_wire::shadow_mqtt::{Operation, ShadowTopic};
     /// let topic = ShadowTopic::parse("shadow/My House%23Lamp/name/light/get").unwrap();
     /// assert_eq!(topic.shadow, Ok(("My House#Lamp".to_owned(), "light".to_owned())));
-    /// assert_eq!(topic.answer("accepted"), "shadow/My House%23Lamp/name/light/get/accepted");
+    /// assert_eq!(topic.response_topic("accepted"), "shadow/My House%23Lamp/name/light/get/accepted");
     /// assert!(ShadowTopic::parse("shadow/victim/lamp/get").is_err());
     /// ```
     pub fn parse(topic: &'a str) -> Result<ShadowTopic<'a>, NotAShadowTopic> {
@@ -89,13 +88,13 @@ impl<'a> ShadowTopic<'a> {
         })
     }
 
-    /// Where the answer goes: `accepted` or `rejected`.
-    pub fn answer(&self, outcome: &str) -> String {
+    /// Topic of the response; the outcome is `accepted` or `rejected`.
+    pub fn response_topic(&self, outcome: &str) -> String {
         format!("{}/{}/{outcome}", self.prefix, self.operation.word())
     }
 }
 
-/// A value as a level of a topic.
+/// Percent-encodes a value as a topic level.
 pub fn escape_level(value: &str) -> String {
     let mut level = String::with_capacity(value.len());
     for c in value.chars() {
@@ -151,7 +150,7 @@ mod tests {
             let parsed = ShadowTopic::parse(&topic).unwrap();
             assert!(parsed.shadow.is_err(), "{level}");
             assert_eq!(
-                parsed.answer("rejected"),
+                parsed.response_topic("rejected"),
                 format!("shadow/{level}/get/rejected")
             );
         }
@@ -160,19 +159,22 @@ mod tests {
     }
 
     #[test]
-    fn aws_own_topics_are_the_same() {
+    fn topics_of_aws_are_accepted() {
         let topic = "$aws/things/lamp/shadow/name/light/delete";
         let parsed = ShadowTopic::parse(topic).unwrap();
         assert_eq!(parsed.shadow, Ok(("lamp".to_owned(), "light".to_owned())));
         assert_eq!(parsed.operation, Operation::Delete);
-        assert_eq!(parsed.answer("accepted"), format!("{topic}/accepted"));
+        assert_eq!(
+            parsed.response_topic("accepted"),
+            format!("{topic}/accepted")
+        );
         let topic = "$aws/things/lamp/shadow/get";
         let parsed = ShadowTopic::parse(topic).unwrap();
         assert_eq!(parsed.shadow, Ok(("lamp".to_owned(), "main".to_owned())));
     }
 
     #[test]
-    fn everything_else_is_no_request() {
+    fn other_topics_are_rejected() {
         for topic in [
             "",
             "shadow",

@@ -1,8 +1,8 @@
 //! DynamoDB JSON to tape: `{"M":{"a":{"N":"1"}}}` becomes the nodes of `{"a":1}`, on the same text.
 //!
-//! The way AWS writes it, without white space and with the type first, is read six bytes at a time;
-//! anything else that is JSON takes a slower road to the same place. No recursion: what is open
-//! lies on a stack of a fixed size.
+//! The format that AWS writes, without white space and with the type first, is read six bytes at a time; other
+//! valid JSON takes a slower path with the same result. There is no recursion: open containers are on a stack of
+//! fixed size.
 
 mod quick;
 
@@ -63,10 +63,10 @@ impl From<ScannedString> for Name {
 struct Decoder<'a, 'n> {
     text: &'a str,
     bytes: &'a [u8],
-    /// The byte looked at next.
+    /// Position of the next byte.
     at: usize,
     nodes: &'n mut Vec<Node>,
-    /// The nodes of the containers that are open, outermost first.
+    /// Nodes of the open containers, outermost first.
     open: [u32; limits::IMAGE_DEPTH],
     depth: usize,
 }
@@ -74,8 +74,8 @@ struct Decoder<'a, 'n> {
 impl<'a> Decoder<'a, '_> {
     /// Reads to the end of the outermost container.
     ///
-    /// The loop keeps its place to itself, where the machine can hold it in a register; what it does
-    /// not read at one go it leaves, untouched, to the methods below.
+    /// The loop keeps its position in a local variable, so that it stays in a register; the methods below handle
+    /// what it cannot read in one step.
     fn run(&mut self) -> Result<(), SyntaxError> {
         let bytes = self.bytes;
         let mut at = self.at;
@@ -110,7 +110,7 @@ impl<'a> Decoder<'a, '_> {
             }
             let mut name = Name::default();
             let mut window = chunk::<WINDOW>(bytes, at);
-            // Where in the window the value starts.
+            // Start of the value in the window.
             let mut value = 0;
             if close == b'}' {
                 match window.and_then(quick_name) {
@@ -175,7 +175,7 @@ impl<'a> Decoder<'a, '_> {
         fault(self.at, reason)
     }
 
-    /// Steps over white space, which AWS does not write, and looks at the next byte; 0 at the end.
+    /// Skips white space, which AWS does not write, and returns the next byte; 0 at the end.
     #[cold]
     fn space(&self, mut at: usize) -> (u8, usize) {
         while let b' ' | b'\n' | b'\r' | b'\t' = byte_at(self.bytes, at) {
@@ -219,7 +219,7 @@ impl<'a> Decoder<'a, '_> {
         scanner
     }
 
-    /// Reads a value of any type, or the opening of a container, however it is written; says which.
+    /// Reads a value of any type, or the start of a container, in any valid format; returns which.
     #[inline(never)]
     fn any_value(&mut self, name: Name) -> Result<bool, SyntaxError> {
         let start = self.at;

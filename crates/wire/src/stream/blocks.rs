@@ -1,11 +1,11 @@
-//! Sixteen and sixty-four bytes at a time: where certain bytes stand, one bit each.
+//! Finds certain bytes in blocks of 16 and 64, as one bit each.
 
 use wide::u8x16;
 
 pub(crate) const LANE: usize = 16;
 pub(crate) const BLOCK: usize = 64;
 
-/// Which bytes of a block are which. Bit 0 is the block's first byte.
+/// Kinds of bytes in a block. Bit 0 is the first byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Marks {
     pub(crate) quotes: u64,
@@ -33,7 +33,7 @@ fn equal(lanes: [u8x16; 4], byte: u8) -> u64 {
     bits[0] | bits[1] << 16 | bits[2] << 32 | bits[3] << 48
 }
 
-/// The bytes that end the plain run of a string: quotes, backslashes and control characters.
+/// Bytes that end the plain part of a string: quotes, backslashes and control characters.
 #[inline]
 pub(crate) fn string_stops(lane: &[u8; LANE]) -> u32 {
     let lane = u8x16::new(*lane);
@@ -43,7 +43,7 @@ pub(crate) fn string_stops(lane: &[u8; LANE]) -> u32 {
     (control | quote | backslash).to_bitmask()
 }
 
-/// The bytes that are not digits, and a bit behind the last.
+/// Bytes that are not digits, and a bit after the last byte.
 #[inline]
 pub(crate) fn no_digits(lane: &[u8; LANE]) -> u32 {
     let offset = u8x16::new(*lane) - u8x16::splat(b'0');

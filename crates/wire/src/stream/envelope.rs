@@ -1,8 +1,7 @@
-//! The first pass: what stands around the images of a stream event.
+//! The first pass over a stream event: everything except the images.
 //!
-//! Keys, names and numbers are found and remembered by where they stand; images are stepped over.
-//! A record that is not as it should be is remembered as such, with as much of its position as was
-//! found, and does not touch its neighbours.
+//! Keys, names and numbers are recorded by their position; images are skipped. An invalid record is recorded with
+//! the id and sequence number found so far, and does not affect other records.
 
 use std::borrow::Cow;
 
@@ -15,7 +14,7 @@ use super::EventError;
 use super::skip::container_end;
 use crate::limits;
 
-/// A string of the event, by where it stands.
+/// Position of a string in the event.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Text {
     pub(crate) span: Span,
@@ -32,7 +31,7 @@ impl From<ScannedString> for Text {
 }
 
 impl Text {
-    /// What it says.
+    /// The string's value.
     pub(crate) fn of(self, text: &str) -> Cow<'_, str> {
         let raw = self.span.of(text);
         if self.escaped {
@@ -50,7 +49,7 @@ pub(crate) struct KeyEntry {
     pub(crate) value: Text,
 }
 
-/// What one record says around its images.
+/// One record without its images.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Entry {
     pub(crate) event_id: Option<Text>,
@@ -63,7 +62,7 @@ pub(crate) struct Entry {
     pub(crate) has_change: bool,
     pub(crate) principal_is_dynamodb: bool,
     pub(crate) user_is_service: bool,
-    /// Where the images open.
+    /// Start of the images.
     pub(crate) old: Option<u32>,
     pub(crate) new: Option<u32>,
     pub(crate) fault: Option<SyntaxError>,
@@ -133,7 +132,7 @@ impl<'a> Reader<'a> {
     }
 
     fn records(&mut self, entries: &mut Vec<Entry>) -> Result<(), EventError> {
-        // Of two lists the last one counts, as with every JSON reader.
+        // Of two lists the last one counts, as in other JSON parsers.
         entries.clear();
         self.scanner.expect(b'[', "an array is expected")?;
         self.scanner.skip_space();
@@ -162,7 +161,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads a record; one that is at fault is stepped over, if only its brackets match.
+    /// Reads a record. An invalid one is skipped if its brackets match.
     fn record(&mut self) -> Result<Entry, SyntaxError> {
         let start = self.scanner.at;
         let mut entry = Entry::default();
@@ -176,7 +175,7 @@ impl<'a> Reader<'a> {
         Ok(entry)
     }
 
-    /// What a record cannot do without.
+    /// Checks the required fields of a record.
     fn missing(&self, entry: &Entry, offset: usize) -> Option<SyntaxError> {
         let reason = if entry.event_id.is_none() {
             "no eventID"
@@ -305,7 +304,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Steps over any value.
+    /// Skips a value.
     fn skip_value(&mut self) -> Result<(), SyntaxError> {
         match self.scanner.peek() {
             Some(b'{' | b'[') => {
@@ -326,7 +325,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// What a string says.
+    /// The value of a string.
     fn known(&self, text: Text) -> Cow<'a, str> {
         text.of(self.text)
     }

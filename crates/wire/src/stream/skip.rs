@@ -1,12 +1,12 @@
-//! Steps over a container without looking at what it holds.
+//! Skips a container without parsing it.
 //!
-//! Only strings and the container's own kind of brackets are told apart, so what is stepped over is
-//! not known to be JSON; whoever needs what is inside reads it again.
+//! Only strings and the container's own kind of brackets are recognised, so the skipped text may be invalid JSON. It is
+//! parsed when it is needed.
 
 use super::blocks::{BLOCK, Marks, marks};
 
-/// Where the object or array that opens at `at` ends: behind its closing bracket.
-/// `None` when the bytes end first.
+/// End of the object or array that starts at `at`: the position after its closing bracket. `None` if the bytes
+/// end first.
 pub(crate) fn container_end(bytes: &[u8], at: usize) -> Option<usize> {
     let (open, close) = match bytes.get(at)? {
         b'{' => (b'{', b'}'),
@@ -28,14 +28,14 @@ pub(crate) fn container_end(bytes: &[u8], at: usize) -> Option<usize> {
 #[derive(Default)]
 struct Skip {
     depth: u32,
-    /// All ones while a string goes on into the next block.
+    /// All ones if a string continues in the next block.
     in_string: u64,
-    /// One while the next block's first byte is escaped.
+    /// One if the first byte of the next block is escaped.
     escapes_next: u64,
 }
 
 impl Skip {
-    /// Takes the next block; the offset in it behind the bracket that closes the container.
+    /// Reads the next block; returns the offset after the bracket that closes the container.
     #[inline]
     fn block(&mut self, marks: Marks) -> Option<usize> {
         let quotes = if marks.backslashes | self.escapes_next == 0 {
@@ -64,7 +64,7 @@ impl Skip {
         None
     }
 
-    /// The bytes that an odd run of backslashes stands right before.
+    /// Bytes that follow an odd number of backslashes.
     fn escaped(&mut self, backslashes: u64) -> u64 {
         let mut escaped = self.escapes_next;
         let mut left = backslashes & !escaped;
@@ -83,7 +83,7 @@ impl Skip {
     }
 }
 
-/// From each opening quote up to its closing one: the parity of the quotes up to each place.
+/// Bytes inside strings, by the parity of the quotes before each byte.
 #[inline]
 fn inside(quotes: u64) -> u64 {
     let mut bits = quotes;
@@ -97,7 +97,7 @@ fn inside(quotes: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// The obvious way, a byte at a time.
+    /// Reference implementation, a byte at a time.
     fn slowly(bytes: &[u8], at: usize) -> Option<usize> {
         let (open, close) = match bytes[at] {
             b'{' => (b'{', b'}'),
@@ -105,7 +105,7 @@ mod tests {
         };
         let (mut depth, mut string, mut escaped) = (0, false, false);
         for (offset, &b) in bytes[at..].iter().enumerate() {
-            // Outside strings no escapes are known, and what they do there does not matter.
+            // Escapes outside strings are invalid JSON, so their handling does not matter.
             if escaped && (b == b'"' || b == b'\\') {
                 escaped = false;
                 continue;

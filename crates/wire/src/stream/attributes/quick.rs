@@ -1,11 +1,11 @@
-//! The quick way: names, types, strings and numbers at one go, where they are as AWS writes them.
+//! The fast path: names, types, strings and numbers in one step, if they are as AWS writes them.
 //!
-//! Each function either reads what it is about to its end or says nothing, and then somebody else
-//! takes a closer look. None of them refuses anything.
+//! Each function either reads its input completely or returns nothing, and the slow path takes over. None of them
+//! rejects input.
 
 use crate::stream::blocks::{LANE, no_digits, string_stops};
 
-/// How far ahead the quick way looks: more than a short name, a type and a short number take.
+/// Size of the window: longer than a short name, a type and a short number.
 pub(super) const WINDOW: usize = 64;
 
 /// The first six bytes of a value with its type, as AWS writes it.
@@ -34,15 +34,15 @@ pub(super) fn chunk<const N: usize>(bytes: &[u8], at: usize) -> Option<&[u8; N]>
     bytes.get(at..)?.first_chunk()
 }
 
-/// A part of a window. All places asked for lie in its first half; the mask only shows that to the
-/// compiler, which then checks nothing.
+/// A part of a window. All positions are in its first half; the mask shows that to the compiler, which then omits
+/// bounds checks.
 #[inline]
 fn part<const N: usize>(window: &[u8; WINDOW], at: usize) -> &[u8; N] {
     let rest = &window[at & (WINDOW / 2 - 1)..];
     rest.first_chunk().unwrap_or(&[0; N])
 }
 
-/// The length of a short plain name in quotes at the start of a window, with a colon behind it.
+/// Length of a short plain name in quotes at the start of a window, followed by a colon.
 #[inline]
 pub(super) fn quick_name(window: &[u8; WINDOW]) -> Option<usize> {
     let length = string_stops(part(window, 1)).trailing_zeros() as usize;
@@ -52,7 +52,7 @@ pub(super) fn quick_name(window: &[u8; WINDOW]) -> Option<usize> {
     Some(length)
 }
 
-/// The closing quote of a plain string that starts at `from`, if the value ends right behind it.
+/// Closing quote of a plain string that starts at `from`, if the value ends right after it.
 #[inline]
 pub(super) fn quick_text(bytes: &[u8], mut from: usize) -> Option<usize> {
     loop {
@@ -65,15 +65,15 @@ pub(super) fn quick_text(bytes: &[u8], mut from: usize) -> Option<usize> {
     }
 }
 
-/// The length of the number in the value at that place of a window, if it is digits with at most one
-/// point between them, short, and the value ends right behind it.
+/// Length of the number at this position of a window, if it is short, consists of digits with at most one point
+/// between them, and the value ends right after it.
 #[inline]
 pub(super) fn quick_number(window: &[u8; WINDOW], value: usize) -> Option<usize> {
     let text: &[u8; LANE + 2] = part(window, value + 6);
     let sign = usize::from(text[0] == b'-');
     let stops = no_digits(text.first_chunk()?) >> sign;
     let whole = stops.trailing_zeros() as usize;
-    // Digits, and no zero before others.
+    // Digits without a leading zero.
     if whole == 0 || (whole > 1 && text[sign] == b'0') {
         return None;
     }
