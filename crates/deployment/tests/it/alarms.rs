@@ -1,4 +1,4 @@
-//! Alarms against what they watch: queues, functions, the figures that functions count, and the runbook.
+//! Compares alarms with queues, functions, metrics and the runbook.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -13,10 +13,10 @@ use super::functions::functions;
 use super::template::{Resource, Stack, text};
 
 const RUNBOOK: &str = include_str!("../../../../infra/RUNBOOK.md");
-/// What stands in the runbook for any function.
+/// Placeholder for a function in the runbook.
 const ANY: &str = "FUNCTION";
 
-/// One figure that an alarm looks at.
+/// A metric of an alarm.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Metric {
     namespace: String,
@@ -25,7 +25,7 @@ struct Metric {
     period: u64,
 }
 
-/// An alarm, and all figures it is made of.
+/// An alarm and its metrics.
 #[derive(Debug)]
 struct Alarm {
     name: String,
@@ -81,13 +81,13 @@ impl Alarm {
 }
 
 #[test]
-fn every_queue_that_is_worked_on_has_an_alarm_and_so_has_every_queue_for_dead_letters() {
+fn every_queue_has_an_alarm() {
     let alarms = alarms(&Stack::deploy(&[]));
     let watched = |metric: &str, queue: &str| {
         let one = alarms
             .iter()
             .any(|alarm| alarm.watches(metric, ("QueueName", queue)));
-        assert!(one, "nobody watches {metric} of {queue}");
+        assert!(one, "no alarm watches {metric} of {queue}");
     };
     for queue in QUEUES {
         match queue.dead_letters {
@@ -101,7 +101,7 @@ fn every_queue_that_is_worked_on_has_an_alarm_and_so_has_every_queue_for_dead_le
             None => watched("ApproximateNumberOfMessagesVisible", queue.name),
         }
     }
-    // And nobody watches a queue that is not there.
+    // No alarm watches a queue that does not exist.
     let known: BTreeSet<&str> = QUEUES.iter().map(|queue| queue.name).collect();
     for metric in alarms.iter().flat_map(|alarm| &alarm.metrics) {
         if let Some(queue) = metric.dimensions.get("QueueName") {
@@ -111,7 +111,7 @@ fn every_queue_that_is_worked_on_has_an_alarm_and_so_has_every_queue_for_dead_le
 }
 
 #[test]
-fn a_queue_of_somebody_elses_is_watched_in_place_of_ours() {
+fn an_existing_inbound_queue_is_watched_instead_of_ours() {
     let given = "arn:aws:sqs:us-east-1:123456789012:theirs";
     let alarms = alarms(&Stack::deploy(&[("InboundQueueArn", given)]));
     let age = alarms
@@ -154,9 +154,9 @@ fn every_function_has_alarms_on_errors_throttles_and_its_own_timeout() {
     }
 }
 
-/// Names of figures by function, as the functions log them.
-fn counted() -> BTreeMap<String, BTreeSet<String>> {
-    // One that has read its queue: what it does not know it does not count.
+/// Names of the metrics that each function logs.
+fn logged_metrics() -> BTreeMap<String, BTreeSet<String>> {
+    // A sweep that has read its queue; otherwise it logs no delay.
     let swept = antumbra_liveness_sweep::Report {
         behind_milliseconds: Some(1),
         ..Default::default()
@@ -204,7 +204,7 @@ fn counted() -> BTreeMap<String, BTreeSet<String>> {
         assert_eq!(directive["Dimensions"], serde_json::json!([["function"]]));
         let metrics = directive["Metrics"].as_array().unwrap().iter();
         let names: BTreeSet<String> = metrics.map(|metric| text(&metric["Name"])).collect();
-        // A figure that is announced and not there is none.
+        // Every declared metric has a value.
         assert!(names.iter().all(|name| line[name].is_number()), "{line}");
         counted.insert(text(&line["function"]), names);
     }
@@ -212,13 +212,13 @@ fn counted() -> BTreeMap<String, BTreeSet<String>> {
 }
 
 #[test]
-fn figures_of_our_own_that_are_watched_or_shown_are_counted_by_the_functions() {
+fn own_metrics_of_alarms_and_dashboard_are_logged_by_the_functions() {
     let root = Stack::deploy(&[]);
-    let counted = counted();
+    let logged = logged_metrics();
     let known = |function: &str, name: &str| {
-        let names = counted.get(function);
-        let names = names.unwrap_or_else(|| panic!("{function} counts nothing"));
-        assert!(names.contains(name), "{function} does not count {name}");
+        let names = logged.get(function);
+        let names = names.unwrap_or_else(|| panic!("{function} logs no metrics"));
+        assert!(names.contains(name), "{function} does not log {name}");
     };
     let mut watched = 0;
     for metric in alarms(&root).iter().flat_map(|alarm| &alarm.metrics) {
@@ -248,7 +248,7 @@ fn figures_of_our_own_that_are_watched_or_shown_are_counted_by_the_functions() {
 }
 
 #[test]
-fn every_alarm_is_in_the_runbook_and_the_runbook_knows_no_other() {
+fn runbook_and_alarms_agree() {
     let root = Stack::deploy(&[]);
     let functions = functions(&root);
     let section = |alarm: &Alarm| {
@@ -267,20 +267,20 @@ fn every_alarm_is_in_the_runbook_and_the_runbook_knows_no_other() {
         .map(str::to_owned)
         .collect();
     assert_eq!(deployed, written);
-    // What an alarm is told of in the text is one, too.
+    // Alarms named in the text exist.
     for word in RUNBOOK.split(|c: char| c.is_whitespace() || "`,;:()".contains(c)) {
         let is_alarm = ["-age", "-errors", "-throttles", "-duration", "-unfinished"]
             .iter()
             .any(|suffix| word.starts_with("antumbra-") && word.ends_with(suffix));
         if is_alarm {
             let known = written.contains(word) || alarms(&root).iter().any(|a| a.name == word);
-            assert!(known, "the runbook speaks of {word}");
+            assert!(known, "the runbook names {word}, which does not exist");
         }
     }
 }
 
 #[test]
-fn alarms_tell_somebody_where_there_is_somebody_and_missing_figures_were_thought_of() {
+fn alarms_notify_the_configured_topic_and_treat_missing_data() {
     let quiet = alarms(&Stack::deploy(&[]));
     assert!(
         quiet
@@ -298,7 +298,7 @@ fn alarms_tell_somebody_where_there_is_somebody_and_missing_figures_were_thought
                 alarm.name
             );
         }
-        // The sweep runs each minute; whatever else is not measured did not happen.
+        // The sweep runs every minute. For all others, no data means that nothing happened.
         let missing = match alarm.name.as_str() {
             "antumbra-sweep-missing" => "breaching",
             _ => "notBreaching",
@@ -310,7 +310,7 @@ fn alarms_tell_somebody_where_there_is_somebody_and_missing_figures_were_thought
         );
         let description = text(&alarm.properties["AlarmDescription"]);
         assert!(description.ends_with('.'), "{description}");
-        // CloudWatch takes ten figures in an alarm, and a day at most.
+        // CloudWatch allows ten metrics in an alarm, and a day of evaluation.
         assert!((1..=10).contains(&alarm.metrics.len()), "{}", alarm.name);
         let periods = alarm.properties["EvaluationPeriods"].as_u64().unwrap();
         assert!(periods * alarm.metrics[0].period <= 86_400);

@@ -1,5 +1,5 @@
-//! Every call that functions make to AWS, as it leaves the SDK: who, what, on what, from which line of ours,
-//! and what it costs.
+//! Records every AWS call of the functions as it leaves the SDK: function, operation, resource, line of code and
+//! consumed capacity.
 
 use std::backtrace::Backtrace;
 use std::collections::BTreeMap;
@@ -26,37 +26,37 @@ use super::grants::Permission;
 #[derive(Debug, Clone)]
 pub(crate) struct Call {
     pub(crate) function: String,
-    /// As requests are signed for it: `dynamodb`, `sqs`, `sns`, `events`, `iotdata`.
+    /// Signing name: `dynamodb`, `sqs`, `sns`, `events`, `iotdata`.
     pub(crate) service: String,
     pub(crate) operation: String,
-    /// The request's members; what AWS IoT has in its path and query stands here as `topic` and `retain`.
+    /// Members of the request; for AWS IoT, `topic` and `retain` from path and query.
     pub(crate) body: Value,
-    /// What DynamoDB took for it.
+    /// Consumed capacity of DynamoDB.
     pub(crate) units: Units,
 }
 
-/// What DynamoDB bills.
+/// Capacity units of DynamoDB.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Units {
     pub(crate) read: f64,
     pub(crate) write: f64,
 }
 
-/// Remembers the calls of all functions of a stack. Clones are one.
+/// Records the calls of all functions of a stack. Clones share the recording.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Recorder(Arc<Mutex<Recorded>>);
 
 #[derive(Debug, Default)]
 struct Recorded {
     calls: Vec<Call>,
-    /// Where in our code calls came from, by what tells them apart.
+    /// Lines of code that calls came from, by fingerprint.
     sites: BTreeMap<String, Arc<Backtrace>>,
-    /// The function and the operation that fail for now.
+    /// Function and operation that fail at present.
     broken: Option<(&'static str, &'static str)>,
 }
 
 impl Recorder {
-    /// What a stack's options take.
+    /// HTTP client for a function, for the options of a stack.
     pub(crate) fn clients(&self) -> HttpClients {
         let recorder = self.clone();
         HttpClients::new(move |function| {
@@ -72,7 +72,7 @@ impl Recorder {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets an operation of DynamoDB fail for a function, or no longer.
+    /// Makes a DynamoDB operation fail for a function, or succeed again.
     pub(crate) fn break_off(&self, broken: Option<(&'static str, &'static str)>) {
         self.lock().broken = broken;
     }
@@ -82,12 +82,12 @@ impl Recorder {
         self.lock().calls.clone()
     }
 
-    /// The calls since it was last asked.
+    /// Calls since the last time.
     pub(crate) fn take(&self) -> Vec<Call> {
         std::mem::take(&mut self.lock().calls)
     }
 
-    /// The lines of a crate that calls were made from, as `src/file.rs:line`.
+    /// Lines of a crate that made calls, as `src/file.rs:line`.
     pub(crate) fn lines_of(&self, krate: &str) -> Vec<String> {
         let sites: Vec<_> = self.lock().sites.values().cloned().collect();
         let folder = format!("crates/{krate}/");
@@ -155,7 +155,7 @@ impl HttpConnector for Recording<SharedHttpConnector> {
             let failure = json!({"__type": "com.amazonaws.dynamodb.v20120810#InternalServerError"});
             return answer(500, &failure);
         }
-        // No emulator here has a bus.
+        // EventBridge is not emulated.
         if call.service == "events" {
             let entries = call.body["Entries"].as_array().unwrap();
             let taken: Vec<Value> = entries.iter().map(|_| json!({"EventId": "1"})).collect();
@@ -219,8 +219,7 @@ fn call(function: &str, request: &HttpRequest) -> Call {
     }
 }
 
-/// What tells one line's calls from another's: expressions, and the kinds of items. What differs from call to
-/// call is left out.
+/// Identifies the calls of one line: expressions and kinds of items, without the values.
 fn shape(call: &Call) -> String {
     fn note(of: &Value, shape: &mut String) {
         match of {
@@ -233,7 +232,7 @@ fn shape(call: &Call) -> String {
                 }
             }
             Value::Array(items) => items.iter().for_each(|item| note(item, shape)),
-            // The kind of an item: the capitals of its key.
+            // Kind of the item: the capitals of its key.
             Value::String(text) => {
                 shape.extend(text.chars().filter(char::is_ascii_uppercase).take(20))
             }
@@ -245,7 +244,7 @@ fn shape(call: &Call) -> String {
     shape
 }
 
-/// DynamoDB says what a call took where it is asked to.
+/// Makes DynamoDB return the consumed capacity.
 fn ask_for_units(request: &mut HttpRequest, mut body: Value) {
     body["ReturnConsumedCapacity"] = json!("TOTAL");
     let body = body.to_string();
@@ -278,7 +277,7 @@ fn units(operation: &str, answer: &[u8]) -> Units {
 }
 
 impl Call {
-    /// What a role must allow for it.
+    /// Permissions that a role needs for it.
     pub(crate) fn permissions(&self) -> Vec<Permission> {
         let arn =
             |rest: String| format!("arn:aws:{}:{REGION}:{ACCOUNT}:{rest}", self.arn_service());
@@ -308,7 +307,7 @@ impl Call {
                     .collect()
             }
             ("iotdata", "Publish") => {
-                // A role speaks of everything below a first level.
+                // Roles allow everything below the first level.
                 let level = member("topic").split('/').next().unwrap_or_default();
                 let topics = format!("topic/{level}/*");
                 let mut needed = one("iot:Publish", topics.clone());
@@ -328,8 +327,8 @@ impl Call {
         }
     }
 
-    /// A transaction needs what each of its items would need; a batch has actions of its own; a query of an
-    /// index needs the index alone.
+    /// A transaction needs the permissions of its items; a batch has actions of its own; a query of an index needs
+    /// only the index.
     fn tables(&self) -> Vec<Permission> {
         let arn = |table: &Value| {
             let table = table.as_str().unwrap();

@@ -1,8 +1,8 @@
-//! What things cost: the calls that functions make for one of each are counted, priced, and kept as a table in
-//! docs/costs.md, which a test compares. `scripts/write-costs` writes it anew.
+//! Costs per operation: counts and prices the calls of the functions and compares them with the table in docs/costs.md,
+//! which `scripts/write-costs` writes.
 //!
-//! Functions are called by hand here, with full batches: what the pumps of a stack would make of a few messages
-//! depends on the moment, and a bill must not.
+//! The tests invoke the functions themselves with full batches, because the batches of a stack's event sources depend on
+//! timing.
 
 mod bill;
 mod prices;
@@ -16,7 +16,7 @@ use scene::Scene;
 const BEGIN: &str = "<!-- costs: written by scripts/write-costs -->";
 const END: &str = "<!-- end of costs -->";
 
-/// One line of the table: what, its bill, and what AWS IoT Device Shadow takes for the same, if it does it.
+/// A row of the table: operation, bill, and the price of AWS IoT Device Shadow for the same, if it has it.
 struct Row {
     what: &'static str,
     bill: Bill,

@@ -1,5 +1,4 @@
-//! Template and code cannot drift apart: what one says of functions, variables, tables, queues and event
-//! sources, the other says too.
+//! Compares templates with the code: functions, variables, tables, queues and event sources.
 
 mod environment;
 mod sources;
@@ -15,7 +14,7 @@ fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The binaries of functions' crates: the crate's folder, and the binary's name.
+/// Binaries of the function crates: directory of the crate and name of the binary.
 fn binaries() -> BTreeSet<(String, String)> {
     let mut binaries = BTreeSet::new();
     let entries = |folder: &Path| std::fs::read_dir(folder).into_iter().flatten();
@@ -36,7 +35,7 @@ fn binaries() -> BTreeSet<(String, String)> {
 }
 
 #[test]
-fn every_binary_has_its_function_and_every_function_its_binary() {
+fn every_binary_is_a_function_and_every_function_a_binary() {
     let functions = functions(&Stack::deploy(&[]));
     let deployed: BTreeSet<(String, String)> = functions
         .values()
@@ -54,7 +53,7 @@ fn every_binary_has_its_function_and_every_function_its_binary() {
 }
 
 #[test]
-fn functions_are_small_traced_and_their_logs_end() {
+fn functions_are_small_and_traced_and_their_logs_expire() {
     let root = Stack::deploy(&[]);
     for (name, function) in functions(&root) {
         let properties = &function.properties;

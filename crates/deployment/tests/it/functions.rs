@@ -1,4 +1,4 @@
-//! The functions of a deployment, with what SAM's `Globals` adds, and what calls them.
+//! The functions of a deployment with SAM's `Globals`, and their event sources.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,17 +10,17 @@ use super::template::{Resource, Stack, text};
 /// One function.
 #[derive(Debug, Clone)]
 pub(crate) struct Function {
-    /// As the code names it, such as `stream-listener`.
+    /// Name in the code, such as `stream-listener`.
     pub(crate) name: String,
     pub(crate) properties: Value,
-    /// What SAM builds.
+    /// Build metadata for SAM.
     pub(crate) build: Value,
     pub(crate) timeout_seconds: u64,
     pub(crate) environment: BTreeMap<String, String>,
     pub(crate) sources: Vec<Source>,
 }
 
-/// What calls a function: the kind of an event as SAM has it, and its settings.
+/// An event source: the type of a SAM event, and its properties.
 #[derive(Debug, Clone)]
 pub(crate) struct Source {
     pub(crate) kind: String,
@@ -28,7 +28,7 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// The ARN that it reads from.
+    /// ARN of the stream or queue.
     pub(crate) fn arn(&self) -> Option<String> {
         ["Stream", "Queue", "EventSourceArn", "Broker"]
             .iter()
@@ -36,7 +36,7 @@ impl Source {
             .map(text)
     }
 
-    /// Where it tells of what it gave up.
+    /// Queue for failed invocations.
     pub(crate) fn on_failure(&self) -> Option<String> {
         on_failure(&self.properties)
     }
@@ -108,7 +108,7 @@ fn merge(into: &mut Value, from: &Value) {
     }
 }
 
-/// `StreamListener` as the code has it: `stream-listener`.
+/// `StreamListener` to `stream-listener`.
 fn kebab(id: &str) -> String {
     let mut name = String::new();
     for letter in id.chars() {

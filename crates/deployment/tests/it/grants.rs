@@ -1,5 +1,5 @@
-//! What the role of a function allows, and what the deployment itself needs of it: to log, to trace, to read
-//! what calls the function, to tell of what was given up.
+//! Permissions of a function's role, and those that the deployment itself needs: logs, traces, event sources, failure
+//! destinations.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::functions::{Function, on_failure};
 use super::template::{Resource, text};
 
-/// An action on a resource: what is allowed, or what is done.
+/// An action on a resource.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Permission {
     pub(crate) action: String,
@@ -30,7 +30,7 @@ impl std::fmt::Display for Permission {
     }
 }
 
-/// What the role of a function allows, an entry for each action and resource of each statement.
+/// Permissions of a function's role, one for each action and resource of each statement.
 pub(crate) fn granted(resources: &[Resource], function: &Function) -> Vec<Permission> {
     let arn = text(&function.properties["Role"]);
     let role_name = arn.rsplit('/').next().unwrap();
@@ -80,7 +80,7 @@ fn permissions(statement: &Value) -> Vec<Permission> {
     actions.iter().flat_map(on).collect()
 }
 
-/// A value that may stand alone or in a list.
+/// A single value or a list.
 fn each(value: &Value) -> Vec<Value> {
     match value {
         Value::Array(items) => items.clone(),
@@ -88,7 +88,7 @@ fn each(value: &Value) -> Vec<Value> {
     }
 }
 
-/// What AWS does in the name of the function because the template says so, whatever its code does.
+/// Permissions that AWS needs on behalf of the function because of the template.
 pub(crate) fn needed_by_template(
     resources: &[Resource],
     function: &Function,
@@ -155,7 +155,7 @@ pub(crate) fn needed_by_template(
                     "*",
                 );
             }
-            // These call the function by a right of their own.
+            // These invoke the function by resource policy.
             "Schedule" | "ScheduleV2" | "HttpApi" | "Api" => {}
             other => panic!("{other} calls {}", function.name),
         }
@@ -173,8 +173,7 @@ pub(crate) fn needed_by_template(
     needed
 }
 
-/// What is wrong with what is allowed: a need that is not met, and what nobody needs. Nothing of either is
-/// ever right by a wildcard that is wider than the need.
+/// Missing and superfluous permissions. A wildcard that is wider than the need counts as superfluous.
 pub(crate) fn faults(needed: &BTreeSet<Permission>, granted: &[Permission]) -> Vec<String> {
     let mut faults = Vec::new();
     for need in needed.iter().filter(|need| !granted.contains(need)) {

@@ -1,4 +1,4 @@
-//! What the deployment says of AWS IoT Core is what the code says, and a device's policy keeps it to itself.
+//! AWS IoT: rules are those of the code, and the device policies restrict a device to its own topics.
 
 use std::sync::LazyLock;
 
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::template::{Resource, Stack, text};
 
-/// Bytes of a policy, without white space.
+/// Maximum size of a policy, without white space.
 const POLICY_BYTES: usize = 2048;
 const THING: &str = "${iot:Connection.Thing.ThingName}";
 
@@ -18,7 +18,7 @@ fn of_kind(kind: &str) -> Vec<Resource> {
 }
 
 #[test]
-fn every_rule_is_deployed_as_the_code_has_it_and_no_other() {
+fn deployed_rules_are_those_of_the_code() {
     let rules = of_kind("AWS::IoT::TopicRule");
     let permissions = of_kind("AWS::Lambda::Permission");
     let mut named = Vec::new();
@@ -39,7 +39,7 @@ fn every_rule_is_deployed_as_the_code_has_it_and_no_other() {
         let queue = text(&payload["ErrorAction"]["Sqs"]["QueueUrl"]);
         assert!(queue.ends_with("/antumbra-undeliverable"), "{queue}");
 
-        // Only this rule, of this account, may call the function for it.
+        // Only this rule of this account may invoke the function.
         let allowed = json!({
             "Action": "lambda:InvokeFunction",
             "FunctionName": function,
@@ -86,7 +86,7 @@ fn allowed(thing: &str) -> Vec<(String, String)> {
 }
 
 #[test]
-fn a_device_connects_as_the_thing_it_is() {
+fn a_device_connects_as_its_own_thing() {
     let policies = of_kind("AWS::IoT::Policy");
     let connect = &policies[0].properties["PolicyDocument"]["Statement"][0];
     assert_eq!(connect["Action"], "iot:Connect");
@@ -95,7 +95,7 @@ fn a_device_connects_as_the_thing_it_is() {
 }
 
 #[test]
-fn strangers_reach_the_api_nowhere_but_where_it_tells_its_health() {
+fn only_health_needs_no_credentials() {
     for (mode, kind) in [("IAM", "AWS_IAM"), ("JWT", "JWT")] {
         let given = [
             ("AuthMode", mode),
@@ -120,7 +120,7 @@ fn strangers_reach_the_api_nowhere_but_where_it_tells_its_health() {
     }
 }
 
-/// As AWS IoT matches resources: a `*` is any text, levels and all.
+/// Matches as AWS IoT does: `*` is any text, including levels.
 fn matches(pattern: &str, text: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == text,
@@ -139,7 +139,7 @@ fn may(thing: &str, action: &str, resource: &str) -> bool {
 }
 
 #[test]
-fn a_device_reaches_itself() {
+fn a_device_reaches_its_own_topics() {
     for (action, resource) in [
         ("iot:Connect", "client/lamp"),
         ("iot:Publish", "topic/request/query/lamp"),
@@ -161,7 +161,7 @@ fn a_device_reaches_itself() {
 }
 
 #[test]
-fn a_device_reaches_nobody_else() {
+fn a_device_reaches_no_other_topics() {
     for (action, resource) in [
         ("iot:Connect", "client/victim"),
         ("iot:Connect", "client/lamp2"),
@@ -200,7 +200,7 @@ fn a_device_reaches_nobody_else() {
 #[test]
 fn each_policy_fits_in_the_limit_of_aws_iot() {
     for policy in of_kind("AWS::IoT::Policy") {
-        // The longest partition and region there are.
+        // The longest partition and region.
         let document = policy.properties["PolicyDocument"].to_string();
         let document = document.replace("arn:aws:", "arn:aws-us-gov:");
         let bytes = document.replace(REGION, "ap-southeast-1").len();

@@ -5,7 +5,7 @@
 //! - [`functions`]: the functions of a deployment, as SAM expands them
 //! - [`grants`]: the permissions of a function's role
 //! - [`calls`]: records every AWS call of the functions
-//! - [`play`]: exercises everything the functions can do
+//! - [`scenario`]: exercises everything the functions can do
 //! - `permissions`, `drift`, `iot`, `alarms`, `costs`: the tests
 
 #![allow(
@@ -21,7 +21,7 @@ mod functions;
 mod grants;
 mod iot;
 mod permissions;
-mod play;
+mod scenario;
 mod template;
 
 // Shared with the tests of the local stack.

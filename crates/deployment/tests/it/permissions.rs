@@ -1,7 +1,7 @@
-//! Permissions are proved: what a role allows is what its function was seen to call, no less and no more.
+//! Proves permissions: a role allows exactly the calls that its function was recorded to make.
 //!
-//! What is seen is only as good as what was played, so that is looked at first: every operation of the HTTP API
-//! was asked for, every rule was triggered, and every line of ours that calls AWS was reached.
+//! The recording must be complete: every operation of the HTTP API was called, every rule was triggered, and every line
+//! that calls AWS was reached.
 
 mod changed;
 mod lines;
@@ -14,42 +14,44 @@ use antumbra_wire::rules::deployed_rules;
 
 use super::functions::{Function, functions, in_code};
 use super::grants::{Permission, faults, granted, needed_by_template};
-use super::play::{Play, TARGETS};
+use super::scenario::{Scenario, TARGETS};
 use super::template::{Resource, Stack};
 
-/// What each function was seen to call.
+/// Recorded permissions by function.
 type Seen = BTreeMap<String, BTreeSet<Permission>>;
 
-/// What was played.
+/// Everything that the scenarios did.
 #[derive(Default)]
-struct Played {
+struct Recording {
     seen: Seen,
-    asked: BTreeSet<(String, String)>,
+    api_calls: BTreeSet<(String, String)>,
     published: BTreeSet<String>,
     /// Lines that called AWS, by crate.
     lines: BTreeMap<&'static str, BTreeSet<String>>,
 }
 
-/// Every way that a deployment can be set to work in.
-async fn played() -> Played {
+/// Runs the scenario with all settings of a deployment that change calls.
+async fn recorded() -> Recording {
     let newcomer = AutoRegistration::new("unknown/unknown/unknown/unknown", "lock", 3600).unwrap();
-    let mut played = Played::default();
+    let mut recorded = Recording::default();
     for (layout, newcomer) in [(Layout::Separate, None), (Layout::Combined, Some(newcomer))] {
-        let mut play = Play::start(layout, newcomer).await;
-        play.run().await;
-        for call in play.recorder.calls() {
-            let of = played.seen.entry(call.function.clone()).or_default();
+        let mut scenario = Scenario::start(layout, newcomer).await;
+        scenario.run().await;
+        for call in scenario.recorder.calls() {
+            let of = recorded.seen.entry(call.function.clone()).or_default();
             of.extend(call.permissions());
         }
         for krate in lines::CRATES {
-            let of = played.lines.entry(krate).or_default();
-            of.extend(play.recorder.lines_of(krate));
+            let of = recorded.lines.entry(krate).or_default();
+            of.extend(scenario.recorder.lines_of(krate));
         }
-        played.asked.extend(play.asked());
-        played.published.extend(play.published().iter().cloned());
-        play.stop().await;
+        recorded.api_calls.extend(scenario.api_calls());
+        recorded
+            .published
+            .extend(scenario.published().iter().cloned());
+        scenario.stop().await;
     }
-    played
+    recorded
 }
 
 /// The functions of a deployment with all kinds of targets, and all its resources.
@@ -58,35 +60,36 @@ fn deployment() -> (BTreeMap<String, Function>, Vec<Resource>) {
     (functions(&root), root.resources())
 }
 
-/// What is wrong with the role of one function.
+/// Missing and superfluous permissions of a function's role.
 fn wrong(seen: &Seen, function: &Function, resources: &[Resource]) -> Vec<String> {
     let mut needed = needed_by_template(resources, function);
     needed.extend(seen.get(&function.name).cloned().unwrap_or_default());
     let faults = faults(&needed, &granted(resources, function));
-    let said = faults.iter();
-    said.map(|fault| format!("{}: {fault}", function.name))
+    let faults = faults.iter();
+    faults
+        .map(|fault| format!("{}: {fault}", function.name))
         .collect()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_role_allows_what_its_function_calls_and_nothing_else() {
-    let played = played().await;
-    everything_was_asked_for(&played.asked);
-    every_rule_was_triggered(&played.published);
-    lines::every_one_was_reached(&played.lines);
+    let recorded = recorded().await;
+    every_api_operation_was_called(&recorded.api_calls);
+    every_rule_was_triggered(&recorded.published);
+    lines::every_line_was_reached(&recorded.lines);
 
     let (functions, resources) = deployment();
     let names: BTreeSet<String> = functions.keys().cloned().collect();
     assert_eq!(names, in_code());
     let wrong: Vec<String> = functions
         .values()
-        .flat_map(|function| wrong(&played.seen, function, &resources))
+        .flat_map(|function| wrong(&recorded.seen, function, &resources))
         .collect();
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
-    changed::no_other_statement_is_right(&played.seen, &functions, &resources);
+    changed::every_changed_statement_is_found(&recorded.seen, &functions, &resources);
 }
 
-fn everything_was_asked_for(asked: &BTreeSet<(String, String)>) {
+fn every_api_operation_was_called(api_calls: &BTreeSet<(String, String)>) {
     let description = serde_json::to_value(antumbra_http_api::document()).unwrap();
     let mut described = BTreeSet::new();
     for (path, item) in description["paths"].as_object().unwrap() {
@@ -101,7 +104,7 @@ fn everything_was_asked_for(asked: &BTreeSet<(String, String)>) {
             }
         }
     }
-    assert_eq!(*asked, described);
+    assert_eq!(*api_calls, described);
 }
 
 fn every_rule_was_triggered(published: &BTreeSet<String>) {
@@ -112,7 +115,7 @@ fn every_rule_was_triggered(published: &BTreeSet<String>) {
     }
 }
 
-/// Beside the functions', there is the role by which rules tell of what failed.
+/// The only other role lets rules report failures.
 #[test]
 fn there_are_no_other_roles() {
     let (functions, resources) = deployment();

@@ -1,8 +1,7 @@
-//! Reads the templates of `infra/` and evaluates them: parameters, conditions, references between resources
-//! and from one nested stack to another.
+//! Reads and evaluates the templates in `infra/`: parameters, conditions, loops, references between resources and
+//! nested stacks.
 //!
-//! Only what the templates use is understood. Anything else ends the test that meets it, so that nothing is
-//! compared that was not understood.
+//! It supports only what the templates use; anything else fails the test.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -21,21 +20,21 @@ const ROOT: &str = "template.yaml";
 pub(crate) struct Stack {
     template: Value,
     parameters: Map<String, Value>,
-    /// The stacks below, once they were asked for.
+    /// Nested stacks, created on demand.
     children: RefCell<BTreeMap<String, Rc<Stack>>>,
 }
 
-/// One resource that is deployed, with its properties evaluated.
+/// A deployed resource with evaluated properties.
 #[derive(Debug, Clone)]
 pub(crate) struct Resource {
     pub(crate) id: String,
     pub(crate) kind: String,
     pub(crate) properties: Value,
-    /// `DeletionPolicy` and the like.
+    /// `DeletionPolicy` and others.
     pub(crate) attributes: Value,
 }
 
-/// One file of `infra/`, read once.
+/// A file of `infra/`, cached.
 fn read(name: &str) -> Value {
     static READ: Mutex<BTreeMap<String, Value>> = Mutex::new(BTreeMap::new());
     let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
@@ -107,7 +106,7 @@ fn replace_identifier(fragment: &Value, identifier: &str, item: &str) -> Value {
 }
 
 impl Stack {
-    /// All of it, with these values for parameters of the root.
+    /// The whole deployment with these parameters of the root.
     pub(crate) fn deploy(given: &[(&str, &str)]) -> Stack {
         let given = given.iter().map(|(name, value)| (*name, json!(value)));
         Stack::of(read(ROOT), given)
@@ -143,7 +142,7 @@ impl Stack {
         }
     }
 
-    /// The resources of this stack and of those below it.
+    /// The resources of this stack and its nested stacks.
     pub(crate) fn resources(&self) -> Vec<Resource> {
         let mut resources = Vec::new();
         for (id, of) in self.template["Resources"].as_object().unwrap() {
@@ -166,7 +165,7 @@ impl Stack {
         resources
     }
 
-    /// The stacks below this one that are deployed.
+    /// The deployed nested stacks.
     pub(crate) fn children(&self) -> Vec<(String, Rc<Stack>)> {
         let resources = self.template["Resources"].as_object().unwrap().iter();
         resources
@@ -175,12 +174,12 @@ impl Stack {
             .collect()
     }
 
-    /// SAM's settings for all functions of this stack.
+    /// SAM's `Globals` for functions.
     pub(crate) fn globals(&self) -> Value {
         self.value(&self.template["Globals"]["Function"])
     }
 
-    /// This stack's own resource of the name, evaluated.
+    /// Evaluated properties of a resource of this stack.
     fn properties(&self, id: &str) -> Value {
         let of = self.resource(id);
         self.value(&of["Properties"])
@@ -212,7 +211,7 @@ impl Stack {
         };
         let given = given.as_object().unwrap();
         for (name, value) in given {
-            // CloudFormation hands texts to a stack below, and nothing else.
+            // Parameters of nested stacks are strings.
             assert!(
                 !value.is_array() && !value.is_object(),
                 "{id}: {name} is {value}"
@@ -246,7 +245,7 @@ impl Stack {
         }
     }
 
-    /// What an expression comes to; `null` is no value at all.
+    /// The value of an expression; `null` stands for `AWS::NoValue`.
     pub(crate) fn value(&self, expression: &Value) -> Value {
         match expression {
             Value::Array(items) => {
@@ -319,7 +318,7 @@ impl Stack {
         }
     }
 
-    /// `${name}` and `${name.attribute}`; `${!name}` is `${name}` itself.
+    /// Replaces `${name}` and `${name.attribute}`; `${!name}` is a literal `${name}`.
     fn substitute(&self, text_: &str, given: &Value) -> Value {
         let mut out = String::new();
         let mut rest = text_;
@@ -415,7 +414,7 @@ impl Stack {
     }
 }
 
-/// A value as text, where CloudFormation makes one of it.
+/// A value as text, as CloudFormation converts it.
 pub(crate) fn text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

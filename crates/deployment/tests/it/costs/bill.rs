@@ -1,14 +1,14 @@
-//! What AWS would count for calls that were recorded, and what it takes for that.
+//! Billable units of recorded calls, and their price.
 
 use std::fmt;
 
 use super::prices;
 use crate::calls::Call;
 
-/// Bytes of one message of AWS IoT.
+/// Bytes of one billed AWS IoT message.
 const IOT_BYTES: u64 = 5 * 1024;
 
-/// Counts, each of something that has a price.
+/// Counts of billable units.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Bill {
     read_units: f64,
@@ -23,7 +23,7 @@ pub(super) struct Bill {
 }
 
 impl Bill {
-    /// What was called. Whatever is published is handed to one device.
+    /// The units of calls. Every published message is delivered to one device.
     pub(super) fn of(calls: &[Call]) -> Bill {
         let mut bill = Bill::default();
         for call in calls {
@@ -52,13 +52,13 @@ impl Bill {
         bill
     }
 
-    /// So many calls of functions.
+    /// Invocations of functions.
     pub(super) fn lambda_requests(mut self, count: f64) -> Bill {
         self.lambda += count;
         self
     }
 
-    /// So many calls of functions with messages of a queue: each is a receive and a delete too.
+    /// Invocations with messages of a queue: each has a receive and a delete.
     pub(super) fn queue_batches(mut self, count: f64, fifo: bool) -> Bill {
         match fifo {
             true => self.sqs_fifo += 2.0 * count,
@@ -72,7 +72,7 @@ impl Bill {
         self
     }
 
-    /// A message from a device that a rule hands to a function.
+    /// A message of a device that a rule passes to a function.
     pub(super) fn ruled(self, count: f64) -> Bill {
         let bill = self.iot_messages(count).lambda_requests(count);
         bill.iot_rules(count)
@@ -126,7 +126,7 @@ impl Bill {
         }
     }
 
-    /// The share of each of so many.
+    /// The share of one of `count`.
     pub(super) fn each_of(&self, count: u32) -> Bill {
         self.times(1.0 / f64::from(count))
     }
@@ -149,7 +149,7 @@ impl Bill {
         ]
     }
 
-    /// For a million of it.
+    /// Price per million.
     pub(super) fn dollars(&self) -> f64 {
         let counts = self.counts().into_iter();
         counts.map(|(count, _, price)| count * price).sum()
@@ -159,12 +159,12 @@ impl Bill {
 impl fmt::Display for Bill {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let counts = self.counts().into_iter().filter(|(count, ..)| *count > 0.0);
-        let said = counts.map(|(count, what, _)| {
+        let counts_text = counts.map(|(count, what, _)| {
             let plural = if count == 1.0 { "" } else { "s" };
             let count = format!("{count:.3}");
             let count = count.trim_end_matches('0').trim_end_matches('.');
             format!("{count} {what}{plural}")
         });
-        f.write_str(&said.collect::<Vec<_>>().join(", "))
+        f.write_str(&counts_text.collect::<Vec<_>>().join(", "))
     }
 }

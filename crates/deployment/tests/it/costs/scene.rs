@@ -1,5 +1,4 @@
-//! A stack whose functions are called by hand: event sources hand their events over to the test, and the test
-//! hands full batches to the functions.
+//! A stack whose event sources pass their events to the test, which invokes the functions with full batches.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,7 +18,7 @@ use crate::endpoint::Endpoints;
 use crate::support::soon;
 
 const TOKEN: &str = "let-me-in";
-/// Records of a stream and messages of a queue in one call, as the templates say.
+/// Batch sizes of the templates.
 const STREAM_BATCH: u32 = 100;
 const QUEUE_BATCH: u32 = 10;
 
@@ -27,10 +26,10 @@ pub(super) struct Scene {
     stack: Stack,
     recorder: Recorder,
     functions: Arc<Mutex<BTreeMap<String, Function>>>,
-    /// What functions would have been called with.
+    /// Events for the functions.
     events: Arc<Mutex<BTreeMap<String, Vec<Value>>>>,
     endpoints: Endpoints,
-    /// When the last batch of messages was sent, in milliseconds since 1970; each is later than the one before.
+    /// Sent time of the last batch of messages, in milliseconds since 1970. It increases.
     sent: Cell<u128>,
 }
 
@@ -38,7 +37,7 @@ fn registrations() -> Registrations {
     let queue = json!({
         "name": "to-queue",
         "on": {"key": "^DS#queued"},
-        "to": {"sqs": {"queue": "told"}},
+        "to": {"sqs": {"queue": "changes"}},
     });
     let documents = include_str!("../../../../../registrations/shadow-documents.json");
     let mut documents: Value = serde_json::from_str(documents).unwrap();
@@ -69,7 +68,7 @@ impl Scene {
             let stand_in = Function::new(&name, function.timeout(), {
                 let (name, seen) = (name.clone(), Arc::clone(&seen));
                 move |event: Bytes| {
-                    // The API is called without one.
+                    // The API has no event source.
                     let event = serde_json::from_slice(&event).unwrap_or_default();
                     let mut seen = seen.lock().unwrap();
                     seen.entry(name.clone()).or_default().push(event);
@@ -93,7 +92,7 @@ impl Scene {
         soon("the end", self.stack.stop()).await;
     }
 
-    /// Calls a function, and returns what its calls of AWS cost.
+    /// Invokes a function, and returns the bill of its AWS calls.
     async fn invoke(&self, name: &str, event: &Value) -> Bill {
         let function = self.functions.lock().unwrap()[name].clone();
         self.recorder.take();
@@ -105,17 +104,16 @@ impl Scene {
         Bill::of(&self.recorder.take())
     }
 
-    async fn ask(&self, method: &str, path: &str, body: &Value) -> Bill {
+    async fn call_api(&self, method: &str, path: &str, body: &Value) -> Bill {
         self.recorder.take();
         let address = self.stack.addresses().http;
-        let (status, said) =
+        let (status, response) =
             crate::support::call_api(address, method, path, TOKEN, &body.to_string()).await;
-        assert!(status < 300, "{method} {path}: {status} {said}");
+        assert!(status < 300, "{method} {path}: {status} {response}");
         Bill::of(&self.recorder.take()).api_requests(1.0)
     }
 
-    /// What the streams had for the listener since this was last asked, in one event, once a record has come
-    /// that says this: nothing of what was written before it is missing.
+    /// One event with all stream records since the last time, up to a record that contains the text.
     async fn changes_up_to(&self, says: &str) -> Value {
         let name = antumbra_stream_listener::NAME;
         let waiting = async {
@@ -138,7 +136,7 @@ impl Scene {
         soon(says, waiting).await
     }
 
-    /// An event that another function would have been called with.
+    /// The next event for a function.
     async fn event_of(&self, name: &str) -> Value {
         let waiting = async {
             loop {
@@ -151,7 +149,7 @@ impl Scene {
         soon(name, waiting).await
     }
 
-    /// A document of ten values, each with its time: a little less than a kilobyte.
+    /// A document of ten values with timestamps: a little less than a kilobyte.
     fn document(second: u32) -> Value {
         let value = |n: u32| {
             let of = json!({"value": 20 + n, "timestamp": 1_700_000_000 + second});
@@ -160,7 +158,7 @@ impl Scene {
         Value::Object((0..10).map(value).collect())
     }
 
-    /// What a rule hands to a function.
+    /// The event of a rule.
     fn ruled(topic: &str, payload: &Value) -> Value {
         json!({
             "payload": STANDARD.encode(payload.to_string()),
@@ -182,30 +180,30 @@ impl Scene {
 
     pub(super) async fn report_over_http(&mut self) -> Bill {
         let path = "/v1/shadows/lamp/reported";
-        self.ask("PATCH", path, &Scene::document(3)).await
+        self.call_api("PATCH", path, &Scene::document(3)).await
     }
 
     pub(super) async fn fulfilling_report(&mut self) -> Bill {
         let desired = json!({"temperature-0": {"value": 7}});
-        self.ask("PATCH", "/v1/shadows/lamp/desired", &desired)
+        self.call_api("PATCH", "/v1/shadows/lamp/desired", &desired)
             .await;
         let mut report = Scene::document(4);
         report["temperature-0"]["value"] = json!(7);
-        self.ask("PATCH", "/v1/shadows/lamp/reported", &report)
+        self.call_api("PATCH", "/v1/shadows/lamp/reported", &report)
             .await
     }
 
-    /// A full batch of changes of as many shadows, to a queue and to a device each.
+    /// A full batch of changes, each of another shadow and sent to a queue and a device.
     pub(super) async fn notifications(&mut self) -> (Bill, Bill) {
         let name = antumbra_stream_listener::NAME;
         let mut bills = Vec::new();
-        self.ask("PATCH", "/v1/shadows/mark/reported", &json!({"a": 1}))
+        self.call_api("PATCH", "/v1/shadows/mark/reported", &json!({"a": 1}))
             .await;
         self.changes_up_to("DS#mark").await;
         for (id, count) in [("queued", STREAM_BATCH), ("heard", STREAM_BATCH)] {
             for number in 0..count {
                 let path = format!("/v1/shadows/{id}-{number}/reported");
-                self.ask("PATCH", &path, &Scene::document(1)).await;
+                self.call_api("PATCH", &path, &Scene::document(1)).await;
             }
             let event = self
                 .changes_up_to(&format!("DS#{id}-{}\"", count - 1))
@@ -214,7 +212,7 @@ impl Scene {
                 event["Records"].as_array().map(Vec::len),
                 Some(count as usize)
             );
-            // The first call asks for the queue's address, which is kept.
+            // The first invocation resolves the queue's URL, which is cached.
             self.invoke(name, &event).await;
             let bill = self.invoke(name, &event).await.lambda_requests(1.0);
             bills.push(bill.each_of(count));
@@ -223,7 +221,7 @@ impl Scene {
         (bills.pop().unwrap(), heard)
     }
 
-    /// A batch of messages of one queue.
+    /// A batch of messages from a queue.
     fn batch(&self, queue: &str, bodies: impl Iterator<Item = Value>) -> Value {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
         let sent = now.as_millis().max(self.sent.get() + 1);
@@ -257,7 +255,7 @@ impl Scene {
             };
             self.batch("antumbra-inbound", (0..QUEUE_BATCH).map(message))
         };
-        // The first notes who sends, which is done once an hour.
+        // The first invocation records the source, which happens once an hour.
         self.invoke(name, &batch(1_700_000_000)).await;
         let bill = self.invoke(name, &batch(1_700_000_100)).await;
         bill.queue_batches(1.0, false).each_of(QUEUE_BATCH)
@@ -273,7 +271,7 @@ impl Scene {
         for number in 0..QUEUE_BATCH {
             let place = json!({"city": "Poznań", "building": "A", "floor": "2", "room": "13"});
             let new = json!({"id": format!("door-{number}"), "location": place});
-            self.ask("POST", "/v1/sensors", &new).await;
+            self.call_api("POST", "/v1/sensors", &new).await;
         }
         let name = antumbra_sensor_ingest::NAME;
         let batch = |data: u32| {
@@ -285,7 +283,7 @@ impl Scene {
         bill.queue_batches(1.0, false).each_of(QUEUE_BATCH)
     }
 
-    /// One that finds nobody silent, with its marker.
+    /// A sweep that finds no silent sensor, with its marker.
     pub(super) async fn sweep(&mut self) -> Bill {
         let name = antumbra_liveness_sweep::NAME;
         let function = self.functions.lock().unwrap()[name].clone();
@@ -296,7 +294,7 @@ impl Scene {
         let function = self.functions.lock().unwrap()[ingest].clone();
         function.invoke(marker.to_string().into()).await.unwrap();
         sweeping.await.unwrap().unwrap();
-        // How often it looks whether its marker was read depends on the moment: once is enough.
+        // The number of checks of the marker depends on timing: count one.
         let mut seen = BTreeSet::new();
         let mut calls = self.recorder.take();
         calls.retain(|call| seen.insert(format!("{} {}", call.operation, call.body)));
@@ -304,33 +302,33 @@ impl Scene {
         bill.lambda_requests(1.0).queue_batches(1.0, false)
     }
 
-    /// From the change of a sensor that one client is linked to.
+    /// A delivery for the change of a sensor with one linked client.
     pub(super) async fn delivery(&mut self) -> Bill {
         let url = self.endpoints.url("client");
         let new = json!({"id": "client", "name": "Client", "url": url, "mode": "latest"});
-        self.ask("POST", "/v1/clients", &new).await;
+        self.call_api("POST", "/v1/clients", &new).await;
         for number in 0..QUEUE_BATCH {
             let path = format!("/v1/clients/client/sensors/door-{number}");
-            self.ask("PUT", &path, &Value::Null).await;
+            self.call_api("PUT", &path, &Value::Null).await;
         }
-        self.ask("PATCH", "/v1/shadows/mark/reported", &json!({"a": 2}))
+        self.call_api("PATCH", "/v1/shadows/mark/reported", &json!({"a": 2}))
             .await;
         self.changes_up_to("DS#mark").await;
         let signal = |n| json!({"sensor_id": format!("door-{n}"), "data": 7});
         let batch = self.batch("antumbra-signals", (0..QUEUE_BATCH).map(signal));
         self.invoke(antumbra_sensor_ingest::NAME, &batch).await;
-        self.ask("PATCH", "/v1/shadows/mark/reported", &json!({"a": 3}))
+        self.call_api("PATCH", "/v1/shadows/mark/reported", &json!({"a": 3}))
             .await;
         let mut changes = self.changes_up_to("DS#mark").await;
         let records = changes["Records"].as_array_mut().unwrap();
         records.retain(|of| of["dynamodb"].to_string().contains("SENSOR#door"));
-        let told = self.invoke(antumbra_stream_listener::NAME, &changes).await;
-        let told = told.lambda_requests(1.0).each_of(QUEUE_BATCH);
+        let notified = self.invoke(antumbra_stream_listener::NAME, &changes).await;
+        let notified = notified.lambda_requests(1.0).each_of(QUEUE_BATCH);
 
         let name = antumbra_webhook_deliver::NAME;
         let event = self.event_of(name).await;
         let sent = self.invoke(name, &event).await.queue_batches(1.0, false);
         self.endpoints.wait("client", 1).await;
-        told.plus(&sent)
+        notified.plus(&sent)
     }
 }

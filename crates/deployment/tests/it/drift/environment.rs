@@ -1,4 +1,4 @@
-//! Variables: those that are set are those that are read, and what they are set to is understood.
+//! Environment variables: the template sets exactly those that the code reads, to valid values.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,10 +8,10 @@ use antumbra_message_requests::config::{InboxConfig, SendConfig};
 use antumbra_wire::rules::Operation;
 
 use crate::functions::{functions, in_code};
-use crate::play::TARGETS;
+use crate::scenario::TARGETS;
 use crate::template::Stack;
 
-/// For whoever tries a function against another AWS; a deployment is on AWS.
+/// Variables that are only for functions outside AWS.
 const ELSEWHERE: &str = "AWS_ENDPOINT_URL";
 
 struct Reader {
@@ -75,7 +75,7 @@ fn readers() -> BTreeMap<String, Reader> {
 }
 
 #[test]
-fn what_is_set_is_what_is_read() {
+fn variables_that_are_set_are_those_that_are_read() {
     let readers = readers();
     for (name, function) in functions(&Stack::deploy(&[])) {
         let set: BTreeSet<String> = function.environment.into_keys().collect();
@@ -86,7 +86,7 @@ fn what_is_set_is_what_is_read() {
 }
 
 #[test]
-fn what_is_set_is_understood() {
+fn variables_have_valid_values() {
     let others = [
         ("Combined", "true"),
         ("OwnShadowsOnly", "true"),
@@ -105,9 +105,9 @@ fn what_is_set_is_understood() {
     }
 }
 
-/// The names are those of the local stack, so that what is tried there works here.
+/// Names are those of the local stack.
 #[test]
-fn tables_and_queues_are_found_where_they_are() {
+fn variables_name_the_right_tables_and_queues() {
     let main = antumbra_dynamodb::MAIN.name;
     let messages = antumbra_dynamodb::MESSAGES.name;
     for (name, function) in functions(&Stack::deploy(&[])) {

@@ -1,4 +1,4 @@
-//! Event sources: what calls functions on AWS is set as what calls them here, and times fit into each other.
+//! Event sources have the same settings on AWS as in the local stack, and timeouts fit together.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -12,13 +12,13 @@ use crate::functions::{Function, Source, functions};
 use crate::support::soon;
 use crate::template::{Resource, Stack, text};
 
-/// A queue's message must stay hidden for longer than all tries of a call, AWS says.
+/// AWS recommends a visibility timeout of six times the function's timeout.
 const TIMES_HIDDEN: u64 = 6;
-/// The longest that API Gateway waits for a function.
+/// Maximum integration timeout of API Gateway.
 const GATEWAY_SECONDS: u64 = 30;
 
-/// What an event source of the local stack is set to, as a template would say it.
-fn said(source: &EventSource) -> Option<(&'static str, Value)> {
+/// Settings of an event source of the local stack, in the template's notation.
+fn settings(source: &EventSource) -> Option<(&'static str, Value)> {
     let responses = |report: bool| match report {
         true => json!(["ReportBatchItemFailures"]),
         false => Value::Null,
@@ -27,7 +27,7 @@ fn said(source: &EventSource) -> Option<(&'static str, Value)> {
         EventSourceKind::Stream(stream) => {
             let table = stream.stream_arn.split('/').nth(1).unwrap();
             let queue = stream.on_failure.as_ref().unwrap().rsplit('/').next();
-            let said = json!({
+            let settings = json!({
                 "from": format!("table/{table}"),
                 "StartingPosition": match stream.start {
                     antumbra_local::stream::Start::TrimHorizon => "TRIM_HORIZON",
@@ -41,29 +41,29 @@ fn said(source: &EventSource) -> Option<(&'static str, Value)> {
                 "on failure": queue,
                 "MaximumBatchingWindowInSeconds": null,
             });
-            Some(("DynamoDB", said))
+            Some(("DynamoDB", settings))
         }
         EventSourceKind::Queue(queue) => {
-            let said = json!({
+            let settings = json!({
                 "from": queue.queue_arn.rsplit(':').next(),
                 "BatchSize": queue.batch_size,
                 "FunctionResponseTypes": responses(queue.report_failures),
                 "MaximumBatchingWindowInSeconds": null,
             });
-            Some(("SQS", said))
+            Some(("SQS", settings))
         }
         EventSourceKind::Schedule { period } => {
             let minutes = period.as_secs() / 60;
             let unit = if minutes == 1 { "minute" } else { "minutes" };
-            let said = json!({"Schedule": format!("rate({minutes} {unit})")});
-            Some(("Schedule", said))
+            let settings = json!({"Schedule": format!("rate({minutes} {unit})")});
+            Some(("Schedule", settings))
         }
-        // Those are compared where rules are.
+        // Compared in `iot`.
         EventSourceKind::Rule(_) => None,
     }
 }
 
-/// The same of an event source of the template.
+/// The same for an event source of the template.
 fn deployed(source: &Source) -> Value {
     let of = &source.properties;
     let pick = |names: &[&str]| -> Value {
@@ -74,7 +74,7 @@ fn deployed(source: &Source) -> Value {
     };
     match &source.kind[..] {
         "DynamoDB" => {
-            let mut said = pick(&[
+            let mut settings = pick(&[
                 "StartingPosition",
                 "BatchSize",
                 "FunctionResponseTypes",
@@ -86,10 +86,10 @@ fn deployed(source: &Source) -> Value {
             let arn = source.arn().unwrap();
             let mut parts = arn.split([':', '/']).skip(5);
             let (table, name) = (parts.next().unwrap(), parts.next().unwrap());
-            said["from"] = json!(format!("{table}/{name}"));
+            settings["from"] = json!(format!("{table}/{name}"));
             let queue = source.on_failure().unwrap();
-            said["on failure"] = json!(queue.rsplit(':').next());
-            said
+            settings["on failure"] = json!(queue.rsplit(':').next());
+            settings
         }
         "SQS" => {
             let names = [
@@ -97,22 +97,22 @@ fn deployed(source: &Source) -> Value {
                 "FunctionResponseTypes",
                 "MaximumBatchingWindowInSeconds",
             ];
-            let mut said = pick(&names);
-            said["from"] = json!(source.arn().unwrap().rsplit(':').next());
-            said
+            let mut settings = pick(&names);
+            settings["from"] = json!(source.arn().unwrap().rsplit(':').next());
+            settings
         }
         "Schedule" => pick(&["Schedule"]),
         other => panic!("{other}"),
     }
 }
 
-fn sorted(mut said: Vec<(String, String)>) -> Vec<(String, String)> {
-    said.sort();
-    said
+fn sorted(mut settings: Vec<(String, String)>) -> Vec<(String, String)> {
+    settings.sort();
+    settings
 }
 
 #[tokio::test]
-async fn functions_are_called_as_the_local_stack_calls_them() {
+async fn event_sources_are_those_of_the_local_stack() {
     let timeouts: Arc<Mutex<BTreeMap<String, Duration>>> = Arc::default();
     let noted = Arc::clone(&timeouts);
     let local = Local::start_wrapped(Options::default(), move |function| {
@@ -123,8 +123,8 @@ async fn functions_are_called_as_the_local_stack_calls_them() {
     let local = local.await.unwrap();
     let functions = functions(&Stack::deploy(&[]));
     let by_us = local.event_sources().filter_map(|source| {
-        let (kind, said) = said(source)?;
-        Some((source.function.clone(), format!("{kind} {said}")))
+        let (kind, settings) = settings(source)?;
+        Some((source.function.clone(), format!("{kind} {settings}")))
     });
     let by_aws = functions.values().flat_map(|function| {
         let called = |source: &Source| {
@@ -137,7 +137,7 @@ async fn functions_are_called_as_the_local_stack_calls_them() {
     });
     assert_eq!(sorted(by_us.collect()), sorted(by_aws.collect()));
 
-    // Whatever calls a function, it may run as long here as there.
+    // Timeouts are the same as in the local stack.
     let there = functions
         .values()
         .map(|of| (of.name.clone(), Duration::from_secs(of.timeout_seconds)));
@@ -166,7 +166,7 @@ fn visibility(resources: &[Resource], arn: &str) -> u64 {
 }
 
 #[tokio::test]
-async fn times_fit_into_each_other() {
+async fn timeouts_fit_together() {
     let root = Stack::deploy(&[]);
     let resources = root.resources();
     let sdk = antumbra_lambda_kit::sdk::config(None).await;

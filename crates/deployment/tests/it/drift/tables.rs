@@ -1,4 +1,4 @@
-//! Tables and queues: what is deployed is what the code defines and the local stack makes.
+//! Tables and queues are those of the code and the local stack.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,7 +29,7 @@ fn index(index: &Index<'_>) -> Value {
     })
 }
 
-/// A table as its resource would say it.
+/// A table as a resource.
 fn expected(table: &TableDefinition<'_>) -> Value {
     let letter = |scalar| match scalar {
         Scalar::Text => "S",
@@ -109,8 +109,8 @@ fn queues_are_those_of_the_local_stack() {
             properties["VisibilityTimeout"], of_code.visibility_seconds,
             "{name}"
         );
-        let dead_letters = of_code.dead_letters.map_or(Value::Null, |(target, turns)| {
-            json!({"deadLetterTargetArn": queue_arn(target), "maxReceiveCount": turns})
+        let dead_letters = of_code.dead_letters.map_or(Value::Null, |(target, attempts)| {
+            json!({"deadLetterTargetArn": queue_arn(target), "maxReceiveCount": attempts})
         });
         assert_eq!(properties["RedrivePolicy"], dead_letters, "{name}");
         let fifo = name.ends_with(".fifo");
@@ -118,7 +118,7 @@ fn queues_are_those_of_the_local_stack() {
         assert_eq!(properties["SqsManagedSseEnabled"], true, "{name}");
         assert_eq!(queue.attributes["DeletionPolicy"], "Retain", "{name}");
 
-        // Whoever takes dead letters takes them from those queues alone that send them, and for longer.
+        // A dead-letter queue accepts messages only from its sources, and keeps them longer.
         let from = QUEUES.iter().filter(|from| {
             let target = from.dead_letters.map(|(target, _)| target);
             target == Some(of_code.name)
@@ -135,11 +135,11 @@ fn queues_are_those_of_the_local_stack() {
     }
 }
 
-/// The queues let a delivery through oftener than it has turns, however many those are.
+/// Queues allow more receives than a delivery has attempts.
 #[test]
-fn deliveries_are_received_oftener_than_they_have_turns() {
-    for turns in 1..=20 {
-        let root = Stack::deploy(&[("DeliveryMaxAttempts", &turns.to_string())]);
+fn deliveries_have_more_receives_than_attempts() {
+    for attempts in 1..=20 {
+        let root = Stack::deploy(&[("DeliveryMaxAttempts", &attempts.to_string())]);
         let resources = root.resources();
         let queues = resources.iter().filter(|of| {
             let name = of.properties.get("QueueName").map(text);
@@ -147,7 +147,7 @@ fn deliveries_are_received_oftener_than_they_have_turns() {
                 ["antumbra-deliveries", "antumbra-deliveries.fifo"].contains(&&name[..])
             })
         });
-        let receives = turns + antumbra_service::deliveries::SPARE_RECEIVES;
+        let receives = attempts + antumbra_service::deliveries::SPARE_RECEIVES;
         let said = queues.map(|of| text(&of.properties["RedrivePolicy"]["maxReceiveCount"]));
         let said: Vec<String> = said.collect();
         assert_eq!(said, [receives.to_string(), receives.to_string()]);

@@ -1,4 +1,4 @@
-//! The comparison tried on itself: a template with any other statement must be found wrong.
+//! Tests the comparison itself: it must find every changed statement.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use super::{Seen, wrong};
 use crate::functions::Function;
 use crate::template::Resource;
 
-/// The places of statements in a resource: a role's own, or those of a policy beside it.
+/// JSON pointers of the statements in a role or a policy.
 fn statements(resource: &Resource) -> Vec<String> {
     let count = |pointer: &str| {
         let list = resource.properties.pointer(pointer);
@@ -30,7 +30,7 @@ fn statements(resource: &Resource) -> Vec<String> {
         .collect()
 }
 
-/// Every change of a statement by one step: an action or a resource less, more, or wider.
+/// All statements with one action or resource removed, added or widened.
 fn changes(statement: &Value, actions: &BTreeSet<String>) -> Vec<Value> {
     let mut changes = Vec::new();
     for name in ["Action", "Resource"] {
@@ -63,7 +63,7 @@ fn changes(statement: &Value, actions: &BTreeSet<String>) -> Vec<Value> {
     changes
 }
 
-/// Whether a resource is what a function may do, or where it logs.
+/// The resource is the role, a policy or the log group of a function.
 fn is_of(function: &Function, of: &Resource) -> bool {
     let role = function.properties["Role"].as_str().unwrap();
     let named = of.properties.get("RoleName").and_then(Value::as_str);
@@ -74,7 +74,7 @@ fn is_of(function: &Function, of: &Resource) -> bool {
     }
 }
 
-pub(super) fn no_other_statement_is_right(
+pub(super) fn every_changed_statement_is_found(
     seen: &Seen,
     functions: &BTreeMap<String, Function>,
     resources: &[Resource],

@@ -1,5 +1,5 @@
-//! Lines of ours that call AWS: each must have been reached, or be for others than functions. Otherwise a call
-//! that nobody played could lack its permission and nobody would know.
+//! Checks that the scenario reached every line that calls AWS for functions. A call that it misses could lack its
+//! permission unnoticed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 /// The crates that call AWS for functions.
 pub(super) const CRATES: [&str; 2] = ["dynamodb", "publish"];
 
-/// Calls that no function makes, by file and function of ours, and who makes them.
+/// Calls that functions do not make, by file and function, and their callers.
 const ELSEWHERE: [(&str, &str, &str); 5] = [
     (
         "src/tables.rs",
@@ -39,14 +39,14 @@ fn sources(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// Where requests are sent.
+/// A line that sends a request.
 struct Send {
     file: String,
     line: usize,
     function: String,
 }
 
-/// Where a crate sends requests.
+/// The lines of a crate that send requests.
 fn sends(krate: &str) -> Vec<Send> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(krate);
     let mut files = Vec::new();
@@ -74,7 +74,7 @@ fn sends(krate: &str) -> Vec<Send> {
     sends
 }
 
-pub(super) fn every_one_was_reached(reached: &BTreeMap<&'static str, BTreeSet<String>>) {
+pub(super) fn every_line_was_reached(reached: &BTreeMap<&'static str, BTreeSet<String>>) {
     let (mut missed, mut needless) = (Vec::new(), Vec::new());
     let mut count = 0;
     for krate in CRATES {
@@ -84,24 +84,28 @@ pub(super) fn every_one_was_reached(reached: &BTreeMap<&'static str, BTreeSet<St
             function,
         } in sends(krate)
         {
-            // The `.await` may stand on the next line.
+            // The `.await` may be on the next line.
             let places = [line, line + 1].map(|line| format!("{file}:{line}"));
             let was_reached = places.iter().any(|place| reached[krate].contains(place));
             let elsewhere = ELSEWHERE
                 .iter()
                 .any(|(of, name, _)| *of == file && *name == function);
-            let said = format!("crates/{krate}/{file}:{line} in {function}");
+            let description = format!("crates/{krate}/{file}:{line} in {function}");
             match (was_reached, elsewhere) {
-                (false, false) => missed.push(said),
-                (true, true) => needless.push(said),
+                (false, false) => missed.push(description),
+                (true, true) => needless.push(description),
                 _ => count += usize::from(was_reached),
             }
         }
     }
-    assert!(missed.is_empty(), "nobody played\n{}", missed.join("\n"));
+    assert!(
+        missed.is_empty(),
+        "the scenario does not reach\n{}",
+        missed.join("\n")
+    );
     assert!(
         needless.is_empty(),
-        "functions make\n{}",
+        "functions do make\n{}",
         needless.join("\n")
     );
     assert!(count > 40, "only {count} lines call AWS");

@@ -1,4 +1,4 @@
-//! Sensors from their registration to what is left of them.
+//! Sensors from registration to the purge of their data.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -7,28 +7,28 @@ use antumbra_dynamodb::MAIN;
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::{Value, json};
 
-use super::Play;
+use super::Scenario;
 
-impl Play {
-    pub(super) async fn play_sensors(&mut self) {
+impl Scenario {
+    pub(super) async fn run_sensors(&mut self) {
         let place = json!({"city": "Poznań", "building": "A", "floor": "2", "room": "13"});
         let new = json!({"id": "door", "location": place, "silenceAfterSeconds": 60});
-        self.ask("POST", "/v1/sensors", &[], new).await.is(201);
+        self.call_api("POST", "/v1/sensors", &[], new).await.is(201);
         let door = &["door"][..];
         let change = json!({"address": "at the back"});
-        self.ask("PATCH", "/v1/sensors/{}", door, change)
+        self.call_api("PATCH", "/v1/sensors/{}", door, change)
             .await
             .is(200);
         let there = json!({"city": "Poznań", "building": "A", "floor": "2", "room": "14"});
-        self.ask("POST", "/v1/sensors/{}/move", door, there)
+        self.call_api("POST", "/v1/sensors/{}/move", door, there)
             .await
             .is(200);
         let readings = json!({"readings": [{"value": 1, "time": "2026-01-31T12:00:00Z"}]});
-        self.ask("POST", "/v1/sensors/{}/readings", door, readings)
+        self.call_api("POST", "/v1/sensors/{}/readings", door, readings)
             .await
             .is(204);
 
-        // A change, what is no signal, and nobody's.
+        // A change, an invalid signal, and one of an unknown sensor.
         for value in 0..2 {
             let signal = json!({"sensor_id": "door", "data": value});
             self.send("antumbra-signals", &signal.to_string()).await;
@@ -47,24 +47,27 @@ impl Play {
             false => self.received("antumbra-quarantine", "nobody").await,
         }
 
-        self.ask("GET", "/v1/sensors/{}", door, Value::Null)
+        self.call_api("GET", "/v1/sensors/{}", door, Value::Null)
             .await
             .is(200);
-        self.ask("GET", "/v1/sensors/{}/state", door, Value::Null)
+        self.call_api("GET", "/v1/sensors/{}/state", door, Value::Null)
             .await
             .is(200);
         for path in [
             "/v1/sensors/{}/readings",
             "/v1/sensors/{}/readings?from=2026-01-01T00:00:00Z",
         ] {
-            self.ask("GET", path, door, Value::Null).await.is(200);
+            self.call_api("GET", path, door, Value::Null).await.is(200);
         }
-        let all = self.ask("GET", "/v1/sensors", &[], Value::Null).await;
+        let all = self.call_api("GET", "/v1/sensors", &[], Value::Null).await;
         all.is(200);
         for depth in 1..=4 {
             let path = format!("/v1/locations{}/sensors", "/{}".repeat(depth));
             let parts = &["Pozna%C5%84", "A", "2", "14"][..depth];
-            let found = self.ask("GET", &path, parts, Value::Null).await.is(200);
+            let found = self
+                .call_api("GET", &path, parts, Value::Null)
+                .await
+                .is(200);
             assert_eq!(
                 found["sensors"].as_array().map(Vec::len),
                 Some(1),
@@ -72,7 +75,7 @@ impl Play {
             );
         }
 
-        // It falls silent, and is back.
+        // It is lost, and restored.
         self.stack.sweep().await.unwrap();
         self.clock.shift(Duration::from_secs(3600));
         let report = self.stack.sweep().await.unwrap();
@@ -83,14 +86,14 @@ impl Play {
             .await;
     }
 
-    /// Unregisters the sensor, and sweeps until nothing is left of it.
+    /// Unregisters the sensor, and sweeps until all its items are purged.
     pub(super) async fn end_of_sensor(&mut self) {
         let links = self.links_of("SENSOR#door").await;
         assert!(!links.is_empty());
-        self.ask("DELETE", "/v1/sensors/{}", &["door"], Value::Null)
+        self.call_api("DELETE", "/v1/sensors/{}", &["door"], Value::Null)
             .await
             .is(204);
-        // Whoever linked it at that very moment has left these.
+        // Items left by a concurrent link.
         for link in links {
             let put = self.database.put_item().table_name(MAIN.name);
             put.set_item(Some(link)).send().await.unwrap();

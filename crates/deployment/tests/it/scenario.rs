@@ -1,7 +1,7 @@
-//! A play in which every function does all that it can be made to do, with every call to AWS recorded.
+//! Exercises everything that the functions can do, and records their AWS calls.
 //!
-//! One file per part of the product. What must be driven is known from elsewhere: every operation of the HTTP
-//! API from its description, every rule from the code's list, every line that calls DynamoDB from the source.
+//! One file per part of the product. Tests check that it is complete: every operation of the HTTP API, every rule, and
+//! every line that calls AWS.
 
 mod clients;
 mod inbox;
@@ -29,25 +29,27 @@ use crate::endpoint::Endpoints;
 use crate::support::soon;
 
 const TOKEN: &str = "let-me-in";
-/// Where the play's own registrations send to, besides what is shipped.
+/// Targets of the scenario's own registrations.
 pub(crate) const TARGETS: [(&str, &str); 4] = [
     (
         "TargetQueueArns",
-        "arn:aws:sqs:us-east-1:000000000000:told,arn:aws:sqs:us-east-1:000000000000:told.fifo",
+        "arn:aws:sqs:us-east-1:000000000000:changes,arn:aws:sqs:us-east-1:000000000000:changes.fifo",
     ),
-    ("TargetTopicArns", "arn:aws:sns:us-east-1:000000000000:told"),
+    (
+        "TargetTopicArns",
+        "arn:aws:sns:us-east-1:000000000000:changes",
+    ),
     (
         "TargetBusArns",
-        "arn:aws:events:us-east-1:000000000000:event-bus/told",
+        "arn:aws:events:us-east-1:000000000000:event-bus/changes",
     ),
     (
         "TargetMqttArns",
-        "arn:aws:iot:us-east-1:000000000000:topic/told/*",
+        "arn:aws:iot:us-east-1:000000000000:topic/changes/*",
     ),
 ];
 
-/// The shipped registrations that the templates grant the targets of, and one for each kind of target that a
-/// deployment names itself.
+/// The shipped registrations, and one for each kind of target that a deployment can add.
 fn registrations() -> Registrations {
     let shipped = [
         include_str!("../../../../registrations/inbox-notifications.json"),
@@ -56,14 +58,14 @@ fn registrations() -> Registrations {
         include_str!("../../../../registrations/shadow-documents.json"),
     ];
     let own = [
-        json!({"sqs": {"queue": "told"}}),
-        json!({"sqs": {"queue": "told.fifo"}}),
-        json!({"sns": {"topic": "arn:aws:sns:us-east-1:000000000000:told"}}),
-        json!({"eventbridge": {"bus": "told"}}),
-        json!({"mqtt": {"topic": "told/${id}"}}),
+        json!({"sqs": {"queue": "changes"}}),
+        json!({"sqs": {"queue": "changes.fifo"}}),
+        json!({"sns": {"topic": "arn:aws:sns:us-east-1:000000000000:changes"}}),
+        json!({"eventbridge": {"bus": "changes"}}),
+        json!({"mqtt": {"topic": "changes/${id}"}}),
     ];
     let own = own.into_iter().enumerate().map(|(number, to)| {
-        let name = format!("told-{number}");
+        let name = format!("changes-{number}");
         json!({"name": name, "on": {"key": "^DS#teller#"}, "to": to}).to_string()
     });
     let shipped = shipped.into_iter().map(str::to_owned);
@@ -74,25 +76,25 @@ fn registrations() -> Registrations {
     Registrations::load(files, &|_| None).unwrap()
 }
 
-/// A stack, and the ways into it.
-pub(crate) struct Play {
+/// A stack and its clients.
+pub(crate) struct Scenario {
     pub(crate) recorder: Recorder,
     stack: Stack,
-    /// Whether sensors may register themselves by speaking.
+    /// Unknown sensors are registered at their first signal.
     newcomers: bool,
     clock: ShiftedClock,
     endpoints: Endpoints,
     device: Device,
     sqs: aws_sdk_sqs::Client,
     database: aws_sdk_dynamodb::Client,
-    /// Methods and paths that were asked for, in the words of the API's description.
-    asked: Arc<Mutex<BTreeSet<(String, String)>>>,
-    /// Topics that were published to.
+    /// Called methods and paths, in the notation of the OpenAPI document.
+    api_calls: Arc<Mutex<BTreeSet<(String, String)>>>,
+    /// Topics of published messages.
     published: BTreeSet<String>,
 }
 
-impl Play {
-    pub(crate) async fn start(layout: Layout, newcomer: Option<AutoRegistration>) -> Play {
+impl Scenario {
+    pub(crate) async fn start(layout: Layout, newcomer: Option<AutoRegistration>) -> Scenario {
         let recorder = Recorder::default();
         let clock = ShiftedClock::default();
         let newcomers = newcomer.is_some();
@@ -101,7 +103,7 @@ impl Play {
                 first: Duration::ZERO,
                 ..Delays::default()
             },
-            // After each failure the next attempt is a trial.
+            // The circuit allows a trial after each failure.
             open_after: 1,
             open_first: Duration::ZERO,
             open_longest: Duration::ZERO,
@@ -126,8 +128,8 @@ impl Play {
         device.subscribe("response/#").await;
         device.subscribe("shadow/#").await;
         device.subscribe("notification/#").await;
-        device.subscribe("told/#").await;
-        Play {
+        device.subscribe("changes/#").await;
+        Scenario {
             recorder,
             newcomers,
             clock,
@@ -136,35 +138,35 @@ impl Play {
             sqs: aws_sdk_sqs::Client::new(&sdk_config(stack.addresses().aws)),
             database: aws_sdk_dynamodb::Client::new(&sdk_config(stack.addresses().dynamodb)),
             stack,
-            asked: Arc::default(),
+            api_calls: Arc::default(),
             published: BTreeSet::new(),
         }
     }
 
-    /// Everything.
+    /// Runs all parts.
     pub(crate) async fn run(&mut self) {
-        self.play_shadows().await;
-        self.play_inbox().await;
-        self.play_sensors().await;
-        self.play_clients().await;
+        self.run_shadows().await;
+        self.run_inbox().await;
+        self.run_sensors().await;
+        self.run_clients().await;
     }
 
     pub(crate) async fn stop(self) {
         soon("the end", self.stack.stop()).await;
     }
 
-    /// The operations of the API that were asked for.
-    pub(crate) fn asked(&self) -> BTreeSet<(String, String)> {
-        self.asked.lock().unwrap().clone()
+    /// The called operations of the API.
+    pub(crate) fn api_calls(&self) -> BTreeSet<(String, String)> {
+        self.api_calls.lock().unwrap().clone()
     }
 
-    /// The topics that were published to.
+    /// The topics of published messages.
     pub(crate) fn published(&self) -> &BTreeSet<String> {
         &self.published
     }
 
-    /// Asks the API, where `path` holds `{}` for each of the parts, and expects the status.
-    async fn ask(&self, method: &str, path: &str, parts: &[&str], body: Value) -> Answer {
+    /// Calls the API; `path` has `{}` for each of the parts.
+    async fn call_api(&self, method: &str, path: &str, parts: &[&str], body: Value) -> Answer {
         let mut filled = String::new();
         let mut parts = parts.iter();
         for (number, piece) in path.split("{}").enumerate() {
@@ -174,8 +176,8 @@ impl Play {
             filled.push_str(piece);
         }
         let (plain, _) = path.split_once('?').unwrap_or((path, ""));
-        let asked = (method.to_owned(), plain.to_owned());
-        self.asked.lock().unwrap().insert(asked);
+        let api_calls = (method.to_owned(), plain.to_owned());
+        self.api_calls.lock().unwrap().insert(api_calls);
         self.request(method, &filled, &[], body).await
     }
 
@@ -208,23 +210,23 @@ impl Play {
         stream.read_to_string(&mut answer).await.unwrap();
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
         Answer {
-            asked: format!("{method} {path}"),
+            api_calls: format!("{method} {path}"),
             status: head.split(' ').nth(1).unwrap().parse().unwrap(),
             body: serde_json::from_str(body).unwrap_or(Value::Null),
         }
     }
 
-    /// Publishes, and waits for an answer on one of the topics below.
+    /// Publishes, and waits for a response below the topic.
     async fn publish(&mut self, topic: &str, payload: Value, answer: &str) -> Value {
         self.published.insert(topic.to_owned());
         self.device
             .publish(topic, false, &payload.to_string())
             .await;
-        self.hear(answer).await
+        self.next_message(answer).await
     }
 
-    /// The next message on this very topic; others are passed over.
-    async fn hear(&mut self, topic: &str) -> Value {
+    /// The next message on this topic; others are skipped.
+    async fn next_message(&mut self, topic: &str) -> Value {
         let hearing = async {
             loop {
                 let message = self.device.next().await;
@@ -236,14 +238,14 @@ impl Play {
         soon(topic, hearing).await
     }
 
-    /// Puts a text in one of the stack's queues.
+    /// Sends a text to a queue of the stack.
     async fn send(&self, queue: &str, text: &str) {
         let call = self.sqs.send_message().message_body(text);
         let call = call.queue_url(self.stack.queue_url(queue));
         call.send().await.unwrap();
     }
 
-    /// Takes messages out of a queue until one says this.
+    /// Receives messages from a queue until one contains the text.
     async fn received(&self, queue: &str, says: &str) {
         let receiving = async {
             loop {
@@ -253,9 +255,9 @@ impl Play {
                     .max_number_of_messages(10);
                 let call = call.queue_url(self.stack.queue_url(queue));
                 let received = call.send().await.unwrap();
-                let told =
+                let changes =
                     |message: &aws_sdk_sqs::types::Message| format!("{message:?}").contains(says);
-                if received.messages().iter().any(told) {
+                if received.messages().iter().any(changes) {
                     return;
                 }
             }
@@ -263,24 +265,24 @@ impl Play {
         soon(&format!("{says} in {queue}"), receiving).await;
     }
 
-    /// Asks until the answer is as wanted.
+    /// Calls until the response is as expected.
     async fn until(&self, path: &str, is_so: impl Fn(&Value) -> bool) -> Value {
-        let asked = tokio::time::Instant::now();
+        let api_calls = tokio::time::Instant::now();
         loop {
             let answer = self.request("GET", path, &[], Value::Null).await;
             if is_so(&answer.body) {
                 return answer.body;
             }
-            let patience = asked.elapsed() < Duration::from_secs(30);
+            let patience = api_calls.elapsed() < Duration::from_secs(30);
             assert!(patience, "{path} still says {}", answer.body);
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
 }
 
-/// What the API said.
+/// A response of the API.
 struct Answer {
-    asked: String,
+    api_calls: String,
     status: u16,
     body: Value,
 }
@@ -288,7 +290,7 @@ struct Answer {
 impl Answer {
     #[track_caller]
     fn is(self, status: u16) -> Value {
-        assert_eq!(self.status, status, "{}: {}", self.asked, self.body);
+        assert_eq!(self.status, status, "{}: {}", self.api_calls, self.body);
         self.body
     }
 }

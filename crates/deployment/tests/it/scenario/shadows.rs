@@ -1,22 +1,22 @@
-//! Shadows through every door, in each way that they are written.
+//! Shadows over HTTP and MQTT, with all kinds of writes.
 
 use serde_json::{Value, json};
 
-use super::Play;
+use super::Scenario;
 
-impl Play {
-    pub(super) async fn play_shadows(&mut self) {
+impl Scenario {
+    pub(super) async fn run_shadows(&mut self) {
         self.shadows_over_http().await;
         self.kept_answers().await;
         self.shadows_over_mqtt().await;
-        // Somebody registered for these, by each kind of target.
+        // Each kind of target has a registration for these.
         let teller = json!({"led": 1});
-        self.ask("PATCH", "/v1/shadows/{}/reported", &["teller"], teller)
+        self.call_api("PATCH", "/v1/shadows/{}/reported", &["teller"], teller)
             .await
             .is(200);
-        self.hear("told/teller").await;
-        self.received("told", "told-0").await;
-        self.received("told.fifo", "told-1").await;
+        self.next_message("changes/teller").await;
+        self.received("changes", "changes-0").await;
+        self.received("changes.fifo", "changes-1").await;
     }
 
     async fn shadows_over_http(&self) {
@@ -25,22 +25,32 @@ impl Play {
             let path = |rest: &str| format!("{prefix}{rest}");
             let at = |second: u32| json!({"led": {"value": second, "timestamp": second}});
             let (reported, desired) = (path("/reported"), path("/desired"));
-            // New, changed, wished for, and a report that fulfils the wish.
-            self.ask("PATCH", &reported, parts, at(1)).await.is(200);
-            self.ask("PATCH", &reported, parts, at(2)).await.is(200);
-            self.ask("PATCH", &desired, parts, json!({"led": {"value": 3}}))
+            // Created, changed, desired, and a report that acknowledges the desired value.
+            self.call_api("PATCH", &reported, parts, at(1))
                 .await
                 .is(200);
-            self.ask("PATCH", &reported, parts, at(3)).await.is(200);
-            self.ask("GET", &path("/delta"), parts, Value::Null)
+            self.call_api("PATCH", &reported, parts, at(2))
                 .await
                 .is(200);
-            self.ask("GET", prefix, parts, Value::Null).await.is(200);
-            self.ask("DELETE", prefix, parts, Value::Null).await.is(204);
+            self.call_api("PATCH", &desired, parts, json!({"led": {"value": 3}}))
+                .await
+                .is(200);
+            self.call_api("PATCH", &reported, parts, at(3))
+                .await
+                .is(200);
+            self.call_api("GET", &path("/delta"), parts, Value::Null)
+                .await
+                .is(200);
+            self.call_api("GET", prefix, parts, Value::Null)
+                .await
+                .is(200);
+            self.call_api("DELETE", prefix, parts, Value::Null)
+                .await
+                .is(204);
         }
     }
 
-    /// Requests that may be sent again, with answers short and long, kept and given up.
+    /// Repeated requests with short and long responses, stored and not stored.
     async fn kept_answers(&self) {
         let long: serde_json::Map<_, _> = (0..9)
             .map(|n| (format!("m{n}"), json!("x".repeat(37_000))))
@@ -56,7 +66,7 @@ impl Play {
                 answer.is(status);
             }
         }
-        // One that failed by our fault is forgotten, so that it can be asked for again.
+        // The record of a request that failed with 5xx is deleted, so that it can be repeated.
         let api = antumbra_http_api::NAME;
         self.recorder.break_off(Some((api, "BatchGetItem")));
         let headers = [("idempotency-key", "again")];
@@ -73,18 +83,18 @@ impl Play {
             let topic = |rest: &str| format!("{prefix}/{rest}");
             let state = |state: Value| json!({ "state": state });
             let (update, accepted) = (topic("update"), topic("update/accepted"));
-            for asked in [
+            for part in [
                 json!({"reported": {"led": 1}}),
                 json!({"reported": {"led": 2}}),
                 json!({"desired": {"led": 3}}),
                 json!({"reported": {"led": 3, "a": 1}, "desired": {"led": 3, "a": 2}}),
                 json!({"desired": null}),
             ] {
-                self.publish(&update, state(asked), &accepted).await;
+                self.publish(&update, state(part), &accepted).await;
             }
             let get = topic("get");
             let got = self.publish(&get, json!({}), &topic("get/accepted")).await;
-            // One document is written, and the other held to what was read.
+            // One document is written, and the other must be unchanged.
             let held = json!({"state": {"reported": {"led": 4}}, "version": got["version"]});
             self.publish(&update, held, &accepted).await;
             let delete = topic("delete");

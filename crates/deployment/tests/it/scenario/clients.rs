@@ -1,57 +1,59 @@
-//! Clients, their links, and deliveries that arrive, fail, end and are sent again.
+//! Clients, links, and deliveries that succeed, fail, become dead letters and are redelivered.
 
 use serde_json::{Value, json};
 
-use super::Play;
+use super::Scenario;
 use crate::endpoint::Reply;
 
-impl Play {
-    pub(super) async fn play_clients(&mut self) {
+impl Scenario {
+    pub(super) async fn run_clients(&mut self) {
         for (id, mode) in [("newest", "latest"), ("all", "every")] {
             let url = self.endpoints.url(id);
             let new = json!({"id": id, "name": id, "url": url, "mode": mode});
-            self.ask("POST", "/v1/clients", &[], new).await.is(201);
+            self.call_api("POST", "/v1/clients", &[], new).await.is(201);
             let client = &[id][..];
             let change = json!({"name": "Another"});
-            self.ask("PATCH", "/v1/clients/{}", client, change)
+            self.call_api("PATCH", "/v1/clients/{}", client, change)
                 .await
                 .is(200);
-            self.ask("GET", "/v1/clients/{}", client, Value::Null)
+            self.call_api("GET", "/v1/clients/{}", client, Value::Null)
                 .await
                 .is(200);
-            self.ask("POST", "/v1/clients/{}/rotate-secret", client, Value::Null)
+            self.call_api("POST", "/v1/clients/{}/rotate-secret", client, Value::Null)
                 .await
                 .is(200);
             let link = "/v1/clients/{}/sensors/{}";
-            self.ask("PUT", link, &[id, "door"], Value::Null)
+            self.call_api("PUT", link, &[id, "door"], Value::Null)
                 .await
                 .is(204);
-            self.ask("POST", "/v1/clients/{}/test", client, Value::Null)
+            self.call_api("POST", "/v1/clients/{}/test", client, Value::Null)
                 .await
                 .is(202);
             self.endpoints.wait(id, 1).await;
         }
         self.kept_secrets().await;
-        self.ask("GET", "/v1/clients", &[], Value::Null)
+        self.call_api("GET", "/v1/clients", &[], Value::Null)
             .await
             .is(200);
         for path in ["/v1/clients/{}/sensors", "/v1/clients/{}/deliveries"] {
-            self.ask("GET", path, &["newest"], Value::Null)
+            self.call_api("GET", path, &["newest"], Value::Null)
                 .await
                 .is(200);
         }
         for path in ["/v1/sensors/{}/clients", "/v1/sensors/{}/history"] {
-            self.ask("GET", path, &["door"], Value::Null).await.is(200);
+            self.call_api("GET", path, &["door"], Value::Null)
+                .await
+                .is(200);
         }
 
-        // Both are told; each endpoint fails first.
+        // Both get deliveries; each endpoint fails first.
         for id in ["newest", "all"] {
             self.endpoints.next(id, &[Reply::Status(500)]);
         }
         let signal = json!({"sensor_id": "door", "data": 7});
         self.send("antumbra-signals", &signal.to_string()).await;
         for id in ["newest", "all"] {
-            // The door's earlier changes may still be on their way to those who were linked since.
+            // Earlier changes may still be delivered to clients that were linked since.
             let seven = |delivery: &&Value| delivery["data"]["current"] == 7;
             let path = format!("/v1/clients/{id}/deliveries?status=delivered");
             let of = |page: &Value| page["deliveries"].as_array().unwrap().clone();
@@ -64,7 +66,7 @@ impl Play {
                 .unwrap();
             let again = "/v1/deliveries/{}/redeliver";
             let seen = self.endpoints.seen(id).len();
-            self.ask("POST", again, &[delivery], Value::Null)
+            self.call_api("POST", again, &[delivery], Value::Null)
                 .await
                 .is(202);
             self.endpoints.wait(id, seen + 1).await;
@@ -73,11 +75,13 @@ impl Play {
         for id in ["newest", "all"] {
             let since = "/v1/clients/{}/redeliver?since=2026-01-01T00:00:00Z&delivered=true";
             let seen = self.endpoints.seen(id).len();
-            self.ask("POST", since, &[id], Value::Null).await.is(202);
+            self.call_api("POST", since, &[id], Value::Null)
+                .await
+                .is(202);
             self.endpoints.wait(id, seen + 2).await;
         }
 
-        // Gone for good: what was meant for them waits until they are enabled.
+        // 410 disables the clients: their deliveries are held until they are enabled.
         for id in ["newest", "all"] {
             self.endpoints.next(id, &[Reply::Status(410)]);
         }
@@ -90,14 +94,14 @@ impl Play {
         let signal = json!({"sensor_id": "door", "data": 9});
         self.send("antumbra-signals", &signal.to_string()).await;
         for id in ["newest", "all"] {
-            self.ask("POST", "/v1/clients/{}/enable", &[id], Value::Null)
+            self.call_api("POST", "/v1/clients/{}/enable", &[id], Value::Null)
                 .await
                 .is(200);
         }
         self.end_of_clients().await;
     }
 
-    /// Requests that tell a secret, sent again.
+    /// Repeats requests whose response has a secret.
     async fn kept_secrets(&self) {
         let url = self.endpoints.url("kept");
         let new = json!({"id": "kept", "name": "Kept", "url": url});
@@ -115,17 +119,19 @@ impl Play {
 
     async fn end_of_clients(&mut self) {
         let link = "/v1/clients/{}/sensors/{}";
-        self.ask("DELETE", link, &["newest", "door"], Value::Null)
+        self.call_api("DELETE", link, &["newest", "door"], Value::Null)
             .await
             .is(204);
-        self.ask("DELETE", "/v1/clients/{}", &["newest"], Value::Null)
+        self.call_api("DELETE", "/v1/clients/{}", &["newest"], Value::Null)
             .await
             .is(204);
         self.end_of_sensor().await;
         let whole = "/v1/clients/{}?cascade=true";
-        self.ask("DELETE", whole, &["all"], Value::Null)
+        self.call_api("DELETE", whole, &["all"], Value::Null)
             .await
             .is(204);
-        self.ask("GET", "/health", &[], Value::Null).await.is(200);
+        self.call_api("GET", "/health", &[], Value::Null)
+            .await
+            .is(200);
     }
 }
