@@ -22,8 +22,8 @@ const ELSEWHERE: [(&str, &str, &str); 5] = [
         "the command, which watches shadows",
     ),
     (
-        "src/shadows/list.rs",
-        "look",
+        "src/table/query.rs",
+        "scan",
         "the command and the SDK, which list shadows",
     ),
 ];
@@ -62,6 +62,9 @@ fn sends(krate: &str) -> Vec<Send> {
             if let Some((_, named)) = line.split_once("fn ") {
                 function = named.split(['(', '<']).next().unwrap_or_default();
             }
+            if line.contains(".scan()") {
+                function = "scan";
+            }
             if line.contains(".send()") {
                 sends.push(Send {
                     file: file.to_owned(),
@@ -84,8 +87,8 @@ pub(super) fn every_line_was_reached(reached: &BTreeMap<&'static str, BTreeSet<S
             function,
         } in sends(krate)
         {
-            // The `.await` may be on the next line.
-            let places = [line, line + 1].map(|line| format!("{file}:{line}"));
+            // The `.await` may be on a following line.
+            let places = [0, 1, 2, 3].map(|next| format!("{file}:{}", line + next));
             let was_reached = places.iter().any(|place| reached[krate].contains(place));
             let elsewhere = ELSEWHERE
                 .iter()
@@ -108,5 +111,5 @@ pub(super) fn every_line_was_reached(reached: &BTreeMap<&'static str, BTreeSet<S
         "functions do make\n{}",
         needless.join("\n")
     );
-    assert!(count > 40, "only {count} lines call AWS");
+    assert!(count > 15, "only {count} lines call AWS");
 }
