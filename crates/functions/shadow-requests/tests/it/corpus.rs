@@ -75,7 +75,11 @@ async fn run(exchange: &Exchange, layout: Layout) {
             .map(Value::to_string)
             .unwrap_or_default();
         let (topic, answer) = function.ask(&step.topic, payload.as_bytes()).await;
-        assert_eq!(topic, parsed.response_topic(&step.answer.0), "{place}: {answer}");
+        assert_eq!(
+            topic,
+            parsed.response_topic(&step.answer.0),
+            "{place}: {answer}"
+        );
         assert_eq!(answer, step.answer.1, "{place}");
 
         let after = match &shadow {
