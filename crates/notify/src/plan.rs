@@ -553,7 +553,7 @@ impl Outbox for Plan<'_> {
                 .map(|topic| self.text(topic).to_owned()),
             ..Message::default()
         };
-        routes::dress(&mut message, &self.registrations[entry.registration]);
+        routes::apply_target_options(&mut message, &self.registrations[entry.registration]);
         message
     }
 }

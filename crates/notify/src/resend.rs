@@ -13,7 +13,7 @@ use antumbra_shadow::Timestamp;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::routes::{ChannelFactory, dress};
+use crate::routes::{ChannelFactory, apply_target_options};
 
 /// What lies in the undeliverable queue of a notification, or of a record that never became one.
 #[derive(Debug, Deserialize)]
@@ -102,7 +102,7 @@ impl UndeliverableNotification {
             topic: wrapping.topic.clone(),
             ..Message::default()
         };
-        dress(&mut message, registration);
+        apply_target_options(&mut message, registration);
         let sent = dispatch_one(channel, message, deadline, clock).await;
         sent.map_err(|unsent| match unsent {
             SendFailure::Rejected(reason) => ResendError::Refused(reason),

@@ -70,7 +70,10 @@ impl Routes {
                 }
                 continue;
             }
-            let place = (registration.to.kind(), address(&registration.to));
+            let place = (
+                registration.to.kind(),
+                registration.to.properties().address(),
+            );
             let channel = match known.get(&place) {
                 Some(&channel) => channel,
                 None => {
@@ -118,26 +121,14 @@ impl Routes {
     }
 }
 
-/// What tells one channel of a kind from another.
-fn address(target: &Target) -> &str {
-    match target {
-        Target::Sqs(sqs) => sqs.queue.as_str(),
-        Target::Sns(sns) => &sns.topic,
-        Target::EventBridge(bus) => &bus.bus,
-        Target::Mqtt(_) | Target::Clients(_) => "",
-    }
-}
-
-/// The attributes every notification to a queue or topic carries, and those its registration adds.
+/// Visits the attributes of a message: those of every notification, then those that the registration adds.
 pub(crate) fn each_attribute(
     registration: &Registration,
     change: &Change<'_>,
     mut visit: impl FnMut(&str, &str),
 ) {
-    let added = match &registration.to {
-        Target::Sqs(sqs) => &sqs.attributes,
-        Target::Sns(sns) => &sns.attributes,
-        _ => return,
+    let Some(added) = registration.to.properties().attributes() else {
+        return;
     };
     visit("registration", &registration.name);
     visit("operation", change.operation.as_str());
@@ -148,15 +139,11 @@ pub(crate) fn each_attribute(
     added.iter().for_each(|(name, value)| visit(name, value));
 }
 
-/// What a registration says of its messages beside their content.
-pub(crate) fn dress(message: &mut Message, registration: &Registration) {
-    match &registration.to {
-        Target::Sqs(sqs) => {
-            message.delay_seconds = (sqs.delay_seconds > 0).then_some(sqs.delay_seconds)
-        }
-        Target::Sns(sns) => message.subject.clone_from(&sns.subject),
-        Target::Mqtt(mqtt) => message.qos = mqtt.qos as u8,
-        Target::EventBridge(bus) => message.detail_type = Some(bus.detail_type.clone()),
-        Target::Clients(_) => {}
-    }
+/// Sets the options that the registration's target has for its messages.
+pub(crate) fn apply_target_options(message: &mut Message, registration: &Registration) {
+    let options = registration.to.properties().options();
+    message.delay_seconds = options.delay_seconds;
+    message.subject = options.subject.map(str::to_owned);
+    message.qos = options.qos;
+    message.detail_type = options.detail_type.map(str::to_owned);
 }

@@ -1,22 +1,21 @@
-//! What a failure means: worth another try, or never. One table for all services.
+//! Which failures are worth a retry: one table for all services.
 //!
-//! A failure of the service or of the way to it is worth another try, and so is
-//! one of our own credentials, which says nothing about the message. What the
-//! service refuses for its content, its address or its rights is not.
+//! A failure of the service or of the connection is worth a retry, and so is one of our credentials, which has nothing
+//! to do with the message. A rejection of the content, the address or the permissions is permanent.
 
 use antumbra_service::notifications::SendError;
 use aws_sdk_sqs::error::{DisplayErrorContext, ProvideErrorMetadata, SdkError};
 
-/// What became of a call, as far as its meaning goes.
+/// A failure of a call or of one of its entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Failure<'a> {
-    /// The client could not make a request of what it was given.
+    /// The SDK could not build the request.
     NotBuilt,
-    /// No answer, or none that could be read: it may have been accepted.
-    NoAnswer,
-    /// The service refused the whole call.
-    Refused { status: u16, code: &'a str },
-    /// The service took the call and refused one entry, and says whose fault it was.
+    /// No response, or an unreadable one: the call may have been accepted.
+    NoResponse,
+    /// The service rejected the whole call.
+    Rejected { status: u16, code: &'a str },
+    /// The service accepted the call and rejected one entry.
     Entry { code: &'a str, sender_fault: bool },
 }
 
@@ -27,7 +26,7 @@ pub(crate) enum Retryability {
 }
 
 impl Retryability {
-    pub(crate) fn because(self, reason: String) -> SendError {
+    pub(crate) fn into_error(self, reason: String) -> SendError {
         match self {
             Retryability::Retry => SendError::Retry(reason),
             Retryability::Permanent => SendError::Permanent(reason),
@@ -35,21 +34,21 @@ impl Retryability {
     }
 }
 
-pub(crate) fn meaning(failure: Failure<'_>) -> Retryability {
+pub(crate) fn retryability(failure: Failure<'_>) -> Retryability {
     match failure {
         Failure::NotBuilt => Retryability::Permanent,
-        Failure::NoAnswer => Retryability::Retry,
-        Failure::Refused { status, code } => {
-            // An answer that is no refusal but could not be read has a status below 400.
-            let refused = matches!(status, 400..500) && !matches!(status, 408 | 429);
-            if !refused || is_passing(code) || is_of_credentials(code) {
+        Failure::NoResponse => Retryability::Retry,
+        Failure::Rejected { status, code } => {
+            // An unreadable success has a status below 400.
+            let rejected = matches!(status, 400..500) && !matches!(status, 408 | 429);
+            if !rejected || is_temporary(code) || is_of_credentials(code) {
                 Retryability::Retry
             } else {
                 Retryability::Permanent
             }
         }
         Failure::Entry { code, sender_fault } => {
-            if !sender_fault || is_passing(code) {
+            if !sender_fault || is_temporary(code) {
                 Retryability::Retry
             } else {
                 Retryability::Permanent
@@ -58,51 +57,51 @@ pub(crate) fn meaning(failure: Failure<'_>) -> Retryability {
     }
 }
 
-/// What an error of an SDK's call means, and says.
-pub(crate) fn sdk_error<E>(called: &str, error: &SdkError<E>) -> SendError
+/// The error of a failed SDK call.
+pub(crate) fn sdk_error<E>(label: &str, error: &SdkError<E>) -> SendError
 where
     E: ProvideErrorMetadata + std::error::Error + Send + Sync + 'static,
 {
     let failure = match error {
         SdkError::ConstructionFailure(_) => Failure::NotBuilt,
-        SdkError::ServiceError(refusal) => Failure::Refused {
-            status: refusal.raw().status().as_u16(),
-            code: refusal.err().code().unwrap_or_default(),
+        SdkError::ServiceError(rejection) => Failure::Rejected {
+            status: rejection.raw().status().as_u16(),
+            code: rejection.err().code().unwrap_or_default(),
         },
-        // Timeouts, connections, unreadable answers, and kinds yet to be invented.
-        _ => Failure::NoAnswer,
+        // Timeouts, connections, unreadable responses, and future kinds.
+        _ => Failure::NoResponse,
     };
-    let said = match error {
-        SdkError::ServiceError(refusal) => {
-            let status = refusal.raw().status().as_u16().to_string();
-            let code = refusal.err().code().unwrap_or(&status);
-            said(code, refusal.err().message())
+    let reason = match error {
+        SdkError::ServiceError(rejection) => {
+            let status = rejection.raw().status().as_u16().to_string();
+            let code = rejection.err().code().unwrap_or(&status);
+            describe(code, rejection.err().message())
         }
         _ => DisplayErrorContext(error).to_string(),
     };
-    meaning(failure).because(format!("{called}: {said}"))
+    retryability(failure).into_error(format!("{label}: {reason}"))
 }
 
-/// What a refused entry of a batch means, and says.
+/// The error of a rejected entry of a batch.
 pub(crate) fn entry_error(
-    called: &str,
+    label: &str,
     code: &str,
     message: Option<&str>,
     sender_fault: bool,
 ) -> SendError {
-    meaning(Failure::Entry { code, sender_fault })
-        .because(format!("{called}: {}", said(code, message)))
+    retryability(Failure::Entry { code, sender_fault })
+        .into_error(format!("{label}: {}", describe(code, message)))
 }
 
-fn said(code: &str, message: Option<&str>) -> String {
+fn describe(code: &str, message: Option<&str>) -> String {
     match message {
         Some(message) if !message.is_empty() => format!("{code}: {message}"),
         _ => code.to_owned(),
     }
 }
 
-/// Whether a code is about load or the service's own trouble.
-pub(crate) fn is_passing(code: &str) -> bool {
+/// Whether the code reports load or a failure of the service.
+pub(crate) fn is_temporary(code: &str) -> bool {
     let bare = bare(code);
     bare.contains("Throttl")
         || matches!(
@@ -124,8 +123,8 @@ pub(crate) fn is_passing(code: &str) -> bool {
         )
 }
 
-/// Whether a code is about our credentials or clock. They are everybody's, so
-/// nothing could be parked either; the next invocation has new ones.
+/// Whether the code reports our credentials or clock. The undeliverable queue would reject them too, and the next
+/// invocation has new ones.
 fn is_of_credentials(code: &str) -> bool {
     matches!(
         bare(code),
@@ -140,7 +139,7 @@ fn is_of_credentials(code: &str) -> bool {
     )
 }
 
-/// A code without the namespaces and endings that differ by protocol:
+/// The code without the namespaces and endings that differ by protocol:
 /// `AWS.SimpleQueueService.NonExistentQueue`, `com.amazonaws.sqs#QueueDoesNotExist`,
 /// `KMS.ThrottlingException`.
 fn bare(code: &str) -> &str {
@@ -150,13 +149,13 @@ fn bare(code: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::Failure::{Entry, NoAnswer, NotBuilt, Refused};
+    use super::Failure::{Entry, NoResponse, NotBuilt, Rejected};
     use super::Retryability::{Permanent, Retry};
     use super::*;
 
     #[test]
-    fn every_failure_has_its_meaning() {
-        let refused = |status, code| Refused { status, code };
+    fn failures_are_retryable_or_permanent() {
+        let rejected = |status, code| Rejected { status, code };
         let theirs = |code| Entry {
             code,
             sender_fault: false,
@@ -167,69 +166,69 @@ mod tests {
         };
         let table = [
             (NotBuilt, Permanent),
-            (NoAnswer, Retry),
+            (NoResponse, Retry),
             // SQS, in both of its protocols' codes.
-            (refused(400, "QueueDoesNotExist"), Permanent),
+            (rejected(400, "QueueDoesNotExist"), Permanent),
             (
-                refused(400, "AWS.SimpleQueueService.NonExistentQueue"),
+                rejected(400, "AWS.SimpleQueueService.NonExistentQueue"),
                 Permanent,
             ),
             (
-                refused(400, "com.amazonaws.sqs#QueueDoesNotExist"),
+                rejected(400, "com.amazonaws.sqs#QueueDoesNotExist"),
                 Permanent,
             ),
-            (refused(400, "InvalidAddress"), Permanent),
-            (refused(400, "InvalidMessageContents"), Permanent),
-            (refused(400, "InvalidSecurity"), Permanent),
-            (refused(400, "UnsupportedOperation"), Permanent),
+            (rejected(400, "InvalidAddress"), Permanent),
+            (rejected(400, "InvalidMessageContents"), Permanent),
+            (rejected(400, "InvalidSecurity"), Permanent),
+            (rejected(400, "UnsupportedOperation"), Permanent),
             (
-                refused(400, "AWS.SimpleQueueService.UnsupportedOperation"),
+                rejected(400, "AWS.SimpleQueueService.UnsupportedOperation"),
                 Permanent,
             ),
-            (refused(400, "BatchRequestTooLong"), Permanent),
-            (refused(400, "TooManyEntriesInBatchRequest"), Permanent),
-            (refused(403, "AccessDenied"), Permanent),
-            (refused(400, "AccessDeniedException"), Permanent),
-            (refused(400, "KmsAccessDenied"), Permanent),
-            (refused(400, "KMS.AccessDeniedException"), Permanent),
-            (refused(400, "KmsDisabled"), Permanent),
-            (refused(400, "KmsNotFound"), Permanent),
-            (refused(400, "KmsThrottled"), Retry),
-            (refused(400, "KMS.ThrottlingException"), Retry),
-            (refused(400, "RequestThrottled"), Retry),
+            (rejected(400, "BatchRequestTooLong"), Permanent),
+            (rejected(400, "TooManyEntriesInBatchRequest"), Permanent),
+            (rejected(403, "AccessDenied"), Permanent),
+            (rejected(400, "AccessDeniedException"), Permanent),
+            (rejected(400, "KmsAccessDenied"), Permanent),
+            (rejected(400, "KMS.AccessDeniedException"), Permanent),
+            (rejected(400, "KmsDisabled"), Permanent),
+            (rejected(400, "KmsNotFound"), Permanent),
+            (rejected(400, "KmsThrottled"), Retry),
+            (rejected(400, "KMS.ThrottlingException"), Retry),
+            (rejected(400, "RequestThrottled"), Retry),
             (
-                refused(403, "AWS.SimpleQueueService.RequestThrottled"),
+                rejected(403, "AWS.SimpleQueueService.RequestThrottled"),
                 Retry,
             ),
             // SNS.
-            (refused(404, "NotFound"), Permanent),
-            (refused(403, "AuthorizationError"), Permanent),
-            (refused(400, "InvalidParameter"), Permanent),
-            (refused(400, "Throttled"), Retry),
-            (refused(429, "Throttling"), Retry),
-            (refused(500, "InternalError"), Retry),
+            (rejected(404, "NotFound"), Permanent),
+            (rejected(403, "AuthorizationError"), Permanent),
+            (rejected(400, "InvalidParameter"), Permanent),
+            (rejected(400, "Throttled"), Retry),
+            (rejected(429, "Throttling"), Retry),
+            (rejected(500, "InternalError"), Retry),
             // EventBridge and IoT.
-            (refused(400, "ResourceNotFoundException"), Permanent),
-            (refused(413, ""), Permanent),
-            (refused(403, "ForbiddenException"), Permanent),
-            (refused(401, "UnauthorizedException"), Permanent),
-            (refused(400, "InvalidRequestException"), Permanent),
-            (refused(400, "ThrottlingException"), Retry),
-            (refused(500, "InternalFailureException"), Retry),
+            (rejected(400, "ResourceNotFoundException"), Permanent),
+            (rejected(413, ""), Permanent),
+            (rejected(403, "ForbiddenException"), Permanent),
+            (rejected(401, "UnauthorizedException"), Permanent),
+            (rejected(400, "InvalidRequestException"), Permanent),
+            (rejected(400, "ThrottlingException"), Retry),
+            (rejected(500, "InternalFailureException"), Retry),
             // By status alone.
-            (refused(503, ""), Retry),
-            (refused(502, "Whatever"), Retry),
-            (refused(429, ""), Retry),
-            (refused(408, ""), Retry),
-            (refused(200, ""), Retry),
-            (refused(400, ""), Permanent),
-            (refused(400, "Whatever"), Permanent),
+            (rejected(503, ""), Retry),
+            (rejected(502, "Whatever"), Retry),
+            (rejected(429, ""), Retry),
+            (rejected(408, ""), Retry),
+            (rejected(200, ""), Retry),
+            (rejected(400, ""), Permanent),
+            (rejected(400, "Whatever"), Permanent),
             // Our credentials and clock.
-            (refused(403, "ExpiredTokenException"), Retry),
-            (refused(403, "ExpiredToken"), Retry),
-            (refused(403, "InvalidClientTokenId"), Retry),
-            (refused(400, "UnrecognizedClientException"), Retry),
-            (refused(403, "SignatureDoesNotMatch"), Retry),
+            (rejected(403, "ExpiredTokenException"), Retry),
+            (rejected(403, "ExpiredToken"), Retry),
+            (rejected(403, "InvalidClientTokenId"), Retry),
+            (rejected(400, "UnrecognizedClientException"), Retry),
+            (rejected(403, "SignatureDoesNotMatch"), Retry),
             // Entries.
             (ours("InvalidMessageContents"), Permanent),
             (ours("InvalidParameterValue"), Permanent),
@@ -242,7 +241,7 @@ mod tests {
             (theirs(""), Retry),
         ];
         for (failure, expected) in table {
-            assert_eq!(meaning(failure), expected, "{failure:?}");
+            assert_eq!(retryability(failure), expected, "{failure:?}");
         }
     }
 }

@@ -1,33 +1,22 @@
-//! Where notifications go: one file for each outside system, all of them the
-//! port [`Channel`](antumbra_service::notifications::Channel).
+//! Sending to the outside: channels to AWS services, and webhooks.
 //!
-//! Reading order: `classify` says what a failure means, `ids`, `text` and
-//! `topic` hold the services' rules for names, `batch` keeps the results of a
-//! call in order; then the systems themselves: [`sqs`], [`sns`],
-//! [`eventbridge`] and [`iot`]; and [`webhook`], which is no channel: it
-//! sends one request at a time to whichever URL a client has.
+//! - [`channels`]: the port [`Channel`](antumbra_service::notifications::Channel) for SQS, SNS, EventBridge and AWS
+//!   IoT, and [`AwsChannelFactory`], which opens the channel of a registration's target
+//! - `classify`: which failures are worth a retry
+//! - [`SqsVisibility`]: hides a received message until its next attempt
+//! - [`webhook`]: signed POSTs to the URLs of clients
 //!
-//! Nothing here decides what is sent or when it is tried again, and nothing
-//! reads the environment: clients come in ready made.
+//! Nothing here decides what is sent or when it is tried again, and nothing reads the environment.
 
-mod arn;
-mod batch;
+pub mod channels;
 mod classify;
-mod factory;
-mod ids;
-mod text;
-mod topic;
-
-pub mod eventbridge;
-pub mod iot;
-pub mod sns;
-pub mod sqs;
+mod visibility;
 pub mod webhook;
 
-pub use eventbridge::EventBridgeChannel;
-pub use factory::AwsChannelFactory;
-pub use ids::{deduplication_id, group_id};
-pub use iot::IotChannel;
-pub use sns::SnsChannel;
-pub use sqs::{SqsChannel, SqsVisibility};
+pub use channels::eventbridge::EventBridgeChannel;
+pub use channels::iot::IotChannel;
+pub use channels::sns::SnsChannel;
+pub use channels::sqs::SqsChannel;
+pub use channels::{AwsChannelFactory, deduplication_id, eventbridge, group_id, iot, sns, sqs};
+pub use visibility::SqsVisibility;
 pub use webhook::WebhookSender;

@@ -1,12 +1,11 @@
-//! Clients' endpoints, by signed POST over HTTP.
+//! Webhooks: signed POSTs to the URLs of clients.
 //!
-//! Reading order: `address` says which addresses are the public internet's, `allow` what a deployment
-//! opens besides, `guard` puts both to a URL and to what its name leads to; `connect` makes connections
-//! only where the guard lets it, `sign` signs as Standard Webhooks says, `retry_after` reads the header
-//! of that name.
+//! Reading order: `address` lists the addresses that are not public, `allow` the exceptions of a deployment, `guard`
+//! checks URLs and the addresses that their names resolve to; `connect` connects only to addresses that the guard
+//! allows, `sign` signs according to Standard Webhooks, `retry_after` parses the header of that name.
 //!
-//! A name is looked up once per connection, and what the guard looks at is the very address that is
-//! connected to: a name that leads elsewhere a moment later leads nowhere.
+//! A name is resolved once per connection, and the guard checks the very address that is connected to. Changing the
+//! name's record between check and connection has no effect.
 
 mod address;
 mod allow;
@@ -39,20 +38,19 @@ pub use sign::sign;
 
 use connect::Connector;
 
-/// How long an endpoint may take to answer, the connection included.
+/// Time limit for the response, including the connection.
 pub const TIMEOUT: Duration = Duration::from_secs(10);
-/// How long and how much of an answer's body is read, to keep the connection. The status has arrived by
-/// then, and nothing else of an answer counts.
+/// Limits for reading a response body, which only serves to reuse the connection.
 const BODY_TIME: Duration = Duration::from_millis(500);
 const BODY_BYTES: usize = 64 * 1024;
-/// The head of an answer.
+/// Maximum size of a response head.
 const HEAD_BYTES: usize = 32 * 1024;
-/// Connections that are kept for the next delivery, per endpoint, and for how long.
+/// Idle connections kept per endpoint, and the time they are kept.
 const IDLE_CONNECTIONS: usize = 4;
 const IDLE_TIME: Duration = Duration::from_secs(20);
 const AGENT: &str = concat!("antumbra/", env!("CARGO_PKG_VERSION"));
 
-/// Sends requests to clients' endpoints, where the guard lets it.
+/// Sends requests to the URLs of clients, as far as the guard allows it.
 #[derive(Clone)]
 pub struct WebhookSender {
     client: Client<HttpsConnector<Connector>, Full<Bytes>>,
@@ -61,22 +59,22 @@ pub struct WebhookSender {
 }
 
 impl WebhookSender {
-    /// Trusting the certificates that this system trusts.
+    /// Trusts the certificates of the system.
     pub fn new(guard: Guard) -> WebhookSender {
         let mut roots = RootCertStore::empty();
         let found = rustls_native_certs::load_native_certs();
         roots.add_parsable_certificates(found.certs);
         if roots.is_empty() {
-            tracing::warn!(errors = ?found.errors, "this system trusts no certificates");
+            tracing::warn!(errors = ?found.errors, "no trusted certificates found");
         }
         WebhookSender::trusting(roots, guard)
     }
 
-    /// Trusting these certificates.
+    /// Trusts these certificates only.
     pub fn trusting(roots: RootCertStore, guard: Guard) -> WebhookSender {
         let connector = hyper_rustls::HttpsConnectorBuilder::new()
             .with_tls_config(connect::tls(roots))
-            // The guard says where plain HTTP may go.
+            // The guard decides about plain HTTP.
             .https_or_http()
             .enable_http1()
             .wrap_connector(Connector::new(guard.clone()));
@@ -93,20 +91,20 @@ impl WebhookSender {
         }
     }
 
-    /// Another time-out than [`TIMEOUT`].
+    /// Sets another time limit than [`TIMEOUT`].
     #[must_use]
     pub fn with_timeout(self, timeout: Duration) -> WebhookSender {
         WebhookSender { timeout, ..self }
     }
 
     fn request(&self, post: Post<'_>) -> Result<Request<Full<Bytes>>, PostError> {
-        let refused = |reason: &dyn std::fmt::Display| PostError::Failed(reason.to_string());
-        let url = self.guard.check_text(post.url).map_err(|r| refused(&r))?;
-        let uri: Uri = url.as_str().parse().map_err(|fault| refused(&fault))?;
+        let rejected = |reason: &dyn std::fmt::Display| PostError::Failed(reason.to_string());
+        let url = self.guard.check_text(post.url).map_err(|r| rejected(&r))?;
+        let uri: Uri = url.as_str().parse().map_err(|fault| rejected(&fault))?;
         let id = post.id.to_string();
         let seconds = post.now.nanoseconds().div_euclid(1_000_000_000) as i64;
         let signature =
-            sign(post.secrets, &id, seconds, post.body).map_err(|fault| refused(&fault))?;
+            sign(post.secrets, &id, seconds, post.body).map_err(|fault| rejected(&fault))?;
         let mut request = Request::new(Full::from(post.body.to_owned()));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = uri;
@@ -118,7 +116,7 @@ impl WebhookSender {
             ("webhook-timestamp", seconds.to_string()),
             ("webhook-signature", signature),
         ] {
-            let value = HeaderValue::from_str(&value).map_err(|fault| refused(&fault))?;
+            let value = HeaderValue::from_str(&value).map_err(|fault| rejected(&fault))?;
             headers.insert(HeaderName::from_static(name), value);
         }
         Ok(request)
@@ -140,9 +138,9 @@ impl Sender for WebhookSender {
                 .headers()
                 .get(RETRY_AFTER)
                 .and_then(|value| value.to_str().ok())
-                .and_then(|value| retry_after::read(value, now())),
+                .and_then(|value| retry_after::parse(value, now())),
         };
-        // What is not read to its end costs the connection and nothing else.
+        // An unread body only prevents the reuse of the connection.
         let _ = tokio::time::timeout(BODY_TIME, drain(response)).await;
         Ok(answer)
     }
@@ -158,7 +156,7 @@ async fn drain(mut response: Response<Incoming>) {
     }
 }
 
-/// The cause below all causes: "connection refused", not "client error (Connect)".
+/// Reports the innermost cause: "connection refused" instead of "client error (Connect)".
 fn failure(error: &hyper_util::client::legacy::Error, timeout: Duration) -> PostError {
     let mut cause: &dyn std::error::Error = error;
     let mut source = error.source();

@@ -1,24 +1,29 @@
-//! The form of a registration's messages: what of a change they are made of.
+//! The form of a registration's messages.
 
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 
-/// What a message is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, JsonSchema)]
-#[schemars(rename_all = "kebab-case")]
+/// The form of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[cfg_attr(
+    feature = "schema",
+    derive(JsonSchema),
+    schemars(rename_all = "kebab-case")
+)]
 pub enum Form {
-    /// The notification: what changed, with the parts that `send` names.
+    /// A description of the change, with the parts that `send` selects.
     #[default]
     Notification,
     /// The item's key attributes and nothing else, partition key first.
     Key,
-    /// What is desired of a shadow and not yet so, as AWS IoT Device Shadow tells it; nothing when all is.
+    /// The delta of a shadow in the format of AWS IoT Device Shadow; no message if there is none.
     ShadowDelta,
-    /// Both documents of a shadow, before and after, as AWS IoT Device Shadow tells them.
+    /// Both documents of a shadow, before and after, in the format of AWS IoT Device Shadow.
     ShadowDocuments,
 }
 
 impl Form {
-    /// All of them, as registrations write them.
+    /// All forms, with their words in registrations.
     pub const ALL: [(&'static str, Form); 4] = [
         ("notification", Form::Notification),
         ("key", Form::Key),
@@ -26,12 +31,12 @@ impl Form {
         ("shadow-documents", Form::ShadowDocuments),
     ];
 
-    /// Whether `send` chooses what is in it. The others are always whole.
+    /// Whether `send` selects its parts. The other forms are always complete.
     pub fn has_parts(self) -> bool {
         self == Form::Notification
     }
 
-    /// Whether it is made of both documents of a shadow, and of nothing else.
+    /// Whether it is made of both documents of a shadow.
     pub fn is_of_shadows(self) -> bool {
         matches!(self, Form::ShadowDelta | Form::ShadowDocuments)
     }

@@ -1,15 +1,16 @@
-//! Registrations: which change of which item goes to which target.
+//! Registrations: rules that send changes of items to targets.
 //!
-//! Pure: no I/O, no clock, no environment of its own. In reading order:
+//! Pure: no I/O, no clock; the environment is an argument. In reading order:
 //!
-//! - [`Registration`]: what one file says: which changes, what of them, and [`Target`], where to
+//! - [`Registration`]: the content of one file: conditions, message form and [`Target`]
 //! - [`Registrations`]: all of them, loaded and compiled, or every [`Problem`] of every file
-//! - [`Change`]: what happened to one item
-//! - [`plan`](plan()): the registrations a change goes to
-//! - [`explain`](explain()): for each registration, why
-//! - [`schema`]: the JSON Schema of the files
-//! - [`limits`]: every bound, in one place
+//! - [`Change`]: the change of one item
+//! - [`plan`](plan()): the registrations that match a change
+//! - [`explain`](explain()): for each registration, the first condition that does not hold
+//! - [`Arn`] and [`Queue`]: names of AWS resources
+//! - [`limits`]: all limits
 
+mod arn;
 mod change;
 mod decimal;
 mod explain;
@@ -23,19 +24,25 @@ mod problem;
 mod read;
 mod registration;
 mod registrations;
+#[cfg(feature = "schema")]
+mod schema;
 mod target;
 mod template;
 
 pub use antumbra_shadow::State;
+pub use arn::{Arn, Queue};
 pub use change::{Change, DiffCell, KeyAttributes, LazyDiff, Operation, ShadowRef};
 pub use explain::{Explanation, Unmet, explain};
 pub use form::Form;
 pub use pattern::{Miss, Pattern};
 pub use plan::{Scratch, plan, wants};
 pub use problem::{LoadErrors, Problem};
-pub use registration::{Changes, On, Operations, Parts, Registration, schema};
+pub use registration::{Changes, On, Operations, Parts, Registration};
 pub use registrations::{RegistrationId, Registrations};
+#[cfg(feature = "schema")]
+pub use schema::schema;
 pub use target::{
-    Clients, EventBridge, Mqtt, OWN_ATTRIBUTES, QualityOfService, Queue, Sns, Sqs, Target,
+    Clients, EventBridge, MessageOptions, Mqtt, OWN_ATTRIBUTES, QualityOfService, Sns, Sqs, Target,
+    TargetKind,
 };
 pub use template::{TopicError, TopicTemplate};

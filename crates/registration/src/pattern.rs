@@ -19,6 +19,7 @@ mod explain;
 mod fold;
 mod parse;
 pub(crate) mod root;
+#[cfg(feature = "schema")]
 mod schema;
 pub(crate) mod shared;
 pub(crate) mod test;

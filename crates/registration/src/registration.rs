@@ -1,12 +1,12 @@
-//! One registration: the rule that a file of `registrations/` holds.
+//! One registration: a rule of `registrations/`, read from its file.
 //!
-//! The types here are what the file says, once read; their JSON Schema is the schema of the files.
+//! With the feature `schema`, the JSON Schema of the files is derived from these types.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
-use antumbra_shadow::View;
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use antumbra_shadow::{State, View};
+#[cfg(feature = "schema")]
+use schemars::JsonSchema;
 
 use crate::change::{Change, Operation};
 use crate::form::Form;
@@ -16,80 +16,92 @@ use crate::pattern::Pattern;
 use crate::problem::Place;
 use crate::read::{Fields, Reader};
 use crate::target::Target;
-use antumbra_shadow::State;
 
-/// Which changes are sent, what of them, and where to.
-#[derive(Debug, Clone, JsonSchema)]
-#[schemars(deny_unknown_fields, rename_all = "camelCase", title = "Registration")]
+/// A rule: which changes are sent, with which content, to which target.
+#[derive(Debug, Clone)]
+#[cfg_attr(
+    feature = "schema",
+    derive(JsonSchema),
+    schemars(deny_unknown_fields, rename_all = "camelCase", title = "Registration")
+)]
 pub struct Registration {
     /// The file it was read from.
-    #[schemars(skip)]
+    #[cfg_attr(feature = "schema", schemars(skip))]
     pub file: Box<str>,
-    /// Its name, unique among all registrations: letters, digits, `-`, `_` and `.`.
-    #[schemars(
-        length(min = 1, max = 128),
-        regex(pattern = r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+    /// The name, unique among all registrations: letters, digits, `-`, `_` and `.`.
+    #[cfg_attr(
+        feature = "schema",
+        schemars(
+            length(min = 1, max = 128),
+            regex(pattern = r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+        )
     )]
     pub name: Box<str>,
-    /// What it is for.
+    /// The purpose, for readers.
     pub description: Option<Box<str>>,
-    /// Whether it is in force.
-    #[schemars(with = "Option<bool>", extend("default" = true))]
+    /// Disabled registrations are checked and match nothing.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<bool>", extend("default" = true)))]
     pub enabled: bool,
-    /// Which changes are sent. Without it: every change of every shadow.
-    #[schemars(with = "Option<On>")]
+    /// The conditions of a change. Default: every change of every shadow.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<On>"))]
     pub on: On,
-    /// What a message is: notification tells what changed, key is the item's key and nothing else.
-    #[schemars(
-        rename = "as",
-        with = "Option<Form>",
-        extend("default" = "notification")
+    /// The form of a message: `notification` describes the change, `key` is only the item's key.
+    #[cfg_attr(
+        feature = "schema",
+        schemars(rename = "as", with = "Option<Form>", extend("default" = "notification"))
     )]
     pub form: Form,
-    /// What of a change is in a notification, in any combination.
-    #[schemars(with = "Option<Parts>")]
+    /// The parts of the change that a notification contains, in any combination.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<Parts>"))]
     pub send: Parts,
-    /// Where it is sent: exactly one target.
+    /// The destination: exactly one target.
     pub to: Target,
 }
 
-/// Which changes a registration is about: those for which all of this holds.
-#[derive(Debug, Clone, Default, JsonSchema)]
-#[schemars(deny_unknown_fields, rename_all = "camelCase")]
+/// The conditions of a registration; all must hold.
+#[derive(Debug, Clone, Default)]
+#[cfg_attr(
+    feature = "schema",
+    derive(JsonSchema),
+    schemars(deny_unknown_fields, rename_all = "camelCase")
+)]
 pub struct On {
-    /// A regular expression on the item's key, PK#SK. Without it: every item of a shadow.
-    #[schemars(with = "Option<String>", length(max = 2048), extend("format" = "regex"))]
+    /// A regular expression on the item's key, PK#SK. Default: every item of a shadow.
+    #[cfg_attr(
+        feature = "schema",
+        schemars(with = "Option<String>", length(max = 2048), extend("format" = "regex"))
+    )]
     pub key: Option<Arc<str>>,
     /// The document: reported, desired or both.
-    #[schemars(with = "Option<StateWord>", extend("default" = "both"))]
+    #[cfg_attr(
+        feature = "schema",
+        schemars(with = "Option<crate::schema::StateWord>", extend("default" = "both"))
+    )]
     pub state: Option<State>,
-    /// What happened to the item. Without it: any of them.
-    #[schemars(with = "Option<Operations>")]
+    /// The operations on the item. Default: all of them.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<Operations>"))]
     pub operations: Operations,
-    /// What must have changed: value is something besides timestamps, any is anything.
-    #[schemars(with = "Option<Changes>", extend("default" = "any"))]
+    /// The kind of difference required: `value` ignores changed timestamps, `any` does not.
+    #[cfg_attr(
+        feature = "schema",
+        schemars(with = "Option<Changes>", extend("default" = "any"))
+    )]
     pub changes: Changes,
-    /// What the change must look like, in EventBridge's pattern language.
+    /// A pattern that the change must match, in EventBridge's pattern language.
     pub pattern: Option<Pattern>,
 }
 
-/// How a file says which document.
-#[derive(JsonSchema)]
-#[schemars(rename_all = "lowercase")]
-#[allow(dead_code)]
-enum StateWord {
-    Reported,
-    Desired,
-    Both,
-}
-
-/// What must have changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, JsonSchema)]
-#[schemars(rename_all = "lowercase")]
+/// The kind of difference that a change must have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(
+    feature = "schema",
+    derive(JsonSchema),
+    schemars(rename_all = "lowercase")
+)]
 pub enum Changes {
-    /// Something besides timestamps.
+    /// A value besides timestamps.
     Value,
-    /// Anything.
+    /// Any value.
     #[default]
     Any,
 }
@@ -107,7 +119,7 @@ impl Operations {
         )
     }
 
-    /// Whether it is one of them.
+    /// Whether the set contains the operation.
     pub fn contains(self, operation: Operation) -> bool {
         self.0 & 1 << operation as u8 != 0
     }
@@ -119,25 +131,14 @@ impl Default for Operations {
     }
 }
 
-impl JsonSchema for Operations {
-    fn schema_name() -> Cow<'static, str> {
-        "Operations".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let words = Operation::ALL.map(Operation::as_str);
-        json_schema!({ "type": "array", "items": { "enum": words }, "uniqueItems": true, "minItems": 1 })
-    }
-}
-
-/// What of a change is sent.
+/// The parts of a change that a notification contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Parts {
-    /// The document before.
+    /// The document before the change.
     pub old: bool,
-    /// The document after.
+    /// The document after the change.
     pub new: bool,
-    /// What is different.
+    /// The difference of both.
     pub diff: bool,
 }
 
@@ -152,32 +153,22 @@ impl Default for Parts {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Part {
+pub(crate) enum Part {
     Old,
     New,
     Diff,
 }
 
-const PARTS: [(&str, Part); 3] = [("old", Part::Old), ("new", Part::New), ("diff", Part::Diff)];
-
-impl JsonSchema for Parts {
-    fn schema_name() -> Cow<'static, str> {
-        "Parts".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let words = PARTS.map(|(word, _)| word);
-        json_schema!({ "type": "array", "items": { "enum": words }, "uniqueItems": true, "minItems": 1, "default": ["diff"] })
-    }
-}
+pub(crate) const PARTS: [(&str, Part); 3] =
+    [("old", Part::Old), ("new", Part::New), ("diff", Part::Diff)];
 
 impl Registration {
-    /// Whether the diff must be known to send a notification.
+    /// Whether a notification contains the diff.
     pub fn needs_diff(&self) -> bool {
         self.form.has_parts() && self.send.diff
     }
 
-    /// Whether all holds but the key and the pattern.
+    /// Checks all conditions except the key, the pattern and [`Registration::changed_enough`].
     pub(crate) fn passes(&self, change: &Change<'_>) -> bool {
         let On {
             state, operations, ..
@@ -187,12 +178,13 @@ impl Registration {
             && state.is_none_or(|state| change.shadow.is_some_and(|shadow| shadow.state == state))
     }
 
-    /// Whether enough of it changed. Asked last, since it takes the diff.
+    /// Checks the kind of difference. Called last because it needs the diff.
     pub(crate) fn changed_enough(&self, change: &Change<'_>) -> bool {
         self.on.changes == Changes::Any || change.value_changed()
     }
 
-    /// Reads a file's object, and its key as the index needs it. `None` when it has problems, which are noted.
+    /// Reads the object of a file, and its key in the form that the index needs. `None` if it has problems; they are
+    /// added to the reader.
     pub(crate) fn read(
         view: View<'_>,
         reader: &mut Reader<'_, '_>,
@@ -222,7 +214,7 @@ impl Registration {
         if !form.has_parts() && fields.get("send").is_some() {
             fields.problem_at(
                 "send",
-                "chooses the parts of a notification, and as asks for none",
+                "selects the parts of a notification, and this form has none",
             );
         }
         let send = fields
@@ -249,12 +241,12 @@ impl Registration {
 }
 
 fn name_fault(name: &str) -> Option<String> {
-    let fine = name.len() <= NAME_BYTES
+    let valid = name.len() <= NAME_BYTES
         && name.starts_with(|c: char| c.is_ascii_alphanumeric())
         && name
             .bytes()
             .all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b));
-    (!fine).then(|| format!("must be 1 to {NAME_BYTES} letters, digits, - _ and dots, starting with a letter or digit"))
+    (!valid).then(|| format!("must be 1 to {NAME_BYTES} letters, digits, - _ and dots, starting with a letter or digit"))
 }
 
 impl On {
@@ -300,23 +292,4 @@ impl On {
         };
         Some((on, key))
     }
-}
-
-/// The JSON Schema of a registration's file, as `registrations/registration.schema.json` holds it.
-pub fn schema() -> serde_json::Value {
-    let mut schema = schemars::generate::SchemaSettings::draft2020_12()
-        .into_generator()
-        .into_root_schema_for::<Registration>()
-        .to_value();
-    // Editors find the schema by this member, which says nothing about the registration.
-    if let Some(properties) = schema
-        .pointer_mut("/properties")
-        .and_then(|found| found.as_object_mut())
-    {
-        properties.insert(
-            "$schema".to_owned(),
-            serde_json::json!({ "type": "string" }),
-        );
-    }
-    schema
 }

@@ -1,4 +1,7 @@
-//! Targets: where notifications go, one module each.
+//! Targets: the destinations of notifications, one module per kind.
+//!
+//! A new kind is a module here that implements [`TargetKind`], a line in `targets!`, and a module of the crate
+//! `publish` that sends to it.
 
 mod clients;
 mod eventbridge;
@@ -9,78 +12,129 @@ mod sqs;
 use std::collections::BTreeMap;
 
 use antumbra_shadow::View;
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 
 pub use clients::Clients;
 pub use eventbridge::EventBridge;
 pub use mqtt::{Mqtt, QualityOfService};
 pub use sns::Sns;
-pub use sqs::{Queue, Sqs};
+pub use sqs::Sqs;
 
 use crate::limits::{ATTRIBUTE_NAME_CHARACTERS, ATTRIBUTES};
 use crate::problem::Place;
 use crate::read::{Fields, Reader};
+use crate::template::TopicTemplate;
 
-/// Where notifications go.
-#[derive(Debug, Clone, PartialEq, Eq, JsonSchema)]
-#[schemars(rename_all = "lowercase")]
-pub enum Target {
+/// Properties of a target that the messages to it depend on.
+pub trait TargetKind {
+    /// The address of its channel. Registrations with the same kind and address share a channel.
+    fn address(&self) -> &str {
+        ""
+    }
+
+    /// Attributes that the registration adds to those of every message. `None`: messages have no attributes.
+    fn attributes(&self) -> Option<&BTreeMap<String, String>> {
+        None
+    }
+
+    /// The template of the topic that a message is published to.
+    fn topic(&self) -> Option<&TopicTemplate> {
+        None
+    }
+
+    /// Options of a message beside its content.
+    fn options(&self) -> MessageOptions<'_> {
+        MessageOptions::default()
+    }
+}
+
+/// Options of a message that only some kinds of target have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[allow(missing_docs)]
+pub struct MessageOptions<'t> {
+    pub delay_seconds: Option<u32>,
+    pub subject: Option<&'t str>,
+    pub qos: u8,
+    pub detail_type: Option<&'t str>,
+}
+
+macro_rules! targets {
+    ($($(#[$doc:meta])* $kind:literal => $Target:ident,)*) => {
+        /// The destination of a registration's notifications.
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        #[cfg_attr(feature = "schema", derive(JsonSchema))]
+        pub enum Target {
+            $($(#[$doc])* #[cfg_attr(feature = "schema", schemars(rename = $kind))] $Target($Target),)*
+        }
+
+        const KINDS: &[&str] = &[$($kind),*];
+
+        impl Target {
+            /// The kind, as registrations write it.
+            pub fn kind(&self) -> &'static str {
+                match self {
+                    $(Target::$Target(_) => $kind,)*
+                }
+            }
+
+            /// The properties of its kind.
+            pub fn properties(&self) -> &dyn TargetKind {
+                match self {
+                    $(Target::$Target(target) => target,)*
+                }
+            }
+
+            fn read_kind(
+                kind: &str,
+                view: View<'_>,
+                place: &Place<'_>,
+                reader: &mut Reader<'_, '_>,
+            ) -> Option<Target> {
+                match kind {
+                    $($kind => $Target::read(view, place, reader).map(Target::$Target),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+targets! {
     /// A queue of SQS.
-    Sqs(Sqs),
+    "sqs" => Sqs,
     /// A topic of SNS.
-    Sns(Sns),
+    "sns" => Sns,
     /// An MQTT topic.
-    Mqtt(Mqtt),
+    "mqtt" => Mqtt,
     /// The webhook clients linked to the sensor that changed.
-    Clients(Clients),
+    "clients" => Clients,
     /// A bus of EventBridge.
-    EventBridge(EventBridge),
+    "eventbridge" => EventBridge,
 }
 
 impl Target {
-    /// As registrations write it.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Target::Sqs(_) => "sqs",
-            Target::Sns(_) => "sns",
-            Target::Mqtt(_) => "mqtt",
-            Target::Clients(_) => "clients",
-            Target::EventBridge(_) => "eventbridge",
-        }
-    }
-
     pub(crate) fn read(
         view: View<'_>,
         place: &Place<'_>,
         reader: &mut Reader<'_, '_>,
     ) -> Option<Target> {
-        let mut fields = Fields::open(
-            view,
-            place,
-            reader,
-            &["sqs", "sns", "mqtt", "clients", "eventbridge"],
-        )?;
+        let mut fields = Fields::open(view, place, reader, KINDS)?;
         let mut targets = view.children().filter(|member| fields.knows(&member.key()));
         let (Some(target), None) = (targets.next(), targets.next()) else {
-            fields.problem("must name exactly one target: sqs, sns, mqtt, clients or eventbridge");
+            let kinds = KINDS.join(", ");
+            fields.problem(format!("must have exactly one target, one of {kinds}"));
             return None;
         };
-        let name = target.key();
-        let place = place.key(&name);
-        match &*name {
-            "sqs" => Sqs::read(target, &place, reader).map(Target::Sqs),
-            "sns" => Sns::read(target, &place, reader).map(Target::Sns),
-            "mqtt" => Mqtt::read(target, &place, reader).map(Target::Mqtt),
-            "clients" => Clients::read(target, &place, reader).map(Target::Clients),
-            _ => EventBridge::read(target, &place, reader).map(Target::EventBridge),
-        }
+        let kind = target.key();
+        Target::read_kind(&kind, target, &place.key(&kind), reader)
     }
 }
 
-/// Message attributes that every notification has; a registration cannot give them another meaning.
+/// Message attributes of every notification; a registration cannot set them.
 pub const OWN_ATTRIBUTES: [&str; 4] = ["registration", "state", "operation", "shadow"];
 
-/// Attributes a registration adds to its messages.
+/// Reads the attributes that a registration adds to its messages.
 fn attributes(fields: &mut Fields<'_, '_, '_, '_>) -> BTreeMap<String, String> {
     let mut attributes = BTreeMap::new();
     let Some(view) = fields.object("attributes") else {
@@ -114,48 +168,21 @@ fn attributes(fields: &mut Fields<'_, '_, '_, '_>) -> BTreeMap<String, String> {
 
 fn attribute_fault(name: &str) -> Option<String> {
     if OWN_ATTRIBUTES.contains(&name) {
-        return Some("is on every notification already".to_owned());
+        return Some("is set on every notification".to_owned());
     }
     let lower = name.to_ascii_lowercase();
     if lower.starts_with("aws.") || lower.starts_with("amazon.") {
         return Some("names that start with aws. or amazon. are reserved".to_owned());
     }
-    let fine = !name.is_empty()
+    let allowed = !name.is_empty()
         && name.len() <= ATTRIBUTE_NAME_CHARACTERS
         && name
             .bytes()
             .all(|b| b.is_ascii_alphanumeric() || b"_-.".contains(&b));
     let dots = name.starts_with('.') || name.ends_with('.') || name.contains("..");
-    (!fine || dots).then(|| {
+    (!allowed || dots).then(|| {
         format!(
-            "must be 1 to {ATTRIBUTE_NAME_CHARACTERS} letters, digits, _ - and single dots within"
+            "must be 1 to {ATTRIBUTE_NAME_CHARACTERS} letters, digits, _, - and single dots between them"
         )
     })
-}
-
-/// The last part of `arn:partition:service:region:account:resource`, if the ARN is of that service.
-fn arn_resource<'t>(text: &'t str, service: &str) -> Option<&'t str> {
-    let parts: Vec<&str> = text.splitn(6, ':').collect();
-    match parts.as_slice() {
-        ["arn", partition, of, region, account, resource]
-            if *of == service
-                && partition.starts_with("aws")
-                && !region.is_empty()
-                && account.len() == 12
-                && account.bytes().all(|b| b.is_ascii_digit()) =>
-        {
-            Some(resource)
-        }
-        _ => None,
-    }
-}
-
-/// Letters, digits, `-` and `_`, up to a length, with or without `.fifo`, which counts.
-fn is_name(text: &str, most: usize) -> bool {
-    let stem = text.strip_suffix(".fifo").unwrap_or(text);
-    !stem.is_empty()
-        && text.len() <= most
-        && stem
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b))
 }

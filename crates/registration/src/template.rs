@@ -1,10 +1,7 @@
 //! Texts with placeholders: `${env:NAME}`, resolved when registrations load, and in topics `${id}`,
 //! `${name}`, `${state}`, `${operation}`, `${shadow}` and `${key:ATTRIBUTE}`, filled in for each change.
 
-use std::borrow::Cow;
 use std::fmt;
-
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 use crate::change::Change;
 use crate::limits::{TOPIC_BYTES, TOPIC_SLASHES};
@@ -281,19 +278,5 @@ impl fmt::Display for TopicTemplate {
             Piece::Placeholder(Placeholder::Shadow) => f.write_str("${shadow}"),
             Piece::Placeholder(Placeholder::Key(name)) => write!(f, "${{key:{name}}}"),
         })
-    }
-}
-
-impl JsonSchema for TopicTemplate {
-    fn schema_name() -> Cow<'static, str> {
-        "TopicTemplate".into()
-    }
-
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "minLength": 1 })
     }
 }

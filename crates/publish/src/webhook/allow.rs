@@ -1,16 +1,18 @@
-//! What a deployment opens beside the public internet.
+//! Exceptions that a deployment makes from the rule "HTTPS to the public internet" (`WEBHOOK_ALLOW`).
 //!
-//! A list, separated by commas or spaces. Each entry opens only what it says:
+//! A list, separated by commas or spaces. Each entry opens only what it names:
 //!
 //! | entry | opens |
 //! |---|---|
-//! | `hooks.example.internal` | this name, wherever it leads |
+//! | `hooks.example.internal` | this name, whatever it resolves to |
 //! | `10.20.0.0/16`, `10.1.2.3`, `[fd00::]/8` | these addresses, under any name |
-//! | `…:8443` | the same on this port alone |
+//! | `…:8443` | the same on this port only |
 //! | `http://…` | the same, over plain HTTP as well |
 
 use std::net::IpAddr;
 use std::str::FromStr;
+
+use ipnet::IpNet;
 
 /// A list of exceptions.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -21,57 +23,59 @@ pub struct Allow {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Rule {
     plain: bool,
-    what: What,
+    host: Host,
     port: Option<u16>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum What {
+enum Host {
     Name(String),
-    Network(IpAddr, u32),
+    Network(IpNet),
 }
 
-/// An entry that cannot be understood.
+/// An entry that cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{entry:?} is no host name, address or network, with or without http:// and a port")]
+#[error("{entry:?} is not a host name, address or network, with or without http:// and a port")]
 pub struct InvalidAllow {
     entry: String,
 }
 
 impl Allow {
-    /// Whether a name is opened, wherever it leads.
+    /// Whether an entry opens this name on this port.
     pub(super) fn name(&self, plain: bool, name: &str, port: u16) -> bool {
-        let named = |rule: &Rule| matches!(&rule.what, What::Name(open) if open == name);
-        self.rules
-            .iter()
-            .any(|rule| rule.fits(plain, port) && named(rule))
+        self.any(
+            plain,
+            port,
+            |host| matches!(host, Host::Name(open) if open == name),
+        )
     }
 
-    /// Whether an address is opened.
+    /// Whether an entry opens this address on this port.
     pub(super) fn address(&self, plain: bool, address: IpAddr, port: u16) -> bool {
-        let within = |rule: &Rule| matches!(rule.what, What::Network(network, bits) if within(address, network, bits));
-        self.rules
-            .iter()
-            .any(|rule| rule.fits(plain, port) && within(rule))
+        self.any(
+            plain,
+            port,
+            |host| matches!(host, Host::Network(network) if network.contains(&address)),
+        )
     }
 
-    /// Whether plain HTTP is opened for some addresses, so that a name may lead there.
+    /// Whether an entry opens plain HTTP to a network on this port. A name may then resolve to it.
     pub(super) fn some_plain_network(&self, port: u16) -> bool {
-        let network = |rule: &Rule| matches!(rule.what, What::Network(..));
-        self.rules
-            .iter()
-            .any(|rule| rule.fits(true, port) && network(rule))
+        self.any(true, port, |host| matches!(host, Host::Network(_)))
     }
 
-    /// Whether an entry names this port.
-    pub(super) fn port(&self, port: u16) -> bool {
-        self.rules.iter().any(|rule| rule.port == Some(port))
+    /// Whether an entry opens a network on exactly this port. A name may then resolve to it.
+    pub(super) fn some_network_on(&self, port: u16) -> bool {
+        let opens = |rule: &Rule| rule.port == Some(port) && matches!(rule.host, Host::Network(_));
+        self.rules.iter().any(opens)
     }
-}
 
-impl Rule {
-    fn fits(&self, plain: bool, port: u16) -> bool {
-        (self.plain || !plain) && self.port.is_none_or(|open| open == port)
+    fn any(&self, plain: bool, port: u16, matches: impl Fn(&Host) -> bool) -> bool {
+        self.rules.iter().any(|rule| {
+            (rule.plain || !plain)
+                && rule.port.is_none_or(|open| open == port)
+                && matches(&rule.host)
+        })
     }
 }
 
@@ -83,7 +87,7 @@ impl FromStr for Allow {
             .split([',', ' ', '\n'])
             .filter(|entry| !entry.is_empty());
         let rule = |entry: &str| {
-            rule(entry).ok_or_else(|| InvalidAllow {
+            parse_rule(entry).ok_or_else(|| InvalidAllow {
                 entry: entry.to_owned(),
             })
         };
@@ -93,27 +97,27 @@ impl FromStr for Allow {
     }
 }
 
-fn rule(entry: &str) -> Option<Rule> {
+fn parse_rule(entry: &str) -> Option<Rule> {
     let (plain, rest) = match entry.strip_prefix("http://") {
         Some(rest) => (true, rest),
         None => (false, entry.strip_prefix("https://").unwrap_or(entry)),
     };
-    // An IPv6 address without brackets has colons that are no port's.
-    if let Some(what) = network(rest) {
+    // The colons of an IPv6 address without brackets do not start a port.
+    if let Some(host) = parse_network(rest) {
         let port = None;
-        return Some(Rule { plain, what, port });
+        return Some(Rule { plain, host, port });
     }
     let (host, port) = match rest.rsplit_once(':') {
         Some((host, port)) => (host, Some(port.parse().ok().filter(|port| *port > 0)?)),
         None => (rest, None),
     };
-    let what = network(host).or_else(|| name(host))?;
-    Some(Rule { plain, what, port })
+    let host = parse_network(host).or_else(|| parse_name(host))?;
+    Some(Rule { plain, host, port })
 }
 
-fn network(text: &str) -> Option<What> {
+fn parse_network(text: &str) -> Option<Host> {
     let (address, bits) = match text.split_once('/') {
-        Some((address, bits)) => (address, Some(bits.parse::<u32>().ok()?)),
+        Some((address, bits)) => (address, Some(bits.parse().ok()?)),
         None => (text, None),
     };
     let address = address
@@ -121,36 +125,25 @@ fn network(text: &str) -> Option<What> {
         .and_then(|inner| inner.strip_suffix(']'))
         .unwrap_or(address);
     let address: IpAddr = address.parse().ok()?;
-    let longest = if address.is_ipv4() { 32 } else { 128 };
-    let bits = bits.unwrap_or(longest);
-    // A network that opens everything is a mistake.
-    (1..=longest)
-        .contains(&bits)
-        .then_some(What::Network(address, bits))
+    let network = match bits {
+        // A network of all addresses is a mistake.
+        Some(0) => return None,
+        Some(bits) => IpNet::new(address, bits).ok()?,
+        None => address.into(),
+    };
+    Some(Host::Network(network))
 }
 
-fn name(text: &str) -> Option<What> {
-    let fine = |label: &str| {
+fn parse_name(text: &str) -> Option<Host> {
+    let is_label = |label: &str| {
         !label.is_empty()
             && label
                 .bytes()
                 .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
     };
-    let lower = text.to_ascii_lowercase();
-    let letter = lower.bytes().any(|byte| byte.is_ascii_alphabetic());
-    (letter && lower.split('.').all(fine)).then_some(What::Name(lower))
-}
-
-fn within(address: IpAddr, network: IpAddr, bits: u32) -> bool {
-    match (address, network) {
-        (IpAddr::V4(address), IpAddr::V4(network)) => {
-            u32::from(address) >> (32 - bits) == u32::from(network) >> (32 - bits)
-        }
-        (IpAddr::V6(address), IpAddr::V6(network)) => {
-            u128::from(address) >> (128 - bits) == u128::from(network) >> (128 - bits)
-        }
-        _ => false,
-    }
+    let name = text.to_ascii_lowercase();
+    let has_letter = name.bytes().any(|byte| byte.is_ascii_alphabetic());
+    (has_letter && name.split('.').all(is_label)).then_some(Host::Name(name))
 }
 
 #[cfg(test)]
@@ -158,8 +151,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn entries_are_read_or_refused() {
-        for fine in [
+    fn entries_are_parsed_or_rejected() {
+        for valid in [
             "",
             "hooks.example",
             "10.0.0.0/8",
@@ -170,9 +163,9 @@ mod tests {
             "http://127.0.0.1:8080",
             "http://localhost, https://a.b:1 10.1.1.1",
         ] {
-            assert!(fine.parse::<Allow>().is_ok(), "{fine}");
+            assert!(valid.parse::<Allow>().is_ok(), "{valid}");
         }
-        for bad in [
+        for invalid in [
             "ftp://a",
             "a/b",
             "10.0.0.0/0",
@@ -189,7 +182,7 @@ mod tests {
             "a..b",
             "http://",
         ] {
-            assert!(bad.parse::<Allow>().is_err(), "{bad}");
+            assert!(invalid.parse::<Allow>().is_err(), "{invalid}");
         }
     }
 }

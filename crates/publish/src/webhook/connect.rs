@@ -1,4 +1,4 @@
-//! Connections, only to where the guard lets them.
+//! Connections to addresses that the guard allows.
 
 use std::future::Future;
 use std::io;
@@ -13,12 +13,12 @@ use rustls::{ClientConfig, RootCertStore};
 use tokio::net::TcpStream;
 use tower_service::Service;
 
-use super::guard::{Guard, Place};
+use super::guard::{Endpoint, Guard};
 
-/// How long one address of several may take, so that the next gets its turn.
-const ONE_ADDRESS: Duration = Duration::from_secs(4);
+/// Time limit per address, so that the next one is tried.
+const ADDRESS_TIME: Duration = Duration::from_secs(4);
 
-/// What hyper asks for connections.
+/// Makes the connections of the HTTP client.
 #[derive(Debug, Clone)]
 pub(super) struct Connector {
     guard: Guard,
@@ -48,29 +48,29 @@ impl Service<Uri> for Connector {
 async fn connect(guard: &Guard, uri: &Uri) -> io::Result<TcpStream> {
     let plain = uri.scheme_str() != Some("https");
     let host = uri.host().unwrap_or_default();
-    let place = Place {
+    let endpoint = Endpoint {
         plain,
         host: host.trim_start_matches('[').trim_end_matches(']'),
         port: uri.port_u16().unwrap_or(if plain { 80 } else { 443 }),
     };
-    let addresses = guard.addresses(place).await;
-    let addresses = addresses.map_err(|refusal| io::Error::other(refusal.to_string()))?;
+    let addresses = guard.addresses(endpoint).await;
+    let addresses = addresses.map_err(|rejection| io::Error::other(rejection.to_string()))?;
     let mut last = io::Error::other("no address");
     for address in &addresses {
-        match tokio::time::timeout(ONE_ADDRESS, TcpStream::connect(address)).await {
+        match tokio::time::timeout(ADDRESS_TIME, TcpStream::connect(address)).await {
             Ok(Ok(stream)) => {
-                // A delivery is one small packet, and nothing is gained by holding it back.
+                // A delivery is one small packet: send it at once.
                 let _ = stream.set_nodelay(true);
                 return Ok(stream);
             }
             Ok(Err(error)) => last = error,
-            Err(_) => last = io::Error::new(io::ErrorKind::TimedOut, "no connection in time"),
+            Err(_) => last = io::Error::new(io::ErrorKind::TimedOut, "connection timed out"),
         }
     }
     Err(last)
 }
 
-/// TLS 1.2 and 1.3, by the same library that the SDKs use.
+/// TLS 1.2 and 1.3, with the library that the SDKs use.
 #[allow(clippy::expect_used)]
 pub(super) fn tls(roots: RootCertStore) -> ClientConfig {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());

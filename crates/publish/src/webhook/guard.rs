@@ -1,4 +1,4 @@
-//! The guard: which URLs may be called, and which of the addresses their names lead to.
+//! The guard: allows requests to the public internet over HTTPS, and to the exceptions of [`Allow`].
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use super::address::not_public;
 use super::allow::Allow;
 use super::resolve::{Resolve, SystemResolver};
 
-/// The least port that may be called beside 443 and, where plain HTTP is open, 80: those below belong to
-/// services that speak no HTTP and may take a request for something else.
+/// The lowest port allowed besides 443 (80 for plain HTTP). Lower ports belong to services with other protocols, which
+/// could misread a request.
 const LEAST_PORT: u16 = 1024;
-/// How long a name is looked up when a URL is first given.
-const LOOK_UP: Duration = Duration::from_secs(2);
-/// Names that never lead to the public internet.
+/// Time limit for resolving a name when a client is created.
+const RESOLVE_TIME: Duration = Duration::from_secs(2);
+/// Domains that are never on the public internet.
 const PRIVATE_SUFFIXES: [&str; 6] = [
     "localhost",
     "local",
@@ -26,17 +26,17 @@ const PRIVATE_SUFFIXES: [&str; 6] = [
     "localdomain",
 ];
 
-/// Says where requests may go: to the public internet over HTTPS, and to what is allowed besides.
+/// Decides which URLs and addresses may be called.
 #[derive(Clone)]
 pub struct Guard {
     allow: Arc<Allow>,
     resolver: Arc<dyn Resolve>,
 }
 
-/// Where a request goes, as the guard sees it.
+/// The destination of a connection.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place<'a> {
-    /// Over plain HTTP.
+pub(super) struct Endpoint<'a> {
+    /// Plain HTTP instead of HTTPS.
     pub(super) plain: bool,
     /// A name, or an address without brackets.
     pub(super) host: &'a str,
@@ -44,12 +44,12 @@ pub(super) struct Place<'a> {
 }
 
 impl Guard {
-    /// With the system's resolver.
+    /// Resolves names with the system's resolver.
     pub fn new(allow: Allow) -> Guard {
         Guard::with_resolver(allow, Arc::new(SystemResolver))
     }
 
-    /// With another one.
+    /// Resolves names with another resolver.
     pub fn with_resolver(allow: Allow, resolver: Arc<dyn Resolve>) -> Guard {
         Guard {
             allow: Arc::new(allow),
@@ -57,31 +57,31 @@ impl Guard {
         }
     }
 
-    /// Checks what a URL says by itself, the address included if it names one.
+    /// Checks a URL without resolving its name.
     pub fn check_text(&self, text: &str) -> Result<Url, UrlRejection> {
-        let refused = |reason: &str| UrlRejection(reason.to_owned());
-        // Parsers of URLs drop these without a word.
+        let rejected = |reason: &str| UrlRejection(reason.to_owned());
+        // URL parsers drop these silently.
         if text
             .chars()
             .any(|c| c.is_control() || c == ' ' || c == '\\')
         {
-            return Err(refused("it has spaces, backslashes or control characters"));
+            return Err(rejected("it has spaces, backslashes or control characters"));
         }
         let url = Url::parse(text).map_err(|fault| UrlRejection(fault.to_string()))?;
         let plain = match url.scheme() {
             "https" => false,
             "http" => true,
-            _ => return Err(refused("its scheme is not https")),
+            _ => return Err(rejected("its scheme is not https")),
         };
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(refused("it has a user or password"));
+            return Err(rejected("it has a user or password"));
         }
         if url.fragment().is_some() {
-            return Err(refused("it has a fragment"));
+            return Err(rejected("it has a fragment"));
         }
         let port = url.port_or_known_default().unwrap_or(0);
         match url.host() {
-            None => return Err(refused("it has no host")),
+            None => return Err(rejected("it has no host")),
             Some(Host::Domain(name)) => self.check_name(plain, name, port)?,
             Some(Host::Ipv4(address)) => self.check_address(plain, address.into(), port)?,
             Some(Host::Ipv6(address)) => self.check_address(plain, address.into(), port)?,
@@ -91,9 +91,9 @@ impl Guard {
 
     fn check_name(&self, plain: bool, name: &str, port: u16) -> Result<(), UrlRejection> {
         let name = name.strip_suffix('.').unwrap_or(name);
-        // One full stop may end a name; behind more of them `localhost..` would look like a public one.
+        // One dot may end a name. With more, `localhost..` would look like a public name.
         if name.split('.').any(str::is_empty) {
-            return Err(UrlRejection("its host is no name".to_owned()));
+            return Err(UrlRejection("its host is not a valid name".to_owned()));
         }
         if self.allow.name(plain, name, port) {
             return Ok(());
@@ -108,37 +108,33 @@ impl Guard {
         if plain && !self.allow.some_plain_network(port) {
             return Err(UrlRejection("it is not https".to_owned()));
         }
-        self.check_port(plain, port)
-    }
-
-    fn check_port(&self, plain: bool, port: u16) -> Result<(), UrlRejection> {
-        let usual = if plain { 80 } else { 443 };
-        if port == usual || port >= LEAST_PORT || self.allow.port(port) {
-            return Ok(());
+        // An entry for a network opens its port to that network only: `addresses` checks what the name resolves to.
+        match self.allow.some_network_on(port) {
+            true => Ok(()),
+            false => check_port(plain, port),
         }
-        Err(UrlRejection(format!("its port is {port}")))
     }
 
     fn check_address(&self, plain: bool, address: IpAddr, port: u16) -> Result<(), UrlRejection> {
         if self.allow.address(plain, address, port) {
             return Ok(());
         }
-        if let Some(what) = not_public(address) {
-            return Err(UrlRejection(format!("its address is {what}")));
+        if let Some(kind) = not_public(address) {
+            return Err(UrlRejection(format!("its address is {kind}")));
         }
         if plain {
             return Err(UrlRejection("it is not https".to_owned()));
         }
-        self.check_port(plain, port)
+        check_port(plain, port)
     }
 
-    /// The addresses a request may be sent to. If the name leads to any that may not be called, it may
-    /// not be called at all: nobody's name leads half into a private network by accident.
+    /// Resolves the addresses of an endpoint. One address that may not be called rejects them all: a public name
+    /// that also resolves into a private network is an attack.
     pub(super) async fn addresses(
         &self,
-        place: Place<'_>,
+        endpoint: Endpoint<'_>,
     ) -> Result<Vec<SocketAddr>, UrlRejection> {
-        let Place { plain, host, port } = place;
+        let Endpoint { plain, host, port } = endpoint;
         if let Ok(address) = host.parse::<IpAddr>() {
             self.check_address(plain, address, port)?;
             return Ok(vec![SocketAddr::new(address, port)]);
@@ -146,9 +142,9 @@ impl Guard {
         self.check_name(plain, host, port)?;
         let found = self.resolver.resolve(host, port).await;
         let found =
-            found.map_err(|fault| UrlRejection(format!("its name leads nowhere: {fault}")))?;
+            found.map_err(|fault| UrlRejection(format!("its name cannot be resolved: {fault}")))?;
         if found.is_empty() {
-            return Err(UrlRejection("its name leads nowhere".to_owned()));
+            return Err(UrlRejection("its name resolves to no address".to_owned()));
         }
         if !self
             .allow
@@ -158,9 +154,17 @@ impl Guard {
                 self.check_address(plain, address.ip(), port)?;
             }
         }
-        // The port that was checked, whatever the resolver says.
+        // Use the port that was checked, not the one from the resolver.
         let ported = found.iter().map(|found| SocketAddr::new(found.ip(), port));
         Ok(ported.collect())
+    }
+}
+
+fn check_port(plain: bool, port: u16) -> Result<(), UrlRejection> {
+    let default = if plain { 80 } else { 443 };
+    match port == default || port >= LEAST_PORT {
+        true => Ok(()),
+        false => Err(UrlRejection(format!("its port is {port}"))),
     }
 }
 
@@ -168,21 +172,22 @@ impl UrlPolicy for Guard {
     async fn check(&self, text: &str) -> Result<String, UrlRejection> {
         let url = self.check_text(text)?;
         if let Some(Host::Domain(host)) = url.host() {
-            let place = Place {
+            let endpoint = Endpoint {
                 plain: url.scheme() == "http",
                 host,
                 port: url.port_or_known_default().unwrap_or(0),
             };
-            // A name that cannot be looked up now may be tomorrow; it is looked up again when it counts.
-            let looked_up = tokio::time::timeout(LOOK_UP, self.resolver.resolve(host, place.port));
-            if let Ok(Ok(found)) = looked_up.await
+            // A name that cannot be resolved now is accepted; it is resolved and checked again before each request.
+            let resolved =
+                tokio::time::timeout(RESOLVE_TIME, self.resolver.resolve(host, endpoint.port));
+            if let Ok(Ok(found)) = resolved.await
                 && !found.is_empty()
             {
                 let known = Guard::with_resolver(
                     Allow::clone(&self.allow),
                     Arc::new(super::resolve::Known(found)),
                 );
-                known.addresses(place).await?;
+                known.addresses(endpoint).await?;
             }
         }
         Ok(url.to_string())

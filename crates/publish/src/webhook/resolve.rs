@@ -1,13 +1,13 @@
-//! From a name to addresses.
+//! Name resolution.
 
 use std::io;
 use std::net::SocketAddr;
 
 use antumbra_service::notifications::BoxFuture;
 
-/// Looks names up.
+/// Resolves host names.
 pub trait Resolve: Send + Sync + 'static {
-    /// The addresses a name leads to now.
+    /// Returns the current addresses of a name.
     fn resolve<'a>(
         &'a self,
         host: &'a str,
@@ -15,7 +15,7 @@ pub trait Resolve: Send + Sync + 'static {
     ) -> BoxFuture<'a, io::Result<Vec<SocketAddr>>>;
 }
 
-/// The system's own way.
+/// The system's resolver.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemResolver;
 
@@ -29,7 +29,7 @@ impl Resolve for SystemResolver {
     }
 }
 
-/// What was looked up before.
+/// Addresses that are already resolved.
 pub(super) struct Known(pub(super) Vec<SocketAddr>);
 
 impl Resolve for Known {

@@ -1,11 +1,11 @@
-//! `Retry-After`: seconds, or a date.
+//! The header `Retry-After`: seconds, or a date.
 
 use std::time::{Duration, UNIX_EPOCH};
 
 use antumbra_shadow::Timestamp;
 
-/// How long it asks to wait, if it can be understood. A date that has passed asks for nothing.
-pub(super) fn read(value: &str, now: Timestamp) -> Option<Duration> {
+/// Parses the time to wait. It is zero for a date in the past, `None` for anything else.
+pub(super) fn parse(value: &str, now: Timestamp) -> Option<Duration> {
     let value = value.trim();
     if let Ok(seconds) = value.parse::<u64>() {
         return Some(Duration::from_secs(seconds));
@@ -21,7 +21,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn seconds_and_dates_are_understood_and_nothing_else() {
+    fn seconds_and_dates_are_parsed() {
         let now = Timestamp::parse("2026-01-31T12:00:00Z").unwrap();
         for (value, expected) in [
             ("0", Some(0)),
@@ -37,7 +37,7 @@ mod tests {
             ("2026-01-31T12:01:30Z", None),
         ] {
             assert_eq!(
-                read(value, now),
+                parse(value, now),
                 expected.map(Duration::from_secs),
                 "{value}"
             );

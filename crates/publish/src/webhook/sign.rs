@@ -1,9 +1,9 @@
-//! Signatures, as Standard Webhooks says.
+//! Signatures according to Standard Webhooks.
 
 use antumbra_service::clients::Secret;
 use standardwebhooks::{Webhook, WebhookError};
 
-/// The value of `webhook-signature`: one signature per secret, separated by spaces, each over
+/// Returns the value of `webhook-signature`: one signature per secret, separated by spaces, each over
 /// `id.timestamp.body`.
 pub fn sign(
     secrets: &[&Secret],
@@ -20,9 +20,9 @@ pub fn sign(
 mod tests {
     use super::*;
 
-    /// Published with the specification's reference libraries.
+    /// The example is published with the specification's reference libraries.
     #[test]
-    fn the_published_vector_comes_out() {
+    fn the_published_example_has_the_published_signature() {
         let secret = Secret::new("whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD").unwrap();
         let signature = sign(
             &[&secret],

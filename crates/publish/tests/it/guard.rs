@@ -244,6 +244,20 @@ async fn an_allow_list_opens_only_what_it_says() {
         ("db.internal:9000", "https://db.internal/", false),
         ("[fd00::]/8", "https://[fd12::1]/", true),
         ("[fd00::]/8", "https://[fc12::1]/", false),
+        ("127.0.0.1:25", "https://127.0.0.1:25/", true),
+        ("127.0.0.1:25", "https://hooks.example.com:25/", true),
+        ("127.0.0.2:25", "https://hooks.example.com:25/", false),
+        ("10.1.2.3:25", "https://8.8.8.8:25/", false),
+        (
+            "hooks.example.com:25",
+            "https://hooks.example.com:25/",
+            true,
+        ),
+        (
+            "hooks.example.com:25",
+            "https://other.example.com:25/",
+            false,
+        ),
         ("10.0.0.0/8", "https://[::ffff:10.0.0.1]/", false),
         ("10.0.0.0/8", "https://user@10.0.0.1/", false),
         ("10.0.0.0/8", "https://10.0.0.1/#x", false),
@@ -253,6 +267,21 @@ async fn an_allow_list_opens_only_what_it_says() {
         assert_eq!(taken.is_ok(), open, "{allow} {url} {taken:?}");
     }
     let _: Allow = "".parse().unwrap();
+}
+
+/// The port of one entry is not open on other hosts, whichever address a name resolves to.
+#[tokio::test]
+async fn a_port_is_open_only_together_with_its_host() {
+    let url = "https://hooks.example.com:25/";
+    for (allow, address, open) in [
+        ("10.1.2.3:25", "10.1.2.3", true),
+        ("10.1.2.3:25", "8.8.8.8", false),
+        ("other.example.com:25", "8.8.8.8", false),
+        ("10.1.2.3:25 127.0.0.1", "127.0.0.1", true),
+    ] {
+        let checked = guard(allow, &[&[address]]).check(url).await;
+        assert_eq!(checked.is_ok(), open, "{allow} {address} {checked:?}");
+    }
 }
 
 #[tokio::test]

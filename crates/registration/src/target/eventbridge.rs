@@ -1,27 +1,49 @@
-//! The target `eventbridge`: a bus.
+//! The target `eventbridge`: an event bus.
 
 use antumbra_shadow::View;
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 
-use super::arn_resource;
+use super::{MessageOptions, TargetKind};
+use crate::arn::Arn;
 use crate::limits::DETAIL_TYPE_CHARACTERS;
 use crate::problem::Place;
 use crate::read::{Fields, Reader};
 
 /// A bus of EventBridge.
-#[derive(Debug, Clone, PartialEq, Eq, JsonSchema)]
-#[schemars(deny_unknown_fields, rename_all = "camelCase")]
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "schema",
+    derive(JsonSchema),
+    schemars(deny_unknown_fields, rename_all = "camelCase")
+)]
 pub struct EventBridge {
     /// The bus's name or ARN; may hold `${env:NAME}`.
-    #[schemars(length(min = 1))]
+    #[cfg_attr(feature = "schema", schemars(length(min = 1)))]
     pub bus: String,
     /// The detail type of the entries.
-    #[schemars(with = "Option<String>", length(min = 1, max = 128), extend("default" = "Shadow Changed"))]
+    #[cfg_attr(
+        feature = "schema",
+        schemars(with = "Option<String>", length(min = 1, max = 128), extend("default" = "Shadow Changed"))
+    )]
     pub detail_type: String,
 }
 
+impl TargetKind for EventBridge {
+    fn address(&self) -> &str {
+        &self.bus
+    }
+
+    fn options(&self) -> MessageOptions<'_> {
+        MessageOptions {
+            detail_type: Some(&self.detail_type),
+            ..MessageOptions::default()
+        }
+    }
+}
+
 impl EventBridge {
-    /// The detail type where a registration gives none.
+    /// The default detail type.
     pub const DETAIL_TYPE: &str = "Shadow Changed";
 
     pub(super) fn read(
@@ -31,20 +53,17 @@ impl EventBridge {
     ) -> Option<EventBridge> {
         let mut fields = Fields::open(view, place, reader, &["bus", "detailType"])?;
         let bus = fields.required_text("bus", |text| {
-            let name = match arn_resource(&text, "events") {
-                Some(resource) => resource.strip_prefix("event-bus/"),
-                None => Some(text.as_str()),
+            let name = match Arn::parse("events", &text) {
+                Some(arn) => arn.resource.strip_prefix("event-bus/").unwrap_or_default(),
+                None => &text,
             };
-            let fine = |name: &str| {
-                (1..=256).contains(&name.len())
-                    && name
-                        .bytes()
-                        .all(|b| b.is_ascii_alphanumeric() || b"/_.-".contains(&b))
-            };
-            if name.is_some_and(fine) {
-                Ok(text)
-            } else {
-                Err(format!("{text:?} is not the name or ARN of a bus"))
+            let valid = (1..=256).contains(&name.len())
+                && name
+                    .bytes()
+                    .all(|b| b.is_ascii_alphanumeric() || b"/_.-".contains(&b));
+            match valid {
+                true => Ok(text),
+                false => Err(format!("{text:?} is not the name or ARN of a bus")),
             }
         });
         let detail_type = fields.text("detailType", |text| match text.chars().count() {

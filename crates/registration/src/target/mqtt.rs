@@ -1,26 +1,34 @@
-//! The target `mqtt`: a topic, through AWS IoT or a plain broker.
-
-use std::borrow::Cow;
+//! The target `mqtt`: a topic of AWS IoT Core, or of the local stack's broker.
 
 use antumbra_shadow::View;
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+#[cfg(feature = "schema")]
+use schemars::JsonSchema;
 
+use super::{MessageOptions, TargetKind};
 use crate::problem::Place;
 use crate::read::{Fields, Reader};
 use crate::template::TopicTemplate;
 
 /// An MQTT topic.
-#[derive(Debug, Clone, PartialEq, Eq, JsonSchema)]
-#[schemars(deny_unknown_fields, rename_all = "camelCase")]
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "schema",
+    derive(JsonSchema),
+    schemars(deny_unknown_fields, rename_all = "camelCase")
+)]
 pub struct Mqtt {
     /// The topic, with `${id}`, `${name}`, `${state}`, `${operation}`, `${shadow}`, `${key:ATTRIBUTE}` and `${env:NAME}`.
+    #[cfg_attr(feature = "schema", schemars(with = "String", length(min = 1)))]
     pub topic: TopicTemplate,
     /// Quality of service: 0, at most once, or 1, at least once.
-    #[schemars(with = "Option<QualityOfService>", extend("default" = 1))]
+    #[cfg_attr(
+        feature = "schema",
+        schemars(with = "Option<QualityOfService>", extend("default" = 1))
+    )]
     pub qos: QualityOfService,
 }
 
-/// How hard a broker tries.
+/// MQTT quality of service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum QualityOfService {
     /// 0
@@ -30,17 +38,16 @@ pub enum QualityOfService {
     AtLeastOnce,
 }
 
-impl JsonSchema for QualityOfService {
-    fn schema_name() -> Cow<'static, str> {
-        "QualityOfService".into()
+impl TargetKind for Mqtt {
+    fn topic(&self) -> Option<&TopicTemplate> {
+        Some(&self.topic)
     }
 
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "integer", "enum": [0, 1] })
+    fn options(&self) -> MessageOptions<'_> {
+        MessageOptions {
+            qos: self.qos as u8,
+            ..MessageOptions::default()
+        }
     }
 }
 

@@ -307,17 +307,17 @@ fn patterns() {
 fn targets() {
     check_to(
         "{}",
-        &["/to: must name exactly one target: sqs, sns, mqtt, clients or eventbridge"],
+        &["/to: must have exactly one target, one of sqs, sns, mqtt, clients, eventbridge"],
     );
     check_to(
         r#"{"clients":{},"sqs":{"queue":"q"}}"#,
-        &["/to: must name exactly one target: sqs, sns, mqtt, clients or eventbridge"],
+        &["/to: must have exactly one target, one of sqs, sns, mqtt, clients, eventbridge"],
     );
     check_to(
         r#"{"kafka":{}}"#,
         &[
             "/to/kafka: is not a field here; there are sqs, sns, mqtt, clients, eventbridge",
-            "/to: must name exactly one target: sqs, sns, mqtt, clients or eventbridge",
+            "/to: must have exactly one target, one of sqs, sns, mqtt, clients, eventbridge",
         ],
     );
     check_to(r#"{"sqs":{}}"#, &["/to/sqs: has no queue"]);
@@ -340,7 +340,7 @@ fn targets() {
     );
     check_to(
         r#"{"sqs":{"queue":"a.fifo","delaySeconds":5}}"#,
-        &["/to/sqs/delaySeconds: FIFO queues delay no single message"],
+        &["/to/sqs/delaySeconds: FIFO queues do not support a delay per message"],
     );
     for queue in [
         "arn:aws:sns:eu-west-1:123456789012:a",
@@ -360,11 +360,11 @@ fn targets() {
         r#"{"sqs":{"queue":"a","attributes":{"state":"x","AWS.x":"x","a b":"x","n":1,"e":"","p":"${env:X}"}}}"#,
         &[
             "/to/sqs/attributes/AWS.x: names that start with aws. or amazon. are reserved",
-            "/to/sqs/attributes/a b: must be 1 to 256 letters, digits, _ - and single dots within",
+            "/to/sqs/attributes/a b: must be 1 to 256 letters, digits, _, - and single dots between them",
             "/to/sqs/attributes/e: must not be empty",
             "/to/sqs/attributes/n: must be a string",
             "/to/sqs/attributes/p: the environment variable X is not set",
-            "/to/sqs/attributes/state: is on every notification already",
+            "/to/sqs/attributes/state: is set on every notification",
         ],
     );
     check_to(

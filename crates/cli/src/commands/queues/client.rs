@@ -1,5 +1,6 @@
 //! One SQS queue: receiving, releasing and moving its messages.
 
+use antumbra_registration::Queue;
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_sqs::types::{
@@ -206,16 +207,13 @@ impl QueueClient {
 }
 
 async fn url(client: &Client, queue: &str) -> Result<String, CliError> {
-    if queue.contains("://") {
-        return Ok(queue.to_owned());
+    let parsed = Queue::parse(queue);
+    if let Queue::Url(url) = parsed {
+        return Ok(url);
     }
-    let mut call = client.get_queue_url();
-    call = match queue.split(':').collect::<Vec<_>>()[..] {
-        ["arn", _, _, _, account, name] => {
-            call.queue_name(name).queue_owner_aws_account_id(account)
-        }
-        _ => call.queue_name(queue),
-    };
+    let account = parsed.account().map(str::to_owned);
+    let call = client.get_queue_url().queue_name(parsed.name());
+    let call = call.set_queue_owner_aws_account_id(account);
     let found = call.send().await.map_err(|error| {
         let missing = error
             .as_service_error()

@@ -1,4 +1,4 @@
-//! When a message comes back: `ChangeMessageVisibility`. The role needs that permission.
+//! Hiding received messages, by `ChangeMessageVisibility`. The role needs that permission.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use antumbra_service::deliveries::MessageVisibility;
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::error::ProvideErrorMetadata as _;
 
-/// The longest that SQS hides a message, counted from its receipt; a little less, as some time has passed.
-const LONGEST: Duration = Duration::from_secs(12 * 3600 - 300);
+/// Maximum time: SQS allows 12 hours from the receipt, of which some have passed.
+const MAX_DELAY: Duration = Duration::from_secs(12 * 3600 - 300);
 
-/// Hides messages of some queues.
+/// Hides messages of the given queues.
 #[derive(Debug, Clone)]
 pub struct SqsVisibility {
     client: Client,
@@ -17,7 +17,7 @@ pub struct SqsVisibility {
 }
 
 impl SqsVisibility {
-    /// Of the queues with these URLs.
+    /// Serves the queues with these URLs.
     pub fn new(client: Client, urls: impl IntoIterator<Item = String>) -> SqsVisibility {
         SqsVisibility {
             client,
@@ -25,7 +25,7 @@ impl SqsVisibility {
         }
     }
 
-    /// A queue's URL and ARN end in its name.
+    /// Finds the URL by the queue's name, which ends both URL and ARN.
     fn url(&self, arn: &str) -> Option<&str> {
         let name = arn.rsplit(':').next()?;
         let named = |url: &&String| url.rsplit('/').next() == Some(name);
@@ -37,9 +37,9 @@ impl MessageVisibility for SqsVisibility {
     async fn postpone(&self, queue_arn: &str, receipt: &str, by: Duration) -> Result<(), String> {
         let url = self
             .url(queue_arn)
-            .ok_or_else(|| format!("{queue_arn} is none of the queues that are known"))?;
-        // Whole seconds, up: a delivery is never sent sooner than it was asked for.
-        let by = by.min(LONGEST);
+            .ok_or_else(|| format!("{queue_arn} is not one of the configured queues"))?;
+        // Round up to whole seconds: a delivery must not be sent too early.
+        let by = by.min(MAX_DELAY);
         let seconds = by.as_secs() + u64::from(by.subsec_nanos() > 0);
         self.client
             .change_message_visibility()
@@ -50,7 +50,7 @@ impl MessageVisibility for SqsVisibility {
             .await
             .map(drop)
             .map_err(|error| {
-                let code = error.code().unwrap_or("no answer");
+                let code = error.code().unwrap_or("no response");
                 format!("ChangeMessageVisibility: {code}")
             })
     }

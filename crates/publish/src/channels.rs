@@ -1,4 +1,16 @@
-//! From a target to the channel that reaches it.
+//! Channels to AWS: one module per kind of target, and the factory that opens them.
+//!
+//! To add a kind: a module with `open(target, factory)`, and a line in [`AwsChannelFactory::channel`].
+
+mod batch;
+mod ids;
+mod text;
+mod topic;
+
+pub mod eventbridge;
+pub mod iot;
+pub mod sns;
+pub mod sqs;
 
 use std::sync::{Arc, OnceLock};
 
@@ -9,24 +21,24 @@ use antumbra_service::deliveries::Queues;
 use antumbra_service::notifications::Channel;
 use aws_types::SdkConfig;
 
-use crate::{EventBridgeChannel, IotChannel, SnsChannel, SqsChannel, sqs};
+pub use ids::{deduplication_id, group_id};
+use iot::IotChannel;
+use sqs::SqsChannel;
 
-/// Channels to AWS, through one client per service. All but SQS's are made when a target asks for them:
-/// each takes its part of a cold start.
+/// Opens channels to AWS through one client per service. The SQS client is made at once, the others with the first
+/// target that needs them: each adds to a cold start.
 pub struct AwsChannelFactory {
     sdk: SdkConfig,
     sqs: aws_sdk_sqs::Client,
     sns: OnceLock<aws_sdk_sns::Client>,
     eventbridge: OnceLock<aws_sdk_eventbridge::Client>,
     iot_endpoint: Option<String>,
-    mqtt: OnceLock<Arc<dyn Channel>>,
     clients: Option<DeliveryQueues>,
     undeliverable: String,
     queue_bytes: usize,
     tenants: bool,
 }
 
-/// Who is linked to sensors, and the two queues of what they are told.
 struct DeliveryQueues {
     links: Arc<dyn LinkedClients>,
     ordered: String,
@@ -34,7 +46,7 @@ struct DeliveryQueues {
 }
 
 impl AwsChannelFactory {
-    /// MQTT goes through AWS IoT's data plane, at the account's own endpoint if given.
+    /// Publishes MQTT messages at `iot_endpoint`, or at the SDK's default endpoint.
     pub fn new(
         sdk: &SdkConfig,
         iot_endpoint: Option<&str>,
@@ -46,7 +58,6 @@ impl AwsChannelFactory {
             sns: OnceLock::new(),
             eventbridge: OnceLock::new(),
             iot_endpoint: iot_endpoint.map(str::to_owned),
-            mqtt: OnceLock::new(),
             clients: None,
             undeliverable,
             queue_bytes: sqs::BYTES,
@@ -54,7 +65,7 @@ impl AwsChannelFactory {
         }
     }
 
-    /// Another size limit of queues than SQS's own, for queues that are set to less.
+    /// Sets the size limit of messages to queues.
     #[must_use]
     pub fn with_queue_bytes(self, queue_bytes: usize) -> AwsChannelFactory {
         AwsChannelFactory {
@@ -63,13 +74,13 @@ impl AwsChannelFactory {
         }
     }
 
-    /// Whether standard queues are told whose message it is, and so are fair. Emulators' take no such.
+    /// Makes standard queues fair: see [`SqsChannel::with_tenants`].
     #[must_use]
     pub fn with_tenants(self, tenants: bool) -> AwsChannelFactory {
         AwsChannelFactory { tenants, ..self }
     }
 
-    /// Tells the clients linked to sensors, through these queues.
+    /// Enables the target `clients`: deliveries to linked clients go to these two queues.
     #[must_use]
     pub fn with_clients(
         self,
@@ -85,52 +96,21 @@ impl AwsChannelFactory {
         AwsChannelFactory { clients, ..self }
     }
 
-    fn topic(&self, topic: &str) -> Arc<dyn Channel> {
-        let sns = self.sns.get_or_init(|| aws_sdk_sns::Client::new(&self.sdk));
-        Arc::new(SnsChannel::new(sns, topic))
-    }
-
-    fn bus(&self, bus: &str) -> Arc<dyn Channel> {
-        let make = || aws_sdk_eventbridge::Client::new(&self.sdk);
-        Arc::new(EventBridgeChannel::new(
-            self.eventbridge.get_or_init(make),
-            bus,
-        ))
-    }
-
-    fn mqtt(&self) -> Arc<dyn Channel> {
-        let make = || -> Arc<dyn Channel> {
-            let mut iot = aws_sdk_iotdataplane::config::Builder::from(&self.sdk);
-            if let Some(endpoint) = &self.iot_endpoint {
-                let scheme = if endpoint.contains("://") {
-                    ""
-                } else {
-                    "https://"
-                };
-                iot = iot.endpoint_url(format!("{scheme}{endpoint}"));
-            }
-            let iot = aws_sdk_iotdataplane::Client::from_conf(iot.build());
-            Arc::new(IotChannel::new(&iot))
-        };
-        Arc::clone(self.mqtt.get_or_init(make))
-    }
-
     fn queue(&self, queue: &str) -> Arc<dyn Channel> {
-        Arc::new(
-            SqsChannel::new(&self.sqs, queue)
-                .with_bytes(self.queue_bytes)
-                .with_tenants(self.tenants),
-        )
+        let channel = SqsChannel::new(&self.sqs, queue)
+            .with_bytes(self.queue_bytes)
+            .with_tenants(self.tenants);
+        Arc::new(channel)
     }
 }
 
 impl ChannelFactory for AwsChannelFactory {
     fn channel(&self, target: &Target) -> Option<Arc<dyn Channel>> {
         match target {
-            Target::Sqs(sqs) => Some(self.queue(sqs.queue.as_str())),
-            Target::Sns(sns) => Some(self.topic(&sns.topic)),
-            Target::EventBridge(eventbridge) => Some(self.bus(&eventbridge.bus)),
-            Target::Mqtt(_) => Some(self.mqtt()),
+            Target::Sqs(target) => Some(sqs::open(target, self)),
+            Target::Sns(target) => Some(sns::open(target, self)),
+            Target::EventBridge(target) => Some(eventbridge::open(target, self)),
+            Target::Mqtt(target) => Some(iot::open(target, self)),
             Target::Clients(_) => None,
         }
     }
@@ -150,3 +130,18 @@ impl ChannelFactory for AwsChannelFactory {
         self.queue(&self.undeliverable)
     }
 }
+
+/// The client itself, or a copy of it for another region.
+macro_rules! client_in_region {
+    ($client:expr, $region:expr) => {{
+        let config = $client.config();
+        match $region {
+            Some(region) if config.region().map(AsRef::as_ref) != Some(region) => {
+                let region = aws_types::region::Region::new(region.to_owned());
+                Client::from_conf(config.to_builder().region(region).build())
+            }
+            _ => $client.clone(),
+        }
+    }};
+}
+use client_in_region;

@@ -1,48 +1,56 @@
 //! MQTT topics of AWS IoT Core, by its data plane's `Publish`.
 //!
-//! The role needs `iot:Publish` on the topics. There are no batches: messages
-//! go one by one, in order. At the first that is worth another try the rest
-//! waits with it, since one of its key may not overtake it; what can never be
-//! sent holds nothing up.
+//! The role needs `iot:Publish` on the topics. There are no batches: messages are published one by one, in order.
+//! After the first retryable failure the rest of the call is not tried: a later message must not overtake it.
 
+use std::sync::Arc;
+
+use antumbra_registration::Mqtt;
 use antumbra_service::notifications::{BoxFuture, Channel, ChannelLimits, Message};
 use aws_sdk_iotdataplane::Client;
 use aws_sdk_iotdataplane::primitives::Blob;
 use aws_types::SdkConfig;
 
-use crate::batch::{Sent, held_back, permanent};
+use super::batch::{Sent, held_back, permanent};
+use super::{AwsChannelFactory, topic};
 use crate::classify::sdk_error;
-use crate::topic;
 
-/// Messages taken at once. Each is a call of its own.
+/// Maximum messages per batch. Each is a call of its own.
 pub const BATCH_COUNT: usize = 10;
-/// Bytes of a message.
+/// Maximum bytes of a message.
 pub const BYTES: usize = topic::PAYLOAD_BYTES;
 
-const CALLED: &str = "AWS IoT";
+const LABEL: &str = "AWS IoT";
 
-/// The account's message broker.
+/// Opens the channel of a target. All targets share the account's broker.
+pub(super) fn open(_: &Mqtt, factory: &AwsChannelFactory) -> Arc<dyn Channel> {
+    Arc::new(IotChannel::connect(
+        &factory.sdk,
+        factory.iot_endpoint.as_deref(),
+    ))
+}
+
+/// A channel to the account's message broker.
 #[derive(Debug)]
 pub struct IotChannel {
     client: Client,
 }
 
 impl IotChannel {
-    /// Connects to the account's own endpoint of AWS IoT if given, otherwise to the SDK's default.
+    /// Connects to the account's endpoint, with or without `https://`, or to the SDK's default endpoint.
     pub fn connect(sdk: &SdkConfig, endpoint: Option<&str>) -> IotChannel {
+        let endpoint = endpoint.map(|endpoint| match endpoint.contains("://") {
+            true => endpoint.to_owned(),
+            false => format!("https://{endpoint}"),
+        });
         let mut config = aws_sdk_iotdataplane::config::Builder::from(sdk);
         if let Some(endpoint) = endpoint {
-            let scheme = if endpoint.contains("://") {
-                ""
-            } else {
-                "https://"
-            };
-            config = config.endpoint_url(format!("{scheme}{endpoint}"));
+            config = config.endpoint_url(endpoint);
         }
         IotChannel::new(&Client::from_conf(config.build()))
     }
 
-    /// The broker that the client's endpoint leads to.
+    /// Publishes through a client.
     pub fn new(client: &Client) -> IotChannel {
         IotChannel {
             client: client.clone(),
@@ -50,22 +58,22 @@ impl IotChannel {
     }
 
     async fn publish(&self, message: &Message) -> Sent {
-        let refuse = |reason: String| permanent(CALLED, &reason);
-        let topic = topic::of(message).map_err(refuse)?;
+        let reject = |reason: String| permanent(LABEL, &reason);
+        let topic = topic::checked_topic(message).map_err(reject)?;
         let call = self.client.publish().topic(topic);
         let call = call.qos(i32::from(message.qos));
         let call = call.set_correlation_data(message.correlation_data.clone());
         let call = call.payload(Blob::new(message.body.as_bytes()));
         match call.send().await {
             Ok(_) => Ok(()),
-            Err(error) => Err(sdk_error(&format!("{CALLED} {topic}"), &error)),
+            Err(error) => Err(sdk_error(&format!("{LABEL} {topic}"), &error)),
         }
     }
 
     async fn send_each(&self, messages: &[Message]) -> Vec<Sent> {
         let mut results = Vec::with_capacity(messages.len());
         for message in messages {
-            let sent = match held_back(CALLED, &results) {
+            let sent = match held_back(LABEL, &results) {
                 Some(waits) => Err(waits),
                 None => self.publish(message).await,
             };

@@ -1,83 +1,82 @@
 //! Topics of SNS, standard and FIFO, by `PublishBatch`.
 //!
-//! The role needs `sns:Publish`. A topic whose name ends in `.fifo` gets the
-//! message's key as its group and the notification's id for deduplication, as a
-//! queue does.
+//! The role needs `sns:Publish`. FIFO topics get the message's key as group and the notification's id as
+//! deduplication id, like FIFO queues.
 
+use std::sync::Arc;
+
+use antumbra_registration::{Arn, Sns};
 use antumbra_service::notifications::{BoxFuture, Channel, ChannelLimits, Message};
 use aws_sdk_sns::Client;
-use aws_sdk_sns::config::Region;
 use aws_sdk_sns::types::{MessageAttributeValue, PublishBatchRequestEntry};
 
-use crate::arn::Arn;
-use crate::batch::{self, Batch, Sent};
+use super::batch::{self, Batch, Sent};
+use super::ids::{deduplication_id, group_id};
+use super::{AwsChannelFactory, client_in_region};
 use crate::classify::{entry_error, sdk_error};
-use crate::ids::{deduplication_id, group_id};
 
-/// Messages in one call.
+/// Maximum messages per call.
 pub const BATCH_COUNT: usize = 10;
-/// Bytes of a message, and of all messages of a call, unless the topic says otherwise.
+/// Maximum bytes of a message, and of all messages of a call, unless the topic allows more.
 pub const BYTES: usize = 256 * 1024;
-/// The most a topic can allow with its attribute `MaximumMessageSize`.
+/// The most that a topic can allow with its attribute `MaximumMessageSize`.
 pub const LARGE_BYTES: usize = 1024 * 1024;
 
-/// A topic.
+/// Opens the channel of a target.
+pub(super) fn open(target: &Sns, factory: &AwsChannelFactory) -> Arc<dyn Channel> {
+    let client = factory.sns.get_or_init(|| Client::new(&factory.sdk));
+    Arc::new(SnsChannel::new(client, &target.topic))
+}
+
+/// A channel to one topic.
 #[derive(Debug)]
 pub struct SnsChannel {
     client: Client,
     topic: String,
-    called: String,
+    label: String,
     bytes: usize,
 }
 
 impl SnsChannel {
-    /// The topic with this ARN, called in the region it is in.
+    /// Opens the topic with this ARN, in its region.
     pub fn new(client: &Client, topic: &str) -> SnsChannel {
-        let config = client.config();
-        let here = config.region().map(Region::as_ref);
-        let client = match Arn::of("sns", topic) {
-            Some(arn) if here != Some(arn.region) => {
-                let there = Region::new(arn.region.to_owned());
-                Client::from_conf(config.to_builder().region(there).build())
-            }
-            _ => client.clone(),
-        };
+        let region = Arn::parse("sns", topic).map(|arn| arn.region);
         SnsChannel {
-            client,
+            client: client_in_region!(client, region),
             topic: topic.to_owned(),
-            called: format!("SNS {topic}"),
+            label: format!("SNS {topic}"),
             bytes: BYTES,
         }
     }
 
-    /// Another size limit, up to [`LARGE_BYTES`] for a topic that allows it.
+    /// Sets another size limit, up to [`LARGE_BYTES`] for a topic that allows it.
     #[must_use]
     pub fn with_bytes(self, bytes: usize) -> SnsChannel {
         SnsChannel { bytes, ..self }
     }
 
     async fn send_batch(&self, messages: &[Message]) -> Vec<Sent> {
-        let mut batch = Batch::of(&self.called, messages);
+        let mut batch = Batch::new(&self.label, messages);
         let entries = batch.entries(|id, message| self.entry(id, message));
         if entries.is_empty() {
             return batch.results();
         }
         let call = self.client.publish_batch().topic_arn(&self.topic);
-        let answer = match call
+        let response = match call
             .set_publish_batch_request_entries(Some(entries))
             .send()
             .await
         {
-            Ok(answer) => answer,
-            Err(error) => return batch.fail(&sdk_error(&self.called, &error)),
+            Ok(response) => response,
+            Err(error) => return batch.fail(&sdk_error(&self.label, &error)),
         };
-        for sent in answer.successful() {
+        for sent in response.successful() {
             batch.settle(sent.id().unwrap_or_default(), Ok(()));
         }
-        for refused in answer.failed() {
-            let (code, message) = (refused.code(), refused.message());
-            let error = entry_error(&self.called, code, message, refused.sender_fault());
-            batch.settle(refused.id(), Err(error));
+        for failed in response.failed() {
+            let (code, message) = (failed.code(), failed.message());
+            let error = entry_error(&self.label, code, message, failed.sender_fault());
+            batch.settle(failed.id(), Err(error));
         }
         batch.results()
     }

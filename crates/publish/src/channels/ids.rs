@@ -1,18 +1,16 @@
-//! Group and deduplication ids of FIFO queues and topics, derived from ours.
+//! Group and deduplication ids of FIFO queues and topics, derived from keys and notification ids.
 //!
-//! AWS takes 1 to 128 letters, digits and ASCII punctuation marks, no space. A
-//! key or notification id that keeps the rule is used as it is, so that people
-//! recognise it. Any other becomes `~` and the SHA-256 of it in hexadecimal;
-//! so does one that starts with `~` itself, so that no text can pose as
-//! another's hash. The same text always gives the same id.
+//! AWS accepts 1 to 128 letters, digits and ASCII punctuation marks, no spaces. A text that conforms is used as it is,
+//! so that people recognise it. Any other becomes `~` and its SHA-256 in hexadecimal; so does a text that starts with
+//! `~`, so that no text can pass for the hash of another. The same text always gives the same id.
 
 use std::fmt::Write as _;
 
 use sha2::{Digest as _, Sha256};
 
-/// Characters of an id.
+/// Maximum characters of an id.
 const ID_CHARACTERS: usize = 128;
-/// What an id starts with that is a hash.
+/// The first character of a hashed id.
 const HASHED: char = '~';
 
 /// The message group of an item's key: distinct keys have distinct groups.

@@ -1,13 +1,10 @@
-//! Which characters the queues and topics of AWS take, and how ours are made to fit.
-//!
-//! SQS and SNS take the characters of XML 1.0: no control characters but tab
-//! and the two line ends, and neither U+FFFE nor U+FFFF.
+//! The characters that SQS and SNS accept: those of XML 1.0, which excludes control characters except tab and line
+//! ends, and U+FFFE and U+FFFF.
 
 use std::borrow::Cow;
 
-/// A JSON text with the two characters spelt that may stand in JSON but not in
-/// a queue. They can only be inside a string, so it is the same document.
-/// `None` if another one is in it, which no JSON text has.
+/// Escapes U+FFFE and U+FFFF in a JSON text. They can only be inside a string, so it is the same document.
+/// `None` if the text has a control character, which no JSON text has.
 pub(crate) fn json_body(text: &str) -> Option<Cow<'_, str>> {
     if text.chars().all(is_allowed) {
         return Some(Cow::Borrowed(text));
@@ -24,11 +21,11 @@ pub(crate) fn json_body(text: &str) -> Option<Cow<'_, str>> {
     Some(Cow::Owned(body))
 }
 
-/// An attribute's text. What it may not hold becomes U+FFFD: the attribute is
-/// there to filter by, and the body has the exact text.
+/// The value of an attribute, with U+FFFD for each character that is not accepted. Attributes are for filters; the
+/// body has the exact text.
 pub(crate) fn attribute(text: &str) -> String {
-    let fit = |c| if is_allowed(c) { c } else { '\u{FFFD}' };
-    text.chars().map(fit).collect()
+    let replace = |c| if is_allowed(c) { c } else { '\u{FFFD}' };
+    text.chars().map(replace).collect()
 }
 
 fn is_allowed(character: char) -> bool {
@@ -55,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn an_attribute_loses_only_what_it_may_not_hold() {
+    fn attributes_replace_only_characters_that_are_not_accepted() {
         assert_eq!(attribute("My House\t𝄞"), "My House\t𝄞");
         assert_eq!(attribute("a\u{0}b\u{FFFF}"), "a\u{FFFD}b\u{FFFD}");
     }

@@ -1,29 +1,28 @@
-//! Which MQTT topics AWS IoT Core lets a message be published to.
+//! Limits of MQTT topics and payloads in AWS IoT Core.
 //!
-//! The plain broker of the local stack is held to the same rules, so that what
-//! passes there passes in production.
+//! The local stack's broker has the same limits, so that a message that passes there passes in production.
 
 use antumbra_service::notifications::Message;
 
-/// Bytes of a topic.
+/// Maximum bytes of a topic.
 const TOPIC_BYTES: usize = 256;
-/// Slashes in a topic.
+/// Maximum slashes of a topic.
 const TOPIC_SLASHES: usize = 7;
-/// Payload bytes: what IoT Core calls 128 KB.
+/// Maximum payload bytes: 128 KB in the documentation of IoT Core.
 pub(crate) const PAYLOAD_BYTES: usize = 128 * 1024;
 /// The highest quality of service: at least once.
-const QOS: u8 = 1;
+const MAX_QOS: u8 = 1;
 
-/// The topic of a message that can be published, or why it cannot.
-pub(crate) fn of(message: &Message) -> Result<&str, String> {
+/// Returns the topic of a valid message, or the reason why it cannot be published.
+pub(crate) fn checked_topic(message: &Message) -> Result<&str, String> {
     let bytes = message.body.len();
     if bytes > PAYLOAD_BYTES {
         return Err(format!(
             "the message has {bytes} bytes, the limit is {PAYLOAD_BYTES}"
         ));
     }
-    if message.qos > QOS {
-        return Err(format!("QoS {} is more than {QOS}", message.qos));
+    if message.qos > MAX_QOS {
+        return Err(format!("QoS {} is more than {MAX_QOS}", message.qos));
     }
     check(message.topic.as_deref())
 }
@@ -54,9 +53,8 @@ fn check(topic: Option<&str>) -> Result<&str, String> {
     Ok(topic)
 }
 
-/// The part of a topic that the limits count: what follows the rule's name for
-/// Basic Ingest, nothing for the other reserved topics, whose services have
-/// limits of their own, else all of it.
+/// The part of a topic that the limits apply to: for Basic Ingest the part after the rule's name, for other reserved
+/// topics none (their services have their own limits), else all of it.
 fn counted(topic: &str) -> Option<&str> {
     match topic.strip_prefix("$aws/rules/") {
         Some(rule) => Some(rule.split_once('/').map_or("", |(_, rest)| rest)),
@@ -70,11 +68,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn topics_are_held_to_the_limits() {
+    fn topics_beyond_a_limit_are_rejected() {
         let seven = "a/".repeat(7) + "b";
         let eight = "a/".repeat(8) + "b";
         let long = "x".repeat(256);
-        for fine in [
+        for valid in [
             "shadows/DS-1/reported",
             "/",
             "$",
@@ -86,9 +84,9 @@ mod tests {
             "$aws/rules/my_rule",
             "$aws/things/t/shadow/name/n/update/accepted/more",
         ] {
-            assert_eq!(check(Some(fine)), Ok(fine));
+            assert_eq!(check(Some(valid)), Ok(valid));
         }
-        for (wrong, reason) in [
+        for (invalid, reason) in [
             ("", "empty"),
             ("a/+/b", "'+'"),
             ("a/#", "'#'"),
@@ -99,8 +97,8 @@ mod tests {
             (&format!("{long}x"), "257 bytes, the limit is 256"),
             (&"ü".repeat(129), "258 bytes"),
         ] {
-            let said = check(Some(wrong)).unwrap_err();
-            assert!(said.contains(reason), "{wrong:?}: {said}");
+            let error = check(Some(invalid)).unwrap_err();
+            assert!(error.contains(reason), "{invalid:?}: {error}");
         }
         assert!(check(None).is_err());
     }

@@ -1,85 +1,83 @@
 //! Event buses of EventBridge, by `PutEvents`.
 //!
-//! The role needs `events:PutEvents`. The body is the detail, the source is
-//! always [`SOURCE`]. A bus keeps no order and knows no attributes: what rules
-//! filter by is in the detail.
+//! The role needs `events:PutEvents`. The body is the detail, the source is always [`SOURCE`]. A bus keeps no order
+//! and has no attributes; rules filter by the detail.
 
+use std::sync::Arc;
+
+use antumbra_registration::{Arn, EventBridge};
 use antumbra_service::notifications::{BoxFuture, Channel, ChannelLimits, Message};
 use aws_sdk_eventbridge::Client;
-use aws_sdk_eventbridge::config::Region;
 use aws_sdk_eventbridge::types::PutEventsRequestEntry;
 
-use crate::arn::Arn;
-use crate::batch::{self, Batch, Sent};
+use super::batch::{self, Batch, Sent};
+use super::{AwsChannelFactory, client_in_region};
 use crate::classify::{entry_error, sdk_error};
 
-/// What every entry of ours comes from.
+/// The source of every entry.
 pub const SOURCE: &str = "antumbra";
-/// Entries in one call.
+/// Maximum entries per call.
 pub const BATCH_COUNT: usize = 10;
-/// Bytes of all entries of a call.
+/// Maximum bytes of all entries of a call.
 pub const BYTES: usize = 1024 * 1024;
-/// The same until January 2026, and still in some emulators and partitions.
+/// The limit until January 2026, and of some emulators and partitions.
 pub const SMALL_BYTES: usize = 256 * 1024;
-/// The most an entry counts besides its detail: the source, and a detail type of 128 characters of
-/// four bytes at most, with some to spare.
+/// Upper bound of an entry's size without its detail: the source and a detail type of 128 characters of four bytes.
 const ENVELOPE_BYTES: usize = 1024;
 
-/// A bus.
+/// Opens the channel of a target.
+pub(super) fn open(target: &EventBridge, factory: &AwsChannelFactory) -> Arc<dyn Channel> {
+    let client = factory
+        .eventbridge
+        .get_or_init(|| Client::new(&factory.sdk));
+    Arc::new(EventBridgeChannel::new(client, &target.bus))
+}
+
+/// A channel to one bus.
 #[derive(Debug)]
 pub struct EventBridgeChannel {
     client: Client,
     bus: String,
-    called: String,
+    label: String,
     bytes: usize,
 }
 
 impl EventBridgeChannel {
-    /// The bus with this name or ARN; one with an ARN is called in its region.
+    /// Opens the bus with this name or ARN, in the region of the ARN.
     pub fn new(client: &Client, bus: &str) -> EventBridgeChannel {
-        let config = client.config();
-        let here = config.region().map(Region::as_ref);
-        let client = match Arn::of("events", bus) {
-            Some(arn) if here != Some(arn.region) => {
-                let there = Region::new(arn.region.to_owned());
-                Client::from_conf(config.to_builder().region(there).build())
-            }
-            _ => client.clone(),
-        };
+        let region = Arn::parse("events", bus).map(|arn| arn.region);
         EventBridgeChannel {
-            client,
+            client: client_in_region!(client, region),
             bus: bus.to_owned(),
-            called: format!("EventBridge {bus}"),
+            label: format!("EventBridge {bus}"),
             bytes: BYTES,
         }
     }
 
-    /// Another size limit, such as [`SMALL_BYTES`].
+    /// Sets another size limit, such as [`SMALL_BYTES`].
     #[must_use]
     pub fn with_bytes(self, bytes: usize) -> EventBridgeChannel {
         EventBridgeChannel { bytes, ..self }
     }
 
     async fn send_batch(&self, messages: &[Message]) -> Vec<Sent> {
-        let mut batch = Batch::of(&self.called, messages);
-        let made = batch.entries(|id, message| Ok((id, self.entry(message)?)));
-        if made.is_empty() {
+        let mut batch = Batch::new(&self.label, messages);
+        let entries = batch.entries(|id, message| Ok((id, self.entry(message)?)));
+        if entries.is_empty() {
             return batch.results();
         }
-        let (ids, entries): (Vec<_>, Vec<_>) = made.into_iter().unzip();
+        let (ids, entries): (Vec<_>, Vec<_>) = entries.into_iter().unzip();
         let call = self.client.put_events().set_entries(Some(entries));
-        let answer = match call.send().await {
-            Ok(answer) => answer,
-            Err(error) => return batch.fail(&sdk_error(&self.called, &error)),
+        let response = match call.send().await {
+            Ok(response) => response,
+            Err(error) => return batch.fail(&sdk_error(&self.label, &error)),
         };
-        // The answer's entries have no ids; they stand in the order of the request's.
-        for (id, entry) in ids.iter().zip(answer.entries()) {
+        // Entries of the response have no ids; they have the order of the request.
+        for (id, entry) in ids.iter().zip(response.entries()) {
             let sent = match (entry.event_id(), entry.error_code()) {
                 (Some(_), None) => Ok(()),
-                // Nobody says whose fault it is. What passes is named; the rest is not worth a retry.
-                (_, Some(code)) => {
-                    Err(entry_error(&self.called, code, entry.error_message(), true))
-                }
+                // The response does not say whose fault it is: codes that are not known as temporary are permanent.
+                (_, Some(code)) => Err(entry_error(&self.label, code, entry.error_message(), true)),
                 (None, None) => continue,
             };
             batch.settle(id, sent);

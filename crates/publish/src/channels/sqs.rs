@@ -1,105 +1,96 @@
 //! Queues of SQS, standard and FIFO, by `SendMessageBatch`.
 //!
-//! The role needs `sqs:SendMessage`, and `sqs:GetQueueUrl` unless the queue is
-//! given by its URL. A queue whose name ends in `.fifo` gets the message's key
-//! as its group and the notification's id for deduplication (see [`group_id`]),
-//! and no delay of single messages, which FIFO queues do not have. Any other may get the message's tenant
-//! as its group, which makes it a fair queue: a tenant with many or slow messages delays its own.
+//! The role needs `sqs:SendMessage`, and `sqs:GetQueueUrl` unless the queue is given by its URL. FIFO queues get the
+//! message's key as group and the notification's id as deduplication id (see [`group_id`]). Standard queues get the
+//! delay, and with [`SqsChannel::with_tenants`] the tenant as group, which makes the queue fair: a tenant with many
+//! or slow messages delays only its own.
 
-mod queue;
-mod visibility;
+use std::sync::Arc;
 
+use antumbra_registration::{Queue, Sqs};
 use antumbra_service::notifications::{BoxFuture, Channel, ChannelLimits, Message, SendError};
 use aws_sdk_sqs::Client;
-use aws_sdk_sqs::config::Region;
 use aws_sdk_sqs::types::{MessageAttributeValue, SendMessageBatchRequestEntry};
 use tokio::sync::OnceCell;
 
-use crate::batch::{self, Batch, Sent};
+use super::batch::{self, Batch, Sent};
+use super::ids::{deduplication_id, group_id};
+use super::{AwsChannelFactory, client_in_region};
 use crate::classify::{entry_error, sdk_error};
-use crate::ids::{deduplication_id, group_id};
-use queue::Queue;
-pub use visibility::SqsVisibility;
 
-/// Messages in one call.
+/// Maximum messages per call.
 pub const BATCH_COUNT: usize = 10;
-/// Bytes of a message, and of all messages of a call.
+/// Maximum bytes of a message, and of all messages of a call.
 pub const BYTES: usize = 1024 * 1024;
-/// The same until August 2025, and still in some emulators and private regions.
+/// The limit until August 2025, and of some emulators and private regions.
 pub const SMALL_BYTES: usize = 256 * 1024;
-/// The longest delay of a message.
+/// Maximum delay of a message.
 pub const DELAY_SECONDS: u32 = 900;
 
-/// A queue.
+/// Opens the channel of a target.
+pub(super) fn open(target: &Sqs, factory: &AwsChannelFactory) -> Arc<dyn Channel> {
+    factory.queue(target.queue.as_str())
+}
+
+/// A channel to one queue.
 #[derive(Debug)]
 pub struct SqsChannel {
     client: Client,
     queue: Queue,
-    called: String,
+    label: String,
     url: OnceCell<String>,
     bytes: usize,
     tenants: bool,
 }
 
 impl SqsChannel {
-    /// The queue with this name, URL or ARN. A URL or ARN of another region is
-    /// called there. Nothing is asked of the service before the first message.
+    /// Opens the queue with this name, URL or ARN, in the region that the URL or ARN names. Calls nothing yet.
     pub fn new(client: &Client, queue: &str) -> SqsChannel {
-        let called = format!("SQS {queue}");
+        let label = format!("SQS {queue}");
         let queue = Queue::parse(queue);
-        let config = client.config();
-        let here = config.region().map(Region::as_ref);
-        let client = match queue.region() {
-            Some(region) if here != Some(region) => {
-                let there = Region::new(region.to_owned());
-                Client::from_conf(config.to_builder().region(there).build())
-            }
-            _ => client.clone(),
-        };
         SqsChannel {
-            client,
+            client: client_in_region!(client, queue.region()),
             queue,
-            called,
+            label,
             url: OnceCell::new(),
             bytes: BYTES,
             tenants: false,
         }
     }
 
-    /// Whether the tenants of messages are told to a standard queue. SQS takes them since July 2025;
-    /// emulators refuse such messages.
+    /// Sends the tenant of a message as its group on standard queues. SQS supports this since July 2025; emulators
+    /// reject such messages.
     #[must_use]
     pub fn with_tenants(self, tenants: bool) -> SqsChannel {
         SqsChannel { tenants, ..self }
     }
 
-    /// Another size limit, such as [`SMALL_BYTES`].
+    /// Sets another size limit, such as [`SMALL_BYTES`].
     #[must_use]
     pub fn with_bytes(self, bytes: usize) -> SqsChannel {
         SqsChannel { bytes, ..self }
     }
 
-    /// The queue's URL, asked for once; a failure is not kept.
+    /// Returns the queue's URL. A success is kept, a failure is not.
     async fn url(&self) -> Result<&str, SendError> {
-        let ask = || async {
-            let (name, account) = match &self.queue {
-                Queue::Url { url, .. } => return Ok(url.clone()),
-                Queue::Name(name) => (name, None),
-                Queue::Arn { name, account, .. } => (name, Some(account.clone())),
-            };
-            let call = self.client.get_queue_url().queue_name(name);
+        let resolve = || async {
+            if let Queue::Url(url) = &self.queue {
+                return Ok(url.clone());
+            }
+            let account = self.queue.account().map(str::to_owned);
+            let call = self.client.get_queue_url().queue_name(self.queue.name());
             match call.set_queue_owner_aws_account_id(account).send().await {
-                Ok(answer) => answer
+                Ok(response) => response
                     .queue_url
-                    .ok_or_else(|| SendError::Retry(format!("{}: no URL", self.called))),
-                Err(error) => Err(sdk_error(&self.called, &error)),
+                    .ok_or_else(|| SendError::Retry(format!("{}: no URL", self.label))),
+                Err(error) => Err(sdk_error(&self.label, &error)),
             }
         };
-        self.url.get_or_try_init(ask).await.map(String::as_str)
+        self.url.get_or_try_init(resolve).await.map(String::as_str)
     }
 
     async fn send_batch(&self, messages: &[Message]) -> Vec<Sent> {
-        let mut batch = Batch::of(&self.called, messages);
+        let mut batch = Batch::new(&self.label, messages);
         let entries = batch.entries(|id, message| self.entry(id, message));
         if entries.is_empty() {
             return batch.results();
@@ -109,17 +100,17 @@ impl SqsChannel {
             Err(error) => return batch.fail(&error),
         };
         let call = self.client.send_message_batch().queue_url(url);
-        let answer = match call.set_entries(Some(entries)).send().await {
-            Ok(answer) => answer,
-            Err(error) => return batch.fail(&sdk_error(&self.called, &error)),
+        let response = match call.set_entries(Some(entries)).send().await {
+            Ok(response) => response,
+            Err(error) => return batch.fail(&sdk_error(&self.label, &error)),
         };
-        for sent in answer.successful() {
+        for sent in response.successful() {
             batch.settle(sent.id(), Ok(()));
         }
-        for refused in answer.failed() {
-            let (code, message) = (refused.code(), refused.message());
-            let error = entry_error(&self.called, code, message, refused.sender_fault());
-            batch.settle(refused.id(), Err(error));
+        for failed in response.failed() {
+            let (code, message) = (failed.code(), failed.message());
+            let error = entry_error(&self.label, code, message, failed.sender_fault());
+            batch.settle(failed.id(), Err(error));
         }
         batch.results()
     }
@@ -135,7 +126,7 @@ impl SqsChannel {
                 .message_group_id(group_id(&message.key))
                 .message_deduplication_id(deduplication_id(&message.id))
         } else {
-            // A group on a standard queue orders nothing: it makes the queue a fair one.
+            // A group on a standard queue does not order messages; it makes the queue fair.
             entry
                 .set_delay_seconds(delay(message)?)
                 .set_message_group_id(
@@ -175,9 +166,9 @@ fn attributes(message: &Message) -> Result<Option<Attributes>, String> {
             .map_err(|error| error.to_string())?;
         Ok((name, value))
     };
-    let taken = batch::attributes(message)?.into_iter().map(text);
-    let taken: Attributes = taken.collect::<Result<_, String>>()?;
-    Ok((!taken.is_empty()).then_some(taken))
+    let attributes = batch::attributes(message)?.into_iter().map(text);
+    let attributes: Attributes = attributes.collect::<Result<_, String>>()?;
+    Ok((!attributes.is_empty()).then_some(attributes))
 }
 
 fn delay(message: &Message) -> Result<Option<i32>, String> {
