@@ -8,6 +8,7 @@
 //! [`UndeliverableNotification`] sends a notification again; [`explain()`] states why a registration matches or not.
 
 mod deliveries;
+mod dispatch_list;
 mod explain;
 pub mod files;
 mod listener;

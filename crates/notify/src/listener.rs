@@ -1,34 +1,33 @@
-//! The listener: plan, send, park, answer.
+//! The listener: plan, send, send what is undeliverable to its queue, summarize.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use antumbra_registration::Registrations;
 use antumbra_service::clock::{Clock, Reserve, time_left};
-use antumbra_service::notifications::{Channel, ChannelMessage, Outbox, dispatch};
+use antumbra_service::notifications::{Channel, ChannelMessage, dispatch, dispatch_with};
 use antumbra_service::shadows::{CurrentDocuments, StoreError};
 use antumbra_shadow::{Model, Timestamp};
 use antumbra_wire::stream::EventError;
 
-use crate::deliveries::DispatchList;
+use crate::deliveries::add_deliveries;
 use crate::plan::{Buffers, Plan};
 use crate::routes::{ChannelFactory, RouteError, Routes};
 use crate::shadow_messages::{Found, Other};
-use crate::undeliverable::Undeliverable;
+use crate::undeliverable::{Failure, Position, Undeliverable};
 
-/// Time kept from the end of an invocation for parking, and the part of all its time that this may be
-/// at most: a function that is given little of it must still send.
-const PARKING: Reserve = Reserve {
+/// Time reserved for the undeliverable queue.
+const UNDELIVERABLE_RESERVE: Reserve = Reserve {
     time: Duration::from_millis(4000),
     share: 4,
 };
-/// The same for the answer.
-const ANSWERING: Reserve = Reserve {
+/// Time reserved for the response.
+const RESPONSE_RESERVE: Reserve = Reserve {
     time: Duration::from_millis(1500),
     share: 8,
 };
 
-/// Sends the changes of a table to those who registered for them.
+/// Sends the changes of a table to the targets of matching registrations.
 pub struct Listener {
     registrations: Registrations,
     routes: Routes,
@@ -39,27 +38,27 @@ pub struct Listener {
     documents: Option<Arc<dyn CurrentDocuments>>,
 }
 
-/// What became of an event.
+/// The result of one event.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct BatchSummary {
     /// Records in the event.
     pub records: usize,
-    /// Records that at least one registration wanted.
+    /// Records that at least one registration matches.
     pub matched: usize,
-    /// Notifications that arrived.
+    /// Notifications that were sent.
     pub sent: usize,
-    /// Times a notification had to be sent again.
+    /// Failed attempts that were retried.
     pub retried: usize,
-    /// What was put in the undeliverable queue.
-    pub parked: usize,
-    /// The sequence number to go on from, if not all was done.
+    /// Messages that were sent to the undeliverable queue.
+    pub undeliverable: usize,
+    /// The sequence number to continue from, unless all records are done.
     pub resume_at: Option<String>,
-    /// How old the oldest record was, in milliseconds.
+    /// Age of the oldest record.
     pub oldest_milliseconds: Option<u64>,
 }
 
 impl Listener {
-    /// Opens a way to every target that a registration in force names.
+    /// Opens the channels of all enabled registrations.
     pub fn new(
         registrations: Registrations,
         channels: &dyn ChannelFactory,
@@ -79,8 +78,8 @@ impl Listener {
         })
     }
 
-    /// With a way to the documents that lie apart from those that changed. Without it, what is made of both
-    /// documents of a shadow can be sent only where they lie together.
+    /// Gives access to the stored documents. Without it, messages of both documents of a shadow are only possible in
+    /// the combined layout.
     #[must_use]
     pub fn with_documents(self, documents: Arc<dyn CurrentDocuments>) -> Listener {
         Listener {
@@ -89,33 +88,31 @@ impl Listener {
         }
     }
 
-    /// Reads the documents without which changes of shadows cannot be told of. What is not read in time is
-    /// not known now.
-    async fn read(&self, missing: Vec<Other>, until: Timestamp) -> Found {
+    async fn read_documents(&self, missing: Vec<Other>, deadline: Timestamp) -> Found {
         let Some(documents) = self.documents.as_ref().filter(|_| !missing.is_empty()) else {
             return Found::new();
         };
-        let time = time_left(self.clock.now(), until);
+        let time = time_left(self.clock.now(), deadline);
         let read = tokio::time::timeout(time, documents.current(&missing)).await;
         let read = read.unwrap_or_else(|_| {
-            let late = StoreError::Unavailable("no answer in time".to_owned());
+            let late = StoreError::Unavailable("timed out".to_owned());
             missing.iter().map(|_| Err(late.clone())).collect()
         });
         for error in read.iter().filter_map(|read| read.as_ref().err()) {
-            tracing::warn!(%error, "a shadow's other document could not be read");
+            tracing::warn!(%error, "cannot read the other document of a shadow");
         }
         missing.into_iter().zip(read).collect()
     }
 
-    /// Decides as [`Listener::handle`] does, and sends nothing: how many messages there would be, those to
-    /// the clients of sensors and those made of both documents of a shadow aside.
+    /// Plans an event without sending, for measurements. Returns the number of messages, without deliveries to clients
+    /// and messages of both documents of a shadow.
     pub fn rehearse(&self, event: &[u8]) -> Result<usize, EventError> {
-        Ok(self.plan(event)?.len())
+        Ok(self.plan(event)?.list.len())
     }
 
     fn plan(&self, event: &[u8]) -> Result<Plan<'_>, EventError> {
         let mut buffers = self.buffers.lock().unwrap_or_else(PoisonError::into_inner);
-        Plan::of(
+        Plan::new(
             event,
             &self.registrations,
             &self.routes,
@@ -124,9 +121,7 @@ impl Listener {
         )
     }
 
-    /// Handles one event, and stops trying a while before the deadline.
-    ///
-    /// Only an event that is no stream event at all is an error; it fails as a whole.
+    /// Handles one event; returns before the deadline. Fails only if the event is not a stream event.
     pub async fn handle(
         &self,
         event: &[u8],
@@ -134,81 +129,80 @@ impl Listener {
     ) -> Result<BatchSummary, EventError> {
         let start = self.clock.now();
         let mut plan = self.plan(event)?;
-        let until = PARKING.deadline(deadline, start);
-        let found = self.read(plan.missing(), until).await;
+        let until = UNDELIVERABLE_RESERVE.deadline(deadline, start);
+        let clock = self.clock.as_ref();
+        let found = self.read_documents(plan.missing(), until).await;
         plan.complete(&found, &self.model);
-        let all = DispatchList::of(&plan, self.routes.clients(), until, &self.clock).await;
-        let sent = dispatch(&self.routes.channels, &all, until, &self.clock).await;
-        let mut parked = plan.parked.clone();
-        for (position, reason) in &all.refused {
-            parked.push(plan.unaddressed(*position, reason));
+        if let Some((route, channels)) = self.routes.clients() {
+            add_deliveries(&mut plan, route, channels, until, clock).await;
         }
-        for refused in &sent.refused {
-            let record = all.record_of(refused.index);
-            let message = all.message(refused.index);
-            let registration = plan.name_of(all.registration_of(refused.index));
-            tracing::warn!(
-                registration,
-                reason = refused.reason,
-                "a notification was refused for good"
-            );
-            parked.push(Undeliverable::refused(
-                record,
-                plan.sequence_number(record),
-                registration,
-                &message,
-                &refused.reason,
-            ));
+        let list = &plan.list;
+        let message = |index: usize| list.message(index, &self.registrations);
+        let channels = &self.routes.channels;
+        let sent = dispatch_with(channels, &list.envelopes(), &message, until, clock).await;
+        let mut undeliverable = plan.undeliverable.clone();
+        for rejected in &sent.rejected {
+            let entry = list.entry(rejected.index);
+            let (registration, reason) = (plan.name(entry.registration), &rejected.reason);
+            tracing::warn!(registration, reason, "undeliverable notification");
+            let message = message(rejected.index);
+            undeliverable.push(Undeliverable::new(Failure {
+                record: entry.record,
+                position: Position::sequence_number(plan.sequence_number(entry.record)),
+                id: Some(message.id.clone()),
+                key: &message.key,
+                registration: Some(registration),
+                reason,
+                notification: Some(&message.body),
+                message: Some(&message),
+            }));
         }
-        let unparked = self
-            .park(&parked, ANSWERING.deadline(deadline, start))
-            .await;
-        let undone = sent
-            .unsent
-            .iter()
-            .map(|&index| all.record_of(index))
-            .chain(all.undone.iter().copied())
-            .chain(plan.undone.iter().copied())
-            .chain(unparked.iter().copied());
+        let until = RESPONSE_RESERVE.deadline(deadline, start);
+        let not_stored = self.send_undeliverable(&undeliverable, until).await;
+        let unsent = sent.unsent.iter().map(|&index| list.entry(index).record);
+        let unfinished = unsent
+            .chain(plan.unfinished.iter().copied())
+            .chain(not_stored.iter().copied());
         Ok(BatchSummary {
             records: plan.records(),
-            matched: plan.wanted,
+            matched: plan.matched,
             sent: sent.sent,
             retried: sent.retried,
-            parked: parked.len() - unparked.len(),
-            resume_at: undone
+            undeliverable: undeliverable.len() - not_stored.len(),
+            resume_at: unfinished
                 .min()
                 .map(|record| plan.sequence_number(record).to_owned()),
             oldest_milliseconds: plan.oldest_seconds.map(|seconds| {
-                let now = self.clock.now().nanoseconds() as f64 / 1e6;
+                let now = clock.now().nanoseconds() as f64 / 1e6;
                 (now - seconds * 1e3).max(0.0) as u64
             }),
         })
     }
 
-    /// Puts away what can never be sent. What cannot even be put away counts as not done: positions of
-    /// the records concerned.
-    async fn park(&self, parked: &[Undeliverable], deadline: Timestamp) -> Vec<usize> {
+    /// Sends to the undeliverable queue. Returns the records of messages that it did not accept.
+    async fn send_undeliverable(
+        &self,
+        messages: &[Undeliverable],
+        deadline: Timestamp,
+    ) -> Vec<usize> {
         let channels = [Arc::clone(&self.undeliverable)];
-        let mut left: Vec<&Undeliverable> = parked.iter().collect();
-        let mut undone = Vec::new();
-        // A queue can be set to take less than its channel knows of. What it refuses goes once more
-        // without the notification, so that a large one does not hold up the shard.
+        let mut left: Vec<&Undeliverable> = messages.iter().collect();
+        let mut failed = Vec::new();
+        // The queue's own limit can be lower than the channel knows. A message that it rejects is sent once more
+        // without the notification, so that a large one does not block the shard.
         for limit in [self.undeliverable.limits().message_bytes, 0] {
-            let outgoing: Vec<ChannelMessage> =
-                left.iter().map(|parked| parked.outgoing(limit)).collect();
-            let done = dispatch(&channels, &outgoing, deadline, &self.clock).await;
-            undone.extend(done.unsent.iter().map(|&index| left[index].record));
-            for refused in &done.refused {
-                tracing::error!(
-                    reason = refused.reason,
-                    "the undeliverable queue refuses messages"
-                );
+            let messages: Vec<ChannelMessage> =
+                left.iter().map(|message| message.message(limit)).collect();
+            let sent = dispatch(&channels, &messages, deadline, self.clock.as_ref()).await;
+            failed.extend(sent.unsent.iter().map(|&index| left[index].record));
+            for rejected in &sent.rejected {
+                let reason = &rejected.reason;
+                tracing::error!(reason, "the undeliverable queue rejected a message");
             }
-            let refused = done.refused.iter();
-            left = refused.map(|refused| left[refused.index]).collect();
+            let rejected = sent.rejected.iter();
+            left = rejected.map(|rejected| left[rejected.index]).collect();
         }
-        undone.extend(left.iter().map(|parked| parked.record));
-        undone
+        failed.extend(left.iter().map(|message| message.record));
+        failed
     }
 }

@@ -1,14 +1,11 @@
-//! The decision: an event's bytes to the messages that are to be sent.
+//! Planning: from the bytes of an event to the messages to send. Pure.
 //!
-//! Pure. Decoding and matching use buffers that are kept from event to event; the texts to be sent lie in
-//! one arena per event, so that a record costs no allocation of its own until its message is made.
-
-use std::ops::Range;
+//! Decoding and matching use buffers that are kept from event to event.
 
 use antumbra_registration::{
-    Change, DiffCell, Form, RegistrationId, Registrations, Scratch, plan, wants,
+    Change, DiffCell, Form, Registration, RegistrationId, Registrations, Scratch, TopicError, plan,
+    wants,
 };
-use antumbra_service::notifications::{Message, Outbox, attribute_bytes};
 use antumbra_service::sensors::{SensorEvent, State};
 use antumbra_shadow::{DiffBuffer, Model, Timestamp, View};
 use antumbra_wire::items::{ItemChange, ItemKey, ItemKind, KeyBuffer};
@@ -17,16 +14,23 @@ use antumbra_wire::shadow_mqtt::{write_delta, write_documents};
 use antumbra_wire::stream::{EventError, Record, Side, StreamBatch, Tape, Undecodable};
 
 use crate::deliveries::PendingDelivery;
-use crate::routes::{self, Routes};
+use crate::dispatch_list::{Attributes, Content, DispatchList, Entry, Text};
+use crate::routes::{Route, RoutedChannel, Routes};
 use crate::shadow_messages::{
-    self, Found, Other, ShadowChange, ShadowMessage, Subscriber, whole_arrays,
+    self, Found, Other, ShadowChange, ShadowMessage, Unresolved, whole_arrays,
 };
-use crate::undeliverable::Undeliverable;
+use crate::undeliverable::{Failure, Position, Undeliverable};
 
-/// Room for planning, kept from event to event.
+/// Buffers for planning, kept from event to event.
 #[derive(Default)]
 pub(crate) struct Buffers {
     batch: StreamBatch,
+    rest: RecordBuffers,
+}
+
+/// The buffers except the batch, from which the records borrow.
+#[derive(Default)]
+struct RecordBuffers {
     tape: Tape,
     key: KeyBuffer,
     diff: DiffBuffer,
@@ -34,45 +38,39 @@ pub(crate) struct Buffers {
     body: String,
 }
 
-/// A message to be sent: where its texts lie in the arena, and whose it is.
-struct Entry {
-    record: u32,
-    registration: RegistrationId,
-    channel: u32,
-    id: NotificationId,
-    key: Range<u32>,
-    body: Range<u32>,
-    topic: Option<Range<u32>>,
-    /// Which of the plan's attributes are its own.
-    attributes: Range<u32>,
-    attribute_bytes: u32,
-}
-
-/// All that an event asks for.
+/// The messages of an event, and the records that have none.
 pub(crate) struct Plan<'l> {
     registrations: &'l Registrations,
-    entries: Vec<Entry>,
-    /// Names and values.
-    attributes: Vec<(Range<u32>, Range<u32>)>,
-    /// The sequence number of each record; empty where none was found.
-    sequence_numbers: Vec<Range<u32>>,
-    arena: String,
-    /// What clients are to be told; whom, is not known yet.
-    pub(crate) to_tell: Vec<PendingDelivery>,
-    /// What can never be sent.
-    pub(crate) parked: Vec<Undeliverable>,
-    /// Changes of shadows that are told of with both documents.
-    pending: Vec<ShadowChange>,
-    /// Records to be looked at again.
-    pub(crate) undone: Vec<usize>,
-    /// Records that at least one registration wanted.
-    pub(crate) wanted: usize,
+    pub(crate) list: DispatchList,
+    /// The sequence number of each record; empty if it has none.
+    sequence_numbers: Vec<Text>,
+    /// Sensor events whose clients are not known yet.
+    pub(crate) deliveries: Vec<PendingDelivery>,
+    pub(crate) undeliverable: Vec<Undeliverable>,
+    /// Changes of shadows whose messages need both documents.
+    shadow_changes: Vec<ShadowChange>,
+    /// Indices of records to process again.
+    pub(crate) unfinished: Vec<usize>,
+    /// Number of records that at least one registration matches.
+    pub(crate) matched: usize,
     /// The time of the oldest record, in seconds since 1970.
     pub(crate) oldest_seconds: Option<f64>,
 }
 
+/// A message without its body.
+#[derive(Clone)]
+pub(crate) struct Draft {
+    pub(crate) registration: RegistrationId,
+    pub(crate) id: NotificationId,
+    channel: usize,
+    topic: Option<Text>,
+    attributes: Attributes,
+    /// The maximum size of the body.
+    body_limit: usize,
+}
+
 impl<'l> Plan<'l> {
-    pub(crate) fn of(
+    pub(crate) fn new(
         event: &[u8],
         registrations: &'l Registrations,
         routes: &Routes,
@@ -81,38 +79,22 @@ impl<'l> Plan<'l> {
     ) -> Result<Plan<'l>, EventError> {
         let mut plan = Plan {
             registrations,
-            entries: Vec::new(),
-            attributes: Vec::new(),
+            list: DispatchList::default(),
             sequence_numbers: Vec::new(),
-            arena: String::new(),
-            to_tell: Vec::new(),
-            parked: Vec::new(),
-            pending: Vec::new(),
-            undone: Vec::new(),
-            wanted: 0,
+            deliveries: Vec::new(),
+            undeliverable: Vec::new(),
+            shadow_changes: Vec::new(),
+            unfinished: Vec::new(),
+            matched: 0,
             oldest_seconds: None,
         };
-        let Buffers {
-            batch,
-            tape,
-            key,
-            diff,
-            scratch,
-            body,
-        } = buffers;
+        let Buffers { batch, rest } = buffers;
         let records = batch.read(event)?;
         plan.sequence_numbers.reserve(records.len());
-        let mut rest = Rest {
-            tape,
-            key,
-            diff,
-            scratch,
-            body,
-        };
         for record in records.iter() {
-            let planned = record.and_then(|record| plan.record(record, routes, model, &mut rest));
+            let planned = record.and_then(|record| plan.record(record, routes, model, rest));
             if let Err(undecodable) = planned {
-                plan.undecodable(undecodable);
+                plan.undecodable(&undecodable);
             }
         }
         Ok(plan)
@@ -123,287 +105,235 @@ impl<'l> Plan<'l> {
         record: Record<'_>,
         routes: &Routes,
         model: &Model,
-        rest: &mut Rest<'_>,
+        buffers: &mut RecordBuffers,
     ) -> Result<(), Undecodable> {
-        let key = rest.key.read(record);
-        if !key.item.notifies() {
-            self.seen(record);
-            return Ok(());
-        }
-        if !wants(
-            self.registrations,
-            key.text,
-            key.item.shadow().is_some(),
-            rest.scratch,
-        ) {
-            self.seen(record);
+        let key = buffers.key.read(record);
+        let is_shadow = key.item.shadow().is_some();
+        if !key.item.notifies()
+            || !wants(
+                self.registrations,
+                key.text,
+                is_shadow,
+                &mut buffers.scratch,
+            )
+        {
+            self.note_position(record);
             return Ok(());
         }
         if let Some(side) = record.missing_image() {
             let image = if side == Side::Old { "old" } else { "new" };
-            self.seen(record);
-            self.parked.push(Undeliverable::record(
+            self.note_position(record);
+            self.reject_record(
                 record,
                 key.text,
-                format!("the stream carries no {image} image"),
-            ));
+                &format!("the record has no {image} image"),
+            );
             return Ok(());
         }
-        let images = record.images(rest.tape)?;
-        self.seen(record);
+        let images = record.images(&mut buffers.tape)?;
+        self.note_position(record);
         let item = ItemChange::new(record, key, images);
-        let before = (self.entries.len(), self.to_tell.len());
-        let mut pending: Option<ShadowChange> = None;
+        let planned = (self.list.len(), self.deliveries.len());
+        let mut shadow_change: Option<ShadowChange> = None;
         for document in item.documents() {
-            let cell = DiffCell::new(document.old, document.new, model).in_buffer(rest.diff);
+            let cell =
+                DiffCell::new(document.old, document.new, model).in_buffer(&mut buffers.diff);
             let change = item.change(document, &cell);
-            if routes.of_shadows && pending.is_none() {
-                pending = ShadowChange::new(record.index(), &item, &change);
+            if routes.of_shadows && shadow_change.is_none() {
+                shadow_change = ShadowChange::new(record.index(), &item, &change);
             }
-            // What is matched is in the scratch; the loop below needs the scratch no more.
-            let matched = plan(self.registrations, &change, rest.scratch);
-            for &id in matched {
-                match &mut pending {
-                    Some(pending) if self.registrations[id].form.is_of_shadows() => {
-                        self.want(record, id, &change, routes, pending);
+            for &id in plan(self.registrations, &change, &mut buffers.scratch) {
+                let of_shadows = self.registrations[id].form.is_of_shadows();
+                match (routes.route(id), &mut shadow_change) {
+                    (Some(Route::Channel(channel)), Some(shadow)) if of_shadows => {
+                        if !shadow.has_subscriber(id) {
+                            let draft = self.draft(record, id, channel, &change);
+                            self.subscribe(record, draft, &change, shadow);
+                        }
                     }
-                    _ => self.notify(record, id, &change, routes, rest.body),
+                    (Some(Route::Channel(channel)), _) => {
+                        let draft = self.draft(record, id, channel, &change);
+                        self.notify(record, draft, &change, &mut buffers.body);
+                    }
+                    (Some(Route::Clients), _) => self.plan_deliveries(record, id, &change),
+                    (None, _) => {}
                 }
             }
         }
-        let pending = pending.filter(ShadowChange::matters);
-        let told = pending
+        let shadow_change = shadow_change.filter(ShadowChange::is_needed);
+        let has_subscribers = shadow_change
             .as_ref()
-            .is_some_and(|pending| !pending.wanted.is_empty());
-        self.pending.extend(pending);
-        self.wanted += usize::from(told || (self.entries.len(), self.to_tell.len()) > before);
+            .is_some_and(|change| !change.subscribers.is_empty());
+        self.shadow_changes.extend(shadow_change);
+        let has_messages = (self.list.len(), self.deliveries.len()) > planned;
+        self.matched += usize::from(has_subscribers || has_messages);
         Ok(())
     }
 
-    /// Notes that a registration wants to hear of a shadow's change: once, whichever half it matched.
-    fn want(
+    fn draft(
         &mut self,
         record: Record<'_>,
-        id: RegistrationId,
+        registration: RegistrationId,
+        channel: RoutedChannel,
         change: &Change<'_>,
-        routes: &Routes,
-        pending: &mut ShadowChange,
-    ) {
-        let registration = &self.registrations[id];
-        let known = pending
-            .wanted
-            .iter()
-            .any(|wanted| wanted.registration == id);
-        let Some(channel) = routes.channel(id).filter(|_| !known) else {
-            return;
-        };
-        let notification = NotificationId::new(&record.event_id(), &registration.name, None);
-        let topic = match &registration.to {
-            antumbra_registration::Target::Mqtt(mqtt) => match mqtt.topic.render(change) {
-                Ok(topic) => Some(topic),
-                Err(fault) => {
-                    self.parked.push(Undeliverable::notification(
-                        record,
-                        notification,
-                        change.key,
-                        &registration.name,
-                        fault.to_string(),
-                        None,
-                    ));
-                    return;
-                }
-            },
-            _ => None,
-        };
-        let mut attributes = Vec::new();
-        let mut bytes = 0;
-        routes::each_attribute(registration, change, |name, value| {
-            bytes += attribute_bytes(name, value);
-            attributes.push((name.to_owned(), value.to_owned()));
-        });
-        pending.wanted.push(Subscriber {
-            registration: id,
-            channel,
-            id: notification,
-            topic,
+    ) -> Draft {
+        let Registration { name, form, .. } = &self.registrations[registration];
+        let state = change.shadow.map(|shadow| shadow.state);
+        // A message made of both documents has the same id, whichever of them changed.
+        let state = state.filter(|_| !form.is_of_shadows());
+        let attributes = self
+            .list
+            .store_attributes(self.registrations, registration, change);
+        Draft {
+            registration,
+            id: NotificationId::new(&record.event_id(), name, state),
+            channel: channel.index,
+            topic: None,
             attributes,
-            limit: routes.body_limit(channel, bytes),
-        });
-    }
-
-    /// The documents that have to be read to tell of changes of shadows.
-    pub(crate) fn missing(&self) -> Vec<Other> {
-        shadow_messages::missing(&self.pending)
-    }
-
-    /// Makes the messages that are made of both documents of a shadow.
-    pub(crate) fn complete(&mut self, found: &Found, model: &Model) {
-        let pending = std::mem::take(&mut self.pending);
-        let sequence_number = |record: usize| self.sequence_number(record).to_owned();
-        let resolved =
-            shadow_messages::resolve(&pending, found, self.registrations, &sequence_number);
-        self.undone.extend(resolved.undone);
-        self.parked.extend(resolved.parked);
-        let model = whole_arrays(model);
-        let mut body = String::new();
-        for told in resolved.told {
-            for wanted in &told.wanted {
-                self.tell(&told, wanted, &model, &mut body);
-            }
+            body_limit: channel.message_bytes.saturating_sub(attributes.bytes),
         }
     }
 
-    fn tell(
+    fn render_topic(
         &mut self,
-        told: &ShadowMessage<'_>,
-        wanted: &Subscriber,
-        model: &Model,
-        body: &mut String,
-    ) {
-        let registration = &self.registrations[wanted.registration];
-        let pending = told.pending;
-        let (seconds, token) = (pending.seconds, pending.client_token.as_deref());
-        let written = match registration.form {
-            Form::ShadowDelta => {
-                write_delta(body, &told.after, model, seconds, token, wanted.limit)
-            }
-            _ => {
-                let (before, after) = (&told.before, &told.after);
-                write_documents(body, before, after, seconds, token, wanted.limit).map(|()| true)
-            }
-        };
-        match written {
-            Ok(true) => {}
-            Ok(false) => return,
-            Err(too_large) => {
-                let message = Message {
-                    id: wanted.id.to_string(),
-                    key: pending.key.clone(),
-                    ..Message::default()
-                };
-                self.parked.push(Undeliverable::refused(
-                    pending.record,
-                    self.sequence_number(pending.record),
-                    &registration.name,
-                    &message,
-                    &too_large.to_string(),
-                ));
-                return;
-            }
-        }
-        let from = self.attributes.len() as u32;
-        let mut bytes = 0;
-        for (name, value) in &wanted.attributes {
-            bytes += attribute_bytes(name, value);
-            let attribute = (put(&mut self.arena, name), put(&mut self.arena, value));
-            self.attributes.push(attribute);
-        }
-        let entry = Entry {
-            record: pending.record as u32,
-            registration: wanted.registration,
-            channel: wanted.channel as u32,
-            id: wanted.id,
-            key: self.put(&pending.order),
-            body: self.put(body),
-            topic: wanted.topic.as_ref().map(|topic| self.put(topic)),
-            attributes: from..self.attributes.len() as u32,
-            attribute_bytes: bytes as u32,
-        };
-        self.entries.push(entry);
+        registration: RegistrationId,
+        change: &Change<'_>,
+    ) -> Result<Option<Text>, TopicError> {
+        let template = self.registrations[registration].to.properties().topic();
+        let topic = template
+            .map(|template| template.render(change))
+            .transpose()?;
+        Ok(topic.map(|topic| self.list.store(&topic)))
     }
 
-    fn seen(&mut self, record: Record<'_>) {
-        let sequence_number = self.put(&record.sequence_number());
-        self.sequence_numbers.push(sequence_number);
-        if let Some(seconds) = record.created_seconds() {
-            self.oldest_seconds = Some(
-                self.oldest_seconds
-                    .map_or(seconds, |oldest| oldest.min(seconds)),
-            );
-        }
-    }
-
-    fn undecodable(&mut self, undecodable: Undecodable) {
-        let sequence_number = self.put(undecodable.sequence_number.as_deref().unwrap_or_default());
-        self.sequence_numbers.push(sequence_number);
-        self.parked.push(Undeliverable::undecodable(undecodable));
-    }
-
+    /// Adds the message of a registration whose content is in the record.
     fn notify(
         &mut self,
         record: Record<'_>,
-        id: RegistrationId,
+        mut draft: Draft,
         change: &Change<'_>,
-        routes: &Routes,
         body: &mut String,
     ) {
-        let registration = &self.registrations[id];
-        if matches!(registration.to, antumbra_registration::Target::Clients(_)) {
-            return self.tell_clients(record, id, change);
-        }
-        let Some(channel) = routes.channel(id) else {
-            return;
-        };
-        let state = change.shadow.map(|shadow| shadow.state);
-        let notification = NotificationId::new(&record.event_id(), &registration.name, state);
-        let mut bytes = 0;
-        routes::each_attribute(registration, change, |name, value| {
-            bytes += attribute_bytes(name, value);
-        });
-        let limit = routes.body_limit(channel, bytes);
-        let mut refuse = |reason: String, with: Option<&str>| {
-            self.parked.push(Undeliverable::notification(
-                record,
-                notification,
-                change.key,
-                &registration.name,
-                reason,
-                with,
-            ));
-        };
+        let registration = &self.registrations[draft.registration];
+        let limit = draft.body_limit;
         if let Err(too_large) =
-            notification::write_message(body, notification, registration, change, limit)
+            notification::write_message(body, draft.id, registration, change, limit)
         {
-            return refuse(too_large.to_string(), None);
+            return self.reject(record, &draft, change.key, &too_large.to_string(), None);
         }
-        let topic = match &registration.to {
-            antumbra_registration::Target::Mqtt(mqtt) => match mqtt.topic.render(change) {
-                Ok(topic) => Some(topic),
-                Err(fault) => return refuse(fault.to_string(), Some(body)),
-            },
-            _ => None,
+        match self.render_topic(draft.registration, change) {
+            Ok(topic) => draft.topic = topic,
+            Err(error) => {
+                let body = Some(body.as_str());
+                return self.reject(record, &draft, change.key, &error.to_string(), body);
+            }
+        }
+        self.push(record.index(), draft, change.key, body);
+    }
+
+    /// Notes that a registration needs a message of both documents.
+    fn subscribe(
+        &mut self,
+        record: Record<'_>,
+        mut draft: Draft,
+        change: &Change<'_>,
+        shadow: &mut ShadowChange,
+    ) {
+        match self.render_topic(draft.registration, change) {
+            Ok(topic) => draft.topic = topic,
+            Err(error) => {
+                return self.reject(record, &draft, change.key, &error.to_string(), None);
+            }
+        }
+        shadow.subscribers.push(draft);
+    }
+
+    fn push(&mut self, record: usize, draft: Draft, key: &str, body: &str) {
+        let content = Content::Notification {
+            id: draft.id,
+            key: self.list.store(key),
+            body: self.list.store(body),
+            topic: draft.topic,
+            attributes: draft.attributes,
         };
-        let key = self.put(change.key);
-        let body = self.put(body);
-        let topic = topic.map(|topic| self.put(&topic));
-        let from = self.attributes.len() as u32;
-        routes::each_attribute(registration, change, |name, value| {
-            let attribute = (put(&mut self.arena, name), put(&mut self.arena, value));
-            self.attributes.push(attribute);
-        });
-        self.entries.push(Entry {
-            record: record.index() as u32,
-            registration: id,
-            channel: channel as u32,
-            id: notification,
-            key,
-            body,
-            topic,
-            attributes: from..self.attributes.len() as u32,
-            attribute_bytes: bytes as u32,
+        self.list.push(Entry {
+            record,
+            registration: draft.registration,
+            channel: draft.channel,
+            content,
         });
     }
 
-    /// What a change of a sensor's state tells its clients. Nothing else has any, and however many
-    /// registrations want it told, it is told once.
-    fn tell_clients(
+    /// The documents that must be read to complete the messages of shadows.
+    pub(crate) fn missing(&self) -> Vec<Other> {
+        shadow_messages::missing(&self.shadow_changes)
+    }
+
+    /// Adds the messages that are made of both documents of a shadow.
+    pub(crate) fn complete(&mut self, found: &Found, model: &Model) {
+        let changes = std::mem::take(&mut self.shadow_changes);
+        let resolved = shadow_messages::resolve(&changes, found);
+        self.unfinished.extend(resolved.unfinished);
+        for Unresolved {
+            change,
+            subscribers,
+            reason,
+        } in resolved.rejected
+        {
+            for draft in subscribers {
+                self.reject_later(change, draft, &reason);
+            }
+        }
+        let model = whole_arrays(model);
+        let mut body = String::new();
+        for message in &resolved.messages {
+            for draft in &message.subscribers {
+                self.push_shadow_message(message, draft, &model, &mut body);
+            }
+        }
+    }
+
+    fn push_shadow_message(
+        &mut self,
+        message: &ShadowMessage<'_>,
+        draft: &Draft,
+        model: &Model,
+        body: &mut String,
+    ) {
+        let ShadowMessage {
+            change,
+            before,
+            after,
+            ..
+        } = message;
+        let (seconds, token) = (change.seconds, change.client_token.as_deref());
+        let limit = draft.body_limit;
+        let written = match self.registrations[draft.registration].form {
+            Form::ShadowDelta => write_delta(body, after, model, seconds, token, limit),
+            _ => write_documents(body, before, after, seconds, token, limit).map(|()| true),
+        };
+        match written {
+            Ok(true) => self.push(change.record, draft.clone(), &change.order, body),
+            // There is no delta.
+            Ok(false) => {}
+            Err(too_large) => self.reject_later(change, draft, &too_large.to_string()),
+        }
+    }
+
+    /// Plans the deliveries of a sensor event to the linked clients: once per record, however many registrations
+    /// match. Only changes of a sensor's state have events.
+    fn plan_deliveries(
         &mut self,
         record: Record<'_>,
         registration: RegistrationId,
         change: &Change<'_>,
     ) {
-        let is_told = |told: &PendingDelivery| told.record == record.index();
-        if !is_state(change) || self.to_tell.last().is_some_and(is_told) {
+        let index = record.index();
+        let planned = self
+            .deliveries
+            .last()
+            .is_some_and(|last| last.record == index);
+        if planned || !is_state(change) {
             return;
         }
         let Some(new) = change.new else {
@@ -417,79 +347,112 @@ impl<'l> Plan<'l> {
             .and_then(|old| Ok((old, read(new)?)));
         let (old, new) = match states {
             Ok(states) => states,
-            Err(fault) => {
-                return self.parked.push(Undeliverable::record(
-                    record,
-                    change.key,
-                    fault.to_string(),
-                ));
-            }
+            Err(fault) => return self.reject_record(record, change.key, &fault.to_string()),
         };
         let written = record
             .created_seconds()
             .map(|seconds| Timestamp::from_nanoseconds((seconds * 1e9) as i128));
-        let pending = |event| PendingDelivery {
-            record: record.index(),
+        let events = SensorEvent::between(old.as_ref(), &new);
+        let deliveries = events.into_iter().map(|event| PendingDelivery {
+            record: index,
             registration,
             event,
             written,
-        };
-        let events = SensorEvent::between(old.as_ref(), &new);
-        self.to_tell.extend(events.into_iter().map(pending));
+        });
+        self.deliveries.extend(deliveries);
     }
 
-    fn put(&mut self, text: &str) -> Range<u32> {
-        put(&mut self.arena, text)
+    fn note_position(&mut self, record: Record<'_>) {
+        let sequence_number = self.list.store(&record.sequence_number());
+        self.sequence_numbers.push(sequence_number);
+        if let Some(seconds) = record.created_seconds() {
+            let oldest = self.oldest_seconds.unwrap_or(seconds);
+            self.oldest_seconds = Some(oldest.min(seconds));
+        }
     }
 
-    fn text(&self, range: &Range<u32>) -> &str {
-        &self.arena[range.start as usize..range.end as usize]
+    fn undecodable(&mut self, record: &Undecodable) {
+        let sequence_number = record.sequence_number.as_deref().unwrap_or_default();
+        let sequence_number = self.list.store(sequence_number);
+        self.sequence_numbers.push(sequence_number);
+        self.undeliverable.push(Undeliverable::new(Failure {
+            record: record.index,
+            position: record.into(),
+            reason: &format!("the record cannot be decoded: {}", record.fault),
+            ..Failure::default()
+        }));
     }
 
-    /// What occurred at a sensor whose links cannot be read, to be parked.
-    pub(crate) fn unaddressed(&self, position: usize, reason: &str) -> Undeliverable {
-        let PendingDelivery {
-            record,
-            registration,
-            event,
-            ..
-        } = &self.to_tell[position];
-        let message = Message {
-            id: event.id(),
-            key: format!(
-                "{}#{}",
-                ItemKind::SensorState.partition(event.sensor.as_str()),
-                ItemKind::SensorState.sort("")
-            ),
-            ..Message::default()
-        };
-        let sequence_number = self.sequence_number(*record);
-        let registration = self.name_of(*registration);
-        Undeliverable::refused(*record, sequence_number, registration, &message, reason)
+    fn reject_record(&mut self, record: Record<'_>, key: &str, reason: &str) {
+        self.undeliverable.push(Undeliverable::new(Failure {
+            record: record.index(),
+            position: record.into(),
+            key,
+            reason,
+            ..Failure::default()
+        }));
     }
 
-    /// How many records there are.
+    fn reject(
+        &mut self,
+        record: Record<'_>,
+        draft: &Draft,
+        key: &str,
+        reason: &str,
+        notification: Option<&str>,
+    ) {
+        self.undeliverable.push(Undeliverable::new(Failure {
+            record: record.index(),
+            position: record.into(),
+            id: Some(draft.id.to_string()),
+            key,
+            registration: Some(self.name(draft.registration)),
+            reason,
+            notification,
+            message: None,
+        }));
+    }
+
+    /// Rejects a message after the records were read.
+    fn reject_later(&mut self, change: &ShadowChange, draft: &Draft, reason: &str) {
+        let undeliverable = Undeliverable::new(Failure {
+            record: change.record,
+            position: Position::sequence_number(self.sequence_number(change.record)),
+            id: Some(draft.id.to_string()),
+            key: &change.key,
+            registration: Some(self.name(draft.registration)),
+            reason,
+            ..Failure::default()
+        });
+        self.undeliverable.push(undeliverable);
+    }
+
+    /// Rejects a delivery whose clients cannot be read.
+    pub(crate) fn reject_delivery(&mut self, delivery: &PendingDelivery, reason: &str) {
+        let event = &delivery.event;
+        let partition = ItemKind::SensorState.partition(event.sensor.as_str());
+        let undeliverable = Undeliverable::new(Failure {
+            record: delivery.record,
+            position: Position::sequence_number(self.sequence_number(delivery.record)),
+            id: Some(event.id()),
+            key: &format!("{partition}#{}", ItemKind::SensorState.sort("")),
+            registration: Some(self.name(delivery.registration)),
+            reason,
+            ..Failure::default()
+        });
+        self.undeliverable.push(undeliverable);
+    }
+
     pub(crate) fn records(&self) -> usize {
         self.sequence_numbers.len()
     }
 
-    /// Where a record stands in the stream.
     pub(crate) fn sequence_number(&self, record: usize) -> &str {
-        self.text(&self.sequence_numbers[record])
+        self.list.text(&self.sequence_numbers[record])
     }
 
-    /// The record that caused a message.
-    pub(crate) fn record_of(&self, index: usize) -> usize {
-        self.entries[index].record as usize
-    }
-
-    /// The registration that asked for a message.
-    pub(crate) fn registration_of(&self, index: usize) -> RegistrationId {
-        self.entries[index].registration
-    }
-
-    /// A registration's name.
-    pub(crate) fn name_of(&self, registration: RegistrationId) -> &str {
+    /// The name of a registration.
+    pub(crate) fn name(&self, registration: RegistrationId) -> &'l str {
         &self.registrations[registration].name
     }
 }
@@ -501,59 +464,4 @@ fn is_state(change: &Change<'_>) -> bool {
     };
     let item = ItemKey::parse(partition, sort);
     matches!(item, ItemKey::Known(ItemKind::SensorState, ..))
-}
-
-fn put(arena: &mut String, text: &str) -> Range<u32> {
-    let from = arena.len() as u32;
-    arena.push_str(text);
-    from..arena.len() as u32
-}
-
-/// The buffers but the batch, which lends out the records.
-struct Rest<'b> {
-    tape: &'b mut Tape,
-    key: &'b mut KeyBuffer,
-    diff: &'b mut DiffBuffer,
-    scratch: &'b mut Scratch,
-    body: &'b mut String,
-}
-
-impl Outbox for Plan<'_> {
-    fn len(&self) -> usize {
-        self.entries.len()
-    }
-
-    fn channel(&self, index: usize) -> usize {
-        self.entries[index].channel as usize
-    }
-
-    fn key(&self, index: usize) -> &str {
-        self.text(&self.entries[index].key)
-    }
-
-    fn bytes(&self, index: usize) -> usize {
-        let entry = &self.entries[index];
-        entry.body.len() + entry.attribute_bytes as usize
-    }
-
-    fn message(&self, index: usize) -> Message {
-        let entry = &self.entries[index];
-        let own = entry.attributes.start as usize..entry.attributes.end as usize;
-        let attribute = |(name, value): &(Range<u32>, Range<u32>)| {
-            (self.text(name).to_owned(), self.text(value).to_owned())
-        };
-        let mut message = Message {
-            id: entry.id.to_string(),
-            key: self.key(index).to_owned(),
-            body: self.text(&entry.body).to_owned(),
-            attributes: self.attributes[own].iter().map(attribute).collect(),
-            topic: entry
-                .topic
-                .as_ref()
-                .map(|topic| self.text(topic).to_owned()),
-            ..Message::default()
-        };
-        routes::apply_target_options(&mut message, &self.registrations[entry.registration]);
-        message
-    }
 }

@@ -1,123 +1,125 @@
-//! Where each registration's notifications go. Registrations that name the same queue share a channel, so
-//! that their messages fill batches together.
+//! Routes: the channel of each registration. Registrations with the same target address share a channel, so that
+//! their messages fill batches together.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use antumbra_registration::{Change, Registration, RegistrationId, Registrations, Target};
-use antumbra_service::notifications::{Channel, ChannelLimits, Message};
+use antumbra_service::notifications::{Channel, Message};
 
-use crate::deliveries::{ClientsRoute, Places};
+use crate::deliveries::{ClientsRoute, QueueChannels};
 
-/// Makes channels.
+/// Opens the channels of targets.
 pub trait ChannelFactory: Send + Sync {
-    /// The channel to a target, or `None` if there is no way to it. Nothing is called yet.
+    /// The channel of a target; `None` if this factory does not support it. Calls nothing yet.
     fn channel(&self, target: &Target) -> Option<Arc<dyn Channel>>;
 
-    /// How to reach the clients linked to sensors, or `None` if there is no way to them.
+    /// Access to linked clients; `None` if this factory does not support the target `clients`.
     fn clients(&self) -> Option<ClientsRoute> {
         None
     }
 
-    /// The queue for what can never be sent.
+    /// The undeliverable queue.
     fn undeliverable(&self) -> Arc<dyn Channel>;
 }
 
-/// A registration whose target cannot be served.
+/// A registration with an unsupported target.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("registration {registration}: this listener cannot send to {target}")]
+#[error("registration {registration}: the target {target} is not supported by this listener")]
 pub struct RouteError {
     registration: String,
     target: &'static str,
 }
 
-/// All channels, and which registration uses which.
+/// All channels, and the route of each registration.
+#[derive(Default)]
 pub(crate) struct Routes {
     pub(crate) channels: Vec<Arc<dyn Channel>>,
-    limits: Vec<ChannelLimits>,
-    by_registration: HashMap<RegistrationId, usize>,
-    clients: Option<(ClientsRoute, Places)>,
-    /// Whether any registration in force asks for what is made of both documents of a shadow.
+    by_registration: HashMap<RegistrationId, Route>,
+    clients: Option<(ClientsRoute, QueueChannels)>,
+    /// Whether an enabled registration needs messages of both documents of a shadow.
     pub(crate) of_shadows: bool,
 }
 
+/// The route of a registration's messages.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Route {
+    Channel(RoutedChannel),
+    /// One message per linked client, to the delivery queues.
+    Clients,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RoutedChannel {
+    pub(crate) index: usize,
+    /// The maximum size of a message.
+    pub(crate) message_bytes: usize,
+}
+
 impl Routes {
+    /// Opens the channel of every enabled registration.
     pub(crate) fn new(
         registrations: &Registrations,
-        connect: &dyn ChannelFactory,
+        factory: &dyn ChannelFactory,
     ) -> Result<Routes, RouteError> {
-        let mut routes = Routes {
-            channels: Vec::new(),
-            limits: Vec::new(),
-            by_registration: HashMap::new(),
-            clients: None,
-            of_shadows: false,
-        };
-        let mut known: HashMap<(&str, &str), usize> = HashMap::new();
-        for (id, registration) in registrations
+        let mut routes = Routes::default();
+        let mut opened: HashMap<(&str, &str), RoutedChannel> = HashMap::new();
+        let enabled = registrations
             .iter()
-            .filter(|(_, registration)| registration.enabled)
-        {
+            .filter(|(_, registration)| registration.enabled);
+        for (id, registration) in enabled {
             routes.of_shadows |= registration.form.is_of_shadows();
-            let unserved = || RouteError {
+            let target = &registration.to;
+            let unsupported = || RouteError {
                 registration: registration.name.to_string(),
-                target: registration.to.kind(),
+                target: target.kind(),
             };
-            if matches!(registration.to, Target::Clients(_)) {
+            let route = if let Target::Clients(_) = target {
                 if routes.clients.is_none() {
-                    let route = connect.clients().ok_or_else(unserved)?;
-                    routes.open_clients(route);
+                    let clients = factory.clients().ok_or_else(unsupported)?;
+                    routes.open_clients(clients);
                 }
-                continue;
-            }
-            let place = (
-                registration.to.kind(),
-                registration.to.properties().address(),
-            );
-            let channel = match known.get(&place) {
-                Some(&channel) => channel,
-                None => {
-                    let channel = connect.channel(&registration.to).ok_or_else(unserved)?;
-                    routes.limits.push(channel.limits());
-                    routes.channels.push(channel);
-                    known.insert(place, routes.channels.len() - 1);
-                    routes.channels.len() - 1
-                }
+                Route::Clients
+            } else {
+                let place = (target.kind(), target.properties().address());
+                let channel = match opened.get(&place) {
+                    Some(channel) => *channel,
+                    None => routes.open(factory.channel(target).ok_or_else(unsupported)?),
+                };
+                opened.insert(place, channel);
+                Route::Channel(channel)
             };
-            routes.by_registration.insert(id, channel);
+            routes.by_registration.insert(id, route);
         }
         Ok(routes)
     }
 
-    fn open_clients(&mut self, route: ClientsRoute) {
-        let mut open = |channel: &Arc<dyn Channel>| {
-            self.limits.push(channel.limits());
-            self.channels.push(Arc::clone(channel));
-            self.channels.len() - 1
-        };
-        let places = Places {
-            ordered: open(&route.queues.ordered),
-            unordered: open(&route.queues.unordered),
-        };
-        self.clients = Some((route, places));
+    fn open(&mut self, channel: Arc<dyn Channel>) -> RoutedChannel {
+        let message_bytes = channel.limits().message_bytes;
+        self.channels.push(channel);
+        RoutedChannel {
+            index: self.channels.len() - 1,
+            message_bytes,
+        }
     }
 
-    /// How to reach linked clients, if a registration in force asks for it.
-    pub(crate) fn clients(&self) -> Option<(&ClientsRoute, Places)> {
-        let (route, places) = self.clients.as_ref()?;
-        Some((route, *places))
+    fn open_clients(&mut self, clients: ClientsRoute) {
+        let channels = QueueChannels {
+            ordered: self.open(Arc::clone(&clients.queues.ordered)).index,
+            unordered: self.open(Arc::clone(&clients.queues.unordered)).index,
+        };
+        self.clients = Some((clients, channels));
     }
 
-    /// The channel of a registration in force, unless it tells clients; `plan` names no others.
-    pub(crate) fn channel(&self, id: RegistrationId) -> Option<usize> {
+    /// Access to linked clients, if an enabled registration has the target `clients`.
+    pub(crate) fn clients(&self) -> Option<(&ClientsRoute, QueueChannels)> {
+        let (clients, channels) = self.clients.as_ref()?;
+        Some((clients, *channels))
+    }
+
+    /// The route of an enabled registration.
+    pub(crate) fn route(&self, id: RegistrationId) -> Option<Route> {
         self.by_registration.get(&id).copied()
-    }
-
-    /// How many bytes of body a registration's channel takes beside this much of attributes.
-    pub(crate) fn body_limit(&self, channel: usize, attributes: usize) -> usize {
-        self.limits[channel]
-            .message_bytes
-            .saturating_sub(attributes)
     }
 }
 

@@ -1,29 +1,27 @@
 //! Messages made of both documents of a shadow.
 //!
-//! Where both lie in one item, the record holds them. Where they lie apart it holds one, and the other is
-//! found in this order: in the next record of it in the event, as it was before; in the last one, as it is
-//! after; in the table, as it is now. Of two records of one write, the first tells of both.
+//! In the combined layout the record has both documents. In the separate layout it has one, and the other is taken
+//! from, in this order: the next record of it in the event (its old image), the last one (its new image), the table.
+//! Two records of one write make one message, with the first.
 //!
-//! Only the last way can show a document newer than the change. Then the change that made it newer is
-//! still to come in the stream and tells of it again, so that the last message of a shadow is always true.
+//! Only the table can have a document that is newer than the change. Then the newer change is still to come in the
+//! stream and makes another message, so the last message of a shadow is always correct.
 
 use std::collections::HashMap;
 
-use antumbra_registration::{Change, RegistrationId, Registrations};
-use antumbra_service::notifications::Message;
-use antumbra_service::shadows::{ShadowId, StoreError, StoredDocument};
+use antumbra_registration::{Change, RegistrationId};
+use antumbra_service::shadows::{StoreError, ShadowId, StoredDocument};
 use antumbra_shadow::{Model, State};
 use antumbra_wire::items::{ItemChange, ItemKind, ShadowItem};
-use antumbra_wire::notification::NotificationId;
 use antumbra_wire::shadow_mqtt::{ShadowDocument, ShadowDocuments};
 
-use crate::undeliverable::Undeliverable;
+use crate::plan::Draft;
 
 /// A change of a shadow's item.
 pub(crate) struct ShadowChange {
     pub(crate) record: usize,
     pub(crate) key: String,
-    /// What its messages are ordered by: the shadow, whichever of its items changed.
+    /// The ordering key of its messages: the shadow, whichever of its items changed.
     pub(crate) order: String,
     shadow: (String, String),
     item: ShadowItem,
@@ -32,44 +30,40 @@ pub(crate) struct ShadowChange {
     written_at: Option<i64>,
     pub(crate) seconds: i64,
     pub(crate) client_token: Option<String>,
-    pub(crate) wanted: Vec<Subscriber>,
+    /// The messages of the registrations that match.
+    pub(crate) subscribers: Vec<Draft>,
 }
 
-/// A registration that wants to be told of it.
-#[derive(Clone)]
-pub(crate) struct Subscriber {
-    pub(crate) registration: RegistrationId,
-    pub(crate) channel: usize,
-    pub(crate) id: NotificationId,
-    pub(crate) topic: Option<String>,
-    pub(crate) attributes: Vec<(String, String)>,
-    pub(crate) limit: usize,
-}
-
-/// What is told of a change: the shadow before and after, to whom.
+/// The content of messages about one change.
 pub(crate) struct ShadowMessage<'p> {
-    pub(crate) pending: &'p ShadowChange,
+    pub(crate) change: &'p ShadowChange,
     pub(crate) before: ShadowDocuments,
     pub(crate) after: ShadowDocuments,
-    pub(crate) wanted: Vec<&'p Subscriber>,
+    pub(crate) subscribers: Vec<&'p Draft>,
 }
 
-/// A document of another item than the one that changed.
+/// A document that is not in the changed item.
 pub(crate) type Other = (ShadowId, State);
-/// What was found of it.
+/// The result of reading these documents.
 pub(crate) type Found = HashMap<Other, Result<Option<StoredDocument>, StoreError>>;
 
-/// Changes that are told of, and those that cannot be told of now or ever.
 #[derive(Default)]
 pub(crate) struct Resolved<'p> {
-    pub(crate) told: Vec<ShadowMessage<'p>>,
-    /// Records to be looked at again.
-    pub(crate) undone: Vec<usize>,
-    pub(crate) parked: Vec<Undeliverable>,
+    pub(crate) messages: Vec<ShadowMessage<'p>>,
+    /// Indices of records to process again.
+    pub(crate) unfinished: Vec<usize>,
+    pub(crate) rejected: Vec<Unresolved<'p>>,
+}
+
+/// A change whose other document can never be read.
+pub(crate) struct Unresolved<'p> {
+    pub(crate) change: &'p ShadowChange,
+    pub(crate) subscribers: Vec<&'p Draft>,
+    pub(crate) reason: String,
 }
 
 impl ShadowChange {
-    /// `None` for what is no shadow's, and for what happens to what a delete left.
+    /// `None` for items of other kinds, and for changes of a deleted shadow's remains.
     pub(crate) fn new(
         record: usize,
         item: &ItemChange<'_>,
@@ -92,13 +86,18 @@ impl ShadowChange {
             written_at: item.written_at(),
             seconds: item.seconds(),
             client_token: change.client_token.map(str::to_owned),
-            wanted: Vec::new(),
+            subscribers: Vec::new(),
         })
     }
 
-    /// Whether it has to be known to tell of others, even if nobody wants to hear of it.
-    pub(crate) fn matters(&self) -> bool {
-        self.item != ShadowItem::Combined || !self.wanted.is_empty()
+    /// Whether its messages, or those of other changes of the shadow, depend on it.
+    pub(crate) fn is_needed(&self) -> bool {
+        self.item != ShadowItem::Combined || !self.subscribers.is_empty()
+    }
+
+    pub(crate) fn has_subscriber(&self, registration: RegistrationId) -> bool {
+        let mut subscribers = self.subscribers.iter();
+        subscribers.any(|draft| draft.registration == registration)
     }
 
     fn other(&self) -> Option<State> {
@@ -114,10 +113,10 @@ impl ShadowChange {
     }
 }
 
-/// For each shadow whose documents lie apart, its changes in order.
-fn timelines(pending: &[ShadowChange]) -> HashMap<&(String, String), Vec<usize>> {
+/// The changes of each shadow in the separate layout, in order.
+fn timelines(changes: &[ShadowChange]) -> HashMap<&(String, String), Vec<usize>> {
     let mut timelines: HashMap<_, Vec<usize>> = HashMap::new();
-    for (index, change) in pending.iter().enumerate() {
+    for (index, change) in changes.iter().enumerate() {
         if change.item != ShadowItem::Combined {
             timelines.entry(&change.shadow).or_default().push(index);
         }
@@ -125,30 +124,30 @@ fn timelines(pending: &[ShadowChange]) -> HashMap<&(String, String), Vec<usize>>
     timelines
 }
 
-/// The other document in the event itself.
-fn in_event(pending: &[ShadowChange], timeline: &[usize], at: usize) -> Option<ShadowDocuments> {
-    let kind = pending[timeline[at]].item;
-    let others = |index: &&usize| pending[**index].item != kind;
+/// The other document, taken from other records of the event.
+fn in_event(changes: &[ShadowChange], timeline: &[usize], at: usize) -> Option<ShadowDocuments> {
+    let kind = changes[timeline[at]].item;
+    let others = |index: &&usize| changes[**index].item != kind;
     let next = timeline[at + 1..].iter().find(others);
     let last = timeline[..at].iter().rev().find(others);
-    next.map(|&index| pending[index].before.clone())
-        .or_else(|| last.map(|&index| pending[index].after.clone()))
+    next.map(|&index| changes[index].before.clone())
+        .or_else(|| last.map(|&index| changes[index].after.clone()))
 }
 
-/// The documents that have to be read from the table.
-pub(crate) fn missing(pending: &[ShadowChange]) -> Vec<Other> {
+/// The documents that must be read from the table.
+pub(crate) fn missing(changes: &[ShadowChange]) -> Vec<Other> {
     let mut missing = Vec::new();
-    for timeline in timelines(pending).values() {
+    for timeline in timelines(changes).values() {
         let alone = timeline
             .iter()
-            .all(|&index| pending[index].item == pending[timeline[0]].item);
-        let wanted = timeline
+            .all(|&index| changes[index].item == changes[timeline[0]].item);
+        let subscribed = timeline
             .iter()
-            .any(|&index| !pending[index].wanted.is_empty());
-        let first = &pending[timeline[0]];
+            .any(|&index| !changes[index].subscribers.is_empty());
+        let first = &changes[timeline[0]];
         let (id, name) = &first.shadow;
         if alone
-            && wanted
+            && subscribed
             && let Some(state) = first.other()
             && let Ok(shadow) = ShadowId::named(id, name)
         {
@@ -158,23 +157,23 @@ pub(crate) fn missing(pending: &[ShadowChange]) -> Vec<Other> {
     missing
 }
 
-/// Puts both documents together for every change that somebody wants to hear of.
-pub(crate) fn resolve<'p>(
-    pending: &'p [ShadowChange],
-    found: &Found,
-    registrations: &Registrations,
-    sequence_number: &dyn Fn(usize) -> String,
-) -> Resolved<'p> {
-    let timelines = timelines(pending);
+/// Combines both documents for every change with subscribers.
+pub(crate) fn resolve<'p>(changes: &'p [ShadowChange], found: &Found) -> Resolved<'p> {
+    let timelines = timelines(changes);
     let mut resolved = Resolved::default();
-    let mut told_with_another = vec![false; pending.len()];
-    for (index, change) in pending.iter().enumerate() {
-        if told_with_another[index] {
+    let mut merged_into_earlier = vec![false; changes.len()];
+    for (index, change) in changes.iter().enumerate() {
+        if merged_into_earlier[index] {
             continue;
         }
+        let mut subscribers: Vec<&Draft> = change.subscribers.iter().collect();
         if change.item == ShadowItem::Combined {
-            let sections = (change.before.clone(), change.after.clone());
-            resolved.tell(change, sections, change.wanted.iter().collect());
+            resolved.add(
+                change,
+                change.before.clone(),
+                change.after.clone(),
+                subscribers,
+            );
             continue;
         }
         let timeline = &timelines[&change.shadow];
@@ -182,25 +181,22 @@ pub(crate) fn resolve<'p>(
             .iter()
             .position(|&other| other == index)
             .unwrap_or(0);
-        let mut wanted: Vec<&Subscriber> = change.wanted.iter().collect();
         if let Some(&next) = timeline.get(at + 1)
-            && change.is_one_write_with(&pending[next])
+            && change.is_one_write_with(&changes[next])
         {
-            let next_change = &pending[next];
-            told_with_another[next] = true;
-            let new =
-                |other: &&Subscriber| wanted.iter().all(|w| w.registration != other.registration);
-            let more: Vec<&Subscriber> = next_change.wanted.iter().filter(new).collect();
-            wanted.extend(more);
-            let before = together(&change.before, &next_change.before);
-            let after = together(&change.after, &next_change.after);
-            resolved.tell(change, (before, after), wanted);
+            merged_into_earlier[next] = true;
+            let next = &changes[next];
+            let more = next.subscribers.iter();
+            subscribers.extend(more.filter(|draft| !change.has_subscriber(draft.registration)));
+            let before = together(&change.before, &next.before);
+            let after = together(&change.after, &next.after);
+            resolved.add(change, before, after, subscribers);
             continue;
         }
-        if wanted.is_empty() {
+        if subscribers.is_empty() {
             continue;
         }
-        let other = match in_event(pending, timeline, at) {
+        let other = match in_event(changes, timeline, at) {
             Some(other) => Ok(other),
             None => stored(change, found),
         };
@@ -208,48 +204,40 @@ pub(crate) fn resolve<'p>(
             Ok(other) => {
                 let before = together(&change.before, &other);
                 let after = together(&change.after, &other);
-                resolved.tell(change, (before, after), wanted);
+                resolved.add(change, before, after, subscribers);
             }
-            Err(Unknown::Now) => resolved.undone.push(change.record),
-            Err(Unknown::Forever(reason)) => {
-                let sequence_number = sequence_number(change.record);
-                for wanted in wanted {
-                    let message = Message {
-                        id: wanted.id.to_string(),
-                        key: change.key.clone(),
-                        ..Message::default()
-                    };
-                    let name = &registrations[wanted.registration].name;
-                    let record = change.record;
-                    let parked =
-                        Undeliverable::refused(record, &sequence_number, name, &message, &reason);
-                    resolved.parked.push(parked);
-                }
-            }
+            Err(Unknown::Now) => resolved.unfinished.push(change.record),
+            Err(Unknown::Forever(reason)) => resolved.rejected.push(Unresolved {
+                change,
+                subscribers,
+                reason,
+            }),
         }
     }
     resolved
 }
 
 impl<'p> Resolved<'p> {
-    /// A shadow that is gone is told of by nobody here.
-    fn tell(
+    /// A deleted shadow has no messages of this form.
+    fn add(
         &mut self,
-        pending: &'p ShadowChange,
-        (before, after): (ShadowDocuments, ShadowDocuments),
-        wanted: Vec<&'p Subscriber>,
+        change: &'p ShadowChange,
+        before: ShadowDocuments,
+        after: ShadowDocuments,
+        subscribers: Vec<&'p Draft>,
     ) {
-        if !after.is_absent() && !wanted.is_empty() {
-            self.told.push(ShadowMessage {
-                pending,
+        if !after.is_absent() && !subscribers.is_empty() {
+            self.messages.push(ShadowMessage {
+                change,
                 before,
                 after,
-                wanted,
+                subscribers,
             });
         }
     }
 }
 
+/// The other document could not be read.
 enum Unknown {
     Now,
     Forever(String),
@@ -260,19 +248,23 @@ fn stored(change: &ShadowChange, found: &Found) -> Result<ShadowDocuments, Unkno
     let forever = |reason: String| Unknown::Forever(reason);
     let shadow = ShadowId::named(id, name).map_err(|error| forever(error.to_string()))?;
     let state = change.other().unwrap_or(State::Reported);
-    let held = match found.get(&(shadow, state)) {
-        None => return Err(forever("there is no way to its other document".to_owned())),
+    let stored = match found.get(&(shadow, state)) {
+        None => {
+            return Err(forever(
+                "the listener has no access to the shadow's other document".to_owned(),
+            ));
+        }
         Some(Ok(None)) => return Ok(ShadowDocuments::default()),
-        Some(Ok(Some(held))) => held,
+        Some(Ok(Some(stored))) => stored,
         Some(Err(error)) if error.is_retryable() => return Err(Unknown::Now),
         Some(Err(error)) => return Err(forever(error.to_string())),
     };
     let section = Some(ShadowDocument {
-        document: held.document.clone(),
-        times: held.leaf_times(),
+        document: stored.document.clone(),
+        times: stored.leaf_times(),
     });
     let mut sections = ShadowDocuments {
-        version: held.version.0,
+        version: stored.version.0,
         ..ShadowDocuments::default()
     };
     match state {
@@ -282,9 +274,9 @@ fn stored(change: &ShadowChange, found: &Found) -> Result<ShadowDocuments, Unkno
     Ok(sections)
 }
 
-/// Two halves as one, with the sum of their versions.
+/// Combines the documents of two items, with the sum of their versions.
 fn together(one: &ShadowDocuments, other: &ShadowDocuments) -> ShadowDocuments {
-    let version = |half: &ShadowDocuments| if half.is_absent() { 0 } else { half.version };
+    let version = |item: &ShadowDocuments| if item.is_absent() { 0 } else { item.version };
     ShadowDocuments {
         reported: one.reported.clone().or_else(|| other.reported.clone()),
         desired: one.desired.clone().or_else(|| other.desired.clone()),
@@ -292,7 +284,7 @@ fn together(one: &ShadowDocuments, other: &ShadowDocuments) -> ShadowDocuments {
     }
 }
 
-/// The model that deltas are reckoned by: to AWS, an array is one value.
+/// The model for deltas: AWS IoT Device Shadow treats an array as one value.
 pub(crate) fn whole_arrays(model: &Model) -> Model {
     Model {
         arrays: antumbra_shadow::Arrays::Whole,

@@ -1,5 +1,6 @@
-//! What can never be sent: kept in the undeliverable queue, with the reason and where it came from.
+//! Notifications that can never be sent: their form in the undeliverable queue.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use antumbra_service::notifications::{ChannelMessage, Message};
@@ -8,20 +9,75 @@ use antumbra_wire::stream::{Record, Undecodable};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-/// Something that can never be sent.
+/// A message for the undeliverable queue.
 #[derive(Debug, Clone)]
 pub(crate) struct Undeliverable {
-    /// The position of the record it came from.
+    /// The index of the record.
     pub(crate) record: usize,
-    /// The same however often it is parked, and no other's: a FIFO queue drops what has the id of
-    /// something else.
+    /// Unique, and the same at every attempt: a FIFO queue drops a message with the id of another.
     id: String,
     body: String,
-    /// The same without the notification, for when it does not fit.
+    /// The body without the notification, for when it is too large.
     short: String,
 }
 
-/// The message in the undeliverable queue.
+/// The parts of an [`Undeliverable`].
+#[derive(Default)]
+pub(crate) struct Failure<'a> {
+    pub(crate) record: usize,
+    pub(crate) position: Position<'a>,
+    /// The notification's id; by default one that is derived from the record.
+    pub(crate) id: Option<String>,
+    pub(crate) key: &'a str,
+    pub(crate) registration: Option<&'a str>,
+    pub(crate) reason: &'a str,
+    /// The notification's body, if it could be made.
+    pub(crate) notification: Option<&'a str>,
+    /// The message that its channel rejected.
+    pub(crate) message: Option<&'a Message>,
+}
+
+/// The position of a record, valid as long as the stream keeps the record.
+#[derive(Debug, Clone, Serialize, Default)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Position<'a> {
+    #[serde(skip_serializing_if = "str::is_empty")]
+    stream: Cow<'a, str>,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    event_id: Cow<'a, str>,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    sequence_number: Cow<'a, str>,
+}
+
+impl<'a> Position<'a> {
+    pub(crate) fn sequence_number(sequence_number: &'a str) -> Position<'a> {
+        Position {
+            sequence_number: sequence_number.into(),
+            ..Position::default()
+        }
+    }
+}
+
+impl<'a> From<Record<'a>> for Position<'a> {
+    fn from(record: Record<'a>) -> Position<'a> {
+        Position {
+            stream: record.source_arn().unwrap_or_default(),
+            event_id: record.event_id(),
+            sequence_number: record.sequence_number(),
+        }
+    }
+}
+
+impl<'a> From<&'a Undecodable> for Position<'a> {
+    fn from(record: &'a Undecodable) -> Position<'a> {
+        Position {
+            stream: Cow::default(),
+            event_id: record.event_id.as_deref().unwrap_or_default().into(),
+            sequence_number: record.sequence_number.as_deref().unwrap_or_default().into(),
+        }
+    }
+}
+
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Body<'a> {
@@ -30,17 +86,17 @@ struct Body<'a> {
     registration: Option<&'a str>,
     #[serde(skip_serializing_if = "str::is_empty")]
     key: &'a str,
-    record: Position<'a>,
+    record: &'a Position<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     notification: Option<&'a RawValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    message: Option<Wrapping<'a>>,
+    message: Option<Envelope<'a>>,
 }
 
-/// What was around a notification when it was refused, so that it can be sent again as it was.
+/// The properties of a message beside its body, needed to send it again.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Wrapping<'a> {
+struct Envelope<'a> {
     id: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     topic: Option<&'a str>,
@@ -48,10 +104,10 @@ struct Wrapping<'a> {
     attributes: BTreeMap<&'a str, &'a str>,
 }
 
-impl<'a> Wrapping<'a> {
-    fn of(message: &'a Message) -> Wrapping<'a> {
+impl<'a> From<&'a Message> for Envelope<'a> {
+    fn from(message: &'a Message) -> Envelope<'a> {
         let attributes = message.attributes.iter();
-        Wrapping {
+        Envelope {
             id: &message.id,
             topic: message.topic.as_deref(),
             attributes: attributes.map(|(n, v)| (n.as_str(), v.as_str())).collect(),
@@ -59,163 +115,53 @@ impl<'a> Wrapping<'a> {
     }
 }
 
-/// Where the record stands, for as long as the stream keeps it.
-#[derive(Serialize, Default)]
-#[serde(rename_all = "camelCase")]
-struct Position<'a> {
-    #[serde(skip_serializing_if = "str::is_empty")]
-    stream: &'a str,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    event_id: &'a str,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    sequence_number: &'a str,
-}
-
 impl Undeliverable {
-    /// A notification that does not fit or that its channel refused.
-    pub(crate) fn notification(
-        record: Record<'_>,
-        id: NotificationId,
-        key: &str,
-        registration: &str,
-        reason: String,
-        notification: Option<&str>,
-    ) -> Undeliverable {
-        let (stream, event_id, sequence) = (
-            record.source_arn().unwrap_or_default(),
-            record.event_id(),
-            record.sequence_number(),
-        );
-        let position = Position {
-            stream: &stream,
-            event_id: &event_id,
-            sequence_number: &sequence,
-        };
-        Undeliverable::new(
-            record.index(),
-            id.to_string(),
-            key,
-            Some(registration),
-            &reason,
-            position,
-            (notification, None),
-        )
-    }
-
-    /// A record that says too little.
-    pub(crate) fn record(record: Record<'_>, key: &str, reason: String) -> Undeliverable {
-        let (stream, event_id, sequence) = (
-            record.source_arn().unwrap_or_default(),
-            record.event_id(),
-            record.sequence_number(),
-        );
-        let position = Position {
-            stream: &stream,
-            event_id: &event_id,
-            sequence_number: &sequence,
-        };
-        let id = id_of_record(&event_id);
-        Undeliverable::new(
-            record.index(),
-            id,
-            key,
-            None,
-            &reason,
-            position,
-            (None, None),
-        )
-    }
-
-    /// A record that cannot be decoded.
-    pub(crate) fn undecodable(undecodable: Undecodable) -> Undeliverable {
-        let position = Position {
-            event_id: undecodable.event_id.as_deref().unwrap_or_default(),
-            sequence_number: undecodable.sequence_number.as_deref().unwrap_or_default(),
-            ..Position::default()
-        };
-        let reason = format!("the record cannot be decoded: {}", undecodable.fault);
-        let known = undecodable
-            .event_id
-            .as_deref()
-            .or(undecodable.sequence_number.as_deref());
-        let id = id_of_record(known.unwrap_or(&reason));
-        Undeliverable::new(
-            undecodable.index,
-            id,
-            "",
-            None,
-            &reason,
-            position,
-            (None, None),
-        )
-    }
-
-    /// A message that its channel refused for good.
-    pub(crate) fn refused(
-        record: usize,
-        sequence_number: &str,
-        registration: &str,
-        message: &Message,
-        reason: &str,
-    ) -> Undeliverable {
-        let position = Position {
-            sequence_number,
-            ..Position::default()
-        };
-        Undeliverable::new(
-            record,
-            message.id.clone(),
-            &message.key,
-            Some(registration),
-            reason,
-            position,
-            (Some(&message.body), Some(message)),
-        )
-    }
-
-    fn new(
-        record: usize,
-        id: String,
-        key: &str,
-        registration: Option<&str>,
-        reason: &str,
-        position: Position<'_>,
-        (notification, message): (Option<&str>, Option<&Message>),
-    ) -> Undeliverable {
-        // What we wrote ourselves is JSON.
-        let notification =
-            notification.and_then(|text| serde_json::from_str::<&RawValue>(text).ok());
+    pub(crate) fn new(failure: Failure<'_>) -> Undeliverable {
+        // Bodies that the listener wrote are JSON.
+        let notification = failure
+            .notification
+            .and_then(|text| serde_json::from_str::<&RawValue>(text).ok());
+        let message = failure.message.filter(|_| notification.is_some());
         let mut body = Body {
-            reason,
-            registration,
-            key,
-            record: position,
-            message: message.filter(|_| notification.is_some()).map(Wrapping::of),
+            reason: failure.reason,
+            registration: failure.registration,
+            key: failure.key,
+            record: &failure.position,
             notification,
+            message: message.map(Envelope::from),
         };
         let text = |body: &Body<'_>| serde_json::to_string(body).unwrap_or_default();
         let long = text(&body);
         (body.notification, body.message) = (None, None);
+        let short = text(&body);
+        let Position {
+            event_id,
+            sequence_number,
+            ..
+        } = &failure.position;
+        let derived = || {
+            let known = [event_id, sequence_number]
+                .into_iter()
+                .find(|known| !known.is_empty());
+            let known = known.map_or(failure.reason, |known| known.as_ref());
+            NotificationId::new(known, "", None).to_string()
+        };
         Undeliverable {
-            record,
-            id,
+            record: failure.record,
+            id: failure.id.unwrap_or_else(derived),
             body: long,
-            short: text(&body),
+            short,
         }
     }
 
-    /// As a message for the undeliverable queue, which is the only channel there.
-    pub(crate) fn outgoing(&self, limit: usize) -> ChannelMessage {
-        let body = if self.body.len() <= limit {
-            &self.body
-        } else {
-            &self.short
-        };
+    /// The message to the undeliverable queue, without the notification if it would exceed the limit.
+    pub(crate) fn message(&self, limit: usize) -> ChannelMessage {
+        let fits = self.body.len() <= limit;
         let message = Message {
             id: self.id.clone(),
-            // Order does not matter here; one key each lets batches be full.
+            // Order does not matter here; a key per message fills batches.
             key: self.id.clone(),
-            body: body.clone(),
+            body: if fits { &self.body } else { &self.short }.clone(),
             ..Message::default()
         };
         ChannelMessage {
@@ -223,9 +169,4 @@ impl Undeliverable {
             message,
         }
     }
-}
-
-/// The id of a record that is parked as such.
-fn id_of_record(known: &str) -> String {
-    NotificationId::new(known, "", None).to_string()
 }

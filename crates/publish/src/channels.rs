@@ -22,7 +22,6 @@ use antumbra_service::notifications::Channel;
 use aws_types::SdkConfig;
 
 pub use ids::{deduplication_id, group_id};
-use iot::IotChannel;
 use sqs::SqsChannel;
 
 /// Opens channels to AWS through one client per service. The SQS client is made at once, the others with the first

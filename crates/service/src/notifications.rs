@@ -8,5 +8,6 @@ mod schedule;
 
 pub use channel::{BoxFuture, Channel, ChannelLimits, Message, SendError, attribute_bytes};
 pub use dispatch::{
-    ChannelMessage, DispatchSummary, Outbox, RejectedMessage, SendFailure, dispatch, dispatch_one,
+    ChannelMessage, DispatchSummary, Envelope, RejectedMessage, SendFailure, dispatch,
+    dispatch_one, dispatch_with,
 };

@@ -78,7 +78,7 @@ impl Quarantine {
             index,
             reason: "the quarantine did not respond in time".to_owned(),
         };
-        let refused = done.refused.into_iter();
+        let refused = done.rejected.into_iter();
         let mut left: Vec<QuarantineFailure> = refused
             .map(|one| QuarantineFailure {
                 index: one.index,

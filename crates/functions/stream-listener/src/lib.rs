@@ -47,7 +47,7 @@ pub fn build(
     let mut listener = Listener::new(registrations, &channels, config.model, clock)?;
     if let Some(table) = config.table {
         let shadows = DynamoDbShadows::connect(sdk, ShadowTableConfig::new(table));
-        listener = listener.with_documents(Arc::new(Arc::new(shadows)));
+        listener = listener.with_documents(Arc::new(shadows));
     }
     Ok(StreamListener(listener))
 }
@@ -71,7 +71,7 @@ pub fn metrics(summary: &BatchSummary) -> Vec<Metric> {
         Metric::count("matched", summary.matched),
         Metric::count("sent", summary.sent),
         Metric::count("retried", summary.retried),
-        Metric::count("undeliverable", summary.parked),
+        Metric::count("undeliverable", summary.undeliverable),
         Metric::new("oldestRecordAge", oldest, Unit::Milliseconds),
     ]
 }

@@ -17,7 +17,7 @@ fn whole(parts: &[&str]) -> Value {
 async fn sent(rule: Value, records: &[Record]) -> Vec<Value> {
     let bench = Bench::new(&[rule]);
     let handled = bench.handle(&event_of(records)).await;
-    assert_eq!((handled.parked, handled.resume_at), (0, None));
+    assert_eq!((handled.undeliverable, handled.resume_at), (0, None));
     bench.at("sqs a").json()
 }
 

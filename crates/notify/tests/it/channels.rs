@@ -97,7 +97,7 @@ impl Bench {
     }
 
     /// What lies in the undeliverable queue.
-    pub(crate) fn parked(&self) -> Vec<Value> {
+    pub(crate) fn undeliverable(&self) -> Vec<Value> {
         self.fakes.undeliverable.json()
     }
 

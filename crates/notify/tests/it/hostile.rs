@@ -38,7 +38,7 @@ async fn what_is_no_event_is_refused_as_a_whole_and_forgotten() {
         );
         assert!(said.len() < 200, "{said}");
     }
-    assert!(bench.parked().is_empty());
+    assert!(bench.undeliverable().is_empty());
     let handled = bench.handle(&event_of(&[Record::small("lamp", 1)])).await;
     assert_eq!(
         (handled.sent, handled.resume_at),
@@ -65,14 +65,14 @@ async fn unknown_fields_mean_nothing() {
     record["dynamodb"]["ApproximateCreationDateTime"] = json!("yesterday");
     let event = json!({ "Before": odd, "Records": [record], "window": { "start": 1 } });
     let handled = bench.handle(event.to_string().as_bytes()).await;
-    assert_eq!((handled.records, handled.sent, handled.parked), (1, 2, 0));
+    assert_eq!((handled.records, handled.sent, handled.undeliverable), (1, 2, 0));
     assert_eq!(handled.oldest_milliseconds, None);
     assert_eq!(bench.at("sqs a").json_at("/version"), [2]);
 }
 
 /// Each of these spoils one record and nothing else, wherever it stands.
 #[tokio::test]
-async fn a_spoilt_record_is_parked_and_its_neighbours_arrive() {
+async fn a_spoilt_record_is_undeliverable_and_its_neighbours_arrive() {
     let spoils: [fn(&mut Value); 14] = [
         |record| *record = json!({}),
         |record| *record = json!(null),
@@ -94,11 +94,11 @@ async fn a_spoilt_record_is_parked_and_its_neighbours_arrive() {
         let mut records: Vec<Value> = (0..3).map(|n| Record::small("lamp", n).json()).collect();
         spoil(&mut records[1]);
         let handled = bench.handle(&event(records)).await;
-        assert_eq!((handled.records, handled.parked), (3, 1), "{number}");
+        assert_eq!((handled.records, handled.undeliverable), (3, 1), "{number}");
         assert_eq!(handled.resume_at, None, "{number}");
         assert_eq!(bench.at("sqs a").json_at("/version"), [1, 3], "{number}");
-        let parked = &bench.parked()[0];
-        assert!(parked["reason"].as_str().unwrap().len() > 10, "{parked}");
+        let undeliverable = &bench.undeliverable()[0];
+        assert!(undeliverable["reason"].as_str().unwrap().len() > 10, "{undeliverable}");
     }
 }
 
@@ -111,7 +111,7 @@ async fn a_batch_of_nothing_but_rubbish_does_not_block_the_shard() {
     );
     let handled = bench.handle(records.as_bytes()).await;
     assert_eq!(
-        (handled.records, handled.parked),
+        (handled.records, handled.undeliverable),
         (limits::RECORDS, limits::RECORDS)
     );
     assert_eq!(handled.resume_at, None);
@@ -132,7 +132,7 @@ async fn the_largest_item_arrives_whole_where_it_fits_and_shorter_where_not() {
     let handled = bench
         .handle(&event_of(&[Record::reported("lamp", 1, old, new)]))
         .await;
-    assert_eq!((handled.sent, handled.parked), (2, 0));
+    assert_eq!((handled.sent, handled.undeliverable), (2, 0));
     let body = &bench.at("sqs a").json()[0];
     assert_eq!(body["new"]["text"].as_str().map(str::len), Some(399 * 1024));
     assert_eq!(
@@ -172,12 +172,12 @@ async fn nesting_as_deep_as_the_table_allows_arrives() {
             document.clone(),
         )]))
         .await;
-    assert_eq!((handled.sent, handled.parked), (2, 0));
+    assert_eq!((handled.sent, handled.undeliverable), (2, 0));
     assert_eq!(bench.at("sqs a").json()[0]["new"], document);
 }
 
 #[tokio::test]
-async fn nesting_without_end_is_parked() {
+async fn nesting_without_end_is_undeliverable() {
     let bench = bench();
     let deep = format!(
         "{}{{\"N\":\"1\"}}{}",
@@ -192,11 +192,11 @@ async fn nesting_without_end_is_parked() {
         .handle(format!("{{\"Records\":[{record},{good}]}}").as_bytes())
         .await;
     assert_eq!(
-        (handled.sent, handled.parked, handled.resume_at),
+        (handled.sent, handled.undeliverable, handled.resume_at),
         (2, 1, None)
     );
     assert_eq!(
-        bench.parked()[0]["record"]["sequenceNumber"],
+        bench.undeliverable()[0]["record"]["sequenceNumber"],
         sequence_number(1)
     );
 }
@@ -231,7 +231,7 @@ async fn keys_of_every_kind_of_text_come_back_as_they_were() {
         .map(|(id, n)| Record::small(id, n))
         .collect();
     let handled = bench.handle(&event_of(&records)).await;
-    assert_eq!((handled.parked, handled.resume_at), (0, None));
+    assert_eq!((handled.undeliverable, handled.resume_at), (0, None));
     assert_eq!(bench.at("sqs a").json_at("/shadow/id"), odd);
     for (message, id) in bench.at("sqs a").accepted().iter().zip(odd) {
         assert_eq!(message.key, format!("DS#{id}#DSR#main"));
@@ -261,9 +261,9 @@ async fn half_a_character_gives_a_clear_result() {
         let handled = bench.handle(event.as_bytes()).await;
         assert_eq!((handled.records, handled.resume_at), (3, None), "{half}");
         let of_queue = bench.at("sqs a").accepted().len();
-        let parked = bench.fakes.undeliverable.accepted().len();
+        let undeliverable = bench.fakes.undeliverable.accepted().len();
         assert_eq!(
-            of_queue + parked.min(2),
+            of_queue + undeliverable.min(2),
             3,
             "{half}: each once, here or there"
         );
@@ -294,5 +294,5 @@ async fn secrets_and_stored_responses_are_never_notified() {
     let handled = bench.handle(&event_of(&records)).await;
     assert_eq!((handled.records, handled.sent), (5, 2), "{handled:?}");
     assert_eq!(handled.resume_at, None);
-    assert!(bench.parked().is_empty());
+    assert!(bench.undeliverable().is_empty());
 }

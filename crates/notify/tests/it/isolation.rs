@@ -1,4 +1,4 @@
-//! What can never be sent is parked with its reason, and holds up nobody else.
+//! Undeliverable notifications go to their queue with a reason and do not delay others.
 
 use antumbra_service::notifications::ChannelLimits;
 use antumbra_testkit::{SQS_LIMITS, SendReply};
@@ -40,7 +40,7 @@ async fn a_missing_queue_and_a_forbidden_topic_delay_nobody() {
         .reply(|_| SendReply::deny("AccessDenied"));
 
     let handled = bench.handle(&event_of(&changes())).await;
-    assert_eq!((handled.sent, handled.parked, handled.retried), (20, 40, 0));
+    assert_eq!((handled.sent, handled.undeliverable, handled.retried), (20, 40, 0));
     assert_eq!(handled.resume_at, None, "the shard goes on");
     let in_order: Vec<Value> = (0..5)
         .flat_map(|device| (0..4).map(move |n| json!(device + 5 * n + 1)))
@@ -53,12 +53,12 @@ async fn a_missing_queue_and_a_forbidden_topic_delay_nobody() {
         .collect();
     assert_eq!(versions, in_order);
 
-    let parked = bench.parked();
+    let undeliverable = bench.undeliverable();
     for (registration, reason) in [
         ("missing", "QueueDoesNotExist"),
         ("forbidden", "AccessDenied"),
     ] {
-        let its: Vec<_> = parked
+        let its: Vec<_> = undeliverable
             .iter()
             .filter(|body| body["registration"] == registration)
             .collect();
@@ -82,33 +82,33 @@ async fn one_refused_message_costs_its_batch_nothing() {
         _ => SendReply::Accept,
     });
     let handled = bench.handle(&event_of(&changes())).await;
-    assert_eq!((handled.sent, handled.parked), (16, 4));
+    assert_eq!((handled.sent, handled.undeliverable), (16, 4));
     assert_eq!(handled.resume_at, None);
     assert!(
         bench
-            .parked()
+            .undeliverable()
             .iter()
             .all(|body| body["key"] == "DS#device-3#DSR#main")
     );
 }
 
 #[tokio::test]
-async fn a_record_that_does_not_decode_is_parked_by_its_position() {
+async fn a_record_that_does_not_decode_is_undeliverable_by_its_position() {
     let bench = Bench::new(&[to_queue("a")]);
     let mut records: Vec<Value> = changes().iter().map(Record::json).collect();
     records[7]["dynamodb"]["NewImage"]["reported"] = json!({ "M": { "n": { "N": "seven" } } });
     let handled = bench.handle(&event(records)).await;
     assert_eq!((handled.records, handled.matched), (20, 19));
-    assert_eq!((handled.sent, handled.parked), (19, 1));
+    assert_eq!((handled.sent, handled.undeliverable), (19, 1));
     assert_eq!(handled.resume_at, None);
-    let parked = bench.parked();
-    let reason = parked[0]["reason"].as_str().unwrap();
+    let undeliverable = bench.undeliverable();
+    let reason = undeliverable[0]["reason"].as_str().unwrap();
     assert!(
         reason.starts_with("the record cannot be decoded: "),
         "{reason}"
     );
-    assert_eq!(parked[0]["record"]["eventId"], event_id(7));
-    assert_eq!(parked[0]["record"]["sequenceNumber"], sequence_number(7));
+    assert_eq!(undeliverable[0]["record"]["eventId"], event_id(7));
+    assert_eq!(undeliverable[0]["record"]["sequenceNumber"], sequence_number(7));
 }
 
 #[tokio::test]
@@ -120,13 +120,13 @@ async fn what_nobody_wants_may_be_as_broken_as_it_likes() {
     record["dynamodb"]["NewImage"]["reported"] = json!({ "N": "seven" });
     let handled = bench.handle(&event([record])).await;
     assert_eq!(
-        (handled.records, handled.parked, handled.resume_at),
+        (handled.records, handled.undeliverable, handled.resume_at),
         (1, 0, None)
     );
 }
 
 #[tokio::test]
-async fn a_notification_too_large_even_without_documents_is_parked() {
+async fn a_notification_too_large_even_without_documents_is_undeliverable() {
     let fakes = Fakes::default();
     fakes.at("sqs small").set_limits(limits(1000));
     let bench = Bench::on(fakes, &[to_queue("small"), to_queue("large")]);
@@ -139,7 +139,7 @@ async fn a_notification_too_large_even_without_documents_is_parked() {
     );
     let handled = bench.handle(&event_of(&records)).await;
     assert_eq!(
-        (handled.sent, handled.parked, handled.resume_at),
+        (handled.sent, handled.undeliverable, handled.resume_at),
         (39, 1, None)
     );
     assert_eq!(bench.at("sqs large").accepted().len(), 20);
@@ -155,19 +155,19 @@ async fn a_notification_too_large_even_without_documents_is_parked() {
         .collect();
     assert_eq!(versions, [10, 15, 20], "those after it arrive");
 
-    let parked = &bench.parked()[0];
-    assert_eq!(parked["registration"], "small");
-    assert_eq!(parked["key"], "DS#device-4#DSR#main");
-    let reason = parked["reason"].as_str().unwrap();
+    let undeliverable = &bench.undeliverable()[0];
+    assert_eq!(undeliverable["registration"], "small");
+    assert_eq!(undeliverable["key"], "DS#device-4#DSR#main");
+    let reason = undeliverable["reason"].as_str().unwrap();
     assert!(reason.contains("the limit is "), "{reason}");
     assert_eq!(
-        parked["record"],
+        undeliverable["record"],
         json!({ "stream": ARN, "eventId": event_id(4), "sequenceNumber": sequence_number(4) })
     );
 }
 
 #[tokio::test]
-async fn a_topic_that_cannot_be_made_is_parked_with_the_notification() {
+async fn a_topic_that_cannot_be_made_is_undeliverable_with_the_notification() {
     let bench = Bench::new(&[
         json!({ "name": "all", "on": { "key": "." }, "to": { "mqtt": { "topic": "changes/${id}" } } }),
     ]);
@@ -182,7 +182,7 @@ async fn a_topic_that_cannot_be_made_is_parked_with_the_notification() {
     ];
     let handled = bench.handle(&event_of(&records)).await;
     assert_eq!(
-        (handled.sent, handled.parked, handled.resume_at),
+        (handled.sent, handled.undeliverable, handled.resume_at),
         (2, 2, None)
     );
     let topics: Vec<_> = bench
@@ -198,8 +198,8 @@ async fn a_topic_that_cannot_be_made_is_parked_with_the_notification() {
             Some("changes/fan".to_owned())
         ]
     );
-    let parked = bench.parked();
-    for (body, (key, reason)) in parked.iter().zip([
+    let undeliverable = bench.undeliverable();
+    for (body, (key, reason)) in undeliverable.iter().zip([
         (
             "SENSOR#1#STATE".to_owned(),
             "the topic needs the id of a shadow",
@@ -219,7 +219,7 @@ async fn a_topic_that_cannot_be_made_is_parked_with_the_notification() {
 }
 
 #[tokio::test]
-async fn a_record_without_the_image_it_needs_is_parked() {
+async fn a_record_without_the_image_it_needs_is_undeliverable() {
     let bench = Bench::new(&[to_queue("a")]);
     let mut keys_only = Record::small("lamp", 0).json();
     keys_only["dynamodb"]
@@ -243,17 +243,17 @@ async fn a_record_without_the_image_it_needs_is_parked() {
         ]))
         .await;
     assert_eq!(
-        (handled.sent, handled.parked, handled.resume_at),
+        (handled.sent, handled.undeliverable, handled.resume_at),
         (1, 2, None)
     );
-    for body in bench.parked() {
-        assert_eq!(body["reason"], "the stream carries no old image");
+    for body in bench.undeliverable() {
+        assert_eq!(body["reason"], "the record has no old image");
         assert_eq!(body["key"], "DS#lamp#DSR#main");
     }
 }
 
 #[tokio::test]
-async fn what_cannot_be_parked_yet_is_reported_and_parked_the_next_time() {
+async fn failures_of_the_undeliverable_queue_are_reported_and_sent_the_next_time() {
     let bench = Bench::new(&[to_queue("missing"), to_queue("fine")]);
     bench.at("sqs missing").reply(|message| match &message.key {
         key if key.contains("device-2") => SendReply::deny("QueueDoesNotExist"),
@@ -262,7 +262,7 @@ async fn what_cannot_be_parked_yet_is_reported_and_parked_the_next_time() {
     bench.fakes.undeliverable.reply(|_| SendReply::Throttle);
     let records = changes();
     let handled = bench.handle(&event_of(&records)).await;
-    assert_eq!((handled.sent, handled.parked), (36, 0));
+    assert_eq!((handled.sent, handled.undeliverable), (36, 0));
     assert_eq!(handled.resume_at, Some(sequence_number(2)));
     let tried: Vec<String> = bench.fakes.undeliverable.calls()[0]
         .iter()
@@ -271,15 +271,15 @@ async fn what_cannot_be_parked_yet_is_reported_and_parked_the_next_time() {
 
     bench.fakes.undeliverable.reply(|_| SendReply::Accept);
     let handled = bench.handle(&event_of(&records[2..])).await;
-    assert_eq!((handled.parked, handled.resume_at), (4, None));
-    let parked: Vec<String> = bench
+    assert_eq!((handled.undeliverable, handled.resume_at), (4, None));
+    let undeliverable: Vec<String> = bench
         .fakes
         .undeliverable
         .accepted()
         .into_iter()
         .map(|message| message.id)
         .collect();
-    assert_eq!(parked, tried, "the same ids, however often");
+    assert_eq!(undeliverable, tried, "the same ids, however often");
 }
 
 #[tokio::test]
@@ -293,13 +293,13 @@ async fn an_undeliverable_queue_that_refuses_loses_nothing() {
         .undeliverable
         .reply(|_| SendReply::deny("QueueDoesNotExist"));
     let handled = bench.handle(&event_of(&changes())).await;
-    assert_eq!((handled.sent, handled.parked), (20, 0));
+    assert_eq!((handled.sent, handled.undeliverable), (20, 0));
     assert_eq!(handled.resume_at, Some(sequence_number(0)));
 }
 
 /// Lambda takes an empty identifier for a failure of the whole batch, which is what is meant.
 #[tokio::test]
-async fn a_record_without_a_position_that_cannot_be_parked_fails_the_batch() {
+async fn an_undeliverable_record_without_a_position_fails_the_batch_if_its_queue_fails() {
     let bench = Bench::new(&[to_queue("a")]);
     bench.fakes.undeliverable.reply(|_| SendReply::Throttle);
     let handled = bench
@@ -311,12 +311,12 @@ async fn a_record_without_a_position_that_cannot_be_parked_fails_the_batch() {
 
 #[tokio::test]
 async fn the_lowest_of_all_failures_is_reported() {
-    for (unparked, unsent) in [("device-1", "device-3"), ("device-3", "device-1")] {
+    for (not_stored, unsent) in [("device-1", "device-3"), ("device-3", "device-1")] {
         let bench = Bench::new(&[to_queue("missing"), to_queue("slow")]);
         bench
             .at("sqs missing")
             .reply(move |message| match &message.key {
-                key if key.contains(unparked) => SendReply::deny("QueueDoesNotExist"),
+                key if key.contains(not_stored) => SendReply::deny("QueueDoesNotExist"),
                 _ => SendReply::Accept,
             });
         bench
@@ -330,14 +330,14 @@ async fn the_lowest_of_all_failures_is_reported() {
         assert_eq!(
             handled.resume_at,
             Some(sequence_number(1)),
-            "{unparked} {unsent}"
+            "{not_stored} {unsent}"
         );
         assert_eq!(handled.sent, 32);
     }
 }
 
 #[tokio::test]
-async fn a_parked_notification_that_does_not_fit_leaves_its_position() {
+async fn an_undeliverable_notification_that_is_too_large_keeps_its_position() {
     let fakes = Fakes::default();
     fakes.undeliverable.set_limits(limits(1000));
     let bench = Bench::on(fakes, &[to_queue("missing")]);
@@ -348,16 +348,16 @@ async fn a_parked_notification_that_does_not_fit_leaves_its_position() {
     let handled = bench
         .handle(&event_of(&[Record::reported("lamp", 9, json!({}), large)]))
         .await;
-    assert_eq!((handled.parked, handled.resume_at), (1, None));
-    let parked = &bench.parked()[0];
-    assert_eq!(parked.get("notification"), None);
-    assert_eq!(parked["reason"], "QueueDoesNotExist");
-    assert_eq!(parked["record"]["sequenceNumber"], sequence_number(9));
+    assert_eq!((handled.undeliverable, handled.resume_at), (1, None));
+    let undeliverable = &bench.undeliverable()[0];
+    assert_eq!(undeliverable.get("notification"), None);
+    assert_eq!(undeliverable["reason"], "QueueDoesNotExist");
+    assert_eq!(undeliverable["record"]["sequenceNumber"], sequence_number(9));
 }
 
 /// A queue can be set to take less than SQS does, and its channel does not know.
 #[tokio::test]
-async fn a_parked_notification_that_is_refused_leaves_its_position() {
+async fn an_undeliverable_notification_that_its_queue_rejects_keeps_its_position() {
     let bench = Bench::new(&[to_queue("missing")]);
     bench
         .at("sqs missing")
@@ -373,9 +373,9 @@ async fn a_parked_notification_that_is_refused_leaves_its_position() {
     let large = json!({ "text": "x".repeat(5000) });
     records[3] = Record::reported("device-3", 3, json!({}), large);
     let handled = bench.handle(&event_of(&records)).await;
-    assert_eq!((handled.parked, handled.resume_at), (20, None));
-    let parked = bench.parked();
-    let short = parked
+    assert_eq!((handled.undeliverable, handled.resume_at), (20, None));
+    let undeliverable = bench.undeliverable();
+    let short = undeliverable
         .iter()
         .find(|body| body.get("notification").is_none());
     let short = short.unwrap();
@@ -385,7 +385,7 @@ async fn a_parked_notification_that_is_refused_leaves_its_position() {
 
 /// A FIFO queue would drop the second of two messages with the same id.
 #[tokio::test]
-async fn ids_of_what_is_parked_are_its_own() {
+async fn ids_of_undeliverable_messages_are_unique() {
     let park = async |records: Vec<Value>| {
         let bench = Bench::new(&[to_queue("missing"), to_queue("gone")]);
         bench

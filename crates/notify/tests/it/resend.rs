@@ -1,4 +1,4 @@
-//! What was parked is sent again as it would have been sent, to where its registration says now.
+//! Undeliverable notifications are sent again to the current target of their registration.
 
 use antumbra_notify::{ResendError, UndeliverableNotification};
 use antumbra_service::clock::Clock;
@@ -15,7 +15,7 @@ fn to_queue(queue: &str) -> Value {
 }
 
 /// What one change parks where its target refuses it, and what was tried to send.
-async fn parked(
+async fn undeliverable(
     registration: &Value,
     address: &str,
     fakes: Fakes,
@@ -25,34 +25,34 @@ async fn parked(
         .at(address)
         .reply(|_| SendReply::deny("QueueDoesNotExist"));
     let handled = bench.handle(&event_of(&[Record::small("lamp", 1)])).await;
-    assert_eq!((handled.sent, handled.parked), (0, 1));
+    assert_eq!((handled.sent, handled.undeliverable), (0, 1));
     // The bytes themselves: a value would sort the members.
     let body = bench.fakes.undeliverable.accepted()[0].body.clone();
     let tried = bench.at(address).calls()[0][0].clone();
-    (UndeliverableNotification::read(&body).unwrap(), tried)
+    (UndeliverableNotification::parse(&body).unwrap(), tried)
 }
 
 async fn send(
-    parked: &UndeliverableNotification,
+    undeliverable: &UndeliverableNotification,
     list: &[Value],
     fakes: &Fakes,
 ) -> Result<(), ResendError> {
     let clock = crate::channels::clock();
     let deadline = clock.now().after(TIME);
-    parked
+    undeliverable
         .send(&registrations(list), fakes, deadline, &clock)
         .await
 }
 
 #[tokio::test]
-async fn a_parked_notification_is_sent_as_it_was() {
+async fn an_undeliverable_notification_is_sent_as_it_was() {
     let mqtt = json!({ "name": "all", "to": { "mqtt": { "topic": "changes/${id}", "qos": 1 } } });
     for (registration, address) in [(to_queue("missing"), "sqs missing"), (mqtt, "mqtt")] {
-        let (parked, tried) = parked(&registration, address, Fakes::default()).await;
-        assert_eq!(parked.reason, "QueueDoesNotExist");
-        assert!(parked.is_whole());
+        let (undeliverable, tried) = undeliverable(&registration, address, Fakes::default()).await;
+        assert_eq!(undeliverable.reason, "QueueDoesNotExist");
+        assert!(undeliverable.is_complete());
         let fakes = Fakes::default();
-        send(&parked, &[registration], &fakes).await.unwrap();
+        send(&undeliverable, &[registration], &fakes).await.unwrap();
         let sorted = |mut message: Message| {
             message.attributes.sort();
             message
@@ -65,21 +65,21 @@ async fn a_parked_notification_is_sent_as_it_was() {
 
 #[tokio::test]
 async fn it_goes_where_the_registration_says_now() {
-    let (parked, _) = parked(&to_queue("missing"), "sqs missing", Fakes::default()).await;
+    let (undeliverable, _) = undeliverable(&to_queue("missing"), "sqs missing", Fakes::default()).await;
     let fakes = Fakes::default();
-    send(&parked, &[to_queue("there")], &fakes).await.unwrap();
+    send(&undeliverable, &[to_queue("there")], &fakes).await.unwrap();
     assert_eq!(fakes.at("sqs there").accepted().len(), 1);
 
     fakes
         .at("sqs there")
         .reply(|_| SendReply::deny("AccessDenied"));
-    let again = send(&parked, &[to_queue("there")], &fakes).await;
-    assert_eq!(again, Err(ResendError::Refused("AccessDenied".to_owned())));
+    let again = send(&undeliverable, &[to_queue("there")], &fakes).await;
+    assert_eq!(again, Err(ResendError::Rejected("AccessDenied".to_owned())));
     let nobody = ResendError::NoRegistration("all".to_owned());
-    assert_eq!(send(&parked, &[], &fakes).await, Err(nobody.clone()));
+    assert_eq!(send(&undeliverable, &[], &fakes).await, Err(nobody.clone()));
     let mut off = to_queue("there");
     off["enabled"] = false.into();
-    assert_eq!(send(&parked, &[off], &fakes).await, Err(nobody));
+    assert_eq!(send(&undeliverable, &[off], &fakes).await, Err(nobody));
 }
 
 #[tokio::test]
@@ -89,9 +89,9 @@ async fn what_did_not_fit_cannot_be_sent() {
         message_bytes: 300,
         ..SQS_LIMITS
     });
-    let (parked, _) = parked(&to_queue("missing"), "sqs missing", fakes).await;
-    assert!(!parked.is_whole());
-    let sent = send(&parked, &[to_queue("there")], &Fakes::default()).await;
+    let (undeliverable, _) = undeliverable(&to_queue("missing"), "sqs missing", fakes).await;
+    assert!(!undeliverable.is_complete());
+    let sent = send(&undeliverable, &[to_queue("there")], &Fakes::default()).await;
     assert_eq!(sent, Err(ResendError::Nothing));
 }
 
@@ -104,6 +104,6 @@ fn what_others_put_there_is_not_the_listeners() {
         r#"{"requestContext":{},"DDBStreamBatchInfo":{}}"#,
         r#"{"ruleName":"antumbra_message_get","failures":[]}"#,
     ] {
-        assert!(UndeliverableNotification::read(text).is_none(), "{text}");
+        assert!(UndeliverableNotification::parse(text).is_none(), "{text}");
     }
 }

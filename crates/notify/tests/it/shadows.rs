@@ -91,7 +91,10 @@ async fn an_item_with_both_documents_says_it_all() {
         ..Record::new("DS#lamp", "DSC#light", 7)
     };
     let handled = bench.handle(&event_of(&[record])).await;
-    assert_eq!((handled.matched, handled.sent, handled.parked), (1, 2, 0));
+    assert_eq!(
+        (handled.matched, handled.sent, handled.undeliverable),
+        (1, 2, 0)
+    );
     let at = |seconds: u64| json!({"timestamp": seconds});
     let reported = json!({"fan": at(1_700_000_000), "led": at(1_700_000_060)});
     let desired = json!({"led": at(1_700_000_060)});
@@ -235,7 +238,7 @@ async fn what_is_gone_is_not_told_of_and_half_of_it_is() {
     let gone = half("reported", 1, 10, Some(json!({"a": 1})), None);
     let handled = bench.handle(&event_of(std::slice::from_ref(&gone))).await;
     assert_eq!(
-        (handled.sent, handled.parked, handled.resume_at),
+        (handled.sent, handled.undeliverable, handled.resume_at),
         (0, 0, None)
     );
     let bench = Bench::new(&registrations()).with_documents(table(held(r#"{"a":1}"#, 3)));
@@ -246,7 +249,7 @@ async fn what_is_gone_is_not_told_of_and_half_of_it_is() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_now_is_tried_again_and_what_never_can_is_parked() {
+async fn unreadable_documents_are_retried_or_undeliverable() {
     let record = half("desired", 1, 10, None, Some(json!({"a": 1})));
     for error in [
         StoreError::Throttled,
@@ -256,7 +259,7 @@ async fn what_cannot_be_read_now_is_tried_again_and_what_never_can_is_parked() {
         let records = [Record::small("other", 9), record.clone()];
         let handled = bench.handle(&event_of(&records)).await;
         assert!(handled.resume_at.is_some());
-        assert_eq!((handled.sent, handled.parked), (0, 0));
+        assert_eq!((handled.sent, handled.undeliverable), (0, 0));
     }
     let never = table(Err(StoreError::Invalid("no such table".into())));
     for bench in [
@@ -264,7 +267,7 @@ async fn what_cannot_be_read_now_is_tried_again_and_what_never_can_is_parked() {
         Bench::new(&registrations()),
     ] {
         let handled = bench.handle(&event_of(std::slice::from_ref(&record))).await;
-        assert_eq!((handled.resume_at, handled.parked), (None, 2));
-        assert_eq!(bench.parked()[0]["registration"], "delta");
+        assert_eq!((handled.resume_at, handled.undeliverable), (None, 2));
+        assert_eq!(bench.undeliverable()[0]["registration"], "delta");
     }
 }

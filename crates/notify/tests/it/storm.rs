@@ -134,7 +134,7 @@ async fn read(shard: &[Record], channels: &Fakes, crashes: Option<&mut Rng>) -> 
         };
         let summary = summary.unwrap();
         totals.retried += summary.retried;
-        totals.undeliverable += summary.parked;
+        totals.undeliverable += summary.undeliverable;
         let is_reported = |record: &usize| {
             let number = sequence_number(shard[*record].sequence);
             summary.resume_at.as_deref() == Some(number.as_str())

@@ -36,7 +36,7 @@ async fn an_outage_ends_in_a_report_and_leaves_time_to_park() {
     let before = bench.clock.now();
     let handled = bench.handle(&event_of(&changes(100))).await;
     assert_eq!(handled.resume_at, Some(sequence_number(7)));
-    assert_eq!((handled.sent, handled.parked), (198, 100));
+    assert_eq!((handled.sent, handled.undeliverable), (198, 100));
     assert!(
         handled.retried > 10,
         "tried again while there was time: {}",
@@ -56,7 +56,7 @@ async fn little_time_is_enough_when_nothing_fails() {
             .at("sqs missing")
             .reply(|_| SendReply::deny("QueueDoesNotExist"));
         let handled = bench.handle_within(&event_of(&changes(100)), time).await;
-        let done = (handled.sent, handled.parked, handled.resume_at);
+        let done = (handled.sent, handled.undeliverable, handled.resume_at);
         assert_eq!(done, (100, 100, None), "{time:?}");
     }
 }

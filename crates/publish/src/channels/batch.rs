@@ -70,13 +70,6 @@ pub(crate) fn permanent(label: &str, reason: &str) -> SendError {
     SendError::Permanent(format!("{label}: {reason}"))
 }
 
-/// The error of a message that is not tried because the one before it failed. A message must not overtake another of
-/// its key, and a service in trouble should not be called ten times.
-pub(crate) fn held_back(label: &str, results: &[Sent]) -> Option<SendError> {
-    let waits = || SendError::Retry(format!("{label}: waits for an earlier message"));
-    matches!(results.last(), Some(Err(SendError::Retry(_)))).then(waits)
-}
-
 /// Rejects a message that is larger than the limit.
 pub(crate) fn check_size(message: &Message, limits: ChannelLimits) -> Result<(), String> {
     let (bytes, limit) = (message.bytes(), limits.message_bytes);

@@ -1,7 +1,7 @@
 //! MQTT topics of AWS IoT Core, by its data plane's `Publish`.
 //!
-//! The role needs `iot:Publish` on the topics. There are no batches: messages are published one by one, in order.
-//! After the first retryable failure the rest of the call is not tried: a later message must not overtake it.
+//! The role needs `iot:Publish` on the topics. There are no batches: each message is a call, and several calls are in
+//! flight at once.
 
 use std::sync::Arc;
 
@@ -11,12 +11,12 @@ use aws_sdk_iotdataplane::Client;
 use aws_sdk_iotdataplane::primitives::Blob;
 use aws_types::SdkConfig;
 
-use super::batch::{Sent, held_back, permanent};
+use super::batch::{Sent, permanent};
 use super::{AwsChannelFactory, topic};
 use crate::classify::sdk_error;
 
-/// Maximum messages per batch. Each is a call of its own.
-pub const BATCH_COUNT: usize = 10;
+/// Maximum calls in flight.
+pub const CONCURRENT_CALLS: usize = 16;
 /// Maximum bytes of a message.
 pub const BYTES: usize = topic::PAYLOAD_BYTES;
 
@@ -69,30 +69,28 @@ impl IotChannel {
             Err(error) => Err(sdk_error(&format!("{LABEL} {topic}"), &error)),
         }
     }
-
-    async fn send_each(&self, messages: &[Message]) -> Vec<Sent> {
-        let mut results = Vec::with_capacity(messages.len());
-        for message in messages {
-            let sent = match held_back(LABEL, &results) {
-                Some(waits) => Err(waits),
-                None => self.publish(message).await,
-            };
-            results.push(sent);
-        }
-        results
-    }
 }
 
 impl Channel for IotChannel {
     fn limits(&self) -> ChannelLimits {
         ChannelLimits {
-            batch_count: BATCH_COUNT,
-            batch_bytes: BATCH_COUNT * BYTES,
+            batch_count: 1,
+            batch_bytes: BYTES,
             message_bytes: BYTES,
         }
     }
 
+    fn concurrent_calls(&self) -> usize {
+        CONCURRENT_CALLS
+    }
+
     fn send<'a>(&'a self, messages: &'a [Message]) -> BoxFuture<'a, Vec<Sent>> {
-        Box::pin(self.send_each(messages))
+        Box::pin(async move {
+            let mut results = Vec::with_capacity(messages.len());
+            for message in messages {
+                results.push(self.publish(message).await);
+            }
+            results
+        })
     }
 }

@@ -22,8 +22,6 @@ struct Rig {
     name: &'static str,
     channel: Box<dyn Channel>,
     endpoint: Endpoint,
-    /// Whether the service takes many messages in one call.
-    batches: bool,
 }
 
 impl Rig {
@@ -41,11 +39,10 @@ impl Rig {
 }
 
 async fn rigs(mood: Mood) -> Vec<Rig> {
-    let aws = |name, channel, endpoint, batches| Rig {
+    let aws = |name, channel, endpoint| Rig {
         name,
         channel,
         endpoint,
-        batches,
     };
     let mut rigs = Vec::new();
     for (name, queue) in [("sqs", "alerts"), ("sqs fifo", "alerts.fifo")] {
@@ -53,24 +50,24 @@ async fn rigs(mood: Mood) -> Vec<Rig> {
         let client = aws_sdk_sqs::Client::new(&endpoint.config());
         let url = format!("http://127.0.0.1:1/000000000000/{queue}");
         let channel = Box::new(SqsChannel::new(&client, &url));
-        rigs.push(aws(name, channel, endpoint, true));
+        rigs.push(aws(name, channel, endpoint));
     }
     for (name, topic) in [("sns", "alerts"), ("sns fifo", "alerts.fifo")] {
         let endpoint = Endpoint::start(move |request| sns::answer(mood, request)).await;
         let client = aws_sdk_sns::Client::new(&endpoint.config());
         let arn = format!("arn:aws:sns:us-east-1:000000000000:{topic}");
         let channel = Box::new(SnsChannel::new(&client, &arn));
-        rigs.push(aws(name, channel, endpoint, true));
+        rigs.push(aws(name, channel, endpoint));
     }
     let endpoint = Endpoint::start(move |request| eventbridge::answer(mood, request)).await;
     let client = aws_sdk_eventbridge::Client::new(&endpoint.config());
     let channel = Box::new(EventBridgeChannel::new(&client, "alerts"));
-    rigs.push(aws("eventbridge", channel, endpoint, true));
+    rigs.push(aws("eventbridge", channel, endpoint));
 
     let endpoint = Endpoint::start(move |_| iot::answer(mood)).await;
     let client = aws_sdk_iotdataplane::Client::new(&endpoint.config());
     let channel = Box::new(IotChannel::new(&client));
-    rigs.push(aws("iot", channel, endpoint, false));
+    rigs.push(aws("iot", channel, endpoint));
 
     rigs
 }
@@ -84,11 +81,7 @@ async fn all_messages_arrive_in_order_in_as_few_calls_as_can_be() {
             assert_eq!(letters(&results), ".".repeat(count), "{}", rig.name);
             let calls = rig.calls();
             let limits = rig.channel.limits();
-            let expected = if rig.batches {
-                count.div_ceil(limits.batch_count)
-            } else {
-                count
-            };
+            let expected = count.div_ceil(limits.batch_count);
             assert_eq!(calls.len(), expected, "{}: calls", rig.name);
             let sent: Vec<_> = messages.iter().map(|message| &message.body).collect();
             let arrived = calls.concat();
@@ -109,9 +102,14 @@ async fn nothing_to_send_is_no_call() {
 async fn a_call_refused_for_load_or_lost_is_to_be_tried_again() {
     for mood in [Mood::Throttles, Mood::HangsUp] {
         for rig in rigs(mood).await {
-            let results = rig.channel.send(&messages(10)).await;
-            assert_eq!(letters(&results), "r".repeat(10), "{} {mood:?}", rig.name);
-            // Also where every message is a call: the rest waits for the first.
+            let count = rig.channel.limits().batch_count;
+            let results = rig.channel.send(&messages(count)).await;
+            assert_eq!(
+                letters(&results),
+                "r".repeat(count),
+                "{} {mood:?}",
+                rig.name
+            );
             assert_eq!(rig.calls().len(), 1, "{} {mood:?}: calls", rig.name);
         }
     }

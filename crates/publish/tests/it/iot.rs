@@ -84,18 +84,14 @@ async fn what_can_never_be_published_holds_nothing_up() {
     assert_eq!(endpoint.requests().len(), 3);
 }
 
-#[tokio::test]
-async fn the_rest_waits_behind_one_that_is_to_be_tried_again() {
-    let endpoint = Endpoint::start(|request| match request.body.as_str() {
-        "{\"n\":1}" => refusal(403, "ForbiddenException"),
-        "{\"n\":2}" => refusal(500, "InternalFailureException"),
-        _ => answer(Mood::Accepts),
-    })
-    .await;
-    let results = channel(&endpoint).send(&messages(5)).await;
-    assert_eq!(letters(&results), ".prrr");
-    assert!(reason(&results[3]).contains("waits for an earlier message"));
-    assert_eq!(endpoint.requests().len(), 3);
+#[test]
+fn each_message_is_a_call_and_sixteen_are_in_flight() {
+    let config = aws_config::SdkConfig::builder()
+        .behavior_version(aws_config::BehaviorVersion::latest())
+        .build();
+    let channel = IotChannel::connect(&config, Some("endpoint.example"));
+    assert_eq!(channel.limits().batch_count, 1);
+    assert_eq!(channel.concurrent_calls(), 16);
 }
 
 #[tokio::test]

@@ -70,7 +70,7 @@ pub async fn ingest_watermark<P: IngestProgress>(
             ..Message::default()
         },
     }];
-    let sent = dispatch(&[Arc::clone(&gauge.queue)], &marker.to_vec(), until, clock).await;
+    let sent = dispatch(&[Arc::clone(&gauge.queue)], &marker, until, clock).await;
     let mut reached = progress.reached(&gauge.name).await?;
     if sent.sent == 0 {
         // The queue takes nothing, so how far it was read is all there is to know.

@@ -72,13 +72,17 @@ pub enum SendError {
 
 /// A queue, a topic, a broker or a bus.
 ///
-/// Laws: `send` gets at most what [`Channel::limits`] allows, makes one call to the service (or one per
-/// message where the service has no batches, in order), and gives one result per message in the order
-/// given. A call that fails as a whole fails every message alike. It never retries by itself beyond
+/// Laws: `send` gets at most what [`Channel::limits`] allows, makes one call to the service, and gives one
+/// result per message in the order given. A call that fails as a whole fails every message alike. It never retries by itself beyond
 /// what the service's client does, and never panics on what the service says.
 pub trait Channel: Send + Sync {
     /// Returns the limits of this channel.
     fn limits(&self) -> ChannelLimits;
+
+    /// The maximum number of calls in flight. Messages of one key are never in flight together.
+    fn concurrent_calls(&self) -> usize {
+        1
+    }
 
     /// Sends messages, in order.
     fn send<'a>(&'a self, messages: &'a [Message]) -> BoxFuture<'a, Vec<Result<(), SendError>>>;

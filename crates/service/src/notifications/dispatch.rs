@@ -1,39 +1,30 @@
-//! Sends every message to its channel, in order per key, with retries until the deadline.
+//! Sends messages to their channels: in order per key, with retries until a deadline.
+
+use std::sync::Arc;
 
 use antumbra_shadow::Timestamp;
+use futures_util::StreamExt as _;
 use futures_util::future::join_all;
-use std::sync::Arc;
+use futures_util::stream::FuturesUnordered;
 
 use super::channel::{Channel, Message, SendError};
 use super::schedule::Schedule;
 use crate::backoff;
 use crate::clock::{Clock, time_left};
 
-/// Messages to send, by position. Messages are built when they are sent, so that a large batch is not in memory
+/// A message to send, without its content. The content is made when it is sent, so that a large batch is not in memory
 /// twice.
-pub trait Outbox: Sync {
-    /// Returns the number of messages.
-    fn len(&self) -> usize;
-
-    /// Returns whether there are no messages.
-    fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Returns the channel of a message.
-    fn channel(&self, index: usize) -> usize;
-
-    /// Returns the key of the item that changed.
-    fn key(&self, index: usize) -> &str;
-
-    /// Returns the size of a message, as [`Message::bytes`] does.
-    fn bytes(&self, index: usize) -> usize;
-
-    /// Builds a message.
-    fn message(&self, index: usize) -> Message;
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Envelope<'m> {
+    /// The index of its channel.
+    pub channel: usize,
+    /// The key of the item. Messages of one key are sent in order.
+    pub key: &'m str,
+    /// The size, as [`Message::bytes`] counts it.
+    pub bytes: usize,
 }
 
-/// A message and the channel it goes to.
+/// A message and the index of its channel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct ChannelMessage {
@@ -41,58 +32,35 @@ pub struct ChannelMessage {
     pub message: Message,
 }
 
-impl Outbox for Vec<ChannelMessage> {
-    fn len(&self) -> usize {
-        Vec::len(self)
-    }
-
-    fn channel(&self, index: usize) -> usize {
-        self[index].channel
-    }
-
-    fn key(&self, index: usize) -> &str {
-        &self[index].message.key
-    }
-
-    fn bytes(&self, index: usize) -> usize {
-        self[index].message.bytes()
-    }
-
-    fn message(&self, index: usize) -> Message {
-        self[index].message.clone()
-    }
-}
-
 /// A message that can never be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub struct RejectedMessage {
-    /// Position among the messages given to [`dispatch`].
     pub index: usize,
-    /// Reason.
     pub reason: String,
 }
 
-/// Summary of a dispatch.
+/// The result of a dispatch.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DispatchSummary {
-    /// Number of sent messages.
+    /// Number of messages sent.
     pub sent: usize,
-    /// Number of retries.
+    /// Number of failed attempts that were retried.
     pub retried: usize,
     /// Messages that can never be sent.
-    pub refused: Vec<RejectedMessage>,
-    /// Positions of messages that were not sent in time, ascending.
+    pub rejected: Vec<RejectedMessage>,
+    /// Indices of messages that were not sent in time, in ascending order.
     pub unsent: Vec<usize>,
 }
 
-/// Error of a single message.
+/// The reason why one message was not sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SendFailure {
-    /// The message can never be sent.
+    /// It can never be sent.
     #[error("{0}")]
     Rejected(String),
-    /// The message was not sent in time.
-    #[error("there was no time left")]
+    /// It was not sent in time.
+    #[error("the deadline passed")]
     Late,
 }
 
@@ -103,117 +71,164 @@ pub async fn dispatch_one(
     deadline: Timestamp,
     clock: &dyn Clock,
 ) -> Result<(), SendFailure> {
-    let outgoing = vec![ChannelMessage {
+    let messages = [ChannelMessage {
         channel: 0,
         message,
     }];
-    let done = dispatch(&[channel], &outgoing, deadline, clock).await;
-    match done.refused.into_iter().next() {
-        Some(refused) => Err(SendFailure::Rejected(refused.reason)),
-        None if done.sent == 1 => Ok(()),
+    let summary = dispatch(&[channel], &messages, deadline, clock).await;
+    match summary.rejected.into_iter().next() {
+        Some(rejected) => Err(SendFailure::Rejected(rejected.reason)),
+        None if summary.sent == 1 => Ok(()),
         None => Err(SendFailure::Late),
     }
 }
 
-/// Sends all messages, channels side by side. At the deadline it gives up the rest, including calls in progress.
+/// Sends messages, with retries until the deadline: see [`dispatch_with`].
 pub async fn dispatch(
     channels: &[Arc<dyn Channel>],
-    outbox: &impl Outbox,
+    messages: &[ChannelMessage],
     deadline: Timestamp,
     clock: &dyn Clock,
 ) -> DispatchSummary {
-    let mut of_channel: Vec<Vec<usize>> = vec![Vec::new(); channels.len()];
-    for index in 0..outbox.len() {
-        of_channel[outbox.channel(index)].push(index);
+    let envelopes: Vec<Envelope<'_>> = messages
+        .iter()
+        .map(|ChannelMessage { channel, message }| Envelope {
+            channel: *channel,
+            key: &message.key,
+            bytes: message.bytes(),
+        })
+        .collect();
+    let message = |index: usize| messages[index].message.clone();
+    dispatch_with(channels, &envelopes, &message, deadline, clock).await
+}
+
+/// Sends messages that `message` makes, by their index. All channels work at the same time. At the deadline, calls in
+/// flight are abandoned.
+pub async fn dispatch_with(
+    channels: &[Arc<dyn Channel>],
+    envelopes: &[Envelope<'_>],
+    message: &(dyn Fn(usize) -> Message + Sync),
+    deadline: Timestamp,
+    clock: &dyn Clock,
+) -> DispatchSummary {
+    let mut by_channel: Vec<Vec<usize>> = vec![Vec::new(); channels.len()];
+    for (index, envelope) in envelopes.iter().enumerate() {
+        by_channel[envelope.channel].push(index);
     }
     let runs = channels
         .iter()
-        .zip(&of_channel)
+        .zip(&by_channel)
         .filter(|(_, indices)| !indices.is_empty())
-        .map(|(channel, indices)| run(channel.as_ref(), outbox, indices, deadline, clock));
-    let mut all = DispatchSummary::default();
+        .map(|(channel, indices)| {
+            let run = Run {
+                channel: channel.as_ref(),
+                indices,
+                message,
+                deadline,
+                clock,
+            };
+            run.send_all(envelopes)
+        });
+    let mut summary = DispatchSummary::default();
     for one in join_all(runs).await {
-        all.sent += one.sent;
-        all.retried += one.retried;
-        all.refused.extend(one.refused);
-        all.unsent.extend(one.unsent);
+        summary.sent += one.sent;
+        summary.retried += one.retried;
+        summary.rejected.extend(one.rejected);
+        summary.unsent.extend(one.unsent);
     }
-    all.unsent.sort_unstable();
-    all
+    summary.unsent.sort_unstable();
+    summary
 }
 
-async fn run(
-    channel: &dyn Channel,
-    outbox: &impl Outbox,
-    indices: &[usize],
+/// The messages of one channel.
+struct Run<'d> {
+    channel: &'d dyn Channel,
+    /// The index of each message among all.
+    indices: &'d [usize],
+    message: &'d (dyn Fn(usize) -> Message + Sync),
     deadline: Timestamp,
-    clock: &dyn Clock,
-) -> DispatchSummary {
-    let limits = channel.limits();
-    let mut schedule = Schedule::new(
-        indices
-            .iter()
-            .map(|&index| (outbox.key(index), outbox.bytes(index))),
-        limits,
-    );
-    let mut done = DispatchSummary::default();
-    let mut random = fastrand::Rng::with_seed(deadline.nanoseconds() as u64 ^ indices.len() as u64);
-    let mut failures = 0;
-    while clock.now() < deadline {
-        let batch = schedule.next_batch();
-        if batch.is_empty() && !schedule.has_failures() {
-            break;
+    clock: &'d dyn Clock,
+}
+
+impl Run<'_> {
+    async fn send_all(self, envelopes: &[Envelope<'_>]) -> DispatchSummary {
+        let (clock, deadline) = (self.clock, self.deadline);
+        let messages = self.indices.iter().map(|&index| &envelopes[index]);
+        let messages = messages.map(|envelope| (envelope.key, envelope.bytes));
+        let mut schedule = Schedule::new(messages, self.channel.limits());
+        let mut summary = DispatchSummary::default();
+        let seed = deadline.nanoseconds() as u64 ^ self.indices.len() as u64;
+        let mut random = fastrand::Rng::with_seed(seed);
+        let concurrency = self.channel.concurrent_calls();
+        let mut calls = FuturesUnordered::new();
+        let mut pauses = 0;
+        // Calls in a row that delivered nothing. When all of them fail, no new ones are started before a pause.
+        let mut failed_calls = 0;
+        loop {
+            while failed_calls < concurrency && calls.len() < concurrency && clock.now() < deadline
+            {
+                let batch = schedule.next_batch();
+                if batch.is_empty() {
+                    break;
+                }
+                calls.push(self.send(batch));
+            }
+            let Some((batch, results)) = calls.next().await else {
+                // Nothing is in flight: the failed messages wait for a retry, or there are none.
+                if !schedule.has_failures() || clock.now() >= deadline {
+                    break;
+                }
+                pauses += 1;
+                let pause = backoff::delay(pauses, random.f64());
+                if clock.now().after(pause) >= deadline {
+                    break;
+                }
+                clock.sleep(pause).await;
+                schedule.retry();
+                failed_calls = 0;
+                continue;
+            };
+            let (mut delivered, mut failed) = (false, false);
+            // Messages without a result are retried.
+            let missing = || Err(SendError::Retry("no result".to_owned()));
+            let results = results.into_iter().chain(std::iter::repeat_with(missing));
+            for (&at, result) in batch.iter().zip(results) {
+                match result {
+                    Ok(()) => {
+                        delivered = true;
+                        summary.sent += 1;
+                        schedule.settled(at);
+                    }
+                    Err(SendError::Permanent(reason)) => {
+                        let index = self.indices[at];
+                        summary.rejected.push(RejectedMessage { index, reason });
+                        schedule.settled(at);
+                    }
+                    Err(SendError::Retry(_)) => {
+                        failed = true;
+                        summary.retried += 1;
+                        schedule.failed(at);
+                    }
+                }
+            }
+            match (delivered, failed) {
+                (true, _) => (pauses, failed_calls) = (0, 0),
+                (false, true) => failed_calls += 1,
+                (false, false) => {}
+            }
         }
+        summary.unsent = schedule.unsettled().map(|at| self.indices[at]).collect();
+        summary
+    }
+
+    /// Makes one call. It is abandoned at the deadline: nothing could be reported after it.
+    async fn send(&self, batch: Vec<usize>) -> (Vec<usize>, Vec<Result<(), SendError>>) {
         let messages: Vec<Message> = batch
             .iter()
-            .map(|&at| outbox.message(indices[at]))
+            .map(|&at| (self.message)(self.indices[at]))
             .collect();
-        let answers = if messages.is_empty() {
-            Vec::new()
-        } else {
-            // A call in progress is given up at the deadline, so that the caller can still report failures.
-            let time = time_left(clock.now(), deadline);
-            let answers = tokio::time::timeout(time, channel.send(&messages)).await;
-            answers.unwrap_or_default()
-        };
-        let mut arrived = false;
-        // Messages without a result are unsent.
-        let missing = || Err(SendError::Retry("no answer".to_owned()));
-        for (&at, answer) in batch
-            .iter()
-            .zip(answers.into_iter().chain(std::iter::repeat_with(missing)))
-        {
-            match answer {
-                Ok(()) => {
-                    arrived = true;
-                    done.sent += 1;
-                    schedule.settled(at);
-                }
-                Err(SendError::Permanent(reason)) => {
-                    done.refused.push(RejectedMessage {
-                        index: indices[at],
-                        reason,
-                    });
-                    schedule.settled(at);
-                }
-                Err(SendError::Retry(_)) => {
-                    done.retried += 1;
-                    schedule.failed(at);
-                }
-            }
-        }
-        failures = if arrived { 0 } else { failures };
-        // Other keys continue while one waits; if nothing gets through, all wait.
-        if schedule.has_failures() && !arrived {
-            failures += 1;
-            let pause = backoff::delay(failures, random.f64());
-            if clock.now().after(pause) >= deadline {
-                break;
-            }
-            clock.sleep(pause).await;
-            schedule.retry();
-        }
+        let time = time_left(self.clock.now(), self.deadline);
+        let results = tokio::time::timeout(time, self.channel.send(&messages)).await;
+        (batch, results.unwrap_or_default())
     }
-    done.unsent = schedule.unsettled().map(|at| indices[at]).collect();
-    done
 }

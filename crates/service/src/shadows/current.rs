@@ -1,7 +1,5 @@
 //! The port of who has one document of a shadow and needs the other.
 
-use std::sync::Arc;
-
 use antumbra_shadow::State;
 
 use super::id::ShadowId;
@@ -21,7 +19,7 @@ pub trait CurrentDocuments: Send + Sync {
     ) -> BoxFuture<'a, Vec<Result<Option<StoredDocument>, StoreError>>>;
 }
 
-impl<P: ShadowStore + 'static> CurrentDocuments for Arc<P> {
+impl<P: ShadowStore + 'static> CurrentDocuments for P {
     fn current<'a>(
         &'a self,
         wanted: &'a [(ShadowId, State)],

@@ -33,7 +33,7 @@ fn outgoing(count: usize, keys: usize) -> Vec<ChannelMessage> {
 
 async fn run(
     channel: &Arc<RecordingChannel>,
-    outgoing: &Vec<ChannelMessage>,
+    outgoing: &[ChannelMessage],
     time: Duration,
 ) -> DispatchSummary {
     let clock = ManualClock::new(Timestamp::parse("2026-01-01T00:00:00Z").unwrap());
@@ -63,7 +63,7 @@ async fn a_permanent_failure_is_refused_and_holds_nobody() {
     let done = run(&channel, &outgoing(9, 3), Duration::from_secs(1)).await;
     assert_eq!(done.sent, 6);
     assert_eq!(
-        done.refused.iter().map(|r| r.index).collect::<Vec<_>>(),
+        done.rejected.iter().map(|r| r.index).collect::<Vec<_>>(),
         [1, 4, 7]
     );
     assert!(done.unsent.is_empty());
@@ -116,5 +116,88 @@ async fn any_mix_of_failures_ends_with_all_there_in_order() {
             }
         }
         assert_eq!(seen.len(), outgoing.len(), "seed {seed}: lost");
+    }
+}
+
+/// Publishes one message per call and counts the calls in flight.
+struct OnePerCall {
+    concurrent_calls: usize,
+    in_flight: Mutex<Vec<String>>,
+    most_in_flight: Mutex<usize>,
+    arrived: Mutex<Vec<(String, usize)>>,
+}
+
+impl OnePerCall {
+    fn new(concurrent_calls: usize) -> Arc<OnePerCall> {
+        Arc::new(OnePerCall {
+            concurrent_calls,
+            in_flight: Mutex::default(),
+            most_in_flight: Mutex::default(),
+            arrived: Mutex::default(),
+        })
+    }
+}
+
+impl Channel for OnePerCall {
+    fn limits(&self) -> ChannelLimits {
+        ChannelLimits {
+            batch_count: 1,
+            batch_bytes: 1000,
+            message_bytes: 1000,
+        }
+    }
+
+    fn concurrent_calls(&self) -> usize {
+        self.concurrent_calls
+    }
+
+    fn send<'a>(&'a self, messages: &'a [Message]) -> BoxFuture<'a, Vec<Result<(), SendError>>> {
+        Box::pin(async move {
+            let [message] = messages else {
+                panic!("{} messages in one call", messages.len());
+            };
+            let number: usize = message.id.parse().unwrap();
+            {
+                let mut in_flight = self.in_flight.lock().unwrap();
+                assert!(!in_flight.contains(&message.key), "two of one key at once");
+                in_flight.push(message.key.clone());
+                let mut most = self.most_in_flight.lock().unwrap();
+                *most = in_flight.len().max(*most);
+            }
+            // Later messages are faster, so that order is not kept by chance.
+            for _ in 0..100 - number {
+                tokio::task::yield_now().await;
+            }
+            let mut in_flight = self.in_flight.lock().unwrap();
+            in_flight.retain(|key| *key != message.key);
+            let mut arrived = self.arrived.lock().unwrap();
+            arrived.push((message.key.clone(), number));
+            // The first messages of five keys fail once.
+            let attempts = arrived.iter().filter(|(_, other)| *other == number).count();
+            vec![match number < 5 && attempts == 1 {
+                true => Err(SendError::Retry("throttled".to_owned())),
+                false => Ok(()),
+            }]
+        })
+    }
+}
+
+#[tokio::test]
+async fn messages_of_different_keys_are_in_flight_together_and_those_of_one_key_in_order() {
+    for (concurrent_calls, expected) in [(16, 16), (1, 1)] {
+        let channel = OnePerCall::new(concurrent_calls);
+        let clock = ManualClock::new(Timestamp::parse("2026-01-01T00:00:00Z").unwrap());
+        let channels: Vec<Arc<dyn Channel>> = vec![channel.clone()];
+        let deadline = clock.now().after(Duration::from_secs(60));
+        let done = dispatch(&channels, &outgoing(80, 20), deadline, &clock).await;
+        assert_eq!((done.sent, done.retried), (80, 5));
+        assert_eq!(*channel.most_in_flight.lock().unwrap(), expected);
+        let mut by_key: HashMap<String, Vec<usize>> = HashMap::new();
+        for (key, number) in channel.arrived.lock().unwrap().drain(..) {
+            by_key.entry(key).or_default().push(number);
+        }
+        for (key, numbers) in by_key {
+            assert!(numbers.is_sorted(), "{key}: {numbers:?}");
+        }
     }
 }

@@ -302,7 +302,7 @@ impl Sender {
             DynamoDbShadows::connect(&database, ShadowTableConfig::new(connection.table()));
         let listener = Listener::new(load()?, &channels, model, Arc::new(SystemClock))
             .map_err(CliError::invalid)?
-            .with_documents(Arc::new(Arc::new(shadows)));
+            .with_documents(Arc::new(shadows));
         Ok(Sender {
             registrations: load()?,
             channels,

@@ -130,7 +130,7 @@ impl Ours {
         let deadline = SystemClock.now().after(Duration::from_secs(60));
         let handling = self.listener.handle(event, deadline);
         let handled = self.runtime.block_on(handling).unwrap();
-        assert_eq!((handled.parked, &handled.resume_at), (0, &None));
+        assert_eq!((handled.undeliverable, &handled.resume_at), (0, &None));
         handled
     }
 
