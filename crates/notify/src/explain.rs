@@ -1,4 +1,4 @@
-//! Why each registration gets a record or does not: the tool's view of what the listener would do.
+//! Explains which registrations match the records of an event, and why others do not.
 
 use antumbra_registration::{DiffCell, Registrations, explain as explain_change};
 use antumbra_shadow::Model;
@@ -6,31 +6,31 @@ use antumbra_wire::items::{ItemChange, KeyBuffer};
 use antumbra_wire::stream::{EventError, StreamBatch, Tape};
 use serde::Serialize;
 
-/// One document of one record against all registrations.
+/// One changed document and the verdict of every registration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ExplainedRecord {
-    /// The item's key.
+    /// The key of the item.
     pub key: String,
-    /// What happened to it, and to which document of a shadow.
+    /// The operation, and the document of a shadow.
     pub operation: String,
-    /// Why it cannot be looked at.
+    /// The reason why the record cannot be decoded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fault: Option<String>,
-    /// What each registration makes of it.
+    /// One verdict per registration.
     pub registrations: Vec<ExplainedRegistration>,
 }
 
-/// One registration's verdict.
+/// The verdict of one registration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ExplainedRegistration {
-    /// The registration.
+    /// The name of the registration.
     pub name: String,
-    /// The first condition that does not hold; `None` when it matches.
+    /// The first condition that does not hold; `None` if the registration matches.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unmet: Option<String>,
 }
 
-/// Looks at every record of an event. Only an event that is no stream event is an error.
+/// Explains every record of an event. Fails only if the event is not a stream event.
 pub fn explain(
     registrations: &Registrations,
     event: &[u8],

@@ -1,30 +1,30 @@
-//! Registrations from a directory, as they are packaged with the function.
+//! Loads registrations from the directory that is packaged with the function.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use antumbra_registration::{LoadErrors, Registrations};
 
-/// The schema lies beside the registrations and is none.
+/// The schema in the same directory, which is not a registration.
 const SCHEMA: &str = "registration.schema.json";
 
-/// Why registrations could not be loaded.
+/// The reason why registrations could not be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum FilesError {
     /// A file or the directory cannot be read.
     #[error("{}: {source}", path.display())]
     Unreadable {
-        /// Which.
+        /// The file or directory.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// Something is wrong with what the files say.
+    /// The files have problems.
     #[error(transparent)]
     Invalid(LoadErrors),
 }
 
-/// Loads every `.json` file of a directory, in the order of their names, but for the schema.
+/// Loads all `.json` files of a directory except the schema, in the order of their names.
 pub fn load(
     directory: &Path,
     env: &dyn Fn(&str) -> Option<String>,
@@ -59,7 +59,7 @@ fn name_of(path: &Path) -> String {
 }
 
 impl FilesError {
-    /// One line per fault.
+    /// One line per problem.
     pub fn lines(&self) -> Vec<String> {
         let text: &dyn fmt::Display = self;
         text.to_string().lines().map(str::to_owned).collect()

@@ -1,7 +1,7 @@
-//! Sending again what was parked, once the reason is gone.
+//! Sends an undeliverable notification again, once the reason is resolved.
 //!
-//! A notification goes where its registration says today, under the id it had: who got it before knows it.
-//! It comes after newer ones of its key, which its version tells.
+//! It goes to the current target of its registration, with its old id, so that receivers recognise duplicates. It may
+//! arrive after newer notifications of its key; receivers compare versions.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,66 +15,66 @@ use serde_json::value::RawValue;
 
 use crate::routes::{ChannelFactory, apply_target_options};
 
-/// What lies in the undeliverable queue of a notification, or of a record that never became one.
+/// A message of the undeliverable queue: a notification, or a record that never became one.
 #[derive(Debug, Deserialize)]
 pub struct UndeliverableNotification {
-    /// Why it was parked.
+    /// The reason why it could not be sent.
     pub reason: String,
-    /// Whose it is.
+    /// The name of its registration.
     pub registration: Option<String>,
     /// The key of the item that changed.
     #[serde(default)]
     pub key: String,
     notification: Option<Box<RawValue>>,
-    message: Option<Wrapping>,
+    message: Option<Envelope>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Wrapping {
+struct Envelope {
     id: String,
     topic: Option<String>,
     #[serde(default)]
     attributes: BTreeMap<String, String>,
 }
 
-/// Why a notification was not sent again.
+/// The reason why a notification was not sent again.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ResendError {
-    /// There is nothing to send.
-    #[error("it holds no notification: what changed is in the table")]
+    /// The message contains no notification.
+    #[error("the message contains no notification; the table has the changed item")]
     Nothing,
-    /// Nobody wants it any more.
-    #[error("no registration in force is called {0}")]
+    /// The registration no longer exists.
+    #[error("there is no enabled registration {0}")]
     NoRegistration(String),
-    /// Its target cannot be reached from here.
-    #[error("there is no way from here to {0}")]
-    NoWay(&'static str),
-    /// It is refused again.
-    #[error("refused again: {0}")]
-    Refused(String),
-    /// It may or may not have arrived.
-    #[error("no answer in time")]
-    NoAnswer,
+    /// The target is not supported here.
+    #[error("the target {0} is not supported")]
+    UnsupportedTarget(&'static str),
+    /// The target rejected it again.
+    #[error("rejected again: {0}")]
+    Rejected(String),
+    /// The result is not known; it may have arrived.
+    #[error("timed out")]
+    TimedOut,
 }
 
 impl UndeliverableNotification {
-    /// Reads a message of the undeliverable queue; `None` if it is not the listener's.
-    pub fn read(text: &str) -> Option<UndeliverableNotification> {
+    /// Parses a message of the undeliverable queue; `None` if another function sent it.
+    pub fn parse(text: &str) -> Option<UndeliverableNotification> {
         #[derive(Deserialize)]
-        struct Of<'a> {
+        struct Origin<'a> {
             #[serde(borrow)]
             record: Option<&'a RawValue>,
         }
-        serde_json::from_str::<Of<'_>>(text).ok()?.record?;
+        serde_json::from_str::<Origin<'_>>(text).ok()?.record?;
         serde_json::from_str(text).ok()
     }
 
-    /// Whether there is something to send.
-    pub fn is_whole(&self) -> bool {
+    /// Whether it contains the notification and all that is needed to send it.
+    pub fn is_complete(&self) -> bool {
         self.registration.is_some() && self.notification.is_some() && self.message.is_some()
     }
 
-    /// Sends it to wherever its registration says.
+    /// Sends it to the target of its registration.
     pub async fn send(
         &self,
         registrations: &Registrations,
@@ -82,7 +82,7 @@ impl UndeliverableNotification {
         deadline: Timestamp,
         clock: &dyn Clock,
     ) -> Result<(), ResendError> {
-        let (Some(name), Some(notification), Some(wrapping)) =
+        let (Some(name), Some(notification), Some(envelope)) =
             (&self.registration, &self.notification, &self.message)
         else {
             return Err(ResendError::Nothing);
@@ -93,26 +93,25 @@ impl UndeliverableNotification {
             .find(|registration| registration.enabled && *registration.name == **name)
             .ok_or_else(|| ResendError::NoRegistration(name.clone()))?;
         let channel = channel(registration, channels)
-            .ok_or_else(|| ResendError::NoWay(registration.to.kind()))?;
+            .ok_or_else(|| ResendError::UnsupportedTarget(registration.to.kind()))?;
         let mut message = Message {
-            id: wrapping.id.clone(),
+            id: envelope.id.clone(),
             key: self.key.clone(),
             body: notification.get().to_owned(),
-            attributes: wrapping.attributes.clone().into_iter().collect(),
-            topic: wrapping.topic.clone(),
+            attributes: envelope.attributes.clone().into_iter().collect(),
+            topic: envelope.topic.clone(),
             ..Message::default()
         };
         apply_target_options(&mut message, registration);
         let sent = dispatch_one(channel, message, deadline, clock).await;
         sent.map_err(|unsent| match unsent {
-            SendFailure::Rejected(reason) => ResendError::Refused(reason),
-            SendFailure::Late => ResendError::NoAnswer,
+            SendFailure::Rejected(reason) => ResendError::Rejected(reason),
+            SendFailure::Late => ResendError::TimedOut,
         })
     }
 }
 
-/// Deliveries to clients all go in order: whether a client wants only the latest is asked again when its
-/// turn comes.
+/// All deliveries to clients go to the ordered queue. The mode of the client is read again at the attempt.
 fn channel(registration: &Registration, channels: &dyn ChannelFactory) -> Option<Arc<dyn Channel>> {
     match &registration.to {
         Target::Clients(_) => Some(channels.clients()?.queues.ordered),

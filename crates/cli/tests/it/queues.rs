@@ -154,7 +154,7 @@ fn undeliverable_notifications_go_to_their_targets() {
     // The queue does not exist yet: nothing is lost, and the exit code shows it.
     let (printed, code) = bench.queues(&["redrive", "antumbra-undeliverable", "--go"]);
     assert_eq!(code, 1, "{printed}");
-    assert!(printed.contains("refused again"), "{printed}");
+    assert!(printed.contains("rejected again"), "{printed}");
     let undeliverable = bench.holds("antumbra-undeliverable", 1);
     let undeliverable: Value = serde_json::from_str(undeliverable[0].body().unwrap()).unwrap();
 

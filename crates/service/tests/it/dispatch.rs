@@ -1,12 +1,13 @@
 //! Sending under failures: nothing lost, in order per key, duplicates only with the same id.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use antumbra_service::clock::{Clock, ManualClock};
 use antumbra_service::notifications::{
-    Channel, ChannelMessage, DispatchSummary, Message, dispatch,
+    BoxFuture, Channel, ChannelLimits, ChannelMessage, DispatchSummary, Message, SendError,
+    dispatch,
 };
 use antumbra_shadow::Timestamp;
 use antumbra_testkit::{RecordingChannel, SendReply};

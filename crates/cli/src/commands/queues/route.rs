@@ -112,8 +112,8 @@ impl FailedMessage {
         if let Some(range) = Range::read(&self.body) {
             return RedriveRoute::Stream(range);
         }
-        if let Some(notification) = UndeliverableNotification::read(&self.body) {
-            return match notification.is_whole() {
+        if let Some(notification) = UndeliverableNotification::parse(&self.body) {
+            return match notification.is_complete() {
                 true => RedriveRoute::Registration(notification),
                 false => RedriveRoute::None(
                     "no notification was stored; the table has the current state",
