@@ -1,7 +1,7 @@
-//! A change: what the stream says happened to one item, as the rules see it.
+//! The change of one item, as registrations match it.
 //!
-//! Everything is borrowed. The diff is computed when a registration first asks for it, so that a
-//! change nobody wants costs no diff.
+//! Everything is borrowed. The diff is computed on first use, so that a change without matching registrations costs
+//! no diff.
 
 use std::cell::{Cell, OnceCell};
 use std::fmt;
@@ -9,22 +9,22 @@ use std::sync::LazyLock;
 
 use antumbra_shadow::{Diff, DiffBuffer, Document, Model, State, View, diff};
 
-/// What happened to the item.
+/// The operation on the item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Operation {
-    /// It was not there before.
+    /// The item is new.
     Insert,
-    /// It was there before and is another now.
+    /// The item existed and is different now.
     Modify,
-    /// It is gone.
+    /// The item was removed.
     Remove,
 }
 
 impl Operation {
-    /// All of them.
+    /// All operations.
     pub const ALL: [Operation; 3] = [Operation::Insert, Operation::Modify, Operation::Remove];
 
-    /// As registrations and notifications write it.
+    /// The word in registrations and notifications.
     pub fn as_str(self) -> &'static str {
         match self {
             Operation::Insert => "insert",
@@ -47,11 +47,11 @@ pub struct ShadowRef<'a> {
     pub id: &'a str,
     /// The shadow's name.
     pub name: &'a str,
-    /// Which of its documents.
+    /// The document: reported or desired.
     pub state: State,
 }
 
-/// The attributes that are an item's key: name and value.
+/// The key attributes of an item: name and value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct KeyAttributes<'a> {
     /// The partition key.
@@ -61,12 +61,12 @@ pub struct KeyAttributes<'a> {
 }
 
 impl<'a> KeyAttributes<'a> {
-    /// Partition key first.
+    /// Iterates over the attributes, partition key first.
     pub fn iter(self) -> impl Iterator<Item = (&'a str, &'a str)> {
         self.partition.into_iter().chain(self.sort)
     }
 
-    /// The value of the attribute of that name.
+    /// Returns the value of the attribute with this name.
     pub fn get(self, name: &str) -> Option<&'a str> {
         self.iter()
             .find(|(of, _)| *of == name)
@@ -79,32 +79,32 @@ impl<'a> KeyAttributes<'a> {
 pub struct Change<'a> {
     /// The item's key, `PK#SK`.
     pub key: &'a str,
-    /// The same, attribute by attribute.
+    /// The key as attributes.
     pub key_attributes: KeyAttributes<'a>,
-    /// The shadow document, or `None` for items that are no shadows.
+    /// The shadow document; `None` for items of other kinds.
     pub shadow: Option<ShadowRef<'a>>,
-    /// What happened.
+    /// The operation on the item.
     pub operation: Operation,
-    /// Whether the table's time to live removed it.
+    /// Whether the time to live removed the item.
     pub expired: bool,
-    /// The document's version after the change, or the last one if it is gone.
+    /// The document's version after the change; the last one if it was removed.
     pub version: Option<u64>,
-    /// The version before.
+    /// The version before the change.
     pub previous_version: Option<u64>,
-    /// What the writer called its request.
+    /// The token that the writer gave its request.
     pub client_token: Option<&'a str>,
-    /// When it was written, in nanoseconds since 1970.
+    /// The time of the write, in nanoseconds since 1970.
     pub timestamp: Option<i64>,
-    /// The document before; `None` on insert.
+    /// The document before the change; `None` on insert.
     pub old: Option<View<'a>>,
-    /// The document after; `None` on remove.
+    /// The document after the change; `None` on remove.
     pub new: Option<View<'a>>,
-    /// What is different between them.
+    /// The difference between both.
     pub diff: &'a dyn LazyDiff,
 }
 
 impl Change<'_> {
-    /// Whether something besides timestamps changed. What came or went always did.
+    /// Whether a value besides timestamps changed. Always true for insert and remove.
     pub fn value_changed(&self) -> bool {
         self.operation != Operation::Modify || self.diff.diff().value_changed()
     }
@@ -120,13 +120,13 @@ impl fmt::Debug for Change<'_> {
     }
 }
 
-/// A diff that is computed when first asked for.
+/// A diff that is computed on first use.
 pub trait LazyDiff {
-    /// The diff, the same at every call.
+    /// Returns the diff, the same at every call.
     fn diff(&self) -> &Diff<'_>;
 }
 
-/// The diff of two documents, computed once, when first asked for.
+/// The diff of two documents, computed once, on first use.
 pub struct DiffCell<'a> {
     old: View<'a>,
     new: View<'a>,
@@ -135,28 +135,28 @@ pub struct DiffCell<'a> {
     diff: OnceCell<Diff<'a>>,
 }
 
-/// What an item looked like before it was there.
-static NOTHING: LazyLock<Document> = LazyLock::new(Document::default);
+/// The document of an item that does not exist.
+static EMPTY: LazyLock<Document> = LazyLock::new(Document::default);
 
 impl<'a> DiffCell<'a> {
-    /// The diff from `old` to `new`; a document that is not there counts as empty.
+    /// The diff from `old` to `new`; a missing document counts as empty.
     pub fn new(old: Option<View<'a>>, new: Option<View<'a>>, model: &'a Model) -> DiffCell<'a> {
         DiffCell {
-            old: old.unwrap_or_else(|| NOTHING.view()),
-            new: new.unwrap_or_else(|| NOTHING.view()),
+            old: old.unwrap_or_else(|| EMPTY.view()),
+            new: new.unwrap_or_else(|| EMPTY.view()),
             model,
             buffer: Cell::new(None),
             diff: OnceCell::new(),
         }
     }
 
-    /// The same, in a buffer that is used again and again, so that nothing is allocated.
+    /// Computes the diff in a reused buffer, without allocation.
     pub fn in_buffer(mut self, buffer: &'a mut DiffBuffer) -> DiffCell<'a> {
         self.buffer = Cell::new(Some(buffer));
         self
     }
 
-    /// Whether anybody asked.
+    /// Whether the diff was used.
     pub fn is_computed(&self) -> bool {
         self.diff.get().is_some()
     }

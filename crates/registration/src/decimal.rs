@@ -1,9 +1,9 @@
-//! Numbers compared as the decimals they are written as. No floating point, so nothing is rounded.
+//! Compares numbers as decimals, without rounding.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-/// A number's text without exponent. Numbers beyond what a document may hold compare as nothing.
+/// The text of a number without exponent; `None` beyond the range that documents allow.
 pub(crate) fn plain(text: &str) -> Option<Cow<'_, str>> {
     if memchr::memchr2(b'e', b'E', text.as_bytes()).is_none() {
         return Some(Cow::Borrowed(text));
@@ -13,7 +13,7 @@ pub(crate) fn plain(text: &str) -> Option<Cow<'_, str>> {
         .map(Cow::Owned)
 }
 
-/// The order of two plain decimals.
+/// Compares two plain decimals.
 pub(crate) fn compare(a: &str, b: &str) -> Ordering {
     let (a, b) = (Parts::of(a), Parts::of(b));
     match (a.negative, b.negative) {
@@ -24,7 +24,7 @@ pub(crate) fn compare(a: &str, b: &str) -> Ordering {
     }
 }
 
-/// A decimal that is compared often: rounding keeps the order, so mostly the rounded ones decide.
+/// A decimal for many comparisons. Rounding to a double keeps the order, so only equal doubles compare digits.
 #[derive(Debug, Clone)]
 pub(crate) struct Decimal<T> {
     rounded: f64,
@@ -32,7 +32,7 @@ pub(crate) struct Decimal<T> {
 }
 
 impl<T: AsRef<str>> Decimal<T> {
-    /// From a plain decimal.
+    /// Takes a plain decimal.
     pub(crate) fn new(text: T) -> Decimal<T> {
         Decimal {
             rounded: text.as_ref().parse().unwrap_or(f64::NAN),

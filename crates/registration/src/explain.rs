@@ -1,4 +1,4 @@
-//! Explain: for each registration, why a change goes there or does not.
+//! Explains, for each registration, why it matches a change or not.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -9,81 +9,84 @@ use crate::pattern::Miss;
 use crate::registration::{Changes, Registration};
 use crate::registrations::{RegistrationId, Registrations};
 
-/// What one registration makes of a change.
+/// The verdict of one registration on a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Explanation {
     /// The registration.
     pub id: RegistrationId,
-    /// Why the change does not go there; `None` if it does.
+    /// The condition that does not hold; `None` if the registration matches.
     pub unmet: Option<Unmet>,
 }
 
-/// The first condition that does not hold, with what was seen instead.
+/// The first condition that does not hold, with the actual value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unmet {
-    /// It is not in force.
+    /// The registration is disabled.
     Disabled,
-    /// Another key.
+    /// The key does not match.
     Key {
         /// The regular expression.
         expected: String,
         /// The change's key.
         seen: String,
     },
-    /// Without a key, a registration is about shadows, and the item is none.
+    /// A registration without a key matches shadows only, and the item is not a shadow.
     NotAShadow {
         /// The change's key.
         seen: String,
     },
-    /// The form is made of a shadow, and the item is none.
+    /// The form is made of a shadow, and the item is not a shadow.
     Form {
         /// The change's key.
         seen: String,
     },
-    /// The other document.
+    /// The change is of the other document.
     State {
-        /// Which it must be.
+        /// The document of the registration.
         expected: &'static str,
-        /// Which it is; `None` if the item is no shadow.
+        /// The document of the change; `None` if the item is not a shadow.
         seen: Option<&'static str>,
     },
-    /// Another operation.
+    /// The operation does not match.
     Operation {
-        /// What happened.
+        /// The operation of the change.
         seen: &'static str,
     },
-    /// Nothing but timestamps changed.
+    /// Only timestamps changed.
     Changes,
-    /// The content is not as the pattern says.
+    /// The content does not match the pattern.
     Pattern(Miss),
 }
 
 impl fmt::Display for Unmet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Unmet::Disabled => f.write_str("enabled: it is not in force"),
+            Unmet::Disabled => f.write_str("enabled: the registration is disabled"),
             Unmet::Key { expected, seen } => write!(f, "on.key: {expected} does not match {seen}"),
             Unmet::NotAShadow { seen } => write!(
                 f,
-                "on.key: without one it is about shadows, and {seen} is none"
+                "on.key: without a key only shadows match, and {seen} is not a shadow"
             ),
-            Unmet::Form { seen } => write!(f, "as: it is made of a shadow, and {seen} is none"),
+            Unmet::Form { seen } => write!(
+                f,
+                "as: the message is made of a shadow, and {seen} is not a shadow"
+            ),
             Unmet::State {
                 expected,
                 seen: Some(seen),
-            } => write!(f, "on.state: {expected}, but it is {seen}"),
+            } => write!(f, "on.state: {expected}, but the change is of {seen}"),
             Unmet::State {
                 expected,
                 seen: None,
-            } => write!(f, "on.state: {expected}, but the item is no shadow"),
-            Unmet::Operation { seen } => write!(f, "on.operations: {seen} is not among them"),
+            } => write!(f, "on.state: {expected}, but the item is not a shadow"),
+            Unmet::Operation { seen } => write!(f, "on.operations: {seen} is not in the list"),
             Unmet::Changes => f.write_str("on.changes: value, but only timestamps changed"),
             Unmet::Pattern(miss) => write!(f, "on.pattern: {miss}"),
         }
     }
 }
 
-/// What each registration makes of a change, in the order they were loaded.
+/// Explains a change for each registration, in the order they were loaded.
 pub fn explain(registrations: &Registrations, change: &Change<'_>) -> Vec<Explanation> {
     let keys = registrations
         .keys

@@ -1,16 +1,16 @@
-//! Literals with anything between them: `*` in patterns, `.*` in keys.
+//! Globs: literals separated by wildcards, `*` in patterns and `.*` in keys.
 
 use memchr::memmem;
 
-/// Parts of a text in order, the first at its start and the last at its end, anything between them.
-/// A single part is the whole text.
+/// Literals that a text must contain in order, the first at its start and the last at its end. A single literal is
+/// the whole text.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Glob {
     parts: Box<[Box<str>]>,
 }
 
 impl Glob {
-    /// From at least one part; empty ones at either end leave that end open.
+    /// Takes at least one literal; an empty one at either end leaves that end open.
     pub(crate) fn new(parts: Vec<String>) -> Glob {
         debug_assert!(!parts.is_empty());
         Glob {
@@ -22,17 +22,17 @@ impl Glob {
         &self.parts
     }
 
-    /// What the text starts with.
+    /// The start of every match.
     pub(crate) fn prefix(&self) -> &str {
         &self.parts[0]
     }
 
-    /// What the text ends with.
+    /// The end of every match.
     pub(crate) fn suffix(&self) -> &str {
         &self.parts[self.parts.len() - 1]
     }
 
-    /// In time linear in the text: the leftmost place for each part in turn is always a right one.
+    /// Takes linear time: the leftmost position of each literal is always correct.
     pub(crate) fn is_match(&self, text: &str) -> bool {
         let [first, rest @ ..] = &*self.parts else {
             return false;

@@ -1,7 +1,7 @@
-//! Keys: the regular expression on `PK#SK`, and how it is matched.
+//! Regular expressions on keys, `PK#SK`.
 //!
-//! Literals joined by `.*` are matched as such. Everything else is a regular expression of the
-//! linear-time kind, vetted for size when it is read and compiled when a key first reaches it.
+//! Literals joined by `.*` are matched as globs. Other expressions use a linear-time automaton, whose size is checked
+//! when the registration is read and which is compiled when a key first needs it.
 
 pub(crate) mod index;
 mod inner;
@@ -20,7 +20,7 @@ pub(crate) use inner::Inner;
 pub(crate) use literals::Literals;
 pub(crate) use prefixes::Prefixes;
 
-/// Parts of an expression that surely compile to less than the limit, so that it need not be tried.
+/// Complexity below which an expression always compiles within the limit, so that it need not be compiled to check.
 const SURELY_SMALL: usize = 2_000;
 
 /// A regular expression on keys.
@@ -32,7 +32,7 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    /// Reads an expression; says what every key it matches must hold.
+    /// Parses an expression, and finds the literals that every matching key contains.
     pub(crate) fn parse(text: &str) -> Result<(Key, Literals), String> {
         if text.len() > KEY_BYTES {
             return Err(format!(
@@ -64,20 +64,20 @@ impl Key {
         self.text.clone()
     }
 
-    /// Whether it needs no automaton.
+    /// Whether it is matched without an automaton.
     pub(crate) fn is_glob(&self) -> bool {
         self.glob.is_some()
     }
 
     pub(crate) fn is_match(&self, key: &str) -> bool {
         match &self.glob {
-            // A dot does not match a line feed, which only the automaton knows.
+            // A dot does not match a line feed; the glob does.
             Some(glob) if memchr::memchr(b'\n', key.as_bytes()).is_none() => glob.is_match(key),
             _ => self.regex().is_some_and(|regex| regex.is_match(key)),
         }
     }
 
-    /// Vetted when it was read, so it does compile.
+    /// Its size was checked when it was read, so it compiles.
     fn regex(&self) -> Option<&Regex> {
         let compile = || {
             Regex::builder()
@@ -90,14 +90,14 @@ impl Key {
     }
 }
 
-/// Captures are of no use here, and what is small enough was decided already.
+/// Without captures, which are not used, and without a size limit, which was checked before.
 pub(super) fn config() -> regex_automata::meta::Config {
     Regex::config()
         .nfa_size_limit(None)
         .which_captures(thompson::WhichCaptures::None)
 }
 
-/// What an expression says, once parsed.
+/// Parses an expression.
 pub(super) fn hir(text: &str) -> Result<Hir, String> {
     let mut parser = regex_syntax::ParserBuilder::new()
         .nest_limit(KEY_NESTING)
@@ -132,13 +132,13 @@ fn compiles(hir: &Hir) -> Result<(), String> {
     }
 }
 
-/// An upper bound on how many states it takes, up to a small factor.
+/// An upper bound of the number of states, up to a small factor.
 fn parts(hir: &Hir) -> usize {
     match hir.kind() {
         HirKind::Empty | HirKind::Look(_) => 1,
         HirKind::Literal(literal) => literal.0.len(),
         HirKind::Class(Class::Bytes(class)) => 1 + class.ranges().len(),
-        // Each range of characters may take several sequences of byte ranges.
+        // A range of characters can take several sequences of byte ranges.
         HirKind::Class(Class::Unicode(class)) => 1 + 8 * class.ranges().len(),
         HirKind::Repetition(repetition) => {
             let times = repetition
@@ -157,7 +157,7 @@ fn parts(hir: &Hir) -> usize {
     }
 }
 
-/// Literals joined by `.*`, optionally anchored; `None` if there is anything else in the expression.
+/// The glob of an expression of literals joined by `.*`, optionally anchored; `None` for other expressions.
 fn simple(text: &str) -> Option<Glob> {
     let (anchored, mut rest) = match text.strip_prefix('^') {
         Some(rest) => (true, rest),
@@ -173,7 +173,7 @@ fn simple(text: &str) -> Option<Glob> {
         let literal = match c {
             '.' => {
                 rest = rest.strip_prefix('*')?;
-                // Lazy repetition matches the same keys, possessive is another thing.
+                // Lazy repetition matches the same keys as greedy repetition.
                 if rest.starts_with(['?', '*', '+', '{']) {
                     return None;
                 }
@@ -202,7 +202,7 @@ fn simple(text: &str) -> Option<Glob> {
     Some(glob(parts))
 }
 
-/// Two gaps in a row are one.
+/// Merges consecutive gaps.
 fn glob(parts: Vec<String>) -> Glob {
     let last = parts.len() - 1;
     let kept = parts
@@ -328,7 +328,7 @@ mod tests {
         }
         let deep = format!("{}a{}", "(".repeat(500), ")".repeat(500));
         assert!(Key::parse(&deep).is_err());
-        // Nothing that passes without being tried could have failed.
+        // Expressions that are accepted without compiling do compile.
         for fine in [
             r"^DS#\w+#",
             "[^#]{1,64}#",

@@ -1,30 +1,30 @@
-//! Every bound a registration keeps, in one place.
+//! All limits of registrations.
 
-/// Bytes of one registration's file.
+/// Maximum bytes of one registration's file.
 pub const FILE_BYTES: usize = 64 * 1024;
-/// Bytes of a name.
+/// Maximum bytes of a name.
 pub const NAME_BYTES: usize = 128;
-/// Bytes of a key's regular expression as written.
+/// Maximum bytes of the text of a key's regular expression.
 pub const KEY_BYTES: usize = 2 * 1024;
-/// Bytes of the automaton that a key's regular expression compiles to.
+/// Maximum bytes of the automaton that a key's regular expression compiles to.
 pub const KEY_AUTOMATON_BYTES: usize = 1024 * 1024;
-/// Levels of groups within groups in a key's regular expression.
+/// Maximum depth of nested groups in a key's regular expression.
 pub const KEY_NESTING: u32 = 64;
-/// Ways to satisfy one pattern, once every `$or` is multiplied out.
+/// Maximum alternatives of a pattern after expanding every `$or`.
 pub const PATTERN_ALTERNATIVES: usize = 1_000;
-/// Conditions in all these ways together.
+/// Maximum conditions in all alternatives together.
 pub const PATTERN_CONDITIONS: usize = 10_000;
-/// Longest delay of a message in SQS, in seconds.
+/// Maximum delay of a message in SQS, in seconds.
 pub const SQS_DELAY_SECONDS: u32 = 900;
-/// Message attributes a registration may add; with our own four, these are the ten that SQS allows.
+/// Maximum message attributes of a registration. SQS allows ten; every notification has four.
 pub const ATTRIBUTES: usize = 6;
-/// Characters of the name of a message attribute.
+/// Maximum characters of the name of a message attribute.
 pub const ATTRIBUTE_NAME_CHARACTERS: usize = 256;
-/// Characters of an SNS subject.
+/// Maximum characters of an SNS subject.
 pub const SUBJECT_CHARACTERS: usize = 100;
-/// Characters of an EventBridge detail type.
+/// Maximum characters of an EventBridge detail type.
 pub const DETAIL_TYPE_CHARACTERS: usize = 128;
-/// Bytes of an MQTT topic, as AWS IoT allows.
+/// Maximum bytes of an MQTT topic in AWS IoT.
 pub const TOPIC_BYTES: usize = 256;
-/// Slashes in an MQTT topic, as AWS IoT allows.
+/// Maximum slashes of an MQTT topic in AWS IoT.
 pub const TOPIC_SLASHES: usize = 7;

@@ -1,17 +1,15 @@
 //! Patterns: conditions on the content of a change, in EventBridge's language.
 //!
-//! A pattern is multiplied out into its alternatives, the ways to choose a branch of every `$or`.
-//! Evaluated on the documents' tapes; nothing is serialised. Where this engine and AWS's event-ruler
-//! differ, it is in these points:
+//! A pattern is expanded into alternatives, one for each choice of a branch of every `$or`. It is evaluated on the
+//! documents' tapes; nothing is serialized. Differences from AWS's event-ruler:
 //!
-//! - Numbers are compared exactly, as decimals, where event-ruler compares doubles and gives up on numbers
-//!   that no double holds.
-//! - A dot in a name is part of the name. event-ruler joins names with dots and confuses the two.
-//! - A network holds no address of the other family. event-ruler lets `10.0.0.0/24` match `a00::`.
-//! - An empty name is a name like any other.
-//! - Ignoring case works beyond the basic plane of Unicode.
-//! - A field asked for twice on one way through the `$or`s is refused, as EventBridge does; event-ruler
-//!   lets the later one win.
+//! - Numbers are compared exactly, as decimals. event-ruler compares doubles, and rejects numbers that no double
+//!   represents.
+//! - A dot in a name is part of the name. event-ruler joins names with dots and cannot distinguish the two.
+//! - A network contains no address of the other family. In event-ruler `10.0.0.0/24` matches `a00::`.
+//! - Empty names are allowed.
+//! - Ignoring case works for characters beyond the basic plane of Unicode.
+//! - A field that occurs twice in one alternative is rejected, as in EventBridge; in event-ruler the later one wins.
 
 pub(crate) mod address;
 pub(crate) mod alternative;
@@ -41,7 +39,7 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    /// Reads a pattern. `None` when it has problems, which are noted.
+    /// Reads a pattern; `None` if it has problems, which are reported.
     pub(crate) fn read(
         view: View<'_>,
         place: &Place<'_>,
@@ -59,14 +57,14 @@ impl Pattern {
         Some(Pattern { alternatives })
     }
 
-    /// Whether the change is as the pattern says.
+    /// Whether the change matches.
     pub fn matches(&self, change: &Change<'_>) -> bool {
         self.alternatives
             .iter()
             .any(|alternative| alternative.matches(change))
     }
 
-    /// Whether it looks at the diff.
+    /// Whether it has conditions on the diff.
     pub fn needs_diff(&self) -> bool {
         self.alternatives.iter().any(Alternative::needs_diff)
     }
@@ -76,14 +74,14 @@ impl Pattern {
     }
 }
 
-/// Extends each way so far by all that the conditions ask for.
+/// Extends each alternative by all conditions.
 fn multiply(mut ways: Vec<Vec<Field>>, conditions: &Conditions) -> Result<Vec<Vec<Field>>, String> {
     for condition in conditions {
         ways = match condition {
             Condition::Field { .. } => {
                 let fields: Vec<Field> = condition.fields().collect();
                 match fields.as_slice() {
-                    // By far the most common, and it must not copy.
+                    // The most common case: extend in place, without copying.
                     [field] => add(ways, field)?,
                     fields => {
                         let mut extended = Vec::new();
@@ -111,7 +109,7 @@ fn multiply(mut ways: Vec<Vec<Field>>, conditions: &Conditions) -> Result<Vec<Ve
 fn add(mut ways: Vec<Vec<Field>>, field: &Field) -> Result<Vec<Vec<Field>>, String> {
     for way in &mut ways {
         if way.iter().any(|known| known.path == field.path) {
-            return Err(format!("asks twice for /{}", field.path.join("/")));
+            return Err(format!("has two conditions on /{}", field.path.join("/")));
         }
         way.push(field.clone());
     }
@@ -122,13 +120,13 @@ fn bounded(ways: &[Vec<Field>]) -> Result<(), String> {
     let conditions: usize = ways.iter().map(Vec::len).sum();
     if ways.len() > PATTERN_ALTERNATIVES {
         return Err(format!(
-            "has {} alternatives or more, once its $or are multiplied out; the limit is {PATTERN_ALTERNATIVES}",
+            "has {} alternatives or more, after expanding its $or; the limit is {PATTERN_ALTERNATIVES}",
             ways.len()
         ));
     }
     if conditions > PATTERN_CONDITIONS {
         return Err(format!(
-            "has {conditions} conditions or more, once its $or are multiplied out; the limit is {PATTERN_CONDITIONS}"
+            "has {conditions} conditions or more, after expanding its $or; the limit is {PATTERN_CONDITIONS}"
         ));
     }
     Ok(())

@@ -1,11 +1,11 @@
-//! Plan: which registrations a change goes to.
+//! Finds the registrations that match a change.
 
 use crate::change::Change;
 use crate::key::index::KeyScratch;
 use crate::pattern::shared::SharedScratch;
 use crate::registrations::{Group, RegistrationId, Registrations};
 
-/// Room for planning, kept from change to change so that nothing is allocated once it is warm.
+/// Buffers for planning, reused from change to change so that nothing is allocated once they have grown.
 #[derive(Debug, Default)]
 pub struct Scratch {
     keys: KeyScratch,
@@ -13,8 +13,7 @@ pub struct Scratch {
     matched: Vec<RegistrationId>,
 }
 
-/// Whether any registration could want a change of the item with this key, whatever the change is. What
-/// nobody could want need not even be decoded.
+/// Whether any registration could match a change of the item with this key. Other records need not be decoded.
 pub fn wants(
     registrations: &Registrations,
     key: &str,
@@ -22,19 +21,19 @@ pub fn wants(
     scratch: &mut Scratch,
 ) -> bool {
     let keyless = &registrations.keyless;
-    let mut wanted = shadow && !(keyless.plain.is_empty() && keyless.patterned.is_empty());
-    if !wanted {
+    let mut found = shadow && !(keyless.plain.is_empty() && keyless.patterned.is_empty());
+    if !found {
         let keys = &mut scratch.keys;
         registrations
             .index
-            .each_match(&registrations.keys, key, keys, |_| wanted = true);
+            .each_match(&registrations.keys, key, keys, |_| found = true);
     }
-    wanted
+    found
 }
 
-/// The registrations that a change goes to, in the order they were loaded.
+/// Returns the registrations that match a change, in the order they were loaded.
 ///
-/// The diff of the change is computed only if a registration that matches so far asks for it.
+/// The diff of the change is computed only if a registration that matches so far needs it.
 pub fn plan<'s>(
     registrations: &Registrations,
     change: &Change<'_>,
@@ -62,7 +61,7 @@ pub fn plan<'s>(
     if change.shadow.is_some() {
         found(&registrations.keyless);
     }
-    // A pattern may be satisfied in more than one way.
+    // A pattern can match in more than one alternative.
     matched.sort_unstable();
     matched.dedup();
     matched
@@ -95,15 +94,15 @@ impl Group {
                     }
                 }
             }
-            Some(together) => {
-                let (structure, slot) = &**together;
+            Some(shared_patterns) => {
+                let (patterns, slot) = &**shared_patterns;
                 let member = |position: u32| {
                     self.patterned
                         .get(position as usize)
                         .copied()
                         .map(RegistrationId)
                 };
-                structure.each_match(
+                patterns.each_match(
                     |position| pattern(member(position)?),
                     change,
                     &mut shared[*slot],

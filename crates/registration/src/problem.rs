@@ -1,15 +1,15 @@
-//! What is wrong with registrations: every problem of every file, each with its place.
+//! Problems of registration files, each with its location.
 
 use std::fmt;
 
-/// One thing wrong with one file.
+/// One problem of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     /// The file's name, as given.
     pub file: String,
-    /// Where in the file, as a JSON Pointer; empty for the file as a whole.
+    /// The location as a JSON Pointer; empty for the whole file.
     pub field: String,
-    /// What is wrong there.
+    /// The problem.
     pub reason: String,
 }
 
@@ -23,7 +23,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Why registrations did not load: all problems, in the order of the files.
+/// All problems, in the order of the files.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct LoadErrors {
     /// At least one.
@@ -49,7 +49,7 @@ pub(crate) struct Problems<'a> {
 }
 
 impl Problems<'_> {
-    /// Notes a problem. Says nothing back, so that reading goes on and finds the next one.
+    /// Adds a problem. Reading goes on and finds the next one.
     pub(crate) fn add(&mut self, field: &Place<'_>, reason: impl Into<String>) {
         self.found.push(Problem {
             file: self.file.to_owned(),
@@ -59,7 +59,7 @@ impl Problems<'_> {
     }
 }
 
-/// A place in a file: linked to its parent, so that only a problem pays for the text.
+/// A location in a file, linked to its parent so that its text is made only for a problem.
 #[derive(Clone, Copy)]
 pub(crate) struct Place<'a> {
     parent: Option<&'a Place<'a>>,

@@ -1,4 +1,4 @@
-//! Reading objects of a registration's file: each field once, each fault with its place.
+//! Reads the objects of a registration file and reports all problems with their locations.
 
 use std::collections::HashSet;
 
@@ -7,7 +7,7 @@ use antumbra_shadow::{Kind, View};
 use crate::problem::{Place, Problems};
 use crate::template::{Environment, TopicTemplate, resolve};
 
-/// What reading a file needs all the way down.
+/// The context of reading one file.
 pub(crate) struct Reader<'r, 'a> {
     pub(crate) problems: &'r mut Problems<'a>,
     pub(crate) env: Environment<'r>,
@@ -22,7 +22,7 @@ pub(crate) struct Fields<'v, 'p, 'r, 'a> {
 }
 
 impl<'v, 'p, 'r, 'a> Fields<'v, 'p, 'r, 'a> {
-    /// `None` if it is no object. Notes every field that is not known.
+    /// Starts to read an object; `None` if it is something else. Reports unknown fields.
     pub(crate) fn open(
         view: View<'v>,
         place: &'p Place<'p>,
@@ -43,8 +43,8 @@ impl<'v, 'p, 'r, 'a> Fields<'v, 'p, 'r, 'a> {
             let name = member.key();
             if !fields.knows(&name) {
                 let reason = match known {
-                    [] => "is not a field here; there are none".to_owned(),
-                    known => format!("is not a field here; there are {}", known.join(", ")),
+                    [] => "is not a field; there are no fields here".to_owned(),
+                    known => format!("is not a field; the fields are {}", known.join(", ")),
                 };
                 fields.problem_at(&name, reason);
             }
@@ -80,7 +80,7 @@ impl<'v> Fields<'v, '_, '_, '_> {
         resolve(text, self.reader.env)
     }
 
-    /// A string as it stands, with nothing to fill in.
+    /// A string without placeholders.
     pub(crate) fn plain(&mut self, name: &str) -> Option<String> {
         let view = self.get(name)?;
         match view.as_str() {
@@ -92,7 +92,7 @@ impl<'v> Fields<'v, '_, '_, '_> {
         }
     }
 
-    /// A string with the environment filled in, if `parse` likes it.
+    /// A string with environment variables filled in, parsed by `parse`.
     pub(crate) fn text<T>(
         &mut self,
         name: &str,
@@ -157,7 +157,7 @@ impl<'v> Fields<'v, '_, '_, '_> {
         Some(view)
     }
 
-    /// One of some words.
+    /// One of the given words.
     pub(crate) fn choice<T: Copy>(&mut self, name: &str, words: &[(&str, T)]) -> Option<T> {
         let view = self.get(name)?;
         let found = word(view, words);
@@ -167,7 +167,7 @@ impl<'v> Fields<'v, '_, '_, '_> {
         found
     }
 
-    /// A list of some words, each at most once and at least one.
+    /// A non-empty list of the given words, each at most once.
     pub(crate) fn choices<T: Copy>(&mut self, name: &str, words: &[(&str, T)]) -> Option<Vec<T>> {
         let view = self.get(name)?;
         if view.kind() != Kind::Array || view.is_empty_container() {
@@ -186,14 +186,14 @@ impl<'v> Fields<'v, '_, '_, '_> {
                 Some(_) if !seen.insert(element.raw()) => self
                     .reader
                     .problems
-                    .add(&place.index(index), "is there twice"),
+                    .add(&place.index(index), "is listed twice"),
                 Some(value) => found.push(value),
             }
         }
         Some(found)
     }
 
-    /// Reads what stands below a field, if it is there.
+    /// Reads the value of a field, if it is present.
     pub(crate) fn below<T>(
         &mut self,
         name: &str,

@@ -1,4 +1,4 @@
-//! All registrations, compiled: loaded once at start, then asked for every change.
+//! All registrations, compiled at start and matched against every change.
 
 use std::collections::HashMap;
 use std::ops::Index;
@@ -15,14 +15,14 @@ use crate::problem::{LoadErrors, Problem, Problems};
 use crate::read::Reader;
 use crate::registration::Registration;
 
-/// Patterns behind one key from which on they are put together into one structure.
-const MANY: usize = 8;
+/// Minimum number of patterns with one key that are compiled into one [`Shared`] structure.
+const SHARED_PATTERNS: usize = 8;
 
-/// A registration's place among all that are loaded.
+/// The index of a registration among all that are loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RegistrationId(pub(crate) u32);
 
-/// All registrations, ready to be asked.
+/// All registrations, compiled.
 #[derive(Debug, Default)]
 pub struct Registrations {
     list: Box<[Registration]>,
@@ -30,25 +30,25 @@ pub struct Registrations {
     pub(crate) keys: Box<[Key]>,
     pub(crate) index: KeyIndex,
     pub(crate) groups: Box<[Group]>,
-    /// Those without a key: every shadow.
+    /// Registrations without a key, which match every shadow.
     pub(crate) keyless: Group,
-    /// How many groups have their patterns put together.
+    /// Number of groups with shared patterns.
     pub(crate) shared: usize,
 }
 
-/// The registrations in force behind one key.
+/// The enabled registrations with one key.
 #[derive(Debug, Default)]
 pub(crate) struct Group {
     pub(crate) plain: Box<[u32]>,
     pub(crate) patterned: Box<[u32]>,
-    /// The patterns of `patterned` as one, and where its scratch lies.
+    /// The patterns of `patterned` as one structure, and the index of its scratch.
     pub(crate) shared: Option<Box<(Shared, usize)>>,
 }
 
 impl Registrations {
-    /// Loads registrations from their files' names and texts; `env` is asked for environment variables.
+    /// Loads registrations from the names and texts of their files; `env` returns environment variables.
     ///
-    /// Refuses all of them if anything is wrong with any, and says everything that is.
+    /// Fails with all problems of all files if there is any.
     ///
     /// ```
     /// use antumbra_registration::Registrations;
@@ -71,17 +71,17 @@ impl Registrations {
         loader.finish()
     }
 
-    /// How many there are, those not in force included.
+    /// The number of registrations, including disabled ones.
     pub fn len(&self) -> usize {
         self.list.len()
     }
 
-    /// Whether there are none.
+    /// Whether there is no registration.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// All of them, in the order they were given.
+    /// Iterates over all registrations in the order of the files.
     pub fn iter(&self) -> impl Iterator<Item = (RegistrationId, &Registration)> {
         (0..).map(RegistrationId).zip(&self.list)
     }
@@ -90,18 +90,18 @@ impl Registrations {
 impl Index<RegistrationId> for Registrations {
     type Output = Registration;
 
-    /// Ids come from [`Registrations`] itself, so there is one.
+    /// Ids come from [`Registrations`], so the index is valid.
     fn index(&self, id: RegistrationId) -> &Registration {
         &self.list[id.0 as usize]
     }
 }
 
-/// Reads file after file, then compiles.
+/// Reads all files, then compiles.
 #[derive(Default)]
 struct Loader {
     list: Vec<Registration>,
     keys: Vec<(Key, Literals)>,
-    /// The registrations in force by key, in the order of `keys`.
+    /// The enabled registrations by key, in the order of `keys`.
     members: Vec<Vec<u32>>,
     by_text: HashMap<Arc<str>, usize>,
     keyless: Vec<u32>,
@@ -110,7 +110,7 @@ struct Loader {
 
 impl Loader {
     fn file(&mut self, file: &str, text: &str, env: &dyn Fn(&str) -> Option<String>) {
-        let mut whole = |reason: String| {
+        let mut file_problem = |reason: String| {
             self.problems.push(Problem {
                 file: file.to_owned(),
                 field: String::new(),
@@ -118,14 +118,14 @@ impl Loader {
             })
         };
         if text.len() > FILE_BYTES {
-            return whole(format!(
+            return file_problem(format!(
                 "has {} bytes, the limit is {FILE_BYTES}",
                 text.len()
             ));
         }
         let document = match Document::parse(text) {
             Ok(document) => document,
-            Err(fault) => return whole(fault.to_string()),
+            Err(fault) => return file_problem(fault.to_string()),
         };
         let before = self.problems.len();
         let mut problems = Problems {
@@ -203,7 +203,7 @@ impl Loader {
                     file: registration.file.to_string(),
                     field: "/name".to_owned(),
                     reason: format!(
-                        "{:?} is the name of the registration in {other} already",
+                        "{:?} is already the name of the registration in {other}",
                         registration.name
                     ),
                 });
@@ -219,14 +219,14 @@ impl Group {
             .into_iter()
             .partition(|number| pattern(number).is_some());
         let patterns: Vec<&Pattern> = patterned.iter().filter_map(pattern).collect();
-        let together = (patterns.len() >= MANY).then(|| {
+        let shared_patterns = (patterns.len() >= SHARED_PATTERNS).then(|| {
             *shared += 1;
             Box::new((Shared::new(&patterns), *shared - 1))
         });
         Group {
             plain: plain.into(),
             patterned: patterned.into(),
-            shared: together,
+            shared: shared_patterns,
         }
     }
 }

@@ -6,12 +6,12 @@ use std::fmt;
 use crate::change::Change;
 use crate::limits::{TOPIC_BYTES, TOPIC_SLASHES};
 
-/// The name of the shadow that has none.
+/// The name of the default shadow.
 const DEFAULT_NAME: &str = "main";
-/// What `${shadow}` can add: `/name/`.
+/// Slashes that `${shadow}` can add: `/name/`.
 const SHADOW_SLASHES: usize = 2;
 
-/// How the environment is asked.
+/// Looks up an environment variable.
 pub(crate) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,7 +20,7 @@ enum Placeholder {
     Name,
     State,
     Operation,
-    /// The shadow's place among the topics of shadows: its id, and its name unless it is the default one.
+    /// The shadow in topics: its id, and `/name/` and its name unless it is the default shadow.
     Shadow,
     /// An attribute of the item's key.
     Key(Box<str>),
@@ -34,7 +34,7 @@ enum Piece {
 
 type Split<'t> = (Vec<(&'t str, &'t str)>, &'t str);
 
-/// Splits at `${...}`: what stands before each, what is in it, and what stands behind the last.
+/// Splits at `${...}`: pairs of the text before a placeholder and its inside, and the text after the last one.
 fn split(text: &str) -> Result<Split<'_>, String> {
     let (mut pairs, mut rest) = (Vec::new(), text);
     while let Some(at) = rest.find("${") {
@@ -56,7 +56,7 @@ fn variable(name: &str, env: Environment<'_>) -> Result<String, String> {
     }
 }
 
-/// Fills in the placeholders of a text that knows only those of the environment.
+/// Fills in the placeholders of a text that may only have those of the environment.
 pub(crate) fn resolve(text: &str, env: Environment<'_>) -> Result<String, String> {
     let (pairs, rest) = split(text)?;
     let mut out = String::with_capacity(text.len());
@@ -75,39 +75,39 @@ pub(crate) fn resolve(text: &str, env: Environment<'_>) -> Result<String, String
     Ok(out)
 }
 
-/// An MQTT topic, to be filled in for each change.
+/// An MQTT topic with placeholders that are filled in for each change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TopicTemplate {
     pieces: Box<[Piece]>,
 }
 
-/// Why a topic cannot be made for a change.
+/// The reason why a change has no topic.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TopicError {
-    /// The template speaks of the shadow, the change is of another item.
-    #[error("the topic needs the {placeholder} of a shadow, and the item is none")]
+    /// The template needs a shadow, and the item is not a shadow.
+    #[error("the topic needs the {placeholder} of a shadow, and the item is not a shadow")]
     NotAShadow {
-        /// What it needs.
+        /// The property that the template needs.
         placeholder: &'static str,
     },
-    /// The template speaks of an attribute that is not part of the item's key.
-    #[error("the topic needs the key attribute {attribute}, and the item's key has none")]
+    /// The template needs a key attribute that the item does not have.
+    #[error("the topic needs the key attribute {attribute}, which the item does not have")]
     NoKeyAttribute {
-        /// Which.
+        /// The name of the attribute.
         attribute: String,
     },
     /// The attribute's value cannot be a level of a topic.
     #[error("the key attribute {attribute} cannot be a level of a topic")]
     NotALevel {
-        /// Which.
+        /// The name of the attribute.
         attribute: String,
     },
-    /// Filled in, the topic is too long.
+    /// The topic is too long.
     #[error("the topic has {bytes} bytes, the limit is {limit}")]
     TooLong {
-        /// Its bytes.
+        /// The size of the topic.
         bytes: usize,
-        /// How many are allowed.
+        /// The maximum size.
         limit: usize,
     },
 }
@@ -163,7 +163,7 @@ impl TopicTemplate {
                     .chars()
                     .find(|c| matches!(c, '+' | '#') || c.is_control())
             {
-                return Err(format!("a topic to publish on has no {c:?}"));
+                return Err(format!("a topic must not contain {c:?}"));
             }
         }
         if literal.starts_with('$') && matches!(self.pieces.first(), Some(Piece::Literal(_))) {
@@ -197,9 +197,8 @@ impl TopicTemplate {
         Ok(())
     }
 
-    /// The topic for a change. Each placeholder stays within its level: `/`, `+`, `#`, `%` and control
-    /// characters of a value become `%` and two hexadecimal digits per byte. An attribute of a key is
-    /// written as it is, and refused if it cannot be a level.
+    /// Fills in the topic for a change. A value stays within its level: `/`, `+`, `#`, `%` and control characters become
+    /// `%` and two hexadecimal digits per byte. A key attribute is not escaped; it must be a valid level.
     pub fn render(&self, change: &Change<'_>) -> Result<String, TopicError> {
         let mut topic = String::new();
         for piece in &self.pieces {
@@ -237,15 +236,15 @@ impl TopicTemplate {
     }
 }
 
-/// The value of a key's attribute, if it can be a level of a topic as it is.
+/// The value of a key attribute, if it is a valid level of a topic.
 fn level<'a>(change: &Change<'a>, name: &str) -> Result<&'a str, TopicError> {
     let attribute = || name.to_owned();
     let value = change.key_attributes.get(name);
     let value = value.ok_or_else(|| TopicError::NoKeyAttribute {
         attribute: attribute(),
     })?;
-    let unfit = |c: char| matches!(c, '/' | '+' | '#') || c.is_control();
-    if value.is_empty() || value.contains(unfit) {
+    let invalid = |c: char| matches!(c, '/' | '+' | '#') || c.is_control();
+    if value.is_empty() || value.contains(invalid) {
         return Err(TopicError::NotALevel {
             attribute: attribute(),
         });
@@ -266,7 +265,7 @@ fn push_escaped(topic: &mut String, value: &str) {
     }
 }
 
-/// As the registration wrote it, save that the environment is filled in.
+/// The text of the registration, with environment variables filled in.
 impl fmt::Display for TopicTemplate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.pieces.iter().try_for_each(|piece| match piece {

@@ -1,9 +1,8 @@
-//! The index from a key to the expressions it may match.
+//! The index from a key to the expressions that can match it.
 //!
-//! Each expression is entered under the rarest literal that its keys must hold: one at their start, found
-//! by [`Prefixes`], or one anywhere, found by [`Inner`]. What has no
-//! such literal, and expressions that crowd around the same one, go through one combined automaton. So
-//! the cost of a key hardly grows with the number of expressions that cannot match it.
+//! Each expression is stored under the rarest literal that its keys must contain: a prefix, found by [`Prefixes`], or
+//! an inner literal, found by [`Inner`]. Expressions without such a literal, and those with too popular ones, share one
+//! combined automaton. So the cost of a key hardly grows with the number of expressions that cannot match it.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -15,11 +14,11 @@ use super::inner::Inner;
 use super::prefixes::Prefixes;
 use super::{Key, Literals, config, hir};
 
-/// Expressions under one literal that are still tried one by one.
+/// Maximum expressions under one literal that are tried one by one.
 const CROWD: usize = 16;
-/// Expressions in the rest that are still tried one by one.
+/// Maximum other expressions that are tried one by one.
 const FEW: usize = 4;
-/// Bytes the combined automaton may take; beyond, the rest is tried one by one.
+/// Maximum bytes of the combined automaton; beyond, its expressions are tried one by one.
 const COMBINED_BYTES: usize = 16 * 1024 * 1024;
 
 #[derive(Debug, Default)]
@@ -30,7 +29,7 @@ pub(crate) struct KeyIndex {
     combined: OnceLock<Option<Box<Regex>>>,
 }
 
-/// Room for looking a key up, kept to be used again.
+/// Reusable buffers for lookups.
 #[derive(Debug, Default)]
 pub(crate) struct KeyScratch {
     candidates: Vec<u32>,
@@ -38,7 +37,7 @@ pub(crate) struct KeyScratch {
 }
 
 impl KeyIndex {
-    /// Expressions are known by their position in `keys`.
+    /// Builds the index; expressions are identified by their index in `keys`.
     pub(crate) fn new(keys: &[(Key, Literals)]) -> KeyIndex {
         let mut uses: HashMap<(bool, &[u8]), usize> = HashMap::with_capacity(keys.len());
         for (_, literals) in keys {
@@ -81,7 +80,7 @@ impl KeyIndex {
                 );
             }
         }
-        // Without its automaton, what it would find is the rest.
+        // Without an automaton for inner literals, their expressions belong to the rest.
         let inner = match Inner::new(inner) {
             Ok(inner) => inner,
             Err(numbers) => {
@@ -99,7 +98,7 @@ impl KeyIndex {
         }
     }
 
-    /// Calls with the number of every expression that matches the key, each once, in no order.
+    /// Calls `found` with the index of every matching expression, each once, in any order.
     pub(crate) fn each_match(
         &self,
         keys: &[Key],
@@ -141,7 +140,7 @@ impl KeyIndex {
         }
     }
 
-    /// Compiled when the first key comes: until then it only costs time to start.
+    /// Compiled with the first key, to keep the start fast.
     fn combined(&self, keys: &[Key]) -> Option<&Regex> {
         let compile = || {
             if self.rest.len() <= FEW {

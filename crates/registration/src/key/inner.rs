@@ -1,19 +1,19 @@
-//! All known literals within a text, found in one go by an Aho-Corasick automaton.
+//! Finds all known literals within a text, by an Aho-Corasick automaton.
 
 use aho_corasick::automaton::OverlappingState;
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 
-/// Literals, each with the numbers entered for it.
+/// Literals, each with the numbers stored under it.
 #[derive(Debug)]
 pub(crate) struct Inner {
     automaton: AhoCorasick,
-    /// Where each literal's numbers end; they start where the ones before end.
+    /// The end of each literal's numbers; they start at the end of the previous ones.
     ends: Box<[u32]>,
     numbers: Box<[u32]>,
 }
 
 impl Inner {
-    /// Gives the numbers back if there is no automaton for so many literals.
+    /// Returns the numbers if there are too many literals for an automaton.
     pub(crate) fn new(mut given: Vec<(&[u8], u32)>) -> Result<Option<Inner>, Vec<u32>> {
         if given.is_empty() {
             return Ok(None);
@@ -40,7 +40,7 @@ impl Inner {
         }))
     }
 
-    /// Calls with every number entered for a literal in the text, once for each place.
+    /// Calls `found` with every number stored under a literal in the text, once per occurrence.
     pub(crate) fn each(&self, text: &str, mut then: impl FnMut(u32)) {
         let mut state = OverlappingState::start();
         loop {

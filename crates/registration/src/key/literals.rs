@@ -1,22 +1,22 @@
-//! What every key that an expression matches must hold: by this the index finds the expression.
+//! Literals that every match of an expression contains; the index finds expressions by them.
 
 use regex_syntax::hir::literal::{ExtractKind, Extractor};
 use regex_syntax::hir::{Hir, HirKind, Look};
 
 use crate::glob::Glob;
 
-/// More alternatives than this are not worth their room in the index.
+/// Maximum alternatives in the index.
 const MOST: usize = 64;
 
-/// A class of more characters than this ends a prefix rather than multiplying it.
+/// Maximum size of a character class that is expanded; a larger one ends a prefix.
 const CLASS: usize = 4;
 
-/// Literals of which a matching key holds at least one. Empty: nothing is known.
+/// Literals of which a matching key contains at least one. Empty if none are known.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Literals {
-    /// One of these at the start.
+    /// At the start.
     pub(crate) prefixes: Vec<Vec<u8>>,
-    /// One of these anywhere.
+    /// Anywhere.
     pub(crate) inner: Vec<Vec<u8>>,
 }
 
@@ -62,7 +62,7 @@ fn prefixes(hir: &Hir) -> Option<Vec<Vec<u8>>> {
     useful(literals)
 }
 
-/// The best set of which one must be somewhere in every match.
+/// The best set of inner literals of which every match contains one.
 fn required(hir: &Hir) -> Option<Vec<Vec<u8>>> {
     match hir.kind() {
         HirKind::Literal(literal) => useful(vec![literal.0.to_vec()]),

@@ -1,9 +1,9 @@
-//! All known prefixes of a text, found by one binary search.
+//! Finds all known prefixes of a text by one binary search.
 //!
-//! The prefixes lie sorted, each linked to the longest other one that it starts with. What stands last
-//! before the text in this order starts with every prefix of the text, so the links lead to them all.
+//! The prefixes are sorted, each linked to the longest other one that it starts with. The last entry before the text
+//! starts with every prefix of the text, so the links lead to them all.
 
-/// Prefixes, each with the numbers entered for it.
+/// Prefixes, each with the numbers stored under it.
 #[derive(Debug, Default)]
 pub(crate) struct Prefixes {
     bytes: Box<[u8]>,
@@ -15,7 +15,7 @@ pub(crate) struct Prefixes {
 struct Entry {
     start: u32,
     end: u32,
-    /// Where this entry's numbers end; they start where the ones before end.
+    /// The end of this entry's numbers; they start at the end of the previous ones.
     numbers_end: u32,
     /// One more than the index of the longest other prefix that this one starts with; 0 if none.
     parent: u32,
@@ -55,7 +55,7 @@ impl Prefixes {
         }
     }
 
-    /// Calls with every number entered for a prefix of the text.
+    /// Calls `found` with every number stored under a prefix of the text.
     pub(crate) fn each(&self, of: &[u8], mut then: impl FnMut(u32)) {
         let mut next = self
             .entries
@@ -89,7 +89,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn finds_what_a_loop_finds(given in proptest::collection::vec("[ab]{0,6}", 0..40), of in "[abc]{0,9}") {
+        fn finds_the_same_as_a_linear_search(given in proptest::collection::vec("[ab]{0,6}", 0..40), of in "[abc]{0,9}") {
             let numbered: Vec<_> = given.iter().zip(0..).map(|(prefix, number)| (prefix.as_bytes(), number)).collect();
             let mut expected: Vec<u32> = numbered.iter().filter(|(prefix, _)| of.as_bytes().starts_with(prefix)).map(|(_, number)| *number).collect();
             let mut found = Vec::new();

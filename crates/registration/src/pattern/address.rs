@@ -1,7 +1,7 @@
 //! Internet addresses and networks.
 //!
-//! As in EventBridge, a string that is an address equals every other spelling of it. Unlike there,
-//! a network never holds an address of the other family.
+//! As in EventBridge, a string that is an address equals every other spelling of it. Unlike there, a network never
+//! contains an address of the other family.
 
 use std::net::Ipv6Addr;
 
@@ -12,7 +12,7 @@ pub(crate) struct Address {
     bits: u128,
 }
 
-/// All addresses from one to another of the same family.
+/// A range of addresses of one family.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Network {
     pub(crate) text: Box<str>,
@@ -21,7 +21,7 @@ pub(crate) struct Network {
 }
 
 impl Address {
-    /// The address a text is, if it is one. IPv4 addresses mapped into IPv6 are the IPv4 address.
+    /// Parses an address. An IPv4 address mapped into IPv6 is the IPv4 address.
     pub(crate) fn parse(text: &str) -> Option<Address> {
         match text.as_bytes().first()? {
             b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F' | b':' => {}
@@ -53,7 +53,7 @@ impl Address {
     }
 }
 
-/// Four decimal numbers; leading zeros do not make them octal.
+/// Parses four decimal numbers; leading zeros do not mean octal.
 fn v4(text: &str) -> Option<u32> {
     let mut bits = 0u32;
     let mut numbers = 0;
@@ -72,11 +72,11 @@ fn v4(text: &str) -> Option<u32> {
 }
 
 impl Network {
-    /// An address, a slash and how many of its leading bits count.
+    /// Parses `address/bits`.
     pub(crate) fn parse(text: &str) -> Result<Network, String> {
         let (address, bits) = text
             .split_once('/')
-            .ok_or("a network is written address/bits, as 10.0.0.0/8")?;
+            .ok_or("a network has the form address/bits, such as 10.0.0.0/8")?;
         let address =
             Address::parse(address).ok_or_else(|| format!("{address:?} is not an address"))?;
         let width = if address.v6 { 128 } else { 32 };
@@ -84,7 +84,7 @@ impl Network {
             .parse::<u32>()
             .ok()
             .filter(|fixed| *fixed < width)
-            .ok_or_else(|| format!("after the slash stands a number of bits below {width}; for one address, write it as a plain value"))?;
+            .ok_or_else(|| format!("the number of bits must be below {width}; for a single address use a plain value"))?;
         let free = (1u128 << (width - fixed - 1) << 1).wrapping_sub(1);
         let low = Address {
             bits: address.bits & !free,

@@ -1,13 +1,13 @@
-//! One way to satisfy a pattern: fields that must hold together, and how they are looked for.
+//! One alternative of a pattern: fields that must match together.
 //!
-//! The meaning is that of AWS's event-ruler. A field holds if a value at its path passes one of its
-//! tests. Arrays vanish from paths, but two fields may not hold in different elements of the same array.
-//! `{"exists": false}` looks only at the elements that fields before it (in the order of their paths)
-//! have settled on; if none has settled on an element, at all of them.
+//! The semantics are those of AWS's event-ruler. A field matches if a value at its path passes one of its tests. Arrays
+//! are not part of paths, but two fields must not match in different elements of the same array.
+//! `{"exists": false}` applies only to the elements that earlier fields (in the order of their paths) matched in; if
+//! there are none, to all elements.
 //!
-//! Since a path leads through each array once, choosing an element at an array settles it for all
-//! fields below and for none beside it. So the fields are a tree, walked along the document, and the
-//! work is bounded by the document's size times the pattern's: there is nothing to backtrack.
+//! A path leads through each array once, so choosing an element decides it for all fields below and for no others.
+//! The fields form a tree that is walked along the document, without backtracking: the work is bounded by the size of
+//! the document times the size of the pattern.
 
 use std::sync::Arc;
 
@@ -17,16 +17,16 @@ use super::root::Root;
 use super::test::{Scalar, Test};
 use crate::change::Change;
 
-/// What is asked of the values at a path.
+/// The condition on the values at a path.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Wanted {
-    /// That there are none.
+    /// There must be none.
     Absent,
-    /// That one of them passes one of these.
+    /// One of them must pass one of these tests.
     Any(Arc<[Test]>),
 }
 
-/// A path and what is asked there.
+/// A path and the condition on its values.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Field {
     pub(crate) path: Arc<[Box<str>]>,
@@ -34,13 +34,13 @@ pub(crate) struct Field {
 }
 
 impl Field {
-    /// The order in which event-ruler looks at fields: by their dotted names, in UTF-16.
+    /// The order in which event-ruler evaluates fields: by their dotted names, in UTF-16.
     fn order(&self) -> Vec<u16> {
         self.path.join(".").encode_utf16().collect()
     }
 }
 
-/// Fields that must all hold.
+/// Fields that must all match.
 #[derive(Debug, Clone)]
 pub(crate) struct Alternative {
     roots: Box<[(Root, Node)]>,
@@ -52,12 +52,12 @@ pub(crate) struct Node {
     name: Box<str>,
     wanted: Option<Wanted>,
     children: Box<[Node]>,
-    /// Whether a value is asked for here or below.
+    /// Whether a value is required here or below.
     wants_value: bool,
-    /// Whether a value is asked for below.
+    /// Whether a value is required below.
     wants_value_below: bool,
-    /// Paths from here to where there must be no value in any element, should an array stand here:
-    /// no field before them settles on one.
+    /// If there is an array here: paths at which no element may have a value, because no earlier field chooses an
+    /// element.
     absent_throughout: Box<[Box<[Box<str>]>]>,
 }
 
@@ -78,19 +78,19 @@ impl Alternative {
             .all(|(root, node)| node.holds_at_root(*root, change))
     }
 
-    /// Whether it looks at the diff.
+    /// Whether it has conditions on the diff.
     pub(crate) fn needs_diff(&self) -> bool {
         self.roots.iter().any(|(root, _)| *root == Root::Diff)
     }
 
-    /// Calls with each field, in no order.
+    /// Calls `visit` with each field, in any order.
     pub(crate) fn each_field(&self, then: &mut dyn FnMut(Field)) {
         for (_, node) in &self.roots {
             node.each_field(&mut Vec::new(), then);
         }
     }
 
-    /// The fields, in the order they are looked at.
+    /// The fields in the order of evaluation.
     pub(crate) fn fields(&self) -> Vec<Field> {
         let mut fields = Vec::new();
         self.each_field(&mut |field| fields.push(field));
@@ -99,7 +99,7 @@ impl Alternative {
     }
 }
 
-/// Fields by the name at one step of their paths, each group in the fields' order.
+/// Groups fields by the name at one step of their paths; the order within a group is kept.
 fn groups<'a>(fields: &[&'a Field], step: usize) -> Vec<(&'a str, Vec<&'a Field>)> {
     let mut groups: Vec<(&str, Vec<&Field>)> = Vec::new();
     for field in fields {
@@ -115,7 +115,7 @@ fn groups<'a>(fields: &[&'a Field], step: usize) -> Vec<(&'a str, Vec<&'a Field>
 }
 
 impl Node {
-    /// `fields` are those that lead through `name`, in order; `depth` is how many steps that took.
+    /// `fields` are those whose path has `name` at step `depth`, in order.
     fn new(name: &str, fields: &[&Field], depth: usize) -> Node {
         let wanted = fields
             .iter()
@@ -200,7 +200,7 @@ impl Node {
         if !self.wants_value_below {
             return any_scalar(array, &|scalar| self.holds_for_scalar(scalar));
         }
-        // A scalar right in this array settles on none of its elements, so the fields below are free.
+        // A scalar in this array chooses no element, so the fields below are free.
         let here_is_free = match &self.wanted {
             Some(Wanted::Any(tests)) => array
                 .children()
@@ -224,7 +224,7 @@ impl Node {
         })
     }
 
-    /// Whether the fields below hold within an array, whatever is asked here being settled already.
+    /// Whether the fields below match within an array; the condition here is already decided.
     fn holds_below(&self, array: View<'_>) -> bool {
         array.children().any(|element| match element.kind() {
             Kind::Object => self
@@ -250,7 +250,7 @@ impl Node {
         path.pop();
     }
 
-    /// The diff is an object of objects by pointer, which is never written out for this.
+    /// Walks the diff, an object of objects by pointer, without serializing it.
     fn holds_in_diff(&self, change: &Change<'_>) -> bool {
         let diff = change.diff.diff();
         self.children.iter().all(|part| {
@@ -287,7 +287,7 @@ fn any_scalar(array: View<'_>, test: &dyn Fn(&Scalar<'_>) -> bool) -> bool {
     })
 }
 
-/// Whether there is a scalar at a path, in any element of any array on the way.
+/// Whether there is a scalar at a path, in any element of any array along it.
 fn has_value(view: View<'_>, path: &[Box<str>]) -> bool {
     match (view.kind(), path) {
         (Kind::Array, _) => view.children().any(|element| has_value(element, path)),
@@ -299,7 +299,7 @@ fn has_value(view: View<'_>, path: &[Box<str>]) -> bool {
     }
 }
 
-/// Every scalar at a path, through all arrays on the way.
+/// Every scalar at a path, through all arrays along it.
 pub(crate) fn each_value<'v>(view: View<'v>, path: &[Box<str>], each: &mut dyn FnMut(Scalar<'v>)) {
     match (view.kind(), path) {
         (Kind::Array, _) => view

@@ -1,4 +1,4 @@
-//! Why a pattern does not match: the first field that does not hold, and what was seen there.
+//! Explains why a pattern does not match: the first field that does not match, and its values.
 
 use std::fmt;
 
@@ -8,19 +8,19 @@ use super::root::Root;
 use super::test::Scalar;
 use crate::change::Change;
 
-/// Values of one field that are told at most.
+/// Maximum values of a field in an explanation.
 const TOLD: usize = 5;
 
-/// A field of a pattern that does not hold.
+/// A field of a pattern that does not match.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Miss {
-    /// Where, as a JSON Pointer into what patterns see.
+    /// Its location, as a JSON Pointer.
     pub field: String,
-    /// What the pattern asks for there.
+    /// The condition of the pattern.
     pub expected: String,
-    /// The values there, as JSON; none if there is none.
+    /// The actual values, as JSON.
     pub seen: Vec<String>,
-    /// Whether a value there would do, but in another element of an array than the fields before it.
+    /// Whether a value would match, but in another element of an array than the earlier fields.
     pub elsewhere: bool,
 }
 
@@ -39,7 +39,7 @@ impl fmt::Display for Miss {
 }
 
 impl Pattern {
-    /// The first field that does not hold, of the alternative that comes furthest; `None` if the pattern matches.
+    /// The first field that does not match, of the alternative that matches most; `None` if the pattern matches.
     pub fn miss(&self, change: &Change<'_>) -> Option<Miss> {
         let mut furthest: Option<(usize, Field, bool)> = None;
         for alternative in &self.alternatives {
@@ -107,7 +107,7 @@ fn seen(field: &Field, change: &Change<'_>) -> Vec<String> {
     seen
 }
 
-/// The value of a diff that a path starts with, and the rest of the path.
+/// The value of a diff at the start of a path, and the rest of the path.
 fn in_diff<'c, 'p>(
     change: &'c Change<'_>,
     path: &'p [Box<str>],

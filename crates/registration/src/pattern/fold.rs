@@ -1,13 +1,13 @@
-//! Texts compared without regard to case, character by character.
+//! Comparison of texts that ignores case.
 //!
-//! A character of the pattern stands for itself, its upper case and its lower case, each of which may
-//! be several characters: `ß` also stands for `SS`. The value is taken as written.
+//! A character of the pattern matches itself, its upper case and its lower case, each of which can be several
+//! characters: `ß` also matches `SS`. The value is not folded.
 
-/// A text of a pattern, ready to be compared without regard to case.
+/// A text of a pattern, prepared for comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Fold {
     text: Box<str>,
-    /// What each character stands for; empty when all are ASCII, where bytes do.
+    /// The spellings of each character; empty if all are ASCII, where bytes are compared.
     choices: Box<[Box<[Box<str>]>]>,
 }
 
@@ -28,7 +28,7 @@ impl Fold {
         &self.text
     }
 
-    /// The text in lower case, if comparing bytes without regard to ASCII case is all there is to do.
+    /// The text in lower case, if an ASCII comparison is enough.
     pub(crate) fn ascii_lower(&self) -> Option<String> {
         self.choices
             .is_empty()
@@ -68,7 +68,7 @@ impl Fold {
             .is_some()
     }
 
-    /// No choice of a character starts with another of its choices, so the first that fits is the one.
+    /// No spelling of a character starts with another of its spellings, so the first that matches is the only one.
     fn strip_prefix<'v>(&self, value: &'v str) -> Option<&'v str> {
         self.choices.iter().try_fold(value, |rest, choices| {
             choices

@@ -1,4 +1,4 @@
-//! Reading a pattern: from JSON to fields, with every problem's place.
+//! Reads a pattern from JSON and reports all problems with their locations.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::decimal;
 use crate::glob::Glob;
 use crate::problem::{Place, Problems};
 
-/// What an object of a pattern asks for: all of these.
+/// The conditions of an object of a pattern; all must hold.
 pub(super) type Conditions = Vec<Condition>;
 
 pub(super) enum Condition {
@@ -22,12 +22,12 @@ pub(super) enum Condition {
         absent: bool,
         tests: Arc<[Test]>,
     },
-    /// One of these.
+    /// One of these alternatives.
     Or(Vec<Conditions>),
 }
 
 impl Condition {
-    /// The ways a field can hold: by a value, by there being none, or either.
+    /// The conditions of a field: a value, no value, or either.
     pub(super) fn fields(&self) -> impl Iterator<Item = Field> {
         let (path, absent, tests) = match self {
             Condition::Field {
@@ -50,7 +50,7 @@ impl Condition {
     }
 }
 
-/// Names that would be read as operators by somebody who forgot a field around them.
+/// Names of operators. As a field name inside `$or` they are probably a mistake.
 const OPERATORS: [&str; 14] = [
     "exactly",
     "equals-ignore-case",
@@ -73,7 +73,7 @@ pub(super) struct Reader<'p, 'a> {
 }
 
 impl Reader<'_, '_> {
-    /// Reads one object of a pattern; `path` leads to it.
+    /// Reads the object of a pattern at `path`.
     pub(super) fn object(
         &mut self,
         view: View<'_>,
@@ -98,7 +98,7 @@ impl Reader<'_, '_> {
             }
             if in_or && OPERATORS.contains(&&*name) {
                 self.problems
-                    .add(&place, "is an operator; inside $or stand objects of fields");
+                    .add(&place, "is an operator; $or must contain objects of fields");
                 continue;
             }
             if let Some(reason) = misplaced(path, &name, member.kind()) {
@@ -183,14 +183,14 @@ impl Reader<'_, '_> {
                 None => Err("must be true or false".to_owned()),
             },
             "anything-but" => anything_but(view).map(Test::But),
-            _ => Err("is not an operator; there are anything-but, cidr, equals-ignore-case, exactly, exists, numeric, prefix, suffix and wildcard".to_owned()),
+            _ => Err("is not an operator; the operators are anything-but, cidr, equals-ignore-case, exactly, exists, numeric, prefix, suffix and wildcard".to_owned()),
         };
         read.map_err(|reason| self.problems.add(&place, reason))
             .ok()
     }
 }
 
-/// Why a name can never be in what patterns see.
+/// The reason why a name can never be in a change.
 fn misplaced(path: &[Box<str>], name: &str, kind: Kind) -> Option<String> {
     let path: Vec<&str> = path.iter().map(|step| &**step).collect();
     let list = kind == Kind::Array;
@@ -199,7 +199,7 @@ fn misplaced(path: &[Box<str>], name: &str, kind: Kind) -> Option<String> {
             None => {
                 let names: Vec<_> = Root::ALL.iter().map(|(name, _)| *name).collect();
                 Some(format!(
-                    "is not there to match; a pattern sees {}",
+                    "cannot be matched; the names are {}",
                     names.join(", ")
                 ))
             }
@@ -212,7 +212,7 @@ fn misplaced(path: &[Box<str>], name: &str, kind: Kind) -> Option<String> {
             Some(_) => None,
         },
         ["diff"] if !["added", "updated", "removed"].contains(&name) => {
-            Some("is not in a diff; it has added, updated and removed".to_owned())
+            Some("is not in a diff; the names are added, updated and removed".to_owned())
         }
         ["diff"] if list => Some("is an object: name the JSON Pointers in it".to_owned()),
         ["diff", _] if !name.starts_with('/') => {
@@ -267,7 +267,7 @@ fn folded_or_text(view: View<'_>) -> Result<Result<Box<str>, Fold>, String> {
     }
 }
 
-/// `*` is anything, `\*` an asterisk and `\\` a backslash.
+/// Parses a wildcard: `*` is any text, `\*` an asterisk and `\\` a backslash.
 fn wildcard(text: &str) -> Result<Glob, String> {
     let mut parts = vec![String::new()];
     let mut characters = text.chars().peekable();
@@ -284,7 +284,7 @@ fn wildcard(text: &str) -> Result<Glob, String> {
                 Some(escaped @ ('*' | '\\')) => escaped,
                 _ => {
                     return Err(
-                        "a backslash stands only before an asterisk or a backslash".to_owned()
+                        "a backslash must be followed by an asterisk or a backslash".to_owned()
                     );
                 }
             },
@@ -298,7 +298,7 @@ fn wildcard(text: &str) -> Result<Glob, String> {
 }
 
 fn numeric(view: View<'_>) -> Result<Range, String> {
-    const SHAPE: &str = "must be a comparison and a number, as [\">\", 0], or a range from below, as [\">=\", 0, \"<\", 10]";
+    const SHAPE: &str = "must be a comparison and a number, such as [\">\", 0], or a range, such as [\">=\", 0, \"<\", 10]";
     if view.kind() != Kind::Array {
         return Err(SHAPE.to_owned());
     }
@@ -371,7 +371,7 @@ fn anything_but(view: View<'_>) -> Result<But, String> {
                 .collect::<Result<_, _>>()
                 .map(But::Wildcards),
             other => Err(format!(
-                "{other:?} does not go with it; prefix, suffix, equals-ignore-case and wildcard do"
+                "{other:?} cannot be combined with it; use prefix, suffix, equals-ignore-case or wildcard"
             )),
         };
     }

@@ -1,4 +1,4 @@
-//! What a pattern sees of a change, at its top level.
+//! The top level of a change, as patterns match it.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -6,7 +6,7 @@ use std::fmt::Write;
 use super::test::Scalar;
 use crate::change::Change;
 
-/// A member at the top level of what patterns see.
+/// A member at the top level of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Root {
     Operation,
@@ -44,7 +44,7 @@ impl Root {
         !matches!(self, Root::Old | Root::New | Root::Diff)
     }
 
-    /// Calls with the value, if the change has one. Documents and the diff are no scalars.
+    /// Calls `visit` with the scalar, if the change has one. Documents and the diff are not scalars.
     pub(crate) fn with_scalar<R>(
         self,
         change: &Change<'_>,
@@ -71,7 +71,7 @@ impl Root {
     }
 }
 
-/// Room for the digits of a `u64`, so that a version needs no allocation.
+/// The digits of a `u64`, without allocation.
 #[derive(Default)]
 struct Digits {
     bytes: [u8; 20],

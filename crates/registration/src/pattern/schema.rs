@@ -1,4 +1,4 @@
-//! The JSON Schema of patterns, so that editors know the language.
+//! The JSON Schema of patterns, for editors.
 
 use std::borrow::Cow;
 
@@ -19,7 +19,7 @@ impl JsonSchema for Pattern {
         let scalar = reference("PatternValues");
         let object = reference("PatternObject");
         json_schema!({
-            "description": "What the change must look like, in EventBridge's pattern language.",
+            "description": "A pattern that the change must match, in EventBridge's pattern language.",
             "type": "object",
             "minProperties": 1,
             "additionalProperties": false,
@@ -104,7 +104,7 @@ fn definitions() -> Vec<(&'static str, Value)> {
             single("prefix", &json!({ "anyOf": [text, folded] })),
             single("suffix", &json!({ "anyOf": [text, folded] })),
             folded,
-            single("wildcard", &json!({ "type": "string", "description": "* is anything, \\* an asterisk, \\\\ a backslash." })),
+            single("wildcard", &json!({ "type": "string", "description": "* is any text, \\* an asterisk, \\\\ a backslash." })),
             single("numeric", &json!({ "oneOf": [
                 comparison(&["=", "<", "<=", ">", ">="]),
                 { "type": "array", "minItems": 4, "maxItems": 4, "prefixItems": [{ "enum": [">", ">="] }, { "type": "number" }, { "enum": ["<", "<="] }, { "type": "number" }] }

@@ -1,11 +1,11 @@
-//! The patterns of many registrations as one structure, for when a key leads to many of them.
+//! The patterns of many registrations with one key, as one structure.
 //!
-//! The change is walked once, along the paths any pattern asks for; each value is looked up among the
-//! tests on its path. What holds is marked. Each alternative is entered under the condition that is
-//! least likely to hold, and is looked at only when that one does.
+//! The change is walked once, along the paths of all patterns; each value is looked up among the tests on its path, and
+//! the conditions that hold are marked. Each alternative is stored under the condition that is least likely to hold, and
+//! is only evaluated if that one holds.
 //!
-//! Finds exactly what [`Pattern::matches`] finds: where an array or an absent value makes that more than
-//! counting, it is asked.
+//! The result is exactly that of [`Pattern::matches`], which is called where arrays or absent values need more than
+//! counting.
 
 mod build;
 mod intervals;
@@ -23,19 +23,19 @@ use crate::change::Change;
 use build::Builder;
 use tests::Tests;
 
-/// Members of an object that are compared one by one rather than hashed.
+/// Maximum members of an object that are compared one by one instead of hashed.
 const FEW: usize = 8;
 
 #[derive(Debug)]
 pub(crate) struct Shared {
     steps: Box<[Step]>,
-    /// Where each condition's alternatives end; they start where the ones before end.
+    /// The end of each condition's alternatives; they start at the end of the previous ones.
     trigger_ends: Box<[u32]>,
     triggers: Box<[u32]>,
     alternatives: Box<[Entry]>,
-    /// The conditions each alternative needs, one behind the other.
+    /// The conditions of each alternative, one after the other.
     needs: Box<[u32]>,
-    /// Alternatives that ask for no value at all.
+    /// Alternatives that require no value.
     valueless: Box<[u32]>,
     needs_diff: bool,
 }
@@ -77,26 +77,26 @@ impl Members {
 
 #[derive(Debug)]
 struct Entry {
-    /// Position of the pattern in what was given.
+    /// The index of the pattern.
     pattern: u32,
-    /// Position of the alternative in its pattern.
+    /// The index of the alternative in its pattern.
     alternative: u32,
     needs_end: u32,
-    /// Whether more is asked for than the needs that are told.
+    /// Whether it has conditions beyond the marked ones.
     asks_more: bool,
 }
 
-/// How a condition holds.
+/// The state of a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Holds {
     #[default]
     Not,
-    /// By a value in an element of an array, which binds the other conditions.
+    /// It holds by a value in an element of an array, which restricts the other conditions.
     InElement,
     Freely,
 }
 
-/// Room for one evaluation, kept to be used again.
+/// Reusable buffers for one evaluation.
 #[derive(Debug, Default)]
 pub(crate) struct SharedScratch {
     holds: Vec<Holds>,
@@ -105,7 +105,7 @@ pub(crate) struct SharedScratch {
 }
 
 impl Shared {
-    /// Patterns are known by their position.
+    /// Builds the structure; patterns are identified by their index.
     pub(crate) fn new(patterns: &[&Pattern]) -> Shared {
         let mut builder = Builder::new();
         for (position, pattern) in (0u32..).zip(patterns) {
@@ -116,7 +116,8 @@ impl Shared {
         builder.finish(patterns.iter().any(|pattern| pattern.needs_diff()))
     }
 
-    /// Calls with the position of every pattern that matches, at least once. `patterns` is what this was made of.
+    /// Calls `found` with the index of every pattern that matches, at least once. `patterns` returns the pattern of an
+    /// index.
     pub(crate) fn each_match<'p>(
         &self,
         pattern: impl Fn(u32) -> Option<&'p Pattern>,
@@ -178,7 +179,7 @@ impl Shared {
         &self.needs[from as usize..self.alternatives[at].needs_end as usize]
     }
 
-    /// Marks every condition that some value satisfies.
+    /// Marks every condition that a value satisfies.
     fn mark(&self, change: &Change<'_>, scratch: &mut SharedScratch) {
         let root = &self.steps[0];
         for (name, kind) in Root::ALL {

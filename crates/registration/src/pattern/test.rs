@@ -1,4 +1,4 @@
-//! Tests: what a pattern asks of one scalar value.
+//! Tests of a pattern on one scalar value.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -12,7 +12,7 @@ use super::fold::Fold;
 use crate::decimal;
 use crate::glob::Glob;
 
-/// A value without parts.
+/// A scalar value.
 #[derive(Debug, Clone)]
 pub(crate) enum Scalar<'a> {
     Null,
@@ -46,14 +46,14 @@ impl fmt::Display for Scalar<'_> {
     }
 }
 
-/// One test of a value. `{"exists": false}` is none: it is about there being no value.
+/// One test of a value. `{"exists": false}` is not a test: it requires that there is no value.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Test {
     Null,
     Bool(bool),
     Number(Box<str>),
     Text(Box<str>),
-    /// A plain string that is an internet address, in any spelling.
+    /// A string that is an internet address, in any spelling.
     Address(Box<str>, Address),
     Prefix(Box<str>),
     Suffix(Box<str>),
@@ -67,7 +67,7 @@ pub(crate) enum Test {
     But(But),
 }
 
-/// What `anything-but` excludes. Everything else passes, values of other kinds too.
+/// The exclusions of `anything-but`. Everything else passes, including values of other kinds.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum But {
     Texts(Box<[Box<str>]>),
@@ -85,7 +85,7 @@ pub(crate) struct End {
     pub(crate) included: bool,
 }
 
-/// Numbers between two ends, or beyond one.
+/// A range of numbers with one or two ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Range {
     pub(crate) low: Option<End>,
@@ -186,7 +186,7 @@ fn quoted(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
     f.write_str(&out)
 }
 
-/// As a pattern writes it.
+/// The text of the test in a pattern.
 impl fmt::Display for Test {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let named = |f: &mut fmt::Formatter<'_>, name: &str, text: &str| {
@@ -198,7 +198,7 @@ impl fmt::Display for Test {
             Test::Null => f.write_str("null"),
             Test::Bool(value) => value.fmt(f),
             Test::Number(text) => f.write_str(text),
-            // Written plainly, it would be an address in any spelling.
+            // A plain string would match the address in any spelling.
             Test::Text(text) if Address::parse(text).is_some() => named(f, "exactly", text),
             Test::Text(text) | Test::Address(text, _) => quoted(f, text),
             Test::Prefix(text) => named(f, "prefix", text),

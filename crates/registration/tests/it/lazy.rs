@@ -44,7 +44,7 @@ fn what_is_not_in_force_is_not_planned() {
     let explained = given.with(|change, _| antumbra_registration::explain(&registrations, change));
     assert_eq!(
         explained[0].unmet.as_ref().unwrap().to_string(),
-        "enabled: it is not in force"
+        "enabled: the registration is disabled"
     );
 }
 

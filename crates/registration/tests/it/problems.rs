@@ -61,7 +61,7 @@ fn all_problems_of_a_file_at_once() {
     check(
         r#"{"nmae":"x","enabled":"yes","on":{"state":"on","operations":[],"changes":1,"key":"(","pattern":{"new":{"a":[],"b":5}}},"as":"keys","send":["old","old","all"],"to":{"sqs":{"queue":"a b","delaySeconds":901}}}"#,
         &[
-            "/nmae: is not a field here; there are $schema, name, description, enabled, on, as, send, to",
+            "/nmae: is not a field; the fields are $schema, name, description, enabled, on, as, send, to",
             "has no name",
             "/enabled: must be true or false",
             "/on/key: is not a regular expression: unclosed group at character 1",
@@ -71,7 +71,7 @@ fn all_problems_of_a_file_at_once() {
             "/on/pattern/new/a: must not be empty",
             "/on/pattern/new/b: must be a list of values, or an object of fields",
             "/as: must be notification, key, shadow-delta or shadow-documents",
-            "/send/1: is there twice",
+            "/send/1: is listed twice",
             "/send/2: must be old, new or diff",
             r#"/to/sqs/queue: "a b" is not the name, URL or ARN of a queue"#,
             "/to/sqs/delaySeconds: must be a whole number from 0 to 900",
@@ -103,7 +103,7 @@ fn all_files_at_once() {
     );
     assert_eq!(
         errors.problems[2].reason,
-        r#""same" is the name of the registration in a.json already"#
+        r#""same" is already the name of the registration in a.json"#
     );
     assert_eq!(errors.to_string().lines().count(), 3);
 }
@@ -144,7 +144,7 @@ fn names_and_texts() {
 
 #[test]
 fn patterns() {
-    const SHAPE: &str = r#"/0/numeric: must be a comparison and a number, as [">", 0], or a range from below, as [">=", 0, "<", 10]"#;
+    const SHAPE: &str = r#"/0/numeric: must be a comparison and a number, such as [">", 0], or a range, such as [">=", 0, "<", 10]"#;
     check_on(r#"{"pattern":{}}"#, &["/on/pattern: must not be empty"]);
     check_on(
         r#"{"pattern":[]}"#,
@@ -153,7 +153,7 @@ fn patterns() {
     check_on(
         r#"{"pattern":{"nwe":{"a":[1]}}}"#,
         &[
-            "/on/pattern/nwe: is not there to match; a pattern sees operation, id, name, state, version, clientToken, old, new, diff",
+            "/on/pattern/nwe: cannot be matched; the names are operation, id, name, state, version, clientToken, old, new, diff",
         ],
     );
     check_on(
@@ -170,7 +170,7 @@ fn patterns() {
     );
     check_on(
         r#"{"pattern":{"diff":{"changed":{"/a":[1]}}}}"#,
-        &["/on/pattern/diff/changed: is not in a diff; it has added, updated and removed"],
+        &["/on/pattern/diff/changed: is not in a diff; the names are added, updated and removed"],
     );
     check_on(
         r#"{"pattern":{"diff":{"added":[1]}}}"#,
@@ -198,7 +198,7 @@ fn patterns() {
     );
     check_pattern(
         r#"[1,{"like":"x"}]"#,
-        "/1/like: is not an operator; there are anything-but, cidr, equals-ignore-case, exactly, exists, numeric, prefix, suffix and wildcard",
+        "/1/like: is not an operator; the operators are anything-but, cidr, equals-ignore-case, exactly, exists, numeric, prefix, suffix and wildcard",
     );
     check_pattern(
         r#"[{"prefix":1}]"#,
@@ -219,11 +219,11 @@ fn patterns() {
     );
     check_pattern(
         r#"[{"wildcard":"a\\b"}]"#,
-        "/0/wildcard: a backslash stands only before an asterisk or a backslash",
+        "/0/wildcard: a backslash must be followed by an asterisk or a backslash",
     );
     check_pattern(
         r#"[{"wildcard":"a\\"}]"#,
-        "/0/wildcard: a backslash stands only before an asterisk or a backslash",
+        "/0/wildcard: a backslash must be followed by an asterisk or a backslash",
     );
     check_pattern(r#"[{"numeric":5}]"#, SHAPE);
     check_pattern(r#"[{"numeric":[]}]"#, SHAPE);
@@ -238,7 +238,7 @@ fn patterns() {
     );
     check_pattern(
         r#"[{"cidr":"10.0.0.0"}]"#,
-        "/0/cidr: a network is written address/bits, as 10.0.0.0/8",
+        "/0/cidr: a network has the form address/bits, such as 10.0.0.0/8",
     );
     check_pattern(
         r#"[{"cidr":"10.0.0/8"}]"#,
@@ -246,7 +246,7 @@ fn patterns() {
     );
     check_pattern(
         r#"[{"cidr":"10.0.0.1/32"}]"#,
-        "/0/cidr: after the slash stands a number of bits below 32; for one address, write it as a plain value",
+        "/0/cidr: the number of bits must be below 32; for a single address use a plain value",
     );
     check_pattern(
         r#"[{"anything-but":[]}]"#,
@@ -274,7 +274,7 @@ fn patterns() {
     );
     check_pattern(
         r#"[{"anything-but":{"numeric":["a"]}}]"#,
-        "/0/anything-but: \"numeric\" does not go with it; prefix, suffix, equals-ignore-case and wildcard do",
+        "/0/anything-but: \"numeric\" cannot be combined with it; use prefix, suffix, equals-ignore-case or wildcard",
     );
     check_pattern(
         r#"[{"anything-but":{"wildcard":"**"}}]"#,
@@ -295,11 +295,11 @@ fn patterns() {
     check_pattern(r#"{"$or":[{"b":[1]},{}]}"#, "/$or/1: must not be empty");
     check_pattern(
         r#"{"$or":[{"b":[1]},{"prefix":["a"]}]}"#,
-        "/$or/1/prefix: is an operator; inside $or stand objects of fields",
+        "/$or/1/prefix: is an operator; $or must contain objects of fields",
     );
     check_on(
         r#"{"pattern":{"new":{"a":[1],"$or":[{"a":[2]},{"b":[3]}]}}}"#,
-        &["/on/pattern: asks twice for /new/a"],
+        &["/on/pattern: has two conditions on /new/a"],
     );
 }
 
@@ -316,7 +316,7 @@ fn targets() {
     check_to(
         r#"{"kafka":{}}"#,
         &[
-            "/to/kafka: is not a field here; there are sqs, sns, mqtt, clients, eventbridge",
+            "/to/kafka: is not a field; the fields are sqs, sns, mqtt, clients, eventbridge",
             "/to: must have exactly one target, one of sqs, sns, mqtt, clients, eventbridge",
         ],
     );
@@ -388,7 +388,7 @@ fn targets() {
     check_to(
         r#"{"mqtt":{"topic":"a/#","qos":2}}"#,
         &[
-            "/to/mqtt/topic: a topic to publish on has no '#'",
+            "/to/mqtt/topic: a topic must not contain '#'",
             "/to/mqtt/qos: must be a whole number from 0 to 1",
         ],
     );

@@ -1,4 +1,4 @@
-//! Puts the alternatives of many patterns together.
+//! Builds the shared structure from the alternatives of many patterns.
 
 use std::collections::HashMap;
 
@@ -7,11 +7,11 @@ use super::{Entry, FEW, Members, Shared, Step};
 use crate::pattern::alternative::{Alternative, Field, Wanted};
 use crate::pattern::test::Test;
 
-/// Breadth from which on a condition is marked only if an alternative is entered under it. Marking what
-/// holds nearly always would cost more than asking those few alternatives that come so far.
+/// From this breadth a condition is marked only if an alternative is stored under it. Marking conditions that almost
+/// always hold would cost more than evaluating the few alternatives that get this far.
 const BROAD: u64 = 1_000;
 
-/// The steps below one step, by name.
+/// The next steps, by name.
 type Names = HashMap<Box<str>, u32>;
 
 pub(super) struct Builder {
@@ -25,13 +25,13 @@ pub(super) struct Builder {
 struct Condition {
     step: u32,
     tests: std::sync::Arc<[Test]>,
-    /// Alternatives that need it.
+    /// Alternatives that require it.
     uses: u64,
     breadth: u64,
 }
 
 impl Condition {
-    /// How much work it makes to enter an alternative under it, roughly.
+    /// The approximate cost of storing an alternative under it.
     fn cost(&self) -> u64 {
         self.uses * self.breadth
     }
@@ -68,7 +68,7 @@ impl Builder {
 
     fn condition(&mut self, field: &Field, tests: &std::sync::Arc<[Test]>) -> u32 {
         let step = self.step(&field.path);
-        // Tests that are written alike are alike.
+        // Tests with the same text are equal.
         let text = field.wanted.to_string();
         let next = self.conditions.len() as u32;
         let number = *self.known.entry((step, text)).or_insert(next);
@@ -130,7 +130,7 @@ impl Builder {
         }
     }
 
-    /// Alternatives by the condition they are entered under, and those that have none.
+    /// Alternatives by the condition they are stored under, and those without one.
     fn triggers(&self) -> (Vec<(u32, u32)>, Vec<u32>) {
         let (mut triggered, mut valueless) = (Vec::with_capacity(self.entries.len()), Vec::new());
         let mut from = 0;
@@ -149,7 +149,7 @@ impl Builder {
         (triggered, valueless)
     }
 
-    /// The needs that are marked; who needs another asks for more.
+    /// The conditions of an alternative that are marked.
     fn marked_needs(&mut self, marked: &[bool]) -> Box<[u32]> {
         let mut kept = Vec::with_capacity(self.needs.len());
         let mut from = 0;
@@ -184,7 +184,7 @@ impl Builder {
     }
 }
 
-/// How much of what may come passes a test, roughly.
+/// The approximate share of values that pass a test.
 fn breadth(test: &Test) -> u64 {
     match test {
         Test::Text(_) | Test::Number(_) | Test::Address(..) | Test::Equal(_) => 1,

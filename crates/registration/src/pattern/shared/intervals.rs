@@ -1,10 +1,10 @@
-//! All intervals that hold a value, found without looking at the others.
+//! Finds all intervals that contain a value.
 //!
-//! A balanced tree laid flat: sorted by their low ends, each range of them knows its highest high end.
+//! A balanced tree in an array, sorted by low ends; each node stores the highest high end of its range.
 
 use std::cmp::Ordering;
 
-/// One end of an interval; `None` is open without bound.
+/// One end of an interval; `None` is unbounded.
 pub(crate) type Bound<T> = Option<(T, bool)>;
 
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub(crate) struct Intervals<T> {
 struct Item<T> {
     low: Bound<T>,
     high: Bound<T>,
-    /// The item with the highest high end in the range of which this one is the middle.
+    /// The item with the highest high end in the range whose middle is this one.
     highest: u32,
     number: u32,
 }
@@ -32,7 +32,7 @@ impl<T: Ord> Intervals<T> {
                 number,
             })
             .collect();
-        // An open low end comes before all, an included one before the same one excluded.
+        // Unbounded ends first; of equal ends, the inclusive one first.
         let key = |item: &Item<T>, other: &Item<T>| match (&item.low, &other.low) {
             (Some((a, a_in)), Some((b, b_in))) => a.cmp(b).then(b_in.cmp(a_in)),
             (a, b) => a.is_some().cmp(&b.is_some()),
@@ -49,7 +49,7 @@ impl<T: Ord> Intervals<T> {
         self.items.is_empty()
     }
 
-    /// Calls with the number of every interval that holds the value; `compare` sets an end against it.
+    /// Calls `found` with the number of every interval that contains the value; `compare` compares an end with it.
     pub(crate) fn each(&self, compare: &impl Fn(&T) -> Ordering, then: &mut impl FnMut(u32)) {
         self.stab(0, self.items.len(), compare, then);
     }
@@ -96,7 +96,7 @@ impl<T: Ord> Intervals<T> {
     }
 }
 
-/// Fills in the highest of every range; says the highest of this one.
+/// Sets the highest end of every range; returns that of this one.
 fn span<T: Ord>(items: &mut [Item<T>], from: usize, to: usize) -> Option<usize> {
     if from >= to {
         return None;

@@ -1,4 +1,4 @@
-//! The ranges of numbers that hold a number.
+//! Finds the numeric ranges that contain a number.
 
 use super::intervals::Intervals;
 use crate::decimal::Decimal;
@@ -6,7 +6,7 @@ use crate::pattern::test::{End, Range};
 
 type Owned = Decimal<Box<str>>;
 
-/// Ranges with one end lie sorted by it, so that those that hold a number lie together.
+/// Ranges with one end are sorted by it, so that those that contain a number are adjacent.
 #[derive(Debug)]
 pub(crate) struct Numbers {
     above: Box<[(Owned, bool, u32)]>,
@@ -25,7 +25,7 @@ impl Numbers {
                 (low, high) => between.push((low, high, number)),
             }
         }
-        // At the same end, those that hold it come first above and last below.
+        // Of equal ends, inclusive ones come first for lower ends and last for upper ends.
         above.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.cmp(&a.1)));
         below.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.cmp(&b.1)));
         Numbers {
@@ -35,7 +35,7 @@ impl Numbers {
         }
     }
 
-    /// Calls with every number entered for a range that holds this plain decimal.
+    /// Calls `found` with every number stored for a range that contains this plain decimal.
     pub(crate) fn each(&self, text: &str, then: &mut impl FnMut(u32)) {
         let value = Decimal::new(text);
         let holds = |end: &Owned, included: bool| match end.compare(&value) {

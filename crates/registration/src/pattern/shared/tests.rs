@@ -1,4 +1,4 @@
-//! The tests of many patterns on one path: those a value passes, without trying them all.
+//! Finds the tests on one path that a value passes, without trying them all.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -9,10 +9,10 @@ use crate::key::{Inner, Prefixes};
 use crate::pattern::address::Address;
 use crate::pattern::test::{End, Range, Scalar, Test};
 
-/// Entries by the text that leads to them.
+/// Entries by their text.
 type ByText = HashMap<Box<str>, Box<[u32]>>;
 
-/// Tests on the values of one path. Each leads to the condition it is part of.
+/// Tests on the values of one path, each with its condition.
 #[derive(Debug)]
 pub(crate) struct Tests {
     entries: Box<[Entry]>,
@@ -25,20 +25,20 @@ pub(crate) struct Tests {
     folded: ByText,
     prefixes: Prefixes,
     inner: Option<Inner>,
-    /// By length, so that each length is one look.
+    /// By length: one lookup per length.
     suffixes: Box<[(usize, ByText)]>,
-    /// What no index knows: tried one by one.
+    /// Tests without an index, tried one by one.
     others: Box<[u32]>,
 }
 
 #[derive(Debug)]
 struct Entry {
     condition: u32,
-    /// The test itself, where the index only says that it may pass.
+    /// The test itself, if the index only finds candidates.
     check: Option<Test>,
 }
 
-/// Everything by the kind of index it goes to, while that is being built.
+/// The tests by kind of index, while building.
 #[derive(Default)]
 struct Builder {
     entries: Vec<Entry>,
@@ -146,7 +146,7 @@ impl Tests {
             .iter()
             .map(|(text, number)| (text.as_bytes(), *number))
             .collect();
-        // Without its automaton, what it would find is tried one by one.
+        // Without an automaton, these tests are tried one by one.
         let inner = Inner::new(inner).unwrap_or_else(|numbers| {
             builder.others.extend(numbers);
             None
@@ -177,7 +177,7 @@ impl Tests {
         }
     }
 
-    /// Calls with the condition of every test that the value passes, once for each such test.
+    /// Calls `found` with the condition of every test that the value passes, once per test.
     pub(crate) fn each(&self, value: &Scalar<'_>, lower: &mut String, mut then: impl FnMut(u32)) {
         let mut found = |number: u32| {
             let entry = &self.entries[number as usize];
@@ -222,7 +222,7 @@ impl Tests {
             inner.each(text, &mut *found);
         }
         for (length, known) in &self.suffixes {
-            // A suffix that starts within a character is none.
+            // A suffix must start at a character boundary.
             let Some(tail) = text
                 .len()
                 .checked_sub(*length)
