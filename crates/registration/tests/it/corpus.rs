@@ -1,4 +1,4 @@
-//! The correctness corpus: name, registration, change and what is expected, in `testdata/`.
+//! The corpus in `testdata/`: name, registration, change and expected result.
 
 use std::fs;
 use std::path::Path;
@@ -22,7 +22,7 @@ struct Case {
 #[serde(untagged)]
 enum Expect {
     Matches(bool),
-    /// It does not, for this reason.
+    /// The registration does not match, for this reason.
     Because(String),
 }
 
@@ -45,7 +45,7 @@ fn cases() -> Vec<(String, Case)> {
 }
 
 #[test]
-fn each_case_alone() {
+fn each_case_has_the_expected_result() {
     let mut wrong = Vec::new();
     for (name, case) in cases() {
         let registrations = load([case.on.get()]);
@@ -69,7 +69,7 @@ fn each_case_alone() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What loads is what the schema allows, so that no editor complains about it.
+/// Every registration that loads is valid according to the schema, so that editors accept it.
 #[test]
 fn each_case_validates() {
     let validator = jsonschema::validator_for(&schema()).unwrap();
@@ -87,10 +87,9 @@ fn each_case_validates() {
     }
 }
 
-/// All registrations of the corpus at once find what each alone finds: through the key index and
-/// the structure that many patterns share.
+/// All registrations together match the same as each alone: this tests the key index and shared patterns.
 #[test]
-fn all_cases_together() {
+fn all_cases_together_match_the_same() {
     let cases = cases();
     let together = load(cases.iter().map(|(_, case)| case.on.get()));
     let alone: Vec<_> = cases

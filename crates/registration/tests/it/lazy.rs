@@ -1,11 +1,11 @@
-//! The diff is computed for those who ask, and for nobody else.
+//! The diff is computed only if a registration needs it.
 
 use antumbra_registration::{Scratch, plan};
 
 use crate::support::{Given, load};
 
 #[test]
-fn only_who_asks_pays_for_the_diff() {
+fn the_diff_is_computed_only_if_needed() {
     let given = Given::new(r#"{"a":2}"#).with_old(r#"{"a":1}"#);
     for (on, asks) in [
         (r#"{}"#, false),
@@ -35,7 +35,7 @@ fn only_who_asks_pays_for_the_diff() {
 }
 
 #[test]
-fn what_is_not_in_force_is_not_planned() {
+fn disabled_registrations_match_nothing() {
     let text = r#"{"name":"r","enabled":false,"to":{"clients":{}}}"#;
     let registrations =
         antumbra_registration::Registrations::load([("r.json", text)], &|_| None).unwrap();
@@ -49,7 +49,7 @@ fn what_is_not_in_force_is_not_planned() {
 }
 
 #[test]
-fn one_scratch_serves_change_after_change() {
+fn a_scratch_is_reusable() {
     let registrations =
         load((0..40).map(|number| format!(r#"{{"pattern":{{"new":{{"a":[{number}]}}}}}}"#)));
     let mut scratch = Scratch::default();

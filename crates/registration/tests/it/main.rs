@@ -1,4 +1,4 @@
-//! Registrations through their public doors.
+//! Tests of the public interface.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,4 +1,4 @@
-//! What is wrong with a file is told with file, field and reason; all of it, of all files.
+//! All problems of all files are reported, each with file, field and reason.
 
 use antumbra_registration::{Registrations, schema};
 
@@ -42,7 +42,7 @@ fn check_to(to: &str, expected: &[&str]) {
 }
 
 #[test]
-fn the_file_as_a_whole() {
+fn problems_of_the_whole_file() {
     check("", &["not JSON at byte 0: a value is expected"]);
     check("[]", &["a document is a JSON object, not an array"]);
     check(
@@ -57,7 +57,7 @@ fn the_file_as_a_whole() {
 }
 
 #[test]
-fn all_problems_of_a_file_at_once() {
+fn all_problems_of_a_file_are_reported() {
     check(
         r#"{"nmae":"x","enabled":"yes","on":{"state":"on","operations":[],"changes":1,"key":"(","pattern":{"new":{"a":[],"b":5}}},"as":"keys","send":["old","old","all"],"to":{"sqs":{"queue":"a b","delaySeconds":901}}}"#,
         &[
@@ -80,7 +80,7 @@ fn all_problems_of_a_file_at_once() {
 }
 
 #[test]
-fn all_files_at_once() {
+fn problems_of_all_files_are_reported() {
     let files = [
         ("a.json", r#"{"name":"same","to":{"clients":{}}}"#),
         ("b.json", r#"{"name":"same","to":{"clients":{}}}"#),
@@ -109,7 +109,7 @@ fn all_files_at_once() {
 }
 
 #[test]
-fn names_and_texts() {
+fn problems_of_names_and_texts() {
     for name in ["", "-a", "a b", "ä", &"x".repeat(129)] {
         let told = problems(&format!(r#"{{"name":"{name}","to":{{"clients":{{}}}}}}"#));
         assert_eq!(
@@ -422,9 +422,9 @@ fn targets() {
     check_to(r#"{"clients":null}"#, &["/to/clients: must be an object"]);
 }
 
-/// What has the wrong shape is refused by the schema too, so that an editor tells it.
+/// The schema rejects files of the wrong shape as well, so that editors show it.
 #[test]
-fn the_schema_refuses_what_has_the_wrong_shape() {
+fn the_schema_rejects_files_of_the_wrong_shape() {
     let validator = jsonschema::validator_for(&schema()).unwrap();
     for (on, to) in [
         (r#"{"unknown":1}"#, r#"{"clients":{}}"#),

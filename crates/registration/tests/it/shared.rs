@@ -1,4 +1,4 @@
-//! Many patterns behind one key find what each of them alone finds.
+//! Shared patterns match the same as each pattern alone.
 
 use antumbra_registration::Registrations;
 use proptest::prelude::*;
@@ -115,7 +115,7 @@ fn loads(pattern: &Value) -> bool {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
     #[test]
-    fn together_as_alone(
+    fn shared_patterns_match_as_single_ones(
         patterns in proptest::collection::vec(pattern().prop_filter("asks once", loads), 8..24),
         changes in proptest::collection::vec((document(), document()), 1..8),
     ) {

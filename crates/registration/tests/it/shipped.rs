@@ -1,4 +1,4 @@
-//! What ships in `registrations/`: the files, their schema, and every example of the README.
+//! The files of `registrations/`: registrations, schema and all examples of the README.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -41,9 +41,9 @@ fn validates(text: &str) -> bool {
         .is_valid(&serde_json::from_str(text).unwrap())
 }
 
-/// `UPDATE_SCHEMA=1 cargo test` writes the file anew.
+/// `UPDATE_SCHEMA=1 cargo test` rewrites the file.
 #[test]
-fn the_schema_is_that_of_the_types() {
+fn the_schema_is_up_to_date() {
     let path = folder().join("registration.schema.json");
     let expected = serde_json::to_string_pretty(&schema()).unwrap() + "\n";
     if std::env::var_os("UPDATE_SCHEMA").is_some() {
@@ -52,7 +52,7 @@ fn the_schema_is_that_of_the_types() {
     assert_eq!(fs::read_to_string(path).unwrap(), expected);
 }
 
-/// All load together with nothing in the environment, so that the product starts anywhere.
+/// All files load together with an empty environment, so that a deployment starts without configuration.
 #[test]
 fn all_files_load_and_validate() {
     let files = files();
@@ -67,7 +67,7 @@ fn all_files_load_and_validate() {
     Registrations::load(files, &|_| None).unwrap_or_else(|errors| panic!("{errors}"));
 }
 
-/// A fenced block: what follows its fence, and its text.
+/// A fenced block: its info string and its text.
 struct Block {
     kind: String,
     text: String,
@@ -88,8 +88,8 @@ fn blocks(markdown: &str) -> Vec<Block> {
     blocks
 }
 
-/// As if it were in force, so that examples that are not can be shown.
-fn in_force(text: &str) -> Registrations {
+/// Enables a registration, so that disabled examples can be tested.
+fn enabled(text: &str) -> Registrations {
     let mut value: serde_json::Value = serde_json::from_str(text).unwrap();
     value["enabled"] = true.into();
     Registrations::load([("example.json", value.to_string())], &environment)
@@ -97,14 +97,14 @@ fn in_force(text: &str) -> Registrations {
 }
 
 #[test]
-fn every_example_of_the_readme_is_true() {
+fn readme_examples_have_the_stated_results() {
     let files = files();
     let readme = fs::read_to_string(folder().join("README.md")).unwrap();
     let blocks = blocks(&readme);
     let mut current = Registrations::default();
     let (mut shown, mut examples) = (Vec::new(), 0);
     for (at, block) in blocks.iter().enumerate() {
-        let told = || {
+        let stated = || {
             blocks
                 .get(at + 1)
                 .filter(|next| next.kind == "text")
@@ -114,7 +114,7 @@ fn every_example_of_the_readme_is_true() {
         match block.kind.strip_prefix("json ") {
             Some("registration") => {
                 assert!(validates(&block.text), "{}", block.text);
-                current = in_force(&block.text);
+                current = enabled(&block.text);
             }
             Some("matches") => {
                 assert_eq!(
@@ -131,19 +131,19 @@ fn every_example_of_the_readme_is_true() {
                 let unmet = given
                     .with(|change, _| explain(&current, change).remove(0).unmet)
                     .unwrap();
-                assert_eq!(unmet.to_string(), told());
+                assert_eq!(unmet.to_string(), stated());
                 examples += 1;
             }
-            Some("refused") => {
+            Some("rejected") => {
                 let errors =
                     Registrations::load([("example.json", &block.text)], &environment).unwrap_err();
-                assert_eq!(errors.to_string(), told());
+                assert_eq!(errors.to_string(), stated());
                 examples += 1;
             }
             Some(file) => {
                 let (_, text) = files.iter().find(|(name, _)| name == file).unwrap();
                 assert_eq!(block.text.trim_end(), text.trim_end(), "{file}");
-                current = in_force(text);
+                current = enabled(text);
                 shown.push(file.to_owned());
             }
             None => {}
@@ -158,7 +158,7 @@ fn every_example_of_the_readme_is_true() {
 }
 
 #[test]
-fn every_row_of_the_table_of_tests_is_true() {
+fn rows_of_the_operator_table_have_the_stated_results() {
     let readme = fs::read_to_string(folder().join("README.md")).unwrap();
     let rows = readme
         .lines()

@@ -8,7 +8,7 @@ use antumbra_shadow::{Document, Model};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// A change as test data write it. What is not said is that of an ordinary one.
+/// A change in test data; omitted members have defaults.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase", default)]
 pub(crate) struct Given {
@@ -68,7 +68,7 @@ impl Given {
         self
     }
 
-    /// Calls with the change, and with its diff to see whether anybody asked for it.
+    /// Calls `test` with the change, and with its diff to check whether it was computed.
     pub(crate) fn with<R>(&self, then: impl FnOnce(&Change<'_>, &DiffCell<'_>) -> R) -> R {
         let document = |raw: &Option<Box<RawValue>>| {
             raw.as_ref().map(|raw| Document::parse(raw.get()).unwrap())
@@ -109,7 +109,7 @@ impl Given {
         then(&change, &diff)
     }
 
-    /// The positions of the registrations the change goes to.
+    /// The indices of the matching registrations.
     pub(crate) fn planned(&self, registrations: &Registrations) -> Vec<usize> {
         let ids: Vec<RegistrationId> =
             self.with(|change, _| plan(registrations, change, &mut Scratch::default()).to_vec());
@@ -123,7 +123,7 @@ impl Given {
     }
 }
 
-/// Registrations to some queue, one for each `on`.
+/// One registration per `on`, all with the same queue.
 pub(crate) fn load<S: AsRef<str>>(ons: impl IntoIterator<Item = S>) -> Registrations {
     let text = |(number, on): (usize, S)| {
         let on = on.as_ref();

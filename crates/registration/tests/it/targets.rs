@@ -1,4 +1,4 @@
-//! What targets say, once read.
+//! Targets, as they are read from files.
 
 use antumbra_registration::{
     Change, EventBridge, KeyAttributes, QualityOfService, Queue, Registrations, Target, TopicError,
@@ -82,7 +82,7 @@ fn options_and_their_defaults() {
 }
 
 #[test]
-fn topics_are_filled_in_and_stay_in_their_level() {
+fn topic_values_stay_in_their_level() {
     let topic = |template: &str, given: &Given| match target(&format!(
         r#"{{"mqtt":{{"topic":"{template}"}}}}"#
     )) {
