@@ -99,7 +99,8 @@ impl DispatchList {
 
     /// The channel, key and size of each message.
     pub(crate) fn envelopes(&self) -> Vec<Envelope<'_>> {
-        let envelope = |entry| {
+        let mut envelopes = Vec::with_capacity(self.entries.len());
+        for entry in &self.entries {
             let (key, bytes) = match &entry.content {
                 Content::Message(message) => (message.key.as_str(), message.bytes()),
                 Content::Notification {
@@ -109,13 +110,13 @@ impl DispatchList {
                     ..
                 } => (self.text(key), body.len() + attributes.bytes),
             };
-            Envelope {
+            envelopes.push(Envelope {
                 channel: entry.channel,
                 key,
                 bytes,
-            }
-        };
-        self.entries.iter().map(envelope).collect()
+            });
+        }
+        envelopes
     }
 
     /// Makes a message.
