@@ -10,7 +10,7 @@
 use std::collections::HashMap;
 
 use antumbra_registration::{Change, RegistrationId};
-use antumbra_service::shadows::{StoreError, ShadowId, StoredDocument};
+use antumbra_service::shadows::{ShadowId, StoreError, StoredDocument};
 use antumbra_shadow::{Model, State};
 use antumbra_wire::items::{ItemChange, ItemKind, ShadowItem};
 use antumbra_wire::shadow_mqtt::{ShadowDocument, ShadowDocuments};
