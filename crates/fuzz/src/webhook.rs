@@ -31,7 +31,7 @@ pub(crate) fn addresses(
 ) -> Result<Vec<SocketAddr>, UrlRejection> {
     let found = found.iter().map(|ip| SocketAddr::new(*ip, 1)).collect();
     let guard = Guard::with_resolver(allow.clone(), Arc::new(resolve::Known(found)));
-    let place = guard::Place { plain, host, port };
+    let endpoint = guard::Endpoint { plain, host, port };
     // The resolver responds at once.
-    guard.addresses(place).now_or_never().unwrap()
+    guard.addresses(endpoint).now_or_never().unwrap()
 }
