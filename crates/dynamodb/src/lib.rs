@@ -24,6 +24,8 @@ mod inbox;
 mod progress;
 mod sensors;
 mod shadows;
+#[cfg(feature = "streams")]
+pub mod streams;
 mod table;
 mod tables;
 mod value;

@@ -8,22 +8,19 @@
 mod checkpoint;
 mod event;
 mod plan;
-mod range;
 mod reader;
 mod shards;
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use aws_sdk_dynamodbstreams::error::DisplayErrorContext;
+use antumbra_dynamodb::streams::TableStream;
 use tokio::task::{Id, JoinHandle, JoinSet};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::function::Function;
 
 pub use checkpoint::{CheckpointError, Checkpoints, Position};
-pub use event::invocation;
 pub use plan::RetryPolicy;
-pub use range::{Range, RangeError};
 
 /// Interval of looking for new shards.
 const DISCOVERY: Duration = Duration::from_secs(10);
@@ -94,7 +91,7 @@ pub fn start(
 ) -> StreamPump {
     let stop = CancellationToken::new();
     let pump = Arc::new(Pump {
-        streams,
+        stream: TableStream::new(&streams, &source.stream_arn),
         queues,
         source,
         function,
@@ -108,7 +105,7 @@ pub fn start(
 }
 
 struct Pump {
-    streams: aws_sdk_dynamodbstreams::Client,
+    stream: TableStream,
     queues: aws_sdk_sqs::Client,
     source: Source,
     function: Function,
@@ -121,9 +118,9 @@ impl Pump {
         let mut readers = JoinSet::new();
         let mut reading: HashMap<Id, String> = HashMap::new();
         while !self.stop.is_cancelled() {
-            let shards = self.shards().await.unwrap_or_else(|reason| {
+            let shards = self.stream.shards().await.unwrap_or_else(|error| {
                 let stream = &self.source.stream_arn;
-                tracing::warn!(stream, reason, "the stream cannot be described");
+                tracing::warn!(stream, %error, "cannot list the shards of the stream");
                 Vec::new()
             });
             let finished = |shard: &str| self.position(shard) == Some(Position::Finished);
@@ -148,35 +145,6 @@ impl Pump {
             }
         }
         while readers.join_next().await.is_some() {}
-    }
-
-    /// Returns all shards of the stream.
-    async fn shards(&self) -> Result<Vec<shards::Shard>, String> {
-        let mut shards = Vec::new();
-        let mut last = None;
-        loop {
-            let page = self
-                .streams
-                .describe_stream()
-                .stream_arn(&self.source.stream_arn)
-                .set_exclusive_start_shard_id(last)
-                .send()
-                .await
-                .map_err(|error| DisplayErrorContext(error).to_string())?;
-            let Some(stream) = page.stream_description else {
-                return Ok(shards);
-            };
-            shards.extend(stream.shards().iter().filter_map(|shard| {
-                Some(shards::Shard {
-                    id: shard.shard_id.clone()?,
-                    parent: shard.parent_shard_id.clone(),
-                })
-            }));
-            last = stream.last_evaluated_shard_id;
-            if last.is_none() {
-                return Ok(shards);
-            }
-        }
     }
 
     fn position(&self, shard: &str) -> Option<Position> {

@@ -7,11 +7,9 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use aws_sdk_dynamodbstreams::{
-    error::{DisplayErrorContext, SdkError},
-    operation::get_records::GetRecordsError,
-    types::{Record, ShardIteratorType},
-};
+use antumbra_dynamodb::streams::event::{invocation, size};
+use antumbra_dynamodb::streams::{Position as ReadFrom, Record, StreamError, sequence_number};
+use aws_sdk_sqs::error::DisplayErrorContext;
 
 use super::{
     Position, Pump, Start, event,
@@ -58,21 +56,14 @@ impl Reader {
             if self.pump.stop.is_cancelled() {
                 return Flow::Break(());
             }
-            let page = self
-                .pump
-                .streams
-                .get_records()
-                .shard_iterator(&iterator)
-                .limit(i32::try_from(self.page_size()).unwrap_or(i32::MAX))
-                .send()
-                .await;
-            let page = match page {
+            let limit = i32::try_from(self.page_size()).ok();
+            let page = match self.pump.stream.page(&iterator, limit).await {
                 Ok(page) => page,
-                Err(error) => return self.after_error(&error).await,
+                Err(error) => return self.after_error(error).await,
             };
-            let records = page.records.unwrap_or_default();
+            let records = page.records;
             self.work_off(&records).await?;
-            match page.next_shard_iterator {
+            match page.next {
                 Some(next) => iterator = next,
                 None => {
                     self.pump.advance(&self.shard, Position::Finished);
@@ -86,57 +77,43 @@ impl Reader {
     }
 
     async fn iterator(&self) -> Flow<String> {
-        use ShardIteratorType::{AfterSequenceNumber, Latest, TrimHorizon};
-        let (kind, number) = match (self.pump.position(&self.shard), self.pump.source.start) {
+        let from = match (self.pump.position(&self.shard), self.pump.source.start) {
             (Some(Position::Finished), _) => return Flow::Break(()),
-            _ if self.trimmed => (TrimHorizon, None),
-            (Some(Position::After(number)), _) => (AfterSequenceNumber, Some(number)),
-            (None, Start::TrimHorizon) => (TrimHorizon, None),
-            (None, Start::Latest) => (Latest, None),
+            _ if self.trimmed => ReadFrom::TrimHorizon,
+            (Some(Position::After(number)), _) => ReadFrom::After(number),
+            (None, Start::TrimHorizon) => ReadFrom::TrimHorizon,
+            (None, Start::Latest) => ReadFrom::Latest,
         };
         loop {
-            let answer = self
-                .pump
-                .streams
-                .get_shard_iterator()
-                .stream_arn(&self.pump.source.stream_arn)
-                .shard_id(&self.shard)
-                .shard_iterator_type(kind.clone())
-                .set_sequence_number(number.clone())
-                .send()
-                .await;
-            match answer {
-                Ok(answer) => match answer.shard_iterator {
-                    Some(iterator) => return Flow::Continue(iterator),
-                    None => return Flow::Break(()),
-                },
+            match self.pump.stream.iterator(&self.shard, from.clone()).await {
+                Ok(Some(iterator)) => return Flow::Continue(iterator),
+                Ok(None) => return Flow::Break(()),
                 Err(error) => {
-                    let reason = DisplayErrorContext(error).to_string();
-                    tracing::warn!(shard = self.shard, reason, "no iterator for the shard");
+                    tracing::warn!(shard = self.shard, %error, "cannot get a shard iterator");
                     self.pause(AFTER_ERROR).await?;
                 }
             }
         }
     }
 
-    async fn after_error(&mut self, error: &SdkError<GetRecordsError>) -> Flow {
-        let cause = error.as_service_error();
-        if cause.is_some_and(GetRecordsError::is_expired_iterator_exception) {
-            return Flow::Continue(());
+    async fn after_error(&mut self, error: StreamError) -> Flow {
+        match error {
+            StreamError::ExpiredIterator => Flow::Continue(()),
+            StreamError::Trimmed => {
+                self.trimmed = true;
+                Flow::Continue(())
+            }
+            error => {
+                tracing::warn!(shard = self.shard, %error, "cannot read the shard");
+                self.pause(AFTER_ERROR).await
+            }
         }
-        if cause.is_some_and(GetRecordsError::is_trimmed_data_access_exception) {
-            self.trimmed = true;
-            return Flow::Continue(());
-        }
-        let reason = DisplayErrorContext(error).to_string();
-        tracing::warn!(shard = self.shard, reason, "the shard cannot be read");
-        self.pause(AFTER_ERROR).await
     }
 
     /// Calls the function until every record of the page is dealt with.
     async fn work_off(&mut self, records: &[Record]) -> Flow {
         let source = &self.pump.source;
-        let sizes: Vec<_> = records.iter().map(event::size).collect();
+        let sizes: Vec<_> = records.iter().map(size).collect();
         let mut batches: VecDeque<Batch> =
             plan::cut(&sizes, source.batch_size, MAX_EVENT_BYTES).into();
         let mut done_to = 0;
@@ -178,7 +155,7 @@ impl Reader {
     /// One call; the flag says whether it ended in a function error.
     async fn call(&self, batch: &Batch, records: &[Record]) -> (Outcome, bool) {
         let Range { start, end } = batch.records;
-        let event = match event::invocation(&self.pump.source.stream_arn, &records[start..end]) {
+        let event = match invocation(&self.pump.source.stream_arn, &records[start..end]) {
             Ok(event) => event,
             Err(error) => {
                 tracing::error!(shard = self.shard, %error, "records without a JSON form");
@@ -249,11 +226,6 @@ impl Reader {
             Flow::Break(())
         }
     }
-}
-
-fn sequence_number(record: &Record) -> &str {
-    let change = record.dynamodb();
-    change.and_then(|c| c.sequence_number()).unwrap_or_default()
 }
 
 fn age(record: &Record, now: SystemTime) -> Duration {

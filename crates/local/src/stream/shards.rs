@@ -4,15 +4,9 @@
 
 use std::collections::HashSet;
 
-/// A shard as the stream describes it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Shard {
-    pub(crate) id: String,
-    pub(crate) parent: Option<String>,
-}
+use antumbra_dynamodb::streams::Shard;
 
-/// The shards to start reading: not finished, not being read, and with a parent that is finished or no longer in the
-/// stream.
+/// The shards to start reading: neither finished nor being read, with a parent that is finished or no longer exists.
 pub(crate) fn ready(
     shards: &[Shard],
     finished: impl Fn(&str) -> bool,

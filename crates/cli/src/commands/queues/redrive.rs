@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use antumbra_dynamodb::streams::RecordRange;
 use antumbra_dynamodb::{DynamoDbClients, DynamoDbShadows, ShadowTableConfig};
-use antumbra_local::stream::Range;
 use antumbra_notify::{Listener, UndeliverableNotification, files};
 use antumbra_publish::AwsChannelFactory;
 use antumbra_publish::sqs::{BYTES, SMALL_BYTES};
@@ -318,7 +318,7 @@ impl Sender {
     }
 
     /// Passes the records to the listener. New undeliverable notifications go to the undeliverable queue again.
-    async fn records(&self, range: &Range) -> Result<(), String> {
+    async fn records(&self, range: &RecordRange) -> Result<(), String> {
         let events = range.events(&self.streams).await;
         for event in events.map_err(|error| error.to_string())? {
             let deadline = SystemClock.now().after(TIMEOUT);

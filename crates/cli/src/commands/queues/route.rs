@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use antumbra_local::stream::Range;
+use antumbra_dynamodb::streams::RecordRange;
 use antumbra_notify::UndeliverableNotification;
 use aws_sdk_sqs::types::{Message, MessageAttributeValue, MessageSystemAttributeName as System};
 use serde_json::Value;
@@ -28,7 +28,7 @@ pub(super) enum RedriveRoute {
     /// Send the notification to the target of its registration.
     Registration(UndeliverableNotification),
     /// Read the records again from the stream and pass them to the listener.
-    Stream(Range),
+    Stream(RecordRange),
     /// A failed MQTT request, which its sender has repeated.
     Request,
     /// No route, with the reason.
@@ -109,7 +109,7 @@ impl FailedMessage {
         if let Some(queue) = &self.dead_letter_of {
             return RedriveRoute::Queue(queue.clone());
         }
-        if let Some(range) = Range::read(&self.body) {
+        if let Some(range) = RecordRange::parse(&self.body) {
             return RedriveRoute::Stream(range);
         }
         if let Some(notification) = UndeliverableNotification::parse(&self.body) {

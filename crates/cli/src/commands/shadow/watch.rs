@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use antumbra_local::stream::invocation;
+use antumbra_dynamodb::streams::event::invocation;
 use antumbra_registration::{Change, DiffCell, Operation, Parts};
 use antumbra_shadow::{Model, Timestamp, View};
 use antumbra_wire::items::{ItemChange, KeyBuffer};
