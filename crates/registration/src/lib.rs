@@ -26,7 +26,7 @@ mod registration;
 mod registrations;
 #[cfg(feature = "schema")]
 mod schema;
-mod target;
+pub mod target;
 mod template;
 
 pub use antumbra_shadow::State;
@@ -41,8 +41,5 @@ pub use registration::{Changes, On, Operations, Parts, Registration};
 pub use registrations::{RegistrationId, Registrations};
 #[cfg(feature = "schema")]
 pub use schema::schema;
-pub use target::{
-    Clients, EventBridge, MessageOptions, Mqtt, OWN_ATTRIBUTES, QualityOfService, Sns, Sqs, Target,
-    TargetKind,
-};
+pub use target::{MessageOptions, OWN_ATTRIBUTES, Target, TargetKind};
 pub use template::{TopicError, TopicTemplate};

@@ -5,7 +5,8 @@
 
 use std::sync::Arc;
 
-use antumbra_registration::{Arn, EventBridge};
+use antumbra_registration::Arn;
+use antumbra_registration::target::EventBridge;
 use antumbra_service::notifications::{BoxFuture, Channel, ChannelLimits, Message};
 use aws_sdk_eventbridge::Client;
 use aws_sdk_eventbridge::types::PutEventsRequestEntry;

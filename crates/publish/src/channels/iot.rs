@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use antumbra_registration::Mqtt;
+use antumbra_registration::target::Mqtt;
 use antumbra_service::notifications::{BoxFuture, Channel, ChannelLimits, Message};
 use aws_sdk_iotdataplane::Client;
 use aws_sdk_iotdataplane::primitives::Blob;

@@ -5,7 +5,8 @@
 
 use std::sync::Arc;
 
-use antumbra_registration::{Arn, Sns};
+use antumbra_registration::Arn;
+use antumbra_registration::target::Sns;
 use antumbra_service::notifications::{BoxFuture, Channel, ChannelLimits, Message};
 use aws_sdk_sns::Client;
 use aws_sdk_sns::types::{MessageAttributeValue, PublishBatchRequestEntry};

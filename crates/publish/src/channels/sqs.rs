@@ -7,7 +7,8 @@
 
 use std::sync::Arc;
 
-use antumbra_registration::{Queue, Sqs};
+use antumbra_registration::Queue;
+use antumbra_registration::target::Sqs;
 use antumbra_service::notifications::{BoxFuture, Channel, ChannelLimits, Message, SendError};
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::{MessageAttributeValue, SendMessageBatchRequestEntry};

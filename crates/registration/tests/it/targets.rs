@@ -1,8 +1,7 @@
 //! Targets, as they are read from files.
 
-use antumbra_registration::{
-    Change, EventBridge, KeyAttributes, QualityOfService, Queue, Registrations, Target, TopicError,
-};
+use antumbra_registration::target::{EventBridge, QualityOfService};
+use antumbra_registration::{Change, KeyAttributes, Queue, Registrations, Target, TopicError};
 
 use crate::support::Given;
 
