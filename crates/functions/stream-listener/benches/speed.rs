@@ -1,12 +1,12 @@
-//! What it costs to read, match, diff, merge and tell of changes, as ratios in one run.
+//! Measures decoding, matching, diff, merge and notification, as ratios within one run.
 //!
 //! Without arguments: a Markdown table of times, all variants interleaved in rounds, minima compared.
-//! `once VARIANT SHAPE COUNT` runs one variant so often, for instruction counts; `event SHAPE BYTES FILE`
-//! writes an event; `resident ROAD FILE`, `loading` and `function` say how much memory is taken; `inputs
-//! DIRECTORY` writes what peers read, and `peers DIRECTORY [NAME COMMAND]...` measures with them.
+//! `once VARIANT SHAPE COUNT` runs one variant COUNT times, for instruction counts; `event SHAPE BYTES FILE` writes an
+//! event; `resident VARIANT FILE`, `loading` and `function` measure memory; `inputs DIRECTORY` writes the inputs of
+//! peers, and `peers DIRECTORY [NAME COMMAND]...` measures them.
 //! `scripts/bench` and `scripts/bench-peers` call all of them.
 
-// A measurement is told on the standard output, and one that cannot go on has nothing to save.
+// Results go to standard output, and a failed measurement may panic.
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
 #[path = "speed/documents.rs"]
@@ -33,9 +33,9 @@ mod variants;
 use antumbra_testkit::stream::{self, Order, Shape};
 
 fn main() {
-    // Lambda's runtime API means that this process is to be the function.
+    // With the Lambda runtime API in the environment, this process is the function.
     if std::env::var("AWS_LAMBDA_RUNTIME_API").is_ok() {
-        return runtime::be_the_function();
+        return runtime::run_as_function();
     }
     // Cargo adds `--bench`.
     let arguments: Vec<String> = std::env::args()

@@ -1,23 +1,23 @@
-//! The laws of the port, on every channel.
+//! The laws of the port `Channel`, for every channel.
 
 use antumbra_publish::{EventBridgeChannel, IotChannel, SnsChannel, SqsChannel};
 use antumbra_service::notifications::Channel;
 use serde_json::json;
 
 use crate::message::{letters, message, messages, reason, send_all};
-use crate::scripted::{Answer, Endpoint};
+use crate::scripted::{Endpoint, Response};
 use crate::{eventbridge, iot, sns, sqs};
 
-/// How the service behaves.
+/// The behaviour of the service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mood {
+pub(crate) enum Behaviour {
     Accepts,
     Throttles,
     Denies,
     HangsUp,
 }
 
-/// A channel, and the service at its other end.
+/// A channel and its scripted service.
 struct Rig {
     name: &'static str,
     channel: Box<dyn Channel>,
@@ -25,7 +25,7 @@ struct Rig {
 }
 
 impl Rig {
-    /// Bodies that arrived, by call.
+    /// The bodies of each call.
     fn calls(&self) -> Vec<Vec<String>> {
         let requests = self.endpoint.requests();
         let bodies = |request| match self.name {
@@ -38,7 +38,7 @@ impl Rig {
     }
 }
 
-async fn rigs(mood: Mood) -> Vec<Rig> {
+async fn rigs(behaviour: Behaviour) -> Vec<Rig> {
     let aws = |name, channel, endpoint| Rig {
         name,
         channel,
@@ -46,25 +46,25 @@ async fn rigs(mood: Mood) -> Vec<Rig> {
     };
     let mut rigs = Vec::new();
     for (name, queue) in [("sqs", "alerts"), ("sqs fifo", "alerts.fifo")] {
-        let endpoint = Endpoint::start(move |request| sqs::answer(mood, request)).await;
+        let endpoint = Endpoint::start(move |request| sqs::answer(behaviour, request)).await;
         let client = aws_sdk_sqs::Client::new(&endpoint.config());
         let url = format!("http://127.0.0.1:1/000000000000/{queue}");
         let channel = Box::new(SqsChannel::new(&client, &url));
         rigs.push(aws(name, channel, endpoint));
     }
     for (name, topic) in [("sns", "alerts"), ("sns fifo", "alerts.fifo")] {
-        let endpoint = Endpoint::start(move |request| sns::answer(mood, request)).await;
+        let endpoint = Endpoint::start(move |request| sns::answer(behaviour, request)).await;
         let client = aws_sdk_sns::Client::new(&endpoint.config());
         let arn = format!("arn:aws:sns:us-east-1:000000000000:{topic}");
         let channel = Box::new(SnsChannel::new(&client, &arn));
         rigs.push(aws(name, channel, endpoint));
     }
-    let endpoint = Endpoint::start(move |request| eventbridge::answer(mood, request)).await;
+    let endpoint = Endpoint::start(move |request| eventbridge::answer(behaviour, request)).await;
     let client = aws_sdk_eventbridge::Client::new(&endpoint.config());
     let channel = Box::new(EventBridgeChannel::new(&client, "alerts"));
     rigs.push(aws("eventbridge", channel, endpoint));
 
-    let endpoint = Endpoint::start(move |_| iot::answer(mood)).await;
+    let endpoint = Endpoint::start(move |_| iot::answer(behaviour)).await;
     let client = aws_sdk_iotdataplane::Client::new(&endpoint.config());
     let channel = Box::new(IotChannel::new(&client));
     rigs.push(aws("iot", channel, endpoint));
@@ -73,9 +73,9 @@ async fn rigs(mood: Mood) -> Vec<Rig> {
 }
 
 #[tokio::test]
-async fn all_messages_arrive_in_order_in_as_few_calls_as_can_be() {
+async fn all_messages_arrive_in_order_with_the_fewest_calls() {
     for count in [1, 9, 10, 11, 25] {
-        for rig in rigs(Mood::Accepts).await {
+        for rig in rigs(Behaviour::Accepts).await {
             let messages = messages(count);
             let results = send_all(&*rig.channel, &messages).await;
             assert_eq!(letters(&results), ".".repeat(count), "{}", rig.name);
@@ -92,32 +92,32 @@ async fn all_messages_arrive_in_order_in_as_few_calls_as_can_be() {
 
 #[tokio::test]
 async fn nothing_to_send_is_no_call() {
-    for rig in rigs(Mood::Accepts).await {
+    for rig in rigs(Behaviour::Accepts).await {
         assert_eq!(rig.channel.send(&[]).await, [], "{}", rig.name);
         assert_eq!(rig.calls().len(), 0, "{}", rig.name);
     }
 }
 
 #[tokio::test]
-async fn a_call_refused_for_load_or_lost_is_to_be_tried_again() {
-    for mood in [Mood::Throttles, Mood::HangsUp] {
-        for rig in rigs(mood).await {
+async fn a_throttled_or_lost_call_is_retryable() {
+    for behaviour in [Behaviour::Throttles, Behaviour::HangsUp] {
+        for rig in rigs(behaviour).await {
             let count = rig.channel.limits().batch_count;
             let results = rig.channel.send(&messages(count)).await;
             assert_eq!(
                 letters(&results),
                 "r".repeat(count),
-                "{} {mood:?}",
+                "{} {behaviour:?}",
                 rig.name
             );
-            assert_eq!(rig.calls().len(), 1, "{} {mood:?}: calls", rig.name);
+            assert_eq!(rig.calls().len(), 1, "{} {behaviour:?}: calls", rig.name);
         }
     }
 }
 
 #[tokio::test]
-async fn a_call_refused_for_rights_is_permanent_and_says_why() {
-    for rig in rigs(Mood::Denies).await {
+async fn a_denied_call_is_permanent_with_the_reason() {
+    for rig in rigs(Behaviour::Denies).await {
         let results = rig.channel.send(&messages(3)).await;
         assert_eq!(letters(&results), "ppp", "{}", rig.name);
         let said = reason(&results[0]);
@@ -132,8 +132,8 @@ async fn a_call_refused_for_rights_is_permanent_and_says_why() {
 }
 
 #[tokio::test]
-async fn a_message_that_cannot_be_sent_takes_no_other_along() {
-    for rig in rigs(Mood::Accepts).await {
+async fn an_invalid_message_does_not_affect_the_others() {
+    for rig in rigs(Behaviour::Accepts).await {
         let mut messages = messages(3);
         let limit = rig.channel.limits().message_bytes;
         messages[1].body = json!({ "long": "x".repeat(limit) }).to_string();
@@ -143,16 +143,16 @@ async fn a_message_that_cannot_be_sent_takes_no_other_along() {
         assert!(said.contains(&limit.to_string()), "{}: {said}", rig.name);
         let arrived = rig.calls().concat();
         assert_eq!(arrived, [message(0).body, message(2).body], "{}", rig.name);
-        // With no other, there is nothing to call for.
+        // Without other messages there is no call.
         let calls = rig.calls().len();
         assert_eq!(letters(&rig.channel.send(&messages[1..2]).await), "p");
         assert_eq!(rig.calls().len(), calls, "{}", rig.name);
     }
 }
 
-/// The whole answer to a JSON protocol's call.
-pub(crate) fn refusal(status: u16, code: &str) -> Answer {
-    Answer::Reply {
+/// A rejection of the whole call in the JSON protocol.
+pub(crate) fn rejection(status: u16, code: &str) -> Response {
+    Response::Reply {
         status,
         header: None,
         body: json!({ "__type": code, "message": "no" }).to_string(),

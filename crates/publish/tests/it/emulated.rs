@@ -1,5 +1,5 @@
-//! Working queues and topics behind the real SDK: those of the local stack, or
-//! of whatever serves SQS and SNS at the URL in `ANTUMBRA_AWS_ENDPOINT`.
+//! Channels against emulated queues and topics: those of the local stack, or of the emulator at the URL in
+//! `ANTUMBRA_AWS_ENDPOINT`.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -13,7 +13,7 @@ use crate::scripted::config;
 
 const ENDPOINT: &str = "ANTUMBRA_AWS_ENDPOINT";
 
-/// Clients of both services, and the stack that serves them if it is ours.
+/// Clients of both services, and the local stack if it serves them.
 struct Stack {
     sqs: aws_sdk_sqs::Client,
     sns: aws_sdk_sns::Client,
@@ -37,7 +37,7 @@ impl Stack {
         }
     }
 
-    /// Makes a queue; its URL and ARN.
+    /// Creates a queue; returns its URL and ARN.
     async fn queue(&self, name: &str) -> (String, String) {
         let mut call = self.sqs.create_queue().queue_name(name);
         if name.ends_with(".fifo") {
@@ -70,7 +70,7 @@ impl Stack {
         call.send().await.unwrap();
     }
 
-    /// Takes everything out of a queue, in the order it is handed out.
+    /// Receives all messages of a queue.
     async fn drain(&self, url: &str) -> Vec<aws_sdk_sqs::types::Message> {
         let mut all = Vec::new();
         loop {
@@ -141,7 +141,7 @@ async fn a_fifo_queue_keeps_each_key_in_order_and_drops_duplicates() {
         })
         .collect();
     assert_eq!(letters(&send_all(&channel, &sent).await), ".".repeat(40));
-    // As after a crash that forgot the last two batches: the same again, and accepted.
+    // The last two batches are sent again, as after a crash.
     let again = send_all(&channel, &sent[20..]).await;
     assert_eq!(letters(&again), ".".repeat(20));
 
@@ -163,7 +163,7 @@ async fn a_fifo_queue_keeps_each_key_in_order_and_drops_duplicates() {
 }
 
 #[tokio::test]
-async fn what_does_not_exist_is_permanent() {
+async fn missing_queues_and_topics_are_permanent_failures() {
     let stack = Stack::start().await;
     let (url, arn) = stack.queue("publish-here").await;
     let gone = |text: &str| text.replace("publish-here", "publish-nowhere");
@@ -230,7 +230,7 @@ async fn a_topic_fans_out_by_our_attributes() {
     let got = stack.drain(&desired).await;
     let mut numbers: Vec<_> = bodies(&got).into_iter().map(str::to_owned).collect();
     numbers.sort();
-    // Desired are the odd ones; insert are 3 and 9 of them.
+    // Odd messages are of desired documents; of these, 3 and 9 are inserts.
     let mut expected: Vec<_> = [1, 5, 7, 11].map(|n| message(n).body).to_vec();
     expected.sort();
     assert_eq!(numbers, expected);

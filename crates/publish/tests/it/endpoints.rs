@@ -1,4 +1,4 @@
-//! Requests to real endpoints: what they see, and what is made of their answers.
+//! Webhook requests to real endpoints and the handling of their responses.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -16,7 +16,7 @@ use sha2::{Digest as _, Sha256};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
-/// A request as an endpoint read it.
+/// A request that an endpoint received.
 #[derive(Debug, Clone)]
 struct Seen {
     head: String,
@@ -33,13 +33,13 @@ impl Seen {
     }
 }
 
-/// What an endpoint does with each request.
+/// The behaviour of an endpoint.
 #[derive(Debug, Clone)]
 enum Does {
     Answers(String),
-    /// Answers with the head, then a byte now and then for ever.
+    /// Sends the head, then a byte now and then, forever.
     Drips(&'static str),
-    /// Answers with the head, then as much body as anybody reads.
+    /// Sends the head, then an endless body.
     Floods(&'static str),
     Hangs,
     HangsUp,
@@ -183,7 +183,7 @@ fn status(status: u16) -> Result<HttpResponse, PostError> {
     })
 }
 
-/// HMAC with SHA-256 as RFC 2104 writes it, by nobody's library but the hash's.
+/// HMAC with SHA-256 according to RFC 2104, implemented independently.
 fn hmac(key: &[u8], message: &[u8]) -> Vec<u8> {
     let mut block = [0_u8; 64];
     block[..key.len()].copy_from_slice(key);
@@ -237,7 +237,7 @@ async fn a_request_is_signed_with_every_secret_and_reuses_its_connection() {
 }
 
 #[tokio::test]
-async fn answers_are_told_and_nothing_is_followed() {
+async fn the_status_is_returned_and_redirects_are_not_followed() {
     for (does, expected) in [
         (answer("200 OK", ""), status(200)),
         (answer("500 Oops", ""), status(500)),
@@ -267,7 +267,7 @@ async fn answers_are_told_and_nothing_is_followed() {
 }
 
 #[tokio::test]
-async fn what_hangs_breaks_off_or_never_ends_is_left_in_time() {
+async fn endpoints_that_hang_or_never_end_time_out() {
     let timeout = Err(PostError::Timeout(Duration::from_millis(400)));
     assert_eq!(outcome(Does::Hangs).await, timeout);
     assert!(matches!(
@@ -281,7 +281,7 @@ async fn what_hangs_breaks_off_or_never_ends_is_left_in_time() {
         outcome(Does::Answers(long)).await,
         Err(PostError::Failed(_))
     ));
-    // The status has come; the rest is nobody's concern.
+    // Only the status counts.
     let began = Instant::now();
     let slow = Does::Drips("HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n");
     assert_eq!(outcome(slow).await, status(200));
@@ -297,7 +297,7 @@ async fn what_hangs_breaks_off_or_never_ends_is_left_in_time() {
 }
 
 #[tokio::test]
-async fn nobody_there_is_told_so() {
+async fn a_refused_connection_is_reported() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
     drop(listener);
@@ -357,7 +357,7 @@ async fn https_needs_a_certificate_that_is_trusted_and_for_this_host() {
         }
         assert_eq!(endpoint.seen.lock().unwrap().len(), usize::from(fine));
     }
-    // Plain HTTP where TLS is expected, and the other way round.
+    // Plain HTTP where TLS is expected, and vice versa.
     let plain = start(answer("204 No Content", ""), None).await;
     let sender = WebhookSender::trusting(RootCertStore::empty(), guard());
     let url = format!("https://{}/", plain.address);

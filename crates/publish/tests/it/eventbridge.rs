@@ -1,12 +1,12 @@
-//! EventBridge: what is asked, and what its answers mean.
+//! EventBridge: requests and the meaning of responses.
 
 use antumbra_publish::{EventBridgeChannel, eventbridge};
 use antumbra_service::notifications::{Channel, Message};
 use serde_json::{Value, json};
 
-use crate::contract::{Mood, refusal};
+use crate::contract::{Behaviour, rejection};
 use crate::message::{letters, message, messages, reason};
-use crate::scripted::{Answer, Endpoint, Request};
+use crate::scripted::{Endpoint, Request, Response};
 
 pub(crate) fn bodies(request: &Request) -> Vec<String> {
     let request = request.json();
@@ -15,22 +15,22 @@ pub(crate) fn bodies(request: &Request) -> Vec<String> {
     entries.iter().map(body).collect()
 }
 
-pub(crate) fn answer(mood: Mood, request: &Request) -> Answer {
-    match mood {
-        Mood::Accepts => entries(request, |_| None),
-        Mood::Throttles => refusal(400, "ThrottlingException"),
-        Mood::Denies => refusal(400, "AccessDeniedException"),
-        Mood::HangsUp => Answer::HangUp,
+pub(crate) fn answer(behaviour: Behaviour, request: &Request) -> Response {
+    match behaviour {
+        Behaviour::Accepts => entries(request, |_| None),
+        Behaviour::Throttles => rejection(400, "ThrottlingException"),
+        Behaviour::Denies => rejection(400, "AccessDeniedException"),
+        Behaviour::HangsUp => Response::HangUp,
     }
 }
 
-fn entries(request: &Request, failure: impl Fn(usize) -> Option<&'static str>) -> Answer {
+fn entries(request: &Request, failure: impl Fn(usize) -> Option<&'static str>) -> Response {
     let entry = |n| match failure(n) {
         None => json!({ "EventId": "e" }),
         Some(code) => json!({ "ErrorCode": code, "ErrorMessage": "because" }),
     };
     let entries: Vec<_> = (0..bodies(request).len()).map(entry).collect();
-    Answer::ok(json!({ "FailedEntryCount": 0, "Entries": entries }))
+    Response::ok(json!({ "FailedEntryCount": 0, "Entries": entries }))
 }
 
 fn channel(endpoint: &Endpoint, bus: &str) -> EventBridgeChannel {
@@ -39,7 +39,7 @@ fn channel(endpoint: &Endpoint, bus: &str) -> EventBridgeChannel {
 
 #[tokio::test]
 async fn a_bus_gets_source_detail_type_and_detail() {
-    let endpoint = Endpoint::start(|request| answer(Mood::Accepts, request)).await;
+    let endpoint = Endpoint::start(|request| answer(Behaviour::Accepts, request)).await;
     let sent = channel(&endpoint, "alerts").send(&[message(7)]).await;
     assert_eq!(letters(&sent), ".");
     let requests = endpoint.requests();
@@ -63,7 +63,7 @@ async fn each_entry_has_its_own_result() {
         })
     })
     .await;
-    // One that is not asked for must not shift the results of those that are.
+    // A rejected message must not shift the results of the others.
     let mut messages = messages(7);
     messages[2].detail_type = None;
     let results = channel(&endpoint, "alerts").send(&messages).await;
@@ -75,22 +75,22 @@ async fn each_entry_has_its_own_result() {
 }
 
 #[tokio::test]
-async fn entries_that_the_answer_leaves_out_are_to_be_tried_again() {
+async fn entries_without_a_result_are_retryable() {
     let endpoint =
-        Endpoint::start(|_| Answer::ok(json!({ "Entries": [{ "EventId": "e" }, {}] }))).await;
+        Endpoint::start(|_| Response::ok(json!({ "Entries": [{ "EventId": "e" }, {}] }))).await;
     let results = channel(&endpoint, "alerts").send(&messages(3)).await;
     assert_eq!(letters(&results), ".rr");
 }
 
 #[tokio::test]
-async fn whole_refusals_are_told_apart() {
+async fn rejected_calls_are_retryable_or_permanent() {
     for (status, code, expected) in [
         (400, "ResourceNotFoundException", "pp"),
         (413, "", "pp"),
         (400, "ValidationException", "pp"),
         (500, "InternalException", "rr"),
     ] {
-        let endpoint = Endpoint::start(move |_| refusal(status, code)).await;
+        let endpoint = Endpoint::start(move |_| rejection(status, code)).await;
         let results = channel(&endpoint, "alerts").send(&messages(2)).await;
         assert_eq!(
             letters(&results),
@@ -102,12 +102,12 @@ async fn whole_refusals_are_told_apart() {
 }
 
 #[tokio::test]
-async fn the_limits_leave_room_for_what_is_counted_besides_the_body() {
-    let endpoint = Endpoint::start(|request| answer(Mood::Accepts, request)).await;
+async fn the_limits_leave_room_for_the_envelope() {
+    let endpoint = Endpoint::start(|request| answer(Behaviour::Accepts, request)).await;
     let arn = "arn:aws:events:eu-west-1:123456789012:event-bus/alerts";
     let channel = channel(&endpoint, arn).with_bytes(eventbridge::SMALL_BYTES);
     let limits = channel.limits();
-    // Ten messages that fill a batch, each with the longest detail type there is.
+    // Ten messages that fill a batch, each with the longest detail type.
     let body = json!("x".repeat(limits.batch_bytes / 10 - 30)).to_string();
     let largest = Message {
         body,

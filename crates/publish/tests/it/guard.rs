@@ -1,4 +1,4 @@
-//! Where webhooks may go: hostile URLs, hostile answers of DNS, and what an allow-list opens.
+//! The guard against hostile URLs and DNS responses, and its exceptions.
 
 use std::collections::VecDeque;
 use std::io;
@@ -16,7 +16,7 @@ use tokio::net::TcpListener;
 
 const HOSTILE: &str = include_str!("../../testdata/hostile-urls.txt");
 
-/// Answers as it is told, one answer per question; the last one stays.
+/// Returns the given responses, one per lookup; the last one repeats.
 struct Dns(Mutex<VecDeque<Vec<IpAddr>>>);
 
 impl Dns {
@@ -59,7 +59,7 @@ async fn post(guard: Guard, url: &str) -> Result<HttpResponse, PostError> {
     sender.post(post).await
 }
 
-/// An endpoint that takes every request, and tells how many came.
+/// An endpoint that accepts and counts requests.
 async fn endpoint(address: &str) -> (SocketAddr, Arc<Mutex<usize>>) {
     let listener = TcpListener::bind(address).await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -79,13 +79,13 @@ async fn endpoint(address: &str) -> (SocketAddr, Arc<Mutex<usize>>) {
 }
 
 #[tokio::test]
-async fn every_hostile_url_is_refused_when_it_is_given_and_when_it_is_called() {
+async fn hostile_urls_are_rejected_at_registration_and_at_delivery() {
     let urls: Vec<&str> = HOSTILE
         .lines()
         .filter(|line| !line.is_empty() && !line.starts_with('#'))
         .collect();
     assert!(urls.len() >= 100, "{}", urls.len());
-    // Were a name ever looked up, it would lead somewhere harmless: the text alone must be refused.
+    // Names would resolve to harmless addresses: the text alone must be rejected.
     let guard = guard("", &[&["93.184.216.34"]]);
     for url in urls {
         let given = guard.check(url).await;
@@ -99,7 +99,7 @@ async fn every_hostile_url_is_refused_when_it_is_given_and_when_it_is_called() {
 }
 
 #[tokio::test]
-async fn every_hostile_answer_of_dns_is_refused() {
+async fn hostile_dns_responses_are_rejected() {
     let hostile: &[&[&str]] = &[
         &["127.0.0.1"],
         &["127.8.8.8"],
@@ -127,7 +127,7 @@ async fn every_hostile_answer_of_dns_is_refused() {
         &["2002:a00:1::1"],
         &["2001::1"],
         &["2001:db8::5"],
-        // One good address does not make up for a bad one, wherever it stands.
+        // One bad address among good ones is enough, at any position.
         &["93.184.216.34", "127.0.0.1"],
         &["10.0.0.1", "93.184.216.34"],
         &["2606:2800:220:1::1", "::1"],
@@ -145,7 +145,7 @@ async fn every_hostile_answer_of_dns_is_refused() {
 }
 
 #[tokio::test]
-async fn what_is_public_is_taken_as_it_will_be_called() {
+async fn public_urls_are_accepted_in_normalized_form() {
     let guard = guard(
         "",
         &[&["93.184.216.34", "2606:2800:220:1:248:1893:25c8:1946"]],
@@ -175,10 +175,10 @@ async fn what_is_public_is_taken_as_it_will_be_called() {
     }
 }
 
-/// The name is harmless when it is given and when it is checked, and leads to this machine when it is
-/// called: the address that is looked at is the one that is connected to.
+/// The name resolves to a harmless address when it is registered and checked, and to this machine when it is called:
+/// the guard checks the address of the connection.
 #[tokio::test]
-async fn a_name_that_leads_elsewhere_between_check_and_call_reaches_nobody() {
+async fn dns_rebinding_does_not_reach_private_addresses() {
     let (address, count) = endpoint("127.0.0.1:0").await;
     let url = format!("https://rebind.example.com:{}/", address.port());
     let guard = guard("", &[&["93.184.216.34"], &["127.0.0.1"]]);
@@ -191,14 +191,13 @@ async fn a_name_that_leads_elsewhere_between_check_and_call_reaches_nobody() {
     assert_eq!(*count.lock().unwrap(), 0);
 }
 
-/// Each connection looks a name up once: there is no second answer to be had between the look and the
-/// connection.
+/// Each connection resolves its name once, so the checked address cannot change before the connection.
 #[tokio::test]
-async fn a_name_is_looked_up_once_per_connection() {
+async fn a_name_is_resolved_once_per_connection() {
     let (address, count) = endpoint("127.0.0.1:0").await;
     let url = format!("http://hooks.example.com:{}/", address.port());
     let allow = "http://127.0.0.1";
-    // Asked a second time it would lead to a place that is not open.
+    // A second lookup would return an address that is not allowed.
     let once = guard(allow, &[&["127.0.0.1"], &["127.0.0.2"]]);
     assert_eq!(
         post(once.clone(), &url).await.map(|answer| answer.status),
@@ -209,7 +208,7 @@ async fn a_name_is_looked_up_once_per_connection() {
 }
 
 #[tokio::test]
-async fn an_allow_list_opens_only_what_it_says() {
+async fn each_entry_opens_only_what_it_names() {
     let resolves: &[&[&str]] = &[&["127.0.0.1"]];
     for (allow, url, open) in [
         ("127.0.0.1", "https://127.0.0.1/", true),
@@ -285,7 +284,7 @@ async fn a_port_is_open_only_together_with_its_host() {
 }
 
 #[tokio::test]
-async fn a_name_that_cannot_be_looked_up_now_is_taken_and_checked_when_it_is_called() {
+async fn an_unresolvable_name_is_accepted_and_checked_at_delivery() {
     let nowhere = guard("", &[&[]]);
     assert!(nowhere.check("https://hooks.example.com/").await.is_ok());
     let called = post(nowhere, "https://hooks.example.com/").await;

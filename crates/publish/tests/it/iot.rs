@@ -1,20 +1,20 @@
-//! AWS IoT: what is asked, and what its answers mean.
+//! AWS IoT: requests and the meaning of responses.
 
 use antumbra_local::mqtt::TopicFilter;
 use antumbra_publish::IotChannel;
 use antumbra_service::notifications::{Channel, Message};
 use aws_sdk_iotdataplane::Client;
 
-use crate::contract::{Mood, refusal};
+use crate::contract::{Behaviour, rejection};
 use crate::message::{letters, message, messages, reason};
-use crate::scripted::{Answer, Endpoint};
+use crate::scripted::{Endpoint, Response};
 
-pub(crate) fn answer(mood: Mood) -> Answer {
-    match mood {
-        Mood::Accepts => Answer::ok(""),
-        Mood::Throttles => refusal(429, "ThrottlingException"),
-        Mood::Denies => refusal(403, "ForbiddenException"),
-        Mood::HangsUp => Answer::HangUp,
+pub(crate) fn answer(behaviour: Behaviour) -> Response {
+    match behaviour {
+        Behaviour::Accepts => Response::ok(""),
+        Behaviour::Throttles => rejection(429, "ThrottlingException"),
+        Behaviour::Denies => rejection(403, "ForbiddenException"),
+        Behaviour::HangsUp => Response::HangUp,
     }
 }
 
@@ -24,7 +24,7 @@ fn channel(endpoint: &Endpoint) -> IotChannel {
 
 #[tokio::test]
 async fn a_topic_gets_the_body_with_its_quality_of_service() {
-    let endpoint = Endpoint::start(|_| answer(Mood::Accepts)).await;
+    let endpoint = Endpoint::start(|_| answer(Behaviour::Accepts)).await;
     let once = Message {
         topic: Some("shadows/My House/reported".to_owned()),
         qos: 0,
@@ -70,8 +70,8 @@ async fn the_local_data_plane_hands_it_to_the_broker() {
 }
 
 #[tokio::test]
-async fn what_can_never_be_published_holds_nothing_up() {
-    let endpoint = Endpoint::start(|_| answer(Mood::Accepts)).await;
+async fn invalid_messages_do_not_affect_others() {
+    let endpoint = Endpoint::start(|_| answer(Behaviour::Accepts)).await;
     let mut messages = messages(7);
     messages[1].topic = Some("shadows/+".to_owned());
     messages[2].topic = None;
@@ -95,7 +95,7 @@ fn each_message_is_a_call_and_sixteen_are_in_flight() {
 }
 
 #[tokio::test]
-async fn refusals_are_told_apart() {
+async fn rejections_are_retryable_or_permanent() {
     for (status, code, expected) in [
         (400, "InvalidRequestException", "p"),
         (401, "UnauthorizedException", "p"),
@@ -104,7 +104,7 @@ async fn refusals_are_told_apart() {
         (400, "ThrottlingException", "r"),
         (503, "ServiceUnavailableException", "r"),
     ] {
-        let endpoint = Endpoint::start(move |_| Answer::Reply {
+        let endpoint = Endpoint::start(move |_| Response::Reply {
             status,
             header: Some(("x-amzn-errortype", code.to_owned())),
             body: "{\"message\":\"no\"}".to_owned(),

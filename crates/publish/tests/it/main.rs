@@ -1,8 +1,7 @@
-//! The channels through their port, over real connections.
+//! Channels through their port, over real connections.
 //!
-//! `scripted` answers as AWS does, whatever a test wants it to say; `emulated` talks to working queues and topics, those of
-//! the local stack or of another emulator (see `scripts/check-moto`). `guard` and
-//! `endpoints` are about webhooks: where they may go, and what comes of it.
+//! `scripted` is an HTTP server with scripted AWS responses; `emulated` uses the queues and topics of the local stack or of
+//! another emulator (see `scripts/check-moto`). `guard` and `endpoints` test webhooks.
 
 #![allow(
     clippy::unwrap_used,

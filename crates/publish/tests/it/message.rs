@@ -1,4 +1,4 @@
-//! Messages to send, and what is expected to become of them.
+//! Messages to send, and their results.
 
 use antumbra_service::notifications::{Channel, Message, SendError};
 
@@ -20,7 +20,7 @@ pub(crate) fn messages(count: usize) -> Vec<Message> {
     (0..count).map(message).collect()
 }
 
-/// Sends all, as many at once as the channel takes.
+/// Sends all messages in full batches.
 pub(crate) async fn send_all(
     channel: &dyn Channel,
     messages: &[Message],
@@ -34,7 +34,7 @@ pub(crate) async fn send_all(
     results
 }
 
-/// Results as letters: `.` sent, `r` to be tried again, `p` never.
+/// Results as letters: `.` sent, `r` retryable, `p` permanent.
 pub(crate) fn letters(results: &[Result<(), SendError>]) -> String {
     let letter = |result: &Result<(), SendError>| match result {
         Ok(()) => '.',
@@ -44,7 +44,7 @@ pub(crate) fn letters(results: &[Result<(), SendError>]) -> String {
     results.iter().map(letter).collect()
 }
 
-/// The reason of a result that is a failure.
+/// The reason of a failure.
 pub(crate) fn reason(result: &Result<(), SendError>) -> String {
     match result {
         Ok(()) => panic!("it was sent"),

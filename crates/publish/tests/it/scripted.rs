@@ -1,4 +1,4 @@
-//! An HTTP endpoint that says what a test wants, and remembers what it was asked.
+//! An HTTP endpoint with scripted responses that records requests.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -12,7 +12,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 pub(crate) const REGION: &str = "us-east-1";
 
-/// What was asked.
+/// A recorded request.
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
     pub(crate) path: String,
@@ -45,21 +45,21 @@ impl Request {
     }
 }
 
-/// What to say.
+/// A scripted response.
 #[derive(Debug, Clone)]
-pub(crate) enum Answer {
+pub(crate) enum Response {
     Reply {
         status: u16,
         header: Option<(&'static str, String)>,
         body: String,
     },
-    /// Takes the request and closes the connection without a word.
+    /// Reads the request and closes the connection.
     HangUp,
 }
 
-impl Answer {
-    pub(crate) fn ok(body: impl ToString) -> Answer {
-        Answer::Reply {
+impl Response {
+    pub(crate) fn ok(body: impl ToString) -> Response {
+        Response::Reply {
             status: 200,
             header: None,
             body: body.to_string(),
@@ -75,7 +75,7 @@ pub(crate) struct Endpoint {
 
 impl Endpoint {
     pub(crate) async fn start(
-        script: impl Fn(&Request) -> Answer + Send + Sync + 'static,
+        script: impl Fn(&Request) -> Response + Send + Sync + 'static,
     ) -> Endpoint {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -90,7 +90,7 @@ impl Endpoint {
                         let answer = script(&request);
                         heard.lock().unwrap().push(request);
                         match answer {
-                            Answer::HangUp => return,
+                            Response::HangUp => return,
                             reply => write(&mut stream, reply).await,
                         }
                     }
@@ -109,7 +109,7 @@ impl Endpoint {
     }
 }
 
-/// A client's configuration that tries everything once.
+/// A client configuration without retries.
 pub(crate) fn config(endpoint: &str) -> SdkConfig {
     let anyone = Credentials::new("test", "test", None, None, "test");
     SdkConfig::builder()
@@ -146,8 +146,8 @@ async fn read(stream: &mut BufReader<TcpStream>) -> Option<Request> {
     Some(request)
 }
 
-async fn write(stream: &mut BufReader<TcpStream>, answer: Answer) {
-    let Answer::Reply {
+async fn write(stream: &mut BufReader<TcpStream>, answer: Response) {
+    let Response::Reply {
         status,
         header,
         body,
@@ -161,6 +161,6 @@ async fn write(stream: &mut BufReader<TcpStream>, answer: Answer) {
         body.len(),
         header.unwrap_or_default()
     );
-    // The client may be gone by now.
+    // The client may have disconnected.
     let _ = stream.write_all((head + &body).as_bytes()).await;
 }

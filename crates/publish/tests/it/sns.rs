@@ -1,11 +1,11 @@
-//! SNS: what is asked, and what its answers mean.
+//! SNS: requests and the meaning of responses.
 
 use antumbra_publish::{SnsChannel, group_id, sns};
 use antumbra_service::notifications::{Channel, Message};
 
-use crate::contract::Mood;
+use crate::contract::Behaviour;
 use crate::message::{letters, message, messages, reason};
-use crate::scripted::{Answer, Endpoint, Request};
+use crate::scripted::{Endpoint, Request, Response};
 
 const ARN: &str = "arn:aws:sns:us-east-1:123456789012:alerts";
 
@@ -19,16 +19,16 @@ pub(crate) fn bodies(request: &Request) -> Vec<String> {
         .collect()
 }
 
-pub(crate) fn answer(mood: Mood, request: &Request) -> Answer {
-    match mood {
-        Mood::Accepts => entries(request, |_| None),
-        Mood::Throttles => refused(429, "Throttling"),
-        Mood::Denies => refused(403, "AuthorizationError"),
-        Mood::HangsUp => Answer::HangUp,
+pub(crate) fn answer(behaviour: Behaviour, request: &Request) -> Response {
+    match behaviour {
+        Behaviour::Accepts => entries(request, |_| None),
+        Behaviour::Throttles => refused(429, "Throttling"),
+        Behaviour::Denies => refused(403, "AuthorizationError"),
+        Behaviour::HangsUp => Response::HangUp,
     }
 }
 
-fn entries(request: &Request, failure: impl Fn(usize) -> Option<(&'static str, bool)>) -> Answer {
+fn entries(request: &Request, failure: impl Fn(usize) -> Option<(&'static str, bool)>) -> Response {
     let (mut successful, mut failed) = (String::new(), String::new());
     let ids = (0..).map_while(|n| request.field(&entry(n, "Id")));
     for (n, id) in ids.enumerate() {
@@ -42,15 +42,15 @@ fn entries(request: &Request, failure: impl Fn(usize) -> Option<(&'static str, b
             )),
         }
     }
-    Answer::ok(format!(
+    Response::ok(format!(
         "<PublishBatchResponse xmlns=\"http://sns.amazonaws.com/doc/2010-03-31/\">\
          <PublishBatchResult><Failed>{failed}</Failed><Successful>{successful}</Successful>\
          </PublishBatchResult></PublishBatchResponse>"
     ))
 }
 
-fn refused(status: u16, code: &str) -> Answer {
-    Answer::Reply {
+fn refused(status: u16, code: &str) -> Response {
+    Response::Reply {
         status,
         header: None,
         body: format!(
@@ -66,7 +66,7 @@ fn channel(endpoint: &Endpoint, topic: &str) -> SnsChannel {
 
 #[tokio::test]
 async fn a_topic_gets_body_subject_and_attributes() {
-    let endpoint = Endpoint::start(|request| answer(Mood::Accepts, request)).await;
+    let endpoint = Endpoint::start(|request| answer(Behaviour::Accepts, request)).await;
     let with_subject = Message {
         subject: Some("Basement".to_owned()),
         ..message(1)
@@ -104,7 +104,7 @@ async fn a_topic_gets_body_subject_and_attributes() {
 
 #[tokio::test]
 async fn a_fifo_topic_gets_group_and_deduplication() {
-    let endpoint = Endpoint::start(|request| answer(Mood::Accepts, request)).await;
+    let endpoint = Endpoint::start(|request| answer(Behaviour::Accepts, request)).await;
     let odd = Message {
         key: "DS#Küche#DSR#main".to_owned(),
         ..message(0)
@@ -137,7 +137,7 @@ async fn each_entry_has_its_own_result() {
 }
 
 #[tokio::test]
-async fn whole_refusals_are_told_apart() {
+async fn rejected_calls_are_retryable_or_permanent() {
     for (status, code, expected) in [
         (404, "NotFound", "pp"),
         (400, "InvalidParameter", "pp"),
@@ -160,7 +160,7 @@ async fn whole_refusals_are_told_apart() {
 
 #[tokio::test]
 async fn a_topic_is_called_where_it_is_and_with_its_own_limit() {
-    let endpoint = Endpoint::start(|request| answer(Mood::Accepts, request)).await;
+    let endpoint = Endpoint::start(|request| answer(Behaviour::Accepts, request)).await;
     let topic = "arn:aws:sns:eu-west-1:123456789012:alerts";
     let channel = channel(&endpoint, topic);
     assert_eq!(channel.limits().batch_bytes, 256 * 1024);

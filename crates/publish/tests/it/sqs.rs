@@ -1,4 +1,4 @@
-//! SQS: what is asked, and what its answers mean.
+//! SQS: requests and the meaning of responses.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,9 +8,9 @@ use antumbra_service::notifications::{Channel, Message};
 use aws_config::retry::RetryConfig;
 use serde_json::{Value, json};
 
-use crate::contract::{Mood, refusal};
+use crate::contract::{Behaviour, rejection};
 use crate::message::{letters, message, messages, reason};
-use crate::scripted::{Answer, Endpoint, Request};
+use crate::scripted::{Endpoint, Request, Response};
 
 const URL: &str = "https://sqs.us-east-1.amazonaws.com/123456789012/alerts";
 
@@ -21,17 +21,17 @@ pub(crate) fn bodies(request: &Request) -> Vec<String> {
     entries.iter().map(body).collect()
 }
 
-pub(crate) fn answer(mood: Mood, request: &Request) -> Answer {
-    match mood {
-        Mood::Accepts => entries(request, |_| None),
-        Mood::Throttles => refused(400, "RequestThrottled", "RequestThrottled;Sender"),
-        Mood::Denies => refused(403, "AccessDenied", "AccessDenied;Sender"),
-        Mood::HangsUp => Answer::HangUp,
+pub(crate) fn answer(behaviour: Behaviour, request: &Request) -> Response {
+    match behaviour {
+        Behaviour::Accepts => entries(request, |_| None),
+        Behaviour::Throttles => refused(400, "RequestThrottled", "RequestThrottled;Sender"),
+        Behaviour::Denies => refused(403, "AccessDenied", "AccessDenied;Sender"),
+        Behaviour::HangsUp => Response::HangUp,
     }
 }
 
-/// An answer with a failure for every entry that is given one: its code, and whose fault it was.
-fn entries(request: &Request, failure: impl Fn(usize) -> Option<(&'static str, bool)>) -> Answer {
+/// A response with a failure for each given entry: its code, and whether it is the sender's fault.
+fn entries(request: &Request, failure: impl Fn(usize) -> Option<(&'static str, bool)>) -> Response {
     let (mut successful, mut failed) = (Vec::new(), Vec::new());
     let request = request.json();
     for (n, entry) in request["Entries"].as_array().unwrap().iter().enumerate() {
@@ -42,14 +42,14 @@ fn entries(request: &Request, failure: impl Fn(usize) -> Option<(&'static str, b
                 .push(json!({"Id": id, "Code": code, "Message": "because", "SenderFault": ours})),
         }
     }
-    // AWS promises no order; the last come first here.
+    // AWS guarantees no order; here it is reversed.
     successful.reverse();
-    Answer::ok(json!({ "Successful": successful, "Failed": failed }))
+    Response::ok(json!({ "Successful": successful, "Failed": failed }))
 }
 
-/// A refusal with the code of both protocols, as AWS sends it.
-fn refused(status: u16, code: &str, query: &str) -> Answer {
-    Answer::Reply {
+/// A rejection with the codes of both protocols, as AWS sends it.
+fn refused(status: u16, code: &str, query: &str) -> Response {
+    Response::Reply {
         status,
         header: Some(("x-amzn-query-error", query.to_owned())),
         body: json!({"__type": format!("com.amazonaws.sqs#{code}"), "message": "no"}).to_string(),
@@ -74,7 +74,7 @@ fn full() -> Message {
 
 #[tokio::test]
 async fn a_standard_queue_gets_body_attributes_and_delay() {
-    let endpoint = Endpoint::start(|request| answer(Mood::Accepts, request)).await;
+    let endpoint = Endpoint::start(|request| answer(Behaviour::Accepts, request)).await;
     let sent = channel(&endpoint, URL).send(&[message(0), full()]).await;
     assert_eq!(letters(&sent), "..");
     let requests = endpoint.requests();
@@ -96,7 +96,7 @@ async fn a_standard_queue_gets_body_attributes_and_delay() {
 
 #[tokio::test]
 async fn a_fifo_queue_gets_group_and_deduplication_and_no_delay() {
-    let endpoint = Endpoint::start(|request| answer(Mood::Accepts, request)).await;
+    let endpoint = Endpoint::start(|request| answer(Behaviour::Accepts, request)).await;
     let odd = Message {
         key: "DS#My House#DSR#main".to_owned(),
         attributes: Vec::new(),
@@ -135,11 +135,11 @@ async fn each_entry_has_its_own_result() {
 }
 
 #[tokio::test]
-async fn entries_that_the_answer_leaves_out_are_to_be_tried_again() {
+async fn entries_without_a_result_are_retryable() {
     let endpoint = Endpoint::start(|_| {
         let first = json!({"Id": "0", "MessageId": "m", "MD5OfMessageBody": "d"});
         let unknown = json!({"Id": "77", "MessageId": "m", "MD5OfMessageBody": "d"});
-        Answer::ok(json!({ "Successful": [first, unknown] }))
+        Response::ok(json!({ "Successful": [first, unknown] }))
     })
     .await;
     let results = channel(&endpoint, URL).send(&messages(2)).await;
@@ -147,7 +147,7 @@ async fn entries_that_the_answer_leaves_out_are_to_be_tried_again() {
 }
 
 #[tokio::test]
-async fn whole_refusals_are_told_apart() {
+async fn rejected_calls_are_retryable_or_permanent() {
     for (status, code, query, expected) in [
         (
             400,
@@ -187,7 +187,7 @@ async fn whole_refusals_are_told_apart() {
         );
     }
     for garbage in ["", "<html>", "[]"] {
-        let endpoint = Endpoint::start(move |_| Answer::ok(garbage)).await;
+        let endpoint = Endpoint::start(move |_| Response::ok(garbage)).await;
         let results = channel(&endpoint, URL).send(&messages(2)).await;
         assert_eq!(letters(&results), "rr", "{garbage:?}");
     }
@@ -199,8 +199,8 @@ async fn an_acceptance_that_got_lost_is_sent_again_with_the_same_ids() {
     let counted = Arc::clone(&calls);
     let endpoint = Endpoint::start(
         move |request| match counted.fetch_add(1, Ordering::SeqCst) {
-            0 => Answer::HangUp,
-            _ => answer(Mood::Accepts, request),
+            0 => Response::HangUp,
+            _ => answer(Behaviour::Accepts, request),
         },
     )
     .await;
@@ -218,7 +218,7 @@ async fn retries_of_the_client_count_as_one_call_of_ours() {
     let endpoint = Endpoint::start(
         move |request| match counted.fetch_add(1, Ordering::SeqCst) {
             0 => refused(503, "ServiceUnavailable", "ServiceUnavailable;Receiver"),
-            _ => answer(Mood::Accepts, request),
+            _ => answer(Behaviour::Accepts, request),
         },
     )
     .await;
@@ -230,11 +230,11 @@ async fn retries_of_the_client_count_as_one_call_of_ours() {
     assert_eq!(calls.load(Ordering::SeqCst), 2);
 }
 
-/// Answers for the URL too.
-fn with_url(request: &Request) -> Answer {
+/// Also responds to GetQueueUrl.
+fn with_url(request: &Request) -> Response {
     match request.operation() {
-        "GetQueueUrl" => Answer::ok(json!({ "QueueUrl": URL })),
-        _ => answer(Mood::Accepts, request),
+        "GetQueueUrl" => Response::ok(json!({ "QueueUrl": URL })),
+        _ => answer(Behaviour::Accepts, request),
     }
 }
 
@@ -307,8 +307,8 @@ async fn a_queue_that_is_made_later_is_found_later() {
 }
 
 #[tokio::test]
-async fn what_a_queue_cannot_take_is_said_without_asking() {
-    let endpoint = Endpoint::start(|request| answer(Mood::Accepts, request)).await;
+async fn messages_that_a_queue_cannot_accept_are_rejected_without_a_call() {
+    let endpoint = Endpoint::start(|request| answer(Behaviour::Accepts, request)).await;
     let attribute = |n| (format!("a{n}"), "1".to_owned());
     let wrong = [
         Message {
@@ -344,7 +344,7 @@ async fn what_a_queue_cannot_take_is_said_without_asking() {
 
 #[tokio::test]
 async fn the_size_limit_can_be_the_old_one() {
-    let endpoint = Endpoint::start(|request| answer(Mood::Accepts, request)).await;
+    let endpoint = Endpoint::start(|request| answer(Behaviour::Accepts, request)).await;
     let large = Message {
         body: json!({ "long": "x".repeat(300 * 1024) }).to_string(),
         ..message(0)
@@ -365,15 +365,15 @@ async fn the_size_limit_can_be_the_old_one() {
 }
 
 #[tokio::test]
-async fn a_service_that_nobody_serves_is_to_be_tried_again() {
+async fn an_unreachable_service_is_retryable() {
     let closed = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = closed.local_addr().unwrap();
     drop(closed);
     let config = crate::scripted::config(&format!("http://{address}"));
     let channel = SqsChannel::new(&aws_sdk_sqs::Client::new(&config), URL);
     assert_eq!(letters(&channel.send(&messages(2)).await), "rr");
-    // A service that answers what no AWS service does is one too.
-    let endpoint = Endpoint::start(|_| refusal(502, "")).await;
+    // So is a service with an unknown response.
+    let endpoint = Endpoint::start(|_| rejection(502, "")).await;
     let channel = self::channel(&endpoint, "alerts");
     assert_eq!(letters(&channel.send(&messages(2)).await), "rr");
 }

@@ -1,4 +1,4 @@
-//! Documents of any number of sensors, and what is done with two of them: diff, merge, acknowledge.
+//! Documents of any number of sensors, and diff, merge and acknowledge on pairs of them.
 
 use std::hint::black_box;
 
@@ -33,8 +33,7 @@ pub(crate) fn pairs(shape: Shape) -> Vec<Pair> {
     pairs.collect()
 }
 
-/// How many leaves differ, timestamps and values each by itself, as those count who know no timestamped
-/// values.
+/// The number of leaves that differ. Timestamps and values count separately, as in peers without timestamped values.
 pub(crate) fn changed_leaves(pairs: &[Pair]) -> usize {
     let value = |json: &String| -> Value { serde_json::from_str(json).unwrap() };
     let patch = |pair: &Pair| json_patch::diff(&value(&pair[0]), &value(&pair[1])).0.len();
@@ -60,7 +59,7 @@ fn merged(stored: &Document, sent: &Document, model: &Model) -> Document {
     .document
 }
 
-/// Our diff alone, of documents on tapes.
+/// Our diff of parsed documents.
 pub(crate) fn diff(pairs: &[Pair], shape: Shape) -> Run {
     let (pairs, model) = (parsed(pairs), model(shape));
     let mut buffer = DiffBuffer::default();
@@ -90,7 +89,7 @@ pub(crate) fn json_patch(pairs: &[Pair]) -> Run {
     })
 }
 
-/// Merge alone, of documents on tapes.
+/// Our merge of parsed documents.
 pub(crate) fn merge(pairs: &[Pair], shape: Shape) -> Run {
     let (pairs, model) = (parsed(pairs), model(shape));
     Box::new(move || {
@@ -121,7 +120,7 @@ pub(crate) fn merge_texts(pairs: Vec<Pair>, shape: Shape) -> Run {
     })
 }
 
-/// Tokenising both texts, and nothing else.
+/// Tokenises both texts.
 pub(crate) fn tokenise(pairs: Vec<Pair>) -> Run {
     Box::new(move || {
         for json in pairs.iter().flatten() {
@@ -130,15 +129,15 @@ pub(crate) fn tokenise(pairs: Vec<Pair>) -> Run {
     })
 }
 
-/// What both ways of merging and acknowledging make of the documents, so that peers can be held to it.
+/// The expected results of merge and acknowledge, to check peers.
 pub(crate) struct Outcomes {
-    /// Old, and then new.
+    /// Old merged with new.
     pub(crate) merged: Vec<String>,
-    /// New, and then old, which is late and changes nothing.
+    /// New merged with old, which is stale and changes nothing.
     pub(crate) merged_late: Vec<String>,
-    /// What is desired, with times, of which only whole sensors can come true: peers know nothing smaller.
+    /// The desired document with timestamps. Only whole sensors can be acknowledged, as peers support nothing smaller.
     pub(crate) desired: Vec<String>,
-    /// What is left of it.
+    /// The desired document after acknowledgement.
     pub(crate) still_desired: Vec<String>,
 }
 
@@ -168,14 +167,14 @@ pub(crate) fn outcomes(pairs: &[Pair], shape: Shape) -> Outcomes {
     }
 }
 
-/// Whether what is desired says for when.
+/// Whether desired values have timestamps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Times {
     Kept,
     LeftOut,
 }
 
-/// What is desired against what is reported. Of so much as changed it has come true.
+/// Acknowledges the desired document: the changed sensors are acknowledged.
 pub(crate) fn acknowledged(pairs: &[Pair], shape: Shape, times: Times) -> Run {
     let (documents, model) = (parsed(pairs), model(shape));
     let desired: Vec<Document> = pairs
@@ -190,7 +189,7 @@ pub(crate) fn acknowledged(pairs: &[Pair], shape: Shape, times: Times) -> Run {
     })
 }
 
-/// Every sensor with another value than reported, but those that changed.
+/// A desired document that differs from the reported one except in the changed sensors.
 fn desired(pair: &Pair, shape: Shape, times: Times) -> Document {
     let [old, mut new]: [Map<String, Value>; 2] = pair
         .each_ref()
@@ -210,7 +209,7 @@ fn desired(pair: &Pair, shape: Shape, times: Times) -> Document {
     Document::parse(&Value::Object(new).to_string()).unwrap()
 }
 
-/// One pair of documents of so many sensors, of which every sixteenth changed.
+/// A pair of documents with this many sensors, of which every sixteenth changed.
 pub(crate) fn pair_of(sensors: usize) -> Pair {
     let mut random = fastrand::Rng::with_seed(SEED);
     let (mut old, mut new) = (Map::new(), Map::new());

@@ -1,4 +1,4 @@
-//! What peers read, so that everybody is given the same.
+//! The inputs of peers, so that all measure the same.
 
 use std::path::Path;
 
@@ -8,14 +8,14 @@ use crate::patterns;
 use crate::variants::{RECORDS, SEED};
 use antumbra_testkit::stream::{self, Order, Shape};
 
-/// Writes all of it.
+/// Writes all inputs.
 pub(crate) fn write(directory: &Path) {
     std::fs::create_dir_all(directory).unwrap();
     let put = |name: String, text: &[u8]| std::fs::write(directory.join(name), text).unwrap();
     for (name, shape) in Shape::ALL {
         let event = stream::event(RECORDS, shape, Order::Same, SEED);
         put(format!("event-{name}.json"), &event);
-        // One document a line, old and new in turn; and what comes of them here.
+        // One document per line, old and new alternating, and the expected results.
         let pairs = documents::pairs(shape);
         let outcomes = documents::outcomes(&pairs, shape);
         for (kind, documents) in [

@@ -1,4 +1,4 @@
-//! The two listeners: the one that ships, and the one made of what is on the shelf.
+//! Two listeners: the product, and one made of off-the-shelf crates.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,14 +16,14 @@ use tokio::runtime::Runtime;
 
 use antumbra_testkit::stream::Shape;
 
-/// What notifications carry.
+/// The content of notifications.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sent {
     Diff,
     Everything,
 }
 
-/// Keys of so many rules. One of them matches every record, if any is to.
+/// The keys of `count` rules. If `matching`, one of them matches every record.
 pub(crate) fn rules(count: usize, wanted: bool) -> Vec<String> {
     (0..count)
         .map(|number| match number % 3 {
@@ -35,7 +35,7 @@ pub(crate) fn rules(count: usize, wanted: bool) -> Vec<String> {
         .collect()
 }
 
-/// The registrations of these rules: names of files and their texts.
+/// The registrations of these rules: names and texts of files.
 pub(crate) fn files(rules: &[String], sent: Sent) -> impl Iterator<Item = (String, String)> {
     rules.iter().enumerate().map(move |(number, key)| {
         let mut text = json!({
@@ -54,7 +54,7 @@ pub(crate) fn load(rules: &[String], sent: Sent) -> Registrations {
     Registrations::load(files(rules, sent), &|_| None).unwrap()
 }
 
-/// The model that sees the timestamps of a shape.
+/// The model with the timestamp field of a shape.
 pub(crate) fn model(shape: Shape) -> Model {
     Model {
         timestamp_field: shape.timestamp_field().to_owned(),
@@ -62,7 +62,7 @@ pub(crate) fn model(shape: Shape) -> Model {
     }
 }
 
-/// A channel that takes everything, as fast as it is handed over.
+/// A channel that accepts everything at once.
 #[derive(Default)]
 struct Open {
     taken: AtomicUsize,
@@ -96,7 +96,7 @@ impl ChannelFactory for OpenChannels {
     }
 }
 
-/// The listener as it ships, on channels that take everything.
+/// The product's listener, on channels that accept everything.
 pub(crate) struct Ours {
     pub(crate) listener: Listener,
     runtime: Runtime,
@@ -116,7 +116,7 @@ impl Ours {
                 Arc::new(SystemClock),
             )
             .unwrap(),
-            // As the function's own.
+            // As in the function.
             runtime: tokio::runtime::Builder::new_current_thread()
                 .enable_all()
                 .build()
@@ -125,7 +125,7 @@ impl Ours {
         }
     }
 
-    /// From the bytes of an event to batches that are taken.
+    /// Handles an event from its bytes to accepted batches.
     pub(crate) fn handle(&self, event: &[u8]) -> BatchSummary {
         let deadline = SystemClock.now().after(Duration::from_secs(60));
         let handling = self.listener.handle(event, deadline);
@@ -134,13 +134,13 @@ impl Ours {
         handled
     }
 
-    /// How many bytes of messages were taken so far.
+    /// Bytes of all messages accepted so far.
     pub(crate) fn taken_bytes(&self) -> usize {
         self.open.taken.load(Ordering::Relaxed)
     }
 }
 
-/// The same made of shelf crates, as one would write it first.
+/// A straightforward listener made of off-the-shelf crates.
 pub(crate) struct Shelf {
     rules: Vec<Regex>,
 }

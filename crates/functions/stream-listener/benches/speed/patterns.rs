@@ -1,4 +1,4 @@
-//! Patterns on the content of documents: the same rules and documents for our engine and for AWS's.
+//! Patterns on documents: the same rules and documents for our engine and AWS's.
 
 use std::hint::black_box;
 
@@ -12,11 +12,11 @@ use crate::documents;
 use crate::variants::SEED;
 use antumbra_testkit::stream::Shape;
 
-/// How many rules there are to be compared with.
+/// Numbers of rules to measure.
 pub(crate) const COUNTS: [usize; 4] = [10, 100, 1_000, 10_000];
 
-/// So many patterns, of all common kinds of condition. Each speaks of one site of as many as there are
-/// rules, as registrations of a fleet do.
+/// Patterns with all common kinds of conditions. Each is about one site of as many as there are rules, as registrations
+/// of a fleet are.
 pub(crate) fn patterns(count: usize) -> Vec<Value> {
     let pattern = |number: usize| {
         let (room, sensor) = (format!("room{}", number % 5), (number % 10).to_string());
@@ -44,7 +44,7 @@ pub(crate) fn patterns(count: usize) -> Vec<Value> {
     (0..count).map(pattern).collect()
 }
 
-/// What the patterns are asked of: old and new of a change, and whose they are.
+/// The changes to match: old and new, and their shadow.
 pub(crate) fn documents(count: usize) -> Vec<String> {
     let mut random = fastrand::Rng::with_seed(SEED);
     let sites = count.div_ceil(4);
@@ -60,7 +60,7 @@ pub(crate) fn documents(count: usize) -> Vec<String> {
     pairs.iter().map(document).collect()
 }
 
-/// Our engine: from the texts of documents to the rules that match. What it gives is how many did.
+/// Our engine, from the texts of documents to the matching rules. Returns the number of matches.
 pub(crate) struct Engine {
     registrations: Registrations,
     scratch: Scratch,

@@ -1,8 +1,7 @@
-//! The same work by peers in other languages, each a process that waits for its turn.
+//! The same work in other languages, each in a process of its own.
 //!
-//! A peer is started with the directory of inputs. It answers every line, the name of a contest, with a
-//! line of numbers: microseconds a unit, and counts that show that it did as much as the others did; or
-//! with `-` where it does not take part.
+//! A peer is started with the directory of inputs. For every line with the name of a task it writes a line of numbers:
+//! microseconds per unit, and counts that prove that it did the same work; or `-` if it does not support the task.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -13,16 +12,16 @@ use std::time::{Duration, Instant};
 use crate::documents;
 use crate::patterns::{self, Engine};
 use crate::report::{head, row};
-use crate::rounds::{Best, Turn, best, timed};
+use crate::rounds::{Best, MeasuredRun, best, timed};
 use crate::variants::{RECORDS, variant};
 use antumbra_testkit::stream::Shape;
 
 /// Rounds of which the best counts.
 const ROUNDS: usize = 15;
-/// How long a peer may get warm in each contest, which its compiler needs.
+/// Warm-up time of a peer in each task, for its just-in-time compiler.
 const WARM: Duration = Duration::from_secs(3);
 
-/// A peer that runs. Dropping it ends it.
+/// A running peer. Dropping it ends the process.
 #[derive(Clone)]
 struct Peer(Arc<Mutex<Process>>);
 
@@ -51,7 +50,7 @@ impl Peer {
         })))
     }
 
-    /// Runs a contest once; `None` if the peer does not take part in it.
+    /// Runs a task once; `None` if the peer does not support it.
     fn run(&self, contest: &str) -> Option<(f64, Vec<usize>)> {
         let mut process = self.0.lock().unwrap();
         writeln!(process.input, "{contest}").unwrap();
@@ -69,8 +68,8 @@ impl Peer {
         ))
     }
 
-    /// A warm turn, if the peer takes part; it must count what is expected at every turn.
-    fn turn(&self, contest: &str, expected: &[usize]) -> Option<Turn> {
+    /// A warm run, if the peer supports the task; its counts must be the expected ones at every run.
+    fn turn(&self, contest: &str, expected: &[usize]) -> Option<MeasuredRun> {
         let start = Instant::now();
         while start.elapsed() < WARM {
             self.run(contest)?;
@@ -96,7 +95,7 @@ impl Drop for Process {
     }
 }
 
-/// Measures with the peers given as names and commands, and prints the rows of those that are there.
+/// Measures the peers given as names and commands, and prints the rows of those that run.
 pub(crate) fn print(inputs: &Path, commands: &[&str]) {
     let (pairs, _) = commands.as_chunks::<2>();
     let peers: Vec<Peer> = pairs
@@ -217,7 +216,7 @@ fn on_documents(name: &str, shape: Shape, peers: &[Peer]) -> Best {
             let turn = peer.turn(&format!("{contest} {name}"), &[RECORDS, leaves]);
             contestants.extend(turn.map(|turn| (contest.to_owned(), turn)));
         }
-        // These count how many come out as ours do. What is sent late must be kept out by both.
+        // These count the results that equal ours. Both must reject stale values.
         if let Some((_, same)) = peer.run(&format!("merge-late {name}")) {
             assert_eq!(same, [RECORDS], "merge-late {name}");
         }

@@ -1,10 +1,10 @@
-//! The table of what needs nothing but Rust.
+//! The table of all measurements that need only Rust.
 
 use std::time::Instant;
 
 use crate::documents::{self, Pair, Times};
 use crate::listeners::{Ours, Sent, load, rules};
-use crate::rounds::{Best, Turn, best, timed};
+use crate::rounds::{Best, MeasuredRun, best, timed};
 use crate::runtime;
 use crate::variants::{NAMES, RECORDS, Run, SEED, variant};
 use antumbra_testkit::stream::{self, Order, Shape};
@@ -146,7 +146,7 @@ pub(crate) fn print() {
 }
 
 fn measure(shape: Shape) -> Best {
-    let mut contestants: Vec<(String, Turn)> = NAMES
+    let mut contestants: Vec<(String, MeasuredRun)> = NAMES
         .iter()
         .map(|name| ((*name).to_owned(), timed(RECORDS, variant(name, shape))))
         .collect();
@@ -154,7 +154,7 @@ fn measure(shape: Shape) -> Best {
     best(ROUNDS, &mut contestants)
 }
 
-/// What a sensor costs in a large document against a small one.
+/// The cost of a sensor in a large document relative to a small one.
 fn growth() -> [String; 3] {
     type Make = fn(&[Pair], Shape) -> Run;
     let makes: [(&str, Make); 3] = [
@@ -164,10 +164,10 @@ fn growth() -> [String; 3] {
             documents::acknowledged(pairs, shape, Times::LeftOut)
         }),
     ];
-    let mut contestants: Vec<(String, Turn)> = Vec::new();
+    let mut contestants: Vec<(String, MeasuredRun)> = Vec::new();
     for (name, make) in makes {
         for sensors in [50, 5_000] {
-            // As much work for either, so that one turn says as much as the other.
+            // The same amount of work for both, so that runs are equally precise.
             let pairs = vec![documents::pair_of(sensors); 5_000 / sensors];
             let turn = timed(5_000, make(&pairs, Shape::Small));
             contestants.push((format!("{name} {sensors}"), turn));
@@ -177,7 +177,7 @@ fn growth() -> [String; 3] {
     makes.map(|(name, _)| ratio(&best, &format!("{name} 5000"), &format!("{name} 50")))
 }
 
-/// Allocations a record of a listener that has seen such an event before; up to what it will send, or all.
+/// Allocations per record of a warm listener: for planning, or for everything.
 fn allocations(shape: Shape, all: bool) -> String {
     let event = stream::event(RECORDS, shape, Order::Same, SEED);
     let ours = Ours::new(&rules(1_000, true), Sent::Diff, shape);

@@ -1,4 +1,4 @@
-//! How much memory things take, each in a process that does nothing else.
+//! Memory measurements, each in a process of its own.
 
 use antumbra_testkit::lambda::{Lambda, nowhere};
 
@@ -6,7 +6,7 @@ use crate::listeners::{Ours, Sent, Shelf, files, load, rules};
 use crate::variants::{RECORDS, SEED};
 use antumbra_testkit::stream::{self, Order, Shape};
 
-/// A field of what the system says of a process, in bytes; 0 where it does not say.
+/// A field of the process status in bytes; 0 if the system does not have it.
 fn status(process: &str, field: &str) -> usize {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     status
@@ -17,7 +17,7 @@ fn status(process: &str, field: &str) -> usize {
         .map_or(0, |kilobytes| kilobytes * 1024)
 }
 
-/// Prints how many times the bytes of the event memory grows by, the event itself included.
+/// Prints the growth of memory as a multiple of the event's bytes, including the event.
 pub(crate) fn print(road: &str, file: &str) {
     let rules = rules(10, true);
     let ours = Ours::new(&rules, Sent::Diff, Shape::Large);
@@ -34,7 +34,7 @@ pub(crate) fn print(road: &str, file: &str) {
     println!("{times:.2}");
 }
 
-/// Prints what 10,000 registrations take in MB, in a process that has not loaded any before.
+/// Prints the memory of 10,000 registrations in MB.
 pub(crate) fn print_loading() {
     let rules = rules(10_000, true);
     let before = status("self", "VmRSS:");
@@ -44,7 +44,7 @@ pub(crate) fn print_loading() {
     println!("{megabytes:.1}");
 }
 
-/// Prints how many MB the function that ships has in memory at most, with 10,000 registrations and an event.
+/// Prints the peak memory in MB of the real function with 10,000 registrations and an event.
 pub(crate) fn print_function() {
     let directory = tempfile::tempdir().unwrap();
     for (name, text) in files(&rules(10_000, false), Sent::Diff) {

@@ -1,16 +1,16 @@
-//! Rounds in which everybody has a turn, so that neither the machine nor its mood counts.
+//! Rounds in which every variant runs once, so that changes of the machine's load affect all alike.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-/// One turn: how long it took, in microseconds per unit.
-pub(crate) type Turn = Box<dyn FnMut() -> f64>;
+/// One run: its time in microseconds per unit.
+pub(crate) type MeasuredRun = Box<dyn FnMut() -> f64>;
 
-/// The best turn of each, by name.
+/// The best run of each variant, by name.
 pub(crate) type Best = BTreeMap<String, f64>;
 
-/// A turn that runs something and divides its time by so many units.
-pub(crate) fn timed(units: usize, mut run: impl FnMut() + 'static) -> Turn {
+/// A run whose time is divided by the number of units.
+pub(crate) fn timed(units: usize, mut run: impl FnMut() + 'static) -> MeasuredRun {
     Box::new(move || {
         let start = Instant::now();
         run();
@@ -18,8 +18,8 @@ pub(crate) fn timed(units: usize, mut run: impl FnMut() + 'static) -> Turn {
     })
 }
 
-/// The minima over so many rounds.
-pub(crate) fn best(rounds: usize, contestants: &mut [(String, Turn)]) -> Best {
+/// The minima over all rounds.
+pub(crate) fn best(rounds: usize, contestants: &mut [(String, MeasuredRun)]) -> Best {
     let mut best = Best::new();
     for _ in 0..rounds {
         for (name, turn) in &mut *contestants {

@@ -1,6 +1,6 @@
 //! The listener behind `lambda_runtime`: a process that polls the runtime API, as on AWS.
 //!
-//! What counts is the CPU time of that process, since whoever waits for the next event costs nothing.
+//! Measured is the CPU time of that process; waiting for the next event costs nothing.
 
 use std::time::Duration;
 
@@ -8,15 +8,15 @@ use antumbra_stream_listener::{NAME, StreamListener};
 use antumbra_testkit::lambda::Lambda;
 
 use crate::listeners::{Ours, Sent, rules};
-use crate::rounds::Turn;
+use crate::rounds::MeasuredRun;
 use crate::variants::{RECORDS, SEED};
 use antumbra_testkit::stream::{self, Order, Shape};
 
-/// Events in one turn, so that what happens between two looks at the clock does not count.
+/// Events per run, so that the resolution of the clock does not matter.
 const EVENTS: usize = 10;
 
 /// Serves events until the process is ended: 1,000 rules, all records match.
-pub(crate) fn be_the_function() {
+pub(crate) fn run_as_function() {
     let shape = Shape::named(&std::env::var("SHAPE").unwrap());
     let ours = Ours::new(&rules(1_000, true), Sent::Diff, shape);
     let listener = StreamListener(ours.listener);
@@ -28,8 +28,8 @@ pub(crate) fn be_the_function() {
         .block_on(serving);
 }
 
-/// CPU time of a record, of a process that is handed events.
-pub(crate) fn turn(shape: Shape) -> Turn {
+/// CPU time per record of a process that receives events.
+pub(crate) fn turn(shape: Shape) -> MeasuredRun {
     let this = std::env::current_exe().unwrap();
     let name = Shape::ALL
         .iter()
@@ -45,7 +45,7 @@ pub(crate) fn turn(shape: Shape) -> Turn {
             let answer = function.invoke(&event).unwrap();
             assert_eq!(answer, r#"{"batchItemFailures":[]}"#);
         };
-        // The first one waits for the process to be asleep, waiting for an event.
+        // Wait until the process sleeps, waiting for an event.
         invoke();
         let before = cpu_time(function.id());
         (0..EVENTS).for_each(|_| invoke());
@@ -54,7 +54,7 @@ pub(crate) fn turn(shape: Shape) -> Turn {
     })
 }
 
-/// What the process has computed so far, once it waits.
+/// The CPU time of the process, as soon as it waits.
 fn cpu_time(process: u32) -> Duration {
     let schedstat = || {
         let text = std::fs::read_to_string(format!("/proc/{process}/schedstat")).unwrap();

@@ -1,4 +1,4 @@
-//! What is measured, by name.
+//! The measured variants, by name.
 
 use std::hint::black_box;
 
@@ -36,7 +36,7 @@ pub(crate) const NAMES: [&str; 17] = [
     "acknowledge",
 ];
 
-/// A variant on an event of that shape, or on its documents.
+/// A variant on an event of a shape, or on its documents.
 pub(crate) fn variant(name: &str, shape: Shape) -> Run {
     let event = stream::event(RECORDS, shape, Order::Same, SEED);
     let pairs = || documents::pairs(shape);
