@@ -1,15 +1,7 @@
 //! The form of a registration's messages.
 
-#[cfg(feature = "schema")]
-use schemars::JsonSchema;
-
 /// The form of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-#[cfg_attr(
-    feature = "schema",
-    derive(JsonSchema),
-    schemars(rename_all = "kebab-case")
-)]
 pub enum Form {
     /// A description of the change, with the parts that `send` selects.
     #[default]

@@ -24,8 +24,6 @@ mod problem;
 mod read;
 mod registration;
 mod registrations;
-#[cfg(feature = "schema")]
-mod schema;
 pub mod target;
 mod template;
 
@@ -39,7 +37,5 @@ pub use plan::{Scratch, plan, wants};
 pub use problem::{LoadErrors, Problem};
 pub use registration::{Changes, On, Operations, Parts, Registration};
 pub use registrations::{RegistrationId, Registrations};
-#[cfg(feature = "schema")]
-pub use schema::schema;
 pub use target::{MessageOptions, OWN_ATTRIBUTES, Target, TargetKind};
 pub use template::{TopicError, TopicTemplate};

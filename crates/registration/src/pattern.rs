@@ -17,8 +17,6 @@ mod explain;
 mod fold;
 mod parse;
 pub(crate) mod root;
-#[cfg(feature = "schema")]
-mod schema;
 pub(crate) mod shared;
 pub(crate) mod test;
 

@@ -1,12 +1,8 @@
 //! One registration: a rule of `registrations/`, read from its file.
-//!
-//! With the feature `schema`, the JSON Schema of the files is derived from these types.
 
 use std::sync::Arc;
 
 use antumbra_shadow::{State, View};
-#[cfg(feature = "schema")]
-use schemars::JsonSchema;
 
 use crate::change::{Change, Operation};
 use crate::form::Form;
@@ -19,40 +15,20 @@ use crate::target::Target;
 
 /// A rule: which changes are sent, with which content, to which target.
 #[derive(Debug, Clone)]
-#[cfg_attr(
-    feature = "schema",
-    derive(JsonSchema),
-    schemars(deny_unknown_fields, rename_all = "camelCase", title = "Registration")
-)]
 pub struct Registration {
     /// The file it was read from.
-    #[cfg_attr(feature = "schema", schemars(skip))]
     pub file: Box<str>,
     /// The name, unique among all registrations: letters, digits, `-`, `_` and `.`.
-    #[cfg_attr(
-        feature = "schema",
-        schemars(
-            length(min = 1, max = 128),
-            regex(pattern = r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
-        )
-    )]
     pub name: Box<str>,
     /// The purpose, for readers.
     pub description: Option<Box<str>>,
     /// Disabled registrations are checked and match nothing.
-    #[cfg_attr(feature = "schema", schemars(with = "Option<bool>", extend("default" = true)))]
     pub enabled: bool,
     /// The conditions of a change. Default: every change of every shadow.
-    #[cfg_attr(feature = "schema", schemars(with = "Option<On>"))]
     pub on: On,
     /// The form of a message: `notification` describes the change, `key` is only the item's key.
-    #[cfg_attr(
-        feature = "schema",
-        schemars(rename = "as", with = "Option<Form>", extend("default" = "notification"))
-    )]
     pub form: Form,
     /// The parts of the change that a notification contains, in any combination.
-    #[cfg_attr(feature = "schema", schemars(with = "Option<Parts>"))]
     pub send: Parts,
     /// The destination: exactly one target.
     pub to: Target,
@@ -60,32 +36,14 @@ pub struct Registration {
 
 /// The conditions of a registration; all must hold.
 #[derive(Debug, Clone, Default)]
-#[cfg_attr(
-    feature = "schema",
-    derive(JsonSchema),
-    schemars(deny_unknown_fields, rename_all = "camelCase")
-)]
 pub struct On {
     /// A regular expression on the item's key, PK#SK. Default: every item of a shadow.
-    #[cfg_attr(
-        feature = "schema",
-        schemars(with = "Option<String>", length(max = 2048), extend("format" = "regex"))
-    )]
     pub key: Option<Arc<str>>,
     /// The document: reported, desired or both.
-    #[cfg_attr(
-        feature = "schema",
-        schemars(with = "Option<crate::schema::StateWord>", extend("default" = "both"))
-    )]
     pub state: Option<State>,
     /// The operations on the item. Default: all of them.
-    #[cfg_attr(feature = "schema", schemars(with = "Option<Operations>"))]
     pub operations: Operations,
     /// The kind of difference required: `value` ignores changed timestamps, `any` does not.
-    #[cfg_attr(
-        feature = "schema",
-        schemars(with = "Option<Changes>", extend("default" = "any"))
-    )]
     pub changes: Changes,
     /// A pattern that the change must match, in EventBridge's pattern language.
     pub pattern: Option<Pattern>,
@@ -93,11 +51,6 @@ pub struct On {
 
 /// The kind of difference that a change must have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[cfg_attr(
-    feature = "schema",
-    derive(JsonSchema),
-    schemars(rename_all = "lowercase")
-)]
 pub enum Changes {
     /// A value besides timestamps.
     Value,
@@ -153,14 +106,13 @@ impl Default for Parts {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-pub(crate) enum Part {
+enum Part {
     Old,
     New,
     Diff,
 }
 
-pub(crate) const PARTS: [(&str, Part); 3] =
-    [("old", Part::Old), ("new", Part::New), ("diff", Part::Diff)];
+const PARTS: [(&str, Part); 3] = [("old", Part::Old), ("new", Part::New), ("diff", Part::Diff)];
 
 impl Registration {
     /// Whether a notification contains the diff.

@@ -12,8 +12,6 @@ mod sqs;
 use std::collections::BTreeMap;
 
 use antumbra_shadow::View;
-#[cfg(feature = "schema")]
-use schemars::JsonSchema;
 
 pub use clients::Clients;
 pub use eventbridge::EventBridge;
@@ -63,9 +61,8 @@ macro_rules! targets {
     ($($(#[$doc:meta])* $kind:literal => $Target:ident,)*) => {
         /// The destination of a registration's notifications.
         #[derive(Debug, Clone, PartialEq, Eq)]
-        #[cfg_attr(feature = "schema", derive(JsonSchema))]
         pub enum Target {
-            $($(#[$doc])* #[cfg_attr(feature = "schema", schemars(rename = $kind))] $Target($Target),)*
+            $($(#[$doc])*$Target($Target),)*
         }
 
         const KINDS: &[&str] = &[$($kind),*];

@@ -40,7 +40,7 @@ pub(crate) struct Directory {
     registrations: PathBuf,
 }
 
-/// The committed schema; a test of the crate `registration` compares it with the types.
+/// The JSON Schema of registration files; tests compare it with the reader.
 const SCHEMA: &str = include_str!("../../../../registrations/registration.schema.json");
 
 pub(crate) fn run(command: RegistrationsCommand, as_json: bool) -> Result<String, CliError> {

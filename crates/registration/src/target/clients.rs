@@ -1,8 +1,6 @@
 //! The target `clients`: the webhook clients linked to the sensor that changed.
 
 use antumbra_shadow::View;
-#[cfg(feature = "schema")]
-use schemars::JsonSchema;
 
 use super::TargetKind;
 use crate::problem::Place;
@@ -10,7 +8,6 @@ use crate::read::{Fields, Reader};
 
 /// The linked clients. There are no options here: each client has its own URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[cfg_attr(feature = "schema", derive(JsonSchema), schemars(deny_unknown_fields))]
 pub struct Clients {}
 
 impl TargetKind for Clients {}

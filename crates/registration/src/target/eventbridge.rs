@@ -1,8 +1,6 @@
 //! The target `eventbridge`: an event bus.
 
 use antumbra_shadow::View;
-#[cfg(feature = "schema")]
-use schemars::JsonSchema;
 
 use super::{MessageOptions, TargetKind};
 use crate::arn::Arn;
@@ -12,20 +10,10 @@ use crate::read::{Fields, Reader};
 
 /// A bus of EventBridge.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[cfg_attr(
-    feature = "schema",
-    derive(JsonSchema),
-    schemars(deny_unknown_fields, rename_all = "camelCase")
-)]
 pub struct EventBridge {
     /// The bus's name or ARN; may hold `${env:NAME}`.
-    #[cfg_attr(feature = "schema", schemars(length(min = 1)))]
     pub bus: String,
     /// The detail type of the entries.
-    #[cfg_attr(
-        feature = "schema",
-        schemars(with = "Option<String>", length(min = 1, max = 128), extend("default" = "Shadow Changed"))
-    )]
     pub detail_type: String,
 }
 

@@ -1,8 +1,6 @@
 //! The target `mqtt`: a topic of AWS IoT Core, or of the local stack's broker.
 
 use antumbra_shadow::View;
-#[cfg(feature = "schema")]
-use schemars::JsonSchema;
 
 use super::{MessageOptions, TargetKind};
 use crate::problem::Place;
@@ -11,20 +9,10 @@ use crate::template::TopicTemplate;
 
 /// An MQTT topic.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[cfg_attr(
-    feature = "schema",
-    derive(JsonSchema),
-    schemars(deny_unknown_fields, rename_all = "camelCase")
-)]
 pub struct Mqtt {
     /// The topic, with `${id}`, `${name}`, `${state}`, `${operation}`, `${shadow}`, `${key:ATTRIBUTE}` and `${env:NAME}`.
-    #[cfg_attr(feature = "schema", schemars(with = "String", length(min = 1)))]
     pub topic: TopicTemplate,
     /// Quality of service: 0, at most once, or 1, at least once.
-    #[cfg_attr(
-        feature = "schema",
-        schemars(with = "Option<QualityOfService>", extend("default" = 1))
-    )]
     pub qos: QualityOfService,
 }
 

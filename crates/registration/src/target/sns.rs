@@ -3,8 +3,6 @@
 use std::collections::BTreeMap;
 
 use antumbra_shadow::View;
-#[cfg(feature = "schema")]
-use schemars::JsonSchema;
 
 use super::{MessageOptions, TargetKind, attributes};
 use crate::arn::{Arn, is_resource_name};
@@ -14,23 +12,12 @@ use crate::read::{Fields, Reader};
 
 /// A topic of SNS.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[cfg_attr(
-    feature = "schema",
-    derive(JsonSchema),
-    schemars(deny_unknown_fields, rename_all = "camelCase")
-)]
 pub struct Sns {
     /// The topic's ARN; may hold `${env:NAME}`. An ARN that ends in `.fifo` is a FIFO topic.
-    #[cfg_attr(feature = "schema", schemars(length(min = 1)))]
     pub topic: String,
     /// The subject of messages sent as e-mail.
-    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = 100)))]
     pub subject: Option<String>,
     /// Message attributes for filter policies, besides registration, state, operation and shadow.
-    #[cfg_attr(
-        feature = "schema",
-        schemars(with = "Option<BTreeMap<String, String>>", length(max = 6))
-    )]
     pub attributes: BTreeMap<String, String>,
 }
 

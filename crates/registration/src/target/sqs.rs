@@ -3,8 +3,6 @@
 use std::collections::BTreeMap;
 
 use antumbra_shadow::View;
-#[cfg(feature = "schema")]
-use schemars::JsonSchema;
 
 use super::{MessageOptions, TargetKind, attributes};
 use crate::arn::Queue;
@@ -14,26 +12,12 @@ use crate::read::{Fields, Reader};
 
 /// A queue of SQS.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[cfg_attr(
-    feature = "schema",
-    derive(JsonSchema),
-    schemars(deny_unknown_fields, rename_all = "camelCase")
-)]
 pub struct Sqs {
     /// The queue's name, URL or ARN; may hold `${env:NAME}`. A name that ends in `.fifo` is a FIFO queue.
-    #[cfg_attr(feature = "schema", schemars(with = "String", length(min = 1)))]
     pub queue: Queue,
     /// Seconds until a message can be received. Not for FIFO queues.
-    #[cfg_attr(
-        feature = "schema",
-        schemars(with = "Option<u32>", range(max = 900), extend("default" = 0))
-    )]
     pub delay_seconds: u32,
     /// Message attributes besides registration, state, operation and shadow; values may hold `${env:NAME}`.
-    #[cfg_attr(
-        feature = "schema",
-        schemars(with = "Option<BTreeMap<String, String>>", length(max = 6))
-    )]
     pub attributes: BTreeMap<String, String>,
 }
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use antumbra_registration::{explain, schema};
+use antumbra_registration::explain;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -72,7 +72,7 @@ fn each_case_has_the_expected_result() {
 /// Every registration that loads is valid according to the schema, so that editors accept it.
 #[test]
 fn each_case_validates() {
-    let validator = jsonschema::validator_for(&schema()).unwrap();
+    let validator = jsonschema::validator_for(&crate::support::schema()).unwrap();
     for (name, case) in cases() {
         let text = format!(
             r#"{{"name":"r","on":{},"to":{{"clients":{{}}}}}}"#,

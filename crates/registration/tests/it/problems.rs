@@ -1,6 +1,6 @@
 //! All problems of all files are reported, each with file, field and reason.
 
-use antumbra_registration::{Registrations, schema};
+use antumbra_registration::Registrations;
 
 /// The problems of one file, without its name.
 fn problems(text: &str) -> Vec<String> {
@@ -425,7 +425,7 @@ fn targets() {
 /// The schema rejects files of the wrong shape as well, so that editors show it.
 #[test]
 fn the_schema_rejects_files_of_the_wrong_shape() {
-    let validator = jsonschema::validator_for(&schema()).unwrap();
+    let validator = jsonschema::validator_for(&crate::support::schema()).unwrap();
     for (on, to) in [
         (r#"{"unknown":1}"#, r#"{"clients":{}}"#),
         (r#"{"state":"on"}"#, r#"{"clients":{}}"#),

@@ -1,11 +1,13 @@
 //! The files of `registrations/`: registrations, schema and all examples of the README.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use antumbra_registration::{Registrations, explain, schema};
+use antumbra_registration::{Registrations, explain};
+use serde_json::{Value, json};
 
-use crate::support::Given;
+use crate::support::{Given, schema};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../registrations")
@@ -41,15 +43,53 @@ fn validates(text: &str) -> bool {
         .is_valid(&serde_json::from_str(text).unwrap())
 }
 
-/// `UPDATE_SCHEMA=1 cargo test` rewrites the file.
+/// The fields that the reader reports in its error for an unknown field.
+fn fields_read(file: Value, object: &str) -> BTreeSet<String> {
+    let mut file = file;
+    file.pointer_mut(object).unwrap()["unknown"] = Value::Null;
+    let errors = Registrations::load([("r.json", file.to_string())], &|_| None).unwrap_err();
+    let prefix = format!("{object}/unknown");
+    let mut problems = errors.problems.into_iter();
+    let problem = problems.find(|problem| problem.field == prefix).unwrap();
+    let (_, fields) = problem
+        .reason
+        .split_once("the fields are ")
+        .unwrap_or_default();
+    let fields = fields.split(", ").filter(|field| !field.is_empty());
+    fields.map(str::to_owned).collect()
+}
+
 #[test]
-fn the_schema_is_up_to_date() {
-    let path = folder().join("registration.schema.json");
-    let expected = serde_json::to_string_pretty(&schema()).unwrap() + "\n";
-    if std::env::var_os("UPDATE_SCHEMA").is_some() {
-        fs::write(&path, &expected).unwrap();
+fn the_schema_has_the_fields_that_are_read() {
+    let schema = schema();
+    let in_schema = |object: &Value| -> BTreeSet<String> {
+        let properties = object["properties"].as_object();
+        properties
+            .into_iter()
+            .flatten()
+            .map(|(name, _)| name.clone())
+            .collect()
+    };
+    let file = json!({ "name": "r", "on": {}, "to": { "clients": {} } });
+    assert_eq!(in_schema(&schema), fields_read(file.clone(), ""));
+    assert_eq!(
+        in_schema(&schema["$defs"]["On"]),
+        fields_read(file.clone(), "/on")
+    );
+    let kinds = fields_read(file, "/to");
+    let targets = schema["$defs"]["Target"]["oneOf"].as_array().unwrap();
+    let mut described = BTreeSet::new();
+    for target in targets {
+        let kind = target["required"][0].as_str().unwrap();
+        let definition = target["properties"][kind]["$ref"].as_str().unwrap();
+        let definition = schema.pointer(&definition[1..]).unwrap();
+        let file = json!({ "name": "r", "to": { kind: {} } });
+        let read = fields_read(file, &format!("/to/{kind}"));
+        assert_eq!(in_schema(definition), read, "{kind}");
+        assert_eq!(definition["additionalProperties"], false, "{kind}");
+        described.insert(kind.to_owned());
     }
-    assert_eq!(fs::read_to_string(path).unwrap(), expected);
+    assert_eq!(described, kinds);
 }
 
 /// All files load together with an empty environment, so that a deployment starts without configuration.

@@ -135,3 +135,11 @@ pub(crate) fn load<S: AsRef<str>>(ons: impl IntoIterator<Item = S>) -> Registrat
     let files: Vec<_> = ons.into_iter().enumerate().map(text).collect();
     Registrations::load(files, &|_| None).unwrap_or_else(|errors| panic!("{errors}"))
 }
+
+/// The JSON Schema of registration files.
+pub(crate) fn schema() -> serde_json::Value {
+    serde_json::from_str(include_str!(
+        "../../../../registrations/registration.schema.json"
+    ))
+    .unwrap()
+}
