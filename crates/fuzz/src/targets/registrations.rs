@@ -4,13 +4,15 @@ use std::sync::LazyLock;
 
 use antumbra_registration::{
     Change, DiffCell, KeyAttributes, Operation, Registrations, Scratch, ShadowRef, State, explain,
-    plan, schema, wants,
+    plan, wants,
 };
 use antumbra_shadow::{Document, Model};
 use serde_json::Value;
 
-static SCHEMA: LazyLock<jsonschema::Validator> =
-    LazyLock::new(|| jsonschema::validator_for(&schema()).unwrap());
+static SCHEMA: LazyLock<jsonschema::Validator> = LazyLock::new(|| {
+    let text = include_str!("../../../../registrations/registration.schema.json");
+    jsonschema::validator_for(&serde_json::from_str(text).unwrap()).unwrap()
+});
 
 /// Changes of all kinds: key, whether it is a shadow, old, new.
 const CHANGES: [(&str, bool, Option<&str>, Option<&str>); 5] = [
