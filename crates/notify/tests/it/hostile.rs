@@ -65,7 +65,10 @@ async fn unknown_fields_mean_nothing() {
     record["dynamodb"]["ApproximateCreationDateTime"] = json!("yesterday");
     let event = json!({ "Before": odd, "Records": [record], "window": { "start": 1 } });
     let handled = bench.handle(event.to_string().as_bytes()).await;
-    assert_eq!((handled.records, handled.sent, handled.undeliverable), (1, 2, 0));
+    assert_eq!(
+        (handled.records, handled.sent, handled.undeliverable),
+        (1, 2, 0)
+    );
     assert_eq!(handled.oldest_milliseconds, None);
     assert_eq!(bench.at("sqs a").json_at("/version"), [2]);
 }
@@ -98,7 +101,10 @@ async fn a_spoilt_record_is_undeliverable_and_its_neighbours_arrive() {
         assert_eq!(handled.resume_at, None, "{number}");
         assert_eq!(bench.at("sqs a").json_at("/version"), [1, 3], "{number}");
         let undeliverable = &bench.undeliverable()[0];
-        assert!(undeliverable["reason"].as_str().unwrap().len() > 10, "{undeliverable}");
+        assert!(
+            undeliverable["reason"].as_str().unwrap().len() > 10,
+            "{undeliverable}"
+        );
     }
 }
 

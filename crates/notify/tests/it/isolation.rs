@@ -40,7 +40,10 @@ async fn a_missing_queue_and_a_forbidden_topic_delay_nobody() {
         .reply(|_| SendReply::deny("AccessDenied"));
 
     let handled = bench.handle(&event_of(&changes())).await;
-    assert_eq!((handled.sent, handled.undeliverable, handled.retried), (20, 40, 0));
+    assert_eq!(
+        (handled.sent, handled.undeliverable, handled.retried),
+        (20, 40, 0)
+    );
     assert_eq!(handled.resume_at, None, "the shard goes on");
     let in_order: Vec<Value> = (0..5)
         .flat_map(|device| (0..4).map(move |n| json!(device + 5 * n + 1)))
@@ -108,7 +111,10 @@ async fn a_record_that_does_not_decode_is_undeliverable_by_its_position() {
         "{reason}"
     );
     assert_eq!(undeliverable[0]["record"]["eventId"], event_id(7));
-    assert_eq!(undeliverable[0]["record"]["sequenceNumber"], sequence_number(7));
+    assert_eq!(
+        undeliverable[0]["record"]["sequenceNumber"],
+        sequence_number(7)
+    );
 }
 
 #[tokio::test]
@@ -352,7 +358,10 @@ async fn an_undeliverable_notification_that_is_too_large_keeps_its_position() {
     let undeliverable = &bench.undeliverable()[0];
     assert_eq!(undeliverable.get("notification"), None);
     assert_eq!(undeliverable["reason"], "QueueDoesNotExist");
-    assert_eq!(undeliverable["record"]["sequenceNumber"], sequence_number(9));
+    assert_eq!(
+        undeliverable["record"]["sequenceNumber"],
+        sequence_number(9)
+    );
 }
 
 /// A queue can be set to take less than SQS does, and its channel does not know.

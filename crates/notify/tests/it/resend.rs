@@ -65,9 +65,12 @@ async fn an_undeliverable_notification_is_sent_as_it_was() {
 
 #[tokio::test]
 async fn it_goes_where_the_registration_says_now() {
-    let (undeliverable, _) = undeliverable(&to_queue("missing"), "sqs missing", Fakes::default()).await;
+    let (undeliverable, _) =
+        undeliverable(&to_queue("missing"), "sqs missing", Fakes::default()).await;
     let fakes = Fakes::default();
-    send(&undeliverable, &[to_queue("there")], &fakes).await.unwrap();
+    send(&undeliverable, &[to_queue("there")], &fakes)
+        .await
+        .unwrap();
     assert_eq!(fakes.at("sqs there").accepted().len(), 1);
 
     fakes
