@@ -36,11 +36,11 @@ struct Record {
     state: State,
     lease_ends: EpochMilliseconds,
     ttl: i64,
-    #[serde(default, skip_serializing)]
-    answer: Option<String>,
+    #[serde(rename = "answer", default, skip_serializing)]
+    response: Option<String>,
     /// Number of parts of a response that does not fit in the record.
-    #[serde(default, skip_serializing)]
-    pieces: usize,
+    #[serde(rename = "pieces", default, skip_serializing)]
+    parts: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,7 +52,8 @@ enum State {
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Part<'a> {
-    answer: std::borrow::Cow<'a, str>,
+    #[serde(rename = "answer")]
+    response: std::borrow::Cow<'a, str>,
     ttl: i64,
 }
 
@@ -71,8 +72,8 @@ impl DynamoDbIdempotency {
             state: State::Running,
             lease_ends: EpochMilliseconds(request.lease_ends),
             ttl: seconds(request.forget_at),
-            answer: None,
-            pieces: 0,
+            response: None,
+            parts: 0,
         };
         // An expired item may still be stored for days.
         let put = Write::put(self.table.item(&record_key(request), &record)?)
@@ -99,13 +100,13 @@ impl DynamoDbIdempotency {
         if stored.fingerprint != request.fingerprint {
             return Ok(IdempotencyState::OtherRequest);
         }
-        match (stored.state, stored.answer) {
+        match (stored.state, stored.response) {
             // The SDK repeated our own put because its response was lost.
             (State::Running, _) if stored.owner == request.owner => Ok(IdempotencyState::Run),
             (State::Running, _) => Ok(IdempotencyState::Running),
-            (State::Done, Some(answer)) => Ok(IdempotencyState::Answered(answer)),
+            (State::Done, Some(response)) => Ok(IdempotencyState::Answered(response)),
             (State::Done, None) => {
-                let parts = self.read_parts(request, &stored.owner, stored.pieces);
+                let parts = self.read_parts(request, &stored.owner, stored.parts);
                 Ok(IdempotencyState::Answered(parts.await?))
             }
         }
@@ -124,7 +125,7 @@ impl DynamoDbIdempotency {
             let missing = "a part of a stored response is missing".to_owned();
             let part = part.ok_or(StoreError::Unavailable(missing))?;
             let part: Part<'_> = from_item("response part", part)?;
-            response.push_str(&part.answer);
+            response.push_str(&part.response);
         }
         Ok(response)
     }
@@ -152,13 +153,13 @@ impl DynamoDbIdempotency {
         let mut rest = response;
         let mut count = 0;
         while !rest.is_empty() {
-            let (answer, more) = rest.split_at(rest.floor_char_boundary(PART_BYTES));
+            let (text, more) = rest.split_at(rest.floor_char_boundary(PART_BYTES));
             let key = part_key(request, &request.owner, count);
             let part = Part {
-                answer: answer.into(),
+                response: text.into(),
                 ttl: seconds(request.forget_at),
             };
-            let put = Write::put(self.table.item(&key, &part)?).bytes(answer.len());
+            let put = Write::put(self.table.item(&key, &part)?).bytes(text.len());
             self.table.write(put).await?;
             rest = more;
             count += 1;

@@ -214,7 +214,7 @@ async fn invalid_writes_make_no_call() {
     let store = Store::fresh(Layout::Separate).await;
     let lamp = shadow("lamp");
     let large = document(&format!(r#"{{"pad":"{}"}}"#, "x".repeat(401 * 1024)));
-    let refused = [
+    let invalid = [
         write(&lamp),
         whole(&lamp, 1, -1),
         Write {
@@ -222,7 +222,7 @@ async fn invalid_writes_make_no_call() {
             ..whole(&lamp, 1, 0)
         },
     ];
-    let results = store.shadows.write_many(&refused).await;
+    let results = store.shadows.write_many(&invalid).await;
     let classes: Vec<ErrorClass> = results
         .into_iter()
         .map(|result| result.unwrap_err().class())

@@ -299,7 +299,7 @@ async fn write_deliveries(database: &aws_sdk_dynamodb::Client, table: &str) {
 
 async fn write_idempotency_records(database: &aws_sdk_dynamodb::Client, table: &str) {
     let store = DynamoDbIdempotency::new(database.clone(), table);
-    for (key, answer) in [
+    for (key, response) in [
         ("running", None),
         ("done", Some("short".to_owned())),
         ("large", Some("x".repeat(700 * 1024))),
@@ -313,8 +313,8 @@ async fn write_idempotency_records(database: &aws_sdk_dynamodb::Client, table: &
             forget_at: at(86_400_000),
         };
         store.begin(&request).await.unwrap();
-        if let Some(answer) = answer {
-            store.finish(&request, &answer).await.unwrap();
+        if let Some(response) = response {
+            store.finish(&request, &response).await.unwrap();
         }
     }
 }

@@ -95,9 +95,9 @@ async fn the_limit_is_as_computed(layout: Layout, states: &[State]) {
             put.set_item(Some(item)).send()
         };
         put("").await.unwrap();
-        let refused = put("x").await.unwrap_err();
-        assert_eq!(refused.code(), Some("ValidationException"));
-        let message = refused.message().unwrap();
+        let rejected = put("x").await.unwrap_err();
+        assert_eq!(rejected.code(), Some("ValidationException"));
+        let message = rejected.message().unwrap();
         assert!(message.starts_with("Item size"), "{message}");
 
         let delete = store.client.delete_item().table_name(&store.table);

@@ -131,8 +131,9 @@ async fn a_page_that_stays_empty_has_a_cursor() {
     store.endpoint.script(move |_| {
         next += 1;
         let last = json!({"PK": {"S": format!("SENSOR#{next}")}, "SK": {"S": "STATE"}});
-        let answer = json!({"Items": [], "Count": 0, "ScannedCount": 9, "LastEvaluatedKey": last});
-        Reply::Respond(200, answer)
+        let response =
+            json!({"Items": [], "Count": 0, "ScannedCount": 9, "LastEvaluatedKey": last});
+        Reply::Respond(200, response)
     });
     let page = store.shadows.list(&ListQuery::All, 10, None).await.unwrap();
     assert!(page.rows.is_empty());

@@ -260,7 +260,7 @@ fn what_a_delete_leaves_is_no_document() {
     const LAMP: &str = r#"{"version":{"N":"3"},"reported":{"M":{"a":{"N":"1"}}}}"#;
     const NEXT: &str = r#"{"version":{"N":"4"},"reported":{"M":{"a":{"N":"2"}}}}"#;
     const LEFT: &str = r#"{"version":{"N":"3"},"deletedAt":{"N":"17"},"ttl":{"N":"18"}}"#;
-    let told = |operation: &str, old, new| {
+    let changes = |operation: &str, old, new| {
         let event = event(operation, SHADOW, old, new);
         let (mut batch, mut tape, mut key) = Default::default();
         let batch: &mut StreamBatch = &mut batch;
@@ -278,14 +278,14 @@ fn what_a_delete_leaves_is_no_document() {
         (seen.collect::<Vec<_>>(), documents(&event))
     };
     assert_eq!(
-        told("MODIFY", Some(LAMP), Some(LEFT)),
+        changes("MODIFY", Some(LAMP), Some(LEFT)),
         (
             vec![("remove", (Some(3), Some(3)))],
             vec![r#"reported {"a":1} -"#.to_owned()]
         )
     );
     assert_eq!(
-        told("MODIFY", Some(LEFT), Some(NEXT)),
+        changes("MODIFY", Some(LEFT), Some(NEXT)),
         (
             vec![("insert", (None, Some(4)))],
             vec![r#"reported - {"a":2}"#.to_owned()]
@@ -296,6 +296,10 @@ fn what_a_delete_leaves_is_no_document() {
         ("INSERT", None, Some(LEFT)),
         ("MODIFY", Some(LEFT), Some(LEFT)),
     ] {
-        assert_eq!(told(operation, old, new), (vec![], vec![]), "{operation}");
+        assert_eq!(
+            changes(operation, old, new),
+            (vec![], vec![]),
+            "{operation}"
+        );
     }
 }

@@ -17,7 +17,7 @@ fn reported(lamp: &ShadowId, n: i64, expected: i64) -> Write {
 }
 
 /// A failed condition with this stored item.
-fn refused(item: Option<Value>) -> Reply {
+fn failed_condition(item: Option<Value>) -> Reply {
     let (status, mut body) = failure(400, "ConditionalCheckFailedException");
     if let Some(item) = item {
         body["Item"] = item;
@@ -137,8 +137,8 @@ async fn errors_after_a_lost_response_are_unavailable() {
         vec![lost(), throttle(), throttle()],
         vec![throttle(), lost(), throttle()],
         // It may be another writer's, or ours overwritten by another.
-        vec![lost(), refused(Some(others))],
-        vec![lost(), refused(None)],
+        vec![lost(), failed_condition(Some(others))],
+        vec![lost(), failed_condition(None)],
     ] {
         store.endpoint.script_next("PutItem", replies);
         unavailable(write_one(&store.shadows, reported(&lamp, 1, 0)).await);

@@ -130,9 +130,9 @@ async fn foreign_items_fail_only_their_own_requests() {
     }
     inbox.store(&message("a", "3", "{}")).await.unwrap();
     assert_eq!(inbox.oldest(&thing).await.unwrap(), Some(id("1-no-body")));
-    let told = inbox.get(&thing, &id("1-no-body")).await.unwrap_err();
+    let error = inbox.get(&thing, &id("1-no-body")).await.unwrap_err();
     assert_eq!(
-        told.to_string(),
+        error.to_string(),
         "unavailable: a stored item's body is missing"
     );
     assert_eq!(inbox.get(&thing, &id("2")).await.unwrap(), None);

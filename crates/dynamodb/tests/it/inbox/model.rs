@@ -150,7 +150,7 @@ async fn a_cursor_belongs_to_its_listing() {
     request.order = Order::NewestFirst;
     assert!(list(inbox, &source("a"), &request).await.is_err());
     for limit in [0, 1001] {
-        let refused = inbox.ids(&source("a"), &Range::default(), limit).await;
-        assert!(matches!(refused, Err(StoreError::Invalid(_))));
+        let rejected = inbox.ids(&source("a"), &Range::default(), limit).await;
+        assert!(matches!(rejected, Err(StoreError::Invalid(_))));
     }
 }

@@ -19,13 +19,13 @@ async fn the_last_contact_is_kept_to_the_hour_and_only_increases() {
         .await
         .unwrap();
     let page = inbox.sources(10, None).await.unwrap();
-    let told: Vec<_> = page
+    let contacts: Vec<_> = page
         .rows
         .iter()
         .map(|contact| (contact.source.as_str(), contact.last_contact.to_string()))
         .collect();
     assert_eq!(
-        told,
+        contacts,
         [
             ("door", "2026-02-01T00:00:00Z".to_owned()),
             ("lamp", "2026-01-31T12:00:00Z".to_owned()),

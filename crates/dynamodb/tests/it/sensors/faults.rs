@@ -90,8 +90,8 @@ async fn only_a_failed_condition_means_already_registered() {
         });
         let replies = vec![Reply::Respond(400, cancelled); 3];
         store.endpoint.script_next("TransactWriteItems", replies);
-        let refused = store.sensors.register(&new(somewhere("s"))).await;
-        assert_eq!(refused, Err(SensorError::Store(meant)), "{code}");
+        let failed = store.sensors.register(&new(somewhere("s"))).await;
+        assert_eq!(failed, Err(SensorError::Store(meant)), "{code}");
     }
     assert_eq!(
         store.sensors.get(&id("s")).await,
