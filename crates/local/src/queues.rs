@@ -1,100 +1,99 @@
-//! SQS and SNS behind one loopback endpoint, as the CLI and every SDK expect,
-//! and with a broker to publish to also the data plane of AWS IoT.
-//!
-//! Queues, topics and messages live in memory: they are gone when the process
-//! ends. That is safe for what comes from a table's stream, whose position
-//! moves only once it was sent, but a message that was queued and not yet
-//! handled is lost with the process. Also not emulated: access policies,
-//! encryption, message retention, subscriptions other than SQS, delivery
-//! retries of a topic, signatures of a notification.
+//! SQS, SNS and, with a broker to publish to, the data plane of AWS IoT behind one loopback endpoint, as the
+//! AWS CLI and every SDK expect them. [`antumbra_queues`] keeps the queues and topics.
 
 mod data_plane;
 mod front;
-mod raw;
-mod topics;
 
 pub mod definitions;
 
-use std::{net::SocketAddr, sync::Arc};
+use std::net::SocketAddr;
+use std::path::PathBuf;
 
-use rustack_sns_core::{config::SnsConfig, provider::RustackSns};
-use rustack_sqs_core::{config::SqsConfig, provider::RustackSqs};
+use antumbra_queues::QueuesConfig;
+pub use antumbra_queues::Unkindness;
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::{
-    ACCOUNT, REGION,
-    listen::{StartError, bind},
-    mqtt::Publisher,
-};
+use crate::listen::{StartError, bind};
+use crate::mqtt::Publisher;
+use crate::{ACCOUNT, REGION};
 
 /// A running SQS and SNS endpoint. Dropping it stops it; [`Queues::stop`] also waits.
 #[derive(Debug)]
 pub struct Queues {
     address: SocketAddr,
-    sqs: Arc<RustackSqs>,
-    sns: Arc<RustackSns>,
+    queues: antumbra_queues::Queues,
     stop: DropGuard,
     server: JoinHandle<()>,
 }
 
-/// Serves both on a loopback port; 0 is any free one.
+/// Options of the endpoint.
+#[derive(Debug, Default)]
+pub struct Options {
+    /// The broker that AWS IoT's `Publish` leads to.
+    pub mqtt: Option<Publisher>,
+    /// Directory in which messages survive a restart.
+    pub data_dir: Option<PathBuf>,
+    /// Late, repeated and reordered deliveries.
+    pub unkindness: Unkindness,
+}
+
+/// Serves queues and topics in memory on a loopback port; 0 is any free one.
 pub async fn start(port: u16) -> Result<Queues, StartError> {
-    serve(port, None).await
+    start_with(port, Options::default()).await
 }
 
-/// The same, with AWS IoT's `Publish` leading to a broker.
+/// Serves queues and topics with AWS IoT's `Publish` leading to a broker.
 pub async fn start_with_mqtt(port: u16, mqtt: Publisher) -> Result<Queues, StartError> {
-    serve(port, Some(mqtt)).await
+    let options = Options {
+        mqtt: Some(mqtt),
+        ..Options::default()
+    };
+    start_with(port, options).await
 }
 
-async fn serve(port: u16, mqtt: Option<Publisher>) -> Result<Queues, StartError> {
+/// Serves queues and topics with these options.
+pub async fn start_with(port: u16, options: Options) -> Result<Queues, StartError> {
     let (listener, address) = bind("SQS and SNS", port).await?;
-    let sqs = Arc::new(RustackSqs::new(SqsConfig {
-        skip_signature_validation: true,
-        default_region: REGION.to_owned(),
-        account_id: ACCOUNT.to_owned(),
-        host: address.ip().to_string(),
-        port: address.port(),
-    }));
-    let raw = raw::RawSubscriptions::default();
-    let sns = Arc::new(RustackSns::new(
-        SnsConfig {
-            skip_signature_validation: true,
-            default_region: REGION.to_owned(),
-            account_id: ACCOUNT.to_owned(),
-            host: address.ip().to_string(),
-            port: address.port(),
-        },
-        Arc::new(topics::ToQueues::new(Arc::clone(&sqs), raw.clone())),
-    ));
-    let front = front::Front::new(Arc::clone(&sqs), Arc::clone(&sns), raw, mqtt);
+    let queues = antumbra_queues::Queues::open(QueuesConfig {
+        account: ACCOUNT.to_owned(),
+        region: REGION.to_owned(),
+        endpoint: format!("http://{address}"),
+        data_dir: options.data_dir,
+        unkindness: options.unkindness,
+    });
+    let queues = queues.map_err(|error| StartError::Service {
+        service: "SQS and SNS",
+        reason: format!("the journal of the queues cannot be read: {error}"),
+    })?;
+    let front = front::Front {
+        queues: queues.clone(),
+        mqtt: options.mqtt,
+    };
     let stop = CancellationToken::new();
     let server = tokio::spawn(front.serve(listener, stop.clone()));
     Ok(Queues {
         address,
-        sqs,
-        sns,
+        queues,
         stop: stop.drop_guard(),
         server,
     })
 }
 
 impl Queues {
-    /// Where it listens.
+    /// The address it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
     /// The URL of a queue of this endpoint, whether it exists or not.
     pub fn queue_url(&self, name: &str) -> String {
-        format!("http://{}/{ACCOUNT}/{name}", self.address)
+        self.queues.queue_url(name)
     }
 
-    /// Ends all polls that wait, lets running requests finish, and stops.
+    /// Ends all long polls, lets running requests finish, and stops.
     pub async fn stop(self) {
-        self.sns.shutdown().await;
-        self.sqs.shutdown_all().await;
+        self.queues.stop();
         drop(self.stop);
         if let Err(error) = self.server.await {
             tracing::error!(%error, "the SQS and SNS endpoint broke");

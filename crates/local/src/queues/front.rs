@@ -1,63 +1,36 @@
-//! One HTTP endpoint for three services, told apart by how they are spoken
-//! to: SQS by a JSON body and a target header, MQTT's HTTPS side by its path,
-//! SNS by a form.
+//! One HTTP endpoint for three services: SQS requests name their operation in a header, AWS IoT requests
+//! have a path of their own, everything else is SNS.
 
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::convert::Infallible;
+use std::time::Duration;
 
+use antumbra_queues::{Queues, sqs};
 use bytes::Bytes;
-use http_body_util::{Either, Full};
-use hyper::{
-    Request, Response, body::Incoming, server::conn::http1, service::Service as _,
-    service::service_fn,
-};
-use hyper_util::{
-    rt::{TokioIo, TokioTimer},
-    server::graceful::GracefulShutdown,
-};
-use rustack_sns_core::provider::RustackSns;
-use rustack_sns_http::{
-    body::SnsResponseBody,
-    service::{SnsHttpConfig, SnsHttpService},
-};
-use rustack_sqs_core::{handler::RustackSqsHandler, provider::RustackSqs};
-use rustack_sqs_http::{
-    body::SqsResponseBody,
-    service::{SqsHttpConfig, SqsHttpService},
-};
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::{data_plane, raw::RawSubscriptions, topics::Topics};
+use super::data_plane;
 use crate::mqtt::Publisher;
 
-/// How long connections may take to end once told to.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// Time that connections get to end on a stop.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
+/// The largest request: a full batch, with room for escapes and attributes.
+const MAX_REQUEST_BYTES: usize = 8 * 1024 * 1024;
 
 #[derive(Clone)]
 pub(super) struct Front {
-    sqs: SqsHttpService<RustackSqsHandler>,
-    sns: SnsHttpService<Topics>,
-    mqtt: Option<Publisher>,
+    pub(super) queues: Queues,
+    pub(super) mqtt: Option<Publisher>,
 }
 
-type Body = Either<Either<SqsResponseBody, SnsResponseBody>, Full<Bytes>>;
-
 impl Front {
-    pub(super) fn new(
-        sqs: Arc<RustackSqs>,
-        sns: Arc<RustackSns>,
-        raw: RawSubscriptions,
-        mqtt: Option<Publisher>,
-    ) -> Self {
-        let sqs = Arc::new(RustackSqsHandler::new(sqs));
-        let sns = Arc::new(Topics::new(sns, raw));
-        Self {
-            sqs: SqsHttpService::new(sqs, SqsHttpConfig::default()),
-            sns: SnsHttpService::new(sns, SnsHttpConfig::default()),
-            mqtt,
-        }
-    }
-
     pub(super) async fn serve(self, listener: TcpListener, stop: CancellationToken) {
         let connections = GracefulShutdown::new();
         loop {
@@ -65,8 +38,8 @@ impl Front {
                 () = stop.cancelled() => break,
                 accepted = listener.accept() => match accepted {
                     Ok((stream, _)) => stream,
-                    // A connection that ended before it was taken, or no file
-                    // handle left: neither is a reason to stop listening.
+                    // A connection that ended before it was accepted, or no file handle left: neither is
+                    // a reason to stop listening.
                     Err(error) => {
                         tracing::debug!(%error, "a connection was not accepted");
                         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -77,7 +50,7 @@ impl Front {
             let front = self.clone();
             let service = service_fn(move |request| {
                 let front = front.clone();
-                async move { Ok::<_, Infallible>(front.answer(request).await) }
+                async move { Ok::<_, Infallible>(front.serve_request(request).await) }
             });
             let connection = http1::Builder::new()
                 .timer(TokioTimer::new())
@@ -90,22 +63,32 @@ impl Front {
             });
         }
         drop(listener);
-        let _ = tokio::time::timeout(PATIENCE, connections.shutdown()).await;
+        let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, connections.shutdown()).await;
     }
 
-    async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
-        if request.headers().contains_key("x-amz-target") {
-            match self.sqs.call(request).await {
-                Ok(response) => response.map(Either::Left).map(Either::Left),
-                Err(never) => match never {},
-            }
-        } else if let Some(mqtt) = self.mqtt.as_ref().filter(|_| data_plane::is_for(&request)) {
-            data_plane::answer(request, mqtt).await.map(Either::Right)
-        } else {
-            match self.sns.call(request).await {
-                Ok(response) => response.map(Either::Right).map(Either::Left),
-                Err(never) => match never {},
-            }
+    async fn serve_request(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
+        if let Some(mqtt) = self.mqtt.as_ref().filter(|_| data_plane::is_for(&request)) {
+            return data_plane::answer(request, mqtt).await;
         }
+        let target = request.headers().get("x-amz-target").cloned();
+        let body = Limited::new(request.into_body(), MAX_REQUEST_BYTES)
+            .collect()
+            .await;
+        let Ok(body) = body.map(http_body_util::Collected::to_bytes) else {
+            let mut response = Response::new(Full::default());
+            *response.status_mut() = StatusCode::PAYLOAD_TOO_LARGE;
+            return response;
+        };
+        let response = match target
+            .as_ref()
+            .map(|target| target.to_str().unwrap_or_default())
+        {
+            Some(target) => {
+                let operation = target.strip_prefix(sqs::TARGET).unwrap_or(target);
+                self.queues.sqs(operation, &body).await
+            }
+            None => self.queues.sns(&body),
+        };
+        response.map(Full::new)
     }
 }

@@ -1,0 +1,75 @@
+//! Errors in the words of SQS and SNS.
+
+/// A request that was refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{code}: {message}")]
+pub struct ApiError {
+    /// The error code of the service.
+    pub code: &'static str,
+    /// The code of the query protocol, where it differs.
+    pub query_code: &'static str,
+    /// The text.
+    pub message: String,
+    /// Whether the caller is at fault.
+    pub sender: bool,
+}
+
+impl ApiError {
+    /// An error whose code is the same in both protocols.
+    pub(crate) fn new(code: &'static str, message: impl Into<String>) -> ApiError {
+        ApiError {
+            code,
+            query_code: code,
+            message: message.into(),
+            sender: true,
+        }
+    }
+
+    /// An error with a code of its own in the query protocol.
+    pub(crate) fn with_query_code(
+        code: &'static str,
+        query_code: &'static str,
+        message: impl Into<String>,
+    ) -> ApiError {
+        ApiError {
+            query_code,
+            ..ApiError::new(code, message)
+        }
+    }
+
+    pub(crate) fn no_queue() -> ApiError {
+        ApiError::with_query_code(
+            "QueueDoesNotExist",
+            "AWS.SimpleQueueService.NonExistentQueue",
+            "The specified queue does not exist.",
+        )
+    }
+
+    pub(crate) fn invalid(message: impl Into<String>) -> ApiError {
+        ApiError::new("InvalidParameterValue", message)
+    }
+
+    pub(crate) fn missing(parameter: &str) -> ApiError {
+        let message = format!("The request must contain the parameter {parameter}.");
+        ApiError::new("MissingParameter", message)
+    }
+
+    pub(crate) fn journal(error: &std::io::Error) -> ApiError {
+        ApiError {
+            sender: false,
+            ..ApiError::new(
+                "InternalFailure",
+                format!("the journal cannot be written: {error}"),
+            )
+        }
+    }
+
+    /// The HTTP status.
+    pub(crate) fn status(&self) -> http::StatusCode {
+        match (self.sender, self.code) {
+            (false, _) => http::StatusCode::INTERNAL_SERVER_ERROR,
+            (true, "NotFound") => http::StatusCode::NOT_FOUND,
+            (true, _) => http::StatusCode::BAD_REQUEST,
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! The journal that keeps queues and topics across restarts: one JSON line per change, appended before the
+//! caller gets its response, and rewritten when it has grown much larger than what it describes.
+//!
+//! A write reaches the operating system at once, so a killed process loses nothing it acknowledged.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufRead as _, BufReader, BufWriter, Write as _};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::queue::{Attributes, Message};
+use crate::topics::Topics;
+
+/// Size below which the journal is never rewritten.
+const MIN_COMPACT_BYTES: u64 = 32 * 1024 * 1024;
+
+/// One change.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum Entry {
+    Queue(QueueEntry),
+    DeleteQueue(String),
+    Send(String, Message),
+    /// The receive state of messages: number, visible, receives, first receive.
+    Receive(String, Vec<(u64, u64, u32, u64)>),
+    Delete(String, Vec<u64>),
+    Purge(String),
+    /// A deduplication id whose message is gone: id, sent, message id, number.
+    Deduplication(String, String, u64, String, u64),
+    Topics(Topics),
+}
+
+/// A queue without its messages.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct QueueEntry {
+    pub(crate) name: String,
+    pub(crate) attributes: Attributes,
+    pub(crate) other_attributes: std::collections::BTreeMap<String, String>,
+    pub(crate) tags: std::collections::BTreeMap<String, String>,
+    pub(crate) created_ms: u64,
+    pub(crate) modified_ms: u64,
+    pub(crate) next_number: u64,
+}
+
+/// An open journal, or none for queues that live in memory.
+#[derive(Debug, Default)]
+pub(crate) struct Journal {
+    file: Option<(PathBuf, File)>,
+    bytes: u64,
+    compact_at: u64,
+}
+
+impl Journal {
+    /// Reads all entries of a file, which need not exist. A line that was cut off by a crash ends the
+    /// journal.
+    pub(crate) fn read(path: &Path, mut apply: impl FnMut(Entry)) -> io::Result<()> {
+        let file = match File::open(path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        for line in BufReader::new(file).lines() {
+            match serde_json::from_str(&line?) {
+                Ok(entry) => apply(entry),
+                Err(error) if error.is_eof() => break,
+                Err(error) => return Err(io::Error::new(io::ErrorKind::InvalidData, error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Replaces the file by these entries and goes on from there.
+    pub(crate) fn rewrite<'a>(
+        path: &Path,
+        entries: impl Iterator<Item = Entry> + 'a,
+    ) -> io::Result<Journal> {
+        let new = path.with_extension("new");
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let mut writer = BufWriter::new(options.open(&new)?);
+        let mut bytes = 0;
+        for entry in entries {
+            let mut line = serde_json::to_vec(&entry)?;
+            line.push(b'\n');
+            bytes += line.len() as u64;
+            writer.write_all(&line)?;
+        }
+        writer
+            .into_inner()
+            .map_err(io::IntoInnerError::into_error)?
+            .sync_all()?;
+        std::fs::rename(&new, path)?;
+        let file = OpenOptions::new().append(true).open(path)?;
+        Ok(Journal {
+            file: Some((path.to_owned(), file)),
+            bytes,
+            compact_at: MIN_COMPACT_BYTES.max(4 * bytes),
+        })
+    }
+
+    /// Appends entries with one write.
+    pub(crate) fn append(&mut self, entries: &[Entry]) -> io::Result<()> {
+        let Some((_, file)) = &mut self.file else {
+            return Ok(());
+        };
+        let mut lines = Vec::new();
+        for entry in entries {
+            serde_json::to_writer(&mut lines, entry)?;
+            lines.push(b'\n');
+        }
+        file.write_all(&lines)?;
+        self.bytes += lines.len() as u64;
+        Ok(())
+    }
+
+    /// The path, if it is time to rewrite the journal.
+    pub(crate) fn compaction_due(&self) -> Option<&Path> {
+        let (path, _) = self.file.as_ref()?;
+        (self.bytes > self.compact_at).then_some(path.as_path())
+    }
+}

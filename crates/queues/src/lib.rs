@@ -1,0 +1,22 @@
+//! SQS and SNS for the local stack, behind the wire protocols of AWS.
+//!
+//! - [`queue`]: one queue, pure, shared with the simulation
+//! - [`Queues`]: all queues and topics, their journal and long polling
+//! - [`sqs`] and [`sns`]: the operations over HTTP
+//!
+//! With a data directory everything survives a restart, also one by a kill: messages, their visibility and
+//! receive counts, delays and deduplication ids. Not emulated: access policies, encryption, subscriptions
+//! other than SQS, delivery retries of a topic, signatures of notifications.
+
+mod error;
+mod journal;
+pub mod queue;
+mod service;
+pub mod sns;
+pub mod sqs;
+mod topics;
+mod unkind;
+
+pub use error::ApiError;
+pub use service::{Queues, QueuesConfig};
+pub use unkind::Unkindness;

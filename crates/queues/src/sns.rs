@@ -1,0 +1,606 @@
+//! The SNS API over its query protocol: a form in, XML out. Topics deliver to SQS queues of the same
+//! endpoint, at once.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use bytes::Bytes;
+use http::{Response, StatusCode};
+use serde_json::{Value, json};
+
+use crate::error::ApiError;
+use crate::queue::{AttributeValue, NewMessage};
+use crate::service::{Queues, State, now_ms};
+use crate::topics::{Subscription, Topic, Topics};
+
+/// Bytes of one published message.
+const MAX_MESSAGE_BYTES: usize = 256 * 1024;
+
+/// The content of a response element, as XML.
+type Answer = Result<String, ApiError>;
+
+impl Queues {
+    /// Serves one request of the query protocol.
+    pub fn sns(&self, body: &[u8]) -> Response<Bytes> {
+        let form = Form::read(body);
+        let action = form.get("Action").unwrap_or_default().to_owned();
+        let id = uuid::Uuid::new_v4();
+        let (status, xml) = match self.sns_call(&action, &form) {
+            Ok(content) => {
+                let result = match content.is_empty() {
+                    true => String::new(),
+                    false => format!("<{action}Result>{content}</{action}Result>"),
+                };
+                let xml = format!(
+                    "<{action}Response xmlns=\"http://sns.amazonaws.com/doc/2010-03-31/\">{result}\
+                     <ResponseMetadata><RequestId>{id}</RequestId></ResponseMetadata></{action}Response>"
+                );
+                (StatusCode::OK, xml)
+            }
+            Err(error) => {
+                let side = if error.sender { "Sender" } else { "Receiver" };
+                let xml = format!(
+                    "<ErrorResponse xmlns=\"http://sns.amazonaws.com/doc/2010-03-31/\"><Error><Type>{side}</Type>\
+                     <Code>{}</Code><Message>{}</Message></Error><RequestId>{id}</RequestId></ErrorResponse>",
+                    error.query_code,
+                    escape(&error.message),
+                );
+                (error.status(), xml)
+            }
+        };
+        let mut response = Response::new(xml.into());
+        *response.status_mut() = status;
+        let xml = http::HeaderValue::from_static("text/xml");
+        response
+            .headers_mut()
+            .insert(http::header::CONTENT_TYPE, xml);
+        response
+    }
+
+    fn sns_call(&self, action: &str, form: &Form) -> Answer {
+        match action {
+            "CreateTopic" => self.create_topic(form),
+            "DeleteTopic" => {
+                let arn = form.required("TopicArn")?;
+                self.change_topics(|topics| {
+                    topics.topics.remove(arn);
+                    topics
+                        .subscriptions
+                        .retain(|_, subscription| subscription.topic_arn != arn);
+                    Ok(String::new())
+                })
+            }
+            "ListTopics" => {
+                let member = |arn: &String| format!("<member><TopicArn>{arn}</TopicArn></member>");
+                let members: String = self.lock().topics.topics.keys().map(member).collect();
+                Ok(format!("<Topics>{members}</Topics>"))
+            }
+            "GetTopicAttributes" => {
+                let arn = form.required("TopicArn")?;
+                let state = self.lock();
+                let mut attributes = find_topic(&state.topics, arn)?.attributes.clone();
+                attributes.insert("TopicArn".to_owned(), arn.to_owned());
+                attributes.insert("Owner".to_owned(), self.config().account.clone());
+                let count = subscriptions_of(&state.topics, arn).count().to_string();
+                attributes.insert("SubscriptionsConfirmed".to_owned(), count);
+                Ok(entries("Attributes", &attributes))
+            }
+            "SetTopicAttributes" => {
+                let (arn, name) = (form.required("TopicArn")?, form.required("AttributeName")?);
+                let value = form.get("AttributeValue").unwrap_or_default().to_owned();
+                self.change_topics(|topics| {
+                    let topic = topics.topics.get_mut(arn).ok_or_else(no_topic)?;
+                    topic.attributes.insert(name.to_owned(), value);
+                    Ok(String::new())
+                })
+            }
+            "Subscribe" => self.subscribe(form),
+            "Unsubscribe" => {
+                let arn = form.required("SubscriptionArn")?;
+                self.change_topics(|topics| {
+                    topics.subscriptions.remove(arn);
+                    Ok(String::new())
+                })
+            }
+            "ListSubscriptions" => Ok(self.list_subscriptions(|_| true)),
+            "ListSubscriptionsByTopic" => {
+                let arn = form.required("TopicArn")?;
+                find_topic(&self.lock().topics, arn)?;
+                Ok(self.list_subscriptions(|subscription| subscription.topic_arn == arn))
+            }
+            "GetSubscriptionAttributes" => {
+                let arn = form.required("SubscriptionArn")?;
+                let state = self.lock();
+                let subscription = state
+                    .topics
+                    .subscriptions
+                    .get(arn)
+                    .ok_or_else(no_subscription)?;
+                let mut attributes = subscription.attributes.clone();
+                let raw = subscription.is_raw().to_string();
+                attributes.extend([
+                    ("SubscriptionArn".to_owned(), arn.to_owned()),
+                    ("TopicArn".to_owned(), subscription.topic_arn.clone()),
+                    ("Endpoint".to_owned(), subscription.endpoint.clone()),
+                    ("Protocol".to_owned(), subscription.protocol.clone()),
+                    ("Owner".to_owned(), self.config().account.clone()),
+                    ("RawMessageDelivery".to_owned(), raw),
+                    ("PendingConfirmation".to_owned(), "false".to_owned()),
+                ]);
+                Ok(entries("Attributes", &attributes))
+            }
+            "SetSubscriptionAttributes" => {
+                let (arn, name) = (
+                    form.required("SubscriptionArn")?,
+                    form.required("AttributeName")?,
+                );
+                let value = form.get("AttributeValue").unwrap_or_default().to_owned();
+                self.change_topics(|topics| {
+                    let found = topics.subscriptions.get_mut(arn);
+                    let subscription = found.ok_or_else(no_subscription)?;
+                    subscription.attributes.insert(name.to_owned(), value);
+                    check_subscription(&subscription.attributes)?;
+                    Ok(String::new())
+                })
+            }
+            "Publish" => {
+                let arn = form.get("TopicArn").or_else(|| form.get("TargetArn"));
+                let arn = arn.ok_or_else(|| {
+                    ApiError::new("InvalidParameter", "Invalid parameter: TopicArn")
+                })?;
+                let published =
+                    self.publish(&mut self.lock(), arn, &Publication::read(form, "")?)?;
+                Ok(published.xml())
+            }
+            "PublishBatch" => self.publish_batch(form),
+            "TagResource" | "UntagResource" => self.tag(form),
+            "ListTagsForResource" => {
+                let state = self.lock();
+                let topic = find_topic(&state.topics, form.required("ResourceArn")?)?;
+                let tag = |(key, value): (&String, &String)| {
+                    format!(
+                        "<member><Key>{}</Key><Value>{}</Value></member>",
+                        escape(key),
+                        escape(value)
+                    )
+                };
+                Ok(format!(
+                    "<Tags>{}</Tags>",
+                    topic.tags.iter().map(tag).collect::<String>()
+                ))
+            }
+            other => {
+                let text = format!("the local SNS does not support {other:?}");
+                Err(ApiError::new("InvalidAction", text))
+            }
+        }
+    }
+
+    fn create_topic(&self, form: &Form) -> Answer {
+        let name = form.required("Name")?;
+        let attributes = form.map("Attributes.entry", "key", "value");
+        let is_fifo = attributes
+            .get("FifoTopic")
+            .is_some_and(|fifo| fifo == "true");
+        let base = name.strip_suffix(".fifo").unwrap_or(name);
+        let allowed = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        if base.is_empty()
+            || name.len() > 256
+            || !base.chars().all(allowed)
+            || is_fifo != name.ends_with(".fifo")
+        {
+            return Err(ApiError::new(
+                "InvalidParameter",
+                "Invalid parameter: Topic Name",
+            ));
+        }
+        let arn = self.topic_arn(name);
+        let tags = form.map("Tags.member", "Key", "Value");
+        self.change_topics(|topics| {
+            topics
+                .topics
+                .entry(arn.clone())
+                .or_insert(Topic { attributes, tags });
+            Ok(format!("<TopicArn>{arn}</TopicArn>"))
+        })
+    }
+
+    fn subscribe(&self, form: &Form) -> Answer {
+        let topic_arn = form.required("TopicArn")?.to_owned();
+        let (protocol, endpoint) = (form.required("Protocol")?, form.required("Endpoint")?);
+        if protocol != "sqs" {
+            let text =
+                format!("Invalid parameter: the local SNS delivers to sqs, not to {protocol}");
+            return Err(ApiError::new("InvalidParameter", text));
+        }
+        let attributes = form.map("Attributes.entry", "key", "value");
+        check_subscription(&attributes)?;
+        let subscription = Subscription {
+            topic_arn: topic_arn.clone(),
+            protocol: protocol.to_owned(),
+            endpoint: endpoint.to_owned(),
+            attributes,
+        };
+        self.change_topics(|topics| {
+            find_topic(topics, &topic_arn)?;
+            let same = |(_, found): &(&String, &Subscription)| {
+                found.topic_arn == topic_arn && found.endpoint == subscription.endpoint
+            };
+            let known = topics
+                .subscriptions
+                .iter()
+                .find(same)
+                .map(|(arn, _)| arn.clone());
+            let arn = known.unwrap_or_else(|| format!("{topic_arn}:{}", uuid::Uuid::new_v4()));
+            topics.subscriptions.insert(arn.clone(), subscription);
+            Ok(format!("<SubscriptionArn>{arn}</SubscriptionArn>"))
+        })
+    }
+
+    fn list_subscriptions(&self, wanted: impl Fn(&Subscription) -> bool) -> String {
+        let state = self.lock();
+        let found = state
+            .topics
+            .subscriptions
+            .iter()
+            .filter(|(_, each)| wanted(each));
+        let member = |(arn, each): (&String, &Subscription)| {
+            format!(
+                "<member><SubscriptionArn>{arn}</SubscriptionArn><TopicArn>{}</TopicArn><Protocol>{}</Protocol>\
+                 <Endpoint>{}</Endpoint><Owner>{}</Owner></member>",
+                each.topic_arn,
+                each.protocol,
+                escape(&each.endpoint),
+                self.config().account,
+            )
+        };
+        format!(
+            "<Subscriptions>{}</Subscriptions>",
+            found.map(member).collect::<String>()
+        )
+    }
+
+    fn tag(&self, form: &Form) -> Answer {
+        let arn = form.required("ResourceArn")?;
+        let added = form.map("Tags.member", "Key", "Value");
+        let removed = form.list("TagKeys.member");
+        self.change_topics(|topics| {
+            let topic = topics.topics.get_mut(arn).ok_or_else(no_topic)?;
+            topic.tags.extend(added);
+            topic.tags.retain(|key, _| !removed.contains(key));
+            Ok(String::new())
+        })
+    }
+
+    fn change_topics(&self, change: impl FnOnce(&mut Topics) -> Answer) -> Answer {
+        let mut state = self.lock();
+        let mut topics = state.topics.clone();
+        let answer = change(&mut topics)?;
+        state.put_topics(topics)?;
+        Ok(answer)
+    }
+
+    fn publish_batch(&self, form: &Form) -> Answer {
+        let arn = form.required("TopicArn")?;
+        let mut state = self.lock();
+        find_topic(&state.topics, arn)?;
+        let (mut successful, mut failed) = (String::new(), String::new());
+        let prefix = "PublishBatchRequestEntries.member";
+        let numbers = (1..=11).take_while(|n| form.get(&format!("{prefix}.{n}.Id")).is_some());
+        let numbers: Vec<usize> = numbers.collect();
+        if numbers.is_empty() || numbers.len() > 10 {
+            let code = if numbers.is_empty() {
+                "EmptyBatchRequest"
+            } else {
+                "TooManyEntriesInBatchRequest"
+            };
+            return Err(ApiError::new(code, "A batch has one to ten entries."));
+        }
+        for n in numbers {
+            let prefix = format!("{prefix}.{n}.");
+            let id = escape(form.get(&format!("{prefix}Id")).unwrap_or_default());
+            let published = Publication::read(form, &prefix)
+                .and_then(|publication| self.publish(&mut state, arn, &publication));
+            match published {
+                Ok(published) => {
+                    let xml = published.xml();
+                    let _ = write!(successful, "<member><Id>{id}</Id>{xml}</member>");
+                }
+                Err(error) => {
+                    let _ = write!(
+                        failed,
+                        "<member><Id>{id}</Id><Code>{}</Code><Message>{}</Message><SenderFault>{}</SenderFault></member>",
+                        error.query_code,
+                        escape(&error.message),
+                        error.sender,
+                    );
+                }
+            }
+        }
+        Ok(format!(
+            "<Successful>{successful}</Successful><Failed>{failed}</Failed>"
+        ))
+    }
+
+    fn publish(
+        &self,
+        state: &mut State,
+        arn: &str,
+        publication: &Publication,
+    ) -> Result<Published, ApiError> {
+        let topic = find_topic(&state.topics, arn)?;
+        let is_fifo = arn.ends_with(".fifo");
+        let content_based = topic
+            .attributes
+            .get("ContentBasedDeduplication")
+            .is_some_and(|v| v == "true");
+        if is_fifo && publication.group.is_none() {
+            return Err(ApiError::new(
+                "InvalidParameter",
+                "Invalid parameter: The MessageGroupId parameter is required for FIFO topics",
+            ));
+        }
+        if is_fifo && publication.deduplication_id.is_none() && !content_based {
+            return Err(ApiError::new(
+                "InvalidParameter",
+                "Invalid parameter: The topic should either have ContentBasedDeduplication enabled or MessageDeduplicationId provided explicitly",
+            ));
+        }
+        let id = uuid::Uuid::new_v4().to_string();
+        let subscriptions: Vec<Subscription> =
+            subscriptions_of(&state.topics, arn).cloned().collect();
+        for subscription in subscriptions {
+            if !subscription.accepts(&publication.message, &publication.attributes) {
+                continue;
+            }
+            let message = match subscription.is_raw() {
+                true => publication.raw(),
+                false => publication.in_envelope(&id, arn),
+            };
+            let queue = subscription.endpoint.rsplit(':').next().unwrap_or_default();
+            let to_fifo = queue.ends_with(".fifo");
+            let message = NewMessage {
+                group: publication.group.clone(),
+                deduplication_id: to_fifo.then(|| publication.deduplication_key(&id)),
+                ..message
+            };
+            if let Err(error) = state.send(queue, message) {
+                tracing::warn!(topic = arn, queue, %error, "a notification was not delivered");
+            }
+        }
+        Ok(Published { id, is_fifo })
+    }
+}
+
+struct Published {
+    id: String,
+    is_fifo: bool,
+}
+
+impl Published {
+    fn xml(&self) -> String {
+        let number = match self.is_fifo {
+            true => format!("<SequenceNumber>{:020}</SequenceNumber>", now_ms()),
+            false => String::new(),
+        };
+        format!("<MessageId>{}</MessageId>{number}", self.id)
+    }
+}
+
+/// A message for a topic.
+struct Publication {
+    message: String,
+    subject: Option<String>,
+    attributes: BTreeMap<String, AttributeValue>,
+    group: Option<String>,
+    deduplication_id: Option<String>,
+}
+
+impl Publication {
+    fn read(form: &Form, prefix: &str) -> Result<Publication, ApiError> {
+        let of = |name: &str| form.get(&format!("{prefix}{name}")).map(str::to_owned);
+        let mut attributes = BTreeMap::new();
+        for n in 1.. {
+            let entry = format!("MessageAttributes.entry.{n}.");
+            let Some(name) = of(&format!("{entry}Name")) else {
+                break;
+            };
+            let value = AttributeValue {
+                data_type: of(&format!("{entry}Value.DataType")).unwrap_or_default(),
+                string_value: of(&format!("{entry}Value.StringValue")),
+                binary_value: of(&format!("{entry}Value.BinaryValue")),
+            };
+            attributes.insert(name, value);
+        }
+        let message = of("Message").unwrap_or_default();
+        if message.is_empty() {
+            return Err(ApiError::new(
+                "InvalidParameter",
+                "Invalid parameter: Empty message",
+            ));
+        }
+        if message.len() > MAX_MESSAGE_BYTES {
+            return Err(ApiError::new(
+                "InvalidParameter",
+                "Invalid parameter: Message too long",
+            ));
+        }
+        Ok(Publication {
+            message,
+            subject: of("Subject"),
+            attributes,
+            group: of("MessageGroupId"),
+            deduplication_id: of("MessageDeduplicationId"),
+        })
+    }
+
+    /// The bare message with its attributes. Queues know no arrays; they arrive as strings.
+    fn raw(&self) -> NewMessage {
+        let mut attributes = self.attributes.clone();
+        for value in attributes
+            .values_mut()
+            .filter(|value| value.data_type == "String.Array")
+        {
+            "String".clone_into(&mut value.data_type);
+        }
+        NewMessage {
+            body: self.message.clone(),
+            attributes,
+            ..NewMessage::default()
+        }
+    }
+
+    /// The message inside the JSON envelope of SNS.
+    fn in_envelope(&self, id: &str, topic_arn: &str) -> NewMessage {
+        let attribute = |(name, value): (&String, &AttributeValue)| {
+            let text = value.string_value.as_ref().or(value.binary_value.as_ref());
+            (
+                name.clone(),
+                json!({ "Type": value.data_type, "Value": text }),
+            )
+        };
+        let mut envelope = json!({
+            "Type": "Notification",
+            "MessageId": id,
+            "TopicArn": topic_arn,
+            "Message": self.message,
+            "Timestamp": timestamp(now_ms()),
+            "SignatureVersion": "1",
+            "Signature": "EXAMPLE",
+            "SigningCertURL": "EXAMPLE",
+            "UnsubscribeURL": "EXAMPLE",
+        });
+        if let Some(subject) = &self.subject {
+            envelope["Subject"] = subject.clone().into();
+        }
+        if !self.attributes.is_empty() {
+            envelope["MessageAttributes"] =
+                Value::Object(self.attributes.iter().map(attribute).collect());
+        }
+        NewMessage {
+            body: envelope.to_string(),
+            ..NewMessage::default()
+        }
+    }
+
+    /// The deduplication id of a FIFO queue: the publisher's, or the content's.
+    fn deduplication_key(&self, id: &str) -> String {
+        use sha2::Digest as _;
+        match (&self.deduplication_id, &self.group) {
+            (Some(id), _) => id.clone(),
+            (None, Some(_)) => {
+                let hash = sha2::Sha256::digest(self.message.as_bytes());
+                hash.iter().map(|byte| format!("{byte:02x}")).collect()
+            }
+            (None, None) => id.to_owned(),
+        }
+    }
+}
+
+/// The parameters of a request.
+struct Form(BTreeMap<String, String>);
+
+impl Form {
+    fn read(body: &[u8]) -> Form {
+        Form(form_urlencoded::parse(body).into_owned().collect())
+    }
+
+    fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    fn required(&self, name: &str) -> Result<&str, ApiError> {
+        let missing = || ApiError::new("InvalidParameter", format!("Invalid parameter: {name}"));
+        self.get(name)
+            .filter(|value| !value.is_empty())
+            .ok_or_else(missing)
+    }
+
+    /// Pairs such as `Attributes.entry.1.key` and `Attributes.entry.1.value`.
+    fn map(&self, prefix: &str, key: &str, value: &str) -> BTreeMap<String, String> {
+        (1..)
+            .map_while(|n| {
+                let name = self.get(&format!("{prefix}.{n}.{key}"))?;
+                let value = self
+                    .get(&format!("{prefix}.{n}.{value}"))
+                    .unwrap_or_default();
+                Some((name.to_owned(), value.to_owned()))
+            })
+            .collect()
+    }
+
+    /// Values such as `TagKeys.member.1`.
+    fn list(&self, prefix: &str) -> Vec<String> {
+        (1..)
+            .map_while(|n| self.get(&format!("{prefix}.{n}")).map(str::to_owned))
+            .collect()
+    }
+}
+
+fn find_topic<'a>(topics: &'a Topics, arn: &str) -> Result<&'a Topic, ApiError> {
+    topics.topics.get(arn).ok_or_else(no_topic)
+}
+
+fn subscriptions_of<'a>(
+    topics: &'a Topics,
+    arn: &'a str,
+) -> impl Iterator<Item = &'a Subscription> {
+    topics
+        .subscriptions
+        .values()
+        .filter(move |subscription| subscription.topic_arn == arn)
+}
+
+fn no_topic() -> ApiError {
+    ApiError::new("NotFound", "Topic does not exist")
+}
+
+fn no_subscription() -> ApiError {
+    ApiError::new("NotFound", "Subscription does not exist")
+}
+
+fn check_subscription(attributes: &BTreeMap<String, String>) -> Result<(), ApiError> {
+    let is_object =
+        |text: &String| serde_json::from_str::<Value>(text).is_ok_and(|value| value.is_object());
+    match attributes.get("FilterPolicy") {
+        Some(policy) if !policy.is_empty() && !is_object(policy) => Err(ApiError::new(
+            "InvalidParameter",
+            "Invalid parameter: FilterPolicy: failed to parse JSON",
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn entries(name: &str, map: &BTreeMap<String, String>) -> String {
+    let entry = |(key, value): (&String, &String)| {
+        format!(
+            "<entry><key>{}</key><value>{}</value></entry>",
+            escape(key),
+            escape(value)
+        )
+    };
+    format!(
+        "<{name}>{}</{name}>",
+        map.iter().map(entry).collect::<String>()
+    )
+}
+
+fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+/// RFC 3339 with milliseconds, from Unix milliseconds.
+fn timestamp(ms: u64) -> String {
+    let time = jiff::Timestamp::from_millisecond(ms as i64).unwrap_or_default();
+    time.strftime("%FT%T.%3fZ").to_string()
+}

@@ -1,0 +1,200 @@
+//! Requests and responses of the wire protocols.
+
+use antumbra_queues::{Queues, QueuesConfig, Unkindness};
+use serde_json::{Value, json};
+
+pub(crate) fn config() -> QueuesConfig {
+    QueuesConfig {
+        account: "000000000000".to_owned(),
+        region: "us-east-1".to_owned(),
+        endpoint: "http://127.0.0.1:4566".to_owned(),
+        data_dir: None,
+        unkindness: Unkindness::default(),
+    }
+}
+
+pub(crate) async fn call(
+    queues: &Queues,
+    operation: &str,
+    request: Value,
+) -> Result<Value, String> {
+    let response = queues.sqs(operation, request.to_string().as_bytes()).await;
+    let body: Value = serde_json::from_slice(response.body()).unwrap();
+    match response.status().as_u16() {
+        200 => Ok(body),
+        _ => {
+            let code = response.headers()["x-amzn-query-error"].to_str().unwrap();
+            let kind = body["__type"].as_str().unwrap();
+            Err(format!("{kind} {code}"))
+        }
+    }
+}
+
+pub(crate) async fn create(queues: &Queues, name: &str, attributes: Value) -> String {
+    let mut attributes = attributes;
+    if name.ends_with(".fifo") {
+        attributes["FifoQueue"] = "true".into();
+    }
+    let request = json!({ "QueueName": name, "Attributes": attributes });
+    let created = call(queues, "CreateQueue", request).await.unwrap();
+    created["QueueUrl"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn errors_have_the_codes_of_sqs() {
+    let queues = Queues::open(config()).unwrap();
+    let q = create(&queues, "q", json!({})).await;
+    let fifo = create(&queues, "q.fifo", json!({})).await;
+    let cases = [
+        (
+            "GetQueueUrl",
+            json!({"QueueName": "missing"}),
+            "com.amazonaws.sqs#QueueDoesNotExist AWS.SimpleQueueService.NonExistentQueue;Sender",
+        ),
+        (
+            "SendMessage",
+            json!({"QueueUrl": fifo, "MessageBody": "x"}),
+            "com.amazonaws.sqs#MissingParameter MissingParameter;Sender",
+        ),
+        (
+            "SendMessage",
+            json!({"QueueUrl": fifo, "MessageBody": "x", "MessageGroupId": "g"}),
+            "com.amazonaws.sqs#InvalidParameterValue InvalidParameterValue;Sender",
+        ),
+        (
+            "SendMessage",
+            json!({"QueueUrl": q, "MessageBody": "x".repeat(1024 * 1024 + 1)}),
+            "com.amazonaws.sqs#InvalidParameterValue InvalidParameterValue;Sender",
+        ),
+        (
+            "SendMessage",
+            json!({"QueueUrl": q, "MessageBody": "\u{1}"}),
+            "com.amazonaws.sqs#InvalidMessageContents InvalidMessageContents;Sender",
+        ),
+        (
+            "DeleteMessage",
+            json!({"QueueUrl": q, "ReceiptHandle": "nonsense"}),
+            "com.amazonaws.sqs#ReceiptHandleIsInvalid ReceiptHandleIsInvalid;Sender",
+        ),
+        (
+            "SendMessageBatch",
+            json!({"QueueUrl": q, "Entries": []}),
+            "com.amazonaws.sqs#EmptyBatchRequest AWS.SimpleQueueService.EmptyBatchRequest;Sender",
+        ),
+        (
+            "CreateQueue",
+            json!({"QueueName": "q", "Attributes": {"VisibilityTimeout": "7"}}),
+            "com.amazonaws.sqs#QueueNameExists QueueAlreadyExists;Sender",
+        ),
+    ];
+    for (operation, request, expected) in cases {
+        let result = call(&queues, operation, request.clone()).await;
+        assert_eq!(result, Err(expected.to_owned()), "{operation}");
+    }
+    let largest = json!({"QueueUrl": q, "MessageBody": "x".repeat(1024 * 1024)});
+    assert!(call(&queues, "SendMessage", largest).await.is_ok());
+}
+
+#[tokio::test]
+async fn checksums_are_those_of_the_sdks() {
+    let queues = Queues::open(config()).unwrap();
+    let q = create(&queues, "q", json!({})).await;
+    let request = json!({
+        "QueueUrl": q,
+        "MessageBody": "hello",
+        "MessageAttributes": {
+            "a": {"DataType": "String", "StringValue": "b"},
+        },
+    });
+    let sent = call(&queues, "SendMessage", request).await.unwrap();
+    assert_eq!(sent["MD5OfMessageBody"], "5d41402abc4b2a76b9719d911017c592");
+    let request =
+        json!({"QueueUrl": q, "MessageAttributeNames": ["All"], "AttributeNames": ["All"]});
+    let received = call(&queues, "ReceiveMessage", request).await.unwrap();
+    let message = &received["Messages"][0];
+    assert_eq!(
+        message["MD5OfMessageAttributes"],
+        sent["MD5OfMessageAttributes"]
+    );
+    assert_eq!(message["Attributes"]["ApproximateReceiveCount"], "1");
+    assert_eq!(message["MessageAttributes"]["a"]["StringValue"], "b");
+}
+
+#[tokio::test]
+async fn a_moved_dead_letter_gets_a_new_id() {
+    let queues = Queues::open(config()).unwrap();
+    create(&queues, "dead", json!({})).await;
+    let policy = r#"{"deadLetterTargetArn": "arn:aws:sqs:us-east-1:000000000000:dead", "maxReceiveCount": "1"}"#;
+    let q = create(&queues, "q", json!({"RedrivePolicy": policy})).await;
+    let sent = call(
+        &queues,
+        "SendMessage",
+        json!({"QueueUrl": q, "MessageBody": "m"}),
+    )
+    .await
+    .unwrap();
+    let receive = json!({"QueueUrl": q, "VisibilityTimeout": 0});
+    call(&queues, "ReceiveMessage", receive.clone())
+        .await
+        .unwrap();
+    assert_eq!(
+        call(&queues, "ReceiveMessage", receive.clone())
+            .await
+            .unwrap(),
+        json!({})
+    );
+    let start = json!({"SourceArn": "arn:aws:sqs:us-east-1:000000000000:dead"});
+    call(&queues, "StartMessageMoveTask", start).await.unwrap();
+    let back = call(&queues, "ReceiveMessage", receive).await.unwrap();
+    assert_eq!(back["Messages"][0]["Body"], "m");
+    assert_ne!(back["Messages"][0]["MessageId"], sent["MessageId"]);
+}
+
+#[tokio::test]
+async fn a_dead_letter_waits_in_its_queue_while_the_dead_letter_queue_is_missing() {
+    let queues = Queues::open(config()).unwrap();
+    let policy = r#"{"deadLetterTargetArn": "arn:aws:sqs:us-east-1:000000000000:dead", "maxReceiveCount": 1}"#;
+    let q = create(&queues, "q", json!({"RedrivePolicy": policy})).await;
+    call(
+        &queues,
+        "SendMessage",
+        json!({"QueueUrl": q, "MessageBody": "m"}),
+    )
+    .await
+    .unwrap();
+    let receive = json!({"QueueUrl": q, "VisibilityTimeout": 0});
+    call(&queues, "ReceiveMessage", receive.clone())
+        .await
+        .unwrap();
+    assert_eq!(
+        call(&queues, "ReceiveMessage", receive.clone())
+            .await
+            .unwrap(),
+        json!({})
+    );
+    let dead = create(&queues, "dead", json!({})).await;
+    assert_eq!(
+        call(&queues, "ReceiveMessage", receive).await.unwrap(),
+        json!({})
+    );
+    let received = call(&queues, "ReceiveMessage", json!({"QueueUrl": dead}))
+        .await
+        .unwrap();
+    assert_eq!(received["Messages"][0]["Body"], "m");
+}
+
+#[tokio::test]
+async fn a_long_poll_ends_when_a_message_arrives() {
+    let queues = Queues::open(config()).unwrap();
+    let q = create(&queues, "q", json!({})).await;
+    let request = json!({"QueueUrl": q, "WaitTimeSeconds": 20});
+    let poll = call(&queues, "ReceiveMessage", request);
+    let send = call(
+        &queues,
+        "SendMessage",
+        json!({"QueueUrl": q, "MessageBody": "m"}),
+    );
+    let (received, sent) = tokio::join!(poll, send);
+    sent.unwrap();
+    assert_eq!(received.unwrap()["Messages"][0]["Body"], "m");
+}
