@@ -28,10 +28,6 @@ use crate::{
 /// Longest wait of a poll that SQS allows.
 const LONG_POLL_SECONDS: i32 = 20;
 
-/// Wait time of a FIFO poll. The emulator does not wake a poll when a message becomes the first of its group because
-/// the previous one was dead-lettered.
-const FIFO_POLL_SECONDS: i32 = 1;
-
 /// Maximum messages of one receive.
 const MAX_RECEIVE: i32 = 10;
 
@@ -147,16 +143,11 @@ impl Pump {
     }
 
     async fn receive(&self) -> Result<Vec<Message>, String> {
-        let wait = if self.source.queue_url.ends_with(".fifo") {
-            FIFO_POLL_SECONDS
-        } else {
-            LONG_POLL_SECONDS
-        };
         self.queues
             .receive_message()
             .queue_url(&self.source.queue_url)
             .max_number_of_messages(self.source.batch_size.clamp(1, MAX_RECEIVE))
-            .wait_time_seconds(wait)
+            .wait_time_seconds(LONG_POLL_SECONDS)
             .message_system_attribute_names(MessageSystemAttributeName::All)
             .message_attribute_names("All")
             .send()

@@ -171,9 +171,16 @@ impl Stack {
             checkpoints.common_position(stream, shard)
         })?;
         let broker = mqtt::start(options.mqtt_port).await?;
+        let queue_options = queues::Options {
+            mqtt: Some(broker.publisher()),
+            data_dir: data_directory
+                .as_ref()
+                .map(|directory| directory.file("queues")),
+            unkindness: queues::Unkindness::default(),
+        };
         let services = LocalServices {
             dynamodb: dynamodb::start(storage, options.dynamodb_port).await?,
-            queues: queues::start_with_mqtt(options.aws_port, broker.publisher()).await?,
+            queues: queues::start_with(options.aws_port, queue_options).await?,
             broker,
             clock: options.clock,
             layout: options.layout,

@@ -1,10 +1,13 @@
 //! The queues of the product, and their creation.
 
+use std::collections::HashMap;
+
 use antumbra_lambda_kit::functions::queues::{
     DELIVERIES, DELIVERIES_DEAD, DELIVERIES_DEAD_FIFO, DELIVERIES_FIFO, INBOUND, OUTBOUND,
     QUARANTINE, SIGNALS, UNDELIVERABLE,
 };
 use antumbra_service::deliveries::SPARE_RECEIVES;
+use aws_sdk_sqs::operation::create_queue::CreateQueueError;
 use aws_sdk_sqs::{Client, error::DisplayErrorContext, types::QueueAttributeName};
 
 use super::queue_arn;
@@ -61,27 +64,49 @@ pub struct QueueError {
 }
 
 impl Queue {
-    /// Creates the queue if it is missing.
+    /// Creates the queue if it is missing, and gives one that exists the attributes of this version.
     pub async fn ensure(&self, client: &Client) -> Result<(), QueueError> {
-        let mut request = client.create_queue().queue_name(self.name).attributes(
-            QueueAttributeName::VisibilityTimeout,
-            self.visibility_seconds.to_string(),
-        );
+        let attributes = self.attributes();
+        let mut request = client.create_queue().queue_name(self.name);
+        if self.name.ends_with(".fifo") {
+            request = request.attributes(QueueAttributeName::FifoQueue, "true");
+        }
+        for (name, value) in &attributes {
+            request = request.attributes(name.clone(), value);
+        }
+        let created = request.send().await;
+        let exists = created
+            .as_ref()
+            .err()
+            .and_then(|error| error.as_service_error());
+        if !exists.is_some_and(CreateQueueError::is_queue_name_exists) {
+            return created.map(drop).map_err(|error| self.failed(error));
+        }
+        let url = client.get_queue_url().queue_name(self.name).send().await;
+        let url = url.map_err(|error| self.failed(error))?;
+        let request = client.set_queue_attributes().set_queue_url(url.queue_url);
+        let changed = request.set_attributes(Some(attributes)).send().await;
+        changed.map(drop).map_err(|error| self.failed(error))
+    }
+
+    fn attributes(&self) -> HashMap<QueueAttributeName, String> {
+        let visibility = self.visibility_seconds.to_string();
+        let mut attributes = HashMap::from([(QueueAttributeName::VisibilityTimeout, visibility)]);
         if let Some((target, receives)) = self.dead_letters {
-            // A number: AWS also accepts a string, the emulator does not.
             let policy = serde_json::json!({
                 "deadLetterTargetArn": queue_arn(target),
                 "maxReceiveCount": receives,
             });
-            request = request.attributes(QueueAttributeName::RedrivePolicy, policy.to_string());
+            attributes.insert(QueueAttributeName::RedrivePolicy, policy.to_string());
         }
-        if self.name.ends_with(".fifo") {
-            request = request.attributes(QueueAttributeName::FifoQueue, "true");
-        }
-        request.send().await.map(drop).map_err(|error| QueueError {
+        attributes
+    }
+
+    fn failed(&self, error: impl std::error::Error) -> QueueError {
+        QueueError {
             queue: self.name,
             reason: DisplayErrorContext(error).to_string(),
-        })
+        }
     }
 }
 

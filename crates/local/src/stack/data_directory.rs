@@ -24,6 +24,10 @@ impl DataDirectory {
             source,
         };
         std::fs::create_dir_all(path).map_err(unusable)?;
+        // The databases hold secrets of webhook clients.
+        #[cfg(unix)]
+        std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o700))
+            .map_err(unusable)?;
         let mut lock = File::options()
             .create(true)
             .truncate(false)
@@ -63,6 +67,18 @@ impl DataDirectory {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn the_directory_is_closed_to_other_users() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path().join("data");
+        std::fs::create_dir(&path).unwrap();
+        let _directory = DataDirectory::take(&path).unwrap();
+        let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700);
+    }
 
     #[test]
     fn a_second_stack_names_the_process_that_holds_the_directory() {
