@@ -176,7 +176,7 @@ pub struct Counts {
     pub delayed: usize,
 }
 
-/// Chooses which of the next messages a standard queue hands out, and which it hands out twice.
+/// Chooses which of the next messages or groups a queue hands out, and which messages it repeats.
 pub trait Chance {
     /// An index below `count`.
     fn pick(&mut self, count: usize) -> usize;
@@ -198,7 +198,7 @@ impl Chance for InOrder {
     }
 }
 
-/// Messages a standard queue chooses from when it hands one out.
+/// Messages of a standard queue, or groups of a FIFO queue, among which chance picks the next.
 const DISORDER: usize = 8;
 
 /// A queue and its messages.
@@ -362,7 +362,7 @@ impl Queue {
             ..Received::default()
         };
         if self.is_fifo() {
-            self.receive_fifo(max, visible_ms, now_ms, &mut received);
+            self.receive_fifo(max, visible_ms, now_ms, chance, &mut received);
         } else {
             self.receive_standard(max, visible_ms, now_ms, chance, &mut received);
         }
@@ -399,27 +399,30 @@ impl Queue {
         }
     }
 
-    fn receive_fifo(&mut self, max: usize, visible_ms: u64, now_ms: u64, received: &mut Received) {
-        let ready = self
-            .ready_groups
-            .iter()
-            .take_while(|(time, _, _)| *time <= now_ms);
-        let ready: Vec<String> = ready.take(max).map(|(_, _, group)| group.clone()).collect();
-        for group in ready {
-            let numbers: Vec<u64> = self
-                .groups
-                .get(&group)
-                .into_iter()
-                .flatten()
-                .copied()
-                .collect();
+    fn receive_fifo(
+        &mut self,
+        max: usize,
+        visible_ms: u64,
+        now_ms: u64,
+        chance: &mut dyn Chance,
+        received: &mut Received,
+    ) {
+        let is_ready = |(time, _, _): &&(u64, u64, String)| *time <= now_ms;
+        let ready = self.ready_groups.iter().take_while(is_ready);
+        let mut ready: Vec<String> = ready
+            .take(max + DISORDER)
+            .map(|(_, _, group)| group.clone())
+            .collect();
+        while received.messages.len() < max && !ready.is_empty() {
+            let candidates = ready.len().min(DISORDER);
+            let group = ready.remove(chance.pick(candidates).min(candidates - 1));
+            let numbers = self.groups.get(&group).into_iter().flatten();
+            let numbers: Vec<u64> = numbers.copied().take(max).collect();
             for number in numbers {
-                let visible = |message: &Message| message.visible_ms <= now_ms;
-                if received.messages.len() == max {
-                    return;
-                }
+                let is_visible = |message: &Message| message.visible_ms <= now_ms;
+                let found = self.messages.get(&number);
                 // A delayed message holds up the rest of its group.
-                if !self.messages.get(&number).is_some_and(visible) {
+                if received.messages.len() == max || !found.is_some_and(is_visible) {
                     break;
                 }
                 self.hand_out(number, visible_ms, now_ms, received);
