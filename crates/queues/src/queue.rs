@@ -416,9 +416,8 @@ impl Queue {
         while received.messages.len() < max && !ready.is_empty() {
             let candidates = ready.len().min(DISORDER);
             let group = ready.remove(chance.pick(candidates).min(candidates - 1));
-            let numbers = self.groups.get(&group).into_iter().flatten();
-            let numbers: Vec<u64> = numbers.copied().take(max).collect();
-            for number in numbers {
+            let mut from = 0;
+            while let Some(number) = self.number_of_group(&group, from) {
                 let is_visible = |message: &Message| message.visible_ms <= now_ms;
                 let found = self.messages.get(&number);
                 // A delayed message holds up the rest of its group.
@@ -426,8 +425,14 @@ impl Queue {
                     break;
                 }
                 self.hand_out(number, visible_ms, now_ms, received);
+                from = number + 1;
             }
         }
+    }
+
+    /// The first message of a group from a number on.
+    fn number_of_group(&self, group: &str, from: u64) -> Option<u64> {
+        self.groups.get(group)?.range(from..).next().copied()
     }
 
     /// Marks one message as received, or takes it out as a dead letter.
