@@ -41,7 +41,7 @@ fn sources(directory: &Path, visit: &mut dyn FnMut(&Path, &str)) {
     }
 }
 
-const ALL: [&str; 23] = [
+const ALL: [&str; 24] = [
     "cli",
     "deployment",
     "dynamodb",
@@ -59,6 +59,7 @@ const ALL: [&str; 23] = [
     "memory",
     "notify",
     "publish",
+    "queues",
     "registration",
     "service",
     "shadow",
