@@ -26,7 +26,7 @@ async fn failures_are_retried_and_every_attempt_is_recorded() {
         .map(|attempt| (attempt.number, attempt.status, attempt.error.as_deref()))
         .collect();
     let redirects = Some("redirects are not followed");
-    let hung = Some("no answer within 500ms");
+    let hung = Some("no response within 500ms");
     assert_eq!(
         received,
         [
