@@ -308,7 +308,7 @@ impl State {
                 delay_seconds: None,
                 trace_header: message.trace_header,
             };
-            self.send(&target.to_owned(), new)?;
+            self.send(target, new)?;
             self.queue_mut(source)?.queue.remove(message.number);
             self.journal(&[Entry::Delete(source.to_owned(), vec![message.number])])?;
             moved += 1;

@@ -91,7 +91,7 @@ impl<S: MessageWriter, T: SourceTracker> Ingest<S, T> {
         let groups: Vec<_> = messages
             .iter()
             .zip(&parsed)
-            .map(|(message, parsed)| group(message, parsed.as_ref().ok()))
+            .map(|(message, parsed)| group(message, parsed.as_deref().ok()))
             .collect();
         let until = QUARANTINE.deadline(deadline, start);
         let retried = AtomicUsize::new(0);
@@ -211,10 +211,7 @@ impl<S: MessageWriter, T: SourceTracker> Handler for Ingest<S, T> {
 
 /// In a FIFO queue, the messages of one group are stored in order and stop at the first failure. In a
 /// standard queue, the messages of one source are stored in order, and a failure stops none of them.
-fn group<'a>(
-    message: &'a QueueMessage,
-    parsed: Option<&'a Box<InboxMessage>>,
-) -> Option<Group<'a>> {
+fn group<'a>(message: &'a QueueMessage, parsed: Option<&'a InboxMessage>) -> Option<Group<'a>> {
     let key = match (&message.group, parsed) {
         (Some(group), _) => group.as_str(),
         (None, Some(parsed)) => parsed.source.as_str(),

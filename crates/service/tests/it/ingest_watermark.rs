@@ -13,13 +13,15 @@ use antumbra_testkit::{RecordingChannel, SendReply};
 
 const WAIT: Duration = Duration::from_secs(10);
 
+/// Times at which a marker is sent and read.
+type Marker = (Timestamp, Option<Timestamp>);
+
 /// A queue whose markers are read some time after they were sent, or never.
 struct Queue {
     clock: Arc<ManualClock>,
     channel: Arc<RecordingChannel>,
     read_after: Arc<Mutex<Option<Duration>>>,
-    /// Times at which each marker is sent and read.
-    markers: Arc<Mutex<Vec<(Timestamp, Option<Timestamp>)>>>,
+    markers: Arc<Mutex<Vec<Marker>>>,
     reads: Mutex<usize>,
 }
 
