@@ -118,5 +118,6 @@ pub(super) fn every_line_was_reached(reached: &BTreeMap<&'static str, BTreeSet<S
         "functions do make\n{}",
         needless.join("\n")
     );
-    assert!(count > 15, "only {count} lines call AWS");
+    // `Table` makes the calls of all stores; fewer lines mean that the search above finds nothing.
+    assert!(count > 10, "only {count} lines call AWS");
 }
