@@ -1,4 +1,4 @@
-//! A signal: what a sensor says, as the text of one queue message.
+//! A signal of a sensor, as the text of one queue message.
 //!
 //! ```json
 //! {"sensor_id": "0xA", "data": 1, "ts": "2026-01-31T12:00:00Z", "seq": 7}
@@ -8,7 +8,7 @@
 //! that a mistake is found where it is made and not in a state that never changes. Numbers count by
 //! their value: `1.0` is 1.
 //!
-//! In the same queue travels the [marker](Incoming::Marker), which tells how far the queue was read.
+//! The queue also carries the [marker](SignalMessage::Marker), which shows how far the queue was read.
 
 use antumbra_shadow::{Document, DocumentError, Kind, Timestamp, View};
 
