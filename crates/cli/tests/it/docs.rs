@@ -59,8 +59,22 @@ pages! {
     local_stack: "docs/local-stack.md",
 }
 
+fn is_installed(program: &str) -> bool {
+    let version = std::process::Command::new(program)
+        .arg("--version")
+        .output();
+    version.is_ok()
+}
+
 /// Runs the blocks of a page in order, in one shell.
 fn run(file: &str) {
+    let missing = ["bash", "curl"]
+        .into_iter()
+        .find(|program| !is_installed(program));
+    if let Some(program) = missing {
+        eprintln!("{file} was not run: {program} is not installed");
+        return;
+    }
     let mut page = Page::read(&root().join(file));
     let shell = Shell::start(&root());
     let mut expected = Expected::default();
