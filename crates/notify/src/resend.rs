@@ -69,7 +69,7 @@ impl UndeliverableNotification {
         serde_json::from_str(text).ok()
     }
 
-    /// Whether it contains the notification and all that is needed to send it.
+    /// Returns `true` if it contains the notification and all that is needed to send it.
     pub fn is_complete(&self) -> bool {
         self.registration.is_some() && self.notification.is_some() && self.message.is_some()
     }

@@ -90,7 +90,7 @@ impl ShadowChange {
         })
     }
 
-    /// Whether its messages, or those of other changes of the shadow, depend on it.
+    /// Returns `true` if its messages, or those of other changes of the shadow, depend on it.
     pub(crate) fn is_needed(&self) -> bool {
         self.item != ShadowItem::Combined || !self.subscribers.is_empty()
     }

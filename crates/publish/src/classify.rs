@@ -1,4 +1,4 @@
-//! Which failures are worth a retry: one table for all services.
+//! Classification of failures as retryable or not: one table for all services.
 //!
 //! A failure of the service or of the connection is worth a retry, and so is one of our credentials, which has nothing
 //! to do with the message. A rejection of the content, the address or the permissions is permanent.
@@ -100,7 +100,7 @@ fn describe(code: &str, message: Option<&str>) -> String {
     }
 }
 
-/// Whether the code reports load or a failure of the service.
+/// Returns `true` if the code reports load or a failure of the service.
 pub(crate) fn is_temporary(code: &str) -> bool {
     let bare = bare(code);
     bare.contains("Throttl")
@@ -123,7 +123,7 @@ pub(crate) fn is_temporary(code: &str) -> bool {
         )
 }
 
-/// Whether the code reports our credentials or clock. The undeliverable queue would reject them too, and the next
+/// Returns `true` if the code reports our credentials or clock. The undeliverable queue would reject them too, and the next
 /// invocation has new ones.
 fn is_of_credentials(code: &str) -> bool {
     matches!(

@@ -10,7 +10,7 @@ pub struct ApiError {
     pub query_code: &'static str,
     /// The text.
     pub message: String,
-    /// Whether the caller is at fault.
+    /// `true` if the caller is at fault.
     pub sender: bool,
 }
 

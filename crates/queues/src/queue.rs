@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde::{Deserialize, Serialize};
 
-/// How long a FIFO queue remembers a deduplication id.
+/// Time for which a FIFO queue remembers a deduplication id.
 pub const DEDUPLICATION_MS: u64 = 5 * 60 * 1000;
 /// In-flight messages that SQS allows in one queue.
 pub const MAX_IN_FLIGHT: usize = 120_000;
@@ -143,14 +143,14 @@ pub struct Receipt {
     pub receive: u32,
 }
 
-/// What the sender of a message is told.
+/// Response to the sender of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sent {
     /// The message id; of the earlier message if this one is a duplicate.
     pub id: String,
     /// The sequence number.
     pub number: u64,
-    /// Whether the message was dropped as a duplicate.
+    /// `true` if the message was dropped as a duplicate.
     pub duplicate: bool,
 }
 
@@ -180,7 +180,7 @@ pub struct Counts {
 pub trait Chance {
     /// An index below `count`.
     fn pick(&mut self, count: usize) -> usize;
-    /// Whether a message stays visible although it was handed out.
+    /// Returns `true` if a message stays visible although it was handed out.
     fn deliver_again(&mut self) -> bool;
 }
 
@@ -232,7 +232,7 @@ impl Queue {
         &self.name
     }
 
-    /// Whether this is a FIFO queue.
+    /// Returns `true` for FIFO queues.
     pub fn is_fifo(&self) -> bool {
         self.name.ends_with(".fifo")
     }

@@ -16,7 +16,7 @@ use crate::queue::{Message, NewMessage, Queue, Receipt, Sent};
 use crate::topics::Topics;
 use crate::unkind::{Dice, Unkindness};
 
-/// Where an endpoint is and how it behaves.
+/// Address and behaviour of an endpoint.
 #[derive(Debug, Clone)]
 pub struct QueuesConfig {
     /// Account id in URLs and ARNs.

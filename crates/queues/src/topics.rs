@@ -30,14 +30,14 @@ pub(crate) struct Subscription {
 }
 
 impl Subscription {
-    /// Whether the queue gets the bare message instead of an envelope.
+    /// Returns `true` if the queue gets the bare message instead of an envelope.
     pub(crate) fn is_raw(&self) -> bool {
         self.attributes
             .get("RawMessageDelivery")
             .is_some_and(|raw| raw == "true")
     }
 
-    /// Whether the filter policy accepts a message.
+    /// Returns `true` if the filter policy accepts a message.
     pub(crate) fn accepts(
         &self,
         body: &str,
@@ -72,7 +72,7 @@ fn attribute_object(attributes: &BTreeMap<String, AttributeValue>) -> Value {
     Value::Object(members.collect())
 }
 
-/// Whether every member of the policy matches.
+/// Returns `true` if every member of the policy matches.
 fn matches(policy: &Value, message: &Value) -> bool {
     let Value::Object(members) = policy else {
         return false;
@@ -121,7 +121,7 @@ fn meets_value(condition: &Value, value: &Value) -> bool {
     }
 }
 
-/// Whether a number meets pairs of comparison and bound, such as `[">=", 0, "<", 10]`.
+/// Returns `true` if a number meets pairs of comparison and bound, such as `[">=", 0, "<", 10]`.
 fn in_range(bounds: &Value, value: f64) -> bool {
     let bounds = bounds.as_array().map(Vec::as_slice).unwrap_or_default();
     bounds.chunks(2).all(|pair| {

@@ -1,15 +1,15 @@
-//! What SQS may do and rarely does: late, repeated and reordered deliveries, by a seed.
+//! Late, repeated and reordered deliveries, which SQS allows and rarely shows, by a seed.
 
 use crate::queue::Chance;
 
-/// How unkind standard queues are. The default is kind: in order, once, at once.
+/// Delivery faults of standard queues. The default has none: in order, once, at once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Unkindness {
     /// The seed that makes it reproducible.
     pub seed: u64,
     /// Of a thousand receives, how many leave the message visible, so that it is received again.
     pub duplicates_per_mille: u32,
-    /// Whether messages come in any order.
+    /// Delivers messages in any order.
     pub reorder: bool,
     /// The longest extra delay of a message, in milliseconds.
     pub max_delay_ms: u64,

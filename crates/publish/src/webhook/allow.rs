@@ -41,7 +41,7 @@ pub struct InvalidAllow {
 }
 
 impl Allow {
-    /// Whether an entry opens this name on this port.
+    /// Returns `true` if an entry opens this name on this port.
     pub(super) fn name(&self, plain: bool, name: &str, port: u16) -> bool {
         self.any(
             plain,
@@ -50,7 +50,7 @@ impl Allow {
         )
     }
 
-    /// Whether an entry opens this address on this port.
+    /// Returns `true` if an entry opens this address on this port.
     pub(super) fn address(&self, plain: bool, address: IpAddr, port: u16) -> bool {
         self.any(
             plain,
@@ -59,12 +59,12 @@ impl Allow {
         )
     }
 
-    /// Whether an entry opens plain HTTP to a network on this port. A name may then resolve to it.
+    /// Returns `true` if an entry opens plain HTTP to a network on this port. A name may then resolve to it.
     pub(super) fn some_plain_network(&self, port: u16) -> bool {
         self.any(true, port, |host| matches!(host, Host::Network(_)))
     }
 
-    /// Whether an entry opens a network on exactly this port. A name may then resolve to it.
+    /// Returns `true` if an entry opens a network on exactly this port. A name may then resolve to it.
     pub(super) fn some_network_on(&self, port: u16) -> bool {
         let opens = |rule: &Rule| rule.port == Some(port) && matches!(rule.host, Host::Network(_));
         self.rules.iter().any(opens)
