@@ -37,7 +37,7 @@ pub(crate) struct Routes {
     pub(crate) channels: Vec<Arc<dyn Channel>>,
     by_registration: HashMap<RegistrationId, Route>,
     clients: Option<(ClientsRoute, QueueChannels)>,
-    /// Returns `true` if an enabled registration needs messages of both documents of a shadow.
+    /// `true` if an enabled registration needs messages of both documents of a shadow.
     pub(crate) of_shadows: bool,
 }
 
