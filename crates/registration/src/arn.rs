@@ -98,12 +98,12 @@ impl Queue {
         }
     }
 
-    /// Whether the name ends in `.fifo`.
+    /// Returns `true` if the name ends in `.fifo`.
     pub fn is_fifo(&self) -> bool {
         self.as_str().ends_with(".fifo")
     }
 
-    /// Whether SQS accepts the name.
+    /// Returns `true` if SQS accepts the name.
     pub fn is_valid(&self) -> bool {
         is_resource_name(self.name(), 80)
     }
@@ -113,7 +113,7 @@ impl Queue {
     }
 }
 
-/// Whether SQS and SNS accept the name: letters, digits, `-` and `_`, up to `limit` with an optional `.fifo`.
+/// Returns `true` if SQS and SNS accept the name: letters, digits, `-` and `_`, up to `limit` with an optional `.fifo`.
 pub(crate) fn is_resource_name(text: &str, limit: usize) -> bool {
     let stem = text.strip_suffix(".fifo").unwrap_or(text);
     !stem.is_empty()

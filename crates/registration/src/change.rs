@@ -85,7 +85,7 @@ pub struct Change<'a> {
     pub shadow: Option<ShadowRef<'a>>,
     /// The operation on the item.
     pub operation: Operation,
-    /// Whether the time to live removed the item.
+    /// `true` if the time to live removed the item.
     pub expired: bool,
     /// The document's version after the change; the last one if it was removed.
     pub version: Option<u64>,
@@ -104,7 +104,7 @@ pub struct Change<'a> {
 }
 
 impl Change<'_> {
-    /// Whether a value besides timestamps changed. Always true for insert and remove.
+    /// Returns `true` if a value besides timestamps changed. Always true for insert and remove.
     pub fn value_changed(&self) -> bool {
         self.operation != Operation::Modify || self.diff.diff().value_changed()
     }
@@ -156,7 +156,7 @@ impl<'a> DiffCell<'a> {
         self
     }
 
-    /// Whether the diff was used.
+    /// Returns `true` if the diff was used.
     pub fn is_computed(&self) -> bool {
         self.diff.get().is_some()
     }

@@ -23,12 +23,12 @@ impl Form {
         ("shadow-documents", Form::ShadowDocuments),
     ];
 
-    /// Whether `send` selects its parts. The other forms are always complete.
+    /// Returns `true` if `send` selects its parts. The other forms are always complete.
     pub fn has_parts(self) -> bool {
         self == Form::Notification
     }
 
-    /// Whether it is made of both documents of a shadow.
+    /// Returns `true` if it is made of both documents of a shadow.
     pub fn is_of_shadows(self) -> bool {
         matches!(self, Form::ShadowDelta | Form::ShadowDocuments)
     }

@@ -64,7 +64,7 @@ impl Key {
         self.text.clone()
     }
 
-    /// Whether it is matched without an automaton.
+    /// Returns `true` if it is matched without an automaton.
     pub(crate) fn is_glob(&self) -> bool {
         self.glob.is_some()
     }

@@ -55,14 +55,14 @@ impl Pattern {
         Some(Pattern { alternatives })
     }
 
-    /// Whether the change matches.
+    /// Returns `true` if the change matches.
     pub fn matches(&self, change: &Change<'_>) -> bool {
         self.alternatives
             .iter()
             .any(|alternative| alternative.matches(change))
     }
 
-    /// Whether it has conditions on the diff.
+    /// Returns `true` if it has conditions on the diff.
     pub fn needs_diff(&self) -> bool {
         self.alternatives.iter().any(Alternative::needs_diff)
     }

@@ -72,7 +72,7 @@ impl Operations {
         )
     }
 
-    /// Whether the set contains the operation.
+    /// Returns `true` if the set contains the operation.
     pub fn contains(self, operation: Operation) -> bool {
         self.0 & 1 << operation as u8 != 0
     }
@@ -115,7 +115,7 @@ enum Part {
 const PARTS: [(&str, Part); 3] = [("old", Part::Old), ("new", Part::New), ("diff", Part::Diff)];
 
 impl Registration {
-    /// Whether a notification contains the diff.
+    /// Returns `true` if a notification contains the diff.
     pub fn needs_diff(&self) -> bool {
         self.form.has_parts() && self.send.diff
     }

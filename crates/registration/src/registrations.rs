@@ -76,7 +76,7 @@ impl Registrations {
         self.list.len()
     }
 
-    /// Whether there is no registration.
+    /// Returns `true` if there is no registration.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }

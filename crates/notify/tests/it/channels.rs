@@ -96,7 +96,7 @@ impl Bench {
         self.fakes.at(address)
     }
 
-    /// What lies in the undeliverable queue.
+    /// Messages in the undeliverable queue.
     pub(crate) fn undeliverable(&self) -> Vec<Value> {
         self.fakes.undeliverable.json()
     }
@@ -110,7 +110,7 @@ impl Bench {
         self.listener.handle(event, deadline).await.unwrap()
     }
 
-    /// Why an event is none.
+    /// Reason why an event is rejected.
     pub(crate) async fn refuse(&self, event: &[u8]) -> String {
         let deadline = self.clock.now().after(TIME);
         let error = self.listener.handle(event, deadline).await.unwrap_err();

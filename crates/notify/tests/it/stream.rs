@@ -11,7 +11,7 @@ pub(crate) struct Record {
     /// The item before, as plain JSON, without its keys.
     pub(crate) old: Option<Value>,
     pub(crate) new: Option<Value>,
-    /// Whether the table's time to live did it.
+    /// `true` if the table's time to live did it.
     pub(crate) expired: bool,
 }
 

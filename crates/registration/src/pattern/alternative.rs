@@ -52,9 +52,9 @@ pub(crate) struct Node {
     name: Box<str>,
     wanted: Option<Wanted>,
     children: Box<[Node]>,
-    /// Whether a value is required here or below.
+    /// `true` if a value is required here or below.
     wants_value: bool,
-    /// Whether a value is required below.
+    /// `true` if a value is required below.
     wants_value_below: bool,
     /// If there is an array here: paths at which no element may have a value, because no earlier field chooses an
     /// element.
@@ -78,7 +78,7 @@ impl Alternative {
             .all(|(root, node)| node.holds_at_root(*root, change))
     }
 
-    /// Whether it has conditions on the diff.
+    /// Returns `true` if it has conditions on the diff.
     pub(crate) fn needs_diff(&self) -> bool {
         self.roots.iter().any(|(root, _)| *root == Root::Diff)
     }
@@ -224,7 +224,7 @@ impl Node {
         })
     }
 
-    /// Whether the fields below match within an array; the condition here is already decided.
+    /// Returns `true` if the fields below match within an array; the condition here is already decided.
     fn holds_below(&self, array: View<'_>) -> bool {
         array.children().any(|element| match element.kind() {
             Kind::Object => self
@@ -287,7 +287,7 @@ fn any_scalar(array: View<'_>, test: &dyn Fn(&Scalar<'_>) -> bool) -> bool {
     })
 }
 
-/// Whether there is a scalar at a path, in any element of any array along it.
+/// Returns `true` if there is a scalar at a path, in any element of any array along it.
 fn has_value(view: View<'_>, path: &[Box<str>]) -> bool {
     match (view.kind(), path) {
         (Kind::Array, _) => view.children().any(|element| has_value(element, path)),

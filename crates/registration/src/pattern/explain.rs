@@ -20,7 +20,7 @@ pub struct Miss {
     pub expected: String,
     /// The actual values, as JSON.
     pub seen: Vec<String>,
-    /// Whether a value would match, but in another element of an array than the earlier fields.
+    /// `true` if a value would match, but in another element of an array than the earlier fields.
     pub elsewhere: bool,
 }
 

@@ -82,7 +82,7 @@ struct Entry {
     /// The index of the alternative in its pattern.
     alternative: u32,
     needs_end: u32,
-    /// Whether it has conditions beyond the marked ones.
+    /// `true` if it has conditions beyond the marked ones.
     asks_more: bool,
 }
 

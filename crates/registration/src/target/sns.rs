@@ -39,7 +39,7 @@ impl TargetKind for Sns {
 }
 
 impl Sns {
-    /// Whether the ARN ends in `.fifo`.
+    /// Returns `true` if the ARN ends in `.fifo`.
     pub fn is_fifo(&self) -> bool {
         self.topic.ends_with(".fifo")
     }

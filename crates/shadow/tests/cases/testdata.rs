@@ -187,7 +187,7 @@ pub(crate) fn canonical(raw: &RawValue) -> String {
         .to_json()
 }
 
-/// Whether floating point and 64 bits hold every number of the text, as the reference needs it.
+/// Returns `true` if floating point and 64 bits hold every number of the text, as the reference needs it.
 pub(crate) fn is_exact(raw: &RawValue) -> bool {
     let text = raw.get();
     let digits = |word: &str| word.bytes().filter(u8::is_ascii_digit).count();

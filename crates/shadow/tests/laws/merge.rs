@@ -136,7 +136,7 @@ proptest! {
     }
 }
 
-/// Whether `pointer` is `above` or lies below it.
+/// Returns `true` if `pointer` is `above` or lies below it.
 fn covers(above: &str, pointer: &str) -> bool {
     pointer
         .strip_prefix(above)
@@ -199,7 +199,7 @@ fn emptied_elements(path: &str, sent: &Value) -> BTreeSet<String> {
     found
 }
 
-/// Whether some array of elements with ids is in it.
+/// Returns `true` if some array of elements with ids is in it.
 fn has_ids(value: &Value, model: &Model) -> bool {
     match value {
         Value::Array(items) => {

@@ -105,7 +105,7 @@ impl Walk<'_> {
     }
 }
 
-/// Whether two values are deeply equal but for the times of timestamped values.
+/// Returns `true` if two values are deeply equal but for the times of timestamped values.
 fn same_but_times(desired: &Value, reported: &Value, model: &Model) -> bool {
     if time(desired, model).is_some() {
         return reported.is_object()

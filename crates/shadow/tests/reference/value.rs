@@ -122,12 +122,12 @@ pub(crate) fn time(value: &Value, model: &Model) -> Option<i128> {
     instant(value.get(&model.timestamp_field)?)
 }
 
-/// Whether it is an object or an array.
+/// Returns `true` if it is an object or an array.
 pub(crate) fn is_container(value: &Value) -> bool {
     value.is_object() || value.is_array()
 }
 
-/// Whether it is one leaf.
+/// Returns `true` if it is one leaf.
 pub(crate) fn is_leaf(value: &Value, model: &Model) -> bool {
     time(value, model).is_some()
         || match value {

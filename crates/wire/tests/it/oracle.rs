@@ -195,7 +195,7 @@ fn has_excuse(bytes: &[u8], slow: &EventRecord) -> bool {
         || !["INSERT", "MODIFY", "REMOVE"].contains(&slow.event_name.as_str())
 }
 
-/// Whether some object of a JSON text has two members of one name.
+/// Returns `true` if some object of a JSON text has two members of one name.
 pub(crate) fn has_twins(bytes: &[u8]) -> bool {
     serde_json::from_slice::<Unique>(bytes).is_err()
 }

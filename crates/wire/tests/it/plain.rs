@@ -68,7 +68,7 @@ impl Plain {
         }
     }
 
-    /// Whether every number is one by JSON's grammar, which the serde road does not ask for.
+    /// Returns `true` if every number is one by JSON's grammar, which the serde road does not ask for.
     pub(crate) fn numbers_are_json(&self) -> bool {
         match self {
             Plain::Number(text) => {

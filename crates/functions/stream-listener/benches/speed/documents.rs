@@ -167,7 +167,7 @@ pub(crate) fn outcomes(pairs: &[Pair], shape: Shape) -> Outcomes {
     }
 }
 
-/// Whether desired values have timestamps.
+/// `true` if desired values have timestamps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Times {
     Kept,
