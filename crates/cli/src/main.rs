@@ -9,7 +9,6 @@ mod output;
 mod progress;
 mod send_message;
 mod signals;
-mod stream_follower;
 
 use std::process::ExitCode;
 

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use antumbra_dynamodb::streams::event::invocation;
+use antumbra_dynamodb::streams::{Client, StreamFollower};
 use antumbra_registration::{Change, DiffCell, Operation, Parts};
 use antumbra_shadow::{Model, Timestamp, View};
 use antumbra_wire::items::{ItemChange, KeyBuffer};
@@ -17,7 +18,6 @@ use crate::connection::Connection;
 use crate::error::CliError;
 use crate::output::{BAD, CHANGED, FAINT, GOOD, STRONG, print_while_read, styled, table};
 use crate::signals::Signals;
-use crate::stream_follower::StreamFollower;
 
 /// Pause between polls of an unchanged stream.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
@@ -46,12 +46,13 @@ impl Watch {
         };
         let stream = stream.ok_or_else(none)?;
         let mut signals = Signals::listen().map_err(CliError::unavailable)?;
-        let mut follower = StreamFollower::start(&sdk, stream.clone()).await?;
+        let follower = StreamFollower::start(&Client::new(&sdk), &stream).await;
+        let mut follower = follower.map_err(CliError::unavailable)?;
         anstream::eprintln!("{} {table}; stop with Ctrl-C", styled(FAINT, "watching"));
         let mut left = self.count;
         while left != Some(0) {
             let records = tokio::select! {
-                records = follower.next() => records?,
+                records = follower.next() => records.map_err(CliError::unavailable)?,
                 () = signals.next() => return Ok(()),
             };
             // One record at a time: a page can be longer than an event may be.
