@@ -4,11 +4,9 @@
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{code}: {message}")]
 pub struct ApiError {
-    /// The error code of the service.
     pub code: &'static str,
     /// The code of the query protocol, where it differs.
-    pub query_code: &'static str,
-    /// The text.
+    pub query_code: String,
     pub message: String,
     /// `true` if the caller is at fault.
     pub sender: bool,
@@ -19,7 +17,7 @@ impl ApiError {
     pub(crate) fn new(code: &'static str, message: impl Into<String>) -> ApiError {
         ApiError {
             code,
-            query_code: code,
+            query_code: code.to_owned(),
             message: message.into(),
             sender: true,
         }
@@ -28,13 +26,23 @@ impl ApiError {
     /// An error with a code of its own in the query protocol.
     pub(crate) fn with_query_code(
         code: &'static str,
-        query_code: &'static str,
+        query_code: &str,
         message: impl Into<String>,
     ) -> ApiError {
         ApiError {
-            query_code,
+            query_code: query_code.to_owned(),
             ..ApiError::new(code, message)
         }
+    }
+
+    /// An error of SQS whose code has a prefix in the query protocol.
+    pub(crate) fn sqs(code: &'static str, message: impl Into<String>) -> ApiError {
+        ApiError::with_query_code(code, &format!("AWS.SimpleQueueService.{code}"), message)
+    }
+
+    /// An invalid parameter of SNS.
+    pub(crate) fn parameter(message: impl std::fmt::Display) -> ApiError {
+        ApiError::new("InvalidParameter", format!("Invalid parameter: {message}"))
     }
 
     pub(crate) fn no_queue() -> ApiError {
@@ -64,7 +72,6 @@ impl ApiError {
         }
     }
 
-    /// The HTTP status.
     pub(crate) fn status(&self) -> http::StatusCode {
         match (self.sender, self.code) {
             (false, _) => http::StatusCode::INTERNAL_SERVER_ERROR,

@@ -15,7 +15,6 @@ use crate::topics::Topics;
 /// Size below which the journal is never rewritten.
 const MIN_COMPACT_BYTES: u64 = 32 * 1024 * 1024;
 
-/// One change.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Entry {

@@ -17,29 +17,27 @@ pub const MAX_IN_FLIGHT: usize = 120_000;
 /// The attributes of a queue that change what it does.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attributes {
-    /// `VisibilityTimeout`.
     pub visibility_seconds: u64,
-    /// `DelaySeconds`.
     pub delay_seconds: u64,
-    /// `MessageRetentionPeriod`.
     pub retention_seconds: u64,
-    /// `MaximumMessageSize`.
     pub max_message_bytes: usize,
-    /// `ReceiveMessageWaitTimeSeconds`.
     pub wait_seconds: u64,
-    /// `RedrivePolicy`.
     pub redrive: Option<Redrive>,
-    /// `ContentBasedDeduplication`.
     pub content_based_deduplication: bool,
 }
 
 /// Moves a message to another queue after a number of receives.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Redrive {
-    /// Name of the dead-letter queue.
     pub dead_letter_queue: String,
     /// Receives after which a message is a dead letter.
     pub max_receive_count: u32,
+}
+
+/// Returns `true` for the letters that names of queues and topics and ids of batch entries may have.
+pub(crate) fn is_name(text: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    !text.is_empty() && text.chars().all(allowed)
 }
 
 impl Default for Attributes {
@@ -57,13 +55,11 @@ impl Default for Attributes {
     }
 }
 
-/// A value of a message attribute.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct AttributeValue {
     /// `String`, `Number` or `Binary`, with an optional label after a dot.
     pub data_type: String,
-    /// The value of a `String` or `Number`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub string_value: Option<String>,
     /// The value of a `Binary`, in base64.
@@ -71,52 +67,38 @@ pub struct AttributeValue {
     pub binary_value: Option<String>,
 }
 
-/// A message to be sent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NewMessage {
-    /// The text.
     pub body: String,
-    /// Attributes of the sender.
     pub attributes: BTreeMap<String, AttributeValue>,
     /// Message group; required in FIFO queues, a tenant in standard queues.
     pub group: Option<String>,
-    /// Deduplication id of a FIFO queue.
     pub deduplication_id: Option<String>,
     /// Overrides the delay of the queue.
     pub delay_seconds: Option<u64>,
-    /// `AWSTraceHeader`.
     pub trace_header: Option<String>,
 }
 
 /// A message in a queue. Times are Unix milliseconds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Message {
-    /// `MessageId`.
     pub id: String,
     /// Position in the queue; also the sequence number of a FIFO queue.
     pub number: u64,
-    /// The text.
     pub body: String,
-    /// Attributes of the sender.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub attributes: BTreeMap<String, AttributeValue>,
-    /// Message group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
-    /// Deduplication id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deduplication_id: Option<String>,
-    /// `AWSTraceHeader`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace_header: Option<String>,
-    /// `SentTimestamp`.
     pub sent_ms: u64,
     /// The time from which the message can be received.
     pub visible_ms: u64,
-    /// `ApproximateReceiveCount`.
     #[serde(default)]
     pub receives: u32,
-    /// `ApproximateFirstReceiveTimestamp`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_receive_ms: Option<u64>,
     /// Name of the queue this message is a dead letter of.
@@ -137,7 +119,6 @@ impl Message {
 /// Identifies one receive of one message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Receipt {
-    /// [`Message::number`].
     pub number: u64,
     /// [`Message::receives`] after the receive.
     pub receive: u32,
@@ -148,7 +129,6 @@ pub struct Receipt {
 pub struct Sent {
     /// The message id; of the earlier message if this one is a duplicate.
     pub id: String,
-    /// The sequence number.
     pub number: u64,
     /// `true` if the message was dropped as a duplicate.
     pub duplicate: bool,
@@ -168,7 +148,6 @@ pub struct Received {
 /// Approximate numbers of messages by state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Available for receive.
     pub visible: usize,
     /// Received and neither deleted nor visible again.
     pub in_flight: usize,
@@ -201,7 +180,6 @@ impl Chance for InOrder {
 /// Messages of a standard queue, or groups of a FIFO queue, among which chance picks the next.
 const DISORDER: usize = 8;
 
-/// A queue and its messages.
 #[derive(Debug, Clone, Default)]
 pub struct Queue {
     name: String,
@@ -227,22 +205,18 @@ impl Queue {
         }
     }
 
-    /// The name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns `true` for FIFO queues.
     pub fn is_fifo(&self) -> bool {
         self.name.ends_with(".fifo")
     }
 
-    /// The attributes.
     pub fn attributes(&self) -> &Attributes {
         &self.attributes
     }
 
-    /// Replaces the attributes.
     pub fn set_attributes(&mut self, attributes: Attributes) {
         self.attributes = attributes;
     }
@@ -252,7 +226,6 @@ impl Queue {
         self.messages.values()
     }
 
-    /// One message.
     pub fn message(&self, number: u64) -> Option<&Message> {
         self.messages.get(&number)
     }
@@ -340,7 +313,6 @@ impl Queue {
         self.insert(message);
     }
 
-    /// Remembers a deduplication id.
     pub fn restore_deduplication(&mut self, key: &str, sent_ms: u64, id: &str, number: u64) {
         let value = (sent_ms, id.to_owned(), number);
         self.deduplication.insert(key.to_owned(), value);
@@ -487,7 +459,6 @@ impl Queue {
         });
     }
 
-    /// Takes a message out.
     pub fn remove(&mut self, number: u64) -> Option<Message> {
         let message = self.messages.remove(&number)?;
         self.by_time.remove(&(message.visible_ms, number));
@@ -500,7 +471,6 @@ impl Queue {
         Some(message)
     }
 
-    /// Deletes all messages.
     pub fn purge(&mut self) {
         self.messages.clear();
         self.by_time.clear();
@@ -509,7 +479,6 @@ impl Queue {
         self.ready_of_group.clear();
     }
 
-    /// Numbers of messages by state.
     pub fn counts(&self, now_ms: u64) -> Counts {
         let mut counts = Counts::default();
         for message in self.messages.values() {

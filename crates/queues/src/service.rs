@@ -19,15 +19,12 @@ use crate::unkind::{Dice, Unkindness};
 /// Address and behaviour of an endpoint.
 #[derive(Debug, Clone)]
 pub struct QueuesConfig {
-    /// Account id in URLs and ARNs.
     pub account: String,
-    /// Region in ARNs.
     pub region: String,
     /// URL of the endpoint without a slash at its end.
     pub endpoint: String,
     /// Directory of the journal; `None` keeps everything in memory.
     pub data_dir: Option<PathBuf>,
-    /// Unkindness of standard queues.
     pub unkindness: Unkindness,
 }
 
@@ -81,17 +78,14 @@ impl Queues {
         self.stop.cancel();
     }
 
-    /// The configuration.
     pub fn config(&self) -> &QueuesConfig {
         &self.config
     }
 
-    /// The URL of a queue.
     pub fn queue_url(&self, name: &str) -> String {
         format!("{}/{}/{name}", self.config.endpoint, self.config.account)
     }
 
-    /// The ARN of a queue.
     pub fn queue_arn(&self, name: &str) -> String {
         format!(
             "arn:aws:sqs:{}:{}:{name}",
@@ -269,8 +263,7 @@ impl State {
         let found = self.queue_mut(name)?;
         if !found.queue.change_visibility(receipt, seconds, now) {
             let text = "The specified message is not in flight.";
-            let code = "AWS.SimpleQueueService.MessageNotInflight";
-            return Err(ApiError::with_query_code("MessageNotInflight", code, text));
+            return Err(ApiError::sqs("MessageNotInflight", text));
         }
         found.arrived.notify_waiters();
         let message = found.queue.message(receipt.number);

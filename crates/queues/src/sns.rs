@@ -1,20 +1,22 @@
 //! The SNS API over its query protocol: a form in, XML out. Topics deliver to SQS queues of the same
 //! endpoint, at once.
 
+mod form;
+mod publication;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use bytes::Bytes;
 use http::{Response, StatusCode};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::error::ApiError;
-use crate::queue::{AttributeValue, NewMessage};
+use crate::queue::{NewMessage, is_name};
 use crate::service::{Queues, State, now_ms};
 use crate::topics::{Subscription, Topic, Topics};
-
-/// Bytes of one published message.
-const MAX_MESSAGE_BYTES: usize = 256 * 1024;
+use form::Form;
+use publication::Publication;
 
 /// The content of a response element, as XML.
 type Answer = Result<String, ApiError>;
@@ -48,13 +50,10 @@ impl Queues {
                 (error.status(), xml)
             }
         };
-        let mut response = Response::new(xml.into());
-        *response.status_mut() = status;
-        let xml = http::HeaderValue::from_static("text/xml");
-        response
-            .headers_mut()
-            .insert(http::header::CONTENT_TYPE, xml);
-        response
+        let response = Response::builder().header("content-type", "text/xml");
+        let response = response.status(status).body(xml.into());
+        // Status and header are always valid.
+        response.unwrap_or_default()
     }
 
     fn sns_call(&self, action: &str, form: &Form) -> Answer {
@@ -145,9 +144,7 @@ impl Queues {
             }
             "Publish" => {
                 let arn = form.get("TopicArn").or_else(|| form.get("TargetArn"));
-                let arn = arn.ok_or_else(|| {
-                    ApiError::new("InvalidParameter", "Invalid parameter: TopicArn")
-                })?;
+                let arn = arn.ok_or_else(|| ApiError::parameter("TopicArn"))?;
                 let published =
                     self.publish(&mut self.lock(), arn, &Publication::read(form, "")?)?;
                 Ok(published.xml())
@@ -183,16 +180,8 @@ impl Queues {
             .get("FifoTopic")
             .is_some_and(|fifo| fifo == "true");
         let base = name.strip_suffix(".fifo").unwrap_or(name);
-        let allowed = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-        if base.is_empty()
-            || name.len() > 256
-            || !base.chars().all(allowed)
-            || is_fifo != name.ends_with(".fifo")
-        {
-            return Err(ApiError::new(
-                "InvalidParameter",
-                "Invalid parameter: Topic Name",
-            ));
+        if name.len() > 256 || !is_name(base) || is_fifo != name.ends_with(".fifo") {
+            return Err(ApiError::parameter("Topic Name"));
         }
         let arn = self.topic_arn(name);
         let tags = form.map("Tags.member", "Key", "Value");
@@ -209,9 +198,8 @@ impl Queues {
         let topic_arn = form.required("TopicArn")?.to_owned();
         let (protocol, endpoint) = (form.required("Protocol")?, form.required("Endpoint")?);
         if protocol != "sqs" {
-            let text =
-                format!("Invalid parameter: the local SNS delivers to sqs, not to {protocol}");
-            return Err(ApiError::new("InvalidParameter", text));
+            let text = format!("the local SNS delivers to sqs, not to {protocol}");
+            return Err(ApiError::parameter(text));
         }
         let attributes = form.map("Attributes.entry", "key", "value");
         check_subscription(&attributes)?;
@@ -335,15 +323,13 @@ impl Queues {
             .get("ContentBasedDeduplication")
             .is_some_and(|v| v == "true");
         if is_fifo && publication.group.is_none() {
-            return Err(ApiError::new(
-                "InvalidParameter",
-                "Invalid parameter: The MessageGroupId parameter is required for FIFO topics",
+            return Err(ApiError::parameter(
+                "The MessageGroupId parameter is required for FIFO topics",
             ));
         }
         if is_fifo && publication.deduplication_id.is_none() && !content_based {
-            return Err(ApiError::new(
-                "InvalidParameter",
-                "Invalid parameter: The topic should either have ContentBasedDeduplication enabled or MessageDeduplicationId provided explicitly",
+            return Err(ApiError::parameter(
+                "The topic should either have ContentBasedDeduplication enabled or MessageDeduplicationId provided explicitly",
             ));
         }
         let id = uuid::Uuid::new_v4().to_string();
@@ -387,156 +373,6 @@ impl Published {
     }
 }
 
-/// A message for a topic.
-struct Publication {
-    message: String,
-    subject: Option<String>,
-    attributes: BTreeMap<String, AttributeValue>,
-    group: Option<String>,
-    deduplication_id: Option<String>,
-}
-
-impl Publication {
-    fn read(form: &Form, prefix: &str) -> Result<Publication, ApiError> {
-        let of = |name: &str| form.get(&format!("{prefix}{name}")).map(str::to_owned);
-        let mut attributes = BTreeMap::new();
-        for n in 1.. {
-            let entry = format!("MessageAttributes.entry.{n}.");
-            let Some(name) = of(&format!("{entry}Name")) else {
-                break;
-            };
-            let value = AttributeValue {
-                data_type: of(&format!("{entry}Value.DataType")).unwrap_or_default(),
-                string_value: of(&format!("{entry}Value.StringValue")),
-                binary_value: of(&format!("{entry}Value.BinaryValue")),
-            };
-            attributes.insert(name, value);
-        }
-        let message = of("Message").unwrap_or_default();
-        if message.is_empty() {
-            return Err(ApiError::new(
-                "InvalidParameter",
-                "Invalid parameter: Empty message",
-            ));
-        }
-        if message.len() > MAX_MESSAGE_BYTES {
-            return Err(ApiError::new(
-                "InvalidParameter",
-                "Invalid parameter: Message too long",
-            ));
-        }
-        Ok(Publication {
-            message,
-            subject: of("Subject"),
-            attributes,
-            group: of("MessageGroupId"),
-            deduplication_id: of("MessageDeduplicationId"),
-        })
-    }
-
-    /// The bare message with its attributes. Queues know no arrays; they arrive as strings.
-    fn raw(&self) -> NewMessage {
-        let mut attributes = self.attributes.clone();
-        for value in attributes
-            .values_mut()
-            .filter(|value| value.data_type == "String.Array")
-        {
-            "String".clone_into(&mut value.data_type);
-        }
-        NewMessage {
-            body: self.message.clone(),
-            attributes,
-            ..NewMessage::default()
-        }
-    }
-
-    /// The message inside the JSON envelope of SNS.
-    fn in_envelope(&self, id: &str, topic_arn: &str) -> NewMessage {
-        let attribute = |(name, value): (&String, &AttributeValue)| {
-            let text = value.string_value.as_ref().or(value.binary_value.as_ref());
-            (
-                name.clone(),
-                json!({ "Type": value.data_type, "Value": text }),
-            )
-        };
-        let mut envelope = json!({
-            "Type": "Notification",
-            "MessageId": id,
-            "TopicArn": topic_arn,
-            "Message": self.message,
-            "Timestamp": timestamp(now_ms()),
-            "SignatureVersion": "1",
-            "Signature": "EXAMPLE",
-            "SigningCertURL": "EXAMPLE",
-            "UnsubscribeURL": "EXAMPLE",
-        });
-        if let Some(subject) = &self.subject {
-            envelope["Subject"] = subject.clone().into();
-        }
-        if !self.attributes.is_empty() {
-            envelope["MessageAttributes"] =
-                Value::Object(self.attributes.iter().map(attribute).collect());
-        }
-        NewMessage {
-            body: envelope.to_string(),
-            ..NewMessage::default()
-        }
-    }
-
-    /// The deduplication id of a FIFO queue: the publisher's, or the content's.
-    fn deduplication_key(&self, id: &str) -> String {
-        use sha2::Digest as _;
-        match (&self.deduplication_id, &self.group) {
-            (Some(id), _) => id.clone(),
-            (None, Some(_)) => {
-                let hash = sha2::Sha256::digest(self.message.as_bytes());
-                hash.iter().map(|byte| format!("{byte:02x}")).collect()
-            }
-            (None, None) => id.to_owned(),
-        }
-    }
-}
-
-/// The parameters of a request.
-struct Form(BTreeMap<String, String>);
-
-impl Form {
-    fn read(body: &[u8]) -> Form {
-        Form(form_urlencoded::parse(body).into_owned().collect())
-    }
-
-    fn get(&self, name: &str) -> Option<&str> {
-        self.0.get(name).map(String::as_str)
-    }
-
-    fn required(&self, name: &str) -> Result<&str, ApiError> {
-        let missing = || ApiError::new("InvalidParameter", format!("Invalid parameter: {name}"));
-        self.get(name)
-            .filter(|value| !value.is_empty())
-            .ok_or_else(missing)
-    }
-
-    /// Pairs such as `Attributes.entry.1.key` and `Attributes.entry.1.value`.
-    fn map(&self, prefix: &str, key: &str, value: &str) -> BTreeMap<String, String> {
-        (1..)
-            .map_while(|n| {
-                let name = self.get(&format!("{prefix}.{n}.{key}"))?;
-                let value = self
-                    .get(&format!("{prefix}.{n}.{value}"))
-                    .unwrap_or_default();
-                Some((name.to_owned(), value.to_owned()))
-            })
-            .collect()
-    }
-
-    /// Values such as `TagKeys.member.1`.
-    fn list(&self, prefix: &str) -> Vec<String> {
-        (1..)
-            .map_while(|n| self.get(&format!("{prefix}.{n}")).map(str::to_owned))
-            .collect()
-    }
-}
-
 fn find_topic<'a>(topics: &'a Topics, arn: &str) -> Result<&'a Topic, ApiError> {
     topics.topics.get(arn).ok_or_else(no_topic)
 }
@@ -563,10 +399,9 @@ fn check_subscription(attributes: &BTreeMap<String, String>) -> Result<(), ApiEr
     let is_object =
         |text: &String| serde_json::from_str::<Value>(text).is_ok_and(|value| value.is_object());
     match attributes.get("FilterPolicy") {
-        Some(policy) if !policy.is_empty() && !is_object(policy) => Err(ApiError::new(
-            "InvalidParameter",
-            "Invalid parameter: FilterPolicy: failed to parse JSON",
-        )),
+        Some(policy) if !policy.is_empty() && !is_object(policy) => {
+            Err(ApiError::parameter("FilterPolicy: failed to parse JSON"))
+        }
         _ => Ok(()),
     }
 }
@@ -597,10 +432,4 @@ fn escape(text: &str) -> String {
         }
     }
     escaped
-}
-
-/// RFC 3339 with milliseconds, from Unix milliseconds.
-fn timestamp(ms: u64) -> String {
-    let time = jiff::Timestamp::from_millisecond(ms as i64).unwrap_or_default();
-    time.strftime("%FT%T.%3fZ").to_string()
 }
