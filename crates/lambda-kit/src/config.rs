@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use aws_config::SdkConfig;
+use aws_types::SdkConfig;
 
 use crate::environment::{Environment, EnvironmentError};
 use crate::{sdk, telemetry};
@@ -39,7 +39,7 @@ pub async fn start<C: FunctionConfig>() -> Result<(C, SdkConfig), EnvironmentErr
     telemetry::start(&common.log_level);
     let config = C::from_env(&mut environment);
     environment.finish()?;
-    Ok((config, sdk::config(common.endpoint).await))
+    Ok((config, sdk::config(common.endpoint)))
 }
 
 /// Names of all variables that a function with this configuration reads.

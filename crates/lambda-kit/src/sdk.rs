@@ -7,15 +7,13 @@ mod shared;
 
 use std::time::Duration;
 
-use aws_config::environment::{
-    EnvironmentVariableCredentialsProvider, EnvironmentVariableRegionProvider,
-};
-use aws_config::identity::IdentityCache;
-use aws_config::meta::region::ProvideRegion;
-use aws_config::retry::RetryConfig;
-use aws_config::timeout::TimeoutConfig;
-use aws_config::{BehaviorVersion, SdkConfig};
+use aws_credential_types::Credentials;
 use aws_credential_types::provider::SharedCredentialsProvider;
+use aws_smithy_runtime_api::client::behavior_version::BehaviorVersion;
+use aws_smithy_types::retry::RetryConfig;
+use aws_smithy_types::timeout::TimeoutConfig;
+use aws_types::SdkConfig;
+use aws_types::region::Region;
 use aws_types::service_config::{LoadServiceConfig, ServiceConfigKey};
 
 /// Timeout of one attempt. A healthy DynamoDB or SQS responds within milliseconds.
@@ -29,24 +27,41 @@ const ENDPOINT: &str = "AWS_ENDPOINT_URL";
 
 /// Returns the configuration. `endpoint` is for local stacks; an endpoint of a single service in the
 /// environment, such as `AWS_ENDPOINT_URL_SQS`, takes precedence.
-pub async fn config(endpoint: Option<String>) -> SdkConfig {
+pub fn config(endpoint: Option<String>) -> SdkConfig {
     let timeouts = TimeoutConfig::builder()
         .connect_timeout(CONNECT)
         .operation_attempt_timeout(ATTEMPT)
         .operation_timeout(OPERATION)
         .build();
-    let credentials = EnvironmentVariableCredentialsProvider::new();
     let mut config = SdkConfig::builder()
         .behavior_version(BehaviorVersion::latest())
-        .region(EnvironmentVariableRegionProvider::new().region().await)
-        .credentials_provider(SharedCredentialsProvider::new(credentials))
-        .identity_cache(IdentityCache::lazy().build())
+        .region(region(variable))
         .http_client(shared::Shared::new(CONNECT))
         .retry_config(RetryConfig::standard().with_max_attempts(ATTEMPTS))
         .timeout_config(timeouts)
         .service_config(Endpoints);
+    config.set_credentials_provider(credentials(variable).map(SharedCredentialsProvider::new));
     config.set_endpoint_url(endpoint);
     config.build()
+}
+
+fn region(variable: impl Fn(&str) -> Option<String>) -> Option<Region> {
+    let name = variable("AWS_REGION").or_else(|| variable("AWS_DEFAULT_REGION"));
+    name.map(Region::new)
+}
+
+/// Lambda replaces the whole environment before its credentials expire.
+fn credentials(variable: impl Fn(&str) -> Option<String>) -> Option<Credentials> {
+    let id = variable("AWS_ACCESS_KEY_ID")?;
+    let secret = variable("AWS_SECRET_ACCESS_KEY")?;
+    let token = variable("AWS_SESSION_TOKEN");
+    Some(Credentials::new(id, secret, token, None, "environment"))
+}
+
+/// A variable of the process; an empty one counts as missing.
+fn variable(name: &str) -> Option<String> {
+    let value = std::env::var(name).ok();
+    value.filter(|value| !value.trim().is_empty())
 }
 
 /// Endpoints of single services from the environment.
@@ -56,10 +71,30 @@ struct Endpoints;
 impl LoadServiceConfig for Endpoints {
     fn load_config(&self, key: ServiceConfigKey<'_>) -> Option<String> {
         let service = key.service_id().to_uppercase().replace([' ', '-'], "_");
-        let variable = format!("{ENDPOINT}_{service}");
         (key.env() == ENDPOINT)
-            .then(|| std::env::var(variable).ok())
+            .then(|| variable(&format!("{ENDPOINT}_{service}")))
             .flatten()
-            .filter(|endpoint| !endpoint.is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn region_and_credentials_are_those_of_lambda() {
+        let lambda = |name: &str| match name {
+            "AWS_REGION" => Some("eu-central-1".to_owned()),
+            "AWS_ACCESS_KEY_ID" => Some("id".to_owned()),
+            "AWS_SECRET_ACCESS_KEY" => Some("secret".to_owned()),
+            "AWS_SESSION_TOKEN" => Some("token".to_owned()),
+            _ => None,
+        };
+        assert_eq!(region(lambda).unwrap().as_ref(), "eu-central-1");
+        let found = credentials(lambda).unwrap();
+        let expected = ("id", "secret", Some("token"));
+        let (id, secret) = (found.access_key_id(), found.secret_access_key());
+        assert_eq!((id, secret, found.session_token()), expected);
+        assert!(region(|_| None).is_none() && credentials(|_| None).is_none());
     }
 }

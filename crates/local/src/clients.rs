@@ -6,10 +6,11 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_sdk_sqs::config::{
-    Credentials, SharedCredentialsProvider, SharedHttpClient, StalledStreamProtectionConfig,
+    BehaviorVersion, Credentials, Region, SharedCredentialsProvider, SharedHttpClient,
+    StalledStreamProtectionConfig,
 };
+use aws_types::SdkConfig;
 use aws_types::service_config::{LoadServiceConfig, ServiceConfigKey};
 
 use crate::REGION;

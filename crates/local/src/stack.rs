@@ -21,7 +21,7 @@ use antumbra_registration::Registrations;
 use antumbra_sensor_ingest::AutoRegistration;
 use antumbra_service::clock::ShiftedClock;
 use antumbra_service::shadows::Layout;
-use aws_config::SdkConfig;
+use aws_types::SdkConfig;
 
 use crate::clients::{HttpClients, sdk_config_with};
 use crate::function::{Function, FunctionError, HandlerError};

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 
-use aws_config::SdkConfig;
+use aws_types::SdkConfig;
 
 use crate::aim::{Aims, Caller, Intervention};
 use crate::chance::Chance;

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use antumbra_dynamodb::{DynamoDbProgress, DynamoDbSensors, client};
 use antumbra_publish::SqsChannel;
 use antumbra_service::clock::Clock;
-use aws_config::SdkConfig;
+use aws_types::SdkConfig;
 
 pub use config::Config;
 pub use sweeper::{Report, SweepError, Sweeper, queue_probe};

@@ -15,7 +15,7 @@ use antumbra_dynamodb::DynamoDbInbox;
 use antumbra_publish::SqsChannel;
 use antumbra_service::clock::Clock;
 use antumbra_service::quarantine::Quarantine;
-use aws_config::SdkConfig;
+use aws_types::SdkConfig;
 
 pub use config::Config;
 pub use ingest::{COUNTERS, Ingest};

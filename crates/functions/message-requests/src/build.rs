@@ -5,7 +5,7 @@ use std::sync::Arc;
 use antumbra_dynamodb::DynamoDbInbox;
 use antumbra_publish::{IotChannel, SqsChannel};
 use antumbra_service::clock::{Clock, SystemClock};
-use aws_config::SdkConfig;
+use aws_types::SdkConfig;
 use lambda_runtime::Error;
 
 use crate::config::{InboxConfig, SendConfig};

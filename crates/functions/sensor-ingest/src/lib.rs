@@ -19,7 +19,7 @@ use antumbra_dynamodb::{DynamoDbProgress, DynamoDbSensors, client};
 use antumbra_publish::SqsChannel;
 use antumbra_service::clock::Clock;
 use antumbra_service::quarantine::Quarantine;
-use aws_config::SdkConfig;
+use aws_types::SdkConfig;
 
 pub use arrival::{EventError, IncomingSignal};
 pub use config::Config;

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use antumbra_dynamodb::{DynamoDbShadows, ShadowTableConfig};
 use antumbra_publish::IotChannel;
 use antumbra_service::clock::Clock;
-use aws_config::SdkConfig;
+use aws_types::SdkConfig;
 
 pub use config::Config;
 pub use requests::{RequestSummary, ShadowRequests};

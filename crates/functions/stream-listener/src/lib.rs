@@ -15,7 +15,7 @@ use antumbra_publish::AwsChannelFactory;
 use antumbra_registration::Registrations;
 use antumbra_service::clock::Clock;
 use antumbra_service::notifications::BoxFuture;
-use aws_config::SdkConfig;
+use aws_types::SdkConfig;
 
 pub use config::Config;
 

@@ -17,7 +17,7 @@ use antumbra_publish::webhook::Guard;
 use antumbra_publish::{SqsVisibility, WebhookSender};
 use antumbra_service::clock::Clock;
 use antumbra_service::deliveries::{Deliver, Sender};
-use aws_config::SdkConfig;
+use aws_types::SdkConfig;
 
 pub use config::Config;
 pub use worker::{COUNTERS, Worker};

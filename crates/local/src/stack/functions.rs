@@ -19,7 +19,7 @@ use antumbra_service::inbox::MessageParser;
 use antumbra_service::liveness::Limits;
 use antumbra_shadow::Model;
 use antumbra_wire::signal::ValueType;
-use aws_config::SdkConfig;
+use aws_types::SdkConfig;
 
 use super::{LocalServices, StackError, Webhooks};
 use crate::function::Function;

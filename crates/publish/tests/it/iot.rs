@@ -86,8 +86,8 @@ async fn invalid_messages_do_not_affect_others() {
 
 #[test]
 fn each_message_is_a_call_and_sixteen_are_in_flight() {
-    let config = aws_config::SdkConfig::builder()
-        .behavior_version(aws_config::BehaviorVersion::latest())
+    let config = aws_types::SdkConfig::builder()
+        .behavior_version(aws_sdk_sqs::config::BehaviorVersion::latest())
         .build();
     let channel = IotChannel::connect(&config, Some("endpoint.example"));
     assert_eq!(channel.limits().batch_count, 1);

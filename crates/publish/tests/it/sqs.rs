@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use antumbra_publish::{SqsChannel, group_id, sqs};
 use antumbra_service::notifications::{Channel, Message};
-use aws_config::retry::RetryConfig;
+use aws_sdk_sqs::config::retry::RetryConfig;
 use serde_json::{Value, json};
 
 use crate::contract::{Behaviour, rejection};

@@ -25,7 +25,7 @@ use antumbra_service::notifications::Channel;
 use antumbra_service::sensors::Sensors;
 use antumbra_service::shadows::{Layout, Shadows};
 use antumbra_shadow::Model;
-use aws_config::SdkConfig;
+use aws_types::SdkConfig;
 
 use super::Function;
 use crate::clock::VirtualClock;

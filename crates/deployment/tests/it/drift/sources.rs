@@ -169,7 +169,7 @@ fn visibility(resources: &[Resource], arn: &str) -> u64 {
 async fn timeouts_fit_together() {
     let root = Stack::deploy(&[]);
     let resources = root.resources();
-    let sdk = antumbra_lambda_kit::sdk::config(None).await;
+    let sdk = antumbra_lambda_kit::sdk::config(None);
     let times = sdk.timeout_config().unwrap();
     let (attempt, operation) = (
         times.operation_attempt_timeout().unwrap(),
