@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use antumbra_service::clients::ClientError;
 use antumbra_service::deliveries::RedeliverError;
+use antumbra_service::redrive::QueueError;
 use antumbra_service::sensors::{InvalidSensor, SensorError};
 use antumbra_service::shadows::ShadowError;
 use antumbra_service::store::{ErrorClass, StoreError};
@@ -42,10 +43,6 @@ impl CliError {
 
     pub(crate) fn invalid(reason: impl ToString) -> CliError {
         CliError::new(ExitStatus::Invalid, reason)
-    }
-
-    pub(crate) fn not_found(reason: impl ToString) -> CliError {
-        CliError::new(ExitStatus::NotFound, reason)
     }
 
     pub(crate) fn unavailable(reason: impl ToString) -> CliError {
@@ -99,6 +96,19 @@ from_errors_with_a_class!(
     ClientError,
     RedeliverError
 );
+
+impl From<QueueError> for CliError {
+    fn from(error: QueueError) -> CliError {
+        let reason = match &error {
+            QueueError::NotFound(_) => error.to_string(),
+            QueueError::NoConnection => {
+                format!("SQS: {error}; for the local stack, start `antumbra local`")
+            }
+            QueueError::Failed(_) => format!("SQS: {error}"),
+        };
+        CliError::new(error.class().into(), reason)
+    }
+}
 
 impl From<InvalidSensor> for CliError {
     fn from(error: InvalidSensor) -> CliError {

@@ -1,20 +1,19 @@
 //! DynamoDB Streams: reads the changes of a table outside Lambda.
 //!
 //! [`TableStream`] lists shards and reads their pages; [`StreamFollower`] reads all changes from now on,
-//! [`RecordRange`] reads records again that an event source gave up. [`event`] writes records as the event that Lambda
-//! passes to a function.
+//! [`StreamRecords`] reads records again that an event source gave up. [`event`] writes records as the event that Lambda passes to a function.
 
 pub mod event;
 mod follower;
 mod range;
 
-use aws_sdk_dynamodbstreams::error::{DisplayErrorContext, ProvideErrorMetadata, SdkError};
+use aws_sdk_dynamodbstreams::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_dynamodbstreams::types::ShardIteratorType;
 
 pub use aws_sdk_dynamodbstreams::Client;
 pub use aws_sdk_dynamodbstreams::types::Record;
 pub use follower::StreamFollower;
-pub use range::{RangeError, RecordRange};
+pub use range::StreamRecords;
 
 /// The stream of a table.
 #[derive(Debug, Clone)]
@@ -145,10 +144,12 @@ pub fn sequence_number(record: &Record) -> &str {
     change.and_then(|c| c.sequence_number()).unwrap_or_default()
 }
 
-fn stream_error<E>(call: &str, error: SdkError<E>) -> StreamError
-where
-    E: ProvideErrorMetadata + std::error::Error + Send + Sync + 'static,
-{
+fn stream_error<E: ProvideErrorMetadata>(call: &str, error: SdkError<E>) -> StreamError {
+    let reason = match &error {
+        SdkError::TimeoutError(_) => "no response in time",
+        SdkError::DispatchFailure(_) => "no connection",
+        _ => error.code().unwrap_or("the response cannot be read"),
+    };
     match error.code().unwrap_or_default() {
         "TrimmedDataAccessException" => StreamError::Trimmed,
         "ResourceNotFoundException" => StreamError::NotFound,
@@ -156,6 +157,6 @@ where
         code @ ("LimitExceededException" | "ThrottlingException") => {
             StreamError::Throttled(format!("{call}: {code}"))
         }
-        _ => StreamError::Failed(format!("{call}: {}", DisplayErrorContext(error))),
+        _ => StreamError::Failed(format!("{call}: {reason}")),
     }
 }

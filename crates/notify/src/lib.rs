@@ -5,7 +5,8 @@
 //! what is undeliverable to its own queue. The summary names the record to continue from: every record before it
 //! was sent or is in the undeliverable queue.
 //!
-//! [`UndeliverableNotification`] sends a notification again; [`explain()`] states why a registration matches or not.
+//! [`UndeliverableNotification`] sends a notification again; [`redrive`] moves all kinds of failed messages back to
+//! their source; [`explain()`] states why a registration matches or not.
 
 mod deliveries;
 mod dispatch_list;
@@ -13,6 +14,7 @@ mod explain;
 pub mod files;
 mod listener;
 mod plan;
+pub mod redrive;
 mod resend;
 mod routes;
 mod shadow_messages;

@@ -4,12 +4,14 @@
 //!   IoT, and [`AwsChannelFactory`], which opens the channel of a registration's target
 //! - `classify`: which failures are worth a retry
 //! - [`SqsVisibility`]: hides a received message until its next attempt
+//! - [`SqsFailedQueue`]: failed messages and their redrive
 //! - [`webhook`]: signed POSTs to the URLs of clients
 //!
 //! Nothing here decides what is sent or when it is tried again, and nothing reads the environment.
 
 pub mod channels;
 mod classify;
+mod failed_queue;
 mod visibility;
 pub mod webhook;
 
@@ -18,5 +20,6 @@ pub use channels::iot::IotChannel;
 pub use channels::sns::SnsChannel;
 pub use channels::sqs::SqsChannel;
 pub use channels::{AwsChannelFactory, deduplication_id, eventbridge, group_id, iot, sns, sqs};
+pub use failed_queue::{SqsFailedQueue, queue_error, queue_url};
 pub use visibility::SqsVisibility;
 pub use webhook::WebhookSender;

@@ -15,6 +15,7 @@ pub mod liveness;
 pub mod notifications;
 pub mod paging;
 pub mod quarantine;
+pub mod redrive;
 pub mod sensors;
 pub mod shadows;
 pub mod store;

@@ -7,7 +7,6 @@ use std::path::PathBuf;
 
 use antumbra_local::listen::StartError;
 use antumbra_local::stack::{Addresses, HttpToken, Options, Stack, StackError, Webhooks};
-use antumbra_notify::files;
 use antumbra_publish::webhook::Allow;
 use clap::Args;
 use serde::Serialize;
@@ -15,6 +14,7 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
+use crate::commands::registrations::Directory;
 use crate::error::{CliError, chain};
 use crate::output::{FAINT, STRONG, print, styled, table};
 use crate::signals::Signals;
@@ -28,9 +28,8 @@ pub(crate) struct LocalArguments {
     /// Keep data in memory only.
     #[arg(long, conflicts_with = "data_dir")]
     memory: bool,
-    /// Directory of registrations.
-    #[arg(long, default_value = "registrations", value_name = "DIR")]
-    registrations: PathBuf,
+    #[command(flatten)]
+    registrations: Directory,
     /// Port of DynamoDB; 0 for any free one, as for all ports.
     #[arg(long, default_value_t = 8000, value_name = "PORT")]
     dynamodb_port: u16,
@@ -70,13 +69,7 @@ impl LocalArguments {
 
 pub(crate) async fn run(arguments: LocalArguments) -> Result<(), CliError> {
     start_logging(arguments.verbose);
-    let registrations = files::load(&arguments.registrations, &|name| std::env::var(name).ok())
-        .map_err(|error| {
-            CliError::invalid(format!(
-                "registrations: {}",
-                error.lines().join("\n       ")
-            ))
-        })?;
+    let registrations = arguments.registrations.load()?;
     let count = registrations
         .iter()
         .filter(|(_, registration)| registration.enabled)
@@ -228,7 +221,7 @@ fn banner(stack: &Stack, arguments: &LocalArguments, registrations: usize) -> St
     } else {
         format!("data in {}", arguments.data_dir.display())
     };
-    let folder = arguments.registrations.display();
+    let folder = arguments.registrations.registrations.display();
     let local = if addresses.dynamodb.port() == 8000 {
         "--local".to_owned()
     } else {

@@ -1,16 +1,24 @@
 //! `antumbra queues …`: undeliverable, quarantined and dead-lettered messages, and their redrive.
 
-mod client;
-mod redrive;
 mod render;
-mod route;
 
+use std::sync::Arc;
+
+use antumbra_dynamodb::streams::{self, StreamRecords};
+use antumbra_dynamodb::{DynamoDbClients, DynamoDbShadows, ShadowTableConfig};
+use antumbra_notify::Listener;
+use antumbra_notify::redrive::{self, RedriveOptions, RedriveRoute, Resender};
+use antumbra_publish::sqs::{BYTES, SMALL_BYTES};
+use antumbra_publish::{AwsChannelFactory, SqsFailedQueue};
+use antumbra_service::clock::{Clock as _, SystemClock};
+use antumbra_shadow::Model;
 use clap::{Args, Subcommand};
 
+use crate::commands::registrations::Directory;
 use crate::connection::Connection;
 use crate::error::CliError;
-use client::QueueClient;
-use redrive::RedriveArguments;
+use crate::output;
+use crate::progress::Progress;
 
 #[derive(Debug, Args)]
 pub(crate) struct QueuesArguments {
@@ -43,6 +51,41 @@ enum QueuesCommand {
     Redrive(RedriveArguments),
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct RedriveArguments {
+    /// Queue name, URL or ARN.
+    queue: String,
+    /// Move the messages instead of showing the plan.
+    #[arg(long)]
+    go: bool,
+    /// Maximum number of messages.
+    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    limit: u32,
+    /// Queue for messages of unknown source.
+    #[arg(long, value_name = "QUEUE")]
+    to: Option<String>,
+    /// Delete failed MQTT requests.
+    #[arg(long)]
+    drop_requests: bool,
+    #[command(flatten)]
+    registrations: Directory,
+    /// Data endpoint of AWS IoT, for notifications over MQTT.
+    #[arg(long, value_name = "HOST", env = "ANTUMBRA_IOT_ENDPOINT")]
+    iot_endpoint: Option<String>,
+    /// Queue of ordered deliveries (mode every).
+    #[arg(long, default_value = "antumbra-deliveries.fifo", value_name = "QUEUE")]
+    ordered_queue: String,
+    /// Queue of unordered deliveries (mode latest).
+    #[arg(long, default_value = "antumbra-deliveries", value_name = "QUEUE")]
+    unordered_queue: String,
+    /// Member that makes an object a timestamped value, as in the deployment.
+    #[arg(long, default_value_t = Model::default().timestamp_field, value_name = "NAME")]
+    timestamp_field: String,
+    /// Member that identifies elements of an array, as in the deployment.
+    #[arg(long, default_value_t = Model::default().id_field, value_name = "NAME")]
+    id_field: String,
+}
+
 pub(crate) async fn run(
     arguments: QueuesArguments,
     connection: &Connection,
@@ -55,20 +98,89 @@ pub(crate) async fn run(
             limit,
             bodies,
         } => {
-            let queue = QueueClient::open(&sqs, &queue).await?;
-            let messages = queue.peek(limit as usize).await?;
-            crate::output::print(&render::messages(&queue, &messages, bodies, json))
+            let queue = SqsFailedQueue::open(&sqs, &queue).await?;
+            let messages = redrive::peek(&queue, limit as usize).await?;
+            output::print(&render::messages(&queue, &messages, bodies, json))
         }
         QueuesCommand::Redrive(arguments) => {
-            let queue = QueueClient::open(&sqs, arguments.queue()).await?;
-            let done = arguments.run(&queue, connection).await?;
-            crate::output::print(&render::redrive(&queue, &done, json))?;
-            match done.failed() {
-                0 => Ok(()),
-                failed => Err(CliError::failed(format!(
-                    "{failed} messages could not be moved"
-                ))),
-            }
+            let queue = SqsFailedQueue::open(&sqs, &arguments.queue).await?;
+            arguments.run(&queue, connection, json).await
         }
+    }
+}
+
+impl RedriveArguments {
+    async fn run(
+        &self,
+        queue: &SqsFailedQueue,
+        connection: &Connection,
+        json: bool,
+    ) -> Result<(), CliError> {
+        let options = RedriveOptions {
+            limit: self.limit as usize,
+            to: self.to.clone(),
+            drop_requests: self.drop_requests,
+        };
+        let start = SystemClock.now();
+        let messages = redrive::peek(queue, options.limit).await?;
+        if !self.go {
+            let plan = redrive::plan(&messages, &options);
+            return output::print(&render::redrive(queue, &plan, false, json));
+        }
+        let needs_resender = |message| RedriveRoute::of(message, &options).needs_resender();
+        let resender = match messages.iter().any(needs_resender) {
+            true => Some(self.resender(queue, connection).await?),
+            false => None,
+        };
+        let progress = Progress::new("messages");
+        let done = redrive::redrive(queue, &options, resender.as_ref(), start, |_| {
+            progress.add(1)
+        });
+        let done = done.await?;
+        output::print(&render::redrive(queue, &done, true, json))?;
+        match done.failed() {
+            0 => Ok(()),
+            failed => Err(CliError::failed(format!(
+                "{failed} messages could not be moved"
+            ))),
+        }
+    }
+
+    async fn resender(
+        &self,
+        queue: &SqsFailedQueue,
+        connection: &Connection,
+    ) -> Result<Resender, CliError> {
+        let aws = connection.aws().await;
+        let database = connection.sdk_config().await;
+        let table = connection.table();
+        // The queues of an emulator have a smaller size limit and no tenants.
+        let is_aws = aws.endpoint_url().is_none();
+        let channels =
+            AwsChannelFactory::new(&aws, self.iot_endpoint.as_deref(), queue.url.clone())
+                .with_queue_bytes(if is_aws { BYTES } else { SMALL_BYTES })
+                .with_tenants(is_aws)
+                .with_clients(
+                    Arc::new(DynamoDbClients::connect(&database, table)),
+                    self.ordered_queue.clone(),
+                    self.unordered_queue.clone(),
+                );
+        let model = Model {
+            timestamp_field: self.timestamp_field.clone(),
+            id_field: self.id_field.clone(),
+            ..Model::default()
+        };
+        let clock = Arc::new(SystemClock);
+        let shadows = DynamoDbShadows::connect(&database, ShadowTableConfig::new(table));
+        let registrations = self.registrations.load()?;
+        let listener = Listener::new(registrations, &channels, model, clock.clone());
+        let listener = listener.map_err(CliError::invalid)?;
+        Ok(Resender {
+            registrations: self.registrations.load()?,
+            channels: Box::new(channels),
+            listener: listener.with_documents(Arc::new(shadows)),
+            records: Box::new(StreamRecords(streams::Client::new(&database))),
+            clock,
+        })
     }
 }

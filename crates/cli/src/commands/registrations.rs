@@ -37,7 +37,7 @@ pub(crate) enum RegistrationsCommand {
 pub(crate) struct Directory {
     /// Directory of registrations.
     #[arg(long, default_value = "registrations", value_name = "DIR")]
-    registrations: PathBuf,
+    pub(crate) registrations: PathBuf,
 }
 
 /// The JSON Schema of registration files; tests compare it with the reader.
@@ -51,9 +51,11 @@ pub(crate) fn run(command: RegistrationsCommand, as_json: bool) -> Result<String
     }
 }
 
-fn load(directory: &Directory) -> Result<antumbra_registration::Registrations, CliError> {
-    files::load(&directory.registrations, &|name| std::env::var(name).ok())
-        .map_err(|error| CliError::invalid(error.lines().join("\n       ")))
+impl Directory {
+    pub(crate) fn load(&self) -> Result<antumbra_registration::Registrations, CliError> {
+        files::load(&self.registrations, &|name| std::env::var(name).ok())
+            .map_err(|error| CliError::invalid(error.lines().join("\n       ")))
+    }
 }
 
 fn check(directory: &Directory, as_json: bool) -> Result<String, CliError> {
@@ -68,7 +70,7 @@ fn check(directory: &Directory, as_json: bool) -> Result<String, CliError> {
     struct All<'a> {
         registrations: Vec<Checked<'a>>,
     }
-    let registrations = load(directory)?;
+    let registrations = directory.load()?;
     let all: Vec<Checked<'_>> = registrations
         .iter()
         .map(|(_, registration)| Checked {
@@ -101,7 +103,7 @@ fn check(directory: &Directory, as_json: bool) -> Result<String, CliError> {
 }
 
 fn explain(event: &PathBuf, directory: &Directory, as_json: bool) -> Result<String, CliError> {
-    let registrations = load(directory)?;
+    let registrations = directory.load()?;
     let bytes = std::fs::read(event)
         .map_err(|fault| CliError::invalid(format!("{}: {fault}", event.display())))?;
     let records = antumbra_notify::explain(&registrations, &bytes).map_err(CliError::invalid)?;

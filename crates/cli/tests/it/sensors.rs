@@ -208,13 +208,13 @@ fn a_signal_becomes_the_state_of_its_sensor() {
         ),
         (
             &["door-7", "1", "--queue", "nowhere"],
-            6,
-            "error: SQS, queue nowhere: AWS.SimpleQueueService.NonExistentQueue",
+            3,
+            "error: the queue nowhere does not exist",
         ),
         (
             &["door-7", "1", "--aws-url", "http://127.0.0.1:9"],
             6,
-            "error: SQS, queue antumbra-signals: cannot connect; for the local stack, start `antumbra local`",
+            "error: SQS: cannot connect; for the local stack, start `antumbra local`",
         ),
     ] {
         let mut all = vec!["sensors", "signal"];

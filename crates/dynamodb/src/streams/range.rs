@@ -2,7 +2,8 @@
 //!
 //! The failure message of an event source has a shard and two positions in it. The stream keeps the records for a day.
 
-use serde::Deserialize;
+use antumbra_service::notifications::BoxFuture;
+use antumbra_service::redrive::{RecordRange, RecordSource};
 
 use super::{Client, Position, Record, StreamError, TableStream, event, sequence_number};
 
@@ -11,92 +12,64 @@ const BATCH_RECORDS: usize = 100;
 /// Maximum consecutive pages without a record.
 const MAX_EMPTY_PAGES: usize = 20;
 
-/// A range of records of a shard, both ends included.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[allow(missing_docs)]
-pub struct RecordRange {
-    pub stream_arn: String,
-    pub shard_id: String,
-    pub start_sequence_number: String,
-    pub end_sequence_number: String,
-    /// The number of records.
-    #[serde(default)]
-    pub batch_size: usize,
+/// Reads records again from all streams of an account.
+#[derive(Debug, Clone)]
+pub struct StreamRecords(pub Client);
+
+impl RecordSource for StreamRecords {
+    fn events<'a>(&'a self, range: &'a RecordRange) -> BoxFuture<'a, Result<Vec<Vec<u8>>, String>> {
+        Box::pin(async move {
+            let records = records(range, &self.0).await;
+            let records = records.map_err(|error| error.to_string())?;
+            let events = records.chunks(BATCH_RECORDS).map(|batch| {
+                let event = event::invocation(&range.stream_arn, batch);
+                event.map_err(|error| format!("cannot write a record as JSON: {error}"))
+            });
+            events.collect()
+        })
+    }
 }
 
-/// The reason why records cannot be read again.
-#[derive(Debug, thiserror::Error)]
-pub enum RangeError {
-    /// The records cannot be read.
-    #[error(transparent)]
-    Stream(#[from] StreamError),
-    /// A record has no JSON form.
-    #[error("cannot write a record as JSON: {0}")]
-    Record(#[from] serde_json::Error),
-}
-
-impl RecordRange {
-    /// Parses the failure message of an event source; `None` if it is not one of a stream.
-    pub fn parse(text: &str) -> Option<RecordRange> {
-        #[derive(Deserialize)]
-        struct FailureMessage {
-            #[serde(rename = "DDBStreamBatchInfo")]
-            records: RecordRange,
-        }
-        let message: FailureMessage = serde_json::from_str(text).ok()?;
-        Some(message.records)
-    }
-
-    /// Reads the records as events for a function, in order.
-    pub async fn events(&self, client: &Client) -> Result<Vec<Vec<u8>>, RangeError> {
-        let records = self.records(client).await?;
-        let batches = records.chunks(BATCH_RECORDS);
-        let events = batches.map(|batch| event::invocation(&self.stream_arn, batch));
-        Ok(events.collect::<Result<_, _>>()?)
-    }
-
-    async fn records(&self, client: &Client) -> Result<Vec<Record>, StreamError> {
-        let stream = TableStream::new(client, &self.stream_arn);
-        let start = Position::At(self.start_sequence_number.clone());
-        let mut iterator = match stream.iterator(&self.shard_id, start).await {
-            // A shard is dropped with its last record.
-            Err(StreamError::NotFound) => return Err(StreamError::Trimmed),
-            iterator => iterator?,
+async fn records(range: &RecordRange, client: &Client) -> Result<Vec<Record>, StreamError> {
+    let stream = TableStream::new(client, &range.stream_arn);
+    let start = Position::At(range.start_sequence_number.clone());
+    let mut iterator = match stream.iterator(&range.shard_id, start).await {
+        // A shard is dropped with its last record.
+        Err(StreamError::NotFound) => return Err(StreamError::Trimmed),
+        iterator => iterator?,
+    };
+    let (mut records, mut empty) = (Vec::new(), 0);
+    while let Some(at) = iterator {
+        let page = stream.page(&at, None).await?;
+        empty = if page.records.is_empty() {
+            empty + 1
+        } else {
+            0
         };
-        let (mut records, mut empty) = (Vec::new(), 0);
-        while let Some(at) = iterator {
-            let page = stream.page(&at, None).await?;
-            empty = if page.records.is_empty() {
-                empty + 1
-            } else {
-                0
-            };
-            for record in page.records {
-                if is_after(sequence_number(&record), &self.end_sequence_number) {
-                    return self.complete(records);
-                }
-                records.push(record);
+        for record in page.records {
+            if is_after(sequence_number(&record), &range.end_sequence_number) {
+                return complete(range, records);
             }
-            let done = records
-                .last()
-                .is_some_and(|last| sequence_number(last) == self.end_sequence_number);
-            if done || empty >= MAX_EMPTY_PAGES {
-                break;
-            }
-            iterator = page.next;
+            records.push(record);
         }
-        self.complete(records)
+        let done = records
+            .last()
+            .is_some_and(|last| sequence_number(last) == range.end_sequence_number);
+        if done || empty >= MAX_EMPTY_PAGES {
+            break;
+        }
+        iterator = page.next;
     }
+    complete(range, records)
+}
 
-    /// Checks that both ends are present: a part must not pass for the whole.
-    fn complete(&self, records: Vec<Record>) -> Result<Vec<Record>, StreamError> {
-        let ends = [records.first(), records.last()].map(|record| record.map(sequence_number));
-        let expected = [&self.start_sequence_number, &self.end_sequence_number];
-        match ends == expected.map(|number| Some(number.as_str())) {
-            true => Ok(records),
-            false => Err(StreamError::Trimmed),
-        }
+/// Checks that both ends are present: a part must not pass for the whole.
+fn complete(range: &RecordRange, records: Vec<Record>) -> Result<Vec<Record>, StreamError> {
+    let ends = [records.first(), records.last()].map(|record| record.map(sequence_number));
+    let expected = [&range.start_sequence_number, &range.end_sequence_number];
+    match ends == expected.map(|number| Some(number.as_str())) {
+        true => Ok(records),
+        false => Err(StreamError::Trimmed),
     }
 }
 
@@ -116,15 +89,5 @@ mod tests {
         assert!(is_after("000101", "100"));
         assert!(!is_after("99", "100"));
         assert!(!is_after("100", "0100"));
-    }
-
-    #[test]
-    fn only_failures_of_stream_sources_are_parsed() {
-        let message = r#"{"version":"1.0","DDBStreamBatchInfo":{"shardId":"s","startSequenceNumber":"1",
-            "endSequenceNumber":"2","batchSize":2,"streamArn":"arn"}}"#;
-        let range = RecordRange::parse(message).unwrap();
-        assert_eq!((range.shard_id.as_str(), range.batch_size), ("s", 2));
-        assert_eq!(RecordRange::parse(r#"{"requestPayload":{}}"#), None);
-        assert_eq!(RecordRange::parse("no"), None);
     }
 }

@@ -41,7 +41,7 @@ pub(super) async fn run(stack: &DemoStack, report: &mut DemoReport) -> DemoResul
         "Messages go from SQS to DynamoDB and are read over MQTT, 3.1.1 or 5.",
     );
     let filters = ["notification/meter-3", "response/#"];
-    let mut reader = stack.connect("reader", &filters).await?;
+    let mut reader = stack.connect(&filters).await?;
     report.action(
         "meter-3 sends two messages to the queue antumbra-inbound, one with a 20-digit number",
     );

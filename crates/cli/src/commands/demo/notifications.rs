@@ -16,7 +16,7 @@ pub(super) async fn run(stack: &DemoStack, report: &mut DemoReport) -> DemoResul
         "Registrations send notifications",
         "The table's stream calls the listener, which sends old, new and diff to the matching targets.",
     );
-    let mut wall = stack.connect("wall-display", &["alarms/#"]).await?;
+    let mut wall = stack.connect(&["alarms/#"]).await?;
     let freezer = ShadowId::new("freezer").map_err(|error| DemoFailure::new("freezer", error))?;
     report.action("freezer warms up: -16 °C, -14 °C, -13 °C");
     for (value, minute) in [(-16, 20), (-14, 30), (-13, 40)] {

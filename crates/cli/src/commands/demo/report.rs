@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use serde::Serialize;
 
+use crate::error::CliError;
 use crate::output::{BAD, FAINT, GOOD, STRONG, styled};
 
 /// A failed check or step, which ends the demo.
@@ -16,6 +17,12 @@ pub(super) type DemoResult<T = ()> = Result<T, DemoFailure>;
 impl DemoFailure {
     pub(super) fn new(what: &str, fault: impl Display) -> DemoFailure {
         DemoFailure(format!("{what}: {fault}"))
+    }
+}
+
+impl From<CliError> for DemoFailure {
+    fn from(error: CliError) -> DemoFailure {
+        DemoFailure(error.reason)
     }
 }
 

@@ -78,7 +78,10 @@ pub(super) async fn change(stack: &DemoStack, report: &mut DemoReport) -> DemoRe
 
     report.action("lock-1 sends 0 (the first value is no event), then 1");
     signal(stack, 0).await?;
-    wait_for_value(stack, 0).await?;
+    wait_until(stack, "/v1/sensors/lock-1/state", |state| {
+        state["value"] == 0
+    })
+    .await?;
     signal(stack, 1).await?;
     let mut attempts = Vec::new();
     let mut ids = Vec::new();
@@ -112,40 +115,22 @@ pub(super) async fn change(stack: &DemoStack, report: &mut DemoReport) -> DemoRe
         ),
         (&json!("state.changed"), &json!(0), &json!(1)),
     )?;
-    wait_for_history(stack).await?;
+    let path = "/v1/clients/night-watch/deliveries?status=delivered";
+    let attempts = |page: &Value| page["deliveries"][0]["attempts"].as_array().map(Vec::len);
+    wait_until(stack, path, |page| attempts(page) == Some(3)).await?;
     report.checked("GET /v1/clients/night-watch/deliveries: delivered, with its three attempts");
     Ok(endpoint)
 }
 
-async fn wait_for_value(stack: &DemoStack, value: u8) -> DemoResult {
+/// Reads from the API until the response is as wanted.
+async fn wait_until(stack: &DemoStack, path: &str, wanted: impl Fn(&Value) -> bool) -> DemoResult {
     let polling = async {
-        loop {
-            let path = "/v1/sensors/lock-1/state";
-            let (_, state) = stack.api("GET", path, Value::Null).await?;
-            if state["value"] == value {
-                return Ok(());
-            }
+        while !wanted(&stack.api("GET", path, Value::Null).await?.1) {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
+        Ok(())
     };
-    stack.within_timeout("the lock's state", polling).await?
-}
-
-async fn wait_for_history(stack: &DemoStack) -> DemoResult {
-    let polling = async {
-        loop {
-            let path = "/v1/clients/night-watch/deliveries?status=delivered";
-            let (_, page) = stack.api("GET", path, Value::Null).await?;
-            let attempts = page["deliveries"][0]["attempts"].as_array();
-            if attempts.is_some_and(|attempts| attempts.len() == 3) {
-                return Ok(());
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    stack
-        .within_timeout("the history of the delivery", polling)
-        .await?
+    stack.within_timeout(path, polling).await?
 }
 
 pub(super) async fn silence(

@@ -10,7 +10,7 @@ pub(super) async fn run(stack: &DemoStack, report: &mut DemoReport) -> DemoResul
         "A device speaks AWS IoT Device Shadow",
         "The same topics and documents under the prefix shadow/.",
     );
-    let mut fan = stack.connect("fan", &["shadow/fan/#"]).await?;
+    let mut fan = stack.connect(&["shadow/fan/#"]).await?;
     report.action("fan publishes to shadow/fan/update: reported off, desired on");
     let update = json!({ "state": { "reported": { "power": "off" }, "desired": { "power": "on" } },
         "clientToken": "fan-1" });

@@ -1,7 +1,7 @@
 //! The in-memory stack of the demo, and its clients over HTTP, SQS and MQTT.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use antumbra_dynamodb::{DynamoDbShadows, MAIN, ShadowTableConfig};
 use antumbra_local::clients::sdk_config;
@@ -10,18 +10,20 @@ use antumbra_local::stack::{Options, Stack, Webhooks};
 use antumbra_registration::Registrations;
 use antumbra_service::clock::ShiftedClock;
 use antumbra_service::shadows::Shadows;
+use aws_sdk_sqs::types::Message;
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use hyper::Request;
 use hyper::client::conn::http1::handshake;
 use hyper_util::rt::TokioIo;
-use rumqttc::{AsyncClient, Event, MqttOptions, Packet, QoS};
 use serde_json::Value;
 use tokio::net::TcpStream;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
+use tokio::time::Instant;
 
 use super::report::{DemoFailure, DemoResult};
 use crate::error::chain;
+use crate::mqtt::{Broker, Session};
 
 /// Registrations: two of the demo, the others as shipped.
 const REGISTRATIONS: [(&str, &str); 5] = [
@@ -53,6 +55,8 @@ const REGISTRATIONS: [(&str, &str); 5] = [
 
 /// Bearer token of the HTTP API.
 const TOKEN: &str = "tour";
+/// Duration of an MQTT session: longer than the demo.
+const SESSION: Duration = Duration::from_secs(3600);
 
 /// The stack and its clients.
 pub(super) struct DemoStack {
@@ -203,89 +207,59 @@ impl DemoStack {
 
     /// Receives and deletes the next message of a queue.
     pub(super) async fn receive(&self, queue: &str) -> DemoResult<Value> {
+        let found = |message: &Message| {
+            let body = serde_json::from_str(message.body()?);
+            Some((body, message.receipt_handle()?.to_owned()))
+        };
+        let (body, receipt) = self.find(queue, found).await?;
+        let request = self
+            .sqs
+            .delete_message()
+            .queue_url(self.stack.queue_url(queue));
+        let deleted = request.receipt_handle(receipt).send().await;
+        deleted.map_err(|error| DemoFailure::new(queue, error.into_service_error()))?;
+        body.map_err(|error| DemoFailure::new(queue, error))
+    }
+
+    /// Waits until this text is in the quarantine with a reason.
+    pub(super) async fn wait_for_quarantined(&self, text: &str) -> DemoResult {
+        self.find("antumbra-quarantine", |message| {
+            let has_reason = message.message_attributes()?.contains_key("reason");
+            (message.body() == Some(text) && has_reason).then_some(())
+        })
+        .await
+    }
+
+    /// Receives messages of a queue until one is the wanted one.
+    async fn find<T>(&self, queue: &str, wanted: impl Fn(&Message) -> Option<T>) -> DemoResult<T> {
         let url = self.stack.queue_url(queue);
         let receiving = async {
             loop {
                 let request = self.sqs.receive_message().queue_url(&url);
+                let request = request.message_attribute_names("All");
                 let received = request.wait_time_seconds(1).send().await;
-                let received =
-                    received.map_err(|e| DemoFailure::new(queue, e.into_service_error()))?;
-                let Some(message) = received.messages.unwrap_or_default().pop() else {
-                    continue;
-                };
-                let request = self.sqs.delete_message().queue_url(&url);
-                let request = request.set_receipt_handle(message.receipt_handle);
-                let deleted = request.send().await;
-                deleted.map_err(|e| DemoFailure::new(queue, e.into_service_error()))?;
-                let body = message.body.unwrap_or_default();
-                return serde_json::from_str(&body).map_err(|e| DemoFailure::new(queue, e));
+                let received = received
+                    .map_err(|error| DemoFailure::new(queue, error.into_service_error()))?;
+                if let Some(found) = received.messages().iter().find_map(&wanted) {
+                    return Ok(found);
+                }
             }
         };
         self.within_timeout(&format!("a message in {queue}"), receiving)
             .await?
     }
 
-    /// Waits until this text is in the quarantine with a reason.
-    pub(super) async fn wait_for_quarantined(&self, text: &str) -> DemoResult {
-        let url = self.stack.queue_url("antumbra-quarantine");
-        let receiving = async {
-            loop {
-                let request = self.sqs.receive_message().queue_url(&url);
-                let request = request.message_attribute_names("All");
-                let received = request.wait_time_seconds(1).send().await;
-                let received = received.map_err(|error| {
-                    DemoFailure::new("antumbra-quarantine", error.into_service_error())
-                })?;
-                let found = received.messages().iter().any(|message| {
-                    let reason = message.message_attributes();
-                    let reason = reason.and_then(|all| all.get("reason"));
-                    message.body() == Some(text) && reason.is_some()
-                });
-                if found {
-                    return Ok(());
-                }
-            }
-        };
-        self.within_timeout("a message in antumbra-quarantine", receiving)
-            .await?
-    }
-
     /// Connects a client to the broker and subscribes it.
-    pub(super) async fn connect(&self, name: &str, filters: &[&str]) -> DemoResult<Device> {
-        let broker = self.stack.addresses().mqtt;
-        let mut options = MqttOptions::new(name, broker.ip().to_string(), broker.port());
-        options.set_keep_alive(Duration::from_secs(60));
-        let (client, mut connection) = AsyncClient::new(options, 10);
-        let (received, messages) = mpsc::unbounded_channel();
-        let (subscribed, mut subscriptions) = mpsc::unbounded_channel();
-        tokio::spawn(async move {
-            while let Ok(packet) = connection.poll().await {
-                match packet {
-                    Event::Incoming(Packet::SubAck(_)) => drop(subscribed.send(())),
-                    Event::Incoming(Packet::Publish(publish)) => {
-                        let payload = serde_json::from_slice(&publish.payload);
-                        let payload = payload.unwrap_or(Value::Null);
-                        if received.send((publish.topic, payload)).is_err() {
-                            return;
-                        }
-                    }
-                    _ => {}
-                }
-            }
-        });
+    pub(super) async fn connect(&self, filters: &[&str]) -> DemoResult<Device> {
+        let broker = Broker::Tcp(self.stack.addresses().mqtt.to_string());
+        let mut session = Session::open(&broker, SESSION).await?;
         for filter in filters {
-            let request = client.subscribe(*filter, QoS::AtLeastOnce).await;
-            request.map_err(|error| DemoFailure::new(filter, error))?;
-            self.within_timeout(
-                "the acknowledgement of the subscription",
-                subscriptions.recv(),
-            )
-            .await?
-            .ok_or_else(|| DemoFailure(format!("{name} was disconnected")))?;
+            let subscribing = session.subscribe(filter);
+            self.within_timeout("the acknowledgement of the subscription", subscribing)
+                .await??;
         }
         Ok(Device {
-            client,
-            messages,
+            session,
             earlier: Vec::new(),
         })
     }
@@ -301,40 +275,37 @@ fn fast_retries() -> Webhooks {
 
 /// A client of the MQTT broker.
 pub(super) struct Device {
-    client: AsyncClient,
-    messages: mpsc::UnboundedReceiver<(String, Value)>,
+    session: Session,
     /// Messages of other topics that arrived first.
     earlier: Vec<(String, Value)>,
 }
 
 impl Device {
-    pub(super) async fn publish(&self, topic: &str, payload: &Value) -> DemoResult {
-        let text = payload.to_string();
-        let sent = self.client.publish(topic, QoS::AtLeastOnce, false, text);
-        sent.await.map_err(|error| DemoFailure::new(topic, error))
+    pub(super) async fn publish(&mut self, topic: &str, payload: &Value) -> DemoResult {
+        Ok(self.session.publish(topic, &payload.to_string()).await?)
     }
 
     /// Returns the next message of exactly this topic and keeps others for later.
     pub(super) async fn next_on(&mut self, stack: &DemoStack, topic: &str) -> DemoResult<Value> {
-        if let Some(at) = self
-            .earlier
-            .iter()
-            .position(|(earlier, _)| earlier == topic)
-        {
+        let mut earlier = self.earlier.iter();
+        if let Some(at) = earlier.position(|(earlier, _)| earlier == topic) {
             return Ok(self.earlier.remove(at).1);
         }
         let receiving = async {
-            while let Some((received, payload)) = self.messages.recv().await {
-                if received == topic {
-                    return Some(payload);
+            loop {
+                let until = Instant::now() + SESSION;
+                let Some(message) = self.session.next(until).await? else {
+                    continue;
+                };
+                let payload = serde_json::from_slice(&message.payload).unwrap_or(Value::Null);
+                if message.topic == topic {
+                    return Ok(payload);
                 }
-                self.earlier.push((received, payload));
+                self.earlier.push((message.topic, payload));
             }
-            None
         };
         stack
             .within_timeout(&format!("a message on {topic}"), receiving)
             .await?
-            .ok_or_else(|| DemoFailure("the broker closed the connection".to_owned()))
     }
 }

@@ -2,35 +2,35 @@
 
 use std::collections::BTreeMap;
 
+use antumbra_notify::redrive::{
+    RedriveOptions, RedriveOutcome, RedriveRoute, RedriveSummary, reason,
+};
+use antumbra_publish::SqsFailedQueue;
+use antumbra_service::redrive::FailedMessage;
 use serde_json::{Value, json};
 
-use super::client::QueueClient;
-use super::redrive::{Outcome, RedriveSummary};
-use super::route::FailedMessage;
 use crate::output::{BAD, CHANGED, FAINT, GOOD, STRONG, styled, table};
 
 pub(super) fn messages(
-    queue: &QueueClient,
+    queue: &SqsFailedQueue,
     messages: &[FailedMessage],
     bodies: bool,
     json: bool,
 ) -> String {
+    let route = |one: &FailedMessage| RedriveRoute::of(one, &RedriveOptions::default()).to_string();
     if json {
         let message = |one: &FailedMessage| {
             json!({
-                "id": one.id, "reason": one.reason(), "route": one.route(None).describe(),
-                "detail": one.attributes.get("detail").and_then(|detail| detail.string_value()),
-                "sent": one.sent, "body": one.body,
+                "id": one.id, "reason": reason(one), "route": route(one),
+                "detail": one.attribute("detail"), "sent": one.sent_milliseconds, "body": one.body,
             })
         };
         let messages: Vec<Value> = messages.iter().map(message).collect();
-        return json!({ "queue": queue.name, "messages": messages }).to_string();
+        return json!({ "queue": queue.name(), "messages": messages }).to_string();
     }
     let mut counts: BTreeMap<(String, String), usize> = BTreeMap::new();
     for one in messages {
-        *counts
-            .entry((one.reason(), one.route(None).describe()))
-            .or_default() += 1;
+        *counts.entry((reason(one), route(one))).or_default() += 1;
     }
     let rows: Vec<Vec<String>> = counts
         .into_iter()
@@ -39,8 +39,8 @@ pub(super) fn messages(
     let mut text = title(queue, messages.len()) + &table(&rows);
     if bodies {
         for one in messages {
-            text.push_str(&format!("\n\n{}  {}", styled(FAINT, &one.id), one.reason()));
-            if let Some(detail) = one.attributes.get("detail").and_then(|d| d.string_value()) {
+            text.push_str(&format!("\n\n{}  {}", styled(FAINT, &one.id), reason(one)));
+            if let Some(detail) = one.attribute("detail") {
                 text.push_str(&format!(": {detail}"));
             }
             text.push_str(&format!("\n{}", one.body));
@@ -49,48 +49,44 @@ pub(super) fn messages(
     text
 }
 
-pub(super) fn redrive(queue: &QueueClient, summary: &RedriveSummary, json: bool) -> String {
+pub(super) fn redrive(
+    queue: &SqsFailedQueue,
+    summary: &RedriveSummary,
+    executed: bool,
+    json: bool,
+) -> String {
     if json {
-        let row = |((reason, route, outcome), count): (&(String, String, Outcome), &usize)| {
-            let (word, error) = words(outcome);
+        let row = |((reason, route, outcome), count): (
+            &(String, String, RedriveOutcome),
+            &usize,
+        )| {
+            let (word, _, error) = words(outcome);
             json!({ "count": count, "reason": reason, "route": route, "outcome": word, "error": error })
         };
         let rows: Vec<Value> = summary.rows.iter().map(row).collect();
-        let all = json!({ "queue": queue.name, "executed": summary.executed, "movedBySqs": summary.moved_by_sqs, "rows": rows });
-        return all.to_string();
-    }
-    if let Some(count) = summary.moved_by_sqs {
-        return format!(
-            "SQS moved about {count} dead letters of {} back to their source",
-            queue.name
-        );
+        return json!({ "queue": queue.name(), "executed": executed, "rows": rows }).to_string();
     }
     let total = summary.rows.values().sum();
     let rows = summary
         .rows
         .iter()
         .map(|((reason, route, outcome), count)| {
-            let (word, error) = words(outcome);
-            let style = match outcome {
-                Outcome::Failed(_) => BAD,
-                Outcome::Left => CHANGED,
-                _ => GOOD,
-            };
-            let word = match error {
-                Some(error) => format!("{}: {error}", styled(style, word)),
-                None => styled(style, word),
-            };
+            let (word, style, error) = words(outcome);
+            let mut word = styled(style, word);
+            if let Some(error) = error {
+                word.push_str(&format!(": {error}"));
+            }
             vec![format!("  {count}"), reason.clone(), route.clone(), word]
         });
     let mut text = title(queue, total) + &table(&rows.collect::<Vec<_>>());
-    if !summary.executed && total > 0 {
+    if !executed && total > 0 {
         text.push_str("\nnothing was moved; use --go to move the messages");
     }
     text
 }
 
-fn title(queue: &QueueClient, count: usize) -> String {
-    let name = styled(STRONG, &queue.name);
+fn title(queue: &SqsFailedQueue, count: usize) -> String {
+    let name = styled(STRONG, queue.name());
     match count {
         0 => format!("{name}  the queue is empty"),
         1 => format!("{name}  1 message\n"),
@@ -98,12 +94,12 @@ fn title(queue: &QueueClient, count: usize) -> String {
     }
 }
 
-fn words(outcome: &Outcome) -> (&'static str, Option<&str>) {
+fn words(outcome: &RedriveOutcome) -> (&'static str, anstyle::Style, Option<&str>) {
     match outcome {
-        Outcome::Planned => ("would be moved", None),
-        Outcome::Moved => ("moved", None),
-        Outcome::Dropped => ("deleted", None),
-        Outcome::Left => ("left", None),
-        Outcome::Failed(error) => ("failed", Some(error)),
+        RedriveOutcome::Planned => ("would be moved", GOOD, None),
+        RedriveOutcome::Moved => ("moved", GOOD, None),
+        RedriveOutcome::Deleted => ("deleted", GOOD, None),
+        RedriveOutcome::Left => ("left", CHANGED, None),
+        RedriveOutcome::Failed(error) => ("failed", BAD, Some(error)),
     }
 }

@@ -1,0 +1,228 @@
+//! The reason of a failed message and its route back to its source. Pure.
+
+use std::fmt;
+
+use antumbra_service::redrive::{FailedMessage, RecordRange};
+use serde_json::Value;
+
+use super::RedriveOptions;
+use crate::UndeliverableNotification;
+
+/// The route of a message back to its source.
+#[derive(Debug)]
+pub enum RedriveRoute {
+    /// Send it unchanged to a queue.
+    Queue(String),
+    /// Send the notification to the target of its registration.
+    Registration(UndeliverableNotification),
+    /// Read the records again from the stream and pass them to the listener.
+    Stream(RecordRange),
+    /// A failed MQTT request, which its sender has repeated.
+    Request,
+    /// No route, with the reason.
+    None(&'static str),
+}
+
+/// Attributes that the quarantine adds.
+const QUARANTINE_ATTRIBUTES: [&str; 3] = ["reason", "source", "detail"];
+/// Prefix of a source that is a RabbitMQ queue.
+const RABBITMQ: &str = "rabbitmq:";
+
+fn is_quarantined(message: &FailedMessage) -> bool {
+    message.attribute("reason").is_some() && message.attribute("source").is_some()
+}
+
+/// Returns the message as it was first sent.
+pub(super) fn restored(message: &FailedMessage) -> FailedMessage {
+    let mut message = message.clone();
+    if is_quarantined(&message) {
+        let added = |name: &String| QUARANTINE_ATTRIBUTES.contains(&name.as_str());
+        message.attributes.retain(|name, _| !added(name));
+    }
+    message
+}
+
+/// Returns the reason of the failure.
+pub fn reason(message: &FailedMessage) -> String {
+    if let Some(reason) = message.attribute("reason") {
+        return reason.to_owned();
+    }
+    if message.dead_letter_of.is_some() {
+        return "dead letter".to_owned();
+    }
+    let body: Value = serde_json::from_str(&message.body).unwrap_or_default();
+    let text = |pointer: &str| body.pointer(pointer).and_then(Value::as_str);
+    let reason = text("/reason")
+        .or(text("/failures/0/errorMessage"))
+        .or(text("/responsePayload/errorMessage"))
+        .or(text("/requestContext/condition"));
+    reason.unwrap_or("unknown").chars().take(100).collect()
+}
+
+impl RedriveRoute {
+    /// Returns the route of a message.
+    pub fn of(message: &FailedMessage, options: &RedriveOptions) -> RedriveRoute {
+        let to = options.to.clone().map(RedriveRoute::Queue);
+        if let Some(source) = message
+            .attribute("source")
+            .filter(|_| is_quarantined(message))
+        {
+            return match source.starts_with(RABBITMQ) {
+                false => RedriveRoute::Queue(source.to_owned()),
+                true => to.unwrap_or(RedriveRoute::None(
+                    "from RabbitMQ; use --to antumbra-signals",
+                )),
+            };
+        }
+        if let Some(queue) = &message.dead_letter_of {
+            return RedriveRoute::Queue(queue.clone());
+        }
+        if let Some(range) = RecordRange::parse(&message.body) {
+            return RedriveRoute::Stream(range);
+        }
+        if let Some(notification) = UndeliverableNotification::parse(&message.body) {
+            return match notification.is_complete() {
+                true => RedriveRoute::Registration(notification),
+                false => RedriveRoute::None(
+                    "no notification was stored; the table has the current state",
+                ),
+            };
+        }
+        let body: Value = serde_json::from_str(&message.body).unwrap_or_default();
+        let is_rule = body["ruleName"].is_string() && body["failures"].is_array();
+        let is_call = body["requestContext"].is_object() && body.get("requestPayload").is_some();
+        if is_rule || is_call {
+            return RedriveRoute::Request;
+        }
+        to.unwrap_or(RedriveRoute::None("unknown source; use --to QUEUE"))
+    }
+
+    /// Returns whether a [`Resender`](super::Resender) is needed.
+    pub fn needs_resender(&self) -> bool {
+        matches!(
+            self,
+            RedriveRoute::Registration(_) | RedriveRoute::Stream(_)
+        )
+    }
+}
+
+impl fmt::Display for RedriveRoute {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RedriveRoute::Queue(queue) => {
+                let name = queue.rsplit(['/', ':']).next().unwrap_or(queue);
+                write!(f, "to {name}")
+            }
+            RedriveRoute::Registration(notification) => {
+                let name = notification.registration.as_deref().unwrap_or_default();
+                write!(f, "to the target of {name}")
+            }
+            RedriveRoute::Stream(range) => {
+                write!(f, "{} records from the stream", range.batch_size)
+            }
+            RedriveRoute::Request => f.write_str("failed MQTT request"),
+            RedriveRoute::None(reason) => f.write_str(reason),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use antumbra_service::redrive::Attribute;
+
+    use super::*;
+
+    fn message(
+        body: &str,
+        attributes: &[(&str, &str)],
+        dead_letter_of: Option<&str>,
+    ) -> FailedMessage {
+        let attribute = |(name, text): &(&str, &str)| {
+            let text = Some((*text).to_owned());
+            let attribute = Attribute {
+                text,
+                ..Attribute::default()
+            };
+            ((*name).to_owned(), attribute)
+        };
+        FailedMessage {
+            body: body.to_owned(),
+            attributes: attributes.iter().map(attribute).collect(),
+            dead_letter_of: dead_letter_of.map(str::to_owned),
+            ..FailedMessage::default()
+        }
+    }
+
+    fn route(message: &FailedMessage, to: Option<&str>) -> String {
+        let options = RedriveOptions {
+            to: to.map(str::to_owned),
+            ..RedriveOptions::default()
+        };
+        RedriveRoute::of(message, &options).to_string()
+    }
+
+    #[test]
+    fn every_kind_of_message_has_a_route_and_a_reason() {
+        let inbound = "arn:aws:sqs:us-east-1:000000000000:antumbra-inbound";
+        let quarantined = [("reason", "NotJson"), ("source", inbound), ("mine", "1")];
+        let from_rabbitmq = [("reason", "NotText"), ("source", "rabbitmq:q")];
+        let batch = r#"{"requestContext":{"condition":"RetryAttemptsExhausted"},"DDBStreamBatchInfo":{"shardId":"s",
+            "startSequenceNumber":"1","endSequenceNumber":"3","batchSize":3,"streamArn":"a"}}"#;
+        let notification = r#"{"reason":"QueueDoesNotExist","registration":"all","key":"k","record":{},
+            "notification":{},"message":{"id":"n"}}"#;
+        let short =
+            r#"{"reason":"too large","registration":"all","record":{"sequenceNumber":"1"}}"#;
+        let rule = r#"{"ruleName":"antumbra_message_get","failures":[{"errorMessage":"denied"}]}"#;
+        let call = r#"{"requestContext":{"condition":"EventAgeExceeded"},"requestPayload":{}}"#;
+        let no_notification = "no notification was stored; the table has the current state";
+        for (message, expected_reason, expected_route) in [
+            (
+                message("{", &quarantined, None),
+                "NotJson",
+                "to antumbra-inbound",
+            ),
+            (
+                message("{", &[], Some(inbound)),
+                "dead letter",
+                "to antumbra-inbound",
+            ),
+            (
+                message(batch, &[], None),
+                "RetryAttemptsExhausted",
+                "3 records from the stream",
+            ),
+            (
+                message(notification, &[], None),
+                "QueueDoesNotExist",
+                "to the target of all",
+            ),
+            (message(short, &[], None), "too large", no_notification),
+            (message(rule, &[], None), "denied", "failed MQTT request"),
+            (
+                message(call, &[], None),
+                "EventAgeExceeded",
+                "failed MQTT request",
+            ),
+            (
+                message("?", &from_rabbitmq, None),
+                "NotText",
+                "from RabbitMQ; use --to antumbra-signals",
+            ),
+            (
+                message("?", &[], None),
+                "unknown",
+                "unknown source; use --to QUEUE",
+            ),
+        ] {
+            assert_eq!(reason(&message), expected_reason);
+            assert_eq!(route(&message, None), expected_route);
+        }
+        let unknown = message("?", &from_rabbitmq, None);
+        assert_eq!(
+            route(&unknown, Some("antumbra-signals")),
+            "to antumbra-signals"
+        );
+        let back = restored(&message("{", &quarantined, None)).attributes;
+        assert_eq!(back.keys().collect::<Vec<_>>(), ["mine"]);
+    }
+}

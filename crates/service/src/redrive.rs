@@ -1,0 +1,136 @@
+//! Failed messages (undeliverable, quarantined or dead-lettered), and the ports to move them back to their source.
+//!
+//! The crate `notify` decides the route of each message and executes it.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+
+use serde::Deserialize;
+
+use crate::notifications::BoxFuture;
+use crate::store::ErrorClass;
+
+/// A message of a queue for failed messages.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct FailedMessage {
+    pub id: String,
+    pub receipt: String,
+    pub body: String,
+    pub attributes: BTreeMap<String, Attribute>,
+    /// ARN of the queue that it was a message of, if it is a dead letter. Only the queue service sets it.
+    pub dead_letter_of: Option<String>,
+    pub group: Option<String>,
+    pub deduplication: Option<String>,
+    pub sent_milliseconds: i64,
+}
+
+/// An attribute of a message: text or bytes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Attribute {
+    pub data_type: String,
+    pub text: Option<String>,
+    pub bytes: Option<Vec<u8>>,
+}
+
+impl FailedMessage {
+    /// Returns the text of an attribute.
+    pub fn attribute(&self, name: &str) -> Option<&str> {
+        self.attributes.get(name)?.text.as_deref()
+    }
+}
+
+/// Error of a call to a queue.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum QueueError {
+    /// There is no such queue.
+    #[error("the queue {0} does not exist")]
+    NotFound(String),
+    /// The service cannot be reached.
+    #[error("cannot connect")]
+    NoConnection,
+    /// Any other failure.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl QueueError {
+    /// Returns the class of this error.
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            QueueError::NotFound(_) => ErrorClass::NotFound,
+            QueueError::NoConnection | QueueError::Failed(_) => ErrorClass::Unavailable,
+        }
+    }
+}
+
+/// A queue of failed messages.
+pub trait FailedQueue: Send + Sync {
+    /// Returns whether the messages of a group are ordered.
+    fn is_fifo(&self) -> bool;
+
+    /// Receives some messages and hides them from other consumers for a while; none if the queue is empty.
+    fn receive(&self) -> impl Future<Output = Result<Vec<FailedMessage>, QueueError>> + Send;
+
+    /// Makes received messages visible again.
+    fn release(&self, receipts: &[String]) -> impl Future<Output = Result<(), QueueError>> + Send;
+
+    /// Deletes a received message.
+    fn delete(&self, receipt: &str) -> impl Future<Output = Result<(), QueueError>> + Send;
+
+    /// Sends a message to another queue: a name, a URL or an ARN. Repeated calls may send it more than once.
+    fn send(
+        &self,
+        message: &FailedMessage,
+        queue: &str,
+    ) -> impl Future<Output = Result<(), QueueError>> + Send;
+}
+
+/// A range of records of a stream's shard that an event source gave up, both ends included.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[allow(missing_docs)]
+pub struct RecordRange {
+    pub stream_arn: String,
+    pub shard_id: String,
+    pub start_sequence_number: String,
+    pub end_sequence_number: String,
+    /// The number of records.
+    #[serde(default)]
+    pub batch_size: usize,
+}
+
+impl RecordRange {
+    /// Parses the failure message of an event source; `None` if it is not one of a stream.
+    pub fn parse(text: &str) -> Option<RecordRange> {
+        #[derive(Deserialize)]
+        struct FailureMessage {
+            #[serde(rename = "DDBStreamBatchInfo")]
+            records: RecordRange,
+        }
+        let message: FailureMessage = serde_json::from_str(text).ok()?;
+        Some(message.records)
+    }
+}
+
+/// Reads records of a stream again, as long as the stream has them.
+pub trait RecordSource: Send + Sync {
+    /// Returns the records as events for a function, in order, or the reason why some are missing.
+    fn events<'a>(&'a self, range: &'a RecordRange) -> BoxFuture<'a, Result<Vec<Vec<u8>>, String>>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_failures_of_stream_sources_are_parsed() {
+        let message = r#"{"version":"1.0","DDBStreamBatchInfo":{"shardId":"s","startSequenceNumber":"1",
+            "endSequenceNumber":"2","batchSize":2,"streamArn":"arn"}}"#;
+        let range = RecordRange::parse(message).unwrap();
+        assert_eq!((range.shard_id.as_str(), range.batch_size), ("s", 2));
+        assert_eq!(RecordRange::parse(r#"{"requestPayload":{}}"#), None);
+        assert_eq!(RecordRange::parse("no"), None);
+    }
+}
