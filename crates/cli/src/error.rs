@@ -6,6 +6,7 @@ use antumbra_service::clients::ClientError;
 use antumbra_service::deliveries::RedeliverError;
 use antumbra_service::redrive::QueueError;
 use antumbra_service::sensors::{InvalidSensor, SensorError};
+use antumbra_service::text::InvalidText;
 use antumbra_service::shadows::ShadowError;
 use antumbra_service::store::{ErrorClass, StoreError};
 
@@ -112,6 +113,12 @@ impl From<QueueError> for CliError {
 
 impl From<InvalidSensor> for CliError {
     fn from(error: InvalidSensor) -> CliError {
+        CliError::invalid(error)
+    }
+}
+
+impl From<InvalidText> for CliError {
+    fn from(error: InvalidText) -> CliError {
         CliError::invalid(error)
     }
 }

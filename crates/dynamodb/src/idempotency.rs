@@ -36,10 +36,10 @@ struct Record {
     state: State,
     lease_ends: EpochMilliseconds,
     ttl: i64,
-    #[serde(rename = "answer", default, skip_serializing)]
+    #[serde(default, skip_serializing)]
     response: Option<String>,
     /// Number of parts of a response that does not fit in the record.
-    #[serde(rename = "pieces", default, skip_serializing)]
+    #[serde(default, skip_serializing)]
     parts: usize,
 }
 
@@ -52,7 +52,6 @@ enum State {
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Part<'a> {
-    #[serde(rename = "answer")]
     response: std::borrow::Cow<'a, str>,
     ttl: i64,
 }
@@ -133,12 +132,12 @@ impl DynamoDbIdempotency {
     async fn finish(&self, request: &Request, response: &str) -> Result<(), StoreError> {
         let key = record_key(request);
         let update = if response.len() <= PART_BYTES {
-            Write::update(key, "SET #state = :done, #answer = :answer")
-                .value(":answer", text(response))
+            Write::update(key, "SET #state = :done, #response = :response")
+                .value(":response", text(response))
         } else {
             let count = self.write_parts(request, response).await?;
-            Write::update(key, "SET #state = :done, #pieces = :pieces")
-                .value(":pieces", number(count))
+            Write::update(key, "SET #state = :done, #parts = :parts")
+                .value(":parts", number(count))
         };
         let update = update
             .condition(OURS)

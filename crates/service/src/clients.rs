@@ -16,7 +16,7 @@ pub use client::{
     Circuit, Client, ClientPatch, ClientState, Created, Link, LinkedClient, Mode, NAME_CHARACTERS,
     NewClient, REASON_CHARACTERS, Rotated, URL_BYTES,
 };
-pub use id::{ClientId, InvalidClientId};
+pub use id::ClientId;
 pub use ports::{
     ClientError, ClientStore, LinkStore, LinkedClients, Rotation, UrlPolicy, UrlRejection,
 };

@@ -12,6 +12,7 @@ use crate::store::StoreError;
 
 /// A request that carries a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub struct Request {
     /// Key, unique to the caller.
     pub key: String,
@@ -19,7 +20,6 @@ pub struct Request {
     pub fingerprint: String,
     /// Unique name of the invocation that would run it.
     pub owner: String,
-    /// The time now.
     pub now: Timestamp,
     /// End of the lease; after that another invocation may run the request.
     pub lease_ends: Timestamp,

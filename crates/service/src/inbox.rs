@@ -18,7 +18,7 @@ mod source_tracker;
 pub use crate::paging::Page;
 pub use body::Body;
 pub use browse::{ListRequest, Span, list, shorten_page, span};
-pub use name::{InvalidName, MESSAGE_ID_BYTES, MessageId, SOURCE_BYTES, Source};
+pub use name::{MESSAGE_ID_BYTES, MessageId, SOURCE_BYTES, Source};
 pub use parser::{
     ANSWER_BYTES, FieldPath, InboxMessage, IncomingMessage, InvalidFieldPath, InvalidPadding,
     MessageParser, Padding, Rejection, RejectionCode, TOPIC_BYTES,

@@ -19,4 +19,5 @@ pub mod redrive;
 pub mod sensors;
 pub mod shadows;
 pub mod store;
+pub mod text;
 mod words;

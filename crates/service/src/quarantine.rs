@@ -33,10 +33,10 @@ pub struct QuarantinedMessage {
 
 /// A message that could not be quarantined.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub struct QuarantineFailure {
     /// Position in the request.
     pub index: usize,
-    /// Reason.
     pub reason: String,
 }
 

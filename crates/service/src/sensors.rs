@@ -21,6 +21,7 @@ mod retention;
 mod sensor;
 mod service;
 mod signal;
+mod signal_message;
 pub mod state;
 mod value;
 
@@ -42,5 +43,8 @@ pub use sensor::{
 };
 pub use service::{SensorPatch, Sensors, purge_due};
 pub use signal::{CLOCK_AHEAD, Outcome, Recorded, Signal};
+pub use signal_message::{
+    MARKER, SIGNAL_BYTES, SignalError, SignalMessage, SignalPayload, ValueType,
+};
 pub use state::{Connection, State};
 pub use value::{TEXT_BYTES, Value};

@@ -27,7 +27,7 @@ pub use crate::store::{StoreError, Version};
 pub use antumbra_shadow::State;
 pub use current::CurrentDocuments;
 pub use engine::UpdateResult;
-pub use id::{ClientToken, InvalidId, ShadowId, Zone};
+pub use id::{ClientToken, ShadowId, Zone};
 pub use store::{
     Delete, DeletedVersions, DocumentSet, DocumentSummary, ExpectedVersion, Layout, ListQuery,
     NewDocument, Read, ReadConsistency, ShadowStore, Snapshot, StoredDocument, VERSION_KEPT, Write,
@@ -37,19 +37,19 @@ pub use update::{DEFAULT_RETRIES, DEFAULT_RETRY_TIME, DesiredMode, Update};
 
 /// Error of a request about shadows.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)]
 pub enum ShadowError {
     /// The document is invalid.
     #[error(transparent)]
     Document(#[from] DocumentError),
     /// An id, name, token or zone is invalid.
     #[error(transparent)]
-    Id(#[from] InvalidId),
+    Id(#[from] crate::text::InvalidText),
     /// The store rejected the request or failed.
     #[error("{error} ({attempts} {})", if *attempts == 1 { "attempt" } else { "attempts" })]
     Store {
         /// Last error.
         error: StoreError,
-        /// Number of attempts.
         attempts: u32,
     },
 }

@@ -7,7 +7,6 @@
 //! - [`items`]: item kinds and keys of both tables, and the change of an item in a stream record
 //! - [`notification`]: the message that targets receive for a change
 //! - [`events`]: the other Lambda events: SQS, RabbitMQ, AWS IoT rules
-//! - [`signal`]: parses sensor signals
 //! - [`rules`]: the table of MQTT operations and the AWS IoT rules that follow from it
 //! - [`inbox_request`], [`inbox_response`]: requests to the inbox over MQTT and the responses to them
 //! - [`shadow_mqtt`]: shadows over MQTT, in the format of AWS IoT Device Shadow
@@ -21,5 +20,4 @@ pub mod limits;
 pub mod notification;
 pub mod rules;
 pub mod shadow_mqtt;
-pub mod signal;
 pub mod stream;

@@ -8,12 +8,6 @@ pub const RECORDS: usize = 10_000;
 pub const IMAGE_DEPTH: usize = 64;
 /// Key attributes of a record: partition and sort key.
 pub const KEY_ATTRIBUTES: usize = 2;
-/// Bytes of a signal. It has four members, of which only a text value can be long.
-pub const SIGNAL_BYTES: usize = 8 * 1024;
-/// Characters of a rejected value that an error shows.
-pub const SHOWN_CHARS: usize = 40;
-/// Start of the year 10000 in nanoseconds since 1970: years have four digits.
-pub const TIME_END_NANOSECONDS: i128 = 253_402_300_800 * 1_000_000_000;
 /// Bytes of an AWS IoT rule's event. Lambda accepts at most 1 MiB for an asynchronous invocation.
 pub const RULE_EVENT_BYTES: usize = 1024 * 1024;
 /// Bytes of an MQTT payload, of requests and responses: the limit of AWS IoT.

@@ -69,7 +69,7 @@ struct AttemptItem {
     at: TextTime,
     #[serde(default)]
     round: u32,
-    turn: u32,
+    number: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     status: Option<u16>,
     latency_ms: u64,
@@ -117,7 +117,7 @@ pub(super) fn encode_attempt(attempt: &Attempt) -> Result<AttributeValue, StoreE
     let item = to_item(&AttemptItem {
         at: TextTime(attempt.at),
         round: attempt.round,
-        turn: attempt.number,
+        number: attempt.number,
         status: attempt.status,
         latency_ms: attempt.latency_ms,
         error: attempt.error.clone(),
@@ -129,7 +129,7 @@ fn decode_attempts(attempts: Vec<AttemptItem>) -> Vec<Attempt> {
     let decode = |item: AttemptItem| Attempt {
         at: item.at.0,
         round: item.round,
-        number: item.turn,
+        number: item.number,
         status: item.status,
         latency_ms: item.latency_ms,
         error: item.error,
@@ -187,5 +187,5 @@ pub(super) fn last_attempt(item: &Item, round: u32) -> Result<u32, StoreError> {
         .attempts
         .iter()
         .filter(|attempt| attempt.round == round);
-    Ok(of_round.map(|item| item.turn).max().unwrap_or(0))
+    Ok(of_round.map(|item| item.number).max().unwrap_or(0))
 }

@@ -7,7 +7,7 @@ use antumbra_service::sensors::reading_time::milliseconds;
 use antumbra_service::sensors::state::attributes as state;
 use antumbra_service::sensors::state::{Attributes, Connection};
 use antumbra_service::sensors::{
-    Address, Generation, InvalidSensor, Location, Owner, Reading, RegisteredSensor, Retention,
+    Address, Generation, Location, Owner, Reading, RegisteredSensor, Retention,
     Sensor, SensorId, SensorType, SilenceTimeout, State, StoreError, Unit, Value, Version,
 };
 use antumbra_wire::items::attributes::TTL;
@@ -79,7 +79,6 @@ pub(super) fn of_sensor(table: &Table, registered: &RegisteredSensor) -> Result<
 /// Decodes a sensor.
 pub(super) fn sensor(item: Item) -> Result<RegisteredSensor, StoreError> {
     let item: SensorItem = from_item("sensor", item)?;
-    let invalid = |name: &'static str| move |_: InvalidSensor| corrupt(name, "invalid");
     let location = Location::new(&item.city, &item.building, &item.floor, &item.room);
     let silence = u64::try_from(item.silence_after_ms).unwrap_or(0) / 1000;
     Ok(RegisteredSensor {
@@ -95,6 +94,10 @@ pub(super) fn sensor(item: Item) -> Result<RegisteredSensor, StoreError> {
         registered_at: item.registered_at.0,
         generation: Generation::new(item.generation).map_err(invalid(state::GENERATION))?,
     })
+}
+
+fn invalid<E>(name: &'static str) -> impl FnOnce(E) -> StoreError {
+    move |_| corrupt(name, "invalid")
 }
 
 /// An item whose attributes can be read by name.

@@ -76,11 +76,11 @@ pub(crate) fn delivery(client: &str, sensor: &str, time: i128, sequence: u64) ->
     }
 }
 
-fn attempt(turn: u32, status: u16) -> Attempt {
+fn attempt(number: u32, status: u16) -> Attempt {
     Attempt {
-        at: Timestamp::from_nanoseconds(i128::from(turn) * 1_000_000_000),
+        at: Timestamp::from_nanoseconds(i128::from(number) * 1_000_000_000),
         round: 0,
-        number: turn,
+        number,
         status: Some(status),
         latency_ms: 12,
         error: (status == 0).then(|| "refused".to_owned()),

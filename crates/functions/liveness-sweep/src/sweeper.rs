@@ -10,10 +10,9 @@ use antumbra_service::liveness::{
     IngestProgress, Limits, QueueProbe, SweepSummary, ingest_watermark, sweep,
 };
 use antumbra_service::notifications::{BoxFuture, Channel};
-use antumbra_service::sensors::{LivenessIndex, PurgeQueue, purge_due};
+use antumbra_service::sensors::{LivenessIndex, MARKER, PurgeQueue, purge_due};
 use antumbra_service::store::StoreError;
 use antumbra_shadow::Timestamp;
-use antumbra_wire::signal::MARKER;
 use serde::{Deserialize, Serialize};
 
 /// Time kept back for the response.

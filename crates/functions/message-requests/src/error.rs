@@ -1,6 +1,6 @@
 //! Errors of operations, and how they appear in responses.
 
-use antumbra_service::inbox::InvalidName;
+use antumbra_service::text::InvalidText;
 use antumbra_service::store::StoreError;
 use antumbra_wire::inbox_request::RequestError;
 
@@ -42,8 +42,8 @@ impl From<StoreError> for OperationError {
     }
 }
 
-impl From<InvalidName> for OperationError {
-    fn from(error: InvalidName) -> OperationError {
+impl From<InvalidText> for OperationError {
+    fn from(error: InvalidText) -> OperationError {
         OperationError::Bad(error.to_string())
     }
 }

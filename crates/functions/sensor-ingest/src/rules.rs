@@ -5,10 +5,9 @@ use std::str::FromStr;
 
 use antumbra_service::sensors::{
     Address, Generation, InvalidSensor, Location, RegisteredSensor, Sensor, SensorError, SensorId,
-    SensorStore, SensorType, SilenceTimeout, StoreError, Version,
+    SensorStore, SensorType, SilenceTimeout, StoreError, ValueType, Version,
 };
 use antumbra_shadow::Timestamp;
-use antumbra_wire::signal::ValueType;
 use regex::Regex;
 
 /// Signals that are accepted. The function reads nothing before it writes, so the deployment decides which

@@ -5,9 +5,10 @@ use antumbra_service::inbox::{
     ANSWER_BYTES, InboxMessage, IncomingMessage, MessageId, MessageParser, Padding, Source,
     TOPIC_BYTES,
 };
-use antumbra_service::sensors::{self, ReadingTime, SensorId};
+use antumbra_service::sensors::{
+    self, ReadingTime, SignalMessage, SignalPayload, ValueType,
+};
 use antumbra_shadow::{Document, Timestamp};
-use antumbra_wire::signal::{self, Scalar, SignalMessage, ValueType};
 use serde_json::Value;
 
 const QUEUE_ID: &str = "7d7efcff-bdcf-4d98-917e-d171d27cc0b4";
@@ -74,40 +75,35 @@ fn inbox(arrival: &IncomingMessage<'_>, intake: &MessageParser) {
 }
 
 fn signal(text: &str, queue_id: &str, sent: Timestamp) {
-    let scalar = signal::read(text, ValueType::Scalar);
-    if let Ok(binary) = signal::read(text, ValueType::Binary) {
+    let scalar = SignalMessage::parse(text, ValueType::Scalar);
+    if let Ok(binary) = SignalMessage::parse(text, ValueType::Binary) {
         assert_eq!(Ok(&binary), scalar.as_ref());
-        if let SignalMessage::Signal(said) = binary {
-            let number = |digit: &str| said.data == Scalar::Number(digit.to_owned());
-            assert!(number("0") || number("1"), "{text}");
+        if let SignalMessage::Signal(signal) = binary {
+            let is = |number| signal.data == sensors::Value::whole(number);
+            assert!(is(0) || is(1), "{text}");
         }
     }
-    let said = match scalar {
-        Ok(SignalMessage::Signal(said)) => said,
-        Ok(SignalMessage::Marker) => return assert_eq!(text, signal::MARKER),
+    let payload = match scalar {
+        Ok(SignalMessage::Signal(payload)) => payload,
+        Ok(SignalMessage::Marker) => return assert_eq!(text, sensors::MARKER),
         Err(error) => return assert!(!error.to_string().is_empty()),
     };
     let plain: Value = serde_json::from_str(text).unwrap();
-    assert_eq!(plain["sensor_id"].as_str(), Some(&*said.sensor_id));
+    let id = payload.sensor_id.as_str();
+    assert_eq!(plain["sensor_id"].as_str(), Some(id));
     assert!(plain.as_object().unwrap().len() <= 4);
-    let value = match &said.data {
-        Scalar::Number(number) => {
-            assert!(plain["data"].is_number());
-            sensors::Value::number(number)
-        }
-        Scalar::Text(text) => {
-            assert_eq!(plain["data"].as_str(), Some(&**text));
-            sensors::Value::text(text.as_str())
-        }
-        Scalar::Boolean(yes) => {
-            assert_eq!(plain["data"].as_bool(), Some(*yes));
-            Ok(sensors::Value::Boolean(*yes))
-        }
-    };
-    let (Ok(id), Ok(value)) = (SensorId::new(said.sensor_id), value) else {
-        return;
-    };
-    let Ok(signal) = sensors::Signal::new(id, value, said.ts, said.seq, sent, queue_id) else {
+    match &payload.data {
+        sensors::Value::Number(_) => assert!(plain["data"].is_number()),
+        sensors::Value::Text(text) => assert_eq!(plain["data"].as_str(), Some(&**text)),
+        sensors::Value::Boolean(yes) => assert_eq!(plain["data"].as_bool(), Some(*yes)),
+    }
+    let SignalPayload {
+        sensor_id,
+        data,
+        ts,
+        seq,
+    } = payload;
+    let Ok(signal) = sensors::Signal::new(sensor_id, data, ts, seq, sent, queue_id) else {
         return;
     };
     let moment = signal.moment();

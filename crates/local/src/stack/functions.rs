@@ -18,7 +18,7 @@ use antumbra_service::clock::Clock;
 use antumbra_service::inbox::MessageParser;
 use antumbra_service::liveness::Limits;
 use antumbra_shadow::Model;
-use antumbra_wire::signal::ValueType;
+use antumbra_service::sensors::ValueType;
 use aws_types::SdkConfig;
 
 use super::{LocalServices, StackError, Webhooks};

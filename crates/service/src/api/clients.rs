@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::Time;
-use crate::clients::{self, ClientId, ClientState, InvalidClientId, Mode};
+use crate::text::InvalidText;
+use crate::clients::{self, ClientId, ClientState, Mode};
 
 /// A client to create.
 #[derive(Debug, Deserialize)]
@@ -23,9 +24,9 @@ pub struct NewClient {
 }
 
 impl TryFrom<NewClient> for clients::NewClient {
-    type Error = InvalidClientId;
+    type Error = InvalidText;
 
-    fn try_from(new: NewClient) -> Result<clients::NewClient, InvalidClientId> {
+    fn try_from(new: NewClient) -> Result<clients::NewClient, InvalidText> {
         Ok(clients::NewClient {
             id: new.id.as_deref().map(ClientId::new).transpose()?,
             name: new.name,

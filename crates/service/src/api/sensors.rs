@@ -307,7 +307,8 @@ impl NewReading {
                     .0
             }
         };
-        let unit = self.unit.map(Unit::new).transpose().map_err(text)?;
+        let unit = self.unit.map(Unit::new).transpose();
+        let unit = unit.map_err(|fault| text(fault.into()))?;
         sensors::Reading::new(value, unit, time, self.sequence).map_err(text)
     }
 }

@@ -1,8 +1,5 @@
 //! Clients and links, without secrets.
 
-use std::fmt;
-use std::str::FromStr;
-
 use antumbra_shadow::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -10,6 +7,7 @@ use super::id::ClientId;
 use super::secret::{RequestKey, Secret};
 use crate::sensors::SensorId;
 use crate::store::Version;
+use crate::words::word_enum;
 
 /// Characters of a client's name.
 pub const NAME_CHARACTERS: usize = 256;
@@ -18,54 +16,28 @@ pub const URL_BYTES: usize = 2048;
 /// Characters of the reason for which a client is disabled.
 pub const REASON_CHARACTERS: usize = 256;
 
-/// Mode of delivery.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = ClientMode))]
-pub enum Mode {
-    /// All events, in order per sensor: a later one waits until the earlier one is delivered or dead.
-    #[default]
-    Every,
-    /// The latest state: an event is dropped if there is a newer one of its sensor and kind.
-    Latest,
-}
-
-impl Mode {
-    /// As it is written everywhere.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Mode::Every => "every",
-            Mode::Latest => "latest",
-        }
-    }
-}
-
-impl fmt::Display for Mode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl FromStr for Mode {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Mode, String> {
-        match text {
-            "every" => Ok(Mode::Every),
-            "latest" => Ok(Mode::Latest),
-            _ => Err("a mode is every or latest".to_owned()),
-        }
+word_enum! {
+    /// Mode of delivery.
+    #[derive(Default, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = ClientMode))]
+    pub enum Mode as "mode" {
+        /// All events, in order per sensor: a later one waits until the earlier one is delivered or dead.
+        #[default]
+        Every = "every",
+        /// The latest state: an event is dropped if there is a newer one of its sensor and kind.
+        Latest = "latest",
     }
 }
 
 /// State of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub enum ClientState {
     /// Deliveries are sent.
     Enabled,
     /// Deliveries are held until the client is enabled again.
     Disabled {
-        /// Reason.
         reason: String,
         /// Since when.
         since: Timestamp,
@@ -83,8 +55,8 @@ pub struct Circuit {
 
 /// A client.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub struct Client {
-    /// Id.
     pub id: ClientId,
     /// Display name.
     pub name: String,
@@ -106,14 +78,12 @@ pub struct Client {
 
 /// A client to be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub struct NewClient {
     /// Its id; one is made up without it.
     pub id: Option<ClientId>,
-    /// Its name.
     pub name: String,
-    /// Its URL.
     pub url: String,
-    /// Its mode.
     pub mode: Mode,
     /// Request key, if the same request may be sent again.
     pub requested: Option<RequestKey>,

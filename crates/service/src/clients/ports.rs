@@ -81,6 +81,7 @@ pub trait UrlPolicy: Send + Sync {
 
 /// A secret that is to be put in force.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub struct Rotation {
     /// The new one.
     pub secret: Secret,
@@ -88,7 +89,6 @@ pub struct Rotation {
     pub previous_until: Timestamp,
     /// Request that asks for it.
     pub requested: RequestKey,
-    /// The time now.
     pub now: Timestamp,
 }
 

@@ -1,27 +1,18 @@
 //! Delays between the attempts of a delivery. Pure.
 
-use std::str::FromStr;
 use std::time::Duration;
 
-/// Growth of delays.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Curve {
-    /// Random between zero and a ceiling that doubles with each failure.
-    #[default]
-    Exponential,
-    /// Grows with the logarithm of the attempt: `first · (1 + ln n)`.
-    Logarithmic,
-}
+use crate::words::word_enum;
 
-impl FromStr for Curve {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Curve, String> {
-        match text {
-            "exponential" => Ok(Curve::Exponential),
-            "logarithmic" => Ok(Curve::Logarithmic),
-            _ => Err("a curve is exponential or logarithmic".to_owned()),
-        }
+word_enum! {
+    /// Growth of delays.
+    #[derive(Default)]
+    pub enum Curve as "curve" {
+        /// Random between zero and a ceiling that doubles with each failure.
+        #[default]
+        Exponential = "exponential",
+        /// Grows with the logarithm of the attempt: `first · (1 + ln n)`.
+        Logarithmic = "logarithmic",
     }
 }
 
@@ -82,11 +73,9 @@ impl Delays {
 mod tests {
     use super::*;
 
-    const ALL: [Curve; 2] = [Curve::Exponential, Curve::Logarithmic];
-
     #[test]
     fn delays_grow_up_to_the_longest_and_never_panic() {
-        for curve in ALL {
+        for &curve in Curve::ALL {
             for first in [
                 Duration::ZERO,
                 Duration::from_secs(60),

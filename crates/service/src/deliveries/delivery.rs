@@ -19,10 +19,10 @@ pub struct SensorRef {
 
 /// One event for one client.
 #[derive(Debug, Clone)]
+#[allow(missing_docs)]
 pub struct Delivery {
     /// Stable over all attempts; contains the client's id.
     pub id: DeliveryId,
-    /// Type of the event.
     pub event_type: EventType,
     /// Position of the event among all events of the sensor.
     pub sequence: u64,
@@ -105,10 +105,9 @@ pub struct Attempt {
 
 /// A delivery as recorded in the history.
 #[derive(Debug, Clone)]
+#[allow(missing_docs)]
 pub struct DeliveryRecord {
-    /// The delivery.
     pub delivery: Delivery,
-    /// Its status.
     pub status: Status,
     /// Its attempts, oldest first; the newest ones if there are very many.
     pub attempts: Vec<Attempt>,

@@ -163,10 +163,10 @@ pub struct Post<'a> {
 
 /// Response of an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub struct HttpResponse {
     /// The HTTP status.
     pub status: u16,
-    /// Value of `Retry-After`.
     pub retry_after: Option<Duration>,
 }
 

@@ -1,112 +1,40 @@
-//! The names of a source and of a message. Both are levels of MQTT topics, so neither holds what a
-//! level cannot.
+//! The names of a source and of a message. Both are levels of MQTT topics, so neither holds a character that
+//! a level cannot.
 
-use std::fmt;
+use crate::text::{InvalidText, check_text, checked_text};
 
 /// Bytes of a source, as many as the name of a thing of AWS IoT has.
 pub const SOURCE_BYTES: usize = 128;
 /// Bytes of a message's id: those of a sort key of DynamoDB.
 pub const MESSAGE_ID_BYTES: usize = 1024;
 
-/// Source of a message: any name, called `uuid` in topics and responses.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Source(String);
-
-/// Id of a message within its source. Messages are ordered by it, byte by byte.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct MessageId(String);
-
-/// Error of an invalid source or message id.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum InvalidName {
-    /// The text is empty.
-    #[error("the {what} is empty")]
-    Empty {
-        /// Name of the value, for the message.
-        what: &'static str,
-    },
-    /// The text is too long.
-    #[error("the {what} has {bytes} bytes, the limit is {limit}")]
-    TooLong {
-        /// Name of the value, for the message.
-        what: &'static str,
-        /// Its bytes.
-        bytes: usize,
-        /// Longest length allowed, in bytes.
-        limit: usize,
-    },
-    /// It holds a character that has a meaning in topics, or none that can be seen.
-    #[error("the {what} holds {character:?}, which no level of a topic may")]
-    Character {
-        /// Name of the value, for the message.
-        what: &'static str,
-        /// The character.
-        character: char,
-    },
-    /// It starts like a topic of the broker's own.
-    #[error("the {what} starts with $, which is reserved")]
-    Reserved {
-        /// Name of the value, for the message.
-        what: &'static str,
-    },
-}
-
-impl Source {
-    /// 1 to 128 bytes without `/`, `+`, `#` and control characters, and not starting with `$`.
+checked_text! {
+    /// Source of a message: any name, called `uuid` in topics and responses. 1 to 128 bytes without `/`, `+`,
+    /// `#` and control characters, and not starting with `$`.
     ///
     /// ```
     /// use antumbra_service::inbox::Source;
     /// assert_eq!(Source::new("testThing").unwrap().as_str(), "testThing");
     /// assert!(Source::new("testThing/other").is_err());
     /// ```
-    pub fn new(source: impl Into<String>) -> Result<Source, InvalidName> {
+    pub struct Source checked by |text| {
         const WHAT: &str = "uuid";
-        let source = checked(WHAT, source.into(), SOURCE_BYTES)?;
-        if source.starts_with('$') {
-            return Err(InvalidName::Reserved { what: WHAT });
+        let text = check_text(WHAT, text, SOURCE_BYTES, is_in_level)?;
+        match text.starts_with('$') {
+            true => Err(InvalidText::Reserved { what: WHAT }),
+            false => Ok(text),
         }
-        Ok(Source(source))
-    }
-
-    /// Its text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
+    };
 }
 
-impl MessageId {
-    /// 1 to 1024 bytes without `/`, `+`, `#` and control characters. Whether there is such a message is
-    /// another question: any id serves as a bound.
-    pub fn new(id: impl Into<String>) -> Result<MessageId, InvalidName> {
-        checked("messageId", id.into(), MESSAGE_ID_BYTES).map(MessageId)
-    }
-
-    /// Its text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
+checked_text! {
+    /// Id of a message within its source: 1 to 1024 bytes without `/`, `+`, `#` and control characters.
+    /// Messages are ordered by it, byte by byte. Any id serves as a bound of a query.
+    pub struct MessageId checked by |text| check_text("messageId", text, MESSAGE_ID_BYTES, is_in_level);
 }
 
-impl fmt::Display for Source {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl fmt::Display for MessageId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-fn checked(what: &'static str, text: String, limit: usize) -> Result<String, InvalidName> {
-    let unfit = |c: &char| matches!(c, '/' | '+' | '#') || c.is_control();
-    match (text.len(), text.chars().find(unfit)) {
-        (0, _) => Err(InvalidName::Empty { what }),
-        (bytes, _) if bytes > limit => Err(InvalidName::TooLong { what, bytes, limit }),
-        (_, Some(character)) => Err(InvalidName::Character { what, character }),
-        _ => Ok(text),
-    }
+fn is_in_level(character: char) -> bool {
+    !matches!(character, '/' | '+' | '#') && !character.is_control()
 }
 
 #[cfg(test)]
@@ -128,16 +56,16 @@ mod tests {
         }
         for (name, told) in [
             ("", "the uuid is empty"),
-            ("a/b", "the uuid holds '/', which no level of a topic may"),
-            ("+", "the uuid holds '+', which no level of a topic may"),
+            ("a/b", "the uuid may not hold '/'"),
+            ("+", "the uuid may not hold '+'"),
             (
                 "#sources",
-                "the uuid holds '#', which no level of a topic may",
+                "the uuid may not hold '#'",
             ),
-            ("a\0", "the uuid holds '\\0', which no level of a topic may"),
+            ("a\0", "the uuid may not hold '\\0'"),
             (
                 "a\u{85}",
-                "the uuid holds '\\u{85}', which no level of a topic may",
+                "the uuid may not hold '\\u{85}'",
             ),
             ("$aws", "the uuid starts with $, which is reserved"),
         ] {

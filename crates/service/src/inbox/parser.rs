@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use antumbra_shadow::{DocumentError, Kind, Timestamp, View, text};
 
-use super::{Body, InvalidName, MessageId, Source};
+use super::{Body, MessageId, Source};
+use crate::text::InvalidText;
 use crate::shadows::adapter::{ITEM_BYTES, check_document, document_bytes};
 
 pub use padding::{InvalidPadding, Padding};
@@ -196,7 +197,7 @@ impl MessageParser {
         Ok(message)
     }
 
-    fn uuid_fault(&self, fault: &InvalidName) -> Rejection {
+    fn uuid_fault(&self, fault: &InvalidText) -> Rejection {
         RejectionCode::UuidInvalid.because(format!("the field {}: {fault}", self.uuid))
     }
 }

@@ -37,12 +37,12 @@ pub trait IngestProgress: Send + Sync {
 
 /// Measures how far a queue has been read.
 #[derive(Clone)]
+#[allow(missing_docs)]
 pub struct QueueProbe {
     /// The way into the queue.
     pub queue: Arc<dyn Channel>,
     /// The queue's name, under which progress is noted.
     pub name: String,
-    /// The text of a marker.
     pub marker: &'static str,
     /// Time to wait for the marker.
     pub wait: Duration,

@@ -33,8 +33,8 @@ word_enum! {
 
 /// An event of a sensor.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub struct SensorEvent {
-    /// The sensor.
     pub sensor: SensorId,
     /// The registration of the sensor that the event belongs to.
     pub generation: Generation,
@@ -52,6 +52,7 @@ pub struct SensorEvent {
 
 /// Details of an event, by type.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub enum EventDetail {
     /// See [`EventType::StateChanged`].
     StateChanged {
@@ -68,7 +69,6 @@ pub enum EventDetail {
         last_seen: Timestamp,
         /// Silence after which the sensor is lost.
         threshold: SilenceTimeout,
-        /// The last value.
         last_value: Option<Value>,
     },
     /// See [`EventType::ConnectionRestored`].

@@ -1,68 +1,31 @@
 //! Names of sensors and of their types, checked once where they come in.
 
-use std::fmt;
-
 use antumbra_shadow::Timestamp;
 
 use crate::fnv::fnv1a;
+use crate::text::{InvalidText, check_text, checked_text};
 
 /// Characters of a sensor's id or of a type's name.
 pub const NAME_CHARS: usize = 64;
 
 /// Error of invalid data of a sensor.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)]
 pub enum InvalidSensor {
-    /// The text is empty.
-    #[error("the {what} is empty")]
-    Empty {
-        /// Name of the value, for the message.
-        what: &'static str,
-    },
-    /// The text is too long.
-    #[error("the {what} has {bytes} bytes, the limit is {limit}")]
-    TooLong {
-        /// Name of the value, for the message.
-        what: &'static str,
-        /// Its bytes.
-        bytes: usize,
-        /// Longest length allowed, in bytes.
-        limit: usize,
-    },
-    /// The text contains a character that is not allowed.
-    #[error("the {what} may not hold {character:?}")]
-    Character {
-        /// Name of the value, for the message.
-        what: &'static str,
-        /// The first such character.
-        character: char,
-    },
-    /// The text starts or ends with white space.
-    #[error("the {what} starts or ends with space")]
-    Space {
-        /// Name of the value, for the message.
-        what: &'static str,
-    },
-    /// The number is out of range.
+    #[error(transparent)]
+    Text(#[from] InvalidText),
     #[error("the {what} is {actual}, it must be between {least} and {most}")]
     Range {
-        /// Name of the value, for the message.
         what: &'static str,
-        /// Value given.
         actual: u64,
-        /// The least allowed.
         least: u64,
-        /// The most allowed.
         most: u64,
     },
-    /// The time is outside the years 0000 to 9999.
     #[error("the time lies outside the years 0000 to 9999")]
     Time,
-    /// The location omits a level above another one.
     #[error("the place names a {lower} but no {upper}")]
     Level {
-        /// The level that is missing.
         upper: &'static str,
-        /// The level that is named.
         lower: &'static str,
     },
     /// The value is not a number, text or boolean, or a number that cannot be stored exactly.
@@ -70,27 +33,18 @@ pub enum InvalidSensor {
     Value(String),
 }
 
-/// A sensor's id: 1 to 64 of letters, digits, `-`, `_`, `.`, `:`; case matters.
-///
-/// ```
-/// use antumbra_service::sensors::SensorId;
-/// assert_eq!(SensorId::new("xa7v9Dfadr7H").unwrap().as_str(), "xa7v9Dfadr7H");
-/// assert!(SensorId::new("no spaces").is_err());
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct SensorId(String);
+checked_text! {
+    /// A sensor's id: 1 to 64 of letters, digits, `-`, `_`, `.`, `:`; case matters.
+    ///
+    /// ```
+    /// use antumbra_service::sensors::SensorId;
+    /// assert_eq!(SensorId::new("xa7v9Dfadr7H").unwrap().as_str(), "xa7v9Dfadr7H");
+    /// assert!(SensorId::new("no spaces").is_err());
+    /// ```
+    pub struct SensorId checked by |text| name("sensor id", text);
+}
 
 impl SensorId {
-    /// Checks a text.
-    pub fn new(id: impl Into<String>) -> Result<SensorId, InvalidSensor> {
-        name("sensor id", id.into()).map(SensorId)
-    }
-
-    /// The id's text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
     /// Returns the shard of this id; stable everywhere.
     pub fn shard(&self, shards: u32) -> u32 {
         // The remainder of a u32 fits one.
@@ -98,26 +52,9 @@ impl SensorId {
     }
 }
 
-impl fmt::Display for SensorId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-/// Type of a sensor, such as `lock`; of the same characters as an id.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct SensorType(String);
-
-impl SensorType {
-    /// Checks a text.
-    pub fn new(text: impl Into<String>) -> Result<SensorType, InvalidSensor> {
-        name("sensor type", text.into()).map(SensorType)
-    }
-
-    /// The type's name.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
+checked_text! {
+    /// Type of a sensor, such as `lock`; of the same characters as an id.
+    pub struct SensorType checked by |text| name("sensor type", text);
 }
 
 /// Type of a sensor without a type.
@@ -127,46 +64,23 @@ impl Default for SensorType {
     }
 }
 
-impl fmt::Display for SensorType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
+checked_text! {
+    /// Identifies one registration of a sensor id. An id may be registered again after it was unregistered;
+    /// data of the earlier registration does not belong to the later one.
+    pub struct Generation checked by |text| name("generation", text);
 }
-
-/// Identifies one registration of a sensor id. An id may be registered again after it was unregistered; data of
-/// the earlier registration does not belong to the later one.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Generation(String);
 
 impl Generation {
     /// Makes a generation that no other registration has, even if the clock stands still.
     pub fn unique(now: Timestamp) -> Generation {
         Generation(format!("{}-{:08x}", now.nanoseconds(), fastrand::u32(..)))
     }
-
-    /// Parses a generation; it has the characters of an id.
-    pub fn new(text: impl Into<String>) -> Result<Generation, InvalidSensor> {
-        name("generation", text.into()).map(Generation)
-    }
-
-    /// Its text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
 }
 
-fn name(what: &'static str, text: String) -> Result<String, InvalidSensor> {
-    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':');
-    match (text.len(), text.chars().find(|c| !allowed(*c))) {
-        (0, _) => Err(InvalidSensor::Empty { what }),
-        (bytes, _) if bytes > NAME_CHARS => Err(InvalidSensor::TooLong {
-            what,
-            bytes,
-            limit: NAME_CHARS,
-        }),
-        (_, Some(character)) => Err(InvalidSensor::Character { what, character }),
-        _ => Ok(text),
-    }
+fn name(what: &'static str, text: String) -> Result<String, InvalidText> {
+    check_text(what, text, NAME_CHARS, |c| {
+        c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':')
+    })
 }
 
 #[cfg(test)]

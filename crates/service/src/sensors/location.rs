@@ -5,6 +5,7 @@ use std::fmt;
 use icu_normalizer::ComposingNormalizerBorrowed;
 
 use super::id::InvalidSensor;
+use crate::text::{InvalidText, check_text, is_printable};
 
 /// Bytes of one part of a location. Three of them, each byte escaped, and an id fit a sort key of 1024.
 pub const PART_BYTES: usize = 100;
@@ -18,23 +19,11 @@ impl Part {
     /// Checks and normalises a text; `what` names it where it is refused.
     pub fn new(what: &'static str, text: &str) -> Result<Part, InvalidSensor> {
         let text = ComposingNormalizerBorrowed::new_nfc().normalize(text);
-        if text.is_empty() {
-            return Err(InvalidSensor::Empty { what });
-        }
-        if text.len() > PART_BYTES {
-            return Err(InvalidSensor::TooLong {
-                what,
-                bytes: text.len(),
-                limit: PART_BYTES,
-            });
-        }
-        if let Some(character) = text.chars().find(|c| c.is_control()) {
-            return Err(InvalidSensor::Character { what, character });
-        }
+        let text = check_text(what, text.into_owned(), PART_BYTES, is_printable)?;
         if text.trim() != text {
-            return Err(InvalidSensor::Space { what });
+            return Err(InvalidText::Space { what }.into());
         }
-        Ok(Part(text.into_owned()))
+        Ok(Part(text))
     }
 
     /// Its text.

@@ -54,8 +54,8 @@ impl From<InvalidCursor> for SensorError {
 
 /// A sensor in a listing, with its state of a moment ago.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub struct SensorWithState {
-    /// The sensor.
     pub sensor: Sensor,
     /// Its state; `None` if it was unregistered meanwhile.
     pub state: Option<State>,

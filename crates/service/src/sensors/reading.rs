@@ -3,6 +3,7 @@
 use super::id::{Generation, InvalidSensor, SensorId, SensorType};
 use super::reading_time::{ReadingTime, Sequence};
 use super::value::Value;
+use crate::text::{check_text, checked_text, is_printable};
 use antumbra_shadow::Timestamp;
 
 /// Bytes of a unit.
@@ -45,36 +46,15 @@ impl Reading {
     }
 }
 
-/// The name of a unit: 1 to 32 bytes without control characters.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Unit(String);
-
-impl Unit {
-    /// Checks a text.
-    pub fn new(text: impl Into<String>) -> Result<Unit, InvalidSensor> {
-        let (what, text) = ("unit", text.into());
-        match (text.len(), text.chars().find(|c| c.is_control())) {
-            (0, _) => Err(InvalidSensor::Empty { what }),
-            (bytes, _) if bytes > UNIT_BYTES => Err(InvalidSensor::TooLong {
-                what,
-                bytes,
-                limit: UNIT_BYTES,
-            }),
-            (_, Some(character)) => Err(InvalidSensor::Character { what, character }),
-            _ => Ok(Unit(text)),
-        }
-    }
-
-    /// Its text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
+checked_text! {
+    /// The name of a unit: 1 to 32 bytes without control characters.
+    pub struct Unit checked by |text| check_text("unit", text, UNIT_BYTES, is_printable);
 }
 
 /// Sensor that readings belong to, with the type that determines their retention.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub struct Owner {
-    /// The sensor.
     pub sensor: SensorId,
     /// Registration of the sensor id.
     pub generation: Generation,
@@ -84,9 +64,9 @@ pub struct Owner {
 
 /// A reading and its sensor.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub struct OwnedReading {
     /// Sensor of the reading.
     pub owner: Owner,
-    /// The reading.
     pub reading: Reading,
 }

@@ -7,6 +7,7 @@ use antumbra_shadow::Timestamp;
 use super::escape::{SEPARATOR, escape, unescape};
 use super::id::InvalidSensor;
 use crate::fnv::fnv1a;
+use crate::text::check_text;
 
 /// Bytes of the id a queue gave a message.
 pub const MESSAGE_ID_BYTES: usize = 128;
@@ -30,17 +31,8 @@ pub enum Sequence {
 impl Sequence {
     /// The id of a queue's message.
     pub fn message(id: impl Into<String>) -> Result<Sequence, InvalidSensor> {
-        let id = id.into();
-        let what = "message id";
-        match id.len() {
-            0 => Err(InvalidSensor::Empty { what }),
-            bytes if bytes > MESSAGE_ID_BYTES => Err(InvalidSensor::TooLong {
-                what,
-                bytes,
-                limit: MESSAGE_ID_BYTES,
-            }),
-            _ => Ok(Sequence::Message(id)),
-        }
+        let id = check_text("message id", id.into(), MESSAGE_ID_BYTES, |_| true)?;
+        Ok(Sequence::Message(id))
     }
 
     /// A hash of a text.

@@ -5,6 +5,7 @@ use antumbra_shadow::Timestamp;
 use super::id::{Generation, InvalidSensor, SensorId, SensorType};
 use super::location::Location;
 use crate::store::Version;
+use crate::text::{check_text, checked_text, is_printable};
 
 /// Default seconds of silence after which a sensor is lost.
 pub const DEFAULT_SILENCE_SECONDS: u32 = 3600;
@@ -15,14 +16,12 @@ pub const ADDRESS_BYTES: usize = 512;
 
 /// Data of a sensor.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub struct Sensor {
-    /// Id.
     pub id: SensorId,
-    /// Location.
     pub location: Location,
     /// Address in free words; may be empty.
     pub address: Address,
-    /// Type.
     pub sensor_type: SensorType,
     /// Silence after which it is lost.
     pub silence_after: SilenceTimeout,
@@ -41,31 +40,13 @@ impl Sensor {
     }
 }
 
-/// Free words of at most 512 bytes, without control characters.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-pub struct Address(String);
-
-impl Address {
-    /// Checks a text.
-    pub fn new(text: impl Into<String>) -> Result<Address, InvalidSensor> {
-        let (what, text) = ("address", text.into());
-        if text.len() > ADDRESS_BYTES {
-            return Err(InvalidSensor::TooLong {
-                what,
-                bytes: text.len(),
-                limit: ADDRESS_BYTES,
-            });
-        }
-        match text.chars().find(|c| c.is_control()) {
-            Some(character) => Err(InvalidSensor::Character { what, character }),
-            None => Ok(Address(text)),
-        }
-    }
-
-    /// Its text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
+checked_text! {
+    /// Free words of at most 512 bytes, without control characters; may be empty.
+    #[derive(Default)]
+    pub struct Address checked by |text| match text.is_empty() {
+        true => Ok(text),
+        false => check_text("address", text, ADDRESS_BYTES, is_printable),
+    };
 }
 
 /// Whole seconds of silence, from one to a year.
@@ -106,8 +87,8 @@ impl Default for SilenceTimeout {
 
 /// A sensor in the registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub struct RegisteredSensor {
-    /// The sensor.
     pub sensor: Sensor,
     /// Version: 1 after registration.
     pub version: Version,

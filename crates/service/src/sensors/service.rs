@@ -20,10 +20,10 @@ const RETRIES: u32 = 5;
 
 /// Changes to a sensor; `None` leaves a field unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[allow(missing_docs)]
 pub struct SensorPatch {
     /// Its address in free words.
     pub address: Option<Address>,
-    /// Its type.
     pub sensor_type: Option<SensorType>,
     /// Silence after which it is lost.
     pub silence_after: Option<SilenceTimeout>,

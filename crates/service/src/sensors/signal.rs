@@ -8,6 +8,7 @@ use super::id::{InvalidSensor, SensorId};
 use super::reading::{OwnedReading, Owner, Reading};
 use super::reading_time::{ReadingTime, Sequence, from_milliseconds, milliseconds};
 use super::value::Value;
+use crate::words::word_enum;
 
 /// Limit by which the clock of a device may be ahead of the queue's.
 pub const CLOCK_AHEAD: Duration = Duration::from_secs(5 * 60);
@@ -83,31 +84,19 @@ impl Signal {
     }
 }
 
-/// Effect of a signal on the state of its sensor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Outcome {
-    /// It carried the first value: a baseline.
-    First,
-    /// It changed the value.
-    Changed,
-    /// It confirmed the value.
-    Same,
-    /// It is older than the state; it still counts as a sign of life.
-    Stale,
-    /// It was recorded already, possibly by an attempt whose response was lost.
-    Duplicate,
-}
-
-impl Outcome {
-    /// Returns the word for logs and metrics.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Outcome::First => "first",
-            Outcome::Changed => "changed",
-            Outcome::Same => "same",
-            Outcome::Stale => "stale",
-            Outcome::Duplicate => "duplicate",
-        }
+word_enum! {
+    /// Effect of a signal on the state of its sensor.
+    pub enum Outcome as "outcome" {
+        /// It carried the first value: a baseline.
+        First = "first",
+        /// It changed the value.
+        Changed = "changed",
+        /// It confirmed the value.
+        Same = "same",
+        /// It is older than the state; it still counts as a sign of life.
+        Stale = "stale",
+        /// It was recorded already, possibly by an attempt whose response was lost.
+        Duplicate = "duplicate",
     }
 }
 

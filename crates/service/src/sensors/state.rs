@@ -9,35 +9,19 @@ use super::reading::Owner;
 use super::reading_time::ReadingTime;
 use super::sensor::{Address, SilenceTimeout};
 use super::value::Value;
+use crate::words::word_enum;
 
 pub use attributes::{Attributes, UnreadableState};
 
-/// Connection of a sensor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Connection {
-    /// Registered; no signal yet.
-    Never,
-    /// Sent a signal within its timeout.
-    Online,
-    /// Silent for longer than its timeout. Without `last_seen` it never sent a signal.
-    Lost,
-}
-
-impl Connection {
-    /// Returns the word that is stored and shown.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Connection::Never => "NEVER",
-            Connection::Online => "ONLINE",
-            Connection::Lost => "LOST",
-        }
-    }
-
-    /// Parses the word.
-    pub fn parse(word: &str) -> Option<Connection> {
-        [Connection::Never, Connection::Online, Connection::Lost]
-            .into_iter()
-            .find(|connection| connection.as_str() == word)
+word_enum! {
+    /// Connection of a sensor.
+    pub enum Connection as "connection" {
+        /// Registered; no signal yet.
+        Never = "NEVER",
+        /// Sent a signal within its timeout.
+        Online = "ONLINE",
+        /// Silent for longer than its timeout. Without `last_seen` it never sent a signal.
+        Lost = "LOST",
     }
 }
 
@@ -47,8 +31,8 @@ impl Connection {
 /// the number of runs of equal values, and `contacts`, the number of losses and returns. [`State::sequence`]
 /// combines them.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub struct State {
-    /// Sensor.
     pub sensor: SensorId,
     /// Registration of the sensor id.
     pub generation: Generation,
@@ -71,7 +55,6 @@ pub struct State {
     pub last_seen: Option<Timestamp>,
     /// Time at which the sensor is lost without a further signal.
     pub deadline: Timestamp,
-    /// Connection.
     pub connection: Connection,
     /// Time at which it was found lost.
     pub lost_at: Option<Timestamp>,

@@ -6,6 +6,7 @@ use antumbra_shadow::{Kind, View, number};
 use serde::{Serialize, Serializer};
 
 use super::id::InvalidSensor;
+use crate::text::InvalidText;
 
 /// Bytes of a text that a sensor may send.
 pub const TEXT_BYTES: usize = 1024;
@@ -46,11 +47,9 @@ impl Value {
     pub fn text(text: impl Into<String>) -> Result<Value, InvalidSensor> {
         let text = text.into();
         if text.len() > TEXT_BYTES {
-            return Err(InvalidSensor::TooLong {
-                what: "value",
-                bytes: text.len(),
-                limit: TEXT_BYTES,
-            });
+            let bytes = text.len();
+            let (what, limit) = ("value", TEXT_BYTES);
+            return Err(InvalidText::TooLong { what, bytes, limit }.into());
         }
         Ok(Value::Text(text))
     }

@@ -4,6 +4,8 @@ use std::fmt;
 
 use antumbra_wire::items::{ItemKind, ShadowItem};
 
+use crate::text::{InvalidText, check_text, checked_text};
+
 const ITEM: ItemKind = ItemKind::Shadow(ShadowItem::Reported);
 
 /// The name a shadow has when none is given.
@@ -24,7 +26,7 @@ pub const ZONE_BYTES: usize = 64;
 /// let shadow = ShadowId::new("My House#Basement#Lightning Controller")?;
 /// assert_eq!(shadow.name(), "main");
 /// assert!(ShadowId::new("").is_err());
-/// # Ok::<(), antumbra_service::shadows::InvalidId>(())
+/// # Ok::<(), antumbra_service::text::InvalidText>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ShadowId {
@@ -32,44 +34,17 @@ pub struct ShadowId {
     name: String,
 }
 
-/// Error of an invalid id, name, token or zone.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum InvalidId {
-    /// The text is empty.
-    #[error("the {what} is empty")]
-    Empty {
-        /// Name of the value, for the message.
-        what: &'static str,
-    },
-    /// The text is too long.
-    #[error("the {what} has {bytes} bytes, the limit is {limit}")]
-    TooLong {
-        /// Name of the value, for the message.
-        what: &'static str,
-        /// Its bytes.
-        bytes: usize,
-        /// Longest length allowed, in bytes.
-        limit: usize,
-    },
-    /// A zone that is not a name of the IANA database's form.
-    #[error("{zone:?} is not an IANA time zone name")]
-    NotAZone {
-        /// Text given.
-        zone: String,
-    },
-}
-
 impl ShadowId {
     /// The device's default shadow.
-    pub fn new(id: impl Into<String>) -> Result<ShadowId, InvalidId> {
+    pub fn new(id: impl Into<String>) -> Result<ShadowId, InvalidText> {
         ShadowId::named(id, DEFAULT_NAME)
     }
 
     /// One of the device's shadows by name.
-    pub fn named(id: impl Into<String>, name: impl Into<String>) -> Result<ShadowId, InvalidId> {
+    pub fn named(id: impl Into<String>, name: impl Into<String>) -> Result<ShadowId, InvalidText> {
         Ok(ShadowId {
-            id: checked("shadow id", id.into(), ID_BYTES)?,
-            name: checked("shadow name", name.into(), NAME_BYTES)?,
+            id: check_text("shadow id", id.into(), ID_BYTES, |_| true)?,
+            name: check_text("shadow name", name.into(), NAME_BYTES, |_| true)?,
         })
     }
 
@@ -90,54 +65,28 @@ impl fmt::Display for ShadowId {
     }
 }
 
-/// Token that the last writer stored with a document.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct ClientToken(String);
-
-impl ClientToken {
-    /// At most 64 bytes, and not nothing.
-    pub fn new(token: impl Into<String>) -> Result<ClientToken, InvalidId> {
-        checked("client token", token.into(), CLIENT_TOKEN_BYTES).map(ClientToken)
-    }
-
-    /// The token's text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
+checked_text! {
+    /// Token that the last writer stored with a document: 1 to 64 bytes.
+    pub struct ClientToken checked by |text| check_text("client token", text, CLIENT_TOKEN_BYTES, |_| true);
 }
 
-/// The name of a time zone, such as `Europe/Stockholm`.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Zone(String);
-
-impl Zone {
-    /// A name of the form the IANA database uses; whether there is such a zone is not looked up.
-    pub fn new(zone: impl Into<String>) -> Result<Zone, InvalidId> {
-        let zone = checked("time zone", zone.into(), ZONE_BYTES)?;
-        let part = |part: &str| {
-            part.starts_with(|c: char| c.is_ascii_alphabetic())
-                && part
-                    .chars()
-                    .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '+'))
-        };
-        if zone.split('/').all(part) {
-            Ok(Zone(zone))
-        } else {
-            Err(InvalidId::NotAZone { zone })
-        }
-    }
-
-    /// The zone's name.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
+checked_text! {
+    /// The name of a time zone, such as `Europe/Stockholm`, of the form the IANA database uses; whether there
+    /// is such a zone is not looked up.
+    pub struct Zone checked by |text| zone(text);
 }
 
-fn checked(what: &'static str, text: String, limit: usize) -> Result<String, InvalidId> {
-    match text.len() {
-        0 => Err(InvalidId::Empty { what }),
-        bytes if bytes > limit => Err(InvalidId::TooLong { what, bytes, limit }),
-        _ => Ok(text),
+fn zone(text: String) -> Result<String, InvalidText> {
+    let text = check_text("time zone", text, ZONE_BYTES, |_| true)?;
+    let is_part = |part: &str| {
+        part.starts_with(|c: char| c.is_ascii_alphabetic())
+            && part
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '+'))
+    };
+    match text.split('/').all(is_part) {
+        true => Ok(text),
+        false => Err(InvalidText::NotAZone { text }),
     }
 }
 

@@ -7,6 +7,7 @@ mod ingest_watermark;
 mod parent_faults;
 mod quarantine;
 mod sensors;
+mod signal_message;
 mod updates;
 mod whole;
 mod writers;

@@ -11,5 +11,4 @@ mod oracle;
 mod plain;
 mod properties;
 mod queues;
-mod signal;
 mod stream;

@@ -1,8 +1,7 @@
 //! `antumbra sensors signal`: sends a signal as a sensor does.
 
-use antumbra_service::sensors::{SensorId, Value};
+use antumbra_service::sensors::{SensorId, SignalMessage, Value, ValueType};
 use antumbra_shadow::{Document, Timestamp};
-use antumbra_wire::signal::{SignalMessage, ValueType, read};
 use clap::Args;
 use serde::Serialize;
 
@@ -80,7 +79,7 @@ impl SendSignal {
         };
         let text = Document::from_value(&signal).map_err(CliError::invalid)?;
         let text = text.view().to_json();
-        match read(&text, ValueType::Scalar).map_err(CliError::invalid)? {
+        match SignalMessage::parse(&text, ValueType::Scalar).map_err(CliError::invalid)? {
             SignalMessage::Signal(_) => Ok(text),
             SignalMessage::Marker => Err(CliError::invalid(
                 "the value makes a marker, which is not a signal",

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use antumbra_service::liveness::IngestProgress;
 use antumbra_testkit::sensors::sample::at;
-use antumbra_wire::signal::MARKER;
+use antumbra_service::sensors::MARKER;
 
 use crate::support::{Home, QUEUE, fifo, says, sqs};
 

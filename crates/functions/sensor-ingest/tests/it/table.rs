@@ -9,7 +9,7 @@ use antumbra_service::quarantine::Quarantine;
 use antumbra_testkit::RecordingChannel;
 use antumbra_testkit::dynamodb::TestTable;
 use antumbra_testkit::sensors::sample;
-use antumbra_wire::signal::MARKER;
+use antumbra_service::sensors::MARKER;
 
 use crate::support::{TIME, says, sqs};
 

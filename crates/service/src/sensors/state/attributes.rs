@@ -5,7 +5,8 @@ use std::borrow::Cow;
 
 use antumbra_shadow::{Timestamp, View};
 
-use super::{Connection, State};
+use super::State;
+use crate::text::InvalidText;
 use crate::sensors::id::{Generation, InvalidSensor, SensorId, SensorType};
 use crate::sensors::reading_time::{ReadingTime, from_milliseconds};
 use crate::sensors::sensor::{Address, SilenceTimeout};
@@ -102,7 +103,7 @@ impl State {
             deadline: time(DEADLINE)?.ok_or(UnreadableState(DEADLINE))?,
             connection: item
                 .text(CONNECTION)
-                .and_then(|word| Connection::parse(&word))
+                .and_then(|word| word.parse().ok())
                 .ok_or(UnreadableState(CONNECTION))?,
             lost_at: time(LOST_AT)?,
             changes: count(item, CHANGES)?,
@@ -115,7 +116,7 @@ impl State {
 fn word<T>(
     item: &impl Attributes,
     name: &'static str,
-    parse: impl Fn(String) -> Result<T, InvalidSensor>,
+    parse: impl Fn(String) -> Result<T, InvalidText>,
 ) -> Result<T, UnreadableState> {
     let text = item.text(name).ok_or(UnreadableState(name))?;
     parse(text.into_owned()).map_err(|_| UnreadableState(name))

@@ -1,23 +1,24 @@
-//! The text of a message to a signal, or to why it is none.
+//! Parsing of signals.
 
+use antumbra_service::sensors::{
+    MARKER, SIGNAL_BYTES, SensorId, SignalMessage, SignalPayload, Value, ValueType,
+};
 use antumbra_shadow::Timestamp;
-use antumbra_wire::limits::SIGNAL_BYTES;
-use antumbra_wire::signal::{MARKER, Scalar, Signal, SignalMessage, ValueType, read};
 use proptest::prelude::*;
 
-fn number(text: &str) -> Scalar {
-    Scalar::Number(text.to_owned())
+fn number(text: &str) -> Value {
+    Value::Number(text.to_owned())
 }
 
-fn signal(text: &str, allowed: ValueType) -> Signal {
-    match read(text, allowed) {
+fn signal(text: &str, allowed: ValueType) -> SignalPayload {
+    match SignalMessage::parse(text, allowed) {
         Ok(SignalMessage::Signal(signal)) => signal,
         other => panic!("{text}: {other:?}"),
     }
 }
 
 #[test]
-fn what_locks_send_is_read() {
+fn signals_of_locks_are_parsed() {
     for (text, data, ts, seq) in [
         (r#"{"sensor_id":"0xA","data":0}"#, "0", None, None),
         (r#" { "data" : 1 , "sensor_id" : "0xA" } "#, "1", None, None),
@@ -48,8 +49,8 @@ fn what_locks_send_is_read() {
             None,
         ),
     ] {
-        let expected = Signal {
-            sensor_id: "0xA".to_owned(),
+        let expected = SignalPayload {
+            sensor_id: SensorId::new("0xA").unwrap(),
             data: number(data),
             ts: ts.map(|ts| Timestamp::parse(ts).unwrap()),
             seq,
@@ -67,9 +68,9 @@ fn other_sensors_may_send_any_scalar_exactly() {
             "12345678901234567890123456789012345678",
             number("12345678901234567890123456789012345678"),
         ),
-        (r#""otevřeno""#, Scalar::Text("otevřeno".to_owned())),
-        (r#""""#, Scalar::Text(String::new())),
-        ("true", Scalar::Boolean(true)),
+        (r#""otevřeno""#, Value::Text("otevřeno".to_owned())),
+        (r#""""#, Value::Text(String::new())),
+        ("true", Value::Boolean(true)),
     ] {
         let text = format!(r#"{{"sensor_id":"t-1","data":{data}}}"#);
         assert_eq!(signal(&text, ValueType::Scalar).data, expected, "{data}");
@@ -77,9 +78,9 @@ fn other_sensors_may_send_any_scalar_exactly() {
 }
 
 #[test]
-fn everything_else_is_refused_with_what_is_wrong() {
+fn invalid_signals_are_rejected_with_a_reason() {
     let long = format!(r#"{{"sensor_id":"{}","data":1}}"#, "x".repeat(SIGNAL_BYTES));
-    for (text, reason, told) in [
+    for (text, reason, expected_text) in [
         ("", "NotJson", ""),
         ("1", "NotJson", "a document is a JSON object"),
         ("[]", "NotJson", "a document is a JSON object"),
@@ -105,6 +106,11 @@ fn everything_else_is_refused_with_what_is_wrong() {
             r#"{"sensor_id":"","data":1}"#,
             "Invalid",
             "sensor_id is \"\", expected a text that is not empty",
+        ),
+        (
+            r#"{"sensor_id":"a b","data":1}"#,
+            "Invalid",
+            "the sensor id may not hold ' '",
         ),
         (
             r#"{"sensor_id":7,"data":1}"#,
@@ -227,37 +233,37 @@ fn everything_else_is_refused_with_what_is_wrong() {
             "the message has 8217 bytes, the limit is 8192",
         ),
     ] {
-        let error = read(text, ValueType::Binary).expect_err(text);
+        let error = SignalMessage::parse(text, ValueType::Binary).expect_err(text);
         assert_eq!(error.reason(), reason, "{text}");
-        assert!(error.to_string().contains(told), "{text}: {error}");
+        assert!(error.to_string().contains(expected_text), "{text}: {error}");
     }
 }
 
 #[test]
-fn a_refused_value_is_shown_only_in_part() {
+fn a_rejected_value_is_shortened() {
     let text = format!(r#"{{"sensor_id":"a","data":"{}"}}"#, "ž".repeat(500));
-    let told = read(&text, ValueType::Binary).unwrap_err().to_string();
-    assert!(told.chars().count() < 80, "{told}");
+    let expected_text = SignalMessage::parse(&text, ValueType::Binary).unwrap_err().to_string();
+    assert!(expected_text.chars().count() < 80, "{expected_text}");
 }
 
 #[test]
-fn a_marker_is_no_signal() {
-    assert_eq!(read(MARKER, ValueType::Binary), Ok(SignalMessage::Marker));
+fn a_marker_is_not_a_signal() {
+    assert_eq!(SignalMessage::parse(MARKER, ValueType::Binary), Ok(SignalMessage::Marker));
 }
 
 proptest! {
     #[test]
-    fn any_text_is_read_or_refused(text in ".{0,200}") {
-        let _ = read(&text, ValueType::Scalar);
+    fn any_text_is_parsed_or_rejected(text in ".{0,200}") {
+        let _ = SignalMessage::parse(&text, ValueType::Scalar);
     }
 
     #[test]
-    fn any_ids_and_values_come_back(id in "[^\u{0}]{1,64}", value: i64, seq: u64) {
+    fn any_ids_and_values_come_back(id in "[A-Za-z0-9_.:-]{1,64}", value: i64, seq: u64) {
         let text = serde_json::json!({"sensor_id": id, "data": value, "seq": seq}).to_string();
-        let Ok(SignalMessage::Signal(signal)) = read(&text, ValueType::Scalar) else {
+        let Ok(SignalMessage::Signal(signal)) = SignalMessage::parse(&text, ValueType::Scalar) else {
             panic!("{text}");
         };
-        prop_assert_eq!(signal.sensor_id, id);
+        prop_assert_eq!(signal.sensor_id.as_str(), id);
         prop_assert_eq!(signal.data, number(&value.to_string()));
         prop_assert_eq!(signal.seq, Some(seq));
     }
