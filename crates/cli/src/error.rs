@@ -6,9 +6,9 @@ use antumbra_service::clients::ClientError;
 use antumbra_service::deliveries::RedeliverError;
 use antumbra_service::redrive::QueueError;
 use antumbra_service::sensors::{InvalidSensor, SensorError};
-use antumbra_service::text::InvalidText;
 use antumbra_service::shadows::ShadowError;
 use antumbra_service::store::{ErrorClass, StoreError};
+use antumbra_service::text::InvalidText;
 
 /// A failed command.
 #[derive(Debug)]

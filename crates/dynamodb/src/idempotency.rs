@@ -136,8 +136,7 @@ impl DynamoDbIdempotency {
                 .value(":response", text(response))
         } else {
             let count = self.write_parts(request, response).await?;
-            Write::update(key, "SET #state = :done, #parts = :parts")
-                .value(":parts", number(count))
+            Write::update(key, "SET #state = :done, #parts = :parts").value(":parts", number(count))
         };
         let update = update
             .condition(OURS)

@@ -7,8 +7,8 @@ use antumbra_service::sensors::reading_time::milliseconds;
 use antumbra_service::sensors::state::attributes as state;
 use antumbra_service::sensors::state::{Attributes, Connection};
 use antumbra_service::sensors::{
-    Address, Generation, Location, Owner, Reading, RegisteredSensor, Retention,
-    Sensor, SensorId, SensorType, SilenceTimeout, State, StoreError, Unit, Value, Version,
+    Address, Generation, Location, Owner, Reading, RegisteredSensor, Retention, Sensor, SensorId,
+    SensorType, SilenceTimeout, State, StoreError, Unit, Value, Version,
 };
 use antumbra_wire::items::attributes::TTL;
 use antumbra_wire::items::{SORT_KEY, index_keys};

@@ -1,7 +1,7 @@
 //! Errors of operations, and how they appear in responses.
 
-use antumbra_service::text::InvalidText;
 use antumbra_service::store::StoreError;
+use antumbra_service::text::InvalidText;
 use antumbra_wire::inbox_request::RequestError;
 
 /// Why an operation failed.

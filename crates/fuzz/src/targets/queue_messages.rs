@@ -5,9 +5,7 @@ use antumbra_service::inbox::{
     ANSWER_BYTES, InboxMessage, IncomingMessage, MessageId, MessageParser, Padding, Source,
     TOPIC_BYTES,
 };
-use antumbra_service::sensors::{
-    self, ReadingTime, SignalMessage, SignalPayload, ValueType,
-};
+use antumbra_service::sensors::{self, ReadingTime, SignalMessage, SignalPayload, ValueType};
 use antumbra_shadow::{Document, Timestamp};
 use serde_json::Value;
 

@@ -17,8 +17,8 @@ use antumbra_sensor_ingest::{AutoRegistration, Rules};
 use antumbra_service::clock::Clock;
 use antumbra_service::inbox::MessageParser;
 use antumbra_service::liveness::Limits;
-use antumbra_shadow::Model;
 use antumbra_service::sensors::ValueType;
+use antumbra_shadow::Model;
 use aws_types::SdkConfig;
 
 use super::{LocalServices, StackError, Webhooks};

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::Time;
-use crate::text::InvalidText;
 use crate::clients::{self, ClientId, ClientState, Mode};
+use crate::text::InvalidText;
 
 /// A client to create.
 #[derive(Debug, Deserialize)]

@@ -58,15 +58,9 @@ mod tests {
             ("", "the uuid is empty"),
             ("a/b", "the uuid may not hold '/'"),
             ("+", "the uuid may not hold '+'"),
-            (
-                "#sources",
-                "the uuid may not hold '#'",
-            ),
+            ("#sources", "the uuid may not hold '#'"),
             ("a\0", "the uuid may not hold '\\0'"),
-            (
-                "a\u{85}",
-                "the uuid may not hold '\\u{85}'",
-            ),
+            ("a\u{85}", "the uuid may not hold '\\u{85}'"),
             ("$aws", "the uuid starts with $, which is reserved"),
         ] {
             assert_eq!(Source::new(name).unwrap_err().to_string(), told);

@@ -9,8 +9,8 @@ use std::time::Duration;
 use antumbra_shadow::{DocumentError, Kind, Timestamp, View, text};
 
 use super::{Body, MessageId, Source};
-use crate::text::InvalidText;
 use crate::shadows::adapter::{ITEM_BYTES, check_document, document_bytes};
+use crate::text::InvalidText;
 
 pub use padding::{InvalidPadding, Padding};
 pub use path::{FieldPath, InvalidFieldPath};

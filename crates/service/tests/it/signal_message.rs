@@ -242,13 +242,18 @@ fn invalid_signals_are_rejected_with_a_reason() {
 #[test]
 fn a_rejected_value_is_shortened() {
     let text = format!(r#"{{"sensor_id":"a","data":"{}"}}"#, "ž".repeat(500));
-    let expected_text = SignalMessage::parse(&text, ValueType::Binary).unwrap_err().to_string();
+    let expected_text = SignalMessage::parse(&text, ValueType::Binary)
+        .unwrap_err()
+        .to_string();
     assert!(expected_text.chars().count() < 80, "{expected_text}");
 }
 
 #[test]
 fn a_marker_is_not_a_signal() {
-    assert_eq!(SignalMessage::parse(MARKER, ValueType::Binary), Ok(SignalMessage::Marker));
+    assert_eq!(
+        SignalMessage::parse(MARKER, ValueType::Binary),
+        Ok(SignalMessage::Marker)
+    );
 }
 
 proptest! {

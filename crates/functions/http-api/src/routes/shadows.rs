@@ -8,8 +8,8 @@ mod conditional;
 
 use antumbra_service::api::{Delta, Shadow, UpdateResult};
 use antumbra_service::shadows::{
-    self, ClientToken, DesiredMode, DocumentSet, ShadowError, ShadowId,
-    State as DocumentState, StoreError, StoredDocument, Update, Version, Zone,
+    self, ClientToken, DesiredMode, DocumentSet, ShadowError, ShadowId, State as DocumentState,
+    StoreError, StoredDocument, Update, Version, Zone,
 };
 use antumbra_shadow::{Document, DocumentError, Mode};
 use axum::extract::State;
@@ -91,7 +91,9 @@ impl From<MergeMode> for Mode {
 
 impl UpdateQuery {
     fn apply(self, mut update: Update) -> Result<Update, Problem> {
-        let invalid = |fault: antumbra_service::text::InvalidText| Problem::new(Code::InvalidQuery, fault.to_string());
+        let invalid = |fault: antumbra_service::text::InvalidText| {
+            Problem::new(Code::InvalidQuery, fault.to_string())
+        };
         if let Some(mode) = self.mode {
             update = update.mode(mode.into());
         }

@@ -3,10 +3,10 @@
 use std::sync::atomic::Ordering;
 
 use antumbra_sensor_ingest::{AutoRegistration, Rules, UnknownSensorPolicy};
+use antumbra_service::sensors::ValueType;
 use antumbra_service::sensors::{Connection, Outcome, SensorStore, Value};
 use antumbra_testkit::SendReply;
 use antumbra_testkit::sensors::sample;
-use antumbra_service::sensors::ValueType;
 use serde_json::json;
 
 use crate::support::{Home, says, sqs};

@@ -3,8 +3,8 @@
 use std::sync::atomic::Ordering;
 
 use antumbra_service::liveness::IngestProgress;
-use antumbra_testkit::sensors::sample::at;
 use antumbra_service::sensors::MARKER;
+use antumbra_testkit::sensors::sample::at;
 
 use crate::support::{Home, QUEUE, fifo, says, sqs};
 

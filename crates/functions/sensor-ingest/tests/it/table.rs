@@ -6,10 +6,10 @@ use antumbra_dynamodb::{DynamoDbProgress, DynamoDbSensors, MAIN, SensorConfig};
 use antumbra_sensor_ingest::{Ingest, Rules, UnknownSensorPolicy};
 use antumbra_service::clock::ManualClock;
 use antumbra_service::quarantine::Quarantine;
+use antumbra_service::sensors::MARKER;
 use antumbra_testkit::RecordingChannel;
 use antumbra_testkit::dynamodb::TestTable;
 use antumbra_testkit::sensors::sample;
-use antumbra_service::sensors::MARKER;
 
 use crate::support::{TIME, says, sqs};
 

@@ -6,11 +6,11 @@ use std::borrow::Cow;
 use antumbra_shadow::{Timestamp, View};
 
 use super::State;
-use crate::text::InvalidText;
 use crate::sensors::id::{Generation, InvalidSensor, SensorId, SensorType};
 use crate::sensors::reading_time::{ReadingTime, from_milliseconds};
 use crate::sensors::sensor::{Address, SilenceTimeout};
 use crate::sensors::value::Value;
+use crate::text::InvalidText;
 
 #[allow(missing_docs)]
 mod names {
