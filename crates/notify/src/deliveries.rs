@@ -19,10 +19,8 @@ use futures_util::{StreamExt as _, stream};
 use crate::dispatch_list::{Content, Entry};
 use crate::plan::Plan;
 
-/// Maximum number of concurrent reads.
 const CONCURRENT_READS: usize = 8;
 
-/// Access to linked clients and their delivery queues.
 #[derive(Clone)]
 #[allow(missing_docs)]
 pub struct ClientsRoute {
@@ -47,7 +45,6 @@ pub(crate) struct PendingDelivery {
     pub(crate) written: Option<Timestamp>,
 }
 
-/// Adds one message per linked client to the plan.
 pub(crate) async fn add_deliveries(
     plan: &mut Plan<'_>,
     route: &ClientsRoute,

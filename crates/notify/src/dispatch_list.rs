@@ -10,7 +10,6 @@ use antumbra_wire::notification::NotificationId;
 
 use crate::routes::{apply_target_options, each_attribute};
 
-/// A text in the arena.
 pub(crate) type Text = Range<u32>;
 
 /// Messages to send, in the order of their records.
@@ -22,16 +21,13 @@ pub(crate) struct DispatchList {
     arena: String,
 }
 
-/// A message and its origin.
 pub(crate) struct Entry {
-    /// The index of the record that caused it.
     pub(crate) record: usize,
     pub(crate) registration: RegistrationId,
     pub(crate) channel: usize,
     pub(crate) content: Content,
 }
 
-/// The content of a message.
 pub(crate) enum Content {
     /// Texts in the arena, and the options of the registration's target.
     Notification {
@@ -45,29 +41,24 @@ pub(crate) enum Content {
     Message(Box<Message>),
 }
 
-/// The attributes of one message.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Attributes {
     start: u32,
     end: u32,
-    /// Their size in the message.
     pub(crate) bytes: usize,
 }
 
 impl DispatchList {
-    /// Adds a message.
     pub(crate) fn push(&mut self, entry: Entry) {
         self.entries.push(entry);
     }
 
-    /// Stores a text for a message to come.
     pub(crate) fn store(&mut self, text: &str) -> Text {
         let start = self.arena.len() as u32;
         self.arena.push_str(text);
         start..self.arena.len() as u32
     }
 
-    /// Stores the attributes of a message to come.
     pub(crate) fn store_attributes(
         &mut self,
         registrations: &Registrations,
@@ -97,7 +88,6 @@ impl DispatchList {
         &self.entries[index]
     }
 
-    /// The channel, key and size of each message.
     pub(crate) fn envelopes(&self) -> Vec<Envelope<'_>> {
         let mut envelopes = Vec::with_capacity(self.entries.len());
         for entry in &self.entries {
@@ -119,7 +109,6 @@ impl DispatchList {
         envelopes
     }
 
-    /// Makes a message.
     pub(crate) fn message(&self, index: usize, registrations: &Registrations) -> Message {
         let entry = &self.entries[index];
         let (id, key, body, topic, attributes) = match &entry.content {

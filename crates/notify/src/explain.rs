@@ -9,21 +9,16 @@ use serde::Serialize;
 /// One changed document and the verdict of every registration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ExplainedRecord {
-    /// The key of the item.
     pub key: String,
     /// The operation, and the document of a shadow.
     pub operation: String,
-    /// The reason why the record cannot be decoded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fault: Option<String>,
-    /// One verdict per registration.
     pub registrations: Vec<ExplainedRegistration>,
 }
 
-/// The verdict of one registration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ExplainedRegistration {
-    /// The name of the registration.
     pub name: String,
     /// The first condition that does not hold; `None` if the registration matches.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -84,7 +79,7 @@ pub fn explain(
                     .into_iter()
                     .map(|verdict| ExplainedRegistration {
                         name: registrations[verdict.id].name.to_string(),
-                        unmet: verdict.unmet.map(|unmet| unmet.to_string()),
+                        unmet: verdict.unmet,
                     })
                     .collect(),
             });

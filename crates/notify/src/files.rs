@@ -8,18 +8,13 @@ use antumbra_registration::{LoadErrors, Registrations};
 /// The schema in the same directory, which is not a registration.
 const SCHEMA: &str = "registration.schema.json";
 
-/// The reason why registrations could not be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum FilesError {
-    /// A file or the directory cannot be read.
     #[error("{}: {source}", path.display())]
     Unreadable {
-        /// The file or directory.
         path: PathBuf,
-        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// The files have problems.
     #[error(transparent)]
     Invalid(LoadErrors),
 }
@@ -59,7 +54,6 @@ fn name_of(path: &Path) -> String {
 }
 
 impl FilesError {
-    /// One line per problem.
     pub fn lines(&self) -> Vec<String> {
         let text: &dyn fmt::Display = self;
         text.to_string().lines().map(str::to_owned).collect()

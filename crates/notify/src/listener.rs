@@ -38,22 +38,16 @@ pub struct Listener {
     documents: Option<Arc<dyn CurrentDocuments>>,
 }
 
-/// The result of one event.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct BatchSummary {
-    /// Records in the event.
     pub records: usize,
     /// Records that at least one registration matches.
     pub matched: usize,
-    /// Notifications that were sent.
     pub sent: usize,
-    /// Failed attempts that were retried.
     pub retried: usize,
-    /// Messages that were sent to the undeliverable queue.
     pub undeliverable: usize,
     /// The sequence number to continue from, unless all records are done.
     pub resume_at: Option<String>,
-    /// Age of the oldest record.
     pub oldest_milliseconds: Option<u64>,
 }
 

@@ -21,7 +21,6 @@ use crate::shadow_messages::{
 };
 use crate::undeliverable::{Failure, Position, Undeliverable};
 
-/// Buffers for planning, kept from event to event.
 #[derive(Default)]
 pub(crate) struct Buffers {
     batch: StreamBatch,
@@ -49,15 +48,12 @@ pub(crate) struct Plan<'l> {
     pub(crate) undeliverable: Vec<Undeliverable>,
     /// Changes of shadows whose messages need both documents.
     shadow_changes: Vec<ShadowChange>,
-    /// Indices of records to process again.
     pub(crate) unfinished: Vec<usize>,
-    /// Number of records that at least one registration matches.
     pub(crate) matched: usize,
     /// The time of the oldest record, in seconds since 1970.
     pub(crate) oldest_seconds: Option<f64>,
 }
 
-/// A message without its body.
 #[derive(Clone)]
 pub(crate) struct Draft {
     pub(crate) registration: RegistrationId,
@@ -65,7 +61,6 @@ pub(crate) struct Draft {
     channel: usize,
     topic: Option<Text>,
     attributes: Attributes,
-    /// The maximum size of the body.
     body_limit: usize,
 }
 
@@ -413,7 +408,6 @@ impl<'l> Plan<'l> {
         }));
     }
 
-    /// Rejects a message after the records were read.
     fn reject_later(&mut self, change: &ShadowChange, draft: &Draft, reason: &str) {
         let undeliverable = Undeliverable::new(Failure {
             record: change.record,
@@ -451,7 +445,6 @@ impl<'l> Plan<'l> {
         self.list.text(&self.sequence_numbers[record])
     }
 
-    /// The name of a registration.
     pub(crate) fn name(&self, registration: RegistrationId) -> &'l str {
         &self.registrations[registration].name
     }

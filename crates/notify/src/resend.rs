@@ -18,11 +18,8 @@ use crate::routes::{ChannelFactory, apply_target_options};
 /// A message of the undeliverable queue: a notification, or a record that never became one.
 #[derive(Debug, Deserialize)]
 pub struct UndeliverableNotification {
-    /// The reason why it could not be sent.
     pub reason: String,
-    /// The name of its registration.
     pub registration: Option<String>,
-    /// The key of the item that changed.
     #[serde(default)]
     pub key: String,
     notification: Option<Box<RawValue>>,
@@ -37,19 +34,14 @@ struct Envelope {
     attributes: BTreeMap<String, String>,
 }
 
-/// The reason why a notification was not sent again.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ResendError {
-    /// The message contains no notification.
     #[error("the message contains no notification; the table has the changed item")]
     Nothing,
-    /// The registration no longer exists.
     #[error("there is no enabled registration {0}")]
     NoRegistration(String),
-    /// The target is not supported here.
     #[error("the target {0} is not supported")]
     UnsupportedTarget(&'static str),
-    /// The target rejected it again.
     #[error("rejected again: {0}")]
     Rejected(String),
     /// The result is not known; it may have arrived.
@@ -74,7 +66,6 @@ impl UndeliverableNotification {
         self.registration.is_some() && self.notification.is_some() && self.message.is_some()
     }
 
-    /// Sends it to the target of its registration.
     pub async fn send(
         &self,
         registrations: &Registrations,

@@ -9,7 +9,6 @@ use antumbra_service::notifications::{Channel, Message};
 
 use crate::deliveries::{ClientsRoute, QueueChannels};
 
-/// Opens the channels of targets.
 pub trait ChannelFactory: Send + Sync {
     /// The channel of a target; `None` if this factory does not support it. Calls nothing yet.
     fn channel(&self, target: &Target) -> Option<Arc<dyn Channel>>;
@@ -19,11 +18,9 @@ pub trait ChannelFactory: Send + Sync {
         None
     }
 
-    /// The undeliverable queue.
     fn undeliverable(&self) -> Arc<dyn Channel>;
 }
 
-/// A registration with an unsupported target.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("registration {registration}: the target {target} is not supported by this listener")]
 pub struct RouteError {
@@ -31,7 +28,6 @@ pub struct RouteError {
     target: &'static str,
 }
 
-/// All channels, and the route of each registration.
 #[derive(Default)]
 pub(crate) struct Routes {
     pub(crate) channels: Vec<Arc<dyn Channel>>,
@@ -41,7 +37,6 @@ pub(crate) struct Routes {
     pub(crate) of_shadows: bool,
 }
 
-/// The route of a registration's messages.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Route {
     Channel(RoutedChannel),
@@ -52,12 +47,10 @@ pub(crate) enum Route {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RoutedChannel {
     pub(crate) index: usize,
-    /// The maximum size of a message.
     pub(crate) message_bytes: usize,
 }
 
 impl Routes {
-    /// Opens the channel of every enabled registration.
     pub(crate) fn new(
         registrations: &Registrations,
         factory: &dyn ChannelFactory,
@@ -117,7 +110,6 @@ impl Routes {
         Some((clients, *channels))
     }
 
-    /// The route of an enabled registration.
     pub(crate) fn route(&self, id: RegistrationId) -> Option<Route> {
         self.by_registration.get(&id).copied()
     }

@@ -17,7 +17,6 @@ use antumbra_wire::shadow_mqtt::{ShadowDocument, ShadowDocuments};
 
 use crate::plan::Draft;
 
-/// A change of a shadow's item.
 pub(crate) struct ShadowChange {
     pub(crate) record: usize,
     pub(crate) key: String,
@@ -30,11 +29,9 @@ pub(crate) struct ShadowChange {
     written_at: Option<i64>,
     pub(crate) seconds: i64,
     pub(crate) client_token: Option<String>,
-    /// The messages of the registrations that match.
     pub(crate) subscribers: Vec<Draft>,
 }
 
-/// The content of messages about one change.
 pub(crate) struct ShadowMessage<'p> {
     pub(crate) change: &'p ShadowChange,
     pub(crate) before: ShadowDocuments,
@@ -42,15 +39,12 @@ pub(crate) struct ShadowMessage<'p> {
     pub(crate) subscribers: Vec<&'p Draft>,
 }
 
-/// A document that is not in the changed item.
 pub(crate) type Other = (ShadowId, State);
-/// The result of reading these documents.
 pub(crate) type Found = HashMap<Other, Result<Option<StoredDocument>, StoreError>>;
 
 #[derive(Default)]
 pub(crate) struct Resolved<'p> {
     pub(crate) messages: Vec<ShadowMessage<'p>>,
-    /// Indices of records to process again.
     pub(crate) unfinished: Vec<usize>,
     pub(crate) rejected: Vec<Unresolved<'p>>,
 }
@@ -237,7 +231,6 @@ impl<'p> Resolved<'p> {
     }
 }
 
-/// The other document could not be read.
 enum Unknown {
     Now,
     Forever(String),

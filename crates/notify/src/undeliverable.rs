@@ -9,10 +9,8 @@ use antumbra_wire::stream::{Record, Undecodable};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-/// A message for the undeliverable queue.
 #[derive(Debug, Clone)]
 pub(crate) struct Undeliverable {
-    /// The index of the record.
     pub(crate) record: usize,
     /// Unique, and the same at every attempt: a FIFO queue drops a message with the id of another.
     id: String,
@@ -21,7 +19,6 @@ pub(crate) struct Undeliverable {
     short: String,
 }
 
-/// The parts of an [`Undeliverable`].
 #[derive(Default)]
 pub(crate) struct Failure<'a> {
     pub(crate) record: usize,
@@ -33,7 +30,6 @@ pub(crate) struct Failure<'a> {
     pub(crate) reason: &'a str,
     /// The notification's body, if it could be made.
     pub(crate) notification: Option<&'a str>,
-    /// The message that its channel rejected.
     pub(crate) message: Option<&'a Message>,
 }
 

@@ -64,7 +64,6 @@ impl AwsChannelFactory {
         }
     }
 
-    /// Sets the size limit of messages to queues.
     #[must_use]
     pub fn with_queue_bytes(self, queue_bytes: usize) -> AwsChannelFactory {
         AwsChannelFactory {

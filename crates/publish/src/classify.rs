@@ -6,17 +6,19 @@
 use antumbra_service::notifications::SendError;
 use aws_sdk_sqs::error::{DisplayErrorContext, ProvideErrorMetadata, SdkError};
 
-/// A failure of a call or of one of its entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Failure<'a> {
-    /// The SDK could not build the request.
     NotBuilt,
     /// No response, or an unreadable one: the call may have been accepted.
     NoResponse,
-    /// The service rejected the whole call.
-    Rejected { status: u16, code: &'a str },
-    /// The service accepted the call and rejected one entry.
-    Entry { code: &'a str, sender_fault: bool },
+    Rejected {
+        status: u16,
+        code: &'a str,
+    },
+    Entry {
+        code: &'a str,
+        sender_fault: bool,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,7 +59,6 @@ pub(crate) fn retryability(failure: Failure<'_>) -> Retryability {
     }
 }
 
-/// The error of a failed SDK call.
 pub(crate) fn sdk_error<E>(label: &str, error: &SdkError<E>) -> SendError
 where
     E: ProvideErrorMetadata + std::error::Error + Send + Sync + 'static,
@@ -82,7 +83,6 @@ where
     retryability(failure).into_error(format!("{label}: {reason}"))
 }
 
-/// The error of a rejected entry of a batch.
 pub(crate) fn entry_error(
     label: &str,
     code: &str,

@@ -9,6 +9,8 @@
 //!
 //! Nothing here decides what is sent or when it is tried again, and nothing reads the environment.
 
+#![allow(missing_docs)]
+
 pub mod channels;
 mod classify;
 mod failed_queue;

@@ -9,7 +9,6 @@ use aws_sdk_sqs::error::ProvideErrorMetadata as _;
 /// Maximum time: SQS allows 12 hours from the receipt, of which some have passed.
 const MAX_DELAY: Duration = Duration::from_secs(12 * 3600 - 300);
 
-/// Hides messages of the given queues.
 #[derive(Debug, Clone)]
 pub struct SqsVisibility {
     client: Client,
@@ -17,7 +16,6 @@ pub struct SqsVisibility {
 }
 
 impl SqsVisibility {
-    /// Serves the queues with these URLs.
     pub fn new(client: Client, urls: impl IntoIterator<Item = String>) -> SqsVisibility {
         SqsVisibility {
             client,

@@ -43,14 +43,12 @@ pub const TIMEOUT: Duration = Duration::from_secs(10);
 /// Limits for reading a response body, which only serves to reuse the connection.
 const BODY_TIME: Duration = Duration::from_millis(500);
 const BODY_BYTES: usize = 64 * 1024;
-/// Maximum size of a response head.
 const HEAD_BYTES: usize = 32 * 1024;
 /// Idle connections kept per endpoint, and the time they are kept.
 const IDLE_CONNECTIONS: usize = 4;
 const IDLE_TIME: Duration = Duration::from_secs(20);
 const AGENT: &str = concat!("antumbra/", env!("CARGO_PKG_VERSION"));
 
-/// Sends requests to the URLs of clients, as far as the guard allows it.
 #[derive(Clone)]
 pub struct WebhookSender {
     client: Client<HttpsConnector<Connector>, Full<Bytes>>,
@@ -59,7 +57,6 @@ pub struct WebhookSender {
 }
 
 impl WebhookSender {
-    /// Trusts the certificates of the system.
     pub fn new(guard: Guard) -> WebhookSender {
         let mut roots = RootCertStore::empty();
         let found = rustls_native_certs::load_native_certs();
@@ -70,7 +67,6 @@ impl WebhookSender {
         WebhookSender::trusting(roots, guard)
     }
 
-    /// Trusts these certificates only.
     pub fn trusting(roots: RootCertStore, guard: Guard) -> WebhookSender {
         let connector = hyper_rustls::HttpsConnectorBuilder::new()
             .with_tls_config(connect::tls(roots))
@@ -91,7 +87,6 @@ impl WebhookSender {
         }
     }
 
-    /// Sets another time limit than [`TIMEOUT`].
     #[must_use]
     pub fn with_timeout(self, timeout: Duration) -> WebhookSender {
         WebhookSender { timeout, ..self }

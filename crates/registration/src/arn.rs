@@ -39,12 +39,10 @@ impl<'a> Arn<'a> {
 
 /// An SQS queue, by its name, URL or ARN.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub enum Queue {
-    /// A name, in the account and region of the caller.
     Name(String),
-    /// A URL.
     Url(String),
-    /// An ARN.
     Arn(String),
 }
 

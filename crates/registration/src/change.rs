@@ -11,12 +11,10 @@ use antumbra_shadow::{Diff, DiffBuffer, Document, Model, State, View, diff};
 
 /// The operation on the item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
 pub enum Operation {
-    /// The item is new.
     Insert,
-    /// The item existed and is different now.
     Modify,
-    /// The item was removed.
     Remove,
 }
 
@@ -42,21 +40,18 @@ impl fmt::Display for Operation {
 
 /// The shadow document that changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub struct ShadowRef<'a> {
-    /// The shadow's id.
     pub id: &'a str,
-    /// The shadow's name.
     pub name: &'a str,
-    /// The document: reported or desired.
     pub state: State,
 }
 
 /// The key attributes of an item: name and value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[allow(missing_docs)]
 pub struct KeyAttributes<'a> {
-    /// The partition key.
     pub partition: Option<(&'a str, &'a str)>,
-    /// The sort key, if the table has one.
     pub sort: Option<(&'a str, &'a str)>,
 }
 
@@ -76,20 +71,18 @@ impl<'a> KeyAttributes<'a> {
 
 /// One change of one item.
 #[derive(Clone, Copy)]
+#[allow(missing_docs)]
 pub struct Change<'a> {
     /// The item's key, `PK#SK`.
     pub key: &'a str,
-    /// The key as attributes.
     pub key_attributes: KeyAttributes<'a>,
     /// The shadow document; `None` for items of other kinds.
     pub shadow: Option<ShadowRef<'a>>,
-    /// The operation on the item.
     pub operation: Operation,
     /// `true` if the time to live removed the item.
     pub expired: bool,
     /// The document's version after the change; the last one if it was removed.
     pub version: Option<u64>,
-    /// The version before the change.
     pub previous_version: Option<u64>,
     /// The token that the writer gave its request.
     pub client_token: Option<&'a str>,
@@ -99,7 +92,6 @@ pub struct Change<'a> {
     pub old: Option<View<'a>>,
     /// The document after the change; `None` on remove.
     pub new: Option<View<'a>>,
-    /// The difference between both.
     pub diff: &'a dyn LazyDiff,
 }
 

@@ -97,7 +97,6 @@ pub(super) fn config() -> regex_automata::meta::Config {
         .which_captures(thompson::WhichCaptures::None)
 }
 
-/// Parses an expression.
 pub(super) fn hir(text: &str) -> Result<Hir, String> {
     let mut parser = regex_syntax::ParserBuilder::new()
         .nest_limit(KEY_NESTING)

@@ -28,8 +28,6 @@ use crate::problem::{Place, Problems};
 use alternative::{Alternative, Field};
 use parse::{Condition, Conditions, Reader};
 
-pub use explain::Miss;
-
 /// A condition on the content of a change.
 #[derive(Debug, Clone)]
 pub struct Pattern {
@@ -76,20 +74,17 @@ impl Pattern {
 fn multiply(mut ways: Vec<Vec<Field>>, conditions: &Conditions) -> Result<Vec<Vec<Field>>, String> {
     for condition in conditions {
         ways = match condition {
-            Condition::Field { .. } => {
-                let fields: Vec<Field> = condition.fields().collect();
-                match fields.as_slice() {
-                    // The most common case: extend in place, without copying.
-                    [field] => add(ways, field)?,
-                    fields => {
-                        let mut extended = Vec::new();
-                        for field in fields {
-                            extended.append(&mut add(ways.clone(), field)?);
-                        }
-                        extended
+            Condition::Field(fields) => match fields.as_slice() {
+                // The most common case: extend in place, without copying.
+                [field] => add(ways, field)?,
+                fields => {
+                    let mut extended = Vec::new();
+                    for field in fields {
+                        extended.append(&mut add(ways.clone(), field)?);
                     }
+                    extended
                 }
-            }
+            },
             Condition::Or(branches) => {
                 let mut extended = Vec::new();
                 for branch in branches {

@@ -13,7 +13,7 @@ pub struct Scratch {
     matched: Vec<RegistrationId>,
 }
 
-/// Whether any registration could match a change of the item with this key. Other records need not be decoded.
+/// Returns `true` if a registration could match a change of the item with this key. Other records need not be decoded.
 pub fn wants(
     registrations: &Registrations,
     key: &str,

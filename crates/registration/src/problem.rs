@@ -4,12 +4,11 @@ use std::fmt;
 
 /// One problem of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub struct Problem {
-    /// The file's name, as given.
     pub file: String,
     /// The location as a JSON Pointer; empty for the whole file.
     pub field: String,
-    /// The problem.
     pub reason: String,
 }
 

@@ -15,12 +15,11 @@ use crate::target::Target;
 
 /// A rule: which changes are sent, with which content, to which target.
 #[derive(Debug, Clone)]
+#[allow(missing_docs)]
 pub struct Registration {
-    /// The file it was read from.
     pub file: Box<str>,
     /// The name, unique among all registrations: letters, digits, `-`, `_` and `.`.
     pub name: Box<str>,
-    /// The purpose, for readers.
     pub description: Option<Box<str>>,
     /// Disabled registrations are checked and match nothing.
     pub enabled: bool,
@@ -51,10 +50,9 @@ pub struct On {
 
 /// The kind of difference that a change must have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[allow(missing_docs)]
 pub enum Changes {
-    /// A value besides timestamps.
     Value,
-    /// Any value.
     #[default]
     Any,
 }
@@ -86,12 +84,10 @@ impl Default for Operations {
 
 /// The parts of a change that a notification contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub struct Parts {
-    /// The document before the change.
     pub old: bool,
-    /// The document after the change.
     pub new: bool,
-    /// The difference of both.
     pub diff: bool,
 }
 

@@ -1,8 +1,6 @@
 //! Texts with placeholders: `${env:NAME}`, resolved when registrations load, and in topics `${id}`,
 //! `${name}`, `${state}`, `${operation}`, `${shadow}` and `${key:ATTRIBUTE}`, filled in for each change.
 
-use std::fmt;
-
 use crate::change::Change;
 use crate::limits::{TOPIC_BYTES, TOPIC_SLASHES};
 
@@ -15,7 +13,8 @@ const SHADOW_SLASHES: usize = 2;
 pub(crate) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Placeholder {
+enum Piece {
+    Literal(Box<str>),
     Id,
     Name,
     State,
@@ -24,12 +23,6 @@ enum Placeholder {
     Shadow,
     /// An attribute of the item's key.
     Key(Box<str>),
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Piece {
-    Literal(Box<str>),
-    Placeholder(Placeholder),
 }
 
 type Split<'t> = (Vec<(&'t str, &'t str)>, &'t str);
@@ -83,114 +76,95 @@ pub struct TopicTemplate {
 
 /// The reason why a change has no topic.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)]
 pub enum TopicError {
-    /// The template needs a shadow, and the item is not a shadow.
     #[error("the topic needs the {placeholder} of a shadow, and the item is not a shadow")]
-    NotAShadow {
-        /// The property that the template needs.
-        placeholder: &'static str,
-    },
-    /// The template needs a key attribute that the item does not have.
+    NotAShadow { placeholder: &'static str },
     #[error("the topic needs the key attribute {attribute}, which the item does not have")]
-    NoKeyAttribute {
-        /// The name of the attribute.
-        attribute: String,
-    },
-    /// The attribute's value cannot be a level of a topic.
+    NoKeyAttribute { attribute: String },
     #[error("the key attribute {attribute} cannot be a level of a topic")]
-    NotALevel {
-        /// The name of the attribute.
-        attribute: String,
-    },
-    /// The topic is too long.
+    NotALevel { attribute: String },
     #[error("the topic has {bytes} bytes, the limit is {limit}")]
-    TooLong {
-        /// The size of the topic.
-        bytes: usize,
-        /// The maximum size.
-        limit: usize,
-    },
+    TooLong { bytes: usize, limit: usize },
 }
 
 impl TopicTemplate {
     pub(crate) fn parse(text: &str, env: Environment<'_>) -> Result<TopicTemplate, String> {
         let (pairs, rest) = split(text)?;
-        let mut pieces = Vec::new();
-        let literal = |pieces: &mut Vec<Piece>, text: &str| match pieces.last_mut() {
-            Some(Piece::Literal(before)) => *before = format!("{before}{text}").into(),
-            _ if text.is_empty() => {}
-            _ => pieces.push(Piece::Literal(text.into())),
+        let (mut pieces, mut text) = (Vec::new(), String::new());
+        let mut literal = String::new();
+        let end_literal = |pieces: &mut Vec<Piece>, literal: &mut String| {
+            if !literal.is_empty() {
+                pieces.push(Piece::Literal(std::mem::take(literal).into()));
+            }
         };
         for (before, inside) in pairs {
-            literal(&mut pieces, before);
-            let placeholder = match inside {
-                "id" => Placeholder::Id,
-                "name" => Placeholder::Name,
-                "state" => Placeholder::State,
-                "operation" => Placeholder::Operation,
-                "shadow" => Placeholder::Shadow,
-                _ => match inside.split_once(':') {
-                    Some(("env", name)) => {
-                        literal(&mut pieces, &variable(name, env)?);
-                        continue;
-                    }
-                    Some(("key", name)) if !name.is_empty() => Placeholder::Key(name.into()),
-                    _ => {
-                        return Err(format!(
-                            "there is no placeholder ${{{inside}}}; there are ${{id}}, ${{name}}, ${{state}}, ${{operation}}, ${{shadow}}, ${{key:ATTRIBUTE}} and ${{env:NAME}}"
-                        ));
-                    }
-                },
+            literal.push_str(before);
+            text.push_str(before);
+            let piece = match (inside, inside.split_once(':')) {
+                ("id", _) => Piece::Id,
+                ("name", _) => Piece::Name,
+                ("state", _) => Piece::State,
+                ("operation", _) => Piece::Operation,
+                ("shadow", _) => Piece::Shadow,
+                (_, Some(("env", name))) => {
+                    let value = variable(name, env)?;
+                    literal.push_str(&value);
+                    text.push_str(&value);
+                    continue;
+                }
+                (_, Some(("key", name))) if !name.is_empty() => Piece::Key(name.into()),
+                _ => {
+                    return Err(format!(
+                        "there is no placeholder ${{{inside}}}; there are ${{id}}, ${{name}}, ${{state}}, ${{operation}}, ${{shadow}}, ${{key:ATTRIBUTE}} and ${{env:NAME}}"
+                    ));
+                }
             };
-            pieces.push(Piece::Placeholder(placeholder));
+            text.push_str(&format!("${{{inside}}}"));
+            end_literal(&mut pieces, &mut literal);
+            pieces.push(piece);
         }
-        literal(&mut pieces, rest);
+        literal.push_str(rest);
+        text.push_str(rest);
+        end_literal(&mut pieces, &mut literal);
         let template = TopicTemplate {
             pieces: pieces.into(),
         };
-        template.check()?;
+        template.check(&text)?;
         Ok(template)
     }
 
-    fn check(&self) -> Result<(), String> {
-        let literal = self.to_string();
-        if literal.is_empty() {
+    /// Checks the text of the registration, with environment variables filled in.
+    fn check(&self, text: &str) -> Result<(), String> {
+        if text.is_empty() {
             return Err("must not be empty".to_owned());
         }
+        let (mut bytes, mut shadow_slashes) = (0, 0);
         for piece in &self.pieces {
-            if let Piece::Literal(text) = piece
-                && let Some(c) = text
-                    .chars()
-                    .find(|c| matches!(c, '+' | '#') || c.is_control())
-            {
-                return Err(format!("a topic must not contain {c:?}"));
+            match piece {
+                Piece::Literal(literal) => {
+                    let invalid = |c: &char| matches!(c, '+' | '#') || c.is_control();
+                    if let Some(c) = literal.chars().find(invalid) {
+                        return Err(format!("a topic must not contain {c:?}"));
+                    }
+                    bytes += literal.len();
+                }
+                Piece::Shadow => shadow_slashes += SHADOW_SLASHES,
+                _ => {}
             }
         }
-        if literal.starts_with('$') && matches!(self.pieces.first(), Some(Piece::Literal(_))) {
+        if text.starts_with('$') && matches!(self.pieces.first(), Some(Piece::Literal(_))) {
             return Err("topics that start with $ are reserved".to_owned());
         }
-        if literal.split('/').any(str::is_empty) {
+        if text.split('/').any(str::is_empty) {
             return Err("has an empty level".to_owned());
         }
-        let shadows = self.pieces.iter();
-        let shadows = shadows.filter(|piece| **piece == Piece::Placeholder(Placeholder::Shadow));
-        let slashes = literal.matches('/').count() + SHADOW_SLASHES * shadows.count();
+        let slashes = text.matches('/').count() + shadow_slashes;
         if slashes > TOPIC_SLASHES {
             return Err(format!(
                 "has {slashes} slashes, the limit is {TOPIC_SLASHES}"
             ));
         }
-        let bytes: usize = self
-            .pieces
-            .iter()
-            .map(|piece| {
-                if let Piece::Literal(text) = piece {
-                    text.len()
-                } else {
-                    0
-                }
-            })
-            .sum();
         if bytes > TOPIC_BYTES {
             return Err(format!("has {bytes} bytes, the limit is {TOPIC_BYTES}"));
         }
@@ -201,22 +175,16 @@ impl TopicTemplate {
     /// `%` and two hexadecimal digits per byte. A key attribute is not escaped; it must be a valid level.
     pub fn render(&self, change: &Change<'_>) -> Result<String, TopicError> {
         let mut topic = String::new();
+        let needs = |placeholder| change.shadow.ok_or(TopicError::NotAShadow { placeholder });
         for piece in &self.pieces {
-            let placeholder = match piece {
-                Piece::Literal(text) => {
-                    topic.push_str(text);
-                    continue;
-                }
-                Piece::Placeholder(placeholder) => placeholder,
-            };
-            let needs = |placeholder| change.shadow.ok_or(TopicError::NotAShadow { placeholder });
-            match placeholder {
-                Placeholder::Operation => topic.push_str(change.operation.as_str()),
-                Placeholder::Id => push_escaped(&mut topic, needs("id")?.id),
-                Placeholder::Name => push_escaped(&mut topic, needs("name")?.name),
-                Placeholder::State => topic.push_str(needs("state")?.state.as_str()),
-                Placeholder::Key(name) => topic.push_str(level(change, name)?),
-                Placeholder::Shadow => {
+            match piece {
+                Piece::Literal(text) => topic.push_str(text),
+                Piece::Operation => topic.push_str(change.operation.as_str()),
+                Piece::Id => push_escaped(&mut topic, needs("id")?.id),
+                Piece::Name => push_escaped(&mut topic, needs("name")?.name),
+                Piece::State => topic.push_str(needs("state")?.state.as_str()),
+                Piece::Key(name) => topic.push_str(level(change, name)?),
+                Piece::Shadow => {
                     let shadow = needs("place")?;
                     push_escaped(&mut topic, shadow.id);
                     if shadow.name != DEFAULT_NAME {
@@ -262,20 +230,5 @@ fn push_escaped(topic: &mut String, value: &str) {
         } else {
             topic.push(c);
         }
-    }
-}
-
-/// The text of the registration, with environment variables filled in.
-impl fmt::Display for TopicTemplate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.pieces.iter().try_for_each(|piece| match piece {
-            Piece::Literal(text) => f.write_str(text),
-            Piece::Placeholder(Placeholder::Id) => f.write_str("${id}"),
-            Piece::Placeholder(Placeholder::Name) => f.write_str("${name}"),
-            Piece::Placeholder(Placeholder::State) => f.write_str("${state}"),
-            Piece::Placeholder(Placeholder::Operation) => f.write_str("${operation}"),
-            Piece::Placeholder(Placeholder::Shadow) => f.write_str("${shadow}"),
-            Piece::Placeholder(Placeholder::Key(name)) => write!(f, "${{key:{name}}}"),
-        })
     }
 }

@@ -3,7 +3,6 @@
 //! All calls are on loopback and block, so that a test reads as a sequence of events.
 
 mod aws;
-mod http;
 
 use std::net::{SocketAddr, TcpListener};
 use std::process::{Child, Command, Stdio};
@@ -11,8 +10,8 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use crate::http::{Endpoint, Response};
 pub use aws::AwsServer;
-pub use http::{Request, serve};
 
 /// Response of a batch function that processed every record.
 pub const NO_FAILURES: &str = r#"{"batchItemFailures":[]}"#;
@@ -100,30 +99,32 @@ pub fn assert_rejects(
 /// Serves the runtime API: hands out events and collects results.
 fn runtime_api(events: Receiver<String>, results: Sender<InvocationResult>) -> SocketAddr {
     let (events, results) = (Mutex::new(events), Mutex::new(results));
-    serve(move |request| {
-        let path = request.first_line.split(' ').nth(1).unwrap_or_default();
-        let (_, path) = path.split_once("/runtime/").unwrap_or_default();
-        let result = match path.rsplit('/').next() {
+    let endpoint = Endpoint::start(move |request| {
+        let result = match request.path().rsplit('/').next() {
             Some("next") => {
                 // Without a sender the process is about to be killed.
                 let event = events.lock().unwrap().recv().unwrap_or_default();
-                return (headers(), event);
+                return next(event);
             }
             Some("response") => Ok(request.body.clone()),
             _ => Err(request.body.clone()),
         };
         let _ = results.lock().unwrap().send(result);
-        (String::new(), String::new())
-    })
+        Response::ok("")
+    });
+    endpoint.address
 }
 
-fn headers() -> String {
+fn next(event: String) -> Response {
     let deadline = SystemTime::now().duration_since(UNIX_EPOCH).unwrap() + INVOCATION_TIMEOUT;
-    format!(
-        "lambda-runtime-aws-request-id: 1\r\nlambda-runtime-deadline-ms: {}\r\n\
-         lambda-runtime-invoked-function-arn: arn:aws:lambda:us-east-1:000000000000:function:f\r\n",
-        deadline.as_millis()
-    )
+    let function = "arn:aws:lambda:us-east-1:000000000000:function:f";
+    Response::ok(event)
+        .with_header("lambda-runtime-aws-request-id", "1")
+        .with_header(
+            "lambda-runtime-deadline-ms",
+            &deadline.as_millis().to_string(),
+        )
+        .with_header("lambda-runtime-invoked-function-arn", function)
 }
 
 /// Returns the URL of a port without a listener.

@@ -6,6 +6,7 @@
 //! - [`sample`]: builders of shadows, documents and writes
 //! - [`sensors`]: sensors in memory, and the contract of their ports
 //! - [`writers`]: concurrent writers through the SDK, on a store that fails
+//! - [`http`]: an HTTP server with scripted responses
 //! - [`lambda`]: the binary of a function, run as Lambda runs it
 //! - [`stream`]: stream events by a seed
 //! - [`progress`]: ingest progress in memory
@@ -24,6 +25,7 @@ pub mod contract;
 #[cfg(feature = "dynamodb")]
 pub mod dynamodb;
 mod failing;
+pub mod http;
 pub mod lambda;
 pub mod progress;
 pub mod sample;

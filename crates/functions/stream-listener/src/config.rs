@@ -9,7 +9,6 @@ use antumbra_shadow::Model;
 
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// Directory of registrations.
     pub registrations: PathBuf,
     pub undeliverable_queue_url: String,
     pub model: Model,

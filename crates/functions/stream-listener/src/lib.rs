@@ -19,10 +19,8 @@ use aws_types::SdkConfig;
 
 pub use config::Config;
 
-/// Name of the function.
 pub const NAME: &str = "stream-listener";
 
-/// The function.
 pub struct StreamListener(pub Listener);
 
 /// Wires the function. `config.registrations` is not read; the caller loads them.
@@ -63,7 +61,6 @@ impl Handler for StreamListener {
     }
 }
 
-/// Metrics of one invocation.
 pub fn metrics(summary: &BatchSummary) -> Vec<Metric> {
     let oldest = summary.oldest_milliseconds.unwrap_or(0) as f64;
     vec![

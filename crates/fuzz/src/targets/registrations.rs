@@ -118,8 +118,7 @@ pub(super) fn agree(registrations: &Registrations, change: &Change<'_>) -> Vec<b
     assert_eq!(explained.len(), registrations.len());
     let met = |one: &antumbra_registration::Explanation| {
         let met = one.unmet.is_none();
-        let reason = one.unmet.as_ref().map(ToString::to_string);
-        assert_eq!(met, planned.contains(&one.id), "{reason:?}");
+        assert_eq!(met, planned.contains(&one.id), "{:?}", one.unmet);
         met
     };
     let met: Vec<bool> = explained.iter().map(met).collect();

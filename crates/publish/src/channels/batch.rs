@@ -2,10 +2,8 @@
 
 use antumbra_service::notifications::{ChannelLimits, Message, SendError};
 
-/// The result of one message.
 pub(crate) type Sent = Result<(), SendError>;
 
-/// Maximum attributes of a message in a queue or topic.
 const MAX_ATTRIBUTES: usize = 10;
 
 /// The messages of a call, each with its result as soon as it is known.
@@ -65,12 +63,10 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// An error that a retry cannot resolve.
 pub(crate) fn permanent(label: &str, reason: &str) -> SendError {
     SendError::Permanent(format!("{label}: {reason}"))
 }
 
-/// Rejects a message that is larger than the limit.
 pub(crate) fn check_size(message: &Message, limits: ChannelLimits) -> Result<(), String> {
     let (bytes, limit) = (message.bytes(), limits.message_bytes);
     if bytes > limit {

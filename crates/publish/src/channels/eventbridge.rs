@@ -15,9 +15,7 @@ use super::batch::{self, Batch, Sent};
 use super::{AwsChannelFactory, client_in_region};
 use crate::classify::{entry_error, sdk_error};
 
-/// The source of every entry.
 pub const SOURCE: &str = "antumbra";
-/// Maximum entries per call.
 pub const BATCH_COUNT: usize = 10;
 /// Maximum bytes of all entries of a call.
 pub const BYTES: usize = 1024 * 1024;
@@ -26,7 +24,6 @@ pub const SMALL_BYTES: usize = 256 * 1024;
 /// Upper bound of an entry's size without its detail: the source and a detail type of 128 characters of four bytes.
 const ENVELOPE_BYTES: usize = 1024;
 
-/// Opens the channel of a target.
 pub(super) fn open(target: &EventBridge, factory: &AwsChannelFactory) -> Arc<dyn Channel> {
     let client = factory
         .eventbridge
@@ -34,7 +31,6 @@ pub(super) fn open(target: &EventBridge, factory: &AwsChannelFactory) -> Arc<dyn
     Arc::new(EventBridgeChannel::new(client, &target.bus))
 }
 
-/// A channel to one bus.
 #[derive(Debug)]
 pub struct EventBridgeChannel {
     client: Client,
@@ -55,7 +51,6 @@ impl EventBridgeChannel {
         }
     }
 
-    /// Sets another size limit, such as [`SMALL_BYTES`].
     #[must_use]
     pub fn with_bytes(self, bytes: usize) -> EventBridgeChannel {
         EventBridgeChannel { bytes, ..self }

@@ -8,9 +8,7 @@ use std::fmt::Write as _;
 
 use sha2::{Digest as _, Sha256};
 
-/// Maximum characters of an id.
 const ID_CHARACTERS: usize = 128;
-/// The first character of a hashed id.
 const HASHED: char = '~';
 
 /// The message group of an item's key: distinct keys have distinct groups.
@@ -25,7 +23,6 @@ pub fn group_id(key: &str) -> String {
     identifier(key)
 }
 
-/// The deduplication id of a notification's id.
 pub fn deduplication_id(notification: &str) -> String {
     identifier(notification)
 }

@@ -15,9 +15,7 @@ use super::batch::{Sent, permanent};
 use super::{AwsChannelFactory, topic};
 use crate::classify::sdk_error;
 
-/// Maximum calls in flight.
 pub const CONCURRENT_CALLS: usize = 16;
-/// Maximum bytes of a message.
 pub const BYTES: usize = topic::PAYLOAD_BYTES;
 
 const LABEL: &str = "AWS IoT";
@@ -30,7 +28,6 @@ pub(super) fn open(_: &Mqtt, factory: &AwsChannelFactory) -> Arc<dyn Channel> {
     ))
 }
 
-/// A channel to the account's message broker.
 #[derive(Debug)]
 pub struct IotChannel {
     client: Client,
@@ -50,7 +47,6 @@ impl IotChannel {
         IotChannel::new(&Client::from_conf(config.build()))
     }
 
-    /// Publishes through a client.
     pub fn new(client: &Client) -> IotChannel {
         IotChannel {
             client: client.clone(),

@@ -16,20 +16,17 @@ use super::ids::{deduplication_id, group_id};
 use super::{AwsChannelFactory, client_in_region};
 use crate::classify::{entry_error, sdk_error};
 
-/// Maximum messages per call.
 pub const BATCH_COUNT: usize = 10;
 /// Maximum bytes of a message, and of all messages of a call, unless the topic allows more.
 pub const BYTES: usize = 256 * 1024;
 /// The most that a topic can allow with its attribute `MaximumMessageSize`.
 pub const LARGE_BYTES: usize = 1024 * 1024;
 
-/// Opens the channel of a target.
 pub(super) fn open(target: &Sns, factory: &AwsChannelFactory) -> Arc<dyn Channel> {
     let client = factory.sns.get_or_init(|| Client::new(&factory.sdk));
     Arc::new(SnsChannel::new(client, &target.topic))
 }
 
-/// A channel to one topic.
 #[derive(Debug)]
 pub struct SnsChannel {
     client: Client,

@@ -19,21 +19,17 @@ use super::ids::{deduplication_id, group_id};
 use super::{AwsChannelFactory, client_in_region};
 use crate::classify::{entry_error, sdk_error};
 
-/// Maximum messages per call.
 pub const BATCH_COUNT: usize = 10;
 /// Maximum bytes of a message, and of all messages of a call.
 pub const BYTES: usize = 1024 * 1024;
 /// The limit until August 2025, and of some emulators and private regions.
 pub const SMALL_BYTES: usize = 256 * 1024;
-/// Maximum delay of a message.
 pub const DELAY_SECONDS: u32 = 900;
 
-/// Opens the channel of a target.
 pub(super) fn open(target: &Sqs, factory: &AwsChannelFactory) -> Arc<dyn Channel> {
     factory.queue(target.queue.as_str())
 }
 
-/// A channel to one queue.
 #[derive(Debug)]
 pub struct SqsChannel {
     client: Client,
@@ -66,7 +62,6 @@ impl SqsChannel {
         SqsChannel { tenants, ..self }
     }
 
-    /// Sets another size limit, such as [`SMALL_BYTES`].
     #[must_use]
     pub fn with_bytes(self, bytes: usize) -> SqsChannel {
         SqsChannel { bytes, ..self }

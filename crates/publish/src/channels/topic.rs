@@ -4,9 +4,7 @@
 
 use antumbra_service::notifications::Message;
 
-/// Maximum bytes of a topic.
 const TOPIC_BYTES: usize = 256;
-/// Maximum slashes of a topic.
 const TOPIC_SLASHES: usize = 7;
 /// Maximum payload bytes: 128 KB in the documentation of IoT Core.
 pub(crate) const PAYLOAD_BYTES: usize = 128 * 1024;

@@ -31,7 +31,6 @@ const NOT_PUBLIC_V4: [(Ipv4Net, &str); 18] = [
 
 const GLOBAL_UNICAST: Ipv6Net = v6([0x2000, 0, 0], 3);
 
-/// Networks within global unicast that are not public.
 const NOT_PUBLIC_V6: [(Ipv6Net, &str); 5] = [
     (v6([0x2001, 0, 0], 32), "Teredo"),
     (v6([0x2001, 0, 0], 23), "reserved"),

@@ -14,7 +14,6 @@ use std::str::FromStr;
 
 use ipnet::IpNet;
 
-/// A list of exceptions.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Allow {
     rules: Vec<Rule>,
@@ -33,7 +32,6 @@ enum Host {
     Network(IpNet),
 }
 
-/// An entry that cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{entry:?} is not a host name, address or network, with or without http:// and a port")]
 pub struct InvalidAllow {
@@ -41,7 +39,6 @@ pub struct InvalidAllow {
 }
 
 impl Allow {
-    /// Returns `true` if an entry opens this name on this port.
     pub(super) fn name(&self, plain: bool, name: &str, port: u16) -> bool {
         self.any(
             plain,
@@ -50,7 +47,6 @@ impl Allow {
         )
     }
 
-    /// Returns `true` if an entry opens this address on this port.
     pub(super) fn address(&self, plain: bool, address: IpAddr, port: u16) -> bool {
         self.any(
             plain,

@@ -18,7 +18,6 @@ use super::guard::{Endpoint, Guard};
 /// Time limit per address, so that the next one is tried.
 const ADDRESS_TIME: Duration = Duration::from_secs(4);
 
-/// Makes the connections of the HTTP client.
 #[derive(Debug, Clone)]
 pub(super) struct Connector {
     guard: Guard,

@@ -14,7 +14,6 @@ use super::resolve::{Resolve, SystemResolver};
 /// The lowest port allowed besides 443 (80 for plain HTTP). Lower ports belong to services with other protocols, which
 /// could misread a request.
 const LEAST_PORT: u16 = 1024;
-/// Time limit for resolving a name when a client is created.
 const RESOLVE_TIME: Duration = Duration::from_secs(2);
 /// Domains that are never on the public internet.
 const PRIVATE_SUFFIXES: [&str; 6] = [
@@ -26,17 +25,14 @@ const PRIVATE_SUFFIXES: [&str; 6] = [
     "localdomain",
 ];
 
-/// Decides which URLs and addresses may be called.
 #[derive(Clone)]
 pub struct Guard {
     allow: Arc<Allow>,
     resolver: Arc<dyn Resolve>,
 }
 
-/// The destination of a connection.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Endpoint<'a> {
-    /// Plain HTTP instead of HTTPS.
     pub(super) plain: bool,
     /// A name, or an address without brackets.
     pub(super) host: &'a str,
@@ -44,12 +40,10 @@ pub(super) struct Endpoint<'a> {
 }
 
 impl Guard {
-    /// Resolves names with the system's resolver.
     pub fn new(allow: Allow) -> Guard {
         Guard::with_resolver(allow, Arc::new(SystemResolver))
     }
 
-    /// Resolves names with another resolver.
     pub fn with_resolver(allow: Allow, resolver: Arc<dyn Resolve>) -> Guard {
         Guard {
             allow: Arc::new(allow),

@@ -5,9 +5,7 @@ use std::net::SocketAddr;
 
 use antumbra_service::notifications::BoxFuture;
 
-/// Resolves host names.
 pub trait Resolve: Send + Sync + 'static {
-    /// Returns the current addresses of a name.
     fn resolve<'a>(
         &'a self,
         host: &'a str,
@@ -15,7 +13,6 @@ pub trait Resolve: Send + Sync + 'static {
     ) -> BoxFuture<'a, io::Result<Vec<SocketAddr>>>;
 }
 
-/// The system's resolver.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemResolver;
 
@@ -29,7 +26,6 @@ impl Resolve for SystemResolver {
     }
 }
 
-/// Addresses that are already resolved.
 pub(super) struct Known(pub(super) Vec<SocketAddr>);
 
 impl Resolve for Known {

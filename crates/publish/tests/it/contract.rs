@@ -5,8 +5,9 @@ use antumbra_service::notifications::Channel;
 use serde_json::json;
 
 use crate::message::{letters, message, messages, reason, send_all};
-use crate::scripted::{Endpoint, Response};
+use crate::scripted::config_of;
 use crate::{eventbridge, iot, sns, sqs};
+use antumbra_testkit::http::{Endpoint, Response};
 
 /// The behaviour of the service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,7 +39,7 @@ impl Rig {
     }
 }
 
-async fn rigs(behaviour: Behaviour) -> Vec<Rig> {
+fn rigs(behaviour: Behaviour) -> Vec<Rig> {
     let aws = |name, channel, endpoint| Rig {
         name,
         channel,
@@ -46,26 +47,26 @@ async fn rigs(behaviour: Behaviour) -> Vec<Rig> {
     };
     let mut rigs = Vec::new();
     for (name, queue) in [("sqs", "alerts"), ("sqs fifo", "alerts.fifo")] {
-        let endpoint = Endpoint::start(move |request| sqs::answer(behaviour, request)).await;
-        let client = aws_sdk_sqs::Client::new(&endpoint.config());
+        let endpoint = Endpoint::start(move |request| sqs::answer(behaviour, request));
+        let client = aws_sdk_sqs::Client::new(&config_of(&endpoint));
         let url = format!("http://127.0.0.1:1/000000000000/{queue}");
         let channel = Box::new(SqsChannel::new(&client, &url));
         rigs.push(aws(name, channel, endpoint));
     }
     for (name, topic) in [("sns", "alerts"), ("sns fifo", "alerts.fifo")] {
-        let endpoint = Endpoint::start(move |request| sns::answer(behaviour, request)).await;
-        let client = aws_sdk_sns::Client::new(&endpoint.config());
+        let endpoint = Endpoint::start(move |request| sns::answer(behaviour, request));
+        let client = aws_sdk_sns::Client::new(&config_of(&endpoint));
         let arn = format!("arn:aws:sns:us-east-1:000000000000:{topic}");
         let channel = Box::new(SnsChannel::new(&client, &arn));
         rigs.push(aws(name, channel, endpoint));
     }
-    let endpoint = Endpoint::start(move |request| eventbridge::answer(behaviour, request)).await;
-    let client = aws_sdk_eventbridge::Client::new(&endpoint.config());
+    let endpoint = Endpoint::start(move |request| eventbridge::answer(behaviour, request));
+    let client = aws_sdk_eventbridge::Client::new(&config_of(&endpoint));
     let channel = Box::new(EventBridgeChannel::new(&client, "alerts"));
     rigs.push(aws("eventbridge", channel, endpoint));
 
-    let endpoint = Endpoint::start(move |_| iot::answer(behaviour)).await;
-    let client = aws_sdk_iotdataplane::Client::new(&endpoint.config());
+    let endpoint = Endpoint::start(move |_| iot::answer(behaviour));
+    let client = aws_sdk_iotdataplane::Client::new(&config_of(&endpoint));
     let channel = Box::new(IotChannel::new(&client));
     rigs.push(aws("iot", channel, endpoint));
 
@@ -75,7 +76,7 @@ async fn rigs(behaviour: Behaviour) -> Vec<Rig> {
 #[tokio::test]
 async fn all_messages_arrive_in_order_with_the_fewest_calls() {
     for count in [1, 9, 10, 11, 25] {
-        for rig in rigs(Behaviour::Accepts).await {
+        for rig in rigs(Behaviour::Accepts) {
             let messages = messages(count);
             let results = send_all(&*rig.channel, &messages).await;
             assert_eq!(letters(&results), ".".repeat(count), "{}", rig.name);
@@ -92,7 +93,7 @@ async fn all_messages_arrive_in_order_with_the_fewest_calls() {
 
 #[tokio::test]
 async fn nothing_to_send_is_no_call() {
-    for rig in rigs(Behaviour::Accepts).await {
+    for rig in rigs(Behaviour::Accepts) {
         assert_eq!(rig.channel.send(&[]).await, [], "{}", rig.name);
         assert_eq!(rig.calls().len(), 0, "{}", rig.name);
     }
@@ -101,7 +102,7 @@ async fn nothing_to_send_is_no_call() {
 #[tokio::test]
 async fn a_throttled_or_lost_call_is_retryable() {
     for behaviour in [Behaviour::Throttles, Behaviour::HangsUp] {
-        for rig in rigs(behaviour).await {
+        for rig in rigs(behaviour) {
             let count = rig.channel.limits().batch_count;
             let results = rig.channel.send(&messages(count)).await;
             assert_eq!(
@@ -117,7 +118,7 @@ async fn a_throttled_or_lost_call_is_retryable() {
 
 #[tokio::test]
 async fn a_denied_call_is_permanent_with_the_reason() {
-    for rig in rigs(Behaviour::Denies).await {
+    for rig in rigs(Behaviour::Denies) {
         let results = rig.channel.send(&messages(3)).await;
         assert_eq!(letters(&results), "ppp", "{}", rig.name);
         let said = reason(&results[0]);
@@ -133,7 +134,7 @@ async fn a_denied_call_is_permanent_with_the_reason() {
 
 #[tokio::test]
 async fn an_invalid_message_does_not_affect_the_others() {
-    for rig in rigs(Behaviour::Accepts).await {
+    for rig in rigs(Behaviour::Accepts) {
         let mut messages = messages(3);
         let limit = rig.channel.limits().message_bytes;
         messages[1].body = json!({ "long": "x".repeat(limit) }).to_string();
@@ -152,9 +153,5 @@ async fn an_invalid_message_does_not_affect_the_others() {
 
 /// A rejection of the whole call in the JSON protocol.
 pub(crate) fn rejection(status: u16, code: &str) -> Response {
-    Response::Reply {
-        status,
-        header: None,
-        body: json!({ "__type": code, "message": "no" }).to_string(),
-    }
+    Response::new(status, json!({ "__type": code, "message": "no" }))
 }

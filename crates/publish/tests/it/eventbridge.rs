@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use crate::contract::{Behaviour, rejection};
 use crate::message::{letters, message, messages, reason};
-use crate::scripted::{Endpoint, Request, Response};
+use crate::scripted::config_of;
+use antumbra_testkit::http::{Endpoint, Request, Response};
 
 pub(crate) fn bodies(request: &Request) -> Vec<String> {
     let request = request.json();
@@ -34,12 +35,12 @@ fn entries(request: &Request, failure: impl Fn(usize) -> Option<&'static str>) -
 }
 
 fn channel(endpoint: &Endpoint, bus: &str) -> EventBridgeChannel {
-    EventBridgeChannel::new(&aws_sdk_eventbridge::Client::new(&endpoint.config()), bus)
+    EventBridgeChannel::new(&aws_sdk_eventbridge::Client::new(&config_of(endpoint)), bus)
 }
 
 #[tokio::test]
 async fn a_bus_gets_source_detail_type_and_detail() {
-    let endpoint = Endpoint::start(|request| answer(Behaviour::Accepts, request)).await;
+    let endpoint = Endpoint::start(|request| answer(Behaviour::Accepts, request));
     let sent = channel(&endpoint, "alerts").send(&[message(7)]).await;
     assert_eq!(letters(&sent), ".");
     let requests = endpoint.requests();
@@ -61,8 +62,7 @@ async fn each_entry_has_its_own_result() {
             4 => Some("NotAuthorizedForSourceException"),
             _ => None,
         })
-    })
-    .await;
+    });
     // A rejected message must not shift the results of the others.
     let mut messages = messages(7);
     messages[2].detail_type = None;
@@ -77,7 +77,7 @@ async fn each_entry_has_its_own_result() {
 #[tokio::test]
 async fn entries_without_a_result_are_retryable() {
     let endpoint =
-        Endpoint::start(|_| Response::ok(json!({ "Entries": [{ "EventId": "e" }, {}] }))).await;
+        Endpoint::start(|_| Response::ok(json!({ "Entries": [{ "EventId": "e" }, {}] })));
     let results = channel(&endpoint, "alerts").send(&messages(3)).await;
     assert_eq!(letters(&results), ".rr");
 }
@@ -90,7 +90,7 @@ async fn rejected_calls_are_retryable_or_permanent() {
         (400, "ValidationException", "pp"),
         (500, "InternalException", "rr"),
     ] {
-        let endpoint = Endpoint::start(move |_| rejection(status, code)).await;
+        let endpoint = Endpoint::start(move |_| rejection(status, code));
         let results = channel(&endpoint, "alerts").send(&messages(2)).await;
         assert_eq!(
             letters(&results),
@@ -103,7 +103,7 @@ async fn rejected_calls_are_retryable_or_permanent() {
 
 #[tokio::test]
 async fn the_limits_leave_room_for_the_envelope() {
-    let endpoint = Endpoint::start(|request| answer(Behaviour::Accepts, request)).await;
+    let endpoint = Endpoint::start(|request| answer(Behaviour::Accepts, request));
     let arn = "arn:aws:events:eu-west-1:123456789012:event-bus/alerts";
     let channel = channel(&endpoint, arn).with_bytes(eventbridge::SMALL_BYTES);
     let limits = channel.limits();

@@ -7,7 +7,8 @@ use aws_sdk_iotdataplane::Client;
 
 use crate::contract::{Behaviour, rejection};
 use crate::message::{letters, message, messages, reason};
-use crate::scripted::{Endpoint, Response};
+use crate::scripted::config_of;
+use antumbra_testkit::http::{Endpoint, Response};
 
 pub(crate) fn answer(behaviour: Behaviour) -> Response {
     match behaviour {
@@ -19,12 +20,12 @@ pub(crate) fn answer(behaviour: Behaviour) -> Response {
 }
 
 fn channel(endpoint: &Endpoint) -> IotChannel {
-    IotChannel::new(&Client::new(&endpoint.config()))
+    IotChannel::new(&Client::new(&config_of(endpoint)))
 }
 
 #[tokio::test]
 async fn a_topic_gets_the_body_with_its_quality_of_service() {
-    let endpoint = Endpoint::start(|_| answer(Behaviour::Accepts)).await;
+    let endpoint = Endpoint::start(|_| answer(Behaviour::Accepts));
     let once = Message {
         topic: Some("shadows/My House/reported".to_owned()),
         qos: 0,
@@ -33,10 +34,10 @@ async fn a_topic_gets_the_body_with_its_quality_of_service() {
     let sent = channel(&endpoint).send(&[message(0), once]).await;
     assert_eq!(letters(&sent), "..");
     let requests = endpoint.requests();
-    assert_eq!(requests[0].path, "/topics/shadows%2Fboiler?qos=1");
+    assert_eq!(requests[0].path(), "/topics/shadows%2Fboiler?qos=1");
     assert_eq!(requests[0].body, "{\"n\":0}");
     assert_eq!(
-        requests[1].path,
+        requests[1].path(),
         "/topics/shadows%2FMy%20House%2Freported?qos=0"
     );
 }
@@ -71,7 +72,7 @@ async fn the_local_data_plane_hands_it_to_the_broker() {
 
 #[tokio::test]
 async fn invalid_messages_do_not_affect_others() {
-    let endpoint = Endpoint::start(|_| answer(Behaviour::Accepts)).await;
+    let endpoint = Endpoint::start(|_| answer(Behaviour::Accepts));
     let mut messages = messages(7);
     messages[1].topic = Some("shadows/+".to_owned());
     messages[2].topic = None;
@@ -104,12 +105,9 @@ async fn rejections_are_retryable_or_permanent() {
         (400, "ThrottlingException", "r"),
         (503, "ServiceUnavailableException", "r"),
     ] {
-        let endpoint = Endpoint::start(move |_| Response::Reply {
-            status,
-            header: Some(("x-amzn-errortype", code.to_owned())),
-            body: "{\"message\":\"no\"}".to_owned(),
-        })
-        .await;
+        let endpoint = Endpoint::start(move |_| {
+            Response::new(status, "{\"message\":\"no\"}").with_header("x-amzn-errortype", code)
+        });
         let results = channel(&endpoint).send(&messages(1)).await;
         assert_eq!(letters(&results), expected, "{code}");
         assert!(reason(&results[0]).contains(code), "{results:?}");

@@ -5,7 +5,8 @@ use antumbra_service::notifications::{Channel, Message};
 
 use crate::contract::Behaviour;
 use crate::message::{letters, message, messages, reason};
-use crate::scripted::{Endpoint, Request, Response};
+use crate::scripted::config_of;
+use antumbra_testkit::http::{Endpoint, Request, Response};
 
 const ARN: &str = "arn:aws:sns:us-east-1:123456789012:alerts";
 
@@ -13,9 +14,16 @@ fn entry(n: usize, name: &str) -> String {
     format!("PublishBatchRequestEntries.member.{}.{name}", n + 1)
 }
 
+/// A field of the query protocol.
+fn field(request: &Request, name: &str) -> Option<String> {
+    let mut fields = form_urlencoded::parse(request.body.as_bytes());
+    let found = fields.find(|(given, _)| given == name);
+    found.map(|(_, value)| value.into_owned())
+}
+
 pub(crate) fn bodies(request: &Request) -> Vec<String> {
     (0..)
-        .map_while(|n| request.field(&entry(n, "Message")))
+        .map_while(|n| field(request, &entry(n, "Message")))
         .collect()
 }
 
@@ -30,7 +38,7 @@ pub(crate) fn answer(behaviour: Behaviour, request: &Request) -> Response {
 
 fn entries(request: &Request, failure: impl Fn(usize) -> Option<(&'static str, bool)>) -> Response {
     let (mut successful, mut failed) = (String::new(), String::new());
-    let ids = (0..).map_while(|n| request.field(&entry(n, "Id")));
+    let ids = (0..).map_while(|n| field(request, &entry(n, "Id")));
     for (n, id) in ids.enumerate() {
         match failure(n) {
             None => successful.push_str(&format!(
@@ -50,23 +58,22 @@ fn entries(request: &Request, failure: impl Fn(usize) -> Option<(&'static str, b
 }
 
 fn refused(status: u16, code: &str) -> Response {
-    Response::Reply {
+    Response::new(
         status,
-        header: None,
-        body: format!(
+        format!(
             "<ErrorResponse xmlns=\"http://sns.amazonaws.com/doc/2010-03-31/\"><Error>\
              <Type>Sender</Type><Code>{code}</Code><Message>no</Message></Error></ErrorResponse>"
         ),
-    }
+    )
 }
 
 fn channel(endpoint: &Endpoint, topic: &str) -> SnsChannel {
-    SnsChannel::new(&aws_sdk_sns::Client::new(&endpoint.config()), topic)
+    SnsChannel::new(&aws_sdk_sns::Client::new(&config_of(endpoint)), topic)
 }
 
 #[tokio::test]
 async fn a_topic_gets_body_subject_and_attributes() {
-    let endpoint = Endpoint::start(|request| answer(Behaviour::Accepts, request)).await;
+    let endpoint = Endpoint::start(|request| answer(Behaviour::Accepts, request));
     let with_subject = Message {
         subject: Some("Basement".to_owned()),
         ..message(1)
@@ -76,7 +83,7 @@ async fn a_topic_gets_body_subject_and_attributes() {
         .await;
     assert_eq!(letters(&sent), "..");
     let requests = endpoint.requests();
-    let asked = |name: &str| requests[0].field(name);
+    let asked = |name: &str| field(&requests[0], name);
     assert_eq!(asked("Action").as_deref(), Some("PublishBatch"));
     assert_eq!(asked("TopicArn").as_deref(), Some(ARN));
     for (n, name, value) in [
@@ -104,7 +111,7 @@ async fn a_topic_gets_body_subject_and_attributes() {
 
 #[tokio::test]
 async fn a_fifo_topic_gets_group_and_deduplication() {
-    let endpoint = Endpoint::start(|request| answer(Behaviour::Accepts, request)).await;
+    let endpoint = Endpoint::start(|request| answer(Behaviour::Accepts, request));
     let odd = Message {
         key: "DS#Küche#DSR#main".to_owned(),
         ..message(0)
@@ -113,7 +120,7 @@ async fn a_fifo_topic_gets_group_and_deduplication() {
         .send(&[odd])
         .await;
     assert_eq!(letters(&sent), ".");
-    let asked = |name: &str| endpoint.requests()[0].field(&entry(0, name));
+    let asked = |name: &str| field(&endpoint.requests()[0], &entry(0, name));
     assert_eq!(asked("MessageGroupId"), Some(group_id("DS#Küche#DSR#main")));
     assert_eq!(asked("MessageDeduplicationId").as_deref(), Some("id-0"));
 }
@@ -126,8 +133,7 @@ async fn each_entry_has_its_own_result() {
             2 => Some(("InvalidParameter", true)),
             _ => None,
         })
-    })
-    .await;
+    });
     let results = channel(&endpoint, ARN).send(&messages(4)).await;
     assert_eq!(letters(&results), "r.p.");
     assert_eq!(
@@ -147,7 +153,7 @@ async fn rejected_calls_are_retryable_or_permanent() {
         (403, "InvalidClientTokenId", "rr"),
         (500, "InternalError", "rr"),
     ] {
-        let endpoint = Endpoint::start(move |_| refused(status, code)).await;
+        let endpoint = Endpoint::start(move |_| refused(status, code));
         let results = channel(&endpoint, ARN).send(&messages(2)).await;
         assert_eq!(
             letters(&results),
@@ -160,7 +166,7 @@ async fn rejected_calls_are_retryable_or_permanent() {
 
 #[tokio::test]
 async fn a_topic_is_called_where_it_is_and_with_its_own_limit() {
-    let endpoint = Endpoint::start(|request| answer(Behaviour::Accepts, request)).await;
+    let endpoint = Endpoint::start(|request| answer(Behaviour::Accepts, request));
     let topic = "arn:aws:sns:eu-west-1:123456789012:alerts";
     let channel = channel(&endpoint, topic);
     assert_eq!(channel.limits().batch_bytes, 256 * 1024);

@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 
 use crate::contract::{Behaviour, rejection};
 use crate::message::{letters, message, messages, reason};
-use crate::scripted::{Endpoint, Request, Response};
+use crate::scripted::config_of;
+use antumbra_testkit::http::{Endpoint, Request, Response};
 
 const URL: &str = "https://sqs.us-east-1.amazonaws.com/123456789012/alerts";
 
@@ -49,15 +50,12 @@ fn entries(request: &Request, failure: impl Fn(usize) -> Option<(&'static str, b
 
 /// A rejection with the codes of both protocols, as AWS sends it.
 fn refused(status: u16, code: &str, query: &str) -> Response {
-    Response::Reply {
-        status,
-        header: Some(("x-amzn-query-error", query.to_owned())),
-        body: json!({"__type": format!("com.amazonaws.sqs#{code}"), "message": "no"}).to_string(),
-    }
+    let body = json!({"__type": format!("com.amazonaws.sqs#{code}"), "message": "no"});
+    Response::new(status, body).with_header("x-amzn-query-error", query)
 }
 
 fn channel(endpoint: &Endpoint, queue: &str) -> SqsChannel {
-    SqsChannel::new(&aws_sdk_sqs::Client::new(&endpoint.config()), queue)
+    SqsChannel::new(&aws_sdk_sqs::Client::new(&config_of(endpoint)), queue)
 }
 
 fn full() -> Message {
@@ -74,7 +72,7 @@ fn full() -> Message {
 
 #[tokio::test]
 async fn a_standard_queue_gets_body_attributes_and_delay() {
-    let endpoint = Endpoint::start(|request| answer(Behaviour::Accepts, request)).await;
+    let endpoint = Endpoint::start(|request| answer(Behaviour::Accepts, request));
     let sent = channel(&endpoint, URL).send(&[message(0), full()]).await;
     assert_eq!(letters(&sent), "..");
     let requests = endpoint.requests();
@@ -96,7 +94,7 @@ async fn a_standard_queue_gets_body_attributes_and_delay() {
 
 #[tokio::test]
 async fn a_fifo_queue_gets_group_and_deduplication_and_no_delay() {
-    let endpoint = Endpoint::start(|request| answer(Behaviour::Accepts, request)).await;
+    let endpoint = Endpoint::start(|request| answer(Behaviour::Accepts, request));
     let odd = Message {
         key: "DS#My House#DSR#main".to_owned(),
         attributes: Vec::new(),
@@ -126,8 +124,7 @@ async fn each_entry_has_its_own_result() {
             4 => Some(("RequestThrottled", true)),
             _ => None,
         })
-    })
-    .await;
+    });
     let results = channel(&endpoint, URL).send(&messages(6)).await;
     assert_eq!(letters(&results), ".r.pr.");
     let said = format!("SQS {URL}: InvalidMessageContents: because");
@@ -140,8 +137,7 @@ async fn entries_without_a_result_are_retryable() {
         let first = json!({"Id": "0", "MessageId": "m", "MD5OfMessageBody": "d"});
         let unknown = json!({"Id": "77", "MessageId": "m", "MD5OfMessageBody": "d"});
         Response::ok(json!({ "Successful": [first, unknown] }))
-    })
-    .await;
+    });
     let results = channel(&endpoint, URL).send(&messages(2)).await;
     assert_eq!(letters(&results), ".r");
 }
@@ -177,7 +173,7 @@ async fn rejected_calls_are_retryable_or_permanent() {
             "rr",
         ),
     ] {
-        let endpoint = Endpoint::start(move |_| refused(status, code, query)).await;
+        let endpoint = Endpoint::start(move |_| refused(status, code, query));
         let results = channel(&endpoint, URL).send(&messages(2)).await;
         assert_eq!(
             letters(&results),
@@ -187,7 +183,7 @@ async fn rejected_calls_are_retryable_or_permanent() {
         );
     }
     for garbage in ["", "<html>", "[]"] {
-        let endpoint = Endpoint::start(move |_| Response::ok(garbage)).await;
+        let endpoint = Endpoint::start(move |_| Response::ok(garbage));
         let results = channel(&endpoint, URL).send(&messages(2)).await;
         assert_eq!(letters(&results), "rr", "{garbage:?}");
     }
@@ -202,8 +198,7 @@ async fn an_acceptance_that_got_lost_is_sent_again_with_the_same_ids() {
             0 => Response::HangUp,
             _ => answer(Behaviour::Accepts, request),
         },
-    )
-    .await;
+    );
     let channel = channel(&endpoint, &format!("{URL}.fifo"));
     assert_eq!(letters(&channel.send(&messages(2)).await), "rr");
     assert_eq!(letters(&channel.send(&messages(2)).await), "..");
@@ -220,10 +215,9 @@ async fn retries_of_the_client_count_as_one_call_of_ours() {
             0 => refused(503, "ServiceUnavailable", "ServiceUnavailable;Receiver"),
             _ => answer(Behaviour::Accepts, request),
         },
-    )
-    .await;
+    );
     let patient = RetryConfig::standard().with_initial_backoff(std::time::Duration::from_millis(1));
-    let config = endpoint.config().into_builder().retry_config(patient);
+    let config = config_of(&endpoint).into_builder().retry_config(patient);
     let client = aws_sdk_sqs::Client::new(&config.build());
     let results = SqsChannel::new(&client, URL).send(&messages(2)).await;
     assert_eq!(letters(&results), "..");
@@ -249,7 +243,7 @@ async fn the_url_of_a_name_or_arn_is_asked_for_once() {
             json!({"QueueName": "alerts", "QueueOwnerAWSAccountId": owner}),
         ),
     ] {
-        let endpoint = Endpoint::start(with_url).await;
+        let endpoint = Endpoint::start(with_url);
         let channel = channel(&endpoint, queue);
         for _ in 0..2 {
             assert_eq!(letters(&channel.send(&messages(1)).await), ".");
@@ -269,7 +263,7 @@ async fn a_queue_of_another_region_is_called_there() {
         "arn:aws:sqs:eu-west-1:999999999999:alerts",
         "https://sqs.eu-west-1.amazonaws.com/999999999999/alerts",
     ] {
-        let endpoint = Endpoint::start(with_url).await;
+        let endpoint = Endpoint::start(with_url);
         let sent = channel(&endpoint, queue).send(&messages(1)).await;
         assert_eq!(letters(&sent), ".");
         for request in endpoint.requests() {
@@ -293,8 +287,7 @@ async fn a_queue_that_is_made_later_is_found_later() {
             1 => refused(400, "RequestThrottled", "RequestThrottled;Sender"),
             _ => with_url(request),
         },
-    )
-    .await;
+    );
     let channel = channel(&endpoint, "alerts");
     let missing = channel.send(&messages(2)).await;
     assert_eq!(letters(&missing), "pp");
@@ -308,7 +301,7 @@ async fn a_queue_that_is_made_later_is_found_later() {
 
 #[tokio::test]
 async fn messages_that_a_queue_cannot_accept_are_rejected_without_a_call() {
-    let endpoint = Endpoint::start(|request| answer(Behaviour::Accepts, request)).await;
+    let endpoint = Endpoint::start(|request| answer(Behaviour::Accepts, request));
     let attribute = |n| (format!("a{n}"), "1".to_owned());
     let wrong = [
         Message {
@@ -344,7 +337,7 @@ async fn messages_that_a_queue_cannot_accept_are_rejected_without_a_call() {
 
 #[tokio::test]
 async fn the_size_limit_can_be_the_old_one() {
-    let endpoint = Endpoint::start(|request| answer(Behaviour::Accepts, request)).await;
+    let endpoint = Endpoint::start(|request| answer(Behaviour::Accepts, request));
     let large = Message {
         body: json!({ "long": "x".repeat(300 * 1024) }).to_string(),
         ..message(0)
@@ -373,7 +366,7 @@ async fn an_unreachable_service_is_retryable() {
     let channel = SqsChannel::new(&aws_sdk_sqs::Client::new(&config), URL);
     assert_eq!(letters(&channel.send(&messages(2)).await), "rr");
     // So is a service with an unknown response.
-    let endpoint = Endpoint::start(|_| rejection(502, "")).await;
+    let endpoint = Endpoint::start(|_| rejection(502, ""));
     let channel = self::channel(&endpoint, "alerts");
     assert_eq!(letters(&channel.send(&messages(2)).await), "rr");
 }

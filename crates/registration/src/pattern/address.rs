@@ -15,7 +15,6 @@ pub(crate) struct Address {
 /// A range of addresses of one family.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Network {
-    pub(crate) text: Box<str>,
     pub(crate) low: Address,
     pub(crate) high: Address,
 }
@@ -94,11 +93,7 @@ impl Network {
             bits: address.bits | free,
             ..address
         };
-        Ok(Network {
-            text: text.into(),
-            low,
-            high,
-        })
+        Ok(Network { low, high })
     }
 
     pub(crate) fn contains(&self, address: Address) -> bool {

@@ -22,8 +22,8 @@ use crate::change::Change;
 pub(crate) enum Wanted {
     /// There must be none.
     Absent,
-    /// One of them must pass one of these tests.
-    Any(Arc<[Test]>),
+    /// One of them must pass one of these tests. `text` is the list of the file.
+    Any { tests: Arc<[Test]>, text: Arc<str> },
 }
 
 /// A path and the condition on its values.
@@ -126,7 +126,7 @@ impl Node {
             .map(|(name, fields)| Node::new(name, &fields, depth + 1))
             .collect();
         let wants_value_below = children.iter().any(|child| child.wants_value);
-        let wants_value = wants_value_below || matches!(wanted, Some(Wanted::Any(_)));
+        let wants_value = wants_value_below || matches!(wanted, Some(Wanted::Any { .. }));
         let settles = |field: &&&Field| field.path.len() == depth || field.wanted == Wanted::Absent;
         let absent_throughout = fields
             .iter()
@@ -166,7 +166,7 @@ impl Node {
     fn holds(&self, view: View<'_>) -> bool {
         match view.kind() {
             Kind::Object => {
-                !matches!(self.wanted, Some(Wanted::Any(_)))
+                !matches!(self.wanted, Some(Wanted::Any { .. }))
                     && self
                         .children
                         .iter()
@@ -181,7 +181,7 @@ impl Node {
         let here = match &self.wanted {
             None => true,
             Some(Wanted::Absent) => false,
-            Some(Wanted::Any(tests)) => tests.iter().any(|test| test.passes(scalar)),
+            Some(Wanted::Any { tests, .. }) => tests.iter().any(|test| test.passes(scalar)),
         };
         here && !self.wants_value_below
     }
@@ -202,7 +202,7 @@ impl Node {
         }
         // A scalar in this array chooses no element, so the fields below are free.
         let here_is_free = match &self.wanted {
-            Some(Wanted::Any(tests)) => array
+            Some(Wanted::Any { tests, .. }) => array
                 .children()
                 .filter_map(Scalar::of)
                 .any(|scalar| tests.iter().any(|test| test.passes(&scalar))),

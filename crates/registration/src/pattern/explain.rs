@@ -1,7 +1,5 @@
 //! Explains why a pattern does not match: the first field that does not match, and its values.
 
-use std::fmt;
-
 use super::Pattern;
 use super::alternative::{Alternative, Field, Wanted, each_value};
 use super::root::Root;
@@ -11,36 +9,10 @@ use crate::change::Change;
 /// Maximum values of a field in an explanation.
 const TOLD: usize = 5;
 
-/// A field of a pattern that does not match.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Miss {
-    /// Its location, as a JSON Pointer.
-    pub field: String,
-    /// The condition of the pattern.
-    pub expected: String,
-    /// The actual values, as JSON.
-    pub seen: Vec<String>,
-    /// `true` if a value would match, but in another element of an array than the earlier fields.
-    pub elsewhere: bool,
-}
-
-impl fmt::Display for Miss {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} must be {}, ", self.field, self.expected)?;
-        match self.seen.as_slice() {
-            [] => f.write_str("but there is no value"),
-            seen => write!(f, "but is {}", seen.join(", ")),
-        }?;
-        if self.elsewhere {
-            f.write_str(" (in another element of the array than the fields before)")?;
-        }
-        Ok(())
-    }
-}
-
 impl Pattern {
-    /// The first field that does not match, of the alternative that matches most; `None` if the pattern matches.
-    pub fn miss(&self, change: &Change<'_>) -> Option<Miss> {
+    /// The first field that does not match, of the alternative that matches most, with its values; `None` if the
+    /// pattern matches.
+    pub(crate) fn miss(&self, change: &Change<'_>) -> Option<String> {
         let mut furthest: Option<(usize, Field, bool)> = None;
         for alternative in &self.alternatives {
             let fields = alternative.fields();
@@ -53,24 +25,21 @@ impl Pattern {
             }
         }
         let (_, field, elsewhere) = furthest?;
-        Some(Miss {
-            field: pointer(&field.path),
-            expected: field.wanted.to_string(),
-            seen: seen(&field, change),
-            elsewhere,
-        })
-    }
-}
-
-impl fmt::Display for Wanted {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Wanted::Absent => f.write_str("[{\"exists\":false}]"),
-            Wanted::Any(tests) => {
-                let tests: Vec<_> = tests.iter().map(ToString::to_string).collect();
-                write!(f, "[{}]", tests.join(","))
-            }
-        }
+        let expected = match &field.wanted {
+            Wanted::Absent => "[{\"exists\":false}]",
+            Wanted::Any { text, .. } => text,
+        };
+        let seen = match seen(&field, change).as_slice() {
+            [] => "there is no value".to_owned(),
+            seen => format!("is {}", seen.join(", ")),
+        };
+        // A value would match, but not in the element that the earlier fields chose.
+        let place = match elsewhere {
+            true => " (in another element of the array than the fields before)",
+            false => "",
+        };
+        let field = pointer(&field.path);
+        Some(format!("{field} must be {expected}, but {seen}{place}"))
     }
 }
 

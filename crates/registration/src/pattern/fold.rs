@@ -24,10 +24,6 @@ impl Fold {
         }
     }
 
-    pub(crate) fn text(&self) -> &str {
-        &self.text
-    }
-
     /// The text in lower case, if an ASCII comparison is enough.
     pub(crate) fn ascii_lower(&self) -> Option<String> {
         self.choices

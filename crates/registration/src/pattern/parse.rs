@@ -17,37 +17,10 @@ use crate::problem::{Place, Problems};
 pub(super) type Conditions = Vec<Condition>;
 
 pub(super) enum Condition {
-    Field {
-        path: Arc<[Box<str>]>,
-        absent: bool,
-        tests: Arc<[Test]>,
-    },
+    /// A condition on the values of one field: one passes a test, there are none, or either.
+    Field(Vec<Field>),
     /// One of these alternatives.
     Or(Vec<Conditions>),
-}
-
-impl Condition {
-    /// The conditions of a field: a value, no value, or either.
-    pub(super) fn fields(&self) -> impl Iterator<Item = Field> {
-        let (path, absent, tests) = match self {
-            Condition::Field {
-                path,
-                absent,
-                tests,
-            } => (Some(path), *absent, Some(tests)),
-            Condition::Or(_) => (None, false, None),
-        };
-        let value = tests
-            .filter(|tests| !tests.is_empty())
-            .map(|tests| Wanted::Any(tests.clone()));
-        let wanted = value.into_iter().chain(absent.then_some(Wanted::Absent));
-        wanted.filter_map(move |wanted| {
-            Some(Field {
-                path: path?.clone(),
-                wanted,
-            })
-        })
-    }
 }
 
 /// Names of operators. As a field name inside `$or` they are probably a mistake.
@@ -109,7 +82,7 @@ impl Reader<'_, '_> {
             path.push(name.as_ref().into());
             match member.kind() {
                 Kind::Object => conditions.append(&mut self.object(member, &path, in_or, &place)),
-                Kind::Array => conditions.extend(self.field(member, path, &place)),
+                Kind::Array => conditions.push(self.field(member, path, &place)),
                 _ => self
                     .problems
                     .add(&place, "must be a list of values, or an object of fields"),
@@ -132,12 +105,7 @@ impl Reader<'_, '_> {
         )
     }
 
-    fn field(
-        &mut self,
-        view: View<'_>,
-        path: Vec<Box<str>>,
-        place: &Place<'_>,
-    ) -> Option<Condition> {
+    fn field(&mut self, view: View<'_>, path: Vec<Box<str>>, place: &Place<'_>) -> Condition {
         if view.is_empty_container() {
             self.problems.add(place, "must not be empty");
         }
@@ -160,11 +128,15 @@ impl Reader<'_, '_> {
                 _ => tests.extend(exactly(value)),
             }
         }
-        Some(Condition::Field {
-            path: path.into(),
-            absent,
-            tests: tests.into(),
-        })
+        let (path, text) = (Arc::from(path), view.to_json().into());
+        let tests = Some(tests.into()).filter(|tests: &Arc<[Test]>| !tests.is_empty());
+        let value = tests.map(|tests| Wanted::Any { tests, text });
+        let wanted = value.into_iter().chain(absent.then_some(Wanted::Absent));
+        let field = |wanted| Field {
+            path: Arc::clone(&path),
+            wanted,
+        };
+        Condition::Field(wanted.map(field).collect())
     }
 
     fn operator(&mut self, view: View<'_>, place: &Place<'_>) -> Option<Test> {
@@ -240,7 +212,7 @@ fn exactly(view: View<'_>) -> Option<Test> {
         _ => {
             let text = view.as_str()?;
             match Address::parse(&text) {
-                Some(address) => Test::Address(text.into(), address),
+                Some(address) => Test::Address(address),
                 None => Test::Text(text.into()),
             }
         }

@@ -41,7 +41,11 @@ impl fmt::Display for Scalar<'_> {
             Scalar::Null => f.write_str("null"),
             Scalar::Bool(value) => value.fmt(f),
             Scalar::Number(text) => f.write_str(text),
-            Scalar::String(text) => quoted(f, text),
+            Scalar::String(text) => {
+                let mut quoted = String::with_capacity(text.len() + 2);
+                escape_into(&mut quoted, text);
+                write!(f, "\"{quoted}\"")
+            }
         }
     }
 }
@@ -54,7 +58,7 @@ pub(crate) enum Test {
     Number(Box<str>),
     Text(Box<str>),
     /// A string that is an internet address, in any spelling.
-    Address(Box<str>, Address),
+    Address(Address),
     Prefix(Box<str>),
     Suffix(Box<str>),
     Equal(Fold),
@@ -133,7 +137,7 @@ impl Test {
     fn passes_text(&self, text: &str) -> bool {
         match self {
             Test::Text(expected) => **expected == *text,
-            Test::Address(_, expected) => Address::parse(text) == Some(*expected),
+            Test::Address(expected) => Address::parse(text) == Some(*expected),
             Test::Prefix(prefix) => text.starts_with(&**prefix),
             Test::Suffix(suffix) => text.ends_with(&**suffix),
             Test::Equal(fold) => fold.equals(text),
@@ -176,132 +180,4 @@ impl But {
             _ => false,
         }
     }
-}
-
-fn quoted(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
-    let mut out = String::with_capacity(text.len() + 2);
-    out.push('"');
-    escape_into(&mut out, text);
-    out.push('"');
-    f.write_str(&out)
-}
-
-/// The text of the test in a pattern.
-impl fmt::Display for Test {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let named = |f: &mut fmt::Formatter<'_>, name: &str, text: &str| {
-            write!(f, "{{\"{name}\":")?;
-            quoted(f, text)?;
-            f.write_str("}")
-        };
-        match self {
-            Test::Null => f.write_str("null"),
-            Test::Bool(value) => value.fmt(f),
-            Test::Number(text) => f.write_str(text),
-            // A plain string would match the address in any spelling.
-            Test::Text(text) if Address::parse(text).is_some() => named(f, "exactly", text),
-            Test::Text(text) | Test::Address(text, _) => quoted(f, text),
-            Test::Prefix(text) => named(f, "prefix", text),
-            Test::Suffix(text) => named(f, "suffix", text),
-            Test::Equal(fold) => named(f, "equals-ignore-case", fold.text()),
-            Test::PrefixFold(fold) => {
-                f.write_str("{\"prefix\":")?;
-                named(f, "equals-ignore-case", fold.text())?;
-                f.write_str("}")
-            }
-            Test::SuffixFold(fold) => {
-                f.write_str("{\"suffix\":")?;
-                named(f, "equals-ignore-case", fold.text())?;
-                f.write_str("}")
-            }
-            Test::Wildcard(glob) => named(f, "wildcard", &wildcard_text(glob)),
-            Test::Range(range) => range.fmt(f),
-            Test::Network(network) => named(f, "cidr", &network.text),
-            Test::Exists => f.write_str("{\"exists\":true}"),
-            Test::But(but) => {
-                f.write_str("{\"anything-but\":")?;
-                but.fmt(f)?;
-                f.write_str("}")
-            }
-        }
-    }
-}
-
-impl fmt::Display for Range {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("{\"numeric\":[")?;
-        match (&self.low, &self.high) {
-            (Some(low), Some(high)) if low.number == high.number => {
-                write!(f, "\"=\",{}", low.number)?
-            }
-            (low, high) => {
-                if let Some(low) = low {
-                    write!(
-                        f,
-                        "\"{}\",{}",
-                        if low.included { ">=" } else { ">" },
-                        low.number
-                    )?;
-                }
-                if let Some(high) = high {
-                    let comma = if low.is_some() { "," } else { "" };
-                    write!(
-                        f,
-                        "{comma}\"{}\",{}",
-                        if high.included { "<=" } else { "<" },
-                        high.number
-                    )?;
-                }
-            }
-        }
-        f.write_str("]}")
-    }
-}
-
-impl fmt::Display for But {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let list = |f: &mut fmt::Formatter<'_>,
-                    name: &str,
-                    texts: &mut dyn Iterator<Item = Cow<'_, str>>| {
-            if !name.is_empty() {
-                write!(f, "{{\"{name}\":")?;
-            }
-            for (position, text) in texts.enumerate() {
-                f.write_str(if position == 0 { "[" } else { "," })?;
-                quoted(f, &text)?;
-            }
-            f.write_str(if name.is_empty() { "]" } else { "]}" })
-        };
-        let borrowed = |texts: &'_ [Box<str>]| {
-            texts
-                .iter()
-                .map(|text| text.to_string().into())
-                .collect::<Vec<_>>()
-        };
-        match self {
-            But::Numbers(numbers) => write!(f, "[{}]", numbers.join(",")),
-            But::Texts(texts) => list(f, "", &mut borrowed(texts).into_iter()),
-            But::Prefixes(texts) => list(f, "prefix", &mut borrowed(texts).into_iter()),
-            But::Suffixes(texts) => list(f, "suffix", &mut borrowed(texts).into_iter()),
-            But::Equal(folds) => list(
-                f,
-                "equals-ignore-case",
-                &mut folds.iter().map(|fold| fold.text().into()),
-            ),
-            But::Wildcards(globs) => list(
-                f,
-                "wildcard",
-                &mut globs.iter().map(|glob| wildcard_text(glob).into()),
-            ),
-        }
-    }
-}
-
-fn wildcard_text(glob: &Glob) -> String {
-    let escaped = |part: &str| part.replace('\\', "\\\\").replace('*', "\\*");
-    glob.parts()
-        .iter()
-        .map(|part| escaped(part))
-        .collect::<Vec<_>>()
-        .join("*")
 }

@@ -60,7 +60,7 @@ fn each_case_has_the_expected_result() {
             ));
         }
         if let Expect::Because(because) = &case.expect {
-            let told = unmet.map(|unmet| unmet.to_string()).unwrap_or_default();
+            let told = unmet.unwrap_or_default();
             if told != *because {
                 wrong.push(format!("{name}:\n  expected {because}\n  told     {told}"));
             }

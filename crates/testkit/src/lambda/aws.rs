@@ -1,17 +1,11 @@
 //! A server in place of SQS, AWS IoT and webhook endpoints.
 
-use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
-
 use serde_json::{Value, json};
 
-use super::http::{Request, serve};
+use crate::http::{Endpoint, Request, Response};
 
 /// Accepts and records every request. Reports every entry of a batch for SQS as sent.
-pub struct AwsServer {
-    address: SocketAddr,
-    requests: Arc<Mutex<Vec<Request>>>,
-}
+pub struct AwsServer(Endpoint);
 
 impl AwsServer {
     pub fn start() -> AwsServer {
@@ -22,36 +16,31 @@ impl AwsServer {
     pub fn responding(
         script: impl Fn(&Request) -> Option<Value> + Send + Sync + 'static,
     ) -> AwsServer {
-        let requests: Arc<Mutex<Vec<Request>>> = Arc::default();
-        let recorded = Arc::clone(&requests);
-        let address = serve(move |request| {
-            recorded.lock().unwrap().push(request.clone());
+        AwsServer(Endpoint::start(move |request| {
             let response = script(request).unwrap_or_else(|| accept(request));
-            let headers = "content-type: application/x-amz-json-1.0\r\n".to_owned();
-            (headers, response.to_string())
-        });
-        AwsServer { address, requests }
+            Response::ok(response).with_header("content-type", "application/x-amz-json-1.0")
+        }))
     }
 
-    pub fn address(&self) -> SocketAddr {
-        self.address
+    pub fn address(&self) -> std::net::SocketAddr {
+        self.0.address
     }
 
     pub fn url(&self) -> String {
-        format!("http://{}", self.address)
+        self.0.url()
     }
 
     pub fn queue_url(&self, queue: &str) -> String {
-        format!("http://{}/000000000000/{queue}", self.address)
+        format!("{}/000000000000/{queue}", self.url())
     }
 
     pub fn requests(&self) -> Vec<Request> {
-        self.requests.lock().unwrap().clone()
+        self.0.requests()
     }
 
     /// Returns the entries of all batches sent to SQS.
     pub fn sent(&self) -> Vec<Value> {
-        let requests = self.requests.lock().unwrap();
+        let requests = self.requests();
         let batches = requests.iter().filter(|r| r.operation() == SEND_BATCH);
         batches.flat_map(|batch| entries(&batch.json())).collect()
     }

@@ -63,7 +63,6 @@ impl From<ScannedString> for Name {
 struct Decoder<'a, 'n> {
     text: &'a str,
     bytes: &'a [u8],
-    /// Position of the next byte.
     at: usize,
     nodes: &'n mut Vec<Node>,
     /// Nodes of the open containers, outermost first.

@@ -31,7 +31,6 @@ impl From<ScannedString> for Text {
 }
 
 impl Text {
-    /// The string's value.
     pub(crate) fn of(self, text: &str) -> Cow<'_, str> {
         let raw = self.span.of(text);
         if self.escaped {
@@ -100,7 +99,6 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Reads an object, handing each member's name to `member`, which reads its value.
     #[inline]
     fn members<E: From<SyntaxError>>(
         &mut self,
@@ -304,7 +302,6 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Skips a value.
     fn skip_value(&mut self) -> Result<(), SyntaxError> {
         match self.scanner.peek() {
             Some(b'{' | b'[') => {
@@ -325,7 +322,6 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// The value of a string.
     fn known(&self, text: Text) -> Cow<'a, str> {
         text.of(self.text)
     }

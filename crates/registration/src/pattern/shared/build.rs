@@ -1,6 +1,7 @@
 //! Builds the shared structure from the alternatives of many patterns.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use super::tests::Tests;
 use super::{Entry, FEW, Members, Shared, Step};
@@ -17,14 +18,14 @@ type Names = HashMap<Box<str>, u32>;
 pub(super) struct Builder {
     names: Vec<Names>,
     conditions: Vec<Condition>,
-    known: HashMap<(u32, String), u32>,
+    known: HashMap<(u32, Arc<str>), u32>,
     entries: Vec<Entry>,
     needs: Vec<u32>,
 }
 
 struct Condition {
     step: u32,
-    tests: std::sync::Arc<[Test]>,
+    tests: Arc<[Test]>,
     /// Alternatives that require it.
     uses: u64,
     breadth: u64,
@@ -51,8 +52,8 @@ impl Builder {
     pub(super) fn add(&mut self, pattern: u32, number: u32, alternative: &Alternative) {
         let mut asks_more = false;
         alternative.each_field(&mut |field| match &field.wanted {
-            Wanted::Any(tests) => {
-                let condition = self.condition(&field, tests);
+            Wanted::Any { tests, text } => {
+                let condition = self.condition(&field, tests, text);
                 self.needs.push(condition);
             }
             Wanted::Absent => asks_more = true,
@@ -66,12 +67,11 @@ impl Builder {
         });
     }
 
-    fn condition(&mut self, field: &Field, tests: &std::sync::Arc<[Test]>) -> u32 {
+    fn condition(&mut self, field: &Field, tests: &Arc<[Test]>, text: &Arc<str>) -> u32 {
         let step = self.step(&field.path);
         // Tests with the same text are equal.
-        let text = field.wanted.to_string();
         let next = self.conditions.len() as u32;
-        let number = *self.known.entry((step, text)).or_insert(next);
+        let number = *self.known.entry((step, text.clone())).or_insert(next);
         if number == next {
             let breadth = tests.iter().map(breadth).max().unwrap_or_default();
             self.conditions.push(Condition {

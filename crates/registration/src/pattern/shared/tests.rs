@@ -79,7 +79,7 @@ impl Builder {
                 ));
             }
             Test::Range(range) => self.numbers.push((range.clone(), number)),
-            Test::Address(_, address) => {
+            Test::Address(address) => {
                 self.addresses
                     .push((Some((*address, true)), Some((*address, true)), number))
             }
