@@ -84,7 +84,7 @@ pub(crate) async fn add_deliveries(
                 }
             }
             Err(error) if error.is_retryable() => plan.unfinished.push(delivery.record),
-            Err(error) => plan.reject_delivery(delivery, &error.to_string()),
+            Err(error) => plan.reject_delivery(delivery, error.to_string()),
         }
     }
 }

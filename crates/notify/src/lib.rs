@@ -5,7 +5,7 @@
 //! what is undeliverable to its own queue. The summary names the record to continue from: every record before it
 //! was sent or is in the undeliverable queue.
 //!
-//! [`UndeliverableNotification`] sends a notification again; [`redrive`] moves all kinds of failed messages back to
+//! [`StoredNotification`] sends a notification again; [`redrive`] moves all kinds of failed messages back to
 //! their source; [`explain()`] states why a registration matches or not.
 
 #![allow(missing_docs)]
@@ -25,5 +25,6 @@ mod undeliverable;
 pub use deliveries::ClientsRoute;
 pub use explain::{ExplainedRecord, ExplainedRegistration, explain};
 pub use listener::{BatchSummary, Listener};
-pub use resend::{ResendError, UndeliverableNotification};
+pub use resend::ResendError;
 pub use routes::{ChannelFactory, RouteError};
+pub use undeliverable::StoredNotification;

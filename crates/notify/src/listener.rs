@@ -14,7 +14,7 @@ use crate::deliveries::add_deliveries;
 use crate::plan::{Buffers, Plan};
 use crate::routes::{ChannelFactory, RouteError, Routes};
 use crate::shadow_messages::{Found, Other};
-use crate::undeliverable::{Failure, Position, Undeliverable};
+use crate::undeliverable::Undeliverable;
 
 /// Time reserved for the undeliverable queue.
 const UNDELIVERABLE_RESERVE: Reserve = Reserve {
@@ -130,30 +130,18 @@ impl Listener {
         if let Some((route, channels)) = self.routes.clients() {
             add_deliveries(&mut plan, route, channels, until, clock).await;
         }
-        let list = &plan.list;
-        let message = |index: usize| list.message(index, &self.registrations);
-        let channels = &self.routes.channels;
-        let sent = dispatch_with(channels, &list.envelopes(), &message, until, clock).await;
-        let mut undeliverable = plan.undeliverable.clone();
-        for rejected in &sent.rejected {
-            let entry = list.entry(rejected.index);
-            let (registration, reason) = (plan.name(entry.registration), &rejected.reason);
-            tracing::warn!(registration, reason, "undeliverable notification");
-            let message = message(rejected.index);
-            undeliverable.push(Undeliverable::new(Failure {
-                record: entry.record,
-                position: Position::sequence_number(plan.sequence_number(entry.record)),
-                id: Some(message.id.clone()),
-                key: &message.key,
-                registration: Some(registration),
-                reason,
-                notification: Some(&message.body),
-                message: Some(&message),
-            }));
+        let message = |index: usize| plan.list.message(index, &self.registrations);
+        let (channels, envelopes) = (&self.routes.channels, plan.list.envelopes());
+        let sent = dispatch_with(channels, &envelopes, &message, until, clock).await;
+        for rejected in sent.rejected {
+            plan.reject_message(rejected.index, rejected.reason);
         }
         let until = RESPONSE_RESERVE.deadline(deadline, start);
-        let not_stored = self.send_undeliverable(&undeliverable, until).await;
-        let unsent = sent.unsent.iter().map(|&index| list.entry(index).record);
+        let not_stored = self.send_undeliverable(&plan.undeliverable, until).await;
+        let unsent = sent
+            .unsent
+            .iter()
+            .map(|&index| plan.list.entry(index).record);
         let unfinished = unsent
             .chain(plan.unfinished.iter().copied())
             .chain(not_stored.iter().copied());
@@ -162,7 +150,7 @@ impl Listener {
             matched: plan.matched,
             sent: sent.sent,
             retried: sent.retried,
-            undeliverable: undeliverable.len() - not_stored.len(),
+            undeliverable: plan.undeliverable.len() - not_stored.len(),
             resume_at: unfinished
                 .min()
                 .map(|record| plan.sequence_number(record).to_owned()),

@@ -19,7 +19,7 @@ use crate::routes::{Route, RoutedChannel, Routes};
 use crate::shadow_messages::{
     self, Found, Other, ShadowChange, ShadowMessage, Unresolved, whole_arrays,
 };
-use crate::undeliverable::{Failure, Position, Undeliverable};
+use crate::undeliverable::{Position, StoredNotification, Undeliverable};
 
 #[derive(Default)]
 pub(crate) struct Buffers {
@@ -118,11 +118,8 @@ impl<'l> Plan<'l> {
         if let Some(side) = record.missing_image() {
             let image = if side == Side::Old { "old" } else { "new" };
             self.note_position(record);
-            self.reject_record(
-                record,
-                key.text,
-                &format!("the record has no {image} image"),
-            );
+            let reason = format!("the record has no {image} image");
+            self.reject_record(record, key.text, reason);
             return Ok(());
         }
         let images = record.images(&mut buffers.tape)?;
@@ -214,13 +211,13 @@ impl<'l> Plan<'l> {
         if let Err(too_large) =
             notification::write_message(body, draft.id, registration, change, limit)
         {
-            return self.reject(record, &draft, change.key, &too_large.to_string(), None);
+            return self.reject(record, &draft, change.key, too_large.to_string(), None);
         }
         match self.render_topic(draft.registration, change) {
             Ok(topic) => draft.topic = topic,
             Err(error) => {
                 let body = Some(body.as_str());
-                return self.reject(record, &draft, change.key, &error.to_string(), body);
+                return self.reject(record, &draft, change.key, error.to_string(), body);
             }
         }
         self.push(record.index(), draft, change.key, body);
@@ -237,7 +234,7 @@ impl<'l> Plan<'l> {
         match self.render_topic(draft.registration, change) {
             Ok(topic) => draft.topic = topic,
             Err(error) => {
-                return self.reject(record, &draft, change.key, &error.to_string(), None);
+                return self.reject(record, &draft, change.key, error.to_string(), None);
             }
         }
         shadow.subscribers.push(draft);
@@ -276,7 +273,7 @@ impl<'l> Plan<'l> {
         } in resolved.rejected
         {
             for draft in subscribers {
-                self.reject_later(change, draft, &reason);
+                self.reject_later(change, draft, reason.clone());
             }
         }
         let model = whole_arrays(model);
@@ -311,7 +308,7 @@ impl<'l> Plan<'l> {
             Ok(true) => self.push(change.record, draft.clone(), &change.order, body),
             // There is no delta.
             Ok(false) => {}
-            Err(too_large) => self.reject_later(change, draft, &too_large.to_string()),
+            Err(too_large) => self.reject_later(change, draft, too_large.to_string()),
         }
     }
 
@@ -342,7 +339,7 @@ impl<'l> Plan<'l> {
             .and_then(|old| Ok((old, read(new)?)));
         let (old, new) = match states {
             Ok(states) => states,
-            Err(fault) => return self.reject_record(record, change.key, &fault.to_string()),
+            Err(fault) => return self.reject_record(record, change.key, fault.to_string()),
         };
         let written = record
             .created_seconds()
@@ -370,22 +367,24 @@ impl<'l> Plan<'l> {
         let sequence_number = record.sequence_number.as_deref().unwrap_or_default();
         let sequence_number = self.list.store(sequence_number);
         self.sequence_numbers.push(sequence_number);
-        self.undeliverable.push(Undeliverable::new(Failure {
-            record: record.index,
-            position: record.into(),
-            reason: &format!("the record cannot be decoded: {}", record.fault),
-            ..Failure::default()
-        }));
+        let stored = StoredNotification {
+            reason: format!("the record cannot be decoded: {}", record.fault),
+            record: record.into(),
+            ..StoredNotification::default()
+        };
+        let undeliverable = Undeliverable::new(record.index, None, stored);
+        self.undeliverable.push(undeliverable);
     }
 
-    fn reject_record(&mut self, record: Record<'_>, key: &str, reason: &str) {
-        self.undeliverable.push(Undeliverable::new(Failure {
-            record: record.index(),
-            position: record.into(),
-            key,
+    fn reject_record(&mut self, record: Record<'_>, key: &str, reason: String) {
+        let stored = StoredNotification {
             reason,
-            ..Failure::default()
-        }));
+            key: key.to_owned(),
+            record: record.into(),
+            ..StoredNotification::default()
+        };
+        let undeliverable = Undeliverable::new(record.index(), None, stored);
+        self.undeliverable.push(undeliverable);
     }
 
     fn reject(
@@ -393,47 +392,64 @@ impl<'l> Plan<'l> {
         record: Record<'_>,
         draft: &Draft,
         key: &str,
-        reason: &str,
-        notification: Option<&str>,
+        reason: String,
+        body: Option<&str>,
     ) {
-        self.undeliverable.push(Undeliverable::new(Failure {
-            record: record.index(),
-            position: record.into(),
-            id: Some(draft.id.to_string()),
-            key,
-            registration: Some(self.name(draft.registration)),
-            reason,
-            notification,
-            message: None,
-        }));
+        let mut stored = self.stored(record.index(), draft.registration, key, reason);
+        stored.record = record.into();
+        if let Some(body) = body {
+            stored = stored.with_body(body);
+        }
+        self.reject_stored(record.index(), draft.id.to_string(), stored);
     }
 
-    fn reject_later(&mut self, change: &ShadowChange, draft: &Draft, reason: &str) {
-        let undeliverable = Undeliverable::new(Failure {
-            record: change.record,
-            position: Position::sequence_number(self.sequence_number(change.record)),
-            id: Some(draft.id.to_string()),
-            key: &change.key,
-            registration: Some(self.name(draft.registration)),
-            reason,
-            ..Failure::default()
-        });
-        self.undeliverable.push(undeliverable);
+    /// Rejects a message after the records were read.
+    fn reject_later(&mut self, change: &ShadowChange, draft: &Draft, reason: String) {
+        let stored = self.stored(change.record, draft.registration, &change.key, reason);
+        self.reject_stored(change.record, draft.id.to_string(), stored);
     }
 
     /// Rejects a delivery whose clients cannot be read.
-    pub(crate) fn reject_delivery(&mut self, delivery: &PendingDelivery, reason: &str) {
+    pub(crate) fn reject_delivery(&mut self, delivery: &PendingDelivery, reason: String) {
         let event = &delivery.event;
         let partition = ItemKind::SensorState.partition(event.sensor.as_str());
-        let undeliverable = Undeliverable::new(Failure {
-            record: delivery.record,
-            position: Position::sequence_number(self.sequence_number(delivery.record)),
-            id: Some(event.id()),
-            key: &format!("{partition}#{}", ItemKind::SensorState.sort("")),
-            registration: Some(self.name(delivery.registration)),
+        let key = format!("{partition}#{}", ItemKind::SensorState.sort(""));
+        let stored = self.stored(delivery.record, delivery.registration, &key, reason);
+        self.reject_stored(delivery.record, event.id(), stored);
+    }
+
+    /// Rejects a message that its channel will never accept.
+    pub(crate) fn reject_message(&mut self, index: usize, reason: String) {
+        let Entry {
+            record,
+            registration,
+            ..
+        } = *self.list.entry(index);
+        let name = self.name(registration);
+        tracing::warn!(registration = name, reason, "undeliverable notification");
+        let message = self.list.message(index, self.registrations);
+        let stored = self.stored(record, registration, &message.key, reason);
+        self.reject_stored(record, message.id.clone(), stored.with_message(&message));
+    }
+
+    fn stored(
+        &self,
+        record: usize,
+        registration: RegistrationId,
+        key: &str,
+        reason: String,
+    ) -> StoredNotification {
+        StoredNotification {
             reason,
-            ..Failure::default()
-        });
+            registration: Some(self.name(registration).to_owned()),
+            key: key.to_owned(),
+            record: Position::sequence_number(self.sequence_number(record)),
+            ..StoredNotification::default()
+        }
+    }
+
+    fn reject_stored(&mut self, record: usize, id: String, stored: StoredNotification) {
+        let undeliverable = Undeliverable::new(record, Some(id), stored);
         self.undeliverable.push(undeliverable);
     }
 

@@ -16,7 +16,7 @@ use antumbra_service::redrive::{
 };
 use antumbra_shadow::Timestamp;
 
-use crate::{ChannelFactory, Listener, UndeliverableNotification};
+use crate::{ChannelFactory, Listener, StoredNotification};
 pub use route::{RedriveRoute, reason};
 
 /// Timeout of one message.
@@ -211,7 +211,7 @@ pub struct Resender {
 }
 
 impl Resender {
-    async fn notification(&self, notification: &UndeliverableNotification) -> Result<(), String> {
+    async fn notification(&self, notification: &StoredNotification) -> Result<(), String> {
         let deadline = self.clock.now().after(TIMEOUT);
         let sent = notification.send(&self.registrations, &*self.channels, deadline, &*self.clock);
         sent.await.map_err(|error| error.to_string())

@@ -3,36 +3,15 @@
 //! It goes to the current target of its registration, with its old id, so that receivers recognise duplicates. It may
 //! arrive after newer notifications of its key; receivers compare versions.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use antumbra_registration::{Registration, Registrations, Target};
 use antumbra_service::clock::Clock;
 use antumbra_service::notifications::{Channel, Message, SendFailure, dispatch_one};
 use antumbra_shadow::Timestamp;
-use serde::Deserialize;
-use serde_json::value::RawValue;
 
 use crate::routes::{ChannelFactory, apply_target_options};
-
-/// A message of the undeliverable queue: a notification, or a record that never became one.
-#[derive(Debug, Deserialize)]
-pub struct UndeliverableNotification {
-    pub reason: String,
-    pub registration: Option<String>,
-    #[serde(default)]
-    pub key: String,
-    notification: Option<Box<RawValue>>,
-    message: Option<Envelope>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Envelope {
-    id: String,
-    topic: Option<String>,
-    #[serde(default)]
-    attributes: BTreeMap<String, String>,
-}
+use crate::undeliverable::StoredNotification;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ResendError {
@@ -49,23 +28,13 @@ pub enum ResendError {
     TimedOut,
 }
 
-impl UndeliverableNotification {
-    /// Parses a message of the undeliverable queue; `None` if another function sent it.
-    pub fn parse(text: &str) -> Option<UndeliverableNotification> {
-        #[derive(Deserialize)]
-        struct Origin<'a> {
-            #[serde(borrow)]
-            record: Option<&'a RawValue>,
-        }
-        serde_json::from_str::<Origin<'_>>(text).ok()?.record?;
-        serde_json::from_str(text).ok()
-    }
-
+impl StoredNotification {
     /// Returns `true` if it contains the notification and all that is needed to send it.
     pub fn is_complete(&self) -> bool {
         self.registration.is_some() && self.notification.is_some() && self.message.is_some()
     }
 
+    /// Sends it to the target of its registration.
     pub async fn send(
         &self,
         registrations: &Registrations,
@@ -73,6 +42,21 @@ impl UndeliverableNotification {
         deadline: Timestamp,
         clock: &dyn Clock,
     ) -> Result<(), ResendError> {
+        let (registration, message) = self.message(registrations)?;
+        let channel = channel(registration, channels)
+            .ok_or_else(|| ResendError::UnsupportedTarget(registration.to.kind()))?;
+        let sent = dispatch_one(channel, message, deadline, clock).await;
+        sent.map_err(|unsent| match unsent {
+            SendFailure::Rejected(reason) => ResendError::Rejected(reason),
+            SendFailure::Late => ResendError::TimedOut,
+        })
+    }
+
+    /// Its message, with the options of the registration's current target.
+    fn message<'r>(
+        &self,
+        registrations: &'r Registrations,
+    ) -> Result<(&'r Registration, Message), ResendError> {
         let (Some(name), Some(notification), Some(envelope)) =
             (&self.registration, &self.notification, &self.message)
         else {
@@ -83,8 +67,6 @@ impl UndeliverableNotification {
             .map(|(_, registration)| registration)
             .find(|registration| registration.enabled && *registration.name == **name)
             .ok_or_else(|| ResendError::NoRegistration(name.clone()))?;
-        let channel = channel(registration, channels)
-            .ok_or_else(|| ResendError::UnsupportedTarget(registration.to.kind()))?;
         let mut message = Message {
             id: envelope.id.clone(),
             key: self.key.clone(),
@@ -94,11 +76,7 @@ impl UndeliverableNotification {
             ..Message::default()
         };
         apply_target_options(&mut message, registration);
-        let sent = dispatch_one(channel, message, deadline, clock).await;
-        sent.map_err(|unsent| match unsent {
-            SendFailure::Rejected(reason) => ResendError::Rejected(reason),
-            SendFailure::Late => ResendError::TimedOut,
-        })
+        Ok((registration, message))
     }
 }
 

@@ -1,163 +1,159 @@
 //! Notifications that can never be sent: their form in the undeliverable queue.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use antumbra_service::notifications::{ChannelMessage, Message};
 use antumbra_wire::notification::NotificationId;
 use antumbra_wire::stream::{Record, Undecodable};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-#[derive(Debug, Clone)]
-pub(crate) struct Undeliverable {
-    pub(crate) record: usize,
-    /// Unique, and the same at every attempt: a FIFO queue drops a message with the id of another.
-    id: String,
-    body: String,
-    /// The body without the notification, for when it is too large.
-    short: String,
-}
-
-#[derive(Default)]
-pub(crate) struct Failure<'a> {
-    pub(crate) record: usize,
-    pub(crate) position: Position<'a>,
-    /// The notification's id; by default one that is derived from the record.
-    pub(crate) id: Option<String>,
-    pub(crate) key: &'a str,
-    pub(crate) registration: Option<&'a str>,
-    pub(crate) reason: &'a str,
-    /// The notification's body, if it could be made.
-    pub(crate) notification: Option<&'a str>,
-    pub(crate) message: Option<&'a Message>,
+/// A notification that waits in a queue, or a record that never became one.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct StoredNotification {
+    pub reason: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub registration: Option<String>,
+    /// The key of the item that changed.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub key: String,
+    pub(crate) record: Position,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) notification: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) message: Option<Envelope>,
 }
 
 /// The position of a record, valid as long as the stream keeps the record.
-#[derive(Debug, Clone, Serialize, Default)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Position<'a> {
-    #[serde(skip_serializing_if = "str::is_empty")]
-    stream: Cow<'a, str>,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    event_id: Cow<'a, str>,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    sequence_number: Cow<'a, str>,
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Position {
+    #[serde(skip_serializing_if = "String::is_empty")]
+    stream: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    event_id: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    sequence_number: String,
 }
 
-impl<'a> Position<'a> {
-    pub(crate) fn sequence_number(sequence_number: &'a str) -> Position<'a> {
+/// The properties of a message beside its body, needed to send it again.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Envelope {
+    pub(crate) id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) topic: Option<String>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) attributes: BTreeMap<String, String>,
+}
+
+impl StoredNotification {
+    /// Parses a message of the undeliverable queue; `None` if another function sent it.
+    pub fn parse(text: &str) -> Option<StoredNotification> {
+        serde_json::from_str(text).ok()
+    }
+
+    /// Adds the message that its channel rejected.
+    pub(crate) fn with_message(mut self, message: &Message) -> StoredNotification {
+        self = self.with_body(&message.body);
+        self.message = self.notification.is_some().then(|| Envelope {
+            id: message.id.clone(),
+            topic: message.topic.clone(),
+            attributes: message.attributes.iter().cloned().collect(),
+        });
+        self
+    }
+
+    /// Adds the body of a notification. Bodies that the listener wrote are JSON.
+    pub(crate) fn with_body(mut self, body: &str) -> StoredNotification {
+        self.notification = serde_json::from_str(body).ok();
+        self
+    }
+
+    /// The text of a message of at most `limit` bytes, without the notification if it would exceed them.
+    fn text(&self, limit: usize) -> String {
+        let text = |stored: &StoredNotification| serde_json::to_string(stored).unwrap_or_default();
+        let whole = text(self);
+        if whole.len() <= limit {
+            return whole;
+        }
+        text(&StoredNotification {
+            reason: self.reason.clone(),
+            registration: self.registration.clone(),
+            key: self.key.clone(),
+            record: self.record.clone(),
+            ..StoredNotification::default()
+        })
+    }
+}
+
+impl Position {
+    pub(crate) fn sequence_number(sequence_number: &str) -> Position {
         Position {
-            sequence_number: sequence_number.into(),
+            sequence_number: sequence_number.to_owned(),
             ..Position::default()
         }
     }
 }
 
-impl<'a> From<Record<'a>> for Position<'a> {
-    fn from(record: Record<'a>) -> Position<'a> {
+impl From<Record<'_>> for Position {
+    fn from(record: Record<'_>) -> Position {
         Position {
-            stream: record.source_arn().unwrap_or_default(),
-            event_id: record.event_id(),
-            sequence_number: record.sequence_number(),
+            stream: record.source_arn().unwrap_or_default().into_owned(),
+            event_id: record.event_id().into_owned(),
+            sequence_number: record.sequence_number().into_owned(),
         }
     }
 }
 
-impl<'a> From<&'a Undecodable> for Position<'a> {
-    fn from(record: &'a Undecodable) -> Position<'a> {
+impl From<&Undecodable> for Position {
+    fn from(record: &Undecodable) -> Position {
         Position {
-            stream: Cow::default(),
-            event_id: record.event_id.as_deref().unwrap_or_default().into(),
-            sequence_number: record.sequence_number.as_deref().unwrap_or_default().into(),
+            stream: String::new(),
+            event_id: record.event_id.clone().unwrap_or_default(),
+            sequence_number: record.sequence_number.clone().unwrap_or_default(),
         }
     }
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Body<'a> {
-    reason: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    registration: Option<&'a str>,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    key: &'a str,
-    record: &'a Position<'a>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    notification: Option<&'a RawValue>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    message: Option<Envelope<'a>>,
-}
-
-/// The properties of a message beside its body, needed to send it again.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Envelope<'a> {
-    id: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    topic: Option<&'a str>,
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    attributes: BTreeMap<&'a str, &'a str>,
-}
-
-impl<'a> From<&'a Message> for Envelope<'a> {
-    fn from(message: &'a Message) -> Envelope<'a> {
-        let attributes = message.attributes.iter();
-        Envelope {
-            id: &message.id,
-            topic: message.topic.as_deref(),
-            attributes: attributes.map(|(n, v)| (n.as_str(), v.as_str())).collect(),
-        }
-    }
+pub(crate) struct Undeliverable {
+    /// The index of the record.
+    pub(crate) record: usize,
+    /// Unique, and the same at every attempt: a FIFO queue drops a message with the id of another.
+    id: String,
+    stored: StoredNotification,
 }
 
 impl Undeliverable {
-    pub(crate) fn new(failure: Failure<'_>) -> Undeliverable {
-        // Bodies that the listener wrote are JSON.
-        let notification = failure
-            .notification
-            .and_then(|text| serde_json::from_str::<&RawValue>(text).ok());
-        let message = failure.message.filter(|_| notification.is_some());
-        let mut body = Body {
-            reason: failure.reason,
-            registration: failure.registration,
-            key: failure.key,
-            record: &failure.position,
-            notification,
-            message: message.map(Envelope::from),
-        };
-        let text = |body: &Body<'_>| serde_json::to_string(body).unwrap_or_default();
-        let long = text(&body);
-        (body.notification, body.message) = (None, None);
-        let short = text(&body);
-        let Position {
-            event_id,
-            sequence_number,
-            ..
-        } = &failure.position;
+    /// `id` is the notification's; a record that never became one has an id that is derived from it.
+    pub(crate) fn new(
+        record: usize,
+        id: Option<String>,
+        stored: StoredNotification,
+    ) -> Undeliverable {
         let derived = || {
-            let known = [event_id, sequence_number]
-                .into_iter()
-                .find(|known| !known.is_empty());
-            let known = known.map_or(failure.reason, |known| known.as_ref());
-            NotificationId::new(known, "", None).to_string()
+            let Position {
+                event_id,
+                sequence_number,
+                ..
+            } = &stored.record;
+            let mut known = [event_id, sequence_number, &stored.reason].into_iter();
+            let known = known.find(|known| !known.is_empty());
+            NotificationId::new(known.map_or("", |known| known), "", None).to_string()
         };
         Undeliverable {
-            record: failure.record,
-            id: failure.id.unwrap_or_else(derived),
-            body: long,
-            short,
+            record,
+            id: id.unwrap_or_else(derived),
+            stored,
         }
     }
 
     /// The message to the undeliverable queue, without the notification if it would exceed the limit.
     pub(crate) fn message(&self, limit: usize) -> ChannelMessage {
-        let fits = self.body.len() <= limit;
         let message = Message {
             id: self.id.clone(),
             // Order does not matter here; a key per message fills batches.
             key: self.id.clone(),
-            body: if fits { &self.body } else { &self.short }.clone(),
+            body: self.stored.text(limit),
             ..Message::default()
         };
         ChannelMessage {

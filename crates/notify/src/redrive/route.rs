@@ -6,7 +6,7 @@ use antumbra_service::redrive::{FailedMessage, RecordRange};
 use serde_json::Value;
 
 use super::RedriveOptions;
-use crate::UndeliverableNotification;
+use crate::StoredNotification;
 
 /// The route of a message back to its source.
 #[derive(Debug)]
@@ -14,7 +14,7 @@ pub enum RedriveRoute {
     /// Send it unchanged to a queue.
     Queue(String),
     /// Send the notification to the target of its registration.
-    Registration(UndeliverableNotification),
+    Registration(StoredNotification),
     /// Read the records again from the stream and pass them to the listener.
     Stream(RecordRange),
     /// A failed MQTT request, which its sender has repeated.
@@ -80,7 +80,7 @@ impl RedriveRoute {
         if let Some(range) = RecordRange::parse(&message.body) {
             return RedriveRoute::Stream(range);
         }
-        if let Some(notification) = UndeliverableNotification::parse(&message.body) {
+        if let Some(notification) = StoredNotification::parse(&message.body) {
             return match notification.is_complete() {
                 true => RedriveRoute::Registration(notification),
                 false => RedriveRoute::None(

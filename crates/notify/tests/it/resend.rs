@@ -1,6 +1,6 @@
 //! Undeliverable notifications are sent again to the current target of their registration.
 
-use antumbra_notify::{ResendError, UndeliverableNotification};
+use antumbra_notify::{ResendError, StoredNotification};
 use antumbra_service::clock::Clock;
 use antumbra_service::notifications::{ChannelLimits, Message};
 use antumbra_testkit::{SQS_LIMITS, SendReply};
@@ -19,7 +19,7 @@ async fn undeliverable(
     registration: &Value,
     address: &str,
     fakes: Fakes,
-) -> (UndeliverableNotification, Message) {
+) -> (StoredNotification, Message) {
     let bench = Bench::on(fakes, std::slice::from_ref(registration));
     bench
         .at(address)
@@ -29,11 +29,11 @@ async fn undeliverable(
     // The bytes themselves: a value would sort the members.
     let body = bench.fakes.undeliverable.accepted()[0].body.clone();
     let tried = bench.at(address).calls()[0][0].clone();
-    (UndeliverableNotification::parse(&body).unwrap(), tried)
+    (StoredNotification::parse(&body).unwrap(), tried)
 }
 
 async fn send(
-    undeliverable: &UndeliverableNotification,
+    undeliverable: &StoredNotification,
     list: &[Value],
     fakes: &Fakes,
 ) -> Result<(), ResendError> {
@@ -107,6 +107,6 @@ fn what_others_put_there_is_not_the_listeners() {
         r#"{"requestContext":{},"DDBStreamBatchInfo":{}}"#,
         r#"{"ruleName":"antumbra_message_get","failures":[]}"#,
     ] {
-        assert!(UndeliverableNotification::parse(text).is_none(), "{text}");
+        assert!(StoredNotification::parse(text).is_none(), "{text}");
     }
 }

@@ -203,13 +203,3 @@ pub trait LinkedClients: Send + Sync {
         sensor: &'a SensorId,
     ) -> crate::notifications::BoxFuture<'a, Result<Vec<LinkedClient>, StoreError>>;
 }
-
-/// Nobody is linked to anything: for listeners whose registrations name no clients.
-impl LinkedClients for () {
-    fn linked<'a>(
-        &'a self,
-        _: &'a SensorId,
-    ) -> crate::notifications::BoxFuture<'a, Result<Vec<LinkedClient>, StoreError>> {
-        Box::pin(async { Ok(Vec::new()) })
-    }
-}
