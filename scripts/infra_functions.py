@@ -376,16 +376,16 @@ def first_poll(binary, variables):
         began = time.perf_counter()
         process = os.posix_spawn(binary, [str(binary)], variables, file_actions=quiet)
         try:
-            asked, seen = runtime.accept()[0], b""
+            connection, seen = runtime.accept()[0], b""
             while b"/runtime/invocation/next" not in seen:
-                more = asked.recv(4096)
+                more = connection.recv(4096)
                 if not more:
-                    sys.exit(f"{binary} does not ask for work")
+                    sys.exit(f"{binary} does not poll for events")
                 seen += more
             took = time.perf_counter() - began
-            asked.close()
+            connection.close()
         except TimeoutError:
-            sys.exit(f"{binary} does not ask for work within {START_SECONDS} seconds")
+            sys.exit(f"{binary} does not poll for events within {START_SECONDS} seconds")
         finally:
             os.kill(process, signal.SIGKILL)
             os.waitpid(process, 0)
@@ -425,8 +425,8 @@ def run_bench(options):
 def circumstances():
     """When, on what and with what was measured."""
     def version(*command):
-        said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-        return re.search(r"\d+(\.\d+)+", said).group()
+        output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        return re.search(r"\d+(\.\d+)+", output).group()
 
     model = re.search(r"model name\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text())
     machine = f"{os.cpu_count()} processors ({model.group(1) if model else platform.machine()})"

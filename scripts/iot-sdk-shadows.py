@@ -32,14 +32,14 @@ def connect(address, client_id):
 
 
 class Shadow:
-    """One shadow through the SDK: what it hears goes to queues, one per kind."""
+    """One shadow through the SDK: what it receives goes to queues, one per kind."""
 
     KINDS = ["get", "update", "delete"]
 
     def __init__(self, connection, name=None):
         self.client = iotshadow.IotShadowClient(connection)
         self.name = name
-        self.heard = {}
+        self.received = {}
         self.word = "NamedShadow" if name else "Shadow"
         for kind in self.KINDS:
             for outcome in ["accepted", "rejected"]:
@@ -61,15 +61,15 @@ class Shadow:
         return names | more
 
     def subscribe(self, method, request, kind):
-        self.heard[kind] = queue.Queue()
+        self.received[kind] = queue.Queue()
         request = getattr(iotshadow, request)(**self.of_this())
         future, _ = getattr(self.client, method)(
-            request=request, qos=mqtt.QoS.AT_LEAST_ONCE, callback=self.heard[kind].put)
+            request=request, qos=mqtt.QoS.AT_LEAST_ONCE, callback=self.received[kind].put)
         future.result(TIMEOUT)
 
-    def ask(self, kind, outcome, token, **request):
+    def request(self, kind, outcome, token, **members):
         word = f"{kind.capitalize()}{self.word}Request"
-        request = getattr(iotshadow, word)(**self.of_this(client_token=token, **request))
+        request = getattr(iotshadow, word)(**self.of_this(client_token=token, **members))
         publish = getattr(self.client, f"publish_{kind}_{self.snake()}")
         publish(request=request, qos=mqtt.QoS.AT_LEAST_ONCE).result(TIMEOUT)
         answer = self.next(f"{kind}/{outcome}")
@@ -78,12 +78,12 @@ class Shadow:
 
     def next(self, kind):
         try:
-            return self.heard[kind].get(timeout=TIMEOUT)
+            return self.received[kind].get(timeout=TIMEOUT)
         except queue.Empty:
             raise SystemExit(f"nothing on {kind} of {self.name or 'the unnamed shadow'}")
 
     def silent(self):
-        left = {kind: heard.qsize() for kind, heard in self.heard.items() if heard.qsize()}
+        left = {kind: received.qsize() for kind, received in self.received.items() if received.qsize()}
         if left:
             raise SystemExit(f"{self.name or 'the unnamed shadow'}: nobody expected {left}")
 
@@ -96,16 +96,16 @@ def check(actual, expected):
 def exercise(shadow):
     state = iotshadow.ShadowState
 
-    missing = shadow.ask("get", "rejected", "t-1")
+    missing = shadow.request("get", "rejected", "t-1")
     check(missing.code, 404)
 
-    reported = shadow.ask("update", "accepted", "t-2", state=state(reported={"color": "red", "level": 1}))
+    reported = shadow.request("update", "accepted", "t-2", state=state(reported={"color": "red", "level": 1}))
     check((reported.version, reported.state.reported), (1, {"color": "red", "level": 1}))
     check(sorted(reported.metadata.reported), ["color", "level"])
     first = shadow.next("documents")
     check((first.current.version, first.current.state.reported), (1, {"color": "red", "level": 1}))
 
-    desired = shadow.ask("update", "accepted", "t-3", state=state(desired={"color": "blue"}))
+    desired = shadow.request("update", "accepted", "t-3", state=state(desired={"color": "blue"}))
     check((desired.version, desired.state.desired), (2, {"color": "blue"}))
     delta = shadow.next("delta")
     check((delta.version, delta.state, delta.client_token), (2, {"color": "blue"}, "t-3"))
@@ -114,25 +114,25 @@ def exercise(shadow):
     check((second.previous.version, second.current.version), (1, 2))
     check(second.current.state.desired, {"color": "blue"})
 
-    whole = shadow.ask("get", "accepted", "t-4")
+    whole = shadow.request("get", "accepted", "t-4")
     check((whole.version, whole.state.delta), (2, {"color": "blue"}))
 
-    done = shadow.ask("update", "accepted", "t-5", state=state(reported={"color": "blue"}), version=2)
+    done = shadow.request("update", "accepted", "t-5", state=state(reported={"color": "blue"}), version=2)
     check(done.version, 3)
     check(shadow.next("documents").current.version, 3)
 
-    late = shadow.ask("update", "rejected", "t-6", state=state(reported={"color": "green"}), version=2)
+    late = shadow.request("update", "rejected", "t-6", state=state(reported={"color": "green"}), version=2)
     check((late.code, late.message), (409, "Version conflict"))
 
-    empty = shadow.ask("update", "rejected", "t-7")
+    empty = shadow.request("update", "rejected", "t-7")
     check((empty.code, empty.message), (400, "Missing required node: state"))
 
-    gone = shadow.ask("delete", "accepted", "t-8")
+    gone = shadow.request("delete", "accepted", "t-8")
     check(gone.version, 3)
-    again = shadow.ask("update", "accepted", "t-9", state=state(reported={"color": "red"}))
+    again = shadow.request("update", "accepted", "t-9", state=state(reported={"color": "red"}))
     check(again.version, 4)
     check(shadow.next("documents").current.version, 4)
-    shadow.ask("delete", "accepted", "t-10")
+    shadow.request("delete", "accepted", "t-10")
     shadow.silent()
 
 

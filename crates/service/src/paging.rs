@@ -3,6 +3,9 @@
 //! The checksum detects damage and is not a secret. A store still has to check that a cursor belongs to the listing
 //! it is used with.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
 use crate::fnv::fnv1a;
 use crate::store::StoreError;
 
@@ -48,7 +51,7 @@ const SEAL_BYTES: usize = 8;
 /// Longest cursor: two keys of full length and some more.
 const CURSOR_CHARS: usize = 16 * 1024;
 
-/// Encodes texts, of at most 65,535 bytes each, as a cursor.
+/// Encodes texts as a cursor.
 ///
 /// ```
 /// use antumbra_service::paging::{open_cursor, seal_cursor};
@@ -56,57 +59,23 @@ const CURSOR_CHARS: usize = 16 * 1024;
 /// assert_eq!(open_cursor(&cursor).unwrap(), ["lamps", "DS#lamp-7"]);
 /// ```
 pub fn seal_cursor(parts: &[&str]) -> Cursor {
-    let mut bytes = Vec::new();
-    for part in parts {
-        bytes.extend_from_slice(&(part.len() as u16).to_be_bytes());
-        bytes.extend_from_slice(part.as_bytes());
-    }
-    let seal = fnv1a(&bytes).to_be_bytes();
-    bytes.extend_from_slice(&seal);
-    let mut text = String::with_capacity(bytes.len() * 2);
-    for byte in bytes {
-        for digit in [byte >> 4, byte & 15] {
-            text.push(char::from_digit(u32::from(digit), 16).unwrap_or('0'));
-        }
-    }
-    Cursor(text)
+    let mut bytes = serde_json::json!(parts).to_string().into_bytes();
+    bytes.extend(fnv1a(&bytes).to_be_bytes());
+    Cursor(URL_SAFE_NO_PAD.encode(bytes))
 }
 
-/// Decodes a cursor.
+/// Decodes a cursor. Each content has one spelling.
 pub fn open_cursor(cursor: &Cursor) -> Result<Vec<String>, InvalidCursor> {
-    open(&cursor.0).ok_or(InvalidCursor)
-}
-
-fn open(text: &str) -> Option<Vec<String>> {
-    if text.len() > CURSOR_CHARS || !text.len().is_multiple_of(2) {
-        return None;
-    }
-    let bytes: Vec<u8> = text
-        .as_bytes()
-        .chunks_exact(2)
-        .map(|pair| Some(digit(pair[0])? << 4 | digit(pair[1])?))
-        .collect::<Option<_>>()?;
-    let (mut rest, seal) = bytes.split_at_checked(bytes.len().checked_sub(SEAL_BYTES)?)?;
-    if fnv1a(rest).to_be_bytes() != seal {
-        return None;
-    }
-    let mut parts = Vec::new();
-    while !rest.is_empty() {
-        let (length, behind) = rest.split_at_checked(2)?;
-        let length = usize::from(u16::from_be_bytes([length[0], length[1]]));
-        let (part, behind) = behind.split_at_checked(length)?;
-        parts.push(std::str::from_utf8(part).ok()?.to_owned());
-        rest = behind;
-    }
-    Some(parts)
-}
-
-/// Parses a lower-case hexadecimal digit, so that a cursor has one spelling.
-fn digit(byte: u8) -> Option<u8> {
-    match byte {
-        b'0'..=b'9' => Some(byte - b'0'),
-        b'a'..=b'f' => Some(byte - b'a' + 10),
-        _ => None,
+    let bytes = match cursor.0.len() {
+        ..=CURSOR_CHARS => URL_SAFE_NO_PAD.decode(&cursor.0).unwrap_or_default(),
+        _ => Vec::new(),
+    };
+    let parts = &bytes[..bytes.len().saturating_sub(SEAL_BYTES)];
+    let parts: Vec<String> = serde_json::from_slice(parts).map_err(|_| InvalidCursor)?;
+    let texts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    match seal_cursor(&texts) == *cursor {
+        true => Ok(parts),
+        false => Err(InvalidCursor),
     }
 }
 
@@ -117,7 +86,7 @@ mod tests {
     #[test]
     fn parts_do_not_run_into_each_other() {
         assert_ne!(seal_cursor(&["a", "bc"]), seal_cursor(&["ab", "c"]));
-        for parts in [&[][..], &[""], &["", "#", "å/ä?&="]] {
+        for parts in [&[][..], &[""], &["", "#", "å/ä?&=\n\""]] {
             assert_eq!(open_cursor(&seal_cursor(parts)).unwrap(), parts);
         }
     }

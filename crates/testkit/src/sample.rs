@@ -93,18 +93,21 @@ pub async fn read_one<P: ShadowStore>(
 }
 
 /// Text and version of a document; `None` if it is absent.
-pub type Said = Option<(String, i64)>;
+pub type TextAndVersion = Option<(String, i64)>;
 
 /// Reads text and version of both documents.
-pub async fn numbers<P: ShadowStore>(store: &P, shadow: &ShadowId) -> (Said, Said) {
+pub async fn numbers<P: ShadowStore>(
+    store: &P,
+    shadow: &ShadowId,
+) -> (TextAndVersion, TextAndVersion) {
     let found = match read_one(store, shadow, DocumentSet::Both).await {
         Err(StoreError::NotFound) => Snapshot::default(),
         found => found.unwrap(),
     };
-    let say = |held: Option<antumbra_service::shadows::StoredDocument>| {
+    let of = |held: Option<antumbra_service::shadows::StoredDocument>| {
         held.map(|held| (held.document.to_string(), held.version.0))
     };
-    (say(found.reported), say(found.desired))
+    (of(found.reported), of(found.desired))
 }
 
 /// Returns the only result of a batch of one.

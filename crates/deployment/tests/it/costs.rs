@@ -11,6 +11,7 @@ mod scene;
 use std::path::Path;
 
 use bill::Bill;
+use prices::Unit;
 use scene::Scene;
 
 const BEGIN: &str = "<!-- costs: written by scripts/write-costs -->";
@@ -24,59 +25,56 @@ struct Row {
 }
 
 async fn rows() -> Vec<Row> {
-    let mut scene = Scene::start().await;
-    let row = |what, bill| Row {
-        what,
-        bill,
-        theirs: None,
-    };
-    let beside = |what, bill, theirs| Row {
-        what,
-        bill,
-        theirs: Some(theirs),
-    };
-    let operation = || Bill::default().shadow_operations(1.0);
-    let mut rows = vec![
-        beside(
-            "a report over MQTT, with its response",
-            scene.report_over_mqtt().await,
-            operation().iot_messages(2.0),
-        ),
-        beside(
-            "a report over HTTP",
-            scene.report_over_http().await,
-            operation(),
-        ),
-    ];
-    rows.push(beside(
+    let scene = Scene::start().await;
+    let mut rows = Vec::new();
+    let mut row = |what, bill, theirs| rows.push(Row { what, bill, theirs });
+    let operation = Bill::default().and(Unit::ShadowOperation, 1.0);
+    row(
+        "a report over MQTT, with its response",
+        scene.report_over_mqtt().await,
+        Some(operation.and(Unit::IotMessage, 2.0)),
+    );
+    row(
+        "a report over HTTP",
+        scene.report_over_http().await,
+        Some(operation),
+    );
+    row(
         "a report over HTTP that acknowledges a desired value",
         scene.fulfilling_report().await,
-        operation(),
-    ));
+        Some(operation),
+    );
     let (queue, documents) = scene.notifications().await;
-    rows.push(beside(
+    let rule = Bill::default().and(Unit::IotRule, 1.0);
+    row(
         "a notification to a queue",
         queue,
-        Bill::default().iot_rules(1.0).sqs_requests(1.0),
-    ));
-    rows.push(beside(
+        Some(rule.and(Unit::Sqs, 1.0)),
+    );
+    row(
         "`documents` to one device",
         documents,
-        Bill::default().iot_messages(1.0),
-    ));
-    rows.push(row("an inbox message, stored", scene.inbox_message().await));
-    rows.push(row(
+        Some(Bill::default().and(Unit::IotMessage, 1.0)),
+    );
+    row(
+        "an inbox message, stored",
+        scene.inbox_message().await,
+        None,
+    );
+    row(
         "an inbox message, read over MQTT",
         scene.inbox_get().await,
-    ));
+        None,
+    );
     let message = scene.sensor_message().await;
-    rows.push(row("a sensor message", message.clone()));
+    row("a sensor message", message, None);
     let sweep = scene.sweep().await;
-    rows.push(row(
+    row(
         "a sensor for an hour, a message a minute, among 1,000",
-        message.times(60.0).plus(&sweep.times(60.0 / 1000.0)),
-    ));
-    rows.push(row("a webhook delivery", scene.delivery().await));
+        message.times(60.0).plus(sweep.times(60.0 / 1000.0)),
+        None,
+    );
+    row("a webhook delivery", scene.delivery().await, None);
     scene.stop().await;
     rows
 }
@@ -103,14 +101,14 @@ async fn the_documented_costs_are_the_counted_ones() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/costs.md");
     let page = std::fs::read_to_string(&path).unwrap();
     let (before, rest) = page.split_once(BEGIN).expect("the place of the table");
-    let (said, after) = rest.split_once(END).expect("the end of the table");
+    let (written_table, after) = rest.split_once(END).expect("the end of the table");
     if std::env::var_os("ANTUMBRA_WRITE_COSTS").is_some() {
         let written = format!("{before}{BEGIN}\n{table}{END}{after}");
         std::fs::write(&path, written).unwrap();
         return;
     }
     assert_eq!(
-        said.trim(),
+        written_table.trim(),
         table.trim(),
         "scripts/write-costs writes it anew"
     );

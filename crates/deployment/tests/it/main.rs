@@ -26,20 +26,11 @@ mod template;
 
 // Shared with the tests of the local stack.
 #[allow(dead_code, unused_imports)]
-#[path = "../../../local/tests/it/mqtt/device.rs"]
+#[path = "../../../local/tests/it/device.rs"]
 mod device;
-#[allow(dead_code, unused_imports)]
+#[allow(dead_code)]
 #[path = "../../../local/tests/it/webhooks/endpoint.rs"]
 mod endpoint;
-#[allow(dead_code, unused_imports)]
+#[allow(dead_code)]
 #[path = "../../../local/tests/it/support.rs"]
 mod support;
-
-/// Packet types of MQTT 5, for `device`.
-mod mqtt {
-    #[allow(unused_imports)]
-    pub(crate) mod v5_packets {
-        pub(crate) use rumqttc::v5::mqttbytes::QoS;
-        pub(crate) use rumqttc::v5::mqttbytes::v5::{LastWill, Packet, Publish};
-    }
-}

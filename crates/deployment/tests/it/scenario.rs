@@ -9,26 +9,23 @@ mod sensors;
 mod shadows;
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use antumbra_local::clients::sdk_config;
-use antumbra_local::stack::{Options, Stack, Webhooks};
+use antumbra_local::stack::{Options, Webhooks};
 use antumbra_registration::Registrations;
 use antumbra_sensor_ingest::AutoRegistration;
 use antumbra_service::clock::ShiftedClock;
 use antumbra_service::deliveries::{Delays, Policy};
 use antumbra_service::shadows::Layout;
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 
 use super::calls::Recorder;
 use crate::device::v4::Device;
 use crate::endpoint::Endpoints;
-use crate::support::soon;
+use crate::support::{self, Home, TOKEN, eventually, soon};
 
-const TOKEN: &str = "let-me-in";
 /// Targets of the scenario's own registrations.
 pub(crate) const TARGETS: [(&str, &str); 4] = [
     (
@@ -69,26 +66,21 @@ fn registrations() -> Registrations {
         json!({"name": name, "on": {"key": "^DS#teller#"}, "to": to}).to_string()
     });
     let shipped = shipped.into_iter().map(str::to_owned);
-    let files = shipped.chain(own).map(|text| {
-        let of: Value = serde_json::from_str(&text).unwrap();
-        (format!("{}.json", of["name"].as_str().unwrap()), text)
-    });
-    Registrations::load(files, &|_| None).unwrap()
+    support::registrations(shipped.chain(own))
 }
 
 /// A stack and its clients.
 pub(crate) struct Scenario {
     pub(crate) recorder: Recorder,
-    stack: Stack,
+    home: Home,
     /// Unknown sensors are registered at their first signal.
     newcomers: bool,
     clock: ShiftedClock,
     endpoints: Endpoints,
     device: Device,
-    sqs: aws_sdk_sqs::Client,
     database: aws_sdk_dynamodb::Client,
     /// Called methods and paths, in the notation of the OpenAPI document.
-    api_calls: Arc<Mutex<BTreeSet<(String, String)>>>,
+    api_calls: Mutex<BTreeSet<(String, String)>>,
     /// Topics of published messages.
     published: BTreeSet<String>,
 }
@@ -110,7 +102,7 @@ impl Scenario {
             probe: Duration::from_millis(100),
             ..Policy::default()
         };
-        let stack = Stack::start(Options {
+        let home = Home::start(Options {
             registrations: registrations(),
             clock: clock.clone(),
             layout,
@@ -122,23 +114,21 @@ impl Scenario {
                 ..Webhooks::default()
             },
             ..Options::default()
-        });
-        let stack = stack.await.unwrap();
-        let mut device = Device::new(stack.addresses().mqtt, "device").await;
-        device.subscribe("response/#").await;
-        device.subscribe("shadow/#").await;
-        device.subscribe("notification/#").await;
-        device.subscribe("changes/#").await;
+        })
+        .await;
+        let mut device = home.device("device").await;
+        for filter in ["response/#", "shadow/#", "notification/#", "changes/#"] {
+            device.subscribe(filter).await;
+        }
         Scenario {
             recorder,
             newcomers,
             clock,
             endpoints: Endpoints::start().await,
             device,
-            sqs: aws_sdk_sqs::Client::new(&sdk_config(stack.addresses().aws)),
-            database: aws_sdk_dynamodb::Client::new(&sdk_config(stack.addresses().dynamodb)),
-            stack,
-            api_calls: Arc::default(),
+            database: aws_sdk_dynamodb::Client::new(&sdk_config(home.stack.addresses().dynamodb)),
+            home,
+            api_calls: Mutex::default(),
             published: BTreeSet::new(),
         }
     }
@@ -152,7 +142,7 @@ impl Scenario {
     }
 
     pub(crate) async fn stop(self) {
-        soon("the end", self.stack.stop()).await;
+        self.home.stop().await;
     }
 
     /// The called operations of the API.
@@ -165,20 +155,26 @@ impl Scenario {
         &self.published
     }
 
-    /// Calls the API; `path` has `{}` for each of the parts.
-    async fn call_api(&self, method: &str, path: &str, parts: &[&str], body: Value) -> Answer {
-        let mut filled = String::new();
-        let mut parts = parts.iter();
-        for (number, piece) in path.split("{}").enumerate() {
-            if number > 0 {
-                filled.push_str(parts.next().expect("a part for each place"));
-            }
-            filled.push_str(piece);
-        }
+    /// Calls the API and expects a status. `path` has `{}` for each of the parts.
+    async fn call_api(
+        &self,
+        method: &str,
+        path: &str,
+        parts: &[&str],
+        body: Value,
+        expected: u16,
+    ) -> Value {
+        let filled = parts
+            .iter()
+            .fold(path.to_owned(), |path, part| path.replacen("{}", part, 1));
         let (plain, _) = path.split_once('?').unwrap_or((path, ""));
-        let api_calls = (method.to_owned(), plain.to_owned());
-        self.api_calls.lock().unwrap().insert(api_calls);
-        self.request(method, &filled, &[], body).await
+        let call = (method.to_owned(), plain.to_owned());
+        self.api_calls.lock().unwrap().insert(call);
+        self.request(method, &filled, &[], body, expected).await
+    }
+
+    async fn get(&self, path: &str, parts: &[&str]) -> Value {
+        self.call_api("GET", path, parts, Value::Null, 200).await
     }
 
     async fn request(
@@ -187,33 +183,11 @@ impl Scenario {
         path: &str,
         headers: &[(&str, &str)],
         body: Value,
-    ) -> Answer {
-        let body = match body {
-            Value::Null => String::new(),
-            body => body.to_string(),
-        };
-        let mut request = format!(
-            "{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
-             authorization: Bearer {TOKEN}\r\ncontent-type: application/json\r\n\
-             content-length: {}\r\n",
-            body.len()
-        );
-        for (name, value) in headers {
-            request += &format!("{name}: {value}\r\n");
-        }
-        let mut stream = TcpStream::connect(self.stack.addresses().http)
-            .await
-            .unwrap();
-        let request = format!("{request}\r\n{body}");
-        stream.write_all(request.as_bytes()).await.unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await.unwrap();
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-        Answer {
-            api_calls: format!("{method} {path}"),
-            status: head.split(' ').nth(1).unwrap().parse().unwrap(),
-            body: serde_json::from_str(body).unwrap_or(Value::Null),
-        }
+        expected: u16,
+    ) -> Value {
+        let (status, body) = self.home.call_api(method, path, headers, &body).await;
+        assert_eq!(status, expected, "{method} {path}: {body}");
+        body
     }
 
     /// Publishes, and waits for a response below the topic.
@@ -227,7 +201,7 @@ impl Scenario {
 
     /// The next message on this topic; others are skipped.
     async fn next_message(&mut self, topic: &str) -> Value {
-        let hearing = async {
+        let receiving = async {
             loop {
                 let message = self.device.next().await;
                 if message.topic == topic {
@@ -235,62 +209,23 @@ impl Scenario {
                 }
             }
         };
-        soon(topic, hearing).await
+        soon(topic, receiving).await
     }
 
-    /// Sends a text to a queue of the stack.
-    async fn send(&self, queue: &str, text: &str) {
-        let call = self.sqs.send_message().message_body(text);
-        let call = call.queue_url(self.stack.queue_url(queue));
-        call.send().await.unwrap();
-    }
-
-    /// Receives messages from a queue until one contains the text.
-    async fn received(&self, queue: &str, says: &str) {
-        let receiving = async {
-            loop {
-                let call = self.sqs.receive_message().wait_time_seconds(1);
-                let call = call
-                    .message_attribute_names("All")
-                    .max_number_of_messages(10);
-                let call = call.queue_url(self.stack.queue_url(queue));
-                let received = call.send().await.unwrap();
-                let changes =
-                    |message: &aws_sdk_sqs::types::Message| format!("{message:?}").contains(says);
-                if received.messages().iter().any(changes) {
-                    return;
-                }
-            }
-        };
-        soon(&format!("{says} in {queue}"), receiving).await;
+    /// Sends a value of the sensor `door`.
+    async fn signal(&self, value: u32) {
+        let signal = json!({"sensor_id": "door", "data": value});
+        self.home
+            .send("antumbra-signals", &signal.to_string())
+            .await;
     }
 
     /// Calls until the response is as expected.
     async fn until(&self, path: &str, is_so: impl Fn(&Value) -> bool) -> Value {
-        let api_calls = tokio::time::Instant::now();
-        loop {
-            let answer = self.request("GET", path, &[], Value::Null).await;
-            if is_so(&answer.body) {
-                return answer.body;
-            }
-            let patience = api_calls.elapsed() < Duration::from_secs(30);
-            assert!(patience, "{path} still says {}", answer.body);
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    }
-}
-
-/// A response of the API.
-struct Answer {
-    api_calls: String,
-    status: u16,
-    body: Value,
-}
-
-impl Answer {
-    #[track_caller]
-    fn is(self, status: u16) -> Value {
-        assert_eq!(self.status, status, "{}: {}", self.api_calls, self.body);
-        self.body
+        eventually(path, async || {
+            let (_, body) = self.home.call_api("GET", path, &[], &Value::Null).await;
+            Some(body).filter(&is_so)
+        })
+        .await
     }
 }

@@ -93,8 +93,8 @@ impl Pair {
         assert!(again.acknowledged.is_empty(), "{desired} of {reported}");
         assert!(acknowledge(desired, desired, model).desired.is_empty());
         if self.referable {
-            let (told, said) = (parse(reported.as_str()), parse(desired.as_str()));
-            let theirs = naive_acknowledge::acknowledge(&told, &said, model);
+            let (report, wanted) = (parse(reported.as_str()), parse(desired.as_str()));
+            let theirs = naive_acknowledge::acknowledge(&report, &wanted, model);
             let remaining = Document::from_value(&theirs.remaining).unwrap();
             assert_eq!(found.desired, remaining, "{desired} of {reported}");
             let pointers: Vec<_> = found
@@ -115,8 +115,8 @@ impl Pair {
             once.document != *stored,
             "{sent} into {stored}"
         );
-        let told = once.changes.iter().any(|change| change.verdict.is_change());
-        assert_eq!(once.changed(), told, "{sent} into {stored}");
+        let listed = once.changes.iter().any(|change| change.verdict.is_change());
+        assert_eq!(once.changed(), listed, "{sent} into {stored}");
         let form = once.document.as_str();
         assert_eq!(
             Document::parse(form).as_ref().map(Document::as_str),
@@ -126,8 +126,8 @@ impl Pair {
         assert_eq!(twice.document, once.document, "{sent} into {stored}");
         assert!(!twice.changed());
         if self.referable {
-            let (was, said) = (parse(stored.as_str()), parse(sent.as_str()));
-            let theirs = naive_merge::merge(&was, &said, mode, model, now.nanoseconds());
+            let (was, update) = (parse(stored.as_str()), parse(sent.as_str()));
+            let theirs = naive_merge::merge(&was, &update, mode, model, now.nanoseconds());
             let document = Document::from_value(&theirs.document).unwrap();
             assert_eq!(once.document, document, "{sent} into {stored}, {mode}");
             let lines = once.changes.iter().map(|change| naive_merge::Line {

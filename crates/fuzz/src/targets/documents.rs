@@ -26,10 +26,10 @@ pub(crate) fn run(bytes: &[u8]) {
         }
         Err(DocumentError::NotAnObject { .. }) => assert!(!theirs.is_object(), "{text}"),
         Err(DocumentError::DuplicateKey { .. }) => assert!(has_twins(bytes), "{text}"),
-        Err(DocumentError::TooDeep { depth: told, .. }) => {
-            assert!(told > limits::DEPTH, "{text}");
+        Err(DocumentError::TooDeep { depth: stated, .. }) => {
+            assert!(stated > limits::DEPTH, "{text}");
             // The oracle keeps one of two equal names, which need not be the deep one.
-            assert!(has_twins(bytes) || depth(&theirs) == told, "{text}");
+            assert!(has_twins(bytes) || depth(&theirs) == stated, "{text}");
         }
         Err(DocumentError::Number { offset, .. }) => {
             assert!(!fit, "{text}");

@@ -82,42 +82,42 @@ fn inbox(event: &RuleEvent, operation: Operation) {
         assert!(to.len() <= TOPIC_BYTES && to.matches('/').count() <= TOPIC_SLASHES);
     }
     assert!(!address.rejected || request.parsed.is_err());
-    let asked = match request.parsed {
-        Ok(asked) => asked,
+    let parsed = match request.parsed {
+        Ok(parsed) => parsed,
         Err(error) => return assert!(!error.to_string().is_empty() && !error.code().is_empty()),
     };
-    let named = [asked.names.uuid, asked.names.message_id];
+    let named = [parsed.names.uuid, parsed.names.message_id];
     let names: Vec<&str> = named.into_iter().filter(|name| !name.is_empty()).collect();
     let topic = format!("request/{}/{}", operation.word(), names.join("/"));
     assert_eq!(topic.trim_end_matches('/'), event.topic);
     let _ = (
-        Source::new(asked.names.uuid),
-        MessageId::new(asked.names.message_id),
+        Source::new(parsed.names.uuid),
+        MessageId::new(parsed.names.message_id),
     );
     let plain: Value = match event.payload.is_empty() {
         true => json!({}),
         false => serde_json::from_slice(&event.payload).unwrap_or_default(),
     };
-    let said = |name: &str| plain.get(name).filter(|value| !value.is_null());
+    let member = |name: &str| plain.get(name).filter(|value| !value.is_null());
     if plain.is_null() {
         return;
     }
-    if let Ok(list) = asked.payload.list() {
-        let limit = said("limit").and_then(Value::as_u64);
+    if let Ok(list) = parsed.payload.list() {
+        let limit = member("limit").and_then(Value::as_u64);
         assert_eq!(list.limit.map(|limit| limit as u64), limit);
         assert_eq!(
             list.cursor.as_deref(),
-            said("cursor").and_then(Value::as_str)
+            member("cursor").and_then(Value::as_str)
         );
-        assert_eq!(list.from.as_deref(), said("from").and_then(Value::as_str));
+        assert_eq!(list.from.as_deref(), member("from").and_then(Value::as_str));
         assert_eq!(
             Some(list.bodies),
-            said("bodies").map_or(Some(false), Value::as_bool)
+            member("bodies").map_or(Some(false), Value::as_bool)
         );
     }
-    if let Ok(send) = asked.payload.send() {
+    if let Ok(send) = parsed.payload.send() {
         let message: Value = serde_json::from_str(send.message.get()).unwrap();
-        assert_eq!(Some(&message), said("message"));
+        assert_eq!(Some(&message), member("message"));
     }
 }
 
@@ -153,9 +153,9 @@ fn shadow_request(operation: shadow_mqtt::Operation, payload: &[u8]) {
     }
     match requested.request {
         Err(rejection) => {
-            let told: Value = serde_json::from_str(&rejected(&rejection, 7, token)).unwrap();
-            assert_eq!(told["code"], rejection.code);
-            assert_eq!(told.get("clientToken").and_then(Value::as_str), token);
+            let response: Value = serde_json::from_str(&rejected(&rejection, 7, token)).unwrap();
+            assert_eq!(response["code"], rejection.code);
+            assert_eq!(response.get("clientToken").and_then(Value::as_str), token);
         }
         Ok(Request::Update(update)) => {
             let plain = plain.unwrap();
@@ -220,7 +220,7 @@ fn answers(update: &shadow_mqtt::UpdateRequest, token: Option<&str>) {
     let mut out = String::new();
     let limit = 128 * 1024;
     let delta = write_delta(&mut out, &after, &model, 1, token, limit);
-    texts.push(delta.is_ok_and(|told| told).then(|| out.clone()));
+    texts.push(delta.is_ok_and(|response| response).then(|| out.clone()));
     let documents = write_documents(
         &mut out,
         &ShadowDocuments::default(),
@@ -232,8 +232,8 @@ fn answers(update: &shadow_mqtt::UpdateRequest, token: Option<&str>) {
     texts.push(documents.is_ok().then(|| out.clone()));
     for text in texts.into_iter().flatten() {
         assert!(text.len() <= limit);
-        let told: Value =
+        let response: Value =
             serde_json::from_str(&text).unwrap_or_else(|fault| panic!("{fault}: {text}"));
-        assert_eq!(told.get("clientToken").and_then(Value::as_str), token);
+        assert_eq!(response.get("clientToken").and_then(Value::as_str), token);
     }
 }

@@ -57,8 +57,8 @@ impl Room {
                 let id = NotificationId::new(&record.event_id(), "fuzz", document.state);
                 let limit = usize::MAX;
                 notification::write(&mut self.out, id, "fuzz", &change, parts, limit).unwrap();
-                let told = serde_json::from_str::<serde::de::IgnoredAny>(&self.out);
-                assert!(told.is_ok(), "{told:?}: {}", self.out);
+                let parsed = serde_json::from_str::<serde::de::IgnoredAny>(&self.out);
+                assert!(parsed.is_ok(), "{parsed:?}: {}", self.out);
             }
         }
     }

@@ -1,59 +1,48 @@
 //! The HTTP API on the whole stack: from a request to the table, the queue and a webhook.
 
-use antumbra_local::stack::{Options, Stack};
-use serde_json::json;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpListener;
+use antumbra_local::stack::Options;
+use serde_json::{Value, json};
 
-use crate::support::{call_api, eventually, soon};
-
-const TOKEN: &str = "let-me-in";
-
-/// Accepts one delivery and returns the request.
-async fn take_one(listener: TcpListener) -> String {
-    let (mut stream, _) = listener.accept().await.unwrap();
-    let mut taken = Vec::new();
-    let mut buffer = [0; 4096];
-    while !taken.ends_with(b"}") {
-        let read = stream.read(&mut buffer).await.unwrap();
-        assert_ne!(read, 0, "the delivery ended early");
-        taken.extend_from_slice(&buffer[..read]);
-    }
-    let answer = "HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n";
-    stream.write_all(answer.as_bytes()).await.unwrap();
-    String::from_utf8(taken).unwrap()
-}
+use crate::support::{Home, TOKEN, eventually};
+use crate::webhooks::endpoint::Endpoints;
 
 #[tokio::test]
 async fn a_client_created_over_http_gets_a_delivery() {
-    let options = Options {
+    let home = Home::start(Options {
         http_token: Some(TOKEN.to_owned()),
         ..Options::default()
-    };
-    let stack = Stack::start(options).await.unwrap();
-    let api = stack.addresses().http;
-    assert_eq!(call_api(api, "GET", "/health", "", "").await.0, 200);
-    let (status, problem) = call_api(api, "GET", "/v1/clients", "wrong", "").await;
-    assert_eq!((status, &problem["code"]), (401, &json!("Unauthorized")));
-
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}/hook", listener.local_addr().unwrap());
-    let client = json!({"id": "night-watch", "name": "Night watch", "url": url, "mode": "latest"});
-    let (status, made) = call_api(api, "POST", "/v1/clients", TOKEN, &client.to_string()).await;
+    })
+    .await;
+    let none = Value::Null;
+    for (path, token, status) in [
+        ("/health", "", 200),
+        ("/v1/clients", "Bearer wrong", 401),
+        ("/v1/clients", &format!("Bearer {TOKEN}"), 200),
+    ] {
+        let headers = [("authorization", token)];
+        let (answered, problem) = home.call_api("GET", path, &headers, &none).await;
+        assert_eq!(answered, status, "{problem}");
+        assert_eq!(problem["code"] == "Unauthorized", status == 401);
+    }
+    let endpoints = Endpoints::start().await;
+    let client = json!({
+        "id": "night-watch", "name": "Night watch", "url": endpoints.url("hook"), "mode": "latest",
+    });
+    let (status, made) = home.call_api("POST", "/v1/clients", &[], &client).await;
     assert_eq!(status, 201, "{made}");
-    let (status, queued) = call_api(api, "POST", "/v1/clients/night-watch/test", TOKEN, "").await;
+    let test = "/v1/clients/night-watch/test";
+    let (status, queued) = home.call_api("POST", test, &[], &none).await;
     assert_eq!(status, 202, "{queued}");
     let id = queued["delivery"].as_str().unwrap();
-    let taken = soon("the delivery", take_one(listener)).await;
-    assert!(taken.contains(&format!("webhook-id: {id}")), "{taken}");
+    assert_eq!(endpoints.wait("hook", 1).await[0].id, id);
 
     let delivered = eventually("the history", async || {
         let path = "/v1/clients/night-watch/deliveries?status=delivered";
-        let (_, page) = call_api(api, "GET", path, TOKEN, "").await;
+        let (_, page) = home.call_api("GET", path, &[], &none).await;
         page["deliveries"].get(0).cloned()
-    });
-    let delivered = delivered.await;
+    })
+    .await;
     assert_eq!(delivered["id"], id);
     assert_eq!(delivered["attempts"][0]["status"], 204);
-    stack.stop().await;
+    home.stop().await;
 }

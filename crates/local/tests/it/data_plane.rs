@@ -15,15 +15,15 @@ use tokio::{
     net::TcpStream,
 };
 
-use crate::{mqtt::device::v4, support::soon};
+use crate::{device::v4, support::soon};
 
 async fn stack() -> (Broker, Queues, Client, Subscription) {
     let broker = mqtt::start(0).await.unwrap();
     let queues = queues::start_with_mqtt(0, broker.publisher()).await;
     let queues = queues.unwrap();
     let client = Client::new(&sdk_config(queues.address()));
-    let heard = broker.subscribe(TopicFilter::new("#").unwrap());
-    (broker, queues, client, heard)
+    let published = broker.subscribe(TopicFilter::new("#").unwrap());
+    (broker, queues, client, published)
 }
 
 /// Sends a raw request and returns the raw response.
@@ -44,7 +44,7 @@ fn post(path: &str, header: &str) -> String {
 
 #[tokio::test]
 async fn every_publish_option_of_the_sdk_arrives() {
-    let (_broker, _queues, client, mut heard) = stack().await;
+    let (_broker, _queues, client, mut published) = stack().await;
     let call = client
         .publish()
         .topic("request/get/a b/+5%/\u{e5}".replace('+', "-"));
@@ -56,7 +56,7 @@ async fn every_publish_option_of_the_sdk_arrives() {
     let call = call.payload_format_indicator(PayloadFormatIndicator::Utf8Data);
     let call = call.user_properties(r#"[{"a":"1"},{"b":"2"},{"a":"3"}]"#);
     call.send().await.unwrap();
-    let message = soon("a message", heard.next()).await.unwrap();
+    let message = soon("a message", published.next()).await.unwrap();
     assert_eq!(message.topic, "request/get/a b/-5%/\u{e5}");
     assert_eq!(&message.payload[..], [0, 255]);
     assert_eq!(message.client_id, None);
@@ -84,11 +84,11 @@ async fn published_messages_reach_devices_and_can_be_retained() {
 
 #[tokio::test]
 async fn slashes_in_topics_need_no_escape() {
-    let (_broker, queues, _, mut heard) = stack().await;
+    let (_broker, queues, _, mut published) = stack().await;
     let request = post("/topics/request/devices?qos=1", "");
     let answer = bare(queues.address(), &request).await;
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-    let message = soon("a message", heard.next()).await.unwrap();
+    let message = soon("a message", published.next()).await.unwrap();
     assert_eq!(message.topic, "request/devices");
 }
 

@@ -1,67 +1,46 @@
 //! From a report to its notifications: the shadow SDK writes to the table, the stream invokes the listener,
 //! and the listener sends to queues, topics and devices.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::collections::BTreeMap;
 
 use antumbra_dynamodb::{DynamoDbShadows, MAIN, ShadowTableConfig};
-use antumbra_local::{
-    clients::sdk_config,
-    queues::queue_arn,
-    stack::{Options, Stack},
-};
-use antumbra_registration::Registrations;
-use antumbra_service::clock::ShiftedClock;
+use antumbra_local::{clients::sdk_config, queues::queue_arn, stack::Options};
 use antumbra_service::shadows::{Delete, ExpectedVersion, Layout, ShadowId, Shadows, Update};
 use antumbra_shadow::Document;
 use aws_sdk_sns::Client as Sns;
-use aws_sdk_sqs::{
-    Client as Sqs,
-    types::{Message, MessageSystemAttributeName as System},
-};
-use rumqttc::{AsyncClient, Event, EventLoop, MqttOptions, Packet, QoS};
+use aws_sdk_sqs::types::{Message, MessageSystemAttributeName as System};
 use serde_json::{Value, json};
 
-use crate::support::soon;
+use crate::device::v4::Device;
+use crate::support::{self, registrations, soon};
 
 const TOPIC: &str = "arn:aws:sns:us-east-1:000000000000:alarms";
 const UNDELIVERABLE: &str = "antumbra-undeliverable";
 
 struct Home {
-    stack: Stack,
-    sqs: Sqs,
+    services: support::Home,
     shadows: Shadows<DynamoDbShadows>,
 }
 
 impl Home {
-    async fn start(registrations: &[Value], layout: Layout) -> Home {
-        let named = registrations.iter().enumerate();
-        let files = named.map(|(at, value)| (format!("{at}.json"), value.to_string()));
-        let registrations = Registrations::load(files, &|_| None).unwrap();
-        let options = Options {
-            data_dir: None,
-            dynamodb_port: 0,
-            aws_port: 0,
-            mqtt_port: 0,
-            http_port: 0,
-            http_token: None,
-            registrations,
-            clock: ShiftedClock::default(),
+    async fn start(rules: &[Value], layout: Layout) -> Home {
+        let services = support::Home::start(Options {
+            registrations: registrations(rules.iter().map(Value::to_string)),
             ..Options::default()
-        };
-        let stack = Stack::start(options).await.unwrap();
+        })
+        .await;
         let config = ShadowTableConfig::new(MAIN.name).layout(layout);
-        let tables = DynamoDbShadows::connect(&sdk_config(stack.addresses().dynamodb), config);
+        let database = sdk_config(services.stack.addresses().dynamodb);
         Home {
-            sqs: Sqs::new(&sdk_config(stack.addresses().aws)),
-            shadows: Shadows::new(tables),
-            stack,
+            shadows: Shadows::new(DynamoDbShadows::connect(&database, config)),
+            services,
         }
     }
 
     /// Subscribes a queue to the topic.
     async fn subscribe(&self, queue: &str) {
-        let sns = Sns::new(&sdk_config(self.stack.addresses().aws));
-        let made = self.sqs.create_queue().queue_name(queue);
+        let sns = Sns::new(&sdk_config(self.services.stack.addresses().aws));
+        let made = self.services.sqs.create_queue().queue_name(queue);
         made.send().await.unwrap();
         let request = sns.subscribe().topic_arn(TOPIC).protocol("sqs");
         let request = request.endpoint(queue_arn(queue));
@@ -69,34 +48,16 @@ impl Home {
         request.send().await.unwrap();
     }
 
-    async fn receive(&self, queue: &str, wait: Duration) -> Vec<Message> {
-        let request = self.sqs.receive_message();
-        let request = request.queue_url(self.stack.queue_url(queue));
-        let request = request
-            .max_number_of_messages(10)
-            .wait_time_seconds(wait.as_secs() as i32)
-            .message_attribute_names("All")
-            .message_system_attribute_names(System::All);
-        let got = request.send().await.unwrap().messages.unwrap_or_default();
-        for message in &got {
-            let request = self.sqs.delete_message();
-            let request = request.queue_url(self.stack.queue_url(queue));
-            let handle = message.receipt_handle().unwrap();
-            request.receipt_handle(handle).send().await.unwrap();
-        }
-        got
-    }
-
     /// Receives messages of a queue until one is about this device.
     async fn until(&self, queue: &str, device: &str) -> Vec<Message> {
         let mut all = Vec::new();
         let receiving = async {
             while !all.iter().any(|message| is_about(&body(message), device)) {
-                all.extend(self.receive(queue, Duration::from_secs(5)).await);
+                all.extend(self.services.receive(queue, 5).await);
             }
             // A FIFO queue keeps the order only within a group.
             loop {
-                let left = self.receive(queue, Duration::ZERO).await;
+                let left = self.services.receive(queue, 0).await;
                 if left.is_empty() {
                     break;
                 }
@@ -109,7 +70,14 @@ impl Home {
 
     /// Returns whether a queue is empty now.
     async fn is_empty(&self, queue: &str) -> bool {
-        self.receive(queue, Duration::ZERO).await.is_empty()
+        self.services.receive(queue, 0).await.is_empty()
+    }
+
+    /// Connects a device that subscribes to a topic filter.
+    async fn display(&self, filter: &str) -> Device {
+        let mut display = self.services.device("wall-display").await;
+        display.subscribe(filter).await;
+        display
     }
 
     async fn report(&self, id: &str, document: Value) {
@@ -141,57 +109,15 @@ fn attributes(message: &Message) -> BTreeMap<&str, &str> {
         .collect()
 }
 
-/// A subscribed device.
-struct Subscriber {
-    events: EventLoop,
-    /// Dropping it closes the connection.
-    _client: AsyncClient,
-}
-
-impl Subscriber {
-    async fn start(home: &Home, filter: &str) -> Subscriber {
-        let broker = home.stack.addresses().mqtt;
-        let options = MqttOptions::new("wall-display", broker.ip().to_string(), broker.port());
-        let (client, events) = AsyncClient::new(options, 10);
-        client.subscribe(filter, QoS::AtLeastOnce).await.unwrap();
-        let mut subscriber = Subscriber {
-            events,
-            _client: client,
-        };
-        subscriber
-            .packet(|packet| matches!(packet, Packet::SubAck(_)).then_some(()))
-            .await;
-        subscriber
+/// Receives topics and bodies until one is about this device.
+async fn messages_until(display: &mut Device, device: &str) -> Vec<(String, Value)> {
+    let mut all: Vec<(String, Value)> = Vec::new();
+    while !all.iter().any(|(_, body)| is_about(body, device)) {
+        let message = display.next().await;
+        let body = serde_json::from_slice(&message.payload).unwrap();
+        all.push((message.topic, body));
     }
-
-    async fn packet<T>(&mut self, wanted: impl Fn(&Packet) -> Option<T>) -> T {
-        let polling = async {
-            loop {
-                if let Event::Incoming(packet) = self.events.poll().await.unwrap()
-                    && let Some(found) = wanted(&packet)
-                {
-                    return found;
-                }
-            }
-        };
-        soon("a packet", polling).await
-    }
-
-    /// Receives topics and bodies until one is about this device.
-    async fn until(&mut self, device: &str) -> Vec<(String, Value)> {
-        let mut all: Vec<(String, Value)> = Vec::new();
-        while !all.iter().any(|(_, body)| is_about(body, device)) {
-            let message = self.packet(|packet| match packet {
-                Packet::Publish(publish) => {
-                    let body = serde_json::from_slice(&publish.payload).unwrap();
-                    Some((publish.topic.clone(), body))
-                }
-                _ => None,
-            });
-            all.push(message.await);
-        }
-        all
-    }
+    all
 }
 
 /// Devices that match every registration of a test. The second is written after the notification of the first
@@ -219,7 +145,7 @@ async fn matching_reports_reach_their_targets_in_order() {
     )
     .await;
     home.subscribe("alarms-box").await;
-    let mut display = Subscriber::start(&home, "desired/#").await;
+    let mut display = home.display("desired/#").await;
 
     // Two devices alternately; `crossings` are the versions in which a temperature exceeds 30.
     let temps = [20, 25, 31, 40, 45, 30, 10, 35, 35, 29, 50, 12];
@@ -249,7 +175,7 @@ async fn matching_reports_reach_their_targets_in_order() {
         home.desire(last, json!({ "mode": "on" })).await;
         history.extend(home.until("history.fifo", last).await);
         alarms.extend(home.until("alarms-box", last).await);
-        desired.extend(display.until(last).await);
+        desired.extend(messages_until(&mut display, last).await);
     }
     let is_last = |body: &Value| LAST.iter().any(|last| is_about(body, last));
 
@@ -324,7 +250,7 @@ async fn matching_reports_reach_their_targets_in_order() {
     );
 
     let desired_only: Vec<_> = desired.iter().filter(|(_, body)| !is_last(body)).collect();
-    let said: Vec<_> = desired_only
+    let received: Vec<_> = desired_only
         .iter()
         .map(|(topic, body)| {
             (
@@ -336,7 +262,7 @@ async fn matching_reports_reach_their_targets_in_order() {
         .collect();
     let modes = [json!(0), json!(4), json!(8)];
     assert_eq!(
-        said,
+        received,
         [
             ("desired/house%23cellar/insert", 1, &modes[0]),
             ("desired/house%23cellar/modify", 2, &modes[1]),
@@ -355,7 +281,7 @@ async fn matching_reports_reach_their_targets_in_order() {
     assert_eq!(history.len(), updates + counts.0);
     assert!(home.is_empty("elsewhere").await);
     assert!(home.is_empty(UNDELIVERABLE).await);
-    home.stack.stop().await;
+    home.services.stop().await;
 }
 
 #[tokio::test]
@@ -372,7 +298,7 @@ async fn undeliverable_notifications_do_not_delay_others() {
         Layout::Separate,
     )
     .await;
-    let mut display = Subscriber::start(&home, "live/#").await;
+    let mut display = home.display("live/#").await;
     home.report("house#lamp", json!({ "on": true })).await;
     // Too large for MQTT even without the document, but not for the queue.
     home.report("house#lamp", json!({ "text": "x".repeat(150_000) }))
@@ -386,7 +312,7 @@ async fn undeliverable_notifications_do_not_delay_others() {
     for last in LAST {
         home.report(last, json!({ "on": true })).await;
         history.extend(home.until("history.fifo", last).await);
-        live.extend(display.until(last).await);
+        live.extend(messages_until(&mut display, last).await);
     }
     let versions = |bodies: Vec<Value>| -> Vec<u64> {
         let of_lamp = bodies.iter().filter(|body| is_about(body, "house#lamp"));
@@ -410,7 +336,7 @@ async fn undeliverable_notifications_do_not_delay_others() {
     while undeliverable.len() < 6 {
         let got = soon(
             "an undeliverable notification",
-            home.receive(UNDELIVERABLE, Duration::from_secs(5)),
+            home.services.receive(UNDELIVERABLE, 5),
         );
         undeliverable.extend(got.await.iter().map(body));
     }
@@ -420,13 +346,13 @@ async fn undeliverable_notifications_do_not_delay_others() {
         (at("key"), at("registration"), version)
     });
     let text = |body: &Value, name: &str| body[name].as_str().unwrap().to_owned();
-    let said: Vec<_> = undeliverable
+    let received: Vec<_> = undeliverable
         .iter()
         .map(|body| [text(body, "registration"), text(body, "key")])
         .collect();
     let (huge, lamp) = ("DS#house#huge#DSR#main", "DS#house#lamp#DSR#main");
     assert_eq!(
-        said,
+        received,
         [
             ["history", huge],
             ["live", huge],
@@ -451,7 +377,7 @@ async fn undeliverable_notifications_do_not_delay_others() {
         );
     }
     assert!(home.is_empty(UNDELIVERABLE).await);
-    home.stack.stop().await;
+    home.services.stop().await;
 }
 
 #[tokio::test]
@@ -473,14 +399,14 @@ async fn changes_of_a_combined_item_are_notified_per_document() {
         home.report(last, json!({ "on": true })).await;
         all.extend(home.until("all.fifo", last).await);
     }
-    let said: Vec<_> = all
+    let received: Vec<_> = all
         .iter()
         .map(body)
         .filter(|body| is_about(body, "house#lamp"))
         .map(|body| json!([body["version"], body["shadow"]["state"], body["new"]]))
         .collect();
     assert_eq!(
-        said,
+        received,
         [
             json!([1, "reported", { "on": false }]),
             json!([2, "desired", { "level": 7 }]),
@@ -489,7 +415,7 @@ async fn changes_of_a_combined_item_are_notified_per_document() {
         ]
     );
     assert!(home.is_empty(UNDELIVERABLE).await);
-    home.stack.stop().await;
+    home.services.stop().await;
 }
 
 #[tokio::test]
@@ -502,11 +428,11 @@ async fn oversized_notifications_omit_the_old_document() {
     }
     let mut got = Vec::new();
     while got.len() < 2 {
-        let received = home.receive("whole.fifo", Duration::from_secs(5));
+        let received = home.services.receive("whole.fifo", 5);
         got.extend(soon("a notification", received).await.iter().map(body));
     }
     assert_eq!(got[1]["truncated"], json!(["old"]));
     assert_eq!(got[1]["new"]["text"].as_str().map(str::len), Some(150_000));
     assert!(home.is_empty(UNDELIVERABLE).await);
-    home.stack.stop().await;
+    home.services.stop().await;
 }

@@ -5,6 +5,7 @@
 
 mod api;
 mod data_plane;
+mod device;
 mod dynamodb;
 mod inbox_e2e;
 mod listener_e2e;

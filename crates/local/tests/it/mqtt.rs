@@ -1,13 +1,3 @@
-pub(crate) mod device;
-
-/// Types that the client library has once per protocol version.
-mod v5_packets {
-    pub(crate) use rumqttc::v5::mqttbytes::{
-        QoS,
-        v5::{LastWill, Packet, Publish},
-    };
-}
-
 use antumbra_local::{
     listen::StartError,
     mqtt::{
@@ -15,9 +5,9 @@ use antumbra_local::{
         TopicFilter,
     },
 };
-use device::{v4, v5};
 use rumqttc::v5::mqttbytes::v5::PublishProperties;
 
+use crate::device::{v4, v5};
 use crate::support::soon;
 
 async fn broker() -> Broker {
@@ -28,7 +18,7 @@ fn filter(text: &str) -> TopicFilter {
     TopicFilter::new(text).unwrap()
 }
 
-async fn hear(subscription: &mut Subscription) -> Message {
+async fn next_message(subscription: &mut Subscription) -> Message {
     let message = soon("a message to the process", subscription.next()).await;
     message.expect("the broker runs")
 }
@@ -71,7 +61,7 @@ async fn a_user_name_is_accepted() {
 #[tokio::test]
 async fn the_process_subscribes_and_publishes() {
     let broker = broker().await;
-    let mut heard = broker.subscribe(filter("request/+/1"));
+    let mut subscription = broker.subscribe(filter("request/+/1"));
     let mut old = v4::Device::new(broker.address(), "old").await;
     let mut new = v5::Device::new(broker.address(), "new").await;
     old.subscribe("response/#").await;
@@ -79,7 +69,7 @@ async fn the_process_subscribes_and_publishes() {
 
     old.publish("request/unheard/2", false, "no").await;
     old.publish("request/get/1", false, "{}").await;
-    let message = hear(&mut heard).await;
+    let message = next_message(&mut subscription).await;
     assert_eq!(message.topic, "request/get/1");
     assert_eq!(&message.payload[..], b"{}");
     assert_eq!(message.client_id.as_deref(), Some("old"));
@@ -122,7 +112,7 @@ async fn the_process_subscribes_and_publishes() {
         .publish_with_properties(topic, qos, false, "{}", sent)
         .await
         .unwrap();
-    let message = hear(&mut heard).await;
+    let message = next_message(&mut subscription).await;
     assert_eq!(message.properties.response_topic.as_deref(), Some("r"));
     assert_eq!(
         message.properties.correlation_data.as_deref(),
@@ -133,10 +123,10 @@ async fn the_process_subscribes_and_publishes() {
         .publish(Message::new("request/x/1", "own"))
         .await
         .unwrap();
-    let own = hear(&mut heard).await;
+    let own = next_message(&mut subscription).await;
     assert_eq!((&own.payload[..], own.client_id), (&b"own"[..], None));
     broker.stop().await;
-    let last = soon("the end", heard.next()).await;
+    let last = soon("the end", subscription.next()).await;
     assert_eq!(last, None, "the broker is gone");
 }
 
@@ -177,7 +167,7 @@ async fn retained_messages_wait_for_an_exact_subscription() {
 #[tokio::test]
 async fn a_last_will_is_sent_when_a_device_vanishes() {
     let broker = broker().await;
-    let mut heard = broker.subscribe(filter("gone/#"));
+    let mut subscription = broker.subscribe(filter("gone/#"));
     let mut watcher = v4::Device::new(broker.address(), "watcher").await;
     watcher.subscribe("gone/#").await;
 
@@ -201,7 +191,7 @@ async fn a_last_will_is_sent_when_a_device_vanishes() {
         "o",
         "no last will after a regular disconnect"
     );
-    let message = hear(&mut heard).await;
+    let message = next_message(&mut subscription).await;
     assert_eq!(
         (message.topic.as_str(), message.client_id.as_deref()),
         ("gone/old", Some("old"))
@@ -240,7 +230,7 @@ async fn a_session_keeps_messages_for_a_disconnected_device() {
 async fn the_limits_are_those_of_iot_core() {
     const ROOM: usize = 2 * MAX_PAYLOAD_BYTES;
     let broker = broker().await;
-    let mut heard = broker.subscribe(filter("size/#"));
+    let mut subscription = broker.subscribe(filter("size/#"));
     let roomy = |options: &mut v4::MqttOptions| {
         options.set_max_packet_size(ROOM, ROOM);
     };
@@ -252,7 +242,10 @@ async fn the_limits_are_those_of_iot_core() {
     let full = "x".repeat(MAX_PAYLOAD_BYTES);
     sender.publish("size/fits", false, &full).await;
     assert_eq!(receiver.next().await.payload.len(), MAX_PAYLOAD_BYTES);
-    assert_eq!(hear(&mut heard).await.payload.len(), MAX_PAYLOAD_BYTES);
+    assert_eq!(
+        next_message(&mut subscription).await.payload.len(),
+        MAX_PAYLOAD_BYTES
+    );
 
     let (once, twice) = (v4::QoS::AtLeastOnce, v4::QoS::ExactlyOnce);
     let over = [
@@ -293,7 +286,7 @@ async fn the_limits_are_those_of_iot_core() {
     }
     sender.publish("size/last", false, "ok").await;
     assert_eq!(receiver.text().await, "ok", "nothing else arrives");
-    assert_eq!(hear(&mut heard).await.topic, "size/last");
+    assert_eq!(next_message(&mut subscription).await.topic, "size/last");
 
     let error = broker.publish(Message::new("size/x", full + "x")).await;
     assert!(matches!(error, Err(PublishError::Limit(_))));

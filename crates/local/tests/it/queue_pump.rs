@@ -240,13 +240,13 @@ async fn a_failed_message_blocks_its_group() {
         stack.release(record).await;
     }
     let (pump, mut calls) = stack.start();
-    let mut handled = Vec::new();
-    while handled.len() < 3 {
+    let mut processed = Vec::new();
+    while processed.len() < 3 {
         let call = calls.next().await;
-        handled.extend(call.each(BODY).into_iter().map(str::to_owned));
+        processed.extend(call.each(BODY).into_iter().map(str::to_owned));
         call.succeed();
     }
-    assert_eq!(handled, ["1", "2", "3"]);
+    assert_eq!(processed, ["1", "2", "3"]);
     pump.stop().await;
     assert_eq!(stack.left().await, 0);
 }

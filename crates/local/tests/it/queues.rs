@@ -1,6 +1,6 @@
 use std::time::{Duration, Instant};
 
-use antumbra_local::queues::{Queues, definitions, queue_arn};
+use antumbra_local::queues::{Queues, definitions};
 use aws_sdk_sqs::{
     Client,
     types::{Message, QueueAttributeName, SendMessageBatchRequestEntry},
@@ -130,59 +130,6 @@ async fn a_delayed_message_comes_later() {
     assert!(receive(&client, &queue, 0).await.is_empty());
     assert_eq!(bodies(&receive(&client, &queue, 20).await), ["late"]);
     assert!(sent.elapsed() >= Duration::from_secs(1));
-    queues.stop().await;
-}
-
-#[tokio::test]
-async fn a_message_that_is_not_deleted_becomes_visible_again() {
-    let (queues, client) = queues().await;
-    let queue = make(
-        &client,
-        "q",
-        &[(QueueAttributeName::VisibilityTimeout, "1")],
-    )
-    .await;
-    client
-        .send_message()
-        .queue_url(&queue)
-        .message_body("m")
-        .send()
-        .await
-        .unwrap();
-    assert_eq!(receive(&client, &queue, 0).await.len(), 1);
-    assert!(receive(&client, &queue, 0).await.is_empty());
-    assert_eq!(bodies(&receive(&client, &queue, 20).await), ["m"]);
-    queues.stop().await;
-}
-
-#[tokio::test]
-async fn a_message_received_too_often_goes_to_the_dead_letters() {
-    let (queues, client) = queues().await;
-    let dead = make(&client, "dead", &[]).await;
-    let policy = format!(
-        r#"{{"deadLetterTargetArn":"{}","maxReceiveCount":2}}"#,
-        queue_arn("dead")
-    );
-    let queue = make(
-        &client,
-        "q",
-        &[(QueueAttributeName::RedrivePolicy, &policy)],
-    )
-    .await;
-    client
-        .send_message()
-        .queue_url(&queue)
-        .message_body("m")
-        .send()
-        .await
-        .unwrap();
-    for _ in 0..2 {
-        let received = receive(&client, &queue, 0).await;
-        assert_eq!(bodies(&received), ["m"]);
-        release(&client, &queue, &received[0]).await;
-    }
-    assert!(receive(&client, &queue, 0).await.is_empty());
-    assert_eq!(bodies(&receive(&client, &dead, 20).await), ["m"]);
     queues.stop().await;
 }
 

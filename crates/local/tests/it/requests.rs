@@ -1,44 +1,19 @@
 //! The inbox over MQTT, end to end, with devices of both protocol versions.
 
 use antumbra_dynamodb::{DynamoDbInbox, MESSAGES};
-use antumbra_local::{
-    clients::sdk_config,
-    stack::{Options, Stack},
-};
-use antumbra_registration::Registrations;
-use antumbra_service::{
-    clock::ShiftedClock,
-    inbox::{Body, InboxMessage, MessageId, MessageWriter as _, Source},
-};
+use antumbra_local::{clients::sdk_config, stack::Options};
+use antumbra_service::inbox::{Body, InboxMessage, MessageId, MessageWriter as _, Source};
 use antumbra_shadow::Timestamp;
 use rumqttc::v5::mqttbytes::v5::PublishProperties;
 use serde_json::{Value, json};
 
-use crate::{
-    mqtt::device::{v4, v5},
-    support::soon,
-};
+use crate::{device::v5, support::Home};
 
-async fn stack() -> (Stack, DynamoDbInbox) {
-    let options = Options {
-        data_dir: None,
-        dynamodb_port: 0,
-        aws_port: 0,
-        mqtt_port: 0,
-        http_port: 0,
-        http_token: None,
-        registrations: Registrations::default(),
-        clock: ShiftedClock::default(),
-        ..Options::default()
-    };
-    let stack = Stack::start(options).await.unwrap();
-    let config = sdk_config(stack.addresses().dynamodb);
-    let inbox = DynamoDbInbox::connect(&config, MESSAGES.name);
-    (stack, inbox)
-}
-
-/// Three messages, with ids 1 to 3.
-async fn fill(inbox: &DynamoDbInbox, uuid: &str) {
+/// A stack with messages 1 to 3 of a source.
+async fn home(uuid: &str) -> Home {
+    let home = Home::start(Options::default()).await;
+    let database = sdk_config(home.stack.addresses().dynamodb);
+    let inbox = DynamoDbInbox::connect(&database, MESSAGES.name);
     for n in 1..=3 {
         let message = InboxMessage {
             source: Source::new(uuid).unwrap(),
@@ -49,11 +24,12 @@ async fn fill(inbox: &DynamoDbInbox, uuid: &str) {
         };
         inbox.store(&message).await.unwrap();
     }
+    home
 }
 
 /// Requests of a device in order: operation, id, expected response.
 fn conversation(uuid: &str) -> Vec<(&'static str, &'static str, String)> {
-    let mut said = vec![
+    let mut conversation = vec![
         (
             "query",
             "",
@@ -68,9 +44,9 @@ fn conversation(uuid: &str) -> Vec<(&'static str, &'static str, String)> {
     for (id, next) in [("1", "2"), ("2", "3")] {
         let response =
             format!(r#"{{"nextMessageId":"{next}","specifiedMessageId":"{id}","uuid":"{uuid}"}}"#);
-        said.push(("next", id, response));
+        conversation.push(("next", id, response));
     }
-    said.push((
+    conversation.push((
         "next",
         "3",
         format!(
@@ -79,19 +55,19 @@ fn conversation(uuid: &str) -> Vec<(&'static str, &'static str, String)> {
     ));
     for id in ["1", "2", "3", "3"] {
         let response = format!(r#"{{"messageId":"{id}","uuid":"{uuid}"}}"#);
-        said.push(("delete", id, response));
+        conversation.push(("delete", id, response));
     }
-    said.push((
+    conversation.push((
         "get",
         "1",
         format!(r#"{{"error":"Message not available","messageId":"1","uuid":"{uuid}"}}"#),
     ));
-    said.push((
+    conversation.push((
         "query",
         "",
         format!(r#"{{"error":"No messages available","uuid":"{uuid}"}}"#),
     ));
-    said
+    conversation
 }
 
 fn topic(operation: &str, uuid: &str, id: &str) -> String {
@@ -101,9 +77,8 @@ fn topic(operation: &str, uuid: &str, id: &str) -> String {
 
 #[tokio::test]
 async fn an_mqtt_3_device_reads_its_inbox() {
-    let (stack, inbox) = stack().await;
-    fill(&inbox, "old").await;
-    let mut device = v4::Device::new(stack.addresses().mqtt, "old").await;
+    let home = home("old").await;
+    let mut device = home.device("old").await;
     device.subscribe("response/#").await;
     for (n, (operation, id, expected)) in conversation("old").into_iter().enumerate() {
         let payload = format!(r#"{{ "token": "t{n}" }}"#);
@@ -113,14 +88,13 @@ async fn an_mqtt_3_device_reads_its_inbox() {
         assert_eq!(response.topic, format!("response/{operation}/t{n}"));
         assert_eq!(String::from_utf8_lossy(&response.payload), expected);
     }
-    soon("the end", stack.stop()).await;
+    home.stop().await;
 }
 
 #[tokio::test]
 async fn an_mqtt_5_device_reads_its_inbox() {
-    let (stack, inbox) = stack().await;
-    fill(&inbox, "new").await;
-    let mut device = v5::Device::new(stack.addresses().mqtt, "new").await;
+    let home = home("new").await;
+    let mut device = v5::Device::new(home.stack.addresses().mqtt, "new").await;
     device.subscribe("response/new/#").await;
     for (n, (operation, id, expected)) in conversation("new").into_iter().enumerate() {
         let data = vec![0, 255, u8::try_from(n).unwrap()];
@@ -131,10 +105,10 @@ async fn an_mqtt_5_device_reads_its_inbox() {
         };
         let topic = topic(operation, "new", id);
         let qos = v5::QoS::AtLeastOnce;
-        let asked = device
+        let published = device
             .client
             .publish_with_properties(topic, qos, false, "", properties);
-        asked.await.unwrap();
+        published.await.unwrap();
         let response = device.next().await;
         assert_eq!(&response.topic[..], format!("response/new/{n}").as_bytes());
         assert_eq!(String::from_utf8_lossy(&response.payload), expected);
@@ -145,9 +119,8 @@ async fn an_mqtt_5_device_reads_its_inbox() {
 
 #[tokio::test]
 async fn an_invalid_request_gets_one_error_response() {
-    let (stack, inbox) = stack().await;
-    fill(&inbox, "lamp").await;
-    let mut device = v4::Device::new(stack.addresses().mqtt, "lamp").await;
+    let home = home("lamp").await;
+    let mut device = home.device("lamp").await;
     device.subscribe("response/#").await;
     for (topic, payload, to) in [
         ("request/get/lamp", r#"{"token":"t"}"#, "response/get/t"),
@@ -178,9 +151,8 @@ async fn an_invalid_request_gets_one_error_response() {
 
 #[tokio::test]
 async fn all_other_operations_respond() {
-    let (stack, inbox) = stack().await;
-    fill(&inbox, "lamp").await;
-    let mut device = v4::Device::new(stack.addresses().mqtt, "lamp").await;
+    let home = home("lamp").await;
+    let mut device = home.device("lamp").await;
     device.subscribe("response/#").await;
     for (topic, payload, expected) in [
         (
@@ -208,11 +180,8 @@ async fn all_other_operations_respond() {
         let response: Value = serde_json::from_str(&device.text().await).unwrap();
         assert_eq!(response, expected, "{topic}");
     }
-    let sqs = aws_sdk_sqs::Client::new(&sdk_config(stack.addresses().aws));
-    let queue = stack.queue_url("antumbra-outbound");
-    let received = sqs.receive_message().queue_url(queue).wait_time_seconds(20);
-    let received = received.send().await.unwrap();
+    let received = home.receive("antumbra-outbound", 20).await;
     let expected = json!({"idempotencyKey": "k", "message": {"led": "on"}, "uuid": "lamp"});
-    let sent: Value = serde_json::from_str(received.messages()[0].body().unwrap()).unwrap();
+    let sent: Value = serde_json::from_str(received[0].body().unwrap()).unwrap();
     assert_eq!(sent, expected);
 }

@@ -9,7 +9,7 @@ use antumbra_wire::rules::{Operation, Rule};
 use serde_json::{Value, json};
 
 use crate::{
-    mqtt::device::{v4, v5},
+    device::{v4, v5},
     support::{Calls, function, queues, soon},
 };
 

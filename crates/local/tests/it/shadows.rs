@@ -5,31 +5,25 @@ use std::time::Duration;
 
 use antumbra_dynamodb::{DynamoDbShadows, MAIN, ShadowTableConfig};
 use antumbra_local::clients::sdk_config;
-use antumbra_local::stack::{Options, Stack};
-use antumbra_registration::Registrations;
+use antumbra_local::stack::Options;
 use antumbra_service::shadows::{Layout, ShadowId, Shadows};
 use serde_json::{Value, json};
 
-use crate::mqtt::device::v4::Device;
+use crate::device::v4::Device;
+use crate::support::{Home, registrations};
 
-/// The shipped registrations that notify devices of their shadows.
-async fn stack(layout: Layout) -> Stack {
-    let files = [
-        (
-            "shadow-delta.json",
-            include_str!("../../../../registrations/shadow-delta.json"),
-        ),
-        (
-            "shadow-documents.json",
-            include_str!("../../../../registrations/shadow-documents.json"),
-        ),
+/// A stack with the shipped registrations that notify devices of their shadows.
+async fn start(layout: Layout) -> Home {
+    let shipped = [
+        include_str!("../../../../registrations/shadow-delta.json"),
+        include_str!("../../../../registrations/shadow-documents.json"),
     ];
-    let options = Options {
-        registrations: Registrations::load(files, &|_| None).unwrap(),
+    Home::start(Options {
+        registrations: registrations(shipped),
         layout,
         ..Options::default()
-    };
-    Stack::start(options).await.unwrap()
+    })
+    .await
 }
 
 /// Receives the next message, with its topic below the shadow's prefix.
@@ -64,9 +58,9 @@ async fn several(device: &mut Device, prefix: &str, count: usize) -> BTreeMap<St
 #[tokio::test]
 async fn a_device_is_notified_of_changes_from_every_interface() {
     for layout in [Layout::Separate, Layout::Combined] {
-        let stack = stack(layout).await;
-        let mut ours = Device::new(stack.addresses().mqtt, "ours").await;
-        let mut awss = Device::new(stack.addresses().mqtt, "awss").await;
+        let home = start(layout).await;
+        let mut ours = home.device("ours").await;
+        let mut awss = home.device("awss").await;
         ours.subscribe("shadow/lamp/#").await;
         awss.subscribe("$aws/things/lamp/shadow/update/+").await;
 
@@ -84,7 +78,7 @@ async fn a_device_is_notified_of_changes_from_every_interface() {
 
         // Through the SDK, directly to the table.
         let config = ShadowTableConfig::new(MAIN.name).layout(layout);
-        let database = sdk_config(stack.addresses().dynamodb);
+        let database = sdk_config(home.stack.addresses().dynamodb);
         let sdk = Shadows::new(DynamoDbShadows::connect(&database, config));
         let lamp = ShadowId::new("lamp").unwrap();
         sdk.desire(&lamp, &json!({"led": "on", "deep": {"a": 1}}))
@@ -139,7 +133,7 @@ async fn a_device_is_notified_of_changes_from_every_interface() {
         assert_eq!(received["update/documents"].get("previous"), None);
         ours.leave().await;
         awss.leave().await;
-        stack.stop().await;
+        home.stop().await;
     }
 }
 
@@ -153,8 +147,8 @@ async fn the_exchange_with_the_aws_iot_sdk_is_unchanged() {
             .iter()
             .any(|end| topic.ends_with(end))
     };
-    let stack = stack(Layout::Separate).await;
-    let mut device = Device::new(stack.addresses().mqtt, "sdk-lamp").await;
+    let home = start(Layout::Separate).await;
+    let mut device = home.device("sdk-lamp").await;
     device.subscribe("$aws/things/+/shadow/#").await;
     let mut replayed = 0;
     let mut rest = &transcript[..];
@@ -194,7 +188,7 @@ async fn the_exchange_with_the_aws_iot_sdk_is_unchanged() {
     let more = tokio::time::timeout(Duration::from_millis(1), device.next()).await;
     assert!(more.is_err());
     device.leave().await;
-    stack.stop().await;
+    home.stop().await;
 }
 
 /// Removes all times, which differ in each run.

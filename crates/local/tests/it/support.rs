@@ -1,13 +1,20 @@
 //! Services on free ports, and a function whose invocations wait for the test to complete them.
 
-use std::{future::Future, net::SocketAddr, time::Duration};
+use std::{future::Future, time::Duration};
 
 use antumbra_local::{
     clients::sdk_config,
     dynamodb::{self, DynamoDb, Storage},
     function::{Function, HandlerError},
     queues::{self, Queues},
+    stack::{Options, Stack},
 };
+use antumbra_registration::Registrations;
+use antumbra_service::sensors::{
+    Generation, Location, RegisteredSensor, Sensor, SensorId, Version,
+};
+use antumbra_shadow::Timestamp;
+use aws_sdk_sqs::types::{Message, MessageSystemAttributeName};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -140,24 +147,120 @@ pub(crate) fn function(name: &str) -> (Function, Calls) {
     (function, Calls(receiver))
 }
 
-/// Sends a request to the HTTP API, and returns the status and JSON of the response.
-pub(crate) async fn call_api(
-    api: SocketAddr,
-    method: &str,
-    path: &str,
-    token: &str,
-    body: &str,
-) -> (u16, Value) {
-    let mut stream = TcpStream::connect(api).await.unwrap();
-    let length = body.len();
-    let request = format!(
-        "{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\nauthorization: Bearer {token}\r\n\
-         content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
-    );
-    stream.write_all(request.as_bytes()).await.unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-    (status, serde_json::from_str(body).unwrap_or(Value::Null))
+/// Bearer token of the HTTP API.
+pub(crate) const TOKEN: &str = "let-me-in";
+
+/// A running stack, and a client of its queues.
+pub(crate) struct Home {
+    pub(crate) stack: Stack,
+    pub(crate) sqs: aws_sdk_sqs::Client,
+}
+
+impl Home {
+    pub(crate) async fn start(options: Options) -> Home {
+        Home::of(Stack::start(options).await.unwrap())
+    }
+
+    pub(crate) fn of(stack: Stack) -> Home {
+        let sqs = aws_sdk_sqs::Client::new(&sdk_config(stack.addresses().aws));
+        Home { stack, sqs }
+    }
+
+    pub(crate) async fn stop(self) {
+        soon("the end", self.stack.stop()).await;
+    }
+
+    pub(crate) async fn device(&self, id: &str) -> crate::device::v4::Device {
+        crate::device::v4::Device::new(self.stack.addresses().mqtt, id).await
+    }
+
+    /// Sends a message and returns its id.
+    pub(crate) async fn send(&self, queue: &str, text: &str) -> String {
+        let call = self.sqs.send_message().message_body(text);
+        let call = call.queue_url(self.stack.queue_url(queue));
+        call.send().await.unwrap().message_id.unwrap()
+    }
+
+    /// Receives and deletes up to ten messages, and waits this many seconds for the first.
+    pub(crate) async fn receive(&self, queue: &str, seconds: i32) -> Vec<Message> {
+        let url = self.stack.queue_url(queue);
+        let call = self.sqs.receive_message().queue_url(&url);
+        let call = call
+            .max_number_of_messages(10)
+            .wait_time_seconds(seconds)
+            .message_attribute_names("All")
+            .message_system_attribute_names(MessageSystemAttributeName::All);
+        let received = call.send().await.unwrap().messages.unwrap_or_default();
+        for message in &received {
+            let call = self.sqs.delete_message().queue_url(&url);
+            let call = call.set_receipt_handle(message.receipt_handle.clone());
+            call.send().await.unwrap();
+        }
+        received
+    }
+
+    /// Receives messages until one contains this text.
+    pub(crate) async fn received(&self, queue: &str, text: &str) -> Message {
+        eventually(&format!("{text} in {queue}"), async || {
+            let received = self.receive(queue, 1).await.into_iter();
+            let mut matching = received.filter(|one| format!("{one:?}").contains(text));
+            matching.next()
+        })
+        .await
+    }
+
+    /// Calls the HTTP API, and returns the status and JSON of the response.
+    pub(crate) async fn call_api(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &Value,
+    ) -> (u16, Value) {
+        let body = match body {
+            Value::Null => String::new(),
+            body => body.to_string(),
+        };
+        let mut request = format!(
+            "{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
+             content-type: application/json\r\ncontent-length: {}\r\n",
+            body.len()
+        );
+        let token = ("authorization", &*format!("Bearer {TOKEN}"));
+        let given = headers.iter().any(|(name, _)| *name == token.0);
+        for (name, value) in headers
+            .iter()
+            .chain([&token].into_iter().filter(|_| !given))
+        {
+            request += &format!("{name}: {value}\r\n");
+        }
+        let mut stream = TcpStream::connect(self.stack.addresses().http)
+            .await
+            .unwrap();
+        let request = format!("{request}\r\n{body}");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        (status, serde_json::from_str(body).unwrap_or(Value::Null))
+    }
+}
+
+/// Registrations from the texts of their files.
+pub(crate) fn registrations<T: AsRef<str>>(texts: impl IntoIterator<Item = T>) -> Registrations {
+    let texts = texts.into_iter().enumerate();
+    let files = texts.map(|(at, text)| (format!("{at}.json"), text.as_ref().to_owned()));
+    Registrations::load(files, &|_| None).unwrap()
+}
+
+/// A new sensor.
+pub(crate) fn sensor(id: &str, registered_at: Timestamp) -> RegisteredSensor {
+    let location = Location::new("Poznań", "A", "2", "13").unwrap();
+    RegisteredSensor {
+        sensor: Sensor::new(SensorId::new(id).unwrap(), location),
+        version: Version(1),
+        registered_at,
+        generation: Generation::new("g1").unwrap(),
+    }
 }

@@ -107,10 +107,10 @@ async fn raw_delivery_can_be_switched_and_asked_for() {
             .attribute_name("RawMessageDelivery")
             .attribute_value(raw);
         switch.send().await.unwrap();
-        let asked = sns
+        let request = sns
             .get_subscription_attributes()
             .subscription_arn(&subscription);
-        let attributes = asked.send().await.unwrap().attributes.unwrap();
+        let attributes = request.send().await.unwrap().attributes.unwrap();
         assert_eq!(attributes["RawMessageDelivery"], raw);
         sns.publish()
             .topic_arn(&topic)

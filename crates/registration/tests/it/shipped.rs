@@ -92,6 +92,108 @@ fn the_schema_has_the_fields_that_are_read() {
     assert_eq!(described, kinds);
 }
 
+/// A file with this value in one of its fields, for the reader and for the schema.
+fn with_field(file: &Value, object: &str, field: &str, value: &Value) -> Value {
+    let mut file = file.clone();
+    file.pointer_mut(object).unwrap()[field] = value.clone();
+    file
+}
+
+/// Values of every type, and on both sides of every limit.
+fn probes() -> Vec<Value> {
+    let mut probes = vec![
+        json!(null),
+        json!(true),
+        json!([]),
+        json!({}),
+        json!(["insert", "insert"]),
+        json!(["old", "diff"]),
+        json!(["update"]),
+        json!([1]),
+        json!({"a": "b"}),
+        json!({"a": 1}),
+        json!({"a": ""}),
+        json!({"a b": "b"}),
+        json!({"AWS.a": "b"}),
+        json!({"a.": "b"}),
+        json!({"a..b": "b"}),
+        json!({"new": {"a": [1]}}),
+        json!({"sqs": {"queue": "q"}}),
+        json!({"state": "reported"}),
+    ];
+    probes.extend([-1.0, 0.5].map(|number| json!(number)));
+    probes.extend([0, 1, 2, 900, 901].map(|number| json!(number)));
+    let words = [
+        "",
+        " x",
+        "x ",
+        "x.",
+        ".x",
+        "å",
+        "a\nb",
+        "insert",
+        "reported",
+        "both",
+        "value",
+        "any",
+        "key",
+        "notification",
+        "shadow-delta",
+        "^DS#",
+    ];
+    probes.extend(words.map(|word| json!(word)));
+    for limit in [100, 128, 256, 2048] {
+        probes.extend([limit, limit + 1].map(|length| json!("x".repeat(length))));
+        probes.extend([limit, limit + 1].map(|length| json!({"x".repeat(length): "b"})));
+    }
+    for count in [6, 7] {
+        let attributes = (0..count).map(|n| (format!("a{n}"), json!("b")));
+        probes.push(Value::Object(attributes.collect()));
+    }
+    probes
+}
+
+/// The reader and the schema accept the same values. Addresses have a syntax that only the reader checks.
+#[test]
+fn the_schema_has_the_types_and_limits_that_are_read() {
+    let validator = jsonschema::validator_for(&schema()).unwrap();
+    let topic = "arn:aws:sns:eu-west-1:123456789012:t";
+    let targets = [
+        ("sqs", "queue", "q"),
+        ("sns", "topic", topic),
+        ("mqtt", "topic", "t"),
+        ("eventbridge", "bus", "b"),
+    ];
+    let plain = json!({ "name": "r", "on": {}, "to": { "clients": {} } });
+    let mut objects = vec![(plain.clone(), String::new()), (plain, "/on".to_owned())];
+    for (kind, address, valid) in targets {
+        let file = json!({ "name": "r", "to": { kind: { address: valid } } });
+        objects.push((file, format!("/to/{kind}")));
+    }
+    let (mut differences, mut compared) = (Vec::new(), 0);
+    for (file, object) in objects {
+        for field in fields_read(file.clone(), &object) {
+            let is_address = targets
+                .iter()
+                .any(|(kind, address, _)| object == format!("/to/{kind}") && field == *address);
+            for value in probes()
+                .iter()
+                .filter(|value| !(is_address && value.is_string()))
+            {
+                let file = with_field(&file, &object, &field, value);
+                let read = Registrations::load([("r.json", file.to_string())], &|_| None);
+                if read.is_ok() != validator.is_valid(&file) {
+                    let reader = read.map_or("rejects", |_| "accepts");
+                    differences.push(format!("{object}/{field}: the reader {reader} {value}"));
+                }
+                compared += 1;
+            }
+        }
+    }
+    assert!(differences.is_empty(), "\n{}", differences.join("\n"));
+    assert!(compared > 500, "{compared}");
+}
+
 /// All files load together with an empty environment, so that a deployment starts without configuration.
 #[test]
 fn all_files_load_and_validate() {

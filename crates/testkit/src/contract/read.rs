@@ -47,12 +47,12 @@ pub async fn a_read_returns_only_the_requested_documents<P: ShadowStore>(store: 
                 parts,
             };
             let found = only(store.read_many(&[read], consistency).await).unwrap();
-            let says =
+            let documents =
                 |held: Option<antumbra_service::shadows::StoredDocument>| held.map(|h| h.document);
             let reported = (parts != DocumentSet::Desired).then(|| number(1));
             let desired = (parts != DocumentSet::Reported).then(|| number(2));
-            assert_eq!(says(found.reported), reported, "{parts:?}");
-            assert_eq!(says(found.desired), desired, "{parts:?}");
+            assert_eq!(documents(found.reported), reported, "{parts:?}");
+            assert_eq!(documents(found.desired), desired, "{parts:?}");
         }
     }
     if store.layout() == Layout::Combined {

@@ -7,8 +7,8 @@ use antumbra_service::shadows::{
 use antumbra_shadow::{LeafTimes, Timestamp};
 
 use crate::sample::{
-    Said, delete, delete_one, document, new, number, numbers, read_one, shadow, whole, write,
-    write_one,
+    TextAndVersion, delete, delete_one, document, new, number, numbers, read_one, shadow, whole,
+    write, write_one,
 };
 
 fn conflict<T>(expected: i64, actual: Option<i64>) -> Result<T, StoreError> {
@@ -23,7 +23,7 @@ fn is_invalid<T>(result: &Result<T, StoreError>) -> bool {
 }
 
 /// Both documents as [`numbers`] returns them.
-fn at(n: i64, version: i64) -> (Said, Said) {
+fn at(n: i64, version: i64) -> (TextAndVersion, TextAndVersion) {
     let one = Some((format!(r#"{{"n":{n}}}"#), version));
     (one.clone(), one)
 }

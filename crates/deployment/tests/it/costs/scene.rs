@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use antumbra_local::function::Function;
 use antumbra_local::stack::{Options, Stack};
@@ -13,17 +13,17 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::bill::Bill;
+use super::prices::Unit;
 use crate::calls::Recorder;
 use crate::endpoint::Endpoints;
-use crate::support::soon;
+use crate::support::{self, Home, TOKEN, eventually};
 
-const TOKEN: &str = "let-me-in";
 /// Batch sizes of the templates.
 const STREAM_BATCH: u32 = 100;
 const QUEUE_BATCH: u32 = 10;
 
 pub(super) struct Scene {
-    stack: Stack,
+    home: Home,
     recorder: Recorder,
     functions: Arc<Mutex<BTreeMap<String, Function>>>,
     /// Events for the functions.
@@ -41,14 +41,9 @@ fn registrations() -> Registrations {
     });
     let documents = include_str!("../../../../../registrations/shadow-documents.json");
     let mut documents: Value = serde_json::from_str(documents).unwrap();
-    documents["on"]["key"] = json!("^DS#heard");
-    let clients = include_str!("../../../../../registrations/sensor-clients.json").to_owned();
-    let files = [
-        ("to-queue.json", queue.to_string()),
-        ("shadow-documents.json", documents.to_string()),
-        ("sensor-clients.json", clients),
-    ];
-    Registrations::load(files, &|_| None).unwrap()
+    documents["on"]["key"] = json!("^DS#watched");
+    let clients = include_str!("../../../../../registrations/sensor-clients.json");
+    support::registrations([queue.to_string(), documents.to_string(), clients.to_owned()])
 }
 
 impl Scene {
@@ -79,7 +74,7 @@ impl Scene {
             stand_in
         });
         Scene {
-            stack: stack.await.unwrap(),
+            home: Home::of(stack.await.unwrap()),
             recorder,
             functions,
             events,
@@ -89,7 +84,7 @@ impl Scene {
     }
 
     pub(super) async fn stop(self) {
-        soon("the end", self.stack.stop()).await;
+        self.home.stop().await;
     }
 
     /// Invokes a function, and returns the bill of its AWS calls.
@@ -106,47 +101,39 @@ impl Scene {
 
     async fn call_api(&self, method: &str, path: &str, body: &Value) -> Bill {
         self.recorder.take();
-        let address = self.stack.addresses().http;
-        let (status, response) =
-            crate::support::call_api(address, method, path, TOKEN, &body.to_string()).await;
+        let (status, response) = self.home.call_api(method, path, &[], body).await;
         assert!(status < 300, "{method} {path}: {status} {response}");
-        Bill::of(&self.recorder.take()).api_requests(1.0)
+        Bill::of(&self.recorder.take())
+            .and(Unit::Api, 1.0)
+            .and(Unit::Lambda, 1.0)
     }
 
     /// One event with all stream records since the last time, up to a record that contains the text.
-    async fn changes_up_to(&self, says: &str) -> Value {
+    async fn changes_up_to(&self, text: &str) -> Value {
         let name = antumbra_stream_listener::NAME;
-        let waiting = async {
-            loop {
-                let events = self.events.lock().unwrap().get(name).cloned();
-                let events = events.unwrap_or_default().into_iter();
-                let records: Vec<Value> = events
-                    .flat_map(|event| event["Records"].as_array().unwrap().clone())
-                    .collect();
-                if records
-                    .iter()
-                    .any(|of| of["dynamodb"].to_string().contains(says))
-                {
-                    self.events.lock().unwrap().remove(name);
-                    return json!({ "Records": records });
-                }
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
-        };
-        soon(says, waiting).await
+        eventually(text, async || {
+            let mut all = self.events.lock().unwrap();
+            let events = all.get(name).into_iter().flatten();
+            let records: Vec<Value> = events
+                .flat_map(|event| event["Records"].as_array().unwrap().clone())
+                .collect();
+            let last = |of: &Value| of["dynamodb"].to_string().contains(text);
+            let complete = records.iter().any(last);
+            complete.then(|| {
+                all.remove(name);
+                json!({ "Records": records })
+            })
+        })
+        .await
     }
 
     /// The next event for a function.
     async fn event_of(&self, name: &str) -> Value {
-        let waiting = async {
-            loop {
-                if let Some(events) = self.events.lock().unwrap().remove(name) {
-                    return events[0].clone();
-                }
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
-        };
-        soon(name, waiting).await
+        eventually(name, async || {
+            let events = self.events.lock().unwrap().remove(name);
+            events.map(|events| events[0].clone())
+        })
+        .await
     }
 
     /// A document of ten values with timestamps: a little less than a kilobyte.
@@ -168,22 +155,22 @@ impl Scene {
         })
     }
 
-    pub(super) async fn report_over_mqtt(&mut self) -> Bill {
+    pub(super) async fn report_over_mqtt(&self) -> Bill {
         let report = |second| {
             let payload = json!({"state": {"reported": Scene::document(second)}});
             Scene::ruled("shadow/lamp/update", &payload)
         };
         let name = antumbra_shadow_requests::NAME;
         self.invoke(name, &report(1)).await;
-        self.invoke(name, &report(2)).await.ruled(1.0)
+        self.invoke(name, &report(2)).await.ruled()
     }
 
-    pub(super) async fn report_over_http(&mut self) -> Bill {
+    pub(super) async fn report_over_http(&self) -> Bill {
         let path = "/v1/shadows/lamp/reported";
         self.call_api("PATCH", path, &Scene::document(3)).await
     }
 
-    pub(super) async fn fulfilling_report(&mut self) -> Bill {
+    pub(super) async fn fulfilling_report(&self) -> Bill {
         let desired = json!({"temperature-0": {"value": 7}});
         self.call_api("PATCH", "/v1/shadows/lamp/desired", &desired)
             .await;
@@ -194,13 +181,13 @@ impl Scene {
     }
 
     /// A full batch of changes, each of another shadow and sent to a queue and a device.
-    pub(super) async fn notifications(&mut self) -> (Bill, Bill) {
+    pub(super) async fn notifications(&self) -> (Bill, Bill) {
         let name = antumbra_stream_listener::NAME;
         let mut bills = Vec::new();
         self.call_api("PATCH", "/v1/shadows/mark/reported", &json!({"a": 1}))
             .await;
         self.changes_up_to("DS#mark").await;
-        for (id, count) in [("queued", STREAM_BATCH), ("heard", STREAM_BATCH)] {
+        for (id, count) in [("queued", STREAM_BATCH), ("watched", STREAM_BATCH)] {
             for number in 0..count {
                 let path = format!("/v1/shadows/{id}-{number}/reported");
                 self.call_api("PATCH", &path, &Scene::document(1)).await;
@@ -214,11 +201,11 @@ impl Scene {
             );
             // The first invocation resolves the queue's URL, which is cached.
             self.invoke(name, &event).await;
-            let bill = self.invoke(name, &event).await.lambda_requests(1.0);
+            let bill = self.invoke(name, &event).await.and(Unit::Lambda, 1.0);
             bills.push(bill.each_of(count));
         }
-        let heard = bills.pop().unwrap();
-        (bills.pop().unwrap(), heard)
+        let watched = bills.pop().unwrap();
+        (bills.pop().unwrap(), watched)
     }
 
     /// A batch of messages from a queue.
@@ -246,7 +233,7 @@ impl Scene {
         json!({ "Records": records })
     }
 
-    pub(super) async fn inbox_message(&mut self) -> Bill {
+    pub(super) async fn inbox_message(&self) -> Bill {
         let name = antumbra_message_ingest::NAME;
         let batch = |epoch: u32| {
             let message = move |n| {
@@ -258,16 +245,16 @@ impl Scene {
         // The first invocation records the source, which happens once an hour.
         self.invoke(name, &batch(1_700_000_000)).await;
         let bill = self.invoke(name, &batch(1_700_000_100)).await;
-        bill.queue_batches(1.0, false).each_of(QUEUE_BATCH)
+        bill.queue_batch().each_of(QUEUE_BATCH)
     }
 
-    pub(super) async fn inbox_get(&mut self) -> Bill {
+    pub(super) async fn inbox_get(&self) -> Bill {
         let topic = "request/next/sender/0";
         let event = Scene::ruled(topic, &json!({"token": "t"}));
-        self.invoke("message-next", &event).await.ruled(1.0)
+        self.invoke("message-next", &event).await.ruled()
     }
 
-    pub(super) async fn sensor_message(&mut self) -> Bill {
+    pub(super) async fn sensor_message(&self) -> Bill {
         for number in 0..QUEUE_BATCH {
             let place = json!({"city": "Poznań", "building": "A", "floor": "2", "room": "13"});
             let new = json!({"id": format!("door-{number}"), "location": place});
@@ -280,11 +267,11 @@ impl Scene {
         };
         self.invoke(name, &batch(0)).await;
         let bill = self.invoke(name, &batch(1)).await;
-        bill.queue_batches(1.0, false).each_of(QUEUE_BATCH)
+        bill.queue_batch().each_of(QUEUE_BATCH)
     }
 
     /// A sweep that finds no silent sensor, with its marker.
-    pub(super) async fn sweep(&mut self) -> Bill {
+    pub(super) async fn sweep(&self) -> Bill {
         let name = antumbra_liveness_sweep::NAME;
         let function = self.functions.lock().unwrap()[name].clone();
         self.recorder.take();
@@ -299,11 +286,11 @@ impl Scene {
         let mut calls = self.recorder.take();
         calls.retain(|call| seen.insert(format!("{} {}", call.operation, call.body)));
         let bill = Bill::of(&calls);
-        bill.lambda_requests(1.0).queue_batches(1.0, false)
+        bill.and(Unit::Lambda, 1.0).queue_batch()
     }
 
     /// A delivery for the change of a sensor with one linked client.
-    pub(super) async fn delivery(&mut self) -> Bill {
+    pub(super) async fn delivery(&self) -> Bill {
         let url = self.endpoints.url("client");
         let new = json!({"id": "client", "name": "Client", "url": url, "mode": "latest"});
         self.call_api("POST", "/v1/clients", &new).await;
@@ -323,12 +310,12 @@ impl Scene {
         let records = changes["Records"].as_array_mut().unwrap();
         records.retain(|of| of["dynamodb"].to_string().contains("SENSOR#door"));
         let notified = self.invoke(antumbra_stream_listener::NAME, &changes).await;
-        let notified = notified.lambda_requests(1.0).each_of(QUEUE_BATCH);
+        let notified = notified.and(Unit::Lambda, 1.0).each_of(QUEUE_BATCH);
 
         let name = antumbra_webhook_deliver::NAME;
         let event = self.event_of(name).await;
-        let sent = self.invoke(name, &event).await.queue_batches(1.0, false);
+        let sent = self.invoke(name, &event).await.queue_batch();
         self.endpoints.wait("client", 1).await;
-        notified.plus(&sent)
+        notified.plus(sent)
     }
 }

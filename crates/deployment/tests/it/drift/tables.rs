@@ -148,8 +148,8 @@ fn deliveries_have_more_receives_than_attempts() {
             })
         });
         let receives = attempts + antumbra_service::deliveries::SPARE_RECEIVES;
-        let said = queues.map(|of| text(&of.properties["RedrivePolicy"]["maxReceiveCount"]));
-        let said: Vec<String> = said.collect();
-        assert_eq!(said, [receives.to_string(), receives.to_string()]);
+        let receives_of = queues.map(|of| text(&of.properties["RedrivePolicy"]["maxReceiveCount"]));
+        let receives_of: Vec<String> = receives_of.collect();
+        assert_eq!(receives_of, [receives.to_string(), receives.to_string()]);
     }
 }

@@ -10,48 +10,41 @@ impl Scenario {
         for (id, mode) in [("newest", "latest"), ("all", "every")] {
             let url = self.endpoints.url(id);
             let new = json!({"id": id, "name": id, "url": url, "mode": mode});
-            self.call_api("POST", "/v1/clients", &[], new).await.is(201);
+            self.call_api("POST", "/v1/clients", &[], new, 201).await;
             let client = &[id][..];
             let change = json!({"name": "Another"});
-            self.call_api("PATCH", "/v1/clients/{}", client, change)
-                .await
-                .is(200);
-            self.call_api("GET", "/v1/clients/{}", client, Value::Null)
-                .await
-                .is(200);
-            self.call_api("POST", "/v1/clients/{}/rotate-secret", client, Value::Null)
-                .await
-                .is(200);
+            self.call_api("PATCH", "/v1/clients/{}", client, change, 200)
+                .await;
+            self.get("/v1/clients/{}", client).await;
+            self.call_api(
+                "POST",
+                "/v1/clients/{}/rotate-secret",
+                client,
+                Value::Null,
+                200,
+            )
+            .await;
             let link = "/v1/clients/{}/sensors/{}";
-            self.call_api("PUT", link, &[id, "door"], Value::Null)
-                .await
-                .is(204);
-            self.call_api("POST", "/v1/clients/{}/test", client, Value::Null)
-                .await
-                .is(202);
+            self.call_api("PUT", link, &[id, "door"], Value::Null, 204)
+                .await;
+            self.call_api("POST", "/v1/clients/{}/test", client, Value::Null, 202)
+                .await;
             self.endpoints.wait(id, 1).await;
         }
         self.kept_secrets().await;
-        self.call_api("GET", "/v1/clients", &[], Value::Null)
-            .await
-            .is(200);
+        self.get("/v1/clients", &[]).await;
         for path in ["/v1/clients/{}/sensors", "/v1/clients/{}/deliveries"] {
-            self.call_api("GET", path, &["newest"], Value::Null)
-                .await
-                .is(200);
+            self.get(path, &["newest"]).await;
         }
         for path in ["/v1/sensors/{}/clients", "/v1/sensors/{}/history"] {
-            self.call_api("GET", path, &["door"], Value::Null)
-                .await
-                .is(200);
+            self.get(path, &["door"]).await;
         }
 
         // Both get deliveries; each endpoint fails first.
         for id in ["newest", "all"] {
             self.endpoints.next(id, &[Reply::Status(500)]);
         }
-        let signal = json!({"sensor_id": "door", "data": 7});
-        self.send("antumbra-signals", &signal.to_string()).await;
+        self.signal(7).await;
         for id in ["newest", "all"] {
             // Earlier changes may still be delivered to clients that were linked since.
             let seven = |delivery: &&Value| delivery["data"]["current"] == 7;
@@ -66,18 +59,15 @@ impl Scenario {
                 .unwrap();
             let again = "/v1/deliveries/{}/redeliver";
             let seen = self.endpoints.seen(id).len();
-            self.call_api("POST", again, &[delivery], Value::Null)
-                .await
-                .is(202);
+            self.call_api("POST", again, &[delivery], Value::Null, 202)
+                .await;
             self.endpoints.wait(id, seen + 1).await;
         }
 
         for id in ["newest", "all"] {
             let since = "/v1/clients/{}/redeliver?since=2026-01-01T00:00:00Z&delivered=true";
             let seen = self.endpoints.seen(id).len();
-            self.call_api("POST", since, &[id], Value::Null)
-                .await
-                .is(202);
+            self.call_api("POST", since, &[id], Value::Null, 202).await;
             self.endpoints.wait(id, seen + 2).await;
         }
 
@@ -85,18 +75,15 @@ impl Scenario {
         for id in ["newest", "all"] {
             self.endpoints.next(id, &[Reply::Status(410)]);
         }
-        let signal = json!({"sensor_id": "door", "data": 8});
-        self.send("antumbra-signals", &signal.to_string()).await;
+        self.signal(8).await;
         for id in ["newest", "all"] {
             let path = format!("/v1/clients/{id}");
             self.until(&path, |client| client["enabled"] == false).await;
         }
-        let signal = json!({"sensor_id": "door", "data": 9});
-        self.send("antumbra-signals", &signal.to_string()).await;
+        self.signal(9).await;
         for id in ["newest", "all"] {
-            self.call_api("POST", "/v1/clients/{}/enable", &[id], Value::Null)
-                .await
-                .is(200);
+            self.call_api("POST", "/v1/clients/{}/enable", &[id], Value::Null, 200)
+                .await;
         }
         self.end_of_clients().await;
     }
@@ -111,27 +98,22 @@ impl Scenario {
         ] {
             for _ in 0..2 {
                 let headers = [("idempotency-key", path)];
-                let answer = self.request("POST", path, &headers, body.clone()).await;
-                answer.is(status);
+                self.request("POST", path, &headers, body.clone(), status)
+                    .await;
             }
         }
     }
 
     async fn end_of_clients(&mut self) {
         let link = "/v1/clients/{}/sensors/{}";
-        self.call_api("DELETE", link, &["newest", "door"], Value::Null)
-            .await
-            .is(204);
-        self.call_api("DELETE", "/v1/clients/{}", &["newest"], Value::Null)
-            .await
-            .is(204);
+        self.call_api("DELETE", link, &["newest", "door"], Value::Null, 204)
+            .await;
+        self.call_api("DELETE", "/v1/clients/{}", &["newest"], Value::Null, 204)
+            .await;
         self.end_of_sensor().await;
         let whole = "/v1/clients/{}?cascade=true";
-        self.call_api("DELETE", whole, &["all"], Value::Null)
-            .await
-            .is(204);
-        self.call_api("GET", "/health", &[], Value::Null)
-            .await
-            .is(200);
+        self.call_api("DELETE", whole, &["all"], Value::Null, 204)
+            .await;
+        self.get("/health", &[]).await;
     }
 }

@@ -8,11 +8,13 @@ impl Scenario {
     pub(super) async fn run_inbox(&mut self) {
         for epoch in 1..=3 {
             let message = json!({"thingName": "sender", "epochTime": epoch});
-            self.send("antumbra-inbound", &message.to_string()).await;
+            self.home
+                .send("antumbra-inbound", &message.to_string())
+                .await;
             self.next_message("notification/sender").await;
         }
-        self.send("antumbra-inbound", "gibberish").await;
-        self.received("antumbra-quarantine", "gibberish").await;
+        self.home.send("antumbra-inbound", "gibberish").await;
+        self.home.received("antumbra-quarantine", "gibberish").await;
 
         let request = json!({"token": "t"});
         let query = "request/query/sender";
@@ -39,20 +41,15 @@ impl Scenario {
             .await;
 
         let list = "/v1/messages/{}";
-        let found = self.call_api("GET", list, &["sender"], Value::Null).await;
-        let found = found.is(200);
+        let found = self.get(list, &["sender"]).await;
         assert_eq!(found["messages"].as_array().map(Vec::len), Some(2));
         let whole = "/v1/messages/{}?bodies=true";
-        self.call_api("GET", whole, &["sender"], Value::Null)
-            .await
-            .is(200);
+        self.get(whole, &["sender"]).await;
         let id = found["messages"][0]["messageId"].as_str().unwrap();
         for (method, status) in [("GET", 200), ("DELETE", 204)] {
             let path = "/v1/messages/{}/{}";
-            let answer = self
-                .call_api(method, path, &["sender", id], Value::Null)
+            self.call_api(method, path, &["sender", id], Value::Null, status)
                 .await;
-            answer.is(status);
         }
     }
 }

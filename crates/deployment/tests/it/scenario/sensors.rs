@@ -13,61 +13,49 @@ impl Scenario {
     pub(super) async fn run_sensors(&mut self) {
         let place = json!({"city": "Poznań", "building": "A", "floor": "2", "room": "13"});
         let new = json!({"id": "door", "location": place, "silenceAfterSeconds": 60});
-        self.call_api("POST", "/v1/sensors", &[], new).await.is(201);
+        self.call_api("POST", "/v1/sensors", &[], new, 201).await;
         let door = &["door"][..];
         let change = json!({"address": "at the back"});
-        self.call_api("PATCH", "/v1/sensors/{}", door, change)
-            .await
-            .is(200);
+        self.call_api("PATCH", "/v1/sensors/{}", door, change, 200)
+            .await;
         let there = json!({"city": "Poznań", "building": "A", "floor": "2", "room": "14"});
-        self.call_api("POST", "/v1/sensors/{}/move", door, there)
-            .await
-            .is(200);
+        self.call_api("POST", "/v1/sensors/{}/move", door, there, 200)
+            .await;
         let readings = json!({"readings": [{"value": 1, "time": "2026-01-31T12:00:00Z"}]});
-        self.call_api("POST", "/v1/sensors/{}/readings", door, readings)
-            .await
-            .is(204);
+        self.call_api("POST", "/v1/sensors/{}/readings", door, readings, 204)
+            .await;
 
         // A change, an invalid signal, and one of an unknown sensor.
         for value in 0..2 {
-            let signal = json!({"sensor_id": "door", "data": value});
-            self.send("antumbra-signals", &signal.to_string()).await;
+            self.signal(value).await;
             self.until("/v1/sensors/door/state", |state| state["value"] == value)
                 .await;
         }
-        self.send("antumbra-signals", "gibberish").await;
-        self.received("antumbra-quarantine", "gibberish").await;
+        self.home.send("antumbra-signals", "gibberish").await;
+        self.home.received("antumbra-quarantine", "gibberish").await;
         let nobody = json!({"sensor_id": "nobody", "data": 1}).to_string();
-        self.send("antumbra-signals", &nobody).await;
+        self.home.send("antumbra-signals", &nobody).await;
         match self.newcomers {
             true => {
                 let state = "/v1/sensors/nobody/state";
                 self.until(state, |state| state["value"] == 1).await;
             }
-            false => self.received("antumbra-quarantine", "nobody").await,
+            false => drop(self.home.received("antumbra-quarantine", "nobody").await),
         }
 
-        self.call_api("GET", "/v1/sensors/{}", door, Value::Null)
-            .await
-            .is(200);
-        self.call_api("GET", "/v1/sensors/{}/state", door, Value::Null)
-            .await
-            .is(200);
+        self.get("/v1/sensors/{}", door).await;
+        self.get("/v1/sensors/{}/state", door).await;
         for path in [
             "/v1/sensors/{}/readings",
             "/v1/sensors/{}/readings?from=2026-01-01T00:00:00Z",
         ] {
-            self.call_api("GET", path, door, Value::Null).await.is(200);
+            self.get(path, door).await;
         }
-        let all = self.call_api("GET", "/v1/sensors", &[], Value::Null).await;
-        all.is(200);
+        self.get("/v1/sensors", &[]).await;
         for depth in 1..=4 {
             let path = format!("/v1/locations{}/sensors", "/{}".repeat(depth));
             let parts = &["Pozna%C5%84", "A", "2", "14"][..depth];
-            let found = self
-                .call_api("GET", &path, parts, Value::Null)
-                .await
-                .is(200);
+            let found = self.get(&path, parts).await;
             assert_eq!(
                 found["sensors"].as_array().map(Vec::len),
                 Some(1),
@@ -76,12 +64,11 @@ impl Scenario {
         }
 
         // It is lost, and restored.
-        self.stack.sweep().await.unwrap();
+        self.home.stack.sweep().await.unwrap();
         self.clock.shift(Duration::from_secs(3600));
-        let report = self.stack.sweep().await.unwrap();
+        let report = self.home.stack.sweep().await.unwrap();
         assert_eq!(report.lost, 1 + usize::from(self.newcomers), "{report:?}");
-        let signal = json!({"sensor_id": "door", "data": 0});
-        self.send("antumbra-signals", &signal.to_string()).await;
+        self.signal(0).await;
         self.until("/v1/sensors/door/state", |state| state["value"] == 0)
             .await;
     }
@@ -90,9 +77,8 @@ impl Scenario {
     pub(super) async fn end_of_sensor(&mut self) {
         let links = self.links_of("SENSOR#door").await;
         assert!(!links.is_empty());
-        self.call_api("DELETE", "/v1/sensors/{}", &["door"], Value::Null)
-            .await
-            .is(204);
+        self.call_api("DELETE", "/v1/sensors/{}", &["door"], Value::Null, 204)
+            .await;
         // Items left by a concurrent link.
         for link in links {
             let put = self.database.put_item().table_name(MAIN.name);
@@ -100,7 +86,7 @@ impl Scenario {
         }
         for _ in 0..3 {
             self.clock.shift(Duration::from_secs(2 * 86_400));
-            self.stack.sweep().await.unwrap();
+            self.home.stack.sweep().await.unwrap();
         }
         assert!(self.links_of("SENSOR#door").await.is_empty());
     }

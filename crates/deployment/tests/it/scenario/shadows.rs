@@ -11,12 +11,11 @@ impl Scenario {
         self.shadows_over_mqtt().await;
         // Each kind of target has a registration for these.
         let teller = json!({"led": 1});
-        self.call_api("PATCH", "/v1/shadows/{}/reported", &["teller"], teller)
-            .await
-            .is(200);
+        self.call_api("PATCH", "/v1/shadows/{}/reported", &["teller"], teller, 200)
+            .await;
         self.next_message("changes/teller").await;
-        self.received("changes", "changes-0").await;
-        self.received("changes.fifo", "changes-1").await;
+        self.home.received("changes", "changes-0").await;
+        self.home.received("changes.fifo", "changes-1").await;
     }
 
     async fn shadows_over_http(&self) {
@@ -26,27 +25,15 @@ impl Scenario {
             let at = |second: u32| json!({"led": {"value": second, "timestamp": second}});
             let (reported, desired) = (path("/reported"), path("/desired"));
             // Created, changed, desired, and a report that acknowledges the desired value.
-            self.call_api("PATCH", &reported, parts, at(1))
-                .await
-                .is(200);
-            self.call_api("PATCH", &reported, parts, at(2))
-                .await
-                .is(200);
-            self.call_api("PATCH", &desired, parts, json!({"led": {"value": 3}}))
-                .await
-                .is(200);
-            self.call_api("PATCH", &reported, parts, at(3))
-                .await
-                .is(200);
-            self.call_api("GET", &path("/delta"), parts, Value::Null)
-                .await
-                .is(200);
-            self.call_api("GET", prefix, parts, Value::Null)
-                .await
-                .is(200);
-            self.call_api("DELETE", prefix, parts, Value::Null)
-                .await
-                .is(204);
+            self.call_api("PATCH", &reported, parts, at(1), 200).await;
+            self.call_api("PATCH", &reported, parts, at(2), 200).await;
+            self.call_api("PATCH", &desired, parts, json!({"led": {"value": 3}}), 200)
+                .await;
+            self.call_api("PATCH", &reported, parts, at(3), 200).await;
+            self.get(&path("/delta"), parts).await;
+            self.get(prefix, parts).await;
+            self.call_api("DELETE", prefix, parts, Value::Null, 204)
+                .await;
         }
     }
 
@@ -62,8 +49,8 @@ impl Scenario {
         ] {
             for _ in 0..2 {
                 let headers = [("idempotency-key", key)];
-                let answer = self.request("PATCH", path, &headers, body.clone()).await;
-                answer.is(status);
+                self.request("PATCH", path, &headers, body.clone(), status)
+                    .await;
             }
         }
         // The record of a request that failed with 5xx is deleted, so that it can be repeated.
@@ -71,11 +58,11 @@ impl Scenario {
         self.recorder.break_off(Some((api, "BatchGetItem")));
         let headers = [("idempotency-key", "again")];
         let path = "/v1/shadows/kept/reported";
-        let failed = self.request("PATCH", path, &headers, json!({"a": 2}));
-        failed.await.is(503);
+        self.request("PATCH", path, &headers, json!({"a": 2}), 503)
+            .await;
         self.recorder.break_off(None);
-        let again = self.request("PATCH", path, &headers, json!({"a": 2}));
-        again.await.is(200);
+        self.request("PATCH", path, &headers, json!({"a": 2}), 200)
+            .await;
     }
 
     async fn shadows_over_mqtt(&mut self) {

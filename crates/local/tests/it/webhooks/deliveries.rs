@@ -55,7 +55,7 @@ async fn a_change_is_posted_with_a_signature_to_every_linked_client() {
     let query = HistoryQuery::of(Subject::Sensor(door));
     let page = home.redeliveries.list(&query, None).await.unwrap();
     assert_eq!(page.rows.len(), 2);
-    home.stack.stop().await;
+    home.stop().await;
 }
 
 #[tokio::test]
@@ -90,7 +90,7 @@ async fn lost_and_restored_are_posted_in_sequence() {
     assert_eq!(seen[0].body["data"]["threshold_seconds"], 3600);
     assert_eq!(seen[0].body["data"]["last_state"], 0);
     assert_eq!(seen[1].body["data"]["state_changed"], true);
-    home.stack.stop().await;
+    home.stop().await;
 }
 
 #[tokio::test]
@@ -120,7 +120,7 @@ async fn mode_every_delivers_in_order() {
     sorted.sort_unstable();
     assert_eq!(of_door, sorted);
     assert_eq!(of_door.last(), Some(&3));
-    home.stack.stop().await;
+    home.stop().await;
 }
 
 #[tokio::test]
@@ -156,7 +156,7 @@ async fn mode_latest_drops_superseded_deliveries() {
         .unwrap();
     home.wait_for_statuses(&client, &[Status::Delivered; 2])
         .await;
-    home.stack.stop().await;
+    home.stop().await;
 }
 
 #[tokio::test]
@@ -182,7 +182,7 @@ async fn both_secrets_sign_during_rotation() {
     let seconds: i64 = seen[1].timestamp.parse().unwrap();
     let one = sign(&[&last], &seen[1].id, seconds, &seen[1].text).unwrap();
     assert_eq!(seen[1].signature, one);
-    home.stack.stop().await;
+    home.stop().await;
 }
 
 #[tokio::test]
@@ -218,7 +218,7 @@ async fn a_gone_endpoint_disables_its_client_and_held_deliveries_are_released_in
         home.clients.get(&client).await.unwrap().state,
         ClientState::Enabled
     );
-    home.stack.stop().await;
+    home.stop().await;
 }
 
 #[tokio::test]
@@ -240,7 +240,7 @@ async fn retry_after_is_honoured() {
     let seen = home.endpoints.seen("watch");
     assert!(seen[1].at - seen[0].at >= Duration::from_millis(1900));
     assert!(seen[2].at - seen[1].at >= Duration::from_millis(900));
-    home.stack.stop().await;
+    home.stop().await;
 }
 
 #[tokio::test]
@@ -268,5 +268,5 @@ async fn every_attempt_reads_url_and_link_again() {
     home.wait_for_statuses(&other, &[Status::Skipped]).await;
     assert_eq!(home.endpoints.seen("watch").len(), 1);
     assert_eq!(home.endpoints.seen("other").len(), 1);
-    home.stack.stop().await;
+    home.stop().await;
 }

@@ -5,33 +5,28 @@ use std::time::Duration;
 
 use antumbra_dynamodb::{DynamoDbClients, DynamoDbDeliveries, DynamoDbSensors, MAIN, SensorConfig};
 use antumbra_local::clients::sdk_config;
-use antumbra_local::stack::{Options, Stack, Webhooks};
+use antumbra_local::stack::{Options, Webhooks};
 use antumbra_publish::SqsChannel;
 use antumbra_publish::webhook::Guard;
-use antumbra_registration::Registrations;
 use antumbra_service::clients::{ClientId, Clients, Mode, NewClient, Secret};
 use antumbra_service::clock::{Clock as _, SystemClock};
 use antumbra_service::deliveries::{
     Delays, Deliveries, DeliveryRecord, HistoryQuery, Policy, Queues, Status, Subject,
 };
-use antumbra_service::sensors::{
-    Generation, Location, RegisteredSensor, Sensor, SensorId, SensorStore as _, Signal,
-    StateStore as _, Value, Version,
-};
+use antumbra_service::sensors::{SensorId, SensorStore as _, Signal, StateStore as _, Value};
 
 use super::endpoint::Endpoints;
-use crate::support::soon;
+use crate::support::{self, registrations, sensor};
 
 pub(super) const REGISTRATION: &str =
     include_str!("../../../../../registrations/sensor-clients.json");
 
 pub(super) struct Home {
-    pub(super) stack: Stack,
+    pub(super) services: support::Home,
     pub(super) endpoints: Endpoints,
     pub(super) clients: Clients<DynamoDbClients, Guard>,
     pub(super) redeliveries: Deliveries<DynamoDbClients, DynamoDbDeliveries>,
     pub(super) sensors: DynamoDbSensors,
-    pub(super) sqs: aws_sdk_sqs::Client,
 }
 
 /// Immediate retries, and circuits that never open.
@@ -55,16 +50,15 @@ pub(super) fn immediate_retries() -> Webhooks {
 impl Home {
     pub(super) async fn start(webhooks: Webhooks) -> Home {
         let allow = webhooks.allow.clone();
-        let file = ("sensor-clients.json", REGISTRATION);
-        let options = Options {
-            registrations: Registrations::load([file], &|_| None).unwrap(),
+        let services = support::Home::start(Options {
+            registrations: registrations([REGISTRATION]),
             webhooks,
             ..Options::default()
-        };
-        let stack = Stack::start(options).await.unwrap();
-        let database = sdk_config(stack.addresses().dynamodb);
-        let sqs = aws_sdk_sqs::Client::new(&sdk_config(stack.addresses().aws));
-        let queue = |name: &str| Arc::new(SqsChannel::new(&sqs, &stack.queue_url(name)));
+        })
+        .await;
+        let database = sdk_config(services.stack.addresses().dynamodb);
+        let url = |name: &str| services.stack.queue_url(name);
+        let queue = |name: &str| Arc::new(SqsChannel::new(&services.sqs, &url(name)));
         let queues = Queues {
             ordered: queue("antumbra-deliveries.fifo"),
             unordered: queue("antumbra-deliveries"),
@@ -80,9 +74,12 @@ impl Home {
                 Arc::new(SystemClock),
             ),
             sensors: DynamoDbSensors::connect(&database, SensorConfig::new(MAIN.name)),
-            sqs,
-            stack,
+            services,
         }
+    }
+
+    pub(super) async fn stop(self) {
+        self.services.stop().await;
     }
 
     /// Creates a client whose endpoint path is its id.
@@ -103,16 +100,9 @@ impl Home {
 
     /// Registers a sensor and sends the value 0.
     pub(super) async fn sensor(&self, id: &str) -> SensorId {
-        let id = SensorId::new(id).unwrap();
-        let location = Location::new("Poznań", "A", "2", "13").unwrap();
-        let now = SystemClock.now();
-        let registered = RegisteredSensor {
-            sensor: Sensor::new(id.clone(), location),
-            version: Version(1),
-            registered_at: now,
-            generation: Generation::new("g1").unwrap(),
-        };
+        let registered = sensor(id, SystemClock.now());
         self.sensors.register(&registered).await.unwrap();
+        let id = registered.sensor.id;
         self.signal(&id, 0).await;
         id
     }
@@ -156,19 +146,5 @@ impl Home {
             Ok(records) => records,
             Err(_) => panic!("{last:?}, not {expected:?}"),
         }
-    }
-
-    /// Receives the text of the next message of a queue.
-    pub(super) async fn received(&self, queue: &str) -> String {
-        let receiving = async {
-            loop {
-                let call = self.sqs.receive_message().wait_time_seconds(1);
-                let got = call.queue_url(self.stack.queue_url(queue)).send().await;
-                if let Some(message) = got.unwrap().messages().first() {
-                    return message.body().unwrap().to_owned();
-                }
-            }
-        };
-        soon("a message", receiving).await
     }
 }

@@ -129,11 +129,11 @@ pub async fn a_moved_sensor_is_listed_at_its_new_location<S: Store>(store: S) {
 
 pub async fn rows_contain_the_latest_state<S: Store>(store: S) {
     let room = ["a", "b", "c", "d"];
-    register(&store, &[("heard", room), ("silent", room)]).await;
-    record(&store, &signal("heard", 1, 5, 5)).await;
+    register(&store, &[("active", room), ("silent", room)]).await;
+    record(&store, &signal("active", 1, 5, 5)).await;
     let found = rows(&store, &place(&room), 10).await;
     let state = |n: usize| found[n].state.as_ref().unwrap();
-    assert_eq!(found[0].sensor, sensor("heard", room));
+    assert_eq!(found[0].sensor, sensor("active", room));
     assert_eq!(state(0).value, Some(Value::whole(1)));
     assert_eq!(state(0).last_seen, Some(at(5)));
     assert_eq!(state(1).value, None);
@@ -255,12 +255,12 @@ pub async fn a_cursor_is_valid_only_for_its_own_listing<S: Store>(store: S) {
 pub async fn an_invalid_page_request_is_rejected<S: Store>(store: S) {
     register(&store, &[("one", ["a", "b", "c", "d"])]).await;
     let one = crate::sensors::sample::id("one");
-    let says = |limit: usize| {
+    let expected = |limit: usize| {
         let fault = format!("a page holds 1 to 1000 entries, not {limit}");
         StoreError::Invalid(fault)
     };
     for limit in [0, 1001] {
-        let error = SensorError::Store(says(limit));
+        let error = SensorError::Store(expected(limit));
         let listed = store.in_place(&place(&["a"]), limit, None).await;
         assert_eq!(listed.unwrap_err(), error);
         assert_eq!(store.latest(&one, limit).await.unwrap_err(), error);
@@ -268,7 +268,7 @@ pub async fn an_invalid_page_request_is_rejected<S: Store>(store: S) {
         assert_eq!(between.unwrap_err(), error);
         assert_eq!(
             store.due(0, at(0), limit, None).await.unwrap_err(),
-            says(limit)
+            expected(limit)
         );
     }
     let backwards = store.between(&one, at(1), at(0), 1, None).await;

@@ -141,7 +141,7 @@ pub async fn a_state_records_since_when_it_holds<S: Store>(store: S) {
         let (_, _, state) = step(&store, &signal("s", value, time, time)).await;
         assert_eq!(state.since, Some(at(since)), "{value} at {time}");
     }
-    let say = |value: Value, time: i64| {
+    let signal_at = |value: Value, time: i64| {
         Signal::new(id("s"), value, Some(at(time)), Some(0), at(time), "-").unwrap()
     };
     for (value, time, since) in [
@@ -154,7 +154,7 @@ pub async fn a_state_records_since_when_it_holds<S: Store>(store: S) {
         (Value::Boolean(false), 13, Some(13)),
         (Value::Boolean(true), 14, Some(14)),
     ] {
-        let (_, _, state) = step(&store, &say(value, time)).await;
+        let (_, _, state) = step(&store, &signal_at(value, time)).await;
         assert_eq!(state.since, since.map(at), "at {time}");
     }
 }

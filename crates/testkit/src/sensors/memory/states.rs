@@ -21,7 +21,7 @@ fn note_contact(state: &mut State, sent: Timestamp) {
     state.check_at = state.check_at.or(Some(sent));
 }
 
-fn say(state: &mut State, signal: &Signal) {
+fn set_value(state: &mut State, signal: &Signal) {
     let same = state.value.as_ref() == Some(signal.value());
     let is_switch = signal.value().other_switch_marks().is_some();
     let since = state.since.filter(|_| same);
@@ -51,7 +51,7 @@ impl StateStore for MemorySensors {
             note_contact(&mut state, signal.sent());
         }
         if is_newer {
-            say(&mut state, signal);
+            set_value(&mut state, signal);
         }
         let outcome = match (&before.value, is_newer) {
             (None, _) => Outcome::First,

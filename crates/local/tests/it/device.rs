@@ -113,5 +113,11 @@ macro_rules! device {
     };
 }
 
+/// Types of MQTT 5 where `rumqttc` has those of MQTT 3.
+mod v5_packets {
+    pub(crate) use rumqttc::v5::mqttbytes::QoS;
+    pub(crate) use rumqttc::v5::mqttbytes::v5::{LastWill, Packet, Publish};
+}
+
 device!(v4, rumqttc, rumqttc);
-device!(v5, rumqttc::v5, crate::mqtt::v5_packets);
+device!(v5, rumqttc::v5, super::v5_packets);
