@@ -2,7 +2,7 @@
 //! consumed capacity.
 
 use std::backtrace::Backtrace;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -49,8 +49,8 @@ pub(crate) struct Recorder(Arc<Mutex<Recorded>>);
 #[derive(Debug, Default)]
 struct Recorded {
     calls: Vec<Call>,
-    /// Lines of code that calls came from, by fingerprint.
-    sites: BTreeMap<String, Arc<Backtrace>>,
+    /// Where each call came from.
+    backtraces: Vec<Arc<Backtrace>>,
     /// Function and operation that fail at present.
     broken: Option<(&'static str, &'static str)>,
 }
@@ -87,26 +87,29 @@ impl Recorder {
         std::mem::take(&mut self.lock().calls)
     }
 
-    /// Lines of a crate that made calls, as `src/file.rs:line`.
-    pub(crate) fn lines_of(&self, krate: &str) -> Vec<String> {
-        let sites: Vec<_> = self.lock().sites.values().cloned().collect();
-        let folder = format!("crates/{krate}/");
-        let mut lines = Vec::new();
-        for site in sites {
-            let text = site.to_string();
+    /// Lines of crates that made calls, by crate, as `src/file.rs:line`.
+    pub(crate) fn lines_of(
+        &self,
+        crates: &[&'static str],
+    ) -> BTreeMap<&'static str, BTreeSet<String>> {
+        let backtraces = self.lock().backtraces.clone();
+        let mut lines: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+        for backtrace in backtraces {
+            let text = backtrace.to_string();
             let places = text
                 .lines()
-                .filter_map(|line| line.trim().strip_prefix("at "));
-            for place in places {
-                if let Some((_, place)) = place.split_once(&folder) {
-                    let mut parts = place.split(':');
-                    let (file, line) = (parts.next().unwrap(), parts.next().unwrap());
-                    lines.push(format!("{file}:{line}"));
+                .filter_map(|line| line.trim().strip_prefix("at ")?.split_once("crates/"));
+            for (_, place) in places {
+                let Some((krate, place)) = place.split_once('/') else {
+                    continue;
+                };
+                if let Some(krate) = crates.iter().find(|known| **known == krate) {
+                    // Without the column.
+                    let place = place.rsplit_once(':').unwrap().0;
+                    lines.entry(krate).or_default().insert(place.to_owned());
                 }
             }
         }
-        lines.sort();
-        lines.dedup();
         lines
     }
 }
@@ -146,7 +149,7 @@ impl HttpConnector for Recording<SharedHttpConnector> {
         let (recorder, inner) = (self.recorder.clone(), self.inner.clone());
         let (index, broken) = {
             let mut recorded = recorder.lock();
-            recorded.sites.entry(shape(&call)).or_insert(backtrace);
+            recorded.backtraces.push(backtrace);
             recorded.calls.push(call.clone());
             let broken = recorded.broken == Some((&call.function, &call.operation));
             (recorded.calls.len() - 1, broken)
@@ -217,31 +220,6 @@ fn call(function: &str, request: &HttpRequest) -> Call {
         body,
         units: Units::default(),
     }
-}
-
-/// Identifies the calls of one line: expressions and kinds of items, without the values.
-fn shape(call: &Call) -> String {
-    fn note(of: &Value, shape: &mut String) {
-        match of {
-            Value::Object(members) => {
-                for (name, of) in members {
-                    if name.ends_with("Expression") || name == "IndexName" {
-                        shape.push_str(&of.to_string());
-                    }
-                    note(of, shape);
-                }
-            }
-            Value::Array(items) => items.iter().for_each(|item| note(item, shape)),
-            // Kind of the item: the capitals of its key.
-            Value::String(text) => {
-                shape.extend(text.chars().filter(char::is_ascii_uppercase).take(20))
-            }
-            _ => {}
-        }
-    }
-    let mut shape = format!("{} {} {} ", call.function, call.service, call.operation);
-    note(&call.body, &mut shape);
-    shape
 }
 
 /// Makes DynamoDB return the consumed capacity.

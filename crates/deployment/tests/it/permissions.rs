@@ -41,9 +41,8 @@ async fn recorded() -> Recording {
             let of = recorded.seen.entry(call.function.clone()).or_default();
             of.extend(call.permissions());
         }
-        for krate in lines::CRATES {
-            let of = recorded.lines.entry(krate).or_default();
-            of.extend(scenario.recorder.lines_of(krate));
+        for (krate, lines) in scenario.recorder.lines_of(&lines::CRATES) {
+            recorded.lines.entry(krate).or_default().extend(lines);
         }
         recorded.api_calls.extend(scenario.api_calls());
         recorded

@@ -8,10 +8,11 @@ mod inbox;
 mod sensors;
 mod shadows;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Mutex;
 use std::time::Duration;
 
+use antumbra_dynamodb::MAIN;
 use antumbra_local::clients::sdk_config;
 use antumbra_local::stack::{Options, Webhooks};
 use antumbra_registration::Registrations;
@@ -19,6 +20,7 @@ use antumbra_sensor_ingest::AutoRegistration;
 use antumbra_service::clock::ShiftedClock;
 use antumbra_service::deliveries::{Delays, Policy};
 use antumbra_service::shadows::Layout;
+use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::{Value, json};
 
 use super::calls::Recorder;
@@ -218,6 +220,27 @@ impl Scenario {
         self.home
             .send("antumbra-signals", &signal.to_string())
             .await;
+    }
+
+    /// Items of a partition whose sort keys have this prefix.
+    async fn items(&self, partition: &str, prefix: &str) -> Vec<HashMap<String, AttributeValue>> {
+        let text = |text: &str| AttributeValue::S(text.to_owned());
+        let found = self
+            .database
+            .query()
+            .table_name(MAIN.name)
+            .key_condition_expression("PK = :partition AND begins_with(SK, :prefix)")
+            .expression_attribute_values(":partition", text(partition))
+            .expression_attribute_values(":prefix", text(prefix));
+        found.send().await.unwrap().items.unwrap_or_default()
+    }
+
+    /// Writes items that an interrupted delete would have left.
+    async fn put_back(&self, items: Vec<HashMap<String, AttributeValue>>) {
+        for item in items {
+            let put = self.database.put_item().table_name(MAIN.name);
+            put.set_item(Some(item)).send().await.unwrap();
+        }
     }
 
     /// Calls until the response is as expected.

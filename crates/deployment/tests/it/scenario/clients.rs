@@ -104,7 +104,27 @@ impl Scenario {
         }
     }
 
+    /// Changes the mode of a linked client, deletes it, and creates it again although the delete was interrupted.
+    async fn recreated_client(&self) {
+        let (client, link) = ("/v1/clients/{}", "/v1/clients/{}/sensors/{}");
+        self.call_api("PUT", link, &["kept", "door"], Value::Null, 204)
+            .await;
+        for mode in ["every", "latest"] {
+            let change = json!({ "mode": mode });
+            self.call_api("PATCH", client, &["kept"], change, 200).await;
+        }
+        let secrets = self.items("CLIENT#kept", "CLIENTSECRETS").await;
+        assert_eq!(secrets.len(), 1);
+        let whole = "/v1/clients/{}?cascade=true";
+        self.call_api("DELETE", whole, &["kept"], Value::Null, 204)
+            .await;
+        self.put_back(secrets).await;
+        let new = json!({"id": "kept", "name": "Kept", "url": self.endpoints.url("kept")});
+        self.call_api("POST", "/v1/clients", &[], new, 201).await;
+    }
+
     async fn end_of_clients(&mut self) {
+        self.recreated_client().await;
         let link = "/v1/clients/{}/sensors/{}";
         self.call_api("DELETE", link, &["newest", "door"], Value::Null, 204)
             .await;

@@ -1,10 +1,7 @@
 //! Sensors from registration to the purge of their data.
 
-use std::collections::HashMap;
 use std::time::Duration;
 
-use antumbra_dynamodb::MAIN;
-use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::{Value, json};
 
 use super::Scenario;
@@ -63,42 +60,42 @@ impl Scenario {
             );
         }
 
-        // It is lost, and restored.
-        self.home.stack.sweep().await.unwrap();
+        // It is lost, and restored. A changed timeout moves the next check, also that of a lost sensor.
+        self.change_silence(120).await;
+        let report = self.home.stack.sweep().await.unwrap();
+        assert_eq!(report.rearmed, 1, "{report:?}");
         self.clock.shift(Duration::from_secs(3600));
         let report = self.home.stack.sweep().await.unwrap();
         assert_eq!(report.lost, 1 + usize::from(self.newcomers), "{report:?}");
+        self.change_silence(60).await;
+        let report = self.home.stack.sweep().await.unwrap();
+        assert_eq!(report.gone, 1, "{report:?}");
         self.signal(0).await;
         self.until("/v1/sensors/door/state", |state| state["value"] == 0)
             .await;
     }
 
+    async fn change_silence(&self, seconds: u32) {
+        let change = json!({ "silenceAfterSeconds": seconds });
+        self.call_api("PATCH", "/v1/sensors/{}", &["door"], change, 200)
+            .await;
+        // A sweep does not look at the last second.
+        self.clock.shift(Duration::from_secs(2));
+    }
+
     /// Unregisters the sensor, and sweeps until all its items are purged.
     pub(super) async fn end_of_sensor(&mut self) {
-        let links = self.links_of("SENSOR#door").await;
+        let links = self.items("SENSOR#door", "CLIENT#").await;
         assert!(!links.is_empty());
         self.call_api("DELETE", "/v1/sensors/{}", &["door"], Value::Null, 204)
             .await;
         // Items left by a concurrent link.
-        for link in links {
-            let put = self.database.put_item().table_name(MAIN.name);
-            put.set_item(Some(link)).send().await.unwrap();
-        }
+        self.put_back(links).await;
+        self.home.stack.sweep().await.unwrap();
         for _ in 0..3 {
             self.clock.shift(Duration::from_secs(2 * 86_400));
             self.home.stack.sweep().await.unwrap();
         }
-        assert!(self.links_of("SENSOR#door").await.is_empty());
-    }
-
-    async fn links_of(&self, partition: &str) -> Vec<HashMap<String, AttributeValue>> {
-        let found = self
-            .database
-            .query()
-            .table_name(MAIN.name)
-            .key_condition_expression("PK = :partition AND begins_with(SK, :link)")
-            .expression_attribute_values(":partition", AttributeValue::S(partition.to_owned()))
-            .expression_attribute_values(":link", AttributeValue::S("CLIENT#".to_owned()));
-        found.send().await.unwrap().items.unwrap_or_default()
+        assert!(self.items("SENSOR#door", "CLIENT#").await.is_empty());
     }
 }
