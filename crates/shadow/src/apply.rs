@@ -39,7 +39,8 @@ pub fn apply(old: &Document, diff: &Diff<'_>) -> Result<Document, ApplyError> {
         root = Tree::Object(BTreeMap::new());
     }
     for (pointer, _) in diff.removed() {
-        let place = root.place(pointer).ok_or_else(|| misfit(pointer))?;
+        let pointer = pointer.to_string();
+        let place = root.place(&pointer).ok_or_else(|| misfit(&pointer))?;
         *place = Tree::Gone;
     }
     root.close_up(diff.old, Some(diff.new), diff);
@@ -47,11 +48,13 @@ pub fn apply(old: &Document, diff: &Diff<'_>) -> Result<Document, ApplyError> {
         root = Tree::Object(BTreeMap::new());
     }
     for (pointer, value) in diff.added() {
-        root.add(pointer, diff.new, value)
-            .ok_or_else(|| misfit(pointer))?;
+        let pointer = pointer.to_string();
+        root.add(&pointer, diff.new, value)
+            .ok_or_else(|| misfit(&pointer))?;
     }
     for (pointer, _, value) in diff.updated() {
-        let place = root.place(pointer).ok_or_else(|| misfit(pointer))?;
+        let pointer = pointer.to_string();
+        let place = root.place(&pointer).ok_or_else(|| misfit(&pointer))?;
         *place = Tree::of(value);
     }
     let mut json = String::new();

@@ -5,15 +5,16 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::fmt;
 
-use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
 
 use crate::model::Model;
 use crate::pairs::join;
 use crate::pointer;
 use crate::stretch::{Known, Stretch};
-use crate::tape::{Kind, Span, View};
+use crate::tape::{Kind, View};
 use crate::text;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,26 +24,68 @@ pub(crate) enum Part {
     Removed,
 }
 
+/// A leaf that differs. With its parent and its index or name it has its pointer, which is written only on demand:
+/// a pointer can be longer than the document's other bytes, and every leaf has one.
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     part: Part,
-    pointer: Span,
+    /// Position in [`DiffBuffer::parents`].
+    parent: u32,
+    /// Position in the array; [`NAMED`] for members.
+    index: u32,
     /// Nodes on the old and the new tape; the one that does not apply is 0, the root.
     old: u32,
     new: u32,
 }
 
+/// A container on the way to a leaf. The first one is the root.
+#[derive(Debug, Clone, Copy)]
+struct Parent {
+    parent: u32,
+    /// Positions in the array, which differ where elements before it were removed; [`NAMED`] for members.
+    old_index: u32,
+    new_index: u32,
+    old: u32,
+    new: u32,
+}
+
+/// Index of a member, which has a name instead.
+const NAMED: u32 = u32::MAX;
+
+/// Place of a value in its parent, in the old and in the new document.
+#[derive(Clone, Copy)]
+struct Place {
+    parent: u32,
+    old_index: u32,
+    new_index: u32,
+}
+
+impl Place {
+    fn named(parent: u32) -> Place {
+        Place::moved(parent, NAMED, NAMED)
+    }
+
+    fn at(parent: u32, index: usize) -> Place {
+        Place::moved(parent, index as u32, index as u32)
+    }
+
+    fn moved(parent: u32, old_index: u32, new_index: u32) -> Place {
+        Place {
+            parent,
+            old_index,
+            new_index,
+        }
+    }
+}
+
 /// Room for a diff, kept to be used again without allocating.
 #[derive(Debug, Clone, Default)]
 pub struct DiffBuffer {
-    entries: Vec<Entry>,
-    pointers: String,
+    entries: Chunks<Entry>,
+    parents: Chunks<Parent>,
     value_changed: bool,
     /// Nodes on the old tape of the arrays that were matched by id.
     matched_by_id: Vec<u32>,
-    pointer: String,
-    /// The same place in the old document, while inside elements that changed their position.
-    old_pointer: Option<String>,
     stretch: Stretch,
 }
 
@@ -94,18 +137,19 @@ impl DiffBuffer {
 
     fn compute(&mut self, old: View<'_>, new: View<'_>, model: &Model) {
         self.entries.clear();
-        self.pointers.clear();
-        self.pointer.clear();
+        self.parents.clear();
         self.matched_by_id.clear();
         self.value_changed = false;
         self.stretch = Stretch::of(old, new);
         if !self.stretch.is_whole() {
-            self.members(old, new, model);
+            let root = self.enter(Place::named(0), old.index(), new.index());
+            self.members(root, old, new, model);
         }
     }
 
     /// As far as the names on both sides are the same the members are twins; the rest is put in pairs.
-    fn members(&mut self, old: View<'_>, new: View<'_>, model: &Model) {
+    fn members(&mut self, parent: u32, old: View<'_>, new: View<'_>, model: &Model) {
+        let place = Place::named(parent);
         let (mut olds, mut news) = (old.children(), new.children());
         while let (Some(old), Some(new)) = (olds.peek(), news.peek()) {
             let known = self.stretch.members(old, new);
@@ -114,9 +158,7 @@ impl DiffBuffer {
                     break;
                 }
                 if known == Known::Different || !unchanged(old, new) {
-                    let place = self.enter_key(new.raw_key());
-                    self.changed(old, new, model);
-                    self.leave(place);
+                    self.changed(place, old, new, model);
                 }
             }
             olds.step_over(old);
@@ -126,37 +168,34 @@ impl DiffBuffer {
             return;
         }
         join(olds, news, |old, new| {
-            let same = matches!((old, new), (Some(old), Some(new)) if unchanged(old, new));
-            if let Some(either) = new.or(old).filter(|_| !same) {
-                let place = self.enter_key(either.raw_key());
-                self.pair(old, new, model);
-                self.leave(place);
-            }
+            self.pair(place, old, new, model);
             true
         });
     }
 
-    fn pair(&mut self, old: Option<View<'_>>, new: Option<View<'_>>, model: &Model) {
+    fn pair(&mut self, place: Place, old: Option<View<'_>>, new: Option<View<'_>>, model: &Model) {
         match (old, new) {
             (Some(old), Some(new)) if unchanged(old, new) => {}
-            (Some(old), Some(new)) => self.changed(old, new, model),
-            (Some(old), None) => self.whole(old, Part::Removed, model),
-            (None, Some(new)) => self.whole(new, Part::Added, model),
+            (Some(old), Some(new)) => self.changed(place, old, new, model),
+            (Some(old), None) => self.whole(place, old, Part::Removed, model),
+            (None, Some(new)) => self.whole(place, new, Part::Added, model),
             (None, None) => {}
         }
     }
 
     /// Two values of which the texts differ.
-    fn changed(&mut self, old: View<'_>, new: View<'_>, model: &Model) {
+    fn changed(&mut self, place: Place, old: View<'_>, new: View<'_>, model: &Model) {
         let timestamped = match (model.time(old), model.time(new)) {
             (Some(_), Some(_)) => true,
             (None, None) if old.kind() == new.kind() && old.is_container() => {
                 if new.is_empty_container() {
                     false
-                } else if old.kind() == Kind::Object {
-                    return self.members(old, new, model);
                 } else {
-                    return self.elements(old, new, model);
+                    let inside = self.enter(place, old.index(), new.index());
+                    return match old.kind() {
+                        Kind::Object => self.members(inside, old, new, model),
+                        _ => self.elements(inside, old, new, model),
+                    };
                 }
             }
             _ => false,
@@ -167,36 +206,33 @@ impl DiffBuffer {
             return;
         }
         self.value_changed |= !only_time;
-        self.push(Part::Updated, old.index(), new.index());
+        self.push(Part::Updated, place, old.index(), new.index());
     }
 
     /// Everything below a value that came or went.
-    fn whole(&mut self, view: View<'_>, part: Part, model: &Model) {
+    fn whole(&mut self, place: Place, view: View<'_>, part: Part, model: &Model) {
         self.value_changed = true;
+        let (old, new) = match part {
+            Part::Removed => (view.index(), 0),
+            _ => (0, view.index()),
+        };
         if !view.is_container() || view.is_empty_container() || model.time(view).is_some() {
-            let at = view.index();
-            return match part {
-                Part::Removed => self.push(part, at, 0),
-                _ => self.push(part, 0, at),
-            };
+            return self.push(part, place, old, new);
         }
+        let inside = self.enter(place, old, new);
         for (index, child) in view.children().enumerate() {
-            let place = if view.kind() == Kind::Object {
-                self.enter_key(child.raw_key())
-            } else {
-                self.enter_index(index, index)
+            let place = match view.kind() {
+                Kind::Object => Place::named(inside),
+                _ => Place::at(inside, index),
             };
-            self.whole(child, part, model);
-            self.leave(place);
+            self.whole(place, child, part, model);
         }
     }
 
-    fn elements(&mut self, old: View<'_>, new: View<'_>, model: &Model) {
-        if let (Some(old_ids), Some(new_ids)) = (model.ids(old), model.ids(new))
-            && let Some(kept) = kept_in_order(&old_ids, &new_ids)
-        {
+    fn elements(&mut self, parent: u32, old: View<'_>, new: View<'_>, model: &Model) {
+        if let Some(kept) = kept_in_order(old, new, model) {
             self.matched_by_id.push(old.index());
-            return self.elements_by_id(old, new, &kept, model);
+            return self.elements_by_id(parent, old, new, &kept, model);
         }
         let (mut olds, mut news) = (old.children(), new.children());
         for index in 0.. {
@@ -204,93 +240,105 @@ impl DiffBuffer {
             if old.is_none() && new.is_none() {
                 return;
             }
-            let place = self.enter_index(index, index);
-            self.pair(old, new, model);
-            self.leave(place);
+            self.pair(Place::at(parent, index), old, new, model);
         }
     }
 
     /// `kept[new index]` is the old index; the new elements stand behind the kept ones.
-    fn elements_by_id(&mut self, old: View<'_>, new: View<'_>, kept: &[usize], model: &Model) {
+    fn elements_by_id(
+        &mut self,
+        parent: u32,
+        old: View<'_>,
+        new: View<'_>,
+        kept: &[u32],
+        model: &Model,
+    ) {
         let mut news = new.children();
         let mut next_kept = 0;
         for (old_index, element) in old.children().enumerate() {
-            let place = if kept.get(next_kept) == Some(&old_index) {
-                let place = self.enter_index(old_index, next_kept);
+            if kept.get(next_kept) == Some(&(old_index as u32)) {
+                let place = Place::moved(parent, old_index as u32, next_kept as u32);
                 next_kept += 1;
-                self.pair(Some(element), news.next(), model);
-                place
+                self.pair(place, Some(element), news.next(), model);
             } else {
-                let place = self.enter_index(old_index, old_index);
-                self.whole(element, Part::Removed, model);
-                place
-            };
-            self.leave(place);
+                self.whole(Place::at(parent, old_index), element, Part::Removed, model);
+            }
         }
         for (position, element) in news.enumerate() {
-            let place = self.enter_index(next_kept + position, next_kept + position);
-            self.whole(element, Part::Added, model);
-            self.leave(place);
+            let place = Place::at(parent, next_kept + position);
+            self.whole(place, element, Part::Added, model);
         }
     }
 
-    fn push(&mut self, part: Part, old: u32, new: u32) {
-        let start = self.pointers.len();
-        match (&self.old_pointer, part) {
-            (Some(old_pointer), Part::Removed) => self.pointers.push_str(old_pointer),
-            _ => self.pointers.push_str(&self.pointer),
-        }
-        self.entries.push(Entry {
-            part,
-            pointer: Span::new(start, self.pointers.len()),
+    /// Goes into a container; returns its position in the list of parents.
+    fn enter(&mut self, place: Place, old: u32, new: u32) -> u32 {
+        let parent = Parent {
+            parent: place.parent,
+            old_index: place.old_index,
+            new_index: place.new_index,
             old,
             new,
-        });
+        };
+        self.parents.push(parent);
+        self.parents.len as u32 - 1
+    }
+
+    fn push(&mut self, part: Part, place: Place, old: u32, new: u32) {
+        let entry = Entry {
+            part,
+            parent: place.parent,
+            index: match part {
+                Part::Removed => place.old_index,
+                _ => place.new_index,
+            },
+            old,
+            new,
+        };
+        self.entries.push(entry);
     }
 }
 
-/// Lengths of the pointers before a step down.
-struct Place {
-    pointer: usize,
-    old_pointer: Option<usize>,
+/// A list that grows without copying: while a vector grows, it takes three times the memory of its items.
+#[derive(Debug, Clone)]
+struct Chunks<T> {
+    chunks: Vec<Vec<T>>,
+    len: usize,
 }
 
-impl DiffBuffer {
-    fn place(&self) -> Place {
-        Place {
-            pointer: self.pointer.len(),
-            old_pointer: self.old_pointer.as_ref().map(String::len),
-        }
+impl<T> Chunks<T> {
+    const ITEMS: usize = 256;
+    /// Chunks that are kept for the next diff.
+    const KEPT: usize = 16;
+
+    fn clear(&mut self) {
+        self.chunks.truncate(Self::KEPT);
+        self.chunks.iter_mut().for_each(Vec::clear);
+        self.len = 0;
     }
 
-    fn enter_key(&mut self, raw_key: &str) -> Place {
-        let place = self.place();
-        let key = text::unescape(raw_key);
-        pointer::push_key(&mut self.pointer, &key);
-        if let Some(old_pointer) = &mut self.old_pointer {
-            pointer::push_key(old_pointer, &key);
+    fn push(&mut self, item: T) {
+        let chunk = self.len / Self::ITEMS;
+        if chunk == self.chunks.len() {
+            self.chunks.push(Vec::with_capacity(Self::ITEMS));
         }
-        place
+        self.chunks[chunk].push(item);
+        self.len += 1;
     }
 
-    fn enter_index(&mut self, old: usize, new: usize) -> Place {
-        let place = self.place();
-        if old != new && self.old_pointer.is_none() {
-            self.old_pointer = Some(self.pointer.clone());
-        }
-        pointer::push_index(&mut self.pointer, new);
-        if let Some(old_pointer) = &mut self.old_pointer {
-            pointer::push_index(old_pointer, old);
-        }
-        place
+    fn get(&self, at: u32) -> &T {
+        &self.chunks[at as usize / Self::ITEMS][at as usize % Self::ITEMS]
     }
 
-    fn leave(&mut self, place: Place) {
-        self.pointer.truncate(place.pointer);
-        match (place.old_pointer, &mut self.old_pointer) {
-            (Some(length), Some(old_pointer)) => old_pointer.truncate(length),
-            (None, old_pointer) => *old_pointer = None,
-            _ => {}
+    fn iter(&self) -> impl Iterator<Item = &T> {
+        self.chunks.iter().flatten()
+    }
+}
+
+impl<T> Default for Chunks<T> {
+    fn default() -> Chunks<T> {
+        Chunks {
+            chunks: Vec::new(),
+            len: 0,
         }
     }
 }
@@ -301,12 +349,14 @@ pub(crate) fn unchanged(old: View<'_>, new: View<'_>) -> bool {
     old.kind() == new.kind() && (old.kind() == Kind::Null || old.raw_bytes() == new.raw_bytes())
 }
 
-/// The old positions of the elements that stayed, if they kept their order and the new ones follow them.
-fn kept_in_order(old_ids: &[(Kind, &str)], new_ids: &[(Kind, &str)]) -> Option<Vec<usize>> {
-    let positions: HashMap<_, _> = old_ids.iter().copied().zip(0..).collect();
-    let mut kept = Vec::with_capacity(old_ids.len());
+/// The old positions of the elements that stayed, if all elements have ids, those that stayed kept their order, and
+/// the new ones follow them.
+fn kept_in_order(old: View<'_>, new: View<'_>, model: &Model) -> Option<Vec<u32>> {
+    let (old_ids, new_ids) = (model.ids(old)?, model.ids(new)?);
+    let positions: HashMap<_, u32> = old_ids.into_iter().zip(0..).collect();
+    let mut kept = Vec::new();
     let mut came = false;
-    for id in new_ids {
+    for id in &new_ids {
         match positions.get(id) {
             Some(&at) if !came && kept.last().is_none_or(|&last| last < at) => kept.push(at),
             Some(_) => return None,
@@ -319,7 +369,7 @@ fn kept_in_order(old_ids: &[(Kind, &str)], new_ids: &[(Kind, &str)]) -> Option<V
 impl<'a> Diff<'a> {
     /// Returns `true` if nothing changed.
     pub fn is_empty(&self) -> bool {
-        self.found.entries.is_empty()
+        self.found.entries.len == 0
     }
 
     /// Returns `true` if anything besides timestamps changed.
@@ -328,34 +378,29 @@ impl<'a> Diff<'a> {
     }
 
     /// Added values, by their pointer in the new document.
-    pub fn added(&self) -> impl Iterator<Item = (&str, View<'a>)> {
+    pub fn added(&self) -> impl Iterator<Item = (Pointer<'_, 'a>, View<'a>)> {
         self.part(Part::Added)
             .map(|(pointer, _, new)| (pointer, new))
     }
 
     /// Updated values, by their pointer in the new document: old, then new.
-    pub fn updated(&self) -> impl Iterator<Item = (&str, View<'a>, View<'a>)> {
+    pub fn updated(&self) -> impl Iterator<Item = (Pointer<'_, 'a>, View<'a>, View<'a>)> {
         self.part(Part::Updated)
     }
 
     /// Removed values, by their pointer in the old document.
-    pub fn removed(&self) -> impl Iterator<Item = (&str, View<'a>)> {
+    pub fn removed(&self) -> impl Iterator<Item = (Pointer<'_, 'a>, View<'a>)> {
         self.part(Part::Removed)
             .map(|(pointer, old, _)| (pointer, old))
     }
 
-    fn part(&self, part: Part) -> impl Iterator<Item = (&str, View<'a>, View<'a>)> {
-        self.found
-            .entries
-            .iter()
-            .filter(move |entry| entry.part == part)
-            .map(|entry| {
-                (
-                    entry.pointer.of(&self.found.pointers),
-                    self.old.at(entry.old),
-                    self.new.at(entry.new),
-                )
-            })
+    fn part(&self, part: Part) -> impl Iterator<Item = (Pointer<'_, 'a>, View<'a>, View<'a>)> {
+        let entries = self.found.entries.iter();
+        let entries = entries.filter(move |entry| entry.part == part);
+        entries.map(|entry| {
+            let (old, new) = (self.old.at(entry.old), self.new.at(entry.new));
+            (Pointer { diff: self, entry }, old, new)
+        })
     }
 
     /// Returns `true` if the elements of this array of the old document were matched by id.
@@ -363,8 +408,9 @@ impl<'a> Diff<'a> {
         self.found.matched_by_id.contains(&old.index())
     }
 
-    /// Appends the diff as JSON text.
-    pub fn write_json(&self, out: &mut String) {
+    /// Appends the diff as JSON text, if it has at most `limit` bytes; otherwise appends nothing and returns `false`.
+    pub fn write_json(&self, out: &mut String, limit: usize) -> bool {
+        let start = out.len();
         for (part, name) in [
             (Part::Added, "{\"added\":{"),
             (Part::Updated, "},\"updated\":{"),
@@ -373,7 +419,7 @@ impl<'a> Diff<'a> {
             out.push_str(name);
             for (position, (pointer, old, new)) in self.part(part).enumerate() {
                 out.push_str(if position > 0 { ",\"" } else { "\"" });
-                text::escape_into(out, pointer);
+                pointer.write_escaped(out);
                 out.push_str("\":");
                 match part {
                     Part::Added => new.write_json(out),
@@ -386,39 +432,115 @@ impl<'a> Diff<'a> {
                         out.push('}');
                     }
                 }
+                if out.len() - start > limit {
+                    out.truncate(start);
+                    return false;
+                }
             }
         }
         out.push_str("}}");
+        let fits = out.len() - start <= limit;
+        if !fits {
+            out.truncate(start);
+        }
+        fits
     }
 }
 
-struct Members<'d, 'a>(&'d Diff<'a>, Part);
+/// JSON Pointer of a leaf of a diff, in the old document for removed values, in the new one for others.
+#[derive(Clone, Copy)]
+pub struct Pointer<'d, 'a> {
+    diff: &'d Diff<'a>,
+    entry: &'d Entry,
+}
 
-impl Serialize for Members<'_, '_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        #[derive(Serialize)]
-        struct Updated<'a> {
-            old: View<'a>,
-            new: View<'a>,
+impl Pointer<'_, '_> {
+    /// Calls `visit` with each token from the root to the leaf: a member's name as written, or an index.
+    fn each_token<'t>(&'t self, visit: &mut dyn FnMut(Result<&'t str, u32>)) {
+        let Entry { parent, index, .. } = *self.entry;
+        self.parents(parent, visit);
+        visit(self.token(index, self.entry.old, self.entry.new));
+    }
+
+    fn parents<'t>(&'t self, at: u32, visit: &mut dyn FnMut(Result<&'t str, u32>)) {
+        if at == 0 {
+            return;
         }
-        let mut map = serializer.serialize_map(None)?;
-        for (pointer, old, new) in self.0.part(self.1) {
-            match self.1 {
-                Part::Added => map.serialize_entry(pointer, &new)?,
-                Part::Updated => map.serialize_entry(pointer, &Updated { old, new })?,
-                Part::Removed => map.serialize_entry(pointer, &old)?,
+        let step = *self.diff.found.parents.get(at);
+        self.parents(step.parent, visit);
+        let index = match self.entry.part {
+            Part::Removed => step.old_index,
+            _ => step.new_index,
+        };
+        visit(self.token(index, step.old, step.new));
+    }
+
+    fn token(&self, index: u32, old: u32, new: u32) -> Result<&str, u32> {
+        match (index, new) {
+            (NAMED, 0) => Ok(self.diff.old.at(old).raw_key()),
+            (NAMED, new) => Ok(self.diff.new.at(new).raw_key()),
+            (index, _) => Err(index),
+        }
+    }
+
+    /// Appends the pointer.
+    pub fn write(&self, out: &mut String) {
+        self.each_token(&mut |token| match token {
+            Ok(name) => pointer::push_key(out, &text::unescape(name)),
+            Err(index) => pointer::push_index(out, index as usize),
+        });
+    }
+
+    /// Appends the pointer, escaped for a JSON string.
+    fn write_escaped(&self, out: &mut String) {
+        self.each_token(&mut |token| match token {
+            Ok(name) if !name.contains('\\') => pointer::push_key(out, name),
+            Ok(name) => {
+                let mut token = String::new();
+                pointer::push_key(&mut token, &text::unescape(name));
+                text::escape_into(out, &token);
             }
-        }
-        map.end()
+            Err(index) => pointer::push_index(out, index as usize),
+        });
+    }
+
+    /// Returns `true` if this is the pointer, without writing it.
+    pub fn is(&self, wanted: &str) -> bool {
+        let mut rest = Some(wanted);
+        let mut buffer = String::new();
+        self.each_token(&mut |token| {
+            let Some(left) = rest else { return };
+            rest = match token {
+                Ok(name) if !name.contains(['\\', '~', '/']) => left
+                    .strip_prefix('/')
+                    .and_then(|left| left.strip_prefix(name)),
+                token => {
+                    buffer.clear();
+                    match token {
+                        Ok(name) => pointer::push_key(&mut buffer, &text::unescape(name)),
+                        Err(index) => pointer::push_index(&mut buffer, index as usize),
+                    }
+                    left.strip_prefix(&*buffer)
+                }
+            };
+        });
+        rest == Some("")
+    }
+}
+
+impl fmt::Display for Pointer<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = String::new();
+        self.write(&mut text);
+        f.write_str(&text)
     }
 }
 
 impl Serialize for Diff<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(3))?;
-        map.serialize_entry("added", &Members(self, Part::Added))?;
-        map.serialize_entry("updated", &Members(self, Part::Updated))?;
-        map.serialize_entry("removed", &Members(self, Part::Removed))?;
-        map.end()
+        let mut json = String::new();
+        self.write_json(&mut json, usize::MAX);
+        let raw = RawValue::from_string(json).map_err(serde::ser::Error::custom)?;
+        raw.serialize(serializer)
     }
 }

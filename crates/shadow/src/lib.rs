@@ -35,7 +35,7 @@ pub mod timestamp;
 pub use acknowledge::{Acknowledged, Acknowledgement, acknowledge, delta};
 pub use apply::{ApplyError, apply};
 pub use changes::{Change, Changes, Note, Verdict};
-pub use diff::{Diff, DiffBuffer, diff};
+pub use diff::{Diff, DiffBuffer, Pointer, diff};
 pub use document::{Document, DocumentError};
 pub use merge::{Merged, Mode, UnknownMode, merge};
 pub use model::{Arrays, Model};

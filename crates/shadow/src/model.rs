@@ -74,6 +74,9 @@ impl Model {
             if !matches!(id.kind(), Kind::String | Kind::Number) {
                 return None;
             }
+            if ids.is_empty() {
+                ids.reserve_exact(array.children().count());
+            }
             ids.push((id.kind(), id.raw()));
         }
         let mut sorted: Vec<_> = ids.iter().map(|(kind, raw)| (*kind as u8, *raw)).collect();

@@ -185,7 +185,7 @@ fn write_parts(out: &mut String, change: &Change<'_>, parts: Parts, left_out: &[
     }
     if parts.diff {
         out.push_str(",\"diff\":");
-        change.diff.diff().write_json(out);
+        change.diff.diff().write_json(out, usize::MAX);
     }
     if !left_out.is_empty() {
         out.push_str(",\"truncated\":[\"");

@@ -257,18 +257,16 @@ impl Node {
             part.children.iter().all(|entry| match &*part.name {
                 "added" => entry.holds_in(
                     diff.added()
-                        .find(|(pointer, _)| **pointer == *entry.name)
+                        .find(|(pointer, _)| pointer.is(&entry.name))
                         .map(|(_, new)| new),
                 ),
                 "removed" => entry.holds_in(
                     diff.removed()
-                        .find(|(pointer, _)| **pointer == *entry.name)
+                        .find(|(pointer, _)| pointer.is(&entry.name))
                         .map(|(_, old)| old),
                 ),
                 _ => {
-                    let found = diff
-                        .updated()
-                        .find(|(pointer, ..)| **pointer == *entry.name);
+                    let found = diff.updated().find(|(pointer, ..)| pointer.is(&entry.name));
                     entry.children.iter().all(|side| {
                         side.holds_in(
                             found.map(|(_, old, new)| if &*side.name == "old" { old } else { new }),

@@ -88,14 +88,14 @@ fn in_diff<'c, 'p>(
     match (&**part, rest) {
         ("added", rest) => diff
             .added()
-            .find(|(known, _)| **known == **pointer)
+            .find(|(known, _)| known.is(pointer))
             .map(|(_, new)| (new, rest)),
         ("removed", rest) => diff
             .removed()
-            .find(|(known, _)| **known == **pointer)
+            .find(|(known, _)| known.is(pointer))
             .map(|(_, old)| (old, rest)),
         (_, [side, rest @ ..]) => {
-            let (_, old, new) = diff.updated().find(|(known, ..)| **known == **pointer)?;
+            let (_, old, new) = diff.updated().find(|(known, ..)| known.is(pointer))?;
             Some((if &**side == "old" { old } else { new }, rest))
         }
         _ => None,

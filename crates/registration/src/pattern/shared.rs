@@ -14,7 +14,7 @@ mod tests;
 
 use std::collections::HashMap;
 
-use antumbra_shadow::{Kind, View};
+use antumbra_shadow::{Kind, Pointer, View};
 
 use super::Pattern;
 use super::root::Root;
@@ -249,10 +249,11 @@ impl Shared {
                 .get(name)
                 .map(|step| (step, &self.steps[step as usize]))
         };
+        let mut text = String::new();
         if let Some((_, step)) = part("added") {
             for (pointer, new) in diff.added() {
                 step.members
-                    .get(pointer)
+                    .get(written(pointer, &mut text))
                     .into_iter()
                     .for_each(|next| self.walk(next, new, Holds::Freely, scratch));
             }
@@ -260,14 +261,14 @@ impl Shared {
         if let Some((_, step)) = part("removed") {
             for (pointer, old) in diff.removed() {
                 step.members
-                    .get(pointer)
+                    .get(written(pointer, &mut text))
                     .into_iter()
                     .for_each(|next| self.walk(next, old, Holds::Freely, scratch));
             }
         }
         if let Some((_, step)) = part("updated") {
             for (pointer, old, new) in diff.updated() {
-                let Some(next) = step.members.get(pointer) else {
+                let Some(next) = step.members.get(written(pointer, &mut text)) else {
                     continue;
                 };
                 let sides = &self.steps[next as usize].members;
@@ -302,4 +303,10 @@ impl Shared {
             }
         });
     }
+}
+/// Writes a pointer into a buffer that is used for all of them.
+fn written<'t>(pointer: Pointer<'_, '_>, text: &'t mut String) -> &'t str {
+    text.clear();
+    pointer.write(text);
+    text
 }

@@ -55,13 +55,13 @@ fn leaves(diff: &Diff<'_>) -> Vec<(char, String, String, String)> {
     let none = String::new;
     let mut leaves: Vec<_> =
         diff.added()
-            .map(|(pointer, new)| ('+', pointer.to_owned(), none(), canonical(new)))
+            .map(|(pointer, new)| ('+', pointer.to_string(), none(), canonical(new)))
             .chain(
                 diff.removed()
-                    .map(|(pointer, old)| ('-', pointer.to_owned(), canonical(old), none())),
+                    .map(|(pointer, old)| ('-', pointer.to_string(), canonical(old), none())),
             )
             .chain(diff.updated().map(|(pointer, old, new)| {
-                ('~', pointer.to_owned(), canonical(old), canonical(new))
+                ('~', pointer.to_string(), canonical(old), canonical(new))
             }))
             .collect();
     leaves.sort();

@@ -142,7 +142,7 @@ fn a_set_of_another_type_is_another_value() {
     let (old, new) = (images.old.unwrap(), images.new.unwrap());
     let diff = antumbra_shadow::diff(old, new, &antumbra_shadow::Model::default());
     let mut json = String::new();
-    diff.write_json(&mut json);
+    diff.write_json(&mut json, usize::MAX);
     assert_eq!(
         json,
         r#"{"added":{},"updated":{"/a/0":{"old":"1","new":1}},"removed":{}}"#

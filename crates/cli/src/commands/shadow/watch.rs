@@ -8,7 +8,7 @@ use std::time::Duration;
 use antumbra_dynamodb::streams::event::invocation;
 use antumbra_dynamodb::streams::{Client, StreamFollower};
 use antumbra_registration::{Change, DiffCell, Operation, Parts};
-use antumbra_shadow::{Model, Timestamp, View};
+use antumbra_shadow::{Model, Pointer, Timestamp, View};
 use antumbra_wire::items::{ItemChange, KeyBuffer};
 use antumbra_wire::notification::write_change;
 use antumbra_wire::stream::{Record, StreamBatch, Tape};
@@ -156,10 +156,10 @@ fn lines(change: &Change<'_>) -> String {
         styled(STRONG, &name)
     );
     let diff = change.diff.diff();
-    let row = |style, word, pointer: &str, text: String| {
+    let row = |style, word, pointer: Pointer<'_, '_>, text: String| {
         vec![
             format!("  {}", styled(style, word)),
-            pointer.to_owned(),
+            pointer.to_string(),
             text,
         ]
     };

@@ -1,27 +1,16 @@
 //! The hand-written corpus of `testdata/`, run against the crate and against the naive reference.
 //!
-//! Every case of a kind is run before any failure is told, with the case's name, what was expected
-//! and what came.
+//! All cases of a kind are run before failures are reported.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use antumbra_shadow::{Document, Mode, acknowledge, apply, delta, diff, merge};
 
-mod cases {
-    pub(crate) mod testdata;
-}
-mod reference {
-    pub(crate) mod acknowledge;
-    pub(crate) mod diff;
-    pub(crate) mod merge;
-    pub(crate) mod value;
-}
+use crate::reference::{self, value};
+use crate::testdata::{self, AcknowledgeCase, DiffCase, MergeCase};
 
-use cases::testdata::{self, AcknowledgeCase, DiffCase, MergeCase};
-use reference::value;
-
-/// What went wrong, case by case, and how many cases there were.
+/// Failures by case, and the names of all cases.
 #[derive(Default)]
 struct Outcome {
     names: BTreeSet<String>,

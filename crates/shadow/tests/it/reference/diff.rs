@@ -40,17 +40,17 @@ impl Lines {
             ..Lines::default()
         };
         for (pointer, value) in diff.added() {
-            let before = lines.added.insert(pointer.to_owned(), value.to_json());
+            let before = lines.added.insert(pointer.to_string(), value.to_json());
             assert!(before.is_none(), "{pointer} is added twice");
         }
         for (pointer, old, new) in diff.updated() {
             let before = lines
                 .updated
-                .insert(pointer.to_owned(), (old.to_json(), new.to_json()));
+                .insert(pointer.to_string(), (old.to_json(), new.to_json()));
             assert!(before.is_none(), "{pointer} is updated twice");
         }
         for (pointer, value) in diff.removed() {
-            let before = lines.removed.insert(pointer.to_owned(), value.to_json());
+            let before = lines.removed.insert(pointer.to_string(), value.to_json());
             assert!(before.is_none(), "{pointer} is removed twice");
         }
         lines

@@ -1,9 +1,13 @@
-//! The laws as properties, and the crate against the naive reference on random documents.
+//! The crate against a corpus of cases, against the laws, and against a naive reference.
 //!
-//! Documents draw from few names, few values and few instants, so that what is stored and what is
+//! Documents of the laws draw from few names, few values and few instants, so that what is stored and what is
 //! sent meet often. Seeds are fixed: a run that passes passes again.
 
 use proptest::test_runner::{Config, RngSeed};
+
+mod corpus;
+mod memory;
+mod testdata;
 
 mod reference {
     pub(crate) mod acknowledge;
