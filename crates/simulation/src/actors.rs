@@ -22,7 +22,7 @@ fn moments(world: &World, count: usize) -> Vec<Duration> {
     moments
 }
 
-/// Waits until so long after the beginning of the storm.
+/// Waits until this long after the start.
 async fn until(began: tokio::time::Instant, moment: Duration) {
     tokio::time::sleep_until(began + moment).await;
 }

@@ -44,7 +44,7 @@ enum Scene {
     /// An operator acts between two calls of a delivery attempt.
     Operator,
     /// An operator's action is interrupted.
-    Desk,
+    InterruptedOperator,
     /// The clients of a sensor cannot be read, or their deliveries cannot be queued.
     Listener,
     /// Any call of any function.
@@ -74,7 +74,7 @@ const CALLS: [(&str, &[&str]); 9] = [
         &["BatchGetItem", "UpdateItem", "ChangeMessageVisibility"],
     ),
     (
-        DESK,
+        OPERATOR,
         &[
             "GetItem",
             "Query",
@@ -88,11 +88,11 @@ const LISTENER: &str = "stream-listener";
 const SWEEP: &str = "liveness-sweep";
 const INGEST: &str = "sensor-ingest";
 const DELIVER: &str = "webhook-deliver";
-const DESK: &str = "desk";
+const OPERATOR: &str = "operator";
 /// The call that sends the sweep's marker.
 const MARKER: &str = "SendMessageBatch";
 
-const DEEDS: [Interference; 10] = [
+const INTERFERENCES: [Interference; 10] = [
     Interference::EndsBefore,
     Interference::EndsAfter,
     Interference::Fares(Fate::Throttled),
@@ -117,7 +117,7 @@ impl Aims {
         let scene = *chance.pick(&[
             Scene::Marker,
             Scene::Operator,
-            Scene::Desk,
+            Scene::InterruptedOperator,
             Scene::Listener,
             Scene::Any,
         ]);
@@ -129,7 +129,11 @@ impl Aims {
             often: chance.between(20, 100) as f64 / 100.0,
         };
         let any = |function, operations: &[&'static str]| {
-            aim(function, *chance.pick(operations), *chance.pick(&DEEDS))
+            aim(
+                function,
+                *chance.pick(operations),
+                *chance.pick(&INTERFERENCES),
+            )
         };
         let operator =
             |calls: &[&'static str]| aim(DELIVER, *chance.pick(calls), Interference::Meets);
@@ -141,9 +145,9 @@ impl Aims {
                 vec![marker, Aim { about, ..ingest }]
             }
             Scene::Operator => vec![operator(&["BatchGetItem", "UpdateItem"])],
-            Scene::Desk => vec![
+            Scene::InterruptedOperator => vec![
                 operator(&["UpdateItem"]),
-                any(DESK, &["Query", "SendMessageBatch", "UpdateItem"]),
+                any(OPERATOR, &["Query", "SendMessageBatch", "UpdateItem"]),
             ],
             Scene::Listener => vec![any(LISTENER, &["Query", "Query", "SendMessageBatch"])],
             Scene::Any => {
@@ -166,7 +170,10 @@ impl Aims {
 
     /// Returns whether the target needs a client with an operator.
     pub(crate) fn needs_operator(&self) -> bool {
-        matches!(self.scene, Some(Scene::Operator | Scene::Desk))
+        matches!(
+            self.scene,
+            Some(Scene::Operator | Scene::InterruptedOperator)
+        )
     }
 
     /// Returns whether the target needs clients.

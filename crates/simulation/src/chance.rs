@@ -46,3 +46,14 @@ impl Chance {
         Chance::new(self.with(|random| random.u64(..)))
     }
 }
+
+impl antumbra_queues::queue::Chance for Chance {
+    fn pick(&mut self, count: usize) -> usize {
+        self.below(count)
+    }
+
+    /// Event sources draw it when they delete a message, so that it comes again later.
+    fn deliver_again(&mut self) -> bool {
+        false
+    }
+}

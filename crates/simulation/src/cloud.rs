@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use antumbra_queues::queue::{Message, NewMessage, Queue};
 use aws_credential_types::Credentials;
 use aws_credential_types::provider::SharedCredentialsProvider;
 use aws_smithy_runtime_api::client::behavior_version::BehaviorVersion;
@@ -37,11 +38,10 @@ use crate::chance::Chance;
 use crate::clock::VirtualClock;
 use crate::executor::Spawner;
 use crate::profile::{Faults, Outage, Service};
-use crate::queue::{Held, Queue};
 use crate::trace::Trace;
 
 pub(crate) use iot::Published;
-pub(crate) use sqs::URL;
+pub(crate) use sqs::{URL, receipt_handle};
 
 /// As the functions set it: see `lambda-kit`.
 const ATTEMPT: Duration = Duration::from_millis(2500);
@@ -164,7 +164,7 @@ impl Cloud {
     }
 
     /// Does some of an invocation's work, whose calls are known by its name.
-    pub(crate) fn works<T>(&self, caller: &Caller, work: impl FnOnce() -> T) -> T {
+    pub(crate) fn run_as<T>(&self, caller: &Caller, work: impl FnOnce() -> T) -> T {
         *lock(&self.0.caller) = Some(caller.clone());
         let done = work();
         *lock(&self.0.caller) = None;
@@ -194,13 +194,21 @@ impl Cloud {
         lock(&self.0.queues)
     }
 
-    /// Everything that is in a queue.
-    pub(crate) fn held(&self, queue: &str) -> Vec<Held> {
+    /// All messages of a queue.
+    pub(crate) fn messages(&self, queue: &str) -> Vec<Message> {
         let queues = self.queues();
-        queues
-            .get(queue)
-            .map(|queue| queue.held.clone())
-            .unwrap_or_default()
+        let queue = queues.get(queue).into_iter();
+        queue.flat_map(|queue| queue.messages().cloned()).collect()
+    }
+
+    /// Sends a message past the network, as systems outside do; returns its id.
+    pub(crate) fn send(&self, queue: &str, message: NewMessage) -> String {
+        let mut queues = self.queues();
+        let queue = queues.get_mut(queue);
+        let id = queue.map(|queue| sqs::send(queue, message, self.0.clock.milliseconds()));
+        drop(queues);
+        self.touch();
+        id.unwrap_or_default()
     }
 
     /// All that was published, in order.
@@ -228,7 +236,7 @@ impl Cloud {
         self.0.writes.load(Ordering::Relaxed)
     }
 
-    fn note_write(&self, operation: &str) {
+    fn record_write(&self, operation: &str) {
         let reads = [
             "GetItem",
             "Query",
@@ -297,7 +305,7 @@ impl Cloud {
         match call.service {
             Service::DynamoDb => {
                 let reply = dynamodb::apply(&inner.database, operation, &call.body);
-                self.note_write(operation);
+                self.record_write(operation);
                 reply
             }
             Service::Sqs => self.sqs(operation, &call.body, &mut || true),
@@ -312,7 +320,7 @@ impl Cloud {
         match call.service {
             Service::DynamoDb => {
                 let reply = dynamodb::partly(&inner.database, operation, &call.body, keep);
-                self.note_write(operation);
+                self.record_write(operation);
                 reply
             }
             Service::Sqs => Some(self.sqs(operation, &call.body, &mut keep)),

@@ -42,7 +42,7 @@ pub(crate) struct Got {
     /// Status of the response; `None` if there was none.
     pub(crate) status: Option<u16>,
     /// The response reached the sender.
-    pub(crate) heard: bool,
+    pub(crate) response_arrived: bool,
 }
 
 /// All endpoints. Clones are the same.
@@ -143,10 +143,10 @@ impl Sender for Endpoints {
             Manner::Busy => (Some(503), Some(RETRY_AFTER)),
             Manner::Refusing | Manner::Hanging => (None, None),
         };
-        let heard = !world.draws_fault(world.profile.posts_lost);
+        let response_arrived = !world.draws_fault(world.profile.posts_lost);
         world.trace.step("post", || {
             format!(
-                "{client} {} {status:?} heard={heard} {}",
+                "{client} {} {status:?} response_arrived={response_arrived} {}",
                 post.id, post.body
             )
         });
@@ -157,7 +157,7 @@ impl Sender for Endpoints {
                 body: post.body.to_owned(),
                 at: world.clock.milliseconds(),
                 status,
-                heard,
+                response_arrived,
             });
         }
         match status {
@@ -165,7 +165,7 @@ impl Sender for Endpoints {
                 tokio::time::sleep(TIMEOUT).await;
                 Err(PostError::Timeout(TIMEOUT))
             }
-            Some(status) if heard => Ok(HttpResponse {
+            Some(status) if response_arrived => Ok(HttpResponse {
                 status,
                 retry_after,
             }),

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use antumbra_queues::queue::Message;
 use serde_json::{Value, json};
 
+use crate::cloud::receipt_handle;
 use crate::functions::{Function, failures};
 use crate::profile::Service;
-use crate::queue::Held;
 use crate::world::World;
 
 /// Delay until a deleted message is delivered again.
@@ -58,7 +59,7 @@ impl QueueFeed {
             }
             return;
         }
-        let batch = world.hands_over(&messages);
+        let batch = world.note_handed_over(&messages);
         let event = event(self.queue, &messages);
         let answer = self
             .function
@@ -77,10 +78,11 @@ impl QueueFeed {
             if failed.contains(&message.id) {
                 continue;
             }
-            world.is_done(&message, batch);
-            let receipt = &message.receipt;
+            world.note_done(&message, batch);
+            let receipt = message.receipt();
             if !queue.is_fifo() && world.draws_fault(world.profile.duplicated) {
-                queue.hide(receipt, world.chance.within(REDELIVERY_DELAY), now);
+                let later = world.chance.within(REDELIVERY_DELAY);
+                queue.change_visibility(receipt, later.as_secs(), now);
             } else {
                 queue.delete(receipt);
             }
@@ -90,41 +92,41 @@ impl QueueFeed {
     }
 
     /// Some messages, and when to look again if there are none.
-    fn receive(&self, world: &World, most: usize, now: u64) -> (Vec<Held>, Option<u64>) {
+    fn receive(&self, world: &World, most: usize, now: u64) -> (Vec<Message>, Option<u64>) {
         let mut queues = world.cloud.queues();
         let Some(queue) = queues.get_mut(self.queue) else {
             return (Vec::new(), None);
         };
-        let received = queue.receive(most, now, &world.chance);
-        let wait = queue.next_visible(now);
-        let dead_letters = queue.dead_letters().map(str::to_owned);
-        let grave = dead_letters.and_then(|name| queues.get_mut(&name));
-        if let Some(grave) = grave {
-            for dead in received.dead {
+        let received = queue.receive(most, None, now, &mut world.chance.clone());
+        let wait = queue.next_visible_ms(now);
+        let redrive = queue.attributes().redrive.clone();
+        let target = redrive.and_then(|redrive| queues.get_mut(&redrive.dead_letter_queue));
+        if let Some(target) = target {
+            for dead in received.dead_letters {
                 world
                     .trace
                     .step("dead-letter", || format!("{} {}", self.queue, dead.body));
-                grave.bury(dead);
+                target.accept_dead_letter(dead, self.queue);
             }
         }
         (received.messages, wait)
     }
 }
 
-fn event(queue: &str, messages: &[Held]) -> Value {
-    let record = |held: &Held| {
+fn event(queue: &str, messages: &[Message]) -> Value {
+    let record = |message: &Message| {
         let mut attributes = json!({
-            "SentTimestamp": held.sent.to_string(),
-            "ApproximateReceiveCount": held.receives.to_string(),
+            "SentTimestamp": message.sent_ms.to_string(),
+            "ApproximateReceiveCount": message.receives.to_string(),
         });
-        if let Some(group) = &held.group {
+        if let Some(group) = &message.group {
             attributes["MessageGroupId"] = json!(group);
-            attributes["SequenceNumber"] = json!(format!("{:020}", held.number));
+            attributes["SequenceNumber"] = json!(format!("{:020}", message.number));
         }
         json!({
-            "messageId": held.id,
-            "receiptHandle": held.receipt,
-            "body": held.body,
+            "messageId": message.id,
+            "receiptHandle": receipt_handle(message),
+            "body": message.body,
             "attributes": attributes,
             "messageAttributes": {},
             "md5OfBody": "",

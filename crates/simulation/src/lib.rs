@@ -21,7 +21,6 @@ mod feed;
 mod functions;
 mod invariants;
 mod profile;
-mod queue;
 mod run;
 mod stream;
 mod trace;

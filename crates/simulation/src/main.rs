@@ -57,10 +57,10 @@ fn replay(seed: u64) -> ExitCode {
     for line in &outcome.trace {
         anstream::println!("{line}");
     }
-    tell(seed, &outcome)
+    print_violations(seed, &outcome)
 }
 
-fn tell(seed: u64, outcome: &Outcome) -> ExitCode {
+fn print_violations(seed: u64, outcome: &Outcome) -> ExitCode {
     for broken in &outcome.broken {
         anstream::println!("seed {seed}: {}: {}", broken.invariant, broken.seen);
     }
@@ -98,17 +98,17 @@ fn run_many(from: u64, seeds: u64, threads: u64, all: bool) -> ExitCode {
     let failed = failed
         .into_inner()
         .unwrap_or_else(|poison| poison.into_inner());
-    let mut by_promise: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+    let mut by_invariant: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     for (seed, outcome) in &failed {
         let invariants: BTreeSet<&str> = outcome.broken.iter().map(|one| one.invariant).collect();
         for invariant in invariants {
-            by_promise.entry(invariant).or_insert((*seed, 0)).1 += 1;
+            by_invariant.entry(invariant).or_insert((*seed, 0)).1 += 1;
         }
     }
     if let Some((seed, outcome)) = failed.first_key_value() {
-        tell(*seed, outcome);
+        print_violations(*seed, outcome);
     }
-    for (invariant, (first, count)) in by_promise {
+    for (invariant, (first, count)) in by_invariant {
         anstream::println!("{invariant}: first seed {first}, {count} seeds");
     }
     let steps = steps.into_inner();

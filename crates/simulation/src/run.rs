@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use antumbra_dynamodb::{MAIN, MESSAGES, client};
+use antumbra_queues::queue::{Attributes, Queue, Redrive};
 use antumbra_service::deliveries::{Delays, Policy, SPARE_RECEIVES};
 use tokio::time::Instant;
 
@@ -21,7 +22,6 @@ use crate::feed::QueueFeed;
 use crate::functions::{Function, Wiring, names};
 use crate::invariants::Evidence;
 use crate::profile::Profile;
-use crate::queue::Queue;
 use crate::stream::Streams;
 use crate::world::{Violation, World};
 
@@ -90,21 +90,21 @@ async fn simulate(chance: Chance, spawner: Spawner, traced: bool) -> Outcome {
 
     feed(&world, &wiring, &streams);
     let sweeping = Sweeping::start(&world, wiring.sweep());
-    world.storm(visitor(&clients, &sensors));
+    world.begin_faults(visitor(&clients, &sensors));
     let began = Instant::now();
     devices.start(began);
     sensors.start(began);
     clients.start(began);
     inbox.start(began);
     tokio::time::sleep_until(began + world.profile.span).await;
-    world.heal();
+    world.end_faults();
     // Work begun during the faults ends.
     tokio::time::sleep(DRAIN_TIME).await;
     clients.recover().await;
     for device in devices.names() {
-        devices.fulfil(&device).await;
+        devices.report_desired(&device).await;
     }
-    sensors.last_words();
+    sensors.send_final_signals();
     let swept_until = sweeping.finish(&world).await;
 
     settle(&world, &streams).await;
@@ -139,7 +139,7 @@ fn visitor(clients: &ClientActors, sensors: &SensorActors) -> Intervention {
         Box::pin(async move {
             match of_sensors {
                 true => sensors.break_silence(),
-                false => clients.turn_over(&about).await,
+                false => clients.intervene(&about).await,
             }
         })
     })
@@ -214,30 +214,29 @@ async fn set_up(world: &World) {
             panic!("no table: {error}");
         }
     }
-    let minutes = |minutes: u64| Duration::from_secs(minutes * 60);
     let mut queues = world.cloud.queues();
     for (name, visibility, dead) in [
-        (names::SIGNALS, minutes(1), None),
-        (names::SIGNALS_FIFO, minutes(1), None),
-        (names::INBOUND, minutes(1), None),
-        (names::QUARANTINE, minutes(1), None),
-        (names::UNDELIVERABLE, minutes(1), None),
-        (
-            names::ORDERED,
-            minutes(3),
-            Some((names::ORDERED_DEAD, RECEIVES)),
-        ),
-        (
-            names::UNORDERED,
-            minutes(3),
-            Some((names::UNORDERED_DEAD, RECEIVES)),
-        ),
-        (names::ORDERED_DEAD, minutes(3), None),
-        (names::UNORDERED_DEAD, minutes(3), None),
-        (names::CHANGES_FIFO, minutes(1), None),
-        (names::CHANGES, minutes(1), None),
+        (names::SIGNALS, 60, None),
+        (names::SIGNALS_FIFO, 60, None),
+        (names::INBOUND, 60, None),
+        (names::QUARANTINE, 60, None),
+        (names::UNDELIVERABLE, 60, None),
+        (names::ORDERED, 180, Some(names::ORDERED_DEAD)),
+        (names::UNORDERED, 180, Some(names::UNORDERED_DEAD)),
+        (names::ORDERED_DEAD, 180, None),
+        (names::UNORDERED_DEAD, 180, None),
+        (names::CHANGES_FIFO, 60, None),
+        (names::CHANGES, 60, None),
     ] {
-        queues.insert(name.to_owned(), Queue::new(name, visibility, dead));
+        let attributes = Attributes {
+            visibility_seconds: visibility,
+            redrive: dead.map(|dead: &str| Redrive {
+                dead_letter_queue: dead.to_owned(),
+                max_receive_count: RECEIVES,
+            }),
+            ..Attributes::default()
+        };
+        queues.insert(name.to_owned(), Queue::new(name, attributes));
     }
 }
 
@@ -266,13 +265,15 @@ async fn settle(world: &World, streams: &Streams) {
             names::ORDERED,
             names::UNORDERED,
         ];
-        let idle = queues.iter().all(|name| world.cloud.held(name).is_empty());
+        let idle = queues
+            .iter()
+            .all(|name| world.cloud.messages(name).is_empty());
         if idle && !world.is_busy() && streams.is_done(world) {
             return;
         }
         tokio::time::sleep(CHECK_INTERVAL).await;
     }
-    let left = |name: &str| format!("{name}: {}", world.cloud.held(name).len());
+    let left = |name: &str| format!("{name}: {}", world.cloud.messages(name).len());
     let left = [
         names::SIGNALS,
         names::INBOUND,

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 
+use antumbra_queues::queue::Message;
 use aws_types::SdkConfig;
 
 use crate::aim::{Aims, Caller, Intervention};
@@ -15,7 +16,6 @@ use crate::clock::VirtualClock;
 use crate::cloud::Cloud;
 use crate::executor::Spawner;
 use crate::profile::{Faults, Profile};
-use crate::queue::Held;
 use crate::trace::Trace;
 
 /// The most a crash lets an invocation do first, in polls, as a power of two.
@@ -31,7 +31,7 @@ pub(crate) struct World {
     pub(crate) sdk: SdkConfig,
     pub(crate) trace: Trace,
     /// End of the last fault in milliseconds; 0 while faults occur.
-    healed: AtomicU64,
+    faults_ended_ms: AtomicU64,
     busy: AtomicUsize,
     /// Invocations by function, and how many of them crashed.
     counts: Mutex<BTreeMap<&'static str, (u64, u64)>>,
@@ -86,7 +86,7 @@ impl World {
             spawner,
             cloud,
             trace,
-            healed: AtomicU64::new(1),
+            faults_ended_ms: AtomicU64::new(1),
             busy: AtomicUsize::new(0),
             counts: Mutex::default(),
             handed: Mutex::default(),
@@ -95,9 +95,10 @@ impl World {
     }
 
     /// From now on things go wrong.
-    pub(crate) fn storm(&self, visitor: Intervention) {
-        self.trace.step("storm", || format!("{:?}", self.profile));
-        self.healed.store(0, Ordering::Relaxed);
+    pub(crate) fn begin_faults(&self, visitor: Intervention) {
+        self.trace
+            .step("faults begin", || format!("{:?}", self.profile));
+        self.faults_ended_ms.store(0, Ordering::Relaxed);
         self.cloud
             .set_faults(self.profile.faults, self.profile.outages.clone());
         self.cloud
@@ -105,22 +106,22 @@ impl World {
     }
 
     /// From now on nothing goes wrong by chance.
-    pub(crate) fn heal(&self) {
-        self.trace.step("heal", String::new);
-        self.healed
+    pub(crate) fn end_faults(&self) {
+        self.trace.step("faults end", String::new);
+        self.faults_ended_ms
             .store(self.clock.milliseconds(), Ordering::Relaxed);
         self.cloud.set_faults(Faults::default(), Vec::new());
         self.cloud.set_aims(Aims::default(), None);
     }
 
     /// Returns whether there are no random faults.
-    pub(crate) fn is_healed(&self) -> bool {
-        self.healed.load(Ordering::Relaxed) > 0
+    pub(crate) fn is_free_of_faults(&self) -> bool {
+        self.faults_ended_ms.load(Ordering::Relaxed) > 0
     }
 
     /// Draws whether a fault of this probability occurs now.
     pub(crate) fn draws_fault(&self, often: f64) -> bool {
-        !self.is_healed() && self.chance.happens(often)
+        !self.is_free_of_faults() && self.chance.happens(often)
     }
 
     /// Returns whether a function is running.
@@ -140,7 +141,7 @@ impl World {
     }
 
     /// Notes that messages are handed to a function, together; the number of the batch.
-    pub(crate) fn hands_over(&self, messages: &[Held]) -> u64 {
+    pub(crate) fn note_handed_over(&self, messages: &[Message]) -> u64 {
         let now = self.clock.milliseconds();
         let mut handed = lock(&self.handed);
         handed.batches += 1;
@@ -151,7 +152,7 @@ impl World {
                     handed_over: now,
                     taken_in: None,
                 };
-                handed.markers.entry(message.sent).or_insert(marker);
+                handed.markers.entry(message.sent_ms).or_insert(marker);
             }
             let times = handed.messages.entry(message.id.clone()).or_default();
             times.push((now, batch));
@@ -160,10 +161,10 @@ impl World {
     }
 
     /// Notes that a function says a message of a batch is done with.
-    pub(crate) fn is_done(&self, message: &Held, batch: u64) {
+    pub(crate) fn note_done(&self, message: &Message, batch: u64) {
         let now = self.clock.milliseconds();
         let mut handed = lock(&self.handed);
-        if let Some(marker) = handed.markers.get_mut(&message.sent)
+        if let Some(marker) = handed.markers.get_mut(&message.sent_ms)
             && is_marker(message)
         {
             marker.taken_in.get_or_insert((now, batch));
@@ -185,11 +186,11 @@ impl World {
     }
 
     /// Returns whether a message was delivered only while faults occurred.
-    pub(crate) fn had_only_bad_days(&self, message: &str) -> bool {
+    pub(crate) fn was_only_received_during_faults(&self, message: &str) -> bool {
         let handed = lock(&self.handed);
         let last = handed.messages.get(message).and_then(|times| times.last());
-        let healed = self.healed.load(Ordering::Relaxed);
-        !self.profile.is_calm() && last.is_some_and(|(last, _)| *last < healed)
+        let faults_ended_ms = self.faults_ended_ms.load(Ordering::Relaxed);
+        !self.profile.is_calm() && last.is_some_and(|(last, _)| *last < faults_ended_ms)
     }
 
     /// Invocations by function, and how many of them crashed.
@@ -218,7 +219,7 @@ impl World {
                     Some(left) => *left -= 1,
                     None => {}
                 }
-                let polled = self.cloud.works(&caller, || work.as_mut().poll(context));
+                let polled = self.cloud.run_as(&caller, || work.as_mut().poll(context));
                 if caller.has_ended() {
                     return Poll::Ready(None);
                 }
@@ -239,7 +240,7 @@ impl World {
     }
 }
 
-fn is_marker(message: &Held) -> bool {
+fn is_marker(message: &Message) -> bool {
     message.body.contains("\"marker\"")
 }
 

@@ -108,7 +108,7 @@ impl ClientActors {
 
     /// Makes them, with their links.
     pub(crate) async fn create(&self, sensors: &[String]) {
-        let desk = self.wiring.clients(self.world.clock);
+        let operator = self.wiring.clients(self.world.clock);
         let chance = &self.world.chance;
         for number in 0..self.world.profile.clients {
             let id = format!("client-{number}");
@@ -132,7 +132,7 @@ impl ClientActors {
                 mode,
                 requested: None,
             };
-            let created = match desk.create(new).await {
+            let created = match operator.create(new).await {
                 Ok(created) => created,
                 Err(error) => panic!("{id} is not made: {error}"),
             };
@@ -224,7 +224,7 @@ impl ClientActors {
 
     /// An operator comes at this very moment: a client that a call is about is disabled, enabled, unlinked
     /// or linked.
-    pub(crate) async fn turn_over(&self, about: &str) {
+    pub(crate) async fn intervene(&self, about: &str) {
         let clients = self.all();
         let is_meant = |client: &&Known| about.contains(&format!("\"CLIENT#{}\"", client.id));
         let Some(client) = clients.iter().find(is_meant) else {
@@ -287,14 +287,14 @@ impl ClientActors {
             return;
         };
         let confirm = self.intend(client.as_str(), Some(sensor.as_str()), linked);
-        let desk = self.wiring.clients(self.world.clock);
+        let operator = self.wiring.clients(self.world.clock);
         let work = async {
             match linked {
-                true => desk.link(&client, &sensor).await,
-                false => desk.unlink(&client, &sensor).await,
+                true => operator.link(&client, &sensor).await,
+                false => operator.unlink(&client, &sensor).await,
             }
         };
-        let done = self.world.invoke("desk", SETTLE_TIMEOUT, work).await;
+        let done = self.world.invoke("operator", SETTLE_TIMEOUT, work).await;
         confirm(matches!(done, Some(Ok(()))));
         self.world
             .trace
@@ -306,9 +306,9 @@ impl ClientActors {
             return;
         };
         let confirm = self.intend(client.as_str(), None, false);
-        let desk = self.wiring.clients(self.world.clock);
-        let work = desk.disable(&client, "the simulation says so");
-        let done = self.world.invoke("desk", SETTLE_TIMEOUT, work).await;
+        let operator = self.wiring.clients(self.world.clock);
+        let work = operator.disable(&client, "the simulation says so");
+        let done = self.world.invoke("operator", SETTLE_TIMEOUT, work).await;
         confirm(matches!(done, Some(Ok(_))));
         self.world
             .trace
@@ -322,7 +322,7 @@ impl ClientActors {
         let confirm = self.intend(client.as_str(), None, true);
         let deliveries = self.wiring.deliveries(self.world.clock);
         let work = deliveries.enable(&client);
-        let done = self.world.invoke("desk", SETTLE_TIMEOUT, work).await;
+        let done = self.world.invoke("operator", SETTLE_TIMEOUT, work).await;
         confirm(matches!(done, Some(Ok(_))));
         self.world
             .trace

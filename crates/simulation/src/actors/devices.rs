@@ -1,4 +1,4 @@
-//! Devices that report and are wished things, over MQTT and through the SDK, several writers each.
+//! Devices that report and get desired values, over MQTT and through the SDK, several writers each.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -45,7 +45,7 @@ pub(crate) struct Measured {
 
 /// A desired value that was sent.
 #[derive(Debug, Clone)]
-pub(crate) struct Wish {
+pub(crate) struct DesiredValue {
     pub(crate) device: String,
     pub(crate) value: u64,
     pub(crate) outcome: Outcome,
@@ -53,7 +53,7 @@ pub(crate) struct Wish {
 
 /// A request over MQTT that makes no sense.
 #[derive(Debug, Clone)]
-pub(crate) struct Nonsense {
+pub(crate) struct InvalidRequest {
     pub(crate) topic: String,
     /// The function was not interrupted.
     pub(crate) ended: bool,
@@ -73,8 +73,8 @@ pub(crate) struct Devices {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Memory {
     pub(crate) measured: Vec<Measured>,
-    pub(crate) wishes: Vec<Wish>,
-    pub(crate) nonsense: Vec<Nonsense>,
+    pub(crate) desired_values: Vec<DesiredValue>,
+    pub(crate) invalid: Vec<InvalidRequest>,
     counter: u64,
 }
 
@@ -121,9 +121,9 @@ impl Devices {
         match self.world.chance.below(10) {
             0..=3 => self.report_over_mqtt(device, skew).await,
             4..=5 => self.report(device, skew).await,
-            6..=7 => self.wish(device).await,
-            8 => self.fulfil(device).await,
-            _ => self.talk_nonsense(device).await,
+            6..=7 => self.desire(device).await,
+            8 => self.report_desired(device).await,
+            _ => self.send_invalid(device).await,
         }
     }
 
@@ -204,9 +204,9 @@ impl Devices {
         matches!(done, Some(Ok(_)))
     }
 
-    async fn wish(&self, device: &str) {
+    async fn desire(&self, device: &str) {
         let value = self.count();
-        lock(&self.memory).wishes.push(Wish {
+        lock(&self.memory).desired_values.push(DesiredValue {
             device: device.to_owned(),
             value,
             outcome: Outcome::Unknown,
@@ -214,20 +214,20 @@ impl Devices {
         let Ok(shadow) = ShadowId::new(device) else {
             return;
         };
-        let document = json!({"wish": value});
+        let document = json!({"setting": value});
         let work = self.shadows.desire(&shadow, &document);
-        let done = self.world.invoke("wisher", SETTLE_TIMEOUT, work).await;
+        let done = self.world.invoke("application", SETTLE_TIMEOUT, work).await;
         if matches!(done, Some(Ok(_))) {
             let mut memory = lock(&self.memory);
-            let mut all = memory.wishes.iter_mut();
-            if let Some(wish) = all.find(|wish| wish.value == value) {
-                wish.outcome = Outcome::Accepted;
+            let mut all = memory.desired_values.iter_mut();
+            if let Some(desired) = all.find(|desired| desired.value == value) {
+                desired.outcome = Outcome::Accepted;
             }
         }
     }
 
-    /// Does what is wished, and says so.
-    pub(crate) async fn fulfil(&self, device: &str) {
+    /// Reports the desired value as reached.
+    pub(crate) async fn report_desired(&self, device: &str) {
         let Ok(shadow) = ShadowId::new(device) else {
             return;
         };
@@ -237,12 +237,12 @@ impl Devices {
         };
         let desired = found.desired.map(|held| held.document.to_string());
         let desired: Value = serde_json::from_str(&desired.unwrap_or_default()).unwrap_or_default();
-        if let Some(wish) = desired.get("wish") {
-            self.sdk_report(device, &json!({"wish": wish})).await;
+        if let Some(setting) = desired.get("setting") {
+            self.sdk_report(device, &json!({"setting": setting})).await;
         }
     }
 
-    async fn talk_nonsense(&self, device: &str) {
+    async fn send_invalid(&self, device: &str) {
         let token = format!("n{}", self.count());
         let payload = match self.world.chance.below(3) {
             0 => json!({"state": 7, "clientToken": token}),
@@ -252,7 +252,7 @@ impl Devices {
         let topic = format!("shadow/{device}/update");
         let event = rule_event(&topic, device, &payload.to_string());
         let ended = self.requests.invoke(&self.world, &event).await.is_some();
-        lock(&self.memory).nonsense.push(Nonsense {
+        lock(&self.memory).invalid.push(InvalidRequest {
             topic,
             ended,
             token,

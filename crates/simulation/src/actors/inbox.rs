@@ -1,15 +1,15 @@
-//! Sources that drop messages in a queue, and devices that ask for them over MQTT.
+//! Sources that drop messages in a queue, and devices that read them over MQTT.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use antumbra_queues::queue::NewMessage;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::{moments, rule_event, until};
 use crate::functions::{Function, Wiring, names};
-use crate::queue::Incoming;
 use crate::stream::Streams;
 use crate::world::{World, lock};
 
@@ -18,7 +18,7 @@ const ACTIONS: u64 = 10;
 
 /// A message that the queue took.
 #[derive(Debug, Clone)]
-pub(crate) struct Dropped {
+pub(crate) struct SentMessage {
     pub(crate) source: String,
     /// As the inbox calls it.
     pub(crate) id: String,
@@ -37,7 +37,7 @@ pub(crate) struct Deletion {
 
 /// A request; its response is checked at the end.
 #[derive(Debug, Clone)]
-pub(crate) struct Asked {
+pub(crate) struct Request {
     pub(crate) operation: &'static str,
     pub(crate) token: String,
     /// The function was not interrupted.
@@ -49,10 +49,10 @@ pub(crate) struct Asked {
 /// The actors' memory.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Memory {
-    pub(crate) dropped: Vec<Dropped>,
+    pub(crate) sent_messages: Vec<SentMessage>,
     pub(crate) refused: Vec<(String, &'static str)>,
     pub(crate) deletions: Vec<Deletion>,
-    pub(crate) asked: Vec<Asked>,
+    pub(crate) requests: Vec<Request>,
     counter: u64,
 }
 
@@ -96,10 +96,10 @@ impl InboxActors {
 
     async fn act(&self, source: &str) {
         match self.world.chance.below(10) {
-            0..=5 => self.drop_message(source),
-            6 => self.talk_nonsense(),
+            0..=5 => self.send_message(source),
+            6 => self.send_invalid(),
             7..=8 => self.delete(source).await,
-            _ => self.ask_nonsense().await,
+            _ => self.request_foreign_topic().await,
         }
     }
 
@@ -112,35 +112,30 @@ impl InboxActors {
     fn send(&self, body: &str) -> (String, u64) {
         self.world.trace.step("drop", || body.to_owned());
         let now = self.world.clock.milliseconds();
-        let mut queues = self.world.cloud.queues();
-        let message = Incoming {
+        let message = NewMessage {
             body: body.to_owned(),
-            ..Incoming::default()
+            ..NewMessage::default()
         };
-        let queue = queues.get_mut(names::INBOUND);
-        let id = queue.map(|queue| queue.send(message, now));
-        drop(queues);
-        self.world.cloud.touch();
-        (id.unwrap_or_default(), now)
+        (self.world.cloud.send(names::INBOUND, message), now)
     }
 
-    fn drop_message(&self, source: &str) {
+    fn send_message(&self, source: &str) {
         let number = self.count();
         let body =
             json!({"thingName": source, "epochTime": number, "exact": 0.1, "deep": {"a": [1]}});
         let body = body.to_string();
         let (id, sent) = self.send(&body);
-        lock(&self.memory).dropped.push(Dropped {
+        lock(&self.memory).sent_messages.push(SentMessage {
             source: source.to_owned(),
             id: format!("{number}-{sent}-{id}"),
             body,
         });
     }
 
-    fn talk_nonsense(&self) {
+    fn send_invalid(&self) {
         let number = self.count();
         let (body, reason) = match self.world.chance.below(4) {
-            0 => (format!("nonsense {number}"), "NotJson"),
+            0 => (format!("invalid {number}"), "NotJson"),
             1 => (format!("[{number}]"), "NotAnObject"),
             2 => (json!({"epochTime": number}).to_string(), "UuidMissing"),
             _ => {
@@ -164,15 +159,17 @@ impl InboxActors {
     }
 
     async fn delete(&self, source: &str) {
-        let of_source = |dropped: &&Dropped| dropped.source == source;
+        let of_source = |sent: &&SentMessage| sent.source == source;
         let memory = self.memory();
-        let all: Vec<&Dropped> = memory.dropped.iter().filter(of_source).collect();
+        let all: Vec<&SentMessage> = memory.sent_messages.iter().filter(of_source).collect();
         if all.is_empty() {
             return;
         }
-        let Dropped { id, .. } = *self.world.chance.pick(&all);
+        let SentMessage { id, .. } = *self.world.chance.pick(&all);
         let was_there = self.is_there(source, id);
-        let token = self.ask("delete", &format!("{source}/{id}"), None).await;
+        let token = self
+            .request("delete", &format!("{source}/{id}"), None)
+            .await;
         lock(&self.memory).deletions.push(Deletion {
             source: source.to_owned(),
             id: id.clone(),
@@ -182,34 +179,37 @@ impl InboxActors {
     }
 
     /// A topic with a level too many, which would get around a device's policy.
-    async fn ask_nonsense(&self) {
+    async fn request_foreign_topic(&self) {
         let expected = json!({"code": "BadRequest"});
-        self.ask("get", "victim/1/more", Some(expected)).await;
+        self.request("get", "victim/1/more", Some(expected)).await;
     }
 
     /// Asks for everything there should be, and for what should not.
     pub(crate) async fn read_back(&self) {
-        for dropped in self.memory().dropped {
-            let expected = match self.is_there(&dropped.source, &dropped.id) {
+        for sent in self.memory().sent_messages {
+            let expected = match self.is_there(&sent.source, &sent.id) {
                 true => {
-                    let body: Value = serde_json::from_str(&dropped.body).unwrap_or_default();
-                    json!({"body": body, "messageId": dropped.id})
+                    let body: Value = serde_json::from_str(&sent.body).unwrap_or_default();
+                    json!({"body": body, "messageId": sent.id})
                 }
                 false => json!({"error": "Message not available"}),
             };
-            let place = format!("{}/{}", dropped.source, dropped.id);
-            self.ask("get", &place, Some(expected)).await;
+            let place = format!("{}/{}", sent.source, sent.id);
+            self.request("get", &place, Some(expected)).await;
         }
         for number in 0..self.world.profile.sources {
-            self.leaf_through(&format!("source-{number}")).await;
+            self.page_through(&format!("source-{number}")).await;
         }
     }
 
     /// Asks for the newest and the oldest message of a source, and of each for the next.
-    async fn leaf_through(&self, source: &str) {
+    async fn page_through(&self, source: &str) {
         let memory = self.memory();
-        let dropped = memory.dropped.iter().filter(|one| one.source == source);
-        let all: Vec<&str> = dropped.map(|dropped| dropped.id.as_str()).collect();
+        let sent_messages = memory
+            .sent_messages
+            .iter()
+            .filter(|one| one.source == source);
+        let all: Vec<&str> = sent_messages.map(|sent| sent.id.as_str()).collect();
         let is_there = |id: &&str| self.is_there(source, id);
         let there: BTreeSet<&str> = all.iter().copied().filter(is_there).collect();
         let expected = match there.first().zip(there.last()) {
@@ -218,7 +218,7 @@ impl InboxActors {
             }
             None => json!({"error": "No messages available"}),
         };
-        self.ask("query", source, Some(expected)).await;
+        self.request("query", source, Some(expected)).await;
         for id in all {
             let next = there.iter().find(|other| **other > id);
             let expected = match next {
@@ -226,11 +226,16 @@ impl InboxActors {
                 None => json!({"error": "No newer messages available"}),
             };
             let place = format!("{source}/{id}");
-            self.ask("next", &place, Some(expected)).await;
+            self.request("next", &place, Some(expected)).await;
         }
     }
 
-    async fn ask(&self, operation: &'static str, place: &str, expected: Option<Value>) -> String {
+    async fn request(
+        &self,
+        operation: &'static str,
+        place: &str,
+        expected: Option<Value>,
+    ) -> String {
         let token = format!("token-{}", self.count());
         let topic = format!("request/{operation}/{place}");
         let event = rule_event(&topic, "device", &json!({"token": token}).to_string());
@@ -239,7 +244,7 @@ impl InboxActors {
             Some((_, function)) => function.invoke(&self.world, &event).await.is_some(),
             None => false,
         };
-        lock(&self.memory).asked.push(Asked {
+        lock(&self.memory).requests.push(Request {
             operation,
             token: token.clone(),
             ended,

@@ -1,19 +1,19 @@
-//! Sensors that signal, fall silent and come back; strangers, and signals that are none.
+//! Sensors that signal, fall silent and come back; unknown_sensors, and signals that are none.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use antumbra_queues::queue::NewMessage;
 use antumbra_service::sensors::{Location, Sensor, SensorId, SilenceTimeout};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::{moments, until};
 use crate::functions::Wiring;
-use crate::queue::Incoming;
 use crate::world::{World, lock};
 
-/// Signals that each sensor sends at most while the storm lasts.
+/// Signals that each sensor sends at most during the faults.
 const SIGNALS: u64 = 8;
 /// Maximum lead of a device's clock over the queue's before it is ignored, in milliseconds.
 const CLOCK_AHEAD: u64 = 5 * 60 * 1000;
@@ -29,7 +29,7 @@ pub(crate) struct Known {
 
 /// A signal that the queue took.
 #[derive(Debug, Clone)]
-pub(crate) struct Said {
+pub(crate) struct Signal {
     pub(crate) sensor: String,
     pub(crate) value: u64,
     /// Order of signals: the time in nanoseconds, and the sequence number within it.
@@ -51,10 +51,10 @@ pub(crate) struct Refused {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Memory {
     pub(crate) sensors: Vec<Known>,
-    pub(crate) said: Vec<Said>,
+    pub(crate) signals: Vec<Signal>,
     pub(crate) refused: Vec<Refused>,
     counters: BTreeMap<String, u64>,
-    strangers: u64,
+    unknown_sensors: u64,
 }
 
 /// All sensors. Clones are the same.
@@ -125,7 +125,7 @@ impl SensorActors {
     }
 
     /// A last word of some, when all is calm.
-    pub(crate) fn last_words(&self) {
+    pub(crate) fn send_final_signals(&self) {
         for sensor in self.memory().sensors {
             if self.world.chance.happens(0.4) {
                 self.signal(&sensor.id, 0);
@@ -138,8 +138,11 @@ impl SensorActors {
         let now = self.world.clock.milliseconds();
         let memory = self.memory();
         for sensor in &memory.sensors {
-            let said = memory.said.iter().filter(|said| said.sensor == sensor.id);
-            let since = said.map(|said| said.sent).max();
+            let signals = memory
+                .signals
+                .iter()
+                .filter(|signal| signal.sensor == sensor.id);
+            let since = signals.map(|signal| signal.sent).max();
             let until = since.unwrap_or(sensor.registered) + sensor.silence.as_millis() as u64;
             if until <= now && self.world.chance.happens(0.7) {
                 self.signal(&sensor.id, 0);
@@ -158,7 +161,7 @@ impl SensorActors {
                     tokio::time::sleep(pause).await;
                 }
             }
-            _ => self.talk_nonsense(),
+            _ => self.send_invalid(),
         }
     }
 
@@ -202,7 +205,7 @@ impl SensorActors {
                 true => format!("{number:020}"),
                 false => format!("@{}", self.stand_in(&message)),
             };
-            lock(&self.memory).said.push(Said {
+            lock(&self.memory).signals.push(Signal {
                 sensor: id.to_owned(),
                 value,
                 order: (time.unwrap_or(now) * 1_000_000, sequence),
@@ -222,29 +225,21 @@ impl SensorActors {
     }
 
     fn send(&self, group: &str, body: String) -> String {
-        let now = self.world.clock.milliseconds();
         self.world.trace.step("signal", || body.clone());
         let fifo = self.queue.ends_with(".fifo");
-        let mut queues = self.world.cloud.queues();
-        let Some(queue) = queues.get_mut(self.queue) else {
-            return String::new();
-        };
-        let message = Incoming {
+        let message = NewMessage {
             body,
             group: fifo.then(|| group.to_owned()),
-            ..Incoming::default()
+            ..NewMessage::default()
         };
-        let id = queue.send(message, now);
-        drop(queues);
-        self.world.cloud.touch();
-        id
+        self.world.cloud.send(self.queue, message)
     }
 
-    fn talk_nonsense(&self) {
+    fn send_invalid(&self) {
         let number = {
             let mut memory = lock(&self.memory);
-            memory.strangers += 1;
-            memory.strangers
+            memory.unknown_sensors += 1;
+            memory.unknown_sensors
         };
         let (body, reason): (Value, _) = match self.world.chance.below(3) {
             0 => (
@@ -258,7 +253,7 @@ impl SensorActors {
             _ => (json!(number), "NotJson"),
         };
         let body = body.to_string();
-        self.send("nonsense", body.clone());
+        self.send("invalid", body.clone());
         lock(&self.memory).refused.push(Refused { body, reason });
     }
 }

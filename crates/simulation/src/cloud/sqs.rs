@@ -1,12 +1,10 @@
 //! SQS: the calls that the product makes of it.
 
-use std::collections::BTreeMap;
-use std::time::Duration;
-
+use antumbra_queues::queue::{AttributeValue, Message, NewMessage, Queue, Receipt};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::Cloud;
-use crate::queue::Incoming;
 
 /// Prefix of queue URLs.
 pub(crate) const URL: &str = "http://cloud/000000000000/";
@@ -15,6 +13,24 @@ pub(super) fn failure(status: u16, code: &str) -> (u16, String) {
     let kind = format!("com.amazonaws.sqs#{code}");
     let body = json!({"__type": kind, "message": "as the seed says"});
     (status, body.to_string())
+}
+
+/// Sends a message; returns its id, which no other queue has.
+pub(super) fn send(queue: &mut Queue, message: NewMessage, now: u64) -> String {
+    let id = format!("{}-{}", queue.name().replace('.', "-"), queue.next_number());
+    queue.send(id, message, now).id
+}
+
+pub(crate) fn receipt_handle(message: &Message) -> String {
+    format!("{}:{}", message.number, message.receives)
+}
+
+fn receipt(handle: &str) -> Option<Receipt> {
+    let (number, receive) = handle.split_once(':')?;
+    Some(Receipt {
+        number: number.parse().ok()?,
+        receive: receive.parse().ok()?,
+    })
 }
 
 impl Cloud {
@@ -36,26 +52,30 @@ impl Cloud {
         let Some(queue) = queues.get_mut(name) else {
             return failure(400, "QueueDoesNotExist");
         };
-        let answer = match operation {
+        let response = match operation {
             "GetQueueUrl" => json!({"QueueUrl": format!("{URL}{name}")}),
             "SendMessageBatch" => {
-                let (mut taken, mut failed) = (Vec::new(), Vec::new());
+                let (mut successful, mut failed) = (Vec::new(), Vec::new());
                 for entry in request["Entries"].as_array().into_iter().flatten() {
                     let id = &entry["Id"];
-                    if keep() {
-                        let message = queue.send(incoming(entry), now);
-                        taken.push(json!({"Id": id, "MessageId": message, "MD5OfMessageBody": ""}));
+                    let message = Entry::deserialize(entry).ok().filter(|_| keep());
+                    if let Some(message) = message {
+                        let message = send(queue, message.into(), now);
+                        successful
+                            .push(json!({"Id": id, "MessageId": message, "MD5OfMessageBody": ""}));
                     } else {
                         let code = "InternalError";
                         failed.push(json!({"Id": id, "SenderFault": false, "Code": code}));
                     }
                 }
-                json!({"Successful": taken, "Failed": failed})
+                json!({"Successful": successful, "Failed": failed})
             }
             "ChangeMessageVisibility" => {
                 let seconds = request["VisibilityTimeout"].as_u64().unwrap_or_default();
-                if !queue.hide(text("ReceiptHandle"), Duration::from_secs(seconds), now) {
-                    return failure(400, "ReceiptHandleIsInvalid");
+                let changed = receipt(text("ReceiptHandle"))
+                    .is_some_and(|receipt| queue.change_visibility(receipt, seconds, now));
+                if !changed {
+                    return failure(400, "MessageNotInflight");
                 }
                 json!({})
             }
@@ -63,23 +83,31 @@ impl Cloud {
         };
         drop(queues);
         self.touch();
-        (200, answer.to_string())
+        (200, response.to_string())
     }
 }
 
-fn incoming(entry: &Value) -> Incoming {
-    let text = |name: &str| entry[name].as_str().map(str::to_owned);
-    let attributes = entry["MessageAttributes"].as_object();
-    let attributes: BTreeMap<String, String> = attributes
-        .into_iter()
-        .flatten()
-        .filter_map(|(name, value)| Some((name.clone(), value["StringValue"].as_str()?.to_owned())))
-        .collect();
-    Incoming {
-        body: text("MessageBody").unwrap_or_default(),
-        group: text("MessageGroupId"),
-        deduplication: text("MessageDeduplicationId"),
-        attributes,
-        delay: Duration::from_secs(entry["DelaySeconds"].as_u64().unwrap_or_default()),
+/// An entry of a batch.
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Entry {
+    message_body: String,
+    message_group_id: Option<String>,
+    message_deduplication_id: Option<String>,
+    #[serde(default)]
+    message_attributes: std::collections::BTreeMap<String, AttributeValue>,
+    delay_seconds: Option<u64>,
+}
+
+impl From<Entry> for NewMessage {
+    fn from(entry: Entry) -> NewMessage {
+        NewMessage {
+            body: entry.message_body,
+            group: entry.message_group_id,
+            deduplication_id: entry.message_deduplication_id,
+            attributes: entry.message_attributes,
+            delay_seconds: entry.delay_seconds,
+            trace_header: None,
+        }
     }
 }

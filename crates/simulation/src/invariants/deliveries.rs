@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use antumbra_queues::queue::Message;
 use antumbra_service::clients::Mode;
 use antumbra_service::deliveries::{DeliveryRecord, EventType, Status};
 
@@ -11,7 +12,6 @@ use super::suppressed::{superseded_deliveries_are_not_sent, the_circuit_opens};
 use crate::actors::clients::{Character, Known};
 use crate::endpoint::Got;
 use crate::functions::names;
-use crate::queue::Held;
 use crate::run::MAX_ATTEMPTS;
 
 /// Maximum delay of a client with a healthy endpoint if only others fail.
@@ -48,18 +48,18 @@ pub(super) fn occurrences(evidence: &Evidence<'_>, sensor: &str) -> Vec<Occurren
 }
 
 /// Deliveries after their last attempt.
-fn dead_letters(evidence: &Evidence<'_>) -> Vec<Held> {
-    let queues = [names::ORDERED_DEAD, names::UNORDERED_DEAD];
-    let held = queues.iter();
-    held.flat_map(|name| evidence.world.cloud.held(name))
+fn dead_letters(evidence: &Evidence<'_>) -> Vec<Message> {
+    let queues = [names::ORDERED_DEAD, names::UNORDERED_DEAD].iter();
+    queues
+        .flat_map(|name| evidence.world.cloud.messages(name))
         .collect()
 }
 
 /// Deliveries whose last attempt and both spare receives were interrupted during the faults, so that the last one
 /// could not be recorded. Without faults it can.
-fn cut_off(evidence: &Evidence<'_>) -> Vec<Held> {
+fn cut_off(evidence: &Evidence<'_>) -> Vec<Message> {
     let mut dead = dead_letters(evidence);
-    dead.retain(|held| evidence.world.had_only_bad_days(&held.id));
+    dead.retain(|held| evidence.world.was_only_received_during_faults(&held.id));
     dead
 }
 
@@ -100,7 +100,7 @@ pub(super) async fn check(evidence: &Evidence<'_>) {
         for record in &history {
             ends(evidence, &client, record);
             is_complete(evidence, record);
-            is_true(evidence, record, &got);
+            matches_the_endpoint(evidence, record, &got);
         }
     }
 }
@@ -123,7 +123,7 @@ fn everything_is_delivered(
             let of_client = format!("\"id\":\"{}_", client.id);
             let of_sensor = format!("\"sensor\":{{\"id\":\"{sensor}\"");
             let parts = [of_client, of_sensor, number];
-            let all = |held: &Held| parts.iter().all(|part| held.body.contains(part));
+            let all = |held: &Message| parts.iter().all(|part| held.body.contains(part));
             cut_off(evidence).iter().any(all)
         };
         evidence.expect(
@@ -160,10 +160,10 @@ fn everything_is_delivered(
             || format!("{} {sensor} {number}: superseded", client.id),
         );
     }
-    let told = records.len();
-    evidence.expect("nothing-is-invented", told <= occurred.len(), || {
+    let count = records.len();
+    evidence.expect("nothing-is-invented", count <= occurred.len(), || {
         format!(
-            "{} {sensor}: {told} deliveries of {}",
+            "{} {sensor}: {count} deliveries of {}",
             client.id,
             occurred.len()
         )
@@ -172,7 +172,7 @@ fn everything_is_delivered(
 
 fn ends(evidence: &Evidence<'_>, client: &Known, record: &DeliveryRecord) {
     let id = &record.delivery.id;
-    let is_among = |letters: Vec<Held>| {
+    let is_among = |letters: Vec<Message>| {
         let id = id.to_string();
         letters.iter().any(|held| held.body.contains(&id))
     };
@@ -184,8 +184,8 @@ fn ends(evidence: &Evidence<'_>, client: &Known, record: &DeliveryRecord) {
         Status::Failed => {
             let round = record.delivery.round;
             let of_round = record.attempts.iter().filter(|one| one.round == round);
-            let turns = of_round.map(|attempt| attempt.number);
-            turns.max() < Some(MAX_ATTEMPTS) && is_among(cut_off(evidence))
+            let numbers = of_round.map(|attempt| attempt.number);
+            numbers.max() < Some(MAX_ATTEMPTS) && is_among(cut_off(evidence))
         }
         Status::Skipped => client.character == Character::Leaving,
         Status::Pending | Status::Held => false,
@@ -209,17 +209,17 @@ fn ends(evidence: &Evidence<'_>, client: &Known, record: &DeliveryRecord) {
 fn is_complete(evidence: &Evidence<'_>, record: &DeliveryRecord) {
     let mut rounds: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
     for attempt in &record.attempts {
-        let turns = rounds.entry(attempt.round).or_default();
-        turns.insert(attempt.number);
+        let numbers = rounds.entry(attempt.round).or_default();
+        numbers.insert(attempt.number);
     }
-    for (round, turns) in rounds {
-        let last = turns.last().copied().unwrap_or_default();
+    for (round, numbers) in rounds {
+        let last = numbers.last().copied().unwrap_or_default();
         evidence.expect(
             "history-is-complete",
-            turns.iter().copied().eq(1..=last),
+            numbers.iter().copied().eq(1..=last),
             || {
                 format!(
-                    "{}: of round {round} {turns:?} are told",
+                    "{}: of round {round} {numbers:?} are recorded",
                     record.delivery.id
                 )
             },
@@ -227,7 +227,7 @@ fn is_complete(evidence: &Evidence<'_>, record: &DeliveryRecord) {
     }
 }
 
-fn is_true(evidence: &Evidence<'_>, record: &DeliveryRecord, got: &[&Got]) {
+fn matches_the_endpoint(evidence: &Evidence<'_>, record: &DeliveryRecord, got: &[&Got]) {
     let id = record.delivery.id.to_string();
     let of_delivery: Vec<&&Got> = got.iter().filter(|got| got.id == id).collect();
     let arrived = |got: &&&&Got| {
@@ -254,7 +254,7 @@ fn is_true(evidence: &Evidence<'_>, record: &DeliveryRecord, got: &[&Got]) {
         let answered = record.attempts.iter().filter(|one| one.status.is_some());
         let answers = of_delivery
             .iter()
-            .filter(|got| got.status.is_some() && got.heard);
+            .filter(|got| got.status.is_some() && got.response_arrived);
         let (noted, given) = (answered.count(), answers.count());
         evidence.expect("history-matches-the-endpoint", noted == given, || {
             format!("{id}: {given} answers were given, {noted} are noted")

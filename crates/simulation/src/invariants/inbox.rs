@@ -27,8 +27,8 @@ pub(super) fn check(evidence: &Evidence<'_>) {
         all.map(|one| serde_json::from_str::<Value>(&one.payload).unwrap_or_default())
             .collect::<Vec<_>>()
     };
-    for dropped in &memory.dropped {
-        let place = (dropped.source.as_str(), dropped.id.as_str());
+    for sent in &memory.sent_messages {
+        let place = (sent.source.as_str(), sent.id.as_str());
         let of_message = writes.remove(&place).unwrap_or_default();
         let stored = of_message.iter();
         let stored = stored.filter(|one| is_live(one.new.as_ref()) && !is_live(one.old.as_ref()));
@@ -39,18 +39,18 @@ pub(super) fn check(evidence: &Evidence<'_>) {
         evidence.expect("messages-are-stored-once", stored <= 1, || {
             format!("{place:?} was stored {stored} times")
         });
-        let told = published.iter().any(|one| {
-            one.topic == format!("notification/{}", dropped.source)
-                && one.payload.contains(&format!("\"{}\"", dropped.id))
+        let notified = published.iter().any(|one| {
+            one.topic == format!("notification/{}", sent.source)
+                && one.payload.contains(&format!("\"{}\"", sent.id))
         });
-        evidence.expect("every-message-is-notified", told, || {
-            format!("{place:?} was never told of")
+        evidence.expect("every-message-is-notified", notified, || {
+            format!("{place:?} was never notified")
         });
         let end = of_message.last().and_then(|last| last.new.as_ref());
         for deletion in memory
             .deletions
             .iter()
-            .filter(|deletion| deletion.id == dropped.id)
+            .filter(|deletion| deletion.id == sent.id)
         {
             let answers = answer_of("delete", &deletion.token);
             let confirmed = answers.iter().any(|answer| answer.get("error").is_none());
@@ -60,14 +60,14 @@ pub(super) fn check(evidence: &Evidence<'_>) {
                 });
             }
         }
-        let asked = memory
+        let requests = memory
             .deletions
             .iter()
-            .any(|deletion| deletion.id == dropped.id && deletion.source == dropped.source);
+            .any(|deletion| deletion.id == sent.id && deletion.source == sent.source);
         evidence.expect(
             "only-deleted-messages-disappear",
-            asked || is_live(end),
-            || format!("{place:?} is gone and nobody asked for that"),
+            requests || is_live(end),
+            || format!("{place:?} is gone and nobody deleted it"),
         );
     }
     // Sources are noted in the same table, under names of their own.
@@ -78,16 +78,19 @@ pub(super) fn check(evidence: &Evidence<'_>) {
     evidence.expect("nothing-is-invented", others.is_empty(), || {
         format!("{others:?} was never sent")
     });
-    for asked in &memory.asked {
-        let answers = answer_of(asked.operation, &asked.token);
+    for request in &memory.requests {
+        let answers = answer_of(request.operation, &request.token);
         evidence.expect(
             "every-request-has-a-response",
-            !asked.ended || !answers.is_empty(),
-            || format!("{} {} got no answer", asked.operation, asked.token),
+            !request.ended || !answers.is_empty(),
+            || format!("{} {} got no answer", request.operation, request.token),
         );
         let same = answers.windows(2).all(|two| two[0] == two[1]);
         evidence.expect("every-request-has-a-response", same, || {
-            format!("{} {} got different answers", asked.operation, asked.token)
+            format!(
+                "{} {} got different answers",
+                request.operation, request.token
+            )
         });
         let calm = evidence.world.profile.is_calm();
         evidence.expect(
@@ -96,24 +99,24 @@ pub(super) fn check(evidence: &Evidence<'_>) {
             || {
                 format!(
                     "{} {} got {} answers",
-                    asked.operation,
-                    asked.token,
+                    request.operation,
+                    request.token,
                     answers.len()
                 )
             },
         );
-        let (Some(expected), Some(answer)) = (&asked.expected, answers.first()) else {
+        let (Some(expected), Some(answer)) = (&request.expected, answers.first()) else {
             continue;
         };
         let unavailable = answer["code"] == "Unavailable" || answer["code"] == "Throttled";
         let members = expected.as_object().into_iter().flatten();
-        let said = members
+        let matches = members
             .clone()
             .all(|(name, value)| answer.get(name) == Some(value));
-        evidence.expect("responses-are-correct", said || unavailable, || {
+        evidence.expect("responses-are-correct", matches || unavailable, || {
             format!(
                 "{} {}: {answer} where {expected} is so",
-                asked.operation, asked.token
+                request.operation, request.token
             )
         });
     }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Evidence;
-use super::shadows::{DocumentChange, answers, documents, ends, wish};
+use super::shadows::{DocumentChange, answers, documents, ends, setting};
 use crate::cloud::Published;
 
 /// Minimum time that a desired value must stand to have a delta published.
@@ -11,14 +11,14 @@ const STANDS: u64 = 5_000;
 
 pub(super) fn check(evidence: &Evidence<'_>) {
     let published = evidence.world.cloud.published();
-    every_update_is_answered(evidence, &published);
-    nonsense_is_rejected(evidence, &published);
-    wishes_are_told(evidence, &published);
-    both_documents_are_told(evidence, &published);
-    devices_hear_how_it_ends(evidence, &published);
+    every_update_has_a_response(evidence, &published);
+    bad_requests_are_rejected(evidence, &published);
+    deltas_are_published(evidence, &published);
+    documents_match_the_change(evidence, &published);
+    the_last_documents_are_published(evidence, &published);
 }
 
-fn every_update_is_answered(evidence: &Evidence<'_>, published: &[Published]) {
+fn every_update_has_a_response(evidence: &Evidence<'_>, published: &[Published]) {
     for measured in evidence.devices.memory().measured {
         let accepted = answers(published, &measured, "accepted");
         let answered = accepted || answers(published, &measured, "rejected");
@@ -30,55 +30,55 @@ fn every_update_is_answered(evidence: &Evidence<'_>, published: &[Published]) {
     }
 }
 
-fn nonsense_is_rejected(evidence: &Evidence<'_>, published: &[Published]) {
+fn bad_requests_are_rejected(evidence: &Evidence<'_>, published: &[Published]) {
     let memory = evidence.devices.memory();
-    for nonsense in memory.nonsense.iter().filter(|nonsense| nonsense.ended) {
-        let topic = format!("{}/rejected", nonsense.topic);
-        let token = format!("\"{}\"", nonsense.token);
+    for invalid in memory.invalid.iter().filter(|invalid| invalid.ended) {
+        let topic = format!("{}/rejected", invalid.topic);
+        let token = format!("\"{}\"", invalid.token);
         let answered = published
             .iter()
             .any(|one| one.topic == topic && one.payload.contains(&token));
         evidence.expect("bad-requests-are-rejected", answered, || {
-            format!("{} {} got no answer", nonsense.topic, nonsense.token)
+            format!("{} {} got no answer", invalid.topic, invalid.token)
         });
     }
 }
 
 /// A desired value that stands for a while reaches its device.
-fn wishes_are_told(evidence: &Evidence<'_>, published: &[Published]) {
+fn deltas_are_published(evidence: &Evidence<'_>, published: &[Published]) {
     let all = evidence.changes.iter().flat_map(|change| documents(change));
-    let wishes: Vec<_> = all
-        .filter_map(|document| Some((wish(document.new)?, document)))
+    let desired_values: Vec<_> = all
+        .filter_map(|document| Some((setting(document.new)?, document)))
         .collect();
-    for (wished, document) in &wishes {
+    for (desired, document) in &desired_values {
         if document.state != "desired" || document.change.poisoned {
             continue;
         }
         let device = document.device;
-        let true_at = wishes
+        let true_at = desired_values
             .iter()
             .find(|(value, other)| {
-                value == wished && other.state == "reported" && other.device == device
+                value == desired && other.state == "reported" && other.device == device
             })
             .map(|(_, reported)| reported.change.at);
         let calm = evidence.world.profile.is_calm();
         // With faults the delta may come so late that the value is reported by then.
         let stood = true_at.is_none_or(|at| calm && at > document.change.at + STANDS);
         let topic = format!("shadow/{device}/update/delta");
-        let told = |one: &Published| {
-            let told: Value = serde_json::from_str(&one.payload).unwrap_or_default();
-            one.topic == topic && wish(told.get("state")) == Some(*wished)
+        let has_value = |one: &Published| {
+            let delta: Value = serde_json::from_str(&one.payload).unwrap_or_default();
+            one.topic == topic && setting(delta.get("state")) == Some(*desired)
         };
         evidence.expect(
             "deltas-are-published",
-            !stood || published.iter().any(told),
-            || format!("{device}: the wish {wished} was never told"),
+            !stood || published.iter().any(has_value),
+            || format!("{device}: the delta of {desired} was never published"),
         );
     }
 }
 
 /// The documents that a device receives.
-fn heard(published: &[Published], device: &str) -> Vec<Value> {
+fn received(published: &[Published], device: &str) -> Vec<Value> {
     let topic = format!("shadow/{device}/update/documents");
     let all = published.iter().filter(|one| one.topic == topic);
     all.filter_map(|one| serde_json::from_str(&one.payload).ok())
@@ -86,7 +86,7 @@ fn heard(published: &[Published], device: &str) -> Vec<Value> {
 }
 
 /// A document, where none is as good as an empty one.
-fn whole(document: Option<&Value>) -> Value {
+fn or_empty(document: Option<&Value>) -> Value {
     document.cloned().unwrap_or_else(|| json!({}))
 }
 
@@ -103,42 +103,43 @@ fn readable(evidence: &Evidence<'_>) -> Vec<String> {
 }
 
 /// The last documents that a device receives are its shadow's final state.
-fn devices_hear_how_it_ends(evidence: &Evidence<'_>, published: &[Published]) {
+fn the_last_documents_are_published(evidence: &Evidence<'_>, published: &[Published]) {
     let ends = ends(evidence);
     for device in readable(evidence) {
-        let heard = heard(published, &device).into_iter();
-        let newest = heard.max_by_key(|heard| heard["current"]["version"].as_u64());
+        let all = received(published, &device).into_iter();
+        let newest = all.max_by_key(|one| one["current"]["version"].as_u64());
         let newest = newest.unwrap_or_default();
         for state in ["reported", "desired"] {
-            let told = whole(newest["current"]["state"].get(state));
-            let end = whole(ends.get(&(device.as_str(), state)).copied().flatten());
-            evidence.expect("the-last-documents-are-published", told == end, || {
-                format!("{device} {state}: {end} is so, {told} was told")
+            let last = or_empty(newest["current"]["state"].get(state));
+            let end = or_empty(ends.get(&(device.as_str(), state)).copied().flatten());
+            evidence.expect("the-last-documents-are-published", last == end, || {
+                format!("{device} {state}: {end} is stored, {last} was published")
             });
         }
     }
 }
 
 /// For every change a device receives both documents: the changed one, and the other as it was then or newer.
-fn both_documents_are_told(evidence: &Evidence<'_>, published: &[Published]) {
+fn documents_match_the_change(evidence: &Evidence<'_>, published: &[Published]) {
     for device in readable(evidence) {
         let changes = evidence.changes.iter().flat_map(|change| documents(change));
         let changes: Vec<DocumentChange<'_>> =
             changes.filter(|change| change.device == device).collect();
-        for heard in heard(published, &device) {
-            let told = (0..changes.len()).any(|at| is_told(&heard["current"], &changes, at));
-            evidence.expect("notifications-match-the-change", told, || {
-                format!("{device} never was {}", heard["current"])
+        for one in received(published, &device) {
+            let is_known = (0..changes.len()).any(|at| matches(&one["current"], &changes, at));
+            evidence.expect("notifications-match-the-change", is_known, || {
+                format!("{device} never was {}", one["current"])
             });
         }
     }
 }
 
 /// Returns whether the documents match one of the changes.
-fn is_told(told: &Value, changes: &[DocumentChange<'_>], at: usize) -> bool {
+fn matches(published: &Value, changes: &[DocumentChange<'_>], at: usize) -> bool {
     let changed = &changes[at];
     let combined = changed.change.sort.starts_with("DSC");
-    let same = |state: &str, document| whole(told["state"].get(state)) == whole(document);
+    let same =
+        |state: &str, document| or_empty(published["state"].get(state)) == or_empty(document);
     let of_other = |other: &&DocumentChange<'_>| other.state != changed.state;
     let other = match changed.state {
         "reported" => "desired",
@@ -151,7 +152,7 @@ fn is_told(told: &Value, changes: &[DocumentChange<'_>], at: usize) -> bool {
     let fits = |(version, document): (Option<u64>, _)| {
         let other_version = version.filter(|_| !combined).unwrap_or(0);
         let version = changed.version.map(|version| version + other_version);
-        told["version"].as_u64() == version && same(other, document)
+        published["version"].as_u64() == version && same(other, document)
     };
     same(changed.state, changed.new) && std::iter::once(before).chain(later).any(fits)
 }

@@ -12,7 +12,7 @@ use crate::functions::names;
 const PROMPT: u64 = 5_000;
 
 /// Notifications of one registration.
-struct Told {
+struct Received {
     registration: &'static str,
     /// With when they arrived, in milliseconds.
     notifications: Vec<(u64, Value)>,
@@ -22,15 +22,15 @@ struct Told {
 type Place = (String, String, u64);
 
 pub(super) fn check(evidence: &Evidence<'_>) {
-    let queue = |registration, name: &str| Told {
+    let queue = |registration, name: &str| Received {
         registration,
         notifications: bodies(
             evidence
                 .world
                 .cloud
-                .held(name)
+                .messages(name)
                 .into_iter()
-                .map(|held| (held.sent, held.body)),
+                .map(|held| (held.sent_ms, held.body)),
         ),
     };
     let published = evidence.world.cloud.published().into_iter();
@@ -38,15 +38,15 @@ pub(super) fn check(evidence: &Evidence<'_>) {
     let all = [
         queue("in-order", names::CHANGES_FIFO),
         queue("in-any-order", names::CHANGES),
-        Told {
+        Received {
             registration: "mqtt",
             notifications: bodies(published.map(|one| (one.at, one.payload))),
         },
     ];
-    for told in &all {
-        every_change_once_and_in_order(evidence, told);
+    for received in &all {
+        every_change_once_and_in_order(evidence, received);
     }
-    what_cannot_be_sent_is_parked(evidence);
+    undeliverable_notifications_are_kept(evidence);
 }
 
 fn bodies(texts: impl Iterator<Item = (u64, String)>) -> Vec<(u64, Value)> {
@@ -65,7 +65,7 @@ fn place(notification: &Value) -> Place {
 }
 
 /// The readable changes, in order.
-fn tellable<'a>(evidence: &'a Evidence<'_>) -> Vec<(Place, DocumentChange<'a>)> {
+fn readable_changes<'a>(evidence: &'a Evidence<'_>) -> Vec<(Place, DocumentChange<'a>)> {
     let changes = evidence.changes.iter().filter(|change| !change.poisoned);
     changes
         .flat_map(|change| documents(change))
@@ -77,19 +77,19 @@ fn tellable<'a>(evidence: &'a Evidence<'_>) -> Vec<(Place, DocumentChange<'a>)> 
         .collect()
 }
 
-fn every_change_once_and_in_order(evidence: &Evidence<'_>, told: &Told) {
-    let registration = told.registration;
+fn every_change_once_and_in_order(evidence: &Evidence<'_>, received: &Received) {
+    let registration = received.registration;
     let mut ids: BTreeMap<String, &Value> = BTreeMap::new();
     let mut places: BTreeMap<Place, String> = BTreeMap::new();
     let mut order: BTreeMap<(String, String), Vec<u64>> = BTreeMap::new();
     let mut arrived: BTreeMap<Place, u64> = BTreeMap::new();
-    for (at, notification) in &told.notifications {
+    for (at, notification) in &received.notifications {
         let id = notification["id"].as_str().unwrap_or_default().to_owned();
         let place = place(notification);
         let (key, state, version) = place.clone();
         if let Some(before) = ids.get(&id) {
             evidence.expect("duplicates-share-an-id", *before == notification, || {
-                format!("{registration}: {id} was told twice, with different words")
+                format!("{registration}: {id} was sent twice with different content")
             });
             let calm = evidence.world.profile.is_calm();
             evidence.expect("sent-once-without-faults", !calm, || {
@@ -101,36 +101,36 @@ fn every_change_once_and_in_order(evidence: &Evidence<'_>, told: &Told) {
         arrived.insert(place.clone(), *at);
         let another = places.insert(place, id.clone());
         evidence.expect("duplicates-share-an-id", another.is_none(), || {
-            format!("{registration}: {key} {state} {version} was told as {another:?} and {id}")
+            format!("{registration}: {key} {state} {version} was sent as {another:?} and {id}")
         });
         order.entry((key, state)).or_default().push(version);
     }
     let mut expected: BTreeMap<(String, String), Vec<u64>> = BTreeMap::new();
-    let tellable = tellable(evidence);
-    for ((key, state, version), _) in &tellable {
+    let readable_changes = readable_changes(evidence);
+    for ((key, state, version), _) in &readable_changes {
         let of_document = expected.entry((key.clone(), state.clone())).or_default();
         of_document.push(*version);
     }
     for (document, versions) in &expected {
-        let told = order.get(document).cloned().unwrap_or_default();
-        let missing: Vec<_> = versions.iter().filter(|one| !told.contains(one)).collect();
+        let sent = order.get(document).cloned().unwrap_or_default();
+        let missing: Vec<_> = versions.iter().filter(|one| !sent.contains(one)).collect();
         evidence.expect("every-change-is-notified", missing.is_empty(), || {
-            format!("{registration}: {document:?} {missing:?} were never told")
+            format!("{registration}: {document:?} {missing:?} were never sent")
         });
         evidence.expect(
             "notifications-are-in-order-without-a-gap",
-            told == *versions,
-            || format!("{registration}: {document:?} {versions:?} was told as {told:?}"),
+            sent == *versions,
+            || format!("{registration}: {document:?} {versions:?} was sent as {sent:?}"),
         );
     }
-    for document in order.keys().filter(|told| !expected.contains_key(told)) {
+    for document in order.keys().filter(|sent| !expected.contains_key(sent)) {
         let seen = format!("{registration}: {document:?} never changed");
         evidence.expect("nothing-is-invented", false, || seen);
     }
-    for (place, document) in &tellable {
-        let told = places.get(place).and_then(|id| ids.get(id));
-        if let Some(told) = told {
-            told_as_it_was(evidence, registration, document, told);
+    for (place, document) in &readable_changes {
+        let sent = places.get(place).and_then(|id| ids.get(id));
+        if let Some(sent) = sent {
+            matches_the_change(evidence, registration, document, sent);
         }
         let waited = arrived
             .get(place)
@@ -145,22 +145,22 @@ fn every_change_once_and_in_order(evidence: &Evidence<'_>, told: &Told) {
 }
 
 /// A notification contains what was written.
-fn told_as_it_was(
+fn matches_the_change(
     evidence: &Evidence<'_>,
     registration: &str,
     document: &DocumentChange<'_>,
-    told: &Value,
+    sent: &Value,
 ) {
-    let same = |name: &str, written: Option<&Value>| match told.get(name) {
+    let same = |name: &str, written: Option<&Value>| match sent.get(name) {
         None | Some(Value::Null) => true,
-        Some(told) => Some(told) == written,
+        Some(sent) => Some(sent) == written,
     };
-    let complete = told.get("new").is_some_and(|new| !new.is_null());
-    let diff = told.get("diff").is_none_or(|told| *told == diff(document));
+    let complete = sent.get("new").is_some_and(|new| !new.is_null());
+    let diff = sent.get("diff").is_none_or(|sent| *sent == diff(document));
     let kept = same("new", document.new) && same("old", document.old) && complete && diff;
     evidence.expect("notifications-match-the-change", kept, || {
         format!(
-            "{registration}: {told} of {:?} and {:?}",
+            "{registration}: {sent} of {:?} and {:?}",
             document.old, document.new
         )
     });
@@ -187,16 +187,20 @@ fn diff(document: &DocumentChange<'_>) -> Value {
 }
 
 /// Unreadable records and notifications to the missing queue are undeliverable, and nothing else is.
-fn what_cannot_be_sent_is_parked(evidence: &Evidence<'_>) {
-    let held = evidence.world.cloud.held(names::UNDELIVERABLE).into_iter();
-    let mut parked: BTreeSet<String> = BTreeSet::new();
-    for (_, body) in bodies(held.map(|held| (held.sent, held.body))) {
+fn undeliverable_notifications_are_kept(evidence: &Evidence<'_>) {
+    let held = evidence
+        .world
+        .cloud
+        .messages(names::UNDELIVERABLE)
+        .into_iter();
+    let mut kept: BTreeSet<String> = BTreeSet::new();
+    for (_, body) in bodies(held.map(|held| (held.sent_ms, held.body))) {
         let sequence = body["record"]["sequenceNumber"]
             .as_str()
             .unwrap_or_default();
         let registration = body["registration"].as_str().unwrap_or("unreadable");
         let state = body["notification"]["shadow"]["state"].as_str();
-        parked.insert(format!("{sequence} {registration} {}", state.unwrap_or("")));
+        kept.insert(format!("{sequence} {registration} {}", state.unwrap_or("")));
     }
     let mut expected: BTreeSet<String> = BTreeSet::new();
     for change in &evidence.changes {
@@ -209,16 +213,16 @@ fn what_cannot_be_sent_is_parked(evidence: &Evidence<'_>) {
             expected.insert(format!("{sequence} nowhere {}", document.state));
         }
     }
-    let missing: Vec<_> = expected.difference(&parked).collect();
+    let missing: Vec<_> = expected.difference(&kept).collect();
     evidence.expect(
         "undeliverable-notifications-are-kept",
         missing.is_empty(),
-        || format!("not parked: {missing:?}"),
+        || format!("not kept: {missing:?}"),
     );
-    let wrong: Vec<_> = parked.difference(&expected).collect();
+    let wrong: Vec<_> = kept.difference(&expected).collect();
     evidence.expect(
         "only-undeliverable-notifications-are-kept",
         wrong.is_empty(),
-        || format!("parked: {wrong:?}"),
+        || format!("kept: {wrong:?}"),
     );
 }

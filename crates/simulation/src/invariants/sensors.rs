@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::Evidence;
-use crate::actors::sensors::{Known, Memory, Said};
+use crate::actors::sensors::{Known, Memory, Signal};
 use crate::functions::names;
 use crate::stream::Change;
 
@@ -32,20 +32,20 @@ pub(super) fn word<'a>(image: Option<&'a Value>, name: &str) -> &'a str {
 pub(super) fn check(evidence: &Evidence<'_>) {
     let memory = evidence.sensors.memory();
     for sensor in &memory.sensors {
-        let said: Vec<&Said> = memory
-            .said
+        let signals: Vec<&Signal> = memory
+            .signals
             .iter()
-            .filter(|said| said.sensor == sensor.id)
+            .filter(|signal| signal.sensor == sensor.id)
             .collect();
-        the_newest_value_is_held(evidence, sensor, &said);
-        every_signal_is_a_reading(evidence, sensor, &said);
-        silence_is_told(evidence, sensor, &said);
+        newest_value_is_stored(evidence, sensor, &signals);
+        every_signal_has_a_reading(evidence, sensor, &signals);
+        silent_sensors_are_lost(evidence, sensor, &signals);
     }
-    progress_never_goes_back(evidence);
-    nonsense_is_put_away(evidence, &memory);
+    progress_never_decreases(evidence);
+    bad_input_is_quarantined(evidence, &memory);
 }
 
-fn progress_never_goes_back(evidence: &Evidence<'_>) {
+fn progress_never_decreases(evidence: &Evidence<'_>) {
     let reached = |image: &Option<Value>| image.as_ref()?.get("reached")?.as_u64();
     for change in &evidence.changes {
         let back = change.partition == "LIVENESS" && reached(&change.new) < reached(&change.old);
@@ -55,28 +55,28 @@ fn progress_never_goes_back(evidence: &Evidence<'_>) {
     }
 }
 
-fn the_newest_value_is_held(evidence: &Evidence<'_>, sensor: &Known, said: &[&Said]) {
+fn newest_value_is_stored(evidence: &Evidence<'_>, sensor: &Known, signals: &[&Signal]) {
     let held = states(evidence, &sensor.id)
         .last()
         .and_then(|last| last.new.as_ref());
     let held = held.and_then(|state| state.get("value")?.as_u64());
     // Two of one moment are two signals only if they say the same.
-    let newest = said.iter().max_by_key(|said| &said.order);
-    let expected = newest.map(|said| said.value);
+    let newest = signals.iter().max_by_key(|signal| &signal.order);
+    let expected = newest.map(|signal| signal.value);
     evidence.expect("newest-value-is-stored", held == expected, || {
-        format!("{}: {held:?} is held, {newest:?} was said", sensor.id)
+        format!("{}: {held:?} is stored, {newest:?} was sent", sensor.id)
     });
     let last = states(evidence, &sensor.id)
         .last()
         .and_then(|last| last.new.as_ref());
     let last_seen = last.and_then(|state| state.get("lastSeen")?.as_u64());
-    let sent = said.iter().map(|said| said.sent).max();
+    let sent = signals.iter().map(|signal| signal.sent).max();
     evidence.expect("last-contact-is-stored", last_seen == sent, || {
         format!("{}: last seen {last_seen:?}, last sent {sent:?}", sensor.id)
     });
 }
 
-fn every_signal_is_a_reading(evidence: &Evidence<'_>, sensor: &Known, said: &[&Said]) {
+fn every_signal_has_a_reading(evidence: &Evidence<'_>, sensor: &Known, signals: &[&Signal]) {
     let partition = format!("SENSOR#{}", sensor.id);
     let mut kept: BTreeMap<String, u64> = BTreeMap::new();
     for change in &evidence.changes {
@@ -98,13 +98,13 @@ fn every_signal_is_a_reading(evidence: &Evidence<'_>, sensor: &Known, said: &[&S
             );
         }
     }
-    let expected: BTreeSet<&(u64, String)> = said.iter().map(|said| &said.order).collect();
+    let expected: BTreeSet<&(u64, String)> = signals.iter().map(|signal| &signal.order).collect();
     evidence.expect(
         "every-signal-has-a-reading",
         kept.len() == expected.len(),
         || {
             format!(
-                "{}: {expected:?} were said, {:?} are kept",
+                "{}: {expected:?} were sent, {:?} are stored",
                 sensor.id,
                 kept.keys()
             )
@@ -112,7 +112,7 @@ fn every_signal_is_a_reading(evidence: &Evidence<'_>, sensor: &Known, said: &[&S
     );
 }
 
-fn silence_is_told(evidence: &Evidence<'_>, sensor: &Known, said: &[&Said]) {
+fn silent_sensors_are_lost(evidence: &Evidence<'_>, sensor: &Known, signals: &[&Signal]) {
     let silence = sensor.silence.as_millis() as u64;
     for change in states(evidence, &sensor.id) {
         let connection = word(change.new.as_ref(), "connection");
@@ -120,10 +120,10 @@ fn silence_is_told(evidence: &Evidence<'_>, sensor: &Known, said: &[&Said]) {
         if connection != "LOST" || before == "LOST" {
             continue;
         }
-        never_early(evidence, sensor, change, said);
-        let last = said
+        never_early(evidence, sensor, change, signals);
+        let last = signals
             .iter()
-            .map(|said| said.sent)
+            .map(|signal| signal.sent)
             .filter(|sent| *sent < change.at)
             .max();
         let since = last.unwrap_or(sensor.registered);
@@ -138,7 +138,7 @@ fn silence_is_told(evidence: &Evidence<'_>, sensor: &Known, said: &[&Said]) {
         }
     }
     let end = evidence.swept_until;
-    let last = said.iter().map(|said| said.sent).max();
+    let last = signals.iter().map(|signal| signal.sent).max();
     let since = last.unwrap_or(sensor.registered);
     let state = states(evidence, &sensor.id)
         .last()
@@ -155,7 +155,7 @@ fn silence_is_told(evidence: &Evidence<'_>, sensor: &Known, said: &[&Said]) {
     if last.is_some_and(|last| last + silence > end) {
         evidence.expect("active-sensors-are-online", connection == "ONLINE", || {
             format!(
-                "{}: heard at {since}, it is {connection} at {end}",
+                "{}: last seen at {since}, it is {connection} at {end}",
                 sensor.id
             )
         });
@@ -167,19 +167,19 @@ fn silence_is_told(evidence: &Evidence<'_>, sensor: &Known, said: &[&Said]) {
 /// The sweep cannot know of a signal that was processed only after the time granted to signals that its marker
 /// overtook: it failed and was received again, or waited for others. But a function that processes a marker knows
 /// what failed beside it. The documentation of liveness says so.
-fn never_early(evidence: &Evidence<'_>, sensor: &Known, change: &Change, said: &[&Said]) {
+fn never_early(evidence: &Evidence<'_>, sensor: &Known, change: &Change, signals: &[&Signal]) {
     let silence = sensor.silence.as_millis() as u64;
-    let whole =
+    let number =
         |image: Option<&Value>, name: &str| image.and_then(|image| image.get(name)?.as_u64());
-    let lost_at = whole(change.new.as_ref(), "lostAt").unwrap_or(change.at);
-    let known = whole(change.old.as_ref(), "lastSeen");
+    let lost_at = number(change.new.as_ref(), "lostAt").unwrap_or(change.at);
+    let known = number(change.old.as_ref(), "lastSeen");
     let since = known.unwrap_or(sensor.registered);
     evidence.expect(
         "sensors-are-not-lost-too-early",
         since + silence <= lost_at + SKEW,
         || {
             format!(
-                "{}: lost at {lost_at}, heard at {since}, may be silent {silence}",
+                "{}: lost at {lost_at}, last seen at {since}, may be silent {silence}",
                 sensor.id
             )
         },
@@ -188,23 +188,23 @@ fn never_early(evidence: &Evidence<'_>, sensor: &Known, change: &Change, said: &
     let marker = world.marker_of(lost_at);
     let marker =
         marker.filter(|marker| marker.handed_over <= change.at && !world.profile.is_calm());
-    let excusable = |one: &Said| {
-        let heard = states(evidence, &sensor.id)
+    let excusable = |one: &Signal| {
+        let seen = states(evidence, &sensor.id)
             .into_iter()
-            .find(|change| whole(change.new.as_ref(), "lastSeen") >= Some(one.sent));
+            .find(|change| number(change.new.as_ref(), "lastSeen") >= Some(one.sent));
         marker.is_some_and(|marker| {
             let beside = marker.taken_in.filter(|(at, _)| *at <= change.at);
             let beside = beside.is_some_and(|(_, batch)| world.was_in(&one.message, batch));
-            !beside && heard.is_none_or(|heard| heard.at > marker.handed_over + SETTLE)
+            !beside && seen.is_none_or(|seen| seen.at > marker.handed_over + SETTLE)
         })
     };
-    let unheard = said
+    let missed = signals
         .iter()
-        .filter(|said| Some(said.sent) > known && said.sent <= lost_at)
-        .find(|said| !excusable(said));
-    evidence.expect("sensors-are-not-lost-too-early", unheard.is_none(), || {
+        .filter(|signal| Some(signal.sent) > known && signal.sent <= lost_at)
+        .find(|signal| !excusable(signal));
+    evidence.expect("sensors-are-not-lost-too-early", missed.is_none(), || {
         format!(
-            "{}: lost at {lost_at}, but {unheard:?} was in the queue",
+            "{}: lost at {lost_at}, but {missed:?} was in the queue",
             sensor.id
         )
     });
@@ -213,7 +213,7 @@ fn never_early(evidence: &Evidence<'_>, sensor: &Known, change: &Change, said: &
 /// Maximum difference between the clocks of functions, which registering uses.
 const SKEW: u64 = 1000;
 
-fn nonsense_is_put_away(evidence: &Evidence<'_>, memory: &Memory) {
+fn bad_input_is_quarantined(evidence: &Evidence<'_>, memory: &Memory) {
     let mut expected: BTreeSet<(String, String)> = memory
         .refused
         .iter()
@@ -221,10 +221,11 @@ fn nonsense_is_put_away(evidence: &Evidence<'_>, memory: &Memory) {
         .collect();
     let of_inbox = evidence.inbox.memory().refused.into_iter();
     expected.extend(of_inbox.map(|(body, reason)| (body, reason.to_owned())));
-    let held = evidence.world.cloud.held(names::QUARANTINE).into_iter();
+    let held = evidence.world.cloud.messages(names::QUARANTINE).into_iter();
     let found: BTreeSet<(String, String)> = held
         .map(|held| {
-            let reason = held.attributes.get("reason").cloned();
+            let reason = held.attributes.get("reason");
+            let reason = reason.and_then(|reason| reason.string_value.clone());
             (held.body, reason.unwrap_or_default())
         })
         .collect();

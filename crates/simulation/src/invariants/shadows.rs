@@ -75,21 +75,21 @@ pub(super) fn answers(published: &[Published], measured: &Measured, how: &str) -
     })
 }
 
-pub(super) fn wish(document: Option<&Value>) -> Option<u64> {
-    document?.get("wish")?.as_u64()
+pub(super) fn setting(document: Option<&Value>) -> Option<u64> {
+    document?.get("setting")?.as_u64()
 }
 
 pub(super) fn check(evidence: &Evidence<'_>) {
-    versions_rise_by_one(evidence);
-    times_never_go_back(evidence);
-    nothing_reported_is_lost(evidence);
-    nothing_wished_is_lost(evidence);
-    what_came_true_is_wished_no_more(evidence);
-    every_wish_comes_true(evidence);
-    whoever_is_in_the_way_is_waited_for(evidence);
+    versions_have_no_gap(evidence);
+    newest_measurement_wins(evidence);
+    no_accepted_report_is_lost(evidence);
+    no_accepted_desired_value_is_lost(evidence);
+    only_reached_values_disappear(evidence);
+    reached_values_are_acknowledged(evidence);
+    conflicts_are_retried(evidence);
 }
 
-fn versions_rise_by_one(evidence: &Evidence<'_>) {
+fn versions_have_no_gap(evidence: &Evidence<'_>) {
     let shadows = evidence.changes.iter();
     let mut version_of: BTreeMap<String, u64> = BTreeMap::new();
     for change in shadows.filter(|change| change.partition.starts_with("DS#")) {
@@ -108,7 +108,7 @@ fn time_of(document: Option<&Value>, field: &str) -> Option<i64> {
     document?.get(field)?.get("timestamp")?.as_i64()
 }
 
-fn times_never_go_back(evidence: &Evidence<'_>) {
+fn newest_measurement_wins(evidence: &Evidence<'_>) {
     for change in &evidence.changes {
         for document in documents(change) {
             let fields = document.old.and_then(Value::as_object);
@@ -123,7 +123,7 @@ fn times_never_go_back(evidence: &Evidence<'_>) {
     }
 }
 
-fn nothing_reported_is_lost(evidence: &Evidence<'_>) {
+fn no_accepted_report_is_lost(evidence: &Evidence<'_>) {
     let memory = evidence.devices.memory();
     let published = evidence.world.cloud.published();
     let accepted = |measured: &Measured| {
@@ -154,14 +154,14 @@ fn nothing_reported_is_lost(evidence: &Evidence<'_>) {
     }
 }
 
-fn nothing_wished_is_lost(evidence: &Evidence<'_>) {
+fn no_accepted_desired_value_is_lost(evidence: &Evidence<'_>) {
     let memory = evidence.devices.memory();
-    let accepted = memory.wishes.iter();
-    for wish in accepted.filter(|wish| wish.outcome == Outcome::Accepted) {
+    let accepted = memory.desired_values.iter();
+    for desired in accepted.filter(|desired| desired.outcome == Outcome::Accepted) {
         let holds = |document: &DocumentChange<'_>| {
-            document.device == wish.device
+            document.device == desired.device
                 && document.state == "desired"
-                && self::wish(document.new) == Some(wish.value)
+                && setting(document.new) == Some(desired.value)
         };
         let written = evidence
             .changes
@@ -169,26 +169,26 @@ fn nothing_wished_is_lost(evidence: &Evidence<'_>) {
             .any(|change| documents(change).iter().any(holds));
         evidence.expect("nothing-accepted-is-lost", written, || {
             format!(
-                "{}: the wish {} was accepted and never written",
-                wish.device, wish.value
+                "{}: the desired value {} was accepted and never written",
+                desired.device, desired.value
             )
         });
     }
 }
 
 /// A desired value disappears only if another replaces it or a report acknowledges it.
-fn what_came_true_is_wished_no_more(evidence: &Evidence<'_>) {
+fn only_reached_values_disappear(evidence: &Evidence<'_>) {
     let mut reported: BTreeMap<&str, Vec<(usize, Option<u64>)>> = BTreeMap::new();
     for (at, change) in evidence.changes.iter().enumerate() {
         for document in documents(change)
             .iter()
             .filter(|one| one.state == "reported")
         {
-            let wish = wish(document.new);
+            let value = setting(document.new);
             reported
                 .entry(document.device)
                 .or_default()
-                .push((at, wish));
+                .push((at, value));
         }
     }
     for (at, change) in evidence.changes.iter().enumerate() {
@@ -196,21 +196,21 @@ fn what_came_true_is_wished_no_more(evidence: &Evidence<'_>) {
             .iter()
             .filter(|one| one.state == "desired")
         {
-            let (Some(before), None) = (wish(document.old), wish(document.new)) else {
+            let (Some(before), None) = (setting(document.old), setting(document.new)) else {
                 continue;
             };
-            let said = reported.get(document.device);
+            let reports = reported.get(document.device);
             // Of a transaction either document may come first.
-            let said = said.map(Vec::as_slice).unwrap_or_default();
-            let known = said.partition_point(|(said_at, _)| *said_at < at);
-            let said = said[known.saturating_sub(1)..]
+            let reports = reports.map(Vec::as_slice).unwrap_or_default();
+            let known = reports.partition_point(|(reported_at, _)| *reported_at < at);
+            let reports = reports[known.saturating_sub(1)..]
                 .iter()
-                .filter(|(said_at, _)| *said_at <= at + 1);
-            let said: Vec<&(usize, Option<u64>)> = said.collect();
-            let is_true = said.iter().any(|(_, wish)| *wish == Some(before));
-            evidence.expect("desired-values-are-acknowledged", is_true, || {
+                .filter(|(reported_at, _)| *reported_at <= at + 1);
+            let reports: Vec<&(usize, Option<u64>)> = reports.collect();
+            let is_reached = reports.iter().any(|(_, value)| *value == Some(before));
+            evidence.expect("desired-values-are-acknowledged", is_reached, || {
                 format!(
-                    "{}: the wish {before} is gone, reported is {said:?}",
+                    "{}: the desired value {before} is gone, reported is {reports:?}",
                     document.device
                 )
             });
@@ -218,18 +218,18 @@ fn what_came_true_is_wished_no_more(evidence: &Evidence<'_>) {
     }
 }
 
-/// All devices did in the end what was wished.
-fn every_wish_comes_true(evidence: &Evidence<'_>) {
+/// Every desired value was reported in the end, so none is left.
+fn reached_values_are_acknowledged(evidence: &Evidence<'_>) {
     for ((device, state), end) in ends(evidence) {
-        let left = wish(end).filter(|_| state == "desired");
+        let left = setting(end).filter(|_| state == "desired");
         evidence.expect("desired-values-are-acknowledged", left.is_none(), || {
-            format!("{device}: the wish {left:?} came true and is still there")
+            format!("{device}: the desired value {left:?} was reached and is still there")
         });
     }
 }
 
 /// Conflicts with other writers are retried; no caller sees them.
-fn whoever_is_in_the_way_is_waited_for(evidence: &Evidence<'_>) {
+fn conflicts_are_retried(evidence: &Evidence<'_>) {
     if !evidence.world.profile.is_calm() {
         return;
     }
@@ -242,8 +242,8 @@ fn whoever_is_in_the_way_is_waited_for(evidence: &Evidence<'_>) {
             format!("{measured:?}")
         });
     }
-    for wish in &memory.wishes {
-        let accepted = wish.outcome == Outcome::Accepted;
-        evidence.expect("conflicts-are-retried", accepted, || format!("{wish:?}"));
+    for desired in &memory.desired_values {
+        let accepted = desired.outcome == Outcome::Accepted;
+        evidence.expect("conflicts-are-retried", accepted, || format!("{desired:?}"));
     }
 }

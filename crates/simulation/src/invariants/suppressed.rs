@@ -22,19 +22,19 @@ const ABOUT: u64 = 1_500;
 
 pub(super) fn check(evidence: &Evidence<'_>) {
     let got = evidence.endpoints.got();
-    nothing_is_sent_against_the_will(evidence, &got);
-    what_arrived_is_not_sent_again(evidence, &got);
-    the_gone_are_disabled(evidence);
+    disabled_and_unlinked_clients_receive_nothing(evidence, &got);
+    delivered_is_not_sent_again(evidence, &got);
+    a_410_disables_the_client(evidence);
     // Otherwise the same delivery can be queued twice, or a function can end before it records a response.
     if evidence.world.profile.is_calm() {
-        the_gone_are_left_alone(evidence, &got);
-        the_busy_get_time(evidence, &got);
+        disabled_endpoints_are_not_called(evidence, &got);
+        retry_after_is_honoured(evidence, &got);
     }
 }
 
 /// A disabled or unlinked client receives nothing from the confirmation until the next intent. Deliveries that were
 /// released when it was enabled are sent even if it is disabled again, as documented.
-fn nothing_is_sent_against_the_will(evidence: &Evidence<'_>, got: &[Got]) {
+fn disabled_and_unlinked_clients_receive_nothing(evidence: &Evidence<'_>, got: &[Got]) {
     let intents = evidence.clients.intents();
     for (at, intent) in intents.iter().enumerate() {
         let (false, Some(confirmed)) = (intent.wanted, intent.confirmed) else {
@@ -93,7 +93,7 @@ fn was_released(evidence: &Evidence<'_>, got: &Got) -> bool {
 }
 
 /// A delivery that is recorded as delivered is not sent again; no redelivery is requested here.
-fn what_arrived_is_not_sent_again(evidence: &Evidence<'_>, got: &[Got]) {
+fn delivered_is_not_sent_again(evidence: &Evidence<'_>, got: &[Got]) {
     let mut arrived: BTreeMap<String, u64> = BTreeMap::new();
     for change in &evidence.changes {
         let (Some(client), Some(order)) = (
@@ -116,8 +116,8 @@ fn what_arrived_is_not_sent_again(evidence: &Evidence<'_>, got: &[Got]) {
     }
 }
 
-/// Before it is written down that an endpoint said 410, its client is disabled.
-fn the_gone_are_disabled(evidence: &Evidence<'_>) {
+/// A client is disabled before a response 410 of its endpoint is recorded.
+fn a_410_disables_the_client(evidence: &Evidence<'_>) {
     let gone = |image: &Option<Value>| {
         let attempts = image
             .as_ref()
@@ -146,7 +146,7 @@ fn the_gone_are_disabled(evidence: &Evidence<'_>) {
             let kept = known.is_some_and(|since| since.as_ref().is_none_or(meanwhile));
             evidence.expect("a-410-disables-the-client", kept, || {
                 format!(
-                    "{client} said 410 before {}, disabled: {known:?}",
+                    "{client} responded 410 before {}, disabled: {known:?}",
                     change.at
                 )
             });
@@ -155,7 +155,7 @@ fn the_gone_are_disabled(evidence: &Evidence<'_>) {
 }
 
 /// A client whose endpoint responds with 410 receives nothing until it is enabled.
-fn the_gone_are_left_alone(evidence: &Evidence<'_>, got: &[Got]) {
+fn disabled_endpoints_are_not_called(evidence: &Evidence<'_>, got: &[Got]) {
     let intents = evidence.clients.intents();
     for gone in got.iter().filter(|got| got.status == Some(410)) {
         let enabled = |intent: &&Intent| {
@@ -176,7 +176,7 @@ fn the_gone_are_left_alone(evidence: &Evidence<'_>, got: &[Got]) {
 }
 
 /// `Retry-After` is honoured for the same delivery.
-fn the_busy_get_time(evidence: &Evidence<'_>, got: &[Got]) {
+fn retry_after_is_honoured(evidence: &Evidence<'_>, got: &[Got]) {
     for (at, busy) in got.iter().enumerate() {
         if busy.status != Some(503) {
             continue;
