@@ -5,16 +5,21 @@
 //! A stream keeps its records for a day, as on AWS, except unread records of an earlier run: a stack that was off
 //! for a week still sends them.
 
+mod forward;
 mod stream_records;
 
-use std::{net::SocketAddr, path::PathBuf, time::Duration};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::{path::PathBuf, time::Duration};
 
 use dynoxide::{Database, storage::Storage as Engine};
+use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use crate::http::{AllowedHosts, serve};
 use crate::listen::{StartError, bind};
+use crate::private_file;
 
 pub use stream_records::delete_read_records;
 
@@ -23,7 +28,6 @@ const SERVICE: &str = "DynamoDB";
 /// Interval of deleting expired items. DynamoDB does it within some days.
 const EXPIRY: Duration = Duration::from_secs(10 * 60);
 
-/// Storage of the tables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Storage {
     /// Lost when the process ends.
@@ -35,6 +39,7 @@ pub enum Storage {
 /// A running DynamoDB endpoint. Dropping it stops it; [`DynamoDb::stop`] also waits.
 pub struct DynamoDb {
     address: SocketAddr,
+    engine_address: SocketAddr,
     database: Database,
     stop: DropGuard,
     server: JoinHandle<Result<(), String>>,
@@ -42,7 +47,7 @@ pub struct DynamoDb {
 
 /// Opens the storage and serves it on a loopback port; 0 is any free one.
 pub async fn start(storage: Storage, port: u16) -> Result<DynamoDb, StartError> {
-    start_expiring(storage, port, EXPIRY).await
+    start_with(storage, port, EXPIRY, AllowedHosts::default()).await
 }
 
 /// Starts with another interval of deleting expired items.
@@ -51,25 +56,62 @@ pub async fn start_expiring(
     port: u16,
     every: Duration,
 ) -> Result<DynamoDb, StartError> {
+    start_with(storage, port, every, AllowedHosts::default()).await
+}
+
+pub(crate) async fn start_for(
+    storage: Storage,
+    port: u16,
+    hosts: AllowedHosts,
+) -> Result<DynamoDb, StartError> {
+    start_with(storage, port, EXPIRY, hosts).await
+}
+
+async fn start_with(
+    storage: Storage,
+    port: u16,
+    every: Duration,
+    hosts: AllowedHosts,
+) -> Result<DynamoDb, StartError> {
     let start_error = |reason: String| StartError::Service {
         service: SERVICE,
         reason,
     };
     let database = open(&storage).map_err(start_error)?;
     let (listener, address) = bind(SERVICE, port).await?;
+    let (engine, engine_address) = hidden_listener().await?;
     let stop = CancellationToken::new();
     let server = tokio::spawn(dynoxide::server::serve_with_shutdown(
-        listener,
+        engine,
         database.clone(),
         stop.clone().cancelled_owned(),
     ));
+    let router = forward::router(engine_address);
+    tokio::spawn(serve(listener, router, hosts, stop.clone()));
     tokio::spawn(expire(database.clone(), every, stop.clone()));
     Ok(DynamoDb {
         address,
+        engine_address,
         database,
         stop: stop.drop_guard(),
         server,
     })
+}
+
+/// A port at an address that web pages cannot guess: the engine allows requests of all web pages. Systems without
+/// other loopback addresses than 127.0.0.1 leave only the port to guess.
+async fn hidden_listener() -> Result<(TcpListener, SocketAddr), StartError> {
+    let [_, a, b, c] = uuid::Uuid::new_v4().as_u128().to_be_bytes()[12..] else {
+        return bind(SERVICE, 0).await;
+    };
+    let address = SocketAddr::from((Ipv4Addr::new(127, a, b, c), 0));
+    match TcpListener::bind(address)
+        .await
+        .and_then(|listener| Ok((listener.local_addr()?, listener)))
+    {
+        Ok((address, listener)) => Ok((listener, address)),
+        Err(_) => bind(SERVICE, 0).await,
+    }
 }
 
 async fn expire(database: Database, every: Duration, stop: CancellationToken) {
@@ -105,7 +147,10 @@ fn open(storage: &Storage) -> Result<Database, String> {
             let text = path
                 .to_str()
                 .ok_or_else(|| format!("{} is not a readable path", path.display()))?;
-            file(text).map_err(|reason| format!("{}: {reason}", path.display()))
+            // The engine gives its other files the permissions of this one.
+            let opened = private_file::open(path).map_err(|error| error.to_string());
+            let opened = opened.and_then(|_| file(text));
+            opened.map_err(|reason| format!("{}: {reason}", path.display()))
         }
     }
 }
@@ -141,6 +186,11 @@ fn indexed(path: &str) -> Result<Engine, String> {
 impl DynamoDb {
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// The engine's own address, which saves the stack a hop.
+    pub(crate) fn engine_address(&self) -> SocketAddr {
+        self.engine_address
     }
 
     /// Deletes expired items, as DynamoDB does by itself, and returns their number. The deletions appear in the

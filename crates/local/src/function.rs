@@ -65,7 +65,6 @@ impl Function {
         })
     }
 
-    /// A function with any handler.
     pub fn new<H, F>(name: &str, timeout: Duration, handler: H) -> Self
     where
         H: Fn(Bytes) -> F + Send + Sync + 'static,

@@ -1,6 +1,6 @@
 //! The local stack: everything that Antumbra needs from AWS, in one process on loopback.
 //!
-//! Reading order: [`listen`] and [`clients`] are the two ends of a connection. [`dynamodb`], [`queues`] and
+//! Reading order: [`listen`], [`http`] and [`clients`] are the two ends of a connection. [`dynamodb`], [`queues`] and
 //! [`mqtt`] are the services. A [`function`] is invoked by the event sources [`stream`], [`queue_pump`],
 //! [`rules`] and [`schedule`]. [`stack`] starts all of them with the product's functions.
 //!
@@ -12,6 +12,7 @@
 pub mod clients;
 pub mod dynamodb;
 pub mod function;
+pub mod http;
 pub mod listen;
 pub mod mqtt;
 pub mod queue_pump;
@@ -23,6 +24,7 @@ pub mod stack;
 pub mod stream;
 
 mod batch_response;
+mod private_file;
 
 /// Region of all local ARNs and SDK clients.
 pub const REGION: &str = "us-east-1";

@@ -80,7 +80,6 @@ impl QueuePump {
     }
 }
 
-/// Starts polling.
 pub fn start(queues: Client, source: Source, function: Function) -> QueuePump {
     let stop = CancellationToken::new();
     let pump = Arc::new(Pump {

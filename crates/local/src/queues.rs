@@ -14,6 +14,7 @@ pub use antumbra_queues::Unkindness;
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use crate::http::{AllowedHosts, serve};
 use crate::listen::{StartError, bind};
 use crate::mqtt::Publisher;
 use crate::{ACCOUNT, REGION};
@@ -27,7 +28,6 @@ pub struct Queues {
     server: JoinHandle<()>,
 }
 
-/// Options of the endpoint.
 #[derive(Debug, Default)]
 pub struct Options {
     /// The broker that AWS IoT's `Publish` leads to.
@@ -36,6 +36,7 @@ pub struct Options {
     pub data_dir: Option<PathBuf>,
     /// Late, repeated and reordered deliveries.
     pub unkindness: Unkindness,
+    pub hosts: AllowedHosts,
 }
 
 /// Serves queues and topics in memory on a loopback port; 0 is any free one.
@@ -66,12 +67,9 @@ pub async fn start_with(port: u16, options: Options) -> Result<Queues, StartErro
         service: "SQS and SNS",
         reason: format!("the journal of the queues cannot be read: {error}"),
     })?;
-    let front = front::Front {
-        queues: queues.clone(),
-        mqtt: options.mqtt,
-    };
+    let router = front::router(queues.clone(), options.mqtt);
     let stop = CancellationToken::new();
-    let server = tokio::spawn(front.serve(listener, stop.clone()));
+    let server = tokio::spawn(serve(listener, router, options.hosts, stop.clone()));
     Ok(Queues {
         address,
         queues,
@@ -81,7 +79,6 @@ pub async fn start_with(port: u16, options: Options) -> Result<Queues, StartErro
 }
 
 impl Queues {
-    /// The address it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -101,7 +98,6 @@ impl Queues {
     }
 }
 
-/// The ARN of a local queue.
 pub fn queue_arn(name: &str) -> String {
     format!("arn:aws:sqs:{REGION}:{ACCOUNT}:{name}")
 }

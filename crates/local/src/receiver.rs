@@ -1,7 +1,6 @@
 //! A webhook endpoint for trying things out. It verifies signatures with the reference library, not with Antumbra's
 //! own code, and returns the received requests.
 
-use std::future::IntoFuture as _;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -15,12 +14,12 @@ use standardwebhooks::Webhook;
 use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use crate::http::{AllowedHosts, serve};
 use crate::listen::{StartError, bind};
 
 /// Largest accepted body.
 const BODY_BYTES: usize = 1024 * 1024;
 
-/// Result of verifying a signature.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     Verified,
@@ -30,7 +29,6 @@ pub enum Verdict {
     Refused(String),
 }
 
-/// A received request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Received {
     pub id: String,
@@ -39,7 +37,6 @@ pub struct Received {
     /// Header `webhook-signature`.
     pub signature: String,
     pub verdict: Verdict,
-    /// Status of the response.
     pub status: u16,
     pub body: String,
 }
@@ -84,7 +81,6 @@ impl Receiver {
         self.address
     }
 
-    /// The next request.
     pub async fn next(&mut self) -> Option<Received> {
         self.received.recv().await
     }
@@ -94,6 +90,7 @@ impl Receiver {
 pub async fn start(
     port: u16,
     secrets: Vec<Secret>,
+    hosts: AllowedHosts,
     respond: impl Fn(&Verdict) -> u16 + Send + Sync + 'static,
 ) -> Result<Receiver, StartError> {
     let (listener, address) = bind("webhooks", port).await?;
@@ -112,9 +109,7 @@ pub async fn start(
         }
     });
     let stop = CancellationToken::new();
-    let server = axum::serve(listener, router);
-    let server = server.with_graceful_shutdown(stop.clone().cancelled_owned());
-    tokio::spawn(server.into_future());
+    tokio::spawn(serve(listener, router, hosts, stop.clone()));
     Ok(Receiver {
         address,
         received,

@@ -25,6 +25,7 @@ use aws_types::SdkConfig;
 
 use crate::clients::{HttpClients, sdk_config_with};
 use crate::function::{Function, FunctionError, HandlerError};
+use crate::http::AllowedHosts;
 use crate::listen::StartError;
 use crate::mqtt::InvalidFilter;
 use crate::queues::definitions::{QueueError, ensure_all};
@@ -47,12 +48,10 @@ pub struct Options {
     pub aws_port: u16,
     /// Port of MQTT 3.1.1 and 5.
     pub mqtt_port: u16,
-    /// Port of the HTTP API.
     pub http_port: u16,
     /// Bearer token of the HTTP API; `None` to generate one and keep it with the data.
     pub http_token: Option<String>,
     pub registrations: Registrations,
-    /// Clock of the functions.
     pub clock: ShiftedClock,
     /// Layout of the two documents of a shadow in the table.
     pub layout: Layout,
@@ -61,9 +60,10 @@ pub struct Options {
     pub auto_registration: Option<AutoRegistration>,
     /// HTTP clients of the functions' SDK clients.
     pub http_clients: HttpClients,
+    /// Host names that requests may have beside loopback ones.
+    pub allowed_hosts: AllowedHosts,
 }
 
-/// Addresses of the services.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Addresses {
     pub dynamodb: SocketAddr,
@@ -114,6 +114,7 @@ struct LocalServices {
     clock: ShiftedClock,
     layout: Layout,
     http_clients: HttpClients,
+    hosts: AllowedHosts,
     wrap: Wrap,
 }
 
@@ -132,7 +133,7 @@ impl LocalServices {
     }
 
     fn sdk_with(&self, clients: &HttpClients, function: &str) -> SdkConfig {
-        let (dynamodb, aws) = (self.dynamodb.address(), self.queues.address());
+        let (dynamodb, aws) = (self.dynamodb.engine_address(), self.queues.address());
         sdk_config_with(dynamodb, aws, clients.of(function))
     }
 }
@@ -151,7 +152,6 @@ pub struct Stack {
 }
 
 impl Stack {
-    /// Starts everything.
     pub async fn start(options: Options) -> Result<Stack, StackError> {
         Stack::start_wrapped(options, |function| function).await
     }
@@ -170,6 +170,7 @@ impl Stack {
         dynamodb::delete_read_records(&storage, |stream, shard| {
             checkpoints.common_position(stream, shard)
         })?;
+        let hosts = options.allowed_hosts;
         let broker = mqtt::start(options.mqtt_port).await?;
         let queue_options = queues::Options {
             mqtt: Some(broker.publisher()),
@@ -177,14 +178,16 @@ impl Stack {
                 .as_ref()
                 .map(|directory| directory.file("queues")),
             unkindness: queues::Unkindness::default(),
+            hosts: hosts.clone(),
         };
         let services = LocalServices {
-            dynamodb: dynamodb::start(storage, options.dynamodb_port).await?,
+            dynamodb: dynamodb::start_for(storage, options.dynamodb_port, hosts.clone()).await?,
             queues: queues::start_with(options.aws_port, queue_options).await?,
             broker,
             clock: options.clock,
             layout: options.layout,
             http_clients: options.http_clients,
+            hosts,
             wrap: Box::new(wrap),
         };
 

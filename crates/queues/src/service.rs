@@ -61,7 +61,10 @@ impl Queues {
             dice: Dice::new(config.unkindness),
         };
         if let Some(directory) = &config.data_dir {
-            std::fs::create_dir_all(directory)?;
+            let mut create = std::fs::DirBuilder::new();
+            #[cfg(unix)]
+            std::os::unix::fs::DirBuilderExt::mode(&mut create, 0o700);
+            create.recursive(true).create(directory)?;
             let path = directory.join("queues.jsonl");
             Journal::read(&path, |entry| state.apply(entry))?;
             state.journal = Journal::rewrite(&path, state.snapshot())?;

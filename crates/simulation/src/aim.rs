@@ -29,10 +29,8 @@ pub(crate) enum Interference {
 pub(crate) struct Aim {
     pub(crate) function: &'static str,
     pub(crate) operation: &'static str,
-    /// Text in the request.
     pub(crate) about: &'static str,
     pub(crate) interference: Interference,
-    /// Probability.
     pub(crate) often: f64,
 }
 

@@ -16,7 +16,6 @@ impl Chance {
         choose(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Draws an event of this probability.
     pub(crate) fn happens(&self, often: f64) -> bool {
         often > 0.0 && self.with(|random| random.f64()) < often
     }
@@ -36,7 +35,6 @@ impl Chance {
         Duration::from_millis(self.between(0, span.as_millis() as u64))
     }
 
-    /// Any of these.
     pub(crate) fn pick<'a, T>(&self, all: &'a [T]) -> &'a T {
         &all[self.below(all.len())]
     }

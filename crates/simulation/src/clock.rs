@@ -14,7 +14,6 @@ const BEGINNING: i128 = 1_769_860_800_000_000_000;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct VirtualClock {
     start: Instant,
-    /// Offset in nanoseconds.
     ahead: i64,
 }
 
@@ -35,7 +34,6 @@ impl VirtualClock {
         }
     }
 
-    /// Time since the start.
     pub(crate) fn elapsed(&self) -> Duration {
         self.start.elapsed()
     }

@@ -49,7 +49,6 @@ const ATTEMPT: Duration = Duration::from_millis(2500);
 const LATE: (u64, u64) = (2600, 9000);
 const SLOW: (u64, u64) = (100, 2400);
 
-/// Fate of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fate {
     Done,
@@ -63,9 +62,7 @@ pub(crate) enum Fate {
     Conflict,
 }
 
-/// One request.
 struct Call {
-    /// The function.
     caller: &'static str,
     service: Service,
     operation: String,
@@ -189,12 +186,10 @@ impl Cloud {
         &self.0.database
     }
 
-    /// The queues themselves.
     pub(crate) fn queues(&self) -> MutexGuard<'_, BTreeMap<String, Queue>> {
         lock(&self.0.queues)
     }
 
-    /// All messages of a queue.
     pub(crate) fn messages(&self, queue: &str) -> Vec<Message> {
         let queues = self.queues();
         let queue = queues.get(queue).into_iter();
@@ -216,7 +211,6 @@ impl Cloud {
         lock(&self.0.published).clone()
     }
 
-    /// Waits until a queue changes.
     pub(crate) async fn queued(&self) {
         self.0.queued.notified().await;
     }

@@ -15,23 +15,19 @@ pub(crate) const TIMEOUT: Duration = Duration::from_secs(10);
 /// `Retry-After` of a busy endpoint.
 pub(crate) const RETRY_AFTER: Duration = Duration::from_secs(7);
 
-/// Behaviour of an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Manner {
     Healthy,
-    /// Responds with 500.
     Failing,
     /// Takes no connection.
     Refusing,
     /// Never responds.
     Hanging,
-    /// Responds with 410.
     Gone,
     /// Responds with 503 and `Retry-After`.
     Busy,
 }
 
-/// A request that an endpoint got.
 #[derive(Debug, Clone)]
 pub(crate) struct Got {
     pub(crate) client: String,
@@ -67,7 +63,6 @@ impl Endpoints {
         }
     }
 
-    /// The URL of a client's endpoint.
     pub(crate) fn url(client: &str) -> String {
         format!("https://{client}.example/hook")
     }
@@ -86,7 +81,6 @@ impl Endpoints {
         lock(&self.state).manners.insert(client.to_owned(), manner);
     }
 
-    /// Behaviour of a client's endpoint.
     pub(crate) fn manner(&self, client: &str) -> Manner {
         let state = lock(&self.state);
         state

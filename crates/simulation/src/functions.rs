@@ -22,7 +22,6 @@ const WARM: usize = 2;
 
 type Build = Box<dyn Fn(VirtualClock) -> Arc<dyn Handler> + Send + Sync>;
 
-/// A function with its warm instances.
 pub(crate) struct Function {
     name: &'static str,
     timeout: Duration,
@@ -101,7 +100,6 @@ impl Function {
     }
 }
 
-/// Batch item failures in a response.
 pub(crate) fn failures(response: &str) -> Vec<String> {
     let response: Value = serde_json::from_str(response).unwrap_or_default();
     let failed = response["batchItemFailures"].as_array();

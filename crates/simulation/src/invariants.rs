@@ -40,7 +40,6 @@ impl Evidence<'_> {
         }
     }
 
-    /// Checks all invariants.
     pub(crate) async fn check(&self) {
         shadows::check(self);
         mqtt::check(self);

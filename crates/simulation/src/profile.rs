@@ -90,7 +90,6 @@ pub(crate) struct Profile {
     /// Webhook requests whose response is lost, and those with the response 500.
     pub(crate) posts_lost: f64,
     pub(crate) posts_failed: f64,
-    /// Unreadable stream records.
     pub(crate) poison: f64,
     /// Maximum difference between clocks, in milliseconds.
     pub(crate) skew: i64,

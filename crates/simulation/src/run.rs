@@ -40,14 +40,12 @@ const DELIVERY_CONCURRENCY: usize = 6;
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(4 * 3600);
 const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Result of a seed.
 #[derive(Debug, Clone)]
 pub struct Outcome {
     /// The invariants that were not kept.
     pub broken: Vec<Violation>,
     /// The steps, if they were requested.
     pub trace: Vec<String>,
-    /// Number of steps.
     pub steps: u64,
     /// Differs where anything did.
     pub hash: u64,
@@ -55,7 +53,6 @@ pub struct Outcome {
     pub invocations: BTreeMap<&'static str, (u64, u64)>,
 }
 
-/// Runs a seed.
 pub fn run(seed: u64, traced: bool) -> Outcome {
     // Jitter comes from here, the product's and the SDKs'.
     fastrand::seed(seed);
@@ -206,7 +203,6 @@ impl Sweeping {
     }
 }
 
-/// Tables and queues.
 async fn set_up(world: &World) {
     let database = client(&world.sdk);
     for table in [MAIN, MESSAGES] {

@@ -17,7 +17,6 @@ const BATCH: u64 = 12;
 /// Maximum delay until the stream is read.
 const POLL: Duration = Duration::from_millis(500);
 
-/// One write in the stream.
 #[derive(Debug, Clone)]
 pub(crate) struct Change {
     pub(crate) table: &'static str,
@@ -30,7 +29,6 @@ pub(crate) struct Change {
     pub(crate) at: u64,
     /// The record is unreadable.
     pub(crate) poisoned: bool,
-    /// The record's JSON.
     text: String,
 }
 
@@ -151,7 +149,6 @@ impl Streams {
         }
     }
 
-    /// Reads what is new.
     pub(crate) fn read(&self, world: &World) {
         let mut state = lock(&self.0);
         let writes = world.cloud.writes();

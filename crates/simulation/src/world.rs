@@ -21,7 +21,6 @@ use crate::trace::Trace;
 /// The most a crash lets an invocation do first, in polls, as a power of two.
 const CRASH_POLLS: u64 = 7;
 
-/// One run.
 pub(crate) struct World {
     pub(crate) chance: Chance,
     pub(crate) profile: Profile,
@@ -59,10 +58,8 @@ pub(crate) struct Marker {
     pub(crate) taken_in: Option<(u64, u64)>,
 }
 
-/// A violated invariant.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Violation {
-    /// The invariant's name.
     pub invariant: &'static str,
     /// The observation that violates it.
     pub seen: String,
@@ -124,12 +121,10 @@ impl World {
         !self.is_free_of_faults() && self.chance.happens(often)
     }
 
-    /// Returns whether a function is running.
     pub(crate) fn is_busy(&self) -> bool {
         self.busy.load(Ordering::Relaxed) > 0
     }
 
-    /// Records a violated invariant.
     pub(crate) fn broken(&self, invariant: &'static str, seen: String) {
         self.trace.step("BROKEN", || format!("{invariant}: {seen}"));
         lock(&self.broken).push(Violation { invariant, seen });

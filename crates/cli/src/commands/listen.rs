@@ -35,6 +35,9 @@ pub(crate) struct ListenArguments {
     /// Stop after this number of deliveries.
     #[arg(long, value_name = "COUNT")]
     count: Option<u32>,
+    /// Host name that requests may have beside loopback ones, for example of a tunnel. Can be repeated.
+    #[arg(long, value_name = "NAME")]
+    allow_host: Vec<String>,
 }
 
 pub(crate) async fn run(arguments: ListenArguments, json: bool) -> Result<(), CliError> {
@@ -59,8 +62,9 @@ pub(crate) async fn run(arguments: ListenArguments, json: bool) -> Result<(), Cl
             _ => status,
         }
     };
+    let hosts = arguments.allow_host.into_iter().collect();
     let mut signals = Signals::listen().map_err(CliError::unavailable)?;
-    let mut receiver = receiver::start(arguments.port, secrets, respond)
+    let mut receiver = receiver::start(arguments.port, secrets, hosts, respond)
         .await
         .map_err(CliError::unavailable)?;
     anstream::eprintln!("{}", banner(receiver.address(), verified));

@@ -49,6 +49,10 @@ pub(crate) struct LocalArguments {
     /// plain HTTP. This machine by default.
     #[arg(long, value_name = "LIST", env = "WEBHOOK_ALLOW")]
     webhook_allow: Option<Allow>,
+    /// Host name that requests may have beside loopback ones, for example of functions in a container. Can be
+    /// repeated.
+    #[arg(long, value_name = "NAME")]
+    allow_host: Vec<String>,
     /// File with all addresses as JSON; it exists while the stack is up.
     #[arg(long, value_name = "FILE")]
     ready_file: Option<PathBuf>,
@@ -89,6 +93,7 @@ pub(crate) async fn run(arguments: LocalArguments) -> Result<(), CliError> {
         http_token: arguments.token.clone(),
         registrations,
         webhooks: arguments.webhooks(),
+        allowed_hosts: arguments.allow_host.iter().cloned().collect(),
         ..Options::default()
     });
     let stack = tokio::select! {

@@ -6,6 +6,7 @@ use antumbra_dynamodb::{
     DynamoDbClients, DynamoDbSensors, DynamoDbShadows, MAIN, SensorConfig, ShadowTableConfig,
 };
 use antumbra_local::clients::sdk_config;
+use antumbra_local::http::AllowedHosts;
 use antumbra_local::receiver::{self, Receiver};
 use antumbra_local::stack::{Options, Stack, Webhooks};
 use antumbra_publish::webhook::Guard;
@@ -39,7 +40,11 @@ impl Home {
         let directory = tempfile::tempdir().unwrap();
         let home = Home {
             stack: stack(&directory, plan).await,
-            endpoint: Some(receiver::start(0, Vec::new(), |_| 204).await.unwrap()),
+            endpoint: Some(
+                receiver::start(0, Vec::new(), AllowedHosts::default(), |_| 204)
+                    .await
+                    .unwrap(),
+            ),
             directory,
         };
         home.register(plan.sensors()).await;

@@ -11,7 +11,6 @@ use rmqtt::{
     types::{From as Sender, Publish},
 };
 
-/// A published message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Message {
     pub topic: String,
@@ -22,7 +21,6 @@ pub struct Message {
     pub retain: bool,
     /// Client id of the publishing device; `None` for the stack itself.
     pub client_id: Option<String>,
-    /// Properties of MQTT 5.
     pub properties: Properties,
 }
 

@@ -4,13 +4,11 @@
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopicFilter(String);
 
-/// Error of an invalid topic filter.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no topic filter: `+` and `#` stand alone in a level, and `#` is last")]
 pub struct InvalidFilter(String);
 
 impl TopicFilter {
-    /// Parses a filter.
     pub fn new(filter: impl Into<String>) -> Result<Self, InvalidFilter> {
         let filter = filter.into();
         let levels: Vec<&str> = filter.split('/').collect();

@@ -6,15 +6,19 @@
 
 use std::num::NonZeroU32;
 
+use axum::Json;
+use axum::body::to_bytes;
+use axum::extract::Request;
+use axum::http::{HeaderMap, Method, StatusCode};
+use axum::response::{IntoResponse, Response};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
-use http_body_util::{BodyExt as _, Full, Limited};
-use hyper::{HeaderMap, Method, Request, Response, StatusCode, body::Body};
 use percent_encoding::percent_decode_str;
+use serde_json::json;
 
 use crate::mqtt::{MAX_PAYLOAD_BYTES, Message, Properties, PublishError, Publisher};
 
-const PATH: &str = "/topics/";
+pub(super) const PATH: &str = "/topics/";
 
 /// An error response in AWS's terms.
 #[derive(Debug, PartialEq, Eq)]
@@ -24,29 +28,22 @@ struct Rejection {
     reason: String,
 }
 
-/// Returns whether a request is for AWS IoT's data plane.
-pub(super) fn is_for<B>(request: &Request<B>) -> bool {
-    request.uri().path().starts_with(PATH)
-}
-
-/// Publishes the message and responds as AWS does.
-pub(super) async fn answer<B>(request: Request<B>, mqtt: &Publisher) -> Response<Full<Bytes>>
-where
-    B: Body<Data = Bytes, Error: Into<Box<dyn std::error::Error + Send + Sync>>>,
-{
-    match publish(request, mqtt).await {
-        Ok(()) => respond(StatusCode::OK, None, r#"{"message":"OK"}"#.to_owned()),
-        Err(rejection) => {
-            let body = serde_json::json!({ "message": rejection.reason });
-            respond(rejection.status, Some(rejection.code), body.to_string())
-        }
+impl IntoResponse for Rejection {
+    fn into_response(self) -> Response {
+        let body = Json(json!({ "message": self.reason }));
+        (self.status, [("x-amzn-errortype", self.code)], body).into_response()
     }
 }
 
-async fn publish<B>(request: Request<B>, mqtt: &Publisher) -> Result<(), Rejection>
-where
-    B: Body<Data = Bytes, Error: Into<Box<dyn std::error::Error + Send + Sync>>>,
-{
+/// Publishes the message and responds as AWS does.
+pub(super) async fn publish(request: Request, mqtt: &Publisher) -> Response {
+    let published = try_publish(request, mqtt).await;
+    published
+        .map(|()| Json(json!({ "message": "OK" })))
+        .into_response()
+}
+
+async fn try_publish(request: Request, mqtt: &Publisher) -> Result<(), Rejection> {
     if request.method() != Method::POST {
         return Err(Rejection {
             status: StatusCode::METHOD_NOT_ALLOWED,
@@ -55,19 +52,14 @@ where
         });
     }
     let (head, body) = request.into_parts();
-    let mut message = message(
-        head.uri.path(),
-        head.uri.query().unwrap_or(""),
-        &head.headers,
-    )?;
-    let body = Limited::new(body, MAX_PAYLOAD_BYTES).collect().await;
-    message.payload = body
-        .map_err(|error| Rejection {
-            status: StatusCode::PAYLOAD_TOO_LARGE,
-            code: "RequestEntityTooLargeException",
-            reason: format!("the payload may have {MAX_PAYLOAD_BYTES} bytes: {error}"),
-        })?
-        .to_bytes();
+    let query = head.uri.query().unwrap_or_default();
+    let mut message = message(head.uri.path(), query, &head.headers)?;
+    let payload = to_bytes(body, MAX_PAYLOAD_BYTES).await;
+    message.payload = payload.map_err(|error| Rejection {
+        status: StatusCode::PAYLOAD_TOO_LARGE,
+        code: "RequestEntityTooLargeException",
+        reason: format!("the payload may have {MAX_PAYLOAD_BYTES} bytes: {error}"),
+    })?;
     mqtt.publish(message).await.map_err(|error| match error {
         PublishError::Limit(limit) => invalid(limit),
         PublishError::Broker(reason) => Rejection {
@@ -140,17 +132,4 @@ fn invalid(reason: impl ToString) -> Rejection {
         code: "InvalidRequestException",
         reason: reason.to_string(),
     }
-}
-
-fn respond(status: StatusCode, code: Option<&'static str>, body: String) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(body.into()));
-    *response.status_mut() = status;
-    let headers = response.headers_mut();
-    let json = hyper::header::HeaderValue::from_static("application/json");
-    headers.insert(hyper::header::CONTENT_TYPE, json);
-    if let Some(code) = code {
-        let code = hyper::header::HeaderValue::from_static(code);
-        headers.insert("x-amzn-errortype", code);
-    }
-    response
 }

@@ -12,12 +12,10 @@ use aws_sdk_sqs::{Client, error::DisplayErrorContext, types::QueueAttributeName}
 
 use super::queue_arn;
 
-/// One queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Queue {
     /// Name; that of a FIFO queue ends in `.fifo`.
     pub name: &'static str,
-    /// Visibility timeout.
     pub visibility_seconds: u32,
     /// Dead-letter queue and maximum receive count.
     pub dead_letters: Option<(&'static str, u32)>,

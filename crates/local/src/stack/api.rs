@@ -1,9 +1,7 @@
 //! The HTTP API: the router that runs behind API Gateway, on a port of its own and with a bearer token.
 
-use std::future::IntoFuture;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use antumbra_dynamodb::{MAIN, MESSAGES, SensorConfig};
 use antumbra_http_api::{AuthMode, Config, NAME, Token, build};
@@ -21,10 +19,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::{LocalServices, StackError};
 use crate::function::Function;
+use crate::http::serve;
 use crate::listen::bind;
-
-/// Time granted to running requests after the stop.
-const GRACE: Duration = Duration::from_secs(2);
 
 /// The running API. Dropping it stops it.
 pub(super) struct HttpApi {
@@ -52,21 +48,8 @@ pub(super) async fn start(
         async move { through(&called, request, next).await }
     }));
     let stop = CancellationToken::new();
-    let stopped = stop.clone();
-    let serving = tokio::spawn(async move {
-        let stopping = stopped.clone();
-        let server = axum::serve(listener, router)
-            .with_graceful_shutdown(async move { stopping.cancelled().await })
-            .into_future();
-        let late = async {
-            stopped.cancelled().await;
-            tokio::time::sleep(GRACE).await;
-        };
-        tokio::select! {
-            _ = server => {}
-            () = late => {}
-        }
-    });
+    let hosts = services.hosts.clone();
+    let serving = tokio::spawn(serve(listener, router, hosts, stop.clone()));
     Ok(HttpApi {
         address,
         stop,

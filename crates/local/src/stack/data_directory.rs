@@ -8,8 +8,8 @@ use std::io::{Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use super::StackError;
+use crate::private_file;
 
-/// A locked data directory.
 #[derive(Debug)]
 pub(super) struct DataDirectory {
     path: PathBuf,
@@ -28,13 +28,7 @@ impl DataDirectory {
         #[cfg(unix)]
         std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o700))
             .map_err(unusable)?;
-        let mut lock = File::options()
-            .create(true)
-            .truncate(false)
-            .read(true)
-            .write(true)
-            .open(path.join("lock"))
-            .map_err(unusable)?;
+        let mut lock = private_file::open(&path.join("lock")).map_err(unusable)?;
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {

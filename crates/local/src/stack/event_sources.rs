@@ -15,10 +15,8 @@ use crate::rules::{self, OnFailure, Rules};
 use crate::schedule::{self, Schedule};
 use crate::stream::{self, Checkpoints, RetryPolicy, StreamPump};
 
-/// One event source of a function.
 #[derive(Debug, Clone)]
 pub struct EventSource {
-    /// The function's name.
     pub function: String,
     pub kind: EventSourceKind,
 }

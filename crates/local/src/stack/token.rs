@@ -1,16 +1,15 @@
 //! The bearer token of the HTTP API: generated at the first start and kept with the data.
 
-use std::io::{ErrorKind, Write};
-use std::path::Path;
+use std::io::ErrorKind;
 
 use uuid::Uuid;
 
 use super::StackError;
 use super::data_directory::DataDirectory;
+use crate::private_file;
 
 const FILE: &str = "http-token";
 
-/// A bearer token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpToken {
     pub text: String,
@@ -43,7 +42,7 @@ pub(super) fn token(
         Err(fault) if fault.kind() != ErrorKind::NotFound => Err(failed(fault)),
         _ => {
             let text = generate();
-            store(&path, &text).map_err(failed)?;
+            private_file::write(&path, format!("{text}\n").as_bytes()).map_err(failed)?;
             Ok(HttpToken { text, new: true })
         }
     }
@@ -53,17 +52,6 @@ pub(super) fn token(
 fn generate() -> String {
     let [first, second] = [Uuid::new_v4(), Uuid::new_v4()];
     format!("{}{}", first.simple(), second.simple())
-}
-
-/// Writes the file readable by the user only.
-fn store(path: &Path, text: &str) -> std::io::Result<()> {
-    let mut options = std::fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(path)?;
-    writeln!(file, "{text}")?;
-    file.sync_all()
 }
 
 #[cfg(test)]

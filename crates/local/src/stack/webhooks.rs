@@ -5,7 +5,6 @@ use std::time::Duration;
 use antumbra_publish::webhook::Allow;
 use antumbra_service::deliveries::{Delays, Policy};
 
-/// Settings of webhook deliveries.
 #[derive(Debug, Clone)]
 pub struct Webhooks {
     /// Endpoints that may be called beside the public internet.

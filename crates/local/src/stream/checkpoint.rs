@@ -11,6 +11,8 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
+use crate::private_file;
+
 /// Position of a function in a shard.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -123,7 +125,7 @@ fn replace(path: &Path, positions: &Positions) -> Result<(), CheckpointError> {
     let next = path.with_extension("next");
     serde_json::to_vec_pretty(positions)
         .map_err(std::io::Error::from)
-        .and_then(|bytes| std::fs::write(&next, bytes))
+        .and_then(|bytes| private_file::write(&next, &bytes))
         .and_then(|()| std::fs::rename(&next, path))
         .map_err(|source| CheckpointError {
             path: path.to_owned(),

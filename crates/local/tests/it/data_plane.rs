@@ -38,7 +38,7 @@ async fn bare(address: SocketAddr, request: &str) -> String {
 
 fn post(path: &str, header: &str) -> String {
     format!(
-        "POST {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{header}content-length: 2\r\n\r\nhi"
+        "POST {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{header}content-length: 2\r\n\r\nhi"
     )
 }
 

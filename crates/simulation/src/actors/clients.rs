@@ -13,7 +13,6 @@ use crate::endpoint::{Endpoints, Manner};
 use crate::functions::Wiring;
 use crate::world::{World, lock};
 
-/// Time limit of an operator's call.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Maximum attempts of a call that must succeed.
 const TRIES: usize = 50;
@@ -29,11 +28,9 @@ pub(crate) enum Character {
     Dead,
     /// Is disabled and enabled, also by its endpoint.
     Fickle,
-    /// Loses links.
     Leaving,
 }
 
-/// A client.
 #[derive(Debug, Clone)]
 pub(crate) struct Known {
     pub(crate) id: String,
@@ -101,7 +98,6 @@ impl ClientActors {
         }
     }
 
-    /// All of them.
     pub(crate) fn all(&self) -> Vec<Known> {
         lock(&self.clients).clone()
     }
@@ -163,7 +159,6 @@ impl ClientActors {
         }
     }
 
-    /// Begins.
     pub(crate) fn start(&self, began: Instant) {
         for client in self.all() {
             let count = match client.character {

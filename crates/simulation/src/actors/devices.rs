@@ -12,23 +12,18 @@ use super::{moments, rule_event, until};
 use crate::functions::{Function, Wiring};
 use crate::world::{World, lock};
 
-/// The fields that are measured.
 const FIELDS: [&str; 2] = ["temperature", "door"];
 /// Things that each device does.
 const ACTIONS: u64 = 8;
-/// Time limit of an SDK call.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Outcome of something that was sent, as far as it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// It was accepted.
     Accepted,
-    /// Unknown.
     Unknown,
 }
 
-/// A measured value that was sent.
 #[derive(Debug, Clone)]
 pub(crate) struct Measured {
     pub(crate) device: String,
@@ -43,7 +38,6 @@ pub(crate) struct Measured {
     pub(crate) outcome: Outcome,
 }
 
-/// A desired value that was sent.
 #[derive(Debug, Clone)]
 pub(crate) struct DesiredValue {
     pub(crate) device: String,
@@ -69,7 +63,6 @@ pub(crate) struct Devices {
     memory: Arc<Mutex<Memory>>,
 }
 
-/// The devices' memory.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Memory {
     pub(crate) measured: Vec<Measured>,
@@ -88,18 +81,15 @@ impl Devices {
         }
     }
 
-    /// Their names.
     pub(crate) fn names(&self) -> Vec<String> {
         let all = 0..self.world.profile.devices;
         all.map(|number| format!("device-{number}")).collect()
     }
 
-    /// The devices' memory.
     pub(crate) fn memory(&self) -> Memory {
         lock(&self.memory).clone()
     }
 
-    /// Begins.
     pub(crate) fn start(&self, began: Instant) {
         for device in self.names() {
             let count = self.world.chance.between(1, ACTIONS) as usize;

@@ -46,7 +46,6 @@ pub(crate) struct Request {
     pub(crate) expected: Option<Value>,
 }
 
-/// The actors' memory.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Memory {
     pub(crate) sent_messages: Vec<SentMessage>,
@@ -75,12 +74,10 @@ impl InboxActors {
         }
     }
 
-    /// The actors' memory.
     pub(crate) fn memory(&self) -> Memory {
         lock(&self.memory).clone()
     }
 
-    /// Begins.
     pub(crate) fn start(&self, began: Instant) {
         for number in 0..self.world.profile.sources {
             let count = self.world.chance.between(1, ACTIONS) as usize;

@@ -47,7 +47,6 @@ pub(crate) struct Refused {
     pub(crate) reason: &'static str,
 }
 
-/// The sensors' memory.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Memory {
     pub(crate) sensors: Vec<Known>,
@@ -74,12 +73,10 @@ impl SensorActors {
         }
     }
 
-    /// The sensors' memory.
     pub(crate) fn memory(&self) -> Memory {
         lock(&self.memory).clone()
     }
 
-    /// Registers them.
     pub(crate) async fn register(&self, wiring: &Wiring) {
         let registry = wiring.sensors(self.world.clock);
         for number in 0..self.world.profile.sensors {
@@ -109,7 +106,6 @@ impl SensorActors {
         }
     }
 
-    /// Begins.
     pub(crate) fn start(&self, began: Instant) {
         for sensor in self.memory().sensors {
             let count = self.world.chance.between(0, SIGNALS) as usize;

@@ -5,7 +5,6 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-/// A status and a body.
 pub(super) type Reply = (u16, String);
 
 /// Does what a request asks.

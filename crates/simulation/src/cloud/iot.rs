@@ -4,7 +4,6 @@ use percent_encoding::percent_decode_str;
 
 use super::{Cloud, lock};
 
-/// A message that was published.
 #[derive(Debug, Clone)]
 pub(crate) struct Published {
     pub(crate) topic: String,

@@ -87,7 +87,6 @@ impl Cloud {
     }
 }
 
-/// An entry of a batch.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Entry {

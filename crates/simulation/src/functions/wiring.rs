@@ -32,7 +32,6 @@ use crate::clock::VirtualClock;
 use crate::endpoint::{AnyUrl, Endpoints};
 use crate::profile::Profile;
 
-/// Queue names.
 pub(crate) mod names {
     pub(crate) const SIGNALS: &str = "signals";
     pub(crate) const SIGNALS_FIFO: &str = "signals.fifo";
@@ -52,7 +51,6 @@ pub(crate) mod names {
 const MARKER_WAIT: Duration = Duration::from_secs(10);
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Configuration that the functions share.
 #[derive(Clone)]
 pub(crate) struct Wiring {
     pub(crate) sdk: SdkConfig,

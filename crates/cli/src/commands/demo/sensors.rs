@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use antumbra_local::http::AllowedHosts;
 use antumbra_local::receiver::{self, Received};
 use serde_json::{Value, json};
 
@@ -28,7 +29,7 @@ impl Endpoint {
             FAILURES.. => 204,
             _ => 500,
         };
-        let receiver = receiver::start(0, Vec::new(), respond).await;
+        let receiver = receiver::start(0, Vec::new(), AllowedHosts::default(), respond).await;
         Ok(Endpoint {
             receiver: receiver.map_err(|error| DemoFailure::new("receiver", error))?,
             secret: String::new(),
