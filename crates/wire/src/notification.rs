@@ -17,10 +17,9 @@ pub const SCHEMA: &str = include_str!("../schema/notification.schema.json");
 /// A notification exceeds the limit of its target, even without the documents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the notification has {bytes} bytes, the limit is {limit}")]
+#[allow(missing_docs)]
 pub struct TooLarge {
-    /// Size of the notification.
     pub bytes: usize,
-    /// Limit of the target.
     pub limit: usize,
 }
 

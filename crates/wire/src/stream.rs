@@ -19,35 +19,21 @@ use antumbra_shadow::tape::Node;
 use crate::limits;
 use envelope::{Entry, Text};
 
-/// Why a whole event cannot be read.
+/// The reason why a whole event cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)]
 pub enum EventError {
     /// It is not JSON, or the boundaries of its records are unclear.
     #[error(transparent)]
     Syntax(#[from] SyntaxError),
-    /// It is not UTF-8.
     #[error("not UTF-8 after byte {valid}")]
-    NotUtf8 {
-        /// Position of the first invalid byte.
-        valid: usize,
-    },
-    /// It is not a stream event.
+    NotUtf8 { valid: usize },
     #[error("the event has no Records")]
     NoRecords,
-    /// It has more records than a batch can have.
     #[error("more than {limit} records")]
-    TooManyRecords {
-        /// Maximum number of records.
-        limit: usize,
-    },
-    /// It is too large.
+    TooManyRecords { limit: usize },
     #[error("the event has {bytes} bytes, the limit is {limit}")]
-    TooLong {
-        /// Size of the event.
-        bytes: usize,
-        /// Maximum size.
-        limit: usize,
-    },
+    TooLong { bytes: usize, limit: usize },
 }
 
 /// Reusable buffer for the records of an event.
@@ -115,15 +101,7 @@ impl<'a> Records<'a> {
 
     /// The record at that position.
     pub fn get(self, index: usize) -> Option<Result<Record<'a>, Undecodable>> {
-        let record = Record {
-            text: self.text,
-            entry: self.entries.get(index)?,
-            index,
-        };
-        Some(match record.entry.fault {
-            Some(fault) => Err(record.undecodable(fault)),
-            None => Ok(record),
-        })
+        self.iter().nth(index)
     }
 
     /// Each record, or why it cannot be decoded.
@@ -142,14 +120,12 @@ impl<'a> Records<'a> {
 /// A record that cannot be decoded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("record {index} cannot be decoded")]
+#[allow(missing_docs)]
 pub struct Undecodable {
     /// Its position in the event.
     pub index: usize,
-    /// Its id, if found.
     pub event_id: Option<String>,
-    /// Its sequence number, if found.
     pub sequence_number: Option<String>,
-    /// Position in the event, and the problem.
     #[source]
     pub fault: SyntaxError,
 }

@@ -30,6 +30,9 @@ fn cases() -> Vec<(String, Case)> {
     let mut cases = Vec::new();
     for file in fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata")).unwrap() {
         let path = file.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "json") {
+            continue;
+        }
         let text = fs::read_to_string(&path).unwrap();
         let found: Vec<Case> = serde_json::from_str(&text)
             .unwrap_or_else(|fault| panic!("{}: {fault}", path.display()));

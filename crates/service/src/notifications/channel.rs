@@ -50,12 +50,11 @@ pub fn attribute_bytes(name: &str, value: &str) -> usize {
 
 /// Limits of a channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub struct ChannelLimits {
-    /// Messages in one call.
     pub batch_count: usize,
     /// Bytes of all messages of one call, as [`Message::bytes`] counts them.
     pub batch_bytes: usize,
-    /// Bytes of one message.
     pub message_bytes: usize,
 }
 

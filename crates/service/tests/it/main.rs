@@ -9,5 +9,6 @@ mod quarantine;
 mod sensors;
 mod signal_message;
 mod updates;
+mod webhook_bodies;
 mod whole;
 mod writers;
