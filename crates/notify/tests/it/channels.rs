@@ -32,14 +32,10 @@ impl Fakes {
     }
 }
 
-pub(crate) fn address(target: &Target) -> String {
-    match target {
-        Target::Sqs(sqs) => format!("sqs {}", sqs.queue.as_str()),
-        Target::Sns(sns) => format!("sns {}", sns.topic.rsplit(':').next().unwrap()),
-        Target::Mqtt(_) => "mqtt".to_owned(),
-        Target::EventBridge(bus) => format!("eventbridge {}", bus.bus),
-        Target::Clients(_) => "clients".to_owned(),
-    }
+fn address(target: &Target) -> String {
+    let name = target.properties().address().rsplit(':').next();
+    let name = name.unwrap_or_default();
+    format!("{} {name}", target.kind()).trim_end().to_owned()
 }
 
 impl ChannelFactory for Fakes {
