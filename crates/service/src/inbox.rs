@@ -1,12 +1,11 @@
-//! The inbox: messages that came in through a queue, kept by their source until somebody deletes them.
+//! The inbox: messages from a queue, stored by source until they are deleted.
 //!
-//! In reading order: [`Source`] and [`MessageId`] name a message, [`Body`] is what was sent;
-//! [`MessageParser`] makes a message of a queue's text, or says why it never can; the ports, one for each role
-//! ([`MessageWriter`], [`SourceTracker`], [`MessageReader`], [`MessageIndex`], [`MessageDeleter`], [`Sources`]); [`HourlySourceTracker`], which spares
-//! calls; and [`span`] and [`list`], which make several.
+//! In reading order: [`Source`] and [`MessageId`] identify a message, [`Body`] is its content; [`MessageParser`] makes
+//! a message from the text of a queue's message, or rejects it; the ports, one for each role ([`MessageWriter`],
+//! [`SourceTracker`], [`MessageReader`], [`MessageIndex`], [`MessageDeleter`], [`Sources`]);
+//! [`HourlySourceTracker`], which saves calls; and [`span`] and [`list`], which combine calls.
 //!
-//! Nothing here knows of queues, topics or tables. What a message may be is decided here alone, so that
-//! every door refuses the same.
+//! Nothing here knows of queues, topics or tables.
 
 mod body;
 mod browse;
@@ -20,8 +19,8 @@ pub use body::Body;
 pub use browse::{ListRequest, Span, list, shorten_page, span};
 pub use name::{MESSAGE_ID_BYTES, MessageId, SOURCE_BYTES, Source};
 pub use parser::{
-    ANSWER_BYTES, FieldPath, InboxMessage, IncomingMessage, InvalidFieldPath, InvalidPadding,
-    MessageParser, Padding, Rejection, RejectionCode, TOPIC_BYTES,
+    FieldPath, InboxMessage, IncomingMessage, InvalidFieldPath, InvalidPadding, MessageParser,
+    Padding, RESPONSE_BYTES, Rejection, RejectionCode, TOPIC_BYTES,
 };
 pub use ports::{
     Contact, MessageDeleter, MessageIndex, MessageReader, MessageWriter, Order, Range,

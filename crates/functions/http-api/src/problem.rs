@@ -3,7 +3,12 @@
 //! Callers branch on the stable code; the detail is for people. The reason of an internal failure goes to the
 //! log and not to the caller.
 
-use antumbra_service::store::StoreError;
+use antumbra_service::clients::ClientError;
+use antumbra_service::deliveries::RedeliverError;
+use antumbra_service::sensors::{InvalidSensor, SensorError};
+use antumbra_service::shadows::ShadowError;
+use antumbra_service::store::{ErrorClass, StoreError};
+use antumbra_shadow::DocumentError;
 use axum::http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -164,17 +169,88 @@ impl IntoResponse for Problem {
     }
 }
 
+impl Problem {
+    /// The problem of each error class.
+    fn of_class(class: ErrorClass, error: impl ToString) -> Problem {
+        let code = match class {
+            ErrorClass::Invalid => Code::Invalid,
+            ErrorClass::TooLarge => Code::TooLarge,
+            ErrorClass::NotFound => Code::NotFound,
+            ErrorClass::Conflict => {
+                return Problem::new(Code::Conflict, error.to_string()).with_retry();
+            }
+            ErrorClass::Unavailable => return Problem::unavailable(error.to_string()),
+        };
+        Problem::new(code, error.to_string())
+    }
+}
+
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Problem {
         match error {
-            StoreError::NotFound => Problem::new(Code::NotFound, error.to_string()),
-            StoreError::Conflict { .. } => {
-                Problem::new(Code::Conflict, error.to_string()).with_retry()
-            }
             StoreError::Invalid(reason) => Problem::new(Code::Invalid, reason),
-            StoreError::TooLarge { .. } => Problem::new(Code::TooLarge, error.to_string()),
-            StoreError::Throttled | StoreError::Unavailable(_) => Problem::unavailable(error),
+            _ => Problem::of_class(error.class(), error),
         }
+    }
+}
+
+impl From<ClientError> for Problem {
+    fn from(error: ClientError) -> Problem {
+        match error {
+            ClientError::AlreadyExists => Problem::new(Code::AlreadyExists, error.to_string()),
+            ClientError::HasLinks => Problem::new(Code::HasLinks, error.to_string()),
+            ClientError::Store(error) => error.into(),
+            _ => Problem::of_class(error.class(), error),
+        }
+    }
+}
+
+impl From<RedeliverError> for Problem {
+    fn from(error: RedeliverError) -> Problem {
+        match error {
+            RedeliverError::Client(error) => error.into(),
+            RedeliverError::Store(error) => error.into(),
+            _ => Problem::of_class(error.class(), error),
+        }
+    }
+}
+
+impl From<SensorError> for Problem {
+    fn from(error: SensorError) -> Problem {
+        match error {
+            SensorError::AlreadyRegistered => Problem::new(Code::AlreadyExists, error.to_string()),
+            SensorError::NotFound => Problem::new(Code::NotFound, "no such sensor"),
+            SensorError::Store(error) => error.into(),
+            _ => Problem::of_class(error.class(), error),
+        }
+    }
+}
+
+impl From<InvalidSensor> for Problem {
+    fn from(error: InvalidSensor) -> Problem {
+        Problem::new(Code::Invalid, error.to_string())
+    }
+}
+
+impl From<ShadowError> for Problem {
+    fn from(error: ShadowError) -> Problem {
+        match error {
+            ShadowError::Document(error) => error.into(),
+            ShadowError::Id(error) => Problem::new(Code::InvalidPath, error.to_string()),
+            _ if error.is_not_found() => Problem::new(Code::NotFound, "no such shadow"),
+            ShadowError::Store { error, .. } => error.into(),
+        }
+    }
+}
+
+impl From<DocumentError> for Problem {
+    fn from(error: DocumentError) -> Problem {
+        let code = match error {
+            DocumentError::Syntax(_) | DocumentError::NotUtf8 { .. } => Code::InvalidJson,
+            DocumentError::TooLong { .. } => Code::TooLarge,
+            _ => Code::Invalid,
+        };
+        Problem::new(code, error.to_string())
     }
 }
 

@@ -9,7 +9,7 @@ use aws_types::SdkConfig;
 use lambda_runtime::Error;
 
 use crate::config::{InboxConfig, SendConfig};
-use crate::operations::SendFunction;
+use crate::operations::{Outbound, SendFunction};
 use crate::{InboxFunction, InboxRequests};
 
 /// Wires a function that uses the inbox.
@@ -29,11 +29,14 @@ pub fn build_send(
     config: SendConfig,
     sdk: &SdkConfig,
     clock: Arc<dyn Clock>,
-) -> InboxRequests<SendFunction> {
+) -> InboxRequests<SendFunction<Outbound>> {
     let responses = IotChannel::connect(sdk, config.iot_endpoint.as_deref());
     let outbound = SqsChannel::new(&aws_sdk_sqs::Client::new(sdk), &config.outbound)
         .with_bytes(config.queue_bytes);
-    let function = SendFunction::new(Arc::new(outbound), Arc::clone(&clock));
+    let function = SendFunction(Outbound {
+        queue: Arc::new(outbound),
+        clock: Arc::clone(&clock),
+    });
     InboxRequests::new(function, Arc::new(responses), clock)
 }
 
@@ -50,5 +53,5 @@ pub async fn run_on_inbox<F: InboxFunction>(
 pub async fn run_send() -> Result<(), Error> {
     let (config, sdk) = antumbra_lambda_kit::start::<SendConfig>().await?;
     let requests = build_send(config, &sdk, Arc::new(SystemClock));
-    antumbra_lambda_kit::run(SendFunction::NAME, requests).await
+    antumbra_lambda_kit::run(SendFunction::<Outbound>::NAME, requests).await
 }

@@ -5,7 +5,6 @@ use antumbra_lambda_kit::environment::Environment;
 use antumbra_publish::sqs;
 
 /// Configuration of a function that uses the inbox.
-#[allow(missing_docs)]
 pub struct InboxConfig {
     pub table: String,
     /// The account's own endpoint of AWS IoT.
@@ -22,7 +21,6 @@ impl FunctionConfig for InboxConfig {
 }
 
 /// Configuration of the function that sends messages to devices.
-#[allow(missing_docs)]
 pub struct SendConfig {
     pub outbound: String,
     /// Largest message that the queue accepts.

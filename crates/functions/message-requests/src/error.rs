@@ -32,12 +32,8 @@ impl From<StoreError> for OperationError {
     fn from(error: StoreError) -> OperationError {
         match error {
             StoreError::Invalid(reason) => OperationError::Bad(reason),
-            StoreError::Throttled | StoreError::Unavailable(_) => {
-                OperationError::Unavailable(error.to_string())
-            }
-            StoreError::NotFound | StoreError::Conflict { .. } | StoreError::TooLarge { .. } => {
-                OperationError::Internal(error.to_string())
-            }
+            _ if error.is_retryable() => OperationError::Unavailable(error.to_string()),
+            _ => OperationError::Internal(error.to_string()),
         }
     }
 }

@@ -11,13 +11,10 @@ mod send;
 mod step;
 
 use std::future::Future;
-use std::sync::Arc;
 
-use antumbra_service::clock::Clock;
 use antumbra_service::inbox::{
     MessageDeleter, MessageId, MessageIndex, MessageReader, Source, Sources,
 };
-use antumbra_service::notifications::Channel;
 use antumbra_shadow::Timestamp;
 use antumbra_wire::inbox_request::ParsedRequest;
 use antumbra_wire::inbox_response::InboxErrorResponse;
@@ -25,6 +22,7 @@ use antumbra_wire::rules::Operation;
 use serde::Serialize;
 
 use crate::OperationError;
+pub use send::{Outbound, OutboundQueue};
 
 /// One invocation.
 #[derive(Debug, Clone)]
@@ -50,115 +48,50 @@ pub trait InboxFunction: Send + Sync {
     ) -> impl Future<Output = Result<String, OperationError>> + Send;
 }
 
-/// Serves `get`.
-#[derive(Debug, Clone)]
-pub struct GetFunction<P>(pub P);
+/// Makes the functions from: type, ports, name, and for each operation the module that serves it.
+macro_rules! functions {
+    ($($function:ident: $($port:ident),+ = $name:literal { $($operation:ident => $serve:path,)+ })+) => {$(
+        #[derive(Debug, Clone)]
+        pub struct $function<P>(pub P);
 
-impl<P: MessageReader> InboxFunction for GetFunction<P> {
-    const NAME: &'static str = "message-get";
+        impl<P: $($port +)+> InboxFunction for $function<P> {
+            const NAME: &'static str = $name;
 
-    async fn serve(
-        &self,
-        request: &ParsedRequest<'_>,
-        _: &RequestContext,
-    ) -> Result<String, OperationError> {
-        match request.operation {
-            Operation::Get => get::get(&self.0, request).await,
-            other => Err(not_served(Self::NAME, other)),
+            async fn serve(
+                &self,
+                request: &ParsedRequest<'_>,
+                context: &RequestContext,
+            ) -> Result<String, OperationError> {
+                match request.operation {
+                    $(Operation::$operation => $serve(&self.0, request, context).await,)+
+                    other => Err(OperationError::Internal(
+                        format!("{} does not serve {}", $name, other.word()),
+                    )),
+                }
+            }
         }
+    )+};
+}
+
+functions! {
+    GetFunction: MessageReader = "message-get" {
+        Get => get::get,
     }
-}
-
-/// Serves `query`, `list` and `devices`.
-#[derive(Debug, Clone)]
-pub struct QueryFunction<P>(pub P);
-
-impl<P: MessageIndex + MessageReader + Sources> InboxFunction for QueryFunction<P> {
-    const NAME: &'static str = "message-query";
-
-    async fn serve(
-        &self,
-        request: &ParsedRequest<'_>,
-        _: &RequestContext,
-    ) -> Result<String, OperationError> {
-        match request.operation {
-            Operation::Query => query::query(&self.0, request).await,
-            Operation::List => list::list(&self.0, request).await,
-            Operation::Devices => devices::devices(&self.0, request).await,
-            other => Err(not_served(Self::NAME, other)),
-        }
+    QueryFunction: MessageIndex, MessageReader, Sources = "message-query" {
+        Query => query::query,
+        List => list::list,
+        Devices => devices::devices,
     }
-}
-
-/// Serves `next` and `prev`.
-#[derive(Debug, Clone)]
-pub struct NextFunction<P>(pub P);
-
-impl<P: MessageIndex> InboxFunction for NextFunction<P> {
-    const NAME: &'static str = "message-next";
-
-    async fn serve(
-        &self,
-        request: &ParsedRequest<'_>,
-        _: &RequestContext,
-    ) -> Result<String, OperationError> {
-        match request.operation {
-            Operation::Next => step::next(&self.0, request).await,
-            Operation::Prev => step::prev(&self.0, request).await,
-            other => Err(not_served(Self::NAME, other)),
-        }
+    NextFunction: MessageIndex = "message-next" {
+        Next => step::next,
+        Prev => step::prev,
     }
-}
-
-/// Serves `delete`.
-#[derive(Debug, Clone)]
-pub struct DeleteFunction<P>(pub P);
-
-impl<P: MessageDeleter> InboxFunction for DeleteFunction<P> {
-    const NAME: &'static str = "message-delete";
-
-    async fn serve(
-        &self,
-        request: &ParsedRequest<'_>,
-        context: &RequestContext,
-    ) -> Result<String, OperationError> {
-        match request.operation {
-            Operation::Delete => delete::delete(&self.0, request, context.now).await,
-            other => Err(not_served(Self::NAME, other)),
-        }
+    DeleteFunction: MessageDeleter = "message-delete" {
+        Delete => delete::delete,
     }
-}
-
-/// Serves `send`.
-pub struct SendFunction {
-    outbound: Arc<dyn Channel>,
-    clock: Arc<dyn Clock>,
-}
-
-impl SendFunction {
-    /// Sends to the queue of this channel.
-    pub fn new(outbound: Arc<dyn Channel>, clock: Arc<dyn Clock>) -> SendFunction {
-        SendFunction { outbound, clock }
+    SendFunction: OutboundQueue = "message-send" {
+        Send => send::send,
     }
-}
-
-impl InboxFunction for SendFunction {
-    const NAME: &'static str = "message-send";
-
-    async fn serve(
-        &self,
-        request: &ParsedRequest<'_>,
-        context: &RequestContext,
-    ) -> Result<String, OperationError> {
-        match request.operation {
-            Operation::Send => send::send(&self.outbound, &*self.clock, request, context).await,
-            other => Err(not_served(Self::NAME, other)),
-        }
-    }
-}
-
-fn not_served(function: &str, operation: Operation) -> OperationError {
-    OperationError::Internal(format!("{function} does not serve {}", operation.word()))
 }
 
 fn source(request: &ParsedRequest<'_>) -> Result<Source, OperationError> {
@@ -177,3 +110,13 @@ fn respond(response: &impl Serialize) -> Result<String, OperationError> {
 fn respond_none(response: InboxErrorResponse<'_>) -> Result<String, OperationError> {
     Ok(response.to_json())
 }
+
+/// Checks the length of a page.
+fn page_limit(limit: Option<usize>, max: usize) -> Result<usize, OperationError> {
+    match limit.unwrap_or(DEFAULT_LIMIT) {
+        limit if (1..=max).contains(&limit) => Ok(limit),
+        _ => Err(OperationError::Bad(format!("limit must be 1 to {max}"))),
+    }
+}
+
+const DEFAULT_LIMIT: usize = 100;

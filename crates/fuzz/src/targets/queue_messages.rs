@@ -2,7 +2,7 @@
 
 use antumbra_service::deliveries;
 use antumbra_service::inbox::{
-    ANSWER_BYTES, InboxMessage, IncomingMessage, MessageId, MessageParser, Padding, Source,
+    InboxMessage, IncomingMessage, MessageId, MessageParser, Padding, RESPONSE_BYTES, Source,
     TOPIC_BYTES,
 };
 use antumbra_service::sensors::{self, ReadingTime, SignalMessage, SignalPayload, ValueType};
@@ -63,8 +63,8 @@ fn inbox(arrival: &IncomingMessage<'_>, intake: &MessageParser) {
     let (id_text, uuid) = (text(id.as_str()), text(source.as_str()));
     let body = body.as_json();
     let answer = format!(r#"{{"body":{body},"messageId":{id_text},"uuid":{uuid}}}"#);
-    assert_eq!(answer.len(), message.answer_bytes());
-    assert!(message.answer_bytes() <= ANSWER_BYTES);
+    assert_eq!(answer.len(), message.response_bytes());
+    assert!(message.response_bytes() <= RESPONSE_BYTES);
     let topic = format!("request/delete/{source}/{id}");
     assert!(
         topic.len() <= TOPIC_BYTES && topic.split('/').count() == 4,

@@ -9,7 +9,7 @@ use antumbra_lambda_kit::functions::queues;
 use antumbra_message_requests::InboxFunction;
 use antumbra_message_requests::config::{InboxConfig, SendConfig};
 use antumbra_message_requests::operations::{
-    DeleteFunction, GetFunction, NextFunction, QueryFunction, SendFunction,
+    DeleteFunction, GetFunction, NextFunction, Outbound, QueryFunction, SendFunction,
 };
 use antumbra_publish::sqs::SMALL_BYTES;
 use antumbra_registration::Registrations;
@@ -140,7 +140,7 @@ impl LocalServices {
             queue_bytes: SMALL_BYTES,
             iot_endpoint: None,
         };
-        self.build(SendFunction::NAME, |sdk, clock| {
+        self.build(SendFunction::<Outbound>::NAME, |sdk, clock| {
             antumbra_message_requests::build_send(config, sdk, clock)
         })
     }

@@ -1,4 +1,4 @@
-//! The body of a message: the JSON object that was sent, with its numbers as they were written.
+//! Bodies of messages: JSON objects with their numbers as they were written.
 
 use std::fmt;
 
@@ -21,14 +21,13 @@ pub struct Body {
 }
 
 impl Body {
-    /// Reads what was sent. What a document cannot hold, a body cannot: see [`DocumentError`].
+    /// Parses a body. It has the limits of a document: see [`DocumentError`].
     pub fn parse(text: &str) -> Result<Body, DocumentError> {
         let (document, written) = Document::parse_as_written(text)?;
         Ok(Body { document, written })
     }
 
-    /// Puts together what a store kept apart: the document, and the text if there was another. A text
-    /// that does not say what the document says is not believed.
+    /// Combines the stored document with the text, if one was stored. A text with another value is ignored.
     pub fn from_parts(document: Document, written: Option<&str>) -> Body {
         let written = match written.map(Document::parse_as_written) {
             Some(Ok((same, written))) if same == document => written,
@@ -37,17 +36,17 @@ impl Body {
         Body { document, written }
     }
 
-    /// The JSON that a reader gets.
+    /// Returns the JSON for readers.
     pub fn as_json(&self) -> &str {
         self.written().unwrap_or(self.document.as_str())
     }
 
-    /// The same value, with its numbers in their one form.
+    /// Returns the value, with numbers in canonical form.
     pub fn document(&self) -> &Document {
         &self.document
     }
 
-    /// The text, if it has to be kept beside the document to come back as it was sent.
+    /// Returns the text if it differs from the document's, so that it must be stored too.
     pub fn written(&self) -> Option<&str> {
         self.written.as_deref()
     }

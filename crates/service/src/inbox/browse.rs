@@ -4,34 +4,33 @@ use super::{MessageId, MessageIndex, Order, Range, Source};
 use crate::paging::{Cursor, Page, open_cursor, seal_cursor};
 use crate::store::StoreError;
 
-/// The oldest and the newest message of a source; one that has only one has it twice.
+/// The oldest and the newest message of a source; both are the same if it has one.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub struct Span {
-    /// The first id.
     pub oldest: MessageId,
-    /// The last id.
     pub newest: MessageId,
 }
 
-/// Between which ids the messages of a source lie; `None` if it has none. Two reads at once.
+/// Returns the oldest and the newest message of a source; `None` if it has none. Two reads at once.
 pub async fn span(query: &impl MessageIndex, source: &Source) -> Result<Option<Span>, StoreError> {
     let (oldest, newest) = tokio::try_join!(query.oldest(source), query.newest(source))?;
-    // Between the two reads the only message may have come or gone.
+    // Between the two reads the only message may have been stored or deleted.
     Ok(oldest
         .zip(newest)
         .map(|(oldest, newest)| Span { oldest, newest }))
 }
 
-/// A listing that was asked for.
+/// The request for a page of a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub struct ListRequest {
-    /// Not before this id.
+    /// Smallest id.
     pub from: Option<MessageId>,
-    /// Not behind this id.
+    /// Largest id.
     pub to: Option<MessageId>,
-    /// Order.
     pub order: Order,
-    /// At most so many, 1 to 1000.
+    /// Maximum number of ids, 1 to 1000.
     pub limit: usize,
     /// Cursor of an earlier page of the same listing.
     pub cursor: Option<Cursor>,
@@ -52,7 +51,7 @@ pub fn shorten_page(
     page
 }
 
-/// Lists ids, in one read. A page that could not be filled has no cursor.
+/// Lists ids, in one read. A page that is not full has no cursor.
 pub async fn list(
     query: &impl MessageIndex,
     source: &Source,
@@ -89,10 +88,10 @@ fn seal(source: &Source, order: Order, last: &MessageId) -> Cursor {
 }
 
 fn open(cursor: &Cursor, source: &Source, order: Order) -> Result<MessageId, StoreError> {
-    let parts = open_cursor(cursor).map_err(|error| StoreError::Invalid(error.to_string()))?;
+    let parts = open_cursor(cursor)?;
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
     match parts[..] {
-        [KIND, of, way, last] if of == source.as_str() && way == word(order) => {
+        [KIND, of, order_word, last] if of == source.as_str() && order_word == word(order) => {
             MessageId::new(last).map_err(|error| StoreError::Invalid(error.to_string()))
         }
         _ => Err(StoreError::Invalid(

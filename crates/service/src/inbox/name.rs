@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_level_of_a_topic_is_no_name() {
+    fn names_are_levels_of_topics() {
         for name in [
             "testThing",
             "a b",
@@ -54,7 +54,7 @@ mod tests {
             assert!(Source::new(name).is_ok(), "{name}");
             assert!(MessageId::new(name).is_ok(), "{name}");
         }
-        for (name, told) in [
+        for (name, error) in [
             ("", "the uuid is empty"),
             ("a/b", "the uuid may not hold '/'"),
             ("+", "the uuid may not hold '+'"),
@@ -63,7 +63,7 @@ mod tests {
             ("a\u{85}", "the uuid may not hold '\\u{85}'"),
             ("$aws", "the uuid starts with $, which is reserved"),
         ] {
-            assert_eq!(Source::new(name).unwrap_err().to_string(), told);
+            assert_eq!(Source::new(name).unwrap_err().to_string(), error);
         }
         assert!(Source::new("u".repeat(SOURCE_BYTES)).is_ok());
         assert_eq!(

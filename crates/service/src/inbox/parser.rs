@@ -1,5 +1,4 @@
-//! From the text of a queue's message to a message of the inbox, or to the reason why it can never be
-//! one. Pure.
+//! Parses messages of a queue, or rejects those that can never be stored. Pure.
 
 mod padding;
 mod path;
@@ -11,40 +10,37 @@ use antumbra_shadow::{DocumentError, Kind, Timestamp, View, text};
 use super::{Body, MessageId, Source};
 use crate::shadows::adapter::{ITEM_BYTES, check_document, document_bytes};
 use crate::text::InvalidText;
+use crate::words::word_enum;
 
 pub use padding::{InvalidPadding, Padding};
 pub use path::{FieldPath, InvalidFieldPath};
 
-/// Bytes of an answer over MQTT, which AWS IoT limits: a message that no answer could hold is not taken.
-pub const ANSWER_BYTES: usize = 128 * 1024;
-/// Bytes of a topic, which AWS IoT limits: a message that no request could name is not taken.
+/// Maximum bytes of a response over MQTT, by AWS IoT. Larger messages could not be read.
+pub const RESPONSE_BYTES: usize = 128 * 1024;
+/// Maximum bytes of a topic, by AWS IoT. Messages with longer names could not be requested.
 pub const TOPIC_BYTES: usize = 256;
 /// The longest topic that names a message, without the names themselves.
 const TOPIC: &str = "request/delete//";
-/// The item's attributes and what they take besides body and names, rounded up.
+/// Bytes of the item's other attributes, rounded up.
 const OTHER_ATTRIBUTES_BYTES: usize = 128;
 
 /// A message of the inbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub struct InboxMessage {
-    /// Source.
     pub source: Source,
-    /// Id within the source.
     pub id: MessageId,
-    /// Content as sent.
     pub body: Body,
-    /// Time at which it was received.
     pub received_at: Timestamp,
-    /// Time at which it expires, if ever.
     pub expires_at: Option<Timestamp>,
 }
 
-/// A message as a queue hands it over.
+/// A message of a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IncomingMessage<'a> {
     /// Content as sent.
     pub text: &'a str,
-    /// The queue's id of it: the same however often it is handed over.
+    /// Id of the message in the queue, the same at every receive.
     pub queue_id: &'a str,
     /// Sent time, by the queue's clock.
     pub sent: Timestamp,
@@ -53,9 +49,9 @@ pub struct IncomingMessage<'a> {
 /// Parser of incoming messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MessageParser {
-    /// The field that says who a message is from.
+    /// Field of the source.
     pub uuid: FieldPath,
-    /// The field that says where it stands among the messages of its source.
+    /// Field of the position among the messages of the source.
     pub message_id: FieldPath,
     /// Padding of whole numbers with zeros, so that they sort as numbers.
     pub padding: Padding,
@@ -79,53 +75,33 @@ impl Default for MessageParser {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {detail}", reason.as_str())]
 pub struct Rejection {
-    /// For programs.
+    /// Code, for programs.
     pub reason: RejectionCode,
-    /// For people: the limit and the figure, or the place, never the content.
+    /// Detail, for people: limit and size, or the place; never the content.
     pub detail: String,
 }
 
-/// Reason of a rejection, as one word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum RejectionCode {
-    /// It is not JSON.
-    NotJson,
-    /// It is JSON, but not an object.
-    NotAnObject,
-    /// It has no field that says who it is from.
-    UuidMissing,
-    /// That field holds nothing that can be a source.
-    UuidInvalid,
-    /// It has no field that says where it stands.
-    MessageIdMissing,
-    /// That field holds nothing that can be part of an id.
-    MessageIdInvalid,
-    /// It is too large for an item, for an answer over MQTT, or its names are for a topic.
-    TooLarge,
-    /// It holds what the store cannot keep exactly: numbers out of range, a name twice or empty, too many
-    /// levels.
-    Unstorable,
-    /// Its source has as many messages as the store can hold of one.
-    SourceFull,
+word_enum! {
+    /// Reason of a rejection.
+    #[allow(missing_docs)]
+    pub enum RejectionCode as "rejection code" {
+        NotJson = "NotJson",
+        NotAnObject = "NotAnObject",
+        UuidMissing = "UuidMissing",
+        UuidInvalid = "UuidInvalid",
+        MessageIdMissing = "MessageIdMissing",
+        MessageIdInvalid = "MessageIdInvalid",
+        /// It is too large for an item or a response over MQTT, or its names for a topic.
+        TooLarge = "TooLarge",
+        /// The store cannot keep it exactly: numbers out of range, a name twice or empty, too many levels.
+        Unstorable = "Unstorable",
+        /// Its source has as many messages as the store can hold of one.
+        SourceFull = "SourceFull",
+    }
 }
 
 impl RejectionCode {
-    /// As it is written in the quarantine.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            RejectionCode::NotJson => "NotJson",
-            RejectionCode::NotAnObject => "NotAnObject",
-            RejectionCode::UuidMissing => "UuidMissing",
-            RejectionCode::UuidInvalid => "UuidInvalid",
-            RejectionCode::MessageIdMissing => "MessageIdMissing",
-            RejectionCode::MessageIdInvalid => "MessageIdInvalid",
-            RejectionCode::TooLarge => "TooLarge",
-            RejectionCode::Unstorable => "Unstorable",
-            RejectionCode::SourceFull => "SourceFull",
-        }
-    }
-
-    /// The refusal for this reason.
+    /// Creates a rejection with this code.
     pub fn because(self, detail: impl Into<String>) -> Rejection {
         Rejection {
             reason: self,
@@ -135,18 +111,17 @@ impl RejectionCode {
 }
 
 impl MessageParser {
-    /// Makes a message of what arrived. The id is `<field>-<sent, in milliseconds>-<the queue's id>`, so
-    /// that handing over the same message again makes the same id.
+    /// Parses a message. Its id is `<field>-<sent, in milliseconds>-<id in the queue>`, the same at every receive.
     ///
     /// ```
     /// use antumbra_service::inbox::{IncomingMessage, MessageParser};
     /// use antumbra_shadow::Timestamp;
-    /// let arrival = IncomingMessage {
+    /// let incoming = IncomingMessage {
     ///     text: r#"{"thingName":"testThing","epochTime":"1564669331","tempSensor1F":"72"}"#,
     ///     queue_id: "7d7efcff-bdcf-4d98-917e-d171d27cc0b4",
     ///     sent: Timestamp::parse("2019-08-01T14:22:12.364Z").unwrap(),
     /// };
-    /// let message = MessageParser::default().read(&arrival, Timestamp::default()).unwrap();
+    /// let message = MessageParser::default().read(&incoming, Timestamp::default()).unwrap();
     /// assert_eq!(message.source.as_str(), "testThing");
     /// assert_eq!(
     ///     message.id.as_str(),
@@ -155,10 +130,10 @@ impl MessageParser {
     /// ```
     pub fn read(
         &self,
-        arrival: &IncomingMessage<'_>,
+        incoming: &IncomingMessage<'_>,
         now: Timestamp,
     ) -> Result<InboxMessage, Rejection> {
-        let body = Body::parse(arrival.text).map_err(refused_body)?;
+        let body = Body::parse(incoming.text).map_err(rejected_body)?;
         let root = body.document().view();
         let uuid = field(
             root,
@@ -181,8 +156,8 @@ impl MessageParser {
             return Err(invalid("it is empty".to_owned()));
         }
         let place = self.padding.pad(&place).map_err(invalid)?;
-        let sent = arrival.sent.nanoseconds() / 1_000_000;
-        let id = format!("{place}-{sent}-{}", arrival.queue_id);
+        let sent = incoming.sent.nanoseconds() / 1_000_000;
+        let id = format!("{place}-{sent}-{}", incoming.queue_id);
         let id = MessageId::new(id).map_err(|fault| invalid(fault.to_string()))?;
         let message = InboxMessage {
             source,
@@ -203,15 +178,15 @@ impl MessageParser {
 }
 
 impl InboxMessage {
-    /// Bytes of the answer that holds the message: `{"body":…,"messageId":"…","uuid":"…"}`.
-    pub fn answer_bytes(&self) -> usize {
+    /// Returns the bytes of the response to `get`: `{"body":…,"messageId":"…","uuid":"…"}`.
+    pub fn response_bytes(&self) -> usize {
         let mut names = String::new();
         text::escape_into(&mut names, self.id.as_str());
         text::escape_into(&mut names, self.source.as_str());
         r#"{"body":,"messageId":"","uuid":""}"#.len() + self.body.as_json().len() + names.len()
     }
 
-    /// Bytes of the item that holds the message, and of its entry in an index, at most.
+    /// Returns the maximum bytes of the item and its index entry.
     pub fn item_bytes(&self) -> usize {
         let names = self.source.as_str().len() + 2 * self.id.as_str().len();
         document_bytes(self.body.document())
@@ -223,8 +198,12 @@ impl InboxMessage {
         let topic = TOPIC.len() + self.source.as_str().len() + self.id.as_str().len();
         for (what, bytes, limit) in [
             ("the topic of a request for it", topic, TOPIC_BYTES),
-            ("an answer with it", self.answer_bytes(), ANSWER_BYTES),
-            ("an item with it", self.item_bytes(), ITEM_BYTES),
+            (
+                "the response with it",
+                self.response_bytes(),
+                RESPONSE_BYTES,
+            ),
+            ("the item", self.item_bytes(), ITEM_BYTES),
         ] {
             if bytes > limit {
                 let detail = format!("{what} would have {bytes} bytes, the limit is {limit}");
@@ -235,22 +214,21 @@ impl InboxMessage {
     }
 }
 
-fn refused_body(fault: DocumentError) -> Rejection {
+fn rejected_body(fault: DocumentError) -> Rejection {
     let reason = match fault {
         DocumentError::Syntax(_) | DocumentError::NotUtf8 { .. } => RejectionCode::NotJson,
         DocumentError::NotAnObject { .. } => RejectionCode::NotAnObject,
         DocumentError::TooLong { .. } => RejectionCode::TooLarge,
         DocumentError::DuplicateKey { .. } => {
             // The name is part of the content.
-            return RejectionCode::Unstorable.because("a name stands twice in one object");
+            return RejectionCode::Unstorable.because("an object has a name twice");
         }
         _ => RejectionCode::Unstorable,
     };
     reason.because(fault.to_string())
 }
 
-/// A field that holds a string or a whole number, as text. However a whole number is written, it is taken
-/// as its digits: `5`, `5.0` and `50e-1` are the same number.
+/// Reads a string or a whole number as text. A whole number is read as its digits: `5`, `5.0` and `50e-1` are equal.
 fn field(
     root: View<'_>,
     path: &FieldPath,

@@ -1,13 +1,13 @@
-//! The ports of the inbox, one for each role: what a function may do is which of them it takes.
+//! The ports of the inbox, one for each role.
 //!
-//! Laws that hold for all of them:
+//! Laws of all of them:
 //!
-//! - What was stored is read at once, by everybody: reads are consistent.
-//! - What was deleted is read by nobody, and storing it again does not bring it back.
-//! - Messages of a source are in the order of their ids, byte by byte.
-//! - What an operation costs does not grow with how many messages were deleted before.
-//! - Every failure is a [`StoreError`]; one that is retryable may be tried again with the same arguments
-//!   and ends in the same state, whether the first try took place or not.
+//! - Reads are consistent: a stored message is read at once by all readers.
+//! - A deleted message is never read, and storing it again does not restore it.
+//! - Messages of a source are ordered by id, byte by byte.
+//! - Costs do not grow with the number of deleted messages.
+//! - Every failure is a [`StoreError`]. After a retryable one the call can be repeated, and ends in the same state
+//!   whether the first attempt was applied or not.
 
 use std::future::Future;
 
@@ -29,8 +29,7 @@ pub enum Stored {
 /// Error of storing a message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreMessageError {
-    /// The source has as many messages as the store can hold of one. It stays so until some are deleted
-    /// or expire.
+    /// The source has as many messages as the store can hold of one, until some are deleted or expire.
     #[error("the source has no room for more messages")]
     SourceFull,
     /// Anything else.
@@ -40,7 +39,7 @@ pub enum StoreMessageError {
 
 /// Writes messages.
 pub trait MessageWriter: Send + Sync {
-    /// Keeps a message, in one write. A second time, also after it was deleted, nothing happens.
+    /// Stores a message, in one write. Storing it again, also after a delete, changes nothing.
     fn store(
         &self,
         message: &InboxMessage,
@@ -60,14 +59,14 @@ pub trait SourceTracker: Send + Sync {
 
 /// Reads messages by their ids.
 pub trait MessageReader: Send + Sync {
-    /// The message, in one read; `None` if there is none or it was deleted.
+    /// Reads a message, in one read; `None` if there is none or it was deleted.
     fn get(
         &self,
         source: &Source,
         id: &MessageId,
     ) -> impl Future<Output = Result<Option<InboxMessage>, StoreError>> + Send;
 
-    /// Those of the messages that are there, in the order asked for. At most 100 ids.
+    /// Reads messages in the order of the ids, without those that do not exist. At most 100 ids.
     fn get_all(
         &self,
         source: &Source,
@@ -78,30 +77,30 @@ pub trait MessageReader: Send + Sync {
 /// Order of messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Order {
-    /// From the oldest on: ids rise.
+    /// Ids ascend.
     #[default]
     OldestFirst,
-    /// From the newest back: ids fall.
+    /// Ids descend.
     NewestFirst,
 }
 
-/// Some messages of one source.
+/// A range of messages of one source.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[allow(missing_docs)]
 pub struct Range {
-    /// Not before this id.
+    /// Smallest id.
     pub from: Option<MessageId>,
-    /// Not behind this id.
+    /// Largest id.
     pub to: Option<MessageId>,
-    /// Order of messages.
     pub order: Order,
-    /// Go on behind this id, in that order; it is not given again. It need not exist.
+    /// Start after this id, in that order. It need not exist.
     pub after: Option<MessageId>,
 }
 
 /// Finds messages by their order.
 pub trait MessageIndex: Send + Sync {
-    /// The ids of a range, at most `limit` (1 to 1000), in one read. Fewer than that means that there are
-    /// no more.
+    /// Returns the ids of a range, at most `limit` (1 to 1000), in one read. Fewer than `limit` means that there are no
+    /// more.
     fn ids(
         &self,
         source: &Source,
@@ -109,78 +108,59 @@ pub trait MessageIndex: Send + Sync {
         limit: usize,
     ) -> impl Future<Output = Result<Vec<MessageId>, StoreError>> + Send;
 
-    /// The first message of all, in one read.
+    /// Returns the oldest message, in one read.
     fn oldest(
         &self,
         source: &Source,
     ) -> impl Future<Output = Result<Option<MessageId>, StoreError>> + Send {
-        first(self, source, Range::default())
+        first(self, source, Order::OldestFirst, None)
     }
 
-    /// The last message of all, in one read.
+    /// Returns the newest message, in one read.
     fn newest(
         &self,
         source: &Source,
     ) -> impl Future<Output = Result<Option<MessageId>, StoreError>> + Send {
-        let order = Order::NewestFirst;
-        first(
-            self,
-            source,
-            Range {
-                order,
-                ..Range::default()
-            },
-        )
+        first(self, source, Order::NewestFirst, None)
     }
 
-    /// The first message behind an id, in one read. The id need not be one of a message.
+    /// Returns the first message after an id, in one read. The id need not exist.
     fn next(
         &self,
         source: &Source,
         id: &MessageId,
     ) -> impl Future<Output = Result<Option<MessageId>, StoreError>> + Send {
-        let after = Some(id.clone());
-        first(
-            self,
-            source,
-            Range {
-                after,
-                ..Range::default()
-            },
-        )
+        first(self, source, Order::OldestFirst, Some(id.clone()))
     }
 
-    /// The last message before an id, in one read. The id need not be one of a message.
+    /// Returns the last message before an id, in one read. The id need not exist.
     fn prev(
         &self,
         source: &Source,
         id: &MessageId,
     ) -> impl Future<Output = Result<Option<MessageId>, StoreError>> + Send {
-        let (after, order) = (Some(id.clone()), Order::NewestFirst);
-        first(
-            self,
-            source,
-            Range {
-                after,
-                order,
-                ..Range::default()
-            },
-        )
+        first(self, source, Order::NewestFirst, Some(id.clone()))
     }
 }
 
 async fn first<Q: MessageIndex + ?Sized>(
     query: &Q,
     source: &Source,
-    range: Range,
+    order: Order,
+    after: Option<MessageId>,
 ) -> Result<Option<MessageId>, StoreError> {
+    let range = Range {
+        order,
+        after,
+        ..Range::default()
+    };
     Ok(query.ids(source, &range, 1).await?.into_iter().next())
 }
 
 /// Deletes messages.
 pub trait MessageDeleter: Send + Sync {
-    /// Deletes a message, in one write. That there is none is no error, and leaves nothing behind. `now`
-    /// is from when on it is gone, and how long that has to be remembered.
+    /// Deletes a message, in one write. If there is none, nothing is written. `now` starts the time for which the
+    /// deletion is remembered.
     fn delete(
         &self,
         source: &Source,
@@ -191,16 +171,16 @@ pub trait MessageDeleter: Send + Sync {
 
 /// A source and the time of its last message.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub struct Contact {
-    /// Source.
     pub source: Source,
-    /// The beginning of the hour of its last message.
+    /// Start of the hour of its last message.
     pub last_contact: Timestamp,
 }
 
 /// Lists all sources, including those without messages left.
 pub trait Sources: Send + Sync {
-    /// At most `limit` (1 to 1000) of them, in one read.
+    /// Returns a page of at most `limit` (1 to 1000) sources, in one read.
     fn sources(
         &self,
         limit: usize,

@@ -1,4 +1,4 @@
-//! Contacts noted once an hour, since no more than the hour is kept.
+//! Records each source once an hour, since only the hour is stored.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -9,59 +9,58 @@ use super::{Source, SourceTracker};
 use crate::store::StoreError;
 
 const HOUR_NANOSECONDS: i128 = 3_600_000_000_000;
-/// Sources remembered. Beyond that all are forgotten, and noted once more.
-const REMEMBERED: usize = 10_000;
+/// Maximum number of sources in memory. Beyond that all are dropped and recorded once more.
+const MAX_SOURCES: usize = 10_000;
 
-/// Contacts that go to the store when this process notes a source for the first time in an hour, and
-/// nowhere after that. A store that failed is asked again.
+/// Passes the first message of a source in an hour to the store. After a failure the next message is passed too.
 #[derive(Debug)]
 pub struct HourlySourceTracker<C> {
-    contacts: C,
-    noted: Mutex<HashMap<Source, i128>>,
+    tracker: C,
+    recorded: Mutex<HashMap<Source, i128>>,
 }
 
 impl<C: SourceTracker> HourlySourceTracker<C> {
-    /// Spares these contacts.
-    pub fn new(contacts: C) -> HourlySourceTracker<C> {
+    /// Saves calls to this tracker.
+    pub fn new(tracker: C) -> HourlySourceTracker<C> {
         HourlySourceTracker {
-            contacts,
-            noted: Mutex::default(),
+            tracker,
+            recorded: Mutex::default(),
         }
     }
 
-    /// Remembers that the source is noted for this hour; `false` if it was.
-    fn remember(&self, source: &Source, hour: i128) -> bool {
-        let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
-        match noted.get_mut(source) {
-            Some(noted) if *noted >= hour => return false,
-            Some(noted) => *noted = hour,
+    /// Marks the source as recorded in this hour; returns `false` if it was.
+    fn mark(&self, source: &Source, hour: i128) -> bool {
+        let mut recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
+        match recorded.get_mut(source) {
+            Some(recorded) if *recorded >= hour => return false,
+            Some(recorded) => *recorded = hour,
             None => {
-                if noted.len() >= REMEMBERED {
-                    noted.clear();
+                if recorded.len() >= MAX_SOURCES {
+                    recorded.clear();
                 }
-                noted.insert(source.clone(), hour);
+                recorded.insert(source.clone(), hour);
             }
         }
         true
     }
 
-    fn forget(&self, source: &Source) {
-        let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
-        noted.remove(source);
+    fn unmark(&self, source: &Source) {
+        let mut recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
+        recorded.remove(source);
     }
 }
 
-/// Forgets the source unless it was noted, also if nobody waits for that any more.
-struct Noting<'a, C: SourceTracker> {
+/// Drops the mark of a source that was not recorded, also if the call was cancelled.
+struct Recording<'a, C: SourceTracker> {
     of: &'a HourlySourceTracker<C>,
     source: &'a Source,
-    noted: bool,
+    recorded: bool,
 }
 
-impl<C: SourceTracker> Drop for Noting<'_, C> {
+impl<C: SourceTracker> Drop for Recording<'_, C> {
     fn drop(&mut self) {
-        if !self.noted {
-            self.of.forget(self.source);
+        if !self.recorded {
+            self.of.unmark(self.source);
         }
     }
 }
@@ -69,18 +68,17 @@ impl<C: SourceTracker> Drop for Noting<'_, C> {
 impl<C: SourceTracker> SourceTracker for HourlySourceTracker<C> {
     async fn touch(&self, source: &Source, at: Timestamp) -> Result<(), StoreError> {
         let hour = at.nanoseconds().div_euclid(HOUR_NANOSECONDS);
-        // Remembered before the call, so that those who come meanwhile do not call too. Whoever called
-        // and failed is the one to try again.
-        if !self.remember(source, hour) {
+        // Marked before the call, so that concurrent messages do not call too.
+        if !self.mark(source, hour) {
             return Ok(());
         }
-        let mut noting = Noting {
+        let mut recording = Recording {
             of: self,
             source,
-            noted: false,
+            recorded: false,
         };
-        self.contacts.touch(source, at).await?;
-        noting.noted = true;
+        self.tracker.touch(source, at).await?;
+        recording.recorded = true;
         Ok(())
     }
 }

@@ -78,7 +78,7 @@ proptest! {
             if let Ok(message) = MessageParser::default().read(&arrival, Timestamp::default()) {
                 prop_assert_eq!(message.source.as_str(), &uuid);
                 prop_assert_eq!(message.id.as_str(), format!("{place}-0-q"));
-                prop_assert!(message.answer_bytes() <= 128 * 1024);
+                prop_assert!(message.response_bytes() <= 128 * 1024);
             }
         }
     }
@@ -103,6 +103,6 @@ fn an_answer_has_as_many_bytes_as_is_reckoned() {
             name(message.id.as_str()),
             name(message.source.as_str()),
         );
-        assert_eq!(message.answer_bytes(), answer.len());
+        assert_eq!(message.response_bytes(), answer.len());
     }
 }

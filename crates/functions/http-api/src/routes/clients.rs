@@ -5,7 +5,7 @@ use std::time::Duration;
 use antumbra_service::api::{
     Client, ClientPage, ClientPatch, CreatedClient, LinkPage, NewClient, RotatedSecret,
 };
-use antumbra_service::clients::{ClientError, ClientId, KEEP_PREVIOUS};
+use antumbra_service::clients::{ClientId, KEEP_PREVIOUS};
 use antumbra_service::sensors::SensorId;
 use antumbra_service::store::Version;
 use axum::Extension;
@@ -207,20 +207,4 @@ async fn expected_version(
     condition
         .version(async || Ok(api.clients.get(id).await?.version))
         .await
-}
-
-impl From<ClientError> for Problem {
-    fn from(error: ClientError) -> Problem {
-        let code = match error {
-            ClientError::NotFound | ClientError::NoSensor | ClientError::NotLinked => {
-                Code::NotFound
-            }
-            ClientError::AlreadyExists => Code::AlreadyExists,
-            ClientError::Conflict { .. } => Code::Conflict,
-            ClientError::HasLinks => Code::HasLinks,
-            ClientError::Invalid(_) | ClientError::Url(_) => Code::Invalid,
-            ClientError::Store(error) => return error.into(),
-        };
-        Problem::new(code, error.to_string())
-    }
 }

@@ -2,9 +2,7 @@
 
 use antumbra_service::api::{DeliveryPage, EnabledClient, QueuedDelivery, RedeliveryProgress};
 use antumbra_service::clients::ClientId;
-use antumbra_service::deliveries::{
-    DeliveryId, HistoryQuery, InvalidDeliveryId, RedeliverError, Status, Subject,
-};
+use antumbra_service::deliveries::{DeliveryId, HistoryQuery, InvalidDeliveryId, Status, Subject};
 use antumbra_service::paging::Cursor;
 use antumbra_service::sensors::SensorId;
 use axum::extract::State;
@@ -12,7 +10,7 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use crate::extract::{FromPath, Path, PathParameter, Query, limit, optional_time, time};
-use crate::problem::{Code, Problem};
+use crate::problem::Problem;
 use crate::respond::{Accepted, Json};
 use crate::services::{Api, Services};
 
@@ -142,15 +140,4 @@ pub(crate) async fn enable(
 ) -> Result<Json<EnabledClient>, Problem> {
     let queued = api.deliveries.enable(&client).await?;
     Ok(Json(EnabledClient { queued }))
-}
-
-impl From<RedeliverError> for Problem {
-    fn from(error: RedeliverError) -> Problem {
-        match error {
-            RedeliverError::NotFound => Problem::new(Code::NotFound, "no such delivery"),
-            RedeliverError::Client(error) => error.into(),
-            RedeliverError::Store(error) => error.into(),
-            RedeliverError::Queue(_) => Problem::unavailable(error),
-        }
-    }
 }

@@ -5,9 +5,7 @@ use antumbra_service::api::{
 };
 use antumbra_service::paging::Cursor;
 use antumbra_service::sensors::reading_time::milliseconds;
-use antumbra_service::sensors::{
-    InvalidSensor, LocationPrefix, RegisteredSensor, SensorError, SensorId, Version,
-};
+use antumbra_service::sensors::{LocationPrefix, RegisteredSensor, SensorId, Version};
 use antumbra_shadow::Timestamp;
 use axum::extract::State;
 use axum::response::NoContent;
@@ -252,23 +250,4 @@ async fn expected_version(
     condition
         .version(async || Ok(api.sensors.get(id).await?.version))
         .await
-}
-
-impl From<SensorError> for Problem {
-    fn from(error: SensorError) -> Problem {
-        match error {
-            SensorError::AlreadyRegistered => Problem::new(Code::AlreadyExists, error.to_string()),
-            SensorError::NotFound => Problem::new(Code::NotFound, "no such sensor"),
-            SensorError::Conflict { .. } => {
-                Problem::new(Code::Conflict, error.to_string()).with_retry()
-            }
-            SensorError::Store(error) => error.into(),
-        }
-    }
-}
-
-impl From<InvalidSensor> for Problem {
-    fn from(fault: InvalidSensor) -> Problem {
-        Problem::new(Code::Invalid, fault.to_string())
-    }
 }

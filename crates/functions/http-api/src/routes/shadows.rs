@@ -8,10 +8,10 @@ mod conditional;
 
 use antumbra_service::api::{Delta, Shadow, UpdateResult};
 use antumbra_service::shadows::{
-    self, ClientToken, DesiredMode, DocumentSet, ShadowError, ShadowId, State as DocumentState,
-    StoreError, StoredDocument, Update, Version, Zone,
+    self, ClientToken, DesiredMode, DocumentSet, ShadowId, State as DocumentState, StoredDocument,
+    Update, Version, Zone,
 };
-use antumbra_shadow::{Document, DocumentError, Mode};
+use antumbra_shadow::{Document, Mode};
 use axum::extract::State;
 use axum::response::NoContent;
 use serde::Deserialize;
@@ -206,29 +206,4 @@ fn version(document: &Option<StoredDocument>) -> Version {
 fn shadow_tag(shadow: &shadows::Shadow) -> String {
     let (reported, desired) = (version(&shadow.reported), version(&shadow.desired));
     format!("r{reported}.d{desired}")
-}
-
-impl From<ShadowError> for Problem {
-    fn from(error: ShadowError) -> Problem {
-        match error {
-            ShadowError::Document(fault) => fault.into(),
-            ShadowError::Id(fault) => Problem::new(Code::InvalidPath, fault.to_string()),
-            ShadowError::Store {
-                error: StoreError::NotFound,
-                ..
-            } => Problem::new(Code::NotFound, "no such shadow"),
-            ShadowError::Store { error, .. } => error.into(),
-        }
-    }
-}
-
-impl From<DocumentError> for Problem {
-    fn from(fault: DocumentError) -> Problem {
-        let code = match fault {
-            DocumentError::Syntax(_) | DocumentError::NotUtf8 { .. } => Code::InvalidJson,
-            DocumentError::TooLong { .. } => Code::TooLarge,
-            _ => Code::Invalid,
-        };
-        Problem::new(code, fault.to_string())
-    }
 }

@@ -117,7 +117,7 @@ async fn every_rejection_has_a_reason_and_names_limits() {
         (
             padded(131_072),
             "TooLarge",
-            "an answer with it would have 131177 bytes, the limit is 131072",
+            "the response with it would have 131177 bytes, the limit is 131072",
         ),
         (padded(1_000_000), "TooLarge", ""),
         (
@@ -133,7 +133,7 @@ async fn every_rejection_has_a_reason_and_names_limits() {
         (
             of_id("1,\"a\":1,\"a\":2"),
             "Unstorable",
-            "a name stands twice in one object",
+            "an object has a name twice",
         ),
         (
             of_id("1,\"\":2"),

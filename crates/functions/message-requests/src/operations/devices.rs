@@ -5,11 +5,9 @@ use antumbra_service::paging::Cursor;
 use antumbra_wire::inbox_request::ParsedRequest;
 use serde::Serialize;
 
-use super::respond;
-use crate::OperationError;
+use super::{page_limit, respond};
+use crate::{OperationError, RequestContext};
 
-/// Default length of a page.
-const DEFAULT_LIMIT: usize = 100;
 /// Maximum length of a page: fits in a response, however long the names are.
 const MAX_DEVICES: usize = 400;
 
@@ -30,13 +28,10 @@ struct Device<'a> {
 pub(crate) async fn devices(
     sources: &impl Sources,
     request: &ParsedRequest<'_>,
+    _: &RequestContext,
 ) -> Result<String, OperationError> {
     let parameters = request.payload.list()?;
-    let limit = parameters.limit.unwrap_or(DEFAULT_LIMIT);
-    if !(1..=MAX_DEVICES).contains(&limit) {
-        let error = format!("limit must be 1 to {MAX_DEVICES}");
-        return Err(OperationError::Bad(error));
-    }
+    let limit = page_limit(parameters.limit, MAX_DEVICES)?;
     let cursor = parameters.cursor.map(Cursor);
     let page = sources.sources(limit, cursor.as_ref()).await?;
     let devices = page.rows.iter().map(|contact| Device {

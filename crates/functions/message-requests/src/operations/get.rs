@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::{message_id, respond, respond_none, source};
-use crate::OperationError;
+use crate::{OperationError, RequestContext};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -20,6 +20,7 @@ struct GetResponse<'a> {
 pub(crate) async fn get(
     messages: &impl MessageReader,
     request: &ParsedRequest<'_>,
+    _: &RequestContext,
 ) -> Result<String, OperationError> {
     let (source, id) = (source(request)?, message_id(request)?);
     let (uuid, message_id) = (source.as_str(), id.as_str());

@@ -12,11 +12,9 @@ use antumbra_wire::limits::REQUEST_BYTES;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::{respond, source};
-use crate::OperationError;
+use super::{page_limit, respond, source};
+use crate::{OperationError, RequestContext};
 
-/// Default length of a page.
-const DEFAULT_LIMIT: usize = 100;
 /// Maximum length of a page of ids.
 const MAX_IDS: usize = 1000;
 /// Maximum length of a page of messages.
@@ -59,13 +57,11 @@ enum ListedMessage<'a> {
 pub(crate) async fn list(
     inbox: &(impl MessageIndex + MessageReader),
     request: &ParsedRequest<'_>,
+    _: &RequestContext,
 ) -> Result<String, OperationError> {
     let source = source(request)?;
     let parameters = request.payload.list()?;
-    let limit = parameters.limit.unwrap_or(DEFAULT_LIMIT);
-    if !(1..=MAX_IDS).contains(&limit) {
-        return Err(OperationError::Bad(format!("limit must be 1 to {MAX_IDS}")));
-    }
+    let limit = page_limit(parameters.limit, MAX_IDS)?;
     let bodies = parameters.bodies;
     let request = ListRequest {
         from: parameters.from.map(MessageId::new).transpose()?,
@@ -123,7 +119,7 @@ fn respond_messages(
         // An id without a message was deleted between the two reads.
         if let Some(message) = found.next_if(|message| message.id == *id) {
             let message_id = id.as_str();
-            let (entry, bytes) = match message.answer_bytes() + 1 {
+            let (entry, bytes) = match message.response_bytes() + 1 {
                 bytes if bytes <= MAX_BYTES => {
                     let body = serde_json::from_str(message.body.as_json())?;
                     (ListedMessage::Whole { body, message_id }, bytes)

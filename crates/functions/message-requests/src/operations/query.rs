@@ -3,31 +3,24 @@
 use antumbra_service::inbox::{MessageIndex, span};
 use antumbra_wire::inbox_request::ParsedRequest;
 use antumbra_wire::inbox_response::InboxErrorResponse;
-use serde::Serialize;
+use serde_json::json;
 
 use super::{respond, respond_none, source};
-use crate::OperationError;
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct QueryResponse<'a> {
-    newest_message_id: &'a str,
-    oldest_message_id: &'a str,
-    uuid: &'a str,
-}
+use crate::{OperationError, RequestContext};
 
 pub(crate) async fn query(
     index: &impl MessageIndex,
     request: &ParsedRequest<'_>,
+    _: &RequestContext,
 ) -> Result<String, OperationError> {
     let source = source(request)?;
     let uuid = source.as_str();
     match span(index, &source).await? {
-        Some(span) => respond(&QueryResponse {
-            newest_message_id: span.newest.as_str(),
-            oldest_message_id: span.oldest.as_str(),
-            uuid,
-        }),
+        Some(span) => respond(&json!({
+            "newestMessageId": span.newest.as_str(),
+            "oldestMessageId": span.oldest.as_str(),
+            "uuid": uuid,
+        })),
         None => respond_none(InboxErrorResponse {
             error: "No messages available",
             uuid,

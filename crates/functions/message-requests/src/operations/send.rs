@@ -4,12 +4,15 @@
 //! of each device's messages. A standard queue does neither; the key is in the message for the reader to
 //! compare.
 
+use std::future::Future;
 use std::sync::Arc;
 
 use antumbra_service::clock::Clock;
 use antumbra_service::notifications::{Channel, Message, SendFailure, dispatch_one};
+use antumbra_shadow::Timestamp;
 use antumbra_wire::inbox_request::ParsedRequest;
 use serde::Serialize;
+use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::{respond, source};
@@ -17,6 +20,29 @@ use crate::{OperationError, RequestContext};
 
 /// Maximum length of an idempotency key.
 const KEY_CHARS: usize = 128;
+
+/// Sends messages for devices.
+pub trait OutboundQueue: Send + Sync {
+    /// Sends a message, and retries until the deadline.
+    fn send(
+        &self,
+        message: Message,
+        until: Timestamp,
+    ) -> impl Future<Output = Result<(), SendFailure>> + Send;
+}
+
+/// The outbound queue.
+#[allow(missing_docs)]
+pub struct Outbound {
+    pub queue: Arc<dyn Channel>,
+    pub clock: Arc<dyn Clock>,
+}
+
+impl OutboundQueue for Outbound {
+    async fn send(&self, message: Message, until: Timestamp) -> Result<(), SendFailure> {
+        dispatch_one(Arc::clone(&self.queue), message, until, &*self.clock).await
+    }
+}
 
 /// The message in the queue.
 #[derive(Serialize)]
@@ -27,16 +53,8 @@ struct OutboundMessage<'a> {
     uuid: &'a str,
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct SendResponse<'a> {
-    idempotency_key: &'a str,
-    uuid: &'a str,
-}
-
 pub(crate) async fn send(
-    outbound: &Arc<dyn Channel>,
-    clock: &dyn Clock,
+    outbound: &impl OutboundQueue,
     request: &ParsedRequest<'_>,
     context: &RequestContext,
 ) -> Result<String, OperationError> {
@@ -60,15 +78,12 @@ pub(crate) async fn send(
         })?,
         ..Message::default()
     };
-    let sent = dispatch_one(Arc::clone(outbound), message, context.until, clock).await;
+    let sent = outbound.send(message, context.until).await;
     sent.map_err(|failure| match failure {
         SendFailure::Rejected(reason) => OperationError::Internal(reason),
         SendFailure::Late => {
             OperationError::Unavailable("the outbound queue did not accept it in time".to_owned())
         }
     })?;
-    respond(&SendResponse {
-        idempotency_key: key,
-        uuid,
-    })
+    respond(&json!({ "idempotencyKey": key, "uuid": uuid }))
 }

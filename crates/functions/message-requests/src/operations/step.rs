@@ -3,65 +3,57 @@
 use antumbra_service::inbox::{MessageId, MessageIndex};
 use antumbra_wire::inbox_request::ParsedRequest;
 use antumbra_wire::inbox_response::InboxErrorResponse;
-use serde::Serialize;
+use serde_json::json;
 
 use super::{message_id, respond, respond_none, source};
-use crate::OperationError;
-
-/// The response has either the next or the previous id.
-#[derive(Default, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct StepResponse<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next_message_id: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    previous_message_id: Option<&'a str>,
-    specified_message_id: &'a str,
-    uuid: &'a str,
-}
+use crate::{OperationError, RequestContext};
 
 pub(crate) async fn next(
     index: &impl MessageIndex,
     request: &ParsedRequest<'_>,
+    _: &RequestContext,
 ) -> Result<String, OperationError> {
-    let (source, id) = (source(request)?, message_id(request)?);
-    let found = index.next(&source, &id).await?;
-    let Some(next) = found.as_ref().map(MessageId::as_str) else {
-        return respond_no_neighbour(request, "No newer messages available");
-    };
-    respond(&StepResponse {
-        next_message_id: Some(next),
-        specified_message_id: id.as_str(),
-        uuid: source.as_str(),
-        ..StepResponse::default()
-    })
+    let next = index.next(&source(request)?, &message_id(request)?).await?;
+    respond_neighbour(
+        request,
+        "nextMessageId",
+        next,
+        "No newer messages available",
+    )
 }
 
 pub(crate) async fn prev(
     index: &impl MessageIndex,
     request: &ParsedRequest<'_>,
+    _: &RequestContext,
 ) -> Result<String, OperationError> {
-    let (source, id) = (source(request)?, message_id(request)?);
-    let found = index.prev(&source, &id).await?;
-    let Some(previous) = found.as_ref().map(MessageId::as_str) else {
-        return respond_no_neighbour(request, "No older messages available");
-    };
-    respond(&StepResponse {
-        previous_message_id: Some(previous),
-        specified_message_id: id.as_str(),
-        uuid: source.as_str(),
-        ..StepResponse::default()
-    })
+    let previous = index.prev(&source(request)?, &message_id(request)?).await?;
+    respond_neighbour(
+        request,
+        "previousMessageId",
+        previous,
+        "No older messages available",
+    )
 }
 
-fn respond_no_neighbour(
+fn respond_neighbour(
     request: &ParsedRequest<'_>,
+    member: &str,
+    neighbour: Option<MessageId>,
     error: &str,
 ) -> Result<String, OperationError> {
-    respond_none(InboxErrorResponse {
-        error,
-        specified_message_id: request.names.message_id,
-        uuid: request.names.uuid,
-        ..InboxErrorResponse::default()
-    })
+    let (specified_message_id, uuid) = (request.names.message_id, request.names.uuid);
+    match neighbour {
+        Some(id) => respond(&json!({
+            member: id.as_str(),
+            "specifiedMessageId": specified_message_id,
+            "uuid": uuid,
+        })),
+        None => respond_none(InboxErrorResponse {
+            error,
+            specified_message_id,
+            uuid,
+            ..InboxErrorResponse::default()
+        }),
+    }
 }

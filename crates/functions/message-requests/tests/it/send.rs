@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use antumbra_local::clients::sdk_config;
 use antumbra_local::queues::{self, Queues};
-use antumbra_message_requests::operations::SendFunction;
+use antumbra_message_requests::operations::{Outbound, SendFunction};
 use antumbra_publish::SqsChannel;
 use antumbra_service::clock::SystemClock;
 use antumbra_service::notifications::Channel;
@@ -29,7 +29,10 @@ async fn queue(name: &str) -> (Queues, Client, String) {
 /// Sends, and returns the payload of the one answer.
 async fn send(stage: &Stage, outbound: Arc<dyn Channel>, uuid: &str, payload: &str) -> String {
     let event = event(&format!("request/send/{uuid}"), payload.as_bytes());
-    let serve = SendFunction::new(outbound, Arc::new(SystemClock));
+    let serve = SendFunction(Outbound {
+        queue: outbound,
+        clock: Arc::new(SystemClock),
+    });
     stage.respond(serve, &event).await.unwrap();
     let mut answers = stage.take_responses();
     assert_eq!(answers.len(), 1);

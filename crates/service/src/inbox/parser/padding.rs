@@ -1,4 +1,4 @@
-//! Whole numbers written so that texts sort as the numbers do.
+//! Padding of whole numbers, so that their texts sort like the numbers.
 //!
 //! | with 4 digits | is written |
 //! |---|---|
@@ -13,28 +13,28 @@
 
 use std::str::FromStr;
 
-/// The most digits.
+/// Maximum number of digits.
 const DIGITS: usize = 38;
 
 /// Number of digits of padded whole numbers; 0 for no padding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Padding(usize);
 
-/// A number of digits that cannot be.
+/// Error of an invalid number of digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must be a whole number from 0, which is off, to {DIGITS}")]
 pub struct InvalidPadding;
 
 impl Padding {
-    /// So many digits; 0 is off.
+    /// Pads to this number of digits; 0 is off.
     pub fn digits(digits: usize) -> Result<Padding, InvalidPadding> {
         (digits <= DIGITS)
             .then_some(Padding(digits))
             .ok_or(InvalidPadding)
     }
 
-    /// The text with leading zeros, if it is a whole number; any other as it is. A number with more digits
-    /// would sort wrongly and is refused.
+    /// Pads a whole number and leaves other texts as they are. A number with more digits would sort wrongly and is
+    /// rejected.
     pub(super) fn pad(self, text: &str) -> Result<String, String> {
         let Padding(width) = self;
         let (negative, digits) = match text.strip_prefix('-') {
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_stays() {
+    fn other_texts_are_unchanged() {
         let padding = Padding::digits(4).unwrap();
         for text in ["", "-", "1a", "1.5", "2026-01-31", "+1", "٣"] {
             assert_eq!(padding.pad(text).unwrap(), text);

@@ -11,7 +11,7 @@ pub struct FieldPath(Vec<String>);
 
 /// Error of an invalid path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a field is named by its name, or by names with single dots between them")]
+#[error("a field is a name, or names separated by single dots")]
 pub struct InvalidFieldPath;
 
 impl FieldPath {
