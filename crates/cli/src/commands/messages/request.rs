@@ -2,7 +2,8 @@
 
 use antumbra_service::inbox::{MessageId, Source};
 use clap::{Args, Subcommand};
-use serde_json::{Map, Value, value::RawValue};
+use serde::Serialize;
+use serde_json::value::RawValue;
 
 use crate::error::CliError;
 use crate::input::text;
@@ -39,20 +40,8 @@ pub(crate) enum InboxRequest {
     List {
         /// Thing: the uuid of its messages.
         thing: String,
-        /// Smallest message id.
-        #[arg(long)]
-        from: Option<String>,
-        /// Largest message id.
-        #[arg(long)]
-        to: Option<String>,
-        /// Newest first.
-        #[arg(long)]
-        newest_first: bool,
-        /// Show whole messages instead of ids.
-        #[arg(long)]
-        bodies: bool,
         #[command(flatten)]
-        page: PageArguments,
+        parameters: ListArguments,
     },
     /// List the things that sent messages, and the hour of their last message.
     ///
@@ -83,7 +72,28 @@ pub(crate) struct MessageArguments {
     id: String,
 }
 
-#[derive(Debug, Args)]
+/// Parameters of a listing, as in the payload of the request.
+#[derive(Debug, Args, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ListArguments {
+    /// Smallest message id.
+    #[arg(long)]
+    from: Option<String>,
+    /// Largest message id.
+    #[arg(long)]
+    to: Option<String>,
+    /// Newest first.
+    #[arg(long)]
+    newest_first: bool,
+    /// Show whole messages instead of ids.
+    #[arg(long)]
+    bodies: bool,
+    #[command(flatten)]
+    #[serde(flatten)]
+    page: PageArguments,
+}
+
+#[derive(Debug, Args, Serialize)]
 pub(crate) struct PageArguments {
     /// Maximum number of entries.
     #[arg(long)]
@@ -104,73 +114,44 @@ pub(crate) struct PreparedRequest {
 impl InboxRequest {
     /// Makes topic and payload, and rejects names that the inbox would reject.
     pub(crate) fn prepare(&self) -> Result<PreparedRequest, CliError> {
-        let mut members = Map::new();
-        let (operation, names) = match self {
-            InboxRequest::Query { thing } => ("query", vec![source(thing)?]),
-            InboxRequest::Get(one) => ("get", one.names()?),
-            InboxRequest::Next(one) => ("next", one.names()?),
-            InboxRequest::Prev(one) => ("prev", one.names()?),
-            InboxRequest::Delete(one) => ("delete", one.names()?),
-            InboxRequest::List {
-                thing,
-                from,
-                to,
-                newest_first,
-                bodies,
-                page,
-            } => {
-                insert(&mut members, "from", from.as_deref().map(Value::from));
-                insert(&mut members, "to", to.as_deref().map(Value::from));
-                insert(
-                    &mut members,
-                    "newestFirst",
-                    newest_first.then_some(true.into()),
-                );
-                insert(&mut members, "bodies", bodies.then_some(true.into()));
-                page.insert(&mut members);
-                ("list", vec![source(thing)?])
+        let none = serde_json::Map::new();
+        match self {
+            InboxRequest::Query { thing } => PreparedRequest::new("query", &[source(thing)?], none),
+            InboxRequest::Get(one) => PreparedRequest::new("get", &one.names()?, none),
+            InboxRequest::Next(one) => PreparedRequest::new("next", &one.names()?, none),
+            InboxRequest::Prev(one) => PreparedRequest::new("prev", &one.names()?, none),
+            InboxRequest::Delete(one) => PreparedRequest::new("delete", &one.names()?, none),
+            InboxRequest::List { thing, parameters } => {
+                PreparedRequest::new("list", &[source(thing)?], parameters)
             }
-            InboxRequest::Devices { page } => {
-                page.insert(&mut members);
-                ("devices", Vec::new())
-            }
+            InboxRequest::Devices { page } => PreparedRequest::new("devices", &[], page),
             InboxRequest::SendTo {
                 thing,
                 message,
                 idempotency_key,
             } => {
-                return send_to(thing, message, idempotency_key.clone());
+                // Kept as it is written, so that its numbers stay exact.
+                let message = RawValue::from_string(text(message)?).map_err(|fault| {
+                    CliError::invalid(format!("the message is not JSON: {fault}"))
+                })?;
+                // The request may be published twice; with a key it sends one message.
+                let key = idempotency_key.clone();
+                let idempotency_key = key.unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
+                let parameters = SendParameters {
+                    idempotency_key,
+                    message,
+                };
+                PreparedRequest::new("send", &[source(thing)?], parameters)
             }
-        };
-        Ok(PreparedRequest::new(operation, &names, |token| {
-            members.insert("token".to_owned(), token.into());
-            Value::Object(members).to_string()
-        }))
+        }
     }
 }
 
-/// Keeps the message as it is written, so that its numbers stay exact.
-fn send_to(thing: &str, message: &str, key: Option<String>) -> Result<PreparedRequest, CliError> {
-    #[derive(serde::Serialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Payload {
-        token: String,
-        idempotency_key: String,
-        message: Box<RawValue>,
-    }
-    let message = RawValue::from_string(text(message)?);
-    let message =
-        message.map_err(|fault| CliError::invalid(format!("the message is not JSON: {fault}")))?;
-    // The request may be published twice; with a key it sends one message.
-    let idempotency_key = key.unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
-    Ok(PreparedRequest::new("send", &[source(thing)?], |token| {
-        let payload = Payload {
-            token,
-            idempotency_key,
-            message,
-        };
-        serde_json::to_string(&payload).unwrap_or_default()
-    }))
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct SendParameters {
+    idempotency_key: String,
+    message: Box<RawValue>,
 }
 
 impl MessageArguments {
@@ -180,30 +161,31 @@ impl MessageArguments {
     }
 }
 
-impl PageArguments {
-    fn insert(&self, members: &mut Map<String, Value>) {
-        insert(members, "limit", self.limit.map(Value::from));
-        insert(members, "cursor", self.cursor.as_deref().map(Value::from));
-    }
-}
-
 impl PreparedRequest {
     fn new(
         operation: &str,
         names: &[String],
-        payload: impl FnOnce(String) -> String,
-    ) -> PreparedRequest {
+        parameters: impl Serialize,
+    ) -> Result<PreparedRequest, CliError> {
+        #[derive(Serialize)]
+        struct Payload<P> {
+            token: String,
+            #[serde(flatten)]
+            parameters: P,
+        }
         let token = uuid::Uuid::new_v4().to_string();
         let mut topic = format!("request/{operation}");
         for name in names {
             topic.push('/');
             topic.push_str(name);
         }
-        PreparedRequest {
+        let response_topic = format!("response/{operation}/{token}");
+        let payload = serde_json::to_string(&Payload { token, parameters });
+        Ok(PreparedRequest {
             topic,
-            response_topic: format!("response/{operation}/{token}"),
-            payload: payload(token),
-        }
+            response_topic,
+            payload: payload.map_err(CliError::invalid)?,
+        })
     }
 
     /// Publishes the request and returns the response.
@@ -220,10 +202,4 @@ impl PreparedRequest {
 fn source(thing: &str) -> Result<String, CliError> {
     let source = Source::new(thing).map_err(CliError::invalid)?;
     Ok(source.to_string())
-}
-
-fn insert(members: &mut Map<String, Value>, name: &str, value: Option<Value>) {
-    if let Some(value) = value {
-        members.insert(name.to_owned(), value);
-    }
 }
