@@ -1,4 +1,4 @@
-//! Batches with the bad among the good, of both kinds of queues.
+//! Batches with valid and invalid messages, of both kinds of queues.
 
 use antumbra_service::inbox::{MessageDeleter, MessageId, Source};
 use antumbra_shadow::Timestamp;

@@ -24,7 +24,6 @@ async fn one_write_a_message_and_one_more_a_source_and_hour() {
     assert_eq!(bench.endpoint.take_operations(), [""; 0]);
 }
 
-/// Groups of one queue that speak of the same source do not note it twice.
 #[tokio::test]
 async fn a_source_in_many_groups_is_recorded_once() {
     let bench = Bench::new().await;

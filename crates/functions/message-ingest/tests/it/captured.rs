@@ -12,7 +12,7 @@ fn captured(name: &str) -> String {
     std::fs::read_to_string(folder.join(name)).unwrap()
 }
 
-async fn answer(bench: &Bench, event: &str) -> String {
+async fn respond(bench: &Bench, event: &str) -> String {
     let summary = bench.handle(&serde_json::from_str(event).unwrap()).await;
     String::from_utf8(summary.response().unwrap().payload.to_vec()).unwrap()
 }
@@ -21,8 +21,8 @@ async fn answer(bench: &Bench, event: &str) -> String {
 #[tokio::test]
 async fn a_thermometer_message_is_stored() {
     let bench = Bench::new().await;
-    let answered = answer(&bench, &captured("thermometer.json")).await;
-    assert_eq!(answered, r#"{"batchItemFailures":[]}"#);
+    let response = respond(&bench, &captured("thermometer.json")).await;
+    assert_eq!(response, r#"{"batchItemFailures":[]}"#);
     let id = "1564669331-1564669332364-7d7efcff-bdcf-4d98-917e-d171d27cc0b4";
     assert_eq!(bench.ids("testThing").await, [id]);
     assert_eq!(
@@ -34,8 +34,8 @@ async fn a_thermometer_message_is_stored() {
 #[tokio::test]
 async fn a_batch_of_a_standard_queue() {
     let bench = Bench::new().await;
-    let answered = answer(&bench, &captured("standard.json")).await;
-    assert_eq!(answered, r#"{"batchItemFailures":[]}"#);
+    let response = respond(&bench, &captured("standard.json")).await;
+    assert_eq!(response, r#"{"batchItemFailures":[]}"#);
     assert_eq!(
         bench.ids("testThing").await,
         [
@@ -55,8 +55,8 @@ async fn a_batch_of_a_standard_queue() {
 #[tokio::test]
 async fn a_batch_of_a_fifo_queue() {
     let bench = Bench::new().await;
-    let answered = answer(&bench, &captured("fifo.json")).await;
-    assert_eq!(answered, r#"{"batchItemFailures":[]}"#);
+    let response = respond(&bench, &captured("fifo.json")).await;
+    assert_eq!(response, r#"{"batchItemFailures":[]}"#);
     let source = Source::new("300234010753370").unwrap();
     let id = "18849496460467696128-1573251510774-11d6ee51-4cc7-4302-9e22-7cd8afdaadf5";
     let message = bench
@@ -82,9 +82,9 @@ async fn batch_item_failures_name_the_failed_messages() {
     let bench = Bench::new().await;
     bench.quarantine.reply(|_| SendReply::deny("no"));
     let event = event([record("m-1", "nonsense", None)]).to_string();
-    let answered = answer(&bench, &event).await;
+    let response = respond(&bench, &event).await;
     assert_eq!(
-        answered,
+        response,
         r#"{"batchItemFailures":[{"itemIdentifier":"m-1"}]}"#
     );
 }

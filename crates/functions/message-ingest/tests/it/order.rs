@@ -1,10 +1,10 @@
-//! Ids: what they are made of, and that they sort as was meant. Bodies: what comes back.
+//! Ids and their order; bodies.
 
 use antumbra_service::inbox::MessageParser;
 
 use crate::support::{Bench, event, record};
 
-fn intake(uuid: &str, message_id: &str, digits: usize) -> MessageParser {
+fn parser(uuid: &str, message_id: &str, digits: usize) -> MessageParser {
     MessageParser {
         uuid: uuid.parse().unwrap(),
         message_id: message_id.parse().unwrap(),
@@ -14,8 +14,8 @@ fn intake(uuid: &str, message_id: &str, digits: usize) -> MessageParser {
 }
 
 /// The ids of one source, in the inbox's order, without what the queue adds.
-async fn places(intake: MessageParser, values: &[&str]) -> Vec<String> {
-    let bench = Bench::with(intake).await;
+async fn places(parser: MessageParser, values: &[&str]) -> Vec<String> {
+    let bench = Bench::with(parser).await;
     let records = values.iter().enumerate().map(|(number, value)| {
         let body = format!(r#"{{"thingName":"lamp","epochTime":{value}}}"#);
         record(&format!("m{number}"), &body, None)
@@ -30,22 +30,22 @@ async fn places(intake: MessageParser, values: &[&str]) -> Vec<String> {
 #[tokio::test]
 async fn numbers_sort_as_texts_without_padding_and_as_numbers_with_it() {
     let values = ["10", "9", "\"8\"", "100", "5.0", "1e1"];
-    let plain = places(intake("thingName", "epochTime", 0), &values).await;
+    let plain = places(parser("thingName", "epochTime", 0), &values).await;
     assert_eq!(plain, ["10", "10", "100", "5", "8", "9"]);
-    let padded = places(intake("thingName", "epochTime", 4), &values).await;
+    let padded = places(parser("thingName", "epochTime", 4), &values).await;
     assert_eq!(padded, ["0005", "0008", "0009", "0010", "0010", "0100"]);
 }
 
 #[tokio::test]
 async fn negative_numbers_sort_before_zero_and_strings_stay_strings() {
     let values = ["3", "-1", "-10", "0", "\"2026-01-31\"", "\"b\""];
-    let padded = places(intake("thingName", "epochTime", 3), &values).await;
+    let padded = places(parser("thingName", "epochTime", 3), &values).await;
     assert_eq!(padded, ["-989", "-998", "000", "003", "2026-01-31", "b"]);
 }
 
 #[tokio::test]
 async fn a_number_too_wide_to_sort_is_quarantined() {
-    let bench = Bench::with(intake("thingName", "epochTime", 3)).await;
+    let bench = Bench::with(parser("thingName", "epochTime", 3)).await;
     let text = r#"{"thingName":"lamp","epochTime":1000}"#;
     let summary = bench.handle(&event([record("m", text, None)])).await;
     assert_eq!(summary.count("quarantined"), 1);
@@ -57,7 +57,7 @@ async fn a_number_too_wide_to_sort_is_quarantined() {
 
 #[tokio::test]
 async fn dotted_paths_reach_nested_fields_and_numbers_name_sources() {
-    let bench = Bench::with(intake(
+    let bench = Bench::with(parser(
         "data.mo_header.imei",
         "data.mo_header.cdr_reference",
         0,

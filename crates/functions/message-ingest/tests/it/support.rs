@@ -35,7 +35,7 @@ impl Bench {
         Bench::with(MessageParser::default()).await
     }
 
-    pub(crate) async fn with(intake: MessageParser) -> Bench {
+    pub(crate) async fn with(parser: MessageParser) -> Bench {
         let table = TestTable::create(MESSAGES).await;
         let inbox = DynamoDbInbox::new(table.client.clone(), &table.name);
         let quarantine = Arc::new(RecordingChannel::default());
@@ -45,7 +45,7 @@ impl Bench {
                 inbox.clone(),
                 inbox.clone(),
                 Quarantine::new(channel),
-                intake,
+                parser,
                 Arc::new(SystemClock),
             ),
             endpoint: table.endpoint,

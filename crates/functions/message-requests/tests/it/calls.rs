@@ -1,31 +1,31 @@
-//! What each request costs, counted where DynamoDB is called.
+//! DynamoDB calls of each operation.
 
 use antumbra_service::inbox::{Source, SourceTracker as _};
 use antumbra_shadow::Timestamp;
 use serde_json::json;
 
-use crate::support::Stage;
+use crate::support::Bench;
 
 #[tokio::test]
-async fn a_request_costs_what_it_says() {
-    let stage = Stage::fresh().await;
+async fn requests_make_few_calls() {
+    let bench = Bench::fresh().await;
     for n in 0..30 {
         let id = format!("{n:02}");
-        stage.store("lamp", &id, r#"{"a":1}"#).await;
+        bench.store("lamp", &id, r#"{"a":1}"#).await;
     }
-    // Many deleted ones make nothing dearer.
+    // Deleted messages add no calls.
     for n in 0..25 {
         let topic = format!("request/delete/lamp/{n:02}");
-        stage.ask(&topic, &json!({})).await;
-        assert_eq!(stage.endpoint.take_operations(), ["UpdateItem"]);
+        bench.request(&topic, &json!({})).await;
+        assert_eq!(bench.endpoint.take_operations(), ["UpdateItem"]);
     }
     let lamp = Source::new("lamp").unwrap();
-    stage
+    bench
         .inbox
         .touch(&lamp, Timestamp::default())
         .await
         .unwrap();
-    stage.endpoint.take_calls();
+    bench.endpoint.take_calls();
     for (topic, payload, calls) in [
         ("request/query/lamp", json!({}), &["Query", "Query"][..]),
         ("request/query/nobody", json!({}), &["Query", "Query"]),
@@ -44,14 +44,14 @@ async fn a_request_costs_what_it_says() {
         ("request/delete/lamp/none", json!({}), &["UpdateItem"]),
         ("request/devices", json!({}), &["Query"]),
     ] {
-        stage.ask(topic, &payload).await;
-        assert_eq!(stage.endpoint.take_operations(), calls, "{topic} {payload}");
+        bench.request(topic, &payload).await;
+        assert_eq!(bench.endpoint.take_operations(), calls, "{topic} {payload}");
     }
 }
 
 #[tokio::test]
-async fn a_request_that_makes_no_sense_costs_nothing() {
-    let stage = Stage::fresh().await;
+async fn invalid_requests_make_no_calls() {
+    let bench = Bench::fresh().await;
     for (topic, payload) in [
         ("request/get/lamp", json!({})),
         ("request/get/VICTIM/1/lamp", json!({})),
@@ -61,8 +61,8 @@ async fn a_request_that_makes_no_sense_costs_nothing() {
         ("request/list/lamp", json!({"cursor": "made up"})),
         ("request/devices", json!({"limit": 401})),
     ] {
-        let answer = stage.ask(topic, &payload).await;
-        assert_eq!(answer["code"], "BadRequest", "{answer}");
-        assert!(stage.endpoint.take_calls().is_empty(), "{topic}");
+        let response = bench.request(topic, &payload).await;
+        assert_eq!(response["code"], "BadRequest", "{response}");
+        assert!(bench.endpoint.take_calls().is_empty(), "{topic}");
     }
 }

@@ -4,7 +4,7 @@ use antumbra_service::inbox::{IncomingMessage, MessageParser, MessageWriter as _
 use antumbra_shadow::Timestamp;
 use antumbra_wire::rules::Operation;
 
-use crate::support::Stage;
+use crate::support::Bench;
 
 const BODY: &str =
     r#"{"thingName":"testThing","epochTime":"1564669331","tempSensor1F":"72","tempSensor2F":"70"}"#;
@@ -24,53 +24,53 @@ fn compact(json: &str) -> String {
     json.chars().filter(keep).collect()
 }
 
-/// Handles a captured event and expects its answer.
-async fn check(stage: &Stage, operation: Operation, case: &str) {
+/// Handles a captured event and expects its response.
+async fn check(bench: &Bench, operation: Operation, case: &str) {
     let event = file(&format!("{case}.event.json"));
-    let handled = stage.handle(operation, event.as_bytes()).await.unwrap();
+    let handled = bench.handle(operation, event.as_bytes()).await.unwrap();
     assert_eq!((handled.code, handled.rejected), (None, false), "{case}");
-    let expected = file(&format!("{case}.answer.txt"));
+    let expected = file(&format!("{case}.response.txt"));
     let (topic, payload) = expected.split_once("\n\n").unwrap();
     let expected = [(topic.to_owned(), compact(payload))];
-    assert_eq!(stage.take_responses(), expected, "{case}");
+    assert_eq!(bench.take_responses(), expected, "{case}");
 }
 
-/// Takes a message in as the queue handed it over.
-async fn take_in(stage: &Stage, place: &str, sent_milliseconds: u64, queue_id: &str) {
+/// Stores a message of the queue.
+async fn store(bench: &Bench, place: &str, sent_milliseconds: u64, queue_id: &str) {
     let text = BODY.replace("1564669331", place);
-    let arrival = IncomingMessage {
+    let incoming = IncomingMessage {
         text: &text,
         queue_id,
         sent: Timestamp::from_nanoseconds(i128::from(sent_milliseconds) * 1_000_000),
     };
-    let message = MessageParser::default().read(&arrival, Timestamp::default());
-    stage.inbox.store(&message.unwrap()).await.unwrap();
+    let message = MessageParser::default().read(&incoming, Timestamp::default());
+    bench.inbox.store(&message.unwrap()).await.unwrap();
 }
 
 #[tokio::test]
 async fn query_and_get() {
-    let stage = Stage::fresh().await;
-    check(&stage, Operation::Query, "query-none").await;
-    check(&stage, Operation::Get, "get-none").await;
+    let bench = Bench::fresh().await;
+    check(&bench, Operation::Query, "query-none").await;
+    check(&bench, Operation::Get, "get-none").await;
     let queue_id = "7d7efcff-bdcf-4d98-917e-d171d27cc0b4";
-    take_in(&stage, "1564669331", 1_564_669_332_364, queue_id).await;
-    check(&stage, Operation::Query, "query").await;
-    check(&stage, Operation::Get, "get").await;
+    store(&bench, "1564669331", 1_564_669_332_364, queue_id).await;
+    check(&bench, Operation::Query, "query").await;
+    check(&bench, Operation::Get, "get").await;
 }
 
 #[tokio::test]
 async fn next_and_delete() {
-    let stage = Stage::fresh().await;
+    let bench = Bench::fresh().await;
     // The given id need not exist.
-    check(&stage, Operation::Next, "next-none").await;
+    check(&bench, Operation::Next, "next-none").await;
     let queue_id = "d8e31549-fd90-46f6-9588-2a28a9173f3a";
-    take_in(&stage, "1565033964", 1_565_033_965_273, queue_id).await;
-    check(&stage, Operation::Next, "next-none").await;
+    store(&bench, "1565033964", 1_565_033_965_273, queue_id).await;
+    check(&bench, Operation::Next, "next-none").await;
     let queue_id = "e93620fb-073c-479d-8234-1fc5bfa5155c";
-    take_in(&stage, "1565034142", 1_565_034_143_557, queue_id).await;
-    check(&stage, Operation::Next, "next").await;
+    store(&bench, "1565034142", 1_565_034_143_557, queue_id).await;
+    check(&bench, Operation::Next, "next").await;
     // Twice: it never returns an error.
-    check(&stage, Operation::Delete, "delete").await;
-    check(&stage, Operation::Delete, "delete").await;
-    check(&stage, Operation::Next, "next").await;
+    check(&bench, Operation::Delete, "delete").await;
+    check(&bench, Operation::Delete, "delete").await;
+    check(&bench, Operation::Next, "next").await;
 }

@@ -1,115 +1,56 @@
-//! Requests that make no sense: one clear answer each, and never a failed invocation.
+//! Invalid requests: one error response each, and never a failed invocation.
 
 use antumbra_wire::rules::Operation;
 
-use crate::support::{Stage, event, event5};
+use crate::support::{Bench, event, event5};
 
-/// What a request gets: topic and payload.
-async fn answer(operation: Operation, event: &[u8]) -> (String, String) {
-    let stage = Stage::fresh().await;
-    let handled = stage.handle(operation, event).await.unwrap();
-    let mut answers = stage.take_responses();
-    assert_eq!(answers.len(), 1, "{answers:?}");
-    let (topic, payload) = answers.remove(0);
+/// Returns topic and payload of the response.
+async fn response(operation: Operation, event: &[u8]) -> (String, String) {
+    let bench = Bench::fresh().await;
+    let handled = bench.handle(operation, event).await.unwrap();
+    let mut responses = bench.take_responses();
+    assert_eq!(responses.len(), 1, "{responses:?}");
+    let (topic, payload) = responses.remove(0);
     let rejected = topic == format!("response/{}/rejected", operation.word());
     assert_eq!(handled.rejected, rejected, "{topic}");
     assert!(handled.code.is_some(), "{payload}");
-    assert!(stage.endpoint.take_calls().is_empty());
+    assert!(bench.endpoint.take_calls().is_empty());
     (topic, payload)
 }
 
 #[tokio::test]
-async fn each_gets_one_clear_answer() {
-    let shape =
-        r#"{"error":"The topic must be request/get/<uuid>/<messageId>","code":"BadRequest"}"#;
+async fn each_invalid_request_gets_one_error() {
+    let shape = "The topic must be request/get/<uuid>/<messageId>";
     let t = br#"{"token":"t"}"#.as_slice();
-    let long = format!(r#"{{"token":"{}"}}"#, "x".repeat(129));
-    let token = |what: &str| format!(r#"{{"error":"{what}","code":"BadRequest"}}"#);
-    let cases: Vec<(&str, &[u8], &str, String)> = vec![
-        // Topics.
-        ("request/get/a", t, "t", shape.to_owned()),
-        ("request/get/a/b/c", t, "t", shape.to_owned()),
-        ("request/get/VICTIM/b/a/b", t, "t", shape.to_owned()),
-        ("request/get//b", t, "t", shape.to_owned()),
-        ("request/get/a/", t, "t", shape.to_owned()),
-        ("request/get/", t, "t", shape.to_owned()),
-        // Payloads.
-        (
-            "request/get/a/b",
-            b"{}",
-            "rejected",
-            token("There is no token"),
-        ),
-        (
-            "request/get/a/b",
-            b"",
-            "rejected",
-            token("The payload is not JSON"),
-        ),
-        (
-            "request/get/a/b",
-            b"token",
-            "rejected",
-            token("The payload is not JSON"),
-        ),
+    // The crate wire tests all kinds of invalid topics, payloads and tokens.
+    let cases: [(&str, &[u8], &str, &str); 7] = [
+        ("request/get/a", t, "t", shape),
+        ("request/get/VICTIM/b/a/b", t, "t", shape),
+        ("request/get/a/b", b"{}", "rejected", "There is no token"),
         (
             "request/get/a/b",
             b"\xff\x00",
             "rejected",
-            token("The payload is not JSON"),
+            "The payload is not JSON",
         ),
         (
             "request/get/a/b",
             b"[\"t\"]",
             "rejected",
-            token("The payload is not a JSON object"),
-        ),
-        (
-            "request/get/a/b",
-            br##"{"token":"#"}"##,
-            "rejected",
-            token("The token holds '#', which is not allowed"),
-        ),
-        (
-            "request/get/a/b",
-            br#"{"token":"a/b"}"#,
-            "rejected",
-            token("The token holds '/', which is not allowed"),
-        ),
-        (
-            "request/get/a/b",
-            br#"{"token":"+"}"#,
-            "rejected",
-            token("The token holds '+', which is not allowed"),
-        ),
-        (
-            "request/get/a/b",
-            br#"{"token":"$aws"}"#,
-            "rejected",
-            token("The token holds '$', which is not allowed"),
+            "The payload is not a JSON object",
         ),
         (
             "request/get/a/b",
             br#"{"token":["t"]}"#,
             "rejected",
-            token("token must be a string"),
+            "token must be a string",
         ),
-        (
-            "request/get/a/b",
-            long.as_bytes(),
-            "rejected",
-            token("The token has 129 characters, the limit is 128"),
-        ),
-        // Both: the topic is of no interest to whoever cannot be answered.
-        (
-            "request/get/a",
-            b"{}",
-            "rejected",
-            token("There is no token"),
-        ),
+        // Both are invalid: the missing token is reported.
+        ("request/get/a", b"{}", "rejected", "There is no token"),
     ];
-    for (topic, payload, to, expected) in cases {
-        let got = answer(Operation::Get, &event(topic, payload)).await;
+    for (topic, payload, to, error) in cases {
+        let expected = format!(r#"{{"error":"{error}","code":"BadRequest"}}"#);
+        let got = response(Operation::Get, &event(topic, payload)).await;
         let expected = (format!("response/get/{to}"), expected);
         assert_eq!(
             got,
@@ -121,9 +62,9 @@ async fn each_gets_one_clear_answer() {
 }
 
 #[tokio::test]
-async fn names_that_are_none_are_told_with_what_was_named() {
+async fn errors_of_names_repeat_the_names() {
     let long = format!("request/next/{}/7", "u".repeat(129));
-    let (_, payload) = answer(Operation::Next, &event(&long, br#"{"token":"t"}"#)).await;
+    let (_, payload) = response(Operation::Next, &event(&long, br#"{"token":"t"}"#)).await;
     let uuid = "u".repeat(129);
     assert_eq!(
         payload,
@@ -132,7 +73,7 @@ async fn names_that_are_none_are_told_with_what_was_named() {
         )
     );
     let hostile = event("request/get/$aws/b", br#"{"token":"t"}"#);
-    let (_, payload) = answer(Operation::Get, &hostile).await;
+    let (_, payload) = response(Operation::Get, &hostile).await;
     assert_eq!(
         payload,
         r#"{"error":"the uuid starts with $, which is reserved","code":"BadRequest","messageId":"b","uuid":"$aws"}"#
@@ -140,17 +81,17 @@ async fn names_that_are_none_are_told_with_what_was_named() {
 }
 
 #[tokio::test]
-async fn two_hundred_kilobytes_get_one_answer() {
+async fn a_payload_of_200_kb_gets_one_error() {
     let payload = format!(r#"{{"token":"t","x":"{}"}}"#, "x".repeat(200 * 1024));
-    let got = answer(
+    let got = response(
         Operation::Query,
         &event("request/query/a", payload.as_bytes()),
     )
     .await;
-    let told = r#"{"error":"The payload has 204820 bytes, the limit is 131072","code":"TooLarge","bytes":204820}"#;
-    assert_eq!(got, ("response/query/t".to_owned(), told.to_owned()));
+    let expected = r#"{"error":"The payload has 204820 bytes, the limit is 131072","code":"TooLarge","bytes":204820}"#;
+    assert_eq!(got, ("response/query/t".to_owned(), expected.to_owned()));
     let nonsense = "x".repeat(200 * 1024);
-    let got = answer(
+    let got = response(
         Operation::Query,
         &event("request/query/a", nonsense.as_bytes()),
     )
@@ -174,7 +115,7 @@ async fn a_response_topic_leads_nowhere_else() {
         "response/a\u{0}",
     ] {
         let event = event5("request/query/a", b"{}", topic);
-        let (to, payload) = answer(Operation::Query, &event).await;
+        let (to, payload) = response(Operation::Query, &event).await;
         assert_eq!(to, "response/query/rejected", "{topic}");
         assert!(payload.contains("The response topic"), "{payload}");
     }

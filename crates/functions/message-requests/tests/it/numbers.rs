@@ -2,13 +2,13 @@
 
 use antumbra_wire::rules::Operation;
 
-use crate::support::{Stage, event};
+use crate::support::{Bench, event};
 
 #[tokio::test]
 async fn bodies_come_back_as_they_were_written() {
     let digits = "12345678901234567890123456789012345678";
     let fraction = "0.00000000012345678901234567890123456789";
-    let stage = Stage::fresh().await;
+    let bench = Bench::fresh().await;
     for body in [
         r#"{"a":9007199254740993,"b":-9007199254740993}"#.to_owned(),
         format!(r#"{{"a":{digits},"b":{fraction}}}"#),
@@ -17,11 +17,11 @@ async fn bodies_come_back_as_they_were_written() {
         r#"{"a":"\u0000\"\\ å 💡"}"#.to_owned(),
     ] {
         let id = body.len().to_string();
-        stage.store("lamp", &id, &body).await;
+        bench.store("lamp", &id, &body).await;
         let topic = format!("request/get/lamp/{id}");
         let event = event(&topic, br#"{"token":"t"}"#);
-        stage.handle(Operation::Get, &event).await.unwrap();
+        bench.handle(Operation::Get, &event).await.unwrap();
         let expected = format!(r#"{{"body":{body},"messageId":"{id}","uuid":"lamp"}}"#);
-        assert_eq!(stage.take_responses()[0].1, expected);
+        assert_eq!(bench.take_responses()[0].1, expected);
     }
 }

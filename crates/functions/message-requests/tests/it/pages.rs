@@ -1,16 +1,16 @@
-//! Pages: of ids, of messages, of devices; and answers that would be too large.
+//! Pages: of ids, of messages, of devices; and responses that would be too large.
 
 use antumbra_service::inbox::{Source, SourceTracker as _};
 use antumbra_shadow::Timestamp;
 use serde_json::{Value, json};
 
-use crate::support::Stage;
+use crate::support::Bench;
 
 /// Goes through all pages and returns what they hold under a name.
-async fn all(stage: &Stage, topic: &str, payload: Value, name: &str) -> (Vec<Value>, usize) {
+async fn all(bench: &Bench, topic: &str, payload: Value, name: &str) -> (Vec<Value>, usize) {
     let (mut found, mut pages, mut payload) = (Vec::new(), 0, payload);
     loop {
-        let page = stage.ask(topic, &payload).await;
+        let page = bench.request(topic, &payload).await;
         pages += 1;
         assert!(pages < 200, "it does not end");
         found.extend(page[name].as_array().unwrap().iter().cloned());
@@ -23,34 +23,34 @@ async fn all(stage: &Stage, topic: &str, payload: Value, name: &str) -> (Vec<Val
 
 #[tokio::test]
 async fn ids_come_in_pages_both_ways() {
-    let stage = Stage::fresh().await;
+    let bench = Bench::fresh().await;
     for n in 10..20 {
-        stage.store("lamp", &n.to_string(), r#"{"a":1}"#).await;
+        bench.store("lamp", &n.to_string(), r#"{"a":1}"#).await;
     }
-    stage.ask("request/delete/lamp/14", &json!({})).await;
+    bench.request("request/delete/lamp/14", &json!({})).await;
     let topic = "request/list/lamp";
     let expected = ["10", "11", "12", "13", "15", "16", "17", "18", "19"];
-    let whole = stage.ask(topic, &json!({})).await;
+    let whole = bench.request(topic, &json!({})).await;
     assert_eq!(whole, json!({"messageIds": expected, "uuid": "lamp"}));
-    let (found, pages) = all(&stage, topic, json!({"limit": 4}), "messageIds").await;
+    let (found, pages) = all(&bench, topic, json!({"limit": 4}), "messageIds").await;
     assert_eq!((found, pages), (expected.map(Value::from).to_vec(), 3));
     let back = json!({"limit": 2, "newestFirst": true, "from": "12", "to": "17x"});
-    let (found, _) = all(&stage, topic, back, "messageIds").await;
+    let (found, _) = all(&bench, topic, back, "messageIds").await;
     assert_eq!(found, ["17", "16", "15", "13", "12"].map(Value::from));
-    let nobody = stage.ask("request/list/nobody", &json!({})).await;
+    let nobody = bench.request("request/list/nobody", &json!({})).await;
     assert_eq!(nobody, json!({"messageIds": [], "uuid": "nobody"}));
     // A cursor is good for its own listing alone.
-    let page = stage.ask(topic, &json!({"limit": 2})).await;
+    let page = bench.request(topic, &json!({"limit": 2})).await;
     let stolen = json!({"cursor": page["cursor"]});
-    let refused = stage.ask("request/list/other", &stolen).await;
+    let refused = bench.request("request/list/other", &stolen).await;
     assert_eq!(refused["code"], "BadRequest");
 }
 
 #[tokio::test]
 async fn neighbours_are_found_from_anywhere() {
-    let stage = Stage::fresh().await;
+    let bench = Bench::fresh().await;
     for n in ["10", "20", "30"] {
-        stage.store("lamp", n, r#"{"a":1}"#).await;
+        bench.store("lamp", n, r#"{"a":1}"#).await;
     }
     for (topic, expected) in [
         (
@@ -74,23 +74,23 @@ async fn neighbours_are_found_from_anywhere() {
             json!({"newestMessageId": "30", "oldestMessageId": "10", "uuid": "lamp"}),
         ),
     ] {
-        assert_eq!(stage.ask(topic, &json!({})).await, expected, "{topic}");
+        assert_eq!(bench.request(topic, &json!({})).await, expected, "{topic}");
     }
 }
 
 #[tokio::test]
 async fn messages_come_whole_as_far_as_an_answer_reaches() {
-    let stage = Stage::fresh().await;
-    // Three fit in an answer; one fits in none but its own.
+    let bench = Bench::fresh().await;
+    // Three fit in an response; one fits in none but its own.
     let body = |n: usize| format!(r#"{{"x":"{}"}}"#, "x".repeat(n));
     for n in 0..8 {
-        stage.store("lamp", &n.to_string(), &body(40_000)).await;
+        bench.store("lamp", &n.to_string(), &body(40_000)).await;
     }
     let largest = 128 * 1024 - r#"{"body":{"x":""},"messageId":"8","uuid":"lamp"}"#.len();
-    stage.store("lamp", "8", &body(largest)).await;
-    stage.store("lamp", "9", &body(1)).await;
+    bench.store("lamp", "8", &body(largest)).await;
+    bench.store("lamp", "9", &body(1)).await;
     let payload = json!({"bodies": true});
-    let (found, pages) = all(&stage, "request/list/lamp", payload, "messages").await;
+    let (found, pages) = all(&bench, "request/list/lamp", payload, "messages").await;
     let ids: Vec<&str> = found
         .iter()
         .map(|m| m["messageId"].as_str().unwrap())
@@ -108,46 +108,46 @@ async fn messages_come_whole_as_far_as_an_answer_reaches() {
     }
     assert_eq!(found[8]["code"], "TooLarge");
     // By itself it can be had.
-    let alone = stage.ask("request/get/lamp/8", &json!({})).await;
+    let alone = bench.request("request/get/lamp/8", &json!({})).await;
     assert_eq!(alone["body"]["x"].as_str().unwrap().len(), largest);
 }
 
 #[tokio::test]
 async fn a_page_of_long_ids_ends_early() {
-    let stage = Stage::fresh().await;
+    let bench = Bench::fresh().await;
     for n in 0..600 {
         let id = format!("{n:04}{}", "\"".repeat(150));
-        stage.store("lamp", &id, r#"{"a":1}"#).await;
+        bench.store("lamp", &id, r#"{"a":1}"#).await;
     }
     let payload = json!({"limit": 1000});
-    let (found, pages) = all(&stage, "request/list/lamp", payload, "messageIds").await;
+    let (found, pages) = all(&bench, "request/list/lamp", payload, "messageIds").await;
     assert_eq!((found.len(), pages), (600, 2));
 }
 
 #[tokio::test]
-async fn an_answer_that_is_too_large_says_how_large() {
-    let stage = Stage::fresh().await;
+async fn a_response_that_is_too_large_names_its_size() {
+    let bench = Bench::fresh().await;
     // Nobody takes such a message in, but a table can hold one.
     let body = format!(r#"{{"x":"{}"}}"#, "x".repeat(130 * 1024));
-    stage.store("lamp", "1", &body).await;
-    let answer = stage.ask("request/get/lamp/1", &json!({})).await;
+    bench.store("lamp", "1", &body).await;
+    let response = bench.request("request/get/lamp/1", &json!({})).await;
     let bytes = body.len() + r#"{"body":,"messageId":"1","uuid":"lamp"}"#.len();
     let expected = json!({
         "error": format!("The response has {bytes} bytes, the limit is 131072"),
         "code": "TooLarge", "bytes": bytes, "messageId": "1", "uuid": "lamp",
     });
-    assert_eq!(answer, expected);
+    assert_eq!(response, expected);
 }
 
 #[tokio::test]
-async fn devices_are_told_with_their_hour() {
-    let stage = Stage::fresh().await;
+async fn devices_have_the_hour_of_their_last_message() {
+    let bench = Bench::fresh().await;
     for n in 0..5 {
         let source = Source::new(format!("lamp-{n}")).unwrap();
         let at = Timestamp::parse(&format!("2026-01-31T1{n}:47:11Z")).unwrap();
-        stage.inbox.touch(&source, at).await.unwrap();
+        bench.inbox.touch(&source, at).await.unwrap();
     }
-    let (found, pages) = all(&stage, "request/devices", json!({"limit": 2}), "devices").await;
+    let (found, pages) = all(&bench, "request/devices", json!({"limit": 2}), "devices").await;
     assert_eq!((found.len(), pages), (5, 3));
     let expected = json!({"lastContact": "2026-01-31T13:00:00Z", "uuid": "lamp-3"});
     assert_eq!(found[3], expected);

@@ -13,7 +13,7 @@ use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::{MessageSystemAttributeName, QueueAttributeName};
 use serde_json::{Value, json};
 
-use crate::support::{Stage, event};
+use crate::support::{Bench, event};
 
 async fn queue(name: &str) -> (Queues, Client, String) {
     let queues = queues::start(0).await.unwrap();
@@ -26,18 +26,18 @@ async fn queue(name: &str) -> (Queues, Client, String) {
     (queues, client, url)
 }
 
-/// Sends, and returns the payload of the one answer.
-async fn send(stage: &Stage, outbound: Arc<dyn Channel>, uuid: &str, payload: &str) -> String {
+/// Sends, and returns the payload of the one response.
+async fn send(bench: &Bench, outbound: Arc<dyn Channel>, uuid: &str, payload: &str) -> String {
     let event = event(&format!("request/send/{uuid}"), payload.as_bytes());
     let serve = SendFunction(Outbound {
         queue: outbound,
         clock: Arc::new(SystemClock),
     });
-    stage.respond(serve, &event).await.unwrap();
-    let mut answers = stage.take_responses();
-    assert_eq!(answers.len(), 1);
-    assert_eq!(answers[0].0, "response/send/t");
-    answers.remove(0).1
+    bench.respond(serve, &event).await.unwrap();
+    let mut responses = bench.take_responses();
+    assert_eq!(responses.len(), 1);
+    assert_eq!(responses[0].0, "response/send/t");
+    responses.remove(0).1
 }
 
 async fn received(client: &Client, url: &str) -> Vec<aws_sdk_sqs::types::Message> {
@@ -49,30 +49,30 @@ async fn received(client: &Client, url: &str) -> Vec<aws_sdk_sqs::types::Message
 
 #[tokio::test]
 async fn a_message_goes_to_the_queue_as_it_was_written() {
-    let stage = Stage::fresh().await;
+    let bench = Bench::fresh().await;
     let (_queues, client, url) = queue("outbound").await;
     let outbound: Arc<dyn Channel> = Arc::new(SqsChannel::new(&client, &url));
     let payload = r#"{"token":"t","message":{"led": 72.50},"idempotencyKey":"k-1"}"#;
-    let answer = send(&stage, Arc::clone(&outbound), "lamp", payload).await;
-    assert_eq!(answer, r#"{"idempotencyKey":"k-1","uuid":"lamp"}"#);
+    let response = send(&bench, Arc::clone(&outbound), "lamp", payload).await;
+    assert_eq!(response, r#"{"idempotencyKey":"k-1","uuid":"lamp"}"#);
     let messages = received(&client, &url).await;
     assert_eq!(
         messages[0].body(),
         Some(r#"{"idempotencyKey":"k-1","message":{"led": 72.50},"uuid":"lamp"}"#)
     );
     // Without a key the call's own id is one.
-    let answer = send(&stage, outbound, "lamp", r#"{"token":"t","message":"on"}"#).await;
-    assert_eq!(answer, r#"{"idempotencyKey":"call-1","uuid":"lamp"}"#);
+    let response = send(&bench, outbound, "lamp", r#"{"token":"t","message":"on"}"#).await;
+    assert_eq!(response, r#"{"idempotencyKey":"call-1","uuid":"lamp"}"#);
 }
 
 #[tokio::test]
 async fn a_fifo_queue_takes_a_key_once_per_device() {
-    let stage = Stage::fresh().await;
+    let bench = Bench::fresh().await;
     let (_queues, client, url) = queue("outbound.fifo").await;
     let outbound: Arc<dyn Channel> = Arc::new(SqsChannel::new(&client, &url));
     let payload = r#"{"token":"t","message":1,"idempotencyKey":"k"}"#;
     for uuid in ["lamp", "lamp", "door"] {
-        send(&stage, Arc::clone(&outbound), uuid, payload).await;
+        send(&bench, Arc::clone(&outbound), uuid, payload).await;
     }
     let messages = received(&client, &url).await;
     let mut groups: Vec<&str> = messages
@@ -84,11 +84,11 @@ async fn a_fifo_queue_takes_a_key_once_per_device() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_sent_is_answered() {
-    let stage = Stage::fresh().await;
+async fn messages_that_cannot_be_sent_get_an_error() {
+    let bench = Bench::fresh().await;
     let outbound = Arc::new(RecordingChannel::with_limits(1, 128 * 1024));
     let to = || Arc::clone(&outbound) as Arc<dyn Channel>;
-    for (uuid, payload, told) in [
+    for (uuid, payload, expected) in [
         ("lamp", r#"{"token":"t"}"#, "There is no message"),
         (
             "lamp",
@@ -106,20 +106,20 @@ async fn what_cannot_be_sent_is_answered() {
             "the uuid starts with $, which is reserved",
         ),
     ] {
-        let answer = send(&stage, to(), uuid, payload).await;
-        let answer: Value = serde_json::from_str(&answer).unwrap();
-        let expected = json!({"error": told, "code": "BadRequest", "uuid": uuid});
-        assert_eq!(answer, expected);
+        let response = send(&bench, to(), uuid, payload).await;
+        let response: Value = serde_json::from_str(&response).unwrap();
+        let expected = json!({"error": expected, "code": "BadRequest", "uuid": uuid});
+        assert_eq!(response, expected);
     }
     assert!(outbound.take_accepted().is_empty());
     outbound.reply_next([SendReply::deny("no such queue at 10.0.0.7")]);
-    let answer = send(&stage, to(), "lamp", r#"{"token":"t","message":1}"#).await;
+    let response = send(&bench, to(), "lamp", r#"{"token":"t","message":1}"#).await;
     assert_eq!(
-        answer,
+        response,
         r#"{"error":"The request could not be served","code":"Internal","uuid":"lamp"}"#
     );
     // Tried again while there is time.
     outbound.reply_next([SendReply::Throttle]);
-    send(&stage, to(), "lamp", r#"{"token":"t","message":1}"#).await;
+    send(&bench, to(), "lamp", r#"{"token":"t","message":1}"#).await;
     assert_eq!(outbound.take_accepted().len(), 1);
 }

@@ -1,4 +1,4 @@
-//! A table, an endpoint before it that counts and fails, and a channel that keeps what is published.
+//! A table behind an endpoint that counts and fails calls, and a channel that records responses.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,16 +19,16 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-pub(crate) struct Stage {
+pub(crate) struct Bench {
     pub(crate) inbox: DynamoDbInbox,
     pub(crate) endpoint: Endpoint,
     pub(crate) responses: Arc<RecordingChannel>,
 }
 
-impl Stage {
-    pub(crate) async fn fresh() -> Stage {
+impl Bench {
+    pub(crate) async fn fresh() -> Bench {
         let table = TestTable::create(MESSAGES).await;
-        Stage {
+        Bench {
             inbox: DynamoDbInbox::new(table.client, &table.name),
             endpoint: table.endpoint,
             responses: Arc::new(RecordingChannel::with_limits(1, 128 * 1024)),
@@ -56,7 +56,7 @@ impl Stage {
         self.endpoint.take_calls();
     }
 
-    /// Has the function of an operation handle an event.
+    /// Passes an event to the function of an operation.
     pub(crate) async fn handle(
         &self,
         operation: Operation,
@@ -83,16 +83,16 @@ impl Stage {
         requests.respond(event, "call-1", deadline).await
     }
 
-    /// Asks on a topic with the token `t`, and returns the payload of the one answer.
-    pub(crate) async fn ask(&self, topic: &str, payload: &Value) -> Value {
+    /// Sends a request with the token `t` and returns the payload of the one response.
+    pub(crate) async fn request(&self, topic: &str, payload: &Value) -> Value {
         let mut payload = payload.clone();
         payload["token"] = json!("t");
         let operation = Operation::of_topic(topic).unwrap();
         let event = event(topic, payload.to_string().as_bytes());
         self.handle(operation, &event).await.unwrap();
-        let mut answers = self.take_responses();
-        assert_eq!(answers.len(), 1, "{answers:?}");
-        let (to, body) = answers.remove(0);
+        let mut responses = self.take_responses();
+        assert_eq!(responses.len(), 1, "{responses:?}");
+        let (to, body) = responses.remove(0);
         assert_eq!(to, format!("response/{}/t", operation.word()));
         serde_json::from_str(&body).unwrap()
     }
