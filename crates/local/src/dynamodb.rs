@@ -13,13 +13,13 @@ use std::{path::PathBuf, time::Duration};
 
 use dynoxide::{Database, storage::Storage as Engine};
 use tokio::net::TcpListener;
-use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior};
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::sync::CancellationToken;
 
 use crate::http::{AllowedHosts, serve};
 use crate::listen::{StartError, bind};
 use crate::private_file;
+use crate::task::Running;
 
 pub use stream_records::delete_read_records;
 
@@ -41,8 +41,7 @@ pub struct DynamoDb {
     address: SocketAddr,
     engine_address: SocketAddr,
     database: Database,
-    stop: DropGuard,
-    server: JoinHandle<Result<(), String>>,
+    server: Running,
 }
 
 /// Opens the storage and serves it on a loopback port; 0 is any free one.
@@ -80,20 +79,19 @@ async fn start_with(
     let database = open(&storage).map_err(start_error)?;
     let (listener, address) = bind(SERVICE, port).await?;
     let (engine, engine_address) = hidden_listener().await?;
-    let stop = CancellationToken::new();
-    let server = tokio::spawn(dynoxide::server::serve_with_shutdown(
-        engine,
-        database.clone(),
-        stop.clone().cancelled_owned(),
-    ));
     let router = forward::router(engine_address);
-    tokio::spawn(serve(listener, router, hosts, stop.clone()));
-    tokio::spawn(expire(database.clone(), every, stop.clone()));
+    let opened = database.clone();
+    let server = Running::start(|stop| async move {
+        let stopped = stop.clone().cancelled_owned();
+        let engine = dynoxide::server::serve_with_shutdown(engine, opened.clone(), stopped);
+        let front = serve(listener, router, hosts, stop.clone());
+        // The engine's only error is one of its socket, which is closed by then.
+        let _ = tokio::join!(engine, front, expire(opened, every, stop));
+    });
     Ok(DynamoDb {
         address,
         engine_address,
         database,
-        stop: stop.drop_guard(),
         server,
     })
 }
@@ -201,9 +199,7 @@ impl DynamoDb {
 
     /// Stops accepting, lets running requests finish, and closes the storage.
     pub async fn stop(self) {
-        drop(self.stop);
-        // The server's only error is one of its socket, which is closed by now.
-        let _ = self.server.await;
+        self.server.stop().await;
     }
 }
 

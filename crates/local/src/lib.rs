@@ -22,6 +22,7 @@ pub mod rules;
 pub mod schedule;
 pub mod stack;
 pub mod stream;
+pub mod task;
 
 mod batch_response;
 mod private_file;

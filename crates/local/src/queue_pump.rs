@@ -17,12 +17,13 @@ use aws_sdk_sqs::{
     types::{DeleteMessageBatchRequestEntry, Message, MessageSystemAttributeName},
 };
 use tokio::sync::Semaphore;
-use tokio::task::{JoinHandle, JoinSet};
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     batch_response::{self, BatchResult},
     function::Function,
+    task::Running,
 };
 
 /// Longest wait of a poll that SQS allows.
@@ -63,35 +64,17 @@ impl Source {
     }
 }
 
-/// A running event source. Dropping it stops it; [`QueuePump::stop`] also waits.
-#[derive(Debug)]
-pub struct QueuePump {
-    stop: DropGuard,
-    poller: JoinHandle<()>,
-}
-
-impl QueuePump {
-    /// Waits for running invocations and applies their results, then stops.
-    pub async fn stop(self) {
-        drop(self.stop);
-        if let Err(error) = self.poller.await {
-            tracing::error!(%error, "queue event source panicked");
-        }
-    }
-}
-
-pub fn start(queues: Client, source: Source, function: Function) -> QueuePump {
-    let stop = CancellationToken::new();
-    let pump = Arc::new(Pump {
-        queues,
-        source,
-        function,
-        stop: stop.clone(),
-    });
-    QueuePump {
-        stop: stop.drop_guard(),
-        poller: tokio::spawn(pump.poll()),
-    }
+/// Starts polling. The stop waits for running invocations and applies their results.
+pub fn start(queues: Client, source: Source, function: Function) -> Running {
+    Running::start(|stop| {
+        let pump = Arc::new(Pump {
+            queues,
+            source,
+            function,
+            stop,
+        });
+        pump.poll()
+    })
 }
 
 struct Pump {

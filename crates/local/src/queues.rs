@@ -11,12 +11,11 @@ use std::path::PathBuf;
 
 use antumbra_queues::QueuesConfig;
 pub use antumbra_queues::Unkindness;
-use tokio::task::JoinHandle;
-use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::http::{AllowedHosts, serve};
 use crate::listen::{StartError, bind};
 use crate::mqtt::Publisher;
+use crate::task::Running;
 use crate::{ACCOUNT, REGION};
 
 /// A running SQS and SNS endpoint. Dropping it stops it; [`Queues::stop`] also waits.
@@ -24,8 +23,7 @@ use crate::{ACCOUNT, REGION};
 pub struct Queues {
     address: SocketAddr,
     queues: antumbra_queues::Queues,
-    stop: DropGuard,
-    server: JoinHandle<()>,
+    server: Running,
 }
 
 #[derive(Debug, Default)]
@@ -68,12 +66,10 @@ pub async fn start_with(port: u16, options: Options) -> Result<Queues, StartErro
         reason: format!("the journal of the queues cannot be read: {error}"),
     })?;
     let router = front::router(queues.clone(), options.mqtt);
-    let stop = CancellationToken::new();
-    let server = tokio::spawn(serve(listener, router, options.hosts, stop.clone()));
+    let server = Running::start(|stop| serve(listener, router, options.hosts, stop));
     Ok(Queues {
         address,
         queues,
-        stop: stop.drop_guard(),
         server,
     })
 }
@@ -91,10 +87,7 @@ impl Queues {
     /// Ends all long polls, lets running requests finish, and stops.
     pub async fn stop(self) {
         self.queues.stop();
-        drop(self.stop);
-        if let Err(error) = self.server.await {
-            tracing::error!(%error, "the SQS and SNS endpoint broke");
-        }
+        self.server.stop().await;
     }
 }
 

@@ -12,10 +12,10 @@ use axum::http::StatusCode;
 use serde_json::{Value, json};
 use standardwebhooks::Webhook;
 use tokio::sync::mpsc;
-use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::http::{AllowedHosts, serve};
 use crate::listen::{StartError, bind};
+use crate::task::Running;
 
 /// Largest accepted body.
 const BODY_BYTES: usize = 1024 * 1024;
@@ -73,7 +73,7 @@ impl Received {
 pub struct Receiver {
     address: SocketAddr,
     received: mpsc::UnboundedReceiver<Received>,
-    _stop: DropGuard,
+    _server: Running,
 }
 
 impl Receiver {
@@ -108,12 +108,11 @@ pub async fn start(
             status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
         }
     });
-    let stop = CancellationToken::new();
-    tokio::spawn(serve(listener, router, hosts, stop.clone()));
+    let server = Running::start(|stop| serve(listener, router, hosts, stop));
     Ok(Receiver {
         address,
         received,
-        _stop: stop.drop_guard(),
+        _server: server,
     })
 }
 

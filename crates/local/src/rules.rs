@@ -14,15 +14,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use antumbra_lambda_kit::functions::ASYNCHRONOUS;
 use antumbra_wire::rules::Rule;
 use bytes::Bytes;
-use tokio::{sync::Semaphore, task::JoinHandle, time::Instant};
-use tokio_util::{
-    sync::{CancellationToken, DropGuard},
-    task::TaskTracker,
-};
+use tokio::{sync::Semaphore, time::Instant};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     function::Function,
     mqtt::{Broker, InvalidFilter, Subscription, TopicFilter},
+    task::Running,
 };
 use failure::Condition;
 use select::select;
@@ -37,31 +35,15 @@ pub struct OnFailure {
     pub queue_url: String,
 }
 
-/// Running rules. Dropping it stops them; [`Rules::stop`] also waits.
-#[derive(Debug)]
-pub struct Rules {
-    stop: DropGuard,
-    running: JoinHandle<()>,
-}
-
-impl Rules {
-    /// Takes no more messages and waits for all invocations.
-    pub async fn stop(self) {
-        drop(self.stop);
-        if let Err(error) = self.running.await {
-            tracing::error!(%error, "the rules panicked");
-        }
-    }
-}
-
-/// Starts rules, each with the function that it invokes.
+/// Starts rules, each with the function that it invokes. The stop waits for all invocations.
 pub fn start(
     broker: &Broker,
     rules: Vec<(Rule, Function)>,
     on_failure: OnFailure,
-) -> Result<Rules, InvalidFilter> {
-    let (stop, invocations) = (CancellationToken::new(), TaskTracker::new());
+) -> Result<Running, InvalidFilter> {
+    let invocations = TaskTracker::new();
     // Subscribed before this function returns.
+    let mut listeners = Vec::new();
     for (rule, function) in rules {
         let messages = broker.subscribe(TopicFilter::new(rule.filter)?);
         let rule = Arc::new(RunningRule {
@@ -69,14 +51,15 @@ pub fn start(
             on_failure: on_failure.clone(),
             permits: Semaphore::new(CONCURRENCY),
         });
-        let (stop, tracker) = (stop.clone(), invocations.clone());
-        invocations.spawn(rule.listen(messages, stop, tracker));
+        listeners.push((rule, messages));
     }
-    invocations.close();
-    Ok(Rules {
-        stop: stop.drop_guard(),
-        running: tokio::spawn(async move { invocations.wait().await }),
-    })
+    Ok(Running::start(|stop| {
+        for (rule, messages) in listeners {
+            invocations.spawn(rule.listen(messages, stop.clone(), invocations.clone()));
+        }
+        invocations.close();
+        async move { invocations.wait().await }
+    }))
 }
 
 struct RunningRule {

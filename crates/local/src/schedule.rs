@@ -8,29 +8,11 @@ use std::time::Duration;
 use antumbra_service::clock::{Clock, ShiftedClock};
 use bytes::Bytes;
 use serde_json::json;
-use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior};
-use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::function::{Function, FunctionError};
+use crate::task::Running;
 use crate::{ACCOUNT, REGION};
-
-/// A running schedule. Dropping it stops it; [`Schedule::stop`] also waits.
-#[derive(Debug)]
-pub struct Schedule {
-    stop: DropGuard,
-    ticker: JoinHandle<()>,
-}
-
-impl Schedule {
-    /// Waits for a running invocation, then stops.
-    pub async fn stop(self) {
-        drop(self.stop);
-        if let Err(error) = self.ticker.await {
-            tracing::error!(%error, "schedule panicked");
-        }
-    }
-}
 
 /// Invokes the function once, as its schedule does.
 pub async fn tick(function: &Function, clock: &ShiftedClock) -> Result<Bytes, FunctionError> {
@@ -49,27 +31,21 @@ pub async fn tick(function: &Function, clock: &ShiftedClock) -> Result<Bytes, Fu
 }
 
 /// Starts the schedule; the first invocation follows after one period.
-pub fn start(period: Duration, function: Function, clock: ShiftedClock) -> Schedule {
-    let stop = CancellationToken::new();
-    let stopped = stop.clone();
-    let ticker = tokio::spawn(async move {
+pub fn start(period: Duration, function: Function, clock: ShiftedClock) -> Running {
+    Running::start(|stop| async move {
         let mut ticks = tokio::time::interval_at(Instant::now() + period, period);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
         loop {
             tokio::select! {
                 biased;
-                () = stopped.cancelled() => return,
+                () = stop.cancelled() => return,
                 _ = ticks.tick() => {}
             }
             if let Err(error) = tick(&function, &clock).await {
                 tracing::warn!(function = function.name(), %error, "scheduled invocation failed");
             }
         }
-    });
-    Schedule {
-        stop: stop.drop_guard(),
-        ticker,
-    }
+    })
 }
 
 #[cfg(test)]

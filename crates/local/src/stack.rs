@@ -30,6 +30,7 @@ use crate::listen::StartError;
 use crate::mqtt::InvalidFilter;
 use crate::queues::definitions::{QueueError, ensure_all};
 use crate::stream::{CheckpointError, Checkpoints};
+use crate::task::Running;
 use crate::{dynamodb, mqtt, queues, schedule};
 use data_directory::DataDirectory;
 use event_sources::RunningEventSource;
@@ -142,7 +143,7 @@ impl LocalServices {
 pub struct Stack {
     addresses: Addresses,
     http_token: HttpToken,
-    http_api: api::HttpApi,
+    http_api: Running,
     // Fields are dropped in order: event sources stop before the services.
     event_sources: Vec<RunningEventSource>,
     sweep: Function,
@@ -225,9 +226,12 @@ impl Stack {
         let mut event_sources =
             services.start_event_sources(&functions, &streams, &checkpoints, concurrency)?;
         let shadow_topics = shadow_topics::repeat(&services.broker);
-        event_sources.push(RunningEventSource::tasks(shadow_topics));
+        event_sources.push(RunningEventSource {
+            sources: Vec::new(),
+            running: shadow_topics,
+        });
         let http_token = token::token(data_directory.as_ref(), options.http_token)?;
-        let http_api = api::start(
+        let (http_address, http_api) = api::start(
             &services,
             options.http_port,
             &http_token.text,
@@ -238,7 +242,7 @@ impl Stack {
             dynamodb: services.dynamodb.address(),
             aws: services.queues.address(),
             mqtt: services.broker.address(),
-            http: http_api.address(),
+            http: http_address,
         };
         Ok(Stack {
             addresses,
@@ -269,7 +273,7 @@ impl Stack {
     pub fn event_sources(&self) -> impl Iterator<Item = &EventSource> {
         self.event_sources
             .iter()
-            .flat_map(RunningEventSource::sources)
+            .flat_map(|running| &running.sources)
     }
 
     /// Runs the liveness sweep now, as the schedule does every minute.
@@ -283,7 +287,7 @@ impl Stack {
     pub async fn stop(self) {
         self.http_api.stop().await;
         for source in self.event_sources {
-            source.stop().await;
+            source.running.stop().await;
         }
         self.services.broker.stop().await;
         self.services.queues.stop().await;

@@ -14,10 +14,11 @@ mod shards;
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use antumbra_dynamodb::streams::TableStream;
-use tokio::task::{Id, JoinHandle, JoinSet};
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio::task::{Id, JoinSet};
+use tokio_util::sync::CancellationToken;
 
 use crate::function::Function;
+use crate::task::Running;
 
 pub use checkpoint::{CheckpointError, Checkpoints, Position};
 pub use plan::RetryPolicy;
@@ -64,23 +65,6 @@ impl Source {
     }
 }
 
-/// A running event source. Dropping it stops it; [`StreamPump::stop`] also waits.
-#[derive(Debug)]
-pub struct StreamPump {
-    stop: DropGuard,
-    task: JoinHandle<()>,
-}
-
-impl StreamPump {
-    /// Waits for a running invocation and applies its result, then stops.
-    pub async fn stop(self) {
-        drop(self.stop);
-        if let Err(error) = self.task.await {
-            tracing::error!(%error, "stream event source panicked");
-        }
-    }
-}
-
 /// Starts reading; positions are stored under the function's name.
 pub fn start(
     streams: aws_sdk_dynamodbstreams::Client,
@@ -88,20 +72,18 @@ pub fn start(
     source: Source,
     function: Function,
     checkpoints: Checkpoints,
-) -> StreamPump {
-    let stop = CancellationToken::new();
-    let pump = Arc::new(Pump {
-        stream: TableStream::new(&streams, &source.stream_arn),
-        queues,
-        source,
-        function,
-        checkpoints,
-        stop: stop.clone(),
-    });
-    StreamPump {
-        stop: stop.drop_guard(),
-        task: tokio::spawn(pump.run()),
-    }
+) -> Running {
+    Running::start(|stop| {
+        let pump = Arc::new(Pump {
+            stream: TableStream::new(&streams, &source.stream_arn),
+            queues,
+            source,
+            function,
+            checkpoints,
+            stop,
+        });
+        pump.run()
+    })
 }
 
 struct Pump {

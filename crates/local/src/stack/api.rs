@@ -14,28 +14,20 @@ use axum::http::StatusCode;
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
-use tokio::task::JoinHandle;
-use tokio_util::sync::CancellationToken;
 
 use super::{LocalServices, StackError};
 use crate::function::Function;
 use crate::http::serve;
 use crate::listen::bind;
+use crate::task::Running;
 
-/// The running API. Dropping it stops it.
-pub(super) struct HttpApi {
-    address: SocketAddr,
-    stop: CancellationToken,
-    serving: JoinHandle<()>,
-}
-
-/// Starts the API. `allow` lists webhook endpoints that are allowed beside the public internet.
+/// Starts the API and returns its address. `allow` lists webhook endpoints that are allowed beside the public internet.
 pub(super) async fn start(
     services: &LocalServices,
     port: u16,
     token: &str,
     allow: Allow,
-) -> Result<HttpApi, StackError> {
+) -> Result<(SocketAddr, Running), StackError> {
     let (listener, address) = bind("HTTP", port).await?;
     // Each request passes through a function that does nothing, so that tests can make it fail.
     let called = Function::new(NAME, spec(NAME).timeout, |event| async { Ok(event) });
@@ -47,14 +39,9 @@ pub(super) async fn start(
         let called = called.clone();
         async move { through(&called, request, next).await }
     }));
-    let stop = CancellationToken::new();
     let hosts = services.hosts.clone();
-    let serving = tokio::spawn(serve(listener, router, hosts, stop.clone()));
-    Ok(HttpApi {
-        address,
-        stop,
-        serving,
-    })
+    let server = Running::start(|stop| serve(listener, router, hosts, stop));
+    Ok((address, server))
 }
 
 /// Responds with 502 if the function fails, as API Gateway does.
@@ -79,23 +66,5 @@ fn config(services: &LocalServices, token: &str, allow: Allow) -> Config {
         sensors: SensorConfig::new(MAIN.name),
         model: Model::default(),
         layout: services.layout,
-    }
-}
-
-impl HttpApi {
-    pub(super) fn address(&self) -> SocketAddr {
-        self.address
-    }
-
-    /// Waits for running requests and stops.
-    pub(super) async fn stop(mut self) {
-        self.stop.cancel();
-        let _ = (&mut self.serving).await;
-    }
-}
-
-impl Drop for HttpApi {
-    fn drop(&mut self) {
-        self.stop.cancel();
     }
 }

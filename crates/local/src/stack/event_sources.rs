@@ -4,16 +4,16 @@ use std::time::Duration;
 
 use antumbra_lambda_kit::functions::{self, STREAM, spec};
 use antumbra_wire::rules::{AWS_SHADOW_RULES, Rule, deployed_rules};
-use tokio::task::JoinSet;
 
 use super::LocalServices;
 use crate::function::Function;
 use crate::mqtt::InvalidFilter;
-use crate::queue_pump::{self, QueuePump};
+use crate::queue_pump;
 use crate::queues::queue_arn;
-use crate::rules::{self, OnFailure, Rules};
-use crate::schedule::{self, Schedule};
-use crate::stream::{self, Checkpoints, RetryPolicy, StreamPump};
+use crate::rules::{self, OnFailure};
+use crate::schedule;
+use crate::stream::{self, Checkpoints, RetryPolicy};
+use crate::task::Running;
 
 #[derive(Debug, Clone)]
 pub struct EventSource {
@@ -35,17 +35,8 @@ pub enum EventSourceKind {
 
 /// Event sources that run together.
 pub(super) struct RunningEventSource {
-    sources: Vec<EventSource>,
-    running: Running,
-}
-
-enum Running {
-    Stream(StreamPump),
-    Queue(QueuePump),
-    Rules(Rules),
-    Schedule(Schedule),
-    /// Tasks that invoke no function.
-    Tasks(JoinSet<()>),
+    pub(super) sources: Vec<EventSource>,
+    pub(super) running: Running,
 }
 
 impl RunningEventSource {
@@ -53,27 +44,6 @@ impl RunningEventSource {
         RunningEventSource {
             sources: vec![EventSource::new(function, kind)],
             running,
-        }
-    }
-
-    pub(super) fn tasks(tasks: JoinSet<()>) -> RunningEventSource {
-        RunningEventSource {
-            sources: Vec::new(),
-            running: Running::Tasks(tasks),
-        }
-    }
-
-    pub(super) fn sources(&self) -> &[EventSource] {
-        &self.sources
-    }
-
-    pub(super) async fn stop(self) {
-        match self.running {
-            Running::Stream(pump) => pump.stop().await,
-            Running::Queue(pump) => pump.stop().await,
-            Running::Rules(rules) => rules.stop().await,
-            Running::Schedule(schedule) => schedule.stop().await,
-            Running::Tasks(mut tasks) => tasks.shutdown().await,
         }
     }
 }
@@ -130,7 +100,6 @@ impl LocalServices {
                 functions::EventSource::Schedule { period } => {
                     let kind = EventSourceKind::Schedule { period };
                     let schedule = schedule::start(period, function.clone(), self.clock.clone());
-                    let schedule = Running::Schedule(schedule);
                     running.push(RunningEventSource::new(function, kind, schedule));
                 }
                 functions::EventSource::HttpApi => {}
@@ -144,7 +113,7 @@ impl LocalServices {
         let sqs = aws_sdk_sqs::Client::new(&self.sdk());
         let kind = EventSourceKind::Queue(source.clone());
         let pump = queue_pump::start(sqs, source, function.clone());
-        RunningEventSource::new(function, kind, Running::Queue(pump))
+        RunningEventSource::new(function, kind, pump)
     }
 
     fn stream(
@@ -169,7 +138,7 @@ impl LocalServices {
         let kind = EventSourceKind::Stream(source.clone());
         let checkpoints = checkpoints.clone();
         let pump = stream::start(streams, sqs, source, function.clone(), checkpoints);
-        RunningEventSource::new(function, kind, Running::Stream(pump))
+        RunningEventSource::new(function, kind, pump)
     }
 
     fn rules(&self, rules: Vec<(Rule, Function)>) -> Result<RunningEventSource, InvalidFilter> {
@@ -182,7 +151,7 @@ impl LocalServices {
             .map(|(rule, function)| EventSource::new(function, EventSourceKind::Rule(rule.name)));
         Ok(RunningEventSource {
             sources: sources.collect(),
-            running: Running::Rules(rules::start(&self.broker, rules, on_failure)?),
+            running: rules::start(&self.broker, rules, on_failure)?,
         })
     }
 }

@@ -4,6 +4,7 @@
 use tokio::task::JoinSet;
 
 use crate::mqtt::{Broker, Publisher, Subscription, TopicFilter};
+use crate::task::Running;
 
 /// Topics of shadow notifications; the second pair is for named shadows.
 const NOTIFICATIONS: [&str; 4] = [
@@ -14,16 +15,17 @@ const NOTIFICATIONS: [&str; 4] = [
 ];
 
 /// Starts repeating, until the broker stops.
-pub(super) fn repeat(broker: &Broker) -> JoinSet<()> {
-    let mut tasks = JoinSet::new();
-    for filter in NOTIFICATIONS {
-        // All four are valid filters.
-        if let Ok(filter) = TopicFilter::new(filter) {
-            let messages = broker.subscribe(filter);
-            tasks.spawn(repeat_each(messages, broker.publisher()));
-        }
-    }
-    tasks
+pub(super) fn repeat(broker: &Broker) -> Running {
+    // All four are valid filters.
+    let filters = NOTIFICATIONS
+        .iter()
+        .filter_map(|filter| TopicFilter::new(*filter).ok());
+    let repeaters: JoinSet<()> = filters
+        .map(|filter| repeat_each(broker.subscribe(filter), broker.publisher()))
+        .collect();
+    Running::start(|stop| async move {
+        stop.run_until_cancelled(repeaters.join_all()).await;
+    })
 }
 
 async fn repeat_each(mut messages: Subscription, publisher: Publisher) {

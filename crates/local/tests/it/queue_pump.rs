@@ -2,7 +2,7 @@ use std::time::{Duration, Instant};
 
 use antumbra_local::{
     function::Function,
-    queue_pump::{self, QueuePump, Source},
+    queue_pump::{self, Source},
     queues::{Queues, queue_arn},
 };
 use aws_sdk_sqs::{
@@ -48,7 +48,7 @@ async fn stack(name: &'static str, attributes: &[(QueueAttributeName, &str)]) ->
 }
 
 impl Stack {
-    fn start(&self) -> (QueuePump, Calls) {
+    fn start(&self) -> (antumbra_local::task::Running, Calls) {
         self.start_with(function("ingest"), 1)
     }
 
@@ -56,7 +56,7 @@ impl Stack {
         &self,
         (function, calls): (Function, Calls),
         concurrency: usize,
-    ) -> (QueuePump, Calls) {
+    ) -> (antumbra_local::task::Running, Calls) {
         let source = Source {
             concurrency,
             ..Source::new(self.queues.queue_url(self.name), queue_arn(self.name))

@@ -1,9 +1,9 @@
-//! Rules: the functions that messages invoke, their events, and failed invocations.
+//! antumbra_local::task::Running: the functions that messages invoke, their events, and failed invocations.
 
 use antumbra_local::{
     mqtt::{self, Broker, Message},
     queues::Queues,
-    rules::{self, OnFailure, Rules},
+    rules::{self, OnFailure},
 };
 use antumbra_wire::rules::{Operation, Rule};
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ use crate::{
 
 struct Stack {
     broker: Broker,
-    rules: Rules,
+    rules: antumbra_local::task::Running,
     calls: Calls,
     failures: OnFailure,
     _queues: Queues,

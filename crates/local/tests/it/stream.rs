@@ -4,7 +4,7 @@ use antumbra_dynamodb::MAIN;
 use antumbra_local::{
     dynamodb::Storage,
     queues::{Queues, definitions},
-    stream::{self, Checkpoints, Position, RetryPolicy, Source, Start, StreamPump},
+    stream::{self, Checkpoints, Position, RetryPolicy, Source, Start},
 };
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::{Value, json};
@@ -66,7 +66,7 @@ impl Stack {
         }
     }
 
-    fn start(&self, source: Source) -> (StreamPump, Calls) {
+    fn start(&self, source: Source) -> (antumbra_local::task::Running, Calls) {
         let (function, calls) = function("listener");
         let pump = stream::start(
             self.tables.streams.clone(),
