@@ -10,6 +10,7 @@
 //! - [`DynamoDbIdempotency`]: idempotency records
 //! - [`DynamoDbProgress`]: ingest progress of queues
 //! - [`TableDefinition`]: the tables as data, to create them for tests and local use
+//! - `emulation` (a feature): requests that DynamoDB rejects and the embedded database accepts
 //!
 //! The ports' documentation states the behaviour. Errors name the call and DynamoDB's code, never the
 //! content of an item.
@@ -18,6 +19,8 @@ mod attempts;
 mod clients;
 mod deliveries;
 mod document;
+#[cfg(feature = "emulation")]
+pub mod emulation;
 mod error;
 mod idempotency;
 mod inbox;

@@ -12,6 +12,7 @@ mod inbox;
 mod limits;
 mod listing;
 mod progress;
+mod rejections;
 mod sensors;
 mod store;
 mod writers;

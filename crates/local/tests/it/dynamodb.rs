@@ -3,7 +3,9 @@ use antumbra_local::{
     dynamodb::{self, Storage},
     listen::StartError,
 };
+use aws_sdk_dynamodb::error::ProvideErrorMetadata as _;
 use aws_sdk_dynamodb::types::AttributeValue;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::support::tables;
 
@@ -56,6 +58,35 @@ async fn an_existing_table_without_its_indexes_is_rejected() {
     bare.ensure(&here.client).await.unwrap();
     let error = MAIN.ensure(&here.client).await.unwrap_err().to_string();
     assert!(error.contains("it has no index ByLocation"), "{error}");
+    here.server.stop().await;
+}
+
+/// Through the endpoint, and through the configuration of the stack's own clients.
+#[tokio::test]
+async fn requests_that_dynamodb_rejects_are_rejected() {
+    let here = tables(Storage::Memory).await;
+    MAIN.ensure(&here.client).await.unwrap();
+    let empty = AttributeValue::S(String::new());
+    let query = here.client.query().table_name(MAIN.name);
+    let query = query
+        .key_condition_expression("PK = :p")
+        .expression_attribute_values(":p", empty);
+    let error = query.send().await.unwrap_err();
+    assert_eq!(error.code(), Some("ValidationException"), "{error:?}");
+
+    let request = r#"{"TableName":"antumbra","KeyConditionExpression":"PK = :p","ExpressionAttributeValues":{":p":{"S":""}}}"#;
+    let address = here.server.address();
+    let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+    let head = format!(
+        "POST / HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\nx-amz-target: DynamoDB_20120810.Query\r\n\
+         content-type: application/x-amz-json-1.0\r\ncontent-length: {}\r\n\r\n{request}",
+        request.len()
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
+    assert!(answer.contains("ValidationException"), "{answer}");
     here.server.stop().await;
 }
 

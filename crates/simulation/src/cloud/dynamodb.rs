@@ -1,5 +1,6 @@
 //! DynamoDB: the embedded one, called without a network.
 
+use antumbra_dynamodb::emulation::{REJECTED, rejection};
 use dynoxide::{Database, DynoxideError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -9,6 +10,9 @@ pub(super) type Reply = (u16, String);
 
 /// Does what a request asks.
 pub(super) fn apply(database: &Database, operation: &str, body: &str) -> Reply {
+    if let Some(body) = rejection(operation, body.as_bytes()) {
+        return (REJECTED, body.to_string());
+    }
     let done = match operation {
         "CreateTable" => run(body, |request| database.create_table(request)),
         "DescribeTable" => run(body, |request| database.describe_table(request)),

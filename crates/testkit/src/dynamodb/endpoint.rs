@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use antumbra_dynamodb::emulation::{REJECTED, rejection};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
@@ -13,6 +14,8 @@ use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
+
+use super::server::is_embedded;
 
 type HttpResponse = Response<Full<Bytes>>;
 type Script = Box<dyn FnMut(&Call) -> Reply + Send>;
@@ -97,6 +100,24 @@ impl Endpoint {
     /// Returns the endpoint URL for SDK clients.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
+    }
+
+    /// Makes a call without the SDK, which would not make an invalid one. Returns the status and the response.
+    pub async fn call(&self, operation: &str, body: &Value) -> (u16, Value) {
+        let credential = "Credential=test/20260101/eu-north-1/dynamodb/aws4_request";
+        let signature = format!("AWS4-HMAC-SHA256 {credential}, SignedHeaders=host, Signature=0");
+        let request = Request::post("/")
+            .header("host", self.address.to_string())
+            .header("content-type", "application/x-amz-json-1.0")
+            .header("x-amz-target", format!("DynamoDB_20120810.{operation}"))
+            .header("x-amz-date", "20260101T000000Z")
+            .header("authorization", signature)
+            .body(Full::from(body.to_string()))
+            .unwrap();
+        let response = pass(self.address, request).await;
+        let body = response.body().clone().collect().await.unwrap().to_bytes();
+        let status = response.status().as_u16();
+        (status, serde_json::from_slice(&body).unwrap_or_default())
     }
 
     /// Treats every call as the script says, from now on.
@@ -193,6 +214,10 @@ async fn handle(request: Request<Incoming>, state: &State) -> Result<HttpRespons
     let body = body.collect().await.map_err(|_| HungUp)?.to_bytes();
     let target = head.headers.get("x-amz-target");
     let target = target.and_then(|target| target.to_str().ok()).unwrap_or("");
+    let rejected = match is_embedded() {
+        true => rejection(target, &body),
+        false => None,
+    };
     let call = Call {
         operation: target.rsplit('.').next().unwrap_or("").to_owned(),
         body: serde_json::from_slice(&body).unwrap_or(Value::Null),
@@ -204,7 +229,12 @@ async fn handle(request: Request<Incoming>, state: &State) -> Result<HttpRespons
     let _ = arrived.wait_for(|arrived| *arrived >= held_until).await;
     let reply = (lock(&state.script))(&call);
     lock(&state.calls).push(call);
-    let pass = async { pass(state.server, Request::from_parts(head, Full::new(body))).await };
+    let pass = async {
+        match rejected {
+            Some(json) => respond(REJECTED, &json),
+            None => pass(state.server, Request::from_parts(head, Full::new(body))).await,
+        }
+    };
     match reply {
         Reply::Pass => Ok(pass.await),
         Reply::Respond(status, json) => Ok(respond(status, &json)),

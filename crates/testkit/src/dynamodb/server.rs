@@ -17,6 +17,11 @@ pub fn address() -> SocketAddr {
     *ADDRESS
 }
 
+/// Returns whether tests use the embedded database.
+pub(super) fn is_embedded() -> bool {
+    std::env::var_os(EXTERNAL).is_none()
+}
+
 fn external(url: &str) -> SocketAddr {
     let address = url.strip_prefix("http://").unwrap_or(url);
     let address = address.trim_end_matches('/').parse();
