@@ -232,10 +232,36 @@ fn banner(stack: &Stack, arguments: &LocalArguments, registrations: usize) -> St
     } else {
         format!("--endpoint-url http://{}", addresses.dynamodb)
     };
+    let command = program();
+    let token = match stack.http_token() {
+        HttpToken { new: false, .. } if arguments.token.is_none() => {
+            format!("$(cat {})", arguments.data_dir.join("http-token").display())
+        }
+        token => token.text.clone(),
+    };
+    let next = [
+        format!("{command} {local} shadow report lamp-7 '{{\"led\":{{\"value\":\"on\"}}}}'"),
+        format!("{command} {local} shadow get lamp-7"),
+        format!(
+            "curl -H \"authorization: Bearer {token}\" http://{}/v1/shadows/lamp-7",
+            addresses.http
+        ),
+    ];
     format!(
-        "{}\n{}\n\n{registrations} registrations from {folder}, {storage}. Try in another terminal:\n\n  \
-         cargo run -- {local} shadow report lamp-7 '{{\"led\":{{\"value\":\"on\"}}}}'\n\nStop with Ctrl-C.",
+        "{}\n{}\n\n{registrations} registrations from {folder}, {storage}. Try in another terminal:\n\n  {}\n\n\
+         Stop with Ctrl-C.",
         styled(STRONG, "Antumbra is up."),
         table(&rows),
+        next.join("\n  "),
     )
+}
+
+/// The program as it was started: by cargo, or by its name.
+fn program() -> String {
+    let path = std::env::args_os().next().map(PathBuf::from);
+    let path = path.unwrap_or_else(|| "antumbra".into());
+    match path.components().any(|part| part.as_os_str() == "target") {
+        true => "cargo run --quiet --".to_owned(),
+        false => path.display().to_string(),
+    }
 }

@@ -49,6 +49,17 @@ fn a_signal_ends_the_stack_during_long_polling() {
     let mut stdout = process.stdout.take().unwrap();
     stdout.read_to_string(&mut printed).unwrap();
     assert!(printed.starts_with("Antumbra is up."), "{printed}");
+    let (_, next) = printed.split_once("Try in another terminal:\n\n").unwrap();
+    let commands: Vec<&str> = next.lines().take_while(|line| !line.is_empty()).collect();
+    let parts = ["shadow report lamp-7", "shadow get lamp-7", "curl -H"];
+    assert_eq!(commands.len(), parts.len(), "{next}");
+    assert!(
+        commands
+            .iter()
+            .zip(parts)
+            .all(|(line, part)| line.contains(part)),
+        "{next}"
+    );
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Requests that DynamoDB rejects are rejected by the database that the tests use. `scripts/check-dynamodb-local` sends
+//! Requests that DynamoDB rejects are rejected by the database that the tests use. `scripts/check-dynamodb` sends
 //! them to AWS's own DynamoDB Local.
 
 use antumbra_dynamodb::MAIN;
