@@ -27,6 +27,11 @@ const REPEAT_REQUEST: Duration = Duration::from_secs(3);
 /// Keep-alive interval, longer than any command runs.
 const KEEP_ALIVE_SECONDS: u16 = 1200;
 
+/// Makes the client id of a session.
+pub(crate) fn new_client_id() -> String {
+    format!("antumbra-{}", uuid::Uuid::new_v4())
+}
+
 /// A connection to a broker.
 pub(crate) struct Session {
     transport: Transport,
@@ -38,7 +43,11 @@ pub(crate) struct Session {
 
 impl Session {
     /// Connects. The timeout applies to the whole session.
-    pub(crate) async fn open(broker: &Broker, timeout: Duration) -> Result<Session, CliError> {
+    pub(crate) async fn open(
+        broker: &Broker,
+        client_id: &str,
+        timeout: Duration,
+    ) -> Result<Session, CliError> {
         let deadline = Instant::now() + timeout;
         let connecting = timeout_at(deadline, Transport::open(broker));
         let transport = connecting
@@ -52,7 +61,7 @@ impl Session {
             last_packet_id: 0,
             deadline,
         };
-        let mut connect = Connect::new(format!("antumbra-{}", uuid::Uuid::new_v4()));
+        let mut connect = Connect::new(client_id);
         connect.keep_alive = KEEP_ALIVE_SECONDS;
         session.send(Packet::Connect(connect)).await?;
         match session.packet(deadline).await? {

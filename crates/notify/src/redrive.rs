@@ -25,14 +25,27 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 const ERROR_CHARS: usize = 200;
 
 /// Options of a redrive.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct RedriveOptions {
     /// Maximum number of messages.
     pub limit: usize,
+    /// Queues whose messages are quarantined: names, URLs or ARNs. A quarantined message goes back to none but these.
+    pub sources: Vec<String>,
     /// Queue for messages of unknown source.
     pub to: Option<String>,
     /// Delete failed MQTT requests instead of leaving them in the queue.
     pub drop_requests: bool,
+}
+
+impl Default for RedriveOptions {
+    fn default() -> RedriveOptions {
+        RedriveOptions {
+            limit: 1000,
+            sources: vec!["antumbra-inbound".to_owned(), "antumbra-signals".to_owned()],
+            to: None,
+            drop_requests: false,
+        }
+    }
 }
 
 /// Number of messages by reason, route and outcome.

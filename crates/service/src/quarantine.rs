@@ -1,12 +1,15 @@
 //! The quarantine: a queue for messages that can never be processed.
 //!
 //! A quarantined message keeps its body and gets the attributes `reason` (one word, for programs), `source` (the
-//! queue it came from) and `detail` (a sentence, for people). It can be moved back to its source once the reason
-//! is gone.
+//! queue it came from), [`Origin`] and `detail` (a sentence, for people). It can be moved back to its source once the
+//! reason is gone.
 
 use std::sync::Arc;
 
 use antumbra_shadow::Timestamp;
+
+use antumbra_wire::events::sqs::Origin;
+use antumbra_wire::limits::QUEUE_ID_BYTES;
 
 use crate::clock::Clock;
 use crate::notifications::{Channel, ChannelMessage, Message, attribute_bytes, dispatch};
@@ -15,6 +18,8 @@ use crate::notifications::{Channel, ChannelMessage, Message, attribute_bytes, di
 const DETAIL_CHARS: usize = 300;
 /// Bytes reserved for a source: the longest ARN of a queue.
 const SOURCE_BYTES: usize = 150;
+/// Bytes reserved for an origin: a time and an id.
+const ORIGIN_BYTES: usize = 24 + QUEUE_ID_BYTES;
 
 /// A message that can never be processed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +30,8 @@ pub struct QuarantinedMessage {
     pub text: String,
     /// Source queue: its ARN or another name.
     pub source: String,
+    /// Id and time of the first send, to recognise the message after a redrive.
+    pub origin: Option<Origin>,
     /// Reason in one word, for programs.
     pub reason: &'static str,
     /// Reason in a sentence, for people.
@@ -55,7 +62,8 @@ impl Quarantine {
         let reason = attribute_bytes("reason", &"x".repeat(64));
         let detail = attribute_bytes("detail", "") + 4 * DETAIL_CHARS;
         let source = attribute_bytes("source", "") + SOURCE_BYTES;
-        (self.0.limits().message_bytes).saturating_sub(reason + source + detail)
+        let origin = attribute_bytes(Origin::ATTRIBUTE, "") + ORIGIN_BYTES;
+        (self.0.limits().message_bytes).saturating_sub(reason + source + origin + detail)
     }
 
     /// Sends messages and retries until the deadline. Returns, in order, those that may not have arrived; they
@@ -93,12 +101,18 @@ impl Quarantine {
 
 fn outgoing(position: usize, refused: &QuarantinedMessage, limit: usize) -> ChannelMessage {
     let mut attributes = vec![("reason".to_owned(), refused.reason.to_owned())];
-    // The body has priority: next to a body that nearly fills a message, source and detail are cut.
+    // The body has priority: next to a body that nearly fills a message, the other attributes are cut.
     let mut taken = refused.text.len() + attribute_bytes("reason", refused.reason);
-    let source = attribute_bytes("source", &refused.source);
-    if !refused.source.is_empty() && taken + source <= limit {
-        taken += source;
-        attributes.push(("source".to_owned(), refused.source.clone()));
+    let origin = refused.origin.as_ref().map(Origin::to_string);
+    for (name, value) in [
+        ("source", refused.source.clone()),
+        (Origin::ATTRIBUTE, origin.unwrap_or_default()),
+    ] {
+        let bytes = attribute_bytes(name, &value);
+        if !value.is_empty() && taken + bytes <= limit {
+            taken += bytes;
+            attributes.push((name.to_owned(), value));
+        }
     }
     let room = limit.saturating_sub(taken + attribute_bytes("detail", ""));
     let mut detail: String = refused.detail.chars().take(DETAIL_CHARS).collect();

@@ -22,7 +22,7 @@ pub struct FailedMessage {
     pub dead_letter_of: Option<String>,
     pub group: Option<String>,
     pub deduplication: Option<String>,
-    pub sent_milliseconds: i64,
+    pub sent_milliseconds: u64,
 }
 
 /// An attribute of a message: text or bytes.
@@ -32,6 +32,17 @@ pub struct Attribute {
     pub data_type: String,
     pub text: Option<String>,
     pub bytes: Option<Vec<u8>>,
+}
+
+impl Attribute {
+    /// Creates an attribute of type `String`.
+    pub fn text(text: String) -> Attribute {
+        Attribute {
+            data_type: "String".to_owned(),
+            text: Some(text),
+            bytes: None,
+        }
+    }
 }
 
 impl FailedMessage {

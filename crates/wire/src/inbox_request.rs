@@ -3,7 +3,9 @@
 //! A request is published to `request/<operation>/<uuid>[/<messageId>]` with a JSON object that holds a
 //! `token`. The response goes to `response/<operation>/<token>`, or to the response topic of MQTT 5. Topic and
 //! payload are parsed independently of each other: an invalid request still has a [`ResponseAddress`], and a
-//! request without a usable token is answered on `response/<operation>/rejected`.
+//! request without a usable token gets its error on `response/<operation>/rejected`.
+//!
+//! A token with a dot is private: only the client whose id is before the last dot may use it.
 //!
 //! Topics are parsed strictly. One level too many is an error, because a device whose policy allows
 //! `request/get/*/<itself>/*` must not reach the messages of others.
@@ -12,7 +14,7 @@ mod payload;
 mod response_address;
 
 pub use payload::{ListParameters, RequestPayload, SendParameters};
-pub use response_address::ResponseAddress;
+pub use response_address::{ResponseAddress, TokenPolicy, UnknownTokenPolicy};
 
 use crate::events::rule::RuleEvent;
 use crate::limits::REQUEST_BYTES;
@@ -79,21 +81,22 @@ pub struct ParsedRequest<'a> {
 ///
 /// ```
 /// use antumbra_wire::events::rule::RuleEvent;
-/// use antumbra_wire::inbox_request::parse;
+/// use antumbra_wire::inbox_request::{TokenPolicy, parse};
 /// use antumbra_wire::rules::Operation;
 /// let event = RuleEvent {
 ///     topic: "request/get/lamp-7/42".to_owned(),
 ///     payload: br#"{"token":"t1"}"#.to_vec(),
 ///     ..RuleEvent::default()
 /// };
-/// let request = parse(&event, Operation::Get);
+/// let request = parse(&event, Operation::Get, TokenPolicy::Open);
 /// assert_eq!(request.address.topic, "response/get/t1");
 /// let names = request.parsed.unwrap().names;
 /// assert_eq!((names.uuid, names.message_id), ("lamp-7", "42"));
 /// ```
-pub fn parse(event: &RuleEvent, operation: Operation) -> Request<'_> {
+pub fn parse(event: &RuleEvent, operation: Operation, tokens: TokenPolicy) -> Request<'_> {
     let payload = RequestPayload::parse(&event.payload, event.response_topic.is_some());
-    let (address, valid_address) = ResponseAddress::of(event, operation, payload.as_ref().ok());
+    let of_payload = payload.as_ref().ok();
+    let (address, valid_address) = ResponseAddress::of(event, operation, of_payload, tokens);
     let parsed = valid_address.and_then(|()| {
         let bytes = event.payload.len();
         if bytes > REQUEST_BYTES {

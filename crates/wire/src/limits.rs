@@ -20,3 +20,5 @@ pub const TOPIC_SLASHES: usize = 7;
 pub const TOKEN_CHARS: usize = 128;
 /// Bytes of a client token in a shadow request.
 pub const CLIENT_TOKEN_BYTES: usize = 64;
+/// Bytes of a message id of SQS.
+pub const QUEUE_ID_BYTES: usize = 100;

@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 
 use crate::connection::Connection;
 use crate::error::CliError;
-use crate::mqtt::{Broker, Session};
+use crate::mqtt::{Broker, Session, new_client_id};
 use crate::output;
 
 use request::InboxRequest;
@@ -71,9 +71,13 @@ impl BrokerArguments {
         }
     }
 
-    pub(crate) async fn open(&self, connection: &Connection) -> Result<Session, CliError> {
+    pub(crate) async fn open(
+        &self,
+        connection: &Connection,
+        client_id: &str,
+    ) -> Result<Session, CliError> {
         let broker = self.broker(connection).await?;
-        Session::open(&broker, Duration::from_secs(self.timeout)).await
+        Session::open(&broker, client_id, Duration::from_secs(self.timeout)).await
     }
 }
 
@@ -84,18 +88,21 @@ pub(crate) async fn run(
     json: bool,
 ) -> Result<(), CliError> {
     let MessagesArguments { broker, command } = arguments;
+    let client_id = new_client_id();
     let response = match command {
         MessagesCommand::Send(message) => {
             message.check()?;
             let session = match message.waits() {
-                true => Some(broker.open(connection).await?),
+                true => Some(broker.open(connection, &client_id).await?),
                 false => None,
             };
             message.run(connection, session).await?
         }
         MessagesCommand::Request(request) => {
-            let request = request.prepare()?;
-            request.send(broker.open(connection).await?).await?
+            let request = request.prepare(&client_id)?;
+            request
+                .send(broker.open(connection, &client_id).await?)
+                .await?
         }
     };
     match json {

@@ -6,7 +6,7 @@ use tokio::time::{Duration, Instant};
 use crate::commands::messages::BrokerArguments;
 use crate::connection::Connection;
 use crate::error::CliError;
-use crate::mqtt::Session;
+use crate::mqtt::{Session, new_client_id};
 use crate::output;
 
 #[derive(Debug, Args)]
@@ -48,7 +48,7 @@ pub(crate) async fn run(
     connection: &Connection,
     json: bool,
 ) -> Result<(), CliError> {
-    let mut session = arguments.broker.open(connection).await?;
+    let mut session = arguments.broker.open(connection, &new_client_id()).await?;
     let expected = match arguments.command {
         MqttCommand::Subscribe { topic, count } => {
             session.subscribe(&topic).await?;

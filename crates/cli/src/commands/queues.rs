@@ -61,6 +61,9 @@ pub(crate) struct RedriveArguments {
     /// Maximum number of messages.
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     limit: u32,
+    /// Queues that quarantined messages may go back to: names, URLs or ARNs, comma-separated.
+    #[arg(long, value_name = "QUEUES", value_delimiter = ',', default_values_t = RedriveOptions::default().sources)]
+    sources: Vec<String>,
     /// Queue for messages of unknown source.
     #[arg(long, value_name = "QUEUE")]
     to: Option<String>,
@@ -118,6 +121,7 @@ impl RedriveArguments {
     ) -> Result<(), CliError> {
         let options = RedriveOptions {
             limit: self.limit as usize,
+            sources: self.sources.clone(),
             to: self.to.clone(),
             drop_requests: self.drop_requests,
         };

@@ -289,16 +289,27 @@ fn dead_letters_go_back_unchanged() {
         let mut attributes = kind;
         attributes.push((QueueAttributeName::RedrivePolicy, policy.to_string()));
         bench.create(&work, &attributes);
-        let colour = MessageAttributeValue::builder().data_type("String");
-        let colour = colour.string_value("red").build().unwrap();
         let mut call = bench.sqs.send_message().queue_url(bench.url(&work));
-        call = call
-            .message_body("hello")
-            .message_attributes("colour", colour);
+        call = call.message_body("hello");
+        // A sender can set the attributes of a quarantined message too.
+        let sent = [
+            ("reason", "NotJson"),
+            ("source", "antumbra-deliveries"),
+            ("colour", "red"),
+        ];
+        for (name, text) in sent {
+            let value = MessageAttributeValue::builder().data_type("String");
+            call = call.message_attributes(name, value.string_value(text).build().unwrap());
+        }
         if fifo {
             call = call.message_group_id("g").message_deduplication_id("d");
         }
-        bench.runtime.block_on(call.send()).unwrap();
+        let id = bench
+            .runtime
+            .block_on(call.send())
+            .unwrap()
+            .message_id
+            .unwrap();
         wait_for("a dead letter", || {
             bench.peek(&work);
             (bench.peek(&dead).len() == 1).then_some(())
@@ -316,7 +327,11 @@ fn dead_letters_go_back_unchanged() {
         let back = bench.peek(&work);
         assert_eq!(back[0].body(), Some("hello"));
         let attributes = back[0].message_attributes().unwrap();
-        assert_eq!(attributes["colour"].string_value(), Some("red"));
+        for (name, text) in sent {
+            assert_eq!(attributes[name].string_value(), Some(text));
+        }
+        let origin = attributes["antumbra-origin"].string_value().unwrap();
+        assert!(origin.ends_with(&format!("-{id}")), "{origin}");
     }
 }
 

@@ -112,6 +112,7 @@ impl<S: MessageWriter, T: SourceTracker> Ingest<S, T> {
             id: messages[index].id.clone(),
             text: messages[index].body.clone(),
             source: messages[index].queue_arn.clone(),
+            origin: Some(messages[index].origin.clone()),
             reason: rejection.reason,
             detail: rejection.detail.clone(),
         };
@@ -138,8 +139,8 @@ impl<S: MessageWriter, T: SourceTracker> Ingest<S, T> {
     ) -> Result<Box<InboxMessage>, Rejection> {
         let incoming = IncomingMessage {
             text: &message.body,
-            queue_id: &message.id,
-            sent: message.sent,
+            queue_id: &message.origin.id,
+            sent_milliseconds: message.origin.sent_milliseconds,
         };
         let parsed = self.parser.read(&incoming, now).map(Box::new);
         parsed.map_err(|rejection| Rejection::new(rejection.reason.as_str(), rejection.detail))

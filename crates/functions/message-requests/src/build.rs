@@ -21,7 +21,7 @@ pub fn build<F: InboxFunction>(
 ) -> InboxRequests<F> {
     let responses = IotChannel::connect(sdk, config.iot_endpoint.as_deref());
     let inbox = DynamoDbInbox::connect(sdk, config.table);
-    InboxRequests::new(function(inbox), Arc::new(responses), clock)
+    InboxRequests::new(function(inbox), Arc::new(responses), clock).with_tokens(config.tokens)
 }
 
 /// Wires the function that sends messages to devices.
@@ -37,7 +37,7 @@ pub fn build_send(
         queue: Arc::new(outbound),
         clock: Arc::clone(&clock),
     });
-    InboxRequests::new(function, Arc::new(responses), clock)
+    InboxRequests::new(function, Arc::new(responses), clock).with_tokens(config.tokens)
 }
 
 /// Runs a function that uses the inbox.

@@ -3,12 +3,14 @@
 use antumbra_lambda_kit::config::FunctionConfig;
 use antumbra_lambda_kit::environment::Environment;
 use antumbra_publish::sqs;
+pub use antumbra_wire::inbox_request::TokenPolicy;
 
 /// Configuration of a function that uses the inbox.
 pub struct InboxConfig {
     pub table: String,
     /// The account's own endpoint of AWS IoT.
     pub iot_endpoint: Option<String>,
+    pub tokens: TokenPolicy,
 }
 
 impl FunctionConfig for InboxConfig {
@@ -16,6 +18,7 @@ impl FunctionConfig for InboxConfig {
         InboxConfig {
             table: environment.required("TABLE"),
             iot_endpoint: environment.optional("IOT_ENDPOINT"),
+            tokens: environment.or("TOKENS", TokenPolicy::default()),
         }
     }
 }
@@ -27,6 +30,7 @@ pub struct SendConfig {
     pub queue_bytes: usize,
     /// The account's own endpoint of AWS IoT.
     pub iot_endpoint: Option<String>,
+    pub tokens: TokenPolicy,
 }
 
 impl FunctionConfig for SendConfig {
@@ -35,6 +39,7 @@ impl FunctionConfig for SendConfig {
             outbound: environment.required("OUTBOUND_QUEUE_URL"),
             queue_bytes: sqs::BYTES,
             iot_endpoint: environment.optional("IOT_ENDPOINT"),
+            tokens: environment.or("TOKENS", TokenPolicy::default()),
         }
     }
 }

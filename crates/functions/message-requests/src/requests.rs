@@ -10,7 +10,7 @@ use antumbra_service::notifications::{BoxFuture, Channel, SendFailure};
 use antumbra_shadow::Timestamp;
 use antumbra_wire::events::rule::RuleEvent;
 use antumbra_wire::inbox_request::{
-    ParsedRequest, RequestError, ResponseAddress, TopicNames, parse,
+    ParsedRequest, RequestError, ResponseAddress, TokenPolicy, TopicNames, parse,
 };
 use antumbra_wire::inbox_response::InboxErrorResponse;
 use antumbra_wire::limits::REQUEST_BYTES;
@@ -21,6 +21,7 @@ use crate::operations::{InboxFunction, RequestContext};
 /// Serves the requests of one function.
 pub struct InboxRequests<F> {
     function: F,
+    tokens: TokenPolicy,
     responder: Responder,
 }
 
@@ -98,8 +99,14 @@ impl<F: InboxFunction> InboxRequests<F> {
     ) -> InboxRequests<F> {
         InboxRequests {
             function,
+            tokens: TokenPolicy::default(),
             responder: Responder::new(responses, clock),
         }
+    }
+
+    #[must_use]
+    pub fn with_tokens(self, tokens: TokenPolicy) -> InboxRequests<F> {
+        InboxRequests { tokens, ..self }
     }
 
     /// Serves the request in a rule's event and publishes its response. `id` is the invocation's id.
@@ -117,7 +124,7 @@ impl<F: InboxFunction> InboxRequests<F> {
                 let error = format!("{} does not serve the topic {:?}", F::NAME, event.topic);
                 HandlerError::new("TopicError", error)
             })?;
-        let request = parse(&event, operation);
+        let request = parse(&event, operation, self.tokens);
         let payload = match &request.parsed {
             Ok(parsed) => {
                 let context = RequestContext {

@@ -240,6 +240,7 @@ impl<S: StateStore, P: IngestProgress, R: SensorStore> Ingest<S, P, R> {
             id: messages[index].id.clone(),
             text: messages[index].quarantine_text(limit),
             source: messages[index].source.clone(),
+            origin: None,
             reason: rejection.reason,
             detail: rejection.detail.clone(),
         };

@@ -73,7 +73,7 @@ fn selected(event: &RuleEvent) {
 }
 
 fn inbox(event: &RuleEvent, operation: Operation) {
-    let request = inbox_request::parse(event, operation);
+    let request = inbox_request::parse(event, operation, inbox_request::TokenPolicy::Open);
     let address = &request.address;
     for to in address.fallback_topic.iter().chain([&address.topic]) {
         assert!(to.starts_with("response/"), "{to}");

@@ -7,7 +7,7 @@ use antumbra_dynamodb::{DynamoDbInbox, MAIN, MESSAGES, SensorConfig};
 use antumbra_lambda_kit::Handler;
 use antumbra_lambda_kit::functions::queues;
 use antumbra_message_requests::InboxFunction;
-use antumbra_message_requests::config::{InboxConfig, SendConfig};
+use antumbra_message_requests::config::{InboxConfig, SendConfig, TokenPolicy};
 use antumbra_message_requests::operations::{
     DeleteFunction, GetFunction, NextFunction, Outbound, QueryFunction, SendFunction,
 };
@@ -128,6 +128,7 @@ impl LocalServices {
         let config = InboxConfig {
             table: MESSAGES.name.to_owned(),
             iot_endpoint: None,
+            tokens: TokenPolicy::default(),
         };
         self.build(F::NAME, |sdk, clock| {
             antumbra_message_requests::build(function, config, sdk, clock)
@@ -139,6 +140,7 @@ impl LocalServices {
             outbound: self.queues.queue_url(queues::OUTBOUND),
             queue_bytes: SMALL_BYTES,
             iot_endpoint: None,
+            tokens: TokenPolicy::default(),
         };
         self.build(SendFunction::<Outbound>::NAME, |sdk, clock| {
             antumbra_message_requests::build_send(config, sdk, clock)

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use antumbra_service::redrive::{FailedMessage, RecordRange};
+use antumbra_service::redrive::{Attribute, FailedMessage, RecordRange};
+use antumbra_wire::events::sqs::Origin;
 use serde_json::Value;
 
 use super::RedriveOptions;
@@ -28,13 +29,30 @@ const QUARANTINE_ATTRIBUTES: [&str; 3] = ["reason", "source", "detail"];
 /// Prefix of a source that is a RabbitMQ queue.
 const RABBITMQ: &str = "rabbitmq:";
 
-fn is_quarantined(message: &FailedMessage) -> bool {
-    message.attribute("reason").is_some() && message.attribute("source").is_some()
+/// Returns the name of a queue that is given by name, URL or ARN.
+fn name_of(queue: &str) -> &str {
+    queue.rsplit(['/', ':']).next().unwrap_or(queue)
 }
 
-/// Returns the message as it was first sent.
+/// Returns whether a function quarantined the message. The attributes of a dead letter are those of its sender.
+fn is_quarantined(message: &FailedMessage) -> bool {
+    message.dead_letter_of.is_none() && message.attribute("reason").is_some()
+}
+
+/// Returns the message as it was first sent, with its origin.
 pub(super) fn restored(message: &FailedMessage) -> FailedMessage {
     let mut message = message.clone();
+    let origin = message.attribute(Origin::ATTRIBUTE);
+    if origin.and_then(Origin::parse).is_none() {
+        let origin = Origin {
+            id: message.id.clone(),
+            sent_milliseconds: message.sent_milliseconds,
+        };
+        let attribute = Attribute::text(origin.to_string());
+        message
+            .attributes
+            .insert(Origin::ATTRIBUTE.to_owned(), attribute);
+    }
     if is_quarantined(&message) {
         let added = |name: &String| QUARANTINE_ATTRIBUTES.contains(&name.as_str());
         message.attributes.retain(|name, _| !added(name));
@@ -44,11 +62,11 @@ pub(super) fn restored(message: &FailedMessage) -> FailedMessage {
 
 /// Returns the reason of the failure.
 pub fn reason(message: &FailedMessage) -> String {
-    if let Some(reason) = message.attribute("reason") {
-        return reason.to_owned();
-    }
     if message.dead_letter_of.is_some() {
         return "dead letter".to_owned();
+    }
+    if let Some(reason) = message.attribute("reason") {
+        return reason.to_owned();
     }
     let body: Value = serde_json::from_str(&message.body).unwrap_or_default();
     let text = |pointer: &str| body.pointer(pointer).and_then(Value::as_str);
@@ -62,20 +80,25 @@ pub fn reason(message: &FailedMessage) -> String {
 impl RedriveRoute {
     /// Returns the route of a message.
     pub fn of(message: &FailedMessage, options: &RedriveOptions) -> RedriveRoute {
-        let to = options.to.clone().map(RedriveRoute::Queue);
-        if let Some(source) = message
-            .attribute("source")
-            .filter(|_| is_quarantined(message))
-        {
-            return match source.starts_with(RABBITMQ) {
-                false => RedriveRoute::Queue(source.to_owned()),
-                true => to.unwrap_or(RedriveRoute::None(
-                    "from RabbitMQ; use --to antumbra-signals",
-                )),
-            };
-        }
         if let Some(queue) = &message.dead_letter_of {
             return RedriveRoute::Queue(queue.clone());
+        }
+        let to = options.to.clone().map(RedriveRoute::Queue);
+        let unknown = || RedriveRoute::None("unknown source; use --to QUEUE");
+        if is_quarantined(message) {
+            let source = message.attribute("source").unwrap_or_default();
+            if source.starts_with(RABBITMQ) {
+                return to.unwrap_or(RedriveRoute::None(
+                    "from RabbitMQ; use --to antumbra-signals",
+                ));
+            }
+            // The body is a sender's, whatever it looks like.
+            let known = options
+                .sources
+                .iter()
+                .find(|known| name_of(known) == name_of(source));
+            let known = known.cloned().map(RedriveRoute::Queue);
+            return known.or(to).unwrap_or_else(unknown);
         }
         if let Some(range) = RecordRange::parse(&message.body) {
             return RedriveRoute::Stream(range);
@@ -94,7 +117,7 @@ impl RedriveRoute {
         if is_rule || is_call {
             return RedriveRoute::Request;
         }
-        to.unwrap_or(RedriveRoute::None("unknown source; use --to QUEUE"))
+        to.unwrap_or_else(unknown)
     }
 
     /// Returns whether a [`Resender`](super::Resender) is needed.
@@ -110,8 +133,7 @@ impl fmt::Display for RedriveRoute {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             RedriveRoute::Queue(queue) => {
-                let name = queue.rsplit(['/', ':']).next().unwrap_or(queue);
-                write!(f, "to {name}")
+                write!(f, "to {}", name_of(queue))
             }
             RedriveRoute::Registration(notification) => {
                 let name = notification.registration.as_deref().unwrap_or_default();
@@ -137,14 +159,8 @@ mod tests {
         attributes: &[(&str, &str)],
         dead_letter_of: Option<&str>,
     ) -> FailedMessage {
-        let attribute = |(name, text): &(&str, &str)| {
-            let text = Some((*text).to_owned());
-            let attribute = Attribute {
-                text,
-                ..Attribute::default()
-            };
-            ((*name).to_owned(), attribute)
-        };
+        let attribute =
+            |(name, text): &(&str, &str)| ((*name).to_owned(), Attribute::text((*text).to_owned()));
         FailedMessage {
             body: body.to_owned(),
             attributes: attributes.iter().map(attribute).collect(),
@@ -153,12 +169,15 @@ mod tests {
         }
     }
 
-    fn route(message: &FailedMessage, to: Option<&str>) -> String {
-        let options = RedriveOptions {
+    fn options(to: Option<&str>) -> RedriveOptions {
+        RedriveOptions {
             to: to.map(str::to_owned),
             ..RedriveOptions::default()
-        };
-        RedriveRoute::of(message, &options).to_string()
+        }
+    }
+
+    fn route(message: &FailedMessage, to: Option<&str>) -> String {
+        RedriveRoute::of(message, &options(to)).to_string()
     }
 
     #[test]
@@ -223,6 +242,61 @@ mod tests {
             "to antumbra-signals"
         );
         let back = restored(&message("{", &quarantined, None)).attributes;
-        assert_eq!(back.keys().collect::<Vec<_>>(), ["mine"]);
+        assert_eq!(back.keys().collect::<Vec<_>>(), ["antumbra-origin", "mine"]);
+    }
+
+    /// Attributes and bodies come from senders; only the queue service says that a message is a dead letter.
+    #[test]
+    fn senders_do_not_choose_the_route() {
+        let [inbound, deliveries] = ["antumbra-inbound", "antumbra-deliveries"]
+            .map(|name| format!("arn:aws:sqs:us-east-1:000000000000:{name}"));
+        let forged = [("reason", "NotJson"), ("source", deliveries.as_str())];
+        let dead = message("{}", &forged, Some(&inbound));
+        assert_eq!(route(&dead, None), "to antumbra-inbound");
+        assert_eq!(reason(&dead), "dead letter");
+        assert_eq!(
+            restored(&dead).attribute("source"),
+            Some(deliveries.as_str())
+        );
+        let unknown = "unknown source; use --to QUEUE";
+        assert_eq!(route(&message("{}", &forged, None), None), unknown);
+        // A queue of the same name in another account.
+        let foreign = inbound.replace("000000000000", "666666666666");
+        let foreign = [("reason", "NotJson"), ("source", foreign.as_str())];
+        let RedriveRoute::Queue(queue) =
+            RedriveRoute::of(&message("{}", &foreign, None), &options(None))
+        else {
+            panic!("no route");
+        };
+        assert_eq!(queue, "antumbra-inbound");
+        // The body of a quarantined message is not a notification, nor a position in a stream.
+        for body in [
+            r#"{"record":{},"registration":"all","notification":{},"message":{"id":"n"}}"#,
+            r#"{"DDBStreamBatchInfo":{"shardId":"s","startSequenceNumber":"1","endSequenceNumber":"3","streamArn":"a"}}"#,
+        ] {
+            assert_eq!(
+                route(&message(body, &[("reason", "TooLarge")], None), None),
+                unknown
+            );
+        }
+    }
+
+    #[test]
+    fn a_redriven_message_carries_its_origin() {
+        let first = FailedMessage {
+            id: "m".to_owned(),
+            sent_milliseconds: 1_564_669_332_364,
+            ..message("{}", &[], Some("inbound"))
+        };
+        let again = restored(&first);
+        assert_eq!(again.attribute("antumbra-origin"), Some("1564669332364-m"));
+        let second = FailedMessage {
+            id: "n".to_owned(),
+            ..again
+        };
+        assert_eq!(
+            restored(&second).attribute("antumbra-origin"),
+            Some("1564669332364-m")
+        );
     }
 }

@@ -40,10 +40,10 @@ pub struct InboxMessage {
 pub struct IncomingMessage<'a> {
     /// Content as sent.
     pub text: &'a str,
-    /// Id of the message in the queue, the same at every receive.
+    /// Id of the message when it was first sent, the same at every receive.
     pub queue_id: &'a str,
-    /// Sent time, by the queue's clock.
-    pub sent: Timestamp,
+    /// Time of the first send, by the queue's clock.
+    pub sent_milliseconds: u64,
 }
 
 /// Parser of incoming messages.
@@ -119,7 +119,7 @@ impl MessageParser {
     /// let incoming = IncomingMessage {
     ///     text: r#"{"thingName":"testThing","epochTime":"1564669331","tempSensor1F":"72"}"#,
     ///     queue_id: "7d7efcff-bdcf-4d98-917e-d171d27cc0b4",
-    ///     sent: Timestamp::parse("2019-08-01T14:22:12.364Z").unwrap(),
+    ///     sent_milliseconds: 1564669332364,
     /// };
     /// let message = MessageParser::default().read(&incoming, Timestamp::default()).unwrap();
     /// assert_eq!(message.source.as_str(), "testThing");
@@ -156,7 +156,7 @@ impl MessageParser {
             return Err(invalid("it is empty".to_owned()));
         }
         let place = self.padding.pad(&place).map_err(invalid)?;
-        let sent = incoming.sent.nanoseconds() / 1_000_000;
+        let sent = incoming.sent_milliseconds;
         let id = format!("{place}-{sent}-{}", incoming.queue_id);
         let id = MessageId::new(id).map_err(|fault| invalid(fault.to_string()))?;
         let message = InboxMessage {

@@ -74,7 +74,7 @@ proptest! {
     fn no_text_is_more_than_refused(text in ".{0,80}", uuid in any::<String>(), place in any::<i64>()) {
         let message = serde_json::json!({"thingName": uuid, "epochTime": place, "text": text});
         for text in [text, message.to_string()] {
-            let arrival = IncomingMessage { text: &text, queue_id: "q", sent: Timestamp::default() };
+            let arrival = IncomingMessage { text: &text, queue_id: "q", sent_milliseconds: 0 };
             if let Ok(message) = MessageParser::default().read(&arrival, Timestamp::default()) {
                 prop_assert_eq!(message.source.as_str(), &uuid);
                 prop_assert_eq!(message.id.as_str(), format!("{place}-0-q"));
@@ -91,7 +91,7 @@ fn an_answer_has_as_many_bytes_as_is_reckoned() {
         let arrival = IncomingMessage {
             text: &text,
             queue_id: "q",
-            sent: Timestamp::default(),
+            sent_milliseconds: 0,
         };
         let message = MessageParser::default()
             .read(&arrival, Timestamp::default())

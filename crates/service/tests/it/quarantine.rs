@@ -24,6 +24,7 @@ fn refused(text: &str, detail: &str) -> QuarantinedMessage {
         id: "m-1".to_owned(),
         text: text.to_owned(),
         source: "in".to_owned(),
+        origin: None,
         reason: "NotJson",
         detail: detail.to_owned(),
     }

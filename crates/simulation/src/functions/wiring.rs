@@ -9,7 +9,7 @@ use antumbra_dynamodb::{
 };
 use antumbra_lambda_kit::Handler;
 use antumbra_message_requests::InboxFunction;
-use antumbra_message_requests::config::InboxConfig;
+use antumbra_message_requests::config::{InboxConfig, TokenPolicy};
 use antumbra_message_requests::operations::{
     DeleteFunction, GetFunction, NextFunction, QueryFunction,
 };
@@ -221,6 +221,7 @@ impl Wiring {
             let config = InboxConfig {
                 table: MESSAGES.name.to_owned(),
                 iot_endpoint: None,
+                tokens: TokenPolicy::default(),
             };
             antumbra_message_requests::build(function, config, &wiring.sdk, clock)
         })

@@ -3,6 +3,8 @@
 //! Unknown fields are ignored. A record that lacks a required field fails the whole event, because a batch item
 //! failure needs the message's id.
 
+use std::fmt;
+
 use antumbra_shadow::Timestamp;
 use aws_lambda_events::sqs::{SqsEvent, SqsMessage};
 
@@ -57,6 +59,51 @@ pub struct QueueMessage {
     pub sequence: Option<String>,
     /// ARN of the queue.
     pub queue_arn: String,
+    /// Id and time of the first send; those of this message unless it was redriven.
+    pub origin: Origin,
+}
+
+/// Id and time of a message when it was first sent.
+///
+/// A redrive sends the message again, and SQS gives it another id and time. It carries its origin in an attribute, so
+/// that it is still recognised. Anybody who may send messages can set the attribute: do not trust the time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Origin {
+    pub id: String,
+    pub sent_milliseconds: u64,
+}
+
+impl Origin {
+    /// Name of the attribute.
+    pub const ATTRIBUTE: &str = "antumbra-origin";
+
+    /// Parses the attribute; `None` if it is malformed.
+    ///
+    /// ```
+    /// use antumbra_wire::events::sqs::Origin;
+    /// let origin = Origin::parse("1564669332364-7d7efcff").unwrap();
+    /// assert_eq!((origin.sent_milliseconds, origin.id.as_str()), (1564669332364, "7d7efcff"));
+    /// assert_eq!(origin.to_string(), "1564669332364-7d7efcff");
+    /// assert_eq!(Origin::parse("1564669332364-a/b"), None);
+    /// ```
+    pub fn parse(text: &str) -> Option<Origin> {
+        let (milliseconds, id) = text.split_once('-')?;
+        let is_id = |id: &str| id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
+        if id.is_empty() || id.len() > limits::QUEUE_ID_BYTES || !is_id(id) {
+            return None;
+        }
+        Some(Origin {
+            id: id.to_owned(),
+            sent_milliseconds: milliseconds.parse().ok()?,
+        })
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.sent_milliseconds, self.id)
+    }
 }
 
 /// Reads the messages of an event, in order.
@@ -96,6 +143,12 @@ fn message(mut record: SqsMessage) -> Result<QueueMessage, SqsEventError> {
     let queue_arn = required("eventSourceARN", record.event_source_arn)?;
     let receives = record.attributes.get("ApproximateReceiveCount");
     let receives = receives.and_then(|count| count.parse().ok()).unwrap_or(1);
+    let origin = record.message_attributes.remove(Origin::ATTRIBUTE);
+    let origin = origin.and_then(|attribute| Origin::parse(&attribute.string_value?));
+    let origin = origin.unwrap_or_else(|| Origin {
+        id: id.clone(),
+        sent_milliseconds: milliseconds,
+    });
     let fifo = queue_arn.ends_with(".fifo");
     let mut of_fifo = |name| record.attributes.remove(name).filter(|_| fifo);
     Ok(QueueMessage {
@@ -107,6 +160,7 @@ fn message(mut record: SqsMessage) -> Result<QueueMessage, SqsEventError> {
         group: of_fifo("MessageGroupId"),
         sequence: of_fifo("SequenceNumber"),
         queue_arn,
+        origin,
     })
 }
 

@@ -21,6 +21,48 @@ pub struct ResponseAddress {
     pub rejected: bool,
 }
 
+/// Tokens that requests may use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum TokenPolicy {
+    /// Private tokens by their client, open tokens by everybody.
+    #[default]
+    Open,
+    /// Private tokens only.
+    Private,
+}
+
+/// An unknown value of the variable `TOKENS`.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("must be open or private")]
+pub struct UnknownTokenPolicy;
+
+impl std::str::FromStr for TokenPolicy {
+    type Err = UnknownTokenPolicy;
+
+    fn from_str(word: &str) -> Result<TokenPolicy, UnknownTokenPolicy> {
+        match word {
+            "open" => Ok(TokenPolicy::Open),
+            "private" => Ok(TokenPolicy::Private),
+            _ => Err(UnknownTokenPolicy),
+        }
+    }
+}
+
+impl TokenPolicy {
+    /// Checks whether a client may use a token, or a level of a response topic. `what` names it in the error.
+    fn check(self, client: Option<&str>, token: &str, what: &str) -> Result<(), RequestError> {
+        match token.rsplit_once('.') {
+            Some((owner, _)) if client != Some(owner) => Err(RequestError::bad(format!(
+                "{what} belongs to the client {owner}"
+            ))),
+            None if self == TokenPolicy::Private => Err(RequestError::bad(format!(
+                "{what} is not private: it must be the client id, a dot, and any text"
+            ))),
+            _ => Ok(()),
+        }
+    }
+}
+
 impl ResponseAddress {
     /// The MQTT 5 response topic, else the topic of the token, else the one for rejected requests. The result
     /// is an error if the request asked for an address and it is invalid, or if it has none.
@@ -28,8 +70,12 @@ impl ResponseAddress {
         event: &RuleEvent,
         operation: Operation,
         payload: Option<&RequestPayload<'_>>,
+        tokens: TokenPolicy,
     ) -> (ResponseAddress, Result<(), RequestError>) {
-        let by_token = payload.map_or(Ok(None), |payload| token_topic(operation, payload));
+        let client = event.client_id.as_deref();
+        let by_token = payload.map_or(Ok(None), |payload| {
+            token_topic(operation, payload, client, tokens)
+        });
         let address = |topic: String| ResponseAddress {
             topic,
             correlation_data: event.correlation_data.clone(),
@@ -37,7 +83,8 @@ impl ResponseAddress {
             rejected: false,
         };
         let rejected = format!("{RESPONSE}{}/rejected", operation.word());
-        let chosen = event.response_topic.as_deref().map(check_response_topic);
+        let chosen = event.response_topic.as_deref();
+        let chosen = chosen.map(|topic| check_response_topic(topic, client, tokens));
         match (chosen, by_token) {
             (Some(Ok(topic)), by_token) => {
                 let address = ResponseAddress {
@@ -69,6 +116,8 @@ impl ResponseAddress {
 fn token_topic(
     operation: Operation,
     payload: &RequestPayload<'_>,
+    client: Option<&str>,
+    tokens: TokenPolicy,
 ) -> Result<Option<String>, RequestError> {
     let Some(token) = payload.token()? else {
         return Ok(None);
@@ -82,13 +131,19 @@ fn token_topic(
     } else if chars > TOKEN_CHARS {
         format!("The token has {chars} characters, the limit is {TOKEN_CHARS}")
     } else {
+        tokens.check(client, &token, &format!("The token {token}"))?;
         return Ok(Some(format!("{RESPONSE}{}/{token}", operation.word())));
     };
     Err(RequestError::BadRequest(invalid))
 }
 
-/// Checks an MQTT 5 response topic. The function publishes to it with its own permissions, not the sender's.
-fn check_response_topic(topic: &str) -> Result<&str, RequestError> {
+/// Checks an MQTT 5 response topic. The function publishes to it with its own permissions, not the sender's. Every
+/// level with a dot is private, because device policies match several levels; the last level is the token.
+fn check_response_topic<'a>(
+    topic: &'a str,
+    client: Option<&str>,
+    tokens: TokenPolicy,
+) -> Result<&'a str, RequestError> {
     let (bytes, slashes) = (topic.len(), topic.matches('/').count());
     let forbidden = |c: &char| matches!(c, '+' | '#') || c.is_control();
     let invalid = if bytes > TOPIC_BYTES {
@@ -102,6 +157,12 @@ fn check_response_topic(topic: &str) -> Result<&str, RequestError> {
     } else if topic.split('/').any(str::is_empty) {
         "has an empty level".to_owned()
     } else {
+        let what = "The response topic";
+        for level in topic.split('/') {
+            TokenPolicy::Open.check(client, level, what)?;
+        }
+        let token = topic.rsplit('/').next().unwrap_or_default();
+        tokens.check(client, token, what)?;
         return Ok(topic);
     };
     Err(RequestError::bad(format!("The response topic {invalid}")))
@@ -127,7 +188,7 @@ mod tests {
     /// Topic of the response, and the error of the request.
     fn respond(payload: &str, response_topic: Option<&str>) -> (String, String) {
         let event = event(payload, response_topic);
-        let request = parse(&event, Operation::Query);
+        let request = parse(&event, Operation::Query, TokenPolicy::Open);
         let error = request.parsed.err().map(|error| error.to_string());
         (request.address.topic, error.unwrap_or_default())
     }
@@ -257,14 +318,137 @@ mod tests {
         assert_eq!(respond(&long, None).1, "");
     }
 
+    /// Topic of the response to a client, and the error.
+    fn respond_to(client: Option<&str>, payload: &str, chosen: Option<&str>) -> (String, String) {
+        let event = RuleEvent {
+            client_id: client.map(str::to_owned),
+            ..event(payload, chosen)
+        };
+        let request = parse(&event, Operation::Query, TokenPolicy::Open);
+        let error = request.parsed.err().map(|error| error.to_string());
+        (request.address.topic, error.unwrap_or_default())
+    }
+
+    #[test]
+    fn private_tokens_belong_to_their_client() {
+        let rejected = "response/query/rejected";
+        let private = "The token deviceB.1 belongs to the client deviceB";
+        let chosen = "The response topic belongs to the client deviceB";
+        let [a, b] = [Some("deviceA"), Some("deviceB")];
+        let token = r#"{"token":"deviceB.1"}"#;
+        let cases = [
+            (b, token, None, "response/query/deviceB.1", ""),
+            (a, token, None, rejected, private),
+            (None, token, None, rejected, private),
+            (
+                a,
+                r#"{"token":"deviceB"}"#,
+                None,
+                "response/query/deviceB",
+                "",
+            ),
+            (
+                a,
+                r#"{"token":"x.deviceA.1"}"#,
+                None,
+                rejected,
+                "The token x.deviceA.1 belongs to the client x.deviceA",
+            ),
+            (
+                Some("x.deviceA"),
+                r#"{"token":"x.deviceA.1"}"#,
+                None,
+                "response/query/x.deviceA.1",
+                "",
+            ),
+            (
+                a,
+                r#"{"token":".1"}"#,
+                None,
+                rejected,
+                "The token .1 belongs to the client ",
+            ),
+            // MQTT 5.
+            (
+                b,
+                "",
+                Some("response/list/deviceB.1"),
+                "response/list/deviceB.1",
+                "",
+            ),
+            (a, "", Some("response/list/deviceB.1"), rejected, chosen),
+            (None, "", Some("response/list/deviceB.1"), rejected, chosen),
+            (a, "", Some("response/deviceB.1/list"), rejected, chosen),
+            (
+                a,
+                r#"{"token":"deviceA.1"}"#,
+                Some("response/deviceB.1"),
+                "response/query/deviceA.1",
+                chosen,
+            ),
+            (a, "", Some("response/open"), "response/open", ""),
+        ];
+        for (client, payload, chosen, topic, error) in cases {
+            let expected = (topic.to_owned(), error.to_owned());
+            let response = respond_to(client, payload, chosen);
+            assert_eq!(response, expected, "{client:?} {payload} {chosen:?}");
+        }
+        // The fallback of a chosen topic is not another client's either.
+        let event = RuleEvent {
+            client_id: Some("deviceA".to_owned()),
+            ..event(token, Some("response/open"))
+        };
+        let fallback = parse(&event, Operation::Query, TokenPolicy::Open)
+            .address
+            .fallback_topic;
+        assert_eq!(fallback.as_deref(), Some(rejected));
+    }
+
+    #[test]
+    fn open_tokens_can_be_refused() {
+        let not_private = "is not private: it must be the client id, a dot, and any text";
+        for (payload, chosen, topic, error) in [
+            (
+                r#"{"token":"a.1"}"#,
+                None,
+                "response/query/a.1",
+                String::new(),
+            ),
+            (
+                r#"{"token":"t"}"#,
+                None,
+                "response/query/rejected",
+                format!("The token t {not_private}"),
+            ),
+            ("", Some("response/x/a.1"), "response/x/a.1", String::new()),
+            (
+                "",
+                Some("response/a.1/x"),
+                "response/query/rejected",
+                format!("The response topic {not_private}"),
+            ),
+        ] {
+            let event = RuleEvent {
+                client_id: Some("a".to_owned()),
+                ..event(payload, chosen)
+            };
+            let request = parse(&event, Operation::Query, TokenPolicy::Private);
+            assert_eq!(request.address.topic, topic);
+            let found = request.parsed.err().map(|error| error.to_string());
+            assert_eq!(found.unwrap_or_default(), error);
+        }
+        assert_eq!("private".parse(), Ok(TokenPolicy::Private));
+        assert_eq!("none".parse::<TokenPolicy>(), Err(UnknownTokenPolicy));
+    }
+
     #[test]
     fn correlation_data_is_repeated_and_a_chosen_topic_has_a_fallback() {
         let chosen = event(r#"{"token":"t"}"#, Some("response/a"));
-        let address = parse(&chosen, Operation::Query).address;
+        let address = parse(&chosen, Operation::Query, TokenPolicy::Open).address;
         assert_eq!(address.correlation_data.as_deref(), Some("AQID"));
         assert_eq!(address.fallback_topic.as_deref(), Some("response/query/t"));
         let chosen = event("", Some("response/a"));
-        let address = parse(&chosen, Operation::Query).address;
+        let address = parse(&chosen, Operation::Query, TokenPolicy::Open).address;
         let rejected = Some("response/query/rejected");
         assert_eq!(address.fallback_topic.as_deref(), rejected);
         assert!(!address.rejected);
@@ -289,7 +473,7 @@ mod tests {
                 response_topic,
                 ..RuleEvent::default()
             };
-            let request = parse(&event, operation);
+            let request = parse(&event, operation, TokenPolicy::Open);
             let fallback = request.address.fallback_topic.iter();
             for to in fallback.chain([&request.address.topic]) {
                 prop_assert!(to.starts_with("response/"), "{to}");

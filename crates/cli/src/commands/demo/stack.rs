@@ -23,7 +23,7 @@ use tokio::time::Instant;
 
 use super::report::{DemoFailure, DemoResult};
 use crate::error::chain;
-use crate::mqtt::{Broker, Session};
+use crate::mqtt::{Broker, Session, new_client_id};
 
 /// Registrations: two of the demo, the others as shipped.
 const REGISTRATIONS: [(&str, &str); 5] = [
@@ -252,7 +252,7 @@ impl DemoStack {
     /// Connects a client to the broker and subscribes it.
     pub(super) async fn connect(&self, filters: &[&str]) -> DemoResult<Device> {
         let broker = Broker::Tcp(self.stack.addresses().mqtt.to_string());
-        let mut session = Session::open(&broker, SESSION).await?;
+        let mut session = Session::open(&broker, &new_client_id(), SESSION).await?;
         for filter in filters {
             let subscribing = session.subscribe(filter);
             self.within_timeout("the acknowledgement of the subscription", subscribing)

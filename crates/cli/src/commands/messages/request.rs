@@ -113,18 +113,22 @@ pub(crate) struct PreparedRequest {
 
 impl InboxRequest {
     /// Makes topic and payload, and rejects names that the inbox would reject.
-    pub(crate) fn prepare(&self) -> Result<PreparedRequest, CliError> {
+    pub(crate) fn prepare(&self, client_id: &str) -> Result<PreparedRequest, CliError> {
         let none = serde_json::Map::new();
+        // A private token, of which no other client receives the response.
+        let token = format!("{client_id}.1");
         match self {
-            InboxRequest::Query { thing } => PreparedRequest::new("query", &[source(thing)?], none),
-            InboxRequest::Get(one) => PreparedRequest::new("get", &one.names()?, none),
-            InboxRequest::Next(one) => PreparedRequest::new("next", &one.names()?, none),
-            InboxRequest::Prev(one) => PreparedRequest::new("prev", &one.names()?, none),
-            InboxRequest::Delete(one) => PreparedRequest::new("delete", &one.names()?, none),
-            InboxRequest::List { thing, parameters } => {
-                PreparedRequest::new("list", &[source(thing)?], parameters)
+            InboxRequest::Query { thing } => {
+                PreparedRequest::new(token, "query", &[source(thing)?], none)
             }
-            InboxRequest::Devices { page } => PreparedRequest::new("devices", &[], page),
+            InboxRequest::Get(one) => PreparedRequest::new(token, "get", &one.names()?, none),
+            InboxRequest::Next(one) => PreparedRequest::new(token, "next", &one.names()?, none),
+            InboxRequest::Prev(one) => PreparedRequest::new(token, "prev", &one.names()?, none),
+            InboxRequest::Delete(one) => PreparedRequest::new(token, "delete", &one.names()?, none),
+            InboxRequest::List { thing, parameters } => {
+                PreparedRequest::new(token, "list", &[source(thing)?], parameters)
+            }
+            InboxRequest::Devices { page } => PreparedRequest::new(token, "devices", &[], page),
             InboxRequest::SendTo {
                 thing,
                 message,
@@ -141,7 +145,7 @@ impl InboxRequest {
                     idempotency_key,
                     message,
                 };
-                PreparedRequest::new("send", &[source(thing)?], parameters)
+                PreparedRequest::new(token, "send", &[source(thing)?], parameters)
             }
         }
     }
@@ -163,6 +167,7 @@ impl MessageArguments {
 
 impl PreparedRequest {
     fn new(
+        token: String,
         operation: &str,
         names: &[String],
         parameters: impl Serialize,
@@ -173,7 +178,6 @@ impl PreparedRequest {
             #[serde(flatten)]
             parameters: P,
         }
-        let token = uuid::Uuid::new_v4().to_string();
         let mut topic = format!("request/{operation}");
         for name in names {
             topic.push('/');

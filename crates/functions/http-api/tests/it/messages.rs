@@ -15,7 +15,7 @@ async fn fill(api: &TestApi, source: &str, count: usize, more: &str) -> Vec<Stri
         let arrival = IncomingMessage {
             text: &text,
             queue_id: "q",
-            sent: Timestamp::from_nanoseconds(1_564_669_332_364_000_000),
+            sent_milliseconds: 1_564_669_332_364,
         };
         let message = MessageParser::default()
             .read(&arrival, Timestamp::default())

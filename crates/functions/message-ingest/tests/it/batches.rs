@@ -4,6 +4,7 @@ use antumbra_service::inbox::{MessageDeleter, MessageId, Source};
 use antumbra_shadow::Timestamp;
 use antumbra_testkit::SendReply;
 use antumbra_testkit::dynamodb::{Call, Reply};
+use serde_json::json;
 
 use crate::support::{Bench, event, record, text, throttled};
 
@@ -154,6 +155,75 @@ async fn a_redelivery_does_not_restore_a_deleted_message() {
     assert_eq!((summary.count("known"), summary.failed.len()), (1, 0));
     assert_eq!(bench.ids("lamp").await, [""; 0]);
     assert_eq!(bench.body("lamp", id.as_str()).await, None);
+}
+
+/// A record of a message that was redriven: SQS gave it another id and another time.
+fn redriven(origin: &str) -> serde_json::Value {
+    let mut record = record("n", &text("lamp", 1), None);
+    record["attributes"]["SentTimestamp"] = "1564700000000".into();
+    record["messageAttributes"]["antumbra-origin"] = json!({
+        "stringValue": origin, "stringListValues": [], "binaryListValues": [], "dataType": "String",
+    });
+    record
+}
+
+#[tokio::test]
+async fn a_redrive_does_not_restore_a_deleted_message() {
+    let bench = Bench::new().await;
+    bench
+        .handle(&event([record("m", &text("lamp", 1), None)]))
+        .await;
+    let again = event([redriven("1564669332364-m")]);
+    let summary = bench.handle(&again).await;
+    assert_eq!((summary.count("stored"), summary.count("known")), (0, 1));
+    let id = MessageId::new(stored_id(1, "m")).unwrap();
+    let source = Source::new("lamp").unwrap();
+    let deleted = bench.inbox.delete(&source, &id, Timestamp::default());
+    deleted.await.unwrap();
+    let summary = bench.handle(&again).await;
+    assert_eq!((summary.count("stored"), summary.count("known")), (0, 1));
+    assert_eq!(bench.ids("lamp").await, [""; 0]);
+}
+
+#[tokio::test]
+async fn a_malformed_origin_is_ignored_and_failures_name_the_message_received() {
+    let bench = Bench::new().await;
+    for origin in [
+        "",
+        "m",
+        "-m",
+        "x-m",
+        "1564669332364-",
+        "1564669332364-a/b",
+        "99999999999999999999-m",
+    ] {
+        let summary = bench.handle(&event([redriven(origin)])).await;
+        assert_eq!(summary.failed, [""; 0], "{origin}");
+    }
+    assert_eq!(bench.ids("lamp").await, ["1-1564700000000-n"]);
+    bench.endpoint.script(|_| throttled());
+    let failing = event([redriven("1564669332364-other")]);
+    let summary = bench
+        .handle_within(&failing, std::time::Duration::from_secs(1))
+        .await;
+    assert_eq!(summary.failed, ["n"]);
+}
+
+#[tokio::test]
+async fn a_quarantined_message_keeps_its_origin() {
+    let bench = Bench::new().await;
+    let mut record = redriven("1564669332364-m");
+    record["body"] = "nonsense".into();
+    bench.handle(&event([record])).await;
+    let quarantined = bench.quarantine.accepted();
+    let origin = quarantined[0]
+        .attributes
+        .iter()
+        .find(|(name, _)| name == "antumbra-origin");
+    assert_eq!(
+        origin.map(|(_, origin)| origin.as_str()),
+        Some("1564669332364-m")
+    );
 }
 
 #[tokio::test]

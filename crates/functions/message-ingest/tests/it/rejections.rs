@@ -186,7 +186,7 @@ async fn every_rejection_has_a_reason_and_names_limits() {
         assert!(source.starts_with("arn:aws:sqs:"), "{source}");
         if !detail.is_empty() {
             assert_eq!(
-                message.attributes[2],
+                message.attributes[3],
                 ("detail".to_owned(), (*detail).to_owned()),
                 "{shown}"
             );

@@ -41,7 +41,7 @@ async fn store(bench: &Bench, place: &str, sent_milliseconds: u64, queue_id: &st
     let incoming = IncomingMessage {
         text: &text,
         queue_id,
-        sent: Timestamp::from_nanoseconds(i128::from(sent_milliseconds) * 1_000_000),
+        sent_milliseconds,
     };
     let message = MessageParser::default().read(&incoming, Timestamp::default());
     bench.inbox.store(&message.unwrap()).await.unwrap();

@@ -81,6 +81,27 @@ async fn errors_of_names_repeat_the_names() {
 }
 
 #[tokio::test]
+async fn responses_to_private_tokens_reach_only_their_client() {
+    // The client of these events is `c`.
+    for event in [
+        event("request/list/lamp", br#"{"token":"victim.1"}"#),
+        event5("request/list/lamp", b"", "response/list/victim.1"),
+    ] {
+        let (topic, payload) = response(Operation::List, &event).await;
+        assert_eq!(topic, "response/list/rejected");
+        assert!(
+            payload.contains("belongs to the client victim"),
+            "{payload}"
+        );
+    }
+    let bench = Bench::fresh().await;
+    let own = event("request/list/lamp", br#"{"token":"c.1"}"#);
+    let handled = bench.handle(Operation::List, &own).await.unwrap();
+    assert_eq!((handled.code, handled.rejected), (None, false));
+    assert_eq!(bench.take_responses()[0].0, "response/list/c.1");
+}
+
+#[tokio::test]
 async fn a_payload_of_200_kb_gets_one_error() {
     let payload = format!(r#"{{"token":"t","x":"{}"}}"#, "x".repeat(200 * 1024));
     let got = response(

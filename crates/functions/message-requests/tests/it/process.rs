@@ -114,4 +114,6 @@ fn a_missing_variable_is_rejected() {
     for binary in [GET, SEND] {
         assert_rejects(binary, &Vec::new(), &[("TABLE", None)]);
     }
+    let environment = vec![("TABLE", "messages".to_owned())];
+    assert_rejects(GET, &environment, &[("TOKENS", Some("secret"))]);
 }
