@@ -35,9 +35,9 @@ pub enum EventSource {
         names: &'static [&'static str],
         batch_size: u32,
     },
-    /// AWS IoT rules, asynchronously, with [`ASYNCHRONOUS`].
-    Rules,
-    /// EventBridge, asynchronously, with [`ASYNCHRONOUS`].
+    /// AWS IoT rules, asynchronously.
+    Rules(AsynchronousSettings),
+    /// EventBridge, asynchronously.
     Schedule { period: Duration },
     /// API Gateway.
     HttpApi,
@@ -47,6 +47,8 @@ pub enum EventSource {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamSettings {
     pub batch_size: u32,
+    /// Concurrent invocations per shard. Order is kept per item only.
+    pub parallelization: u32,
     pub max_retries: u32,
     pub max_record_age: Duration,
     /// Queue that receives the metadata of discarded batches.
@@ -66,28 +68,36 @@ pub struct AsynchronousSettings {
 /// read discarded records again.
 pub const STREAM: StreamSettings = StreamSettings {
     batch_size: 100,
+    parallelization: 2,
     max_retries: 100,
     max_record_age: Duration::from_secs(12 * 60 * 60),
     on_failure: queues::UNDELIVERABLE,
 };
 
-/// A caller waits for the response, or the next scheduled invocation follows: retries would come too late.
-pub const ASYNCHRONOUS: AsynchronousSettings = AsynchronousSettings {
+/// A caller waits for the response: retries would come too late.
+const REQUESTS: AsynchronousSettings = AsynchronousSettings {
     max_retries: 0,
     max_event_age: Duration::from_secs(60),
     on_failure: queues::UNDELIVERABLE,
+};
+
+/// Reports of devices that do not wait for the response must not be lost.
+const REPORTS: AsynchronousSettings = AsynchronousSettings {
+    max_retries: 2,
+    max_event_age: Duration::from_secs(300),
+    on_failure: queues::QUARANTINE,
 };
 
 /// All functions.
 pub const FUNCTIONS: &[FunctionSpec] = &[
     function("stream-listener", 30, EventSource::Streams),
     function("message-ingest", 10, queue(&[queues::INBOUND], 10)),
-    function("message-get", 10, EventSource::Rules),
-    function("message-query", 10, EventSource::Rules),
-    function("message-next", 10, EventSource::Rules),
-    function("message-delete", 10, EventSource::Rules),
-    function("message-send", 10, EventSource::Rules),
-    function("shadow-requests", 10, EventSource::Rules),
+    function("message-get", 10, EventSource::Rules(REQUESTS)),
+    function("message-query", 10, EventSource::Rules(REQUESTS)),
+    function("message-next", 10, EventSource::Rules(REQUESTS)),
+    function("message-delete", 10, EventSource::Rules(REQUESTS)),
+    function("message-send", 10, EventSource::Rules(REQUESTS)),
+    function("shadow-requests", 10, EventSource::Rules(REPORTS)),
     function("sensor-ingest", 10, queue(&[queues::SIGNALS], 10)),
     function(
         "liveness-sweep",

@@ -2,7 +2,8 @@
 //!
 //! Reading order: [`listen`], [`http`] and [`clients`] are the two ends of a connection. [`dynamodb`], [`queues`] and
 //! [`mqtt`] are the services. A [`function`] is invoked by the event sources [`stream`], [`queue_pump`],
-//! [`rules`] and [`schedule`]. [`stack`] starts all of them with the product's functions.
+//! [`rules`] and [`schedule`]. [`stack`] starts all of them with the product's functions, and
+//! [`unkind`] makes them behave as AWS may.
 //!
 //! Only [`stack`] knows the product's functions; to the other modules they are functions from event bytes to
 //! response bytes. Nothing here is meant for production.
@@ -23,6 +24,7 @@ pub mod schedule;
 pub mod stack;
 pub mod stream;
 pub mod task;
+pub mod unkind;
 
 mod batch_response;
 mod private_file;

@@ -192,6 +192,16 @@ impl Broker {
         self.publisher.subscriptions.add(filter)
     }
 
+    /// Calls a function for every later message on topics that match the filter, before the broker acknowledges the
+    /// message, until it returns `false`.
+    pub(crate) fn subscribe_with(
+        &self,
+        filter: TopicFilter,
+        accept: impl Fn(&Message) -> bool + Send + 'static,
+    ) {
+        self.publisher.subscriptions.call(filter, Box::new(accept));
+    }
+
     /// Closes every connection and stops listening.
     pub async fn stop(self) {
         drop(self.stop);

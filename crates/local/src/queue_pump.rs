@@ -24,6 +24,7 @@ use crate::{
     batch_response::{self, BatchResult},
     function::Function,
     task::Running,
+    unkind::Unkind,
 };
 
 /// Longest wait of a poll that SQS allows.
@@ -48,6 +49,7 @@ pub struct Source {
     pub concurrency: usize,
     /// The function's clock; times in events are shifted by its offset.
     pub clock: ShiftedClock,
+    pub unkind: Unkind,
 }
 
 impl Source {
@@ -60,6 +62,7 @@ impl Source {
             report_failures: true,
             concurrency: 2,
             clock: ShiftedClock::default(),
+            unkind: Unkind::default(),
         }
     }
 }
@@ -168,6 +171,10 @@ impl Pump {
                 return BatchResult::Invalid;
             }
         };
+        // A throttled invocation costs a receive, as on AWS.
+        if self.source.unkind.throttles() {
+            return BatchResult::Invalid;
+        }
         match function.invoke(event.into()).await {
             Ok(_) if !self.source.report_failures => BatchResult::Success,
             Ok(response) => batch_response::read(&response),

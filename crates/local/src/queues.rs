@@ -84,6 +84,11 @@ impl Queues {
         self.queues.queue_url(name)
     }
 
+    /// The queues without the network.
+    pub fn queues(&self) -> &antumbra_queues::Queues {
+        &self.queues
+    }
+
     /// Ends all long polls, lets running requests finish, and stops.
     pub async fn stop(self) {
         self.queues.stop();

@@ -1,114 +1,195 @@
 //! AWS IoT rules: messages of the broker that invoke functions.
 //!
-//! As on AWS a rule invokes its function asynchronously: the publisher does not wait, a few invocations run
-//! at once, and the others wait in no guaranteed order. An invocation that fails is not repeated, and one
-//! that waited too long is not made, because a caller waits for the response. Both are sent to a queue in
-//! the form of Lambda's failure destination.
+//! As on AWS a rule invokes its function asynchronously: the event is put into a queue of the function, before the
+//! broker acknowledges the message. From there several invocations run at once, in no guaranteed order. One that fails
+//! is repeated after one and after two minutes, as often as the function's settings say. An event that failed too often
+//! or waited too long is sent to a queue in the form of Lambda's failure destination.
 
 mod failure;
 mod select;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use antumbra_lambda_kit::functions::ASYNCHRONOUS;
+use antumbra_lambda_kit::functions::AsynchronousSettings;
+use antumbra_queues::queue::{Attributes, Message, NewMessage};
+use antumbra_queues::{ApiError, INTERNAL, Queues};
 use antumbra_wire::rules::Rule;
-use bytes::Bytes;
-use tokio::{sync::Semaphore, time::Instant};
+use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     function::Function,
-    mqtt::{Broker, InvalidFilter, Subscription, TopicFilter},
+    mqtt::{Broker, InvalidFilter, TopicFilter},
     task::Running,
+    unkind::Unkind,
 };
 use failure::Condition;
 use select::select;
 
-/// Concurrent invocations of one rule.
+/// Concurrent invocations of one function.
 const CONCURRENCY: usize = 10;
+/// Pause before the first retry; the second takes twice as long.
+const RETRY_SECONDS: u64 = 60;
+/// Time after the function's timeout in which its result is applied.
+const MARGIN_SECONDS: u64 = 10;
+const POLL: Duration = Duration::from_secs(20);
+const AFTER_ERROR: Duration = Duration::from_secs(1);
 
-/// The queue that receives failed invocations.
-#[derive(Clone, Debug)]
-pub struct OnFailure {
-    pub sqs: aws_sdk_sqs::Client,
-    pub queue_url: String,
+/// A rule with the function that it invokes.
+#[derive(Debug)]
+pub struct RuleTarget {
+    pub rule: Rule,
+    pub function: Function,
+    pub settings: AsynchronousSettings,
 }
 
-/// Starts rules, each with the function that it invokes. The stop waits for all invocations.
+/// Error of rules that did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum RuleError {
+    #[error(transparent)]
+    Filter(#[from] InvalidFilter),
+    #[error(transparent)]
+    Queue(#[from] ApiError),
+}
+
+/// Starts rules. The stop waits for running invocations; waiting events stay in the queue.
 pub fn start(
     broker: &Broker,
-    rules: Vec<(Rule, Function)>,
-    on_failure: OnFailure,
-) -> Result<Running, InvalidFilter> {
-    let invocations = TaskTracker::new();
-    // Subscribed before this function returns.
-    let mut listeners = Vec::new();
-    for (rule, function) in rules {
-        let messages = broker.subscribe(TopicFilter::new(rule.filter)?);
-        let rule = Arc::new(RunningRule {
-            function,
-            on_failure: on_failure.clone(),
-            permits: Semaphore::new(CONCURRENCY),
-        });
-        listeners.push((rule, messages));
-    }
-    Ok(Running::start(|stop| {
-        for (rule, messages) in listeners {
-            invocations.spawn(rule.listen(messages, stop.clone(), invocations.clone()));
+    targets: Vec<RuleTarget>,
+    queues: &Queues,
+    unkind: &Unkind,
+) -> Result<Running, RuleError> {
+    let stop = CancellationToken::new();
+    let mut functions: BTreeMap<String, Arc<Invocations>> = BTreeMap::new();
+    for target in targets {
+        let name = target.function.name().to_owned();
+        let filter = TopicFilter::new(target.rule.filter)?;
+        if !functions.contains_key(&name) {
+            let invocations = Invocations::new(target, queues, unkind)?;
+            functions.insert(name.clone(), Arc::new(invocations));
         }
-        invocations.close();
-        async move { invocations.wait().await }
+        let (invocations, stopped) = (Arc::clone(&functions[&name]), stop.clone());
+        broker.subscribe_with(filter, move |message| {
+            let is_running = !stopped.is_cancelled();
+            if is_running {
+                invocations.enqueue(select(message, milliseconds()));
+            }
+            is_running
+        });
+    }
+    Ok(Running::start(|stopping| async move {
+        let _unsubscribe = stop.drop_guard();
+        let running = TaskTracker::new();
+        for invocations in functions.into_values() {
+            running.spawn(invocations.poll(stopping.clone(), running.clone()));
+        }
+        running.close();
+        running.wait().await;
     }))
 }
 
-struct RunningRule {
+/// The events of one function.
+struct Invocations {
     function: Function,
-    on_failure: OnFailure,
-    permits: Semaphore,
+    settings: AsynchronousSettings,
+    queues: Queues,
+    queue: String,
+    unkind: Unkind,
 }
 
-impl RunningRule {
-    async fn listen(
-        self: Arc<Self>,
-        mut messages: Subscription,
-        stop: CancellationToken,
-        invocations: TaskTracker,
-    ) {
-        loop {
-            let message = tokio::select! {
-                biased;
-                () = stop.cancelled() => return,
-                message = messages.next() => message,
-            };
-            let Some(message) = message else { return };
-            let event = select(&message, milliseconds());
-            invocations.spawn(Arc::clone(&self).invoke(event.into(), Instant::now()));
+impl Invocations {
+    fn new(target: RuleTarget, queues: &Queues, unkind: &Unkind) -> Result<Self, ApiError> {
+        let name = target.function.name().to_owned();
+        let attributes = Attributes {
+            visibility_seconds: target.function.timeout().as_secs() + MARGIN_SECONDS,
+            ..Attributes::default()
+        };
+        queues.ensure_internal(&name, attributes)?;
+        Ok(Invocations {
+            function: target.function,
+            settings: target.settings,
+            queues: queues.clone(),
+            queue: format!("{INTERNAL}{name}"),
+            unkind: unkind.of(&name),
+        })
+    }
+
+    fn enqueue(&self, event: String) {
+        let message = NewMessage {
+            body: event,
+            ..NewMessage::default()
+        };
+        if let Err(error) = self.queues.send(&self.queue, message) {
+            tracing::error!(function = self.function.name(), %error, "event not kept");
         }
     }
 
-    async fn invoke(self: Arc<Self>, event: Bytes, since: Instant) {
-        // The semaphore is never closed.
-        let Ok(_permit) = self.permits.acquire().await else {
-            return;
-        };
-        let function = &self.function;
-        let (condition, reason) = if since.elapsed() > ASYNCHRONOUS.max_event_age {
-            (Condition::TooOld, "the event waited too long".into())
+    async fn poll(self: Arc<Self>, stop: CancellationToken, running: TaskTracker) {
+        let room = Arc::new(Semaphore::new(CONCURRENCY));
+        while let Some(permit) = stop
+            .run_until_cancelled(Arc::clone(&room).acquire_owned())
+            .await
+        {
+            let received = self.queues.receive(&self.queue, 1, None, Some(POLL));
+            match stop.run_until_cancelled(received).await {
+                None => return,
+                Some(Ok(messages)) => {
+                    let invocations = Arc::clone(&self);
+                    running.spawn(async move {
+                        for message in messages {
+                            invocations.invoke(message).await;
+                        }
+                        drop(permit);
+                    });
+                }
+                Some(Err(error)) => {
+                    tracing::error!(function = self.function.name(), %error, "events not readable");
+                    tokio::time::sleep(AFTER_ERROR).await;
+                }
+            }
+        }
+    }
+
+    async fn invoke(&self, message: Message) {
+        let age = Duration::from_millis(milliseconds().saturating_sub(message.sent_ms));
+        let receipt = message.receipt();
+        let applied = if age > self.settings.max_event_age {
+            self.give_up(&message, message.receives - 1, "the event waited too long")
         } else {
-            match function.invoke(event.clone()).await {
-                Ok(_) => return,
-                Err(error) => (Condition::Failed, error.to_string()),
+            tokio::time::sleep(self.unkind.start_delay()).await;
+            match self.function.invoke(message.body.clone().into()).await {
+                Ok(_) => self.queues.delete(&self.queue, receipt),
+                Err(error) if message.receives > self.settings.max_retries => {
+                    self.give_up(&message, message.receives, &error.to_string())
+                }
+                Err(error) => {
+                    tracing::warn!(function = self.function.name(), %error, "invocation failed");
+                    let delay = RETRY_SECONDS * u64::from(message.receives);
+                    self.queues.change_visibility(&self.queue, receipt, delay)
+                }
             }
         };
-        tracing::warn!(function = function.name(), reason, "invocation failed");
-        let record = failure::record(&function.arn(), condition, &event, &reason);
-        let send = self.on_failure.sqs.send_message();
-        let send = send.queue_url(&self.on_failure.queue_url);
-        if let Err(error) = send.message_body(record).send().await {
-            let error = aws_sdk_sqs::error::DisplayErrorContext(error);
-            tracing::error!(%error, "failed invocation not sent to the queue");
+        // The event becomes visible again, or it did so already and another invocation has it.
+        if let Err(error) = applied {
+            tracing::debug!(function = self.function.name(), %error, "result not applied");
         }
+    }
+
+    fn give_up(&self, message: &Message, calls: u32, reason: &str) -> Result<(), ApiError> {
+        tracing::warn!(function = self.function.name(), reason, "event given up");
+        let condition = match calls > self.settings.max_retries {
+            true => Condition::Failed,
+            false => Condition::TooOld,
+        };
+        let event = message.body.as_bytes();
+        let record = NewMessage {
+            body: failure::record(&self.function.arn(), condition, calls, event, reason),
+            ..NewMessage::default()
+        };
+        self.queues.send(self.settings.on_failure, record)?;
+        self.queues.delete(&self.queue, message.receipt())
     }
 }
 

@@ -27,10 +27,11 @@ use crate::clients::{HttpClients, sdk_config_with};
 use crate::function::{Function, FunctionError, HandlerError};
 use crate::http::AllowedHosts;
 use crate::listen::StartError;
-use crate::mqtt::InvalidFilter;
 use crate::queues::definitions::{QueueError, ensure_all};
+use crate::rules::RuleError;
 use crate::stream::{CheckpointError, Checkpoints};
 use crate::task::Running;
+use crate::unkind::Unkind;
 use crate::{dynamodb, mqtt, queues, schedule};
 use data_directory::DataDirectory;
 use event_sources::RunningEventSource;
@@ -63,6 +64,8 @@ pub struct Options {
     pub http_clients: HttpClients,
     /// Host names that requests may have beside loopback ones.
     pub allowed_hosts: AllowedHosts,
+    /// Faults that AWS allows.
+    pub unkind: Unkind,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,7 +92,7 @@ pub enum StackError {
     #[error(transparent)]
     Route(#[from] RouteError),
     #[error(transparent)]
-    Rule(#[from] InvalidFilter),
+    Rule(#[from] RuleError),
     #[error("data directory {} cannot be used", path.display())]
     DataDirectory {
         path: PathBuf,
@@ -116,6 +119,7 @@ struct LocalServices {
     layout: Layout,
     http_clients: HttpClients,
     hosts: AllowedHosts,
+    unkind: Unkind,
     wrap: Wrap,
 }
 
@@ -178,7 +182,7 @@ impl Stack {
             data_dir: data_directory
                 .as_ref()
                 .map(|directory| directory.file("queues")),
-            unkindness: queues::Unkindness::default(),
+            unkindness: options.unkind.queues(),
             hosts: hosts.clone(),
         };
         let services = LocalServices {
@@ -187,8 +191,9 @@ impl Stack {
             broker,
             clock: options.clock,
             layout: options.layout,
-            http_clients: options.http_clients,
+            http_clients: options.unkind.http_clients(options.http_clients),
             hosts,
+            unkind: options.unkind,
             wrap: Box::new(wrap),
         };
 

@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::function::Function;
 use crate::task::Running;
+use crate::unkind::Unkind;
 
 pub use checkpoint::{CheckpointError, Checkpoints, Position};
 pub use plan::RetryPolicy;
@@ -43,6 +44,9 @@ pub struct Source {
     pub start: Start,
     /// Maximum records of one invocation; a page of the stream has 1000.
     pub batch_size: usize,
+    /// Concurrent invocations per shard; records of one item stay in order.
+    pub parallelization: usize,
+    pub unkind: Unkind,
     pub retry: RetryPolicy,
     /// URL of the queue that receives the metadata of discarded batches.
     pub on_failure: Option<String>,
@@ -57,6 +61,8 @@ impl Source {
             stream_arn: stream_arn.into(),
             start: Start::TrimHorizon,
             batch_size: 100,
+            parallelization: 1,
+            unkind: Unkind::default(),
             retry: RetryPolicy::default(),
             on_failure: None,
             // Lambda polls a shard as often.

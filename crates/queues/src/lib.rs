@@ -20,5 +20,5 @@ mod topics;
 mod unkind;
 
 pub use error::ApiError;
-pub use service::{Queues, QueuesConfig};
+pub use service::{INTERNAL, Queues, QueuesConfig};
 pub use unkind::Unkindness;

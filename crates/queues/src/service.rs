@@ -12,9 +12,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::ApiError;
 use crate::journal::{Entry, Journal, QueueEntry};
-use crate::queue::{Message, NewMessage, Queue, Receipt, Sent};
+use crate::queue::{Attributes, Counts, Message, NewMessage, Queue, Receipt, Sent};
 use crate::topics::Topics;
 use crate::unkind::{Dice, Unkindness};
+
+/// Prefix of the names of queues that are not listed.
+pub const INTERNAL: &str = "__";
 
 /// Address and behaviour of an endpoint.
 #[derive(Debug, Clone)]
@@ -107,8 +110,41 @@ impl Queues {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Creates a queue that only this process uses; it is not listed. One that exists gets these attributes.
+    pub fn ensure_internal(&self, name: &str, attributes: Attributes) -> Result<(), ApiError> {
+        self.lock().put_queue(QueueEntry {
+            name: format!("{INTERNAL}{name}"),
+            attributes,
+            created_ms: now_ms(),
+            ..QueueEntry::default()
+        })
+    }
+
+    pub fn send(&self, name: &str, message: NewMessage) -> Result<Sent, ApiError> {
+        self.lock().send(name, message)
+    }
+
+    pub fn counts(&self, name: &str) -> Result<Counts, ApiError> {
+        Ok(self.lock().queue(name)?.queue.counts(now_ms()))
+    }
+
+    /// Deletes a message; a receipt that is not its newest changes nothing, as on SQS.
+    pub fn delete(&self, name: &str, receipt: Receipt) -> Result<(), ApiError> {
+        self.lock().delete(name, receipt)
+    }
+
+    /// Changes when an in-flight message becomes visible again.
+    pub fn change_visibility(
+        &self,
+        name: &str,
+        receipt: Receipt,
+        seconds: u64,
+    ) -> Result<(), ApiError> {
+        self.lock().change_visibility(name, receipt, seconds)
+    }
+
     /// Receives messages, waiting for the first one up to `wait`.
-    pub(crate) async fn receive(
+    pub async fn receive(
         &self,
         name: &str,
         max: usize,
@@ -245,7 +281,6 @@ impl State {
         Ok(received.messages)
     }
 
-    /// Deletes a message; a receipt that is not its newest changes nothing, as on SQS.
     pub(crate) fn delete(&mut self, name: &str, receipt: Receipt) -> Result<(), ApiError> {
         let found = self.queue_mut(name)?;
         let deleted = found.queue.delete(receipt);

@@ -63,7 +63,7 @@ impl Queues {
             "ReceiveMessage" => respond(self.receive_messages(read(body)?).await),
             "DeleteMessage" => respond(self.delete_message(&read(body)?)),
             "DeleteMessageBatch" => respond(self.delete_batch(read(body)?)),
-            "ChangeMessageVisibility" => respond(self.change_visibility(&read(body)?)),
+            "ChangeMessageVisibility" => respond(self.change_message_visibility(&read(body)?)),
             "ChangeMessageVisibilityBatch" => respond(self.change_visibilities(read(body)?)),
             other => {
                 let text = format!("the local SQS does not support {other}");

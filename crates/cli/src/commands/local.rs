@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use antumbra_local::listen::StartError;
 use antumbra_local::stack::{Addresses, HttpToken, Options, Stack, StackError, Webhooks};
+use antumbra_local::unkind::Unkind;
 use antumbra_publish::webhook::Allow;
 use clap::Args;
 use serde::Serialize;
@@ -53,6 +54,10 @@ pub(crate) struct LocalArguments {
     /// repeated.
     #[arg(long, value_name = "NAME")]
     allow_host: Vec<String>,
+    /// Faults that AWS allows, by this seed: late, repeated and reordered invocations and messages, throttling,
+    /// latency, transaction conflicts.
+    #[arg(long, value_name = "SEED", env = "ANTUMBRA_UNKIND")]
+    unkind: Option<u64>,
     /// File with all addresses as JSON; it exists while the stack is up.
     #[arg(long, value_name = "FILE")]
     ready_file: Option<PathBuf>,
@@ -93,6 +98,7 @@ pub(crate) async fn run(arguments: LocalArguments) -> Result<(), CliError> {
         http_token: arguments.token.clone(),
         registrations,
         webhooks: arguments.webhooks(),
+        unkind: arguments.unkind.map(Unkind::with_seed).unwrap_or_default(),
         allowed_hosts: arguments.allow_host.iter().cloned().collect(),
         ..Options::default()
     });
@@ -226,6 +232,10 @@ fn banner(stack: &Stack, arguments: &LocalArguments, registrations: usize) -> St
     } else {
         format!("data in {}", arguments.data_dir.display())
     };
+    let unkind = arguments
+        .unkind
+        .map(|seed| format!(", unkind with seed {seed}"));
+    let unkind = unkind.unwrap_or_default();
     let folder = arguments.registrations.registrations.display();
     let local = if addresses.dynamodb.port() == 8000 {
         "--local".to_owned()
@@ -248,7 +258,7 @@ fn banner(stack: &Stack, arguments: &LocalArguments, registrations: usize) -> St
         ),
     ];
     format!(
-        "{}\n{}\n\n{registrations} registrations from {folder}, {storage}. Try in another terminal:\n\n  {}\n\n\
+        "{}\n{}\n\n{registrations} registrations from {folder}, {storage}{unkind}. Try in another terminal:\n\n  {}\n\n\
          Stop with Ctrl-C.",
         styled(STRONG, "Antumbra is up."),
         table(&rows),

@@ -18,22 +18,31 @@ impl Subscription {
 }
 
 /// Clones share the list.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub(super) struct Subscriptions(Arc<Mutex<Vec<Listener>>>);
 
-#[derive(Debug)]
 struct Listener {
     filter: TopicFilter,
-    // Unbounded: a subscriber that publishes a response would wait for itself once its own queue is full.
-    messages: mpsc::UnboundedSender<Message>,
+    accept: Accept,
 }
+
+/// Takes a message; returns `false` once the subscription has ended.
+type Accept = Box<dyn Fn(&Message) -> bool + Send>;
 
 impl Subscriptions {
     pub(super) fn add(&self, filter: TopicFilter) -> Subscription {
+        // Unbounded: a subscriber that publishes a response would wait for itself once its own queue is full.
         let (messages, receiver) = mpsc::unbounded_channel();
-        let mut listeners = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        listeners.push(Listener { filter, messages });
+        self.call(
+            filter,
+            Box::new(move |message| messages.send(message.clone()).is_ok()),
+        );
         Subscription(receiver)
+    }
+
+    pub(super) fn call(&self, filter: TopicFilter, accept: Accept) {
+        let mut listeners = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        listeners.push(Listener { filter, accept });
     }
 
     /// Ends every subscription. The broker's context keeps its hooks, and they keep this list, so dropping it is not
@@ -43,15 +52,11 @@ impl Subscriptions {
         listeners.clear();
     }
 
-    /// Sends the message to all matching subscriptions, and removes those that were dropped.
+    /// Sends the message to all matching subscriptions, and removes those that have ended.
     pub(super) fn offer(&self, message: &Message) {
         let mut listeners = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         listeners.retain(|listener| {
-            if listener.filter.matches(&message.topic) {
-                listener.messages.send(message.clone()).is_ok()
-            } else {
-                !listener.messages.is_closed()
-            }
+            !listener.filter.matches(&message.topic) || (listener.accept)(message)
         });
     }
 }

@@ -40,6 +40,7 @@ struct ResponsePayload<'a> {
 pub(super) fn record(
     function_arn: &str,
     condition: Condition,
+    calls: u32,
     event: &[u8],
     reason: &str,
 ) -> String {
@@ -50,7 +51,7 @@ pub(super) fn record(
             request_id: uuid::Uuid::new_v4().to_string(),
             function_arn,
             condition,
-            approximate_invoke_count: u32::from(condition == Condition::Failed),
+            approximate_invoke_count: calls,
         },
         // The result of a rule is always JSON.
         request_payload: serde_json::from_slice(event).unwrap_or(RawValue::NULL),
@@ -69,10 +70,9 @@ mod tests {
     #[test]
     fn a_failure_record_has_the_request_and_the_reason() {
         let event = br#"{"topic":"request/get/a/b"}"#;
-        let record = record("arn", Condition::TooOld, event, "it waited too long");
+        let record = record("arn", Condition::TooOld, 0, event, "it waited too long");
         let record: serde_json::Value = serde_json::from_str(&record).unwrap();
         assert_eq!(record["requestContext"]["condition"], "EventAgeExceeded");
-        // The function was not invoked.
         assert_eq!(record["requestContext"]["approximateInvokeCount"], 0);
         assert_eq!(record["requestPayload"]["topic"], "request/get/a/b");
         assert_eq!(

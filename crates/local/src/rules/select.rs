@@ -25,7 +25,7 @@ struct Event<'a> {
 }
 
 /// Selects the event from a message.
-pub(super) fn select(message: &Message, now_milliseconds: u64) -> Vec<u8> {
+pub(super) fn select(message: &Message, now_milliseconds: u64) -> String {
     let properties = &message.properties;
     let correlation_data = properties.correlation_data.as_ref();
     let event = Event {
@@ -37,7 +37,7 @@ pub(super) fn select(message: &Message, now_milliseconds: u64) -> Vec<u8> {
         timestamp: now_milliseconds,
     };
     // Strings and a number always have a JSON form.
-    serde_json::to_vec(&event).unwrap_or_default()
+    serde_json::to_string(&event).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -63,7 +63,7 @@ mod tests {
             },
             ..Message::default()
         };
-        let event = RuleEvent::decode(&select(&message, 1_700)).unwrap();
+        let event = RuleEvent::decode(select(&message, 1_700).as_bytes()).unwrap();
         let expected = RuleEvent {
             payload: vec![0, 255, b'"'],
             topic: "request/get/a/b".to_owned(),
@@ -85,7 +85,7 @@ mod tests {
             },
             ..Message::new("t", "{}")
         };
-        let event: Value = serde_json::from_slice(&select(&message, 7)).unwrap();
+        let event: Value = serde_json::from_str(&select(&message, 7)).unwrap();
         let members = event.as_object().unwrap().keys();
         let mut members: Vec<&str> = members.map(String::as_str).collect();
         members.sort_unstable();
@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn undefined_values_are_left_out() {
         let event = select(&Message::new("request/query/a", "{}"), 7);
-        let event: Value = serde_json::from_slice(&event).unwrap();
+        let event: Value = serde_json::from_str(&event).unwrap();
         let expected = json!({
             "payload": "e30=", "topic": "request/query/a", "clientId": "n/a", "timestamp": 7,
         });

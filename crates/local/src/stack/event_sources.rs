@@ -2,15 +2,16 @@
 
 use std::time::Duration;
 
+use antumbra_dynamodb::MAIN;
 use antumbra_lambda_kit::functions::{self, STREAM, spec};
-use antumbra_wire::rules::{AWS_SHADOW_RULES, Rule, deployed_rules};
+use antumbra_service::shadows::Layout;
+use antumbra_wire::rules::{AWS_SHADOW_RULES, deployed_rules};
 
 use super::LocalServices;
 use crate::function::Function;
-use crate::mqtt::InvalidFilter;
 use crate::queue_pump;
 use crate::queues::queue_arn;
-use crate::rules::{self, OnFailure};
+use crate::rules::{self, RuleError, RuleTarget};
 use crate::schedule;
 use crate::stream::{self, Checkpoints, RetryPolicy};
 use crate::task::Running;
@@ -66,7 +67,7 @@ impl LocalServices {
         streams: &[String],
         checkpoints: &Checkpoints,
         concurrency: impl Fn(&str) -> Option<usize>,
-    ) -> Result<Vec<RunningEventSource>, InvalidFilter> {
+    ) -> Result<Vec<RunningEventSource>, RuleError> {
         let mut running = Vec::new();
         let mut rules = Vec::new();
         for function in functions {
@@ -80,6 +81,7 @@ impl LocalServices {
                         let mut source = queue_pump::Source {
                             batch_size: i32::try_from(batch_size).unwrap_or(i32::MAX),
                             clock: self.clock.clone(),
+                            unkind: self.unkind.clone(),
                             ..queue_pump::Source::new(
                                 self.queues.queue_url(queue),
                                 queue_arn(queue),
@@ -91,11 +93,15 @@ impl LocalServices {
                         running.push(self.queue(source, function));
                     }
                 }
-                functions::EventSource::Rules => {
+                functions::EventSource::Rules(settings) => {
                     let own = deployed_rules()
                         .chain(AWS_SHADOW_RULES)
                         .filter(|rule| rule.function == function.name());
-                    rules.extend(own.map(|rule| (rule, function.clone())));
+                    rules.extend(own.map(|rule| RuleTarget {
+                        rule,
+                        function: function.clone(),
+                        settings,
+                    }));
                 }
                 functions::EventSource::Schedule { period } => {
                     let kind = EventSourceKind::Schedule { period };
@@ -122,8 +128,15 @@ impl LocalServices {
         function: &Function,
         checkpoints: &Checkpoints,
     ) -> RunningEventSource {
+        let is_main = stream_arn.contains(&format!("/{}/", MAIN.name));
         let source = stream::Source {
             batch_size: STREAM.batch_size as usize,
+            parallelization: match self.layout {
+                // Order is kept per item, and a shadow has two.
+                Layout::Separate if is_main => 1,
+                _ => STREAM.parallelization as usize,
+            },
+            unkind: self.unkind.clone(),
             on_failure: Some(self.queues.queue_url(STREAM.on_failure)),
             retry: RetryPolicy {
                 retries: Some(STREAM.max_retries),
@@ -141,17 +154,13 @@ impl LocalServices {
         RunningEventSource::new(function, kind, pump)
     }
 
-    fn rules(&self, rules: Vec<(Rule, Function)>) -> Result<RunningEventSource, InvalidFilter> {
-        let on_failure = OnFailure {
-            sqs: aws_sdk_sqs::Client::new(&self.sdk()),
-            queue_url: self.queues.queue_url(functions::ASYNCHRONOUS.on_failure),
-        };
-        let sources = rules.iter();
-        let sources = sources
-            .map(|(rule, function)| EventSource::new(function, EventSourceKind::Rule(rule.name)));
-        Ok(RunningEventSource {
-            sources: sources.collect(),
-            running: rules::start(&self.broker, rules, on_failure)?,
-        })
+    fn rules(&self, rules: Vec<RuleTarget>) -> Result<RunningEventSource, RuleError> {
+        let sources = rules.iter().map(|target| {
+            EventSource::new(&target.function, EventSourceKind::Rule(target.rule.name))
+        });
+        let sources = sources.collect();
+        let queues = self.queues.queues();
+        let running = rules::start(&self.broker, rules, queues, &self.unkind)?;
+        Ok(RunningEventSource { sources, running })
     }
 }

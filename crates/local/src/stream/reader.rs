@@ -1,15 +1,17 @@
-//! Reading one shard to its end, or until told to stop.
+//! Reads one shard to its end, or until the event source stops.
 
 use std::{
     collections::VecDeque,
+    hash::{DefaultHasher, Hash as _, Hasher as _},
     ops::{ControlFlow, Range},
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
     time::{Duration, SystemTime},
 };
 
 use antumbra_dynamodb::streams::event::{invocation, size};
 use antumbra_dynamodb::streams::{Position as ReadFrom, Record, StreamError, sequence_number};
 use aws_sdk_sqs::error::DisplayErrorContext;
+use futures_util::future::join_all;
 
 use super::{
     Position, Pump, Start, event,
@@ -23,7 +25,7 @@ const PAGE: usize = 1000;
 /// The most that Lambda hands to a function in one call.
 const MAX_EVENT_BYTES: usize = 6 * 1024 * 1024;
 
-/// How long to wait after a request that failed.
+/// Pause after a failed request.
 const AFTER_ERROR: Duration = Duration::from_secs(1);
 
 pub(super) struct Reader {
@@ -33,7 +35,7 @@ pub(super) struct Reader {
     trimmed: bool,
 }
 
-/// `Break` is the end of the reading: told to stop, or the shard is finished.
+/// `Break` ends reading: the event source stops, or the shard is finished.
 type Flow<T = ()> = ControlFlow<(), T>;
 
 impl Reader {
@@ -61,8 +63,8 @@ impl Reader {
                 Ok(page) => page,
                 Err(error) => return self.after_error(error).await,
             };
-            let records = page.records;
-            self.work_off(&records).await?;
+            let is_empty = page.records.is_empty();
+            self.process(page.records).await?;
             match page.next {
                 Some(next) => iterator = next,
                 None => {
@@ -70,7 +72,7 @@ impl Reader {
                     return Flow::Break(());
                 }
             }
-            if records.is_empty() {
+            if is_empty {
                 self.pause(self.pump.source.poll).await?;
             }
         }
@@ -110,17 +112,43 @@ impl Reader {
         }
     }
 
-    /// Calls the function until every record of the page is dealt with.
-    async fn work_off(&mut self, records: &[Record]) -> Flow {
+    /// Invokes the function until every record of the page is processed or given up.
+    async fn process(&mut self, records: Vec<Record>) -> Flow {
+        let numbers: Vec<String> = records
+            .iter()
+            .map(|r| sequence_number(r).to_owned())
+            .collect();
+        let progress = Mutex::new(Progress::new(records.len()));
+        let lanes = lanes(records, self.pump.source.parallelization);
+        let lanes = lanes.iter().map(|(positions, records)| {
+            let done = |from: usize, to: usize| {
+                let mut progress = progress.lock().unwrap_or_else(PoisonError::into_inner);
+                // Under the lock, so that positions are stored in order.
+                if let Some(last) = progress.done(&positions[from..to]) {
+                    let position = Position::After(numbers[last].clone());
+                    self.pump.advance(&self.shard, position);
+                }
+            };
+            self.process_lane(records, done)
+        });
+        let ended = join_all(lanes).await;
+        ended
+            .into_iter()
+            .find(|flow| flow.is_break())
+            .unwrap_or(Flow::Continue(()))?;
+        self.trimmed &= numbers.is_empty();
+        Flow::Continue(())
+    }
+
+    /// Processes records in order; `done` is told which of them.
+    async fn process_lane(&self, records: &[Record], done: impl Fn(usize, usize)) -> Flow {
         let source = &self.pump.source;
         let sizes: Vec<_> = records.iter().map(size).collect();
         let mut batches: VecDeque<Batch> =
             plan::cut(&sizes, source.batch_size, MAX_EVENT_BYTES).into();
         let mut done_to = 0;
         while let Some(batch) = batches.pop_front() {
-            if self.pump.stop.is_cancelled() {
-                return Flow::Break(());
-            }
+            self.pause(source.unkind.latency()).await?;
             let now = SystemTime::now();
             let expired = plan::expire(&batch, &source.retry, |r| age(&records[r], now));
             let (next, calls, function_error) = match expired {
@@ -136,11 +164,8 @@ impl Reader {
                     .await?;
             }
             if next.done_to > done_to {
+                done(done_to, next.done_to);
                 done_to = next.done_to;
-                let number = sequence_number(&records[done_to - 1]);
-                let position = Position::After(number.to_owned());
-                self.pump.advance(&self.shard, position);
-                self.trimmed = false;
             }
             if !next.wait.is_zero() {
                 self.pause(next.wait).await?;
@@ -177,8 +202,8 @@ impl Reader {
         }
     }
 
-    /// Tells the failure destination, for as long as it takes: the position
-    /// must not move past records that nobody has heard of.
+    /// Sends the metadata to the failure destination, for as long as it takes: the position must not move past records
+    /// that are recorded nowhere.
     async fn give_up(
         &self,
         records: &[Record],
@@ -208,7 +233,7 @@ impl Reader {
                 Ok(_) => return Flow::Continue(()),
                 Err(error) => {
                     let reason = DisplayErrorContext(error).to_string();
-                    tracing::warn!(queue, reason, "the failure destination does not take it");
+                    tracing::warn!(queue, reason, "failure destination not reachable");
                     self.pause(AFTER_ERROR).await?;
                 }
             }
@@ -216,7 +241,8 @@ impl Reader {
     }
 
     fn page_size(&self) -> usize {
-        self.pump.source.batch_size.clamp(1, PAGE)
+        let source = &self.pump.source;
+        (source.batch_size * source.parallelization).clamp(1, PAGE)
     }
 
     async fn pause(&self, duration: Duration) -> Flow {
@@ -225,6 +251,56 @@ impl Reader {
         } else {
             Flow::Break(())
         }
+    }
+}
+
+/// Divides records into at most `count` lanes, with their positions. All records of an item are in one lane.
+fn lanes(records: Vec<Record>, count: usize) -> Vec<(Vec<usize>, Vec<Record>)> {
+    let mut lanes = vec![(Vec::new(), Vec::new()); count.max(1)];
+    for (position, record) in records.into_iter().enumerate() {
+        let at = usize::try_from(item_hash(&record) % lanes.len() as u64).unwrap_or_default();
+        lanes[at].0.push(position);
+        lanes[at].1.push(record);
+    }
+    lanes.retain(|(positions, _)| !positions.is_empty());
+    lanes
+}
+
+/// A hash of the item's key.
+fn item_hash(record: &Record) -> u64 {
+    let keys = record.dynamodb().and_then(|change| change.keys());
+    let attributes = keys.into_iter().flatten().map(|(name, value)| {
+        let mut hasher = DefaultHasher::new();
+        (name, format!("{value:?}")).hash(&mut hasher);
+        hasher.finish()
+    });
+    attributes.fold(0, u64::wrapping_add)
+}
+
+/// Processed records of a page.
+struct Progress {
+    is_done: Vec<bool>,
+    /// Every record before this one is processed.
+    done_to: usize,
+}
+
+impl Progress {
+    fn new(count: usize) -> Progress {
+        Progress {
+            is_done: vec![false; count],
+            done_to: 0,
+        }
+    }
+
+    /// Marks records; returns the last one of those without a gap before them, if it is another than before.
+    fn done(&mut self, positions: &[usize]) -> Option<usize> {
+        for position in positions {
+            self.is_done[*position] = true;
+        }
+        let before = self.done_to;
+        let rest = self.is_done[before..].iter();
+        self.done_to += rest.take_while(|is_done| **is_done).count();
+        (self.done_to > before).then(|| self.done_to - 1)
     }
 }
 

@@ -21,4 +21,5 @@ mod stream;
 mod stream_records;
 mod support;
 mod topics;
+mod unkind;
 mod webhooks;

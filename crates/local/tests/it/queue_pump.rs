@@ -4,6 +4,7 @@ use antumbra_local::{
     function::Function,
     queue_pump::{self, Source},
     queues::{Queues, queue_arn},
+    task::Running,
 };
 use aws_sdk_sqs::{
     Client,
@@ -48,7 +49,7 @@ async fn stack(name: &'static str, attributes: &[(QueueAttributeName, &str)]) ->
 }
 
 impl Stack {
-    fn start(&self) -> (antumbra_local::task::Running, Calls) {
+    fn start(&self) -> (Running, Calls) {
         self.start_with(function("ingest"), 1)
     }
 
@@ -56,7 +57,7 @@ impl Stack {
         &self,
         (function, calls): (Function, Calls),
         concurrency: usize,
-    ) -> (antumbra_local::task::Running, Calls) {
+    ) -> (Running, Calls) {
         let source = Source {
             concurrency,
             ..Source::new(self.queues.queue_url(self.name), queue_arn(self.name))

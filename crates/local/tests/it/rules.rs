@@ -1,11 +1,17 @@
-//! antumbra_local::task::Running: the functions that messages invoke, their events, and failed invocations.
+//! Rules: the functions that messages invoke, their events, and failed invocations.
 
+use std::time::Duration;
+
+use antumbra_lambda_kit::functions::AsynchronousSettings;
 use antumbra_local::{
     mqtt::{self, Broker, Message},
     queues::Queues,
-    rules::{self, OnFailure},
+    rules::{self, RuleTarget},
+    task::Running,
+    unkind::Unkind,
 };
 use antumbra_wire::rules::{Operation, Rule};
+
 use serde_json::{Value, json};
 
 use crate::{
@@ -15,40 +21,52 @@ use crate::{
 
 struct Stack {
     broker: Broker,
-    rules: antumbra_local::task::Running,
+    rules: Running,
     calls: Calls,
-    failures: OnFailure,
-    _queues: Queues,
+    queues: Queues,
+}
+
+fn settings(max_retries: u32) -> AsynchronousSettings {
+    AsynchronousSettings {
+        max_retries,
+        max_event_age: Duration::from_secs(60),
+        on_failure: "failures",
+    }
 }
 
 async fn stack(rules: &[Rule]) -> Stack {
     let broker = mqtt::start(0).await.unwrap();
     let (emulated, client) = queues().await;
     let made = client.create_queue().queue_name("failures").send().await;
-    let failures = OnFailure {
-        queue_url: made.unwrap().queue_url.unwrap(),
-        sqs: client,
-    };
+    made.unwrap();
     let (function, calls) = function("message-get");
-    let wired = rules.iter().map(|rule| (*rule, function.clone()));
-    let rules = rules::start(&broker, wired.collect(), failures.clone()).unwrap();
+    let targets = rules.iter().map(|rule| RuleTarget {
+        rule: *rule,
+        function: function.clone(),
+        settings: settings(0),
+    });
+    let rules = rules::start(
+        &broker,
+        targets.collect(),
+        emulated.queues(),
+        &Unkind::default(),
+    );
     Stack {
         broker,
-        rules,
+        rules: rules.unwrap(),
         calls,
-        failures,
-        _queues: emulated,
+        queues: emulated,
     }
 }
 
 /// Receives messages of the failure queue.
-async fn failures(of: &OnFailure) -> Vec<Value> {
-    let receive = of.sqs.receive_message().queue_url(&of.queue_url);
-    let received = receive.wait_time_seconds(20).send().await.unwrap();
-    let body = |message: &aws_sdk_sqs::types::Message| {
-        serde_json::from_str(message.body().unwrap()).unwrap()
-    };
-    received.messages().iter().map(body).collect()
+async fn failures(queues: &Queues) -> Vec<Value> {
+    let wait = Some(Duration::from_secs(20));
+    let received = queues.queues().receive("failures", 10, None, wait).await;
+    let received = received.unwrap().into_iter();
+    received
+        .map(|message| serde_json::from_str(&message.body).unwrap())
+        .collect()
 }
 
 #[tokio::test]
@@ -103,7 +121,7 @@ async fn a_failed_invocation_goes_to_the_failure_queue_and_is_not_repeated() {
     drop(next);
     let mut failed_events = Vec::new();
     while failed_events.len() < 2 {
-        failed_events.extend(soon("a failure", failures(&stack.failures)).await);
+        failed_events.extend(soon("a failure", failures(&stack.queues)).await);
     }
     failed_events.sort_by_key(|record| record["requestPayload"]["topic"].to_string());
     let [failed, panicked] = failed_events.as_slice() else {
@@ -153,15 +171,55 @@ async fn a_slow_invocation_delays_others_only_at_the_concurrency_limit() {
 #[tokio::test]
 async fn a_rule_with_an_invalid_filter_does_not_start() {
     let broker = mqtt::start(0).await.unwrap();
-    let (queues, client) = queues().await;
-    let failures = OnFailure {
-        queue_url: queues.queue_url("failures"),
-        sqs: client,
-    };
+    let (queues, _) = queues().await;
     let rule = Rule {
         filter: "a/#/b",
         ..Operation::Query.rule()
     };
-    let error = rules::start(&broker, vec![(rule, function("f").0)], failures).unwrap_err();
+    let target = RuleTarget {
+        rule,
+        function: function("f").0,
+        settings: settings(0),
+    };
+    let error = rules::start(&broker, vec![target], queues.queues(), &Unkind::default());
+    let error = error.unwrap_err();
     assert!(error.to_string().contains("`a/#/b`"), "{error}");
+}
+
+/// An event that was accepted is invoked after a restart, and a failed one is repeated.
+#[tokio::test]
+async fn accepted_events_survive_the_rules_and_failed_ones_are_repeated() {
+    let broker = mqtt::start(0).await.unwrap();
+    let (queues, _) = queues().await;
+    let start = |retries: u32| {
+        let (function, calls) = function("shadow-requests");
+        let target = RuleTarget {
+            rule: Operation::Get.rule(),
+            function,
+            settings: settings(retries),
+        };
+        let rules = rules::start(&broker, vec![target], queues.queues(), &Unkind::default());
+        (rules.unwrap(), calls)
+    };
+    let (rules, mut calls) = start(2);
+    for n in 0..11 {
+        let message = Message::new(format!("request/get/a/{n}"), "{}");
+        broker.publish(message).await.unwrap();
+    }
+    let mut running = Vec::new();
+    for _ in 0..10 {
+        running.push(calls.next().await);
+    }
+    running.pop().unwrap().fail();
+    let eleventh = calls.next().await;
+    for call in running.into_iter().chain([eleventh]) {
+        call.succeed();
+    }
+    soon("the end", rules.stop()).await;
+    let waiting = queues.queues().counts("__shadow-requests").unwrap();
+    assert_eq!(
+        (waiting.visible, waiting.in_flight),
+        (0, 1),
+        "for the retry"
+    );
 }

@@ -5,6 +5,7 @@ use antumbra_local::{
     dynamodb::Storage,
     queues::{Queues, definitions},
     stream::{self, Checkpoints, Position, RetryPolicy, Source, Start},
+    task::Running,
 };
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::{Value, json};
@@ -66,7 +67,7 @@ impl Stack {
         }
     }
 
-    fn start(&self, source: Source) -> (antumbra_local::task::Running, Calls) {
+    fn start(&self, source: Source) -> (Running, Calls) {
         let (function, calls) = function("listener");
         let pump = stream::start(
             self.tables.streams.clone(),
@@ -419,4 +420,62 @@ async fn stopping_during_retries_keeps_the_position() {
     assert_eq!(call.each(KEY), ["b", "c"]);
     call.succeed();
     pump.stop().await;
+}
+
+#[tokio::test]
+async fn batches_of_a_shard_overlap_and_keep_the_order_of_each_item() {
+    let stack = stack().await;
+    let written = ["a", "b", "c", "a", "d", "b", "e", "a", "f"];
+    stack.write(&written).await;
+    let (pump, mut calls) = stack.start(Source {
+        parallelization: 2,
+        ..stack.source()
+    });
+    // Both run at once.
+    let (one, other) = (calls.next().await, calls.next().await);
+    let keys = |call: &crate::support::Call| -> Vec<String> {
+        call.each(KEY).into_iter().map(str::to_owned).collect()
+    };
+    let (first, second) = (keys(&one), keys(&other));
+    assert_eq!(first.len() + second.len(), written.len());
+    assert!(
+        first.iter().all(|key| !second.contains(key)),
+        "{first:?} {second:?}"
+    );
+    for batch in [&first, &second] {
+        let expected = written
+            .iter()
+            .filter(|key| batch.contains(&(**key).to_owned()));
+        assert_eq!(
+            batch,
+            &expected.map(|key| (*key).to_owned()).collect::<Vec<_>>()
+        );
+    }
+    // The position does not pass records of the batch that still runs.
+    let (with_head, without) = match first.contains(&"a".to_owned()) {
+        true => (one, other),
+        false => (other, one),
+    };
+    without.succeed();
+    assert_eq!(stack.position(), None);
+    let head = with_head.each(SHARD)[0].to_owned();
+    with_head.report(&[&head]);
+    let again = calls.next().await;
+    assert_eq!(again.each(SHARD)[0], head);
+    assert_eq!(stack.position(), None);
+    let mut left = again.records().len();
+    again.succeed();
+    let all = if first.contains(&"a".to_owned()) {
+        first.len()
+    } else {
+        second.len()
+    };
+    while left < all {
+        let call = calls.next().await;
+        left += call.records().len();
+        call.succeed();
+    }
+    pump.stop().await;
+    let last = format!("{:021}", 0);
+    assert!(matches!(stack.position(), Some(Position::After(number)) if number > last));
 }

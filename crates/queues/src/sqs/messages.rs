@@ -109,7 +109,7 @@ impl Queues {
         &self,
         request: OnQueue<SendFields>,
     ) -> Result<SentMessage, ApiError> {
-        self.send(queue_name(&request.queue_url)?, request.fields)
+        self.send_one(queue_name(&request.queue_url)?, request.fields)
     }
 
     pub(super) fn send_batch(
@@ -129,10 +129,10 @@ impl Queues {
         }
         let name = queue_name(&request.queue_url)?.to_owned();
         self.lock().queue(&name)?;
-        request.serve_each(|fields| self.send(&name, fields))
+        request.serve_each(|fields| self.send_one(&name, fields))
     }
 
-    fn send(&self, queue: &str, fields: SendFields) -> Result<SentMessage, ApiError> {
+    fn send_one(&self, queue: &str, fields: SendFields) -> Result<SentMessage, ApiError> {
         let mut state = self.lock();
         let message = fields.check(&state.queue(queue)?.queue)?;
         let md5_of_body = md5_hex(message.body.as_bytes());
@@ -229,7 +229,7 @@ impl Queues {
         &self,
         request: &OnQueue<ReceiptFields>,
     ) -> Result<Empty, ApiError> {
-        self.delete(queue_name(&request.queue_url)?, &request.fields)
+        self.delete_one(queue_name(&request.queue_url)?, &request.fields)
     }
 
     pub(super) fn delete_batch(
@@ -238,15 +238,15 @@ impl Queues {
     ) -> Result<BatchResult<Empty>, ApiError> {
         let name = queue_name(&request.queue_url)?.to_owned();
         self.lock().queue(&name)?;
-        request.serve_each(|fields| self.delete(&name, &fields))
+        request.serve_each(|fields| self.delete_one(&name, &fields))
     }
 
-    fn delete(&self, queue: &str, fields: &ReceiptFields) -> Result<Empty, ApiError> {
+    fn delete_one(&self, queue: &str, fields: &ReceiptFields) -> Result<Empty, ApiError> {
         let receipt = read_receipt(queue, &fields.receipt_handle)?;
-        self.lock().delete(queue, receipt).map(|()| Empty {})
+        self.delete(queue, receipt).map(|()| Empty {})
     }
 
-    pub(super) fn change_visibility(
+    pub(super) fn change_message_visibility(
         &self,
         request: &OnQueue<ReceiptFields>,
     ) -> Result<Empty, ApiError> {
@@ -267,7 +267,7 @@ impl Queues {
         within("VisibilityTimeout", seconds, MAX_VISIBILITY_SECONDS)?;
         let seconds = seconds.ok_or_else(|| ApiError::missing("VisibilityTimeout"))?;
         let receipt = read_receipt(queue, &fields.receipt_handle)?;
-        let changed = self.lock().change_visibility(queue, receipt, seconds);
+        let changed = self.change_visibility(queue, receipt, seconds);
         changed.map(|()| Empty {})
     }
 }

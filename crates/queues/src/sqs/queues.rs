@@ -11,7 +11,7 @@ use super::{Empty, queue_name};
 use crate::error::ApiError;
 use crate::journal::QueueEntry;
 use crate::queue::{Redrive, is_name};
-use crate::service::{QueueState, Queues, now_ms};
+use crate::service::{INTERNAL, QueueState, Queues, now_ms};
 
 /// A request about a queue; each operation reads some of the members.
 #[derive(Deserialize)]
@@ -118,7 +118,9 @@ impl Queues {
     pub(super) fn list_queues(&self, request: &ListQueues) -> Value {
         let state = self.lock();
         let names = state.queues.keys();
-        let names = names.filter(|name| name.starts_with(&request.queue_name_prefix));
+        let names = names.filter(|name| {
+            name.starts_with(&request.queue_name_prefix) && !name.starts_with(INTERNAL)
+        });
         let urls: Vec<String> = names.map(|name| self.queue_url(name)).collect();
         json!({ "QueueUrls": urls })
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use antumbra_lambda_kit::functions::{self, FUNCTIONS};
 use antumbra_local::stack::{EventSource, EventSourceKind, Options, Stack as Local};
 use antumbra_wire::rules::deployed_rules;
 use serde_json::{Value, json};
@@ -34,6 +35,7 @@ fn settings(source: &EventSource) -> Option<(&'static str, Value)> {
                     antumbra_local::stream::Start::Latest => "LATEST",
                 },
                 "BatchSize": stream.batch_size,
+                "ParallelizationFactor": stream.parallelization,
                 "FunctionResponseTypes": responses(stream.retry.report_failures),
                 "BisectBatchOnFunctionError": stream.retry.bisect,
                 "MaximumRetryAttempts": stream.retry.retries,
@@ -77,6 +79,7 @@ fn deployed(source: &Source) -> Value {
             let mut settings = pick(&[
                 "StartingPosition",
                 "BatchSize",
+                "ParallelizationFactor",
                 "FunctionResponseTypes",
                 "BisectBatchOnFunctionError",
                 "MaximumRetryAttempts",
@@ -154,6 +157,27 @@ async fn event_sources_are_those_of_the_local_stack() {
         assert_eq!(ruled.get(rule.name), Some(&rule.function));
     }
     soon("the end", local.stop()).await;
+}
+
+#[test]
+fn asynchronous_invocations_have_the_settings_of_the_table() {
+    let deployed = functions(&Stack::deploy(&[]));
+    for spec in FUNCTIONS {
+        let functions::EventSource::Rules(settings) = spec.event_source else {
+            continue;
+        };
+        let config = &deployed[spec.name].properties["EventInvokeConfig"];
+        let retries = config["MaximumRetryAttempts"].as_u64().unwrap();
+        let age = config["MaximumEventAgeInSeconds"].as_u64().unwrap();
+        let queue = text(&config["DestinationConfig"]["OnFailure"]["Destination"]);
+        let queue = queue.rsplit(':').next().unwrap();
+        let expected = (
+            u64::from(settings.max_retries),
+            settings.max_event_age.as_secs(),
+            settings.on_failure,
+        );
+        assert_eq!((retries, age, queue), expected, "{}", spec.name);
+    }
 }
 
 fn visibility(resources: &[Resource], arn: &str) -> u64 {
