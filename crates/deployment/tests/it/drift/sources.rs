@@ -1,16 +1,12 @@
-//! Event sources have the same settings on AWS as in the local stack, and timeouts fit together.
+//! Event sources and timeouts are those of `FUNCTIONS`, which the local stack follows, and timeouts fit together.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use antumbra_lambda_kit::functions::{self, FUNCTIONS};
-use antumbra_local::stack::{EventSource, EventSourceKind, Options, Stack as Local};
-use antumbra_wire::rules::deployed_rules;
+use antumbra_dynamodb::{MAIN, MESSAGES};
+use antumbra_lambda_kit::functions::{EventSource, FUNCTIONS, STREAM};
 use serde_json::{Value, json};
 
-use crate::functions::{Function, Source, functions};
-use crate::support::soon;
+use crate::functions::{Function, Source, functions, on_failure};
 use crate::template::{Resource, Stack, text};
 
 /// AWS recommends a visibility timeout of six times the function's timeout.
@@ -18,165 +14,117 @@ const TIMES_HIDDEN: u64 = 6;
 /// Maximum integration timeout of API Gateway.
 const GATEWAY_SECONDS: u64 = 30;
 
-/// Settings of an event source of the local stack, in the template's notation.
-fn settings(source: &EventSource) -> Option<(&'static str, Value)> {
-    let responses = |report: bool| match report {
-        true => json!(["ReportBatchItemFailures"]),
-        false => Value::Null,
-    };
-    match &source.kind {
-        EventSourceKind::Stream(stream) => {
-            let table = stream.stream_arn.split('/').nth(1).unwrap();
-            let queue = stream.on_failure.as_ref().unwrap().rsplit('/').next();
-            let settings = json!({
-                "from": format!("table/{table}"),
-                "StartingPosition": match stream.start {
-                    antumbra_local::stream::Start::TrimHorizon => "TRIM_HORIZON",
-                    antumbra_local::stream::Start::Latest => "LATEST",
-                },
-                "BatchSize": stream.batch_size,
-                "ParallelizationFactor": stream.parallelization,
-                "FunctionResponseTypes": responses(stream.retry.report_failures),
-                "BisectBatchOnFunctionError": stream.retry.bisect,
-                "MaximumRetryAttempts": stream.retry.retries,
-                "MaximumRecordAgeInSeconds": stream.retry.max_age.map(|age| age.as_secs()),
-                "on failure": queue,
-                "MaximumBatchingWindowInSeconds": null,
-            });
-            Some(("DynamoDB", settings))
+/// The settings of a function's event sources in the template's notation, with the name of a stream's table or a queue
+/// in place of its ARN. Rules are compared in `iot`.
+fn expected(source: EventSource) -> Vec<(&'static str, Value)> {
+    let report = json!(["ReportBatchItemFailures"]);
+    match source {
+        EventSource::Streams => [MAIN, MESSAGES]
+            .map(|table| {
+                let settings = json!({
+                    "from": table.name,
+                    "StartingPosition": "TRIM_HORIZON",
+                    "BatchSize": STREAM.batch_size,
+                    // Order is kept per item, and a shadow has two.
+                    "ParallelizationFactor": match table.name == MAIN.name {
+                        true => 1,
+                        false => STREAM.parallelization,
+                    },
+                    "FunctionResponseTypes": report,
+                    "BisectBatchOnFunctionError": true,
+                    "MaximumRetryAttempts": STREAM.max_retries,
+                    "MaximumRecordAgeInSeconds": STREAM.max_record_age.as_secs(),
+                    "on failure": STREAM.on_failure,
+                });
+                ("DynamoDB", settings)
+            })
+            .into(),
+        EventSource::Queues { names, batch_size } => {
+            let queue = |name: &&str| {
+                let settings = json!({
+                    "from": name,
+                    "BatchSize": batch_size,
+                    "FunctionResponseTypes": report,
+                });
+                ("SQS", settings)
+            };
+            names.iter().map(queue).collect()
         }
-        EventSourceKind::Queue(queue) => {
-            let settings = json!({
-                "from": queue.queue_arn.rsplit(':').next(),
-                "BatchSize": queue.batch_size,
-                "FunctionResponseTypes": responses(queue.report_failures),
-                "MaximumBatchingWindowInSeconds": null,
-            });
-            Some(("SQS", settings))
-        }
-        EventSourceKind::Schedule { period } => {
+        EventSource::Schedule { period } => {
             let minutes = period.as_secs() / 60;
             let unit = if minutes == 1 { "minute" } else { "minutes" };
-            let settings = json!({"Schedule": format!("rate({minutes} {unit})")});
-            Some(("Schedule", settings))
+            let schedule = format!("rate({minutes} {unit})");
+            vec![("Schedule", json!({ "Schedule": schedule }))]
         }
-        // Compared in `iot`.
-        EventSourceKind::Rule(_) => None,
+        EventSource::Rules(_) | EventSource::HttpApi => Vec::new(),
     }
 }
 
-/// The same for an event source of the template.
-fn deployed(source: &Source) -> Value {
-    let of = &source.properties;
-    let pick = |names: &[&str]| -> Value {
-        let members = names
-            .iter()
-            .map(|name| ((*name).to_owned(), of[*name].clone()));
-        Value::Object(members.collect())
-    };
-    match &source.kind[..] {
-        "DynamoDB" => {
-            let mut settings = pick(&[
-                "StartingPosition",
-                "BatchSize",
-                "ParallelizationFactor",
-                "FunctionResponseTypes",
-                "BisectBatchOnFunctionError",
-                "MaximumRetryAttempts",
-                "MaximumRecordAgeInSeconds",
-                "MaximumBatchingWindowInSeconds",
-            ]);
-            let arn = source.arn().unwrap();
-            let mut parts = arn.split([':', '/']).skip(5);
-            let (table, name) = (parts.next().unwrap(), parts.next().unwrap());
-            settings["from"] = json!(format!("{table}/{name}"));
-            let queue = source.on_failure().unwrap();
-            settings["on failure"] = json!(queue.rsplit(':').next());
-            settings
-        }
-        "SQS" => {
-            let names = [
-                "BatchSize",
-                "FunctionResponseTypes",
-                "MaximumBatchingWindowInSeconds",
-            ];
-            let mut settings = pick(&names);
-            settings["from"] = json!(source.arn().unwrap().rsplit(':').next());
-            settings
-        }
-        "Schedule" => pick(&["Schedule"]),
-        other => panic!("{other}"),
+/// The settings of a deployed event source that change how events are delivered.
+fn deployed(source: &Source) -> (&str, Value) {
+    let mut settings = source.properties.clone();
+    let members = settings.as_object_mut().unwrap();
+    let others = [
+        "Stream",
+        "Queue",
+        "DestinationConfig",
+        "ScalingConfig",
+        "RetryPolicy",
+        "Name",
+        "Description",
+    ];
+    for other in others {
+        members.remove(other);
     }
+    members.retain(|_, value| !value.is_null());
+    if let Some(arn) = source.arn() {
+        let resource = arn.split(':').nth(5).unwrap();
+        settings["from"] = json!(resource.split('/').nth(1).unwrap_or(resource));
+    }
+    if let Some(queue) = source.on_failure() {
+        settings["on failure"] = json!(queue.rsplit(':').next());
+    }
+    (&source.kind, settings)
 }
 
-fn sorted(mut settings: Vec<(String, String)>) -> Vec<(String, String)> {
-    settings.sort();
-    settings
-}
-
-#[tokio::test]
-async fn event_sources_are_those_of_the_local_stack() {
-    let timeouts: Arc<Mutex<BTreeMap<String, Duration>>> = Arc::default();
-    let noted = Arc::clone(&timeouts);
-    let local = Local::start_wrapped(Options::default(), move |function| {
-        let name = function.name().to_owned();
-        noted.lock().unwrap().insert(name, function.timeout());
-        function
-    });
-    let local = local.await.unwrap();
-    let functions = functions(&Stack::deploy(&[]));
-    let by_us = local.event_sources().filter_map(|source| {
-        let (kind, settings) = settings(source)?;
-        Some((source.function.clone(), format!("{kind} {settings}")))
-    });
-    let by_aws = functions.values().flat_map(|function| {
-        let called = |source: &Source| {
-            (
-                function.name.clone(),
-                format!("{} {}", source.kind, deployed(source)),
-            )
-        };
-        function.sources.iter().map(called)
-    });
-    assert_eq!(sorted(by_us.collect()), sorted(by_aws.collect()));
-
-    // Timeouts are the same as in the local stack.
-    let there = functions
-        .values()
-        .map(|of| (of.name.clone(), Duration::from_secs(of.timeout_seconds)));
-    assert_eq!(*timeouts.lock().unwrap(), there.collect());
-
-    let ruled = local
-        .event_sources()
-        .filter_map(|source| match source.kind {
-            EventSourceKind::Rule(name) => Some((name, source.function.as_str())),
-            _ => None,
-        });
-    let ruled: BTreeMap<&str, &str> = ruled.collect();
-    for rule in deployed_rules() {
-        assert_eq!(ruled.get(rule.name), Some(&rule.function));
-    }
-    soon("the end", local.stop()).await;
+fn sorted<'a>(mut sources: Vec<(&'a str, Value)>) -> Vec<(&'a str, Value)> {
+    sources.sort_by_key(|source| format!("{source:?}"));
+    sources
 }
 
 #[test]
-fn asynchronous_invocations_have_the_settings_of_the_table() {
-    let deployed = functions(&Stack::deploy(&[]));
+fn event_sources_and_timeouts_are_those_of_the_code() {
+    let functions = functions(&Stack::deploy(&[]));
     for spec in FUNCTIONS {
-        let functions::EventSource::Rules(settings) = spec.event_source else {
-            continue;
-        };
-        let config = &deployed[spec.name].properties["EventInvokeConfig"];
-        let retries = config["MaximumRetryAttempts"].as_u64().unwrap();
-        let age = config["MaximumEventAgeInSeconds"].as_u64().unwrap();
-        let queue = text(&config["DestinationConfig"]["OnFailure"]["Destination"]);
-        let queue = queue.rsplit(':').next().unwrap();
-        let expected = (
-            u64::from(settings.max_retries),
-            settings.max_event_age.as_secs(),
-            settings.on_failure,
+        let function = &functions[spec.name];
+        assert_eq!(
+            function.timeout_seconds,
+            spec.timeout.as_secs(),
+            "{}",
+            spec.name
         );
-        assert_eq!((retries, age, queue), expected, "{}", spec.name);
+        let found = function.sources.iter().map(deployed).collect();
+        assert_eq!(
+            sorted(found),
+            sorted(expected(spec.event_source)),
+            "{}",
+            spec.name
+        );
+        if let EventSource::Rules(settings) = spec.event_source {
+            let config = &function.properties["EventInvokeConfig"];
+            let queue = on_failure(config).unwrap();
+            let expected = json!([
+                settings.max_retries,
+                settings.max_event_age.as_secs(),
+                settings.on_failure,
+            ]);
+            let found = json!([
+                config["MaximumRetryAttempts"],
+                config["MaximumEventAgeInSeconds"],
+                queue.rsplit(':').next(),
+            ]);
+            assert_eq!(found, expected, "{}", spec.name);
+        }
     }
 }
 
