@@ -7,10 +7,6 @@ use antumbra_service::shadows::{
 use antumbra_testkit::sample::{numbers, shadow, whole};
 use antumbra_testkit::{Failing, Faults};
 
-fn all_of(faults: Faults) -> Failing<MemoryShadows> {
-    Failing::new(MemoryShadows::new(Layout::Separate), faults, 7)
-}
-
 fn writes() -> Vec<Write> {
     (0..200)
         .map(|n| whole(&shadow(&format!("lamp-{n}")), n, 0))
@@ -24,58 +20,6 @@ async fn stored(store: &Failing<MemoryShadows>) -> Vec<bool> {
         stored.push(numbers(store.inner(), &write.shadow).await.0.is_some());
     }
     stored
-}
-
-#[tokio::test]
-async fn nothing_fails_without_faults() {
-    let store = all_of(Faults::default());
-    assert!(store.write_many(&writes()).await.iter().all(Result::is_ok));
-    assert!(stored(&store).await.iter().all(|stored| *stored));
-}
-
-#[tokio::test]
-async fn each_fault_has_its_effect() {
-    let always = [
-        (
-            Faults {
-                throttled: 1.0,
-                ..Faults::default()
-            },
-            false,
-        ),
-        (
-            Faults {
-                lost_before: 1.0,
-                ..Faults::default()
-            },
-            false,
-        ),
-        (
-            Faults {
-                lost_after: 1.0,
-                ..Faults::default()
-            },
-            true,
-        ),
-    ];
-    for (faults, done) in always {
-        let store = all_of(faults);
-        let writes = &writes()[..1];
-        let error = store.write_many(writes).await.remove(0).unwrap_err();
-        let throttled = faults.throttled > 0.0;
-        assert_eq!(error == StoreError::Throttled, throttled);
-        assert!(error.is_retryable());
-        assert_eq!(stored(&store).await[0], done, "{faults:?}");
-
-        let read = Read {
-            shadow: writes[0].shadow.clone(),
-            parts: DocumentSet::Both,
-        };
-        let read = store.read_many(&[read], ReadConsistency::Strong).await;
-        assert!(read[0].as_ref().unwrap_err().is_retryable());
-        let listed = store.list(&ListQuery::All, 10, None).await;
-        assert!(listed.unwrap_err().is_retryable());
-    }
 }
 
 #[tokio::test]
@@ -102,4 +46,23 @@ async fn the_seed_decides_and_results_are_correct() {
         }
     }
     assert!(lost[0] > 20 && lost[1] > 20, "{lost:?}");
+
+    // Reads and listings fail too, and nothing fails without faults.
+    for (throttled, fails) in [(1.0, true), (0.0, false)] {
+        let faults = Faults {
+            throttled,
+            ..Faults::default()
+        };
+        let store = Failing::new(MemoryShadows::new(Layout::Separate), faults, 7);
+        let written = store.write_many(&writes()).await;
+        assert!(written.iter().all(|written| written.is_err() == fails));
+        let read = Read {
+            shadow: shadow("lamp-0"),
+            parts: DocumentSet::Both,
+        };
+        let read = store.read(&read, ReadConsistency::Strong).await;
+        assert_eq!(read.is_err(), fails);
+        let listed = store.list(&ListQuery::All, 10, None).await;
+        assert_eq!(listed.is_err(), fails);
+    }
 }
