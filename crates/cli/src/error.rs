@@ -57,14 +57,14 @@ impl CliError {
 
 /// Formats an error and its causes in one line.
 pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut line = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        line.push_str(": ");
-        line.push_str(&error.to_string());
-        cause = error.source();
-    }
-    line
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    let causes: Vec<String> = causes.map(ToString::to_string).collect();
+    one_line(&causes.join(": "))
+}
+
+fn one_line(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    lines.join("; ")
 }
 
 /// Exit status of each error class.
@@ -105,7 +105,7 @@ impl From<QueueError> for CliError {
             QueueError::NoConnection => {
                 format!("SQS: {error}; for the local stack, start `antumbra local`")
             }
-            QueueError::Failed(_) => format!("SQS: {error}"),
+            QueueError::Failed(reason) => format!("SQS: {}", one_line(reason)),
         };
         CliError::new(error.class().into(), reason)
     }

@@ -66,10 +66,7 @@ impl Session {
         session.send(Packet::Connect(connect)).await?;
         match session.packet(deadline).await? {
             Some(Packet::ConnAck(ack)) if ack.code == ConnectReturnCode::Success => Ok(session),
-            Some(Packet::ConnAck(ack)) => Err(cannot_connect(
-                broker,
-                &format!("rejected with {:?}", ack.code),
-            )),
+            Some(Packet::ConnAck(ack)) => Err(cannot_connect(broker, rejection(ack.code))),
             _ => Err(cannot_connect(broker, "the server does not speak MQTT")),
         }
     }
@@ -205,6 +202,17 @@ fn cannot_connect(broker: &Broker, reason: &str) -> CliError {
         _ => "",
     };
     CliError::unavailable(format!("cannot connect to {broker}: {reason}{hint}"))
+}
+
+fn rejection(code: ConnectReturnCode) -> &'static str {
+    match code {
+        ConnectReturnCode::Success => "accepted",
+        ConnectReturnCode::RefusedProtocolVersion => "the broker does not support MQTT 3.1.1",
+        ConnectReturnCode::BadClientId => "the broker rejects the client id",
+        ConnectReturnCode::ServiceUnavailable => "the broker is unavailable",
+        ConnectReturnCode::BadUserNamePassword => "the broker rejects the credentials",
+        ConnectReturnCode::NotAuthorized => "the broker does not permit the connection",
+    }
 }
 
 fn connection_lost(reason: String) -> CliError {

@@ -4,7 +4,7 @@
 //! to do with the message. A rejection of the content, the address or the permissions is permanent.
 
 use antumbra_service::notifications::SendError;
-use aws_sdk_sqs::error::{DisplayErrorContext, ProvideErrorMetadata, SdkError};
+use aws_sdk_sqs::error::{ProvideErrorMetadata, SdkError};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Failure<'a> {
@@ -78,9 +78,15 @@ where
             let code = rejection.err().code().unwrap_or(&status);
             describe(code, rejection.err().message())
         }
-        _ => DisplayErrorContext(error).to_string(),
+        _ => with_causes(error),
     };
     retryability(failure).into_error(format!("{label}: {reason}"))
+}
+
+pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    let causes: Vec<String> = causes.map(ToString::to_string).collect();
+    causes.join(": ")
 }
 
 pub(crate) fn entry_error(

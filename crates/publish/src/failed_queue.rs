@@ -4,7 +4,7 @@
 use antumbra_registration::Queue;
 use antumbra_service::redrive::{Attribute, FailedMessage, FailedQueue, QueueError};
 use aws_sdk_sqs::Client;
-use aws_sdk_sqs::error::{DisplayErrorContext, ProvideErrorMetadata, SdkError};
+use aws_sdk_sqs::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_sqs::primitives::Blob;
 use aws_sdk_sqs::types::{
     ChangeMessageVisibilityBatchRequestEntry, Message, MessageAttributeValue,
@@ -12,6 +12,7 @@ use aws_sdk_sqs::types::{
 };
 
 use crate::channels::sqs::BATCH_COUNT;
+use crate::classify::with_causes;
 
 /// Visibility timeout of received messages in seconds. After a crash they reappear by then.
 const VISIBILITY_SECONDS: i32 = 120;
@@ -175,13 +176,15 @@ where
     E: ProvideErrorMetadata + std::error::Error + Send + Sync + 'static,
 {
     QueueError::Failed(match error {
-        SdkError::DispatchFailure(_) => return QueueError::NoConnection,
+        SdkError::DispatchFailure(failure) if failure.is_io() || failure.is_timeout() => {
+            return QueueError::NoConnection;
+        }
         SdkError::TimeoutError(_) => "the call timed out".to_owned(),
         SdkError::ResponseError(_) => "the response could not be parsed".to_owned(),
         SdkError::ServiceError(_) => match (error.code(), error.message()) {
             (Some(code), Some(message)) => format!("{code}: {message}"),
             (code, message) => code.or(message).unwrap_or("service error").to_owned(),
         },
-        _ => DisplayErrorContext(error).to_string(),
+        _ => with_causes(error),
     })
 }

@@ -9,7 +9,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use crate::fnv::fnv1a;
 use crate::store::StoreError;
 
-/// Start of the next page. Opaque: only the store creates and reads it; a damaged cursor is rejected.
+/// Start of the next page. Opaque: only the store creates and reads it; a malformed cursor is rejected.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Cursor(pub String);
 
@@ -35,9 +35,9 @@ pub fn page_limit(limit: usize) -> Result<usize, StoreError> {
     }
 }
 
-/// Error of a text that is not a cursor.
+/// Error of a malformed cursor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("not a cursor of a listing")]
+#[error("the cursor is malformed")]
 pub struct InvalidCursor;
 
 impl From<InvalidCursor> for StoreError {
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_cursor_is_no_cursor() {
+    fn a_changed_cursor_is_malformed() {
         let Cursor(text) = seal_cursor(&["lamps", "DS#lamp-7"]);
         for at in 0..text.len() {
             for other in ["0", "f", "A", "g", "", "00"] {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::process::{Local, antumbra, text};
+use crate::process::{Local, antumbra, command, text};
 
 #[test]
 fn shadows_are_managed_from_the_command_line() {
@@ -137,4 +137,45 @@ fn shipped_registrations_are_valid_and_explained() {
             .unwrap()
             .starts_with("on.key")
     );
+}
+
+/// Without region and credentials, and without a broker.
+#[test]
+fn errors_are_one_line_for_people() {
+    for (arguments, expected) in [
+        (&["queues", "show", "x"][..], "credentials"),
+        (
+            &["sensors", "signal", "door-7", "1", "--region", "eu-west-1"],
+            "credentials",
+        ),
+        (
+            &[
+                "messages",
+                "query",
+                "t",
+                "--iot-endpoint",
+                "a.invalid",
+                "--region",
+                "eu-west-1",
+            ],
+            "credentials",
+        ),
+        (
+            &["mqtt", "subscribe", "a", "--mqtt-url", "mqtt://127.0.0.1:1"],
+            "Connection refused",
+        ),
+    ] {
+        let mut command = command();
+        command.env_clear().env("AWS_EC2_METADATA_DISABLED", "true");
+        let output = command.args(arguments).output().unwrap();
+        let errors = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(6), "{errors}");
+        assert!(
+            errors.starts_with("error: ") && errors.contains(expected),
+            "{errors}"
+        );
+        assert_eq!(errors.lines().count(), 1, "{errors}");
+        let debug = ["Some(", "Error {", "Failure", "\\n"];
+        assert!(!debug.iter().any(|mark| errors.contains(mark)), "{errors}");
+    }
 }

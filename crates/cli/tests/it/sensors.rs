@@ -268,7 +268,7 @@ fn sensor_errors_have_exit_codes_by_kind() {
         (
             &["in", "a", "--cursor", "zz"],
             2,
-            "error: invalid: not a cursor of a listing",
+            "error: invalid: the cursor is malformed",
         ),
         (
             &["update", "s", "--silence", "0"],

@@ -1,9 +1,10 @@
 //! The report of the demo: chapters of actions and checks.
 
-use std::fmt::{Debug, Display};
+use std::fmt::Display;
 use std::time::Instant;
 
 use serde::Serialize;
+use serde_json::json;
 
 use crate::error::CliError;
 use crate::output::{BAD, FAINT, GOOD, STRONG, styled};
@@ -82,7 +83,7 @@ impl DemoReport {
     }
 
     /// Compares a result with the expected one; a difference ends the demo.
-    pub(super) fn check<T: PartialEq + Debug>(
+    pub(super) fn check<T: PartialEq + Serialize>(
         &mut self,
         what: impl Into<String>,
         found: T,
@@ -93,8 +94,9 @@ impl DemoReport {
             self.checked(what);
             return Ok(());
         }
+        let [expected, found] = [expected, found].map(|value| json!(value).to_string());
         Err(DemoFailure(format!(
-            "{what}: expected {expected:?}, found {found:?}"
+            "{what}: expected {expected}, found {found}"
         )))
     }
 

@@ -52,18 +52,10 @@ pub(super) async fn report(stack: &DemoStack, report: &mut DemoReport) -> DemoRe
 
     report.action("freezer reports -18.5 °C, measured at 12:00");
     let first = send(-18.5, "2026-01-31T12:00:00Z").await?;
-    report.check(
-        "reported, version 1",
-        first.version(State::Reported),
-        Version(1),
-    )?;
+    report.check("reported, version 1", first.version(State::Reported).0, 1)?;
     report.action("freezer reports -17 °C, measured at 12:10");
     let second = send(-17.0, "2026-01-31T12:10:00Z").await?;
-    report.check(
-        "reported, version 2",
-        second.version(State::Reported),
-        Version(2),
-    )?;
+    report.check("reported, version 2", second.version(State::Reported).0, 2)?;
     report.action("a message of 12:05 arrives late: -19 °C");
     let late = send(-19.0, "2026-01-31T12:05:00Z").await?;
     report.check(
@@ -84,7 +76,8 @@ pub(super) async fn conflict(stack: &DemoStack, report: &mut DemoReport) -> Demo
     let stale = Update::report(freezer.clone(), door.clone()).expected(Version(1));
     match stack.shadows.update(stale.retries(0)).await {
         Err(error) if error.is_conflict() => report.checked("rejected: version 2 is stored"),
-        other => return Err(DemoFailure(format!("expected a conflict, found {other:?}"))),
+        Err(error) => return Err(DemoFailure::new("expected a conflict, found", error)),
+        Ok(_) => return Err(DemoFailure("expected a conflict, found none".to_owned())),
     }
     report.action("eight services each add a field, all at the same time");
     let mut writers = tokio::task::JoinSet::new();
@@ -108,8 +101,8 @@ pub(super) async fn conflict(stack: &DemoStack, report: &mut DemoReport) -> Demo
     let shelves = (0..8).filter(|n| found.document.to_string().contains(&format!("shelf{n}")));
     report.check(
         format!("all eight are stored, version 10, after {attempts} attempts"),
-        (shelves.count(), found.version),
-        (8, Version(10)),
+        (shelves.count(), found.version.0),
+        (8, 10),
     )
 }
 
