@@ -9,6 +9,7 @@
 //! - [`DynamoDbInbox`]: messages, in a table of their own
 //! - [`DynamoDbIdempotency`]: idempotency records
 //! - [`DynamoDbProgress`]: ingest progress of queues
+//! - [`DynamoDbSuspensions`]: registrations whose target fails
 //! - [`TableDefinition`]: the tables as data, to create them for tests and local use
 //! - `emulation` (a feature): requests that DynamoDB rejects and the embedded database accepts
 //!
@@ -29,6 +30,7 @@ mod sensors;
 mod shadows;
 #[cfg(feature = "streams")]
 pub mod streams;
+mod suspensions;
 mod table;
 mod tables;
 mod value;
@@ -40,6 +42,7 @@ pub use inbox::DynamoDbInbox;
 pub use progress::DynamoDbProgress;
 pub use sensors::{DynamoDbSensors, SensorConfig};
 pub use shadows::{DynamoDbShadows, ShadowTableConfig};
+pub use suspensions::DynamoDbSuspensions;
 pub use tables::{
     BY_LOCATION, Existing, Index, LISTED, LIVE, MAIN, MESSAGES, Scalar, TableDefinition,
     TableError, UNDELETED, client, stream_of,

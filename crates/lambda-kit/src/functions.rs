@@ -16,6 +16,7 @@ pub mod queues {
     pub const DELIVERIES_DEAD_FIFO: &str = "antumbra-deliveries-dead.fifo";
     pub const QUARANTINE: &str = "antumbra-quarantine";
     pub const UNDELIVERABLE: &str = "antumbra-undeliverable";
+    pub const SPILL: &str = "antumbra-spill.fifo";
 }
 
 /// One function.
@@ -29,8 +30,11 @@ pub struct FunctionSpec {
 /// The service that invokes a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventSource {
-    /// The streams of both tables, with [`STREAM`].
-    Streams,
+    /// The streams of both tables, with [`STREAM`], and a queue.
+    Streams {
+        queue: &'static str,
+        batch_size: u32,
+    },
     Queues {
         names: &'static [&'static str],
         batch_size: u32,
@@ -90,7 +94,14 @@ const REPORTS: AsynchronousSettings = AsynchronousSettings {
 
 /// All functions.
 pub const FUNCTIONS: &[FunctionSpec] = &[
-    function("stream-listener", 30, EventSource::Streams),
+    function(
+        "stream-listener",
+        30,
+        EventSource::Streams {
+            queue: queues::SPILL,
+            batch_size: 10,
+        },
+    ),
     function("message-ingest", 10, queue(&[queues::INBOUND], 10)),
     function("message-get", 10, EventSource::Rules(REQUESTS)),
     function("message-query", 10, EventSource::Rules(REQUESTS)),

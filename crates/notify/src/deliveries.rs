@@ -7,9 +7,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use antumbra_registration::RegistrationId;
-use antumbra_service::backoff;
 use antumbra_service::clients::{LinkedClient, LinkedClients, Mode};
-use antumbra_service::clock::{Clock, time_left};
+use antumbra_service::clock::Clock;
 use antumbra_service::deliveries::{Delivery, Queues, queue_message};
 use antumbra_service::sensors::{SensorEvent, SensorId};
 use antumbra_service::store::StoreError;
@@ -18,6 +17,7 @@ use futures_util::{StreamExt as _, stream};
 
 use crate::dispatch_list::{Content, Entry};
 use crate::plan::Plan;
+use crate::retry::read_with_retries;
 
 const CONCURRENT_READS: usize = 8;
 
@@ -58,8 +58,8 @@ pub(crate) async fn add_deliveries(
         .map(|delivery| &delivery.event.sensor)
         .collect();
     let reads = sensors.into_iter().map(|sensor| async move {
-        let clients = linked_clients(route, sensor, deadline, clock).await;
-        (sensor, clients)
+        let read = || route.links.linked(sensor);
+        (sensor, read_with_retries(deadline, clock, read).await)
     });
     let reads: Vec<_> = reads.collect();
     let linked: HashMap<&SensorId, Result<Vec<LinkedClient>, StoreError>> = stream::iter(reads)
@@ -80,37 +80,12 @@ pub(crate) async fn add_deliveries(
                             Mode::Latest => channels.unordered,
                         },
                         content: Content::Message(Box::new(message)),
+                        spilled: None,
                     });
                 }
             }
             Err(error) if error.is_retryable() => plan.unfinished.push(delivery.record),
             Err(error) => plan.reject_delivery(delivery, error.to_string()),
         }
-    }
-}
-
-/// Reads the clients linked to a sensor, with retries until the deadline.
-async fn linked_clients(
-    route: &ClientsRoute,
-    sensor: &SensorId,
-    deadline: Timestamp,
-    clock: &dyn Clock,
-) -> Result<Vec<LinkedClient>, StoreError> {
-    let mut failures = 0;
-    loop {
-        let left = time_left(clock.now(), deadline);
-        let read = tokio::time::timeout(left, route.links.linked(sensor)).await;
-        let error = match read {
-            Ok(Ok(clients)) => return Ok(clients),
-            Ok(Err(error)) if !error.is_retryable() => return Err(error),
-            Ok(Err(error)) => error,
-            Err(_) => return Err(StoreError::Unavailable("timed out".to_owned())),
-        };
-        failures += 1;
-        let pause = backoff::delay(failures, fastrand::f64());
-        if clock.now().after(pause) >= deadline {
-            return Err(error);
-        }
-        clock.sleep(pause).await;
     }
 }

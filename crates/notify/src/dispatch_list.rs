@@ -26,6 +26,8 @@ pub(crate) struct Entry {
     pub(crate) registration: RegistrationId,
     pub(crate) channel: usize,
     pub(crate) content: Content,
+    /// The message to the spill queue that is sent instead.
+    pub(crate) spilled: Option<Box<Message>>,
 }
 
 pub(crate) enum Content {
@@ -88,17 +90,46 @@ impl DispatchList {
         &self.entries[index]
     }
 
+    pub(crate) fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// Sends a message to another channel, in another form.
+    pub(crate) fn redirect(&mut self, index: usize, channel: usize, message: Message) {
+        let entry = &mut self.entries[index];
+        entry.channel = channel;
+        entry.spilled = Some(Box::new(message));
+    }
+
+    /// Removes all messages.
+    pub(crate) fn clear(&mut self) {
+        self.entries.clear();
+    }
+
+    /// The ordering key of a message.
+    pub(crate) fn key(&self, index: usize) -> &str {
+        match &self.entries[index].content {
+            Content::Message(message) => &message.key,
+            Content::Notification { key, .. } => self.text(key),
+        }
+    }
+
     pub(crate) fn envelopes(&self) -> Vec<Envelope<'_>> {
         let mut envelopes = Vec::with_capacity(self.entries.len());
         for entry in &self.entries {
-            let (key, bytes) = match &entry.content {
-                Content::Message(message) => (message.key.as_str(), message.bytes()),
-                Content::Notification {
-                    key,
-                    body,
-                    attributes,
-                    ..
-                } => (self.text(key), body.len() + attributes.bytes),
+            let (key, bytes) = match (&entry.spilled, &entry.content) {
+                (Some(message), _) | (None, Content::Message(message)) => {
+                    (message.key.as_str(), message.bytes())
+                }
+                (
+                    None,
+                    Content::Notification {
+                        key,
+                        body,
+                        attributes,
+                        ..
+                    },
+                ) => (self.text(key), body.len() + attributes.bytes),
             };
             envelopes.push(Envelope {
                 channel: entry.channel,
@@ -109,7 +140,16 @@ impl DispatchList {
         envelopes
     }
 
+    /// The message to send.
     pub(crate) fn message(&self, index: usize, registrations: &Registrations) -> Message {
+        match &self.entries[index].spilled {
+            Some(message) => Message::clone(message),
+            None => self.original(index, registrations),
+        }
+    }
+
+    /// The message to the target.
+    pub(crate) fn original(&self, index: usize, registrations: &Registrations) -> Message {
         let entry = &self.entries[index];
         let (id, key, body, topic, attributes) = match &entry.content {
             Content::Message(message) => return Message::clone(message),

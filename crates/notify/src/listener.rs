@@ -14,28 +14,30 @@ use crate::deliveries::add_deliveries;
 use crate::plan::{Buffers, Plan};
 use crate::routes::{ChannelFactory, RouteError, Routes};
 use crate::shadow_messages::{Found, Other};
+use crate::spill::{Records, Spill, SpillRoute};
 use crate::undeliverable::Undeliverable;
 
 /// Time reserved for the undeliverable queue.
-const UNDELIVERABLE_RESERVE: Reserve = Reserve {
+pub(crate) const UNDELIVERABLE_RESERVE: Reserve = Reserve {
     time: Duration::from_millis(4000),
     share: 4,
 };
 /// Time reserved for the response.
-const RESPONSE_RESERVE: Reserve = Reserve {
+pub(crate) const RESPONSE_RESERVE: Reserve = Reserve {
     time: Duration::from_millis(1500),
     share: 8,
 };
 
 /// Sends the changes of a table to the targets of matching registrations.
 pub struct Listener {
-    registrations: Registrations,
-    routes: Routes,
+    pub(crate) registrations: Registrations,
+    pub(crate) routes: Routes,
     undeliverable: Arc<dyn Channel>,
     model: Model,
-    clock: Arc<dyn Clock>,
+    pub(crate) clock: Arc<dyn Clock>,
     buffers: Mutex<Buffers>,
     documents: Option<Arc<dyn CurrentDocuments>>,
+    pub(crate) spill: Option<SpillRoute>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -46,6 +48,10 @@ pub struct BatchSummary {
     pub sent: usize,
     pub retried: usize,
     pub undeliverable: usize,
+    /// Messages that were sent to the spill queue; they count as sent, too.
+    pub spilled: usize,
+    /// Registrations that are suspended or draining.
+    pub suspended: usize,
     /// The sequence number to continue from, unless all records are done.
     pub resume_at: Option<String>,
     pub oldest_milliseconds: Option<u64>,
@@ -69,6 +75,7 @@ impl Listener {
             clock,
             buffers: Mutex::default(),
             documents: None,
+            spill: None,
         })
     }
 
@@ -80,6 +87,16 @@ impl Listener {
             documents: Some(documents),
             ..self
         }
+    }
+
+    /// Sends the messages of targets that keep failing to the spill queue. Without it they hold up the stream.
+    #[must_use]
+    pub fn with_spill(mut self, spill: Spill) -> Listener {
+        self.spill = Some(SpillRoute {
+            channel: self.routes.open_spill(spill.queue),
+            suspensions: spill.suspensions,
+        });
+        self
     }
 
     async fn read_documents(&self, missing: Vec<Other>, deadline: Timestamp) -> Found {
@@ -125,18 +142,28 @@ impl Listener {
         let mut plan = self.plan(event)?;
         let until = UNDELIVERABLE_RESERVE.deadline(deadline, start);
         let clock = self.clock.as_ref();
-        let found = self.read_documents(plan.missing(), until).await;
+        let suspended = self.read_suspensions(&plan, until);
+        let missing = self.read_documents(plan.missing(), until);
+        let (suspended, found) = tokio::join!(suspended, missing);
         plan.complete(&found, &self.model);
         if let Some((route, channels)) = self.routes.clients() {
             add_deliveries(&mut plan, route, channels, until, clock).await;
         }
+        let (records, spilled) = self.redirect(&mut plan, suspended).await;
         let message = |index: usize| plan.list.message(index, &self.registrations);
         let (channels, envelopes) = (&self.routes.channels, plan.list.envelopes());
         let sent = dispatch_with(channels, &envelopes, &message, until, clock).await;
+        let until = RESPONSE_RESERVE.deadline(deadline, start);
+        if let Some(spill) = &self.spill {
+            let time = time_left(clock.now(), until) / 2;
+            let counting = spill.count_failures(&plan, &sent, &records, clock.now());
+            if tokio::time::timeout(time, counting).await.is_err() {
+                tracing::warn!("failures of targets were not counted in time");
+            }
+        }
         for rejected in sent.rejected {
             plan.reject_message(rejected.index, rejected.reason);
         }
-        let until = RESPONSE_RESERVE.deadline(deadline, start);
         let not_stored = self.send_undeliverable(&plan.undeliverable, until).await;
         let unsent = sent
             .unsent
@@ -151,6 +178,8 @@ impl Listener {
             sent: sent.sent,
             retried: sent.retried,
             undeliverable: plan.undeliverable.len() - not_stored.len(),
+            spilled,
+            suspended: records.values().filter(|record| record.suspends()).count(),
             resume_at: unfinished
                 .min()
                 .map(|record| plan.sequence_number(record).to_owned()),
@@ -161,8 +190,46 @@ impl Listener {
         })
     }
 
+    async fn read_suspensions(
+        &self,
+        plan: &Plan<'_>,
+        deadline: Timestamp,
+    ) -> Result<Records, StoreError> {
+        match &self.spill {
+            Some(spill) if plan.has_messages() => spill.read(deadline, self.clock.as_ref()).await,
+            _ => Ok(Records::new()),
+        }
+    }
+
+    /// Redirects messages of suspended registrations. If it is unknown which are, nothing is sent.
+    async fn redirect(
+        &self,
+        plan: &mut Plan<'_>,
+        suspended: Result<Records, StoreError>,
+    ) -> (Records, usize) {
+        let redirected = match (suspended, &self.spill) {
+            (Ok(records), Some(spill)) => {
+                let clients = self.routes.clients();
+                let unordered = clients.map(|(_, channels)| channels.unordered);
+                let now = self.clock.now();
+                let spilled = spill
+                    .redirect(plan, &self.registrations, unordered, &records, now)
+                    .await;
+                spilled.map(|spilled| (records, spilled))
+            }
+            (suspended, _) => suspended.map(|records| (records, 0)),
+        };
+        redirected.unwrap_or_else(|error| {
+            tracing::warn!(%error, "cannot tell which targets are suspended");
+            let records = plan.list.entries().iter().map(|entry| entry.record);
+            plan.unfinished.extend(records);
+            plan.list.clear();
+            (Records::new(), 0)
+        })
+    }
+
     /// Sends to the undeliverable queue. Returns the records of messages that it did not accept.
-    async fn send_undeliverable(
+    pub(crate) async fn send_undeliverable(
         &self,
         messages: &[Undeliverable],
         deadline: Timestamp,

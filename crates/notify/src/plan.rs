@@ -253,7 +253,13 @@ impl<'l> Plan<'l> {
             registration: draft.registration,
             channel: draft.channel,
             content,
+            spilled: None,
         });
+    }
+
+    /// Returns `true` if the event has messages, or may have them once it is complete.
+    pub(crate) fn has_messages(&self) -> bool {
+        self.list.len() + self.deliveries.len() + self.shadow_changes.len() > 0
     }
 
     /// The documents that must be read to complete the messages of shadows.
@@ -427,12 +433,12 @@ impl<'l> Plan<'l> {
         } = *self.list.entry(index);
         let name = self.name(registration);
         tracing::warn!(registration = name, reason, "undeliverable notification");
-        let message = self.list.message(index, self.registrations);
+        let message = self.list.original(index, self.registrations);
         let stored = self.stored(record, registration, &message.key, reason);
         self.reject_stored(record, message.id.clone(), stored.with_message(&message));
     }
 
-    fn stored(
+    pub(crate) fn stored(
         &self,
         record: usize,
         registration: RegistrationId,

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use antumbra_registration::{Registration, Registrations, Target};
+use antumbra_registration::{Registration, RegistrationId, Registrations, Target};
 use antumbra_service::clock::Clock;
 use antumbra_service::notifications::{Channel, Message, SendFailure, dispatch_one};
 use antumbra_shadow::Timestamp;
@@ -42,7 +42,7 @@ impl StoredNotification {
         deadline: Timestamp,
         clock: &dyn Clock,
     ) -> Result<(), ResendError> {
-        let (registration, message) = self.message(registrations)?;
+        let (_, registration, message) = self.message(registrations)?;
         let channel = channel(registration, channels)
             .ok_or_else(|| ResendError::UnsupportedTarget(registration.to.kind()))?;
         let sent = dispatch_one(channel, message, deadline, clock).await;
@@ -52,11 +52,11 @@ impl StoredNotification {
         })
     }
 
-    /// Its message, with the options of the registration's current target.
-    fn message<'r>(
+    /// Its registration and message, with the options of the registration's current target.
+    pub(crate) fn message<'r>(
         &self,
         registrations: &'r Registrations,
-    ) -> Result<(&'r Registration, Message), ResendError> {
+    ) -> Result<(RegistrationId, &'r Registration, Message), ResendError> {
         let (Some(name), Some(notification), Some(envelope)) =
             (&self.registration, &self.notification, &self.message)
         else {
@@ -64,19 +64,20 @@ impl StoredNotification {
         };
         let registration = registrations
             .iter()
-            .map(|(_, registration)| registration)
-            .find(|registration| registration.enabled && *registration.name == **name)
-            .ok_or_else(|| ResendError::NoRegistration(name.clone()))?;
+            .find(|(_, registration)| registration.enabled && *registration.name == **name);
+        let (id, registration) =
+            registration.ok_or_else(|| ResendError::NoRegistration(name.clone()))?;
         let mut message = Message {
             id: envelope.id.clone(),
             key: self.key.clone(),
             body: notification.get().to_owned(),
             attributes: envelope.attributes.clone().into_iter().collect(),
             topic: envelope.topic.clone(),
+            tenant: envelope.tenant.clone(),
             ..Message::default()
         };
         apply_target_options(&mut message, registration);
-        Ok((registration, message))
+        Ok((id, registration, message))
     }
 }
 

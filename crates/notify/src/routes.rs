@@ -8,6 +8,7 @@ use antumbra_registration::{Change, Registration, RegistrationId, Registrations,
 use antumbra_service::notifications::{Channel, Message};
 
 use crate::deliveries::{ClientsRoute, QueueChannels};
+use crate::spill::ENVELOPE_BYTES;
 
 pub trait ChannelFactory: Send + Sync {
     /// The channel of a target; `None` if this factory does not support it. Calls nothing yet.
@@ -94,6 +95,18 @@ impl Routes {
             index: self.channels.len() - 1,
             message_bytes,
         }
+    }
+
+    /// Opens the spill queue, and limits all messages to those that it accepts; returns the index of its channel.
+    pub(crate) fn open_spill(&mut self, queue: Arc<dyn Channel>) -> usize {
+        let spill = self.open(queue);
+        let limit = spill.message_bytes.saturating_sub(ENVELOPE_BYTES);
+        for route in self.by_registration.values_mut() {
+            if let Route::Channel(channel) = route {
+                channel.message_bytes = channel.message_bytes.min(limit);
+            }
+        }
+        spill.index
     }
 
     fn open_clients(&mut self, clients: ClientsRoute) {

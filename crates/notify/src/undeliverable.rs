@@ -22,6 +22,9 @@ pub struct StoredNotification {
     pub(crate) notification: Option<Box<RawValue>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) message: Option<Envelope>,
+    /// The id of the message in the spill queue.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) spill: Option<String>,
 }
 
 /// The position of a record, valid as long as the stream keeps the record.
@@ -44,6 +47,11 @@ pub(crate) struct Envelope {
     pub(crate) topic: Option<String>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) attributes: BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) tenant: Option<String>,
+    /// A delivery of the standard queue.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) unordered: bool,
 }
 
 impl StoredNotification {
@@ -59,6 +67,8 @@ impl StoredNotification {
             id: message.id.clone(),
             topic: message.topic.clone(),
             attributes: message.attributes.iter().cloned().collect(),
+            tenant: message.tenant.clone(),
+            unordered: false,
         });
         self
     }
@@ -70,7 +80,7 @@ impl StoredNotification {
     }
 
     /// The text of a message of at most `limit` bytes, without the notification if it would exceed them.
-    fn text(&self, limit: usize) -> String {
+    pub(crate) fn text(&self, limit: usize) -> String {
         let text = |stored: &StoredNotification| serde_json::to_string(stored).unwrap_or_default();
         let whole = text(self);
         if whole.len() <= limit {

@@ -94,7 +94,7 @@ impl AwsChannelFactory {
         AwsChannelFactory { clients, ..self }
     }
 
-    fn queue(&self, queue: &str) -> Arc<dyn Channel> {
+    pub fn queue(&self, queue: &str) -> Arc<dyn Channel> {
         let channel = SqsChannel::new(&self.sqs, queue)
             .with_bytes(self.queue_bytes)
             .with_tenants(self.tenants);

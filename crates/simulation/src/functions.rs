@@ -42,7 +42,9 @@ impl Function {
     /// Messages per invocation, as in production.
     pub(crate) fn batch_size(&self) -> usize {
         match spec(self.name).event_source {
-            EventSource::Queues { batch_size, .. } => batch_size as usize,
+            EventSource::Queues { batch_size, .. } | EventSource::Streams { batch_size, .. } => {
+                batch_size as usize
+            }
             _ => 1,
         }
     }

@@ -144,7 +144,8 @@ fn visitor(clients: &ClientActors, sensors: &SensorActors) -> Intervention {
 
 /// Starts all event sources except the schedule.
 fn feed(world: &Arc<World>, wiring: &Wiring, streams: &Streams) {
-    streams.feed(world, &Arc::new(wiring.listener()));
+    let listener = Arc::new(wiring.listener());
+    streams.feed(world, &listener);
     let deliver = Arc::new(wiring.webhook_deliver());
     let feed = |queue, function: Arc<Function>, concurrency| {
         let feed = QueueFeed {
@@ -155,6 +156,7 @@ fn feed(world: &Arc<World>, wiring: &Wiring, streams: &Streams) {
         };
         feed.start(world);
     };
+    feed(names::SPILL, listener, 2);
     if world.profile.sensors > 0 {
         feed(wiring.signals, Arc::new(wiring.sensor_ingest()), 2);
     }
@@ -217,6 +219,7 @@ async fn set_up(world: &World) {
         (names::INBOUND, 60, None),
         (names::QUARANTINE, 60, None),
         (names::UNDELIVERABLE, 60, None),
+        (names::SPILL, 180, None),
         (names::ORDERED, 180, Some(names::ORDERED_DEAD)),
         (names::UNORDERED, 180, Some(names::UNORDERED_DEAD)),
         (names::ORDERED_DEAD, 180, None),
@@ -260,6 +263,7 @@ async fn settle(world: &World, streams: &Streams) {
             names::INBOUND,
             names::ORDERED,
             names::UNORDERED,
+            names::SPILL,
         ];
         let idle = queues
             .iter()
@@ -275,6 +279,7 @@ async fn settle(world: &World, streams: &Streams) {
         names::INBOUND,
         names::ORDERED,
         names::UNORDERED,
+        names::SPILL,
     ]
     .map(left);
     world.broken("everything-settles", format!("still at work: {left:?}"));

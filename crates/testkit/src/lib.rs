@@ -10,6 +10,7 @@
 //! - [`lambda`]: the binary of a function, run as Lambda runs it
 //! - [`stream`]: stream events by a seed
 //! - [`progress`]: ingest progress in memory
+//! - [`suspensions`]: records of failing targets in memory, and the contract of their port
 //! - [`Failing`]: a shadow store that fails, by a seed
 //! - `dynamodb` (a feature): an embedded DynamoDB behind an endpoint that records calls and fails on demand
 
@@ -31,6 +32,7 @@ pub mod progress;
 pub mod sample;
 pub mod sensors;
 pub mod stream;
+pub mod suspensions;
 pub mod writers;
 
 pub use channel::{RecordingChannel, SQS_LIMITS, SendReply, attribute};

@@ -13,6 +13,8 @@
 //! | main | `CLIENT#{client}` | `CLIENTSECRETS` | signing secrets |
 //! | main | `CLIENT#{client}` | `DELIVERY#{order}` | delivery with its attempts |
 //! | main | `LIVENESS` | `QUEUE#{queue}` | ingest progress of a queue |
+//! | main | `SUSPENSIONS` | `REGISTRATION#{name}` | registration whose target fails |
+//! | main | `SPILLED#{registration}` | `KEY#{key}` | key with messages in the spill queue |
 //! | main | `ONCE#{key}` | `ONCE` | idempotency record |
 //! | main | `ONCE#{key}` | `PART#{owner}#{number}` | part of a large stored response |
 //! | messages | `{source}` | `{message}` | message, or the tombstone of a deleted one |
@@ -56,6 +58,8 @@ pub enum ItemKind {
     ClientSecrets,
     Purge,
     IngestProgress,
+    Suspension,
+    SpilledKey,
     IdempotencyRecord,
     IdempotencyPart,
     InboxMessage,
@@ -97,7 +101,7 @@ struct KeyPattern {
 
 impl ItemKind {
     /// Every kind. Those that change most often come first, as [`ItemKey::parse`] tries them in this order.
-    pub const ALL: [ItemKind; 17] = [
+    pub const ALL: [ItemKind; 19] = [
         ItemKind::Shadow(ShadowItem::Reported),
         ItemKind::Shadow(ShadowItem::Desired),
         ItemKind::Shadow(ShadowItem::Combined),
@@ -111,6 +115,8 @@ impl ItemKind {
         ItemKind::ClientSecrets,
         ItemKind::Purge,
         ItemKind::IngestProgress,
+        ItemKind::Suspension,
+        ItemKind::SpilledKey,
         ItemKind::IdempotencyRecord,
         ItemKind::IdempotencyPart,
         ItemKind::InboxMessage,
@@ -132,6 +138,8 @@ impl ItemKind {
             ItemKind::ClientInfo => ("CLIENT#", "CLIENTINFO"),
             ItemKind::ClientSecrets => ("CLIENT#", "CLIENTSECRETS"),
             ItemKind::IngestProgress => ("LIVENESS", "QUEUE#"),
+            ItemKind::Suspension => ("SUSPENSIONS", "REGISTRATION#"),
+            ItemKind::SpilledKey => ("SPILLED#", "KEY#"),
             ItemKind::IdempotencyRecord => ("ONCE#", "ONCE"),
             ItemKind::IdempotencyPart => ("ONCE#", "PART#"),
             ItemKind::InboxMessage => ("", ""),
@@ -158,9 +166,11 @@ impl ItemKind {
             | ItemKind::IngestProgress
             | ItemKind::InboxMessage
             | ItemKind::InboxSource => true,
-            ItemKind::ClientSecrets | ItemKind::IdempotencyRecord | ItemKind::IdempotencyPart => {
-                false
-            }
+            ItemKind::ClientSecrets
+            | ItemKind::Suspension
+            | ItemKind::SpilledKey
+            | ItemKind::IdempotencyRecord
+            | ItemKind::IdempotencyPart => false,
         }
     }
 

@@ -36,6 +36,27 @@ pub enum EventError {
     TooLong { bytes: usize, limit: usize },
 }
 
+/// Bytes in which AWS writes the source of a stream's first record.
+const HEAD_BYTES: usize = 4096;
+
+/// The `eventSource` of the first record of an event, which tells a queue from a stream.
+///
+/// ```
+/// use antumbra_wire::stream::event_source;
+///
+/// let event = br#"{"Records":[{"messageId":"1","body":"{}","eventSource":"aws:sqs"}]}"#;
+/// assert_eq!(event_source(event).as_deref(), Some("aws:sqs"));
+/// ```
+pub fn event_source(event: &[u8]) -> Option<Cow<'_, str>> {
+    let head = event.get(..HEAD_BYTES).unwrap_or(event);
+    let head = head.utf8_chunks().next().map_or("", |chunk| chunk.valid());
+    let source = envelope::first_source(head);
+    if source.is_some() || event.len() <= HEAD_BYTES {
+        return source;
+    }
+    envelope::first_source(std::str::from_utf8(event).ok()?)
+}
+
 /// Reusable buffer for the records of an event.
 #[derive(Debug, Default)]
 pub struct StreamBatch {

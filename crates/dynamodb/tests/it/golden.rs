@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use antumbra_dynamodb::{
     DynamoDbClients, DynamoDbDeliveries, DynamoDbIdempotency, DynamoDbInbox, DynamoDbProgress,
-    DynamoDbSensors, DynamoDbShadows, MAIN, MESSAGES, SensorConfig, ShadowTableConfig,
-    TableDefinition,
+    DynamoDbSensors, DynamoDbShadows, DynamoDbSuspensions, MAIN, MESSAGES, SensorConfig,
+    ShadowTableConfig, TableDefinition,
 };
 use antumbra_service::clients::{
     Circuit, Client, ClientId, ClientState, ClientStore as _, LinkStore as _, Mode, RequestKey,
@@ -20,6 +20,9 @@ use antumbra_service::inbox::{
     SourceTracker as _,
 };
 use antumbra_service::liveness::IngestProgress as _;
+use antumbra_service::notifications::suspension::{
+    SpilledKey, Suspension, SuspensionState, Suspensions as _,
+};
 use antumbra_service::sensors::{
     Address, Generation, LivenessIndex as _, Location, Reading, ReadingStore as _, ReadingTime,
     RegisteredSensor, Sensor, SensorId, SensorStore as _, Sequence, Signal, SilenceTimeout,
@@ -100,7 +103,28 @@ async fn stored_items_of_the_main_table_keep_their_form() {
     write_idempotency_records(&database, &name).await;
     let progress = DynamoDbProgress::new(database.clone(), &name);
     progress.note("signals", at(5)).await.unwrap();
+    write_suspensions(&database, &name).await;
     check(&database, &table, "main-table.json").await;
+}
+
+async fn write_suspensions(database: &aws_sdk_dynamodb::Client, table: &str) {
+    let suspensions = DynamoDbSuspensions::new(database.clone(), table);
+    let failing = Suspension::after_failure(None, "failing", at(0));
+    suspensions.save(&failing).await.unwrap();
+    let suspended = Suspension {
+        registration: "suspended".to_owned(),
+        state: SuspensionState::Suspended,
+        failures: 5,
+        ..failing
+    };
+    suspensions.save(&suspended).await.unwrap();
+    suspensions.touch("suspended").await.unwrap();
+    let key = SpilledKey {
+        registration: "suspended".to_owned(),
+        key: "0123456789abcdef".to_owned(),
+    };
+    let marks = [(key, "last".to_owned())];
+    suspensions.mark(&marks, at(60_000)).await.unwrap();
 }
 
 async fn write_shadows(database: &aws_sdk_dynamodb::Client, table: &str) {

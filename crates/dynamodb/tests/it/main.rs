@@ -15,4 +15,5 @@ mod progress;
 mod rejections;
 mod sensors;
 mod store;
+mod suspensions;
 mod writers;

@@ -11,6 +11,8 @@ use antumbra_shadow::Model;
 pub struct Config {
     pub registrations: PathBuf,
     pub undeliverable_queue_url: String,
+    /// Queue for messages of targets that keep failing. Without it, or without the table, they hold up the stream.
+    pub spill_queue_url: Option<String>,
     pub model: Model,
     /// The account's own endpoint of AWS IoT.
     pub iot_endpoint: Option<String>,
@@ -30,6 +32,7 @@ impl Default for Config {
         Config {
             registrations: PathBuf::from("registrations"),
             undeliverable_queue_url: String::new(),
+            spill_queue_url: None,
             model: Model::default(),
             iot_endpoint: None,
             table: None,
@@ -47,6 +50,7 @@ impl FunctionConfig for Config {
         Config {
             registrations: environment.or("REGISTRATIONS", default.registrations),
             undeliverable_queue_url: environment.required("UNDELIVERABLE_QUEUE_URL"),
+            spill_queue_url: environment.optional("SPILL_QUEUE_URL"),
             model: Model {
                 timestamp_field: environment.or("TIMESTAMP_FIELD", default.model.timestamp_field),
                 id_field: environment.or("ID_FIELD", default.model.id_field),

@@ -6,15 +6,17 @@ mod config;
 
 use std::sync::Arc;
 
-use antumbra_dynamodb::{DynamoDbClients, DynamoDbShadows, ShadowTableConfig};
+use antumbra_dynamodb::{DynamoDbClients, DynamoDbShadows, DynamoDbSuspensions, ShadowTableConfig};
 use antumbra_lambda_kit::batch::batch_item_failures;
 use antumbra_lambda_kit::metrics::{Metric, Unit};
 use antumbra_lambda_kit::{Handler, HandlerError, Invocation, Response};
-use antumbra_notify::{BatchSummary, Listener, RouteError};
+use antumbra_notify::{BatchSummary, Listener, RouteError, Spill, SpillSummary};
 use antumbra_publish::AwsChannelFactory;
 use antumbra_registration::Registrations;
 use antumbra_service::clock::Clock;
 use antumbra_service::notifications::BoxFuture;
+use antumbra_wire::events::sqs;
+use antumbra_wire::stream::event_source;
 use aws_types::SdkConfig;
 
 pub use config::Config;
@@ -42,8 +44,13 @@ pub fn build(
         let links = DynamoDbClients::connect(sdk, table);
         channels = channels.with_clients(Arc::new(links), fifo, standard);
     }
+    let spill_queue = config.spill_queue_url.map(|url| channels.queue(&url));
     let mut listener = Listener::new(registrations, &channels, config.model, clock)?;
     if let Some(table) = config.table {
+        if let Some(queue) = spill_queue {
+            let suspensions = Arc::new(DynamoDbSuspensions::connect(sdk, &table));
+            listener = listener.with_spill(Spill { queue, suspensions });
+        }
         let shadows = DynamoDbShadows::connect(sdk, ShadowTableConfig::new(table));
         listener = listener.with_documents(Arc::new(shadows));
     }
@@ -53,8 +60,15 @@ pub fn build(
 impl Handler for StreamListener {
     fn handle(&self, invocation: Invocation) -> BoxFuture<'_, Result<Response, HandlerError>> {
         Box::pin(async move {
-            let handling = self.0.handle(&invocation.event, invocation.deadline);
-            let summary = handling.await.map_err(HandlerError::event)?;
+            let (event, deadline) = (&invocation.event, invocation.deadline);
+            if event_source(event).as_deref() == Some(sqs::SOURCE) {
+                let messages = sqs::read(event).map_err(HandlerError::event)?;
+                let summary = self.0.handle_spilled(&messages, deadline).await;
+                let failures = batch_item_failures(&summary.failed);
+                return Response::json(&failures, spill_metrics(&summary));
+            }
+            let summary = self.0.handle(event, deadline).await;
+            let summary = summary.map_err(HandlerError::event)?;
             let failures = batch_item_failures(&summary.resume_at);
             Response::json(&failures, metrics(&summary))
         })
@@ -69,6 +83,16 @@ pub fn metrics(summary: &BatchSummary) -> Vec<Metric> {
         Metric::count("sent", summary.sent),
         Metric::count("retried", summary.retried),
         Metric::count("undeliverable", summary.undeliverable),
+        Metric::count("spilled", summary.spilled),
+        Metric::count("suspended", summary.suspended),
         Metric::new("oldestRecordAge", oldest, Unit::Milliseconds),
+    ]
+}
+
+fn spill_metrics(summary: &SpillSummary) -> Vec<Metric> {
+    vec![
+        Metric::count("sent", summary.sent),
+        Metric::count("retried", summary.retried),
+        Metric::count("undeliverable", summary.undeliverable),
     ]
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use antumbra_lambda_kit::functions::queues::{
     DELIVERIES, DELIVERIES_DEAD, DELIVERIES_DEAD_FIFO, DELIVERIES_FIFO, INBOUND, OUTBOUND,
-    QUARANTINE, SIGNALS, UNDELIVERABLE,
+    QUARANTINE, SIGNALS, SPILL, UNDELIVERABLE,
 };
 use antumbra_service::deliveries::SPARE_RECEIVES;
 use aws_sdk_sqs::operation::create_queue::CreateQueueError;
@@ -22,9 +22,14 @@ pub struct Queue {
 }
 
 /// All queues; dead-letter queues come before the queues that use them.
-pub const QUEUES: [Queue; 9] = [
+pub const QUEUES: [Queue; 10] = [
     queue(QUARANTINE, None),
     queue(UNDELIVERABLE, None),
+    // No dead-letter queue: the listener gives up a message when it is days old.
+    Queue {
+        visibility_seconds: 180,
+        ..queue(SPILL, None)
+    },
     queue(INBOUND, Some((QUARANTINE, 5))),
     queue(OUTBOUND, None),
     queue(SIGNALS, Some((QUARANTINE, 5))),

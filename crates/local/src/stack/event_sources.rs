@@ -72,21 +72,14 @@ impl LocalServices {
         let mut rules = Vec::new();
         for function in functions {
             match spec(function.name()).event_source {
-                functions::EventSource::Streams => {
+                functions::EventSource::Streams { queue, batch_size } => {
                     let start = |arn: &String| self.stream(arn, function, checkpoints);
                     running.extend(streams.iter().map(start));
+                    running.push(self.queue(self.source(queue, batch_size), function));
                 }
                 functions::EventSource::Queues { names, batch_size } => {
                     for queue in names {
-                        let mut source = queue_pump::Source {
-                            batch_size: i32::try_from(batch_size).unwrap_or(i32::MAX),
-                            clock: self.clock.clone(),
-                            unkind: self.unkind.clone(),
-                            ..queue_pump::Source::new(
-                                self.queues.queue_url(queue),
-                                queue_arn(queue),
-                            )
-                        };
+                        let mut source = self.source(queue, batch_size);
                         if let Some(concurrency) = concurrency(function.name()) {
                             source.concurrency = concurrency;
                         }
@@ -113,6 +106,15 @@ impl LocalServices {
         }
         running.push(self.rules(rules)?);
         Ok(running)
+    }
+
+    fn source(&self, queue: &str, batch_size: u32) -> queue_pump::Source {
+        queue_pump::Source {
+            batch_size: i32::try_from(batch_size).unwrap_or(i32::MAX),
+            clock: self.clock.clone(),
+            unkind: self.unkind.clone(),
+            ..queue_pump::Source::new(self.queues.queue_url(queue), queue_arn(queue))
+        }
     }
 
     fn queue(&self, source: queue_pump::Source, function: &Function) -> RunningEventSource {

@@ -154,6 +154,7 @@ impl LocalServices {
         let name = antumbra_stream_listener::NAME;
         let config = antumbra_stream_listener::Config {
             undeliverable_queue_url: self.queues.queue_url(queues::UNDELIVERABLE),
+            spill_queue_url: Some(self.queues.queue_url(queues::SPILL)),
             table: Some(MAIN.name.to_owned()),
             deliveries_fifo_queue_url: Some(self.queues.queue_url(queues::DELIVERIES_FIFO)),
             deliveries_queue_url: Some(self.queues.queue_url(queues::DELIVERIES)),

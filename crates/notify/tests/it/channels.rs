@@ -4,13 +4,16 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use antumbra_notify::{BatchSummary, ChannelFactory, Listener};
+use antumbra_notify::{BatchSummary, ChannelFactory, Listener, Spill, SpillSummary};
 use antumbra_registration::{Registrations, Target};
 use antumbra_service::clock::{Clock, ManualClock};
+use antumbra_service::notifications::suspension::Suspensions;
 use antumbra_service::notifications::{Channel, Message};
 use antumbra_service::shadows::CurrentDocuments;
 use antumbra_shadow::{Model, Timestamp};
 use antumbra_testkit::RecordingChannel;
+use antumbra_testkit::suspensions::MemorySuspensions;
+use antumbra_wire::events::sqs::QueueMessage;
 use serde_json::Value;
 
 pub(crate) fn body(message: &Message) -> Value {
@@ -22,6 +25,54 @@ pub(crate) fn body(message: &Message) -> Value {
 pub(crate) struct Fakes {
     by_address: Mutex<BTreeMap<String, Arc<RecordingChannel>>>,
     pub(crate) undeliverable: Arc<RecordingChannel>,
+    pub(crate) spill: SpillQueue,
+}
+
+/// The spill queue, with the records of failing targets.
+#[derive(Default)]
+pub(crate) struct SpillQueue {
+    pub(crate) channel: Arc<RecordingChannel>,
+    pub(crate) suspensions: Arc<MemorySuspensions>,
+    /// What was accepted and not deleted yet, in order, each once.
+    pub(crate) waiting: Mutex<Vec<QueueMessage>>,
+}
+
+impl SpillQueue {
+    pub(crate) fn route(&self) -> Spill {
+        Spill {
+            queue: Arc::clone(&self.channel) as Arc<dyn Channel>,
+            suspensions: Arc::clone(&self.suspensions) as Arc<dyn Suspensions>,
+        }
+    }
+
+    /// Messages that a consumer receives; the queue drops those it has accepted before.
+    pub(crate) fn receive(&self, now: Timestamp) -> Vec<QueueMessage> {
+        let mut waiting = self.waiting.lock().unwrap();
+        for message in self.channel.take_accepted() {
+            if waiting.iter().all(|known| known.id != message.id) {
+                waiting.push(QueueMessage {
+                    id: message.id,
+                    receipt: String::new(),
+                    body: message.body,
+                    sent: now,
+                    receives: 1,
+                    group: Some(message.key),
+                    sequence: None,
+                    queue_arn: "arn:aws:sqs:eu-west-1:123456789012:spill.fifo".to_owned(),
+                });
+            }
+        }
+        waiting.clone()
+    }
+
+    /// Deletes what was received and did not fail.
+    pub(crate) fn delete(&self, received: &[QueueMessage], failed: &[String]) {
+        let is_done = |message: &QueueMessage| {
+            let received = received.iter().any(|known| known.id == message.id);
+            received && !failed.contains(&message.id)
+        };
+        self.waiting.lock().unwrap().retain(|one| !is_done(one));
+    }
 }
 
 impl Fakes {
@@ -88,8 +139,25 @@ impl Bench {
         }
     }
 
+    pub(crate) fn with_spill(self) -> Bench {
+        Bench {
+            listener: self.listener.with_spill(self.fakes.spill.route()),
+            ..self
+        }
+    }
+
     pub(crate) fn at(&self, address: &str) -> Arc<RecordingChannel> {
         self.fakes.at(address)
+    }
+
+    /// Hands everything in the spill queue to the listener.
+    pub(crate) async fn drain(&self) -> SpillSummary {
+        let now = self.clock.now();
+        let received = self.fakes.spill.receive(now);
+        let handling = self.listener.handle_spilled(&received, now.after(TIME));
+        let summary = handling.await;
+        self.fakes.spill.delete(&received, &summary.failed);
+        summary
     }
 
     /// Messages in the undeliverable queue.

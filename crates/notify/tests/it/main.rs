@@ -10,6 +10,7 @@ mod isolation;
 mod resend;
 mod scale;
 mod shadows;
+mod spill;
 mod storm;
 mod stream;
 mod time;

@@ -2,13 +2,15 @@
 //! whole batch again after a crash, while channels throttle, lose responses and reject some messages.
 //!
 //! Every channel receives the messages of an undisturbed run, per key in the same order, and messages that
-//! arrive twice have the same id and content.
+//! arrive twice have the same id and content. In the second storm one target fails for long: it is suspended, and its
+//! messages pass through the spill queue, whose consumer crashes, too.
 
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use antumbra_notify::Listener;
 use antumbra_service::clock::Clock as _;
@@ -18,7 +20,7 @@ use antumbra_testkit::{RecordingChannel, SendReply};
 use fastrand::Rng;
 use serde_json::{Value, json};
 
-use crate::channels::{Fakes, TIME, clock, registrations};
+use crate::channels::{Fakes, TIME, body, clock, registrations};
 use crate::stream::{Record, event_of, sequence_number};
 
 const CHANGES: u64 = 400;
@@ -148,7 +150,7 @@ async fn read(shard: &[Record], channels: &Fakes, crashes: Option<&mut Rng>) -> 
     totals
 }
 
-/// Returns the ids by key in the order of their first arrival.
+/// Returns the ids by key and registration in the order of their first arrival.
 fn received(channel: &RecordingChannel) -> BTreeMap<String, Vec<String>> {
     let mut first: BTreeMap<String, Message> = BTreeMap::new();
     let mut order: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -157,7 +159,9 @@ fn received(channel: &RecordingChannel) -> BTreeMap<String, Vec<String>> {
             assert_eq!(*before, message, "one id with different contents");
             continue;
         }
-        let ids = order.entry(message.key.clone()).or_default();
+        let registration = &body(&message)["registration"];
+        let ids = order.entry(format!("{} {registration}", message.key));
+        let ids = ids.or_default();
         ids.push(message.id.clone());
         first.insert(message.id.clone(), message);
     }
@@ -237,4 +241,102 @@ async fn every_notification_arrives_in_order_despite_faults_and_crashes() {
     }
     let felt = all.crashes > 20 && all.resumed > 5 && all.retried > 2_000 && all.undeliverable > 50;
     assert!(felt, "too few faults: {all:?}");
+}
+
+/// Reads the shard while one target fails for long, and the spill queue until it is empty.
+async fn read_with_spill(shard: &[Record], channels: &Fakes, random: &mut Rng) -> (usize, usize) {
+    let clock = Arc::new(clock());
+    let start = || {
+        let rules = registrations(&rules());
+        let listener = Listener::new(rules, channels, Model::default(), clock.clone()).unwrap();
+        listener.with_spill(channels.spill.route())
+    };
+    let (mut listener, mut at, mut steps) = (start(), 0, 0);
+    let (mut suspended, mut spilled) = (0, 0);
+    let steps_of = |random: &mut Rng| match random.u8(..4) {
+        0 => random.usize(..120),
+        _ => usize::MAX,
+    };
+    loop {
+        steps += 1;
+        assert!(steps < 2_000, "not finished at {at}");
+        let sick = (10..60).contains(&steps);
+        for address in ["sqs all.fifo", "mqtt"] {
+            let mut faults = random.fork();
+            channels.at(address).reply(move |_| match faults.u8(..100) {
+                _ if sick => SendReply::Throttle,
+                0..20 => SendReply::Throttle,
+                20..30 => SendReply::LoseResponse,
+                _ => SendReply::Accept,
+            });
+        }
+        let now = clock.now();
+        if at < shard.len() {
+            let end = (at + random.usize(1..=20)).min(shard.len());
+            let event = event_of(&shard[at..end]);
+            let handling = Steps {
+                future: Box::pin(listener.handle(&event, now.after(TIME))),
+                left: steps_of(random),
+            };
+            let Some(summary) = handling.await else {
+                listener = start();
+                continue;
+            };
+            let summary = summary.unwrap();
+            suspended = suspended.max(summary.suspended);
+            spilled += summary.spilled;
+            let resume = summary.resume_at;
+            let number = |record: &usize| sequence_number(shard[*record].sequence);
+            at = match resume {
+                Some(resume) => (at..end).find(|record| number(record) == resume).unwrap(),
+                None => end,
+            };
+        }
+        let mut received = channels.spill.receive(now);
+        let records = channels.spill.suspensions.records();
+        if at == shard.len() && received.is_empty() {
+            assert!(
+                records.iter().all(|record| !record.suspends()),
+                "{records:?}"
+            );
+            return (suspended, spilled);
+        }
+        clock.advance(Duration::from_secs(random.u64(1..40)));
+        // Some groups, ten messages at most.
+        let left_out = random.u64(..);
+        let is_left_out = |key: &str| (key.len() as u64 ^ left_out) % 3 == 0;
+        received.retain(|message| !is_left_out(message.group.as_deref().unwrap()));
+        received.truncate(random.usize(1..=10));
+        let handling = Steps {
+            future: Box::pin(listener.handle_spilled(&received, clock.now().after(TIME))),
+            left: steps_of(random),
+        };
+        match handling.await {
+            Some(summary) => channels.spill.delete(&received, &summary.failed),
+            None => listener = start(),
+        }
+    }
+}
+
+#[tokio::test]
+async fn nothing_overtakes_the_spilled_messages_of_a_target_that_fails_for_long() {
+    let mut all = (0, 0);
+    for seed in 100..106 {
+        let mut random = Rng::with_seed(seed);
+        let shard = shard(&mut random);
+        let calm = Fakes::default();
+        read(&shard, &calm, None).await;
+        let stormy = Fakes::default();
+        let (suspended, spilled) = read_with_spill(&shard, &stormy, &mut random).await;
+        for address in CHANNELS {
+            let (expected, actual) = (calm.at(address), stormy.at(address));
+            assert_eq!(
+                received(&actual),
+                received(&expected),
+                "seed {seed}: {address}"
+            );
+        }
+        all = (all.0 + suspended, all.1 + spilled);
+    }
+    assert!(all.0 > 10 && all.1 > 500, "too few suspensions: {all:?}");
 }

@@ -51,6 +51,8 @@ pub struct DispatchSummary {
     pub rejected: Vec<RejectedMessage>,
     /// Indices of messages that were not sent in time, in ascending order.
     pub unsent: Vec<usize>,
+    /// Indices of those of them whose last attempt failed.
+    pub failed: Vec<usize>,
 }
 
 /// The reason why one message was not sent.
@@ -135,6 +137,7 @@ pub async fn dispatch_with(
         summary.retried += one.retried;
         summary.rejected.extend(one.rejected);
         summary.unsent.extend(one.unsent);
+        summary.failed.extend(one.failed);
     }
     summary.unsent.sort_unstable();
     summary
@@ -157,6 +160,7 @@ impl Run<'_> {
         let messages = messages.map(|envelope| (envelope.key, envelope.bytes));
         let mut schedule = Schedule::new(messages, self.channel.limits());
         let mut summary = DispatchSummary::default();
+        let mut last_failed = vec![false; self.indices.len()];
         let seed = deadline.nanoseconds() as u64 ^ self.indices.len() as u64;
         let mut random = fastrand::Rng::with_seed(seed);
         let concurrency = self.channel.concurrent_calls();
@@ -206,6 +210,7 @@ impl Run<'_> {
                     }
                     Err(SendError::Retry(_)) => {
                         failed = true;
+                        last_failed[at] = true;
                         summary.retried += 1;
                         schedule.failed(at);
                     }
@@ -217,7 +222,12 @@ impl Run<'_> {
                 (false, false) => {}
             }
         }
-        summary.unsent = schedule.unsettled().map(|at| self.indices[at]).collect();
+        for at in schedule.unsettled() {
+            summary.unsent.push(self.indices[at]);
+            summary
+                .failed
+                .extend(last_failed[at].then_some(self.indices[at]));
+        }
         summary
     }
 

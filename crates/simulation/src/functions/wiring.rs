@@ -38,6 +38,7 @@ pub(crate) mod names {
     pub(crate) const INBOUND: &str = "inbound";
     pub(crate) const QUARANTINE: &str = "quarantine";
     pub(crate) const UNDELIVERABLE: &str = "undeliverable";
+    pub(crate) const SPILL: &str = "spill.fifo";
     pub(crate) const ORDERED: &str = "deliveries.fifo";
     pub(crate) const UNORDERED: &str = "deliveries";
     pub(crate) const ORDERED_DEAD: &str = "dead.fifo";
@@ -129,6 +130,7 @@ impl Wiring {
         self.function(antumbra_stream_listener::NAME, |wiring, clock| {
             let config = antumbra_stream_listener::Config {
                 undeliverable_queue_url: url(names::UNDELIVERABLE),
+                spill_queue_url: Some(url(names::SPILL)),
                 table: Some(MAIN.name.to_owned()),
                 deliveries_fifo_queue_url: Some(url(names::ORDERED)),
                 deliveries_queue_url: Some(url(names::UNORDERED)),

@@ -40,6 +40,9 @@ pub enum SqsEventError {
     },
 }
 
+/// `eventSource` of the records.
+pub const SOURCE: &str = "aws:sqs";
+
 /// One message of a queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueueMessage {

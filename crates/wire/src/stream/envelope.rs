@@ -93,6 +93,43 @@ pub(crate) fn read(text: &str, entries: &mut Vec<Entry>) -> Result<(), EventErro
     Ok(())
 }
 
+/// Ends the reading of an object.
+enum Stop {
+    Found(Option<Text>),
+    Unreadable,
+}
+
+impl From<SyntaxError> for Stop {
+    fn from(_: SyntaxError) -> Stop {
+        Stop::Unreadable
+    }
+}
+
+/// The source of the first record, as far as the text is there.
+pub(crate) fn first_source(text: &str) -> Option<Cow<'_, str>> {
+    let mut reader = Reader {
+        scanner: Scanner::new(text),
+        text,
+    };
+    reader.scanner.skip_space();
+    let read = reader.members(|reader, name| {
+        if !reader.is(name, "Records") {
+            return Ok(reader.skip_value()?);
+        }
+        reader.scanner.expect(b'[', "an array is expected")?;
+        reader.scanner.skip_space();
+        reader.members(|reader, name| match reader.is(name, "eventSource") {
+            true => Err(Stop::Found(reader.text_or_null()?)),
+            false => Ok(reader.skip_value()?),
+        })?;
+        Err(Stop::Found(None))
+    });
+    match read {
+        Err(Stop::Found(source)) => source.map(|source| source.of(text)),
+        _ => None,
+    }
+}
+
 struct Reader<'a> {
     scanner: Scanner<'a>,
     text: &'a str,

@@ -119,6 +119,7 @@ fn variables_name_the_right_tables_and_queues() {
                 "MESSAGES_TABLE" => messages,
                 "QUARANTINE_QUEUE_URL" => "antumbra-quarantine",
                 "UNDELIVERABLE_QUEUE_URL" => "antumbra-undeliverable",
+                "SPILL_QUEUE_URL" => "antumbra-spill.fifo",
                 "OUTBOUND_QUEUE_URL" => "antumbra-outbound",
                 "SIGNALS_QUEUE_URL" => "antumbra-signals",
                 "DELIVERIES_QUEUE_URL" => "antumbra-deliveries",

@@ -1,8 +1,12 @@
 //! Shadows over HTTP and MQTT, with all kinds of writes.
 
+use antumbra_dynamodb::{DynamoDbSuspensions, MAIN};
+use antumbra_service::notifications::suspension::{Suspension, SuspensionState, Suspensions as _};
+use antumbra_shadow::Timestamp;
 use serde_json::{Value, json};
 
 use super::Scenario;
+use crate::support::eventually;
 
 impl Scenario {
     pub(super) async fn run_shadows(&mut self) {
@@ -16,6 +20,28 @@ impl Scenario {
         self.next_message("changes/teller").await;
         self.home.received("changes", "changes-0").await;
         self.home.received("changes.fifo", "changes-1").await;
+        self.suspended_targets().await;
+    }
+
+    /// One target is suspended, another one drains; in the end both get their notifications directly.
+    async fn suspended_targets(&mut self) {
+        let suspensions = DynamoDbSuspensions::new(self.database.clone(), MAIN.name);
+        for (registration, state) in [
+            ("changes-0", SuspensionState::Suspended),
+            ("changes-1", SuspensionState::Draining),
+        ] {
+            let long_ago = Timestamp::from_nanoseconds(0);
+            let mut record = Suspension::after_failure(None, registration, long_ago);
+            record.state = state;
+            assert!(suspensions.save(&record).await.unwrap());
+        }
+        let teller = json!({"led": 2});
+        self.call_api("PATCH", "/v1/shadows/{}/reported", &["teller"], teller, 200)
+            .await;
+        self.home.received("changes", "changes-0").await;
+        self.home.received("changes.fifo", "changes-1").await;
+        let none_left = async || suspensions.all().await.unwrap().is_empty().then_some(());
+        eventually("the end of the suspensions", none_left).await;
     }
 
     async fn shadows_over_http(&self) {

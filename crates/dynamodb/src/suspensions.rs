@@ -1,0 +1,227 @@
+//! Records of failing targets, and marks of keys with messages in the spill queue.
+
+use std::time::Duration;
+
+use antumbra_service::notifications::BoxFuture;
+use antumbra_service::notifications::suspension::{
+    FAILURE_WINDOW, SpilledKey, Suspension, SuspensionState, Suspensions,
+};
+use antumbra_service::store::{StoreError, Version};
+use antumbra_shadow::Timestamp;
+use antumbra_wire::items::ItemKind;
+use aws_sdk_dynamodb::Client;
+use serde::{Deserialize, Serialize};
+
+use crate::table::{BatchRead, Item, Key, Outcome, Query, Table, Write};
+use crate::tables::{MAIN, client};
+use crate::value::{EpochMilliseconds, epoch_seconds, from_item, number, read_number, text};
+
+/// A count of failures is kept for this long after it is of no more use.
+const SPARE: Duration = Duration::from_secs(3600);
+
+/// Records of failing targets in a DynamoDB table.
+#[derive(Debug, Clone)]
+pub struct DynamoDbSuspensions {
+    table: Table,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Record {
+    registration: String,
+    state: SuspensionState,
+    failures: u32,
+    failed_at: EpochMilliseconds,
+    version: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ttl: Option<i64>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Mark {
+    /// Id of the last message.
+    last: String,
+    ttl: i64,
+}
+
+impl DynamoDbSuspensions {
+    /// Uses an existing table.
+    pub fn new(client: Client, table: impl Into<String>) -> DynamoDbSuspensions {
+        DynamoDbSuspensions {
+            table: Table::new(client, table, MAIN),
+        }
+    }
+
+    /// Uses an existing table through a client of this configuration.
+    pub fn connect(sdk: &aws_types::SdkConfig, table: impl Into<String>) -> DynamoDbSuspensions {
+        DynamoDbSuspensions::new(client(sdk), table)
+    }
+
+    async fn read_all(&self) -> Result<Vec<Suspension>, StoreError> {
+        let query = Query {
+            consistent: true,
+            ..Query::new("#PK = :partition")
+        };
+        let partition = ItemKind::Suspension.partition("");
+        let query = query.value(":partition", text(partition));
+        let items = self.table.query_all(query).await?.into_iter();
+        items.map(suspension).collect()
+    }
+
+    async fn write_record(&self, record: &Suspension) -> Result<bool, StoreError> {
+        let expires = record.failed_at.after(FAILURE_WINDOW + SPARE);
+        let failing = record.state == SuspensionState::Failing;
+        let item = Record {
+            registration: record.registration.clone(),
+            state: record.state,
+            failures: record.failures,
+            failed_at: EpochMilliseconds(record.failed_at),
+            version: record.version.next().0,
+            ttl: failing.then(|| crate::value::seconds(expires)),
+        };
+        let put = Write::put(self.table.item(&record_key(&record.registration), &item)?);
+        self.apply(conditional(put, record.version)).await
+    }
+
+    async fn write_marks(
+        &self,
+        keys: &[(SpilledKey, String)],
+        until: Timestamp,
+    ) -> Result<(), StoreError> {
+        let ttl = crate::value::seconds(until);
+        let put = |(key, last): &(SpilledKey, String)| {
+            let last = last.clone();
+            let item = self.table.item(&mark_key(key), &Mark { last, ttl })?;
+            Ok(Write::put(item))
+        };
+        let puts = keys.iter().map(put).collect::<Result<_, StoreError>>()?;
+        self.table.write_many(puts).await.into_iter().collect()
+    }
+
+    async fn read_marks(
+        &self,
+        keys: &[SpilledKey],
+        now: Timestamp,
+    ) -> Result<Vec<bool>, StoreError> {
+        let wanted = keys.iter().map(mark_key).collect();
+        let found = self.table.get_many(wanted, BatchRead::CONSISTENT).await?;
+        // An expired item may still be stored for days.
+        let now = crate::value::seconds(now);
+        let is_valid = |item: &Item| read_number::<i64>(item, "ttl").is_ok_and(|ttl| ttl > now);
+        let marked = |key| found.get(&mark_key(key)).is_some_and(is_valid);
+        Ok(keys.iter().map(marked).collect())
+    }
+
+    async fn has_no_mark(&self, registration: &str, now: Timestamp) -> Result<bool, StoreError> {
+        let mut query = Query {
+            consistent: true,
+            filter: Some("#ttl > :now".to_owned()),
+            ..Query::new("#PK = :partition")
+        }
+        .value(
+            ":partition",
+            text(ItemKind::SpilledKey.partition(registration)),
+        )
+        .value(":now", epoch_seconds(now));
+        loop {
+            let found = self.table.query(query.clone()).await?;
+            query.start = found.last;
+            if !found.items.is_empty() || query.start.is_none() {
+                return Ok(found.items.is_empty());
+            }
+        }
+    }
+
+    async fn apply(&self, write: Write) -> Result<bool, StoreError> {
+        match self.table.write(write).await? {
+            Outcome::Applied(_) => Ok(true),
+            Outcome::Refused(_) => Ok(false),
+        }
+    }
+}
+
+fn record_key(registration: &str) -> Key {
+    Key::new(ItemKind::Suspension, "", registration)
+}
+
+fn mark_key(key: &SpilledKey) -> Key {
+    Key::new(ItemKind::SpilledKey, &key.registration, &key.key)
+}
+
+fn conditional(write: Write, version: Version) -> Write {
+    match version {
+        // A record that expired may still be stored for days; it is read like any other.
+        Version::NONE => write.condition("attribute_not_exists(#PK)"),
+        version => write
+            .condition("#version = :read")
+            .value(":read", number(version.0)),
+    }
+}
+
+fn suspension(item: Item) -> Result<Suspension, StoreError> {
+    let record: Record = from_item("record of a failing target", item)?;
+    Ok(Suspension {
+        registration: record.registration,
+        state: record.state,
+        failures: record.failures,
+        failed_at: record.failed_at.0,
+        version: Version(record.version),
+    })
+}
+
+impl Suspensions for DynamoDbSuspensions {
+    fn all(&self) -> BoxFuture<'_, Result<Vec<Suspension>, StoreError>> {
+        Box::pin(self.read_all())
+    }
+
+    fn save<'a>(&'a self, record: &'a Suspension) -> BoxFuture<'a, Result<bool, StoreError>> {
+        Box::pin(self.write_record(record))
+    }
+
+    fn remove<'a>(&'a self, record: &'a Suspension) -> BoxFuture<'a, Result<bool, StoreError>> {
+        let delete = Write::delete(record_key(&record.registration));
+        Box::pin(self.apply(conditional(delete, record.version)))
+    }
+
+    fn touch<'a>(&'a self, registration: &'a str) -> BoxFuture<'a, Result<bool, StoreError>> {
+        let update = Write::update(record_key(registration), "SET #version = #version + :one")
+            .condition("attribute_exists(#PK)")
+            .value(":one", number(1));
+        Box::pin(self.apply(update))
+    }
+
+    fn mark<'a>(
+        &'a self,
+        keys: &'a [(SpilledKey, String)],
+        until: Timestamp,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(self.write_marks(keys, until))
+    }
+
+    fn marked<'a>(
+        &'a self,
+        keys: &'a [SpilledKey],
+        now: Timestamp,
+    ) -> BoxFuture<'a, Result<Vec<bool>, StoreError>> {
+        Box::pin(self.read_marks(keys, now))
+    }
+
+    fn clear<'a>(
+        &'a self,
+        key: &'a SpilledKey,
+        id: &'a str,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        let delete = Write::delete(mark_key(key))
+            .condition("#last = :id")
+            .value(":id", text(id));
+        Box::pin(async move { self.apply(delete).await.map(drop) })
+    }
+
+    fn is_drained<'a>(
+        &'a self,
+        registration: &'a str,
+        now: Timestamp,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        Box::pin(self.has_no_mark(registration, now))
+    }
+}

@@ -1,0 +1,224 @@
+//! A target that keeps failing is suspended: its messages wait in the spill queue, in order, and delay nobody.
+
+use std::time::Duration;
+
+use antumbra_service::clock::Clock as _;
+use antumbra_service::notifications::suspension::{SPILL_TIME, SuspensionState};
+use antumbra_testkit::SendReply;
+use serde_json::{Value, json};
+
+use crate::channels::Bench;
+use crate::stream::{Record, event_of, sequence_number};
+
+fn to_queue(name: &str) -> Value {
+    json!({ "name": name, "to": { "sqs": { "queue": name } } })
+}
+
+fn bench() -> Bench {
+    Bench::new(&[to_queue("sick"), to_queue("fine")]).with_spill()
+}
+
+fn state(bench: &Bench) -> Option<SuspensionState> {
+    let records = bench.fakes.spill.suspensions.records();
+    records.first().map(|record| record.state)
+}
+
+fn records(range: std::ops::Range<u64>) -> Vec<Record> {
+    let record = |n: u64| Record::small(&format!("device-{}", n % 3), n);
+    range.map(record).collect()
+}
+
+/// Fails until the target is suspended; returns the number of invocations that failed.
+async fn suspend(bench: &Bench, event: &[u8]) -> usize {
+    bench.at("sqs sick").reply(|_| SendReply::Throttle);
+    for invocation in 0.. {
+        if bench.handle(event).await.resume_at.is_none() {
+            return invocation;
+        }
+        assert!(invocation < 10, "the shard is held up");
+    }
+    unreachable!()
+}
+
+#[tokio::test]
+async fn a_failing_target_is_suspended_after_five_invocations() {
+    let bench = bench();
+    let first = event_of(&records(0..6));
+    assert_eq!(suspend(&bench, &first).await, 5);
+    assert_eq!(state(&bench), Some(SuspensionState::Suspended));
+    bench.at("sqs fine").take_accepted();
+    let calls = bench.at("sqs sick").calls().len();
+
+    // From now on healthy targets get every message once, and the failing one is left alone.
+    let handled = bench.handle(&event_of(&records(6..12))).await;
+    assert_eq!((handled.resume_at, handled.spilled), (None, 6));
+    assert_eq!((handled.suspended, handled.retried), (1, 0));
+    assert_eq!(bench.at("sqs fine").json_at("/version").len(), 6);
+    assert_eq!(bench.at("sqs sick").calls().len(), calls);
+}
+
+#[tokio::test]
+async fn spilled_messages_arrive_in_order_once_the_target_works_and_then_nothing_is_spilled() {
+    let bench = bench();
+    suspend(&bench, &event_of(&records(0..6))).await;
+    bench.handle(&event_of(&records(6..9))).await;
+    let failed = bench.drain().await;
+    assert_eq!((failed.sent, failed.failed.len()), (0, 9), "it still fails");
+    let calls = bench.at("sqs sick").calls().len();
+    assert_eq!(bench.drain().await.failed.len(), 9);
+    assert_eq!(bench.at("sqs sick").calls().len(), calls, "a pause follows");
+
+    bench.clock.advance(Duration::from_secs(31));
+    bench.at("sqs sick").reply(|_| SendReply::Accept);
+    // A message of a key that waits must not overtake.
+    assert_eq!(bench.handle(&event_of(&records(9..10))).await.spilled, 1);
+    let drained = bench.drain().await;
+    assert_eq!((drained.sent, drained.failed.len()), (10, 0));
+    let mut by_device = bench.at("sqs sick").json();
+    by_device.sort_by_key(|body| body["key"].to_string());
+    let versions: Vec<_> = by_device
+        .iter()
+        .map(|body| body["version"].clone())
+        .collect();
+    let expected = [1, 4, 7, 10, 2, 5, 8, 3, 6, 9].map(Value::from);
+    assert_eq!(versions, expected);
+    assert_eq!(state(&bench), None);
+    assert_eq!(bench.fakes.spill.suspensions.marks(), 0);
+    let handled = bench.handle(&event_of(&records(10..12))).await;
+    assert_eq!(
+        (handled.sent, handled.spilled, handled.suspended),
+        (4, 0, 0)
+    );
+}
+
+/// A single message that its target never accepts keeps only its own key in the queue.
+#[tokio::test]
+async fn while_one_key_waits_the_others_go_directly() {
+    let bench = bench();
+    suspend(&bench, &event_of(&records(0..3))).await;
+    bench.clock.advance(Duration::from_secs(31));
+    bench.at("sqs sick").reply(|message| match &message.key {
+        key if key.contains("device-1") => SendReply::Throttle,
+        _ => SendReply::Accept,
+    });
+    let drained = bench.drain().await;
+    assert_eq!((drained.sent, drained.failed.len()), (2, 1));
+    assert_eq!(state(&bench), Some(SuspensionState::Draining));
+    let handled = bench.handle(&event_of(&records(3..6))).await;
+    assert_eq!((handled.spilled, handled.resume_at), (1, None));
+    assert_eq!(bench.at("sqs sick").accepted().len(), 4);
+    bench.at("sqs sick").reply(|_| SendReply::Accept);
+    assert_eq!(bench.drain().await.sent, 2);
+    assert_eq!(state(&bench), None);
+}
+
+#[tokio::test]
+async fn spilled_messages_are_sent_as_they_would_have_been() {
+    let mqtt = json!({ "name": "sick", "to": { "mqtt": { "topic": "t/${id}", "qos": 1 } } });
+    let queue = json!({ "name": "sick", "to": { "sqs": { "queue": "sick",
+                        "delaySeconds": 7, "attributes": { "team": "a" } } } });
+    for (registration, address) in [(mqtt, "mqtt"), (queue, "sqs sick")] {
+        let bench = Bench::new(&[registration]).with_spill();
+        let event = event_of(&[Record::small("lamp", 1)]);
+        bench.at(address).reply(|_| SendReply::Throttle);
+        for _ in 0..6 {
+            bench.handle(&event).await;
+        }
+        let tried = bench.at(address).calls()[0][0].clone();
+        bench.at(address).reply(|_| SendReply::Accept);
+        bench.clock.advance(Duration::from_secs(31));
+        bench.drain().await;
+        let mut arrived = bench.at(address).accepted();
+        assert_eq!(arrived.len(), 1);
+        let mut tried = vec![tried];
+        for message in tried.iter_mut().chain(&mut arrived) {
+            message.attributes.sort();
+        }
+        assert_eq!(arrived, tried);
+    }
+}
+
+#[tokio::test]
+async fn what_can_never_be_sent_leaves_the_spill_queue() {
+    let bench = bench();
+    suspend(&bench, &event_of(&records(0..3))).await;
+    bench.clock.advance(Duration::from_secs(31));
+    bench.at("sqs sick").reply(|message| match &message.key {
+        key if key.contains("device-1") => SendReply::deny("AccessDenied"),
+        _ => SendReply::Throttle,
+    });
+    let drained = bench.drain().await;
+    assert_eq!((drained.undeliverable, drained.failed.len()), (1, 2));
+    assert_eq!(bench.undeliverable()[0]["reason"], "AccessDenied");
+    assert_eq!(bench.undeliverable()[0]["notification"]["version"], 2);
+    assert!(bench.undeliverable()[0].get("spill").is_none());
+
+    bench.clock.advance(SPILL_TIME);
+    let given_up = bench.drain().await;
+    assert_eq!((given_up.undeliverable, given_up.failed.len()), (2, 0));
+    assert_eq!(
+        bench.undeliverable()[1]["reason"],
+        "the target failed for 4 days"
+    );
+    assert_eq!(bench.fakes.spill.suspensions.marks(), 0);
+
+    let garbage = [
+        "",
+        "7",
+        "{}",
+        "{\"spill\":\"x\"}",
+        "{\"reason\":\"a\",\"record\":{},\"spill\":\"x\"}",
+    ];
+    for (n, body) in garbage.iter().enumerate() {
+        let mut message = bench.fakes.spill.receive(bench.clock.now());
+        assert!(message.is_empty());
+        message.push(antumbra_wire::events::sqs::QueueMessage {
+            id: n.to_string(),
+            receipt: String::new(),
+            body: (*body).to_owned(),
+            sent: bench.clock.now(),
+            receives: 1,
+            group: None,
+            sequence: None,
+            queue_arn: String::new(),
+        });
+        *bench.fakes.spill.waiting.lock().unwrap() = message;
+        let drained = bench.drain().await;
+        assert_eq!(
+            (drained.undeliverable, drained.failed.len()),
+            (1, 0),
+            "{body}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn without_the_records_nothing_is_sent_and_nothing_is_lost() {
+    let bench = bench();
+    suspend(&bench, &event_of(&records(0..3))).await;
+    bench.at("sqs fine").take_accepted();
+    bench.fakes.spill.suspensions.fail(1000);
+    let handled = bench.handle(&event_of(&records(3..6))).await;
+    assert_eq!(
+        (handled.sent, handled.resume_at),
+        (0, Some(sequence_number(3)))
+    );
+    assert!(bench.at("sqs fine").accepted().is_empty());
+    assert_eq!(bench.drain().await.failed.len(), 3);
+    bench.fakes.spill.suspensions.fail(0);
+    assert_eq!(bench.handle(&event_of(&records(3..6))).await.spilled, 3);
+}
+
+#[tokio::test]
+async fn a_spill_queue_that_fails_holds_up_the_stream() {
+    let bench = bench();
+    suspend(&bench, &event_of(&records(0..3))).await;
+    bench.fakes.spill.channel.reply(|_| SendReply::Throttle);
+    let handled = bench.handle(&event_of(&records(3..6))).await;
+    assert_eq!(handled.resume_at, Some(sequence_number(3)));
+    bench.fakes.spill.channel.reply(|_| SendReply::Accept);
+    assert_eq!(
+        bench.handle(&event_of(&records(3..6))).await.resume_at,
+        None
+    );
+}
