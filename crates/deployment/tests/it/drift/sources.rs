@@ -18,37 +18,44 @@ const GATEWAY_SECONDS: u64 = 30;
 /// in place of its ARN. Rules are compared in `iot`.
 fn expected(source: EventSource) -> Vec<(&'static str, Value)> {
     let report = json!(["ReportBatchItemFailures"]);
+    let stream = |table: &str| {
+        let settings = json!({
+            "from": table,
+            "StartingPosition": "TRIM_HORIZON",
+            "BatchSize": STREAM.batch_size,
+            // Order is kept per item, and a shadow has two.
+            "ParallelizationFactor": match table == MAIN.name {
+                true => 1,
+                false => STREAM.parallelization,
+            },
+            "FunctionResponseTypes": report,
+            "BisectBatchOnFunctionError": true,
+            "MaximumRetryAttempts": STREAM.max_retries,
+            "MaximumRecordAgeInSeconds": STREAM.max_record_age.as_secs(),
+            "on failure": STREAM.on_failure,
+        });
+        ("DynamoDB", settings)
+    };
+    let queue = |name: &str, batch_size: u32| {
+        let settings = json!({
+            "from": name,
+            "BatchSize": batch_size,
+            "FunctionResponseTypes": report,
+        });
+        ("SQS", settings)
+    };
     match source {
-        EventSource::Streams => [MAIN, MESSAGES]
-            .map(|table| {
-                let settings = json!({
-                    "from": table.name,
-                    "StartingPosition": "TRIM_HORIZON",
-                    "BatchSize": STREAM.batch_size,
-                    // Order is kept per item, and a shadow has two.
-                    "ParallelizationFactor": match table.name == MAIN.name {
-                        true => 1,
-                        false => STREAM.parallelization,
-                    },
-                    "FunctionResponseTypes": report,
-                    "BisectBatchOnFunctionError": true,
-                    "MaximumRetryAttempts": STREAM.max_retries,
-                    "MaximumRecordAgeInSeconds": STREAM.max_record_age.as_secs(),
-                    "on failure": STREAM.on_failure,
-                });
-                ("DynamoDB", settings)
-            })
-            .into(),
+        EventSource::Streams {
+            queue: name,
+            batch_size,
+        } => vec![
+            stream(MAIN.name),
+            stream(MESSAGES.name),
+            queue(name, batch_size),
+        ],
         EventSource::Queues { names, batch_size } => {
-            let queue = |name: &&str| {
-                let settings = json!({
-                    "from": name,
-                    "BatchSize": batch_size,
-                    "FunctionResponseTypes": report,
-                });
-                ("SQS", settings)
-            };
-            names.iter().map(queue).collect()
+            let queues = names.iter().map(|name| queue(name, batch_size));
+            queues.collect()
         }
         EventSource::Schedule { period } => {
             let minutes = period.as_secs() / 60;
