@@ -14,7 +14,7 @@ use antumbra_shadow::{Model, Timestamp};
 use antumbra_testkit::RecordingChannel;
 use antumbra_testkit::suspensions::MemorySuspensions;
 use antumbra_wire::events::sqs::QueueMessage;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 pub(crate) fn body(message: &Message) -> Value {
     serde_json::from_str(&message.body).unwrap()
@@ -50,16 +50,7 @@ impl SpillQueue {
         let mut waiting = self.waiting.lock().unwrap();
         for message in self.channel.take_accepted() {
             if waiting.iter().all(|known| known.id != message.id) {
-                waiting.push(QueueMessage {
-                    id: message.id,
-                    receipt: String::new(),
-                    body: message.body,
-                    sent: now,
-                    receives: 1,
-                    group: Some(message.key),
-                    sequence: None,
-                    queue_arn: "arn:aws:sqs:eu-west-1:123456789012:spill.fifo".to_owned(),
-                });
+                waiting.push(queue_message(&message.id, &message.key, &message.body, now));
             }
         }
         waiting.clone()
@@ -73,6 +64,18 @@ impl SpillQueue {
         };
         self.waiting.lock().unwrap().retain(|one| !is_done(one));
     }
+}
+
+/// A message as Lambda hands it to a function.
+pub(crate) fn queue_message(id: &str, group: &str, body: &str, sent: Timestamp) -> QueueMessage {
+    let milliseconds = sent.nanoseconds() / 1_000_000;
+    let event = json!({ "Records": [{
+        "messageId": id, "body": body, "eventSource": "aws:sqs",
+        "eventSourceARN": "arn:aws:sqs:eu-west-1:123456789012:spill.fifo",
+        "attributes": { "SentTimestamp": milliseconds.to_string(), "MessageGroupId": group },
+    }] });
+    let messages = antumbra_wire::events::sqs::read(event.to_string().as_bytes());
+    messages.unwrap().remove(0)
 }
 
 impl Fakes {

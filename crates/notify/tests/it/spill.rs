@@ -7,7 +7,7 @@ use antumbra_service::notifications::suspension::{SPILL_TIME, SuspensionState};
 use antumbra_testkit::SendReply;
 use serde_json::{Value, json};
 
-use crate::channels::Bench;
+use crate::channels::{Bench, queue_message};
 use crate::stream::{Record, event_of, sequence_number};
 
 fn to_queue(name: &str) -> Value {
@@ -170,19 +170,8 @@ async fn what_can_never_be_sent_leaves_the_spill_queue() {
         "{\"reason\":\"a\",\"record\":{},\"spill\":\"x\"}",
     ];
     for (n, body) in garbage.iter().enumerate() {
-        let mut message = bench.fakes.spill.receive(bench.clock.now());
-        assert!(message.is_empty());
-        message.push(antumbra_wire::events::sqs::QueueMessage {
-            id: n.to_string(),
-            receipt: String::new(),
-            body: (*body).to_owned(),
-            sent: bench.clock.now(),
-            receives: 1,
-            group: None,
-            sequence: None,
-            queue_arn: String::new(),
-        });
-        *bench.fakes.spill.waiting.lock().unwrap() = message;
+        let message = queue_message(&n.to_string(), "g", body, bench.clock.now());
+        bench.fakes.spill.waiting.lock().unwrap().push(message);
         let drained = bench.drain().await;
         assert_eq!(
             (drained.undeliverable, drained.failed.len()),
