@@ -15,6 +15,7 @@ use antumbra_service::redrive::{
     FailedMessage, FailedQueue, QueueError, RecordRange, RecordSource,
 };
 use antumbra_shadow::Timestamp;
+use futures_util::future::join_all;
 
 use crate::{ChannelFactory, Listener, StoredNotification};
 pub use route::{RedriveRoute, reason};
@@ -66,6 +67,12 @@ pub enum RedriveOutcome {
     Left,
     /// It stays in the queue, with the reason.
     Failed(String),
+}
+
+impl RedriveOutcome {
+    fn leaves_queue(&self) -> bool {
+        matches!(self, RedriveOutcome::Moved | RedriveOutcome::Deleted)
+    }
 }
 
 impl RedriveSummary {
@@ -127,7 +134,7 @@ impl RedriveOptions {
 }
 
 /// Moves the messages that were sent before `start`: a message that fails again comes back at once, and is not moved a
-/// second time. `progress` gets the number of messages so far.
+/// second time. `progress` gets the number of messages of each step.
 pub async fn redrive(
     queue: &impl FailedQueue,
     options: &RedriveOptions,
@@ -159,38 +166,65 @@ async fn move_all(
         let received = queue.receive().await?;
         let is_known = |message: &FailedMessage| left.contains_key(&message.id);
         let only_known = received.iter().all(is_known);
-        for message in received {
-            let group = message.group.clone().filter(|_| queue.is_fifo());
-            let is_blocked = group.as_ref().is_some_and(|of| blocked_groups.contains(of));
-            let is_new =
-                i128::from(message.sent_milliseconds) < start && !left.contains_key(&message.id);
-            if !is_new || is_blocked || count >= options.limit {
-                left.insert(message.id, message.receipt);
-                continue;
+        // In a FIFO queue a message that stays blocks the others of its group.
+        let at_once = if queue.is_fifo() {
+            1
+        } else {
+            received.len().max(1)
+        };
+        let mut received = received.into_iter().peekable();
+        while received.peek().is_some() {
+            let mut chosen = Vec::new();
+            for message in received.by_ref().take(at_once) {
+                let group = message.group.as_ref().filter(|_| queue.is_fifo());
+                let is_blocked = group.is_some_and(|group| blocked_groups.contains(group));
+                let is_old = i128::from(message.sent_milliseconds) < start;
+                let is_new = is_old && !left.contains_key(&message.id);
+                if is_new && !is_blocked && count < options.limit {
+                    count += 1;
+                    chosen.push(message);
+                } else {
+                    left.insert(message.id, message.receipt);
+                }
             }
-            count += 1;
-            let route = RedriveRoute::of(&message, options);
-            let outcome = match options.plan(&route) {
-                RedriveOutcome::Planned => match send(queue, resender, &message, &route).await {
-                    Ok(()) => RedriveOutcome::Moved,
-                    Err(error) => RedriveOutcome::Failed(error.chars().take(ERROR_CHARS).collect()),
-                },
-                other => other,
-            };
-            let is_done = matches!(outcome, RedriveOutcome::Moved | RedriveOutcome::Deleted);
-            summary.count(&message, &route, outcome);
-            if is_done {
-                queue.delete(&message.receipt).await?;
-            } else {
-                blocked_groups.extend(group);
-                left.insert(message.id, message.receipt);
+            let moving = chosen
+                .iter()
+                .map(|one| move_one(queue, options, resender, one));
+            for (message, moved) in chosen.iter().zip(join_all(moving).await) {
+                let (route, outcome) = moved?;
+                if !outcome.leaves_queue() {
+                    blocked_groups.extend(message.group.clone());
+                    left.insert(message.id.clone(), message.receipt.clone());
+                }
+                summary.count(message, &route, outcome);
             }
-            progress(count);
+            progress(chosen.len());
         }
         if only_known || count >= options.limit {
             return Ok(summary);
         }
     }
+}
+
+/// Sends a message and then deletes it.
+async fn move_one(
+    queue: &impl FailedQueue,
+    options: &RedriveOptions,
+    resender: Option<&Resender>,
+    message: &FailedMessage,
+) -> Result<(RedriveRoute, RedriveOutcome), QueueError> {
+    let route = RedriveRoute::of(message, options);
+    let outcome = match options.plan(&route) {
+        RedriveOutcome::Planned => match send(queue, resender, message, &route).await {
+            Ok(()) => RedriveOutcome::Moved,
+            Err(error) => RedriveOutcome::Failed(error.chars().take(ERROR_CHARS).collect()),
+        },
+        other => other,
+    };
+    if outcome.leaves_queue() {
+        queue.delete(&message.receipt).await?;
+    }
+    Ok((route, outcome))
 }
 
 async fn send(

@@ -137,8 +137,8 @@ impl RedriveArguments {
             false => None,
         };
         let progress = Progress::new("messages");
-        let done = redrive::redrive(queue, &options, resender.as_ref(), start, |_| {
-            progress.add(1)
+        let done = redrive::redrive(queue, &options, resender.as_ref(), start, |count| {
+            progress.add(count);
         });
         let done = done.await?;
         output::print(&render::redrive(queue, &done, true, json))?;
