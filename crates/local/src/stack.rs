@@ -34,9 +34,7 @@ use crate::task::Running;
 use crate::unkind::Unkind;
 use crate::{dynamodb, mqtt, queues, schedule};
 use data_directory::DataDirectory;
-use event_sources::RunningEventSource;
 
-pub use event_sources::{EventSource, EventSourceKind};
 pub use token::HttpToken;
 pub use webhooks::Webhooks;
 
@@ -149,7 +147,7 @@ pub struct Stack {
     http_token: HttpToken,
     http_api: Running,
     // Fields are dropped in order: event sources stop before the services.
-    event_sources: Vec<RunningEventSource>,
+    event_sources: Vec<Running>,
     sweep: Function,
     services: LocalServices,
     // Last: the directory stays locked until everything has stopped.
@@ -230,11 +228,7 @@ impl Stack {
         };
         let mut event_sources =
             services.start_event_sources(&functions, &streams, &checkpoints, concurrency)?;
-        let shadow_topics = shadow_topics::repeat(&services.broker);
-        event_sources.push(RunningEventSource {
-            sources: Vec::new(),
-            running: shadow_topics,
-        });
+        event_sources.push(shadow_topics::repeat(&services.broker));
         let http_token = token::token(data_directory.as_ref(), options.http_token)?;
         let (http_address, http_api) = api::start(
             &services,
@@ -274,13 +268,6 @@ impl Stack {
         self.services.queues.queue_url(name)
     }
 
-    /// The event sources of all functions.
-    pub fn event_sources(&self) -> impl Iterator<Item = &EventSource> {
-        self.event_sources
-            .iter()
-            .flat_map(|running| &running.sources)
-    }
-
     /// Runs the liveness sweep now, as the schedule does every minute.
     pub async fn sweep(&self) -> Result<Report, FunctionError> {
         let response = schedule::tick(&self.sweep, &self.services.clock).await?;
@@ -292,7 +279,7 @@ impl Stack {
     pub async fn stop(self) {
         self.http_api.stop().await;
         for source in self.event_sources {
-            source.running.stop().await;
+            source.stop().await;
         }
         self.services.broker.stop().await;
         self.services.queues.stop().await;

@@ -1,7 +1,5 @@
 //! Starts the event sources that `FUNCTIONS` lists.
 
-use std::time::Duration;
-
 use antumbra_dynamodb::MAIN;
 use antumbra_lambda_kit::functions::{self, STREAM, spec};
 use antumbra_service::shadows::Layout;
@@ -16,48 +14,6 @@ use crate::schedule;
 use crate::stream::{self, Checkpoints, RetryPolicy};
 use crate::task::Running;
 
-#[derive(Debug, Clone)]
-pub struct EventSource {
-    pub function: String,
-    pub kind: EventSourceKind,
-}
-
-/// The kind of an event source, with its settings.
-#[derive(Debug, Clone)]
-pub enum EventSourceKind {
-    Stream(stream::Source),
-    Queue(queue_pump::Source),
-    /// An AWS IoT rule, by name.
-    Rule(&'static str),
-    Schedule {
-        period: Duration,
-    },
-}
-
-/// Event sources that run together.
-pub(super) struct RunningEventSource {
-    pub(super) sources: Vec<EventSource>,
-    pub(super) running: Running,
-}
-
-impl RunningEventSource {
-    fn new(function: &Function, kind: EventSourceKind, running: Running) -> RunningEventSource {
-        RunningEventSource {
-            sources: vec![EventSource::new(function, kind)],
-            running,
-        }
-    }
-}
-
-impl EventSource {
-    fn new(function: &Function, kind: EventSourceKind) -> EventSource {
-        EventSource {
-            function: function.name().to_owned(),
-            kind,
-        }
-    }
-}
-
 impl LocalServices {
     /// Starts the event sources of all given functions. `streams` are the ARNs of the tables' streams;
     /// `concurrency` limits the invocations per queue of a function.
@@ -67,7 +23,7 @@ impl LocalServices {
         streams: &[String],
         checkpoints: &Checkpoints,
         concurrency: impl Fn(&str) -> Option<usize>,
-    ) -> Result<Vec<RunningEventSource>, RuleError> {
+    ) -> Result<Vec<Running>, RuleError> {
         let mut running = Vec::new();
         let mut rules = Vec::new();
         for function in functions {
@@ -97,14 +53,14 @@ impl LocalServices {
                     }));
                 }
                 functions::EventSource::Schedule { period } => {
-                    let kind = EventSourceKind::Schedule { period };
                     let schedule = schedule::start(period, function.clone(), self.clock.clone());
-                    running.push(RunningEventSource::new(function, kind, schedule));
+                    running.push(schedule);
                 }
                 functions::EventSource::HttpApi => {}
             }
         }
-        running.push(self.rules(rules)?);
+        let queues = self.queues.queues();
+        running.push(rules::start(&self.broker, rules, queues, &self.unkind)?);
         Ok(running)
     }
 
@@ -117,19 +73,12 @@ impl LocalServices {
         }
     }
 
-    fn queue(&self, source: queue_pump::Source, function: &Function) -> RunningEventSource {
+    fn queue(&self, source: queue_pump::Source, function: &Function) -> Running {
         let sqs = aws_sdk_sqs::Client::new(&self.sdk());
-        let kind = EventSourceKind::Queue(source.clone());
-        let pump = queue_pump::start(sqs, source, function.clone());
-        RunningEventSource::new(function, kind, pump)
+        queue_pump::start(sqs, source, function.clone())
     }
 
-    fn stream(
-        &self,
-        stream_arn: &str,
-        function: &Function,
-        checkpoints: &Checkpoints,
-    ) -> RunningEventSource {
+    fn stream(&self, stream_arn: &str, function: &Function, checkpoints: &Checkpoints) -> Running {
         let is_main = stream_arn.contains(&format!("/{}/", MAIN.name));
         let source = stream::Source {
             batch_size: STREAM.batch_size as usize,
@@ -150,19 +99,6 @@ impl LocalServices {
         let sdk = self.sdk();
         let streams = aws_sdk_dynamodbstreams::Client::new(&sdk);
         let sqs = aws_sdk_sqs::Client::new(&sdk);
-        let kind = EventSourceKind::Stream(source.clone());
-        let checkpoints = checkpoints.clone();
-        let pump = stream::start(streams, sqs, source, function.clone(), checkpoints);
-        RunningEventSource::new(function, kind, pump)
-    }
-
-    fn rules(&self, rules: Vec<RuleTarget>) -> Result<RunningEventSource, RuleError> {
-        let sources = rules.iter().map(|target| {
-            EventSource::new(&target.function, EventSourceKind::Rule(target.rule.name))
-        });
-        let sources = sources.collect();
-        let queues = self.queues.queues();
-        let running = rules::start(&self.broker, rules, queues, &self.unkind)?;
-        Ok(RunningEventSource { sources, running })
+        stream::start(streams, sqs, source, function.clone(), checkpoints.clone())
     }
 }
