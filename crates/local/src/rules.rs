@@ -107,6 +107,8 @@ impl Invocations {
             ..Attributes::default()
         };
         queues.ensure_internal(&name, attributes)?;
+        // Invocations of a killed process have ended.
+        queues.release(&format!("{INTERNAL}{name}"))?;
         Ok(Invocations {
             function: target.function,
             settings: target.settings,

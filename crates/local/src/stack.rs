@@ -15,6 +15,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use antumbra_dynamodb::{MAIN, MESSAGES, TableError};
+use antumbra_lambda_kit::functions::queues as names;
 use antumbra_liveness_sweep::Report;
 use antumbra_notify::RouteError;
 use antumbra_registration::Registrations;
@@ -205,6 +206,11 @@ impl Stack {
         let streams = tables.map(|table| table.stream_arn.unwrap_or_default());
         let sqs = aws_sdk_sqs::Client::new(&sdk);
         ensure_all(&sqs).await?;
+        for queue in [names::INBOUND, names::SIGNALS] {
+            // Invocations of a killed process have ended. Deliveries may wait for their next attempt.
+            let released = services.queues.queues().release(queue);
+            released.map_err(RuleError::Queue)?;
+        }
         targets::ensure(
             &options.registrations,
             &sqs,

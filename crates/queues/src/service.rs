@@ -143,6 +143,11 @@ impl Queues {
         self.lock().change_visibility(name, receipt, seconds)
     }
 
+    /// Makes all messages in flight visible: for a queue whose consumers ended with the process before.
+    pub fn release(&self, name: &str) -> Result<(), ApiError> {
+        self.lock().release(name)
+    }
+
     /// Receives messages, waiting for the first one up to `wait`.
     pub async fn receive(
         &self,
@@ -310,6 +315,23 @@ impl State {
             .unwrap_or(now);
         let state = (receipt.number, now + seconds * 1000, receipt.receive, first);
         self.journal(&[Entry::Receive(name.to_owned(), vec![state])])
+    }
+
+    fn release(&mut self, name: &str) -> Result<(), ApiError> {
+        let now = now_ms();
+        let queue = &self.queue(name)?.queue;
+        let in_flight = queue.messages().filter(|message| message.receives > 0);
+        let states = in_flight
+            .filter(|message| message.visible_ms > now)
+            .map(|message| {
+                let first = message.first_receive_ms.unwrap_or(now);
+                (message.number, now, message.receives, first)
+            });
+        let states: Vec<_> = states.collect();
+        match states.is_empty() {
+            true => Ok(()),
+            false => self.record(Entry::Receive(name.to_owned(), states)),
+        }
     }
 
     /// Moves dead letters to a queue, or each to the queue it came from; returns how many.

@@ -28,11 +28,12 @@ async fn until(began: tokio::time::Instant, moment: Duration) {
 }
 
 /// The event of an IoT rule for a message.
-fn rule_event(topic: &str, client: &str, payload: &str) -> Vec<u8> {
+fn rule_event(world: &World, topic: &str, client: &str, payload: &str) -> Vec<u8> {
     let event = json!({
         "payload": STANDARD.encode(payload),
         "topic": topic,
         "clientId": client,
+        "timestamp": world.clock.milliseconds(),
     });
     event.to_string().into_bytes()
 }

@@ -7,6 +7,7 @@
 mod dynamodb;
 mod iot;
 mod sqs;
+mod stale;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -31,6 +32,9 @@ use aws_smithy_types::timeout::TimeoutConfig;
 use aws_types::SdkConfig;
 use aws_types::region::Region;
 use dynoxide::Database;
+use dynoxide::actions::get_records::{GetRecordsRequest, Record};
+use dynoxide::actions::get_shard_iterator::encode_shard_iterator;
+use dynoxide::streams::shard_id;
 use tokio::sync::{Notify, oneshot};
 
 use crate::aim::{Aims, Caller, Interference, Intervention};
@@ -78,6 +82,7 @@ pub(crate) struct Cloud(Arc<Inner>);
 struct Inner {
     database: Database,
     queues: Mutex<BTreeMap<String, Queue>>,
+    earlier: Mutex<stale::Earlier>,
     published: Mutex<Vec<Published>>,
     faults: Mutex<Faults>,
     /// Outages, and when that was which they are reckoned from.
@@ -113,6 +118,7 @@ impl Cloud {
         Ok(Cloud(Arc::new(Inner {
             database: Database::memory_with_clock(Arc::new(clock))?,
             queues: Mutex::default(),
+            earlier: Mutex::default(),
             published: Mutex::default(),
             faults: Mutex::default(),
             outages: Mutex::default(),
@@ -181,11 +187,6 @@ impl Cloud {
         })
     }
 
-    /// The database itself, which does not fail.
-    pub(crate) fn database(&self) -> &Database {
-        &self.0.database
-    }
-
     pub(crate) fn queues(&self) -> MutexGuard<'_, BTreeMap<String, Queue>> {
         lock(&self.0.queues)
     }
@@ -200,10 +201,20 @@ impl Cloud {
     pub(crate) fn send(&self, queue: &str, message: NewMessage) -> String {
         let mut queues = self.queues();
         let queue = queues.get_mut(queue);
-        let id = queue.map(|queue| sqs::send(queue, message, self.0.clock.milliseconds()));
+        let id = queue.map(|queue| self.put(queue, message));
         drop(queues);
         self.touch();
         id.unwrap_or_default()
+    }
+
+    /// The records of a table's stream after a position.
+    pub(crate) fn records(&self, table: &str, position: i64) -> Vec<Record> {
+        let request = GetRecordsRequest {
+            shard_iterator: encode_shard_iterator(table, &shard_id(table), position),
+            limit: None,
+        };
+        let read = self.0.database.get_records(request);
+        read.map(|read| read.records).unwrap_or_default()
     }
 
     /// All that was published, in order.
@@ -239,6 +250,7 @@ impl Cloud {
             "TransactGetItems",
         ];
         if !reads.contains(&operation) {
+            self.remember_changes();
             self.0.writes.fetch_add(1, Ordering::Relaxed);
             self.0.written.notify_waiters();
         }
@@ -300,7 +312,7 @@ impl Cloud {
             Service::DynamoDb => {
                 let reply = dynamodb::apply(&inner.database, operation, &call.body);
                 self.record_write(operation);
-                reply
+                self.make_stale(operation, &call.body, reply)
             }
             Service::Sqs => self.sqs(operation, &call.body, &mut || true),
             Service::Iot | Service::Feeds => self.publish(&call.topic, &call.body),

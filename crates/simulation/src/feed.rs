@@ -59,6 +59,11 @@ impl QueueFeed {
             }
             return;
         }
+        if world.draws_fault(world.profile.throttled_invocations) {
+            // The messages come back after their visibility timeout, and the receive counts.
+            world.trace.step("throttled", || self.queue.to_owned());
+            return;
+        }
         let batch = world.note_handed_over(&messages);
         let event = event(self.queue, &messages);
         let answer = self

@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use antumbra_lambda_kit::functions::{EventSource, spec};
 use antumbra_lambda_kit::{Handler, Invocation};
+use antumbra_queues::queue::NewMessage;
 use antumbra_service::clock::Clock;
 use bytes::Bytes;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::clock::VirtualClock;
 use crate::world::{World, lock};
@@ -19,6 +20,11 @@ pub(crate) use wiring::{Wiring, names};
 
 /// Warm instances of a function.
 const WARM: usize = 2;
+/// Longest start of an invocation, with a warm instance and with a new one.
+const WARM_START: Duration = Duration::from_millis(30);
+const COLD_START: Duration = Duration::from_secs(3);
+/// Pause before the first retry of an asynchronous invocation; the second takes twice as long.
+const RETRY_DELAY: Duration = Duration::from_secs(60);
 
 type Build = Box<dyn Fn(VirtualClock) -> Arc<dyn Handler> + Send + Sync>;
 
@@ -85,6 +91,46 @@ impl Function {
             .trace
             .step("response", || format!("{} {response}", self.name));
         Some(response)
+    }
+
+    /// Invokes the function as a rule does: late, so that invocations overtake each other, and again after an error.
+    /// Returns whether it succeeded; otherwise the event is in the queue for failed invocations.
+    pub(crate) async fn invoke_asynchronously(&self, world: &World, event: &[u8]) -> bool {
+        let EventSource::Rules(settings) = spec(self.name).event_source else {
+            return false;
+        };
+        world.begin_work();
+        let began = world.clock.elapsed();
+        let mut calls = 0;
+        let succeeded = loop {
+            let longest = *world
+                .chance
+                .pick(&[WARM_START, WARM_START, WARM_START, COLD_START]);
+            tokio::time::sleep(world.chance.within(longest)).await;
+            if world.clock.elapsed() - began > settings.max_event_age {
+                break false;
+            }
+            calls += 1;
+            if self.invoke(world, event).await.is_some() {
+                break true;
+            }
+            if calls > settings.max_retries {
+                break false;
+            }
+            tokio::time::sleep(RETRY_DELAY * calls).await;
+        };
+        if !succeeded {
+            let event: Value = serde_json::from_slice(event).unwrap_or_default();
+            let failed = json!({"requestContext": {"approximateInvokeCount": calls}, "requestPayload": event});
+            let queue = settings.on_failure.trim_start_matches("antumbra-");
+            let message = NewMessage {
+                body: failed.to_string(),
+                ..NewMessage::default()
+            };
+            world.cloud.send(queue, message);
+        }
+        world.end_work();
+        succeeded
     }
 
     fn instance(&self, world: &World) -> (VirtualClock, Arc<dyn Handler>) {

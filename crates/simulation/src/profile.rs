@@ -25,6 +25,10 @@ pub(crate) struct Faults {
     pub(crate) partial: f64,
     /// Writes that DynamoDB refuses because of another one at the same time.
     pub(crate) conflict: f64,
+    /// Reads that return an earlier state, where consistency was not asked for.
+    pub(crate) stale: f64,
+    /// Messages that a standard queue delivers late.
+    pub(crate) late_messages: f64,
 }
 
 /// Services, and the event sources of queues.
@@ -81,6 +85,8 @@ pub(crate) struct Profile {
     pub(crate) outages: Vec<Outage>,
     /// Calls that something happens to right then.
     pub(crate) aims: Aims,
+    /// Invocations of event sources that are throttled.
+    pub(crate) throttled_invocations: f64,
     /// Functions that end in the middle, by invocation.
     pub(crate) crash: f64,
     /// Deleted messages that a standard queue delivers again.
@@ -96,6 +102,10 @@ pub(crate) struct Profile {
     /// Both documents of a shadow in one item.
     pub(crate) combined: bool,
     pub(crate) stream_shards: usize,
+    /// Concurrent invocations per shard, where order per item is enough.
+    pub(crate) parallelization: usize,
+    /// Shards that are replaced by two others.
+    pub(crate) splits: f64,
     pub(crate) live_shards: u32,
     pub(crate) devices: usize,
     pub(crate) sensors: usize,
@@ -122,8 +132,13 @@ impl Profile {
             late: some(0.05),
             partial: some(0.3),
             conflict: some(0.1),
+            stale: match chance.happens(0.5) {
+                true => chance.between(1, 50) as f64 / 100.0,
+                false => 0.0,
+            },
+            late_messages: some(0.2),
         };
-        let crash = some(0.4);
+        let (crash, throttled_invocations) = (some(0.4), some(0.3));
         let (duplicated, posts_lost, posts_failed) = (some(0.2), some(0.2), some(0.4));
         let poison = match chance.happens(0.3) {
             true => 0.05,
@@ -149,6 +164,7 @@ impl Profile {
         Profile {
             faults,
             outages: outages.collect(),
+            throttled_invocations,
             crash,
             duplicated,
             cold: 0.05 + some(0.5),
@@ -158,6 +174,8 @@ impl Profile {
             skew: chance.between(0, 2) as i64 * 300,
             combined: chance.happens(0.4),
             stream_shards: chance.between(1, 2) as usize,
+            parallelization: chance.between(1, 4) as usize,
+            splits: *chance.pick(&[0.0, 0.5]),
             live_shards: chance.between(1, 2) as u32,
             devices,
             sensors,
@@ -178,6 +196,11 @@ impl Profile {
         self.is_sweep_undisturbed() && others.iter().all(|often| *often == 0.0)
     }
 
+    /// Returns whether calls can arrive after their caller gave up.
+    pub(crate) fn can_be_late(&self) -> bool {
+        self.faults.late > 0.0 || !self.aims.is_empty()
+    }
+
     /// Returns whether no fault can delay a sweep: messages and sweeps may still come twice, and instances restart.
     pub(crate) fn is_sweep_undisturbed(&self) -> bool {
         let Faults {
@@ -188,6 +211,8 @@ impl Profile {
             late,
             partial,
             conflict,
+            stale: _,
+            late_messages,
         } = self.faults;
         let calls = [
             throttled,
@@ -197,6 +222,8 @@ impl Profile {
             late,
             partial,
             conflict,
+            late_messages,
+            self.throttled_invocations,
             self.crash,
         ];
         calls.iter().all(|often| *often == 0.0) && self.outages.is_empty() && self.aims.is_empty()

@@ -25,10 +25,14 @@ use crate::profile::Profile;
 use crate::stream::Streams;
 use crate::world::{Violation, World};
 
+/// Tables with a stream.
+const TABLES: [&str; 2] = [MAIN.name, MESSAGES.name];
 /// Attempts of a delivery, and the maximum receive count of its queue.
 pub(crate) const MAX_ATTEMPTS: u32 = 6;
 /// First pause of a client after failures.
 pub(crate) const OPEN_FIRST: Duration = Duration::from_secs(10);
+/// Maximum receive count of signals and inbox messages, as deployed.
+const INPUT_RECEIVES: u32 = 60;
 const RECEIVES: u32 = MAX_ATTEMPTS + SPARE_RECEIVES;
 /// Longer than any sensor may be silent, and the time it takes to find that out.
 const SILENCE: Duration = Duration::from_secs(400 + 200);
@@ -73,7 +77,7 @@ async fn simulate(chance: Chance, spawner: Spawner, traced: bool) -> Outcome {
     };
     let endpoints = Endpoints::new(&world);
     let wiring = Wiring::new(&world.sdk, &world.profile, policy(), endpoints.clone());
-    let streams = Streams::new(&[MAIN.name, MESSAGES.name], world.profile.stream_shards);
+    let streams = Streams::new(&TABLES, &world);
     set_up(&world).await;
 
     let sensors = SensorActors::new(&world, &wiring);
@@ -214,14 +218,30 @@ async fn set_up(world: &World) {
     }
     let mut queues = world.cloud.queues();
     for (name, visibility, dead) in [
-        (names::SIGNALS, 60, None),
-        (names::SIGNALS_FIFO, 60, None),
-        (names::INBOUND, 60, None),
+        (
+            names::SIGNALS,
+            60,
+            Some((names::QUARANTINE, INPUT_RECEIVES)),
+        ),
+        (
+            names::SIGNALS_FIFO,
+            60,
+            Some((names::QUARANTINE, INPUT_RECEIVES)),
+        ),
+        (
+            names::INBOUND,
+            60,
+            Some((names::QUARANTINE, INPUT_RECEIVES)),
+        ),
         (names::QUARANTINE, 60, None),
         (names::UNDELIVERABLE, 60, None),
         (names::SPILL, 180, None),
-        (names::ORDERED, 180, Some(names::ORDERED_DEAD)),
-        (names::UNORDERED, 180, Some(names::UNORDERED_DEAD)),
+        (names::ORDERED, 180, Some((names::ORDERED_DEAD, RECEIVES))),
+        (
+            names::UNORDERED,
+            180,
+            Some((names::UNORDERED_DEAD, RECEIVES)),
+        ),
         (names::ORDERED_DEAD, 180, None),
         (names::UNORDERED_DEAD, 180, None),
         (names::CHANGES_FIFO, 60, None),
@@ -229,9 +249,9 @@ async fn set_up(world: &World) {
     ] {
         let attributes = Attributes {
             visibility_seconds: visibility,
-            redrive: dead.map(|dead: &str| Redrive {
+            redrive: dead.map(|(dead, max_receive_count): (&str, u32)| Redrive {
                 dead_letter_queue: dead.to_owned(),
-                max_receive_count: RECEIVES,
+                max_receive_count,
             }),
             ..Attributes::default()
         };

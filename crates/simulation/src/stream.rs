@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use dynoxide::actions::get_records::{GetRecordsRequest, Record};
-use dynoxide::actions::get_shard_iterator::encode_shard_iterator;
-use dynoxide::streams::shard_id;
+use antumbra_dynamodb::MAIN;
+use dynoxide::actions::get_records::Record;
 use serde_json::{Map, Value, json};
 
 use crate::functions::{Function, failures};
@@ -14,6 +13,8 @@ use crate::world::{World, lock};
 
 /// Records of one call.
 const BATCH: u64 = 12;
+/// Maximum number of records until a shard splits.
+const SPLIT: u64 = 15;
 /// Maximum delay until the stream is read.
 const POLL: Duration = Duration::from_millis(500);
 
@@ -50,27 +51,107 @@ struct State {
     /// Position in each table's stream.
     reached: BTreeMap<&'static str, i64>,
     all: Vec<Arc<Change>>,
-    shards: BTreeMap<(&'static str, usize), Shard>,
+    shards: Vec<Shard>,
 }
 
-#[derive(Default)]
+/// A shard, read by several invocations at once: each item belongs to one lane.
 struct Shard {
+    table: &'static str,
+    parent: Option<usize>,
+    /// Number of records after which two other shards continue it, and the first of them.
+    split: Option<(usize, usize)>,
+    count: usize,
+    lanes: Vec<Lane>,
+}
+
+#[derive(Clone, Default)]
+struct Lane {
     records: Vec<Arc<Change>>,
     /// Number of processed records.
     done: usize,
 }
 
+impl Shard {
+    fn new(table: &'static str, parent: Option<usize>, lanes: usize) -> Shard {
+        Shard {
+            table,
+            parent,
+            split: None,
+            count: 0,
+            lanes: vec![Lane::default(); lanes],
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        let mut lanes = self.lanes.iter();
+        lanes.all(|lane| lane.done == lane.records.len())
+    }
+}
+
+impl State {
+    /// The shard of a new record.
+    fn shard_of(&self, change: &Change) -> usize {
+        let hash = hash(&change.partition);
+        let is_root = |shard: &Shard| shard.table == change.table && shard.parent.is_none();
+        let roots = self.shards.iter().enumerate();
+        let roots: Vec<usize> = roots
+            .filter(|(_, shard)| is_root(shard))
+            .map(|(at, _)| at)
+            .collect();
+        let at = roots[hash % roots.len()];
+        match self.shards[at].split {
+            Some((after, child)) if self.shards[at].count >= after => {
+                child + hash / roots.len() % 2
+            }
+            _ => at,
+        }
+    }
+
+    fn add(&mut self, change: &Arc<Change>) {
+        let at = self.shard_of(change);
+        let shard = &mut self.shards[at];
+        shard.count += 1;
+        let lane = hash(&change.key()) % shard.lanes.len();
+        shard.lanes[lane].records.push(Arc::clone(change));
+    }
+
+    /// Returns whether a shard can be read: its parent was read to the end.
+    fn is_ready(&self, shard: usize) -> bool {
+        let parent = self.shards[shard].parent;
+        parent.is_none_or(|parent| self.shards[parent].is_done())
+    }
+}
+
+fn hash(text: &str) -> usize {
+    text.bytes().fold(7_usize, |hash, byte| {
+        hash.wrapping_mul(31).wrapping_add(usize::from(byte))
+    })
+}
+
 impl Streams {
-    pub(crate) fn new(tables: &[&'static str], shards: usize) -> Streams {
-        let of_table = |table: &&'static str| {
-            let table = *table;
-            (0..shards).map(move |shard| ((table, shard), Shard::default()))
-        };
+    pub(crate) fn new(tables: &[&'static str], world: &World) -> Streams {
+        let profile = &world.profile;
+        let mut shards = Vec::new();
+        for table in tables {
+            // As deployed: a shadow of the separate layout is two items.
+            let lanes = match *table == MAIN.name && !profile.combined {
+                true => 1,
+                false => profile.parallelization,
+            };
+            for _ in 0..profile.stream_shards {
+                let (parent, child) = (shards.len(), shards.len() + 1);
+                shards.push(Shard::new(table, None, lanes));
+                if world.chance.happens(profile.splits) {
+                    let after = world.chance.between(1, SPLIT) as usize;
+                    shards[parent].split = Some((after, child));
+                    shards.extend([0, 1].map(|_| Shard::new(table, Some(parent), lanes)));
+                }
+            }
+        }
         Streams(Arc::new(Mutex::new(State {
-            writes: 0,
             reached: tables.iter().map(|table| (*table, 0)).collect(),
-            all: Vec::new(),
-            shards: tables.iter().flat_map(of_table).collect(),
+            shards,
+            ..State::default()
         })))
     }
 
@@ -82,22 +163,27 @@ impl Streams {
     /// Returns whether the listener has processed everything.
     pub(crate) fn is_done(&self, world: &World) -> bool {
         self.read(world);
-        let state = lock(&self.0);
-        let mut shards = state.shards.values();
-        shards.all(|shard| shard.done == shard.records.len())
+        lock(&self.0).shards.iter().all(Shard::is_done)
     }
 
     /// Feeds the listener from every shard for as long as the run takes.
     pub(crate) fn feed(&self, world: &Arc<World>, listener: &Arc<Function>) {
-        let shards: Vec<_> = lock(&self.0).shards.keys().copied().collect();
-        for shard in shards {
+        let lanes =
+            |(at, shard): (usize, &Shard)| (0..shard.lanes.len()).map(move |lane| (at, lane));
+        let shards = lock(&self.0)
+            .shards
+            .iter()
+            .enumerate()
+            .flat_map(lanes)
+            .collect::<Vec<_>>();
+        for place in shards {
             let (streams, listener) = (self.clone(), Arc::clone(listener));
             let world = Arc::clone(world);
             let spawner = world.spawner.clone();
             spawner.spawn(async move {
                 let mut attempts = 0;
                 loop {
-                    streams.turn(&world, shard, &listener, &mut attempts).await;
+                    streams.turn(&world, place, &listener, &mut attempts).await;
                 }
             });
         }
@@ -106,22 +192,25 @@ impl Streams {
     async fn turn(
         &self,
         world: &World,
-        shard: (&'static str, usize),
+        (shard, lane): (usize, usize),
         listener: &Function,
         attempts: &mut u32,
     ) {
         self.read(world);
-        let batch: Vec<Arc<Change>> = {
+        let (batch, waits): (Vec<Arc<Change>>, bool) = {
             let state = lock(&self.0);
-            let Some(shard) = state.shards.get(&shard) else {
-                return;
-            };
             let most = world.chance.between(1, BATCH) as usize;
-            let open = shard.records[shard.done..].iter();
-            open.take(most).cloned().collect()
+            let lane = &state.shards[shard].lanes[lane];
+            let open = lane.records[lane.done..].iter();
+            match state.is_ready(shard) {
+                true => (open.take(most).cloned().collect(), false),
+                false => (Vec::new(), open.len() > 0),
+            }
         };
         if batch.is_empty() {
-            world.cloud.written().await;
+            if !waits {
+                world.cloud.written().await;
+            }
             // Streams are polled at intervals, not notified.
             tokio::time::sleep(world.chance.within(POLL)).await;
             return;
@@ -139,9 +228,7 @@ impl Streams {
                 }
             },
         };
-        if let Some(shard) = lock(&self.0).shards.get_mut(&shard) {
-            shard.done += done;
-        }
+        lock(&self.0).shards[shard].lanes[lane].done += done;
         *attempts = if done == 0 { *attempts + 1 } else { 0 };
         if done < batch.len() {
             let wait = 100 << (*attempts).min(6);
@@ -156,38 +243,20 @@ impl Streams {
             return;
         }
         state.writes = writes;
-        let State {
-            reached,
-            all,
-            shards,
-            ..
-        } = &mut *state;
-        let count = shards.len() / reached.len().max(1);
-        for (table, position) in reached {
-            let request = GetRecordsRequest {
-                shard_iterator: encode_shard_iterator(table, &shard_id(table), *position),
-                limit: None,
-            };
-            let Ok(read) = world.cloud.database().get_records(request) else {
-                continue;
-            };
-            for record in read.records {
-                *position = stored(&record.dynamodb.sequence_number);
+        for (table, mut position) in state.reached.clone() {
+            for record in world.cloud.records(table, position) {
+                position = stored(&record.dynamodb.sequence_number);
                 let change = Arc::new(change(table, record, world));
-                let hash = change.partition.bytes().fold(7_usize, |hash, byte| {
-                    hash.wrapping_mul(31).wrapping_add(usize::from(byte))
-                });
-                if let Some(shard) = shards.get_mut(&(*table, hash % count)) {
-                    shard.records.push(Arc::clone(&change));
-                }
-                all.push(change);
+                state.add(&change);
+                state.all.push(change);
             }
+            state.reached.insert(table, position);
         }
     }
 }
 
 /// The embedded DynamoDB counts from one, and shows numbers as long as DynamoDB's.
-fn stored(sequence: &str) -> i64 {
+pub(crate) fn stored(sequence: &str) -> i64 {
     let shown: u128 = sequence.parse().unwrap_or_default();
     (shown % 100_000_000_000_000_000_000) as i64
 }

@@ -121,6 +121,15 @@ impl World {
         !self.is_free_of_faults() && self.chance.happens(often)
     }
 
+    /// Marks work that is not over although no function runs, such as a retry that waits.
+    pub(crate) fn begin_work(&self) {
+        self.busy.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn end_work(&self) {
+        self.busy.fetch_sub(1, Ordering::Relaxed);
+    }
+
     pub(crate) fn is_busy(&self) -> bool {
         self.busy.load(Ordering::Relaxed) > 0
     }
@@ -200,7 +209,7 @@ impl World {
         timeout: Duration,
         work: impl Future<Output = T>,
     ) -> Option<T> {
-        self.busy.fetch_add(1, Ordering::Relaxed);
+        self.begin_work();
         let most = 1 << self.chance.between(0, CRASH_POLLS);
         let mut polls_left = self
             .draws_fault(self.profile.crash)
@@ -222,7 +231,7 @@ impl World {
             });
             tokio::time::timeout(timeout, crashing).await
         };
-        self.busy.fetch_sub(1, Ordering::Relaxed);
+        self.end_work();
         let done = done.unwrap_or_default();
         let mut counts = lock(&self.counts);
         let count = counts.entry(name).or_default();

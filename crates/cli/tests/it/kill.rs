@@ -1,9 +1,8 @@
 //! `kill -9` during reports: acknowledged reports are stored, and notifications continue from the stored
 //! position in the stream.
 //!
-//! Queues and broker are part of the process and lose their messages. Checked from outside: the stored
-//! position never passes a change that was not sent, every change after it is sent by the next process, and a
-//! change that is sent twice has the same id.
+//! Checked from outside: the stored position never passes a change that was not sent, every change after it is sent
+//! by the next process, and a change that is sent twice has the same id.
 //!
 //! `scripts/check-kill` runs this with 10,000 reports.
 

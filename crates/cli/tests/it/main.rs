@@ -7,6 +7,7 @@ mod docs;
 mod edges;
 mod json;
 mod kill;
+mod kill_queues;
 mod local;
 mod messages;
 mod process;

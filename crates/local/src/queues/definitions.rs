@@ -21,6 +21,9 @@ pub struct Queue {
     pub dead_letters: Option<(&'static str, u32)>,
 }
 
+/// Throttled invocations count as receives: an hour of them must not move good messages to the quarantine.
+const MAX_RECEIVES: u32 = 60;
+
 /// All queues; dead-letter queues come before the queues that use them.
 pub const QUEUES: [Queue; 10] = [
     queue(QUARANTINE, None),
@@ -30,9 +33,9 @@ pub const QUEUES: [Queue; 10] = [
         visibility_seconds: 180,
         ..queue(SPILL, None)
     },
-    queue(INBOUND, Some((QUARANTINE, 5))),
+    queue(INBOUND, Some((QUARANTINE, MAX_RECEIVES))),
     queue(OUTBOUND, None),
-    queue(SIGNALS, Some((QUARANTINE, 5))),
+    queue(SIGNALS, Some((QUARANTINE, MAX_RECEIVES))),
     queue(DELIVERIES_DEAD, None),
     queue(DELIVERIES_DEAD_FIFO, None),
     deliveries(DELIVERIES, DELIVERIES_DEAD),

@@ -75,6 +75,31 @@ async fn messages_survive_with_visibility_receive_count_and_deduplication() {
 }
 
 #[tokio::test]
+async fn messages_of_ended_consumers_are_released() {
+    let directory = tempfile::tempdir().unwrap();
+    let queues = open(&directory);
+    let q = create(&queues, "q", json!({"VisibilityTimeout": "600"})).await;
+    let send = json!({"QueueUrl": q, "MessageBody": "m"});
+    call(&queues, "SendMessage", send).await.unwrap();
+    let receive = json!({"QueueUrl": q, "AttributeNames": ["All"]});
+    call(&queues, "ReceiveMessage", receive.clone())
+        .await
+        .unwrap();
+    drop(queues);
+    let queues = open(&directory);
+    assert_eq!(
+        call(&queues, "ReceiveMessage", receive.clone())
+            .await
+            .unwrap(),
+        json!({})
+    );
+    queues.release("q").unwrap();
+    let received = call(&queues, "ReceiveMessage", receive).await.unwrap();
+    let attributes = &received["Messages"][0]["Attributes"];
+    assert_eq!(attributes["ApproximateReceiveCount"], "2");
+}
+
+#[tokio::test]
 async fn a_line_cut_off_by_a_crash_ends_the_journal() {
     let directory = tempfile::tempdir().unwrap();
     let queues = open(&directory);

@@ -152,18 +152,20 @@ impl Devices {
         measured.token = Some(token);
         lock(&self.memory).measured.push(measured);
         let topic = format!("shadow/{device}/update");
-        let event = rule_event(&topic, device, &payload.to_string());
+        let event = rule_event(&self.world, &topic, device, &payload.to_string());
         // At least once, says QoS 1.
         if self.world.draws_fault(0.2) {
             let (devices, event) = (self.clone(), event.clone());
             let later = self.world.chance.within(Duration::from_secs(20));
             self.world.spawner.spawn(async move {
                 tokio::time::sleep(later).await;
-                devices.requests.invoke(&devices.world, &event).await;
+                let requests = &devices.requests;
+                requests.invoke_asynchronously(&devices.world, &event).await;
             });
         }
-        let answer = self.requests.invoke(&self.world, &event).await;
-        self.remember(number, |measured| measured.ended = answer.is_some());
+        let requests = &self.requests;
+        let ended = requests.invoke_asynchronously(&self.world, &event).await;
+        self.remember(number, |measured| measured.ended = ended);
     }
 
     /// Notes what became of something measured.
@@ -240,8 +242,9 @@ impl Devices {
             _ => json!({"clientToken": token}),
         };
         let topic = format!("shadow/{device}/update");
-        let event = rule_event(&topic, device, &payload.to_string());
-        let ended = self.requests.invoke(&self.world, &event).await.is_some();
+        let event = rule_event(&self.world, &topic, device, &payload.to_string());
+        let requests = &self.requests;
+        let ended = requests.invoke_asynchronously(&self.world, &event).await;
         lock(&self.memory).invalid.push(InvalidRequest {
             topic,
             ended,

@@ -235,10 +235,15 @@ impl InboxActors {
     ) -> String {
         let token = format!("token-{}", self.count());
         let topic = format!("request/{operation}/{place}");
-        let event = rule_event(&topic, "device", &json!({"token": token}).to_string());
+        let event = rule_event(
+            &self.world,
+            &topic,
+            "device",
+            &json!({"token": token}).to_string(),
+        );
         let function = self.requests.iter().find(|(name, _)| *name == operation);
         let ended = match function {
-            Some((_, function)) => function.invoke(&self.world, &event).await.is_some(),
+            Some((_, function)) => function.invoke_asynchronously(&self.world, &event).await,
             None => false,
         };
         lock(&self.memory).requests.push(Request {

@@ -1,10 +1,15 @@
 //! SQS: the calls that the product makes of it.
 
+use std::time::Duration;
+
 use antumbra_queues::queue::{AttributeValue, Message, NewMessage, Queue, Receipt};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::Cloud;
+use super::{Cloud, lock};
+
+/// Longest delay of a message that is delivered late.
+const LATE: Duration = Duration::from_secs(20);
 
 /// Prefix of queue URLs.
 pub(crate) const URL: &str = "http://cloud/000000000000/";
@@ -13,12 +18,6 @@ pub(super) fn failure(status: u16, code: &str) -> (u16, String) {
     let kind = format!("com.amazonaws.sqs#{code}");
     let body = json!({"__type": kind, "message": "as the seed says"});
     (status, body.to_string())
-}
-
-/// Sends a message; returns its id, which no other queue has.
-pub(super) fn send(queue: &mut Queue, message: NewMessage, now: u64) -> String {
-    let id = format!("{}-{}", queue.name().replace('.', "-"), queue.next_number());
-    queue.send(id, message, now).id
 }
 
 pub(crate) fn receipt_handle(message: &Message) -> String {
@@ -34,6 +33,18 @@ fn receipt(handle: &str) -> Option<Receipt> {
 }
 
 impl Cloud {
+    /// Puts a message into a queue; returns its id, which no other queue has.
+    pub(super) fn put(&self, queue: &mut Queue, message: NewMessage) -> String {
+        let id = format!("{}-{}", queue.name().replace('.', "-"), queue.next_number());
+        let sent = queue.send(id, message, self.0.clock.milliseconds());
+        let often = lock(&self.0.faults).late_messages;
+        if !queue.is_fifo() && !sent.duplicate && self.0.chance.happens(often) {
+            let late = self.0.chance.within(LATE);
+            queue.delay(sent.number, late.as_millis() as u64);
+        }
+        sent.id
+    }
+
     /// Serves a request; `keep` says of each entry of a batch whether it is taken.
     pub(super) fn sqs(
         &self,
@@ -60,7 +71,7 @@ impl Cloud {
                     let id = &entry["Id"];
                     let message = Entry::deserialize(entry).ok().filter(|_| keep());
                     if let Some(message) = message {
-                        let message = send(queue, message.into(), now);
+                        let message = self.put(queue, message.into());
                         successful
                             .push(json!({"Id": id, "MessageId": message, "MD5OfMessageBody": ""}));
                     } else {

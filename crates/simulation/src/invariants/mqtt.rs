@@ -1,10 +1,13 @@
 //! Devices receive over MQTT the responses to their requests, the deltas, and their shadow's documents.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::Evidence;
 use super::shadows::{DocumentChange, answers, documents, ends, setting};
 use crate::cloud::Published;
+use crate::functions::names;
 
 /// Minimum time that a desired value must stand to have a delta published.
 const STANDS: u64 = 5_000;
@@ -18,14 +21,36 @@ pub(super) fn check(evidence: &Evidence<'_>) {
     the_last_documents_are_published(evidence, &published);
 }
 
+/// A report has a response, or is in the quarantine after its last invocation failed.
 fn every_update_has_a_response(evidence: &Evidence<'_>, published: &[Published]) {
+    let failed: Vec<String> = evidence
+        .world
+        .cloud
+        .messages(names::QUARANTINE)
+        .iter()
+        .filter_map(|message| {
+            let record: Value = serde_json::from_str(&message.body).ok()?;
+            let payload = record["requestPayload"]["payload"].as_str()?;
+            String::from_utf8(STANDARD.decode(payload).ok()?).ok()
+        })
+        .collect();
     for measured in evidence.devices.memory().measured {
+        let Some(token) = &measured.token else {
+            continue;
+        };
         let accepted = answers(published, &measured, "accepted");
         let answered = accepted || answers(published, &measured, "rejected");
         evidence.expect(
             "every-request-has-a-response",
             answered || !measured.ended,
             || format!("{measured:?} got no answer"),
+        );
+        let token = format!("\"clientToken\":\"{token}\"");
+        let is_kept = failed.iter().any(|payload| payload.contains(&token));
+        evidence.expect(
+            "failed-reports-are-quarantined",
+            answered || is_kept,
+            || format!("{measured:?} is neither answered nor in the quarantine"),
         );
     }
 }
@@ -107,7 +132,11 @@ fn the_last_documents_are_published(evidence: &Evidence<'_>, published: &[Publis
     let ends = ends(evidence);
     for device in readable(evidence) {
         let all = received(published, &device).into_iter();
-        let newest = all.max_by_key(|one| one["current"]["version"].as_u64());
+        // A publish that arrives after its sender gave up can be overtaken.
+        let newest = match evidence.world.profile.can_be_late() {
+            true => all.max_by_key(|one| one["current"]["version"].as_u64()),
+            false => all.last(),
+        };
         let newest = newest.unwrap_or_default();
         for state in ["reported", "desired"] {
             let last = or_empty(newest["current"]["state"].get(state));

@@ -1,0 +1,187 @@
+//! `kill -9` during MQTT reports, signals, inbox messages and webhook retries: everything that was accepted arrives.
+//!
+//! `scripts/check-kill` runs this with more messages.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use antumbra_dynamodb::{MAIN, MESSAGES};
+use antumbra_local::clients::sdk_config;
+use antumbra_local::http::AllowedHosts;
+use antumbra_local::receiver::{self, Receiver};
+use aws_sdk_dynamodb::types::AttributeValue;
+use rumqttc::{AsyncClient, Event, MqttOptions, Packet, QoS};
+use serde_json::{Value, json};
+
+use crate::process::{Home, Running, text};
+
+const SENSOR_CLIENTS: &str = include_str!("../../../../registrations/sensor-clients.json");
+/// Longer than an interrupted delivery stays hidden.
+const PATIENCE: Duration = Duration::from_secs(240);
+
+fn count() -> usize {
+    let wanted = std::env::var("ANTUMBRA_KILL_MESSAGES");
+    wanted.map_or(40, |text| text.parse().unwrap())
+}
+
+fn address(running: &Running, service: &str) -> SocketAddr {
+    let url = running.addresses[service].as_str().unwrap();
+    url.split("//").nth(1).unwrap().parse().unwrap()
+}
+
+fn run(running: &Running, arguments: &[&str]) {
+    let done = running.run(arguments);
+    assert!(done.status.success(), "{}", text(&done.stderr));
+}
+
+/// Publishes reports until the broker is gone; returns the acknowledged ones.
+async fn report(broker: SocketAddr, most: usize) -> usize {
+    let mut options = MqttOptions::new("lamp", broker.ip().to_string(), broker.port());
+    options.set_keep_alive(Duration::from_secs(60));
+    let (client, mut events) = AsyncClient::new(options, 10);
+    for n in 0..most {
+        let value = json!({"value": n, "timestamp": 1_700_000_000_000_i64});
+        let update = json!({"state": {"reported": {format!("n{n}"): value}}}).to_string();
+        let published = client.publish("shadow/lamp/update", QoS::AtLeastOnce, false, update);
+        if published.await.is_err() {
+            return n;
+        }
+        loop {
+            match events.poll().await {
+                Ok(Event::Incoming(Packet::PubAck(_))) => break,
+                Ok(_) => {}
+                Err(_) => return n,
+            }
+        }
+    }
+    most
+}
+
+/// Sends messages until the stack is gone; returns the accepted ones.
+async fn send(aws: SocketAddr, queue: &str, most: usize, body: impl Fn(usize) -> Value) -> usize {
+    let sqs = aws_sdk_sqs::Client::new(&sdk_config(aws));
+    let url = format!("http://{aws}/000000000000/{queue}");
+    for n in 0..most {
+        let call = sqs.send_message().queue_url(&url);
+        if call.message_body(body(n).to_string()).send().await.is_err() {
+            return n;
+        }
+    }
+    most
+}
+
+async fn eventually(what: &str, mut poll: impl AsyncFnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !poll().await {
+        assert!(Instant::now() < deadline, "{what}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+async fn items(running: &Running, table: &str, key: &str, value: &str, prefix: &str) -> usize {
+    let client = aws_sdk_dynamodb::Client::new(&sdk_config(address(running, "dynamodb")));
+    let (name, sort) = match table == MAIN.name {
+        true => (key, "SK"),
+        false => (key, "messageId"),
+    };
+    let query = client.query().table_name(table).consistent_read(true);
+    let query = query.key_condition_expression(format!("{name} = :k AND begins_with({sort}, :p)"));
+    let query = query.expression_attribute_values(":k", AttributeValue::S(value.to_owned()));
+    let query = query.expression_attribute_values(":p", AttributeValue::S(prefix.to_owned()));
+    let mut pages = query.into_paginator().items().send();
+    let mut found = 0;
+    while let Some(item) = pages.next().await {
+        item.unwrap();
+        found += 1;
+    }
+    found
+}
+
+/// Waits for deliveries and returns their sequence numbers.
+async fn take(
+    endpoint: &mut Receiver,
+    until: impl Fn(&BTreeSet<u64>) -> bool,
+    taken: &mut BTreeSet<u64>,
+) {
+    while !until(taken) {
+        let next = tokio::time::timeout(PATIENCE, endpoint.next()).await;
+        let received = next.expect("a delivery").unwrap();
+        let body: Value = serde_json::from_str(&received.body).unwrap();
+        taken.insert(body["sequence"].as_u64().unwrap());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_kill_loses_no_accepted_message_and_no_waiting_retry() {
+    let most = count();
+    let home = Home::new(&[("sensor-clients.json", SENSOR_CLIENTS)]);
+    let mut first = home.start();
+    let broken = receiver::start(0, Vec::new(), AllowedHosts::default(), |_| 500);
+    let mut broken = broken.await.unwrap();
+    let port = broken.address().port();
+    run(
+        &first,
+        &["sensors", "register", "door", "Poznań", "A", "2", "13"],
+    );
+    let url = format!("http://127.0.0.1:{port}/");
+    run(
+        &first,
+        &[
+            "clients",
+            "create",
+            "Watch",
+            &url,
+            "--id",
+            "watch",
+            "--webhook-allow",
+            "http://127.0.0.1",
+        ],
+    );
+    run(&first, &["clients", "link", "watch", "door"]);
+    let (aws, mqtt) = (address(&first, "aws"), address(&first, "mqtt"));
+    // A delivery that fails and waits for its retry.
+    let signal = |n: usize| json!({"sensor_id": "door", "data": n % 2, "ts": 1_700_000_000_000_u64 + n as u64, "seq": n});
+    assert_eq!(send(aws, "antumbra-signals", 2, signal).await, 2);
+    let mut taken = BTreeSet::new();
+    take(&mut broken, |taken| taken.contains(&1), &mut taken).await;
+
+    let messages = |n: usize| json!({"thingName": "lamp", "epochTime": n});
+    let reporting = tokio::spawn(report(mqtt, most));
+    let signalling = tokio::spawn(send(aws, "antumbra-signals", most, move |n| signal(n + 2)));
+    let sending = tokio::spawn(send(aws, "antumbra-inbound", most, messages));
+    eventually("some reports are stored", async || {
+        items(&first, MAIN.name, "PK", "SENSOR#door", "READ#").await > 2 + most / 8
+    })
+    .await;
+    first.process.kill().unwrap();
+    first.ended();
+    let accepted = (
+        reporting.await.unwrap(),
+        signalling.await.unwrap(),
+        sending.await.unwrap(),
+    );
+    drop(broken);
+
+    let healthy = receiver::start(port, Vec::new(), AllowedHosts::default(), |_| 204);
+    let mut healthy = healthy.await.unwrap();
+    let second = home.start();
+    eventually("every accepted signal is a reading", async || {
+        items(&second, MAIN.name, "PK", "SENSOR#door", "READ#").await >= 2 + accepted.1
+    })
+    .await;
+    eventually("every accepted message is in the inbox", async || {
+        items(&second, MESSAGES.name, "uuid", "lamp", "").await >= accepted.2
+    })
+    .await;
+    eventually("every acknowledged report is stored", async || {
+        let shown = second.run(&["--json", "shadow", "get", "lamp"]);
+        let shadow: Value = serde_json::from_slice(&shown.stdout).unwrap_or_default();
+        let stored = shadow.to_string();
+        (0..accepted.0).all(|n| stored.contains(&format!("\"n{n}\"")))
+    })
+    .await;
+    // The retry that waited comes; nothing before the newest state is missing in mode `every`.
+    let mut taken = BTreeSet::new();
+    take(&mut healthy, |taken| taken.contains(&1), &mut taken).await;
+}
