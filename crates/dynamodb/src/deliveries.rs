@@ -1,12 +1,15 @@
 //! Deliveries in the main table, in their client's partition and ordered by time.
 //!
 //! The index `Listed` holds them by sensor, in the same order. An attempt costs one `BatchGetItem` (client,
-//! secrets, link, state, delivery) and one `UpdateItem`; a failed attempt another one for the circuit.
+//! secrets, link, state, chain, delivery) and two `UpdateItem`, which begin and end it; a failed attempt another
+//! one for the circuit. What waits outside of the queues has an entry in a list: held deliveries per client,
+//! parked deliveries per client and sensor, due deliveries per shard.
 
 mod circuit;
 mod context;
+mod due;
 mod history;
-mod item;
+pub(crate) mod item;
 mod record;
 
 use std::time::Duration;

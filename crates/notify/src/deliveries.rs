@@ -1,15 +1,15 @@
 //! The target `clients`: sensor events to the delivery queues, one message per linked client.
 //!
-//! The plan has the events (pure); here the clients linked to each sensor are read, once per event. The messages are
-//! sent with all others.
+//! The plan has the events (pure); here the clients linked to each sensor are read, once per event, and every
+//! delivery is recorded. The messages, which name the deliveries, are sent with all others.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use antumbra_registration::RegistrationId;
 use antumbra_service::clients::{LinkedClient, LinkedClients, Mode};
 use antumbra_service::clock::Clock;
-use antumbra_service::deliveries::{Delivery, Queues, queue_message};
+use antumbra_service::deliveries::{Delivery, DeliveryMessage, NewDeliveries, Queues};
 use antumbra_service::sensors::{SensorEvent, SensorId};
 use antumbra_service::store::StoreError;
 use antumbra_shadow::Timestamp;
@@ -20,11 +20,14 @@ use crate::plan::Plan;
 use crate::retry::read_with_retries;
 
 const CONCURRENT_READS: usize = 8;
+/// Maximum number of concurrent writes.
+const CONCURRENT_WRITES: usize = 16;
 
 #[derive(Clone)]
 #[allow(missing_docs)]
 pub struct ClientsRoute {
     pub links: Arc<dyn LinkedClients>,
+    pub deliveries: Arc<dyn NewDeliveries>,
     pub queues: Queues,
 }
 
@@ -66,26 +69,47 @@ pub(crate) async fn add_deliveries(
         .buffer_unordered(CONCURRENT_READS)
         .collect()
         .await;
-    for delivery in &deliveries {
-        match &linked[&delivery.event.sensor] {
-            Ok(clients) => {
-                for client in clients {
-                    let PendingDelivery { event, written, .. } = delivery;
-                    let message = queue_message(&Delivery::new(event, *written, &client.client));
-                    plan.list.push(Entry {
-                        record: delivery.record,
-                        registration: delivery.registration,
-                        channel: match client.mode {
-                            Mode::Every => channels.ordered,
-                            Mode::Latest => channels.unordered,
-                        },
-                        content: Content::Message(Box::new(message)),
-                        spilled: None,
-                    });
-                }
+    let mut new = Vec::new();
+    for pending in &deliveries {
+        match &linked[&pending.event.sensor] {
+            Ok(clients) => new.extend(clients.iter().map(|client| {
+                let PendingDelivery { event, written, .. } = pending;
+                let delivery = Delivery::new(event, *written, &client.client);
+                (pending, client.mode, delivery)
+            })),
+            Err(error) if error.is_retryable() => plan.unfinished.push(pending.record),
+            Err(error) => plan.reject_delivery(pending, error.to_string()),
+        }
+    }
+    // A delivery is recorded before it is queued: the function that sends it accepts no other.
+    let adds = new.iter().map(|(pending, mode, delivery)| async move {
+        let add = || route.deliveries.add(delivery, clock.now());
+        let added = read_with_retries(deadline, clock, add).await;
+        (*pending, *mode, DeliveryMessage::first(delivery), added)
+    });
+    let adds: Vec<_> = adds.collect();
+    // In order, so that the messages of a sensor stay in order.
+    let mut adds = stream::iter(adds).buffered(CONCURRENT_WRITES);
+    let mut failed: HashSet<String> = HashSet::new();
+    while let Some((pending, mode, message, added)) = adds.next().await {
+        match added {
+            // A later delivery must not overtake one that is not recorded yet.
+            Ok(()) if failed.contains(&message.group()) => plan.unfinished.push(pending.record),
+            Ok(()) => plan.list.push(Entry {
+                record: pending.record,
+                registration: pending.registration,
+                channel: match mode {
+                    Mode::Every => channels.ordered,
+                    Mode::Latest => channels.unordered,
+                },
+                content: Content::Message(Box::new(message.to_queue())),
+                spilled: None,
+            }),
+            Err(error) if error.is_retryable() => {
+                failed.insert(message.group());
+                plan.unfinished.push(pending.record);
             }
-            Err(error) if error.is_retryable() => plan.unfinished.push(delivery.record),
-            Err(error) => plan.reject_delivery(delivery, error.to_string()),
+            Err(error) => plan.reject_delivery(pending, error.to_string()),
         }
     }
 }

@@ -17,7 +17,7 @@ use std::sync::{Arc, OnceLock};
 use antumbra_notify::{ChannelFactory, ClientsRoute};
 use antumbra_registration::Target;
 use antumbra_service::clients::LinkedClients;
-use antumbra_service::deliveries::Queues;
+use antumbra_service::deliveries::{NewDeliveries, Queues};
 use antumbra_service::notifications::Channel;
 use aws_types::SdkConfig;
 
@@ -40,6 +40,7 @@ pub struct AwsChannelFactory {
 
 struct DeliveryQueues {
     links: Arc<dyn LinkedClients>,
+    deliveries: Arc<dyn NewDeliveries>,
     ordered: String,
     unordered: String,
 }
@@ -78,16 +79,18 @@ impl AwsChannelFactory {
         AwsChannelFactory { tenants, ..self }
     }
 
-    /// Enables the target `clients`: deliveries to linked clients go to these two queues.
+    /// Enables the target `clients`: deliveries to linked clients are recorded and go to these two queues.
     #[must_use]
     pub fn with_clients(
         self,
         links: Arc<dyn LinkedClients>,
+        deliveries: Arc<dyn NewDeliveries>,
         ordered: String,
         unordered: String,
     ) -> AwsChannelFactory {
         let clients = Some(DeliveryQueues {
             links,
+            deliveries,
             ordered,
             unordered,
         });
@@ -117,6 +120,7 @@ impl ChannelFactory for AwsChannelFactory {
         let clients = self.clients.as_ref()?;
         Some(ClientsRoute {
             links: Arc::clone(&clients.links),
+            deliveries: Arc::clone(&clients.deliveries),
             queues: Queues {
                 ordered: self.queue(&clients.ordered),
                 unordered: self.queue(&clients.unordered),

@@ -3,43 +3,52 @@
 //! Life of a delivery:
 //!
 //! ```text
-//! queued ── attempt ─┬─> delivered                  2xx
-//!   ^                ├─> failed ──> next attempt    any other response; SQS hides the message until then
-//!   │                ├─> dead                       the last attempt failed or was interrupted
-//!   │                ├─> held                       the client is disabled, or responded 410
-//!   │                ├─> skipped                    the link or the client does not exist any more
-//!   │                └─> superseded                 mode latest, and there is a newer event
-//!   └─ redeliver, enable ───────────────────────────┘
+//! pending ── attempt ─┬─> delivered                  2xx
+//!   ^                 ├─> failed ──> next attempt    any other response
+//!   │                 ├─> dead                       the last attempt failed or was interrupted
+//!   │                 ├─> held                       the client is disabled, or responded 410
+//!   │                 ├─> skipped                    link, client or registration of the sensor do not exist any more
+//!   │                 └─> superseded                 mode latest, and there is a newer event
+//!   └─ redeliver, enable ────────────────────────────┘
 //! ```
 //!
-//! The queue drives retries: it counts attempts and keeps the time between them. [`next_step`] and
-//! [`attempt_outcome`] decide (pure), [`Deliver`] carries out, [`Deliveries`] queues again. Every attempt is
-//! recorded in the [`DeliveryStore`] and read through [`History`].
+//! The stream listener records a delivery and queues a message that names it. The record counts the attempts;
+//! how often a queue delivers the message does not matter. A short wait hides the message in its queue. For a
+//! longer one the message is deleted and the delivery waits in the due index, from which a schedule queues it
+//! again ([`queue_due`]). In mode `every`, later deliveries of the same client and sensor wait behind one that
+//! left the queue.
+//!
+//! [`next_step`] and [`attempt_outcome`] decide (pure), [`Deliver`] carries out, [`Deliveries`] queues again.
 
 mod body;
 mod decide;
 mod delays;
 mod deliver;
 mod delivery;
+mod due;
 mod id;
 mod message;
 mod ports;
+mod queues;
 mod redeliver;
 
 pub use crate::clock::rfc3339_milliseconds as milliseconds;
 pub use crate::sensors::EventType;
 pub use body::body;
 pub use decide::{
-    AttemptOutcome, NextStep, Policy, SPARE_RECEIVES, attempt_outcome, circuit_after_failure,
-    next_step, unrecorded_attempts,
+    AttemptOutcome, NextStep, Policy, attempt_outcome, begun, circuit_after_failure, is_in_order,
+    next_step,
 };
 pub use delays::{Curve, Delays};
-pub use deliver::{Deliver, MessageDisposition};
-pub use delivery::{Attempt, Delivery, DeliveryRecord, SensorRef, Status};
-pub use id::{DeliveryId, InvalidDeliveryId};
-pub use message::{InvalidMessage, decode, encode, group, queue_message};
+pub use deliver::{Deliver, MessageDisposition, Processed};
+pub use delivery::{Attempt, Delivery, DeliveryRecord, Progress, SensorRef, Status, Waiting};
+pub use due::{DueSummary, queue_due};
+pub use id::{DUE_SHARDS, DeliveryId, InvalidDeliveryId, due_shard};
+pub use message::{DeliveryMessage, InvalidMessage};
 pub use ports::{
-    DeliveryContext, DeliveryStore, History, HistoryQuery, HttpResponse, MessageVisibility, Post,
-    PostError, Sender, Subject,
+    Claim, DeliveryContext, DeliveryStore, DueEntry, DueIndex, DueTask, HeldDelivery, History,
+    HistoryQuery, HttpResponse, MessageVisibility, NewDeliveries, Post, PostError, Saved, Sender,
+    Subject, Transition, Wait,
 };
-pub use redeliver::{Deliveries, Queues, RedeliverError, Requeued};
+pub use queues::{QueueError, Queues};
+pub use redeliver::{Deliveries, RedeliverError, Release, Requeued};

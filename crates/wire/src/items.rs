@@ -12,6 +12,10 @@
 //! | main | `CLIENT#{client}` | `CLIENTINFO` | client and its circuit |
 //! | main | `CLIENT#{client}` | `CLIENTSECRETS` | signing secrets |
 //! | main | `CLIENT#{client}` | `DELIVERY#{order}` | delivery with its attempts |
+//! | main | `CLIENT#{client}` | `HELD#{order}` | entry of the list of held deliveries |
+//! | main | `CLIENT#{client}` | `PARKED#{sensor}#{order}` | delivery that later ones of the sensor wait for |
+//! | main | `CLIENT#{client}` | `CHAIN#{sensor}` | number of parked deliveries |
+//! | main | `DUE#{shard}` | `AT#{time}#{client}#{order}` | delivery to queue again, or client to release |
 //! | main | `LIVENESS` | `QUEUE#{queue}` | ingest progress of a queue |
 //! | main | `SUSPENSIONS` | `REGISTRATION#{name}` | registration whose target fails |
 //! | main | `SPILLED#{registration}` | `KEY#{key}` | key with messages in the spill queue |
@@ -54,6 +58,10 @@ pub enum ItemKind {
     Link,
     LinkMirror,
     Delivery,
+    HeldDelivery,
+    ParkedDelivery,
+    DeliveryChain,
+    DueDelivery,
     ClientInfo,
     ClientSecrets,
     Purge,
@@ -101,7 +109,7 @@ struct KeyPattern {
 
 impl ItemKind {
     /// Every kind. Those that change most often come first, as [`ItemKey::parse`] tries them in this order.
-    pub const ALL: [ItemKind; 19] = [
+    pub const ALL: [ItemKind; 23] = [
         ItemKind::Shadow(ShadowItem::Reported),
         ItemKind::Shadow(ShadowItem::Desired),
         ItemKind::Shadow(ShadowItem::Combined),
@@ -111,6 +119,10 @@ impl ItemKind {
         ItemKind::Link,
         ItemKind::LinkMirror,
         ItemKind::Delivery,
+        ItemKind::HeldDelivery,
+        ItemKind::ParkedDelivery,
+        ItemKind::DeliveryChain,
+        ItemKind::DueDelivery,
         ItemKind::ClientInfo,
         ItemKind::ClientSecrets,
         ItemKind::Purge,
@@ -135,6 +147,10 @@ impl ItemKind {
             ItemKind::Link => ("SENSOR#", "CLIENT#"),
             ItemKind::LinkMirror => ("CLIENT#", "SENSOR#"),
             ItemKind::Delivery => ("CLIENT#", "DELIVERY#"),
+            ItemKind::HeldDelivery => ("CLIENT#", "HELD#"),
+            ItemKind::ParkedDelivery => ("CLIENT#", "PARKED#"),
+            ItemKind::DeliveryChain => ("CLIENT#", "CHAIN#"),
+            ItemKind::DueDelivery => ("DUE#", "AT#"),
             ItemKind::ClientInfo => ("CLIENT#", "CLIENTINFO"),
             ItemKind::ClientSecrets => ("CLIENT#", "CLIENTSECRETS"),
             ItemKind::IngestProgress => ("LIVENESS", "QUEUE#"),
@@ -169,6 +185,10 @@ impl ItemKind {
             ItemKind::ClientSecrets
             | ItemKind::Suspension
             | ItemKind::SpilledKey
+            | ItemKind::HeldDelivery
+            | ItemKind::ParkedDelivery
+            | ItemKind::DeliveryChain
+            | ItemKind::DueDelivery
             | ItemKind::IdempotencyRecord
             | ItemKind::IdempotencyPart => false,
         }

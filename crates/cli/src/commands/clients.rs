@@ -281,9 +281,10 @@ async fn execute(
             Ok(render::rotated(&rotated, json))
         }
         C::Enable { id } => {
-            let queued = deliveries.enable(&id).await?;
-            let text = format!("enabled; {queued} held deliveries were queued");
-            Ok(render::either(&EnabledClient { queued }, &text, json))
+            let enabled = EnabledClient::from(deliveries.enable(&id).await?);
+            let more = if enabled.releasing { ", more follow" } else { "" };
+            let text = format!("enabled; {} held deliveries were queued{more}", enabled.queued);
+            Ok(render::either(&enabled, &text, json))
         }
         C::Disable { id, reason } => Ok(render::client(clients.disable(&id, &reason).await?, json)),
         C::Link { id, sensor } => {
@@ -330,7 +331,7 @@ async fn execute(
             let client: ClientId = id.parse().map_err(CliError::invalid)?;
             let queued = redeliver_all(deliveries, &client, since, delivered).await?;
             let text = format!("{queued} deliveries were queued");
-            Ok(render::either(&EnabledClient { queued }, &text, json))
+            Ok(render::either(&json!({ "queued": queued }), &text, json))
         }
     }
 }

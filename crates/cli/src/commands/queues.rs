@@ -5,7 +5,7 @@ mod render;
 use std::sync::Arc;
 
 use antumbra_dynamodb::streams::{self, StreamRecords};
-use antumbra_dynamodb::{DynamoDbClients, DynamoDbShadows, ShadowTableConfig};
+use antumbra_dynamodb::{DynamoDbClients, DynamoDbDeliveries, DynamoDbShadows, ShadowTableConfig};
 use antumbra_notify::Listener;
 use antumbra_notify::redrive::{self, RedriveOptions, RedriveRoute, Resender};
 use antumbra_publish::sqs::{BYTES, SMALL_BYTES};
@@ -166,6 +166,7 @@ impl RedriveArguments {
                 .with_tenants(is_aws)
                 .with_clients(
                     Arc::new(DynamoDbClients::connect(&database, table)),
+                    Arc::new(DynamoDbDeliveries::connect(&database, table)),
                     self.ordered_queue.clone(),
                     self.unordered_queue.clone(),
                 );

@@ -13,6 +13,7 @@ use super::DynamoDbClients;
 use super::item::{
     ClientItem, DISABLED, ENABLED, SecretsItem, client_key, decode_client, secrets_key,
 };
+use crate::deliveries::item::release_key;
 use crate::table::{BatchRead, Outcome, Query, Write};
 use crate::tables::LISTED;
 use crate::value::{number, text, time};
@@ -88,35 +89,49 @@ impl ClientStore for DynamoDbClients {
         state: &ClientState,
         now: Timestamp,
     ) -> Result<Client, ClientError> {
-        let update = match state {
-            // A client that is enabled again starts with a closed circuit.
-            ClientState::Enabled => Write::update(
-                client_key(id),
-                format!(
+        let (update, release) = match state {
+            // A client that is enabled again starts with a closed circuit, and with a task to release its held
+            // deliveries.
+            ClientState::Enabled => {
+                let update = format!(
                     "{CHANGED}, #state = :state, #failures = :none \
-                     REMOVE #reason, #since, #openUntil"
-                ),
-            )
-            .value(":state", text(ENABLED))
-            .value(":none", number(0)),
-            ClientState::Disabled { reason, since } => Write::update(
-                client_key(id),
-                format!("{CHANGED}, #state = :state, #reason = :reason, #since = :since"),
-            )
-            .value(":state", text(DISABLED))
-            .value(":reason", text(reason))
-            .value(":since", time(*since)),
+                     REMOVE #reason, #since, #openUntil, #failingSince"
+                );
+                let update = Write::update(client_key(id), update)
+                    .value(":state", text(ENABLED))
+                    .value(":none", number(0));
+                (update, Some(self.release_task(id, now)))
+            }
+            ClientState::Disabled { reason, since } => {
+                let update =
+                    format!("{CHANGED}, #state = :state, #reason = :reason, #since = :since");
+                let update = Write::update(client_key(id), update)
+                    .value(":state", text(DISABLED))
+                    .value(":reason", text(reason))
+                    .value(":since", time(*since));
+                (update, None)
+            }
         };
         let update = update
             .condition(format!("{EXISTS} AND #state <> :state"))
             .value(":one", number(1))
-            .value(":now", time(now))
-            .returning_new();
-        let stored = match self.table.write(update).await? {
-            Outcome::Applied(stored) => stored,
-            Outcome::Refused(refusal) => refusal.stored.ok_or(ClientError::NotFound)?,
+            .value(":now", time(now));
+        let outcome = match release.clone() {
+            None => self.table.write(update.returning_new()).await?,
+            Some(release) => self.table.transact(vec![update, release]).await?,
         };
-        Ok(decode_client(stored)?)
+        match (outcome, release) {
+            (Outcome::Applied(stored), None) => Ok(decode_client(stored)?),
+            (Outcome::Applied(_), Some(_)) => self.get(id).await,
+            (Outcome::Refused(refusal), release) => {
+                let stored = decode_client(refusal.stored.ok_or(ClientError::NotFound)?)?;
+                // The release before may have been interrupted.
+                if let Some(release) = release {
+                    self.table.write(release).await?;
+                }
+                Ok(stored)
+            }
+        }
     }
 
     async fn rotate(&self, id: &ClientId, rotation: &Rotation) -> Result<Secrets, ClientError> {
@@ -181,6 +196,10 @@ impl DynamoDbClients {
         for (name, _) in &changes {
             update.push_str(&format!(", #{name} = :{name}"));
         }
+        // Failures of the former endpoint say nothing about the new one.
+        if patch.url.is_some() {
+            update.push_str(", #failures = :none REMOVE #openUntil, #failingSince");
+        }
         let mut update = Write::update(client_key(id), update)
             .condition(EXISTS)
             .value(":one", number(1))
@@ -188,6 +207,9 @@ impl DynamoDbClients {
             .returning_new();
         for (name, to) in changes {
             update = update.value(&format!(":{name}"), text(to));
+        }
+        if patch.url.is_some() {
+            update = update.value(":none", number(0));
         }
         if let Some(expected) = expected {
             update = update
@@ -226,7 +248,9 @@ impl DynamoDbClients {
                 .condition(format!("{EXISTS} AND #version = :expected"))
                 .value(":expected", number(expected)),
         };
-        match self.table.transact(vec![info, secrets]).await? {
+        // Its held deliveries are recorded as skipped.
+        let release = self.release_task(id, Timestamp::from_nanoseconds(0));
+        match self.table.transact(vec![info, secrets, release]).await? {
             Outcome::Applied(_) => Ok(()),
             Outcome::Refused(refusal) => {
                 let stored = refusal.stored.ok_or(ClientError::NotFound)?;
@@ -234,6 +258,11 @@ impl DynamoDbClients {
                 Err(StoreError::Throttled.into())
             }
         }
+    }
+
+    /// Puts a task into the due index that releases the held deliveries of a client.
+    fn release_task(&self, id: &ClientId, now: Timestamp) -> Write {
+        Write::put(self.table.attributes(&release_key(id, now)))
     }
 
     /// Removes the remains of a client whose own item is deleted.

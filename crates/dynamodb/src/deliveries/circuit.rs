@@ -1,12 +1,12 @@
 //! The circuit of a client, in the client's item. These updates leave the client's version alone and do
 //! nothing if the client is gone.
 
-use antumbra_service::clients::ClientId;
+use antumbra_service::clients::{Client, ClientId, ClientState};
 use antumbra_service::store::StoreError;
 use antumbra_shadow::Timestamp;
 
 use super::DynamoDbDeliveries;
-use crate::clients::item::{DISABLED, ENABLED, client_key};
+use crate::clients::item::{DISABLED, ENABLED, client_key, decode_client};
 use crate::table::{Outcome, Write};
 use crate::value::{epoch_milliseconds, number, text, time};
 
@@ -18,19 +18,25 @@ impl DynamoDbDeliveries {
         client: &ClientId,
         weight: u32,
         open_until: Option<Timestamp>,
+        now: Timestamp,
     ) -> Result<(), StoreError> {
         let key = client_key(client);
+        let update =
+            "ADD #failures :weight SET #failingSince = if_not_exists(#failingSince, :now)";
         let update = match open_until {
-            None => Write::update(key, "ADD #failures :weight"),
-            Some(until) => Write::update(key, "ADD #failures :weight SET #openUntil = :until")
+            None => Write::update(key, update),
+            Some(until) => Write::update(key, format!("{update}, #openUntil = :until"))
                 .value(":until", epoch_milliseconds(until)),
         };
-        let update = update.condition(EXISTS).value(":weight", number(weight));
+        let update = update
+            .condition(EXISTS)
+            .value(":weight", number(weight))
+            .value(":now", epoch_milliseconds(now));
         self.table.write(update).await.map(drop)
     }
 
     pub(super) async fn close_circuit(&self, client: &ClientId) -> Result<(), StoreError> {
-        let update = "SET #failures = :none REMOVE #openUntil";
+        let update = "SET #failures = :none REMOVE #openUntil, #failingSince";
         let update = Write::update(client_key(client), update)
             .condition(EXISTS)
             .value(":none", number(0));
@@ -57,19 +63,26 @@ impl DynamoDbDeliveries {
 
     pub(super) async fn disable_client(
         &self,
-        client: &ClientId,
+        client: &Client,
         reason: &str,
         now: Timestamp,
-    ) -> Result<(), StoreError> {
+    ) -> Result<bool, StoreError> {
         let update = "SET #state = :disabled, #reason = :reason, #since = :now, #updated = :now, \
              #version = #version + :one";
-        let update = Write::update(client_key(client), update)
-            .condition(format!("{EXISTS} AND #state = :enabled"))
+        let update = Write::update(client_key(&client.id), update)
+            .condition(format!("{EXISTS} AND #state = :enabled AND #url = :url"))
             .value(":enabled", text(ENABLED))
             .value(":disabled", text(DISABLED))
+            .value(":url", text(&client.url))
             .value(":reason", text(reason))
             .value(":now", time(now))
             .value(":one", number(1));
-        self.table.write(update).await.map(drop)
+        Ok(match self.table.write(update).await? {
+            Outcome::Applied(_) => true,
+            Outcome::Refused(refusal) => {
+                let stored = refusal.stored.map(decode_client).transpose()?;
+                stored.is_some_and(|stored| stored.state != ClientState::Enabled)
+            }
+        })
     }
 }

@@ -1,57 +1,103 @@
-//! The context of a delivery attempt, in one read.
+//! The context of a message, in one read, and another one if deliveries of the same sensor are parked.
 
-use antumbra_service::deliveries::{Delivery, DeliveryContext, EventType};
-use antumbra_service::sensors::state::attributes::{CHANGES, CONTACTS};
+use antumbra_service::clients::ClientId;
+use antumbra_service::deliveries::{DeliveryContext, DeliveryMessage, EventType};
+use antumbra_service::sensors::state::attributes::{CHANGES, CONTACTS, GENERATION};
+use antumbra_service::sensors::{Generation, SensorId};
 use antumbra_service::store::StoreError;
 use antumbra_wire::items::ItemKind;
 
 use super::DynamoDbDeliveries;
-use super::item::{DELIVERED_ROUND, key, last_attempt};
+use super::item::{PARKED, chain_key, decode, key};
 use crate::clients::item::{client_key, decode_client, decode_secrets, mirror_key, secrets_key};
-use crate::table::{BatchRead, Key};
-use crate::value::optional_number;
+use crate::table::{BatchRead, Item, Key, Query};
+use crate::value::{corrupt, optional_number, read_text, text};
 
 impl DynamoDbDeliveries {
     pub(super) async fn read_context(
         &self,
-        delivery: &Delivery,
+        message: &DeliveryMessage,
     ) -> Result<DeliveryContext, StoreError> {
-        let client = delivery.id.client();
-        let sensor = delivery.sensor.as_ref().map(|sensor| &sensor.id);
-        let link = sensor.map(|sensor| mirror_key(client, sensor));
-        let state = sensor.map(|sensor| Key::new(ItemKind::SensorState, sensor.as_str(), ""));
-        let own = [client_key(client), secrets_key(client), key(&delivery.id)];
-        let keys = own
-            .clone()
-            .into_iter()
-            .chain(link.clone())
-            .chain(state.clone());
+        let client = message.id.client();
+        let own = [client_key(client), secrets_key(client), key(&message.id)];
+        let of_sensor = message.sensor.as_ref().map(|sensor| {
+            [
+                mirror_key(client, sensor),
+                Key::new(ItemKind::SensorState, sensor.as_str(), ""),
+                chain_key(client, sensor),
+            ]
+        });
+        let keys = own.iter().chain(of_sensor.iter().flatten()).cloned();
         let found = self.table.get_many(keys.collect(), BatchRead::CONSISTENT);
         let mut found = found.await?;
         let [info, secrets, record] = own.map(|key| found.remove(&key));
-        let counter = match delivery.event_type {
-            EventType::StateChanged => Some(CHANGES),
-            EventType::ConnectionLost
-            | EventType::ConnectionRestored
-            | EventType::ConnectionNeverSeen => Some(CONTACTS),
-            EventType::ClientTest => None,
-        };
-        let newest = match (state.and_then(|state| found.get(&state)), counter) {
-            (Some(state), Some(counter)) => optional_number(state, counter)?,
-            _ => None,
-        };
         let mut context = DeliveryContext {
-            linked: link.is_some_and(|link| found.contains_key(&link)),
-            newest,
+            record: record.map(decode).transpose()?,
             ..DeliveryContext::default()
         };
         if let (Some(info), Some(secrets)) = (info, secrets) {
             context.client = Some((decode_client(info)?, decode_secrets(secrets)?));
         }
-        if let Some(record) = record {
-            context.delivered_round = optional_number(&record, DELIVERED_ROUND)?;
-            context.last_attempt = last_attempt(&record, delivery.round)?;
+        let (Some(keys), Some(sensor)) = (of_sensor, &message.sensor) else {
+            return Ok(context);
+        };
+        let [link, state, chain] = keys.map(|key| found.remove(&key));
+        context.linked = link.is_some();
+        if let Some(state) = state {
+            let counter = match context.record.as_ref().map(|one| one.delivery.event_type) {
+                Some(EventType::StateChanged) => CHANGES,
+                _ => CONTACTS,
+            };
+            context.newest = optional_number(&state, counter)?;
+            let generation = Generation::new(read_text(&state, GENERATION)?);
+            let generation = generation.map_err(|_| corrupt(GENERATION, "invalid"))?;
+            context.generation = Some(generation);
+        }
+        context.parked = parked(chain.as_ref())?;
+        if context.parked > 0 {
+            let oldest = self.parked_deliveries(client, sensor, 1).await?;
+            context.oldest_parked = oldest.into_iter().next();
         }
         Ok(context)
     }
+
+    /// The orders of the oldest deliveries that later ones of the sensor wait for.
+    pub(super) async fn parked_deliveries(
+        &self,
+        client: &ClientId,
+        sensor: &SensorId,
+        limit: usize,
+    ) -> Result<Vec<String>, StoreError> {
+        let prefix = ItemKind::ParkedDelivery.sort(&format!("{sensor}#"));
+        let query = Query::new("#PK = :partition AND begins_with(#SK, :prefix)")
+            .value(
+                ":partition",
+                text(ItemKind::ParkedDelivery.partition(client.as_str())),
+            )
+            .value(":prefix", text(&prefix));
+        let query = Query {
+            consistent: true,
+            limit: Some(limit),
+            ..query
+        };
+        let items = self.table.query(query).await?.items;
+        let orders = items.iter().filter_map(|item| self.table.key(item));
+        let orders = orders.filter_map(|key| key.sort.strip_prefix(&prefix).map(str::to_owned));
+        Ok(orders.collect())
+    }
+
+    /// The number of parked deliveries of a client and sensor.
+    pub(super) async fn parked_count(
+        &self,
+        client: &ClientId,
+        sensor: &SensorId,
+    ) -> Result<u32, StoreError> {
+        let chain = self.table.get(&chain_key(client, sensor)).await?;
+        parked(chain.as_ref())
+    }
+}
+
+fn parked(chain: Option<&Item>) -> Result<u32, StoreError> {
+    let count = chain.map(|chain| optional_number(chain, PARKED)).transpose()?;
+    Ok(count.flatten().unwrap_or(0))
 }

@@ -1,18 +1,22 @@
 //! History of deliveries: of a client from its own partition, of a sensor from the index `Listed`.
 
+use antumbra_service::clients::ClientId;
 use antumbra_service::deliveries::{
-    Delivery, DeliveryId, DeliveryRecord, History, HistoryQuery, Status, Subject,
+    Delivery, DeliveryId, DeliveryMessage, DeliveryRecord, HeldDelivery, History, HistoryQuery,
+    NewDeliveries, Status, Subject, Waiting,
 };
+use antumbra_service::notifications::BoxFuture;
 use antumbra_service::paging::{Cursor, Page};
 use antumbra_service::store::StoreError;
 use antumbra_shadow::Timestamp;
 use antumbra_wire::items::{ItemKind, index_keys};
+use aws_sdk_dynamodb::types::AttributeValue;
 
 use super::DynamoDbDeliveries;
-use super::item::{attributes, decode, key};
-use crate::table::{Query, Write};
+use super::item::{decode, held_key, key, new_item};
+use crate::table::{BatchRead, Key, Query, Write};
 use crate::tables::LISTED;
-use crate::value::text;
+use crate::value::{number, text, time};
 
 /// Upper bound: `~` sorts after every hexadecimal digit.
 const LAST: &str = "~";
@@ -49,12 +53,95 @@ impl History for DynamoDbDeliveries {
         })
     }
 
-    async fn requeued(&self, delivery: &Delivery, now: Timestamp) -> Result<(), StoreError> {
-        let expires_at = now.after(self.retention);
-        let attributes = attributes(delivery, Status::Pending, now, expires_at)?;
-        let update = Write::set(key(&delivery.id), attributes, &[])
-            .condition("attribute_not_exists(#round) OR #round < :round");
+    async fn requeued(&self, message: &DeliveryMessage, now: Timestamp) -> Result<(), StoreError> {
+        let owed = message.round.saturating_sub(u32::from(!message.manual));
+        let update = "SET #status = :pending, #round = :round, #manual = :manual, #begun = :none, \
+             #queued = :queued, #updated = :now \
+             REMOVE #claim, #claimedUntil, #waiting, #notBefore, #ttl";
+        let update = Write::update(key(&message.id), update)
+            .condition(
+                "#round < :round AND \
+                 (attribute_not_exists(#deliveredRound) OR #deliveredRound < :owed)",
+            )
+            .value(":pending", text(Status::Pending.as_str()))
+            .value(":round", number(message.round))
+            .value(":manual", AttributeValue::Bool(message.manual))
+            .value(":none", number(0))
+            .value(":queued", number(message.queued))
+            .value(":now", time(now))
+            .value(":owed", number(owed));
         self.table.write(update).await.map(drop)
+    }
+
+    async fn held(
+        &self,
+        client: &ClientId,
+        limit: usize,
+    ) -> Result<Vec<HeldDelivery>, StoreError> {
+        let kind = ItemKind::HeldDelivery;
+        let query = Query::new("#PK = :partition AND begins_with(#SK, :held)")
+            .value(":partition", text(kind.partition(client.as_str())))
+            .value(":held", text(kind.sort_prefix()));
+        let query = Query {
+            consistent: true,
+            limit: Some(limit),
+            ..query
+        };
+        let items = self.table.query(query).await?.items;
+        let keys = items.iter().filter_map(|item| self.table.key(item));
+        let orders = keys.filter_map(|key| Some(key.sort.strip_prefix(kind.sort_prefix())?.into()));
+        let orders: Vec<String> = orders.collect();
+        let records = self.records(client, &orders).await?;
+        let held = |record: &DeliveryRecord| record.progress.waiting == Some(Waiting::Held);
+        let entries = orders.into_iter().zip(records);
+        Ok(entries
+            .map(|(order, record)| HeldDelivery {
+                order,
+                record: record.filter(held),
+            })
+            .collect())
+    }
+
+    async fn remove_held(
+        &self,
+        client: &ClientId,
+        held: &HeldDelivery,
+    ) -> Result<(), StoreError> {
+        let delete = Write::delete(held_key(client, &held.order));
+        self.table.write(delete).await.map(drop)
+    }
+}
+
+impl NewDeliveries for DynamoDbDeliveries {
+    fn add<'a>(
+        &'a self,
+        delivery: &'a Delivery,
+        now: Timestamp,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(async move {
+            let mut item = new_item(delivery, now)?;
+            item.extend(self.table.attributes(&key(&delivery.id)));
+            let put = Write::put(item).condition("attribute_not_exists(#PK)");
+            self.table.write(put).await.map(drop)
+        })
+    }
+}
+
+impl DynamoDbDeliveries {
+    /// Reads deliveries of a client by their orders.
+    async fn records(
+        &self,
+        client: &ClientId,
+        orders: &[String],
+    ) -> Result<Vec<Option<DeliveryRecord>>, StoreError> {
+        let key = |order: &String| Key::new(ItemKind::Delivery, client.as_str(), order);
+        let keys: Vec<Key> = orders.iter().map(key).collect();
+        let mut found = self
+            .table
+            .get_many(keys.clone(), BatchRead::CONSISTENT)
+            .await?;
+        let records = keys.iter().map(|key| found.remove(key).map(decode).transpose());
+        records.collect()
     }
 }
 

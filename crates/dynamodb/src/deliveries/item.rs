@@ -1,9 +1,11 @@
 //! Items of deliveries.
 
+use antumbra_service::clients::ClientId;
 use antumbra_service::deliveries::{
-    Attempt, Delivery, DeliveryId, DeliveryRecord, SensorRef, Status,
+    Attempt, Delivery, DeliveryId, DeliveryRecord, Progress, SensorRef, Status, due_shard,
 };
-use antumbra_service::sensors::SensorId;
+use antumbra_service::sensors::reading_time::milliseconds;
+use antumbra_service::sensors::{Generation, SensorId};
 use antumbra_service::store::StoreError;
 use antumbra_shadow::Timestamp;
 use antumbra_wire::items::{ItemKind, index_keys};
@@ -12,18 +14,42 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::table::{Item, Key};
-use crate::value::{TextTime, corrupt, from_item, number, seconds, text, time, to_item};
+use crate::value::{EpochMilliseconds, TextTime, corrupt, from_item, to_item};
 
-pub(super) const ROUND: &str = "round";
-pub(super) const DELIVERED_ROUND: &str = "deliveredRound";
-pub(super) const STATUS: &str = "status";
-pub(super) const ATTEMPTS: &str = "attempts";
-const UPDATED: &str = "updated";
-const TTL: &str = "ttl";
+/// Number of parked deliveries in a chain.
+pub(super) const PARKED: &str = "parked";
+/// End of the key of a task that releases the held deliveries of a client.
+pub(super) const RELEASE: &str = "release";
 
 /// The key of a delivery.
 pub(super) fn key(id: &DeliveryId) -> Key {
     Key::new(ItemKind::Delivery, id.client().as_str(), &id.order())
+}
+
+pub(super) fn held_key(client: &ClientId, order: &str) -> Key {
+    Key::new(ItemKind::HeldDelivery, client.as_str(), order)
+}
+
+pub(super) fn parked_key(id: &DeliveryId, sensor: &SensorId) -> Key {
+    let sort = format!("{sensor}#{}", id.order());
+    Key::new(ItemKind::ParkedDelivery, id.client().as_str(), &sort)
+}
+
+pub(super) fn chain_key(client: &ClientId, sensor: &SensorId) -> Key {
+    Key::new(ItemKind::DeliveryChain, client.as_str(), sensor.as_str())
+}
+
+/// Times have 13 digits until the year 2286.
+pub(super) fn due_key(id: &DeliveryId, at: Timestamp) -> Key {
+    let sort = format!("{:013}#{}#{}", milliseconds(at), id.client(), id.order());
+    let shard = id.due_shard().to_string();
+    Key::new(ItemKind::DueDelivery, &shard, &sort)
+}
+
+pub(crate) fn release_key(client: &ClientId, at: Timestamp) -> Key {
+    let sort = format!("{:013}#{client}#{RELEASE}", milliseconds(at));
+    let shard = due_shard(client.as_str()).to_string();
+    Key::new(ItemKind::DueDelivery, &shard, &sort)
 }
 
 /// Immutable attributes of a delivery.
@@ -45,22 +71,34 @@ struct DeliveryItem {
 struct SensorItem {
     sensor_id: String,
     address: String,
+    generation: String,
     list_key: String,
     list_sort: String,
 }
 
-/// Result of a delivery so far.
-#[derive(Debug, Deserialize)]
-struct ResultItem {
+/// Progress of a delivery.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ProgressItem {
+    status: Status,
     round: u32,
-    status: String,
-    updated: TextTime,
-}
-
-#[derive(Debug, Deserialize)]
-struct AttemptsItem {
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    manual: bool,
+    begun: u32,
+    queued: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    claimed_until: Option<EpochMilliseconds>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    not_before: Option<EpochMilliseconds>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    waiting: Option<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    chained: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    delivered_round: Option<u32>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     attempts: Vec<AttemptItem>,
+    updated: TextTime,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -77,13 +115,8 @@ struct AttemptItem {
     error: Option<String>,
 }
 
-/// The attributes that every write of a delivery sets.
-pub(super) fn attributes(
-    delivery: &Delivery,
-    status: Status,
-    now: Timestamp,
-    expires_at: Timestamp,
-) -> Result<Item, StoreError> {
+/// The attributes of a new delivery.
+pub(super) fn new_item(delivery: &Delivery, now: Timestamp) -> Result<Item, StoreError> {
     let mut item = to_item(&DeliveryItem {
         delivery_id: delivery.id.to_string(),
         r#type: delivery.event_type.as_str().to_owned(),
@@ -94,98 +127,96 @@ pub(super) fn attributes(
         sensor: delivery.sensor.as_ref().map(|sensor| SensorItem {
             sensor_id: sensor.id.to_string(),
             address: sensor.address.clone(),
+            generation: sensor.generation.to_string(),
             list_key: index_keys::deliveries(sensor.id.as_str()),
             list_sort: format!("{}_{}", delivery.id.order(), delivery.id.client()),
         }),
     })?;
-    item.insert(STATUS.to_owned(), text(status.as_str()));
-    item.insert(ROUND.to_owned(), number(delivery.round));
-    item.extend(times(now, expires_at));
+    item.extend(to_item(&ProgressItem {
+        status: Status::Pending,
+        round: 0,
+        manual: false,
+        begun: 0,
+        queued: 0,
+        claimed_until: None,
+        not_before: None,
+        waiting: None,
+        chained: false,
+        delivered_round: None,
+        attempts: Vec::new(),
+        updated: TextTime(now),
+    })?);
     Ok(item)
 }
 
-/// The time of the write and the end of the item.
-pub(super) fn times(now: Timestamp, expires_at: Timestamp) -> Item {
-    Item::from([
-        (UPDATED.to_owned(), time(now)),
-        (TTL.to_owned(), number(seconds(expires_at))),
-    ])
+/// Attempts as an attribute.
+pub(super) fn encode_attempts<'a>(
+    attempts: impl Iterator<Item = &'a Attempt>,
+) -> Result<AttributeValue, StoreError> {
+    let encode = |attempt: &Attempt| {
+        let item = to_item(&AttemptItem {
+            at: TextTime(attempt.at),
+            round: attempt.round,
+            number: attempt.number,
+            status: attempt.status,
+            latency_ms: attempt.latency_ms,
+            error: attempt.error.clone(),
+        })?;
+        Ok(AttributeValue::M(item))
+    };
+    let attempts: Result<Vec<_>, StoreError> = attempts.map(encode).collect();
+    Ok(AttributeValue::L(attempts?))
 }
 
-/// An attempt as an element of the list of attempts.
-pub(super) fn encode_attempt(attempt: &Attempt) -> Result<AttributeValue, StoreError> {
-    let item = to_item(&AttemptItem {
-        at: TextTime(attempt.at),
-        round: attempt.round,
-        number: attempt.number,
-        status: attempt.status,
-        latency_ms: attempt.latency_ms,
-        error: attempt.error.clone(),
-    })?;
-    Ok(AttributeValue::M(item))
-}
-
-fn decode_attempts(attempts: Vec<AttemptItem>) -> Vec<Attempt> {
-    let decode = |item: AttemptItem| Attempt {
+/// Decodes a delivery with its attempts.
+pub(super) fn decode(item: Item) -> Result<DeliveryRecord, StoreError> {
+    let progress: ProgressItem = from_item("delivery", item.clone())?;
+    let item: DeliveryItem = from_item("delivery", item)?;
+    let invalid = |name: &'static str| move || corrupt(name, "invalid");
+    let sensor = match item.sensor {
+        None => None,
+        Some(sensor) => Some(SensorRef {
+            id: SensorId::new(sensor.sensor_id).map_err(|_| invalid("sensorId")())?,
+            address: sensor.address,
+            generation: Generation::new(sensor.generation).map_err(|_| invalid("generation")())?,
+        }),
+    };
+    let data = RawValue::from_string(item.data);
+    let waiting = progress.waiting.map(|word| word.parse()).transpose();
+    let attempts = progress.attempts.into_iter().map(|item| Attempt {
         at: item.at.0,
         round: item.round,
         number: item.number,
         status: item.status,
         latency_ms: item.latency_ms,
         error: item.error,
-    };
-    attempts.into_iter().map(decode).collect()
-}
-
-/// Decodes a delivery with its attempts.
-pub(super) fn decode(item: Item) -> Result<DeliveryRecord, StoreError> {
-    let result: ResultItem = from_item("delivery", item.clone())?;
-    let attempts: AttemptsItem = from_item("delivery", item.clone())?;
-    let item: DeliveryItem = from_item("delivery", item)?;
-    let sensor = match item.sensor {
-        None => None,
-        Some(sensor) => Some(SensorRef {
-            id: SensorId::new(sensor.sensor_id.as_str())
-                .map_err(|_| corrupt("sensorId", "not a sensor's id"))?,
-            address: sensor.address,
-        }),
-    };
-    let invalid = |name: &'static str| move |_| corrupt(name, "invalid");
-    let data = RawValue::from_string(item.data);
+    });
     Ok(DeliveryRecord {
         delivery: Delivery {
             id: item
                 .delivery_id
                 .parse()
-                .map_err(|_| corrupt("deliveryId", "invalid"))?,
-            event_type: item.r#type.parse().map_err(invalid("type"))?,
+                .map_err(|_| invalid("deliveryId")())?,
+            event_type: item.r#type.parse().map_err(|_| invalid("type")())?,
             sequence: item.sequence,
             number: item.number,
             occurred_at: item.occurred_at.0,
             sensor,
-            data: data.map_err(|_| corrupt("data", "not JSON"))?,
-            round: result.round,
-            released: false,
+            data: data.map_err(|_| invalid("data")())?,
         },
-        status: result.status.parse().map_err(invalid(STATUS))?,
-        attempts: decode_attempts(attempts.attempts),
-        updated: result.updated.0,
+        status: progress.status,
+        progress: Progress {
+            round: progress.round,
+            manual: progress.manual,
+            begun: progress.begun,
+            claimed_until: progress.claimed_until.map(|time| time.0),
+            not_before: progress.not_before.map(|time| time.0),
+            waiting: waiting.map_err(|_: String| invalid("waiting")())?,
+            chained: progress.chained,
+            queued: progress.queued,
+            delivered_round: progress.delivered_round,
+        },
+        attempts: attempts.collect(),
+        updated: progress.updated.0,
     })
-}
-
-/// The stored list of attempts.
-pub(super) fn stored_attempts(item: &Item) -> &[AttributeValue] {
-    item.get(ATTEMPTS)
-        .and_then(|list| list.as_l().ok())
-        .map_or(&[], Vec::as_slice)
-}
-
-/// The last attempt of a round that is recorded; 0 if there is none.
-pub(super) fn last_attempt(item: &Item, round: u32) -> Result<u32, StoreError> {
-    let item: AttemptsItem = from_item("delivery", item.clone())?;
-    let of_round = item
-        .attempts
-        .iter()
-        .filter(|attempt| attempt.round == round);
-    Ok(of_round.map(|item| item.number).max().unwrap_or(0))
 }

@@ -1,68 +1,114 @@
-//! Records the result of a delivery attempt: one update, also with other writers at the same time.
+//! Records attempts and their results.
+//!
+//! An attempt is claimed by one update before its request is sent, and its result is another one. A delivery
+//! that leaves the queue to wait is put into the list of that place by the same transaction.
 
-use antumbra_service::clients::ClientId;
-use antumbra_service::deliveries::{Attempt, Delivery, DeliveryContext, DeliveryStore, Status};
+use antumbra_service::clients::{Client, ClientId};
+use antumbra_service::deliveries::{
+    Attempt, Claim, DeliveryContext, DeliveryId, DeliveryMessage, DeliveryRecord, DeliveryStore,
+    Saved, Status, Transition, Wait, Waiting, begun,
+};
+use antumbra_service::sensors::SensorId;
 use antumbra_service::store::StoreError;
 use antumbra_shadow::Timestamp;
+use antumbra_wire::items::ItemKind;
 use aws_sdk_dynamodb::types::AttributeValue;
 
 use super::DynamoDbDeliveries;
 use super::item::{
-    DELIVERED_ROUND, ROUND, attributes, encode_attempt, key, stored_attempts, times,
+    PARKED, chain_key, decode, due_key, encode_attempts, held_key, key, parked_key,
 };
-use crate::table::{Item, Outcome, Write};
-use crate::value::{number, optional_number};
+use crate::table::{Item, Key, Outcome, Refusal, Write};
+use crate::value::{epoch_milliseconds, epoch_seconds, number, text, time};
 
 /// Attempts that the record of one delivery keeps.
 const ATTEMPTS_KEPT: usize = 50;
-/// Updates tried while other writers change the record.
-const UPDATE_ATTEMPTS: u32 = 5;
+/// Writes tried while other deliveries of the same client and sensor are parked.
+const SAVES: u32 = 5;
+/// Condition: nothing happened to the delivery since it was read.
+const UNCHANGED: &str = "#round = :seenRound AND #begun = :seenBegun AND #queued = :seenQueued \
+     AND #status = :seenStatus AND (attribute_not_exists(#claim) OR #claimedUntil <= :now)";
+/// Condition of a success: it counts, whoever changed the delivery meanwhile.
+const NOT_DELIVERED: &str = "attribute_exists(#PK) AND \
+     (attribute_not_exists(#deliveredRound) OR #deliveredRound < :deliveredRound)";
+const CLAIM: &str = "claim";
 
 impl DeliveryStore for DynamoDbDeliveries {
-    async fn context(&self, delivery: &Delivery) -> Result<DeliveryContext, StoreError> {
-        self.read_context(delivery).await
+    async fn context(&self, message: &DeliveryMessage) -> Result<DeliveryContext, StoreError> {
+        self.read_context(message).await
     }
 
-    async fn record(
-        &self,
-        delivery: &Delivery,
-        status: Status,
-        attempts: &[Attempt],
-        now: Timestamp,
-    ) -> Result<(), StoreError> {
-        let attempts = attempts.iter().map(encode_attempt);
-        let mut record = AttemptRecord {
-            delivery,
-            status: Some(status),
-            attempts: attempts.collect::<Result<_, _>>()?,
-            kept: None,
-            now,
+    async fn claim(&self, claim: &Claim<'_>) -> Result<bool, StoreError> {
+        let Claim {
+            record, message, ..
+        } = claim;
+        let mut change = Change::new(record, message);
+        change.set("begun", number(claim.attempt));
+        change.set(CLAIM, text(claim.token));
+        change.set("claimedUntil", epoch_milliseconds(claim.until));
+        change.set("updated", time(claim.now));
+        if message.round > record.progress.round {
+            change.set("status", text(Status::Pending.as_str()));
+        }
+        if let Some(interrupted) = &claim.interrupted {
+            change.attempts(record, std::slice::from_ref(interrupted))?;
+        }
+        change.remove(&["waiting", "notBefore", "ttl"]);
+        let write = change.write().condition(UNCHANGED);
+        match self.table.write(seen(write, record, claim.now)).await? {
+            Outcome::Applied(_) => Ok(true),
+            // An attempt of the SDK whose response was lost has claimed it.
+            Outcome::Refused(refusal) => Ok(is_claimed_by(&refusal, claim.token)),
+        }
+    }
+
+    async fn save(&self, transition: &Transition<'_>) -> Result<Saved, StoreError> {
+        let mut record = transition.record.clone();
+        let mut parked = transition.context.parked;
+        let mut condition = match transition.claim {
+            Some(_) => "#claim = :claim",
+            None => UNCHANGED,
         };
-        for _ in 0..UPDATE_ATTEMPTS {
-            if record.status.is_none() && record.attempts.is_empty() {
-                return Ok(());
-            }
-            let stored = match self.table.write(self.update(&record)?).await? {
-                Outcome::Applied(_) => return Ok(()),
-                Outcome::Refused(refusal) => refusal.stored,
+        for _ in 0..SAVES {
+            let mut writes = vec![self.update(transition, &record, condition)?];
+            let next = match transition.wait {
+                Some(wait) => {
+                    writes.extend(self.park(transition, &record, wait));
+                    None
+                }
+                None => self.leave(transition, &record, parked, &mut writes).await?,
             };
-            record.kept = None;
-            let Some(stored) = stored else { continue };
-            let stored_attempts = stored_attempts(&stored);
-            let newest = record.attempts.last();
-            // An attempt of the SDK whose response was lost has recorded it.
-            if newest.is_some_and(|newest| stored_attempts.contains(newest)) {
-                return Ok(());
+            let outcome = match writes.len() {
+                1 => self.table.write(writes.remove(0)).await?,
+                _ => self.table.transact(writes).await?,
+            };
+            let refusal = match outcome {
+                Outcome::Applied(_) => return Ok(Saved::Applied(next)),
+                Outcome::Refused(refusal) => refusal,
+            };
+            if refusal.at > 0 {
+                // Another delivery of the client and sensor was parked or settled at the same time.
+                let Some(sensor) = &transition.message.sensor else {
+                    return Ok(Saved::Changed);
+                };
+                if transition.wait.is_some() {
+                    return Ok(Saved::Changed);
+                }
+                parked = self.parked_count(transition.message.id.client(), sensor).await?;
+                continue;
             }
-            if !decides(&stored, delivery.round, status)? {
-                record.status = None;
+            let Some(stored) = refusal.stored.clone() else {
+                return Ok(Saved::Changed);
+            };
+            record = decode(stored)?;
+            let newest = transition.attempts.last();
+            if refusal.in_doubt && newest.is_some_and(|newest| record.attempts.contains(newest)) {
+                return Ok(Saved::Applied(None));
             }
-            let all = stored_attempts.len() + record.attempts.len();
-            let surplus = all.saturating_sub(ATTEMPTS_KEPT);
-            if surplus > 0 {
-                let from = surplus.min(stored_attempts.len());
-                record.kept = Some(stored_attempts[from..].to_vec());
+            if transition.status != Status::Delivered || condition == NOT_DELIVERED {
+                return Ok(Saved::Changed);
             }
+            condition = NOT_DELIVERED;
         }
         Err(StoreError::Throttled)
     }
@@ -72,8 +118,9 @@ impl DeliveryStore for DynamoDbDeliveries {
         client: &ClientId,
         weight: u32,
         open_until: Option<Timestamp>,
+        now: Timestamp,
     ) -> Result<(), StoreError> {
-        self.add_failure(client, weight, open_until).await
+        self.add_failure(client, weight, open_until, now).await
     }
 
     async fn record_success(&self, client: &ClientId) -> Result<(), StoreError> {
@@ -91,79 +138,255 @@ impl DeliveryStore for DynamoDbDeliveries {
 
     async fn disable(
         &self,
-        client: &ClientId,
+        client: &Client,
         reason: &str,
         now: Timestamp,
-    ) -> Result<(), StoreError> {
+    ) -> Result<bool, StoreError> {
         self.disable_client(client, reason, now).await
     }
 }
 
-/// A result to record.
-struct AttemptRecord<'a> {
-    delivery: &'a Delivery,
-    /// `None` if a later round or a success decides the status.
-    status: Option<Status>,
-    attempts: Vec<AttributeValue>,
-    /// Earlier attempts to keep if the stored list is full.
-    kept: Option<Vec<AttributeValue>>,
-    now: Timestamp,
-}
-
-/// Returns whether a result of this round still decides the status of the delivery.
-fn decides(stored: &Item, round: u32, status: Status) -> Result<bool, StoreError> {
-    let stored_round: Option<u32> = optional_number(stored, ROUND)?;
-    let delivered: Option<u32> = optional_number(stored, DELIVERED_ROUND)?;
-    let later = stored_round.is_some_and(|stored| stored > round);
-    let done = delivered.is_some_and(|delivered| delivered >= round);
-    Ok(!done && (status == Status::Delivered || !later))
-}
-
 impl DynamoDbDeliveries {
-    fn update(&self, record: &AttemptRecord<'_>) -> Result<Write, StoreError> {
-        let delivery = record.delivery;
-        let expires_at = record.now.after(self.retention);
-        let mut conditions = Vec::new();
-        let mut set = match record.status {
-            Some(status) => attributes(delivery, status, record.now, expires_at)?,
-            None => times(record.now, expires_at),
+    /// The write of the delivery itself.
+    fn update(
+        &self,
+        transition: &Transition<'_>,
+        record: &DeliveryRecord,
+        condition: &str,
+    ) -> Result<Write, StoreError> {
+        let Transition { message, now, .. } = *transition;
+        let is_later = record.progress.round > message.round;
+        // A success of the round before settles a released delivery, but not one that is requested by hand.
+        let is_settled = transition.wait.is_none() && !(is_later && record.progress.manual);
+        let mut change = Change::new(record, message);
+        if !is_later {
+            let claimed = u32::from(transition.claim.is_some());
+            change.set("begun", number(begun(transition.record, message) + claimed));
+        }
+        if is_settled || transition.wait.is_some() {
+            change.set("status", text(transition.status.as_str()));
+            change.remove(&["waiting", "notBefore", CLAIM, "claimedUntil"]);
+        }
+        change.set("updated", time(now));
+        if !transition.attempts.is_empty() {
+            change.attempts(record, &transition.attempts)?;
+        }
+        match transition.wait {
+            None if is_settled => {
+                change.set("ttl", epoch_seconds(now.after(self.retention)));
+                change.remove(&["chained"]);
+            }
+            None => {}
+            Some(wait) => change.wait(wait, transition.in_order),
+        }
+        if let Some(Wait::Due(_)) = transition.wait {
+            change.queued += 1;
+        }
+        if transition.status == Status::Delivered {
+            change.set("deliveredRound", number(message.round));
+        }
+        let mut condition = condition.to_owned();
+        if is_joining(transition, record) {
+            condition.push_str(" AND attribute_not_exists(#chained)");
+        }
+        let write = change.write().condition(&condition);
+        Ok(match transition.claim {
+            _ if condition.starts_with(UNCHANGED) => seen(write, record, now),
+            Some(claim) if condition.starts_with("#claim") => write.value(":claim", text(claim)),
+            _ => write,
+        })
+    }
+
+    /// The writes that put a delivery into the list of the place where it waits.
+    fn park(
+        &self,
+        transition: &Transition<'_>,
+        record: &DeliveryRecord,
+        wait: Wait,
+    ) -> Vec<Write> {
+        let id = &transition.message.id;
+        let put = |key: Key| Write::put(self.table.attributes(&key));
+        let mut writes = match wait {
+            Wait::InQueue(_) => return Vec::new(),
+            Wait::Due(at) => vec![put(due_key(id, at))],
+            Wait::Held => vec![put(held_key(id.client(), &id.order()))],
+            Wait::Behind => Vec::new(),
         };
-        if let Some(status) = record.status {
-            conditions.push("(attribute_not_exists(#deliveredRound) OR #deliveredRound < :round)");
-            if status == Status::Delivered {
-                set.insert(DELIVERED_ROUND.to_owned(), number(delivery.round));
-            } else {
-                conditions.push("(attribute_not_exists(#round) OR #round <= :round)");
+        if let Some(sensor) = &transition.message.sensor
+            && is_joining(transition, record)
+        {
+            writes.push(put(parked_key(id, sensor)));
+            let chain = chain_key(id.client(), sensor);
+            let chain = Write::update(chain, "ADD #parked :one").value(":one", number(1));
+            writes.push(match wait {
+                // Without a delivery to wait for, nothing would end the wait.
+                Wait::Behind => chain
+                    .condition("#parked > :none")
+                    .value(":none", number(0)),
+                _ => chain,
+            });
+        }
+        writes
+    }
+
+    /// The writes that remove a settled delivery from its chain and move the next one, if that waits behind it, to
+    /// the due index. Returns the message of the next one.
+    async fn leave(
+        &self,
+        transition: &Transition<'_>,
+        record: &DeliveryRecord,
+        parked: u32,
+        writes: &mut Vec<Write>,
+    ) -> Result<Option<DeliveryMessage>, StoreError> {
+        let message = transition.message;
+        let Some(sensor) = message.sensor.as_ref().filter(|_| record.progress.chained) else {
+            return Ok(None);
+        };
+        let (id, client) = (&message.id, message.id.client());
+        writes.push(Write::delete(parked_key(id, sensor)));
+        let chain = chain_key(client, sensor);
+        let chain = match parked {
+            0 | 1 => Write::delete(chain),
+            _ => Write::update(chain, "ADD #parked :less").value(":less", number(-1)),
+        };
+        writes.push(
+            chain
+                .condition(format!("#{PARKED} = :seen"))
+                .value(":seen", number(parked)),
+        );
+        let Some(next) = self.next_behind(id, sensor).await? else {
+            return Ok(None);
+        };
+        let next_id = &next.delivery.id;
+        let wake = "SET #waiting = :due, #notBefore = :now, #queued = :queued";
+        let queued = next.progress.queued.saturating_add(1);
+        writes.push(
+            Write::update(key(next_id), wake)
+                .condition("#waiting = :behind")
+                .value(":due", text(Waiting::Due.as_str()))
+                .value(":behind", text(Waiting::Behind.as_str()))
+                .value(":now", epoch_milliseconds(transition.now))
+                .value(":queued", number(queued)),
+        );
+        writes.push(Write::put(
+            self.table.attributes(&due_key(next_id, transition.now)),
+        ));
+        Ok(Some(DeliveryMessage {
+            queued,
+            ..next.message()
+        }))
+    }
+
+    /// The oldest other parked delivery of the client and sensor, if it waits behind this one.
+    async fn next_behind(
+        &self,
+        id: &DeliveryId,
+        sensor: &SensorId,
+    ) -> Result<Option<DeliveryRecord>, StoreError> {
+        let (client, own) = (id.client(), id.order());
+        let parked = self.parked_deliveries(client, sensor, 2).await?;
+        let Some(order) = parked.into_iter().find(|order| *order != own) else {
+            return Ok(None);
+        };
+        let key = Key::new(ItemKind::Delivery, client.as_str(), &order);
+        let next = self.table.get(&key).await?.map(decode).transpose()?;
+        Ok(next.filter(|next| next.progress.waiting == Some(Waiting::Behind)))
+    }
+}
+
+/// Returns whether a delivery leaves the queue in a way that later ones have to wait for it.
+fn is_joining(transition: &Transition<'_>, record: &DeliveryRecord) -> bool {
+    let leaves = !matches!(transition.wait, None | Some(Wait::InQueue(_)));
+    leaves && transition.in_order && !record.progress.chained
+}
+
+fn is_claimed_by(refusal: &Refusal, token: &str) -> bool {
+    let stored = refusal.stored.as_ref().and_then(|item| item.get(CLAIM));
+    stored == Some(&text(token))
+}
+
+/// The values of [`UNCHANGED`].
+fn seen(write: Write, record: &DeliveryRecord, now: Timestamp) -> Write {
+    let progress = &record.progress;
+    write
+        .value(":seenRound", number(progress.round))
+        .value(":seenBegun", number(progress.begun))
+        .value(":seenQueued", number(progress.queued))
+        .value(":seenStatus", text(record.status.as_str()))
+        .value(":now", epoch_milliseconds(now))
+}
+
+/// An update of a delivery.
+struct Change {
+    key: Key,
+    set: Item,
+    remove: Vec<&'static str>,
+    queued: u32,
+}
+
+impl Change {
+    /// The round and number of the message, unless the record is further.
+    fn new(record: &DeliveryRecord, message: &DeliveryMessage) -> Change {
+        let progress = &record.progress;
+        let mut change = Change {
+            key: key(&message.id),
+            set: Item::new(),
+            remove: Vec::new(),
+            queued: progress.queued.max(message.queued),
+        };
+        if message.round >= progress.round {
+            change.set("round", number(message.round));
+            change.set("manual", AttributeValue::Bool(message.manual));
+        }
+        change
+    }
+
+    fn set(&mut self, name: &'static str, value: AttributeValue) {
+        self.remove.retain(|removed| *removed != name);
+        self.set.insert(name.to_owned(), value);
+    }
+
+    fn remove(&mut self, names: &[&'static str]) {
+        let kept = names.iter().filter(|name| !self.set.contains_key(**name));
+        self.remove.extend(kept);
+    }
+
+    fn wait(&mut self, wait: Wait, in_order: bool) {
+        let place = match wait {
+            Wait::InQueue(until) => {
+                self.set("notBefore", epoch_milliseconds(until));
+                None
+            }
+            Wait::Due(until) => {
+                self.set("notBefore", epoch_milliseconds(until));
+                Some(Waiting::Due)
+            }
+            Wait::Held => Some(Waiting::Held),
+            Wait::Behind => Some(Waiting::Behind),
+        };
+        if let Some(place) = place {
+            self.set("waiting", text(place.as_str()));
+            if in_order {
+                self.set("chained", AttributeValue::Bool(true));
             }
         }
-        let mut also = Vec::new();
-        let mut values = Vec::new();
-        if let Some(newest) = record.attempts.last() {
-            let room = ATTEMPTS_KEPT.saturating_sub(record.attempts.len());
-            values.push((":room", number(room)));
-            let mut list = record.kept.clone().unwrap_or_default();
-            list.extend_from_slice(&record.attempts);
-            values.push((":attempts", AttributeValue::L(list)));
-            if record.kept.is_some() {
-                also.push("#attempts = :attempts");
-                conditions.push("size(#attempts) > :room");
-            } else {
-                also.push("#attempts = list_append(if_not_exists(#attempts, :none), :attempts)");
-                conditions.push(
-                    "(attribute_not_exists(#attempts) OR \
-                     (size(#attempts) <= :room AND NOT contains(#attempts, :newest)))",
-                );
-                values.push((":none", AttributeValue::L(Vec::new())));
-                values.push((":newest", newest.clone()));
-            }
-        }
-        let mut write = Write::set(key(&delivery.id), set, &also);
-        if !conditions.is_empty() {
-            write = write.condition(conditions.join(" AND "));
-        }
-        for (name, value) in values {
-            write = write.value(name, value);
-        }
-        Ok(write)
+        self.remove(&["ttl"]);
+    }
+
+    /// Adds attempts, and keeps the newest ones.
+    fn attempts(
+        &mut self,
+        record: &DeliveryRecord,
+        new: &[Attempt],
+    ) -> Result<(), StoreError> {
+        let all: Vec<_> = record.attempts.iter().chain(new).collect();
+        let kept = all.len().saturating_sub(ATTEMPTS_KEPT);
+        self.set("attempts", encode_attempts(all[kept..].iter().copied())?);
+        Ok(())
+    }
+
+    fn write(mut self) -> Write {
+        self.set.insert("queued".to_owned(), number(self.queued));
+        Write::set(self.key, self.set, &self.remove)
     }
 }

@@ -88,12 +88,16 @@ impl Write {
         Write::new(Action::Update(key, expression.into()))
     }
 
-    /// Update that sets attributes to values, and more attributes by the assignments in `also`.
-    pub(crate) fn set(key: Key, attributes: Item, also: &[&str]) -> Write {
+    /// Update that sets attributes to values and removes others.
+    pub(crate) fn set(key: Key, attributes: Item, remove: &[&str]) -> Write {
         let set = attributes.keys().map(|name| format!("#{name} = :{name}"));
-        let also = also.iter().map(|&assignment| assignment.to_owned());
-        let set: Vec<String> = set.chain(also).collect();
-        let mut write = Write::update(key, format!("SET {}", set.join(", ")));
+        let mut expression = format!("SET {}", set.collect::<Vec<_>>().join(", "));
+        if !remove.is_empty() {
+            let remove = remove.iter().map(|name| format!("#{name}"));
+            let remove = remove.collect::<Vec<_>>().join(", ");
+            expression.push_str(&format!(" REMOVE {remove}"));
+        }
+        let mut write = Write::update(key, expression);
         let values = attributes.into_iter();
         write.values = values
             .map(|(name, value)| (format!(":{name}"), value))

@@ -12,6 +12,9 @@ pub struct Config {
     pub sensors: SensorConfig,
     /// Queue that markers are sent through, to learn how far it was read.
     pub signals_queue_url: Option<String>,
+    /// Queues of deliveries in order and in any order.
+    pub deliveries_fifo_queue_url: String,
+    pub deliveries_queue_url: String,
     /// Maximum wait for the marker.
     pub marker_wait: Duration,
     /// Time granted to signals that the marker overtook.
@@ -26,6 +29,8 @@ impl FunctionConfig for Config {
         Config {
             sensors,
             signals_queue_url: environment.optional("SIGNALS_QUEUE_URL"),
+            deliveries_fifo_queue_url: environment.required("DELIVERIES_FIFO_QUEUE_URL"),
+            deliveries_queue_url: environment.required("DELIVERIES_QUEUE_URL"),
             marker_wait: Duration::from_secs(environment.or("MARKER_WAIT_SECONDS", 10)),
             grace: Duration::from_secs(environment.or("GRACE_SECONDS", 5)),
             limits: Limits {

@@ -1,4 +1,5 @@
-//! Liveness sweep: marks sensors as lost that were silent for too long, once a minute.
+//! Liveness sweep: once a minute, marks sensors as lost that were silent for too long, and queues deliveries
+//! whose next attempt is due.
 //!
 //! A late or missing sweep does no harm: due sensors stay due. Two sweeps at the same time mark each sensor
 //! once.
@@ -10,13 +11,16 @@ mod sweeper;
 
 use std::sync::Arc;
 
-use antumbra_dynamodb::{DynamoDbProgress, DynamoDbSensors, client};
+use antumbra_dynamodb::{
+    DynamoDbClients, DynamoDbDeliveries, DynamoDbProgress, DynamoDbSensors, client,
+};
 use antumbra_publish::SqsChannel;
 use antumbra_service::clock::Clock;
+use antumbra_service::deliveries::Queues;
 use aws_types::SdkConfig;
 
 pub use config::Config;
-pub use sweeper::{Report, SweepError, Sweeper, queue_probe};
+pub use sweeper::{DueDeliveries, DueQueue, Report, SweepError, Sweeper, queue_probe};
 
 /// Name of the function.
 pub const NAME: &str = "liveness-sweep";
@@ -28,11 +32,22 @@ pub fn build(
     clock: Arc<dyn Clock>,
 ) -> Sweeper<DynamoDbSensors, DynamoDbProgress> {
     let database = client(sdk);
-    let progress = DynamoDbProgress::new(database.clone(), &config.sensors.table);
+    let sqs = aws_sdk_sqs::Client::new(sdk);
+    let table = &config.sensors.table;
+    let progress = DynamoDbProgress::new(database.clone(), table);
+    let deliveries = DueQueue {
+        clients: DynamoDbClients::new(database.clone(), table),
+        store: DynamoDbDeliveries::new(database.clone(), table),
+        queues: Queues {
+            ordered: Arc::new(SqsChannel::new(&sqs, &config.deliveries_fifo_queue_url)),
+            unordered: Arc::new(SqsChannel::new(&sqs, &config.deliveries_queue_url)),
+        },
+        clock: Arc::clone(&clock),
+    };
     let sensors = DynamoDbSensors::new(database, config.sensors);
     let probe = config.signals_queue_url.map(|url| {
-        let queue = SqsChannel::new(&aws_sdk_sqs::Client::new(sdk), &url);
+        let queue = SqsChannel::new(&sqs, &url);
         queue_probe(Arc::new(queue), &url, config.marker_wait, config.grace)
     });
-    Sweeper::new(sensors, progress, probe, config.limits, clock)
+    Sweeper::new(sensors, progress, probe, config.limits, clock).with_deliveries(deliveries)
 }

@@ -1,11 +1,14 @@
-//! One sweep: how far the signals queue was read, and which sensors were silent for too long by then.
+//! One sweep: how far the signals queue was read, which sensors were silent for too long by then, and which
+//! deliveries are due.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use antumbra_lambda_kit::metrics::{Metric, Unit};
 use antumbra_lambda_kit::{Handler, HandlerError, Invocation, Response};
+use antumbra_service::clients::ClientStore;
 use antumbra_service::clock::{Clock, Reserve, time_left};
+use antumbra_service::deliveries::{DueIndex, DueSummary, History, Queues, queue_due};
 use antumbra_service::liveness::{
     IngestProgress, Limits, QueueProbe, SweepSummary, ingest_watermark, sweep,
 };
@@ -21,13 +24,34 @@ const RESPONSE: Reserve = Reserve {
     share: 8,
 };
 
-/// Finds lost sensors.
+/// Finds lost sensors and due deliveries.
 pub struct Sweeper<L, P> {
     sensors: L,
     progress: P,
     probe: Option<QueueProbe>,
     limits: Limits,
+    deliveries: Option<Box<dyn DueDeliveries>>,
     clock: Arc<dyn Clock>,
+}
+
+/// Queues due deliveries.
+pub trait DueDeliveries: Send + Sync {
+    fn queue(&self, deadline: Timestamp) -> BoxFuture<'_, DueSummary>;
+}
+
+/// The due index and the queues it feeds.
+pub struct DueQueue<S, H> {
+    pub clients: S,
+    pub store: H,
+    pub queues: Queues,
+    pub clock: Arc<dyn Clock>,
+}
+
+impl<S: ClientStore, H: DueIndex + History> DueDeliveries for DueQueue<S, H> {
+    fn queue(&self, deadline: Timestamp) -> BoxFuture<'_, DueSummary> {
+        let (clients, store) = (&self.clients, &self.store);
+        Box::pin(queue_due(clients, store, &self.queues, &*self.clock, deadline))
+    }
 }
 
 /// Probe of the signals queue with this URL, name or ARN. Its progress is recorded under the queue's name,
@@ -91,8 +115,16 @@ impl<L: LivenessIndex, P: IngestProgress> Sweeper<L, P> {
             progress,
             probe,
             limits,
+            deliveries: None,
             clock,
         }
+    }
+
+    /// Sweeps due deliveries too.
+    #[must_use]
+    pub fn with_deliveries(self, deliveries: impl DueDeliveries + 'static) -> Sweeper<L, P> {
+        let deliveries: Option<Box<dyn DueDeliveries>> = Some(Box::new(deliveries));
+        Sweeper { deliveries, ..self }
     }
 
     /// Sweeps once. Sensors that are not checked by the deadline are left to the next sweep.
@@ -131,15 +163,31 @@ impl<L: PurgeQueue, P> Sweeper<L, P> {
 }
 
 impl<L: LivenessIndex + PurgeQueue, P: IngestProgress> Handler for Sweeper<L, P> {
-    /// Sweeps, then purges. The metric `duration` is that of the sweep alone. The event is not read.
+    /// Sweeps, then purges; queues due deliveries meanwhile. The metric `duration` is that of the sweep alone.
+    /// The event is not read.
     fn handle(&self, invocation: Invocation) -> BoxFuture<'_, Result<Response, HandlerError>> {
         Box::pin(async move {
             let start = self.clock.now();
-            let swept = self.sweep(invocation.deadline).await;
-            let duration = time_left(start, self.clock.now());
-            self.purge(invocation.deadline).await;
+            let sensors = async {
+                let swept = self.sweep(invocation.deadline).await;
+                let duration = time_left(start, self.clock.now());
+                self.purge(invocation.deadline).await;
+                (swept, duration)
+            };
+            let deliveries = async {
+                let deadline = RESPONSE.deadline(invocation.deadline, start);
+                match &self.deliveries {
+                    Some(deliveries) => deliveries.queue(deadline).await,
+                    None => DueSummary::default(),
+                }
+            };
+            let ((swept, duration), due) = tokio::join!(sensors, deliveries);
             let report = swept.map_err(|error| HandlerError::new("SweepError", error))?;
-            Response::json(&report, report.metrics(duration))
+            let mut metrics = report.metrics(duration);
+            metrics.push(Metric::count("deliveriesQueued", due.queued));
+            metrics.push(Metric::count("deliveriesReleased", due.released));
+            metrics.push(Metric::count("deliveriesFailed", due.failed));
+            Response::json(&report, metrics)
         })
     }
 }

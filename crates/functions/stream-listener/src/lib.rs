@@ -6,7 +6,9 @@ mod config;
 
 use std::sync::Arc;
 
-use antumbra_dynamodb::{DynamoDbClients, DynamoDbShadows, DynamoDbSuspensions, ShadowTableConfig};
+use antumbra_dynamodb::{
+    DynamoDbClients, DynamoDbDeliveries, DynamoDbShadows, DynamoDbSuspensions, ShadowTableConfig,
+};
 use antumbra_lambda_kit::batch::batch_item_failures;
 use antumbra_lambda_kit::metrics::{Metric, Unit};
 use antumbra_lambda_kit::{Handler, HandlerError, Invocation, Response};
@@ -41,8 +43,9 @@ pub fn build(
         config.deliveries_fifo_queue_url,
         config.deliveries_queue_url,
     ) {
-        let links = DynamoDbClients::connect(sdk, table);
-        channels = channels.with_clients(Arc::new(links), fifo, standard);
+        let links = Arc::new(DynamoDbClients::connect(sdk, table));
+        let deliveries = Arc::new(DynamoDbDeliveries::connect(sdk, table));
+        channels = channels.with_clients(links, deliveries, fifo, standard);
     }
     let spill_queue = config.spill_queue_url.map(|url| channels.queue(&url));
     let mut listener = Listener::new(registrations, &channels, config.model, clock)?;

@@ -7,15 +7,19 @@ use antumbra_lambda_kit::environment::Environment;
 use antumbra_publish::webhook::{self, Allow};
 use antumbra_service::deliveries::{Delays, Policy};
 
-const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+const HOUR: Duration = Duration::from_secs(60 * 60);
 
 #[derive(Debug, Clone)]
 pub struct Config {
     pub table: String,
-    /// Deliveries in order, for clients in mode `every`.
+    /// Deliveries in order, for clients in mode `every`, and their dead letters.
     pub fifo_queue_url: String,
-    /// Deliveries in any order, for clients in mode `latest`.
+    pub dead_fifo_queue_url: String,
+    /// Deliveries in any order, for clients in mode `latest`, and their dead letters.
     pub queue_url: String,
+    pub dead_queue_url: String,
+    /// Queue for messages that name no known delivery.
+    pub quarantine_queue_url: String,
     /// Endpoints that may be called beside the public internet.
     pub allow: Allow,
     /// Retention of the delivery history.
@@ -30,9 +34,12 @@ impl Default for Config {
         Config {
             table: String::new(),
             fifo_queue_url: String::new(),
+            dead_fifo_queue_url: String::new(),
             queue_url: String::new(),
+            dead_queue_url: String::new(),
+            quarantine_queue_url: String::new(),
             allow: Allow::default(),
-            retention: 30 * DAY,
+            retention: 30 * 24 * HOUR,
             policy: Policy::default(),
             timeout: webhook::TIMEOUT,
         }
@@ -43,6 +50,8 @@ impl FunctionConfig for Config {
     fn from_env(environment: &mut Environment) -> Config {
         let default = Config::default();
         let days: u16 = environment.or("RETENTION_DAYS", 30);
+        let disable_hours = default.policy.disable_after.as_secs() / HOUR.as_secs();
+        let disable_hours: u16 = environment.or("DISABLE_AFTER_HOURS", disable_hours as u16);
         let mut seconds =
             |name, default: Duration| Duration::from_secs(environment.or(name, default.as_secs()));
         let delays = default.policy.delays;
@@ -51,9 +60,12 @@ impl FunctionConfig for Config {
         Config {
             table: environment.required("TABLE"),
             fifo_queue_url: environment.required("DELIVERIES_FIFO_QUEUE_URL"),
+            dead_fifo_queue_url: environment.required("DELIVERIES_DEAD_FIFO_QUEUE_URL"),
             queue_url: environment.required("DELIVERIES_QUEUE_URL"),
+            dead_queue_url: environment.required("DELIVERIES_DEAD_QUEUE_URL"),
+            quarantine_queue_url: environment.required("QUARANTINE_QUEUE_URL"),
             allow: environment.or("WEBHOOK_ALLOW", default.allow),
-            retention: DAY * u32::from(days),
+            retention: 24 * HOUR * u32::from(days),
             policy: Policy {
                 max_attempts: environment.or("DELIVERY_MAX_ATTEMPTS", default.policy.max_attempts),
                 delays: Delays {
@@ -61,6 +73,7 @@ impl FunctionConfig for Config {
                     first,
                     longest,
                 },
+                disable_after: HOUR * u32::from(disable_hours),
                 ..default.policy
             },
             timeout: default.timeout,

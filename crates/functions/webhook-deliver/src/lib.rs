@@ -1,8 +1,8 @@
 //! Webhook deliver: sends deliveries from the deliveries queues to clients' endpoints.
 //!
 //! [`Worker`] makes one delivery attempt per message of an SQS event ([`antumbra_service::deliveries`]). A
-//! message whose delivery is settled succeeds. Any other is hidden in the queue until its next attempt and
-//! reported as a batch item failure; after the last attempt the queue moves it to its dead-letter queue.
+//! message whose delivery is settled, or waits in the due index, succeeds. One whose next attempt follows soon
+//! is hidden in the queue and reported as a batch item failure. One that names no known delivery is quarantined.
 
 #![allow(missing_docs)]
 
@@ -14,9 +14,10 @@ use std::sync::Arc;
 use antumbra_dynamodb::DynamoDbDeliveries;
 use antumbra_lambda_kit::certificates;
 use antumbra_publish::webhook::Guard;
-use antumbra_publish::{SqsVisibility, WebhookSender};
+use antumbra_publish::{SqsChannel, SqsVisibility, WebhookSender};
 use antumbra_service::clock::Clock;
-use antumbra_service::deliveries::{Deliver, Sender};
+use antumbra_service::deliveries::{Deliver, Queues, Sender};
+use antumbra_service::quarantine::Quarantine;
 use aws_types::SdkConfig;
 
 pub use config::Config;
@@ -43,11 +44,20 @@ pub fn build_with_sender<S: Sender>(
     sender: S,
     clock: Arc<dyn Clock>,
 ) -> Worker<DynamoDbDeliveries, S, SqsVisibility> {
+    let sqs = aws_sdk_sqs::Client::new(sdk);
+    let queue = |url: &str| Arc::new(SqsChannel::new(&sqs, url));
+    let queues = Queues {
+        ordered: queue(&config.fifo_queue_url),
+        unordered: queue(&config.queue_url),
+    };
+    let dead_letters = Queues {
+        ordered: queue(&config.dead_fifo_queue_url),
+        unordered: queue(&config.dead_queue_url),
+    };
+    let quarantine = Quarantine::new(queue(&config.quarantine_queue_url));
     let store = DynamoDbDeliveries::connect(sdk, config.table).with_retention(config.retention);
-    let deliver = Deliver::new(store, sender, clock, config.policy);
-    let queues = [config.fifo_queue_url, config.queue_url];
-    Worker::new(
-        deliver,
-        SqsVisibility::new(aws_sdk_sqs::Client::new(sdk), queues),
-    )
+    let deliver = Deliver::new(store, sender, queues, dead_letters, clock, config.policy);
+    let urls = [config.fifo_queue_url, config.queue_url];
+    let visibility = SqsVisibility::new(sqs, urls);
+    Worker::new(deliver, visibility, quarantine)
 }

@@ -6,14 +6,15 @@ use antumbra_lambda_kit::batch::BatchSummary;
 use antumbra_lambda_kit::{Handler, HandlerError, Invocation, Response};
 use antumbra_service::clock::time_left;
 use antumbra_service::deliveries::{
-    Deliver, DeliveryStore, MessageDisposition, MessageVisibility, Sender, Status, decode,
+    Deliver, DeliveryMessage, DeliveryStore, MessageDisposition, MessageVisibility, Sender, Status,
 };
 use antumbra_service::notifications::BoxFuture;
+use antumbra_service::quarantine::{Quarantine, QuarantinedMessage};
 use antumbra_shadow::Timestamp;
 use antumbra_wire::events::sqs::{self, QueueMessage, SqsEventError};
 
 /// Minimum time left to begin an attempt: the sender's timeout and the recording. An attempt that Lambda
-/// interrupts would be missing from the history.
+/// interrupts counts, but its result is not known.
 const ATTEMPT: Duration = Duration::from_secs(13);
 /// Delay until a message is received again for which no time was left.
 const SOON: Duration = Duration::from_secs(1);
@@ -26,20 +27,23 @@ pub const COUNTERS: &[&str] = &[
     "dropped",
     "postponed",
     "dead",
-    "unreadable",
+    "quarantined",
+    "disabled",
 ];
 
 /// Delivers messages, and sets when the queue delivers them again.
 pub struct Worker<L, S, V> {
     deliver: Deliver<L, S>,
     visibility: V,
+    quarantine: Quarantine,
 }
 
 impl<L: DeliveryStore, S: Sender, V: MessageVisibility> Worker<L, S, V> {
-    pub fn new(deliver: Deliver<L, S>, visibility: V) -> Worker<L, S, V> {
+    pub fn new(deliver: Deliver<L, S>, visibility: V, quarantine: Quarantine) -> Worker<L, S, V> {
         Worker {
             deliver,
             visibility,
+            quarantine,
         }
     }
 
@@ -57,7 +61,7 @@ impl<L: DeliveryStore, S: Sender, V: MessageVisibility> Worker<L, S, V> {
         for message in &messages {
             let again = match stopped {
                 true => Some(SOON),
-                false => self.attempt(message, deadline, &mut summary).await,
+                false => self.process(message, deadline, &mut summary).await,
             };
             if let Some(delay) = again {
                 self.hide(message, delay).await;
@@ -68,38 +72,74 @@ impl<L: DeliveryStore, S: Sender, V: MessageVisibility> Worker<L, S, V> {
         Ok(summary)
     }
 
-    /// Makes one attempt. Returns the delay until the message is to be received again; `None` if it is
+    /// Processes one message. Returns the delay until the message is to be received again; `None` if it is
     /// done.
-    async fn attempt(
+    async fn process(
         &self,
         message: &QueueMessage,
         deadline: Timestamp,
         summary: &mut BatchSummary,
     ) -> Option<Duration> {
-        let delivery = match decode(&message.body) {
+        let delivery = match DeliveryMessage::decode(&message.body) {
             Ok(delivery) => delivery,
             Err(error) => {
-                tracing::error!(message_id = message.id, %error, "not a delivery");
-                summary.add("unreadable", 1);
-                return Some(Duration::ZERO);
+                let detail = error.to_string();
+                return self
+                    .quarantine(message, "NotADelivery", detail, deadline, summary)
+                    .await;
             }
         };
         if time_left(self.deliver.now(), deadline) < ATTEMPT {
             return Some(SOON);
         }
-        let disposition = self.deliver.attempt(&delivery, message.receives).await;
-        let attempt = message.receives;
-        tracing::debug!(id = %delivery.id, attempt, ?disposition, "delivery attempted");
+        let processed = self.deliver.process(&delivery).await;
+        let disposition = processed.disposition;
+        tracing::debug!(id = %delivery.id, ?disposition, "delivery processed");
+        summary.add("disabled", usize::from(processed.client_disabled));
         let (counter, again) = match disposition {
             MessageDisposition::Done(Status::Delivered) => ("delivered", None),
             MessageDisposition::Done(Status::Held) => ("held", None),
-            MessageDisposition::Done(_) => ("dropped", None),
+            MessageDisposition::Done(Status::Dead) => ("dead", None),
+            MessageDisposition::Done(Status::Failed | Status::Pending) => ("postponed", None),
+            MessageDisposition::Done(Status::Skipped | Status::Superseded) => ("dropped", None),
             MessageDisposition::RetryAfter(delay) => ("postponed", Some(delay)),
-            // The queue moves it to the dead-letter queue at its next receive.
-            MessageDisposition::DeadLetter => ("dead", Some(Duration::ZERO)),
+            MessageDisposition::Unknown => {
+                let detail = "the history has no such delivery".to_owned();
+                return self
+                    .quarantine(message, "UnknownDelivery", detail, deadline, summary)
+                    .await;
+            }
         };
         summary.add(counter, 1);
         again
+    }
+
+    /// Quarantines a message that no function of ours sent.
+    async fn quarantine(
+        &self,
+        message: &QueueMessage,
+        reason: &'static str,
+        detail: String,
+        deadline: Timestamp,
+        summary: &mut BatchSummary,
+    ) -> Option<Duration> {
+        tracing::error!(message_id = message.id, reason, detail, "message rejected");
+        let limit = self.quarantine.text_bytes();
+        let rejected = QuarantinedMessage {
+            id: message.id.clone(),
+            text: message.body[..message.body.floor_char_boundary(limit)].to_owned(),
+            source: message.queue_arn.clone(),
+            reason,
+            detail,
+        };
+        let clock = self.deliver.clock();
+        let failures = self.quarantine.send(&[rejected], deadline, clock).await;
+        if let Some(failure) = failures.first() {
+            tracing::warn!(message_id = message.id, failure.reason, "not quarantined");
+            return Some(SOON);
+        }
+        summary.add("quarantined", 1);
+        None
     }
 
     /// Hides the message. If that fails, it returns after the queue's visibility timeout.

@@ -74,6 +74,8 @@ impl LocalServices {
         let config = antumbra_liveness_sweep::Config {
             sensors: SensorConfig::new(MAIN.name),
             signals_queue_url: Some(self.queues.queue_url(queues::SIGNALS)),
+            deliveries_fifo_queue_url: self.queues.queue_url(queues::DELIVERIES_FIFO),
+            deliveries_queue_url: self.queues.queue_url(queues::DELIVERIES),
             marker_wait: MARKER_WAIT,
             grace: GRACE,
             limits: Limits::default(),
@@ -87,7 +89,10 @@ impl LocalServices {
         let config = antumbra_webhook_deliver::Config {
             table: MAIN.name.to_owned(),
             fifo_queue_url: self.queues.queue_url(queues::DELIVERIES_FIFO),
+            dead_fifo_queue_url: self.queues.queue_url(queues::DELIVERIES_DEAD_FIFO),
             queue_url: self.queues.queue_url(queues::DELIVERIES),
+            dead_queue_url: self.queues.queue_url(queues::DELIVERIES_DEAD),
+            quarantine_queue_url: self.queues.queue_url(queues::QUARANTINE),
             allow: webhooks.allow.clone(),
             policy: webhooks.policy,
             timeout: webhooks.timeout,

@@ -19,7 +19,7 @@ pub struct NewClient {
     pub name: String,
     /// URL that deliveries are POSTed to: https, and a public address unless the deployment allows more.
     pub url: String,
-    /// Delivery mode; `every` by default.
+    /// Delivery mode; `latest` by default.
     pub mode: Option<Mode>,
 }
 
@@ -86,6 +86,9 @@ pub struct Client {
     /// Time until which the circuit breaker holds back attempts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paused_until: Option<Time>,
+    /// Time of the first of these failures.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failing_since: Option<Time>,
     /// Number of writes. In quotes, it is the client's entity tag.
     pub version: i64,
     /// Time of creation.
@@ -110,6 +113,7 @@ impl From<clients::Client> for Client {
             disabled_since: since,
             failures: client.circuit.failures,
             paused_until: client.circuit.open_until.map(Time::from),
+            failing_since: client.circuit.failing_since.map(Time::from),
             version: client.version.0,
             created_at: client.created.into(),
             updated_at: client.updated.into(),

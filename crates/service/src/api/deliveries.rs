@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::Time;
-use crate::deliveries::{self, DeliveryId, DeliveryRecord, Requeued, Status};
+use crate::deliveries::{self, DeliveryId, DeliveryRecord, Release, Requeued, Status};
 
 /// A delivery: one event for one client.
 #[derive(Debug, Serialize)]
@@ -20,6 +20,9 @@ pub struct Delivery {
     /// Sensor id; absent for a test delivery.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sensor: Option<String>,
+    /// Registration of the sensor; sequence numbers start again with each.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub generation: Option<String>,
     /// Event type.
     #[serde(rename = "type")]
     pub event_type: &'static str,
@@ -41,7 +44,9 @@ pub struct Delivery {
 impl From<DeliveryRecord> for Delivery {
     fn from(record: DeliveryRecord) -> Delivery {
         let delivery = record.delivery;
+        let generation = delivery.sensor.as_ref().map(|sensor| &sensor.generation);
         Delivery {
+            generation: generation.map(ToString::to_string),
             id: delivery.id.to_string(),
             client: delivery.id.client().to_string(),
             sensor: delivery.sensor.map(|sensor| sensor.id.to_string()),
@@ -135,4 +140,15 @@ impl From<Requeued> for RedeliveryProgress {
 pub struct EnabledClient {
     /// Number of held deliveries that were released to the queue.
     pub queued: usize,
+    /// More held deliveries are being released.
+    pub releasing: bool,
+}
+
+impl From<Release> for EnabledClient {
+    fn from(release: Release) -> EnabledClient {
+        EnabledClient {
+            queued: release.queued,
+            releasing: !release.finished,
+        }
+    }
 }

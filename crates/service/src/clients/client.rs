@@ -22,11 +22,11 @@ word_enum! {
     #[serde(rename_all = "lowercase")]
     #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = ClientMode))]
     pub enum Mode as "mode" {
-        /// All events, in order per sensor: a later one waits until the earlier one is delivered or dead.
-        #[default]
-        Every = "every",
         /// The latest state: an event is dropped if there is a newer one of its sensor and kind.
+        #[default]
         Latest = "latest",
+        /// All events, in order per sensor: a later one waits until the earlier one is delivered or dead.
+        Every = "every",
     }
 }
 
@@ -49,8 +49,10 @@ pub enum ClientState {
 pub struct Circuit {
     /// Attempts that failed since the last one that succeeded.
     pub failures: u32,
-    /// Until when nothing is sent.
+    /// Time until which nothing is sent.
     pub open_until: Option<Timestamp>,
+    /// Time of the first of these failures.
+    pub failing_since: Option<Timestamp>,
 }
 
 /// A client.

@@ -33,6 +33,8 @@ struct BodyClient<'a> {
 struct BodySensor<'a> {
     id: &'a str,
     address: &'a str,
+    /// Registration of the sensor; `sequence` starts again with each.
+    generation: &'a str,
 }
 
 /// Returns the JSON to POST. It is the same on every attempt, except for the name of the client.
@@ -50,6 +52,7 @@ pub fn body(delivery: &Delivery, client: &Client) -> String {
         sensor: delivery.sensor.as_ref().map(|sensor| BodySensor {
             id: sensor.id.as_str(),
             address: &sensor.address,
+            generation: sensor.generation.as_str(),
         }),
         data: &delivery.data,
     };

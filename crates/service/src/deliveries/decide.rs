@@ -1,28 +1,26 @@
 //! Decisions before and after an attempt to deliver. Pure.
 
-use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use antumbra_shadow::Timestamp;
 
 use super::delays::Delays;
-use super::delivery::{Delivery, Status};
-use super::ports::{DeliveryContext, HttpResponse, PostError};
+use super::delivery::{DeliveryRecord, Status, Waiting};
+use super::message::DeliveryMessage;
+use super::ports::{DeliveryContext, HttpResponse, PostError, Wait};
 use crate::clients::{Circuit, Client, ClientState, Mode, Secrets};
-
-/// Receives that the queues allow beyond the attempts of a delivery. Nothing is sent in them: if the last attempt is
-/// interrupted, one of them records that the delivery is dead before the queue moves it to the dead-letter queue.
-pub const SPARE_RECEIVES: u32 = 2;
-/// Unrecorded attempts that are recorded at most, should a queue deliver a message far too often.
-const MAX_UNRECORDED: u32 = 20;
 
 /// Rules for attempts and circuits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Policy {
-    /// Attempts per round. The queue moves a message to its dead-letter queue after [`SPARE_RECEIVES`] more.
+    /// Attempts per round, after which a delivery is dead.
     pub max_attempts: u32,
     /// Delays between attempts.
     pub delays: Delays,
+    /// Longest time that a message is hidden in its queue. Longer waits are spent in the due index.
+    pub longest_hidden: Duration,
+    /// Lease of an attempt; longer than the timeout of a request and the recording of its result.
+    pub lease: Duration,
     /// Consecutive failures that open the circuit of a client. A single timeout opens it.
     pub open_after: u32,
     /// Time for which a circuit stays open at first.
@@ -33,6 +31,8 @@ pub struct Policy {
     pub probe: Duration,
     /// Longest `Retry-After` that is honoured.
     pub retry_after_longest: Duration,
+    /// Time without a single success after which a failing client is disabled.
+    pub disable_after: Duration,
 }
 
 impl Default for Policy {
@@ -40,11 +40,14 @@ impl Default for Policy {
         Policy {
             max_attempts: 10,
             delays: Delays::default(),
+            longest_hidden: Duration::from_secs(60),
+            lease: Duration::from_secs(30),
             open_after: 5,
             open_first: Duration::from_secs(30),
             open_longest: Duration::from_secs(600),
             probe: Duration::from_secs(15),
             retry_after_longest: Duration::from_secs(3600),
+            disable_after: Duration::from_secs(3 * 24 * 3600),
         }
     }
 }
@@ -56,56 +59,89 @@ pub enum NextStep<'a> {
     Send(&'a Client, &'a Secrets),
     /// Send the request if the probe of the circuit, which expired at this time, can be claimed.
     Probe(&'a Client, &'a Secrets, Option<Timestamp>),
-    /// Wait until this time: the circuit is open.
+    /// Wait until this time: the circuit is open, or the next attempt is not due.
     Wait(Timestamp),
+    /// Another instance makes an attempt until this time at most.
+    InProgress(Timestamp),
     /// Record this final status without sending.
     Settle(Status),
+    /// Hold it: the client is disabled.
+    Hold,
+    /// Let it wait behind an earlier delivery of the same client and sensor.
+    WaitBehind,
     /// Move it to the dead-letter queue: all attempts are used up.
     DeadLetter,
-    /// Nothing: it was delivered already.
-    Nothing,
+    /// Drop the message: the delivery has its final status, or waits elsewhere.
+    Drop(Status),
+    /// Quarantine the message: the history does not know such a delivery.
+    Unknown,
 }
 
-/// Decides the next step before the attempt with this number, counted from 1.
-///
-/// The last attempt is made even if the circuit is open: every delivery gets a final attempt.
+/// Returns whether the deliveries of a client and sensor are kept in order. One that is requested by hand is
+/// sent at once.
+pub fn is_in_order(client: &Client, message: &DeliveryMessage) -> bool {
+    client.mode == Mode::Every && message.sensor.is_some() && !message.manual
+}
+
+/// Decides the next step for a message.
 pub fn next_step<'a>(
     context: &'a DeliveryContext,
-    delivery: &Delivery,
-    number: u32,
+    message: &DeliveryMessage,
     now: Timestamp,
     policy: &Policy,
 ) -> NextStep<'a> {
-    // A released delivery repeats the round before it. The attempt that held it may have found the client
-    // enabled and delivered it.
-    let owed = delivery.round.saturating_sub(delivery.released.into());
-    if context.delivered_round.is_some_and(|round| round >= owed) {
-        return NextStep::Nothing;
+    let Some(record) = &context.record else {
+        return NextStep::Unknown;
+    };
+    if let Some(step) = without_client(record, message, now) {
+        return step;
     }
+    let delivery = &record.delivery;
     let Some((client, secrets)) = &context.client else {
         return NextStep::Settle(Status::Skipped);
     };
-    if delivery.sensor.is_some() && !context.linked {
+    if let Some(sensor) = &delivery.sensor
+        && (!context.linked || context.generation.as_ref() != Some(&sensor.generation))
+    {
         return NextStep::Settle(Status::Skipped);
     }
     let superseded = context
         .newest
         .is_some_and(|newest| newest > delivery.number);
-    // A redelivery is requested explicitly, so it is never superseded.
-    if client.mode == Mode::Latest && superseded && delivery.round == 0 {
+    if client.mode == Mode::Latest && superseded && !message.manual {
         return NextStep::Settle(Status::Superseded);
     }
-    if client.state != ClientState::Enabled && !delivery.released {
-        return NextStep::Settle(Status::Held);
+    let is_new_round = message.round > record.progress.round;
+    let waiting = record.progress.waiting.filter(|_| !is_new_round);
+    if client.state != ClientState::Enabled {
+        return match waiting {
+            Some(Waiting::Held) => NextStep::Drop(Status::Held),
+            _ => NextStep::Hold,
+        };
     }
-    if number > policy.max_attempts {
+    let is_behind = |oldest: &String| *oldest < delivery.id.order();
+    if is_in_order(client, message) && context.oldest_parked.as_ref().is_some_and(is_behind) {
+        return match waiting {
+            Some(Waiting::Behind) => NextStep::Drop(record.status),
+            _ => NextStep::WaitBehind,
+        };
+    }
+    let begun = begun(record, message);
+    if begun >= policy.max_attempts {
         return NextStep::DeadLetter;
+    }
+    if let Some(until) = record.progress.not_before
+        && !is_new_round
+        && until > now
+    {
+        return NextStep::Wait(until);
     }
     let Circuit {
         failures,
         open_until,
+        ..
     } = client.circuit;
-    if failures < policy.open_after || number == policy.max_attempts {
+    if failures < policy.open_after || (message.manual && begun == 0) {
         return NextStep::Send(client, secrets);
     }
     match open_until {
@@ -114,16 +150,48 @@ pub fn next_step<'a>(
     }
 }
 
-/// Returns the attempts before this one that have no record, because the function was interrupted or could not
-/// write. The endpoint may have received their requests.
-pub fn unrecorded_attempts(
-    context: &DeliveryContext,
-    number: u32,
-    policy: &Policy,
-) -> RangeInclusive<u32> {
-    let last = number.saturating_sub(1).min(policy.max_attempts);
-    let first = context.last_attempt.saturating_add(1);
-    first.max(last.saturating_sub(MAX_UNRECORDED))..=last
+/// Decides the next step from the record alone, if it can be.
+fn without_client<'a>(
+    record: &DeliveryRecord,
+    message: &DeliveryMessage,
+    now: Timestamp,
+) -> Option<NextStep<'a>> {
+    let progress = &record.progress;
+    let sensor = record.delivery.sensor.as_ref().map(|sensor| &sensor.id);
+    if sensor != message.sensor.as_ref() || message.round > progress.round.saturating_add(1) {
+        return Some(NextStep::Unknown);
+    }
+    // A released delivery repeats the round before it. The attempt that held it may have found the client
+    // enabled and delivered it.
+    let owed = match message.manual {
+        true => message.round,
+        false => message.round.saturating_sub(1),
+    };
+    let is_delivered = progress.delivered_round.is_some_and(|round| round >= owed);
+    if is_delivered || message.round < progress.round {
+        return Some(NextStep::Drop(record.status));
+    }
+    if message.round > progress.round {
+        return None;
+    }
+    let is_final = matches!(
+        record.status,
+        Status::Delivered | Status::Dead | Status::Skipped | Status::Superseded
+    );
+    let not_yet = progress.not_before.is_some_and(|until| until > now);
+    if is_final || (progress.waiting == Some(Waiting::Due) && not_yet) {
+        return Some(NextStep::Drop(record.status));
+    }
+    let in_progress = progress.claimed_until.filter(|until| *until > now);
+    in_progress.map(NextStep::InProgress)
+}
+
+/// Returns the number of attempts begun in the round of a message.
+pub fn begun(record: &DeliveryRecord, message: &DeliveryMessage) -> u32 {
+    match message.round > record.progress.round {
+        true => 0,
+        false => record.progress.begun,
+    }
 }
 
 /// Outcome of an attempt.
@@ -149,16 +217,33 @@ pub fn attempt_outcome(
     match outcome {
         Ok(response) if (200..300).contains(&response.status) => return AttemptOutcome::Delivered,
         Ok(response) if response.status == 410 => return AttemptOutcome::Gone,
-        _ if number >= policy.max_attempts => return AttemptOutcome::Dead,
         _ => {}
     }
-    let delay = policy.delays.after(number, random);
     let asked = match outcome {
         Ok(response) if matches!(response.status, 429 | 503) => response.retry_after,
         _ => None,
     };
     let asked = asked.unwrap_or_default().min(policy.retry_after_longest);
-    AttemptOutcome::RetryAfter(delay.max(asked))
+    policy.after_failure(number, asked, random)
+}
+
+impl Policy {
+    /// Decides what follows a failed attempt; the endpoint asked for a delay of at least `asked`.
+    pub(super) fn after_failure(&self, number: u32, asked: Duration, random: f64) -> AttemptOutcome {
+        match number >= self.max_attempts {
+            true => AttemptOutcome::Dead,
+            false => AttemptOutcome::RetryAfter(self.delays.after(number, random).max(asked)),
+        }
+    }
+
+    /// Returns where a delivery waits for this long.
+    pub(super) fn wait(&self, delay: Duration, now: Timestamp) -> Wait {
+        let until = now.after(delay);
+        match delay <= self.longest_hidden {
+            true => Wait::InQueue(until),
+            false => Wait::Due(until),
+        }
+    }
 }
 
 /// Returns the weight of a failure and the time for which it opens the circuit; `None` if the circuit stays closed.
@@ -184,262 +269,4 @@ pub fn circuit_after_failure(
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::value::RawValue;
-
-    use super::*;
-    use crate::clients::{ClientId, Secret};
-    use crate::deliveries::{DeliveryId, EventType, SensorRef};
-    use crate::sensors::SensorId;
-
-    fn at(seconds: i128) -> Timestamp {
-        Timestamp::from_nanoseconds(seconds * 1_000_000_000)
-    }
-
-    fn delivery(round: u32, released: bool) -> Delivery {
-        let client = ClientId::new("c").unwrap();
-        Delivery {
-            id: DeliveryId::new(&client, at(1), 7, "s"),
-            event_type: EventType::StateChanged,
-            sequence: 7,
-            number: 5,
-            occurred_at: at(1),
-            sensor: Some(SensorRef {
-                id: SensorId::new("s").unwrap(),
-                address: String::new(),
-            }),
-            data: RawValue::from_string("{}".to_owned()).unwrap(),
-            round,
-            released,
-        }
-    }
-
-    fn context(mode: Mode, state: ClientState, circuit: Circuit) -> DeliveryContext {
-        let client = Client {
-            id: ClientId::new("c").unwrap(),
-            name: "C".to_owned(),
-            url: "https://c.example/".to_owned(),
-            mode,
-            state,
-            circuit,
-            version: crate::store::Version(1),
-            created: at(0),
-            updated: at(0),
-        };
-        let secrets = Secrets {
-            current: Secret::random(),
-            previous: None,
-            requested: None,
-        };
-        DeliveryContext {
-            client: Some((client, secrets)),
-            linked: true,
-            newest: Some(5),
-            delivered_round: None,
-            last_attempt: 0,
-        }
-    }
-
-    /// The decision in a word.
-    fn decided(context: &DeliveryContext, delivery: &Delivery, number: u32) -> String {
-        match next_step(context, delivery, number, at(100), &Policy::default()) {
-            NextStep::Send(..) => "send".to_owned(),
-            NextStep::Probe(..) => "probe".to_owned(),
-            NextStep::Wait(until) => format!("wait {}", until.nanoseconds() / 1_000_000_000),
-            NextStep::Settle(status) => status.to_string(),
-            NextStep::DeadLetter => "dead letter".to_owned(),
-            NextStep::Nothing => "nothing".to_owned(),
-        }
-    }
-
-    fn disabled() -> ClientState {
-        ClientState::Disabled {
-            reason: "asked".to_owned(),
-            since: at(0),
-        }
-    }
-
-    #[test]
-    fn the_next_step_depends_on_the_current_context() {
-        let fine = context(Mode::Latest, ClientState::Enabled, Circuit::default());
-        let every = context(Mode::Every, ClientState::Enabled, Circuit::default());
-        let off = context(Mode::Every, disabled(), Circuit::default());
-        let superseded = |context: &DeliveryContext| DeliveryContext {
-            newest: Some(6),
-            ..context.clone()
-        };
-        let unlinked = |context: &DeliveryContext| DeliveryContext {
-            linked: false,
-            ..context.clone()
-        };
-        let has = |round| DeliveryContext {
-            delivered_round: Some(round),
-            ..fine.clone()
-        };
-        for (context, round, released, expected) in [
-            (fine.clone(), 0, false, "send"),
-            (DeliveryContext::default(), 0, false, "skipped"),
-            (unlinked(&fine), 0, false, "skipped"),
-            (unlinked(&off), 0, false, "skipped"),
-            (superseded(&fine), 0, false, "superseded"),
-            // Asked for again by hand: that one is wanted.
-            (superseded(&fine), 1, false, "send"),
-            (superseded(&every), 0, false, "send"),
-            (off.clone(), 0, false, "held"),
-            (off.clone(), 1, false, "held"),
-            (off.clone(), 1, true, "send"),
-            (has(0), 0, false, "nothing"),
-            (has(0), 1, false, "send"),
-            (has(2), 1, false, "nothing"),
-            (has(0), 1, true, "nothing"),
-            (has(0), 2, true, "send"),
-        ] {
-            let delivery = delivery(round, released);
-            assert_eq!(decided(&context, &delivery, 1), expected, "{context:?}");
-        }
-    }
-
-    #[test]
-    fn a_test_needs_no_link() {
-        let fine = context(Mode::Every, ClientState::Enabled, Circuit::default());
-        let unlinked = DeliveryContext {
-            linked: false,
-            ..fine
-        };
-        let test = Delivery {
-            sensor: None,
-            ..delivery(0, false)
-        };
-        assert_eq!(decided(&unlinked, &test, 1), "send");
-    }
-
-    #[test]
-    fn an_open_circuit_delays_all_but_the_last_attempt() {
-        let with = |failures, open: Option<i128>| {
-            let open_until = open.map(at);
-            let circuit = Circuit {
-                failures,
-                open_until,
-            };
-            context(Mode::Every, ClientState::Enabled, circuit)
-        };
-        for (failures, open, number, expected) in [
-            (4, None, 1, "send"),
-            (5, Some(101), 1, "wait 101"),
-            (5, Some(101), 9, "wait 101"),
-            (5, Some(101), 10, "send"),
-            (5, Some(101), 11, "dead letter"),
-            (0, None, 11, "dead letter"),
-            (5, Some(100), 1, "probe"),
-            (9, None, 1, "probe"),
-            // Closed by a success that was recorded in between.
-            (0, Some(101), 1, "send"),
-        ] {
-            let context = with(failures, open);
-            let decided = decided(&context, &delivery(0, false), number);
-            assert_eq!(decided, expected, "{failures} {open:?} {number}");
-        }
-    }
-
-    #[test]
-    fn a_final_status_takes_precedence_over_dead_letters() {
-        let fine = context(Mode::Every, ClientState::Enabled, Circuit::default());
-        let off = context(Mode::Every, disabled(), Circuit::default());
-        let has = DeliveryContext {
-            delivered_round: Some(0),
-            ..fine.clone()
-        };
-        let sent = delivery(0, false);
-        assert_eq!(decided(&has, &sent, 11), "nothing");
-        assert_eq!(decided(&off, &sent, 11), "held");
-        assert_eq!(decided(&DeliveryContext::default(), &sent, 11), "skipped");
-    }
-
-    #[test]
-    fn unrecorded_attempts_are_found() {
-        const NONE: [u32; 0] = [];
-        let of = |last_attempt, number| {
-            let context = DeliveryContext {
-                last_attempt,
-                ..DeliveryContext::default()
-            };
-            let found = unrecorded_attempts(&context, number, &Policy::default());
-            found.collect::<Vec<u32>>()
-        };
-        assert_eq!(of(0, 1), NONE);
-        assert_eq!(of(1, 2), NONE);
-        assert_eq!(of(0, 3), [1, 2]);
-        assert_eq!(of(9, 11), [10]);
-        assert_eq!(of(9, 12), [10], "there is no eleventh attempt");
-        assert_eq!(of(10, 12), NONE);
-        // A message that was received twice at once.
-        assert_eq!(of(2, 1), NONE);
-        let endless = Policy {
-            max_attempts: u32::MAX,
-            ..Policy::default()
-        };
-        assert!(unrecorded_attempts(&DeliveryContext::default(), u32::MAX, &endless).count() < 50);
-    }
-
-    fn response(status: u16, retry_after: Option<u64>) -> Result<HttpResponse, PostError> {
-        Ok(HttpResponse {
-            status,
-            retry_after: retry_after.map(Duration::from_secs),
-        })
-    }
-
-    #[test]
-    fn outcomes_follow_the_response() {
-        let policy = Policy::default();
-        let again = |seconds| AttemptOutcome::RetryAfter(Duration::from_secs(seconds));
-        let timeout = || Err(PostError::Timeout(Duration::from_secs(10)));
-        let refused = || Err(PostError::Failed("connection refused".to_owned()));
-        for (outcome, number, expected) in [
-            (response(200, None), 1, AttemptOutcome::Delivered),
-            (response(204, None), 10, AttemptOutcome::Delivered),
-            (response(299, None), 1, AttemptOutcome::Delivered),
-            (response(410, None), 1, AttemptOutcome::Gone),
-            (response(410, None), 10, AttemptOutcome::Gone),
-            (response(301, None), 1, again(60)),
-            (response(400, None), 1, again(60)),
-            (response(404, None), 2, again(120)),
-            (response(500, Some(3000)), 1, again(60)),
-            (response(429, Some(30)), 1, again(60)),
-            (response(429, Some(300)), 1, again(300)),
-            (response(503, Some(300)), 3, again(300)),
-            (response(503, Some(86_400)), 1, again(3600)),
-            (response(429, None), 9, again(4 * 3600)),
-            (timeout(), 1, again(60)),
-            (refused(), 9, again(4 * 3600)),
-            (response(500, None), 10, AttemptOutcome::Dead),
-            (response(429, Some(5)), 10, AttemptOutcome::Dead),
-            (timeout(), 11, AttemptOutcome::Dead),
-        ] {
-            assert_eq!(
-                attempt_outcome(&outcome, number, 1.0, &policy),
-                expected,
-                "{outcome:?}"
-            );
-        }
-    }
-
-    #[test]
-    fn a_circuit_opens_after_failures_or_one_timeout_and_longer_each_time() {
-        let policy = Policy::default();
-        let seconds = |outcome: &Result<HttpResponse, PostError>, before| {
-            let (weight, open) = circuit_after_failure(outcome, before, &policy);
-            (weight, open.map(|open| open.as_secs()))
-        };
-        let failed = response(500, None);
-        assert_eq!(seconds(&failed, 0), (1, None));
-        assert_eq!(seconds(&failed, 3), (1, None));
-        assert_eq!(seconds(&failed, 4), (1, Some(30)));
-        assert_eq!(seconds(&failed, 5), (1, Some(60)));
-        assert_eq!(seconds(&failed, 8), (1, Some(480)));
-        assert_eq!(seconds(&failed, 9), (1, Some(600)));
-        assert_eq!(seconds(&failed, u32::MAX), (1, Some(600)));
-        let timeout = Err(PostError::Timeout(Duration::from_secs(10)));
-        assert_eq!(seconds(&timeout, 0), (5, Some(30)));
-        assert_eq!(seconds(&timeout, 5), (1, Some(60)));
-    }
-}
+mod tests {}

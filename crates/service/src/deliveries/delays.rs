@@ -4,11 +4,14 @@ use std::time::Duration;
 
 use crate::words::word_enum;
 
+/// Largest random part of a delay, as a share of it.
+const JITTER: f64 = 0.2;
+
 word_enum! {
     /// Growth of delays.
     #[derive(Default)]
     pub enum Curve as "curve" {
-        /// Random between zero and a ceiling that doubles with each failure.
+        /// Doubles with each failure, plus up to a fifth at random.
         #[default]
         Exponential = "exponential",
         /// Grows with the logarithm of the attempt: `first · (1 + ln n)`.
@@ -21,9 +24,9 @@ word_enum! {
 pub struct Delays {
     /// Growth.
     pub curve: Curve,
-    /// Ceiling of the first delay.
+    /// The first delay, without its random part.
     pub first: Duration,
-    /// Ceiling of all delays.
+    /// Longest delay, with its random part.
     pub longest: Duration,
 }
 
@@ -39,33 +42,32 @@ impl Default for Delays {
 }
 
 impl Delays {
-    /// Returns the delay after this many failures. `random` is in 0..1.
+    /// Returns the delay after this many failures. `random` is in 0..1. Each delay is at least as long as the
+    /// one before, whatever the random parts are.
     ///
     /// ```
     /// use antumbra_service::deliveries::{Curve, Delays};
     /// use std::time::Duration;
     ///
     /// let delays = Delays::default();
-    /// assert_eq!(delays.after(3, 1.0), Duration::from_secs(240));
-    /// assert_eq!(delays.after(3, 0.5), Duration::from_secs(120));
-    /// assert_eq!(delays.after(99, 1.0), delays.longest);
+    /// assert_eq!(delays.after(3, 0.0), Duration::from_secs(240));
+    /// assert_eq!(delays.after(3, 0.5), Duration::from_secs(264));
+    /// assert_eq!(delays.after(99, 0.5), delays.longest);
     ///
     /// let seed = Delays { curve: Curve::Logarithmic, ..delays };
     /// assert_eq!(seed.after(1, 0.3), delays.first);
     /// ```
     pub fn after(&self, failures: u32, random: f64) -> Duration {
         let failures = failures.max(1);
-        match self.curve {
+        let delay = match self.curve {
             Curve::Exponential => {
                 let doubled = 1_u32.checked_shl(failures - 1).unwrap_or(u32::MAX);
-                let ceiling = self.first.saturating_mul(doubled).min(self.longest);
-                ceiling.mul_f64(random.clamp(0.0, 1.0))
+                let delay = self.first.saturating_mul(doubled).min(self.longest);
+                delay.saturating_add(delay.mul_f64(JITTER * random.clamp(0.0, 1.0)))
             }
-            Curve::Logarithmic => {
-                let grown = self.first.mul_f64(1.0 + f64::from(failures).ln());
-                grown.min(self.longest)
-            }
-        }
+            Curve::Logarithmic => self.first.mul_f64(1.0 + f64::from(failures).ln()),
+        };
+        delay.min(self.longest)
     }
 }
 
@@ -88,15 +90,13 @@ mod tests {
                 };
                 let mut last = Duration::ZERO;
                 for failures in [0, 1, 2, 3, 9, 10, 31, 32, 33, 64, u32::MAX] {
-                    let delay = delays.after(failures, 1.0);
-                    assert!(
-                        delay >= last && delay <= delays.longest,
-                        "{curve:?} {failures}"
-                    );
-                    last = delay;
-                    for random in [-1.0, 0.0, 0.5, 2.0] {
-                        assert!(delays.after(failures, random) <= delays.longest);
-                    }
+                    // The next delay has no random part, the one before the largest.
+                    assert!(delays.after(failures, -1.0) >= last, "{curve:?} {failures}");
+                    last = match failures {
+                        0 => Duration::ZERO,
+                        _ => delays.after(failures, 2.0),
+                    };
+                    assert!(last <= delays.longest);
                 }
             }
         }

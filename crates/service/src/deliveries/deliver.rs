@@ -7,22 +7,29 @@ use antumbra_shadow::Timestamp;
 
 use super::body::body;
 use super::decide::{
-    AttemptOutcome, NextStep, Policy, attempt_outcome, circuit_after_failure, next_step,
-    unrecorded_attempts,
+    AttemptOutcome, NextStep, Policy, attempt_outcome, begun, circuit_after_failure, is_in_order,
+    next_step,
 };
-use super::delivery::{Attempt, Delivery, Status};
-use super::ports::{DeliveryContext, DeliveryStore, HttpResponse, Post, PostError, Sender};
-use crate::clients::{Client, ClientState, Secret, Secrets};
-use crate::clock::Clock;
+use super::delivery::{Attempt, DeliveryRecord, Status};
+use super::message::DeliveryMessage;
+use super::ports::{
+    Claim, DeliveryContext, DeliveryStore, HttpResponse, Post, PostError, Saved, Sender,
+    Transition, Wait,
+};
+use super::queues::{QueueError, Queues};
+use crate::backoff;
+use crate::clients::{Client, ClientState, Mode, Secret, Secrets};
+use crate::clock::{Clock, time_left};
 use crate::store::StoreError;
 
 /// Delay before the next attempt if the store failed or the situation kept changing.
 const UNDECIDED: Duration = Duration::from_secs(5);
 /// Characters of an error that are recorded.
 const ERROR_CHARACTERS: usize = 300;
-
-/// Number of times an attempt is decided anew because the client changed meanwhile.
+/// Number of times an attempt is decided anew because the delivery or its client changed meanwhile.
 const DECISIONS: usize = 3;
+/// Number of times a result is written while the store fails.
+const SAVES: u32 = 3;
 /// Error of an attempt without a recorded result.
 const INTERRUPTED: &str =
     "interrupted: no result of this attempt was recorded, the request may have been sent";
@@ -30,36 +37,66 @@ const INTERRUPTED: &str =
 /// Disposition of the message of a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MessageDisposition {
-    /// Delete it: the delivery has its final status.
+    /// Delete it: the delivery has its final status, or waits outside of the queue.
     Done(Status),
     /// Make it visible again after this time.
     RetryAfter(Duration),
-    /// Let the queue move it to the dead-letter queue, which happens at the next receive.
-    DeadLetter,
+    /// Quarantine it: the history does not know the delivery.
+    Unknown,
 }
 
-/// An attempt in progress.
-struct CurrentAttempt<'a> {
-    delivery: &'a Delivery,
-    number: u32,
-    /// Earlier attempts without a record.
-    unrecorded: Vec<Attempt>,
+/// Result of processing a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Processed {
+    pub disposition: MessageDisposition,
+    /// The client was disabled because it failed for too long, or its endpoint is gone.
+    pub client_disabled: bool,
+}
+
+/// A step that failed and can be retried.
+#[derive(Debug, thiserror::Error)]
+enum StepError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Queue(#[from] QueueError),
+}
+
+/// Everything about one message, read at one time.
+#[derive(Clone, Copy)]
+struct Step<'a> {
+    message: &'a DeliveryMessage,
+    context: &'a DeliveryContext,
+    record: &'a DeliveryRecord,
+    now: Timestamp,
 }
 
 /// Sends deliveries.
 pub struct Deliver<L, S> {
     store: L,
     sender: S,
+    queues: Queues,
+    dead_letters: Queues,
     clock: Arc<dyn Clock>,
     policy: Policy,
 }
 
 impl<L: DeliveryStore, S: Sender> Deliver<L, S> {
     /// Creates a sender of deliveries.
-    pub fn new(store: L, sender: S, clock: Arc<dyn Clock>, policy: Policy) -> Deliver<L, S> {
+    pub fn new(
+        store: L,
+        sender: S,
+        queues: Queues,
+        dead_letters: Queues,
+        clock: Arc<dyn Clock>,
+        policy: Policy,
+    ) -> Deliver<L, S> {
         Deliver {
             store,
             sender,
+            queues,
+            dead_letters,
             clock,
             policy,
         }
@@ -70,195 +107,229 @@ impl<L: DeliveryStore, S: Sender> Deliver<L, S> {
         self.clock.now()
     }
 
-    /// Makes the attempt with this number in the round of the delivery.
+    /// Returns the clock.
+    pub fn clock(&self) -> &dyn Clock {
+        &*self.clock
+    }
+
+    /// Processes a message: makes an attempt if one is due.
     ///
     /// A failing store never loses a delivery: before the request nothing has happened, and after it the client
     /// receives the same delivery again, with the same id.
-    pub async fn attempt(&self, delivery: &Delivery, number: u32) -> MessageDisposition {
-        match self.try_attempt(delivery, number).await {
-            Ok(settled) => settled,
+    pub async fn process(&self, message: &DeliveryMessage) -> Processed {
+        let mut client_disabled = false;
+        let disposition = match self.try_process(message, &mut client_disabled).await {
+            Ok(disposition) => disposition,
             Err(error) => {
-                tracing::warn!(id = %delivery.id, %error, "could not complete an attempt");
-                MessageDisposition::RetryAfter(
-                    UNDECIDED.max(self.policy.delays.after(number, fastrand::f64())),
-                )
+                tracing::warn!(id = %message.id, %error, "could not complete an attempt");
+                MessageDisposition::RetryAfter(UNDECIDED)
             }
+        };
+        Processed {
+            disposition,
+            client_disabled,
         }
     }
 
-    async fn try_attempt(
+    async fn try_process(
         &self,
-        delivery: &Delivery,
-        number: u32,
-    ) -> Result<MessageDisposition, StoreError> {
-        // A client may be enabled or disabled while its delivery is recorded.
+        message: &DeliveryMessage,
+        disabled: &mut bool,
+    ) -> Result<MessageDisposition, StepError> {
+        // The delivery or its client may change between the read and the write.
         for _ in 0..DECISIONS {
-            let context = self.store.context(delivery).await?;
-            if let Some(settled) = self.decide(delivery, number, &context).await? {
-                return Ok(settled);
+            let context = self.store.context(message).await?;
+            let Some(record) = &context.record else {
+                return Ok(MessageDisposition::Unknown);
+            };
+            let step = Step {
+                message,
+                context: &context,
+                record,
+                now: self.clock.now(),
+            };
+            if let Some(disposition) = self.carry_out(step, disabled).await? {
+                return Ok(disposition);
             }
         }
         Ok(MessageDisposition::RetryAfter(UNDECIDED))
     }
 
-    /// Decides and carries out an attempt; `None` if it must be decided anew.
-    async fn decide(
+    /// Decides and carries out the next step; `None` if it must be decided anew.
+    async fn carry_out(
         &self,
-        delivery: &Delivery,
-        number: u32,
-        context: &DeliveryContext,
-    ) -> Result<Option<MessageDisposition>, StoreError> {
-        let now = self.clock.now();
-        let current = CurrentAttempt {
-            delivery,
-            number,
-            unrecorded: self.unrecorded(delivery, number, context, now),
-        };
-        let settled = match next_step(context, delivery, number, now, &self.policy) {
-            NextStep::Nothing => MessageDisposition::Done(Status::Delivered),
-            NextStep::Settle(Status::Held) => {
-                self.record(&current, Status::Held, None, now).await?;
-                if !self.is_held(delivery).await? {
-                    return Ok(None);
-                }
-                MessageDisposition::Done(Status::Held)
+        step: Step<'_>,
+        disabled: &mut bool,
+    ) -> Result<Option<MessageDisposition>, StepError> {
+        let Step { message, now, .. } = step;
+        match next_step(step.context, message, now, &self.policy) {
+            NextStep::Unknown => Ok(Some(MessageDisposition::Unknown)),
+            NextStep::Drop(status) => Ok(Some(MessageDisposition::Done(status))),
+            NextStep::InProgress(until) => {
+                Ok(Some(MessageDisposition::RetryAfter(time_left(now, until))))
             }
-            NextStep::Settle(status) => {
-                self.record(&current, status, None, now).await?;
-                MessageDisposition::Done(status)
+            NextStep::Settle(status) => self.settle(step, status).await,
+            NextStep::Hold => {
+                let held = self.transition(step, Some(Wait::Held));
+                self.hold(step, held).await
+            }
+            NextStep::WaitBehind => {
+                let saved = self.save(self.transition(step, Some(Wait::Behind))).await?;
+                Ok(done(&saved, step.status()))
             }
             NextStep::DeadLetter => {
-                self.record(&current, Status::Dead, None, now).await?;
-                MessageDisposition::DeadLetter
+                self.dead_letter(step).await?;
+                self.settle(step, Status::Dead).await
             }
-            NextStep::Wait(until) => self.postpone(&current, until, now).await?,
-            NextStep::Send(client, secrets) => self.send(&current, client, secrets).await?,
+            NextStep::Wait(until) => self.wait(step, until).await,
+            NextStep::Send(client, secrets) => self.send(step, client, secrets, disabled).await,
             NextStep::Probe(client, secrets, seen) => {
                 let until = now.after(self.policy.probe);
-                if self.store.claim_probe(&client.id, seen, until).await? {
-                    self.send(&current, client, secrets).await?
-                } else {
-                    self.postpone(&current, until, now).await?
+                match self.store.claim_probe(&client.id, seen, until).await? {
+                    true => self.send(step, client, secrets, disabled).await,
+                    false => self.wait(step, until).await,
                 }
             }
-        };
-        Ok(Some(settled))
+        }
     }
 
-    /// Returns whether a delivery that was just recorded as held stays held. Enabling a client releases held
-    /// deliveries afterwards: while the client is still disabled, that release is to come. If it is enabled, the
-    /// release may have run before the record, and nothing would release the delivery.
-    async fn is_held(&self, delivery: &Delivery) -> Result<bool, StoreError> {
-        let context = self.store.context(delivery).await?;
-        let disabled = |(client, _): &(Client, Secrets)| client.state != ClientState::Enabled;
-        Ok(context.client.as_ref().is_some_and(disabled))
-    }
-
-    fn unrecorded(
+    /// Records a final status without an attempt.
+    async fn settle(
         &self,
-        delivery: &Delivery,
-        number: u32,
-        context: &DeliveryContext,
-        now: Timestamp,
-    ) -> Vec<Attempt> {
-        let interrupted = |number| Attempt {
-            at: now,
-            round: delivery.round,
-            number,
-            status: None,
-            latency_ms: 0,
-            error: Some(INTERRUPTED.to_owned()),
-        };
-        unrecorded_attempts(context, number, &self.policy)
-            .map(interrupted)
-            .collect()
-    }
-
-    async fn record(
-        &self,
-        current: &CurrentAttempt<'_>,
+        step: Step<'_>,
         status: Status,
-        attempt: Option<Attempt>,
-        now: Timestamp,
-    ) -> Result<(), StoreError> {
-        let attempts: Vec<Attempt> = current.unrecorded.iter().cloned().chain(attempt).collect();
-        self.store
-            .record(current.delivery, status, &attempts, now)
-            .await
+    ) -> Result<Option<MessageDisposition>, StepError> {
+        let transition = Transition {
+            status,
+            ..self.transition(step, None)
+        };
+        let saved = self.save(transition).await?;
+        self.queue_next(step, &saved).await;
+        Ok(done(&saved, status))
     }
 
-    /// Postpones an attempt until the circuit closes, and at least by the usual delay: an open circuit uses up
-    /// attempts, but does not shorten the time a client has to recover.
-    async fn postpone(
+    /// Holds a delivery for its disabled client. Enabling a client releases held deliveries afterwards: while the
+    /// client is still disabled, that release is to come. If it is enabled, the release may have run before the
+    /// record, and nothing would release the delivery.
+    async fn hold(
         &self,
-        current: &CurrentAttempt<'_>,
-        until: Timestamp,
-        now: Timestamp,
-    ) -> Result<MessageDisposition, StoreError> {
-        let attempt = Attempt {
-            at: now,
-            round: current.delivery.round,
-            number: current.number,
-            status: None,
-            latency_ms: 0,
-            error: Some("not sent: the circuit of the client is open".to_owned()),
+        step: Step<'_>,
+        transition: Transition<'_>,
+    ) -> Result<Option<MessageDisposition>, StepError> {
+        let transition = Transition {
+            status: Status::Held,
+            ..transition
         };
-        self.record(current, Status::Failed, Some(attempt), now)
-            .await?;
-        let wait = elapsed(now, until);
-        let own = self.policy.delays.after(current.number, fastrand::f64());
+        if self.save(transition).await? == Saved::Changed {
+            return Ok(None);
+        }
+        let context = self.store.context(step.message).await?;
+        let disabled = |(client, _): &(Client, Secrets)| client.state != ClientState::Enabled;
+        let is_held = context.client.as_ref().is_some_and(disabled);
+        Ok(is_held.then_some(MessageDisposition::Done(Status::Held)))
+    }
+
+    /// Waits without an attempt: shortly in the queue, longer in the due index.
+    async fn wait(
+        &self,
+        step: Step<'_>,
+        until: Timestamp,
+    ) -> Result<Option<MessageDisposition>, StepError> {
+        let wait = time_left(step.now, until);
         // Spreads the deliveries that wait for the same circuit.
-        let spread = wait.mul_f64(fastrand::f64() / 4.0);
-        Ok(MessageDisposition::RetryAfter(own.max(wait + spread)))
+        let wait = wait + wait.mul_f64(fastrand::f64() / 4.0);
+        if wait <= self.policy.longest_hidden {
+            return Ok(Some(MessageDisposition::RetryAfter(wait)));
+        }
+        let due = Wait::Due(step.now.after(wait));
+        let saved = self.save(self.transition(step, Some(due))).await?;
+        Ok(done(&saved, step.status()))
     }
 
     async fn send(
         &self,
-        current: &CurrentAttempt<'_>,
+        step: Step<'_>,
         client: &Client,
         secrets: &Secrets,
-    ) -> Result<MessageDisposition, StoreError> {
-        let CurrentAttempt {
-            delivery, number, ..
-        } = *current;
+        disabled: &mut bool,
+    ) -> Result<Option<MessageDisposition>, StepError> {
+        let Step {
+            message, record, ..
+        } = step;
+        let number = begun(record, message) + 1;
         let at = self.clock.now();
-        let active: Vec<&Secret> = secrets.active(at).collect();
-        let body = body(delivery, client);
-        let outcome = self
-            .sender
-            .post(Post {
-                url: &client.url,
-                id: &delivery.id,
-                now: at,
-                secrets: &active,
-                body: &body,
-            })
-            .await;
-        let now = self.clock.now();
-        let attempt = attempt(&outcome, delivery.round, number, at, now);
-        let decided = attempt_outcome(&outcome, number, fastrand::f64(), &self.policy);
-        let (status, settled) = match decided {
-            AttemptOutcome::Delivered => (
-                Status::Delivered,
-                MessageDisposition::Done(Status::Delivered),
-            ),
-            AttemptOutcome::Gone => (Status::Held, MessageDisposition::Done(Status::Held)),
-            AttemptOutcome::RetryAfter(wait) => {
-                (Status::Failed, MessageDisposition::RetryAfter(wait))
-            }
-            AttemptOutcome::Dead => (Status::Dead, MessageDisposition::DeadLetter),
+        let token = format!("{}-{:016x}", at.nanoseconds(), fastrand::u64(..));
+        let claim = Claim {
+            record,
+            message,
+            attempt: number,
+            token: &token,
+            until: at.after(self.policy.lease),
+            interrupted: self.interrupted(step),
+            now: at,
         };
-        // Disable first: nothing would release a delivery that is held for an enabled client.
+        if !self.store.claim(&claim).await? {
+            return Ok(None);
+        }
+        let active: Vec<&Secret> = secrets.active(at).collect();
+        let body = body(&record.delivery, client);
+        let post = Post {
+            url: &client.url,
+            id: &message.id,
+            now: at,
+            secrets: &active,
+            body: &body,
+        };
+        let outcome = self.sender.post(post).await;
+        let now = self.clock.now();
+        let made = attempt(&outcome, message.round, number, at, now);
+        let attempts: Vec<Attempt> = claim.interrupted.into_iter().chain([made]).collect();
+        let step = Step { now, ..step };
+        let mut decided = attempt_outcome(&outcome, number, fastrand::f64(), &self.policy);
         if decided == AttemptOutcome::Gone {
+            // Disable first: nothing would release a delivery that is held for an enabled client. An endpoint that
+            // the client left meanwhile says nothing about the new one.
             let reason = "the endpoint responded 410 Gone";
-            self.store.disable(&client.id, reason, now).await?;
+            if self.store.disable(client, reason, now).await? {
+                *disabled = true;
+                let held = Transition {
+                    claim: Some(&token),
+                    attempts,
+                    ..self.transition(step, Some(Wait::Held))
+                };
+                let held = self.hold(step, held).await?;
+                return Ok(Some(held.unwrap_or(MessageDisposition::RetryAfter(UNDECIDED))));
+            }
+            decided = self.policy.after_failure(number, Duration::ZERO, fastrand::f64());
         }
-        self.record(current, status, Some(attempt), now).await?;
-        self.update_circuit(decided, &outcome, client, now).await?;
-        if decided == AttemptOutcome::Gone && !self.is_held(delivery).await? {
-            return Ok(MessageDisposition::RetryAfter(UNDECIDED));
+        let (status, wait) = match decided {
+            AttemptOutcome::Delivered => (Status::Delivered, None),
+            AttemptOutcome::Dead => (Status::Dead, None),
+            AttemptOutcome::Gone => (Status::Failed, Some(self.policy.wait(UNDECIDED, now))),
+            AttemptOutcome::RetryAfter(delay) => {
+                (Status::Failed, Some(self.policy.wait(delay, now)))
+            }
+        };
+        if status == Status::Dead {
+            self.dead_letter(step).await?;
         }
-        Ok(settled)
+        let transition = Transition {
+            status,
+            claim: Some(&token),
+            attempts,
+            ..self.transition(step, wait)
+        };
+        let saved = self.save(transition).await?;
+        self.queue_next(step, &saved).await;
+        self.update_circuit(decided, &outcome, client, now, disabled)
+            .await?;
+        Ok(match wait {
+            Some(Wait::InQueue(until)) => {
+                Some(MessageDisposition::RetryAfter(time_left(now, until)))
+            }
+            // Whoever changed the delivery meanwhile has queued it.
+            _ => Some(MessageDisposition::Done(status)),
+        })
     }
 
     async fn update_circuit(
@@ -267,18 +338,112 @@ impl<L: DeliveryStore, S: Sender> Deliver<L, S> {
         outcome: &Result<HttpResponse, PostError>,
         client: &Client,
         now: Timestamp,
+        disabled: &mut bool,
     ) -> Result<(), StoreError> {
-        match decided {
-            AttemptOutcome::Delivered if client.circuit.failures == 0 => Ok(()),
-            AttemptOutcome::Delivered => self.store.record_success(&client.id).await,
-            AttemptOutcome::Gone => Ok(()),
-            AttemptOutcome::RetryAfter(_) | AttemptOutcome::Dead => {
-                let (weight, open) =
-                    circuit_after_failure(outcome, client.circuit.failures, &self.policy);
-                let until = open.map(|open| now.after(open));
-                self.store.record_failure(&client.id, weight, until).await
-            }
+        if decided == AttemptOutcome::Delivered {
+            return match client.circuit.failures {
+                0 => Ok(()),
+                _ => self.store.record_success(&client.id).await,
+            };
         }
+        let (weight, open) = circuit_after_failure(outcome, client.circuit.failures, &self.policy);
+        let until = open.map(|open| now.after(open));
+        self.store
+            .record_failure(&client.id, weight, until, now)
+            .await?;
+        let since = client.circuit.failing_since.unwrap_or(now);
+        if since.after(self.policy.disable_after) <= now {
+            let reason = format!("no delivery succeeded since {since}");
+            *disabled |= self.store.disable(client, &reason, now).await?;
+        }
+        Ok(())
+    }
+
+    /// Returns a transition without an attempt to another place to wait.
+    fn transition<'a>(&self, step: Step<'a>, wait: Option<Wait>) -> Transition<'a> {
+        let client = step.context.client.as_ref();
+        Transition {
+            context: step.context,
+            record: step.record,
+            message: step.message,
+            claim: None,
+            status: step.status(),
+            attempts: self.interrupted(step).into_iter().collect(),
+            wait,
+            in_order: client.is_some_and(|(client, _)| is_in_order(client, step.message)),
+            now: step.now,
+        }
+    }
+
+    /// Returns a record of the attempt before, if it was interrupted.
+    fn interrupted(&self, step: Step<'_>) -> Option<Attempt> {
+        let progress = &step.record.progress;
+        let until = progress.claimed_until?;
+        let lease = i128::try_from(self.policy.lease.as_nanos()).unwrap_or(0);
+        Some(Attempt {
+            at: Timestamp::from_nanoseconds(until.nanoseconds() - lease),
+            round: progress.round,
+            number: progress.begun,
+            status: None,
+            latency_ms: 0,
+            error: Some(INTERRUPTED.to_owned()),
+        })
+    }
+
+    /// Sends the dead letter of a delivery, which starts a new round if it is moved back.
+    async fn dead_letter(&self, step: Step<'_>) -> Result<(), QueueError> {
+        let message = step.record.next_round(true);
+        self.dead_letters.send(step.mode(), &message).await
+    }
+
+    /// Queues the delivery that waited behind this one. It is in the due index as well, so a failure only delays
+    /// it.
+    async fn queue_next(&self, step: Step<'_>, saved: &Saved) {
+        let Saved::Applied(Some(next)) = saved else {
+            return;
+        };
+        if let Err(error) = self.queues.send(step.mode(), next).await {
+            tracing::warn!(id = %next.id, %error, "the next delivery was not queued");
+        }
+    }
+
+    /// Records a transition. The result of a request that was sent must not be lost to a moment of throttling.
+    async fn save(&self, transition: Transition<'_>) -> Result<Saved, StoreError> {
+        let mut failures = 0;
+        loop {
+            let error = match self.store.save(&transition).await {
+                Ok(saved) => return Ok(saved),
+                Err(error) => error,
+            };
+            failures += 1;
+            if failures >= SAVES || !error.is_retryable() {
+                return Err(error);
+            }
+            let pause = backoff::delay(failures, fastrand::f64());
+            self.clock.sleep(pause).await;
+        }
+    }
+}
+
+impl Step<'_> {
+    /// Returns the status of a delivery that waits.
+    fn status(self) -> Status {
+        match begun(self.record, self.message) {
+            0 => Status::Pending,
+            _ => Status::Failed,
+        }
+    }
+
+    fn mode(self) -> Mode {
+        let client = self.context.client.as_ref();
+        client.map_or(Mode::Latest, |(client, _)| client.mode)
+    }
+}
+
+fn done(saved: &Saved, status: Status) -> Option<MessageDisposition> {
+    match saved {
+        Saved::Applied(_) => Some(MessageDisposition::Done(status)),
+        Saved::Changed => None,
     }
 }
 
@@ -290,7 +455,6 @@ fn attempt(
     now: Timestamp,
 ) -> Attempt {
     let error = match outcome {
-        Ok(response) if (200..300).contains(&response.status) => None,
         Ok(response) if (300..400).contains(&response.status) => {
             Some("redirects are not followed".to_owned())
         }
@@ -302,12 +466,7 @@ fn attempt(
         round,
         number,
         status: outcome.as_ref().ok().map(|response| response.status),
-        latency_ms: elapsed(at, now).as_millis() as u64,
+        latency_ms: time_left(at, now).as_millis() as u64,
         error,
     }
-}
-
-fn elapsed(from: Timestamp, to: Timestamp) -> Duration {
-    let nanoseconds = to.nanoseconds() - from.nanoseconds();
-    Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or_default())
 }

@@ -5,16 +5,18 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::id::DeliveryId;
+use super::message::DeliveryMessage;
 use crate::clients::ClientId;
-use crate::sensors::{EventType, SensorEvent, SensorId};
+use crate::sensors::{EventType, Generation, SensorEvent, SensorId};
 use crate::words::word_enum;
 
-/// The sensor of a delivery.
+/// The sensor of a delivery, in one of its registrations.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct SensorRef {
     pub id: SensorId,
     pub address: String,
+    pub generation: Generation,
 }
 
 /// One event for one client.
@@ -34,11 +36,6 @@ pub struct Delivery {
     pub sensor: Option<SensorRef>,
     /// Details of the event, as JSON.
     pub data: Box<RawValue>,
-    /// Number of times the delivery was queued again.
-    pub round: u32,
-    /// Send it although the client is disabled: it was held, and the client is being enabled. It
-    /// keeps its attempts if the client is disabled again before it arrives.
-    pub released: bool,
 }
 
 impl Delivery {
@@ -55,10 +52,9 @@ impl Delivery {
             sensor: Some(SensorRef {
                 id: event.sensor.clone(),
                 address: event.address.as_str().to_owned(),
+                generation: event.generation.clone(),
             }),
             data: event.detail.to_json(),
-            round: 0,
-            released: false,
         }
     }
 }
@@ -69,7 +65,7 @@ word_enum! {
     #[serde(rename_all = "lowercase")]
     #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = DeliveryStatus))]
     pub enum Status as "status" {
-        /// Queued again; no attempt since.
+        /// Queued; no attempt in this round.
         Pending = "pending",
         /// The client received it.
         Delivered = "delivered",
@@ -103,14 +99,73 @@ pub struct Attempt {
     pub error: Option<String>,
 }
 
+word_enum! {
+    /// Place where a delivery waits outside of the queues.
+    pub enum Waiting as "place to wait" {
+        /// In the due index, until a time.
+        Due = "due",
+        /// With its disabled client.
+        Held = "held",
+        /// Behind an earlier delivery of the same client and sensor.
+        Behind = "behind",
+    }
+}
+
+/// Progress of a delivery between its attempts.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Progress {
+    /// Number of times it was redelivered or released. Attempts are counted per round.
+    pub round: u32,
+    /// The round was requested by hand: it is never superseded, and its first attempt ignores the circuit.
+    pub manual: bool,
+    /// Attempts begun in this round.
+    pub begun: u32,
+    /// End of the lease of the attempt in progress. If it has passed, that attempt was interrupted.
+    pub claimed_until: Option<Timestamp>,
+    /// Time before which no attempt is made.
+    pub not_before: Option<Timestamp>,
+    /// Place outside of the queues; `None` if a message is in a queue.
+    pub waiting: Option<Waiting>,
+    /// Later deliveries of the same client and sensor wait for this one.
+    pub chained: bool,
+    /// Number of times it was queued again; makes the ids of its messages differ.
+    pub queued: u32,
+    /// Latest round in which it was delivered.
+    pub delivered_round: Option<u32>,
+}
+
 /// A delivery as recorded in the history.
 #[derive(Debug, Clone)]
 #[allow(missing_docs)]
 pub struct DeliveryRecord {
     pub delivery: Delivery,
     pub status: Status,
+    pub progress: Progress,
     /// Its attempts, oldest first; the newest ones if there are very many.
     pub attempts: Vec<Attempt>,
     /// Time of the last change of this record.
     pub updated: Timestamp,
+}
+
+impl DeliveryRecord {
+    /// Returns the message that queues the delivery again in the same round.
+    pub fn message(&self) -> DeliveryMessage {
+        DeliveryMessage {
+            id: self.delivery.id.clone(),
+            sensor: self.delivery.sensor.as_ref().map(|sensor| sensor.id.clone()),
+            round: self.progress.round,
+            queued: self.progress.queued,
+            manual: self.progress.manual,
+        }
+    }
+
+    /// Returns the message that queues the delivery again in a new round.
+    pub fn next_round(&self, manual: bool) -> DeliveryMessage {
+        DeliveryMessage {
+            round: self.progress.round.saturating_add(1),
+            queued: self.progress.queued.saturating_add(1),
+            manual,
+            ..self.message()
+        }
+    }
 }

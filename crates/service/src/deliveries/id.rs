@@ -14,6 +14,15 @@ const SEQUENCE_DIGITS: usize = 10;
 const HASH_DIGITS: usize = 16;
 const MILLISECOND: i128 = 1_000_000;
 
+/// Shards of the due index.
+pub const DUE_SHARDS: u32 = 8;
+
+/// Returns the shard of the due index for a text.
+pub fn due_shard(text: &str) -> u32 {
+    // The remainder of a u32 fits one.
+    (fnv1a(text.as_bytes()) % u64::from(DUE_SHARDS)) as u32
+}
+
 /// A delivery's id: `<client>_<time and sequence>_<hash>`, the same on every attempt and however often
 /// the change it stems from is read. It also determines the place of the record: with its client, by time.
 ///
@@ -71,6 +80,16 @@ impl DeliveryId {
         let milliseconds = time.nanoseconds().div_euclid(MILLISECOND);
         let milliseconds = u64::try_from(milliseconds).unwrap_or(0);
         format!("{milliseconds:0TIME_DIGITS$x}")
+    }
+
+    /// Returns the shard of the due index for this delivery.
+    pub fn due_shard(&self) -> u32 {
+        due_shard(&self.to_string())
+    }
+
+    /// Returns the id of a delivery to a client, from its [`order`](DeliveryId::order).
+    pub fn from_order(client: &ClientId, order: &str) -> Result<DeliveryId, InvalidDeliveryId> {
+        format!("{client}_{order}").parse()
     }
 
     /// Returns the time in milliseconds, by the clock of the table.

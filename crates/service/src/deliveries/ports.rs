@@ -7,48 +7,120 @@ use antumbra_shadow::Timestamp;
 
 use super::delivery::{Attempt, Delivery, DeliveryRecord, Status};
 use super::id::DeliveryId;
-use crate::clients::{Client, ClientId, Secret, Secrets};
+use super::message::DeliveryMessage;
+use crate::clients::{Client, ClientId, Mode, Secret, Secrets};
+use crate::notifications::BoxFuture;
 use crate::paging::{Cursor, Page};
-use crate::sensors::SensorId;
+use crate::sensors::{Generation, SensorId};
 use crate::store::StoreError;
 
 /// Everything known about a delivery before an attempt.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct DeliveryContext {
+    /// The delivery; `None` if the history does not know it.
+    pub record: Option<DeliveryRecord>,
     /// The client and its secrets; `None` if it was deleted.
     pub client: Option<(Client, Secrets)>,
     /// True if the client is linked to the sensor.
     pub linked: bool,
     /// Number of the newest event that supersedes this one.
     pub newest: Option<u64>,
-    /// Latest round in which it was delivered.
-    pub delivered_round: Option<u32>,
-    /// Latest recorded attempt of this round; 0 if there is none.
-    pub last_attempt: u32,
+    /// Current registration of the sensor.
+    pub generation: Option<Generation>,
+    /// Number of deliveries of this client and sensor that wait outside of the queue, and of which later ones
+    /// keep the order.
+    pub parked: u32,
+    /// [`DeliveryId::order`] of the oldest of them.
+    pub oldest_parked: Option<String>,
+}
+
+/// The start of an attempt.
+#[derive(Debug, Clone)]
+pub struct Claim<'a> {
+    /// The delivery as it was read.
+    pub record: &'a DeliveryRecord,
+    /// The message that the attempt is made for.
+    pub message: &'a DeliveryMessage,
+    /// Number of the attempt in its round, from 1.
+    pub attempt: u32,
+    /// Unique name of this claim.
+    pub token: &'a str,
+    /// End of the lease.
+    pub until: Timestamp,
+    /// Record of the attempt before, if it was interrupted.
+    pub interrupted: Option<Attempt>,
+    /// The current time.
+    pub now: Timestamp,
+}
+
+/// Time and place of the next attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wait {
+    /// The message stays in its queue until this time.
+    InQueue(Timestamp),
+    /// The delivery is queued again from the due index at this time.
+    Due(Timestamp),
+    /// The delivery waits until its client is enabled.
+    Held,
+    /// The delivery waits until the earlier ones of its client and sensor are settled.
+    Behind,
+}
+
+/// A change of a delivery's status.
+#[derive(Debug, Clone)]
+pub struct Transition<'a> {
+    /// What was read before.
+    pub context: &'a DeliveryContext,
+    /// The delivery as it was read.
+    pub record: &'a DeliveryRecord,
+    /// The message that caused it.
+    pub message: &'a DeliveryMessage,
+    /// Token of the claim, if an attempt was made.
+    pub claim: Option<&'a str>,
+    /// The new status.
+    pub status: Status,
+    /// Attempts to add to the history.
+    pub attempts: Vec<Attempt>,
+    /// The next attempt; `None` if the status is final.
+    pub wait: Option<Wait>,
+    /// Later deliveries of the client and sensor have to wait if this one waits outside of the queue.
+    pub in_order: bool,
+    /// The current time.
+    pub now: Timestamp,
+}
+
+/// Result of recording a transition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Saved {
+    /// Recorded. The next delivery of the client and sensor, which waited behind this one, is to be queued.
+    Applied(Option<DeliveryMessage>),
+    /// The delivery changed since it was read; decide anew.
+    Changed,
 }
 
 /// Store of delivery records and circuits, as the sender of deliveries needs it.
 ///
-/// Laws: `context` sees every earlier completed write. A record keeps every recorded attempt, up to a limit, also
-/// with concurrent writers; recording never changes the status of a delivered delivery of the same or an earlier
-/// round. Writing the circuit of a client does not change the version of the client; nothing is written for a
-/// deleted client.
+/// Laws: `context` sees every earlier completed write. Of concurrent claims of one attempt one succeeds, and it
+/// counts the attempt. Only the holder of the claim changes the status after an attempt, except that a success is
+/// always recorded. A delivery that leaves the queue to wait is in the due index, in the list of held deliveries
+/// or behind another delivery, recorded together with its status; a final status removes it from there and moves
+/// the delivery behind it to the due index, all or nothing. Writing the circuit of a client does not change the
+/// version of the client; nothing is written for a deleted client.
 pub trait DeliveryStore: Send + Sync {
-    /// Reads the context of an attempt with one call.
+    /// Reads the context of a message.
     fn context(
         &self,
-        delivery: &Delivery,
+        message: &DeliveryMessage,
     ) -> impl Future<Output = Result<DeliveryContext, StoreError>> + Send;
 
-    /// Records the status after an attempt. `attempts` holds earlier unrecorded attempts, then this one if it was
-    /// made.
-    fn record(
+    /// Begins an attempt, and counts it. Returns false if the delivery changed since it was read.
+    fn claim(&self, claim: &Claim<'_>) -> impl Future<Output = Result<bool, StoreError>> + Send;
+
+    /// Records a transition.
+    fn save(
         &self,
-        delivery: &Delivery,
-        status: Status,
-        attempts: &[Attempt],
-        now: Timestamp,
-    ) -> impl Future<Output = Result<(), StoreError>> + Send;
+        transition: &Transition<'_>,
+    ) -> impl Future<Output = Result<Saved, StoreError>> + Send;
 
     /// Counts a failure with its weight, and opens the circuit if a time is given.
     fn record_failure(
@@ -56,6 +128,7 @@ pub trait DeliveryStore: Send + Sync {
         client: &ClientId,
         weight: u32,
         open_until: Option<Timestamp>,
+        now: Timestamp,
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
 
     /// Closes the circuit.
@@ -73,13 +146,23 @@ pub trait DeliveryStore: Send + Sync {
         until: Timestamp,
     ) -> impl Future<Output = Result<bool, StoreError>> + Send;
 
-    /// Disables the client if it is enabled.
+    /// Disables the client if it still has this URL. Returns whether it is disabled.
     fn disable(
         &self,
-        client: &ClientId,
+        client: &Client,
         reason: &str,
         now: Timestamp,
-    ) -> impl Future<Output = Result<(), StoreError>> + Send;
+    ) -> impl Future<Output = Result<bool, StoreError>> + Send;
+}
+
+/// Records new deliveries, as the stream listener needs it.
+pub trait NewDeliveries: Send + Sync {
+    /// Records a delivery as pending. One that is recorded already is not changed.
+    fn add<'a>(
+        &'a self,
+        delivery: &'a Delivery,
+        now: Timestamp,
+    ) -> BoxFuture<'a, Result<(), StoreError>>;
 }
 
 /// Subject of a history.
@@ -138,12 +221,77 @@ pub trait History: Send + Sync {
         cursor: Option<&Cursor>,
     ) -> impl Future<Output = Result<Page<DeliveryRecord>, StoreError>> + Send;
 
-    /// Records that a delivery was queued in a new round, unless that round already has a result.
+    /// Records that a delivery was queued in a new round, unless that round has begun already.
     fn requeued(
         &self,
-        delivery: &Delivery,
+        message: &DeliveryMessage,
         now: Timestamp,
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// Returns the oldest held deliveries of a client, read from a list of their own. An entry without a
+    /// record is of a delivery that is not held any more.
+    fn held(
+        &self,
+        client: &ClientId,
+        limit: usize,
+    ) -> impl Future<Output = Result<Vec<HeldDelivery>, StoreError>> + Send;
+
+    /// Removes an entry of the list of held deliveries.
+    fn remove_held(
+        &self,
+        client: &ClientId,
+        held: &HeldDelivery,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send;
+}
+
+/// An entry of the list of held deliveries.
+#[derive(Debug, Clone)]
+pub struct HeldDelivery {
+    /// [`DeliveryId::order`] of the delivery.
+    pub order: String,
+    /// The delivery, if it is held.
+    pub record: Option<DeliveryRecord>,
+}
+
+/// An entry of the due index.
+#[derive(Debug, Clone)]
+pub struct DueEntry {
+    /// Shard of the entry.
+    pub shard: u32,
+    /// Sort key of the entry in its shard.
+    pub key: String,
+    /// What is due.
+    pub task: DueTask,
+}
+
+/// Task of an entry of the due index.
+#[derive(Debug, Clone)]
+pub enum DueTask {
+    /// Queue a delivery to a client of this mode.
+    Queue(Box<DeliveryRecord>, Mode),
+    /// Release the held deliveries of a client that was enabled or deleted.
+    Release(ClientId),
+    /// Nothing: the delivery does not wait any more.
+    Nothing,
+}
+
+/// Deliveries that wait for a time, sharded, and clients whose held deliveries are to be released.
+///
+/// Law: an entry stays until it is removed.
+pub trait DueIndex: Send + Sync {
+    /// Returns the number of shards.
+    fn shards(&self) -> u32;
+
+    /// Returns the first entries of a shard that are due.
+    fn due(
+        &self,
+        shard: u32,
+        now: Timestamp,
+        limit: usize,
+    ) -> impl Future<Output = Result<Vec<DueEntry>, StoreError>> + Send;
+
+    /// Removes an entry.
+    fn remove_due(&self, entry: &DueEntry) -> impl Future<Output = Result<(), StoreError>> + Send;
 }
 
 /// A request to an endpoint.
@@ -163,10 +311,10 @@ pub struct Post<'a> {
 
 /// Response of an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct HttpResponse {
     /// The HTTP status.
     pub status: u16,
+    /// Value of `Retry-After`.
     pub retry_after: Option<Duration>,
 }
 

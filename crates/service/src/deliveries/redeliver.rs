@@ -1,44 +1,26 @@
 //! Queues deliveries again: one, all since a time, or all held ones; and test deliveries.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use antumbra_shadow::Timestamp;
 use serde_json::value::RawValue;
 
 use super::delivery::{Delivery, DeliveryRecord, Status};
 use super::id::DeliveryId;
-use super::message::queue_message;
-use super::ports::{History, HistoryQuery, Subject};
+use super::message::DeliveryMessage;
+use super::ports::{History, HistoryQuery, NewDeliveries, Subject};
+use super::queues::{QueueError, Queues};
 use crate::clients::{ClientError, ClientId, ClientState, ClientStore, Mode};
 use crate::clock::Clock;
-use crate::notifications::{Channel, SendError};
 use crate::paging::{Cursor, Page, page_limit};
 use crate::sensors::EventType;
 use crate::store::{ErrorClass, StoreError};
 
 /// Deliveries per page.
 const PAGE: usize = 100;
-/// Number of passes over held deliveries while a client is being enabled.
-const RELEASE_PASSES: usize = 3;
-
-/// The two queues of deliveries.
-#[derive(Clone)]
-pub struct Queues {
-    /// FIFO, one message group per client and sensor, for mode `every`.
-    pub ordered: Arc<dyn Channel>,
-    /// Standard queue, for mode `latest`.
-    pub unordered: Arc<dyn Channel>,
-}
-
-impl Queues {
-    /// Returns the queue of a mode.
-    pub fn of(&self, mode: Mode) -> &Arc<dyn Channel> {
-        match mode {
-            Mode::Every => &self.ordered,
-            Mode::Latest => &self.unordered,
-        }
-    }
-}
+/// Time that enabling a client takes at most; the rest of its held deliveries is released in the background.
+const ENABLE: Duration = Duration::from_millis(500);
 
 /// Error of a request about deliveries.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -53,8 +35,8 @@ pub enum RedeliverError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The queue failed; can be retried.
-    #[error("the queue failed: {0}")]
-    Queue(String),
+    #[error(transparent)]
+    Queue(#[from] QueueError),
 }
 
 impl RedeliverError {
@@ -78,6 +60,15 @@ pub struct Requeued {
     pub next: Option<Cursor>,
 }
 
+/// Progress of releasing held deliveries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Release {
+    /// Number of deliveries that were queued.
+    pub queued: usize,
+    /// No delivery is held any more.
+    pub finished: bool,
+}
+
 /// Use cases of deliveries: history, redelivery, enabling clients, tests.
 #[derive(Clone)]
 pub struct Deliveries<S, H> {
@@ -87,7 +78,7 @@ pub struct Deliveries<S, H> {
     clock: Arc<dyn Clock>,
 }
 
-impl<S: ClientStore, H: History> Deliveries<S, H> {
+impl<S: ClientStore, H: History + NewDeliveries> Deliveries<S, H> {
     /// Creates the use cases on these ports.
     pub fn new(clients: S, history: H, queues: Queues, clock: Arc<dyn Clock>) -> Deliveries<S, H> {
         Deliveries {
@@ -114,11 +105,11 @@ impl<S: ClientStore, H: History> Deliveries<S, H> {
         Ok(self.history.list(query, cursor).await?)
     }
 
-    /// Queues one delivery again, whatever its status.
+    /// Queues one delivery again, whatever its status. It is attempted at once, also if the circuit is open.
     pub async fn redeliver(&self, id: &DeliveryId) -> Result<(), RedeliverError> {
         let record = self.get(id).await?;
         let client = self.clients.get(id.client()).await?;
-        self.requeue(record.delivery, client.mode, false).await
+        self.requeue(&record, client.mode).await
     }
 
     /// Queues the undelivered deliveries of a client since a time again (with `delivered`, all of them), oldest
@@ -139,15 +130,9 @@ impl<S: ClientStore, H: History> Deliveries<S, H> {
         };
         let page = self.history.list(&query, cursor).await?;
         let mut queued = 0;
-        for record in page.rows {
-            // Deliveries with attempts left arrive anyway.
-            let wanted = match record.status {
-                Status::Delivered => delivered,
-                Status::Failed | Status::Pending => false,
-                Status::Dead | Status::Skipped | Status::Superseded | Status::Held => true,
-            };
-            if wanted {
-                self.requeue(record.delivery, mode, false).await?;
+        for record in &page.rows {
+            if delivered || record.status != Status::Delivered {
+                self.requeue(record, mode).await?;
                 queued += 1;
             }
         }
@@ -157,51 +142,19 @@ impl<S: ClientStore, H: History> Deliveries<S, H> {
         })
     }
 
-    /// Enables a client and releases its held deliveries, oldest first. Returns the number of released deliveries.
-    /// After an interruption the same call continues.
+    /// Enables a client and releases its held deliveries, oldest first. This call releases as many as it can in
+    /// half a second; the schedule releases the rest, also after an interruption.
     ///
-    /// Held deliveries are released before the client counts as enabled, so that new events are held behind them.
-    /// Nothing stays held: an attempt that holds a delivery at the same time checks the client again. Deliveries
-    /// that waited in the queue may arrive before released ones; their `sequence` shows the order.
-    pub async fn enable(&self, client: &ClientId) -> Result<usize, RedeliverError> {
-        let mode = self.clients.get(client).await?.mode;
-        let mut queued = 0;
-        // The endpoint may still be gone; then released deliveries are held again, so the passes are limited.
-        for _ in 0..RELEASE_PASSES {
-            let released = self.release(client, mode).await?;
-            queued += released;
-            if released == 0 {
-                break;
-            }
-        }
-        let now = self.clock.now();
+    /// Nothing stays held: an attempt that holds a delivery at the same time checks the client again.
+    pub async fn enable(&self, client: &ClientId) -> Result<Release, RedeliverError> {
+        let start = self.clock.now();
         self.clients
-            .set_state(client, &ClientState::Enabled, now)
+            .set_state(client, &ClientState::Enabled, start)
             .await?;
-        // Deliveries that were held between the last pass and the line above.
-        Ok(queued + self.release(client, mode).await?)
-    }
-
-    async fn release(&self, client: &ClientId, mode: Mode) -> Result<usize, RedeliverError> {
-        let query = HistoryQuery {
-            status: Some(Status::Held),
-            oldest_first: true,
-            limit: PAGE,
-            ..HistoryQuery::of(Subject::Client(client.clone()))
-        };
-        let mut queued = 0;
-        let mut cursor = None;
-        loop {
-            let page = self.history.list(&query, cursor.as_ref()).await?;
-            for record in page.rows {
-                self.requeue(record.delivery, mode, true).await?;
-                queued += 1;
-            }
-            cursor = page.next;
-            if cursor.is_none() {
-                return Ok(queued);
-            }
-        }
+        let until = start.after(ENABLE);
+        let more = || self.clock.now() < until;
+        let (history, clock) = (&self.history, &*self.clock);
+        release(&self.clients, history, &self.queues, clock, client, more).await
     }
 
     /// Queues a test delivery and returns its id.
@@ -210,7 +163,7 @@ impl<S: ClientStore, H: History> Deliveries<S, H> {
         let now = self.clock.now();
         let data = r#"{"message":"This is a test: the signature is real, there is no event."}"#;
         let data: &RawValue =
-            serde_json::from_str(data).map_err(|fault| RedeliverError::Queue(fault.to_string()))?;
+            serde_json::from_str(data).map_err(|fault| StoreError::Invalid(fault.to_string()))?;
         // Distinguishes two tests within a millisecond.
         let sequence = u64::from(fastrand::u32(1..));
         let id = DeliveryId::new(client, now, sequence, EventType::ClientTest.as_str());
@@ -222,43 +175,57 @@ impl<S: ClientStore, H: History> Deliveries<S, H> {
             occurred_at: now,
             sensor: None,
             data: data.to_owned(),
-            round: 0,
-            released: false,
         };
-        self.queue(&delivery, mode).await?;
-        self.history.requeued(&delivery, now).await?;
+        self.history.add(&delivery, now).await?;
+        let message = DeliveryMessage::first(&delivery);
+        self.queues.send(mode, &message).await?;
         Ok(id)
     }
 
     /// Sends to the queue first and then records: a crash in between queues a delivery twice rather than never.
-    async fn requeue(
-        &self,
-        delivery: Delivery,
-        mode: Mode,
-        released: bool,
-    ) -> Result<(), RedeliverError> {
-        let delivery = Delivery {
-            round: delivery.round.saturating_add(1),
-            released,
-            ..delivery
-        };
-        self.queue(&delivery, mode).await?;
-        Ok(self.history.requeued(&delivery, self.clock.now()).await?)
+    async fn requeue(&self, record: &DeliveryRecord, mode: Mode) -> Result<(), RedeliverError> {
+        let message = record.next_round(true);
+        self.queues.send(mode, &message).await?;
+        Ok(self.history.requeued(&message, self.clock.now()).await?)
     }
+}
 
-    async fn queue(&self, delivery: &Delivery, mode: Mode) -> Result<(), RedeliverError> {
-        let message = queue_message(delivery);
-        let sent = self
-            .queues
-            .of(mode)
-            .send(std::slice::from_ref(&message))
-            .await;
-        match sent.into_iter().next() {
-            Some(Ok(())) => Ok(()),
-            Some(Err(SendError::Retry(reason) | SendError::Permanent(reason))) => {
-                Err(RedeliverError::Queue(reason))
+/// Releases the held deliveries of a client that is enabled or deleted, oldest first, while `more` is true.
+pub(super) async fn release<S: ClientStore, H: History>(
+    clients: &S,
+    history: &H,
+    queues: &Queues,
+    clock: &dyn Clock,
+    client: &ClientId,
+    more: impl Fn() -> bool,
+) -> Result<Release, RedeliverError> {
+    let mut queued = 0;
+    loop {
+        let mode = match clients.get(client).await {
+            Ok(found) if found.state == ClientState::Enabled => found.mode,
+            // Disabled again: its deliveries stay held.
+            Ok(_) => {
+                let finished = true;
+                return Ok(Release { queued, finished });
             }
-            None => Err(RedeliverError::Queue("no response".to_owned())),
+            // Deleted: each delivery is recorded as skipped.
+            Err(ClientError::NotFound) => Mode::Latest,
+            Err(error) => return Err(error.into()),
+        };
+        let page = history.held(client, PAGE).await?;
+        let is_last = page.len() < PAGE;
+        for held in &page {
+            if let Some(record) = &held.record {
+                let message = record.next_round(false);
+                queues.send(mode, &message).await?;
+                history.requeued(&message, clock.now()).await?;
+                queued += 1;
+            }
+            history.remove_held(client, held).await?;
+        }
+        if is_last || !more() {
+            let finished = is_last;
+            return Ok(Release { queued, finished });
         }
     }
 }

@@ -173,6 +173,8 @@ impl Wiring {
             let config = antumbra_liveness_sweep::Config {
                 sensors: wiring.sensor_config(),
                 signals_queue_url: Some(url(wiring.signals)),
+                deliveries_fifo_queue_url: url(names::ORDERED),
+                deliveries_queue_url: url(names::UNORDERED),
                 marker_wait: MARKER_WAIT,
                 grace: GRACE,
                 limits: Limits::default(),
@@ -186,7 +188,10 @@ impl Wiring {
             let config = antumbra_webhook_deliver::Config {
                 table: MAIN.name.to_owned(),
                 fifo_queue_url: url(names::ORDERED),
+                dead_fifo_queue_url: url(names::ORDERED_DEAD),
                 queue_url: url(names::UNORDERED),
+                dead_queue_url: url(names::UNORDERED_DEAD),
+                quarantine_queue_url: url(names::QUARANTINE),
                 policy: wiring.policy,
                 ..Default::default()
             };

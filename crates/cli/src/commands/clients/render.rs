@@ -46,8 +46,21 @@ fn facts(client: &api::Client) -> String {
         row("url", client.url.clone()),
         row("mode", client.mode.to_string()),
         row("state", state),
+        row("circuit", circuit(client)),
         row("version", client.version.to_string()),
     ])
+}
+
+/// Shows whether the circuit breaker holds attempts back.
+fn circuit(client: &api::Client) -> String {
+    let failures = match &client.failing_since {
+        Some(since) => format!("{} failures since {since}", client.failures),
+        None => return styled(GOOD, "closed"),
+    };
+    match &client.paused_until {
+        Some(until) => format!("{} until {until}, {failures}", styled(BAD, "open")),
+        None => format!("{}, {failures}", styled(CHANGED, "closed")),
+    }
 }
 
 pub(super) fn created(created: &api::CreatedClient, json: bool) -> String {

@@ -138,6 +138,5 @@ pub(crate) async fn enable(
     State(api): Api,
     Path(client): Path<ClientId>,
 ) -> Result<Json<EnabledClient>, Problem> {
-    let queued = api.deliveries.enable(&client).await?;
-    Ok(Json(EnabledClient { queued }))
+    Ok(Json(api.deliveries.enable(&client).await?.into()))
 }
