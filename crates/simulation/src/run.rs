@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use antumbra_dynamodb::{MAIN, MESSAGES, client};
 use antumbra_queues::queue::{Attributes, Queue, Redrive};
-use antumbra_service::deliveries::{Delays, Policy, SPARE_RECEIVES};
+use antumbra_service::deliveries::{Delays, Policy};
 use tokio::time::Instant;
 
 use crate::actors::clients::ClientActors;
@@ -27,13 +27,14 @@ use crate::world::{Violation, World};
 
 /// Tables with a stream.
 const TABLES: [&str; 2] = [MAIN.name, MESSAGES.name];
-/// Attempts of a delivery, and the maximum receive count of its queue.
+/// Attempts of a delivery.
 pub(crate) const MAX_ATTEMPTS: u32 = 6;
 /// First pause of a client after failures.
 pub(crate) const OPEN_FIRST: Duration = Duration::from_secs(10);
 /// Maximum receive count of signals and inbox messages, as deployed.
 const INPUT_RECEIVES: u32 = 60;
-const RECEIVES: u32 = MAX_ATTEMPTS + SPARE_RECEIVES;
+/// Maximum receive count of the deliveries queues, as deployed.
+const RECEIVES: u32 = 1000;
 /// Longer than any sensor may be silent, and the time it takes to find that out.
 const SILENCE: Duration = Duration::from_secs(400 + 200);
 /// Time in which work begun during the faults ends.
@@ -109,6 +110,7 @@ async fn simulate(chance: Chance, spawner: Spawner, traced: bool) -> Outcome {
     let swept_until = sweeping.finish(&world).await;
 
     settle(&world, &streams).await;
+    sweeping.stop();
     inbox.read_back().await;
     let evidence = Evidence {
         world: &world,
@@ -204,8 +206,12 @@ impl Sweeping {
         if world.profile.sensors > 0 {
             tokio::time::sleep(SILENCE).await;
         }
-        self.over.store(true, Ordering::Relaxed);
         world.clock.milliseconds()
+    }
+
+    /// Ends the schedule, which also queues due deliveries.
+    fn stop(&self) {
+        self.over.store(true, Ordering::Relaxed);
     }
 }
 
@@ -264,13 +270,29 @@ fn policy() -> Policy {
         max_attempts: MAX_ATTEMPTS,
         delays: Delays {
             first: Duration::from_secs(5),
-            longest: Duration::from_secs(60),
+            longest: Duration::from_secs(150),
             ..Delays::default()
         },
+        longest_hidden: Duration::from_secs(20),
         open_first: OPEN_FIRST,
         open_longest: Duration::from_secs(60),
         ..Policy::default()
     }
+}
+
+/// Returns whether deliveries wait in the due index.
+fn is_due_index_filled(streams: &Streams) -> bool {
+    let mut entries = std::collections::BTreeSet::new();
+    for change in streams.all() {
+        if change.partition.starts_with("DUE#") {
+            let key = (change.partition.clone(), change.sort.clone());
+            match change.new {
+                Some(_) => entries.insert(key),
+                None => entries.remove(&key),
+            };
+        }
+    }
+    !entries.is_empty()
 }
 
 /// Waits until nothing is left to do.
@@ -288,7 +310,8 @@ async fn settle(world: &World, streams: &Streams) {
         let idle = queues
             .iter()
             .all(|name| world.cloud.messages(name).is_empty());
-        if idle && !world.is_busy() && streams.is_done(world) {
+        let due = world.profile.sensors > 0 && is_due_index_filled(streams);
+        if idle && !due && !world.is_busy() && streams.is_done(world) {
             return;
         }
         tokio::time::sleep(CHECK_INTERVAL).await;

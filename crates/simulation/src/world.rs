@@ -189,14 +189,6 @@ impl World {
         times.is_some_and(|times| times.iter().any(|(_, other)| *other == batch))
     }
 
-    /// Returns whether a message was delivered only while faults occurred.
-    pub(crate) fn was_only_received_during_faults(&self, message: &str) -> bool {
-        let handed = lock(&self.handed);
-        let last = handed.messages.get(message).and_then(|times| times.last());
-        let faults_ended_ms = self.faults_ended_ms.load(Ordering::Relaxed);
-        !self.profile.is_calm() && last.is_some_and(|(last, _)| *last < faults_ended_ms)
-    }
-
     /// Invocations by function, and how many of them crashed.
     pub(crate) fn counts(&self) -> BTreeMap<&'static str, (u64, u64)> {
         lock(&self.counts).clone()

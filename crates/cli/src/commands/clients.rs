@@ -19,6 +19,7 @@ use antumbra_service::sensors::SensorId;
 use antumbra_service::store::Version;
 use antumbra_shadow::Timestamp;
 use clap::{Args, Subcommand};
+use serde_json::json as object;
 
 use crate::connection::Connection;
 use crate::error::CliError;
@@ -282,8 +283,15 @@ async fn execute(
         }
         C::Enable { id } => {
             let enabled = EnabledClient::from(deliveries.enable(&id).await?);
-            let more = if enabled.releasing { ", more follow" } else { "" };
-            let text = format!("enabled; {} held deliveries were queued{more}", enabled.queued);
+            let more = if enabled.releasing {
+                ", more follow"
+            } else {
+                ""
+            };
+            let text = format!(
+                "enabled; {} held deliveries were queued{more}",
+                enabled.queued
+            );
             Ok(render::either(&enabled, &text, json))
         }
         C::Disable { id, reason } => Ok(render::client(clients.disable(&id, &reason).await?, json)),
@@ -331,7 +339,7 @@ async fn execute(
             let client: ClientId = id.parse().map_err(CliError::invalid)?;
             let queued = redeliver_all(deliveries, &client, since, delivered).await?;
             let text = format!("{queued} deliveries were queued");
-            Ok(render::either(&json!({ "queued": queued }), &text, json))
+            Ok(render::either(&object!({ "queued": queued }), &text, json))
         }
     }
 }

@@ -21,8 +21,7 @@ impl DynamoDbDeliveries {
         now: Timestamp,
     ) -> Result<(), StoreError> {
         let key = client_key(client);
-        let update =
-            "ADD #failures :weight SET #failingSince = if_not_exists(#failingSince, :now)";
+        let update = "ADD #failures :weight SET #failingSince = if_not_exists(#failingSince, :now)";
         let update = match open_until {
             None => Write::update(key, update),
             Some(until) => Write::update(key, format!("{update}, #openUntil = :until"))

@@ -98,6 +98,8 @@ impl DynamoDbDeliveries {
 }
 
 fn parked(chain: Option<&Item>) -> Result<u32, StoreError> {
-    let count = chain.map(|chain| optional_number(chain, PARKED)).transpose()?;
+    let count = chain
+        .map(|chain| optional_number(chain, PARKED))
+        .transpose()?;
     Ok(count.flatten().unwrap_or(0))
 }

@@ -73,11 +73,7 @@ impl History for DynamoDbDeliveries {
         self.table.write(update).await.map(drop)
     }
 
-    async fn held(
-        &self,
-        client: &ClientId,
-        limit: usize,
-    ) -> Result<Vec<HeldDelivery>, StoreError> {
+    async fn held(&self, client: &ClientId, limit: usize) -> Result<Vec<HeldDelivery>, StoreError> {
         let kind = ItemKind::HeldDelivery;
         let query = Query::new("#PK = :partition AND begins_with(#SK, :held)")
             .value(":partition", text(kind.partition(client.as_str())))
@@ -102,11 +98,7 @@ impl History for DynamoDbDeliveries {
             .collect())
     }
 
-    async fn remove_held(
-        &self,
-        client: &ClientId,
-        held: &HeldDelivery,
-    ) -> Result<(), StoreError> {
+    async fn remove_held(&self, client: &ClientId, held: &HeldDelivery) -> Result<(), StoreError> {
         let delete = Write::delete(held_key(client, &held.order));
         self.table.write(delete).await.map(drop)
     }
@@ -140,7 +132,9 @@ impl DynamoDbDeliveries {
             .table
             .get_many(keys.clone(), BatchRead::CONSISTENT)
             .await?;
-        let records = keys.iter().map(|key| found.remove(key).map(decode).transpose());
+        let records = keys
+            .iter()
+            .map(|key| found.remove(key).map(decode).transpose());
         records.collect()
     }
 }

@@ -15,9 +15,7 @@ use antumbra_wire::items::ItemKind;
 use aws_sdk_dynamodb::types::AttributeValue;
 
 use super::DynamoDbDeliveries;
-use super::item::{
-    PARKED, chain_key, decode, due_key, encode_attempts, held_key, key, parked_key,
-};
+use super::item::{PARKED, chain_key, decode, due_key, encode_attempts, held_key, key, parked_key};
 use crate::table::{Item, Key, Outcome, Refusal, Write};
 use crate::value::{epoch_milliseconds, epoch_seconds, number, text, time};
 
@@ -94,7 +92,9 @@ impl DeliveryStore for DynamoDbDeliveries {
                 if transition.wait.is_some() {
                     return Ok(Saved::Changed);
                 }
-                parked = self.parked_count(transition.message.id.client(), sensor).await?;
+                parked = self
+                    .parked_count(transition.message.id.client(), sensor)
+                    .await?;
                 continue;
             }
             let Some(stored) = refusal.stored.clone() else {
@@ -198,12 +198,7 @@ impl DynamoDbDeliveries {
     }
 
     /// The writes that put a delivery into the list of the place where it waits.
-    fn park(
-        &self,
-        transition: &Transition<'_>,
-        record: &DeliveryRecord,
-        wait: Wait,
-    ) -> Vec<Write> {
+    fn park(&self, transition: &Transition<'_>, record: &DeliveryRecord, wait: Wait) -> Vec<Write> {
         let id = &transition.message.id;
         let put = |key: Key| Write::put(self.table.attributes(&key));
         let mut writes = match wait {
@@ -220,9 +215,7 @@ impl DynamoDbDeliveries {
             let chain = Write::update(chain, "ADD #parked :one").value(":one", number(1));
             writes.push(match wait {
                 // Without a delivery to wait for, nothing would end the wait.
-                Wait::Behind => chain
-                    .condition("#parked > :none")
-                    .value(":none", number(0)),
+                Wait::Behind => chain.condition("#parked > :none").value(":none", number(0)),
                 _ => chain,
             });
         }
@@ -374,11 +367,7 @@ impl Change {
     }
 
     /// Adds attempts, and keeps the newest ones.
-    fn attempts(
-        &mut self,
-        record: &DeliveryRecord,
-        new: &[Attempt],
-    ) -> Result<(), StoreError> {
+    fn attempts(&mut self, record: &DeliveryRecord, new: &[Attempt]) -> Result<(), StoreError> {
         let all: Vec<_> = record.attempts.iter().chain(new).collect();
         let kept = all.len().saturating_sub(ATTEMPTS_KEPT);
         self.set("attempts", encode_attempts(all[kept..].iter().copied())?);

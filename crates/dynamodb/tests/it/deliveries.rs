@@ -1,12 +1,13 @@
-//! Deliveries: one read and one write per attempt, and a correct history with concurrent writers.
+//! Deliveries: counted attempts, places to wait, and a correct history with concurrent writers.
 
 use antumbra_dynamodb::DynamoDbDeliveries;
-use antumbra_service::clients::{ClientState, ClientStore as _, LinkStore as _, Mode};
+use antumbra_service::clients::{ClientId, ClientState, ClientStore as _, LinkStore as _, Mode};
 use antumbra_service::deliveries::{
-    Attempt, Delivery, DeliveryId, DeliveryStore as _, EventType, History as _, HistoryQuery,
-    SensorRef, Status, Subject,
+    Attempt, Claim, DUE_SHARDS, Delivery, DeliveryContext, DeliveryId, DeliveryMessage,
+    DeliveryStore as _, DueIndex as _, DueTask, EventType, History as _, HistoryQuery,
+    NewDeliveries as _, Saved, SensorRef, Status, Subject, Transition, Wait,
 };
-use antumbra_service::sensors::SensorId;
+use antumbra_service::sensors::{Generation, SensorId};
 use antumbra_service::store::Version;
 use antumbra_shadow::Timestamp;
 use antumbra_testkit::dynamodb::Reply;
@@ -44,6 +45,7 @@ impl DeliveryFixture {
             .table_name(&self.base.table)
             .item("PK", AttributeValue::S(format!("SENSOR#{sensor}")))
             .item("SK", AttributeValue::S("STATE".to_owned()))
+            .item("generation", AttributeValue::S("g-1".to_owned()))
             .item("changes", AttributeValue::N(changes.to_string()))
             .item("contacts", AttributeValue::N(contacts.to_string()))
             .send()
@@ -52,14 +54,90 @@ impl DeliveryFixture {
         self.base.endpoint.take_calls();
     }
 
+    async fn add(&self, sequence: u64) -> Delivery {
+        let new = delivery("watch", "door-7", 100, sequence);
+        self.deliveries.add(&new, at(100)).await.unwrap();
+        new
+    }
+
     async fn status(&self, delivery: &Delivery) -> (Status, usize) {
         let record = self.deliveries.get(&delivery.id).await.unwrap().unwrap();
         (record.status, record.attempts.len())
     }
+
+    async fn context(&self, delivery: &Delivery) -> (DeliveryContext, DeliveryMessage) {
+        let message = match self.deliveries.get(&delivery.id).await.unwrap() {
+            Some(record) => record.message(),
+            None => DeliveryMessage::first(delivery),
+        };
+        let context = self.deliveries.context(&message).await.unwrap();
+        (context, message)
+    }
+
+    async fn claim(
+        &self,
+        context: &DeliveryContext,
+        message: &DeliveryMessage,
+        token: &str,
+    ) -> bool {
+        let record = context.record.as_ref().unwrap();
+        let claim = Claim {
+            record,
+            message,
+            attempt: record.progress.begun + 1,
+            token,
+            until: at(130),
+            interrupted: None,
+            now: at(100),
+        };
+        self.deliveries.claim(&claim).await.unwrap()
+    }
+
+    async fn save(
+        &self,
+        context: &DeliveryContext,
+        message: &DeliveryMessage,
+        claim: Option<(&str, Attempt)>,
+        status: Status,
+        wait: Option<Wait>,
+    ) -> Saved {
+        let transition = Transition {
+            context,
+            record: context.record.as_ref().unwrap(),
+            message,
+            claim: claim.as_ref().map(|(token, _)| *token),
+            status,
+            attempts: claim.iter().map(|(_, attempt)| attempt.clone()).collect(),
+            wait,
+            in_order: true,
+            now: at(101),
+        };
+        self.deliveries.save(&transition).await.unwrap()
+    }
+
+    /// One attempt with its result.
+    async fn attempt(&self, delivery: &Delivery, status: Status, wait: Option<Wait>) -> Saved {
+        let (context, message) = self.context(delivery).await;
+        assert!(self.claim(&context, &message, "token").await);
+        let number = context.record.as_ref().unwrap().progress.begun + 1;
+        let made = attempt(message.round, number, 500);
+        self.save(&context, &message, Some(("token", made)), status, wait)
+            .await
+    }
+
+    /// The tasks of the due index at a time.
+    async fn due(&self, now: Timestamp) -> Vec<DueTask> {
+        let mut tasks = Vec::new();
+        for shard in 0..DUE_SHARDS {
+            let entries = self.deliveries.due(shard, now, 100).await.unwrap();
+            tasks.extend(entries.into_iter().map(|entry| entry.task));
+        }
+        tasks
+    }
 }
 
 pub(crate) fn delivery(client: &str, sensor: &str, time: i128, sequence: u64) -> Delivery {
-    let client = antumbra_service::clients::ClientId::new(client).unwrap();
+    let client = ClientId::new(client).unwrap();
     Delivery {
         id: DeliveryId::new(&client, at(time), sequence, sensor),
         event_type: EventType::StateChanged,
@@ -69,54 +147,56 @@ pub(crate) fn delivery(client: &str, sensor: &str, time: i128, sequence: u64) ->
         sensor: Some(SensorRef {
             id: SensorId::new(sensor).unwrap(),
             address: "Poznań".to_owned(),
+            generation: Generation::new("g-1").unwrap(),
         }),
         data: RawValue::from_string(r#"{"current":1.50}"#.to_owned()).unwrap(),
-        round: 0,
-        released: false,
     }
 }
 
-fn attempt(number: u32, status: u16) -> Attempt {
+fn attempt(round: u32, number: u32, status: u16) -> Attempt {
     Attempt {
-        at: Timestamp::from_nanoseconds(i128::from(number) * 1_000_000_000),
-        round: 0,
+        at: at(i128::from(number)),
+        round,
         number,
         status: Some(status),
         latency_ms: 12,
-        error: (status == 0).then(|| "refused".to_owned()),
+        error: None,
     }
 }
 
 #[tokio::test]
-async fn a_first_attempt_costs_one_read_and_one_write() {
+async fn an_attempt_costs_one_read_and_two_writes() {
     let fixture = DeliveryFixture::fresh().await;
     fixture.linked("watch", "door-7", 4, 2).await;
-    let sent = delivery("watch", "door-7", 100, 17);
-    let standing = fixture.deliveries.context(&sent).await.unwrap();
-    let (client, secrets) = standing.client.unwrap();
+    let sent = fixture.add(17).await;
+    // The stream is read again after a crash.
+    fixture.deliveries.add(&sent, at(105)).await.unwrap();
+    fixture.base.endpoint.take_calls();
+    let message = DeliveryMessage::first(&sent);
+    let context = fixture.deliveries.context(&message).await.unwrap();
+    let (client, secrets) = context.client.as_ref().unwrap();
     assert_eq!((client.id.as_str(), client.mode), ("watch", Mode::Latest));
     assert_eq!(secrets.previous, None);
-    assert!(standing.linked);
-    assert_eq!((standing.newest, standing.delivered_round), (Some(4), None));
-    fixture
-        .deliveries
-        .record(&sent, Status::Delivered, &[attempt(1, 204)], at(101))
-        .await
-        .unwrap();
+    assert!(context.linked);
+    assert_eq!((context.newest, context.parked), (Some(4), 0));
+    assert_eq!(context.generation, Generation::new("g-1").ok());
+    assert!(fixture.claim(&context, &message, "token").await);
+    let claim = Some(("token", attempt(0, 1, 204)));
+    let saved = fixture.save(&context, &message, claim, Status::Delivered, None);
+    assert_eq!(saved.await, Saved::Applied(None));
     assert_eq!(
         fixture.base.endpoint.take_operations(),
-        ["BatchGetItem", "UpdateItem"]
+        ["BatchGetItem", "UpdateItem", "UpdateItem"]
     );
-    let standing = fixture.deliveries.context(&sent).await.unwrap();
-    assert_eq!(standing.delivered_round, Some(0));
     let record = fixture.deliveries.get(&sent.id).await.unwrap().unwrap();
+    assert_eq!(record.progress.delivered_round, Some(0));
     assert_eq!(record.delivery.data.get(), sent.data.get());
     assert_eq!(record.delivery.id, sent.id);
     assert_eq!(
         (record.status, record.updated),
         (Status::Delivered, at(101))
     );
-    assert_eq!(record.attempts, [attempt(1, 204)]);
+    assert_eq!(record.attempts, [attempt(0, 1, 204)]);
 }
 
 #[tokio::test]
@@ -127,74 +207,202 @@ async fn newest_number_is_counted_by_kind() {
         event_type: EventType::ConnectionLost,
         ..delivery("watch", "door-7", 100, 17)
     };
-    let standing = fixture.deliveries.context(&lost).await.unwrap();
-    assert_eq!(standing.newest, Some(2));
+    fixture.deliveries.add(&lost, at(100)).await.unwrap();
+    assert_eq!(fixture.context(&lost).await.0.newest, Some(2));
     let stranger = delivery("nobody", "ghost", 100, 17);
-    let standing = fixture.deliveries.context(&stranger).await.unwrap();
-    assert_eq!(standing, Default::default());
+    let (context, _) = fixture.context(&stranger).await;
+    assert!(context.record.is_none() && context.client.is_none() && !context.linked);
 }
 
 #[tokio::test]
-async fn every_attempt_is_stored_once_up_to_a_limit() {
+async fn an_attempt_is_claimed_once_and_counted_also_if_it_is_interrupted() {
     let fixture = DeliveryFixture::fresh().await;
-    let sent = delivery("watch", "door-7", 100, 17);
-    // The response to the second is lost, so the SDK writes it again.
-    for turn in 1..=60 {
-        if turn == 2 {
-            let lost = [Reply::PassThenDisconnect];
+    let sent = fixture.add(1).await;
+    let (context, message) = fixture.context(&sent).await;
+    let tokens: Vec<String> = (0..6).map(|n| format!("token-{n}")).collect();
+    let claims = tokens
+        .iter()
+        .map(|token| fixture.claim(&context, &message, token));
+    let claims = futures_util::future::join_all(claims).await;
+    assert_eq!(claims.iter().filter(|won| **won).count(), 1);
+    let record = fixture.deliveries.get(&sent.id).await.unwrap().unwrap();
+    assert_eq!(record.progress.begun, 1);
+    assert_eq!(record.progress.claimed_until, Some(at(130)));
+    // A response that is lost does not make the claim another's.
+    let other = fixture.add(2).await;
+    let (context, message) = fixture.context(&other).await;
+    let lost = [Reply::PassThenDisconnect];
+    fixture.base.endpoint.script_next("UpdateItem", lost);
+    assert!(fixture.claim(&context, &message, "token").await);
+    // Without the claim nothing but a success is recorded.
+    let late = |status| Some(("other", attempt(0, 1, status)));
+    let failed = fixture.save(&context, &message, late(500), Status::Failed, None);
+    assert_eq!(failed.await, Saved::Changed);
+    let success = fixture.save(&context, &message, late(204), Status::Delivered, None);
+    assert_eq!(success.await, Saved::Applied(None));
+    assert_eq!(fixture.status(&other).await, (Status::Delivered, 1));
+}
+
+#[tokio::test]
+async fn the_newest_attempts_are_kept() {
+    let fixture = DeliveryFixture::fresh().await;
+    let sent = fixture.add(17).await;
+    for number in 1..=60 {
+        if number == 2 {
+            // The response to the result is lost, so the SDK writes it again.
+            let lost = [Reply::Pass, Reply::PassThenDisconnect];
             fixture.base.endpoint.script_next("UpdateItem", lost);
         }
-        let attempt = attempt(turn, 500);
-        fixture
-            .deliveries
-            .record(&sent, Status::Failed, &[attempt], at(100))
-            .await
-            .unwrap();
+        let wait = Some(Wait::InQueue(at(100)));
+        let saved = fixture.attempt(&sent, Status::Failed, wait).await;
+        assert_eq!(saved, Saved::Applied(None));
     }
     let record = fixture.deliveries.get(&sent.id).await.unwrap().unwrap();
-    let turns: Vec<u32> = record
-        .attempts
-        .iter()
-        .map(|attempt| attempt.number)
-        .collect();
-    assert_eq!(turns, (11..=60).collect::<Vec<_>>());
+    let numbers: Vec<u32> = record.attempts.iter().map(|one| one.number).collect();
+    assert_eq!(numbers, (11..=60).collect::<Vec<_>>());
+    assert_eq!(record.progress.begun, 60);
 }
 
 #[tokio::test]
-async fn a_success_is_final_and_an_old_round_does_not_change_a_new_one() {
+async fn a_success_settles_a_released_delivery_but_not_one_requested_by_hand() {
     let fixture = DeliveryFixture::fresh().await;
-    let sent = delivery("watch", "door-7", 100, 17);
-    let record = async |delivery: &Delivery, status, turn| {
-        let attempt = attempt(turn, 0);
-        let recorded = fixture
-            .deliveries
-            .record(delivery, status, &[attempt], at(100))
-            .await;
-        recorded.unwrap();
-    };
-    record(&sent, Status::Delivered, 1).await;
-    // A duplicate of the failed message.
-    record(&sent, Status::Failed, 2).await;
-    assert_eq!(fixture.status(&sent).await, (Status::Delivered, 2));
-    let again = Delivery {
-        round: 1,
-        ..sent.clone()
-    };
-    fixture.deliveries.requeued(&again, at(200)).await.unwrap();
-    assert_eq!(fixture.status(&sent).await, (Status::Pending, 2));
-    record(&sent, Status::Dead, 3).await;
-    assert_eq!(fixture.status(&sent).await, (Status::Pending, 3));
-    record(&again, Status::Failed, 4).await;
-    assert_eq!(fixture.status(&sent).await, (Status::Failed, 4));
-    // The delivery was attempted before the note that it was queued arrives.
-    fixture.deliveries.requeued(&again, at(201)).await.unwrap();
-    assert_eq!(fixture.status(&sent).await, (Status::Failed, 4));
+    for (sequence, manual, expected) in [(1, false, Status::Delivered), (2, true, Status::Pending)]
+    {
+        let sent = fixture.add(sequence).await;
+        let (context, message) = fixture.context(&sent).await;
+        assert!(fixture.claim(&context, &message, "token").await);
+        // Queued again while the attempt is made.
+        let again = context.record.as_ref().unwrap().next_round(manual);
+        fixture.deliveries.requeued(&again, at(100)).await.unwrap();
+        let claim = Some(("token", attempt(0, 1, 204)));
+        let saved = fixture.save(&context, &message, claim, Status::Delivered, None);
+        assert_eq!(saved.await, Saved::Applied(None));
+        assert_eq!(fixture.status(&sent).await, (expected, 1), "{manual}");
+        // The record that it was queued arrives once more, and late.
+        fixture.deliveries.requeued(&again, at(101)).await.unwrap();
+        assert_eq!(fixture.status(&sent).await, (expected, 1), "{manual}");
+        let record = fixture.deliveries.get(&sent.id).await.unwrap().unwrap();
+        assert_eq!(record.progress.delivered_round, Some(0));
+    }
+}
+
+#[tokio::test]
+async fn later_deliveries_wait_behind_a_parked_one_and_follow_it() {
+    let fixture = DeliveryFixture::fresh().await;
+    fixture.linked("watch", "door-7", 4, 2).await;
+    let (one, two, three) = (
+        fixture.add(1).await,
+        fixture.add(2).await,
+        fixture.add(3).await,
+    );
+    // Without a parked delivery, none can wait behind it.
+    let (context, message) = fixture.context(&two).await;
+    let saved = fixture.save(
+        &context,
+        &message,
+        None,
+        Status::Pending,
+        Some(Wait::Behind),
+    );
+    assert_eq!(saved.await, Saved::Changed);
+    let due = Some(Wait::Due(at(200)));
+    let saved = fixture.attempt(&one, Status::Failed, due).await;
+    assert_eq!(saved, Saved::Applied(None));
+    for waiting in [&two, &three] {
+        let (context, message) = fixture.context(waiting).await;
+        assert_eq!(context.oldest_parked, Some(one.id.order()));
+        let saved = fixture.save(
+            &context,
+            &message,
+            None,
+            Status::Pending,
+            Some(Wait::Behind),
+        );
+        assert_eq!(saved.await, Saved::Applied(None));
+    }
+    assert!(fixture.due(at(199)).await.is_empty());
+    assert_eq!(fixture.due(at(201)).await.len(), 1);
+    let mut settled = &one;
+    for next in [&two, &three] {
+        let Saved::Applied(Some(message)) = fixture.attempt(settled, Status::Dead, None).await
+        else {
+            panic!("nothing follows {}", settled.sequence);
+        };
+        assert_eq!((&message.id, message.queued), (&next.id, 1));
+        // It is in the due index as well, in case it is not queued.
+        let due = fixture.due(at(201)).await;
+        let is_next = |task: &DueTask| matches!(task, DueTask::Queue(record, _) if record.delivery.id == next.id);
+        assert!(due.iter().any(is_next), "{due:?}");
+        settled = next;
+    }
+    let last = fixture.attempt(settled, Status::Delivered, None).await;
+    assert_eq!(last, Saved::Applied(None));
+    let (context, _) = fixture.context(&three).await;
+    assert_eq!((context.parked, context.oldest_parked), (0, None));
+    // What remains in the index is of deliveries that wait no more.
+    let rest = fixture.due(at(300)).await;
+    assert!(
+        rest.iter().all(|task| matches!(task, DueTask::Nothing)),
+        "{rest:?}"
+    );
+}
+
+#[tokio::test]
+async fn held_deliveries_are_found_without_reading_the_history() {
+    let fixture = DeliveryFixture::fresh().await;
+    fixture.linked("watch", "door-7", 4, 2).await;
+    let client = ClientId::new("watch").unwrap();
+    for sequence in 0..40 {
+        let sent = fixture.add(sequence).await;
+        if sequence % 10 == 0 {
+            let (context, message) = fixture.context(&sent).await;
+            let held = fixture.save(&context, &message, None, Status::Held, Some(Wait::Held));
+            assert_eq!(held.await, Saved::Applied(None));
+        }
+    }
+    fixture.base.endpoint.take_calls();
+    let held = fixture.deliveries.held(&client, 3).await.unwrap();
+    assert_eq!(
+        fixture.base.endpoint.take_operations(),
+        ["Query", "BatchGetItem"]
+    );
+    let sequence = |record: &antumbra_service::deliveries::DeliveryRecord| record.delivery.sequence;
+    let sequences: Vec<_> = held
+        .iter()
+        .map(|one| one.record.as_ref().map(sequence))
+        .collect();
+    assert_eq!(sequences, [Some(0), Some(10), Some(20)]);
+    // The first one is attempted meanwhile.
+    let first = delivery("watch", "door-7", 100, 0);
+    fixture.attempt(&first, Status::Delivered, None).await;
+    let held = fixture.deliveries.held(&client, 1).await.unwrap();
+    assert!(held[0].record.is_none());
     fixture
         .deliveries
-        .record(&sent, Status::Skipped, &[], at(300))
+        .remove_held(&client, &held[0])
         .await
         .unwrap();
-    assert_eq!(fixture.status(&sent).await, (Status::Failed, 4));
+    let held = fixture.deliveries.held(&client, 10).await.unwrap();
+    assert_eq!(held.len(), 3);
+    // Enabling a client, or deleting it, leaves a task to release them.
+    let disabled = ClientState::Disabled {
+        reason: "requested".to_owned(),
+        since: at(1),
+    };
+    let clients = &fixture.base.clients;
+    clients.set_state(&client, &disabled, at(1)).await.unwrap();
+    assert!(fixture.due(at(300)).await.is_empty());
+    clients
+        .set_state(&client, &ClientState::Enabled, at(2))
+        .await
+        .unwrap();
+    let due = fixture.due(at(300)).await;
+    assert!(
+        matches!(&due[..], [DueTask::Release(id)] if *id == client),
+        "{due:?}"
+    );
+    clients.delete(&client, None, true).await.unwrap();
+    assert_eq!(fixture.due(at(300)).await.len(), 2);
 }
 
 #[tokio::test]
@@ -209,16 +417,12 @@ async fn histories_are_read_per_client_and_per_sensor_in_pages() {
         ("a", "s1", 103, 3),
     ] {
         let sent = delivery(client, sensor, time, sequence);
-        let status = if sequence == 2 {
-            Status::Held
-        } else {
-            Status::Delivered
+        fixture.deliveries.add(&sent, at(time)).await.unwrap();
+        let (status, wait) = match sequence {
+            2 => (Status::Held, Some(Wait::Held)),
+            _ => (Status::Delivered, None),
         };
-        fixture
-            .deliveries
-            .record(&sent, status, &[attempt(1, 200)], at(time))
-            .await
-            .unwrap();
+        fixture.attempt(&sent, status, wait).await;
         all.push(sent.id.to_string());
     }
     let read = async |query: HistoryQuery| {
@@ -243,7 +447,7 @@ async fn histories_are_read_per_client_and_per_sensor_in_pages() {
         oldest_first: true,
         ..HistoryQuery::of(subject)
     };
-    let client = || Subject::Client(antumbra_service::clients::ClientId::new("a").unwrap());
+    let client = || Subject::Client(ClientId::new("a").unwrap());
     let sensor = || Subject::Sensor(SensorId::new("s1").unwrap());
     let pick = |places: &[usize]| places.iter().map(|at| all[*at].clone()).collect::<Vec<_>>();
     assert_eq!(read(of(client())).await, pick(&[0, 1, 2, 4]));
@@ -260,11 +464,11 @@ async fn histories_are_read_per_client_and_per_sensor_in_pages() {
     };
     assert_eq!(read(part(client())).await, pick(&[2]));
     assert_eq!(read(part(sensor())).await, Vec::<String>::new());
-    let parked = HistoryQuery {
+    let held = HistoryQuery {
         status: Some(Status::Held),
         ..of(client())
     };
-    assert_eq!(read(parked).await, pick(&[1]));
+    assert_eq!(read(held).await, pick(&[1]));
     let page = fixture.deliveries.list(&of(client()), None).await.unwrap();
     let mixed = fixture
         .deliveries
@@ -277,11 +481,14 @@ async fn histories_are_read_per_client_and_per_sensor_in_pages() {
 async fn one_of_many_claims_the_probe_and_a_success_closes_the_circuit() {
     let fixture = DeliveryFixture::fresh().await;
     fixture.linked("watch", "door-7", 1, 1).await;
-    let client = antumbra_service::clients::ClientId::new("watch").unwrap();
-    let ledger = &fixture.deliveries;
-    ledger.record_failure(&client, 1, None).await.unwrap();
-    ledger
-        .record_failure(&client, 4, Some(at(50)))
+    let client = ClientId::new("watch").unwrap();
+    let store = &fixture.deliveries;
+    store
+        .record_failure(&client, 1, None, at(40))
+        .await
+        .unwrap();
+    store
+        .record_failure(&client, 4, Some(at(50)), at(41))
         .await
         .unwrap();
     let stored = fixture.base.clients.get(&client).await.unwrap();
@@ -289,36 +496,47 @@ async fn one_of_many_claims_the_probe_and_a_success_closes_the_circuit() {
         (stored.circuit.failures, stored.circuit.open_until),
         (5, Some(at(50)))
     );
+    assert_eq!(stored.circuit.failing_since, Some(at(40)));
     assert_eq!(stored.version, Version(1));
-    let claims = (0..8).map(|_| ledger.claim_probe(&client, Some(at(50)), at(65)));
+    let claims = (0..8).map(|_| store.claim_probe(&client, Some(at(50)), at(65)));
     let claims = futures_util::future::join_all(claims).await;
     let won = claims.into_iter().filter(|claim| claim.clone().unwrap());
     assert_eq!(won.count(), 1);
-    ledger.record_success(&client).await.unwrap();
+    store.record_success(&client).await.unwrap();
     assert!(
-        !ledger
+        !store
             .claim_probe(&client, Some(at(65)), at(80))
             .await
             .unwrap()
     );
-    assert!(ledger.claim_probe(&client, None, at(80)).await.unwrap());
-    ledger.disable(&client, "gone", at(70)).await.unwrap();
-    ledger.disable(&client, "gone again", at(71)).await.unwrap();
+    assert!(store.claim_probe(&client, None, at(80)).await.unwrap());
+    // An endpoint that the client has left does not disable it.
+    let moved = antumbra_service::clients::Client {
+        url: "https://former.example/".to_owned(),
+        ..stored.clone()
+    };
+    assert!(!store.disable(&moved, "gone", at(69)).await.unwrap());
+    assert!(store.disable(&stored, "gone", at(70)).await.unwrap());
+    assert!(store.disable(&stored, "gone again", at(71)).await.unwrap());
     let stored = fixture.base.clients.get(&client).await.unwrap();
     let off = ClientState::Disabled {
         reason: "gone".to_owned(),
         since: at(70),
     };
-    assert_eq!((stored.state, stored.version), (off, Version(2)));
+    assert_eq!((stored.state.clone(), stored.version), (off, Version(2)));
     // Nothing is stored for a deleted client.
-    let nobody = antumbra_service::clients::ClientId::new("nobody").unwrap();
-    ledger
-        .record_failure(&nobody, 1, Some(at(1)))
+    let nobody = ClientId::new("nobody").unwrap();
+    store
+        .record_failure(&nobody, 1, Some(at(1)), at(1))
         .await
         .unwrap();
-    ledger.record_success(&nobody).await.unwrap();
-    ledger.disable(&nobody, "gone", at(1)).await.unwrap();
-    assert!(!ledger.claim_probe(&nobody, None, at(1)).await.unwrap());
+    store.record_success(&nobody).await.unwrap();
+    let deleted = antumbra_service::clients::Client {
+        id: nobody.clone(),
+        ..stored
+    };
+    assert!(!store.disable(&deleted, "gone", at(1)).await.unwrap());
+    assert!(!store.claim_probe(&nobody, None, at(1)).await.unwrap());
     assert!(fixture.base.clients.get(&nobody).await.is_err());
 }
 

@@ -12,7 +12,8 @@ use antumbra_service::clients::{
     Rotation, Secret,
 };
 use antumbra_service::deliveries::{
-    Attempt, Delivery, DeliveryId, DeliveryStore as _, EventType, History as _, SensorRef, Status,
+    Attempt, Claim, Delivery, DeliveryId, DeliveryStore as _, EventType, History as _,
+    NewDeliveries as _, SensorRef, Status, Transition, Wait,
 };
 use antumbra_service::idempotency::{IdempotencyStore as _, Request};
 use antumbra_service::inbox::{
@@ -281,7 +282,7 @@ async fn write_clients(database: &aws_sdk_dynamodb::Client, table: &str) {
     };
     let chart = client_id("chart");
     clients.set_state(&chart, &disabled, at(3)).await.unwrap();
-    let failure = deliveries.record_failure(&chart, 2, Some(at(9)));
+    let failure = deliveries.record_failure(&chart, 2, Some(at(9)), at(8));
     failure.await.unwrap();
 }
 
@@ -296,10 +297,9 @@ async fn write_deliveries(database: &aws_sdk_dynamodb::Client, table: &str) {
         sensor: sensor.map(|id| SensorRef {
             id: SensorId::new(id).unwrap(),
             address: "Poznań".to_owned(),
+            generation: Generation::new("g-1").unwrap(),
         }),
         data: RawValue::from_string(r#"{"current":1.50}"#.to_owned()).unwrap(),
-        round: 0,
-        released: false,
     };
     let attempt = |number: u32, status: Option<u16>| Attempt {
         at: at(i128::from(number)),
@@ -309,16 +309,50 @@ async fn write_deliveries(database: &aws_sdk_dynamodb::Client, table: &str) {
         latency_ms: 12,
         error: status.is_none().then(|| "no connection".to_owned()),
     };
-    let changed = delivery(EventType::StateChanged, Some("door"));
-    for (status, attempt, time) in [
-        (Status::Failed, attempt(1, None), at(1)),
-        (Status::Delivered, attempt(2, Some(204)), at(2)),
-    ] {
-        let recorded = deliveries.record(&changed, status, &[attempt], time).await;
-        recorded.unwrap();
-    }
     let test = delivery(EventType::ClientTest, None);
-    deliveries.requeued(&test, at(3)).await.unwrap();
+    for (sensor, second) in [
+        ("door", (Status::Delivered, None)),
+        ("lamp", (Status::Failed, Some(Wait::Due(at(900))))),
+        ("gate", (Status::Held, Some(Wait::Held))),
+    ] {
+        let new = delivery(EventType::StateChanged, Some(sensor));
+        deliveries.add(&new, at(1)).await.unwrap();
+        let first = (Status::Failed, Some(Wait::InQueue(at(2))));
+        for (number, (status, wait)) in (1..).zip([first, second]) {
+            let record = deliveries.get(&new.id).await.unwrap().unwrap();
+            let message = record.message();
+            let context = deliveries.context(&message).await.unwrap();
+            let claim = Claim {
+                record: &record,
+                message: &message,
+                attempt: number,
+                token: "token",
+                until: at(30),
+                interrupted: None,
+                now: at(i128::from(number)),
+            };
+            assert!(deliveries.claim(&claim).await.unwrap());
+            let answer = (number == 2).then_some(204);
+            let transition = Transition {
+                context: &context,
+                record: &record,
+                message: &message,
+                claim: Some("token"),
+                status,
+                attempts: vec![attempt(number, answer)],
+                wait,
+                in_order: true,
+                now: at(i128::from(number)),
+            };
+            deliveries.save(&transition).await.unwrap();
+        }
+    }
+    deliveries.add(&test, at(3)).await.unwrap();
+    let test = deliveries.get(&test.id).await.unwrap().unwrap();
+    deliveries
+        .requeued(&test.next_round(true), at(4))
+        .await
+        .unwrap();
 }
 
 async fn write_idempotency_records(database: &aws_sdk_dynamodb::Client, table: &str) {

@@ -50,7 +50,13 @@ pub struct DueQueue<S, H> {
 impl<S: ClientStore, H: DueIndex + History> DueDeliveries for DueQueue<S, H> {
     fn queue(&self, deadline: Timestamp) -> BoxFuture<'_, DueSummary> {
         let (clients, store) = (&self.clients, &self.store);
-        Box::pin(queue_due(clients, store, &self.queues, &*self.clock, deadline))
+        Box::pin(queue_due(
+            clients,
+            store,
+            &self.queues,
+            &*self.clock,
+            deadline,
+        ))
     }
 }
 

@@ -9,7 +9,8 @@ use antumbra_publish::webhook::Guard;
 use antumbra_service::clients::{ClientId, Clients, Mode, NewClient};
 use antumbra_service::clock::{Clock as _, SystemClock};
 use antumbra_service::deliveries::{
-    Delivery, DeliveryId, DeliveryRecord, EventType, History as _, Status, encode,
+    Delivery, DeliveryId, DeliveryMessage, DeliveryRecord, EventType, History as _,
+    NewDeliveries as _, Status,
 };
 use antumbra_testkit::dynamodb::TestTable;
 use antumbra_testkit::lambda::{
@@ -20,11 +21,11 @@ use serde_json::{Value, json};
 const BINARY: &str = env!("CARGO_BIN_EXE_antumbra-webhook-deliver");
 const ALLOW: &str = "http://127.0.0.0/8";
 
-fn event(delivery: &Delivery, receives: u32) -> String {
+fn event(body: &str, receives: u32) -> String {
     json!({"Records": [{
         "messageId": "m-1",
         "receiptHandle": "r-1",
-        "body": encode(delivery),
+        "body": body,
         "attributes": {
             "SentTimestamp": "1564669332364",
             "ApproximateReceiveCount": receives.to_string(),
@@ -43,6 +44,15 @@ fn environment(table: &str, dynamodb: &str, sqs: SocketAddr) -> Environment {
             "DELIVERIES_FIFO_QUEUE_URL",
             format!("http://{sqs}/0/deliveries.fifo"),
         ),
+        (
+            "DELIVERIES_DEAD_QUEUE_URL",
+            format!("http://{sqs}/0/deliveries-dead"),
+        ),
+        (
+            "DELIVERIES_DEAD_FIFO_QUEUE_URL",
+            format!("http://{sqs}/0/deliveries-dead.fifo"),
+        ),
+        ("QUARANTINE_QUEUE_URL", format!("http://{sqs}/0/quarantine")),
         ("WEBHOOK_ALLOW", ALLOW.to_owned()),
         ("RETRY_CURVE", "logarithmic".to_owned()),
         ("RETRY_FIRST_SECONDS", "7".to_owned()),
@@ -76,21 +86,26 @@ impl Fixture {
         };
         let made = clients.create(new).await.unwrap().client;
         let now = SystemClock.now();
+        let delivery = Delivery {
+            id: DeliveryId::new(&made.id, now, 1, "test"),
+            event_type: EventType::ClientTest,
+            sequence: 0,
+            number: 0,
+            occurred_at: now,
+            sensor: None,
+            data: serde_json::from_str("{}").unwrap(),
+        };
+        let deliveries = DynamoDbDeliveries::new(table.client.clone(), &table.name);
+        deliveries.add(&delivery, now).await.unwrap();
         Fixture {
-            deliveries: DynamoDbDeliveries::new(table.client.clone(), &table.name),
+            deliveries,
             table,
-            delivery: Delivery {
-                id: DeliveryId::new(&made.id, now, 1, "test"),
-                event_type: EventType::ClientTest,
-                sequence: 0,
-                number: 0,
-                occurred_at: now,
-                sensor: None,
-                data: serde_json::from_str("{}").unwrap(),
-                round: 0,
-                released: false,
-            },
+            delivery,
         }
+    }
+
+    fn event(&self, receives: u32) -> String {
+        event(&DeliveryMessage::first(&self.delivery).encode(), receives)
     }
 
     fn start(&self, sqs: &AwsServer) -> Lambda {
@@ -110,7 +125,7 @@ async fn a_delivery_is_posted_once() {
     let (endpoint, sqs) = (AwsServer::start(), AwsServer::start());
     let fixture = Fixture::create(endpoint.address()).await;
     let function = fixture.start(&sqs);
-    let event = event(&fixture.delivery, 1);
+    let event = fixture.event(1);
     // SQS may deliver a message twice.
     for _ in 0..2 {
         assert_eq!(function.invoke(&event).unwrap(), NO_FAILURES);
@@ -129,16 +144,16 @@ async fn a_delivery_is_posted_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_failed_attempt_is_retried_as_configured() {
+async fn a_failed_attempt_is_retried_as_configured_however_often_it_was_received() {
     let sqs = AwsServer::start();
     let fixture = Fixture::create(nowhere()).await;
     let function = fixture.start(&sqs);
     let failed = r#"{"batchItemFailures":[{"itemIdentifier":"m-1"}]}"#;
-    // The eleventh receive is one more than there are attempts: SQS moves the message away.
-    for (receives, status) in [(1, Status::Failed), (11, Status::Dead)] {
-        let response = function.invoke(&event(&fixture.delivery, receives));
-        assert_eq!(response.unwrap(), failed);
-        assert_eq!(fixture.record().await.status, status);
+    // Receives of throttled invocations cost no attempt; the second receive comes before the retry is due.
+    for receives in [900, 901] {
+        assert_eq!(function.invoke(&fixture.event(receives)).unwrap(), failed);
+        let record = fixture.record().await;
+        assert_eq!((record.status, record.attempts.len()), (Status::Failed, 1));
     }
     let requests = sqs.requests();
     let timeouts: Vec<(&str, Value)> = requests
@@ -150,8 +165,28 @@ async fn a_failed_attempt_is_retried_as_configured() {
             )
         })
         .collect();
-    let operation = "ChangeMessageVisibility";
-    assert_eq!(timeouts, [(operation, json!(7)), (operation, json!(0))]);
+    assert_eq!(timeouts[0], ("ChangeMessageVisibility", json!(7)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_that_the_history_does_not_know_is_quarantined() {
+    let (endpoint, sqs) = (AwsServer::start(), AwsServer::start());
+    let fixture = Fixture::create(endpoint.address()).await;
+    let function = fixture.start(&sqs);
+    let forged = fixture
+        .delivery
+        .id
+        .to_string()
+        .replace("0000000001_", "0000000002_");
+    for body in [format!(r#"{{"id":"{forged}"}}"#), "forged".to_owned()] {
+        assert_eq!(function.invoke(&event(&body, 1)).unwrap(), NO_FAILURES);
+        let requests = sqs.requests();
+        let quarantined = requests.last().unwrap();
+        assert_eq!(quarantined.operation(), "SendMessageBatch");
+        let url = quarantined.json()["QueueUrl"].to_string();
+        assert!(url.contains("quarantine"), "{url}");
+    }
+    assert!(endpoint.requests().is_empty());
 }
 
 #[test]
@@ -161,6 +196,10 @@ fn an_invalid_environment_is_rejected() {
         ("TABLE", None),
         ("DELIVERIES_QUEUE_URL", None),
         ("DELIVERIES_FIFO_QUEUE_URL", None),
+        ("DELIVERIES_DEAD_QUEUE_URL", None),
+        ("DELIVERIES_DEAD_FIFO_QUEUE_URL", None),
+        ("QUARANTINE_QUEUE_URL", None),
+        ("DISABLE_AFTER_HOURS", Some("-1")),
         ("WEBHOOK_ALLOW", Some("http://")),
         ("RETRY_CURVE", Some("steep")),
         ("DELIVERY_MAX_ATTEMPTS", Some("many")),

@@ -1,6 +1,6 @@
 //! Bodies of queue messages as each function parses them: an inbox message, a signal, a delivery.
 
-use antumbra_service::deliveries;
+use antumbra_service::deliveries::DeliveryMessage;
 use antumbra_service::inbox::{
     InboxMessage, IncomingMessage, MessageId, MessageParser, Padding, RESPONSE_BYTES, Source,
     TOPIC_BYTES,
@@ -114,15 +114,12 @@ fn signal(text: &str, queue_id: &str, sent: Timestamp) {
 }
 
 fn delivery(text: &str) {
-    let Ok(delivery) = deliveries::decode(text) else {
+    let Ok(message) = DeliveryMessage::decode(text) else {
         return;
     };
-    let encoded = deliveries::encode(&delivery);
-    let again = deliveries::decode(&encoded).unwrap_or_else(|fault| panic!("{fault}: {encoded}"));
-    assert_eq!(deliveries::encode(&again), encoded);
-    assert_eq!(again.id, delivery.id);
-    assert_eq!(again.data.get(), delivery.data.get());
-    let message = deliveries::queue_message(&delivery);
-    assert!(message.id.len() <= 128, "{}", message.id);
-    assert_eq!(message.body, encoded);
+    let again = DeliveryMessage::decode(&message.encode());
+    assert_eq!(again.as_ref(), Ok(&message));
+    let queued = message.to_queue();
+    assert!(queued.id.len() <= 128, "{}", queued.id);
+    assert_eq!(queued.body, message.encode());
 }

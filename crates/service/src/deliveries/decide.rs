@@ -178,8 +178,9 @@ fn without_client<'a>(
         record.status,
         Status::Delivered | Status::Dead | Status::Skipped | Status::Superseded
     );
-    let not_yet = progress.not_before.is_some_and(|until| until > now);
-    if is_final || (progress.waiting == Some(Waiting::Due) && not_yet) {
+    // The due index queues it with another number.
+    let waits = progress.waiting == Some(Waiting::Due) && message.queued < progress.queued;
+    if is_final || waits {
         return Some(NextStep::Drop(record.status));
     }
     let in_progress = progress.claimed_until.filter(|until| *until > now);
@@ -229,7 +230,12 @@ pub fn attempt_outcome(
 
 impl Policy {
     /// Decides what follows a failed attempt; the endpoint asked for a delay of at least `asked`.
-    pub(super) fn after_failure(&self, number: u32, asked: Duration, random: f64) -> AttemptOutcome {
+    pub(super) fn after_failure(
+        &self,
+        number: u32,
+        asked: Duration,
+        random: f64,
+    ) -> AttemptOutcome {
         match number >= self.max_attempts {
             true => AttemptOutcome::Dead,
             false => AttemptOutcome::RetryAfter(self.delays.after(number, random).max(asked)),
@@ -269,4 +275,4 @@ pub fn circuit_after_failure(
 }
 
 #[cfg(test)]
-mod tests {}
+mod tests;

@@ -298,9 +298,13 @@ impl<L: DeliveryStore, S: Sender> Deliver<L, S> {
                     ..self.transition(step, Some(Wait::Held))
                 };
                 let held = self.hold(step, held).await?;
-                return Ok(Some(held.unwrap_or(MessageDisposition::RetryAfter(UNDECIDED))));
+                return Ok(Some(
+                    held.unwrap_or(MessageDisposition::RetryAfter(UNDECIDED)),
+                ));
             }
-            decided = self.policy.after_failure(number, Duration::ZERO, fastrand::f64());
+            decided = self
+                .policy
+                .after_failure(number, Duration::ZERO, fastrand::f64());
         }
         let (status, wait) = match decided {
             AttemptOutcome::Delivered => (Status::Delivered, None),

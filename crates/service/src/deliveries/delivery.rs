@@ -152,7 +152,11 @@ impl DeliveryRecord {
     pub fn message(&self) -> DeliveryMessage {
         DeliveryMessage {
             id: self.delivery.id.clone(),
-            sensor: self.delivery.sensor.as_ref().map(|sensor| sensor.id.clone()),
+            sensor: self
+                .delivery
+                .sensor
+                .as_ref()
+                .map(|sensor| sensor.id.clone()),
             round: self.progress.round,
             queued: self.progress.queued,
             manual: self.progress.manual,

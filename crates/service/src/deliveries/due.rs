@@ -58,7 +58,15 @@ where
             let mut failed = 0;
             let is_last = entries.len() < PAGE;
             for entry in entries {
-                let done = process(clients, store, queues, clock, deadline, &entry, &mut summary);
+                let done = process(
+                    clients,
+                    store,
+                    queues,
+                    clock,
+                    deadline,
+                    &entry,
+                    &mut summary,
+                );
                 if let Err(error) = done.await {
                     tracing::warn!(shard, key = entry.key, %error, "a due entry failed");
                     failed += 1;

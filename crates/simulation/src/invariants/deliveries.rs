@@ -55,14 +55,6 @@ fn dead_letters(evidence: &Evidence<'_>) -> Vec<Message> {
         .collect()
 }
 
-/// Deliveries whose last attempt and both spare receives were interrupted during the faults, so that the last one
-/// could not be recorded. Without faults it can.
-fn cut_off(evidence: &Evidence<'_>) -> Vec<Message> {
-    let mut dead = dead_letters(evidence);
-    dead.retain(|held| evidence.world.was_only_received_during_faults(&held.id));
-    dead
-}
-
 /// Deliveries that can supersede each other.
 pub(super) fn family(kind: EventType) -> bool {
     kind == EventType::StateChanged
@@ -80,7 +72,7 @@ pub(super) async fn check(evidence: &Evidence<'_>) {
     for client in evidence.clients.all() {
         let history = evidence.clients.history(&client.id).await;
         let got: Vec<&Got> = got.iter().filter(|got| got.client == client.id).collect();
-        the_circuit_opens(evidence, &client, &history, &got);
+        the_circuit_opens(evidence, &client, &got);
         for sensor in &client.sensors {
             let of_sensor = |record: &&DeliveryRecord| {
                 let at = record.delivery.sensor.as_ref();
@@ -90,7 +82,7 @@ pub(super) async fn check(evidence: &Evidence<'_>) {
             let occurred = occurrences(evidence, sensor);
             everything_is_delivered(evidence, &client, sensor, &occurred, &records);
             superseded_deliveries_are_not_sent(evidence, &client, &occurred, &records, &got);
-            if client.mode == Mode::Every && client.character != Character::Fickle {
+            if client.mode == Mode::Every {
                 in_order(evidence, &client, sensor, &records, &got);
             }
             if client.character == Character::Steady && evidence.world.profile.is_calm() {
@@ -118,14 +110,7 @@ fn everything_is_delivered(
     };
     for (number, occurrence) in (1..).zip(occurred) {
         let record = of_number(number);
-        let gone = client.character == Character::Leaving || {
-            let number = format!("\"sequence\":{number},");
-            let of_client = format!("\"id\":\"{}_", client.id);
-            let of_sensor = format!("\"sensor\":{{\"id\":\"{sensor}\"");
-            let parts = [of_client, of_sensor, number];
-            let all = |held: &Message| parts.iter().all(|part| held.body.contains(part));
-            cut_off(evidence).iter().any(all)
-        };
+        let gone = client.character == Character::Leaving;
         evidence.expect(
             "every-sensor-event-has-a-delivery",
             record.is_some() || gone,
@@ -180,15 +165,14 @@ fn ends(evidence: &Evidence<'_>, client: &Known, record: &DeliveryRecord) {
         Status::Delivered | Status::Superseded => {
             client.character != Character::Dead || record.status == Status::Superseded
         }
-        Status::Dead => is_among(dead_letters(evidence)),
-        Status::Failed => {
-            let round = record.delivery.round;
-            let of_round = record.attempts.iter().filter(|one| one.round == round);
-            let numbers = of_round.map(|attempt| attempt.number);
-            numbers.max() < Some(MAX_ATTEMPTS) && is_among(cut_off(evidence))
+        // All attempts were made, in every round that ended.
+        Status::Dead => {
+            let round = record.progress.round;
+            let made = record.attempts.iter().filter(|one| one.round == round);
+            is_among(dead_letters(evidence)) && made.count() == MAX_ATTEMPTS as usize
         }
         Status::Skipped => client.character == Character::Leaving,
-        Status::Pending | Status::Held => false,
+        Status::Pending | Status::Failed | Status::Held => false,
     };
     evidence.expect("every-delivery-is-settled", ended, || {
         format!(

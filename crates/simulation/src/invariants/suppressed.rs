@@ -11,7 +11,7 @@ use super::deliveries::{Occurrence, family};
 use super::sensors::word;
 use crate::actors::clients::{Character, Intent, Known};
 use crate::endpoint::{Got, RETRY_AFTER, TIMEOUT};
-use crate::run::{MAX_ATTEMPTS, OPEN_FIRST};
+use crate::run::OPEN_FIRST;
 
 /// Maximum time from the decision of an attempt to its request.
 const UNDER_WAY: u64 = 6_000;
@@ -32,8 +32,7 @@ pub(super) fn check(evidence: &Evidence<'_>) {
     }
 }
 
-/// A disabled or unlinked client receives nothing from the confirmation until the next intent. Deliveries that were
-/// released when it was enabled are sent even if it is disabled again, as documented.
+/// A disabled or unlinked client receives nothing from the confirmation until the next intent.
 fn disabled_and_unlinked_clients_receive_nothing(evidence: &Evidence<'_>, got: &[Got]) {
     let intents = evidence.clients.intents();
     for (at, intent) in intents.iter().enumerate() {
@@ -64,32 +63,16 @@ fn disabled_and_unlinked_clients_receive_nothing(evidence: &Evidence<'_>, got: &
                 .as_ref()
                 .is_none_or(|sensor| got.body.contains(sensor))
         };
-        let released = |got: &&Got| intent.sensor.is_none() && was_released(evidence, got);
         let wrong = got
             .iter()
             .filter(|got| got.client == intent.client && forbidden.contains(&got.at))
-            .filter(about)
-            .find(|got| !released(got));
+            .find(about);
         evidence.expect(
             "disabled-and-unlinked-clients-receive-nothing",
             early || wrong.is_none(),
             || format!("{intent:?}, but {wrong:?}"),
         );
     }
-}
-
-/// Returns whether the delivery was queued again before it was sent.
-fn was_released(evidence: &Evidence<'_>, got: &Got) -> bool {
-    let mut changes = evidence.changes.iter();
-    changes.any(|change| {
-        let (client, order) = (&change.partition, &change.sort);
-        change.at <= got.at
-            && client.strip_prefix("CLIENT#") == Some(&got.client)
-            && order
-                .strip_prefix("DELIVERY#")
-                .is_some_and(|order| got.id.ends_with(order))
-            && word(change.new.as_ref(), "status") == "pending"
-    })
 }
 
 /// A delivery that is recorded as delivered is not sent again; no redelivery is requested here.
@@ -198,8 +181,7 @@ pub(super) fn superseded_deliveries_are_not_sent(
     records: &[&DeliveryRecord],
     got: &[&Got],
 ) {
-    // Held deliveries that were released are wanted.
-    if client.mode != Mode::Latest || client.character == Character::Fickle {
+    if client.mode != Mode::Latest {
         return;
     }
     for (at, occurrence) in occurred.iter().enumerate() {
@@ -219,33 +201,16 @@ pub(super) fn superseded_deliveries_are_not_sent(
     }
 }
 
-/// A client whose endpoint never responds is paused after every timeout, except for last attempts.
-pub(super) fn the_circuit_opens(
-    evidence: &Evidence<'_>,
-    client: &Known,
-    history: &[DeliveryRecord],
-    got: &[&Got],
-) {
+/// A client whose endpoint never responds is paused after every timeout.
+pub(super) fn the_circuit_opens(evidence: &Evidence<'_>, client: &Known, got: &[&Got]) {
     if client.character != Character::Dead || !evidence.world.profile.is_calm() {
         return;
     }
     let timed_out = TIMEOUT.as_millis() as u64;
     let open = timed_out + ABOUT..timed_out + OPEN_FIRST.as_millis() as u64 - ABOUT;
-    let is_last = |got: &Got| {
-        let of_delivery = |one: &&DeliveryRecord| one.delivery.id.to_string() == got.id;
-        let attempts = history
-            .iter()
-            .filter(of_delivery)
-            .flat_map(|one| &one.attempts);
-        let mut last = attempts.filter(|attempt| attempt.number == MAX_ATTEMPTS);
-        last.any(|attempt| {
-            let at = attempt.at.nanoseconds() / 1_000_000;
-            (at as u64).abs_diff(got.at) < ABOUT
-        })
-    };
     for (at, first) in got.iter().enumerate() {
         let hung = first.status.is_none();
-        let next = got[at + 1..].iter().filter(|next| !is_last(next));
+        let next = got[at + 1..].iter();
         let early = next.map(|next| next.at - first.at);
         let early = early.filter(|after| hung && open.contains(after)).min();
         evidence.expect("the-circuit-opens", early.is_none(), || {

@@ -54,11 +54,11 @@ fn facts(client: &api::Client) -> String {
 /// Shows whether the circuit breaker holds attempts back.
 fn circuit(client: &api::Client) -> String {
     let failures = match &client.failing_since {
-        Some(since) => format!("{} failures since {since}", client.failures),
+        Some(since) => format!("{} failures since {}", client.failures, since.0),
         None => return styled(GOOD, "closed"),
     };
     match &client.paused_until {
-        Some(until) => format!("{} until {until}, {failures}", styled(BAD, "open")),
+        Some(until) => format!("{} until {}, {failures}", styled(BAD, "open"), until.0),
         None => format!("{}, {failures}", styled(CHANGED, "closed")),
     }
 }

@@ -134,22 +134,3 @@ fn queues_are_those_of_the_local_stack() {
         }
     }
 }
-
-/// Queues allow more receives than a delivery has attempts.
-#[test]
-fn deliveries_have_more_receives_than_attempts() {
-    for attempts in 1..=20 {
-        let root = Stack::deploy(&[("DeliveryMaxAttempts", &attempts.to_string())]);
-        let resources = root.resources();
-        let queues = resources.iter().filter(|of| {
-            let name = of.properties.get("QueueName").map(text);
-            name.is_some_and(|name| {
-                ["antumbra-deliveries", "antumbra-deliveries.fifo"].contains(&&name[..])
-            })
-        });
-        let receives = attempts + antumbra_service::deliveries::SPARE_RECEIVES;
-        let receives_of = queues.map(|of| text(&of.properties["RedrivePolicy"]["maxReceiveCount"]));
-        let receives_of: Vec<String> = receives_of.collect();
-        assert_eq!(receives_of, [receives.to_string(), receives.to_string()]);
-    }
-}
