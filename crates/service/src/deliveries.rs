@@ -50,5 +50,5 @@ pub use ports::{
     HistoryQuery, HttpResponse, MessageVisibility, NewDeliveries, Post, PostError, Saved, Sender,
     Subject, Transition, Wait,
 };
-pub use queues::{QueueError, Queues};
+pub use queues::{DeadLetters, QueueError, Queues};
 pub use redeliver::{Deliveries, RedeliverError, Release, Requeued};

@@ -85,10 +85,7 @@ impl<S: StateStore, P: IngestProgress, R: SensorStore> Ingest<S, P, R> {
             messages,
             all_or_nothing,
         } = arrival::read(event, start, &self.redelivered)?;
-        let tasks: Vec<Task> = messages
-            .iter()
-            .map(|message| plan::task(message, &self.rules))
-            .collect();
+        let (messages, tasks) = plan::in_order(messages, &self.rules);
         let mut summary = BatchSummary::new(COUNTERS);
         summary.add("messages", messages.len());
         summary.all_or_nothing = all_or_nothing;

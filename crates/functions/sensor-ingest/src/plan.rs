@@ -17,8 +17,31 @@ pub(crate) enum Task {
     Reject(Rejection),
 }
 
+/// Parses the messages of a batch. A standard queue keeps no order, so its signals are recorded by their own
+/// times: every transition within a batch is seen, whatever order the queue delivers. Across batches the newest
+/// value wins, and a transition that arrives late is kept as a reading only.
+pub(crate) fn in_order(
+    messages: Vec<IncomingSignal>,
+    rules: &Rules,
+) -> (Vec<IncomingSignal>, Vec<Task>) {
+    let is_ordered = messages.iter().any(|message| message.group.is_some());
+    let parsed = messages.into_iter().map(|message| {
+        let task = task(&message, rules);
+        (message, task)
+    });
+    let mut parsed: Vec<(IncomingSignal, Task)> = parsed.collect();
+    if !is_ordered {
+        let moment = |task: &Task| match task {
+            Task::Signal(signal) => Some(signal.moment().clone()),
+            Task::Marker | Task::Reject(_) => None,
+        };
+        parsed.sort_by_cached_key(|(_, task)| moment(task));
+    }
+    parsed.into_iter().unzip()
+}
+
 /// Parses a message.
-pub(crate) fn task(message: &IncomingSignal, rules: &Rules) -> Task {
+fn task(message: &IncomingSignal, rules: &Rules) -> Task {
     let text = match &message.text {
         Ok(text) => text,
         Err(not_text) => return Task::Reject(Rejection::new("NotText", not_text)),

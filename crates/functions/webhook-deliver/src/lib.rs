@@ -16,7 +16,7 @@ use antumbra_lambda_kit::certificates;
 use antumbra_publish::webhook::Guard;
 use antumbra_publish::{SqsChannel, SqsVisibility, WebhookSender};
 use antumbra_service::clock::Clock;
-use antumbra_service::deliveries::{Deliver, Queues, Sender};
+use antumbra_service::deliveries::{DeadLetters, Deliver, Queues, Sender};
 use antumbra_service::quarantine::Quarantine;
 use aws_types::SdkConfig;
 
@@ -50,9 +50,14 @@ pub fn build_with_sender<S: Sender>(
         ordered: queue(&config.fifo_queue_url),
         unordered: queue(&config.queue_url),
     };
-    let dead_letters = Queues {
-        ordered: queue(&config.dead_fifo_queue_url),
-        unordered: queue(&config.dead_queue_url),
+    let name = |url: &str| url.rsplit('/').next().unwrap_or_default().to_owned();
+    let dead_letters = DeadLetters {
+        queues: Queues {
+            ordered: queue(&config.dead_fifo_queue_url),
+            unordered: queue(&config.dead_queue_url),
+        },
+        ordered_source: name(&config.fifo_queue_url),
+        unordered_source: name(&config.queue_url),
     };
     let quarantine = Quarantine::new(queue(&config.quarantine_queue_url));
     let store = DynamoDbDeliveries::connect(sdk, config.table).with_retention(config.retention);

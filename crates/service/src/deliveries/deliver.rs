@@ -16,7 +16,7 @@ use super::ports::{
     Claim, DeliveryContext, DeliveryStore, HttpResponse, Post, PostError, Saved, Sender,
     Transition, Wait,
 };
-use super::queues::{QueueError, Queues};
+use super::queues::{DeadLetters, QueueError, Queues};
 use crate::backoff;
 use crate::clients::{Client, ClientState, Mode, Secret, Secrets};
 use crate::clock::{Clock, time_left};
@@ -77,7 +77,7 @@ pub struct Deliver<L, S> {
     store: L,
     sender: S,
     queues: Queues,
-    dead_letters: Queues,
+    dead_letters: DeadLetters,
     clock: Arc<dyn Clock>,
     policy: Policy,
 }
@@ -88,7 +88,7 @@ impl<L: DeliveryStore, S: Sender> Deliver<L, S> {
         store: L,
         sender: S,
         queues: Queues,
-        dead_letters: Queues,
+        dead_letters: DeadLetters,
         clock: Arc<dyn Clock>,
         policy: Policy,
     ) -> Deliver<L, S> {

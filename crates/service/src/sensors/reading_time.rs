@@ -85,6 +85,11 @@ impl ReadingTime {
         Ok(ReadingTime { time, sequence })
     }
 
+    /// The same sequence at another time. A time that cannot be stored changes nothing.
+    pub(super) fn at(&self, time: Timestamp) -> ReadingTime {
+        ReadingTime::new(time, self.sequence.clone()).unwrap_or_else(|_| self.clone())
+    }
+
     /// Returns the time.
     pub fn time(&self) -> Timestamp {
         self.time

@@ -6,9 +6,12 @@ use antumbra_shadow::Timestamp;
 
 use super::id::{Generation, SensorId, SensorType};
 use super::location::{Location, LocationPrefix};
-use super::ports::{PurgeQueue, ReadingStore, SensorError, SensorStore, SensorWithState};
+use super::ports::{
+    PurgeQueue, ReadingStore, SensorError, SensorStore, SensorWithState, StateStore,
+};
 use super::reading::{DEFAULT_LATEST, Reading};
 use super::sensor::{Address, RegisteredSensor, Sensor, SilenceTimeout};
+use super::signal::Signal;
 use super::state::State;
 use crate::backoff;
 use crate::clock::{Clock, SystemClock};
@@ -58,6 +61,14 @@ impl<S: SensorStore> Sensors<S> {
     /// Registers a sensor. The same again changes nothing and gives what is registered; with other data
     /// it is [`SensorError::AlreadyRegistered`].
     pub async fn register(&self, sensor: Sensor) -> Result<RegisteredSensor, SensorError> {
+        Ok(self.register_once(sensor).await?.0)
+    }
+
+    /// The same, with whether this call registered the sensor: of many at once, one does.
+    pub async fn register_once(
+        &self,
+        sensor: Sensor,
+    ) -> Result<(RegisteredSensor, bool), SensorError> {
         let registered_at = self.clock.now();
         let new = RegisteredSensor {
             sensor,
@@ -65,7 +76,9 @@ impl<S: SensorStore> Sensors<S> {
             registered_at,
             generation: Generation::unique(registered_at),
         };
-        self.store.register(&new).await
+        let stored = self.store.register(&new).await?;
+        let created = stored.generation == new.generation;
+        Ok((stored, created))
     }
 
     /// Returns a sensor.
@@ -194,13 +207,23 @@ impl<S: SensorStore> Sensors<S> {
     }
 }
 
-impl<S: SensorStore + ReadingStore> Sensors<S> {
-    /// Saves readings of a registered sensor.
+impl<S: SensorStore + ReadingStore + StateStore> Sensors<S> {
+    /// Saves readings of a registered sensor. They are a contact, and the newest of them becomes the state
+    /// unless the state is newer.
     pub async fn save(&self, id: &SensorId, readings: &[Reading]) -> Result<(), SensorError> {
         let sensor = self.store.get(id).await?;
-        self.store.save(&sensor, readings).await
+        self.store.save(&sensor, readings).await?;
+        let newest = readings.iter().max_by_key(|reading| &reading.moment);
+        if let Some(newest) = newest {
+            let signal = Signal::of_reading(id.clone(), newest, self.clock.now());
+            let recorded = self.store.record(&signal).await?;
+            recorded.ok_or(SensorError::NotFound)?;
+        }
+        Ok(())
     }
+}
 
+impl<S: SensorStore + ReadingStore> Sensors<S> {
     /// The sensor and its latest readings, newest first: 10 unless asked otherwise (1 to 1000).
     pub async fn latest(
         &self,

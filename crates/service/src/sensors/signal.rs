@@ -51,6 +51,21 @@ impl Signal {
         })
     }
 
+    /// A reading that was received now. As with a message, a time too far ahead is replaced.
+    pub fn of_reading(sensor: SensorId, reading: &Reading, now: Timestamp) -> Signal {
+        let sent = from_milliseconds(milliseconds(now));
+        let moment = match reading.moment.time() <= sent.after(CLOCK_AHEAD) {
+            true => reading.moment.clone(),
+            false => reading.moment.at(sent),
+        };
+        Signal {
+            sensor,
+            value: reading.value.clone(),
+            moment,
+            sent,
+        }
+    }
+
     /// Returns the sensor.
     pub fn sensor(&self) -> &SensorId {
         &self.sensor

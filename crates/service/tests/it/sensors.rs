@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use antumbra_service::clock::{Clock, ManualClock};
 use antumbra_service::sensors::{
-    Address, Location, LocationPrefix, Reading, SensorError, SensorPatch, Sensors, SilenceTimeout,
-    Value, Version,
+    Address, Connection, Location, LocationPrefix, Reading, SensorError, SensorPatch, Sensors,
+    SilenceTimeout, Value, Version,
 };
 use antumbra_testkit::sensors::MemorySensors;
 use antumbra_testkit::sensors::sample::{at, id, sensor, somewhere};
@@ -108,6 +108,48 @@ async fn readings_need_a_sensor_and_come_back_ten_at_most() {
         .await
         .unwrap();
     assert_eq!(some.rows, many[3..5]);
+}
+
+#[tokio::test]
+async fn a_saved_reading_is_a_contact_and_the_state_if_it_is_the_newest() {
+    let clock = Arc::new(ManualClock::new(at(0)));
+    let sensors = Sensors::with_clock(MemorySensors::default(), Arc::clone(&clock) as _);
+    sensors.register(somewhere("s")).await.unwrap();
+    let reading = |n: i64, time: i64| Reading::new(Value::whole(n), None, at(time), None).unwrap();
+    clock.advance(Duration::from_secs(3000));
+    let batch = [reading(1, 2990), reading(3, 2999), reading(2, 2995)];
+    sensors.save(&id("s"), &batch).await.unwrap();
+    let state = sensors.state(&id("s")).await.unwrap();
+    assert_eq!(state.value, Some(Value::whole(3)));
+    assert_eq!(
+        (state.connection, state.last_seen),
+        (Connection::Online, Some(at(3000)))
+    );
+    // An old reading is a contact only.
+    clock.advance(Duration::from_secs(3000));
+    sensors.save(&id("s"), &[reading(7, 100)]).await.unwrap();
+    let state = sensors.state(&id("s")).await.unwrap();
+    assert_eq!(
+        (state.value, state.last_seen),
+        (Some(Value::whole(3)), Some(at(6000)))
+    );
+    // A clock far ahead does not make later readings stale.
+    sensors
+        .save(&id("s"), &[reading(8, 1_000_000)])
+        .await
+        .unwrap();
+    clock.advance(Duration::from_secs(10));
+    sensors.save(&id("s"), &[reading(9, 6010)]).await.unwrap();
+    let state = sensors.state(&id("s")).await.unwrap();
+    assert_eq!(state.value, Some(Value::whole(9)));
+}
+
+#[tokio::test]
+async fn of_many_registrations_at_once_one_creates_the_sensor() {
+    let sensors = Sensors::with_clock(MemorySensors::default(), Arc::new(ManualClock::new(at(0))));
+    let all = join_all((0..12).map(|_| sensors.register_once(somewhere("s")))).await;
+    let created = all.into_iter().filter(|result| result.as_ref().unwrap().1);
+    assert_eq!(created.count(), 1);
 }
 
 /// The clock stands still, and yet the second is not the first.

@@ -4,7 +4,6 @@ use antumbra_service::api::{
     self, NewReadings, NewSensor, ReadingPage, SensorPage, SensorPatch, SensorState,
 };
 use antumbra_service::paging::Cursor;
-use antumbra_service::sensors::reading_time::milliseconds;
 use antumbra_service::sensors::{LocationPrefix, RegisteredSensor, SensorId, Version};
 use antumbra_shadow::Timestamp;
 use axum::extract::State;
@@ -91,10 +90,8 @@ pub(crate) async fn register(
     State(api): Api,
     Json(new): Json<NewSensor>,
 ) -> Result<Either<Created<TaggedSensor>, TaggedSensor>, Problem> {
-    let start = api.clock.now();
-    let sensor = api.sensors.register(new.try_into()?).await?;
-    // Registration times have milliseconds. An earlier one means that the sensor existed before this request.
-    if milliseconds(sensor.registered_at) < milliseconds(start) {
+    let (sensor, created) = api.sensors.register_once(new.try_into()?).await?;
+    if !created {
         return Ok(Either::B(tagged(&sensor)));
     }
     let location = Location::new("/v1/sensors", sensor.sensor.id.as_str());

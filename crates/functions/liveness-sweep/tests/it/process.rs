@@ -2,6 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use antumbra_service::deliveries::DUE_SHARDS;
 use antumbra_testkit::lambda::{AwsServer, Environment, Lambda, assert_rejects, unreachable_url};
 use serde_json::{Value, json};
 
@@ -27,6 +28,11 @@ fn a_sweep_sends_a_marker_reads_progress_and_queries_each_shard() {
         ("SHARDS", "4".to_owned()),
         ("GRACE_SECONDS", "0".to_owned()),
         ("SIGNALS_QUEUE_URL", aws.queue_url("antumbra-signals")),
+        ("DELIVERIES_QUEUE_URL", aws.queue_url("antumbra-deliveries")),
+        (
+            "DELIVERIES_FIFO_QUEUE_URL",
+            aws.queue_url("antumbra-deliveries.fifo"),
+        ),
         ("AWS_ENDPOINT_URL", aws.url()),
     ];
     let function = Lambda::start(BINARY, &environment);
@@ -42,18 +48,16 @@ fn a_sweep_sends_a_marker_reads_progress_and_queries_each_shard() {
     let requests = aws.requests();
     let mut operations: Vec<&str> = requests.iter().map(|request| request.operation()).collect();
     operations.sort_unstable();
-    // One query per shard, and one for the readings of unregistered sensors.
-    let queries = ["Query"; 4 + 1];
+    // One query per shard of both indexes, and one for the readings of unregistered sensors.
+    let queries = ["Query"; 4 + DUE_SHARDS as usize + 1];
     let expected = [&["GetItem"][..], &queries, &["SendMessageBatch"]].concat();
     assert_eq!(operations, expected);
 }
 
 #[test]
 fn an_unreachable_table_is_an_error() {
-    let environment = [
-        ("TABLE", "antumbra".to_owned()),
-        ("AWS_ENDPOINT_URL", unreachable_url()),
-    ];
+    let mut environment = required();
+    environment.push(("AWS_ENDPOINT_URL", unreachable_url()));
     let function = Lambda::start(BINARY, &environment);
     let error = function.invoke(EVENT).unwrap_err();
     assert!(error.contains("SweepError"), "{error}");
@@ -61,7 +65,22 @@ fn an_unreachable_table_is_an_error() {
 
 #[test]
 fn an_invalid_environment_is_rejected() {
-    let environment: Environment = vec![("TABLE", "antumbra".to_owned())];
-    let changes = [("TABLE", None), ("SHARDS", Some("many"))];
-    assert_rejects(BINARY, &environment, &changes);
+    let changes = [
+        ("TABLE", None),
+        ("DELIVERIES_QUEUE_URL", None),
+        ("DELIVERIES_FIFO_QUEUE_URL", None),
+        ("SHARDS", Some("many")),
+    ];
+    assert_rejects(BINARY, &required(), &changes);
+}
+
+fn required() -> Environment {
+    vec![
+        ("TABLE", "antumbra".to_owned()),
+        ("DELIVERIES_QUEUE_URL", "http://sqs/0/deliveries".to_owned()),
+        (
+            "DELIVERIES_FIFO_QUEUE_URL",
+            "http://sqs/0/deliveries.fifo".to_owned(),
+        ),
+    ]
 }

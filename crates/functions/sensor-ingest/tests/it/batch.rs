@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
+use antumbra_lambda_kit::batch::BatchSummary;
 use antumbra_sensor_ingest::{AutoRegistration, Rules, UnknownSensorPolicy};
 use antumbra_service::sensors::ValueType;
 use antumbra_service::sensors::{Connection, Outcome, SensorStore, Value};
@@ -11,7 +12,7 @@ use serde_json::json;
 
 use crate::support::{Home, says, sqs};
 
-fn answer(summary: &antumbra_lambda_kit::batch::BatchSummary) -> serde_json::Value {
+fn answer(summary: &BatchSummary) -> serde_json::Value {
     serde_json::from_slice(&summary.response().unwrap().payload).unwrap()
 }
 
@@ -25,10 +26,10 @@ async fn each_signal_has_an_outcome_and_a_reading() {
         ("m2", 61, &says("b", 1)),
         ("m3", 62, &says("a", 0)),
         ("m4", 63, newer),
-        ("m5", 64, older),
         ("m4", 63, newer),
     ]);
-    let summary = home.handle(&event).await;
+    let late = sqs(&[("m5", 64, older)]);
+    let summaries = [home.handle(&event).await, home.handle(&late).await];
     let counts = [
         (Outcome::First, 2),
         (Outcome::Same, 1),
@@ -36,16 +37,43 @@ async fn each_signal_has_an_outcome_and_a_reading() {
         (Outcome::Stale, 1),
         (Outcome::Duplicate, 1),
     ];
-    for (outcome, count) in counts {
-        assert_eq!(summary.count(outcome.as_str()), count, "{outcome:?}");
+    for (outcome, expected) in counts {
+        let count = |summary: &BatchSummary| summary.count(outcome.as_str());
+        let counts: usize = summaries.iter().map(count).sum();
+        assert_eq!(counts, expected, "{outcome:?}");
     }
-    assert_eq!(answer(&summary), json!({"batchItemFailures": []}));
+    assert_eq!(answer(&summaries[0]), json!({"batchItemFailures": []}));
     let a = home.state("a").await;
     assert_eq!(a.value, Some(Value::whole(1)));
     assert_eq!(a.last_seen, Some(sample::at(64)), "the stale one was heard");
     assert_eq!((a.connection, a.sequence()), (Connection::Online, 1));
     assert_eq!(home.readings("a").await, ["1", "0", "0", "0"]);
     assert_eq!(home.readings("b").await, ["1"]);
+}
+
+#[tokio::test]
+async fn every_transition_within_a_batch_is_seen_in_any_order() {
+    let home = Home::new(&["a"]).await;
+    // Delivered in the order 7, 4, 1, 8, 5, 2, 9, 6, 3, 0.
+    let texts: Vec<(String, String)> = (0..10)
+        .map(|n| (7 + 7 * n) % 10)
+        .map(|n| {
+            let text = format!(
+                r#"{{"sensor_id":"a","data":{},"ts":"2026-01-31T12:01:0{n}Z","seq":{n}}}"#,
+                n % 2
+            );
+            (format!("m{n}"), text)
+        })
+        .collect();
+    let messages: Vec<(&str, i64, &str)> = texts
+        .iter()
+        .map(|(id, text)| (id.as_str(), 70, text.as_str()))
+        .collect();
+    let summary = home.handle(&sqs(&messages)).await;
+    assert_eq!(summary.count(Outcome::First.as_str()), 1);
+    assert_eq!(summary.count(Outcome::Changed.as_str()), 9);
+    let state = home.state("a").await;
+    assert_eq!((state.sequence(), state.value), (9, Some(Value::whole(1))));
 }
 
 #[tokio::test]
