@@ -42,7 +42,14 @@ impl Default for RedriveOptions {
     fn default() -> RedriveOptions {
         RedriveOptions {
             limit: 1000,
-            sources: vec!["antumbra-inbound".to_owned(), "antumbra-signals".to_owned()],
+            sources: [
+                "antumbra-inbound",
+                "antumbra-signals",
+                "antumbra-deliveries",
+                "antumbra-deliveries.fifo",
+            ]
+            .map(str::to_owned)
+            .to_vec(),
             to: None,
             drop_requests: false,
         }

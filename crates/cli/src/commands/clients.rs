@@ -55,7 +55,7 @@ enum ClientsCommand {
         #[arg(long)]
         id: Option<ClientId>,
         /// every: all changes in order; latest: only the newest state.
-        #[arg(long, default_value = "every")]
+        #[arg(long, default_value_t = Mode::default())]
         mode: Mode,
     },
     /// Show a client.

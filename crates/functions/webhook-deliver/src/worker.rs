@@ -129,6 +129,7 @@ impl<L: DeliveryStore, S: Sender, V: MessageVisibility> Worker<L, S, V> {
             id: message.id.clone(),
             text: message.body[..message.body.floor_char_boundary(limit)].to_owned(),
             source: message.queue_arn.clone(),
+            origin: None,
             reason,
             detail,
         };
