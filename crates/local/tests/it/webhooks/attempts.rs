@@ -6,7 +6,7 @@ use antumbra_local::stack::Webhooks;
 use antumbra_service::clients::{ClientState, Mode};
 use antumbra_service::clock::{Clock as _, SystemClock};
 use antumbra_service::deliveries::{Policy, Status};
-use antumbra_service::sensors::SensorStore as _;
+use antumbra_service::sensors::{Generation, RegisteredSensor, SensorStore as _};
 
 use super::endpoint::Reply::{RetryAfter, Status as Respond};
 use super::home::{Home, immediate_retries};
@@ -89,10 +89,11 @@ async fn deliveries_of_a_former_registration_are_skipped() {
         .unregister(&registered, SystemClock.now())
         .await
         .unwrap();
-    home.sensors
-        .register(&sensor("door-7", SystemClock.now()))
-        .await
-        .unwrap();
+    let again = RegisteredSensor {
+        generation: Generation::unique(SystemClock.now()),
+        ..sensor("door-7", SystemClock.now())
+    };
+    home.sensors.register(&again).await.unwrap();
     home.clients.link(&client, &door).await.unwrap();
     home.signal(&door, 0).await;
     home.signal(&door, 1).await;
