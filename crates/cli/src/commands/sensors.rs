@@ -8,7 +8,7 @@ use antumbra_service::clock::{Clock, SystemClock};
 use antumbra_service::sensors::{
     Address, DEFAULT_LATEST, InvalidSensor, Location, LocationPrefix, PurgeQueue, Reading,
     ReadingStore, Sensor, SensorId, SensorPatch, SensorStore, SensorType, Sensors, SilenceTimeout,
-    Unit, Value, Version, purge_due,
+    StateStore, Unit, Value, Version, purge_due,
 };
 use antumbra_shadow::{Document, Timestamp};
 use clap::{Args, Subcommand};
@@ -219,7 +219,7 @@ impl Expected {
     }
 }
 
-pub(crate) async fn run<S: SensorStore + ReadingStore + PurgeQueue>(
+pub(crate) async fn run<S: SensorStore + ReadingStore + StateStore + PurgeQueue>(
     command: StoredCommand,
     sensors: &Sensors<S>,
     json: bool,
