@@ -43,7 +43,7 @@ impl BatchRead {
 /// A failed read of several items at one instant.
 pub(crate) struct SnapshotError {
     pub(crate) error: StoreError,
-    /// For each key whether it caused the failure, if DynamoDB said so.
+    /// For each key whether it caused the failure, if DynamoDB reports it.
     pub(crate) at_fault: Option<Vec<bool>>,
 }
 
@@ -100,7 +100,7 @@ impl Table {
                     found.insert(key, Ok(Some(item)));
                 }
             }
-            let asked = wanted.len();
+            let requested = wanted.len();
             wanted.retain(|key| {
                 let left = unprocessed.contains(key);
                 if !left {
@@ -111,7 +111,7 @@ impl Table {
             if wanted.is_empty() {
                 return found;
             }
-            let progress = wanted.len() < asked;
+            let progress = wanted.len() < requested;
             fruitless = if progress { 0 } else { fruitless + 1 };
             if fruitless >= read.attempts.max(1) {
                 break StoreError::Unavailable(format!(

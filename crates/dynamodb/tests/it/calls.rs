@@ -28,9 +28,9 @@ fn batches(calls: &[Call], table: &str) -> Vec<(usize, bool)> {
         .iter()
         .map(|call| {
             assert_eq!(call.operation, "BatchGetItem");
-            let asked = &call.body["RequestItems"][table];
-            let keys = asked["Keys"].as_array().unwrap();
-            (keys.len(), asked["ConsistentRead"] == json!(true))
+            let requested = &call.body["RequestItems"][table];
+            let keys = requested["Keys"].as_array().unwrap();
+            (keys.len(), requested["ConsistentRead"] == json!(true))
         })
         .collect();
     batches.sort_unstable();
@@ -68,10 +68,10 @@ async fn reads_are_consistent_on_request() {
 #[tokio::test]
 async fn many_keys_are_read_a_hundred_at_a_time() {
     let store = Store::fresh(Layout::Separate).await;
-    let asked = reads(0..125, DocumentSet::Both);
+    let requested = reads(0..125, DocumentSet::Both);
     store
         .shadows
-        .read_many(&asked, ReadConsistency::Strong)
+        .read_many(&requested, ReadConsistency::Strong)
         .await;
     let calls = store.endpoint.take_calls();
     let expected = [(50, true), (100, true), (100, true)];
@@ -79,7 +79,7 @@ async fn many_keys_are_read_a_hundred_at_a_time() {
 
     store
         .shadows
-        .read_many(&asked, ReadConsistency::Snapshot)
+        .read_many(&requested, ReadConsistency::Snapshot)
         .await;
     let calls = store.endpoint.take_calls();
     let mut sizes: Vec<usize> = calls
@@ -96,11 +96,11 @@ async fn many_keys_are_read_a_hundred_at_a_time() {
 #[tokio::test]
 async fn duplicate_keys_are_requested_once() {
     let store = Store::fresh(Layout::Separate).await;
-    let mut asked = reads([1, 1, 2, 1], DocumentSet::Both);
-    asked.extend(reads([1, 3], DocumentSet::Reported));
+    let mut requested = reads([1, 1, 2, 1], DocumentSet::Both);
+    requested.extend(reads([1, 3], DocumentSet::Reported));
     store
         .shadows
-        .read_many(&asked, ReadConsistency::Strong)
+        .read_many(&requested, ReadConsistency::Strong)
         .await;
     let calls = store.endpoint.take_calls();
     assert_eq!(batches(&calls, &store.table), [(5, true)]);
@@ -109,10 +109,10 @@ async fn duplicate_keys_are_requested_once() {
 #[tokio::test]
 async fn a_snapshot_of_one_item_needs_no_transaction() {
     let store = Store::fresh(Layout::Combined).await;
-    let asked = reads([1, 2], DocumentSet::Both);
+    let requested = reads([1, 2], DocumentSet::Both);
     store
         .shadows
-        .read_many(&asked, ReadConsistency::Snapshot)
+        .read_many(&requested, ReadConsistency::Snapshot)
         .await;
     let calls = store.endpoint.take_calls();
     assert_eq!(batches(&calls, &store.table), [(2, true)]);

@@ -57,18 +57,9 @@ async fn the_products_queues_are_made_once() {
         .filter_map(|url| url.rsplit('/').next())
         .collect();
     names.sort_unstable();
-    let expected = [
-        "deliveries",
-        "deliveries-dead",
-        "deliveries-dead.fifo",
-        "deliveries.fifo",
-        "inbound",
-        "outbound",
-        "quarantine",
-        "signals",
-        "undeliverable",
-    ];
-    assert_eq!(names, expected.map(|name| format!("antumbra-{name}")));
+    let mut expected: Vec<_> = definitions::QUEUES.iter().map(|queue| queue.name).collect();
+    expected.sort_unstable();
+    assert_eq!(names, expected);
     let url = client
         .get_queue_url()
         .queue_name("antumbra-inbound")

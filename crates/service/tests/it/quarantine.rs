@@ -1,4 +1,4 @@
-//! Putting away what can never be taken in: as it came, with why, or told that it is not there.
+//! Quarantine of messages that can never be processed: unchanged, with the reason, or reported as missing.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -93,7 +93,7 @@ async fn a_text_at_the_limit_leaves_less_room_for_the_detail() {
         assert!(quarantine.send(&all, deadline, &clock).await.is_empty());
         let there = queue.accepted();
         assert!(there[0].bytes() <= 4000);
-        let said = |name| attribute(&there[0], name);
-        assert_eq!((said("source"), said("detail")), (from, kept), "{text}");
+        let value = |name| attribute(&there[0], name);
+        assert_eq!((value("source"), value("detail")), (from, kept), "{text}");
     }
 }

@@ -122,8 +122,8 @@ async fn what_is_written_carries_time_zone_and_token() {
 #[tokio::test]
 async fn a_report_acknowledges_what_is_desired() {
     for shadows in both_layouts() {
-        let wish = json!({"led": {"value": "on"}, "fan": {"speed": 2, "mode": "auto"}});
-        shadows.desire(&lamp(), &wish).await.unwrap();
+        let wanted = json!({"led": {"value": "on"}, "fan": {"speed": 2, "mode": "auto"}});
+        shadows.desire(&lamp(), &wanted).await.unwrap();
         let report =
             json!({"led": {"timestamp": 1_769_860_000, "value": "on"}, "fan": {"speed": 2.0}});
         let updated = shadows.report(&lamp(), &report).await.unwrap();

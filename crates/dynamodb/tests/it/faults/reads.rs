@@ -40,9 +40,9 @@ async fn lamps(count: i64, read_attempts: u32) -> (Store, DynamoDbShadows, Vec<R
 
 /// A response without items and with these keys unprocessed.
 fn unprocessed(call: &Call, left: impl Fn(usize, &Value) -> bool) -> Reply {
-    let asked = call.body["RequestItems"].as_object().unwrap();
-    let (table, asked) = asked.iter().next().unwrap();
-    let keys = asked["Keys"].as_array().unwrap().iter().enumerate();
+    let requested = call.body["RequestItems"].as_object().unwrap();
+    let (table, requested) = requested.iter().next().unwrap();
+    let keys = requested["Keys"].as_array().unwrap().iter().enumerate();
     let keys: Vec<&Value> = keys
         .filter(|(place, key)| left(*place, key))
         .map(|(_, key)| key)
@@ -74,8 +74,8 @@ async fn unprocessed_keys_are_requested_again() {
     assert!(found.iter().all(Result::is_ok), "{found:?}");
     let calls = store.endpoint.take_calls();
     assert_eq!(calls.len(), 3);
-    let asked = &calls[2].body["RequestItems"][&store.table];
-    assert_eq!(asked["ConsistentRead"], json!(true), "as at first");
+    let requested = &calls[2].body["RequestItems"][&store.table];
+    assert_eq!(requested["ConsistentRead"], json!(true), "as at first");
 }
 
 #[tokio::test]
@@ -103,15 +103,15 @@ async fn only_keys_that_stay_unprocessed_are_unavailable() {
     let text = unavailable(found[1].clone());
     assert_eq!(text, "BatchGetItem: left unprocessed 2 times");
     let calls = store.endpoint.take_calls();
-    let asked: Vec<usize> = calls
+    let requested: Vec<usize> = calls
         .iter()
         .map(|call| {
-            let asked = &call.body["RequestItems"][&store.table]["Keys"];
-            asked.as_array().unwrap().len()
+            let requested = &call.body["RequestItems"][&store.table]["Keys"];
+            requested.as_array().unwrap().len()
         })
         .collect();
     assert_eq!(
-        asked,
+        requested,
         [6, 2, 2],
         "a try that brought something is not counted"
     );
