@@ -1,4 +1,5 @@
-//! The messages of one event, ready to be sent.
+//! The messages of one event. `plan` adds them, `spill` redirects those of suspended registrations, and the listener
+//! sends them.
 //!
 //! Their texts share one arena per event: a message has no allocation of its own until it is sent.
 
@@ -10,28 +11,31 @@ use antumbra_wire::notification::NotificationId;
 
 use crate::routes::{apply_target_options, each_attribute};
 
+/// Byte range of a text in the arena.
 pub(crate) type Text = Range<u32>;
 
 /// Messages to send, in the order of their records.
 #[derive(Default)]
 pub(crate) struct DispatchList {
     entries: Vec<Entry>,
-    /// Names and values of the attributes of all messages.
+    /// Names and values of the attributes of all messages. Each message has a range of them.
     attributes: Vec<(Text, Text)>,
     arena: String,
 }
 
+/// One message and its destination.
 pub(crate) struct Entry {
+    /// Position of the record in the event.
     pub(crate) record: usize,
     pub(crate) registration: RegistrationId,
     pub(crate) channel: usize,
     pub(crate) content: Content,
-    /// The message to the spill queue that is sent instead.
+    /// The message to the spill queue, if it is sent instead of the original.
     pub(crate) spilled: Option<Box<Message>>,
 }
 
 pub(crate) enum Content {
-    /// Texts in the arena, and the options of the registration's target.
+    /// A notification whose texts are in the arena. The options of its target are added when it is sent.
     Notification {
         id: NotificationId,
         key: Text,
@@ -43,6 +47,7 @@ pub(crate) enum Content {
     Message(Box<Message>),
 }
 
+/// Range of the attributes in the list, and the size of these attributes in a message.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Attributes {
     start: u32,
@@ -55,6 +60,7 @@ impl DispatchList {
         self.entries.push(entry);
     }
 
+    /// Copies a text into the arena.
     pub(crate) fn store(&mut self, text: &str) -> Text {
         let start = self.arena.len() as u32;
         self.arena.push_str(text);
@@ -94,19 +100,18 @@ impl DispatchList {
         &self.entries
     }
 
-    /// Sends a message to another channel, in another form.
+    /// Replaces a message by one to the spill queue.
     pub(crate) fn redirect(&mut self, index: usize, channel: usize, message: Message) {
         let entry = &mut self.entries[index];
         entry.channel = channel;
         entry.spilled = Some(Box::new(message));
     }
 
-    /// Removes all messages.
     pub(crate) fn clear(&mut self) {
         self.entries.clear();
     }
 
-    /// The ordering key of a message.
+    /// Returns the key within which messages are sent in order.
     pub(crate) fn key(&self, index: usize) -> &str {
         match &self.entries[index].content {
             Content::Message(message) => &message.key,
@@ -140,7 +145,7 @@ impl DispatchList {
         envelopes
     }
 
-    /// The message to send.
+    /// Returns the message to send: the one to the spill queue if there is one, otherwise the original.
     pub(crate) fn message(&self, index: usize, registrations: &Registrations) -> Message {
         match &self.entries[index].spilled {
             Some(message) => Message::clone(message),
@@ -148,7 +153,7 @@ impl DispatchList {
         }
     }
 
-    /// The message to the target.
+    /// Returns the message to the target of its registration, also if it is spilled.
     pub(crate) fn original(&self, index: usize, registrations: &Registrations) -> Message {
         let entry = &self.entries[index];
         let (id, key, body, topic, attributes) = match &entry.content {

@@ -1,11 +1,10 @@
-//! Loads registrations from the directory that is packaged with the function.
+//! Loads registrations from a directory: the one packaged with the stream listener, or the one given to the command.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 use antumbra_registration::{LoadErrors, Registrations};
 
-/// The schema in the same directory, which is not a registration.
+/// The JSON Schema for editors. It is in the same directory and is not a registration.
 const SCHEMA: &str = "registration.schema.json";
 
 #[derive(Debug, thiserror::Error)]
@@ -19,7 +18,8 @@ pub enum FilesError {
     Invalid(LoadErrors),
 }
 
-/// Loads all `.json` files of a directory except the schema, in the order of their names.
+/// Loads all `.json` files of a directory except the schema, in the order of their names. `env` returns the value of an
+/// environment variable that a registration refers to.
 pub fn load(
     directory: &Path,
     env: &dyn Fn(&str) -> Option<String>,
@@ -31,10 +31,10 @@ pub fn load(
     let mut paths = Vec::new();
     for entry in std::fs::read_dir(directory).map_err(unreadable(directory))? {
         let path = entry.map_err(unreadable(directory))?.path();
-        let json = path
+        let is_json = path
             .extension()
             .is_some_and(|extension| extension == "json");
-        if json && path.file_name().is_some_and(|name| name != SCHEMA) {
+        if is_json && path.file_name().is_some_and(|name| name != SCHEMA) {
             paths.push(path);
         }
     }
@@ -42,20 +42,20 @@ pub fn load(
     let mut files = Vec::with_capacity(paths.len());
     for path in paths {
         let text = std::fs::read_to_string(&path).map_err(unreadable(&path))?;
-        files.push((name_of(&path), text));
+        files.push((file_name(&path), text));
     }
     Registrations::load(files, env).map_err(FilesError::Invalid)
 }
 
-fn name_of(path: &Path) -> String {
+fn file_name(path: &Path) -> String {
     path.file_name()
         .map(|name| name.to_string_lossy().into_owned())
         .unwrap_or_default()
 }
 
 impl FilesError {
+    /// Splits the error text into lines, one per problem.
     pub fn lines(&self) -> Vec<String> {
-        let text: &dyn fmt::Display = self;
-        text.to_string().lines().map(str::to_owned).collect()
+        self.to_string().lines().map(str::to_owned).collect()
     }
 }

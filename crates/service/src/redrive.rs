@@ -1,6 +1,6 @@
 //! Failed messages (undeliverable, quarantined or dead-lettered), and the ports to move them back to their source.
 //!
-//! The crate `notify` decides the route of each message and executes it.
+//! `notify::redrive` decides where each message goes and moves it; `publish` and `dynamodb` implement the ports.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -10,7 +10,7 @@ use serde::Deserialize;
 use crate::notifications::BoxFuture;
 use crate::store::ErrorClass;
 
-/// A message of a queue for failed messages.
+/// A message received from a queue of failed messages.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct FailedMessage {
@@ -18,7 +18,7 @@ pub struct FailedMessage {
     pub receipt: String,
     pub body: String,
     pub attributes: BTreeMap<String, Attribute>,
-    /// ARN of the queue that it was a message of, if it is a dead letter. Only the queue service sets it.
+    /// ARN of the source queue if the message is a dead letter. The queue service sets it; senders cannot.
     pub dead_letter_of: Option<String>,
     pub group: Option<String>,
     pub deduplication: Option<String>,
@@ -46,7 +46,7 @@ impl Attribute {
 }
 
 impl FailedMessage {
-    /// Returns the text of an attribute.
+    /// Returns the text of an attribute; `None` if it is absent or has bytes.
     pub fn attribute(&self, name: &str) -> Option<&str> {
         self.attributes.get(name)?.text.as_deref()
     }
@@ -55,7 +55,7 @@ impl FailedMessage {
 /// Error of a call to a queue.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum QueueError {
-    /// There is no such queue.
+    /// The queue does not exist.
     #[error("the queue {0} does not exist")]
     NotFound(String),
     /// The service cannot be reached.
@@ -78,10 +78,11 @@ impl QueueError {
 
 /// A queue of failed messages.
 pub trait FailedQueue: Send + Sync {
-    /// Returns whether the messages of a group are ordered.
+    /// Returns `true` for a FIFO queue, which keeps the order of each message group.
     fn is_fifo(&self) -> bool;
 
-    /// Receives some messages and hides them from other consumers for a while; none if the queue is empty.
+    /// Receives some messages and hides them from other consumers for the visibility timeout. Returns none if the queue
+    /// is empty.
     fn receive(&self) -> impl Future<Output = Result<Vec<FailedMessage>, QueueError>> + Send;
 
     /// Makes received messages visible again.
@@ -90,7 +91,7 @@ pub trait FailedQueue: Send + Sync {
     /// Deletes a received message.
     fn delete(&self, receipt: &str) -> impl Future<Output = Result<(), QueueError>> + Send;
 
-    /// Sends a message to another queue: a name, a URL or an ARN. Repeated calls may send it more than once.
+    /// Sends a message to another queue, given by name, URL or ARN. A repeated call may send a second copy.
     fn send(
         &self,
         message: &FailedMessage,
@@ -98,7 +99,7 @@ pub trait FailedQueue: Send + Sync {
     ) -> impl Future<Output = Result<(), QueueError>> + Send;
 }
 
-/// A range of records of a stream's shard that an event source gave up, both ends included.
+/// The records of a stream's shard that an event source discarded after its last attempt. Both ends are included.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[allow(missing_docs)]
@@ -107,13 +108,13 @@ pub struct RecordRange {
     pub shard_id: String,
     pub start_sequence_number: String,
     pub end_sequence_number: String,
-    /// The number of records.
+    /// Number of records.
     #[serde(default)]
     pub batch_size: usize,
 }
 
 impl RecordRange {
-    /// Parses the failure message of an event source; `None` if it is not one of a stream.
+    /// Parses the message that the event source of a stream sends about discarded records; `None` for any other text.
     pub fn parse(text: &str) -> Option<RecordRange> {
         #[derive(Deserialize)]
         struct FailureMessage {
@@ -125,9 +126,9 @@ impl RecordRange {
     }
 }
 
-/// Reads records of a stream again, as long as the stream has them.
+/// Reads discarded records again, as long as the stream retains them.
 pub trait RecordSource: Send + Sync {
-    /// Returns the records as events for a function, in order, or the reason why some are missing.
+    /// Returns the records in order as Lambda events in JSON, or the reason why some are missing.
     fn events<'a>(&'a self, range: &'a RecordRange) -> BoxFuture<'a, Result<Vec<Vec<u8>>, String>>;
 }
 

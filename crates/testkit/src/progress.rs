@@ -1,4 +1,4 @@
-//! Ingest progress in memory.
+//! An in-memory implementation of the port `IngestProgress`: for each queue, the newest sent time that was ingested.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,15 +8,15 @@ use antumbra_service::liveness::IngestProgress;
 use antumbra_service::store::StoreError;
 use antumbra_shadow::Timestamp;
 
-/// Ingest progress that fails on demand. Clones share their content.
+/// Fails on demand. Clones share their content.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryProgress {
-    reached: Arc<Mutex<BTreeMap<String, Timestamp>>>,
+    reached_by_queue: Arc<Mutex<BTreeMap<String, Timestamp>>>,
     fails: Arc<AtomicBool>,
 }
 
 impl MemoryProgress {
-    /// Sets whether every call fails.
+    /// Makes all calls fail as throttled, or succeed again.
     pub fn fail(&self, fails: bool) {
         self.fails.store(fails, Ordering::SeqCst);
     }
@@ -32,14 +32,14 @@ impl MemoryProgress {
 impl IngestProgress for MemoryProgress {
     async fn note(&self, queue: &str, sent: Timestamp) -> Result<(), StoreError> {
         self.check()?;
-        let mut all = self.reached.lock().unwrap();
-        let reached = all.entry(queue.to_owned()).or_insert(sent);
+        let mut by_queue = self.reached_by_queue.lock().unwrap();
+        let reached = by_queue.entry(queue.to_owned()).or_insert(sent);
         *reached = sent.max(*reached);
         Ok(())
     }
 
     async fn reached(&self, queue: &str) -> Result<Option<Timestamp>, StoreError> {
         self.check()?;
-        Ok(self.reached.lock().unwrap().get(queue).copied())
+        Ok(self.reached_by_queue.lock().unwrap().get(queue).copied())
     }
 }

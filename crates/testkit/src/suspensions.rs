@@ -1,4 +1,5 @@
-//! Records of failing targets in memory, and the contract of their port.
+//! An in-memory implementation of the port `Suspensions` (records of failing targets and marks of spilled keys), and
+//! the contract that every implementation is tested with.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -18,20 +19,21 @@ pub struct MemorySuspensions(Mutex<State>);
 struct State {
     records: HashMap<String, Suspension>,
     marks: HashMap<SpilledKey, (String, Timestamp)>,
-    /// Calls that fail before others succeed again.
-    failing: usize,
+    /// Number of calls from now on that fail.
+    calls_to_fail: usize,
 }
 
 impl MemorySuspensions {
-    /// Makes the next calls fail.
+    /// Makes this number of calls fail, as if they were throttled.
     pub fn fail(&self, calls: usize) {
-        self.0.lock().unwrap().failing = calls;
+        self.0.lock().unwrap().calls_to_fail = calls;
     }
 
     pub fn records(&self) -> Vec<Suspension> {
         self.0.lock().unwrap().records.values().cloned().collect()
     }
 
+    /// Returns the number of marked keys, including expired marks.
     pub fn marks(&self) -> usize {
         self.0.lock().unwrap().marks.len()
     }
@@ -41,14 +43,15 @@ impl MemorySuspensions {
         change: impl FnOnce(&mut State) -> T,
     ) -> BoxFuture<'_, Result<T, StoreError>> {
         let mut state = self.0.lock().unwrap();
-        let result = match state.failing.checked_sub(1) {
+        let result = match state.calls_to_fail.checked_sub(1) {
             Some(left) => {
-                state.failing = left;
+                state.calls_to_fail = left;
                 Err(StoreError::Throttled)
             }
             None => Ok(change(&mut state)),
         };
-        // A crash can come between a call and its response.
+        // The change is made before the first poll, the response comes after a yield: tests can drop the future in
+        // between, like a crash between a call and its response.
         Box::pin(async move {
             tokio::task::yield_now().await;
             result
@@ -142,14 +145,16 @@ impl Suspensions for MemorySuspensions {
     }
 }
 
-/// The laws of the port.
+/// Checks the laws of [`Suspensions`] on an empty store.
 pub async fn contract(store: &dyn Suspensions) {
     let now = Timestamp::parse("2026-01-31T12:00:00Z").unwrap();
     let later = now.after(Duration::from_secs(60));
+
+    // Records: a save or remove applies only to the stored version, and every change raises it.
     assert_eq!(store.all().await.unwrap(), []);
     let failing = Suspension::after_failure(None, "lights", now);
     assert!(store.save(&failing).await.unwrap());
-    assert!(!store.save(&failing).await.unwrap(), "it exists");
+    assert!(!store.save(&failing).await.unwrap(), "the record exists");
     assert!(!store.touch("others").await.unwrap());
     let stored = store.all().await.unwrap().remove(0);
     assert_eq!((stored.failures, stored.failed_at), (1, now));
@@ -162,6 +167,7 @@ pub async fn contract(store: &dyn Suspensions) {
     assert!(store.touch("lights").await.unwrap());
     assert!(!store.remove(&stored).await.unwrap(), "it was touched");
 
+    // Marks of spilled keys. 120 are more than one DynamoDB batch can write or read.
     let key = |registration: &str, key: &str| SpilledKey {
         registration: registration.to_owned(),
         key: key.to_owned(),
@@ -173,6 +179,8 @@ pub async fn contract(store: &dyn Suspensions) {
     store.mark(&marks, later).await.unwrap();
     assert_eq!(store.marked(&many, now).await.unwrap(), [true; 120]);
     assert!(store.is_drained("lights", now).await.unwrap());
+
+    // A key that is marked twice names its last message, and only that message clears it.
     store
         .mark(&[(a.clone(), "m1".to_owned())], later)
         .await
@@ -196,6 +204,7 @@ pub async fn contract(store: &dyn Suspensions) {
     assert!(store.is_drained("lights", later).await.unwrap(), "expired");
     store.clear(&a, "m2").await.unwrap();
     assert!(store.is_drained("lights", now).await.unwrap());
+
     let stored = store.all().await.unwrap().remove(0);
     assert!(store.remove(&stored).await.unwrap());
     assert_eq!(store.all().await.unwrap(), []);

@@ -1,9 +1,10 @@
-//! Shadows over MQTT in the format of AWS IoT Device Shadow.
+//! Shadows over MQTT in the format of AWS IoT Device Shadow. The function `shadow-requests` answers requests; the
+//! stream listener sends messages after a change.
 //!
 //! - [`ShadowTopic`]: parses the topic of a request
 //! - [`read`]: parses the payload of a request, with the errors of AWS
-//! - [`accepted_get`] and others: payloads of responses
-//! - [`write_delta`] and [`write_documents`]: messages to devices after a change
+//! - [`accepted_get`], [`accepted_update`], [`accepted_delete`], [`rejected`]: payloads of responses
+//! - [`write_delta`], [`write_documents`]: payloads of the messages after a change
 //!
 //! All times are in whole seconds since 1970.
 

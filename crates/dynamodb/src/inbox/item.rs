@@ -1,4 +1,4 @@
-//! Items of messages.
+//! Conversion between inbox messages and their items. The parent module lists the attributes.
 
 use antumbra_service::inbox::{Body, InboxMessage, MessageId, Source};
 use antumbra_service::store::StoreError;
@@ -14,10 +14,11 @@ use crate::value::{corrupt, from_item, seconds};
 pub(super) const UNDELETED_ID: &str = UNDELETED.sort_key.0;
 const BODY: &str = "body";
 
-/// A message's attributes beside its body.
+/// All attributes of a message except its body, which is stored as a document.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Metadata {
+    // The key attributes are only read here; `Table::item` writes them.
     #[serde(skip_serializing)]
     uuid: String,
     #[serde(skip_serializing)]
@@ -30,12 +31,10 @@ struct Metadata {
     ttl: Option<i64>,
 }
 
-/// The key of a message.
 pub(super) fn key(source: &Source, id: &MessageId) -> Key {
     Key::new(ItemKind::InboxMessage, source.as_str(), id.as_str())
 }
 
-/// The item of a message.
 pub(super) fn encode(table: &Table, message: &InboxMessage) -> Result<Item, StoreError> {
     let metadata = Metadata {
         uuid: String::new(),
@@ -62,7 +61,7 @@ pub(super) fn decode(mut item: Item) -> Result<Option<InboxMessage>, StoreError>
     let source = Source::new(metadata.uuid.as_str());
     let id = MessageId::new(metadata.message_id.as_str());
     let received_at = Timestamp::parse(&metadata.received_at);
-    let expires_at = metadata
+    let expires_at_nanoseconds = metadata
         .ttl
         .map(|seconds| i128::from(seconds) * 1_000_000_000);
     Ok(Some(InboxMessage {
@@ -70,6 +69,6 @@ pub(super) fn decode(mut item: Item) -> Result<Option<InboxMessage>, StoreError>
         id: id.map_err(|error| corrupt("messageId", error))?,
         body: Body::from_parts(body, metadata.body_text.as_deref()),
         received_at: received_at.ok_or_else(|| corrupt("receivedAt", "not a time"))?,
-        expires_at: expires_at.map(Timestamp::from_nanoseconds),
+        expires_at: expires_at_nanoseconds.map(Timestamp::from_nanoseconds),
     }))
 }

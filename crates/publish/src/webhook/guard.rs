@@ -1,4 +1,8 @@
-//! The guard: allows requests to the public internet over HTTPS, and to the exceptions of [`Allow`].
+//! The guard decides which URLs and addresses webhooks may be sent to: the public internet over HTTPS, and the
+//! exceptions of [`Allow`].
+//!
+//! A URL is checked when a client is created or changed ([`UrlPolicy`]). For every connection, `connect` resolves the
+//! name and checks its addresses again. In this module `plain` means HTTP without TLS.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -12,8 +16,9 @@ use super::allow::Allow;
 use super::resolve::{Resolve, SystemResolver};
 
 /// The lowest port allowed besides 443 (80 for plain HTTP). Lower ports belong to services with other protocols, which
-/// could misread a request.
+/// could take a request for one of theirs.
 const LEAST_PORT: u16 = 1024;
+/// Time limit for resolving the name of a new URL.
 const RESOLVE_TIME: Duration = Duration::from_secs(2);
 /// Domains that are never on the public internet.
 const PRIVATE_SUFFIXES: [&str; 6] = [
@@ -51,10 +56,10 @@ impl Guard {
         }
     }
 
-    /// Checks a URL without resolving its name.
+    /// Parses and checks a URL without resolving its name.
     pub fn check_text(&self, text: &str) -> Result<Url, UrlRejection> {
         let rejected = |reason: &str| UrlRejection(reason.to_owned());
-        // URL parsers drop these silently.
+        // The URL parser would silently remove or convert these.
         if text
             .chars()
             .any(|c| c.is_control() || c == ' ' || c == '\\')
@@ -85,7 +90,7 @@ impl Guard {
 
     fn check_name(&self, plain: bool, name: &str, port: u16) -> Result<(), UrlRejection> {
         let name = name.strip_suffix('.').unwrap_or(name);
-        // One dot may end a name. With more, `localhost..` would look like a public name.
+        // A name may end with one dot. If more were accepted, `localhost..` would look like a public name.
         if name.split('.').any(str::is_empty) {
             return Err(UrlRejection("its host is not a valid name".to_owned()));
         }
@@ -102,7 +107,8 @@ impl Guard {
         if plain && !self.allow.some_plain_network(port) {
             return Err(UrlRejection("it is not https".to_owned()));
         }
-        // An entry for a network opens its port to that network only: `addresses` checks what the name resolves to.
+        // An exception for a network and port applies to that network only, which is known when the name is resolved:
+        // accept the port here, `addresses` checks it with the address.
         match self.allow.some_network_on(port) {
             true => Ok(()),
             false => check_port(plain, port),
@@ -122,8 +128,8 @@ impl Guard {
         check_port(plain, port)
     }
 
-    /// Resolves the addresses of an endpoint. One address that may not be called rejects them all: a public name
-    /// that also resolves into a private network is an attack.
+    /// Resolves the addresses of an endpoint. If one of them is not allowed, all are rejected: a public name that also
+    /// resolves to a private address is an attack.
     pub(super) async fn addresses(
         &self,
         endpoint: Endpoint<'_>,
@@ -140,17 +146,15 @@ impl Guard {
         if found.is_empty() {
             return Err(UrlRejection("its name resolves to no address".to_owned()));
         }
-        if !self
-            .allow
-            .name(plain, host.strip_suffix('.').unwrap_or(host), port)
-        {
+        let name = host.strip_suffix('.').unwrap_or(host);
+        if !self.allow.name(plain, name, port) {
             for address in &found {
                 self.check_address(plain, address.ip(), port)?;
             }
         }
         // Use the port that was checked, not the one from the resolver.
-        let ported = found.iter().map(|found| SocketAddr::new(found.ip(), port));
-        Ok(ported.collect())
+        let addresses = found.iter().map(|found| SocketAddr::new(found.ip(), port));
+        Ok(addresses.collect())
     }
 }
 
@@ -177,11 +181,12 @@ impl UrlPolicy for Guard {
             if let Ok(Ok(found)) = resolved.await
                 && !found.is_empty()
             {
-                let known = Guard::with_resolver(
+                // Check the addresses just found instead of resolving the name a second time.
+                let resolved_guard = Guard::with_resolver(
                     Allow::clone(&self.allow),
                     Arc::new(super::resolve::Known(found)),
                 );
-                known.addresses(endpoint).await?;
+                resolved_guard.addresses(endpoint).await?;
             }
         }
         Ok(url.to_string())

@@ -1,4 +1,5 @@
-//! Exactness and limits: documents within the limits round-trip; others are rejected before any write.
+//! Laws about exactness and limits: a document within the limits is read exactly as it was written; any other document
+//! is rejected before anything is written.
 
 use antumbra_service::shadows::adapter::{ITEM_BYTES, item_bytes};
 use antumbra_service::shadows::id::{ID_BYTES, NAME_BYTES};
@@ -10,17 +11,18 @@ use antumbra_shadow::Document;
 
 use crate::sample::{document, named, new, numbers, read_one, shadow, whole, write, write_one};
 
-async fn comes_back<P: ShadowStore>(store: &P, id: &str, kept: &Document) {
+/// Writes a document as reported and desired, and checks that both are read unchanged.
+async fn check_round_trip<P: ShadowStore>(store: &P, id: &str, original: &Document) {
     let shadow = shadow(id);
     let both = Write {
-        reported: new(kept.clone(), 0),
-        desired: new(kept.clone(), 0),
+        reported: new(original.clone(), 0),
+        desired: new(original.clone(), 0),
         ..write(&shadow)
     };
     write_one(store, both).await.unwrap();
     let found = read_one(store, &shadow, DocumentSet::Both).await.unwrap();
-    assert_eq!(found.reported.unwrap().document, *kept);
-    assert_eq!(found.desired.unwrap().document, *kept);
+    assert_eq!(found.reported.unwrap().document, *original);
+    assert_eq!(found.desired.unwrap().document, *original);
 }
 
 pub async fn documents_round_trip_exactly<P: ShadowStore>(store: P) {
@@ -36,7 +38,7 @@ pub async fn documents_round_trip_exactly<P: ShadowStore>(store: P) {
         r#"{"t":{"value":21.5,"unit":"C","timestamp":"2026-01-31T12:00:00.123456789+01:00"}}"#,
     ];
     for (number, json) in documents.into_iter().enumerate() {
-        comes_back(&store, &format!("lamp-{number}"), &document(json)).await;
+        check_round_trip(&store, &format!("lamp-{number}"), &document(json)).await;
     }
 }
 
@@ -49,10 +51,10 @@ pub async fn a_document_at_every_limit_is_stored<P: ShadowStore>(store: P) {
         let (open, close) = ("[".repeat(levels), "]".repeat(levels));
         format!("{{\"a\":{open}{close}}}")
     };
-    // 32 values from the root to the leaf, both included; the last may not be a container.
-    let deep = [objects(31, "1"), objects(30, "{}"), arrays(30)];
-    for (number, json) in deep.iter().enumerate() {
-        comes_back(&store, &format!("deep-{number}"), &document(json)).await;
+    // 31 nested objects and arrays, the root included; the innermost may contain plain values.
+    let deepest = [objects(31, "1"), objects(30, "{}"), arrays(30)];
+    for (number, json) in deepest.iter().enumerate() {
+        check_round_trip(&store, &format!("deep-{number}"), &document(json)).await;
     }
     for json in [objects(31, "{}"), arrays(31)] {
         let Ok(beyond) = Document::parse(&json) else {
@@ -68,10 +70,10 @@ pub async fn a_document_at_every_limit_is_stored<P: ShadowStore>(store: P) {
             rejected.to_string(),
             "invalid: objects and arrays are nested 32 levels deep, the limit is 31"
         );
-        assert_eq!(crate::sample::numbers(&store, &lamp).await, (None, None));
+        assert_eq!(numbers(&store, &lamp).await, (None, None));
     }
     let nines = "9".repeat(38);
-    let numbers = [
+    let extremes = [
         nines.clone(),
         format!("-{nines}"),
         "1e125".to_owned(),
@@ -82,8 +84,8 @@ pub async fn a_document_at_every_limit_is_stored<P: ShadowStore>(store: P) {
         format!("0.{nines}"),
         format!("1.{}", "3".repeat(37)),
     ];
-    let json = format!("{{\"n\":[{}]}}", numbers.join(","));
-    comes_back(&store, "numbers", &document(&json)).await;
+    let json = format!("{{\"n\":[{}]}}", extremes.join(","));
+    check_round_trip(&store, "numbers", &document(&json)).await;
 }
 
 pub async fn an_item_of_the_maximum_size_fits<P: ShadowStore>(store: P) {
@@ -105,8 +107,8 @@ pub async fn an_item_of_the_maximum_size_fits<P: ShadowStore>(store: P) {
         ..whole(&lamp, 1, expected)
     };
     for expected in [0, 1] {
-        let room = ITEM_BYTES - item_bytes(&padded(expected, 0), states);
-        let beyond = padded(expected, room + 1);
+        let largest_padding = ITEM_BYTES - item_bytes(&padded(expected, 0), states);
+        let beyond = padded(expected, largest_padding + 1);
         assert_eq!(
             write_one(&store, beyond).await,
             Err(StoreError::TooLarge {
@@ -117,15 +119,15 @@ pub async fn an_item_of_the_maximum_size_fits<P: ShadowStore>(store: P) {
         let (reported, _) = numbers(&store, &lamp).await;
         assert_eq!(reported.map_or(0, |(_, version)| version), expected);
 
-        let largest = padded(expected, room);
+        let largest = padded(expected, largest_padding);
         write_one(&store, largest.clone()).await.unwrap();
         let found = read_one(&store, &lamp, DocumentSet::Reported)
             .await
             .unwrap();
-        let kept = found.reported.unwrap().document;
-        assert_eq!(Some(kept), largest.reported.map(|new| new.document));
+        let stored = found.reported.unwrap().document;
+        assert_eq!(Some(stored), largest.reported.map(|new| new.document));
     }
-    // The size of both documents counts, and neither is written alone.
+    // A desired document that is too large prevents the write of the reported one too.
     let pad = format!(r#"{{"pad":"{}"}}"#, "x".repeat(ITEM_BYTES));
     let beyond = Write {
         desired: new(document(&pad), 2),

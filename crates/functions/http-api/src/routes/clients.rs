@@ -1,4 +1,4 @@
-//! `/v1/clients`: webhook clients and their links to sensors. A client's entity tag is its version.
+//! Handlers of `/v1/clients`: webhook clients and their links to sensors. A client's entity tag is its version.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ impl FromPath for ClientId {
     }
 }
 
-/// A client and a sensor.
+/// The path parameters of a link.
 impl FromPath for (ClientId, SensorId) {
     const PARAMETERS: &'static [PathParameter] = &[
         CLIENT_ID,
@@ -55,7 +55,8 @@ const CLIENT_ID: PathParameter = PathParameter {
     example: Some("night-watch"),
 };
 
-/// The outer part decides about caching: a response with a secret is not cached, also if it has a tag.
+/// A response with a secret, which no cache may keep. `HoldsSecretOf` is the outer part, so that its `no-store` replaces
+/// the cache control of an `ETag` inside.
 type SecretResponse<R> = (HoldsSecretOf, R);
 
 pub(crate) async fn create(
@@ -146,10 +147,11 @@ pub(crate) async fn rotate_secret(
     request: Option<Extension<RequestId>>,
     Query(query): Query<RotateQuery>,
 ) -> Result<SecretResponse<Json<RotatedSecret>>, Problem> {
-    let keep = query.keep_previous_seconds.map(Duration::from_secs);
+    let keep_previous = query
+        .keep_previous_seconds
+        .map_or(KEEP_PREVIOUS, Duration::from_secs);
     let key = request.map(|Extension(request)| request.request_key(api.clock.now()));
-    let keep = keep.unwrap_or(KEEP_PREVIOUS);
-    let rotated = api.clients.rotate_secret(&id, keep, key).await?;
+    let rotated = api.clients.rotate_secret(&id, keep_previous, key).await?;
     Ok((HoldsSecretOf(id), Json(rotated.into())))
 }
 
@@ -188,7 +190,7 @@ pub(crate) async fn links_of_sensor(
     Query(paging): Query<Paging>,
 ) -> Result<Json<LinkPage>, Problem> {
     let (limit, cursor) = (paging.limit()?, paging.cursor());
-    // An unknown sensor is a 404 and not an empty list.
+    // An unknown sensor is a 404 and not an empty list. Later pages need no check.
     if cursor.is_none() {
         api.sensors.get(&id).await?;
     }

@@ -1,6 +1,6 @@
-//! The listener behind `lambda_runtime`: a process that polls the runtime API, as on AWS.
+//! Measures the listener including `lambda_runtime`: a second process polls the runtime API, as on AWS.
 //!
-//! Measured is the CPU time of that process; waiting for the next event costs nothing.
+//! The result is the CPU time of that process, so that waiting for the next event does not count.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use crate::rounds::MeasuredRun;
 use crate::variants::{RECORDS, SEED};
 use antumbra_testkit::stream::{self, Order, Shape};
 
-/// Events per run, so that the resolution of the clock does not matter.
+/// Events per run: enough that the resolution of the CPU time does not matter.
 const EVENTS: usize = 10;
 
-/// Serves events until the process is ended: 1,000 rules, all records match.
+/// Runs this process as the function, until it is killed. It has 1,000 registrations, and every record matches one.
 pub(crate) fn run_as_function() {
     let shape = Shape::named(&std::env::var("SHAPE").unwrap());
     let ours = Ours::new(&rules(1_000, true), Sent::Diff, shape);
@@ -28,24 +28,24 @@ pub(crate) fn run_as_function() {
         .block_on(serving);
 }
 
-/// CPU time per record of a process that receives events.
+/// Starts this executable again as the function. Returns a run that measures its CPU time per record.
 pub(crate) fn turn(shape: Shape) -> MeasuredRun {
-    let this = std::env::current_exe().unwrap();
-    let name = Shape::ALL
+    let executable = std::env::current_exe().unwrap();
+    let shape_name = Shape::ALL
         .iter()
         .find(|(_, known)| *known == shape)
         .unwrap()
         .0;
-    let environment = [("SHAPE", name.to_owned())];
-    let function = Lambda::start(this.to_str().unwrap(), &environment);
+    let environment = [("SHAPE", shape_name.to_owned())];
+    let function = Lambda::start(executable.to_str().unwrap(), &environment);
     let event = stream::event(RECORDS, shape, Order::Same, SEED);
     let event = String::from_utf8(event).unwrap();
     Box::new(move || {
         let invoke = || {
-            let answer = function.invoke(&event).unwrap();
-            assert_eq!(answer, r#"{"batchItemFailures":[]}"#);
+            let response = function.invoke(&event).unwrap();
+            assert_eq!(response, r#"{"batchItemFailures":[]}"#);
         };
-        // Wait until the process sleeps, waiting for an event.
+        // One event first, so that starting the process is not measured.
         invoke();
         let before = cpu_time(function.id());
         (0..EVENTS).for_each(|_| invoke());
@@ -54,7 +54,7 @@ pub(crate) fn turn(shape: Shape) -> MeasuredRun {
     })
 }
 
-/// The CPU time of the process, as soon as it waits.
+/// Waits until a process is idle, which is when its CPU time no longer grows, and returns that time.
 fn cpu_time(process: u32) -> Duration {
     let schedstat = || {
         let text = std::fs::read_to_string(format!("/proc/{process}/schedstat")).unwrap();

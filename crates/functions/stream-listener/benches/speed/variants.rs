@@ -1,4 +1,6 @@
-//! The measured variants, by name.
+//! The measured variants by name: each runs one step of the listener, the whole listener or a peer on the same event.
+//!
+//! `T` only tokenises the event and is the unit of the other times. `shelf` is a listener made of off-the-shelf crates.
 
 use std::hint::black_box;
 
@@ -13,9 +15,10 @@ use antumbra_testkit::stream::{self, Order, Shape};
 pub(crate) const RECORDS: usize = 100;
 pub(crate) const SEED: u64 = 1;
 
-/// One event of [`RECORDS`] records, or as many pairs of documents, start to end.
+/// Processes one event of [`RECORDS`] records, or as many pairs of documents.
 pub(crate) type Run = Box<dyn FnMut()>;
 
+/// The variants of the report. `bench-peers` measures "acknowledge whole" too.
 pub(crate) const NAMES: [&str; 17] = [
     "T",
     "decode",
@@ -36,15 +39,15 @@ pub(crate) const NAMES: [&str; 17] = [
     "acknowledge",
 ];
 
-/// A variant on an event of a shape, or on its documents.
+/// Prepares a variant for events with documents of this shape.
 pub(crate) fn variant(name: &str, shape: Shape) -> Run {
     let event = stream::event(RECORDS, shape, Order::Same, SEED);
     let pairs = || documents::pairs(shape);
     let listen = |event: Vec<u8>, rules: Vec<String>, sent, expected| -> Run {
         let ours = Ours::new(&rules, sent, shape);
         Box::new(move || {
-            let handled = ours.handle(black_box(&event));
-            assert_eq!((handled.matched, handled.sent), (expected, expected));
+            let summary = ours.handle(black_box(&event));
+            assert_eq!((summary.matched, summary.sent), (expected, expected));
         })
     };
     match name {
