@@ -1,5 +1,5 @@
-//! Environment variables, read once at start. All faults are collected, so that a deployment can be
-//! corrected in one step.
+//! Environment variables of a function, read once at start. All faults are collected and reported together, so that a
+//! deployment can be corrected in one step.
 
 use std::fmt;
 use std::str::FromStr;
@@ -34,7 +34,7 @@ impl Environment {
         Environment::from_lookup(|name| std::env::var(name).ok())
     }
 
-    /// The variables that a function returns.
+    /// Variables from a function instead of the process, mainly for tests.
     pub fn from_lookup(look_up: impl Fn(&str) -> Option<String> + 'static) -> Environment {
         Environment {
             look_up: Box::new(look_up),
@@ -42,12 +42,12 @@ impl Environment {
         }
     }
 
-    /// Returns a variable. An empty one counts as missing: templates cannot leave a variable out.
+    /// Returns a variable. An empty one counts as missing, because a template always sets every variable.
     pub fn optional(&self, name: &str) -> Option<String> {
         (self.look_up)(name).filter(|value| !value.is_empty())
     }
 
-    /// Returns a variable; a missing one is a fault.
+    /// Returns a variable. If it is missing, adds a fault and returns an empty text.
     pub fn required(&mut self, name: &str) -> String {
         self.optional(name).unwrap_or_else(|| {
             self.faults.push(format!("{name} is not set"));
@@ -55,12 +55,12 @@ impl Environment {
         })
     }
 
-    /// Returns a parsed variable, or the default if it is missing.
+    /// Returns a parsed variable, or the default if it is missing. A value that cannot be parsed is a fault.
     pub fn or<T: FromStr<Err: fmt::Display>>(&mut self, name: &str, default: T) -> T {
         self.parsed(name).unwrap_or(default)
     }
 
-    /// Returns a parsed variable; a value that cannot be parsed is a fault.
+    /// Returns a parsed variable; `None` if it is missing. A value that cannot be parsed is a fault.
     pub fn parsed<T: FromStr<Err: fmt::Display>>(&mut self, name: &str) -> Option<T> {
         let text = self.optional(name)?;
         match text.parse() {
@@ -72,7 +72,6 @@ impl Environment {
         }
     }
 
-    /// Adds a fault.
     pub fn fault(&mut self, fault: impl fmt::Display) {
         self.faults.push(fault.to_string());
     }

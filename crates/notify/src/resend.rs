@@ -1,6 +1,6 @@
-//! Sends an undeliverable notification again, once the reason is resolved.
+//! Sends an undeliverable notification again, when it is redriven.
 //!
-//! It goes to the current target of its registration, with its old id, so that receivers recognise duplicates. It may
+//! It goes to the current target of its registration and keeps its id, so that receivers recognise duplicates. It may
 //! arrive after newer notifications of its key; receivers compare versions.
 
 use std::sync::Arc;
@@ -23,18 +23,18 @@ pub enum ResendError {
     UnsupportedTarget(&'static str),
     #[error("rejected again: {0}")]
     Rejected(String),
-    /// The result is not known; it may have arrived.
+    /// The result is unknown; the notification may have arrived.
     #[error("timed out")]
     TimedOut,
 }
 
 impl StoredNotification {
-    /// Returns `true` if it contains the notification and all that is needed to send it.
+    /// Returns `true` if it contains everything that is needed to send the notification.
     pub fn is_complete(&self) -> bool {
         self.registration.is_some() && self.notification.is_some() && self.message.is_some()
     }
 
-    /// Sends it to the target of its registration.
+    /// Sends the notification to the target of its registration.
     pub async fn send(
         &self,
         registrations: &Registrations,
@@ -43,7 +43,7 @@ impl StoredNotification {
         clock: &dyn Clock,
     ) -> Result<(), ResendError> {
         let (_, registration, message) = self.message(registrations)?;
-        let channel = channel(registration, channels)
+        let channel = open_channel(registration, channels)
             .ok_or_else(|| ResendError::UnsupportedTarget(registration.to.kind()))?;
         let sent = dispatch_one(channel, message, deadline, clock).await;
         sent.map_err(|unsent| match unsent {
@@ -52,7 +52,7 @@ impl StoredNotification {
         })
     }
 
-    /// Its registration and message, with the options of the registration's current target.
+    /// Returns the registration and the message to send, with the options of the registration's current target.
     pub(crate) fn message<'r>(
         &self,
         registrations: &'r Registrations,
@@ -81,8 +81,12 @@ impl StoredNotification {
     }
 }
 
-/// All deliveries to clients go to the ordered queue. The mode of the client is read again at the attempt.
-fn channel(registration: &Registration, channels: &dyn ChannelFactory) -> Option<Arc<dyn Channel>> {
+/// Opens the channel to the target of a registration. Deliveries to clients go to the ordered queue: the mode of the
+/// client, which selects the queue of a new delivery, is read again at the attempt.
+fn open_channel(
+    registration: &Registration,
+    channels: &dyn ChannelFactory,
+) -> Option<Arc<dyn Channel>> {
     match &registration.to {
         Target::Clients(_) => Some(channels.clients()?.queues.ordered),
         target => channels.channel(target),

@@ -1,5 +1,6 @@
-//! The SNS API over its query protocol: a form in, XML out. Topics deliver to SQS queues of the same
-//! endpoint, at once.
+//! The SNS API of the local stack, in the AWS query protocol: requests are forms, responses are XML.
+//!
+//! Topics deliver to SQS queues of the same [`Queues`], before the call to publish returns.
 
 mod form;
 mod publication;
@@ -18,8 +19,8 @@ use crate::topics::{Subscription, Topic, Topics};
 use form::Form;
 use publication::Publication;
 
-/// The content of a response element, as XML.
-type Answer = Result<String, ApiError>;
+/// XML inside the element `<…Result>` of a response; empty if the action has no result.
+type ActionResult = Result<String, ApiError>;
 
 impl Queues {
     /// Serves one request of the query protocol.
@@ -27,7 +28,7 @@ impl Queues {
         let form = Form::read(body);
         let action = form.get("Action").unwrap_or_default().to_owned();
         let id = uuid::Uuid::new_v4();
-        let (status, xml) = match self.sns_call(&action, &form) {
+        let (status, xml) = match self.run_action(&action, &form) {
             Ok(content) => {
                 let result = match content.is_empty() {
                     true => String::new(),
@@ -40,9 +41,9 @@ impl Queues {
                 (StatusCode::OK, xml)
             }
             Err(error) => {
-                let side = if error.sender { "Sender" } else { "Receiver" };
+                let fault_type = if error.sender { "Sender" } else { "Receiver" };
                 let xml = format!(
-                    "<ErrorResponse xmlns=\"http://sns.amazonaws.com/doc/2010-03-31/\"><Error><Type>{side}</Type>\
+                    "<ErrorResponse xmlns=\"http://sns.amazonaws.com/doc/2010-03-31/\"><Error><Type>{fault_type}</Type>\
                      <Code>{}</Code><Message>{}</Message></Error><RequestId>{id}</RequestId></ErrorResponse>",
                     error.query_code,
                     escape(&error.message),
@@ -56,116 +57,27 @@ impl Queues {
         response.unwrap_or_default()
     }
 
-    fn sns_call(&self, action: &str, form: &Form) -> Answer {
+    fn run_action(&self, action: &str, form: &Form) -> ActionResult {
         match action {
             "CreateTopic" => self.create_topic(form),
-            "DeleteTopic" => {
-                let arn = form.required("TopicArn")?;
-                self.change_topics(|topics| {
-                    topics.topics.remove(arn);
-                    topics
-                        .subscriptions
-                        .retain(|_, subscription| subscription.topic_arn != arn);
-                    Ok(String::new())
-                })
-            }
-            "ListTopics" => {
-                let member = |arn: &String| format!("<member><TopicArn>{arn}</TopicArn></member>");
-                let members: String = self.lock().topics.topics.keys().map(member).collect();
-                Ok(format!("<Topics>{members}</Topics>"))
-            }
-            "GetTopicAttributes" => {
-                let arn = form.required("TopicArn")?;
-                let state = self.lock();
-                let mut attributes = find_topic(&state.topics, arn)?.attributes.clone();
-                attributes.insert("TopicArn".to_owned(), arn.to_owned());
-                attributes.insert("Owner".to_owned(), self.config().account.clone());
-                let count = subscriptions_of(&state.topics, arn).count().to_string();
-                attributes.insert("SubscriptionsConfirmed".to_owned(), count);
-                Ok(entries("Attributes", &attributes))
-            }
-            "SetTopicAttributes" => {
-                let (arn, name) = (form.required("TopicArn")?, form.required("AttributeName")?);
-                let value = form.get("AttributeValue").unwrap_or_default().to_owned();
-                self.change_topics(|topics| {
-                    let topic = topics.topics.get_mut(arn).ok_or_else(no_topic)?;
-                    topic.attributes.insert(name.to_owned(), value);
-                    Ok(String::new())
-                })
-            }
+            "DeleteTopic" => self.delete_topic(form),
+            "ListTopics" => Ok(self.list_topics()),
+            "GetTopicAttributes" => self.topic_attributes(form),
+            "SetTopicAttributes" => self.set_topic_attribute(form),
             "Subscribe" => self.subscribe(form),
-            "Unsubscribe" => {
-                let arn = form.required("SubscriptionArn")?;
-                self.change_topics(|topics| {
-                    topics.subscriptions.remove(arn);
-                    Ok(String::new())
-                })
-            }
+            "Unsubscribe" => self.unsubscribe(form),
             "ListSubscriptions" => Ok(self.list_subscriptions(|_| true)),
             "ListSubscriptionsByTopic" => {
                 let arn = form.required("TopicArn")?;
                 find_topic(&self.lock().topics, arn)?;
                 Ok(self.list_subscriptions(|subscription| subscription.topic_arn == arn))
             }
-            "GetSubscriptionAttributes" => {
-                let arn = form.required("SubscriptionArn")?;
-                let state = self.lock();
-                let subscription = state
-                    .topics
-                    .subscriptions
-                    .get(arn)
-                    .ok_or_else(no_subscription)?;
-                let mut attributes = subscription.attributes.clone();
-                let raw = subscription.is_raw().to_string();
-                attributes.extend([
-                    ("SubscriptionArn".to_owned(), arn.to_owned()),
-                    ("TopicArn".to_owned(), subscription.topic_arn.clone()),
-                    ("Endpoint".to_owned(), subscription.endpoint.clone()),
-                    ("Protocol".to_owned(), subscription.protocol.clone()),
-                    ("Owner".to_owned(), self.config().account.clone()),
-                    ("RawMessageDelivery".to_owned(), raw),
-                    ("PendingConfirmation".to_owned(), "false".to_owned()),
-                ]);
-                Ok(entries("Attributes", &attributes))
-            }
-            "SetSubscriptionAttributes" => {
-                let (arn, name) = (
-                    form.required("SubscriptionArn")?,
-                    form.required("AttributeName")?,
-                );
-                let value = form.get("AttributeValue").unwrap_or_default().to_owned();
-                self.change_topics(|topics| {
-                    let found = topics.subscriptions.get_mut(arn);
-                    let subscription = found.ok_or_else(no_subscription)?;
-                    subscription.attributes.insert(name.to_owned(), value);
-                    check_subscription(&subscription.attributes)?;
-                    Ok(String::new())
-                })
-            }
-            "Publish" => {
-                let arn = form.get("TopicArn").or_else(|| form.get("TargetArn"));
-                let arn = arn.ok_or_else(|| ApiError::parameter("TopicArn"))?;
-                let published =
-                    self.publish(&mut self.lock(), arn, &Publication::read(form, "")?)?;
-                Ok(published.xml())
-            }
+            "GetSubscriptionAttributes" => self.subscription_attributes(form),
+            "SetSubscriptionAttributes" => self.set_subscription_attribute(form),
+            "Publish" => self.publish_one(form),
             "PublishBatch" => self.publish_batch(form),
-            "TagResource" | "UntagResource" => self.tag(form),
-            "ListTagsForResource" => {
-                let state = self.lock();
-                let topic = find_topic(&state.topics, form.required("ResourceArn")?)?;
-                let tag = |(key, value): (&String, &String)| {
-                    format!(
-                        "<member><Key>{}</Key><Value>{}</Value></member>",
-                        escape(key),
-                        escape(value)
-                    )
-                };
-                Ok(format!(
-                    "<Tags>{}</Tags>",
-                    topic.tags.iter().map(tag).collect::<String>()
-                ))
-            }
+            "TagResource" | "UntagResource" => self.change_topic_tags(form),
+            "ListTagsForResource" => self.list_topic_tags(form),
             other => {
                 let text = format!("the local SNS does not support {other:?}");
                 Err(ApiError::new("InvalidAction", text))
@@ -173,7 +85,7 @@ impl Queues {
         }
     }
 
-    fn create_topic(&self, form: &Form) -> Answer {
+    fn create_topic(&self, form: &Form) -> ActionResult {
         let name = form.required("Name")?;
         let attributes = form.map("Attributes.entry", "key", "value");
         let is_fifo = attributes
@@ -194,7 +106,46 @@ impl Queues {
         })
     }
 
-    fn subscribe(&self, form: &Form) -> Answer {
+    fn delete_topic(&self, form: &Form) -> ActionResult {
+        let arn = form.required("TopicArn")?;
+        self.change_topics(|topics| {
+            topics.topics.remove(arn);
+            topics
+                .subscriptions
+                .retain(|_, subscription| subscription.topic_arn != arn);
+            Ok(String::new())
+        })
+    }
+
+    fn list_topics(&self) -> String {
+        let member = |arn: &String| format!("<member><TopicArn>{arn}</TopicArn></member>");
+        let members: String = self.lock().topics.topics.keys().map(member).collect();
+        format!("<Topics>{members}</Topics>")
+    }
+
+    fn topic_attributes(&self, form: &Form) -> ActionResult {
+        let arn = form.required("TopicArn")?;
+        let state = self.lock();
+        let mut attributes = find_topic(&state.topics, arn)?.attributes.clone();
+        attributes.insert("TopicArn".to_owned(), arn.to_owned());
+        attributes.insert("Owner".to_owned(), self.config().account.clone());
+        let count = subscriptions_of(&state.topics, arn).count().to_string();
+        attributes.insert("SubscriptionsConfirmed".to_owned(), count);
+        Ok(entries("Attributes", &attributes))
+    }
+
+    fn set_topic_attribute(&self, form: &Form) -> ActionResult {
+        let (arn, name) = (form.required("TopicArn")?, form.required("AttributeName")?);
+        let value = form.get("AttributeValue").unwrap_or_default().to_owned();
+        self.change_topics(|topics| {
+            let topic = topics.topics.get_mut(arn).ok_or_else(no_topic)?;
+            topic.attributes.insert(name.to_owned(), value);
+            Ok(String::new())
+        })
+    }
+
+    /// Subscribes a queue. A second subscription of a queue to the same topic replaces the first and keeps its ARN.
+    fn subscribe(&self, form: &Form) -> ActionResult {
         let topic_arn = form.required("TopicArn")?.to_owned();
         let (protocol, endpoint) = (form.required("Protocol")?, form.required("Endpoint")?);
         if protocol != "sqs" {
@@ -202,7 +153,7 @@ impl Queues {
             return Err(ApiError::parameter(text));
         }
         let attributes = form.map("Attributes.entry", "key", "value");
-        check_subscription(&attributes)?;
+        check_filter_policy(&attributes)?;
         let subscription = Subscription {
             topic_arn: topic_arn.clone(),
             protocol: protocol.to_owned(),
@@ -211,17 +162,25 @@ impl Queues {
         };
         self.change_topics(|topics| {
             find_topic(topics, &topic_arn)?;
-            let same = |(_, found): &(&String, &Subscription)| {
+            let is_same = |(_, found): &(&String, &Subscription)| {
                 found.topic_arn == topic_arn && found.endpoint == subscription.endpoint
             };
             let known = topics
                 .subscriptions
                 .iter()
-                .find(same)
+                .find(is_same)
                 .map(|(arn, _)| arn.clone());
             let arn = known.unwrap_or_else(|| format!("{topic_arn}:{}", uuid::Uuid::new_v4()));
             topics.subscriptions.insert(arn.clone(), subscription);
             Ok(format!("<SubscriptionArn>{arn}</SubscriptionArn>"))
+        })
+    }
+
+    fn unsubscribe(&self, form: &Form) -> ActionResult {
+        let arn = form.required("SubscriptionArn")?;
+        self.change_topics(|topics| {
+            topics.subscriptions.remove(arn);
+            Ok(String::new())
         })
     }
 
@@ -231,14 +190,14 @@ impl Queues {
             .topics
             .subscriptions
             .iter()
-            .filter(|(_, each)| wanted(each));
-        let member = |(arn, each): (&String, &Subscription)| {
+            .filter(|(_, subscription)| wanted(subscription));
+        let member = |(arn, subscription): (&String, &Subscription)| {
             format!(
                 "<member><SubscriptionArn>{arn}</SubscriptionArn><TopicArn>{}</TopicArn><Protocol>{}</Protocol>\
                  <Endpoint>{}</Endpoint><Owner>{}</Owner></member>",
-                each.topic_arn,
-                each.protocol,
-                escape(&each.endpoint),
+                subscription.topic_arn,
+                subscription.protocol,
+                escape(&subscription.endpoint),
                 self.config().account,
             )
         };
@@ -248,7 +207,45 @@ impl Queues {
         )
     }
 
-    fn tag(&self, form: &Form) -> Answer {
+    fn subscription_attributes(&self, form: &Form) -> ActionResult {
+        let arn = form.required("SubscriptionArn")?;
+        let state = self.lock();
+        let subscription = state
+            .topics
+            .subscriptions
+            .get(arn)
+            .ok_or_else(no_subscription)?;
+        let mut attributes = subscription.attributes.clone();
+        let raw = subscription.is_raw().to_string();
+        attributes.extend([
+            ("SubscriptionArn".to_owned(), arn.to_owned()),
+            ("TopicArn".to_owned(), subscription.topic_arn.clone()),
+            ("Endpoint".to_owned(), subscription.endpoint.clone()),
+            ("Protocol".to_owned(), subscription.protocol.clone()),
+            ("Owner".to_owned(), self.config().account.clone()),
+            ("RawMessageDelivery".to_owned(), raw),
+            ("PendingConfirmation".to_owned(), "false".to_owned()),
+        ]);
+        Ok(entries("Attributes", &attributes))
+    }
+
+    fn set_subscription_attribute(&self, form: &Form) -> ActionResult {
+        let (arn, name) = (
+            form.required("SubscriptionArn")?,
+            form.required("AttributeName")?,
+        );
+        let value = form.get("AttributeValue").unwrap_or_default().to_owned();
+        self.change_topics(|topics| {
+            let found = topics.subscriptions.get_mut(arn);
+            let subscription = found.ok_or_else(no_subscription)?;
+            subscription.attributes.insert(name.to_owned(), value);
+            check_filter_policy(&subscription.attributes)?;
+            Ok(String::new())
+        })
+    }
+
+    /// Adds the tags and removes the tag keys of a request, which has only one of them.
+    fn change_topic_tags(&self, form: &Form) -> ActionResult {
         let arn = form.required("ResourceArn")?;
         let added = form.map("Tags.member", "Key", "Value");
         let removed = form.list("TagKeys.member");
@@ -260,20 +257,45 @@ impl Queues {
         })
     }
 
-    fn change_topics(&self, change: impl FnOnce(&mut Topics) -> Answer) -> Answer {
-        let mut state = self.lock();
-        let mut topics = state.topics.clone();
-        let answer = change(&mut topics)?;
-        state.put_topics(topics)?;
-        Ok(answer)
+    fn list_topic_tags(&self, form: &Form) -> ActionResult {
+        let state = self.lock();
+        let topic = find_topic(&state.topics, form.required("ResourceArn")?)?;
+        let member = |(key, value): (&String, &String)| {
+            format!(
+                "<member><Key>{}</Key><Value>{}</Value></member>",
+                escape(key),
+                escape(value)
+            )
+        };
+        Ok(format!(
+            "<Tags>{}</Tags>",
+            topic.tags.iter().map(member).collect::<String>()
+        ))
     }
 
-    fn publish_batch(&self, form: &Form) -> Answer {
+    /// Changes a copy of the topics and stores it, so that a change that fails has no effect.
+    fn change_topics(&self, change: impl FnOnce(&mut Topics) -> ActionResult) -> ActionResult {
+        let mut state = self.lock();
+        let mut topics = state.topics.clone();
+        let result = change(&mut topics)?;
+        state.put_topics(topics)?;
+        Ok(result)
+    }
+
+    fn publish_one(&self, form: &Form) -> ActionResult {
+        let arn = form.get("TopicArn").or_else(|| form.get("TargetArn"));
+        let arn = arn.ok_or_else(|| ApiError::parameter("TopicArn"))?;
+        let published = self.publish(&mut self.lock(), arn, &Publication::read(form, "")?)?;
+        Ok(published.xml())
+    }
+
+    fn publish_batch(&self, form: &Form) -> ActionResult {
         let arn = form.required("TopicArn")?;
         let mut state = self.lock();
         find_topic(&state.topics, arn)?;
         let (mut successful, mut failed) = (String::new(), String::new());
         let prefix = "PublishBatchRequestEntries.member";
+        // Counting to 11 is enough to detect more than ten entries.
         let numbers = (1..=11).take_while(|n| form.get(&format!("{prefix}.{n}.Id")).is_some());
         let numbers: Vec<usize> = numbers.collect();
         if numbers.is_empty() || numbers.len() > 10 {
@@ -310,6 +332,7 @@ impl Queues {
         ))
     }
 
+    /// Sends a message to all queues whose subscription accepts it. A queue that cannot take it does not fail the call.
     fn publish(
         &self,
         state: &mut State,
@@ -343,6 +366,7 @@ impl Queues {
                 true => publication.raw(),
                 false => publication.in_envelope(&id, arn),
             };
+            // The last part of the queue's ARN is its name.
             let queue = subscription.endpoint.rsplit(':').next().unwrap_or_default();
             let to_fifo = queue.ends_with(".fifo");
             let message = NewMessage {
@@ -365,11 +389,11 @@ struct Published {
 
 impl Published {
     fn xml(&self) -> String {
-        let number = match self.is_fifo {
+        let sequence_number = match self.is_fifo {
             true => format!("<SequenceNumber>{:020}</SequenceNumber>", now_ms()),
             false => String::new(),
         };
-        format!("<MessageId>{}</MessageId>{number}", self.id)
+        format!("<MessageId>{}</MessageId>{sequence_number}", self.id)
     }
 }
 
@@ -395,7 +419,7 @@ fn no_subscription() -> ApiError {
     ApiError::new("NotFound", "Subscription does not exist")
 }
 
-fn check_subscription(attributes: &BTreeMap<String, String>) -> Result<(), ApiError> {
+fn check_filter_policy(attributes: &BTreeMap<String, String>) -> Result<(), ApiError> {
     let is_object =
         |text: &String| serde_json::from_str::<Value>(text).is_ok_and(|value| value.is_object());
     match attributes.get("FilterPolicy") {
@@ -406,6 +430,7 @@ fn check_subscription(attributes: &BTreeMap<String, String>) -> Result<(), ApiEr
     }
 }
 
+/// Formats a map as an XML element with one `<entry>` per key.
 fn entries(name: &str, map: &BTreeMap<String, String>) -> String {
     let entry = |(key, value): (&String, &String)| {
         format!(

@@ -1,7 +1,6 @@
-//! A thermostat with a model of its own types, from both sides: the device and whoever wants it warmer.
+//! Example of the SDK: the shadow of a thermostat as a Rust type, used by the device and by an application.
 //!
-//! Runs in memory; with `antumbra_dynamodb::DynamoDbShadows` in place of `MemoryShadows` the same program
-//! runs on a table.
+//! It runs in memory. With `antumbra_dynamodb::DynamoDbShadows` instead of `MemoryShadows` it runs on a table.
 
 use std::error::Error;
 
@@ -12,7 +11,7 @@ use antumbra_service::shadows::{
 use antumbra_shadow::Document;
 use serde::{Deserialize, Serialize};
 
-/// A value with the time it was measured: taken or left whole.
+/// A timestamped value: value and time are merged as a whole.
 #[derive(Debug, Serialize, Deserialize)]
 struct Measured<T> {
     value: T,
@@ -40,7 +39,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let shadows = Shadows::new(MemoryShadows::default());
     let hall = ShadowId::new("My House#Hall#Thermostat")?;
 
-    // The device tells what it measured.
+    // The device reports its measurements.
     let first = Thermostat {
         temperature: at(17.5, "2026-01-31T06:00:00+01:00"),
         heating: at(false, "2026-01-31T06:00:00+01:00"),
@@ -49,7 +48,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let updated = shadows.report(&hall, &first).await?;
     println!("first report: version {}", updated.version(State::Reported));
 
-    // Somebody wants it warm.
+    // An application desires that the heating is on.
     shadows
         .desire(&hall, &serde_json::json!({"heating": {"value": true}}))
         .await?;

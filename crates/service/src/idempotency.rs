@@ -1,68 +1,70 @@
-//! Requests that may be sent again: the first one runs, the others get its answer.
+//! Idempotency keys: the port that stores which requests ran, and their responses.
 //!
-//! A caller that hears nothing sends the same request with the same key once more. The port remembers the
-//! key before the request runs and the answer after it, so that a request runs once unless whoever ran it
-//! died half-way: then its lease ends, and the next one with the key runs. What runs must therefore
-//! survive to be run twice; this makes it rare, and tells the caller what came of it.
+//! A caller that gets no response sends the same request again with the same key. The first request runs; repeated
+//! ones get its stored response. The key is stored before the request runs, the response afterwards. If the invocation
+//! crashes in between, its lease ends and the next request with the key runs. A request can therefore run twice, and
+//! its writes must be safe to repeat.
+//!
+//! The HTTP API uses this port for requests with the header `Idempotency-Key`.
 
 use antumbra_shadow::Timestamp;
 
 use crate::notifications::BoxFuture;
 use crate::store::StoreError;
 
-/// A request that carries a key.
+/// A request with an idempotency key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Request {
-    /// Key, unique to the caller.
+    /// Key of the caller; other callers have other keys.
     pub key: String,
-    /// Fingerprint of the request: the same text for the same request only.
+    /// Fingerprint of the request. Two requests are the same if their fingerprints are equal.
     pub fingerprint: String,
-    /// Unique name of the invocation that would run it.
+    /// Unique id of this attempt to run the request.
     pub owner: String,
     pub now: Timestamp,
-    /// End of the lease; after that another invocation may run the request.
+    /// End of the lease. After it, another owner may run the request.
     pub lease_ends: Timestamp,
-    /// Expiry of key and response.
+    /// Time after which key and response are forgotten.
     pub forget_at: Timestamp,
 }
 
-/// State of a request.
+/// State of a request, and so what its caller should do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IdempotencyState {
-    /// Run it, then [`IdempotencyStore::finish`] or [`IdempotencyStore::release`] it.
+    /// The caller owns the request: run it, then [`IdempotencyStore::finish`] or [`IdempotencyStore::release`] it.
     Run,
-    /// It is being run by another at this moment.
+    /// Another owner is running the request.
     Running,
-    /// It was answered already, with this.
+    /// The request ran before; this is its response.
     Answered(String),
-    /// The key belongs to another request.
+    /// The key was used for a different request.
     OtherRequest,
 }
 
-/// Remembers requests and their answers.
+/// Stores idempotency keys and responses.
 ///
 /// Laws:
-/// - Of requests with one key, [`IdempotencyState::Run`] is given to one at a time, and to none after an answer was
-///   kept, until the key may be forgotten.
-/// - It is given again when the lease of the one that has it is over, to the same request only.
-/// - Only the one that has it keeps an answer or releases it; after its lease was given to another, both
-///   do nothing.
-/// - An answer comes back as it was kept, whatever its length.
+/// - Of all requests with one key, [`IdempotencyState::Run`] is returned to one owner at a time. Once a response is
+///   stored, it is returned to nobody until [`Request::forget_at`].
+/// - After the lease has ended, `Run` is returned to another owner if its request is the same.
+/// - `finish` and `release` have an effect only for the current owner. They do nothing for an owner whose lease was
+///   taken over.
+/// - A stored response is returned unchanged, whatever its length.
 pub trait IdempotencyStore: Send + Sync {
-    /// Asks whether to run a request.
+    /// Returns the state of a request, and takes the lease if the request should run.
     fn begin<'a>(
         &'a self,
         request: &'a Request,
     ) -> BoxFuture<'a, Result<IdempotencyState, StoreError>>;
 
-    /// Keeps the answer for whoever asks again.
+    /// Stores the response for repeated requests.
     fn finish<'a>(
         &'a self,
         request: &'a Request,
-        answer: &'a str,
+        response: &'a str,
     ) -> BoxFuture<'a, Result<(), StoreError>>;
 
-    /// Forgets the request: it came to nothing, and the next one may run.
+    /// Removes the key of a request that failed, so that a repeated request runs.
     fn release<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<(), StoreError>>;
 }

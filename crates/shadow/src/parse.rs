@@ -1,7 +1,7 @@
-//! JSON text to tape, in one pass and without recursion.
+//! Parses a JSON text into a tape of nodes ([`crate::tape`]), in one pass and without recursion.
 //!
-//! The pass also sees whether the text already is in canonical form; only when it is not is it
-//! written anew.
+//! The pass also detects whether the text is in canonical form. [`crate::document`] then uses the text as it
+//! is; otherwise it writes the text again in canonical form.
 
 use crate::document::DocumentError;
 use crate::limits;
@@ -10,16 +10,18 @@ use crate::scan::Scanner;
 use crate::tape::{Kind, Node, Span};
 use crate::text;
 
-/// Result of one pass over a text.
 pub(crate) struct Parsed {
     pub(crate) nodes: Vec<Node>,
+    /// `true` if the text is in canonical form.
     pub(crate) canonical: bool,
 }
 
-struct Open {
+/// An object or array whose closing bracket was not read yet.
+struct OpenContainer {
+    /// Index of its node.
     node: u32,
-    object: bool,
-    /// The last member's name, to see whether names rise.
+    is_object: bool,
+    /// Name of the last member. In canonical form, names are in ascending order.
     last_key: Option<Span>,
 }
 
@@ -55,11 +57,14 @@ struct Parser<'a> {
     scanner: Scanner<'a>,
     text: &'a str,
     nodes: Vec<Node>,
-    open: Vec<Open>,
+    open: Vec<OpenContainer>,
+    /// Depth of the deepest value so far.
     depth: usize,
+    /// `true` if the text is in canonical form so far.
     canonical: bool,
 }
 
+/// The name of a member; empty for elements of arrays and for the root.
 #[derive(Default)]
 struct Key {
     span: Span,
@@ -68,39 +73,40 @@ struct Key {
 
 impl Parser<'_> {
     fn run(&mut self) -> Result<(), DocumentError> {
-        self.space();
+        self.skip_space();
         let mut key = Key::default();
         loop {
-            let opened = self.value(key)?;
-            key = match self.after_value(opened)? {
+            let container_opened = self.read_value(key)?;
+            key = match self.read_to_next_value(container_opened)? {
                 Some(next) => next,
                 None => break,
             };
         }
-        self.space();
+        self.skip_space();
         if self.scanner.peek().is_some() {
             return Err(self.scanner.fault("text after the end").into());
         }
         Ok(())
     }
 
-    fn space(&mut self) {
+    /// Skips white space, which canonical form does not have.
+    fn skip_space(&mut self) {
         self.canonical &= !self.scanner.skip_space();
     }
 
-    /// Reads a scalar, or the opening of a container; says which.
-    fn value(&mut self, key: Key) -> Result<bool, DocumentError> {
+    /// Reads a scalar, or the opening bracket of a container. Returns `true` for a container.
+    fn read_value(&mut self, key: Key) -> Result<bool, DocumentError> {
         let start = self.scanner.at;
         self.depth = self.depth.max(self.open.len() + 1);
-        let mut escaped = false;
-        let mut value = None;
+        let mut value_escaped = false;
+        let mut string_span = None;
         let kind = match self.scanner.peek() {
             Some(b'"') => {
                 let string = self.scanner.string()?;
-                escaped = string.escaped;
+                value_escaped = string.escaped;
                 let span = Span::new(string.start, string.end);
-                self.canonical &= !escaped || is_canonical_string(span.of(self.text));
-                value = Some(span);
+                self.canonical &= !value_escaped || is_canonical_string(span.of(self.text));
+                string_span = Some(span);
                 Kind::String
             }
             Some(b'{') => Kind::Object,
@@ -111,57 +117,60 @@ impl Parser<'_> {
             _ => {
                 let number = self.scanner.number()?;
                 if !number::is_plainly_canonical(number.as_bytes()) {
-                    let form =
+                    let canonical =
                         number::canonical(number).map_err(|source| DocumentError::Number {
                             offset: start,
                             source,
                         })?;
-                    self.canonical &= form == number;
+                    self.canonical &= canonical == number;
                 }
                 Kind::Number
             }
         };
-        let container = matches!(kind, Kind::Object | Kind::Array);
-        if container {
+        let is_container = matches!(kind, Kind::Object | Kind::Array);
+        if is_container {
             self.scanner.at += 1;
-            self.open.push(Open {
+            self.open.push(OpenContainer {
                 node: self.nodes.len() as u32,
-                object: kind == Kind::Object,
+                is_object: kind == Kind::Object,
                 last_key: None,
             });
         }
         let next = self.nodes.len() as u32 + 1;
         self.nodes.push(Node {
             key: key.span,
-            value: value.unwrap_or(Span::new(start, self.scanner.at)),
+            value: string_span.unwrap_or(Span::new(start, self.scanner.at)),
             next,
             kind,
             key_escaped: key.escaped,
-            value_escaped: escaped,
+            value_escaped,
         });
-        Ok(container)
+        Ok(is_container)
     }
 
-    /// Reads on to the next value's start: its name, or `None` when the root is complete.
-    fn after_value(&mut self, mut opened: bool) -> Result<Option<Key>, DocumentError> {
+    /// Reads up to the start of the next value and returns its name; `None` if the root is complete.
+    ///
+    /// Closes all containers that end before it. `just_opened` says that the last value opened a
+    /// container: its first value follows without a comma.
+    fn read_to_next_value(&mut self, mut just_opened: bool) -> Result<Option<Key>, DocumentError> {
         loop {
-            let Some(object) = self.open.last().map(|open| open.object) else {
+            let Some(is_object) = self.open.last().map(|open| open.is_object) else {
                 return Ok(None);
             };
-            self.space();
-            let close = if object { b'}' } else { b']' };
+            self.skip_space();
+            let closing = if is_object { b'}' } else { b']' };
             match self.scanner.peek() {
-                Some(b) if b == close => {
+                Some(b) if b == closing => {
                     self.scanner.at += 1;
-                    self.close();
-                    opened = false;
+                    self.close_container();
+                    just_opened = false;
                     continue;
                 }
-                Some(b',') if !opened => {
+                Some(b',') if !just_opened => {
                     self.scanner.at += 1;
-                    self.space();
+                    self.skip_space();
                 }
-                Some(_) if opened => {}
+                Some(_) if just_opened => {}
                 Some(_) => return Err(self.scanner.fault("a comma or the end is expected").into()),
                 None => {
                     return Err(self
@@ -170,15 +179,16 @@ impl Parser<'_> {
                         .into());
                 }
             }
-            return if object {
-                self.key().map(Some)
+            return if is_object {
+                self.read_key().map(Some)
             } else {
                 Ok(Some(Key::default()))
             };
         }
     }
 
-    fn close(&mut self) {
+    /// Completes the node of the innermost container, now that its end is known.
+    fn close_container(&mut self) {
         if let Some(open) = self.open.pop() {
             let next = self.nodes.len() as u32;
             let node = &mut self.nodes[open.node as usize];
@@ -187,7 +197,8 @@ impl Parser<'_> {
         }
     }
 
-    fn key(&mut self) -> Result<Key, DocumentError> {
+    /// Reads the name of a member and the colon after it.
+    fn read_key(&mut self) -> Result<Key, DocumentError> {
         let string = self.scanner.string()?;
         let span = Span::new(string.start, string.end);
         if let Some(open) = self.open.last_mut() {
@@ -197,9 +208,9 @@ impl Parser<'_> {
             open.last_key = Some(span);
         }
         self.canonical &= !string.escaped || is_canonical_string(span.of(self.text));
-        self.space();
+        self.skip_space();
         self.scanner.expect(b':', "a colon is expected")?;
-        self.space();
+        self.skip_space();
         Ok(Key {
             span,
             escaped: string.escaped,

@@ -1,4 +1,4 @@
-//! `antumbra mqtt …`: subscribes and publishes over the local broker or AWS IoT.
+//! `antumbra mqtt`: subscribes to and publishes MQTT messages, on the local broker or AWS IoT.
 
 use clap::{Args, Subcommand};
 use tokio::time::{Duration, Instant};
@@ -49,10 +49,10 @@ pub(crate) async fn run(
     json: bool,
 ) -> Result<(), CliError> {
     let mut session = arguments.broker.open(connection, &new_client_id()).await?;
-    let expected = match arguments.command {
+    let expected_messages = match arguments.command {
         MqttCommand::Subscribe { topic, count } => {
             session.subscribe(&topic).await?;
-            // Scripts wait for this line before they cause a message.
+            // Scripts wait for this line before they publish.
             anstream::eprintln!("subscribed to {topic}");
             count
         }
@@ -69,18 +69,18 @@ pub(crate) async fn run(
             u32::from(response_topic.is_some())
         }
     };
-    for _ in 0..expected {
-        output::print(&next(&mut session, json).await?)?;
+    for _ in 0..expected_messages {
+        output::print(&next_message(&mut session, json).await?)?;
     }
     session.close().await;
     Ok(())
 }
 
-/// Returns the next message; fails after the timeout.
-async fn next(session: &mut Session, json: bool) -> Result<String, CliError> {
+/// Waits for the next message and formats it. Fails after the timeout of the session.
+async fn next_message(session: &mut Session, json: bool) -> Result<String, CliError> {
     loop {
-        let soon = Instant::now() + Duration::from_secs(1);
-        let Some(message) = session.next(soon).await? else {
+        let wait_until = Instant::now() + Duration::from_secs(1);
+        let Some(message) = session.next(wait_until).await? else {
             continue;
         };
         let payload = String::from_utf8_lossy(&message.payload).into_owned();

@@ -10,6 +10,7 @@ use crate::table::{Outcome, Write};
 
 impl MessageWriter for DynamoDbInbox {
     async fn store(&self, message: &InboxMessage) -> Result<Stored, StoreMessageError> {
+        // `uuid` is the partition key, so every item has it, also a tombstone.
         let put = Write::put(encode(&self.table, message)?)
             .condition("attribute_not_exists(#uuid)")
             .bytes(message.item_bytes());

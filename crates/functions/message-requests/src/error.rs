@@ -1,22 +1,21 @@
-//! Errors of operations, and how they appear in responses.
+//! Errors of operations, and the code and message of their error responses.
 
 use antumbra_service::store::StoreError;
 use antumbra_service::text::InvalidText;
 use antumbra_wire::inbox_request::RequestError;
 
-/// Why an operation failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OperationError {
     /// The request is invalid. The reason is sent to the caller.
     Bad(String),
     /// A later attempt may succeed. The reason is logged.
     Unavailable(String),
-    /// The service is at fault. The reason is logged.
+    /// The service or its data is at fault; another attempt would fail too. The reason is logged.
     Internal(String),
 }
 
 impl OperationError {
-    /// Code and sentence for the response, without details of the storage.
+    /// Returns code and message for the response. They contain no details of the storage.
     pub(crate) fn response(&self) -> (&'static str, &str) {
         match self {
             OperationError::Bad(reason) => ("BadRequest", reason),

@@ -1,10 +1,11 @@
-//! The result as text and as Markdown.
+//! Formats the result of a run: as text for the terminal, and as Markdown for docs/performance.md.
 
 use crate::growth::Row;
 use crate::measure::{Second, Spread};
 use crate::plan::Plan;
 use crate::run::Outcome;
 
+/// Measurements of all seconds together: spreads, mean use of the processor, highest use of memory.
 struct Figures {
     reports: Spread,
     notifications: Spread,
@@ -30,17 +31,18 @@ impl Figures {
     }
 }
 
-/// Text for a terminal.
 pub(crate) fn sentences(outcome: &Outcome) -> String {
     let figures = Figures::of(&outcome.seconds);
     let spread = |what: &str, spread: &Spread| {
-        let (median, most, longest) = (spread.at(0.5), spread.at(0.99), spread.at(1.0));
-        format!("{what} {median:.1} ms (median), {most:.1} ms (99 %), {longest:.1} ms (longest)")
+        let (median, percentile_99, longest) = (spread.at(0.5), spread.at(0.99), spread.at(1.0));
+        format!(
+            "{what} {median:.1} ms (median), {percentile_99:.1} ms (99 %), {longest:.1} ms (longest)"
+        )
     };
-    let rate = outcome.reports as f64 / outcome.reported.as_secs_f64();
+    let reports_per_second = outcome.reports as f64 / outcome.reported.as_secs_f64();
     let lines = [
         format!(
-            "{} reports in {:.1} s ({rate:.0} a second) and {} signals; all notifications after {:.1} s",
+            "{} reports in {:.1} s ({reports_per_second:.0} a second) and {} signals; all notifications after {:.1} s",
             outcome.reports,
             outcome.reported.as_secs_f64(),
             outcome.signals,
@@ -64,7 +66,7 @@ pub(crate) fn sentences(outcome: &Outcome) -> String {
     lines.join("\n")
 }
 
-/// Markdown for docs/performance.md.
+/// `grown` are the measurements with more devices in the table, if there are any.
 pub(crate) fn markdown(plan: &Plan, outcome: &Outcome, grown: &[Row]) -> String {
     let figures = Figures::of(&outcome.seconds);
     let mut out = format!(

@@ -1,4 +1,4 @@
-//! Names of shadows and of those who write them, checked once where they come in.
+//! Ids and names of shadows, client tokens and time zones: texts that are checked once, when a request is parsed.
 
 use std::fmt;
 
@@ -6,17 +6,18 @@ use antumbra_wire::items::{ItemKind, ShadowItem};
 
 use crate::text::{InvalidText, check_text, checked_text};
 
+/// One of the item kinds of a shadow; the key prefixes of all have the same length.
 const ITEM: ItemKind = ItemKind::Shadow(ShadowItem::Reported);
 
-/// The name a shadow has when none is given.
+/// Name of a device's default shadow.
 pub const DEFAULT_NAME: &str = "main";
-/// Bytes of a shadow's id: a partition key's 2048 without its prefix.
+/// Maximum bytes of a shadow's id: DynamoDB's 2048 of a partition key, without the key's prefix.
 pub const ID_BYTES: usize = 2048 - ITEM.partition_prefix().len();
-/// Bytes of a shadow's name: a sort key's 1024 without its prefix.
+/// Maximum bytes of a shadow's name: DynamoDB's 1024 of a sort key, without the key's prefix.
 pub const NAME_BYTES: usize = 1024 - ITEM.sort_prefix().len();
-/// Bytes of a client token.
+/// Maximum bytes of a client token.
 pub const CLIENT_TOKEN_BYTES: usize = 64;
-/// Bytes of a time zone's name.
+/// Maximum bytes of a time zone's name.
 pub const ZONE_BYTES: usize = 64;
 
 /// A shadow's identity: the device's id, and the name of one of its shadows.
@@ -35,12 +36,12 @@ pub struct ShadowId {
 }
 
 impl ShadowId {
-    /// The device's default shadow.
+    /// Returns the id of the device's default shadow.
     pub fn new(id: impl Into<String>) -> Result<ShadowId, InvalidText> {
         ShadowId::named(id, DEFAULT_NAME)
     }
 
-    /// One of the device's shadows by name.
+    /// Returns the id of one of the device's shadows by name.
     pub fn named(id: impl Into<String>, name: impl Into<String>) -> Result<ShadowId, InvalidText> {
         Ok(ShadowId {
             id: check_text("shadow id", id.into(), ID_BYTES, |_| true)?,
@@ -48,12 +49,12 @@ impl ShadowId {
         })
     }
 
-    /// The device's id.
+    /// Returns the device's id.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// The shadow's name.
+    /// Returns the shadow's name.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -71,12 +72,12 @@ checked_text! {
 }
 
 checked_text! {
-    /// The name of a time zone, such as `Europe/Stockholm`, of the form the IANA database uses; whether there
-    /// is such a zone is not looked up.
-    pub struct Zone checked by |text| zone(text);
+    /// Name of a time zone, such as `Europe/Stockholm`. It must have the form of names in the IANA database; it is not
+    /// looked up there.
+    pub struct Zone checked by |text| check_zone(text);
 }
 
-fn zone(text: String) -> Result<String, InvalidText> {
+fn check_zone(text: String) -> Result<String, InvalidText> {
     let text = check_text("time zone", text, ZONE_BYTES, |_| true)?;
     let is_part = |part: &str| {
         part.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -95,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn limits_are_said_with_the_actual_figure() {
+    fn errors_state_the_limit_and_the_actual_size() {
         assert!(ShadowId::new("d".repeat(ID_BYTES)).is_ok());
         assert_eq!(
             ShadowId::new("d".repeat(ID_BYTES + 1))
@@ -110,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn zones_look_like_zones() {
+    fn time_zones_have_the_form_of_iana_names() {
         for zone in [
             "Europe/Stockholm",
             "UTC",

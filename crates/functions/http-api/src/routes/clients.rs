@@ -55,8 +55,8 @@ const CLIENT_ID: PathParameter = PathParameter {
     example: Some("night-watch"),
 };
 
-/// A response with a secret, which no cache may keep. `HoldsSecretOf` is the outer part, so that its `no-store` replaces
-/// the cache control of an `ETag` inside.
+/// A response with a secret, which no cache may keep. `HoldsSecretOf` is the outer part, so that its `no-store`
+/// replaces the cache control of an `ETag` inside.
 type SecretResponse<R> = (HoldsSecretOf, R);
 
 pub(crate) async fn create(

@@ -1,4 +1,4 @@
-//! The function `message-next`.
+//! The Lambda function `message-next`: serves the operations `next` and `prev` of the inbox.
 
 use antumbra_message_requests::operations::NextFunction;
 use antumbra_message_requests::run_on_inbox;
