@@ -1,7 +1,7 @@
-//! Attempts of a call whose result is unknown.
+//! Detects writes that may have been applied although the call failed.
 //!
-//! The SDK repeats a call whose response was lost. The last response alone then does not show whether the
-//! write was applied: an earlier attempt may have changed the table.
+//! The SDK repeats a call whose response was lost. The last response alone then does not show whether the write was
+//! applied: an earlier attempt may have changed the table. Such an attempt is *in doubt*.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,20 +11,20 @@ use aws_sdk_dynamodb::config::interceptors::FinalizerInterceptorContextRef;
 use aws_sdk_dynamodb::config::{ConfigBag, Intercept, RuntimeComponents};
 use aws_sdk_dynamodb::error::BoxError;
 
-/// Observes the attempts of one call.
+/// An SDK interceptor that observes the attempts of one call.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct AttemptTracker {
     in_doubt: Arc<AtomicBool>,
 }
 
 impl AttemptTracker {
-    /// Returns whether any attempt ended without a rejection by DynamoDB.
+    /// Returns `true` if an attempt may have been applied, because DynamoDB did not reject it.
     pub(crate) fn in_doubt(&self) -> bool {
         self.in_doubt.load(Ordering::Relaxed)
     }
 
-    /// After an attempt in doubt every error becomes `Unavailable`: only that one allows for an applied
-    /// write.
+    /// Converts the error of a call to `Unavailable` if an attempt is in doubt. All other errors mean that the write
+    /// was not applied.
     pub(crate) fn qualify(&self, error: StoreError) -> StoreError {
         match error {
             error @ StoreError::Unavailable(_) => error,

@@ -2,8 +2,8 @@
 //! mapping.
 //!
 //! One task reads each shard in order. Its position moves only past records that the function processed or that were
-//! sent to the failure destination: delivery is at least once, also over restarts. `plan` decides what follows from
-//! a response; this module executes it and never looks into a record.
+//! sent to the failure destination: delivery is at least once, also over restarts. `plan` decides the next step after
+//! each response, `reader` executes it, `shards` selects the shards to read.
 
 mod checkpoint;
 mod event;
@@ -24,10 +24,10 @@ use crate::unkind::Unkind;
 pub use checkpoint::{CheckpointError, Checkpoints, Position};
 pub use plan::RetryPolicy;
 
-/// Interval of looking for new shards.
+/// Pause between two listings of the shards.
 const DISCOVERY: Duration = Duration::from_secs(10);
 
-/// Start of a function without a position in a shard.
+/// Where a function starts to read a shard if it has no stored position there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
     /// The oldest record.
@@ -40,12 +40,13 @@ pub enum Start {
 #[derive(Clone, Debug)]
 pub struct Source {
     pub stream_arn: String,
-    /// Start of a function without a position.
+    /// Used for shards without a stored position.
     pub start: Start,
-    /// Maximum records of one invocation; a page of the stream has 1000.
+    /// Maximum number of records of one invocation. One read of the stream returns up to 1000.
     pub batch_size: usize,
     /// Concurrent invocations per shard; records of one item stay in order.
     pub parallelization: usize,
+    /// Faults to inject.
     pub unkind: Unkind,
     pub retry: RetryPolicy,
     /// URL of the queue that receives the metadata of discarded batches.
@@ -65,13 +66,13 @@ impl Source {
             unkind: Unkind::default(),
             retry: RetryPolicy::default(),
             on_failure: None,
-            // Lambda polls a shard as often.
+            // Lambda also polls a shard four times per second.
             poll: Duration::from_millis(250),
         }
     }
 }
 
-/// Starts reading; positions are stored under the function's name.
+/// Starts to read the stream and to invoke the function. Positions are stored under the function's name.
 pub fn start(
     streams: aws_sdk_dynamodbstreams::Client,
     queues: aws_sdk_sqs::Client,
@@ -92,6 +93,7 @@ pub fn start(
     })
 }
 
+/// State shared by the readers of all shards.
 struct Pump {
     stream: TableStream,
     queues: aws_sdk_sqs::Client,
@@ -102,30 +104,31 @@ struct Pump {
 }
 
 impl Pump {
+    /// Runs one reader per shard until stopped: children start when their parent is finished.
     async fn run(self: Arc<Self>) {
         let mut readers = JoinSet::new();
-        let mut reading: HashMap<Id, String> = HashMap::new();
+        let mut shard_of_task: HashMap<Id, String> = HashMap::new();
         while !self.stop.is_cancelled() {
             let shards = self.stream.shards().await.unwrap_or_else(|error| {
                 let stream = &self.source.stream_arn;
                 tracing::warn!(stream, %error, "cannot list the shards of the stream");
                 Vec::new()
             });
-            let finished = |shard: &str| self.position(shard) == Some(Position::Finished);
-            let busy = |shard: &str| reading.values().any(|id| id == shard);
-            let ready: Vec<_> = shards::ready(&shards, finished, busy)
+            let is_finished = |shard: &str| self.position(shard) == Some(Position::Finished);
+            let is_being_read = |shard: &str| shard_of_task.values().any(|id| id == shard);
+            let ready: Vec<_> = shards::ready(&shards, is_finished, is_being_read)
                 .into_iter()
                 .map(str::to_owned)
                 .collect();
             for shard in ready {
                 let reader = reader::Reader::new(Arc::clone(&self), shard.clone());
-                reading.insert(readers.spawn(reader.run()).id(), shard);
+                shard_of_task.insert(readers.spawn(reader.run()).id(), shard);
             }
             tokio::select! {
                 () = self.stop.cancelled() => {}
                 () = tokio::time::sleep(DISCOVERY) => {}
                 Some(ended) = readers.join_next_with_id() => {
-                    reading.remove(&match ended {
+                    shard_of_task.remove(&match ended {
                         Ok((task, ())) => task,
                         Err(error) => error.id(),
                     });
@@ -143,12 +146,12 @@ impl Pump {
 
     fn advance(&self, shard: &str, position: Position) {
         let stream = &self.source.stream_arn;
-        let kept = self
+        let stored = self
             .checkpoints
             .advance(self.function.name(), stream, shard, position);
-        // Reading continues: a position that is not stored costs duplicates after the next start, stopping would
-        // cost records.
-        if let Err(error) = kept {
+        // Reading continues: a position that is not stored causes duplicates after a restart, but if reading stopped,
+        // later records would not be delivered.
+        if let Err(error) = stored {
             tracing::error!(
                 shard,
                 error = &error as &dyn std::error::Error,
@@ -157,7 +160,7 @@ impl Pump {
         }
     }
 
-    /// Waits, and returns whether to continue.
+    /// Waits for the duration. Returns `false` at once when the event source is stopped.
     async fn pause(&self, duration: Duration) -> bool {
         tokio::select! {
             () = self.stop.cancelled() => false,

@@ -1,6 +1,7 @@
-//! Channels to AWS: one module per kind of target, and the factory that opens them.
+//! Channels to AWS: one module per kind of target, and the factory that opens a channel for each target of a
+//! registration.
 //!
-//! To add a kind: a module with `open(target, factory)`, and a line in [`AwsChannelFactory::channel`].
+//! To add a kind, write a module with `open(target, factory)` and add a line to [`AwsChannelFactory::channel`].
 
 mod batch;
 mod ids;
@@ -24,8 +25,8 @@ use aws_types::SdkConfig;
 pub use ids::{deduplication_id, group_id};
 use sqs::SqsChannel;
 
-/// Opens channels to AWS through one client per service. The SQS client is made at once, the others with the first
-/// target that needs them: each adds to a cold start.
+/// Opens channels to AWS with one client per service. Each client adds to a cold start: only the SQS client is created
+/// at once, the others with the first target that needs them.
 pub struct AwsChannelFactory {
     sdk: SdkConfig,
     sqs: aws_sdk_sqs::Client,
@@ -33,6 +34,7 @@ pub struct AwsChannelFactory {
     eventbridge: OnceLock<aws_sdk_eventbridge::Client>,
     iot_endpoint: Option<String>,
     clients: Option<DeliveryQueues>,
+    /// The undeliverable queue.
     undeliverable: String,
     queue_bytes: usize,
     tenants: bool,
@@ -46,7 +48,8 @@ struct DeliveryQueues {
 }
 
 impl AwsChannelFactory {
-    /// Publishes MQTT messages at `iot_endpoint`, or at the SDK's default endpoint.
+    /// Publishes MQTT messages through `iot_endpoint`, by default the SDK's endpoint. `undeliverable` is the queue for
+    /// undeliverable notifications.
     pub fn new(
         sdk: &SdkConfig,
         iot_endpoint: Option<&str>,
@@ -65,6 +68,7 @@ impl AwsChannelFactory {
         }
     }
 
+    /// Sets the maximum size of a message in a queue.
     #[must_use]
     pub fn with_queue_bytes(self, queue_bytes: usize) -> AwsChannelFactory {
         AwsChannelFactory {
@@ -97,6 +101,7 @@ impl AwsChannelFactory {
         AwsChannelFactory { clients, ..self }
     }
 
+    /// Opens a channel to a queue, with the options of this factory.
     pub fn queue(&self, queue: &str) -> Arc<dyn Channel> {
         let channel = SqsChannel::new(&self.sqs, queue)
             .with_bytes(self.queue_bytes)
@@ -133,7 +138,7 @@ impl ChannelFactory for AwsChannelFactory {
     }
 }
 
-/// The client itself, or a copy of it for another region.
+/// Returns a client for a region: a clone of the given one, with another configuration if its region differs.
 macro_rules! client_in_region {
     ($client:expr, $region:expr) => {{
         let config = $client.config();

@@ -1,9 +1,9 @@
-//! Compares numbers as decimals, without rounding.
+//! Exact comparison of decimal numbers, for the numeric patterns of registrations. A *plain* decimal has no exponent.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-/// The text of a number without exponent; `None` beyond the range that documents allow.
+/// Returns a number as a plain decimal; `None` if it is out of the range that documents allow.
 pub(crate) fn plain(text: &str) -> Option<Cow<'_, str>> {
     if memchr::memchr2(b'e', b'E', text.as_bytes()).is_none() {
         return Some(Cow::Borrowed(text));
@@ -19,12 +19,13 @@ pub(crate) fn compare(a: &str, b: &str) -> Ordering {
     match (a.negative, b.negative) {
         (false, true) => Ordering::Greater,
         (true, false) => Ordering::Less,
-        (false, false) => a.magnitude(&b),
-        (true, true) => b.magnitude(&a),
+        (false, false) => a.compare_magnitude(&b),
+        (true, true) => b.compare_magnitude(&a),
     }
 }
 
-/// A decimal for many comparisons. Rounding to a double keeps the order, so only equal doubles compare digits.
+/// A decimal for many comparisons. Rounding to a double never reverses the order of two numbers, so digits are compared
+/// only if the doubles are equal.
 #[derive(Debug, Clone)]
 pub(crate) struct Decimal<T> {
     rounded: f64,
@@ -32,7 +33,7 @@ pub(crate) struct Decimal<T> {
 }
 
 impl<T: AsRef<str>> Decimal<T> {
-    /// Takes a plain decimal.
+    /// Creates it from a plain decimal.
     pub(crate) fn new(text: T) -> Decimal<T> {
         Decimal {
             rounded: text.as_ref().parse().unwrap_or(f64::NAN),
@@ -68,6 +69,7 @@ impl<T: AsRef<str>> PartialEq for Decimal<T> {
 
 impl<T: AsRef<str>> Eq for Decimal<T> {}
 
+/// A plain decimal without leading zeros in `whole` and trailing zeros in `fraction`.
 struct Parts<'a> {
     negative: bool,
     whole: &'a [u8],
@@ -86,11 +88,11 @@ impl<'a> Parts<'a> {
             Some(at) => (&digits[..at], &digits[at + 1..]),
             None => (digits, &digits[..0]),
         };
-        let zeros = whole.iter().take_while(|&&b| b == b'0').count();
-        let whole = &whole[zeros..];
-        let kept = fraction.len() - fraction.iter().rev().take_while(|&&b| b == b'0').count();
-        let fraction = &fraction[..kept];
-        // There is one zero.
+        let leading_zeros = whole.iter().take_while(|&&b| b == b'0').count();
+        let whole = &whole[leading_zeros..];
+        let trailing_zeros = fraction.iter().rev().take_while(|&&b| b == b'0').count();
+        let fraction = &fraction[..fraction.len() - trailing_zeros];
+        // Minus zero is equal to zero.
         Parts {
             negative: negative && !(whole.is_empty() && fraction.is_empty()),
             whole,
@@ -98,7 +100,8 @@ impl<'a> Parts<'a> {
         }
     }
 
-    fn magnitude(&self, other: &Parts<'_>) -> Ordering {
+    /// Compares without the sign. Of two whole parts without leading zeros, the longer one is greater.
+    fn compare_magnitude(&self, other: &Parts<'_>) -> Ordering {
         (self.whole.len(), self.whole, self.fraction).cmp(&(
             other.whole.len(),
             other.whole,
@@ -112,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn order_is_that_of_the_numbers() {
+    fn decimals_are_ordered_as_numbers() {
         let rising = [
             "-1000",
             "-100.5",

@@ -79,7 +79,7 @@ impl LocalArguments {
 pub(crate) async fn run(arguments: LocalArguments) -> Result<(), CliError> {
     start_logging(arguments.verbose);
     let registrations = arguments.registrations.load()?;
-    let count = registrations
+    let enabled_registrations = registrations
         .iter()
         .filter(|(_, registration)| registration.enabled)
         .count();
@@ -107,9 +107,9 @@ pub(crate) async fn run(arguments: LocalArguments) -> Result<(), CliError> {
         () = signals.next() => return Ok(()),
     };
     if let Some(file) = &ready_file {
-        file.write(&ready(stack.addresses()))?;
+        file.write(&addresses_json(stack.addresses()))?;
     }
-    print(&banner(&stack, &arguments, count))?;
+    print(&banner(&stack, &arguments, enabled_registrations))?;
     signals.next().await;
     drop(ready_file);
     anstream::eprintln!("stopping");
@@ -149,7 +149,7 @@ fn port_option(service: &str) -> &'static str {
 }
 
 fn start_logging(verbose: u8) {
-    // An error response of an emulator is reported by its caller.
+    // `dynoxide` is off by default, because the caller reports its error responses.
     let filter = match verbose {
         0 => "error,antumbra_notify=warn,antumbra_local=warn,antumbra_http_api=warn,dynoxide=off",
         1 => {
@@ -169,12 +169,13 @@ fn start_logging(verbose: u8) {
 
 /// Checks that a token can be sent in a header.
 fn bearer_token(text: &str) -> Result<String, String> {
-    let fits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
-    fits.then(|| text.to_owned())
+    let is_valid = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
+    is_valid
+        .then(|| text.to_owned())
         .ok_or_else(|| "a token must be visible ASCII characters without spaces".to_owned())
 }
 
-/// Shows the token if it is new or not stored, otherwise its place.
+/// Returns the token itself if it is new, otherwise where it comes from.
 fn token_hint(token: &HttpToken, arguments: &LocalArguments) -> String {
     match token.new {
         true => format!("bearer token {}", token.text),
@@ -186,7 +187,8 @@ fn token_hint(token: &HttpToken, arguments: &LocalArguments) -> String {
     }
 }
 
-fn ready(addresses: Addresses) -> String {
+/// Formats the content of the ready file.
+fn addresses_json(addresses: Addresses) -> String {
     #[derive(Serialize)]
     struct Ready {
         process: u32,
@@ -204,10 +206,11 @@ fn ready(addresses: Addresses) -> String {
     })
 }
 
-fn banner(stack: &Stack, arguments: &LocalArguments, registrations: usize) -> String {
+/// Formats the text that is printed when the stack is up: addresses, storage and commands to try.
+fn banner(stack: &Stack, arguments: &LocalArguments, enabled_registrations: usize) -> String {
     let addresses = stack.addresses();
-    let row = |name: &str, address: String, what: &str| {
-        vec![format!("  {name}"), address, styled(FAINT, what)]
+    let row = |name: &str, address: String, hint: &str| {
+        vec![format!("  {name}"), address, styled(FAINT, hint)]
     };
     let rows = [
         row(
@@ -236,37 +239,38 @@ fn banner(stack: &Stack, arguments: &LocalArguments, registrations: usize) -> St
         .unkind
         .map(|seed| format!(", unkind with seed {seed}"));
     let unkind = unkind.unwrap_or_default();
-    let folder = arguments.registrations.registrations.display();
-    let local = if addresses.dynamodb.port() == 8000 {
+    let directory = arguments.registrations.registrations.display();
+    let connection = if addresses.dynamodb.port() == 8000 {
         "--local".to_owned()
     } else {
         format!("--endpoint-url http://{}", addresses.dynamodb)
     };
-    let command = program();
+    let program = program();
     let token = match stack.http_token() {
         HttpToken { new: false, .. } if arguments.token.is_none() => {
             format!("$(cat {})", arguments.data_dir.join("http-token").display())
         }
         token => token.text.clone(),
     };
-    let next = [
-        format!("{command} {local} shadow report lamp-7 '{{\"led\":{{\"value\":\"on\"}}}}'"),
-        format!("{command} {local} shadow get lamp-7"),
+    let commands_to_try = [
+        format!("{program} {connection} shadow report lamp-7 '{{\"led\":{{\"value\":\"on\"}}}}'"),
+        format!("{program} {connection} shadow get lamp-7"),
         format!(
             "curl -H \"authorization: Bearer {token}\" http://{}/v1/shadows/lamp-7",
             addresses.http
         ),
     ];
     format!(
-        "{}\n{}\n\n{registrations} registrations from {folder}, {storage}{unkind}. Try in another terminal:\n\n  {}\n\n\
+        "{}\n{}\n\n{enabled_registrations} registrations from {directory}, {storage}{unkind}. \
+         Try in another terminal:\n\n  {}\n\n\
          Stop with Ctrl-C.",
         styled(STRONG, "Antumbra is up."),
         table(&rows),
-        next.join("\n  "),
+        commands_to_try.join("\n  "),
     )
 }
 
-/// The program as it was started: by cargo, or by its name.
+/// Returns the start of a command line that runs this program again: through cargo if it is in a target directory.
 fn program() -> String {
     let path = std::env::args_os().next().map(PathBuf::from);
     let path = path.unwrap_or_else(|| "antumbra".into());

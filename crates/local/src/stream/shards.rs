@@ -1,12 +1,13 @@
-//! Decides which shards of a stream can be read. Pure.
+//! Selects the shards of a stream that can be read now. Pure.
 //!
-//! Records of a child shard are newer than its parent's, so parents are read to their end first.
+//! Records of a child shard are newer than those of its parent, so a parent is read to its end first.
 
 use std::collections::HashSet;
 
 use antumbra_dynamodb::streams::Shard;
 
-/// The shards to start reading: neither finished nor being read, with a parent that is finished or no longer exists.
+/// Returns the shards to start reading: neither finished nor being read, with a parent that is finished or no longer
+/// exists.
 pub(crate) fn ready(
     shards: &[Shard],
     finished: impl Fn(&str) -> bool,

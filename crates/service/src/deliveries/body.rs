@@ -1,4 +1,4 @@
-//! The JSON body that clients receive.
+//! The JSON body of the POST that delivers an event to a webhook client.
 
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -7,7 +7,7 @@ use super::delivery::Delivery;
 use crate::clients::Client;
 use crate::clock::rfc3339_milliseconds;
 
-/// Version of this format.
+/// Version of the body's format.
 const VERSION: u32 = 1;
 
 #[derive(Serialize)]
@@ -56,6 +56,6 @@ pub fn body(delivery: &Delivery, client: &Client) -> String {
         }),
         data: &delivery.data,
     };
-    // Texts and numbers always have a JSON form.
+    // Cannot fail: the fields are texts, numbers and valid JSON.
     serde_json::to_string(&body).unwrap_or_default()
 }

@@ -1,4 +1,5 @@
-//! Signals: messages of sensors.
+//! Signals: parsed messages of sensors. `sensor-ingest` records each one in the state of its sensor and stores its
+//! reading.
 
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use super::reading_time::{ReadingTime, Sequence, from_milliseconds, milliseconds
 use super::value::Value;
 use crate::words::word_enum;
 
-/// Limit by which the clock of a device may be ahead of the queue's.
+/// Maximum time by which the clock of a device may be ahead of the queue's clock.
 pub const CLOCK_AHEAD: Duration = Duration::from_secs(5 * 60);
 
 /// A message of a sensor.
@@ -23,12 +24,13 @@ pub struct Signal {
 }
 
 impl Signal {
-    /// A message that the queue took in at `sent`, under an id of its own. The device may say when it
-    /// measured and which measurement of that time it is; otherwise the queue's time and id stand in.
+    /// Creates the signal of a message that the queue received at `sent`. `measured` is the device's time of the
+    /// measurement, `sequence` its number among measurements of that time. If the device sends none, the queue's time
+    /// and message id are used instead.
     ///
-    /// The clock of the device orders values. The clock of the queue decides about liveness: a device with a wrong
-    /// clock must not be lost while it sends. A device time more than [`CLOCK_AHEAD`] after the queue's time is
-    /// replaced by the queue's; otherwise one wrong message would make all others stale until then.
+    /// The device's time orders values. The queue's time decides about liveness: a device with a wrong clock must not
+    /// become LOST while it sends. A device time more than [`CLOCK_AHEAD`] after the queue's time is replaced by the
+    /// queue's time; otherwise one such message would make all later ones stale until that time has passed.
     pub fn new(
         sensor: SensorId,
         value: Value,
@@ -38,7 +40,7 @@ impl Signal {
         message_id: &str,
     ) -> Result<Signal, InvalidSensor> {
         let sent = from_milliseconds(milliseconds(sent));
-        let time = measured.filter(|time| *time <= sent.after(CLOCK_AHEAD));
+        let plausible = measured.filter(|time| *time <= sent.after(CLOCK_AHEAD));
         let sequence = match sequence {
             Some(number) => Sequence::Number(number),
             None => Sequence::message(message_id)?,
@@ -46,7 +48,7 @@ impl Signal {
         Ok(Signal {
             sensor,
             value,
-            moment: ReadingTime::new(time.unwrap_or(sent), sequence)?,
+            moment: ReadingTime::new(plausible.unwrap_or(sent), sequence)?,
             sent,
         })
     }
@@ -81,7 +83,7 @@ impl Signal {
         &self.moment
     }
 
-    /// Returns the time at which the queue received it, in whole milliseconds.
+    /// Returns the time at which the queue received the message, in whole milliseconds.
     pub fn sent(&self) -> Timestamp {
         self.sent
     }
@@ -102,11 +104,11 @@ impl Signal {
 word_enum! {
     /// Effect of a signal on the state of its sensor.
     pub enum Outcome as "outcome" {
-        /// It carried the first value: a baseline.
+        /// It is the first value of the sensor, with which later ones are compared.
         First = "first",
         /// It changed the value.
         Changed = "changed",
-        /// It confirmed the value.
+        /// It has the same value as the state.
         Same = "same",
         /// It is older than the state; it still counts as a sign of life.
         Stale = "stale",
@@ -145,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn the_queue_stands_in_for_a_device_without_a_clock() {
+    fn without_a_device_time_the_time_and_id_of_the_queue_are_used() {
         assert_eq!(
             signal(None, None).moment().to_string(),
             "2026-01-31T12:00:00.123000000Z#@a-b-c"
@@ -159,10 +161,10 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_far_ahead_is_not_believed() {
-        let believed = signal(Some("2026-01-31T12:05:00.123Z"), None);
-        assert_eq!(believed.moment().time(), at("2026-01-31T12:05:00.123Z"));
-        let not = signal(Some("2026-01-31T12:05:00.124Z"), None);
-        assert_eq!(not.moment().time(), not.sent());
+    fn a_device_time_too_far_ahead_is_replaced() {
+        let accepted = signal(Some("2026-01-31T12:05:00.123Z"), None);
+        assert_eq!(accepted.moment().time(), at("2026-01-31T12:05:00.123Z"));
+        let replaced = signal(Some("2026-01-31T12:05:00.124Z"), None);
+        assert_eq!(replaced.moment().time(), replaced.sent());
     }
 }

@@ -1,4 +1,4 @@
-//! Payloads of shadow requests, and their errors in the words of AWS.
+//! Parses the payloads of shadow requests. Invalid ones are rejected with the codes and messages of AWS.
 
 use std::borrow::Cow;
 
@@ -10,18 +10,18 @@ use serde_json::value::RawValue;
 use super::topic::Operation;
 use crate::limits::{CLIENT_TOKEN_BYTES, REQUEST_BYTES};
 
-/// Why a request is rejected.
+/// Code and message of a rejected request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{code}: {message}")]
 pub struct Rejection {
     /// HTTP status code.
     pub code: u16,
-    /// Message, in the words of AWS if there are any.
+    /// Message of AWS for this error, or our own if AWS has none.
     pub message: Cow<'static, str>,
 }
 
 impl Rejection {
-    /// A rejection with code and message.
+    /// Creates a rejection.
     pub fn new(code: u16, message: impl Into<Cow<'static, str>>) -> Rejection {
         Rejection {
             code,
@@ -29,13 +29,13 @@ impl Rejection {
         }
     }
 
-    /// The payload, or the document after the update, is too large.
+    /// Rejection of a payload that is too large, or of an update that would make the document too large.
     pub fn too_large() -> Rejection {
         Rejection::new(413, "The payload exceeds the maximum size allowed")
     }
 }
 
-/// The update of one document.
+/// The requested change of one document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Part {
     /// Removes all members.
@@ -44,12 +44,12 @@ pub enum Part {
     Patch(Document),
 }
 
-/// An update.
+/// The payload of an update.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct UpdateRequest {
-    /// For the reported document.
+    /// Change of the reported document.
     pub reported: Option<Part>,
-    /// For the desired document.
+    /// Change of the desired document.
     pub desired: Option<Part>,
     /// The version that the shadow must have.
     pub version: Option<i64>,
@@ -57,7 +57,7 @@ pub struct UpdateRequest {
     pub verbose: bool,
 }
 
-/// A request.
+/// A valid request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Request {
     /// Returns the shadow.
@@ -71,12 +71,12 @@ pub enum Request {
     },
 }
 
-/// A parsed request.
+/// The result of parsing a payload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Requested {
-    /// Client token, even if the rest is invalid.
+    /// Client token for the response, also to a rejected request.
     pub client_token: Option<String>,
-    /// The request, or why it is rejected.
+    /// The request, or the rejection to respond with.
     pub request: Result<Request, Rejection>,
 }
 
@@ -98,7 +98,6 @@ pub fn read(operation: Operation, payload: &[u8]) -> Requested {
     }
 }
 
-/// White space of JSON.
 const JSON_SPACE: [char; 4] = [' ', '\n', '\r', '\t'];
 
 fn read_into(
@@ -213,7 +212,7 @@ fn read_part(value: &RawValue, not_an_object: &'static str) -> Result<Part, Reje
             DocumentError::Syntax(_) => invalid_json(),
             DocumentError::TooLong { .. } => Rejection::too_large(),
             DocumentError::TooDeep { limit, .. } => {
-                // The last level is for plain values.
+                // The deepest level of a document can contain only plain values, so objects have one level less.
                 let levels = limit - 1;
                 let message =
                     format!("JSON contains too many levels of nesting; maximum is {levels}");
@@ -223,17 +222,17 @@ fn read_part(value: &RawValue, not_an_object: &'static str) -> Result<Part, Reje
         })
 }
 
-/// Members of an object as JSON text.
+/// Members of a JSON object, with unparsed values.
 struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
 impl<'a> Members<'a> {
-    /// `None` if the text is not an object, or a name occurs twice.
+    /// Returns `None` if the text is not an object, or a name occurs twice.
     fn read(text: &'a str) -> Option<Members<'a>> {
         let members: Members<'a> = serde_json::from_str(text).ok()?;
         let mut names: Vec<&str> = members.0.iter().map(|(name, _)| &**name).collect();
         names.sort_unstable();
-        let twice = names.windows(2).any(|pair| pair[0] == pair[1]);
-        (!twice).then_some(members)
+        let has_duplicates = names.windows(2).any(|pair| pair[0] == pair[1]);
+        (!has_duplicates).then_some(members)
     }
 
     fn get(&self, name: &str) -> Option<&'a RawValue> {

@@ -1,7 +1,7 @@
-//! The first pass over a stream event: everything except the images.
+//! The first pass over a stream event: reads the fields of every record except its images.
 //!
-//! Keys, names and numbers are recorded by their position; images are skipped. An invalid record is recorded with
-//! the id and sequence number found so far, and does not affect other records.
+//! Fields are recorded as positions in the text; of an image only the start, for the second pass (`Record::images`).
+//! An invalid record is recorded with its fault and the fields found so far. It does not affect other records.
 
 use std::borrow::Cow;
 
@@ -31,6 +31,7 @@ impl From<ScannedString> for Text {
 }
 
 impl Text {
+    /// Returns the string without escapes. `text` is the event.
     pub(crate) fn of(self, text: &str) -> Cow<'_, str> {
         let raw = self.span.of(text);
         if self.escaped {
@@ -61,7 +62,7 @@ pub(crate) struct Entry {
     pub(crate) has_change: bool,
     pub(crate) principal_is_dynamodb: bool,
     pub(crate) user_is_service: bool,
-    /// Start of the images.
+    /// Offsets at which the images start.
     pub(crate) old: Option<u32>,
     pub(crate) new: Option<u32>,
     pub(crate) fault: Option<SyntaxError>,
@@ -75,10 +76,10 @@ pub(crate) fn read(text: &str, entries: &mut Vec<Entry>) -> Result<(), EventErro
         text,
     };
     reader.scanner.skip_space();
-    let mut found = false;
+    let mut has_records = false;
     reader.members(|reader, name| {
         if reader.is(name, "Records") {
-            found = true;
+            has_records = true;
             return reader.records(entries);
         }
         reader.skip_value().map_err(EventError::from)
@@ -87,13 +88,13 @@ pub(crate) fn read(text: &str, entries: &mut Vec<Entry>) -> Result<(), EventErro
     if reader.scanner.peek().is_some() {
         return Err(reader.scanner.fault("text after the end").into());
     }
-    if !found {
+    if !has_records {
         return Err(EventError::NoRecords);
     }
     Ok(())
 }
 
-/// Ends the reading of an object.
+/// Ends [`first_source`] before the end of the event.
 enum Stop {
     Found(Option<Text>),
     Unreadable,
@@ -105,7 +106,7 @@ impl From<SyntaxError> for Stop {
     }
 }
 
-/// The source of the first record, as far as the text is there.
+/// Returns the `eventSource` of the first record. The text may be cut off after it.
 pub(crate) fn first_source(text: &str) -> Option<Cow<'_, str>> {
     let mut reader = Reader {
         scanner: Scanner::new(text),
@@ -136,6 +137,7 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
+    /// Reads an object. Calls `member` with each name; it has to read or skip the value.
     #[inline]
     fn members<E: From<SyntaxError>>(
         &mut self,
@@ -167,7 +169,7 @@ impl<'a> Reader<'a> {
     }
 
     fn records(&mut self, entries: &mut Vec<Entry>) -> Result<(), EventError> {
-        // Of two lists the last one counts, as in other JSON parsers.
+        // If `Records` occurs twice, the last list counts, as in other JSON parsers.
         entries.clear();
         self.scanner.expect(b'[', "an array is expected")?;
         self.scanner.skip_space();
@@ -196,7 +198,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads a record. An invalid one is skipped if its brackets match.
+    /// Reads a record. Skips an invalid one up to its closing bracket; fails if there is none.
     fn record(&mut self) -> Result<Entry, SyntaxError> {
         let start = self.scanner.at;
         let mut entry = Entry::default();
@@ -205,13 +207,13 @@ impl<'a> Reader<'a> {
             self.scanner.at = start;
             self.skip_value()?;
         } else {
-            entry.fault = self.missing(&entry, start);
+            entry.fault = self.missing_field(&entry, start);
         }
         Ok(entry)
     }
 
-    /// Checks the required fields of a record.
-    fn missing(&self, entry: &Entry, offset: usize) -> Option<SyntaxError> {
+    /// Returns a fault if a required field of a record is missing.
+    fn missing_field(&self, entry: &Entry, offset: usize) -> Option<SyntaxError> {
         let reason = if entry.event_id.is_none() {
             "no eventID"
         } else if entry.operation.is_none() {
@@ -229,7 +231,7 @@ impl<'a> Reader<'a> {
     }
 
     fn record_member(&mut self, name: Text, entry: &mut Entry) -> Result<(), SyntaxError> {
-        match &*self.known(name) {
+        match &*self.unescaped(name) {
             "eventID" => entry.event_id = self.text_or_null()?,
             "eventName" => entry.operation = self.operation()?,
             "eventSourceARN" => entry.source_arn = self.text_or_null()?,
@@ -246,7 +248,7 @@ impl<'a> Reader<'a> {
     }
 
     fn change_member(&mut self, name: Text, entry: &mut Entry) -> Result<(), SyntaxError> {
-        match &*self.known(name) {
+        match &*self.unescaped(name) {
             "SequenceNumber" => entry.sequence_number = self.text_or_null()?,
             "ApproximateCreationDateTime" => {
                 let start = self.scanner.at;
@@ -265,7 +267,7 @@ impl<'a> Reader<'a> {
     }
 
     fn identity_member(&mut self, name: Text, entry: &mut Entry) -> Result<(), SyntaxError> {
-        match &*self.known(name) {
+        match &*self.unescaped(name) {
             "principalId" => {
                 let principal = self.text_or_null()?;
                 entry.principal_is_dynamodb =
@@ -280,21 +282,21 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// A key attribute is a string, a number or base64, and always text in quotes.
+    /// Reads a key attribute, such as `"PK":{"S":"…"}`. Numbers and binary values are JSON strings too.
     fn key_member(&mut self, name: Text, entry: &mut Entry) -> Result<(), SyntaxError> {
-        let known = &entry.keys[..entry.key_count];
-        if known.len() == limits::KEY_ATTRIBUTES {
+        let previous = &entry.keys[..entry.key_count];
+        if previous.len() == limits::KEY_ATTRIBUTES {
             return Err(self.scanner.fault("more than two key attributes"));
         }
-        if known
+        if previous
             .iter()
-            .any(|key| self.known(key.name) == self.known(name))
+            .any(|key| self.unescaped(key.name) == self.unescaped(name))
         {
             return Err(self.scanner.fault("a key attribute twice"));
         }
         let mut value = None;
-        self.members(|reader, tag| {
-            if value.is_some() || !matches!(&*reader.known(tag), "S" | "N" | "B") {
+        self.members(|reader, value_type| {
+            if value.is_some() || !matches!(&*reader.unescaped(value_type), "S" | "N" | "B") {
                 return Err(reader.scanner.fault("a key of type S, N or B is expected"));
             }
             value = Some(reader.scanner.string()?.into());
@@ -325,11 +327,12 @@ impl<'a> Reader<'a> {
         )
     }
 
+    /// Skips an image and returns its start; `None` if it is not an object.
     fn image(&mut self) -> Result<Option<u32>, SyntaxError> {
         let start = self.scanner.at;
         self.skip_value()?;
-        let opens = self.text.as_bytes()[start] == b'{';
-        Ok(opens.then_some(start as u32))
+        let is_object = self.text.as_bytes()[start] == b'{';
+        Ok(is_object.then_some(start as u32))
     }
 
     fn text_or_null(&mut self) -> Result<Option<Text>, SyntaxError> {
@@ -344,7 +347,7 @@ impl<'a> Reader<'a> {
             Some(b'{' | b'[') => {
                 let end = container_end(self.text.as_bytes(), self.scanner.at);
                 self.scanner.at =
-                    end.ok_or_else(|| self.scanner.fault("what opens here never closes"))?;
+                    end.ok_or_else(|| self.scanner.fault("an object or array without its end"))?;
             }
             Some(b'"') => {
                 self.scanner.string()?;
@@ -359,11 +362,11 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn known(&self, text: Text) -> Cow<'a, str> {
+    fn unescaped(&self, text: Text) -> Cow<'a, str> {
         text.of(self.text)
     }
 
-    fn is(&self, text: Text, sought: &str) -> bool {
-        text.of(self.text) == sought
+    fn is(&self, text: Text, expected: &str) -> bool {
+        text.of(self.text) == expected
     }
 }
