@@ -4,7 +4,10 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
+use std::time::Duration;
 
+use antumbra_service::shadows::Layout;
+use antumbra_shadow::Model;
 use aws_types::SdkConfig;
 
 use crate::environment::{Environment, EnvironmentError};
@@ -29,6 +32,44 @@ impl FunctionConfig for Common {
             log_level: environment.or("LOG_LEVEL", "info".to_owned()),
             endpoint: environment.optional("AWS_ENDPOINT_URL"),
         }
+    }
+}
+
+/// Seconds that a timestamp may lie in the future, unless configured otherwise.
+const MAX_FUTURE_SECONDS: u64 = 300;
+
+/// The model of functions that merge documents, unless configured otherwise.
+pub fn default_merge_model() -> Model {
+    Model {
+        max_future: Some(Duration::from_secs(MAX_FUTURE_SECONDS)),
+        ..Model::default()
+    }
+}
+
+/// Reads the members of documents that make timestamped values and identify elements.
+pub fn shadow_model(environment: &mut Environment) -> Model {
+    let default = Model::default();
+    Model {
+        timestamp_field: environment.or("TIMESTAMP_FIELD", default.timestamp_field),
+        id_field: environment.or("ID_FIELD", default.id_field),
+        ..Model::default()
+    }
+}
+
+/// The same for functions that merge documents: with the bound for timestamps in the future, which 0 switches off.
+pub fn merge_model(environment: &mut Environment) -> Model {
+    let seconds = environment.or("MAX_FUTURE_SECONDS", MAX_FUTURE_SECONDS);
+    Model {
+        max_future: (seconds > 0).then(|| Duration::from_secs(seconds)),
+        ..shadow_model(environment)
+    }
+}
+
+/// Reads how the two documents of a shadow are stored.
+pub fn layout(environment: &mut Environment) -> Layout {
+    match environment.or("COMBINED", false) {
+        true => Layout::Combined,
+        false => Layout::Separate,
     }
 }
 

@@ -4,12 +4,16 @@
 //! broker acknowledges the message. From there several invocations run at once, in no guaranteed order. One that fails
 //! is repeated after one and after two minutes, as often as the function's settings say. An event that failed too often
 //! or waited too long is sent to a queue in the form of Lambda's failure destination.
+//!
+//! Rules give messages strictly increasing times, in microseconds, so that messages published in order have their order.
+//! Among the seeded faults are the times of AWS: milliseconds, which can be the same.
 
 mod failure;
 mod select;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use antumbra_lambda_kit::functions::AsynchronousSettings;
@@ -74,7 +78,7 @@ pub fn start(
         broker.subscribe_with(filter, move |message| {
             let is_running = !stopped.is_cancelled();
             if is_running {
-                invocations.enqueue(select(message, milliseconds()));
+                invocations.enqueue(select(message, invocations.received_at()));
             }
             is_running
         });
@@ -116,6 +120,14 @@ impl Invocations {
             queue: format!("{INTERNAL}{name}"),
             unkind: unkind.of(&name),
         })
+    }
+
+    /// The time at which a rule receives a message.
+    fn received_at(&self) -> u64 {
+        match self.unkind.is_on() {
+            true => milliseconds(),
+            false => increasing_microseconds(),
+        }
     }
 
     fn enqueue(&self, event: String) {
@@ -196,9 +208,24 @@ impl Invocations {
 }
 
 fn milliseconds() -> u64 {
+    microseconds() / 1000
+}
+
+fn microseconds() -> u64 {
     // A clock before 1970 is wrong anyway.
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// The time, but always later than the last one given.
+fn increasing_microseconds() -> u64 {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    let now = microseconds();
+    let last = LAST.fetch_max(now, Ordering::Relaxed);
+    match now > last {
+        true => now,
+        false => LAST.fetch_add(1, Ordering::Relaxed) + 1,
+    }
 }

@@ -81,6 +81,7 @@ impl ShadowStore for MemoryShadows {
     async fn read(&self, read: &Read, _: ReadConsistency) -> Result<Snapshot, StoreError> {
         let contents = self.contents();
         let mut snapshot = Snapshot::default();
+        let mut deleted_at = None;
         let slots = [
             (
                 State::Reported,
@@ -99,10 +100,14 @@ impl ShadowStore for MemoryShadows {
             }
             match contents.slots.get(&(read.shadow.clone(), state)) {
                 Some(Slot::Stored(stored)) => *document = Some(stored.clone()),
-                Some(Slot::Deleted { version, .. }) => *deleted = *version,
+                Some(Slot::Deleted { version, at }) => {
+                    *deleted = *version;
+                    deleted_at = deleted_at.max(Some(*at));
+                }
                 None => {}
             }
         }
+        snapshot.deleted.at = deleted_at;
         (snapshot != Snapshot::default())
             .then_some(snapshot)
             .ok_or(StoreError::NotFound)
@@ -137,13 +142,15 @@ impl Contents {
             (State::Desired, &write.desired),
         ];
         for (state, document) in documents {
-            let expected = match document {
-                Some(document) => Some(document.expected),
-                None => write.other_version,
+            let (expected, times) = match document {
+                Some(document) => (Some(document.expected), Some(document.expected_times)),
+                None => (write.other_version, None),
             };
-            let actual = self.version(&write.shadow, state);
+            let stored = self.stored(&write.shadow, state);
+            let actual = stored.map(|stored| stored.version);
+            let is_changed = !has_times(stored, times);
             match expected {
-                Some(expected) if expected != actual.unwrap_or(Version::NONE) => {
+                Some(expected) if expected != actual.unwrap_or(Version::NONE) || is_changed => {
                     return Err(StoreError::Conflict { expected, actual });
                 }
                 _ => {}
@@ -151,34 +158,29 @@ impl Contents {
         }
         let [reported, desired] = documents.map(|(state, document)| {
             let document = document.as_ref()?;
-            Some(self.put(write, state, document))
+            self.put(write, state, document)
         });
         Ok(Written { reported, desired })
     }
 
-    /// Stores a document. A new one continues from the version of a deleted one.
-    fn put(&mut self, write: &Write, state: State, new: &NewDocument) -> Version {
+    /// Stores a document, and returns its version if it is a new one. A created one continues from the version of a
+    /// deleted one.
+    fn put(&mut self, write: &Write, state: State, new: &NewDocument) -> Option<Version> {
         let key = (write.shadow.clone(), state);
-        let remembered = match self.slots.get(&key) {
+        let (held, remembered) = match self.slots.get(&key) {
+            Some(Slot::Stored(stored)) => (Some(stored), Version::NONE),
             Some(Slot::Deleted { version, at }) if at.after(VERSION_KEPT) > write.timestamp => {
-                *version
+                (None, *version)
             }
-            _ => Version::NONE,
+            _ => (None, Version::NONE),
         };
         let before = match new.expected {
             Version::NONE => remembered.max(new.min_version),
             stored => stored,
         };
-        let stored = StoredDocument {
-            document: new.document.clone(),
-            version: before.next(),
-            timestamp: write.timestamp,
-            zone: write.zone.clone(),
-            client_token: write.client_token.clone(),
-            times: new.times.clone(),
-        };
+        let stored = new.stored(write, before.next(), held);
         self.slots.insert(key, Slot::Stored(stored));
-        before.next()
+        (!new.times_only).then_some(before.next())
     }
 
     /// Checks every condition before anything changes.
@@ -188,17 +190,21 @@ impl Contents {
             (State::Desired, delete.desired),
         ];
         for (state, expected) in documents {
-            let Some(ExpectedVersion::Version(expected)) = expected else {
+            let Some((Some(expected), times)) = expected.map(ExpectedVersion::parts) else {
                 continue;
             };
-            match self.version(&delete.shadow, state) {
+            match self.stored(&delete.shadow, state) {
                 None => return Err(StoreError::NotFound),
-                Some(actual) if actual == expected => {}
-                actual => return Err(StoreError::Conflict { expected, actual }),
+                Some(stored) if stored.version == expected && has_times(Some(stored), times) => {}
+                Some(stored) => {
+                    let actual = Some(stored.version);
+                    return Err(StoreError::Conflict { expected, actual });
+                }
             }
         }
         for (state, _) in documents.into_iter().filter(|(_, part)| part.is_some()) {
-            if let Some(version) = self.version(&delete.shadow, state) {
+            if let Some(stored) = self.stored(&delete.shadow, state) {
+                let version = stored.version;
                 let key = (delete.shadow.clone(), state);
                 self.slots.insert(key, Slot::Deleted { version, at: now });
                 self.deletes += 1;
@@ -219,11 +225,16 @@ impl Contents {
         }
     }
 
-    /// The version of a stored document.
-    fn version(&self, shadow: &ShadowId, state: State) -> Option<Version> {
+    fn stored(&self, shadow: &ShadowId, state: State) -> Option<&StoredDocument> {
         match self.slots.get(&(shadow.clone(), state))? {
-            Slot::Stored(stored) => Some(stored.version),
+            Slot::Stored(stored) => Some(stored),
             Slot::Deleted { .. } => None,
         }
     }
+}
+
+/// Returns whether as many writes of times as expected were made since the document was written.
+fn has_times(stored: Option<&StoredDocument>, expected: Option<i64>) -> bool {
+    let actual = stored.map_or(0, |stored| stored.times_version);
+    expected.is_none_or(|expected| expected == actual)
 }

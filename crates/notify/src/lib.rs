@@ -27,8 +27,9 @@ mod undeliverable;
 
 pub use deliveries::ClientsRoute;
 pub use explain::{ExplainedRecord, ExplainedRegistration, explain};
-pub use listener::{BatchSummary, Listener};
+pub use listener::{BatchSummary, Listener, ReadDocuments};
 pub use resend::ResendError;
 pub use routes::{ChannelFactory, RouteError};
+pub use shadow_messages::{CurrentDocument, Other};
 pub use spill::{Spill, SpillSummary};
 pub use undeliverable::StoredNotification;

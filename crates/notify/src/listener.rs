@@ -5,15 +5,17 @@ use std::time::Duration;
 
 use antumbra_registration::Registrations;
 use antumbra_service::clock::{Clock, Reserve, time_left};
-use antumbra_service::notifications::{Channel, ChannelMessage, dispatch, dispatch_with};
-use antumbra_service::shadows::{CurrentDocuments, StoreError};
-use antumbra_shadow::{Model, Timestamp};
+use antumbra_service::notifications::{
+    BoxFuture, Channel, ChannelMessage, dispatch, dispatch_with,
+};
+use antumbra_service::shadows::{DocumentSet, Read, ReadConsistency, ShadowStore, StoreError};
+use antumbra_shadow::{Model, State, Timestamp};
 use antumbra_wire::stream::EventError;
 
 use crate::deliveries::add_deliveries;
 use crate::plan::{Buffers, Plan};
 use crate::routes::{ChannelFactory, RouteError, Routes};
-use crate::shadow_messages::{Found, Other};
+use crate::shadow_messages::{CurrentDocument, Found, Other};
 use crate::spill::{Records, Spill, SpillRoute};
 use crate::undeliverable::Undeliverable;
 
@@ -36,7 +38,7 @@ pub struct Listener {
     model: Model,
     pub(crate) clock: Arc<dyn Clock>,
     buffers: Mutex<Buffers>,
-    documents: Option<Arc<dyn CurrentDocuments>>,
+    documents: Option<ReadDocuments>,
     pub(crate) spill: Option<SpillRoute>,
 }
 
@@ -55,6 +57,28 @@ pub struct BatchSummary {
     /// The sequence number to continue from, unless all records are done.
     pub resume_at: Option<String>,
     pub oldest_milliseconds: Option<u64>,
+}
+
+/// Reads documents as they are now, one result each in the given order.
+pub type ReadDocuments =
+    Box<dyn Fn(Vec<Other>) -> BoxFuture<'static, Vec<CurrentDocument>> + Send + Sync>;
+
+async fn current_documents(store: &impl ShadowStore, wanted: &[Other]) -> Vec<CurrentDocument> {
+    let reads = wanted.iter().map(|(shadow, state)| Read {
+        shadow: shadow.clone(),
+        parts: match state {
+            State::Reported => DocumentSet::Reported,
+            State::Desired => DocumentSet::Desired,
+        },
+    });
+    let reads: Vec<Read> = reads.collect();
+    let found = store.read_many(&reads, ReadConsistency::Strong).await;
+    let found = found.into_iter().map(|found| match found {
+        Ok(snapshot) => Ok(snapshot.reported.or(snapshot.desired)),
+        Err(StoreError::NotFound) => Ok(None),
+        Err(error) => Err(error),
+    });
+    found.collect()
 }
 
 impl Listener {
@@ -82,7 +106,17 @@ impl Listener {
     /// Gives access to the stored documents. Without it, messages of both documents of a shadow are only possible in
     /// the combined layout.
     #[must_use]
-    pub fn with_documents(self, documents: Arc<dyn CurrentDocuments>) -> Listener {
+    pub fn with_documents<S: ShadowStore + 'static>(self, store: S) -> Listener {
+        let store = Arc::new(store);
+        self.with_reader(Box::new(move |wanted| {
+            let store = Arc::clone(&store);
+            Box::pin(async move { current_documents(&*store, &wanted).await })
+        }))
+    }
+
+    /// The same with any way to read.
+    #[must_use]
+    pub fn with_reader(self, documents: ReadDocuments) -> Listener {
         Listener {
             documents: Some(documents),
             ..self
@@ -104,7 +138,7 @@ impl Listener {
             return Found::new();
         };
         let time = time_left(self.clock.now(), deadline);
-        let read = tokio::time::timeout(time, documents.current(&missing)).await;
+        let read = tokio::time::timeout(time, documents(missing.clone())).await;
         let read = read.unwrap_or_else(|_| {
             let late = StoreError::Unavailable("timed out".to_owned());
             missing.iter().map(|_| Err(late.clone())).collect()

@@ -39,8 +39,11 @@ pub(crate) struct ShadowMessage<'p> {
     pub(crate) subscribers: Vec<&'p Draft>,
 }
 
-pub(crate) type Other = (ShadowId, State);
-pub(crate) type Found = HashMap<Other, Result<Option<StoredDocument>, StoreError>>;
+/// The document of a shadow that a record does not have.
+pub type Other = (ShadowId, State);
+/// A document as it is now; `None` if it does not exist.
+pub type CurrentDocument = Result<Option<StoredDocument>, StoreError>;
+pub(crate) type Found = HashMap<Other, CurrentDocument>;
 
 #[derive(Default)]
 pub(crate) struct Resolved<'p> {

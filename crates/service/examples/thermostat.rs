@@ -59,31 +59,25 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .unwrap_or_default();
     println!("the device should do: {delta}");
 
-    // The device follows; what it reports acknowledges the wish.
+    // The device follows; its report acknowledges the desired value.
     let second = Thermostat {
         temperature: at(17.6, "2026-01-31T06:02:00+01:00"),
         heating: at(true, "2026-01-31T06:02:00+01:00"),
         firmware: None,
     };
     let updated = shadows.report(&hall, &second).await?;
-    for done in &updated.acknowledged {
-        println!("done: {} = {}", done.pointer, done.value);
-    }
+    updated
+        .acknowledged
+        .for_each(|pointer, value| println!("done: {pointer} = {value}"));
 
-    // A message from before arrives late: nothing is overwritten, and the sender is told.
+    // A message from before arrives late: nothing is overwritten, and the sender gets the verdict.
     let late = Update::report(hall.clone(), Document::from_value(&first)?)
         .client_token(ClientToken::new("gateway-1")?);
-    for change in shadows
-        .update(late)
-        .await?
-        .reported_changes
-        .iter()
-        .flat_map(|changes| changes.iter())
-    {
-        println!("late report: {} {}", change.pointer, change.verdict);
+    if let Some(changes) = shadows.update(late).await?.reported_changes {
+        changes.for_each(|change| println!("late report: {} {}", change.pointer, change.verdict));
     }
 
-    // Two who write the same version: one of them has to look again.
+    // Two writers expect the same version: one of them gets a conflict.
     let conditional = Update::report(hall.clone(), Document::parse(r#"{"firmware":"4.3.0"}"#)?)
         .expected(Version(1));
     match shadows.update(conditional).await {

@@ -1,4 +1,4 @@
-//! Desired against reported: what has come true, and what has not yet.
+//! Desired against reported: values that are reached, and those that are not.
 
 use std::collections::HashMap;
 
@@ -8,22 +8,55 @@ use crate::model::{Arrays, Model};
 use crate::pointer;
 use crate::tape::{Kind, View};
 
-/// A desired value that the device reports by now.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct Acknowledgement {
-    /// Its place in the desired document as it was.
-    pub pointer: String,
-    /// The desired value, as JSON text.
-    pub value: String,
-}
-
 /// Result of [`acknowledge`](acknowledge()).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Acknowledged {
     /// The desired document without the acknowledged values.
     pub desired: Document,
-    /// The acknowledged values, in document order.
-    pub acknowledged: Vec<Acknowledgement>,
+    /// The acknowledged values.
+    pub acknowledged: Acknowledgements,
+}
+
+/// The desired values that are reported by now, in document order. Their pointers are written when they are asked for:
+/// together, they can be far longer than the documents.
+#[derive(Debug, Clone, Default)]
+pub struct Acknowledgements {
+    reported: Document,
+    desired: Document,
+    model: Model,
+    count: usize,
+}
+
+impl Acknowledgements {
+    /// Number of acknowledged values.
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Returns `true` if nothing was acknowledged.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Calls `visit` with the JSON Pointer of each acknowledged value, in the desired document as it was, and the value.
+    pub fn for_each(&self, mut visit: impl FnMut(&str, View<'_>)) {
+        if !self.is_empty() {
+            let report: Report<'_> = &mut visit;
+            Walk::run(&self.reported, &self.desired, &self.model, Some(report));
+        }
+    }
+
+    /// The JSON Pointers; `None` if together they have more than `limit` bytes.
+    pub fn pointers(&self, limit: usize) -> Option<Vec<String>> {
+        let (mut pointers, mut left) = (Vec::new(), Some(limit));
+        self.for_each(|pointer, _| {
+            left = left.and_then(|left| left.checked_sub(pointer.len()));
+            if left.is_some() {
+                pointers.push(pointer.to_owned());
+            }
+        });
+        left.map(|_| pointers)
+    }
 }
 
 /// Takes out of `desired` each value that `reported` has already.
@@ -37,22 +70,19 @@ pub struct Acknowledged {
 /// let desired = Document::parse(r#"{"led":{"value":"on"},"fan":2}"#)?;
 /// let done = acknowledge(&reported, &desired, &Model::default());
 /// assert_eq!(done.desired.as_str(), r#"{"fan":2}"#);
-/// assert_eq!(done.acknowledged[0].pointer, "/led/value");
+/// assert_eq!(done.acknowledged.pointers(1000).unwrap(), ["/led/value"]);
 /// # Ok::<(), antumbra_shadow::DocumentError>(())
 /// ```
 pub fn acknowledge(reported: &Document, desired: &Document, model: &Model) -> Acknowledged {
-    let mut walk = Walk {
-        model,
-        out: Builder::with_capacity(desired.as_str().len(), desired.as_str().len() / 12 + 1),
-        acknowledged: Vec::new(),
-        pointer: String::new(),
-    };
-    let opened = walk.out.open(None, Kind::Object);
-    walk.members(desired.view(), reported.view(), None);
-    walk.out.close(opened);
+    let (remaining, count) = Walk::run(reported, desired, model, None);
     Acknowledged {
-        desired: walk.out.finish(),
-        acknowledged: walk.acknowledged,
+        desired: remaining,
+        acknowledged: Acknowledgements {
+            reported: reported.clone(),
+            desired: desired.clone(),
+            model: model.clone(),
+            count,
+        },
     }
 }
 
@@ -67,17 +97,42 @@ pub fn acknowledge(reported: &Document, desired: &Document, model: &Model) -> Ac
 /// # Ok::<(), antumbra_shadow::DocumentError>(())
 /// ```
 pub fn delta(desired: &Document, reported: &Document, model: &Model) -> Document {
-    acknowledge(reported, desired, model).desired
+    Walk::run(reported, desired, model, None).0
 }
+
+/// Receives the pointer and the value of what is acknowledged.
+type Report<'r> = &'r mut dyn FnMut(&str, View<'_>);
 
 struct Walk<'m> {
     model: &'m Model,
     out: Builder,
-    acknowledged: Vec<Acknowledgement>,
+    report: Option<Report<'m>>,
+    /// Place of the value; written only for the report.
     pointer: String,
+    acknowledged: usize,
 }
 
-impl Walk<'_> {
+impl<'m> Walk<'m> {
+    fn run(
+        reported: &Document,
+        desired: &Document,
+        model: &'m Model,
+        report: Option<Report<'m>>,
+    ) -> (Document, usize) {
+        let (text, nodes) = (desired.as_str().len(), desired.view().subtree().len());
+        let mut walk = Walk {
+            model,
+            out: Builder::with_capacity(text, nodes),
+            report,
+            pointer: String::new(),
+            acknowledged: 0,
+        };
+        let opened = walk.out.open(None, Kind::Object);
+        walk.members(desired.view(), reported.view(), None);
+        walk.out.close(opened);
+        (walk.out.finish(), walk.acknowledged)
+    }
+
     /// Writes the members that are still desired; all but the one named `id` can be acknowledged.
     fn members(&mut self, desired: View<'_>, reported: View<'_>, id: Option<&str>) {
         // Both are in rising order, so that one step over the reported members serves all desired ones.
@@ -89,7 +144,9 @@ impl Walk<'_> {
             {}
             let other = others.next_if(|other| other.raw_key() == member.raw_key());
             let parent = self.pointer.len();
-            pointer::push_key(&mut self.pointer, &member.key());
+            if self.report.is_some() {
+                pointer::push_key(&mut self.pointer, &member.key());
+            }
             if id.is_some_and(|id| member.key() == id) {
                 self.out.copy(Some(member.raw_key()), member);
             } else {
@@ -124,10 +181,10 @@ impl Walk<'_> {
     }
 
     fn acknowledge(&mut self, desired: View<'_>) {
-        self.acknowledged.push(Acknowledgement {
-            pointer: self.pointer.clone(),
-            value: desired.to_json(),
-        });
+        self.acknowledged += 1;
+        if let Some(report) = &mut self.report {
+            report(&self.pointer, desired);
+        }
     }
 
     fn object(&mut self, key: Option<&str>, desired: View<'_>, reported: View<'_>) {
@@ -152,14 +209,17 @@ impl Walk<'_> {
                 self.out.copy(key, desired);
             };
         };
-        let others: HashMap<_, _> = reported_ids.into_iter().zip(reported.children()).collect();
+        let nodes = reported.children().map(View::index);
+        let others: HashMap<_, u32> = reported_ids.into_iter().zip(nodes).collect();
         let mark = self.out.mark();
         let opened = self.out.open(key, Kind::Array);
         let inside = self.out.mark();
         for (index, (id, element)) in desired_ids.iter().zip(desired.children()).enumerate() {
             let parent = self.pointer.len();
-            pointer::push_index(&mut self.pointer, index);
-            self.element(element, others.get(id).copied());
+            if self.report.is_some() {
+                pointer::push_index(&mut self.pointer, index);
+            }
+            self.element(element, others.get(id).map(|node| reported.at(*node)));
             self.pointer.truncate(parent);
         }
         if self.out.mark() == inside {
@@ -200,16 +260,18 @@ impl Walk<'_> {
                 self.model.same_but_time(desired, reported)
             }
             (Kind::Object, Kind::Object) => {
-                // Who desires a value need not name a time for it.
+                // A desired value needs no time.
                 let untimed = !desired.is_empty_container()
                     && self.model.time(reported).is_some()
                     && desired.get(&self.model.timestamp_field).is_none();
                 let members = reported.children().count() - usize::from(untimed);
+                let mut others = reported.children().peekable();
                 desired.children().count() == members
                     && desired.children().all(|member| {
-                        reported
-                            .get(&member.key())
-                            .is_some_and(|other| self.equal(member, other))
+                        let key = member.raw_key();
+                        while others.next_if(|other| other.raw_key() < key).is_some() {}
+                        let other = others.next_if(|other| other.raw_key() == key);
+                        other.is_some_and(|other| self.equal(member, other))
                     })
             }
             (Kind::Array, Kind::Array) => {

@@ -20,13 +20,23 @@ impl Builder {
         }
     }
 
-    pub(crate) fn finish(self) -> Document {
+    pub(crate) fn finish(mut self) -> Document {
+        // Room is reserved for the longest result there can be. Giving a little of it back is not worth a copy.
+        if self.nodes.capacity() > self.nodes.len() / 2 * 3 {
+            self.text.shrink_to_fit();
+            self.nodes.shrink_to_fit();
+        }
         Document::from_parts(self.text, self.nodes)
     }
 
     /// A place to come back to with [`Builder::rewind`].
     pub(crate) fn mark(&self) -> (usize, usize) {
         (self.text.len(), self.nodes.len())
+    }
+
+    /// The nodes written since.
+    pub(crate) fn written(&self, first: usize) -> &[Node] {
+        &self.nodes[first..]
     }
 
     /// Forgets what was written since the mark.

@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-use serde::ser::{SerializeMap, SerializeSeq};
+use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
-use crate::document::Document;
+use crate::merge::Input;
 use crate::model::Model;
-use crate::tape::{Span, View};
+use crate::tape::View;
 use crate::timestamp::Timestamp;
 
 /// The result of a merge for one leaf.
@@ -27,6 +27,8 @@ pub enum Verdict {
     Same,
     /// Kept: nothing was sent for it.
     Unsent,
+    /// Kept: the sent time lies too far in the future.
+    Future,
 }
 
 impl Verdict {
@@ -35,7 +37,7 @@ impl Verdict {
         matches!(self, Verdict::Added | Verdict::Updated | Verdict::Removed)
     }
 
-    /// The verdict as it is told to writers.
+    /// The verdict as writers get it.
     pub fn as_str(self) -> &'static str {
         match self {
             Verdict::Added => "added",
@@ -45,6 +47,7 @@ impl Verdict {
             Verdict::Equal => "kept: equal",
             Verdict::Same => "kept: same",
             Verdict::Unsent => "kept: unsent",
+            Verdict::Future => "kept: future",
         }
     }
 }
@@ -58,19 +61,16 @@ impl fmt::Display for Verdict {
 /// A remark for the writer beside the verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Note {
-    /// The time sent lay too far in the future and was set to now.
-    Clamped,
-    /// This member would make its object a timestamped value, but says no time.
+    /// This member would make its object a timestamped value, but is not a time.
     NotATimestamp,
     /// A `null` was sent, which deletes nothing in this mode.
     NullKept,
 }
 
 impl Note {
-    /// The note as it is told to writers.
+    /// The note as writers get it.
     pub fn as_str(self) -> &'static str {
         match self {
-            Note::Clamped => "clamped",
             Note::NotATimestamp => "not a timestamp",
             Note::NullKept => "null kept",
         }
@@ -96,7 +96,7 @@ pub struct Change<'a> {
     pub old: Option<View<'a>>,
     /// The sent value, if there was one.
     pub new: Option<View<'a>>,
-    model: &'a Model,
+    pub(crate) model: &'a Model,
 }
 
 impl Change<'_> {
@@ -129,85 +129,45 @@ impl Serialize for Change<'_> {
     }
 }
 
-#[derive(Debug, Clone, Copy)]
-struct Entry {
-    pointer: Span,
-    old: Option<u32>,
-    new: Option<u32>,
-    verdict: Verdict,
-    note: Option<Note>,
-}
-
-/// The verdicts on all leaves, in document order.
+/// The verdicts on all leaves, in document order. They are computed when they are asked for: together, the pointers
+/// of all leaves can be far longer than the documents.
 #[derive(Debug, Clone)]
-pub struct Changes {
-    stored: Document,
-    sent: Document,
-    model: Model,
-    entries: Vec<Entry>,
-    /// All pointers, one behind the other.
-    pointers: String,
-}
+pub struct Changes(pub(crate) Input);
 
 impl Changes {
-    pub(crate) fn new(stored: Document, sent: Document, model: Model) -> Changes {
-        Changes {
-            stored,
-            sent,
-            model,
-            entries: Vec::new(),
-            pointers: String::new(),
-        }
+    /// Calls `visit` with each leaf.
+    ///
+    /// ```
+    /// use antumbra_shadow::{merge, Document, Mode, Model, Timestamp};
+    ///
+    /// let sent = Document::parse(r#"{"fan":1,"led":{"on":true}}"#)?;
+    /// let merged = merge(&Document::default(), &sent, Mode::Patch, &Model::default(), Timestamp::default());
+    /// let mut pointers = Vec::new();
+    /// merged.changes.for_each(|change| pointers.push(change.pointer.to_owned()));
+    /// assert_eq!(pointers, ["/fan", "/led/on"]);
+    /// # Ok::<(), antumbra_shadow::DocumentError>(())
+    /// ```
+    pub fn for_each(&self, mut visit: impl FnMut(Change<'_>)) {
+        self.0.run(Some(&mut visit));
     }
 
-    pub(crate) fn push(
-        &mut self,
-        pointer: &str,
-        verdict: Verdict,
-        note: Option<Note>,
-        old: Option<View<'_>>,
-        new: Option<View<'_>>,
-    ) {
-        let start = self.pointers.len();
-        self.pointers.push_str(pointer);
-        self.entries.push(Entry {
-            pointer: Span::new(start, self.pointers.len()),
-            old: old.map(View::index),
-            new: new.map(View::index),
-            verdict,
-            note,
+    /// The verdicts that `wanted` selects as a JSON array; `None` if it has more than `limit` bytes.
+    pub fn to_json(&self, limit: usize, wanted: impl Fn(&Change<'_>) -> bool) -> Option<String> {
+        let mut json = String::from("[");
+        let mut fits = true;
+        self.for_each(|change| {
+            if !fits || !wanted(&change) {
+                return;
+            }
+            if json.len() > 1 {
+                json.push(',');
+            }
+            match serde_json::to_string(&change) {
+                Ok(text) if json.len() + text.len() < limit => json.push_str(&text),
+                _ => fits = false,
+            }
         });
-    }
-
-    /// One entry per leaf.
-    pub fn iter(&self) -> impl Iterator<Item = Change<'_>> {
-        self.entries.iter().map(|entry| Change {
-            pointer: entry.pointer.of(&self.pointers),
-            verdict: entry.verdict,
-            note: entry.note,
-            old: entry.old.map(|at| self.stored.view().at(at)),
-            new: entry.new.map(|at| self.sent.view().at(at)),
-            model: &self.model,
-        })
-    }
-
-    /// Number of leaves.
-    pub fn len(&self) -> usize {
-        self.entries.len()
-    }
-
-    /// Returns `true` if there are no leaves.
-    pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
-    }
-}
-
-impl Serialize for Changes {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut list = serializer.serialize_seq(Some(self.len()))?;
-        for change in self.iter() {
-            list.serialize_element(&change)?;
-        }
-        list.end()
+        json.push(']');
+        fits.then_some(json)
     }
 }

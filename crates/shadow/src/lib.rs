@@ -4,7 +4,7 @@
 //!
 //! - [`Document`]: a JSON object in canonical form, and [`View`], a cursor on its values
 //! - [`Model`] and [`Timestamp`]: which objects are *timestamped values*, and when they were measured
-//! - [`merge`](merge()): stored and sent become one, with a verdict per leaf
+//! - [`merge`](merge()): stored and sent become one, with a verdict per leaf; [`merge_in_order`] by the times of messages
 //! - [`diff`](diff()) and [`apply`]: what one document has that another has not
 //! - [`acknowledge`](acknowledge()) and [`delta`]: desired against reported
 //! - [`LeafTimes`]: when each leaf took its present value
@@ -14,13 +14,13 @@ mod acknowledge;
 mod apply;
 mod build;
 mod changes;
-mod clamp;
 mod diff;
 mod document;
 pub mod limits;
 mod merge;
 mod model;
 pub mod number;
+mod order;
 mod pairs;
 mod parse;
 pub mod pointer;
@@ -32,12 +32,12 @@ pub mod text;
 mod times;
 pub mod timestamp;
 
-pub use acknowledge::{Acknowledged, Acknowledgement, acknowledge, delta};
+pub use acknowledge::{Acknowledged, Acknowledgements, acknowledge, delta};
 pub use apply::{ApplyError, apply};
 pub use changes::{Change, Changes, Note, Verdict};
 pub use diff::{Diff, DiffBuffer, Pointer, diff};
 pub use document::{Document, DocumentError};
-pub use merge::{Merged, Mode, UnknownMode, merge};
+pub use merge::{Merged, Mode, UnknownMode, merge, merge_in_order};
 pub use model::{Arrays, Model};
 pub use state::State;
 pub use tape::{Kind, View};

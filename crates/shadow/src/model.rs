@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::pairs::all_twins;
 use crate::tape::{Kind, View};
-use crate::timestamp::{Form, Timestamp};
+use crate::timestamp::Timestamp;
 
 /// Interpretation of a fleet's documents.
 ///
@@ -19,7 +19,7 @@ pub struct Model {
     pub timestamp_field: String,
     /// The member by which elements of an array are matched.
     pub id_field: String,
-    /// Time that a timestamp may lie in the future before it is clamped to now. `None`: no bound.
+    /// Time that a timestamp may lie in the future; a value beyond is refused. `None`: no bound.
     pub max_future: Option<Duration>,
     /// Treatment of arrays.
     pub arrays: Arrays,
@@ -49,10 +49,6 @@ impl Default for Model {
 impl Model {
     /// Returns the time of a timestamped value; `None` for plain values.
     pub fn time(&self, view: View<'_>) -> Option<Timestamp> {
-        self.timestamp(view).map(|(instant, _)| instant)
-    }
-
-    pub(crate) fn timestamp(&self, view: View<'_>) -> Option<(Timestamp, Form)> {
         Timestamp::of(view.get(&self.timestamp_field)?)
     }
 

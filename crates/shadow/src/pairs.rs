@@ -9,19 +9,7 @@ use crate::tape::{Children, View};
 /// Members on one side that are still looked for one by one; one bit each says which were found.
 const FEW: usize = 32;
 
-/// Calls `pair` once per member name of either object; stops and says `false` at the first `false`.
-pub(crate) fn all_pairs<'a, 'b>(
-    left: View<'a>,
-    right: View<'b>,
-    mut pair: impl FnMut(&str, Option<View<'a>>, Option<View<'b>>) -> bool,
-) -> bool {
-    all_twins(left, right, |a, b| {
-        let key = a.map(View::raw_key).or(b.map(View::raw_key));
-        pair(key.unwrap_or_default(), a, b)
-    })
-}
-
-/// The same without the name, for those who mostly do not need it.
+/// Calls `pair` once per member name of either object; stops and returns `false` at the first `false`.
 #[inline]
 pub(crate) fn all_twins<'a, 'b>(
     left: View<'a>,

@@ -1,93 +1,338 @@
-//! The time at which each leaf of a document took its present value, by the writer's clock.
+//! The time at which each leaf of a document took its value, and when removed ones were removed.
 //!
 //! A leaf here is a scalar or an empty container, whatever the model says of the objects around it.
 //! Leaves are counted in document order and most of them changed together, so that the times are kept as
 //! runs: a document written once is one run however large it is.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::sync::Arc;
 
 use crate::document::Document;
 use crate::model::Model;
 use crate::tape::{Kind, View};
+use crate::timestamp::Timestamp;
 
-/// The times of all leaves of one document, in seconds since 1970.
+/// Microseconds in a second.
+const SECOND: i64 = 1_000_000;
+/// Microseconds for which times are kept exactly, and those of removed leaves at all. Older times are whole seconds.
+const EXACT: i64 = 600 * SECOND;
+
+/// The times of all leaves of one document. Cheap to clone.
 ///
 /// ```
-/// use antumbra_shadow::{Document, LeafTimes, Model};
+/// use antumbra_shadow::{Document, LeafTimes, Model, Timestamp};
 ///
+/// let seconds = |seconds: i128| Timestamp::from_nanoseconds(seconds * 1_000_000_000);
 /// let old = Document::parse(r#"{"fan":1,"led":"on"}"#)?;
 /// let new = Document::parse(r#"{"fan":1,"led":"off"}"#)?;
-/// let before = LeafTimes::all(&old, 1700000000);
-/// let after = before.after(&old, &new, &Model::default(), 1700000060);
+/// let before = LeafTimes::all(&old, seconds(1700000000));
+/// let after = before.after(&old, &new, &Model::default(), seconds(1700000060));
 /// assert_eq!(after.metadata(&new), r#"{"fan":{"timestamp":1700000000},"led":{"timestamp":1700000060}}"#);
 /// # Ok::<(), antumbra_shadow::DocumentError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct LeafTimes {
-    /// Seconds, and how many leaves in a row have them.
+pub struct LeafTimes(Arc<Times>);
+
+/// Times in microseconds since 1970.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Times {
+    /// A time, and how many leaves in a row have it.
     runs: Vec<(i64, u32)>,
+    pub(crate) removed: Removed,
+}
+
+/// Removed leaves, and containers that were removed or replaced, by the names on the way there.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Removed {
+    /// The time until which everything here and below was removed.
+    pub(crate) time: Option<i64>,
+    below: BTreeMap<Box<str>, Removed>,
+}
+
+impl Removed {
+    pub(crate) fn child(&self, name: &str) -> Option<&Removed> {
+        self.below.get(name)
+    }
+
+    /// Newest time here and below.
+    pub(crate) fn newest(&self) -> i64 {
+        let below = self.below.values().map(Removed::newest);
+        below.max().max(self.time).unwrap_or(i64::MIN)
+    }
+
+    /// Notes a removal. Returns `false` if one as new is known here or above.
+    pub(crate) fn record(&mut self, path: &[&str], time: i64) -> bool {
+        if self.time.is_some_and(|known| known >= time) {
+            return false;
+        }
+        match path {
+            [] => {
+                self.time = Some(time);
+                true
+            }
+            [name, path @ ..] => match self.below.get_mut(*name) {
+                Some(below) => below.record(path, time),
+                None => {
+                    let below = self.below.entry((*name).into());
+                    below.or_default().record(path, time)
+                }
+            },
+        }
+    }
+
+    fn since(&self, oldest: i64) -> Removed {
+        let below = self.below.iter();
+        let below = below.filter(|(_, below)| below.newest() >= oldest);
+        Removed {
+            time: self.time.filter(|time| *time >= oldest),
+            below: below
+                .map(|(name, below)| (name.clone(), below.since(oldest)))
+                .collect(),
+        }
+    }
+
+    /// As JSON: a number for a time, an object for what lies below; a time beside it has the empty name, which no
+    /// member of a stored document has.
+    fn write(&self, base: i64, out: &mut String) {
+        // Writing to a String cannot fail.
+        let number = |out: &mut String, time: i64| {
+            let _ = write!(out, "{}", i128::from(base) - i128::from(time));
+        };
+        if let (Some(time), true) = (self.time, self.below.is_empty()) {
+            return number(out, time);
+        }
+        out.push('{');
+        if let Some(time) = self.time {
+            out.push_str("\"\":");
+            number(out, time);
+        }
+        for (position, (name, below)) in self.below.iter().enumerate() {
+            let first = position == 0 && self.time.is_none();
+            out.push_str(if first { "\"" } else { ",\"" });
+            out.push_str(name);
+            out.push_str("\":");
+            below.write(base, out);
+        }
+        out.push('}');
+    }
+
+    fn read(view: View<'_>, base: i64) -> Option<Removed> {
+        if let Some(number) = view.as_number() {
+            return Some(Removed {
+                time: Some(before(base, number)?),
+                below: BTreeMap::new(),
+            });
+        }
+        let mut removed = Removed::default();
+        if view.kind() != Kind::Object || view.is_empty_container() {
+            return None;
+        }
+        for member in view.children() {
+            if member.raw_key().is_empty() {
+                removed.time = Some(before(base, member.as_number()?)?);
+            } else {
+                let below = Removed::read(member, base)?;
+                removed.below.insert(member.raw_key().into(), below);
+            }
+        }
+        Some(removed)
+    }
+}
+
+/// The time that lies that many microseconds before another one.
+fn before(base: i64, number: &str) -> Option<i64> {
+    let before: i128 = number.parse().ok()?;
+    i64::try_from(i128::from(base).checked_sub(before)?).ok()
+}
+
+pub(crate) fn microseconds(time: Timestamp) -> i64 {
+    let microseconds = time.nanoseconds().div_euclid(1000);
+    i64::try_from(microseconds).unwrap_or(i64::MAX)
+}
+
+impl Times {
+    pub(crate) fn push(&mut self, time: i64, count: u32) {
+        match self.runs.last_mut() {
+            _ if count == 0 => {}
+            Some((last, counted)) if *last == time => *counted += count,
+            _ => self.runs.push((time, count)),
+        }
+    }
+
+    pub(crate) fn reader(&self) -> Reader<'_> {
+        Reader {
+            runs: &self.runs,
+            taken: 0,
+        }
+    }
+
+    /// The removals that still count at this time.
+    pub(crate) fn recent_removals(&self, now: i64) -> Removed {
+        self.removed.since(now.saturating_sub(EXACT))
+    }
+
+    /// Times that lie long before `now` as whole seconds.
+    pub(crate) fn settled(self, now: i64) -> LeafTimes {
+        let exact = now.saturating_sub(EXACT);
+        let mut settled = Times {
+            removed: self.removed,
+            ..Times::default()
+        };
+        for (time, count) in self.runs {
+            let second = time.div_euclid(SECOND).saturating_mul(SECOND);
+            settled.push(if time < exact { second } else { time }, count);
+        }
+        LeafTimes(Arc::new(settled))
+    }
+}
+
+/// Reads the times of leaves in document order.
+#[derive(Debug, Clone)]
+pub(crate) struct Reader<'a> {
+    runs: &'a [(i64, u32)],
+    /// Leaves of the first run that were read.
+    taken: u32,
+}
+
+impl Reader<'_> {
+    /// Calls `visit` with the times of the next leaves, in runs.
+    pub(crate) fn take(&mut self, mut leaves: u32, mut visit: impl FnMut(i64, u32)) {
+        while leaves > 0
+            && let Some((time, count)) = self.runs.first()
+        {
+            let run = leaves.min(count - self.taken);
+            visit(*time, run);
+            leaves -= run;
+            self.taken += run;
+            if self.taken == *count {
+                self.runs = &self.runs[1..];
+                self.taken = 0;
+            }
+        }
+    }
+
+    /// The newest of the next leaves.
+    pub(crate) fn newest(&mut self, leaves: u32) -> i64 {
+        let mut newest = i64::MIN;
+        self.take(leaves, |time, _| newest = newest.max(time));
+        newest
+    }
 }
 
 impl LeafTimes {
     /// One time for every leaf.
-    pub fn all(document: &Document, seconds: i64) -> LeafTimes {
-        let mut times = LeafTimes::default();
-        times.push(seconds, leaves(document.view()));
-        times
+    pub fn all(document: &Document, time: Timestamp) -> LeafTimes {
+        let mut times = Times::default();
+        times.push(microseconds(time), leaves(document.view()));
+        LeafTimes(Arc::new(times))
+    }
+
+    /// The times of a document that was removed at this time.
+    pub fn removed(time: Timestamp) -> LeafTimes {
+        let mut times = Times::default();
+        times.removed.time = Some(microseconds(time));
+        LeafTimes(Arc::new(times))
+    }
+
+    pub(crate) fn times(&self) -> &Times {
+        &self.0
+    }
+
+    /// Newest time of a leaf or a removal.
+    pub fn newest(&self) -> Option<Timestamp> {
+        let newest = self.0.runs.iter().map(|(time, _)| *time).max();
+        let newest = newest.unwrap_or(i64::MIN).max(self.0.removed.newest());
+        (newest > i64::MIN).then(|| Timestamp::from_nanoseconds(i128::from(newest) * 1000))
     }
 
     /// The times of `new` if these are those of `old`: a leaf that is as it was keeps its time, every other
-    /// has the one given. Arrays and timestamped values are as they were as a whole or not at all.
-    pub fn after(&self, old: &Document, new: &Document, model: &Model, seconds: i64) -> LeafTimes {
+    /// has the one given, and so has the removal of leaves that are gone. Arrays and timestamped values are as they
+    /// were as a whole or not at all.
+    pub fn after(
+        &self,
+        old: &Document,
+        new: &Document,
+        model: &Model,
+        time: Timestamp,
+    ) -> LeafTimes {
+        let time = microseconds(time);
         let mut walk = Walk {
             model,
-            seconds,
-            old: self.expanded(),
-            ordinals: ordinals(old.view()),
-            out: LeafTimes::default(),
+            time,
+            old: self.0.reader(),
+            out: Times::default(),
+            path: Vec::new(),
         };
-        walk.value(new.view(), Some(old.view()), true);
-        walk.out
+        walk.out.removed = self.0.recent_removals(time);
+        walk.value(Some(new.view()), Some(old.view()), true);
+        walk.out.settled(time)
     }
 
-    /// As text, each time as the seconds it lies before `base`.
+    /// As text.
     ///
     /// ```
-    /// # use antumbra_shadow::{Document, LeafTimes};
+    /// # use antumbra_shadow::{Document, LeafTimes, Timestamp};
     /// let document = Document::parse(r#"{"a":1,"b":[2,3]}"#)?;
-    /// let times = LeafTimes::all(&document, 1700000000);
-    /// assert_eq!(times.encode(1700000060), "60*3");
-    /// assert_eq!(LeafTimes::decode("60*3", 1700000060, &document), Some(times));
+    /// let times = LeafTimes::all(&document, Timestamp::from_nanoseconds(1_700_000_000_000_000_000));
+    /// assert_eq!(times.encode(), "1700000000000000:0*3");
+    /// assert_eq!(LeafTimes::decode("1700000000000000:0*3", &document), Some(times));
     /// # Ok::<(), antumbra_shadow::DocumentError>(())
     /// ```
-    pub fn encode(&self, base: i64) -> String {
-        let mut text = String::new();
-        for (seconds, count) in &self.runs {
-            if !text.is_empty() {
+    pub fn encode(&self) -> String {
+        let Times { runs, removed } = &*self.0;
+        let base = self.newest().map_or(0, microseconds);
+        // Writing to a String cannot fail.
+        let mut text = format!("{base}:");
+        for (position, (time, count)) in runs.iter().enumerate() {
+            if position > 0 {
                 text.push(',');
             }
-            // Writing to a String cannot fail.
-            let _ = write!(text, "{}", i128::from(base) - i128::from(*seconds));
+            let _ = match time % SECOND == 0 && *time != base {
+                true => write!(text, "{}s", base.div_euclid(SECOND) - time / SECOND),
+                false => write!(text, "{}", i128::from(base) - i128::from(*time)),
+            };
             if *count > 1 {
                 let _ = write!(text, "*{count}");
             }
+        }
+        if *removed != Removed::default() {
+            text.push(';');
+            removed.write(base, &mut text);
         }
         text
     }
 
     /// From text; `None` where it is not the text of this document's times.
-    pub fn decode(text: &str, base: i64, document: &Document) -> Option<LeafTimes> {
-        let mut times = LeafTimes::default();
+    pub fn decode(text: &str, document: &Document) -> Option<LeafTimes> {
+        let (base, rest) = text.split_once(':')?;
+        let base: i64 = base.parse().ok()?;
+        let (runs, removed) = match rest.split_once(';') {
+            Some((runs, removed)) => (runs, Some(removed)),
+            None => (rest, None),
+        };
+        let mut times = Times::default();
         let mut counted: u32 = 0;
-        for run in text.split(',').filter(|_| !text.is_empty()) {
-            let (before, count) = run.split_once('*').unwrap_or((run, "1"));
-            let before: i128 = before.parse().ok()?;
+        for run in runs.split(',').filter(|_| !runs.is_empty()) {
+            let (offset, count) = run.split_once('*').unwrap_or((run, "1"));
+            let time = match offset.strip_suffix('s') {
+                Some(seconds) => {
+                    let second = before(base.div_euclid(SECOND), seconds)?;
+                    second.checked_mul(SECOND)?
+                }
+                None => before(base, offset)?,
+            };
             let count: u32 = count.parse().ok()?;
-            let seconds = i64::try_from(i128::from(base).checked_sub(before)?).ok()?;
             counted = counted.checked_add(count)?;
-            times.push(seconds, count);
+            times.push(time, count);
         }
-        (counted == leaves(document.view())).then_some(times)
+        if let Some(removed) = removed {
+            // A single time stands for the whole document.
+            let json = format!("{{\"r\":{removed}}}");
+            let json = Document::parse(&json).ok()?;
+            times.removed = Removed::read(json.view().get("r")?, base)?;
+        }
+        (counted == leaves(document.view())).then(|| LeafTimes(Arc::new(times)))
     }
 
     /// The document's shape with `{"timestamp":seconds}` for each leaf, as JSON text.
@@ -98,28 +343,20 @@ impl LeafTimes {
     /// The same for a part of the document: of each leaf of `part` the time that the document's leaf at that
     /// place has, or the latest below it. What the document does not have, has the time given.
     pub fn metadata_of(&self, part: View<'_>, document: &Document, otherwise: i64) -> String {
+        let runs = self.0.runs.iter();
+        let starts = runs.scan(0, |start, (_, count)| {
+            *start += count;
+            Some(*start - count)
+        });
         let known = Known {
-            times: self.expanded(),
+            times: &self.0,
+            starts: starts.collect(),
             ordinals: ordinals(document.view()),
             otherwise,
         };
         let mut out = String::new();
         known.write(part, Some(document.view()), &mut out);
         out
-    }
-
-    fn push(&mut self, seconds: i64, count: u32) {
-        match self.runs.last_mut() {
-            _ if count == 0 => {}
-            Some((last, counted)) if *last == seconds => *counted += count,
-            _ => self.runs.push((seconds, count)),
-        }
-    }
-
-    fn expanded(&self) -> Vec<i64> {
-        let runs = self.runs.iter();
-        runs.flat_map(|(seconds, count)| std::iter::repeat_n(*seconds, *count as usize))
-            .collect()
     }
 }
 
@@ -128,7 +365,7 @@ fn is_leaf(view: View<'_>) -> bool {
     !view.is_container() || view.is_empty_container()
 }
 
-fn leaves(view: View<'_>) -> u32 {
+pub(crate) fn leaves(view: View<'_>) -> u32 {
     if is_leaf(view) {
         // A document without a member has no leaf: there is nothing to have a time.
         u32::from(!(view.index() == 0 && view.is_container()))
@@ -148,92 +385,89 @@ fn ordinals(root: View<'_>) -> Vec<u32> {
             visit(child, ordinals, count);
         }
     }
-    let (mut ordinals, mut count) = (Vec::new(), 0);
-    visit(root, &mut ordinals, &mut count);
+    let mut ordinals = Vec::with_capacity(root.subtree().len());
+    visit(root, &mut ordinals, &mut 0);
     ordinals
 }
 
-struct Walk<'m> {
-    model: &'m Model,
-    seconds: i64,
-    old: Vec<i64>,
-    ordinals: Vec<u32>,
-    out: LeafTimes,
+struct Walk<'a> {
+    model: &'a Model,
+    time: i64,
+    old: Reader<'a>,
+    out: Times,
+    path: Vec<&'a str>,
 }
 
-impl Walk<'_> {
-    fn value(&mut self, new: View<'_>, old: Option<View<'_>>, root: bool) {
-        let same = old.filter(|old| old.kind() == new.kind() && old.raw() == new.raw());
-        if let Some(same) = same {
-            let first = self.ordinals[same.index() as usize] as usize;
-            for ordinal in first..first + leaves(new) as usize {
-                let seconds = self.old.get(ordinal).copied().unwrap_or(self.seconds);
-                self.out.push(seconds, 1);
-            }
+impl<'a> Walk<'a> {
+    fn value(&mut self, new: Option<View<'a>>, old: Option<View<'a>>, root: bool) {
+        let Some(new) = new else {
+            let newest = self.old.newest(old.map_or(0, leaves));
+            // The message that set the leaf must not bring it back when it is repeated.
+            let time = self.time.max(newest.saturating_add(1));
+            self.out.removed.record(&self.path, time);
             return;
+        };
+        let same = old.filter(|old| old.kind() == new.kind() && old.raw() == new.raw());
+        if same.is_some() {
+            let out = &mut self.out;
+            return self
+                .old
+                .take(leaves(new), |time, count| out.push(time, count));
         }
-        let whole =
-            is_leaf(new) || new.kind() == Kind::Array || (!root && self.model.time(new).is_some());
-        if whole {
-            return self.out.push(self.seconds, leaves(new));
+        let whole = is_leaf(new) || new.kind() == Kind::Array || self.model.time(new).is_some();
+        let olds = old.filter(|old| old.kind() == Kind::Object && !(is_leaf(*old) && !root));
+        if !root && (whole || olds.is_none()) {
+            let newest = self.old.newest(old.map_or(0, leaves));
+            return self.out.push(self.time.max(newest), leaves(new));
         }
         // Both are in rising order of their names as written.
-        let olds = old.filter(|old| old.kind() == Kind::Object);
         let mut olds = olds.into_iter().flat_map(View::children).peekable();
-        for member in new.children() {
-            while olds
-                .next_if(|old| old.raw_key() < member.raw_key())
-                .is_some()
-            {}
-            let old = olds.next_if(|old| old.raw_key() == member.raw_key());
-            self.value(member, old, false);
+        let mut news = new.children().peekable();
+        loop {
+            let name = match (olds.peek(), news.peek()) {
+                (Some(old), Some(new)) => old.raw_key().min(new.raw_key()),
+                (Some(one), None) | (None, Some(one)) => one.raw_key(),
+                (None, None) => return,
+            };
+            let old = olds.next_if(|old| old.raw_key() == name);
+            let new = news.next_if(|new| new.raw_key() == name);
+            self.path.push(name);
+            self.value(new, old, false);
+            self.path.pop();
         }
     }
 }
 
-struct Known {
-    times: Vec<i64>,
+struct Known<'a> {
+    times: &'a Times,
+    /// Leaves before each run.
+    starts: Vec<u32>,
     ordinals: Vec<u32>,
     otherwise: i64,
 }
 
-impl Known {
+impl Known<'_> {
     fn write(&self, part: View<'_>, whole: Option<View<'_>>, out: &mut String) {
         let root = part.index() == 0;
         match part.kind() {
             Kind::Object if root || !part.is_empty_container() => {
-                out.push('{');
-                for (position, member) in part.children().enumerate() {
-                    if position > 0 {
-                        out.push(',');
-                    }
-                    out.push('"');
-                    out.push_str(member.raw_key());
-                    out.push_str("\":");
-                    self.write(
-                        member,
-                        whole.and_then(|whole| whole.get(&member.key())),
-                        out,
-                    );
-                }
-                out.push('}');
+                // Both are in rising order of their names as written.
+                let wholes = whole.filter(|whole| whole.kind() == Kind::Object);
+                let mut wholes = wholes.into_iter().flat_map(View::children).peekable();
+                write_members(part, out, |member, out| {
+                    let name = member.raw_key();
+                    while wholes.next_if(|whole| whole.raw_key() < name).is_some() {}
+                    let whole = wholes.next_if(|whole| whole.raw_key() == name);
+                    self.write(member, whole, out);
+                });
             }
-            Kind::Array if !part.is_empty_container() => {
-                let same = whole.filter(|whole| whole.same(part));
-                out.push('[');
-                for (position, element) in part.children().enumerate() {
-                    if position > 0 {
-                        out.push(',');
-                    }
-                    let whole = same.map_or(whole, |same| same.element(position));
-                    self.write(element, whole, out);
-                }
-                out.push(']');
+            Kind::Array if whole.is_some_and(|whole| whole.same(part)) && !is_leaf(part) => {
+                let mut wholes = whole.into_iter().flat_map(View::children);
+                write_members(part, out, |element, out| {
+                    self.write(element, wholes.next(), out);
+                });
             }
-            _ => {
-                // Writing to a String cannot fail.
-                let _ = write!(out, "{{\"timestamp\":{}}}", self.latest(whole));
-            }
+            _ => write_all(part, self.latest(whole), out),
         }
     }
 
@@ -241,9 +475,51 @@ impl Known {
         let Some(whole) = whole else {
             return self.otherwise;
         };
-        let first = self.ordinals[whole.index() as usize] as usize;
-        let times = self.times.iter().skip(first).take(leaves(whole) as usize);
-        times.max().copied().unwrap_or(self.otherwise)
+        let first = self.ordinals[whole.index() as usize];
+        let run = self.starts.partition_point(|start| *start <= first);
+        let Some(run) = run.checked_sub(1) else {
+            return self.otherwise;
+        };
+        let mut reader = Reader {
+            runs: &self.times.runs[run..],
+            taken: first - self.starts[run],
+        };
+        match reader.newest(leaves(whole)) {
+            i64::MIN => self.otherwise,
+            time => time.div_euclid(SECOND),
+        }
+    }
+}
+
+/// Writes a container with something else in place of each child.
+fn write_members<'v>(
+    view: View<'v>,
+    out: &mut String,
+    mut write: impl FnMut(View<'v>, &mut String),
+) {
+    let named = view.kind() == Kind::Object;
+    out.push(if named { '{' } else { '[' });
+    for (position, child) in view.children().enumerate() {
+        if position > 0 {
+            out.push(',');
+        }
+        if named {
+            out.push('"');
+            out.push_str(child.raw_key());
+            out.push_str("\":");
+        }
+        write(child, out);
+    }
+    out.push(if named { '}' } else { ']' });
+}
+
+/// Writes the same time for every leaf.
+fn write_all(view: View<'_>, seconds: i64, out: &mut String) {
+    if is_leaf(view) {
+        // Writing to a String cannot fail.
+        let _ = write!(out, "{{\"timestamp\":{seconds}}}");
+    } else {
+        write_members(view, out, |child, out| write_all(child, seconds, out));
     }
 }
 
@@ -251,14 +527,19 @@ impl Known {
 mod tests {
     use super::*;
 
+    fn seconds(seconds: i64) -> Timestamp {
+        Timestamp::from_nanoseconds(i128::from(seconds) * 1_000_000_000)
+    }
+
     fn document(json: &str) -> Document {
         Document::parse(json).unwrap()
     }
 
-    /// Old at second 1, new at second 2: what the metadata says then.
+    /// Checks the metadata of `new`, written at second 2 over `old` of second 1.
     fn check(old: &str, new: &str, metadata: &str) {
         let (old, new) = (document(old), document(new));
-        let times = LeafTimes::all(&old, 1).after(&old, &new, &Model::default(), 2);
+        let times =
+            LeafTimes::all(&old, seconds(1)).after(&old, &new, &Model::default(), seconds(2));
         let short = metadata
             .replace(":1", ":{\"timestamp\":1}")
             .replace(":2", ":{\"timestamp\":2}")
@@ -267,8 +548,7 @@ mod tests {
             .replace(",1]", ",{\"timestamp\":1}]")
             .replace(",2]", ",{\"timestamp\":2}]");
         assert_eq!(times.metadata(&new), short);
-        let text = times.encode(5);
-        assert_eq!(LeafTimes::decode(&text, 5, &new), Some(times));
+        assert_eq!(LeafTimes::decode(&times.encode(), &new), Some(times));
     }
 
     #[test]
@@ -311,9 +591,9 @@ mod tests {
     }
 
     #[test]
-    fn a_part_is_told_of_by_the_whole() {
+    fn a_part_has_the_times_of_the_whole() {
         let whole = document(r#"{"a":{"x":1,"y":2},"b":3}"#);
-        let times = LeafTimes::decode("9,8,7", 10, &whole).unwrap();
+        let times = LeafTimes::decode("10000000:9s,8s,7s", &whole).unwrap();
         let part = document(r#"{"a":{"y":2},"b":{"z":1},"c":null}"#);
         assert_eq!(
             times.metadata_of(part.view(), &whole, 99),
@@ -322,24 +602,62 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_the_text_of_these_times_is_none() {
+    fn text_of_other_times_is_rejected() {
         let two = document(r#"{"a":1,"b":2}"#);
         for text in [
             "",
-            "1",
-            "1*3",
-            "1,2,3",
-            "x*2",
-            "1*x",
-            "1*99999999999",
-            ",",
-            "1*4294967295,1*4294967295",
+            "1*2",
+            "0:",
+            "0:1",
+            "0:1*3",
+            "0:1,2,3",
+            "0:x*2",
+            "0:1*x",
+            "x:1*2",
+            "0:1*99999999999",
+            "0:,",
+            "0:1*4294967295,1*4294967295",
+            "0:1*2;",
+            "0:1*2;{}",
+            "0:1*2;[1]",
+            "0:1*2;{\"a\":{}}",
+            "9223372036854775807:-1*2",
         ] {
-            assert_eq!(LeafTimes::decode(text, 0, &two), None, "{text}");
+            assert_eq!(LeafTimes::decode(text, &two), None, "{text}");
         }
         assert_eq!(
-            LeafTimes::decode("", 0, &Document::default()),
+            LeafTimes::decode("0:", &Document::default()),
             Some(LeafTimes::default())
         );
+    }
+
+    #[test]
+    fn removals_are_kept_for_ten_minutes() {
+        let old = document(r#"{"a":{"x":1,"y":2},"b\"":3}"#);
+        let new = document(r#"{"a":{"x":1}}"#);
+        let at = |time: i64, old: &Document, new: &Document, times: &LeafTimes| {
+            times.after(old, new, &Model::default(), seconds(time))
+        };
+        let first = LeafTimes::all(&old, seconds(1000));
+        let times = at(1100, &old, &new, &first);
+        assert_eq!(times.encode(), r#"1100000000:100s;{"a":{"y":0},"b\"":0}"#);
+        assert_eq!(
+            LeafTimes::decode(&times.encode(), &new),
+            Some(times.clone())
+        );
+        assert_eq!(times.newest(), Some(seconds(1100)));
+        assert_ne!(at(1700, &new, &new, &times).encode(), "1000000000:0");
+        assert_eq!(at(1701, &new, &new, &times).encode(), "1000000000:0");
+    }
+
+    #[test]
+    fn old_times_are_whole_seconds() {
+        let one = document(r#"{"a":1}"#);
+        let two = document(r#"{"a":1,"b":2}"#);
+        let first = LeafTimes::all(&one, Timestamp::from_nanoseconds(1_000_000_123_456_789));
+        let soon = first.after(&one, &two, &Model::default(), seconds(1_000_500));
+        assert_eq!(soon.encode(), "1000500000000:499876544,0");
+        let late = first.after(&one, &two, &Model::default(), seconds(1_000_700));
+        assert_eq!(late.encode(), "1000700000000:700s,0");
     }
 }

@@ -25,18 +25,6 @@ const WRITABLE_SECONDS: Range<i64> = -62_167_219_200..253_402_300_800;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Timestamp(i128);
 
-/// Written form of a timestamp, so that it can be written again alike.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
-    /// An RFC 3339 string.
-    Rfc3339,
-    /// A whole number of units of this many nanoseconds.
-    Unix {
-        /// Nanoseconds in one unit.
-        unit: i64,
-    },
-}
-
 impl Timestamp {
     /// From nanoseconds since 1970.
     pub const fn from_nanoseconds(nanoseconds: i128) -> Timestamp {
@@ -53,11 +41,11 @@ impl Timestamp {
         Timestamp(self.0 + duration.as_nanos() as i128)
     }
 
-    /// The instant a value says, if it says one.
-    pub fn of(view: View<'_>) -> Option<(Timestamp, Form)> {
+    /// The instant of a value, if it is one.
+    pub fn of(view: View<'_>) -> Option<Timestamp> {
         match view.kind() {
-            Kind::Number => Self::of_number(view.raw()),
-            Kind::String => Self::parse(&view.as_str()?).map(|instant| (instant, Form::Rfc3339)),
+            Kind::Number => Self::of_unix(view.raw()),
+            Kind::String => Self::parse(&view.as_str()?),
             _ => None,
         }
     }
@@ -70,10 +58,6 @@ impl Timestamp {
     /// assert_eq!(Timestamp::of_unix("1.5"), None);
     /// ```
     pub fn of_unix(text: &str) -> Option<Timestamp> {
-        Self::of_number(text).map(|(instant, _)| instant)
-    }
-
-    fn of_number(text: &str) -> Option<(Timestamp, Form)> {
         let value: i64 = text.parse().ok()?;
         let unit = match value.unsigned_abs() {
             0..=99_999_999_999 => 1_000_000_000,
@@ -81,10 +65,7 @@ impl Timestamp {
             100_000_000_000_000..=99_999_999_999_999_999 => 1_000,
             _ => 1,
         };
-        Some((
-            Timestamp(i128::from(value) * i128::from(unit)),
-            Form::Unix { unit },
-        ))
+        Some(Timestamp(i128::from(value) * unit))
     }
 
     /// Reads an RFC 3339 string. An offset that leads out of the years 0000 to 9999 makes it none, since it
@@ -127,17 +108,6 @@ impl Timestamp {
         WRITABLE_SECONDS
             .contains(&seconds)
             .then(|| Timestamp(i128::from(seconds) * SECOND + i128::from(nanosecond)))
-    }
-
-    /// Writes the instant as JSON in the given form; strings without their quotes.
-    pub(crate) fn write(self, form: Form) -> (Kind, String) {
-        match form {
-            Form::Rfc3339 => (Kind::String, self.to_string()),
-            Form::Unix { unit } => (
-                Kind::Number,
-                self.0.div_euclid(i128::from(unit)).to_string(),
-            ),
-        }
     }
 }
 

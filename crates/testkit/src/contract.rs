@@ -65,6 +65,7 @@ macro_rules! shadow_contract {
             a_created_document_has_at_least_the_minimum_version,
             a_write_can_require_a_version_of_the_other_document,
             leaf_times_are_stored_with_the_document,
+            times_alone_are_written_without_a_new_version,
             an_empty_batch_returns_no_results,
             different_shadows_are_independent,
             writes_to_one_shadow_keep_their_order,

@@ -35,6 +35,9 @@ pub fn new(document: Document, expected: i64) -> Option<NewDocument> {
         expected: Version(expected),
         min_version: Version::NONE,
         times: None,
+        expected_times: 0,
+        times_only: false,
+        zone: None,
     })
 }
 
@@ -45,7 +48,6 @@ pub fn write(shadow: &ShadowId) -> Write {
         reported: None,
         desired: None,
         timestamp: NOW,
-        zone: None,
         client_token: None,
         other_version: None,
     }

@@ -14,7 +14,8 @@ pub const SQL_VERSION: &str = "2016-03-23";
 /// Selects what [`RuleEvent`](crate::events::rule::RuleEvent) holds.
 pub const SELECT: &str = "SELECT encode(*, 'base64') AS payload, topic() AS topic, clientid() AS clientId, \
      get_mqtt_property('response_topic') AS responseTopic, \
-     get_mqtt_property('correlation_data') AS correlationData, timestamp() AS timestamp";
+     get_mqtt_property('correlation_data') AS correlationData, timestamp() AS timestamp, \
+     get_user_properties('timestamp') AS userTimestamp";
 
 /// One AWS IoT rule: the function that receives the messages of a topic filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -167,7 +168,7 @@ mod tests {
             "SELECT encode(*, 'base64') AS payload, topic() AS topic, clientid() AS clientId, \
              get_mqtt_property('response_topic') AS responseTopic, \
              get_mqtt_property('correlation_data') AS correlationData, \
-             timestamp() AS timestamp FROM 'request/get/#'"
+             timestamp() AS timestamp, get_user_properties('timestamp') AS userTimestamp FROM 'request/get/#'"
         );
     }
 

@@ -183,7 +183,7 @@ impl RedriveArguments {
         Ok(Resender {
             registrations: self.registrations.load()?,
             channels: Box::new(channels),
-            listener: listener.with_documents(Arc::new(shadows)),
+            listener: listener.with_documents(shadows),
             records: Box::new(StreamRecords(streams::Client::new(&database))),
             clock,
         })

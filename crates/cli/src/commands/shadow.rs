@@ -57,7 +57,8 @@ pub(crate) enum StoredCommand {
         /// Part of the shadow to delete.
         #[arg(long, value_enum, default_value_t = Deletable::All)]
         part: Deletable,
-        /// Delete only if this version is stored.
+        /// Delete only if this version is stored: of the part, or else of the shadow, which is the sum of both
+        /// documents' versions in the separate layout.
         #[arg(long)]
         expected: Option<i64>,
     },
@@ -155,6 +156,12 @@ pub(crate) async fn run<P: ShadowStore>(
             let expect = Some(expected.map_or(ExpectedVersion::Any, |version| {
                 ExpectedVersion::Version(Version(version))
             }));
+            if let (Deletable::All, Some(version)) = (part, expected) {
+                // The version of the shadow as a whole, as over MQTT.
+                let version = Some(Version(version));
+                shadows.delete_shadow(&shadow, version, None, None).await?;
+                return Ok(render::deleted(&shadow, json));
+            }
             let delete = Delete {
                 shadow: shadow.clone(),
                 reported: expect.filter(|_| part != Deletable::Desired),

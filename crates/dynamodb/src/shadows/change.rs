@@ -4,7 +4,7 @@
 //! from it. Creating first puts the item where none is stored; only if a deleted one is found there does a
 //! second call replace that one.
 
-use antumbra_service::shadows::{StoreError, VERSION_KEPT, Version};
+use antumbra_service::shadows::{ExpectedVersion, StoreError, VERSION_KEPT, Version};
 use antumbra_shadow::Timestamp;
 use antumbra_wire::items::ShadowItem;
 use antumbra_wire::items::attributes::VERSION;
@@ -18,19 +18,28 @@ const ABSENT: &str = "attribute_not_exists(#PK)";
 const EXISTS: &str = "attribute_exists(#PK) AND attribute_not_exists(#deletedAt)";
 const ABSENT_OR_DELETED: &str = "attribute_not_exists(#PK) OR attribute_exists(#deletedAt)";
 const HAS_VERSION: &str = "#version = :expected AND attribute_not_exists(#deletedAt)";
+const HAS_FIRST_TIMES: &str = " AND attribute_not_exists(#timesVersion)";
+const HAS_TIMES: &str = " AND #timesVersion = :times";
 const DELETED_WITH_VERSION: &str = "#version = :expected AND attribute_exists(#deletedAt)";
 /// Leaves the key, the version, and the times of the delete and of the expiry.
 const DELETE: &str = "SET #deletedAt = :now, #ttl = :ttl REMOVE #reported, #desired, \
-    #reportedTimes, #desiredTimes, #timestamp, #tz, #clientToken";
+    #reportedTimes, #desiredTimes, #timesVersion, #timestamp, #tz, #clientToken";
 
 /// Change of one item.
 #[derive(Debug, Clone)]
 pub(super) enum Change {
     Put(Put),
+    /// Writes the times of leaves only.
+    Times {
+        key: Key,
+        times: Item,
+        expected: Version,
+        expected_times: i64,
+    },
     /// Deletes the item, if it has the expected version where one is given.
     Delete {
         key: Key,
-        expected: Option<Version>,
+        expected: ExpectedVersion,
         now: Timestamp,
     },
     /// Changes nothing, but requires the expected version.
@@ -46,6 +55,7 @@ pub(super) struct Put {
     pub(super) item: Item,
     pub(super) kind: ShadowItem,
     pub(super) expected: Version,
+    pub(super) expected_times: i64,
     /// A created document gets a version above this one.
     pub(super) min_version: Version,
     /// Version of the deleted item that this one replaces.
@@ -80,10 +90,17 @@ impl Change {
                     (Version::NONE, Some(deleted)) => write
                         .condition(DELETED_WITH_VERSION)
                         .value(":expected", number(deleted)),
-                    (expected, _) => write
-                        .condition(HAS_VERSION)
-                        .value(":expected", number(expected)),
+                    (expected, _) => unchanged(write, expected, Some(put.expected_times)),
                 }
+            }
+            Change::Times {
+                key,
+                times,
+                expected,
+                expected_times,
+            } => {
+                let write = Write::set(key.clone(), times.clone(), &[]);
+                unchanged(write, *expected, Some(*expected_times))
             }
             Change::Delete { key, expected, now } => {
                 // Never before the version may be forgotten.
@@ -91,11 +108,9 @@ impl Change {
                 let write = Write::update(key.clone(), DELETE)
                     .value(":now", number(now.nanoseconds()))
                     .value(":ttl", number(ttl));
-                match expected {
-                    None => write.condition(EXISTS),
-                    Some(expected) => write
-                        .condition(HAS_VERSION)
-                        .value(":expected", number(expected)),
+                match expected.parts() {
+                    (None, _) => write.condition(EXISTS),
+                    (Some(expected), times) => unchanged(write, expected, times),
                 }
             }
             Change::Check {
@@ -115,7 +130,10 @@ impl Change {
             Change::Put(put) if put.expected == Version::NONE && put.replaces.is_none() => {
                 deleted.map(|deleted| Some(Change::Put(put.replacing(deleted))))
             }
-            Change::Delete { expected: None, .. } => Some(None),
+            Change::Delete {
+                expected: ExpectedVersion::Any,
+                ..
+            } => Some(None),
             _ => None,
         }
     }
@@ -126,8 +144,10 @@ impl Change {
         let actual = stored.and_then(item::version);
         let expected = match self {
             Change::Delete { .. } if stored.is_none() => return StoreError::NotFound,
-            Change::Delete { expected, .. } => expected.unwrap_or_default(),
-            Change::Put(Put { expected, .. }) | Change::Check { expected, .. } => *expected,
+            Change::Delete { expected, .. } => expected.parts().0.unwrap_or_default(),
+            Change::Put(Put { expected, .. })
+            | Change::Times { expected, .. }
+            | Change::Check { expected, .. } => *expected,
         };
         StoreError::Conflict { expected, actual }
     }
@@ -140,8 +160,24 @@ impl Change {
                 let [ours, stored] = [&put.item, stored].map(|item| item::decode(item, put.kind));
                 ours.is_ok() && ours == stored
             }
+            (Change::Times { times, .. }, Some(stored)) => {
+                let mut times = times.iter();
+                times.all(|(name, value)| stored.get(name) == Some(value))
+            }
             _ => false,
         }
+    }
+}
+
+/// The condition that an item has this version, and as many writes of times since.
+fn unchanged(write: Write, expected: Version, times: Option<i64>) -> Write {
+    let write = write.value(":expected", number(expected));
+    match times {
+        None => write.condition(HAS_VERSION),
+        Some(0) => write.condition(format!("{HAS_VERSION}{HAS_FIRST_TIMES}")),
+        Some(times) => write
+            .condition(format!("{HAS_VERSION}{HAS_TIMES}"))
+            .value(":times", number(times)),
     }
 }
 

@@ -7,14 +7,14 @@ use antumbra_service::shadows::{
 use antumbra_shadow::{LeafTimes, Timestamp};
 use antumbra_wire::items::ShadowItem;
 use antumbra_wire::items::attributes::{
-    CLIENT_TOKEN, DELETED_AT, TIMESTAMP, VERSION, ZONE, times_name,
+    CLIENT_TOKEN, DELETED_AT, TIMES_VERSION, TIMESTAMP, VERSION, ZONE, times_name,
 };
 use aws_sdk_dynamodb::types::AttributeValue;
 
 use super::keys;
 use crate::document;
 use crate::table::{Item, Table};
-use crate::value::{corrupt, number, optional_number, read_number, seconds, text};
+use crate::value::{corrupt, number, optional_number, read_number, text};
 
 /// The item that a write stores, with this version.
 pub(super) fn encode(table: &Table, write: &Write, kind: ShadowItem, version: Version) -> Item {
@@ -22,9 +22,6 @@ pub(super) fn encode(table: &Table, write: &Write, kind: ShadowItem, version: Ve
     let mut put = |name: &str, value| item.insert(name.to_owned(), value);
     put(VERSION, number(version));
     put(TIMESTAMP, number(write.timestamp.nanoseconds()));
-    if let Some(zone) = &write.zone {
-        put(ZONE, text(zone.as_str()));
-    }
     if let Some(token) = &write.client_token {
         put(CLIENT_TOKEN, text(token.as_str()));
     }
@@ -35,10 +32,27 @@ pub(super) fn encode(table: &Table, write: &Write, kind: ShadowItem, version: Ve
         };
         if let Some(part) = part {
             put(state.as_str(), document::encode(&part.document));
-            if let Some(times) = &part.times {
-                let times = times.encode(seconds(write.timestamp));
-                put(times_name(*state), text(times));
+            if let Some(zone) = &part.zone {
+                put(ZONE, text(zone.as_str()));
             }
+            if let Some(times) = &part.times {
+                put(times_name(*state), text(times.encode()));
+            }
+        }
+    }
+    item
+}
+
+/// The attributes that a write of times only stores.
+pub(super) fn encode_times(write: &Write, kind: ShadowItem, times_version: i64) -> Item {
+    let mut item = Item::from([(TIMES_VERSION.to_owned(), number(times_version))]);
+    for state in kind.states() {
+        let part = match state {
+            State::Reported => &write.reported,
+            State::Desired => &write.desired,
+        };
+        if let Some(times) = part.as_ref().and_then(|part| part.times.as_ref()) {
+            item.insert(times_name(*state).to_owned(), text(times.encode()));
         }
     }
     item
@@ -51,6 +65,7 @@ pub(super) struct Metadata {
     pub(super) timestamp: Timestamp,
     pub(super) zone: Option<Zone>,
     pub(super) client_token: Option<ClientToken>,
+    pub(super) times_version: i64,
 }
 
 /// Decodes an item of this kind.
@@ -65,6 +80,7 @@ pub(super) fn decode(item: &Item, kind: ShadowItem) -> Result<Snapshot, StoreErr
             deleted: DeletedVersions {
                 reported: version_of(State::Reported),
                 desired: version_of(State::Desired),
+                at: deleted_at(item),
             },
             ..Snapshot::default()
         });
@@ -93,8 +109,7 @@ fn decode_document(
     let times = item
         .get(times_name(state))
         .and_then(|text| text.as_s().ok());
-    let written = seconds(metadata.timestamp);
-    let times = times.and_then(|text| LeafTimes::decode(text, written, &document));
+    let times = times.and_then(|text| LeafTimes::decode(text, &document));
     Ok(StoredDocument {
         document,
         version: metadata.version,
@@ -102,6 +117,7 @@ fn decode_document(
         zone: metadata.zone.clone(),
         client_token: metadata.client_token.clone(),
         times,
+        times_version: metadata.times_version,
     })
 }
 
@@ -119,6 +135,7 @@ pub(super) fn metadata(item: &Item) -> Result<Metadata, StoreError> {
         timestamp: Timestamp::from_nanoseconds(read_number(item, TIMESTAMP)?),
         zone: zone.map_err(|error| corrupt(ZONE, error))?,
         client_token: client_token.map_err(|error| corrupt(CLIENT_TOKEN, error))?,
+        times_version: optional_number(item, TIMES_VERSION)?.unwrap_or(0),
     })
 }
 
@@ -127,10 +144,14 @@ pub(super) fn is_deleted(item: &Item) -> bool {
     item.contains_key(DELETED_AT)
 }
 
+fn deleted_at(item: &Item) -> Option<Timestamp> {
+    let time = optional_number(item, DELETED_AT).ok().flatten();
+    time.map(Timestamp::from_nanoseconds)
+}
+
 /// The version that a document created at this time in place of a deleted one continues from.
 pub(super) fn remembered_version(item: &Item, now: Timestamp) -> Version {
-    let deleted_at = optional_number(item, DELETED_AT).ok().flatten();
-    match deleted_at.map(Timestamp::from_nanoseconds) {
+    match deleted_at(item) {
         Some(deleted_at) if deleted_at.after(VERSION_KEPT) > now => {
             version(item).unwrap_or_default()
         }
@@ -163,8 +184,11 @@ mod tests {
                 min_version: Version::NONE,
                 times: Some(LeafTimes::all(
                     &Document::parse(json).unwrap(),
-                    1_600_000_000,
+                    Timestamp::from_nanoseconds(1_600_000_000_123_456_000),
                 )),
+                expected_times: 0,
+                times_only: false,
+                zone: Some(Zone::new("Europe/Stockholm").unwrap()),
             })
         };
         Write {
@@ -172,7 +196,6 @@ mod tests {
             reported: part(r#"{"t":{"value":21.5,"timestamp":1700000000},"ä":[true,null,"\n"]}"#),
             desired: part(r#"{"deep":{"er":{}}}"#),
             timestamp: Timestamp::from_nanoseconds(1_700_000_000_123_456_789),
-            zone: Some(Zone::new("Europe/Stockholm").unwrap()),
             client_token: Some(ClientToken::new("token").unwrap()),
             other_version: None,
         }
@@ -193,7 +216,7 @@ mod tests {
                     assert_eq!(held.times, part.as_ref().and_then(|p| p.times.clone()));
                     assert_eq!(held.version, Version(42));
                     assert_eq!(held.timestamp, write.timestamp);
-                    assert_eq!(held.zone, write.zone);
+                    assert_eq!(held.zone, part.as_ref().and_then(|p| p.zone.clone()));
                     assert_eq!(held.client_token, write.client_token);
                 }
             }
@@ -219,7 +242,6 @@ mod tests {
         for write in [
             write(),
             Write {
-                zone: None,
                 client_token: None,
                 ..write()
             },

@@ -84,6 +84,7 @@ impl DynamoDbShadows {
                 }
             };
             let found = item::decode(item, *kind)?;
+            snapshot.deleted.at = snapshot.deleted.at.max(found.deleted.at);
             if read.parts.has(State::Reported) {
                 snapshot.reported = snapshot.reported.or(found.reported);
                 snapshot.deleted.reported = snapshot.deleted.reported.max(found.deleted.reported);

@@ -28,6 +28,14 @@ impl DynamoDbShadows {
 
     fn changes(&self, write: &Write) -> Vec<Change> {
         let put = |kind: ShadowItem, part: &NewDocument| {
+            if part.times_only {
+                return Change::Times {
+                    key: keys::key(&write.shadow, kind),
+                    times: item::encode_times(write, kind, part.expected_times + 1),
+                    expected: part.expected,
+                    expected_times: part.expected_times,
+                };
+            }
             let version = match part.expected {
                 Version::NONE => part.min_version.next(),
                 expected => expected.next(),
@@ -36,6 +44,7 @@ impl DynamoDbShadows {
                 item: item::encode(&self.table, write, kind, version),
                 kind,
                 expected: part.expected,
+                expected_times: part.expected_times,
                 min_version: part.min_version,
                 replaces: None,
                 now: write.timestamp,
@@ -72,10 +81,7 @@ impl DynamoDbShadows {
         check_delete(delete, layout)?;
         let remove = |kind: ShadowItem, expected: ExpectedVersion| Change::Delete {
             key: keys::key(&delete.shadow, kind),
-            expected: match expected {
-                ExpectedVersion::Any => None,
-                ExpectedVersion::Version(version) => Some(version),
-            },
+            expected,
             now,
         };
         let (reported, desired) = (delete.reported, delete.desired);

@@ -132,10 +132,18 @@ async fn write_shadows(database: &aws_sdk_dynamodb::Client, table: &str) {
     let document = |json: &str, times: bool| {
         let document = Document::parse(json).unwrap();
         Some(NewDocument {
-            times: times.then(|| LeafTimes::all(&document, 1_600_000_000)),
+            times: times.then(|| {
+                LeafTimes::all(
+                    &document,
+                    Timestamp::from_nanoseconds(1_600_000_000_123_456_000),
+                )
+            }),
             document,
             expected: DocumentVersion::NONE,
             min_version: DocumentVersion::NONE,
+            expected_times: 0,
+            times_only: false,
+            zone: times.then(|| Zone::new("Europe/Stockholm").unwrap()),
         })
     };
     let write = |id: &str, times: bool| Write {
@@ -146,7 +154,6 @@ async fn write_shadows(database: &aws_sdk_dynamodb::Client, table: &str) {
         ),
         desired: document(r#"{"deep":{"er":{}}}"#, times),
         timestamp: at(0),
-        zone: times.then(|| Zone::new("Europe/Stockholm").unwrap()),
         client_token: times.then(|| ClientToken::new("token").unwrap()),
         other_version: None,
     };

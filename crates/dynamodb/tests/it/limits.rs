@@ -1,7 +1,7 @@
 //! The item size limit: the largest item by our computation is the largest that DynamoDB accepts.
 
 use antumbra_service::shadows::adapter::{ITEM_BYTES, item_bytes};
-use antumbra_service::shadows::{ClientToken, Layout, ShadowId, State, Write, Zone};
+use antumbra_service::shadows::{ClientToken, Layout, NewDocument, ShadowId, State, Write, Zone};
 use antumbra_testkit::sample::{document, named, new, number, shadow, write, write_one};
 use aws_sdk_dynamodb::error::ProvideErrorMetadata;
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -64,9 +64,11 @@ fn padded(lamp: &ShadowId, layout: Layout, shape: &str, padding: usize) -> Write
         Layout::Combined => new(number(-7), 0),
     };
     Write {
-        reported: new(document(&json), 0),
+        reported: new(document(&json), 0).map(|new| NewDocument {
+            zone: Some(Zone::new("Europe/Stockholm").unwrap()),
+            ..new
+        }),
         desired,
-        zone: Some(Zone::new("Europe/Stockholm").unwrap()),
         client_token: Some(ClientToken::new("token").unwrap()),
         ..write(lamp)
     }

@@ -1,6 +1,7 @@
 //! Configuration of the function.
 
 use antumbra_dynamodb::SensorConfig;
+use antumbra_lambda_kit::config::{self, FunctionConfig};
 use antumbra_lambda_kit::environment::Environment;
 use antumbra_publish::sqs;
 use antumbra_publish::webhook::Allow;
@@ -27,22 +28,12 @@ pub struct Config {
     pub layout: Layout,
 }
 
-impl antumbra_lambda_kit::config::FunctionConfig for Config {
+impl FunctionConfig for Config {
     fn from_env(environment: &mut Environment) -> Config {
         let table = environment.required("TABLE");
         let mut sensors = SensorConfig::new(&table);
         sensors.shards = environment.or("SHARDS", sensors.shards);
         sensors.retention = environment.or("RETENTION", sensors.retention);
-        let default = Model::default();
-        let model = Model {
-            timestamp_field: environment.or("TIMESTAMP_FIELD", default.timestamp_field),
-            id_field: environment.or("ID_FIELD", default.id_field),
-            ..Model::default()
-        };
-        let layout = match environment.or("COMBINED", false) {
-            true => Layout::Combined,
-            false => Layout::Separate,
-        };
         Config {
             table,
             messages_table: environment.required("MESSAGES_TABLE"),
@@ -52,8 +43,8 @@ impl antumbra_lambda_kit::config::FunctionConfig for Config {
             auth: environment.or("AUTH", AuthMode::Gateway),
             webhook_allow: environment.or("WEBHOOK_ALLOW", Allow::default()),
             sensors,
-            model,
-            layout,
+            model: config::merge_model(environment),
+            layout: config::layout(environment),
         }
     }
 }

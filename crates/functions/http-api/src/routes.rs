@@ -88,9 +88,9 @@ pub struct Route {
 }
 
 macro_rules! routes {
-    ($($method:ident $path:literal $module:ident::$handler:ident, $resource:ident $verb:ident, $id:literal, $errors:expr, $summary:literal;)+) => {
+    ($($method:ident $path:literal $handler:path, $resource:ident $verb:ident, $id:literal, $errors:expr, $summary:literal;)+) => {
         fn handlers() -> Router<Arc<Services>> {
-            Router::new()$(.route($path, routing::$method($module::$handler)))+
+            Router::new()$(.route($path, routing::$method($handler)))+
         }
 
         /// Returns every route with the description of its handler.
@@ -105,7 +105,7 @@ macro_rules! routes {
                     summary: $summary,
                     errors: &$errors,
                 },
-                describe($module::$handler),
+                describe($handler),
             )),+]
         }
     };
@@ -119,10 +119,10 @@ routes! {
     get "/v1/shadows/{id}/{name}" shadows::get, Shadows Read, "get_named_shadow", [404], "Reads a named shadow of a device.";
     delete "/v1/shadows/{id}" shadows::delete, Shadows Write, "delete_shadow", [], "Deletes the main shadow of a device. Deleting a shadow that does not exist succeeds.";
     delete "/v1/shadows/{id}/{name}" shadows::delete, Shadows Write, "delete_named_shadow", [], "Deletes a named shadow of a device. Deleting a shadow that does not exist succeeds.";
-    patch "/v1/shadows/{id}/reported" shadows::report, Shadows Write, "report", [], "Merges a document into the reported document of the main shadow.";
-    patch "/v1/shadows/{id}/{name}/reported" shadows::report, Shadows Write, "report_named", [], "Merges a document into the reported document of a named shadow.";
-    patch "/v1/shadows/{id}/desired" shadows::desire, Shadows Write, "desire", [], "Merges a document into the desired document of the main shadow.";
-    patch "/v1/shadows/{id}/{name}/desired" shadows::desire, Shadows Write, "desire_named", [], "Merges a document into the desired document of a named shadow.";
+    patch "/v1/shadows/{id}/reported" shadows::merge::<false>, Shadows Write, "report", [], "Merges a document into the reported document of the main shadow.";
+    patch "/v1/shadows/{id}/{name}/reported" shadows::merge::<false>, Shadows Write, "report_named", [], "Merges a document into the reported document of a named shadow.";
+    patch "/v1/shadows/{id}/desired" shadows::merge::<true>, Shadows Write, "desire", [], "Merges a document into the desired document of the main shadow.";
+    patch "/v1/shadows/{id}/{name}/desired" shadows::merge::<true>, Shadows Write, "desire_named", [], "Merges a document into the desired document of a named shadow.";
     get "/v1/shadows/{id}/delta" shadows::delta, Shadows Read, "get_delta", [404], "Reads the delta of the main shadow.";
     get "/v1/shadows/{id}/{name}/delta" shadows::delta, Shadows Read, "get_named_delta", [404], "Reads the delta of a named shadow.";
 

@@ -1,6 +1,8 @@
 //! Configuration from the environment.
 
-use antumbra_lambda_kit::config::FunctionConfig;
+use std::str::FromStr;
+
+use antumbra_lambda_kit::config::{self, FunctionConfig};
 use antumbra_lambda_kit::environment::Environment;
 use antumbra_service::shadows::Layout;
 use antumbra_shadow::Model;
@@ -12,26 +14,80 @@ pub struct Config {
     /// A device can reach only the shadows of the thing named like its client id.
     pub own_shadows_only: bool,
     pub model: Model,
+    pub order: Order,
+    /// Reports remove the desired values that they reach, unless the request says otherwise.
+    pub acknowledge: bool,
     /// The account's own endpoint of AWS IoT.
     pub iot_endpoint: Option<String>,
 }
 
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            table: String::new(),
+            layout: Layout::default(),
+            own_shadows_only: false,
+            model: config::default_merge_model(),
+            order: Order::default(),
+            acknowledge: false,
+            iot_endpoint: None,
+        }
+    }
+}
+
+/// Order of updates without a time of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Order {
+    /// By the rule's time.
+    #[default]
+    On,
+    /// By the rule's time, but values that are sent again do not become newer: saves writes of times.
+    Changes,
+    /// As they are executed.
+    Off,
+}
+
+impl FromStr for Order {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Order, String> {
+        match word {
+            "on" => Ok(Order::On),
+            "changes" => Ok(Order::Changes),
+            "off" => Ok(Order::Off),
+            other => Err(format!("{other:?} is none of on, changes, off")),
+        }
+    }
+}
+
 impl FunctionConfig for Config {
     fn from_env(environment: &mut Environment) -> Config {
-        let default = Model::default();
         Config {
             table: environment.required("TABLE"),
-            layout: match environment.or("COMBINED", false) {
-                true => Layout::Combined,
-                false => Layout::Separate,
-            },
+            layout: config::layout(environment),
             own_shadows_only: environment.or("OWN_SHADOWS_ONLY", false),
-            model: Model {
-                timestamp_field: environment.or("TIMESTAMP_FIELD", default.timestamp_field),
-                id_field: environment.or("ID_FIELD", default.id_field),
-                ..Model::default()
-            },
+            model: config::merge_model(environment),
+            order: environment.or("MQTT_ORDER", Order::default()),
+            acknowledge: environment.or("ACKNOWLEDGE", Switch::Off) == Switch::On,
             iot_endpoint: environment.optional("IOT_ENDPOINT"),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Switch {
+    On,
+    Off,
+}
+
+impl FromStr for Switch {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Switch, String> {
+        match word {
+            "on" => Ok(Switch::On),
+            "off" => Ok(Switch::Off),
+            other => Err(format!("{other:?} is neither on nor off")),
         }
     }
 }

@@ -18,7 +18,7 @@ use antumbra_publish::IotChannel;
 use antumbra_service::clock::Clock;
 use aws_types::SdkConfig;
 
-pub use config::Config;
+pub use config::{Config, Order};
 pub use requests::{RequestSummary, ShadowRequests};
 
 /// Name of the function.
@@ -30,9 +30,8 @@ pub fn build(
     sdk: &SdkConfig,
     clock: Arc<dyn Clock>,
 ) -> ShadowRequests<DynamoDbShadows> {
-    let table = ShadowTableConfig::new(config.table).layout(config.layout);
+    let table = ShadowTableConfig::new(&config.table).layout(config.layout);
     let shadows = DynamoDbShadows::connect(sdk, table);
     let responses = Arc::new(IotChannel::connect(sdk, config.iot_endpoint.as_deref()));
-    ShadowRequests::new(shadows, config.model, responses, clock)
-        .own_shadows_only(config.own_shadows_only)
+    ShadowRequests::new(shadows, config, responses, clock)
 }

@@ -1,6 +1,7 @@
 //! One request: parse, authorize, serve, publish the response.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use antumbra_lambda_kit::metrics::Metric;
 use antumbra_lambda_kit::respond::{Responder, unpublished};
@@ -8,18 +9,23 @@ use antumbra_lambda_kit::{Handler, HandlerError, Invocation, Response};
 use antumbra_service::clock::Clock;
 use antumbra_service::notifications::{BoxFuture, Channel};
 use antumbra_service::shadows::{ShadowId, ShadowStore, Shadows};
-use antumbra_shadow::{Arrays, Model, Timestamp};
+use antumbra_shadow::{Arrays, Timestamp};
 use antumbra_wire::events::rule::RuleEvent;
-use antumbra_wire::shadow_mqtt::{Operation, Rejection, Requested, ShadowTopic, read, rejected};
+use antumbra_wire::shadow_mqtt::{
+    Operation, Rejection, Request, Requested, ShadowTopic, read, rejected,
+};
 
+use crate::config::{Config, Order};
 use crate::serve::{RequestContext, serve};
+
+/// Age at which nobody waits for the response to a `get` any more, and a `delete` would come as a surprise.
+const MAX_AGE: Duration = Duration::from_secs(60);
 
 /// Serves requests to shadows.
 pub struct ShadowRequests<P> {
     shadows: Shadows<P>,
-    model: Model,
+    config: Config,
     responder: Responder,
-    own_shadows_only: bool,
 }
 
 /// Summary of one request.
@@ -28,6 +34,8 @@ pub struct RequestSummary {
     pub operation: Operation,
     /// Error code of a rejected request.
     pub code: Option<u16>,
+    /// The request was too old and got no response.
+    pub dropped: bool,
 }
 
 impl RequestSummary {
@@ -39,6 +47,7 @@ impl RequestSummary {
             count("delete", self.operation == Operation::Delete),
             count("rejected", self.code.is_some()),
             count("failed", self.code.is_some_and(|code| code >= 429)),
+            count("dropped", self.dropped),
         ]
     }
 }
@@ -47,32 +56,21 @@ impl<P: ShadowStore> ShadowRequests<P> {
     /// Arrays are always single values, as in AWS IoT Device Shadow, whatever the model says.
     pub fn new(
         store: P,
-        model: Model,
+        mut config: Config,
         responses: Arc<dyn Channel>,
         clock: Arc<dyn Clock>,
     ) -> ShadowRequests<P> {
-        let model = Model {
-            arrays: Arrays::Whole,
-            ..model
-        };
+        config.model.arrays = Arrays::Whole;
+        let shadows = Shadows::with_clock(store, Arc::clone(&clock));
         ShadowRequests {
-            shadows: Shadows::with_clock(store, Arc::clone(&clock)).with_model(model.clone()),
-            model,
+            shadows: shadows.with_model(config.model.clone()),
+            config,
             responder: Responder::new(responses, clock),
-            own_shadows_only: false,
         }
     }
 
-    /// Restricts each client to the shadows of the thing named like its client id.
-    #[must_use]
-    pub fn own_shadows_only(self, own_shadows_only: bool) -> ShadowRequests<P> {
-        ShadowRequests {
-            own_shadows_only,
-            ..self
-        }
-    }
-
-    /// Serves the request in a rule's event and publishes its response.
+    /// Serves the request in a rule's event and publishes its response. An update that could not be made, and might be
+    /// later, fails: Lambda repeats the invocation.
     pub async fn respond(
         &self,
         event: &[u8],
@@ -85,11 +83,25 @@ impl<P: ShadowStore> ShadowRequests<P> {
         let topic = ShadowTopic::parse(&event.topic)
             .map_err(|error| HandlerError::new("TopicError", error))?;
         let operation = topic.operation;
+        let dropped = operation != Operation::Update
+            && event
+                .received
+                .is_some_and(|received| received.after(MAX_AGE) < times.now);
+        if dropped {
+            tracing::warn!(operation = operation.word(), "dropped an old request");
+            return Ok(RequestSummary {
+                operation,
+                code: None,
+                dropped,
+            });
+        }
         let Requested {
             client_token,
             request,
         } = read(operation, &event.payload);
         let client_token = client_token.as_deref();
+        let is_repeatable =
+            matches!(&request, Ok(Request::Update(update)) if update.version.is_none());
         let served = async {
             let (shadow, name) = self.authorize(&event, &topic)?;
             let context = RequestContext {
@@ -97,13 +109,19 @@ impl<P: ShadowStore> ShadowRequests<P> {
                 name: &name,
                 client_token,
                 seconds,
+                received: event.received.filter(|_| self.config.order != Order::Off),
+                sent: event.sent,
+                deadline: times.serve_until,
             };
-            let serving = serve(&self.shadows, &self.model, request?, &context);
+            let serving = serve(&self.shadows, &self.config, request?, &context);
             let served = self.responder.serve(times.serve_until, serving).await;
             served.unwrap_or_else(|| Err(Rejection::new(500, "Internal service failure")))
         };
         let (outcome, code, body) = match served.await {
             Ok(body) => ("accepted", None, body),
+            Err(rejection) if is_repeatable && rejection.code >= 429 => {
+                return Err(HandlerError::new("UpdateFailed", rejection));
+            }
             Err(rejection) => {
                 let (operation, code) = (operation.word(), rejection.code);
                 tracing::warn!(operation, code, "request rejected");
@@ -119,7 +137,11 @@ impl<P: ShadowStore> ShadowRequests<P> {
             times.publish_until,
         );
         published.await.map_err(|failure| unpublished(&failure))?;
-        Ok(RequestSummary { operation, code })
+        Ok(RequestSummary {
+            operation,
+            code,
+            dropped,
+        })
     }
 
     /// Returns the shadow of the topic, and its name in responses, if the client may reach it.
@@ -130,7 +152,7 @@ impl<P: ShadowStore> ShadowRequests<P> {
     ) -> Result<(ShadowId, String), Rejection> {
         let shadow = topic.shadow.clone();
         let (thing, name) = shadow.map_err(|reason| Rejection::new(400, reason))?;
-        if self.own_shadows_only && event.client_id.as_deref() != Some(&thing) {
+        if self.config.own_shadows_only && event.client_id.as_deref() != Some(&thing) {
             return Err(Rejection::new(403, "Forbidden"));
         }
         let full_name = match topic.named {

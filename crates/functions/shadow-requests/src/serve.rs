@@ -1,18 +1,17 @@
 //! Serves one request to one shadow and builds its response.
 
 use antumbra_service::shadows::{
-    ClientToken, Delete, DesiredMode, DocumentSet, ExpectedVersion, Shadow, ShadowError, ShadowId,
-    ShadowStore, Shadows, StoreError, StoredDocument, Update, UpdateResult, Version,
+    ClientToken, DesiredMode, DocumentSet, ShadowError, ShadowId, ShadowStore, Shadows, StoreError,
+    StoredDocument, Update, UpdateResult, Version,
 };
-use antumbra_shadow::{Changes, Document, Mode, Model, Verdict};
+use antumbra_shadow::{Change, Document, Mode, Model, Timestamp, Verdict};
+use antumbra_wire::limits::REQUEST_BYTES;
 use antumbra_wire::shadow_mqtt::{
     Accepted, Part, Rejection, Request, Sent, ShadowDocument, ShadowDocuments, UpdateRequest,
     accepted_delete, accepted_get, accepted_update,
 };
-use serde::Serialize;
 
-/// Maximum attempts of a delete without a version, if other writes come in between.
-const DELETE_ATTEMPTS: u32 = 5;
+use crate::config::{Config, Order};
 
 /// The request around the operation.
 pub(crate) struct RequestContext<'a> {
@@ -21,17 +20,22 @@ pub(crate) struct RequestContext<'a> {
     pub(crate) name: &'a str,
     pub(crate) client_token: Option<&'a str>,
     pub(crate) seconds: i64,
+    /// The rule's time, if requests are ordered by it.
+    pub(crate) received: Option<Timestamp>,
+    /// The sender's time, beside the payload.
+    pub(crate) sent: Option<Timestamp>,
+    pub(crate) deadline: Timestamp,
 }
 
 pub(crate) async fn serve<P: ShadowStore>(
     shadows: &Shadows<P>,
-    model: &Model,
+    config: &Config,
     request: Request,
     context: &RequestContext<'_>,
 ) -> Result<String, Rejection> {
     match request {
-        Request::Get => get(shadows, model, context).await,
-        Request::Update(request) => update(shadows, model, request, context).await,
+        Request::Get => get(shadows, &config.model, context).await,
+        Request::Update(request) => update(shadows, config, request, context).await,
         Request::Delete { version } => delete(shadows, version, context).await,
     }
 }
@@ -41,7 +45,8 @@ async fn get<P: ShadowStore>(
     model: &Model,
     context: &RequestContext<'_>,
 ) -> Result<String, Rejection> {
-    let shadow = read(shadows, context).await?;
+    let read = shadows.read(context.shadow, DocumentSet::Both).await;
+    let shadow = read.map_err(|error| rejection(&error, false, context))?;
     let version = shadow.version.0;
     let sections = ShadowDocuments {
         reported: shadow.reported.as_ref().map(section),
@@ -53,60 +58,63 @@ async fn get<P: ShadowStore>(
 
 async fn update<P: ShadowStore>(
     shadows: &Shadows<P>,
-    model: &Model,
+    config: &Config,
     request: UpdateRequest,
     context: &RequestContext<'_>,
 ) -> Result<String, Rejection> {
-    let update = to_update(&request, context)?.model(model.clone());
-    let updated = shadows.update(update).await;
-    let updated = updated.map_err(|error| rejection(&error, context))?;
-    let (reported, desired) = (
-        updated.reported.as_ref().map(section),
-        updated.desired.as_ref().map(section),
-    );
-    let sent = |part: &'_ Option<Part>,
-                now: &'_ Option<ShadowDocument>|
-     -> Option<(Part, ShadowDocument)> { Some((part.clone()?, now.clone()?)) };
-    let reported = sent(&request.reported, &reported);
-    let desired = sent(&request.desired, &desired);
-    let verdicts = request.verbose.then(|| verdicts(&updated));
+    let updated = shadows.update(to_update(&request, config, context)?).await;
+    let updated = updated.map_err(|error| rejection(&error, request.version.is_some(), context))?;
+    let reported = updated.reported.as_ref().map(section);
+    let desired = updated.desired.as_ref().map(section);
+    fn sent<'a>(part: &'a Option<Part>, now: &'a Option<ShadowDocument>) -> Option<Sent<'a>> {
+        let (part, now) = (part.as_ref()?, now.as_ref()?);
+        Some(Sent { part, now })
+    }
     Ok(accepted_update(
-        reported.as_ref().map(|(part, now)| Sent { part, now }),
-        desired.as_ref().map(|(part, now)| Sent { part, now }),
-        verdicts,
-        model,
+        sent(&request.reported, &reported),
+        sent(&request.desired, &desired),
+        request.verbose.then(|| verdicts(&updated)),
+        &config.model,
         context.accepted(updated.shadow_version.0),
     ))
 }
 
-/// Builds the update of either document or both. Desired values stay after they are reported, as in AWS IoT.
-fn to_update(request: &UpdateRequest, context: &RequestContext<'_>) -> Result<Update, Rejection> {
+/// Builds the update of either document or both.
+fn to_update(
+    request: &UpdateRequest,
+    config: &Config,
+    context: &RequestContext<'_>,
+) -> Result<Update, Rejection> {
     let document = |part: &Part| match part {
         Part::Clear => (Document::default(), Mode::ClientIsMaster),
         Part::Patch(document) => (document.clone(), Mode::Patch),
     };
     let shadow = context.shadow.clone();
-    let update = match (&request.reported, &request.desired) {
-        (Some(reported), desired) => {
-            let (document_sent, mode) = document(reported);
-            let update = Update::report(shadow, document_sent).mode(mode);
-            match desired {
-                Some(desired) => {
-                    let (document, mode) = document(desired);
-                    update.and_desire(document).mode(mode)
-                }
-                None => update,
-            }
-        }
-        (None, Some(desired)) => {
-            let (document, mode) = document(desired);
-            Update::desire(shadow, document).mode(mode)
-        }
+    let (reported, desired) = (
+        request.reported.as_ref().map(document),
+        request.desired.as_ref().map(document),
+    );
+    let mut update = match (reported, desired) {
+        (Some((reported, mode)), None) => Update::report(shadow, reported).mode(mode),
+        (None, Some((desired, mode))) => Update::desire(shadow, desired).mode(mode),
+        (Some((reported, mode)), Some((desired, desired_mode))) => Update::report(shadow, reported)
+            .mode(mode)
+            .and_desire(desired)
+            .mode(desired_mode),
         (None, None) => return Err(Rejection::new(400, "Missing required node: state")),
     };
-    let mut update = update
-        .desired_mode(DesiredMode::IgnoreDesiredState)
-        .read_both();
+    update = update.read_both().deadline(context.deadline);
+    if !request.acknowledge.unwrap_or(config.acknowledge) {
+        // Desired values stay after they are reported, as in AWS IoT.
+        update = update.desired_mode(DesiredMode::IgnoreDesiredState);
+    }
+    let own_time = request.timestamp.or(context.sent);
+    if let Some(time) = own_time.or(context.received) {
+        update = update.time(time);
+    }
+    if config.order == Order::Changes {
+        update = update.changes_only();
+    }
     if let Some(version) = request.version {
         update = update.expected_shadow_version(Version(version));
     }
@@ -118,45 +126,18 @@ fn to_update(request: &UpdateRequest, context: &RequestContext<'_>) -> Result<Up
     Ok(update)
 }
 
-/// Deletes exactly the versions that were read, so that the response names the deleted version.
 async fn delete<P: ShadowStore>(
     shadows: &Shadows<P>,
     version: Option<i64>,
     context: &RequestContext<'_>,
 ) -> Result<String, Rejection> {
-    let mut attempts = 0;
-    loop {
-        attempts += 1;
-        let shadow = read(shadows, context).await?;
-        if version.is_some_and(|version| version != shadow.version.0) {
-            return Err(conflict());
-        }
-        let part = |held: &Option<StoredDocument>| {
-            held.as_ref()
-                .map(|held| ExpectedVersion::Version(held.version))
-        };
-        let delete = Delete {
-            shadow: context.shadow.clone(),
-            reported: part(&shadow.reported),
-            desired: part(&shadow.desired),
-        };
-        match shadows.delete(delete).await {
-            Ok(()) => return Ok(accepted_delete(context.accepted(shadow.version.0))),
-            Err(error)
-                if (error.is_conflict() || error.is_not_found())
-                    && version.is_none()
-                    && attempts < DELETE_ATTEMPTS => {}
-            Err(error) => return Err(rejection(&error, context)),
-        }
+    let (shadow, time) = (context.shadow, context.sent.or(context.received));
+    let deadline = Some(context.deadline);
+    let deleted = shadows.delete_shadow(shadow, version.map(Version), time, deadline);
+    match deleted.await {
+        Ok(deleted) => Ok(accepted_delete(context.accepted(deleted.0))),
+        Err(error) => Err(rejection(&error, version.is_some(), context)),
     }
-}
-
-async fn read<P: ShadowStore>(
-    shadows: &Shadows<P>,
-    context: &RequestContext<'_>,
-) -> Result<Shadow, Rejection> {
-    let read = shadows.read(context.shadow, DocumentSet::Both).await;
-    read.map_err(|error| rejection(&error, context))
 }
 
 impl<'a> RequestContext<'a> {
@@ -176,12 +157,9 @@ fn section(held: &StoredDocument) -> ShadowDocument {
     }
 }
 
-fn conflict() -> Rejection {
-    Rejection::new(409, "Version conflict")
-}
-
-/// Uses the messages of AWS IoT Device Shadow where it has them.
-fn rejection(error: &ShadowError, context: &RequestContext<'_>) -> Rejection {
+/// Uses the messages of AWS IoT Device Shadow where it has them. A request without a version cannot be in conflict: it
+/// only was not made in time.
+fn rejection(error: &ShadowError, has_version: bool, context: &RequestContext<'_>) -> Rejection {
     let ShadowError::Store { error, .. } = error else {
         return Rejection::new(400, error.to_string());
     };
@@ -190,7 +168,8 @@ fn rejection(error: &ShadowError, context: &RequestContext<'_>) -> Rejection {
             let name = context.name;
             Rejection::new(404, format!("No shadow exists with name: '{name}'"))
         }
-        StoreError::Conflict { .. } => conflict(),
+        StoreError::Conflict { .. } if has_version => Rejection::new(409, "Version conflict"),
+        StoreError::Conflict { .. } => Rejection::new(500, "Internal service failure"),
         StoreError::Invalid(reason) => Rejection::new(400, reason.clone()),
         StoreError::TooLarge { .. } => Rejection::too_large(),
         StoreError::Throttled => Rejection::new(429, "Too many requests, try again"),
@@ -201,26 +180,21 @@ fn rejection(error: &ShadowError, context: &RequestContext<'_>) -> Rejection {
     }
 }
 
-/// Verdicts of all values in the request.
-#[derive(Serialize)]
-struct Verdicts<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    desired: Option<Vec<antumbra_shadow::Change<'a>>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reported: Option<Vec<antumbra_shadow::Change<'a>>>,
-}
-
+/// Verdicts of all values in the request, without those of documents for which they are too large.
 fn verdicts(updated: &UpdateResult) -> String {
-    fn sent(changes: &Option<Changes>) -> Option<Vec<antumbra_shadow::Change<'_>>> {
-        let changes = changes.as_ref()?.iter();
-        let unsent = |change: &antumbra_shadow::Change<'_>| {
-            change.verdict == Verdict::Unsent && change.note.is_none()
-        };
-        Some(changes.filter(|change| !unsent(change)).collect())
+    let changes = [
+        ("desired", &updated.desired_changes),
+        ("reported", &updated.reported_changes),
+    ];
+    let mut json = String::from("{");
+    for (name, changes) in changes {
+        let sent = |change: &Change<'_>| change.verdict != Verdict::Unsent || change.note.is_some();
+        let changes = changes.as_ref();
+        if let Some(changes) = changes.and_then(|changes| changes.to_json(REQUEST_BYTES, sent)) {
+            json.push_str(if json.len() > 1 { ",\"" } else { "\"" });
+            json.push_str(&format!("{name}\":{changes}"));
+        }
     }
-    let verdicts = Verdicts {
-        desired: sent(&updated.desired_changes),
-        reported: sent(&updated.reported_changes),
-    };
-    serde_json::to_string(&verdicts).unwrap_or_else(|_| "{}".to_owned())
+    json.push('}');
+    json
 }

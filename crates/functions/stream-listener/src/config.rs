@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use antumbra_lambda_kit::config::FunctionConfig;
+use antumbra_lambda_kit::config::{FunctionConfig, shadow_model};
 use antumbra_lambda_kit::environment::Environment;
 use antumbra_publish::sqs;
 use antumbra_shadow::Model;
@@ -51,11 +51,7 @@ impl FunctionConfig for Config {
             registrations: environment.or("REGISTRATIONS", default.registrations),
             undeliverable_queue_url: environment.required("UNDELIVERABLE_QUEUE_URL"),
             spill_queue_url: environment.optional("SPILL_QUEUE_URL"),
-            model: Model {
-                timestamp_field: environment.or("TIMESTAMP_FIELD", default.model.timestamp_field),
-                id_field: environment.or("ID_FIELD", default.model.id_field),
-                ..Model::default()
-            },
+            model: shadow_model(environment),
             iot_endpoint: environment.optional("IOT_ENDPOINT"),
             table: environment.optional("TABLE"),
             deliveries_fifo_queue_url: environment.optional("DELIVERIES_FIFO_QUEUE_URL"),

@@ -55,7 +55,7 @@ pub fn build(
             listener = listener.with_spill(Spill { queue, suspensions });
         }
         let shadows = DynamoDbShadows::connect(sdk, ShadowTableConfig::new(table));
-        listener = listener.with_documents(Arc::new(shadows));
+        listener = listener.with_documents(shadows);
     }
     Ok(StreamListener(listener))
 }

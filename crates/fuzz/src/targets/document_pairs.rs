@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use antumbra_shadow::{
     Arrays, Document, LeafTimes, Mode, Model, Timestamp, acknowledge, apply, delta, diff, merge,
+    merge_in_order,
 };
 
 use crate::json::{Decimal, numbers};
@@ -97,11 +98,7 @@ impl Pair {
             let theirs = naive_acknowledge::acknowledge(&report, &wanted, model);
             let remaining = Document::from_value(&theirs.remaining).unwrap();
             assert_eq!(found.desired, remaining, "{desired} of {reported}");
-            let pointers: Vec<_> = found
-                .acknowledged
-                .iter()
-                .map(|one| one.pointer.clone())
-                .collect();
+            let pointers = found.acknowledged.pointers(usize::MAX).unwrap();
             assert_eq!(pointers, theirs.acknowledged, "{desired} of {reported}");
         }
     }
@@ -115,7 +112,16 @@ impl Pair {
             once.document != *stored,
             "{sent} into {stored}"
         );
-        let listed = once.changes.iter().any(|change| change.verdict.is_change());
+        let mut listed = false;
+        let mut lines = Vec::new();
+        once.changes.for_each(|change| {
+            listed |= change.verdict.is_change();
+            lines.push(naive_merge::Line {
+                pointer: change.pointer.to_owned(),
+                verdict: change.verdict.as_str(),
+                note: change.note.map_or("", |note| note.as_str()),
+            });
+        });
         assert_eq!(once.changed(), listed, "{sent} into {stored}");
         let form = once.document.as_str();
         assert_eq!(
@@ -130,20 +136,16 @@ impl Pair {
             let theirs = naive_merge::merge(&was, &update, mode, model, now.nanoseconds());
             let document = Document::from_value(&theirs.document).unwrap();
             assert_eq!(once.document, document, "{sent} into {stored}, {mode}");
-            let lines = once.changes.iter().map(|change| naive_merge::Line {
-                pointer: change.pointer.to_owned(),
-                verdict: change.verdict.as_str(),
-                note: change.note.map_or("", |note| note.as_str()),
-            });
-            let lines: Vec<_> = lines.collect();
             assert_eq!(lines, theirs.verdicts, "{sent} into {stored}, {mode}");
         }
     }
 
     fn leaf_times(&self, model: &Model, text: &str) {
-        let times = LeafTimes::all(&self.one, 1).after(&self.one, &self.other, model, 2);
-        let encoded = times.encode(NOW_SECONDS);
-        let decoded = LeafTimes::decode(&encoded, NOW_SECONDS, &self.other);
+        let at = |seconds: i128| Timestamp::from_nanoseconds(seconds * 1_000_000_000);
+        let first = LeafTimes::all(&self.one, at(1));
+        let times = first.after(&self.one, &self.other, model, at(2));
+        let encoded = times.encode();
+        let decoded = LeafTimes::decode(&encoded, &self.other);
         assert_eq!(decoded.as_ref(), Some(&times), "{encoded}");
         for json in [
             times.metadata(&self.other),
@@ -151,11 +153,21 @@ impl Pair {
         ] {
             serde_json::from_str::<serde::de::IgnoredAny>(&json).unwrap();
         }
-        if let Some(foreign) = LeafTimes::decode(text, NOW_SECONDS, &self.other) {
-            let again = foreign.encode(NOW_SECONDS);
-            let decoded = LeafTimes::decode(&again, NOW_SECONDS, &self.other);
+        if let Some(foreign) = LeafTimes::decode(text, &self.other) {
+            let again = foreign.encode();
+            let decoded = LeafTimes::decode(&again, &self.other);
             assert_eq!(decoded.as_ref(), Some(&foreign), "{text}");
             let _ = foreign.metadata(&self.other);
+            for mode in [Mode::ServerIsMaster, Mode::ClientIsMaster, Mode::Patch] {
+                let (stored, sent) = (&self.other, &self.one);
+                let merged =
+                    merge_in_order(stored, &foreign, sent, Some(at(1)), mode, model, at(2));
+                let times = merged.times.unwrap().encode();
+                assert!(
+                    LeafTimes::decode(&times, &merged.document).is_some(),
+                    "{times}"
+                );
+            }
         }
     }
 }

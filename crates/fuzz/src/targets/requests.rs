@@ -189,7 +189,7 @@ fn answers(update: &shadow_mqtt::UpdateRequest, token: Option<&str>) {
     let section = |part: &Option<Part>| match part {
         Some(Part::Patch(sent)) => {
             let merged = merge(&Document::default(), sent, Mode::Patch, &model, now);
-            let times = LeafTimes::all(&merged.document, 5);
+            let times = LeafTimes::all(&merged.document, now);
             Some(ShadowDocument {
                 document: merged.document,
                 times,

@@ -1,6 +1,6 @@
 //! The result of a rule for a message: the JSON event that the function receives. Pure.
 //!
-//! All rules share one `SELECT` ([`antumbra_wire::rules`]); its six expressions are evaluated here.
+//! All rules share one `SELECT` ([`antumbra_wire::rules`]); its seven expressions are evaluated here.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde::Serialize;
@@ -22,11 +22,15 @@ struct Event<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     correlation_data: Option<String>,
     timestamp: u64,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    user_timestamp: Vec<&'a str>,
 }
 
 /// Selects the event from a message.
-pub(super) fn select(message: &Message, now_milliseconds: u64) -> String {
+pub(super) fn select(message: &Message, timestamp: u64) -> String {
     let properties = &message.properties;
+    let user = properties.user.iter();
+    let user_timestamp = user.filter(|(name, _)| name == "timestamp");
     let correlation_data = properties.correlation_data.as_ref();
     let event = Event {
         payload: STANDARD.encode(&message.payload),
@@ -34,7 +38,8 @@ pub(super) fn select(message: &Message, now_milliseconds: u64) -> String {
         client_id: message.client_id.as_deref().unwrap_or(NO_CLIENT),
         response_topic: properties.response_topic.as_deref(),
         correlation_data: correlation_data.map(|bytes| STANDARD.encode(bytes)),
-        timestamp: now_milliseconds,
+        timestamp,
+        user_timestamp: user_timestamp.map(|(_, value)| value.as_str()).collect(),
     };
     // Strings and a number always have a JSON form.
     serde_json::to_string(&event).unwrap_or_default()
@@ -42,6 +47,7 @@ pub(super) fn select(message: &Message, now_milliseconds: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use antumbra_shadow::Timestamp;
     use antumbra_wire::events::rule::RuleEvent;
     use antumbra_wire::rules::{SELECT, deployed_rules};
     use bytes::Bytes;
@@ -59,18 +65,21 @@ mod tests {
             properties: Properties {
                 response_topic: Some("response/get/x".to_owned()),
                 correlation_data: Some(Bytes::from_static(&[1, 2, 3])),
+                user: vec![("timestamp".to_owned(), "2026-01-31T12:00:00Z".to_owned())],
                 ..Properties::default()
             },
             ..Message::default()
         };
-        let event = RuleEvent::decode(select(&message, 1_700).as_bytes()).unwrap();
+        let event = select(&message, 1_700_000_000_123_456);
+        let event = RuleEvent::decode(event.as_bytes()).unwrap();
         let expected = RuleEvent {
             payload: vec![0, 255, b'"'],
             topic: "request/get/a/b".to_owned(),
             client_id: Some("lamp-7".to_owned()),
             response_topic: Some("response/get/x".to_owned()),
             correlation_data: Some("AQID".to_owned()),
-            timestamp_milliseconds: Some(1_700),
+            received: Some(Timestamp::from_nanoseconds(1_700_000_000_123_456_000)),
+            sent: Timestamp::parse("2026-01-31T12:00:00Z"),
         };
         assert_eq!(event, expected);
     }
@@ -81,6 +90,7 @@ mod tests {
             properties: Properties {
                 response_topic: Some("r".to_owned()),
                 correlation_data: Some(Bytes::new()),
+                user: vec![("timestamp".to_owned(), "1".to_owned())],
                 ..Properties::default()
             },
             ..Message::new("t", "{}")

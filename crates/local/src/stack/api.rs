@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use antumbra_dynamodb::{MAIN, MESSAGES, SensorConfig};
 use antumbra_http_api::{AuthMode, Config, NAME, Token, build};
+use antumbra_lambda_kit::config::default_merge_model;
 use antumbra_lambda_kit::functions::{queues, spec};
 use antumbra_publish::sqs::SMALL_BYTES;
 use antumbra_publish::webhook::Allow;
-use antumbra_shadow::Model;
 use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::middleware::{Next, from_fn};
@@ -64,7 +64,7 @@ fn config(services: &LocalServices, token: &str, allow: Allow) -> Config {
         auth: AuthMode::Token(Token::new(token)),
         webhook_allow: allow,
         sensors: SensorConfig::new(MAIN.name),
-        model: Model::default(),
+        model: default_merge_model(),
         layout: services.layout,
     }
 }

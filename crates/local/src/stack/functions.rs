@@ -18,7 +18,6 @@ use antumbra_service::clock::Clock;
 use antumbra_service::inbox::MessageParser;
 use antumbra_service::liveness::Limits;
 use antumbra_service::sensors::ValueType;
-use antumbra_shadow::Model;
 use aws_types::SdkConfig;
 
 use super::{LocalServices, StackError, Webhooks};
@@ -107,9 +106,7 @@ impl LocalServices {
         let config = antumbra_shadow_requests::Config {
             table: MAIN.name.to_owned(),
             layout: self.layout,
-            own_shadows_only: false,
-            model: Model::default(),
-            iot_endpoint: None,
+            ..Default::default()
         };
         self.build(antumbra_shadow_requests::NAME, |sdk, clock| {
             antumbra_shadow_requests::build(config, sdk, clock)

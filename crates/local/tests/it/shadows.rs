@@ -9,8 +9,8 @@ use antumbra_local::stack::Options;
 use antumbra_service::shadows::{Layout, ShadowId, Shadows};
 use serde_json::{Value, json};
 
-use crate::device::v4::Device;
-use crate::support::{Home, registrations};
+use crate::device::v4::{Device, QoS};
+use crate::support::{Home, TOKEN, registrations};
 
 /// A stack with the shipped registrations that notify devices of their shadows.
 async fn start(layout: Layout) -> Home {
@@ -204,4 +204,68 @@ fn timeless(value: &Value) -> Value {
         Value::Array(elements) => elements.iter().map(timeless).collect(),
         other => other.clone(),
     }
+}
+
+/// Each device publishes on one connection without waiting. Rules invoke functions concurrently.
+#[tokio::test]
+async fn updates_published_in_order_end_in_the_last_one() {
+    const UPDATES: i64 = 20;
+    let home = Home::start(Options {
+        http_token: Some(TOKEN.to_owned()),
+        ..Options::default()
+    })
+    .await;
+    for round in ["cold", "warm"] {
+        let devices = (0..20).map(async |n| {
+            let shadow = format!("shadow/{round}-{n}");
+            let mut device = home.device(&format!("{round}-{n}")).await;
+            device.subscribe(&format!("{shadow}/update/accepted")).await;
+            for led in 1..=UPDATES {
+                let update = json!({"state": {"reported": {"led": led}}}).to_string();
+                let topic = format!("{shadow}/update");
+                let client = &device.client;
+                client
+                    .publish(topic, QoS::AtLeastOnce, false, update)
+                    .await
+                    .unwrap();
+            }
+            for _ in 0..UPDATES {
+                device.next().await;
+            }
+            let path = format!("/v1/shadows/{round}-{n}");
+            let (_, shadow) = home.call_api("GET", &path, &[], &Value::Null).await;
+            shadow["reported"]["document"]["led"].clone()
+        });
+        let last = futures_util::future::join_all(devices).await;
+        assert_eq!(last, vec![json!(UPDATES); 20], "{round}");
+    }
+    home.stop().await;
+}
+
+#[tokio::test]
+async fn unconditional_reports_of_many_writers_all_succeed() {
+    let home = Home::start(Options {
+        http_token: Some(TOKEN.to_owned()),
+        ..Options::default()
+    })
+    .await;
+    let writers = (0..20).map(async |writer| {
+        let mut failed = Vec::new();
+        for n in 0..50 {
+            let report = json!({ format!("w{writer}"): n });
+            let path = "/v1/shadows/busy/reported";
+            let (status, response) = home.call_api("PATCH", path, &[], &report).await;
+            if status != 200 {
+                failed.push((status, response));
+            }
+        }
+        failed
+    });
+    let failed: Vec<_> = futures_util::future::join_all(writers).await.concat();
+    assert_eq!(failed, []);
+    let (_, shadow) = home
+        .call_api("GET", "/v1/shadows/busy", &[], &Value::Null)
+        .await;
+    assert_eq!(shadow["reported"]["version"], 1000);
+    home.stop().await;
 }

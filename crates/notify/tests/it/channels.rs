@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use antumbra_notify::{BatchSummary, ChannelFactory, Listener, Spill, SpillSummary};
+use antumbra_notify::{BatchSummary, ChannelFactory, Listener, ReadDocuments, Spill, SpillSummary};
 use antumbra_registration::{Registrations, Target};
 use antumbra_service::clock::{Clock, ManualClock};
 use antumbra_service::notifications::suspension::Suspensions;
 use antumbra_service::notifications::{Channel, Message};
-use antumbra_service::shadows::CurrentDocuments;
 use antumbra_shadow::{Model, Timestamp};
 use antumbra_testkit::RecordingChannel;
 use antumbra_testkit::suspensions::MemorySuspensions;
@@ -135,9 +134,9 @@ impl Bench {
     }
 
     /// With a way to documents that lie apart.
-    pub(crate) fn with_documents(self, documents: Arc<dyn CurrentDocuments>) -> Bench {
+    pub(crate) fn with_reader(self, documents: ReadDocuments) -> Bench {
         Bench {
-            listener: self.listener.with_documents(documents),
+            listener: self.listener.with_reader(documents),
             ..self
         }
     }

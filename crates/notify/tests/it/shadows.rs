@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use antumbra_service::notifications::BoxFuture;
-use antumbra_service::shadows::{CurrentDocuments, ShadowId, StoreError, StoredDocument, Version};
+use antumbra_notify::ReadDocuments;
+use antumbra_service::shadows::{ShadowId, StoreError, StoredDocument, Version};
 use antumbra_shadow::{Document, State, Timestamp};
 use serde_json::{Value, json};
 
@@ -12,24 +12,29 @@ use crate::stream::{Record, event_of};
 
 type Read = Result<Option<StoredDocument>, StoreError>;
 
-/// A table that answers every read alike, and keeps what was asked.
+/// A table that responds to every read alike, and records the reads.
+#[derive(Clone)]
 struct Table {
-    answer: Read,
-    asked: Mutex<Vec<(ShadowId, State)>>,
+    response: Read,
+    reads: Arc<Mutex<Vec<(ShadowId, State)>>>,
 }
 
-impl CurrentDocuments for Table {
-    fn current<'a>(&'a self, wanted: &'a [(ShadowId, State)]) -> BoxFuture<'a, Vec<Read>> {
-        self.asked.lock().unwrap().extend_from_slice(wanted);
-        Box::pin(async move { wanted.iter().map(|_| self.answer.clone()).collect() })
+impl Table {
+    fn reader(&self) -> ReadDocuments {
+        let table = self.clone();
+        Box::new(move |wanted| {
+            let response = wanted.iter().map(|_| table.response.clone()).collect();
+            table.reads.lock().unwrap().extend(wanted);
+            Box::pin(async move { response })
+        })
     }
 }
 
-fn table(answer: Read) -> Arc<Table> {
-    Arc::new(Table {
-        answer,
-        asked: Mutex::default(),
-    })
+fn table(response: Read) -> Table {
+    Table {
+        response,
+        reads: Arc::default(),
+    }
 }
 
 fn held(json: &str, version: i64) -> Read {
@@ -40,6 +45,7 @@ fn held(json: &str, version: i64) -> Read {
         zone: None,
         client_token: None,
         times: None,
+        times_version: 0,
     }))
 }
 
@@ -126,7 +132,7 @@ async fn an_item_with_both_documents_says_it_all() {
 #[tokio::test]
 async fn of_one_half_the_other_is_read_once() {
     let documents = table(held(r#"{"led":"off"}"#, 3));
-    let bench = Bench::new(&registrations()).with_documents(documents.clone());
+    let bench = Bench::new(&registrations()).with_reader(documents.reader());
     let records = [
         half(
             "desired",
@@ -146,7 +152,7 @@ async fn of_one_half_the_other_is_read_once() {
     let handled = bench.handle(&event_of(&records)).await;
     assert_eq!((handled.sent, handled.resume_at), (3, None));
     let lamp = ShadowId::new("lamp").unwrap();
-    assert_eq!(*documents.asked.lock().unwrap(), [(lamp, State::Reported)]);
+    assert_eq!(*documents.reads.lock().unwrap(), [(lamp, State::Reported)]);
     let told = told(&bench);
     let versions: Vec<_> = told
         .iter()
@@ -163,7 +169,7 @@ async fn of_one_half_the_other_is_read_once() {
 #[tokio::test]
 async fn two_halves_of_one_write_are_told_of_once() {
     let documents = table(held("{}", 99));
-    let bench = Bench::new(&registrations()).with_documents(documents.clone());
+    let bench = Bench::new(&registrations()).with_reader(documents.reader());
     let records = [
         half(
             "desired",
@@ -182,7 +188,7 @@ async fn two_halves_of_one_write_are_told_of_once() {
     ];
     let handled = bench.handle(&event_of(&records)).await;
     assert_eq!((handled.sent, handled.records), (1, 2));
-    assert!(documents.asked.lock().unwrap().is_empty());
+    assert!(documents.reads.lock().unwrap().is_empty());
     let (topic, body) = told(&bench).remove(0);
     assert_eq!(topic, "shadow/lamp/update/documents");
     assert_eq!(body["previous"]["version"], 1 + 5);
@@ -197,7 +203,7 @@ async fn two_halves_of_one_write_are_told_of_once() {
 #[tokio::test]
 async fn the_event_itself_knows_better_than_the_table() {
     let documents = table(held("{}", 99));
-    let bench = Bench::new(&registrations()).with_documents(documents.clone());
+    let bench = Bench::new(&registrations()).with_reader(documents.reader());
     let records = [
         half(
             "reported",
@@ -222,7 +228,7 @@ async fn the_event_itself_knows_better_than_the_table() {
         ),
     ];
     bench.handle(&event_of(&records)).await;
-    assert!(documents.asked.lock().unwrap().is_empty());
+    assert!(documents.reads.lock().unwrap().is_empty());
     let told = told(&bench);
     let deltas: Vec<_> = told
         .iter()
@@ -234,14 +240,14 @@ async fn the_event_itself_knows_better_than_the_table() {
 
 #[tokio::test]
 async fn what_is_gone_is_not_told_of_and_half_of_it_is() {
-    let bench = Bench::new(&registrations()).with_documents(table(Ok(None)));
+    let bench = Bench::new(&registrations()).with_reader(table(Ok(None)).reader());
     let gone = half("reported", 1, 10, Some(json!({"a": 1})), None);
     let handled = bench.handle(&event_of(std::slice::from_ref(&gone))).await;
     assert_eq!(
         (handled.sent, handled.undeliverable, handled.resume_at),
         (0, 0, None)
     );
-    let bench = Bench::new(&registrations()).with_documents(table(held(r#"{"a":1}"#, 3)));
+    let bench = Bench::new(&registrations()).with_reader(table(held(r#"{"a":1}"#, 3)).reader());
     bench.handle(&event_of(&[gone])).await;
     let told = told(&bench);
     assert_eq!(told[0].1["state"], json!({"a": 1}));
@@ -255,7 +261,7 @@ async fn unreadable_documents_are_retried_or_undeliverable() {
         StoreError::Throttled,
         StoreError::Unavailable("down".into()),
     ] {
-        let bench = Bench::new(&registrations()).with_documents(table(Err(error)));
+        let bench = Bench::new(&registrations()).with_reader(table(Err(error)).reader());
         let records = [Record::small("other", 9), record.clone()];
         let handled = bench.handle(&event_of(&records)).await;
         assert!(handled.resume_at.is_some());
@@ -263,7 +269,7 @@ async fn unreadable_documents_are_retried_or_undeliverable() {
     }
     let never = table(Err(StoreError::Invalid("no such table".into())));
     for bench in [
-        Bench::new(&registrations()).with_documents(never),
+        Bench::new(&registrations()).with_reader(never.reader()),
         Bench::new(&registrations()),
     ] {
         let handled = bench.handle(&event_of(std::slice::from_ref(&record))).await;

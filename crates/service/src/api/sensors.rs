@@ -302,9 +302,7 @@ impl NewReading {
             Some(raw) => {
                 let time = member(raw)?;
                 let parsed = time.pointer("/v").and_then(Timestamp::of);
-                parsed
-                    .ok_or("time is neither RFC 3339 nor a number of seconds since 1970")?
-                    .0
+                parsed.ok_or("time is neither RFC 3339 nor a number of seconds since 1970")?
             }
         };
         let unit = self.unit.map(Unit::new).transpose();

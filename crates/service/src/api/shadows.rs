@@ -1,9 +1,11 @@
 //! Shadows: documents, deltas and results of updates.
 
-use antumbra_shadow::{Changes, Document};
+use antumbra_shadow::Document;
 use serde::Serialize;
 #[cfg(feature = "openapi")]
 use utoipa::ToSchema;
+
+use serde_json::value::RawValue;
 
 use super::Time;
 use crate::shadows::{self, ShadowId, State, Version};
@@ -109,6 +111,11 @@ impl Delta {
     }
 }
 
+/// Bytes of verdicts and of acknowledged pointers in a response. A Lambda response holds 6 MB, and the pointer of a value
+/// can be far longer than the value.
+const VERDICT_BYTES: usize = 3 * 1024 * 1024;
+const ACKNOWLEDGED_BYTES: usize = 1024 * 1024;
+
 /// The result of an update.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "openapi", derive(ToSchema))]
@@ -126,29 +133,29 @@ pub struct UpdateResult {
     /// Verdict for each value, in document order. Left out where the response would become too large.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<Vec<Verdict>>))]
-    pub verdicts: Option<Changes>,
-    /// JSON pointers of desired values that the report acknowledged.
-    pub acknowledged: Vec<String>,
+    pub verdicts: Option<Box<RawValue>>,
+    /// JSON pointers of desired values that the report acknowledged. Left out where the response would become too large.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub acknowledged: Option<Vec<String>>,
 }
 
 impl UpdateResult {
     /// Represents the result of an update of one document.
     pub fn new(id: &ShadowId, state: State, result: shadows::UpdateResult) -> UpdateResult {
+        let changes = match state {
+            State::Reported => &result.reported_changes,
+            State::Desired => &result.desired_changes,
+        };
+        let verdicts = changes.as_ref();
+        let verdicts = verdicts.and_then(|changes| changes.to_json(VERDICT_BYTES, |_| true));
         UpdateResult {
             id: id.id().to_owned(),
             name: id.name().to_owned(),
             written: result.written,
             version: result.version(state).0,
             attempts: result.attempts,
-            verdicts: match state {
-                State::Reported => result.reported_changes,
-                State::Desired => result.desired_changes,
-            },
-            acknowledged: result
-                .acknowledged
-                .into_iter()
-                .map(|value| value.pointer)
-                .collect(),
+            verdicts: verdicts.and_then(|json| RawValue::from_string(json).ok()),
+            acknowledged: result.acknowledged.pointers(ACKNOWLEDGED_BYTES),
         }
     }
 }

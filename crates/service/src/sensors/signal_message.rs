@@ -152,8 +152,7 @@ fn parse_data(view: View<'_>, allowed: ValueType) -> Result<Value, SignalError> 
 
 /// Parses years of four digits, because keys are ordered by the text of a time.
 fn parse_ts(view: View<'_>) -> Result<Timestamp, SignalError> {
-    let instant = Timestamp::of(view).map(|(instant, _)| instant);
-    instant
+    Timestamp::of(view)
         .filter(|instant| (0..TIME_END_NANOSECONDS).contains(&instant.nanoseconds()))
         .ok_or_else(|| {
             let expected = "RFC 3339 or a Unix time, between 1970 and 9999";

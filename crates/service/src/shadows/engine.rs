@@ -1,6 +1,6 @@
 //! Carries out updates: read, plan, write; and again after a conflict or a failure of the store.
 
-use antumbra_shadow::{Acknowledgement, Changes, Model, State};
+use antumbra_shadow::{Acknowledgements, Changes, Model, State};
 use futures_util::stream::{self, StreamExt};
 
 use super::ShadowError;
@@ -30,7 +30,7 @@ pub struct UpdateResult {
     /// The verdict on each desired value.
     pub desired_changes: Option<Changes>,
     /// Desired values that the report acknowledged.
-    pub acknowledged: Vec<Acknowledgement>,
+    pub acknowledged: Acknowledgements,
     /// Number of attempts.
     pub attempts: u32,
 }
@@ -55,7 +55,6 @@ pub(super) struct Engine<'a, S> {
     pub(super) store: &'a S,
     pub(super) clock: &'a dyn Clock,
     pub(super) model: &'a Model,
-    pub(super) leaf_times: bool,
     pub(super) seed: u64,
 }
 
@@ -205,24 +204,20 @@ impl<S: ShadowStore> Engine<'_, S> {
             return Ok(Done {
                 stored,
                 plan,
-                written: true,
+                written: writes_document(&write),
                 confirmed: true,
             });
         }
         let model = update.model.as_ref().unwrap_or(self.model);
         let (layout, now) = (self.store.layout(), self.clock.now());
-        let mut plan = plan::plan(update, &stored, layout, model, self.leaf_times, now)?;
-        let stored = match plan.write.take() {
-            None => {
-                return Ok(Done {
-                    stored,
-                    plan,
-                    written: false,
-                    confirmed: false,
-                });
-            }
+        let mut plan = plan::plan(update, &stored, layout, model, now)?;
+        let (stored, written) = match plan.write.take() {
+            None => (stored, false),
             Some(write) => match self.store.write(&write).await {
-                Ok(written) => plan::after(&stored, &write, &written),
+                Ok(written) => (
+                    plan::after(&stored, &write, &written),
+                    writes_document(&write),
+                ),
                 Err(error) => {
                     if matches!(error, StoreError::Unavailable(_)) {
                         *uncertain = Some(UncertainWrite { write, plan });
@@ -234,10 +229,16 @@ impl<S: ShadowStore> Engine<'_, S> {
         Ok(Done {
             stored,
             plan,
-            written: true,
+            written,
             confirmed: false,
         })
     }
+}
+
+/// Returns whether a write is more than one of times.
+fn writes_document(write: &Write) -> bool {
+    let parts = [&write.reported, &write.desired].into_iter().flatten();
+    parts.into_iter().any(|part| !part.times_only)
 }
 
 /// A successful attempt.
@@ -269,7 +270,14 @@ impl Done {
 /// retried for as long as it has time: other writers made progress. Failures of the store are retried a few times.
 fn may_retry(update: &Update, error: &StoreError, attempts: u32, in_time: bool) -> bool {
     let is_conflict = matches!(error, StoreError::Conflict { .. });
-    if (is_conflict && update.is_conditional()) || (!is_conflict && !error.is_retryable()) {
+    // Where only times were written in between, the expected version is still stored.
+    let is_final = match error {
+        StoreError::Conflict { expected, actual } => {
+            update.is_conditional() && *actual != Some(*expected)
+        }
+        error => !error.is_retryable(),
+    };
+    if is_final {
         return false;
     }
     match update.retries {

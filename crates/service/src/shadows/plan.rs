@@ -3,14 +3,14 @@
 //! Pure; the executor in [`super::engine`] has no choices left.
 
 use antumbra_shadow::{
-    Acknowledgement, Changes, Document, LeafTimes, Model, State, Timestamp, acknowledge, merge,
+    Acknowledgements, Changes, Document, LeafTimes, Model, State, Timestamp, acknowledge,
+    merge_in_order,
 };
 
 use super::adapter::{ITEM_BYTES, item_bytes};
-use super::store::{
-    DocumentSet, Layout, NewDocument, Snapshot, StoredDocument, Write, Written, seconds,
-};
-use super::update::{DesiredMode, Sent, Update};
+use super::id::Zone;
+use super::store::{DocumentSet, Layout, NewDocument, Snapshot, StoredDocument, Write, Written};
+use super::update::{DesiredMode, Update};
 use crate::store::{StoreError, Version};
 
 /// Plan of an update, based on the stored documents.
@@ -20,7 +20,7 @@ pub(super) struct Plan {
     pub(super) write: Option<Write>,
     pub(super) reported_changes: Option<Changes>,
     pub(super) desired_changes: Option<Changes>,
-    pub(super) acknowledged: Vec<Acknowledgement>,
+    pub(super) acknowledged: Acknowledgements,
 }
 
 /// Returns the documents that an update needs.
@@ -39,7 +39,6 @@ pub(super) fn plan(
     stored: &Snapshot,
     layout: Layout,
     model: &Model,
-    leaf_times: bool,
     now: Timestamp,
 ) -> Result<Plan, StoreError> {
     let whole = stored.version(layout);
@@ -52,127 +51,171 @@ pub(super) fn plan(
             actual: (!stored.is_absent()).then_some(whole),
         });
     }
-    let reported = part(
-        update.reported.as_ref(),
-        stored.reported.as_ref(),
-        model,
-        now,
-    )?;
-    let mut desired = part(update.desired.as_ref(), stored.desired.as_ref(), model, now)?;
-    let mut acknowledged = Vec::new();
+    let part = |state| part(update, state, stored, model, now);
+    let (reported, mut desired) = (part(State::Reported)?, part(State::Desired)?);
+    let mut acknowledged = Acknowledgements::default();
     if update.reported.is_some() && update.desired_mode == DesiredMode::UseDesiredState {
         let done = acknowledge(&reported.document, &desired.document, model);
         if !done.acknowledged.is_empty() {
+            let time = update.time.map_or(now, |time| time.max(now));
+            desired.times = desired
+                .times
+                .after(&desired.document, &done.desired, model, time);
             desired.document = done.desired;
             desired.dirty = true;
         }
         acknowledged = done.acknowledged;
     }
-    let dirty = reported.dirty || desired.dirty;
-    let both = layout == Layout::Combined;
-    // Created alone where both are gone, one document takes up where the whole left off.
-    let alone = stored.is_absent() && !both && reported.dirty != desired.dirty;
-    let min_version = if alone { whole } else { Version::NONE };
-    let new = |part: &Part, held: &Option<StoredDocument>| NewDocument {
-        document: part.document.clone(),
-        expected: part.version,
-        min_version,
-        times: leaf_times.then(|| part.times(held.as_ref(), model, seconds(now))),
-    };
-    // The one that is not written must stay as it is for as long as the whole must.
-    let other_version =
-        (update.expected_shadow_version.is_some() && !both && reported.dirty != desired.dirty)
-            .then_some(if reported.dirty { &desired } else { &reported })
-            .map(|part| part.version);
-    let write = dirty.then(|| Write {
-        shadow: update.shadow.clone(),
-        reported: (both || reported.dirty).then(|| new(&reported, &stored.reported)),
-        desired: (both || desired.dirty).then(|| new(&desired, &stored.desired)),
-        timestamp: now,
-        zone: update.zone.clone(),
-        client_token: update.client_token.clone(),
-        other_version,
-    });
-    let write = write.map(|write| drop_leaf_times_if_too_large(write, layout));
     Ok(Plan {
-        write,
+        write: write(update, stored, layout, whole, now, &reported, &desired),
         reported_changes: reported.changes,
         desired_changes: desired.changes,
         acknowledged,
     })
 }
 
-struct Part {
-    document: Document,
-    version: Version,
-    changes: Option<Changes>,
-    dirty: bool,
-}
-
-impl Part {
-    /// Returns the time of each leaf after this write.
-    fn times(&self, held: Option<&StoredDocument>, model: &Model, seconds: i64) -> LeafTimes {
-        match held {
-            Some(held) => held
-                .leaf_times()
-                .after(&held.document, &self.document, model, seconds),
-            None => LeafTimes::all(&self.document, seconds),
-        }
+/// The write of what changed, if anything did.
+fn write(
+    update: &Update,
+    stored: &Snapshot,
+    layout: Layout,
+    whole: Version,
+    now: Timestamp,
+    reported: &Part,
+    desired: &Part,
+) -> Option<Write> {
+    let both = layout == Layout::Combined;
+    let dirty = reported.dirty || desired.dirty;
+    if !dirty && !reported.times_dirty && !desired.times_dirty {
+        return None;
     }
-}
-
-/// The same without the times of leaves where they alone make it too large: no document is refused for them.
-fn drop_leaf_times_if_too_large(mut write: Write, layout: Layout) -> Write {
-    let items: &[&[State]] = match layout {
-        Layout::Separate => &[&[State::Reported], &[State::Desired]],
-        Layout::Combined => &[&[State::Reported, State::Desired]],
+    // Created alone where both are gone, one document takes up where the whole left off.
+    let alone = stored.is_absent() && !both && reported.dirty != desired.dirty;
+    let min_version = if alone { whole } else { Version::NONE };
+    let new = |part: &Part, held: &Option<StoredDocument>| {
+        let times_only = !(part.dirty || both && dirty);
+        (both || part.dirty || part.times_dirty).then(|| NewDocument {
+            document: part.document.clone(),
+            expected: part.version,
+            min_version,
+            times: Some(part.times.clone()),
+            expected_times: held.as_ref().map_or(0, |held| held.times_version),
+            times_only,
+            // One item has one zone.
+            zone: match both {
+                true => update.zone.clone().or_else(|| part.zone.clone()),
+                false => part.zone.clone(),
+            },
+        })
     };
-    if items
-        .iter()
-        .any(|states| item_bytes(&write, states) > ITEM_BYTES)
-    {
-        let parts = [&mut write.reported, &mut write.desired];
-        for part in parts.into_iter().flatten() {
-            part.times = None;
-        }
-    }
-    write
+    // The one that is not written must stay as it is for as long as the whole must.
+    let other_version =
+        (update.expected_shadow_version.is_some() && !both && reported.dirty != desired.dirty)
+            .then_some(if reported.dirty { desired } else { reported })
+            .filter(|other| !other.times_dirty)
+            .map(|part| part.version);
+    let write = Write {
+        shadow: update.shadow.clone(),
+        reported: new(reported, &stored.reported),
+        desired: new(desired, &stored.desired),
+        timestamp: now,
+        client_token: update.client_token.clone(),
+        other_version,
+    };
+    drop_leaf_times_if_too_large(write, layout)
 }
 
 /// One of the two documents, merged with what was sent for it.
+struct Part {
+    document: Document,
+    version: Version,
+    times: LeafTimes,
+    zone: Option<Zone>,
+    changes: Option<Changes>,
+    dirty: bool,
+    /// The message is newer than the recorded times, and changes nothing else.
+    times_dirty: bool,
+}
+
 fn part(
-    sent: Option<&Sent>,
-    held: Option<&StoredDocument>,
+    update: &Update,
+    state: State,
+    stored: &Snapshot,
     model: &Model,
     now: Timestamp,
 ) -> Result<Part, StoreError> {
-    let version = held.map_or(Version::NONE, |held| held.version);
-    let document = held.map(|held| held.document.clone()).unwrap_or_default();
+    let (sent, held) = match state {
+        State::Reported => (&update.reported, &stored.reported),
+        State::Desired => (&update.desired, &stored.desired),
+    };
+    let (sent, held) = (sent.as_ref(), held.as_ref());
+    let mut part = Part {
+        document: held.map(|held| held.document.clone()).unwrap_or_default(),
+        version: held.map_or(Version::NONE, |held| held.version),
+        times: held.map(StoredDocument::leaf_times).unwrap_or_default(),
+        zone: held.and_then(|held| held.zone.clone()),
+        changes: None,
+        dirty: false,
+        times_dirty: false,
+    };
     let Some(sent) = sent else {
-        return Ok(Part {
-            document,
-            version,
-            changes: None,
-            dirty: false,
-        });
+        return Ok(part);
     };
     if let Some(expected) = sent.expected
-        && expected != version
+        && expected != part.version
     {
         return Err(StoreError::Conflict {
             expected,
             actual: held.map(|held| held.version),
         });
     }
-    let merged = merge(&document, &sent.document, sent.mode, model, now);
+    // A message from before a delete does not bring the document back.
+    let deleted = stored.deleted.at.filter(|_| held.is_none());
+    if let Some(deleted) = deleted {
+        part.times = LeafTimes::removed(deleted);
+    }
+    let is_late = matches!((update.time, deleted), (Some(time), Some(deleted)) if time < deleted);
+    let (document, times) = (&part.document, &part.times);
+    let merged = merge_in_order(
+        document,
+        times,
+        &sent.document,
+        update.time,
+        sent.mode,
+        model,
+        now,
+    );
     // The first document is written even when it is empty: it is there from then on.
-    let dirty = merged.changed() || held.is_none();
-    Ok(Part {
-        document: merged.document,
-        version,
-        changes: Some(merged.changes),
-        dirty,
-    })
+    part.dirty = merged.changed() || (held.is_none() && !is_late);
+    part.times_dirty = !part.dirty
+        && held.is_some()
+        && update.time.is_some()
+        && !update.changes_only
+        && merged.times_changed();
+    part.document = merged.document;
+    part.times = merged.times.unwrap_or_default();
+    part.zone = update.zone.clone().or(part.zone);
+    part.changes = Some(merged.changes);
+    Ok(part)
+}
+
+/// The same without the times of leaves where they alone make it too large: no document is refused for them.
+fn drop_leaf_times_if_too_large(mut write: Write, layout: Layout) -> Option<Write> {
+    let items: &[&[State]] = match layout {
+        Layout::Separate => &[&[State::Reported], &[State::Desired]],
+        Layout::Combined => &[&[State::Reported, State::Desired]],
+    };
+    let too_large = |states: &&[State]| item_bytes(&write, states) > ITEM_BYTES;
+    if items.iter().any(too_large) {
+        let written = |part: &NewDocument| !part.times_only;
+        for part in [&mut write.reported, &mut write.desired] {
+            *part = part.take().filter(written);
+            if let Some(part) = part {
+                part.times = None;
+            }
+        }
+    }
+    (write.reported.is_some() || write.desired.is_some()).then_some(write)
 }
 
 /// Returns the stored documents after a write.
@@ -183,14 +226,10 @@ pub(super) fn after(stored: &Snapshot, write: &Write, written: &Written) -> Snap
             State::Desired => (&write.desired, &stored.desired, written.desired),
         };
         match new {
-            Some(new) => Some(StoredDocument {
-                document: new.document.clone(),
-                version: version.unwrap_or(new.expected.next()),
-                timestamp: write.timestamp,
-                zone: write.zone.clone(),
-                client_token: write.client_token.clone(),
-                times: new.times.clone(),
-            }),
+            Some(new) => {
+                let version = version.unwrap_or(new.expected.next());
+                Some(new.stored(write, version, old.as_ref()))
+            }
             None => old.clone(),
         }
     };
@@ -204,17 +243,17 @@ pub(super) fn after(stored: &Snapshot, write: &Write, written: &Written) -> Snap
 /// Returns whether the stored documents are exactly those of the write: it was applied after all. A created document
 /// may have any version, since it may have existed before.
 pub(super) fn already_applied(stored: &Snapshot, write: &Write) -> bool {
-    let version = |new: &Option<NewDocument>, held: &Option<StoredDocument>| match (new, held) {
-        (Some(new), Some(held)) if new.expected == Version::NONE => Some(held.version),
-        _ => None,
+    let is = |new: &Option<NewDocument>, held: &Option<StoredDocument>| match (new, held) {
+        (None, _) => true,
+        (Some(_), None) => false,
+        (Some(new), Some(held)) => {
+            let version = match new.expected {
+                Version::NONE => held.version,
+                expected if new.times_only => expected,
+                expected => expected.next(),
+            };
+            new.stored(write, version, Some(held)) == *held && version == held.version
+        }
     };
-    let written = Written {
-        reported: version(&write.reported, &stored.reported),
-        desired: version(&write.desired, &stored.desired),
-    };
-    let wrote = after(&Snapshot::default(), write, &written);
-    let is = |wrote: &Option<StoredDocument>, stored: &Option<StoredDocument>| {
-        wrote.is_none() || wrote == stored
-    };
-    is(&wrote.reported, &stored.reported) && is(&wrote.desired, &stored.desired)
+    is(&write.reported, &stored.reported) && is(&write.desired, &stored.desired)
 }

@@ -77,36 +77,32 @@ pub struct StoredDocument {
     pub version: Version,
     /// Time of the last write.
     pub timestamp: Timestamp,
-    /// The zone the last writer named.
+    /// Time zone that a writer named last.
     pub zone: Option<Zone>,
-    /// The token the last writer left.
+    /// Client token of the last write.
     pub client_token: Option<ClientToken>,
     /// Time of each leaf, if the last writer stored it.
     pub times: Option<LeafTimes>,
+    /// Number of writes of times alone since the document was written.
+    pub times_version: i64,
 }
 
 impl StoredDocument {
     /// Returns the time of each leaf; the time of the last write if it was not stored.
     pub fn leaf_times(&self) -> LeafTimes {
         let times = self.times.clone();
-        times.unwrap_or_else(|| LeafTimes::all(&self.document, seconds(self.timestamp)))
+        times.unwrap_or_else(|| LeafTimes::all(&self.document, self.timestamp))
     }
-}
-
-/// A time in whole seconds since 1970.
-pub(crate) fn seconds(timestamp: Timestamp) -> i64 {
-    let seconds = timestamp.nanoseconds().div_euclid(1_000_000_000);
-    i64::try_from(seconds).unwrap_or(i64::MAX)
 }
 
 /// Documents of a shadow as read, and versions of deleted ones.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Snapshot {
-    /// The reported document, where asked for and there.
+    /// Reported document, if requested and stored.
     pub reported: Option<StoredDocument>,
-    /// The desired document, where asked for and there.
+    /// Desired document, if requested and stored.
     pub desired: Option<StoredDocument>,
-    /// The versions of those that were asked for and were deleted not long ago.
+    /// Versions of requested documents that were deleted recently.
     pub deleted: DeletedVersions,
 }
 
@@ -133,13 +129,13 @@ impl Snapshot {
     }
 }
 
-/// The versions that documents had when they were deleted; none for those that were not, or so long ago that
-/// it is forgotten.
+/// Versions of deleted documents, and the time of the last delete; empty if there was none within [`VERSION_KEPT`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[allow(missing_docs)]
 pub struct DeletedVersions {
     pub reported: Version,
     pub desired: Version,
+    pub at: Option<Timestamp>,
 }
 
 /// A document to be written in place of the one that has the expected version.
@@ -153,6 +149,39 @@ pub struct NewDocument {
     pub min_version: Version,
     /// Time of each leaf, to be stored with the document.
     pub times: Option<LeafTimes>,
+    /// Expected [`StoredDocument::times_version`].
+    pub expected_times: i64,
+    /// Writes the times only: document, version, time of the write, zone and token stay.
+    pub times_only: bool,
+    /// Time zone to store.
+    pub zone: Option<Zone>,
+}
+
+impl NewDocument {
+    /// The document as it is stored with this version in place of another one.
+    pub fn stored(
+        &self,
+        write: &Write,
+        version: Version,
+        held: Option<&StoredDocument>,
+    ) -> StoredDocument {
+        match held {
+            Some(held) if self.times_only => StoredDocument {
+                times: self.times.clone(),
+                times_version: self.expected_times + 1,
+                ..held.clone()
+            },
+            _ => StoredDocument {
+                document: self.document.clone(),
+                version,
+                timestamp: write.timestamp,
+                zone: self.zone.clone(),
+                client_token: write.client_token.clone(),
+                times: self.times.clone(),
+                times_version: 0,
+            },
+        }
+    }
 }
 
 /// One shadow to write: either document, or both as one.
@@ -164,7 +193,6 @@ pub struct Write {
     pub desired: Option<NewDocument>,
     /// Time of the write.
     pub timestamp: Timestamp,
-    pub zone: Option<Zone>,
     pub client_token: Option<ClientToken>,
     /// The version that the document which is not written must have all the same; [`Version::NONE`] if it
     /// must not be there. Only where the documents are kept apart.
@@ -186,6 +214,24 @@ pub enum ExpectedVersion {
     Any,
     /// Exactly this version.
     Version(Version),
+    /// Exactly this version, with this [`StoredDocument::times_version`].
+    Unchanged(Version, i64),
+}
+
+impl ExpectedVersion {
+    /// The condition that a document is as it was read.
+    pub fn unchanged(stored: &StoredDocument) -> ExpectedVersion {
+        ExpectedVersion::Unchanged(stored.version, stored.times_version)
+    }
+
+    /// The expected version and number of times-only writes, where they are.
+    pub fn parts(self) -> (Option<Version>, Option<i64>) {
+        match self {
+            ExpectedVersion::Any => (None, None),
+            ExpectedVersion::Version(version) => (Some(version), None),
+            ExpectedVersion::Unchanged(version, times) => (Some(version), Some(times)),
+        }
+    }
 }
 
 /// One shadow to delete: either document, or both as one.
@@ -224,6 +270,8 @@ pub struct DocumentSummary {
 ///   [`Version::NONE`]); then the document is replaced and its version increases by one. Otherwise the result
 ///   is `Conflict` and nothing changes. [`Write::other_version`] is a condition of the same kind on the
 ///   document that is not written.
+/// - A write of times only is conditional in the same way and leaves the version as it is. Every write is also
+///   conditional on the number of such writes since the document was written.
 /// - A created document has version 1, unless it was deleted less than [`VERSION_KEPT`] ago: then its
 ///   versions continue after the deleted one. In both cases the version is above
 ///   [`NewDocument::min_version`]. The result of the write contains it.

@@ -15,7 +15,7 @@ pub const DEFAULT_RETRY_TIME: Duration = Duration::from_secs(10);
 /// Effect of a report on the desired document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DesiredMode {
-    /// Loads it, and takes out of it what the report makes true.
+    /// Removes the values that are reported from it.
     #[default]
     UseDesiredState,
     /// Leaves it alone.
@@ -63,6 +63,8 @@ pub struct Update {
     pub(super) model: Option<Model>,
     pub(super) retries: Option<u32>,
     pub(super) deadline: Option<Timestamp>,
+    pub(super) time: Option<Timestamp>,
+    pub(super) changes_only: bool,
 }
 
 impl Update {
@@ -90,6 +92,8 @@ impl Update {
             model: None,
             retries: None,
             deadline: None,
+            time: None,
+            changes_only: false,
         }
     }
 
@@ -196,6 +200,20 @@ impl Update {
     /// not set.
     pub fn deadline(mut self, deadline: Timestamp) -> Update {
         self.deadline = Some(deadline);
+        self
+    }
+
+    /// Sets the time of the message. Its plain values and `null`s are ordered by it: older ones than those stored are
+    /// stale. Without it they win. Values that are stored already become as new as the message, by a write of their
+    /// times only.
+    pub fn time(mut self, time: Timestamp) -> Update {
+        self.time = Some(time);
+        self
+    }
+
+    /// Writes nothing unless the document changes, so that a value sent again does not become newer.
+    pub fn changes_only(mut self) -> Update {
+        self.changes_only = true;
         self
     }
 }

@@ -162,21 +162,6 @@ async fn each_leaf_has_the_time_of_its_last_change() {
     }
 }
 
-#[tokio::test]
-async fn without_times_a_leaf_has_the_documents() {
-    let (shadows, clock) = sdk(Layout::Separate);
-    let shadows = shadows.without_leaf_times();
-    shadows.update(report(r#"{"fan":1}"#)).await.unwrap();
-    clock.advance(Duration::from_secs(60));
-    let updated = shadows.update(report(r#"{"led":1}"#)).await.unwrap();
-    let held = updated.reported.unwrap();
-    assert_eq!(held.times, None);
-    assert_eq!(
-        held.leaf_times().metadata(&held.document),
-        r#"{"fan":{"timestamp":1700000060},"led":{"timestamp":1700000060}}"#
-    );
-}
-
 /// A document that fits is kept, whether or not the times of its leaves fit beside it.
 #[tokio::test]
 async fn no_document_is_refused_for_the_times_of_its_leaves() {

@@ -9,6 +9,7 @@ use antumbra_shadow::{Document, Mode, acknowledge, apply, delta, diff, merge};
 
 use crate::reference::{self, value};
 use crate::testdata::{self, AcknowledgeCase, DiffCase, MergeCase};
+use crate::verdicts;
 
 /// Failures by case, and the names of all cases.
 #[derive(Default)]
@@ -80,21 +81,19 @@ fn merges() {
             );
             let note = |line: &Vec<String>| line.get(2).cloned().unwrap_or_default();
             let notes: Vec<String> = case.verdicts.iter().map(note).collect();
-            let verdicts = case.verdicts.iter().zip(&notes);
+            let expected_verdicts = case.verdicts.iter().zip(&notes);
             outcome.check(
                 &title,
                 "verdicts",
                 lines(
-                    verdicts
+                    expected_verdicts
                         .map(|(line, note)| (line[0].as_str(), line[1].as_str(), note.as_str())),
                 ),
-                lines(merged.changes.iter().map(|c| {
-                    (
-                        c.pointer,
-                        c.verdict.as_str(),
-                        c.note.map_or("", |n| n.as_str()),
-                    )
-                })),
+                lines(
+                    verdicts(&merged.changes)
+                        .iter()
+                        .map(|line| (line.pointer.as_str(), line.verdict.as_str(), line.note)),
+                ),
             );
             outcome.check(&title, "changed", stored != expected, merged.changed());
             if testdata::is_exact(case.stored) && testdata::is_exact(case.sent) {
@@ -222,23 +221,24 @@ fn acknowledgements() {
                 remaining.clone(),
                 delta(&desired, &reported, &model),
             );
-            let pointers: Vec<&str> = found
-                .acknowledged
-                .iter()
-                .map(|a| a.pointer.as_str())
-                .collect();
+            let mut pointers = Vec::new();
+            found.acknowledged.for_each(|pointer, value| {
+                let desired = desired.pointer(pointer).map(|view| view.to_json());
+                outcome.check(
+                    &title,
+                    pointer,
+                    desired.unwrap_or_default(),
+                    value.to_json(),
+                );
+                pointers.push(pointer.to_owned());
+            });
+            outcome.check(&title, "count", pointers.len(), found.acknowledged.len());
             outcome.check(
                 &title,
                 "acknowledged",
                 case.acknowledged.join("\n"),
                 pointers.join("\n"),
             );
-            for one in &found.acknowledged {
-                let value = desired
-                    .pointer(&one.pointer)
-                    .map_or("nothing".to_owned(), |v| v.to_json());
-                outcome.check(&title, &one.pointer, value, one.value.clone());
-            }
             if testdata::is_exact(case.reported) && testdata::is_exact(case.desired) {
                 let naive = reference::acknowledge::acknowledge(
                     &value::parse(reported.as_str()),

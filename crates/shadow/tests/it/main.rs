@@ -3,6 +3,7 @@
 //! Documents of the laws draw from few names, few values and few instants, so that what is stored and what is
 //! sent meet often. Seeds are fixed: a run that passes passes again.
 
+use antumbra_shadow::{Changes, Timestamp, Verdict};
 use proptest::test_runner::{Config, RngSeed};
 
 mod corpus;
@@ -21,8 +22,35 @@ mod laws {
     mod diff;
     mod document;
     mod merge;
+    mod order;
     mod strategies;
     mod timestamp;
+}
+
+/// One verdict, with both values as JSON.
+#[derive(Debug, Clone)]
+struct Verdicted {
+    pointer: String,
+    verdict: Verdict,
+    note: &'static str,
+    old: Option<String>,
+    new: Option<String>,
+    times: (Option<Timestamp>, Option<Timestamp>),
+}
+
+fn verdicts(changes: &Changes) -> Vec<Verdicted> {
+    let mut verdicts = Vec::new();
+    changes.for_each(|change| {
+        verdicts.push(Verdicted {
+            pointer: change.pointer.to_owned(),
+            verdict: change.verdict,
+            note: change.note.map_or("", |note| note.as_str()),
+            old: change.old.map(|view| view.to_json()),
+            new: change.new.map(|view| view.to_json()),
+            times: (change.old_time(), change.new_time()),
+        });
+    });
+    verdicts
 }
 
 /// The same cases each time, unless the environment asks proptest for others.

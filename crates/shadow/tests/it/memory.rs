@@ -1,6 +1,6 @@
 //! Memory of each operation, counted, on the worst documents that are legal.
 
-use antumbra_shadow::{Document, Model, diff};
+use antumbra_shadow::{Document, Mode, Model, Timestamp, acknowledge, delta, diff, merge};
 
 /// Peak of allocated bytes, as a multiple of the bytes of the documents.
 const FACTOR: usize = 20;
@@ -81,6 +81,7 @@ fn worst() -> Vec<(&'static str, Document, Document)> {
 #[test]
 fn memory_is_bounded_by_the_bytes_of_the_documents() {
     let model = Model::default();
+    let now = Timestamp::from_nanoseconds(1_700_000_100_000_000_000);
     let mut excess = Vec::new();
     for (name, one, other) in worst() {
         let none = Document::default();
@@ -92,7 +93,12 @@ fn memory_is_bounded_by_the_bytes_of_the_documents() {
                     excess.push(format!("{what} of {name}: {times:.1} times {bytes} bytes"));
                 }
             };
+            for mode in [Mode::ServerIsMaster, Mode::ClientIsMaster, Mode::Patch] {
+                check("merge", peak(|| merge(a, b, mode, &model, now)));
+            }
             check("diff", peak(|| diff(a.view(), b.view(), &model)));
+            check("acknowledge", peak(|| acknowledge(a, b, &model)));
+            check("delta", peak(|| delta(a, b, &model)));
         }
     }
     assert!(excess.is_empty(), "{}", excess.join("\n"));

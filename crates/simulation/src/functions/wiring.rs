@@ -24,7 +24,6 @@ use antumbra_service::liveness::Limits;
 use antumbra_service::notifications::Channel;
 use antumbra_service::sensors::Sensors;
 use antumbra_service::shadows::{Layout, Shadows};
-use antumbra_shadow::Model;
 use aws_types::SdkConfig;
 
 use super::Function;
@@ -205,9 +204,7 @@ impl Wiring {
             let config = antumbra_shadow_requests::Config {
                 table: MAIN.name.to_owned(),
                 layout: wiring.layout,
-                own_shadows_only: false,
-                model: Model::default(),
-                iot_endpoint: None,
+                ..Default::default()
             };
             antumbra_shadow_requests::build(config, &wiring.sdk, clock)
         })

@@ -217,6 +217,7 @@ pub async fn only_the_version_of_a_deleted_document_is_read<P: ShadowStore>(stor
         let gone = DeletedVersions {
             reported: Version(reported),
             desired: Version(desired),
+            at: Some(NOW),
         };
         let found = read_one(&store, &lamp, parts).await;
         let only = Snapshot {

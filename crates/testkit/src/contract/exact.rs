@@ -4,7 +4,7 @@
 use antumbra_service::shadows::adapter::{ITEM_BYTES, item_bytes};
 use antumbra_service::shadows::id::{ID_BYTES, NAME_BYTES};
 use antumbra_service::shadows::{
-    ClientToken, DocumentSet, Layout, ShadowStore, State, StoreError, Write, Zone,
+    ClientToken, DocumentSet, Layout, NewDocument, ShadowStore, State, StoreError, Write, Zone,
 };
 use antumbra_service::store::ErrorClass;
 use antumbra_shadow::Document;
@@ -101,8 +101,11 @@ pub async fn an_item_of_the_maximum_size_fits<P: ShadowStore>(store: P) {
                 "x".repeat(padding)
             )),
             expected,
-        ),
-        zone: Some(Zone::new("Europe/Stockholm").unwrap()),
+        )
+        .map(|new| NewDocument {
+            zone: Some(Zone::new("Europe/Stockholm").unwrap()),
+            ..new
+        }),
         client_token: Some(ClientToken::new("token").unwrap()),
         ..whole(&lamp, 1, expected)
     };

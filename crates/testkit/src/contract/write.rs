@@ -2,13 +2,13 @@
 
 use antumbra_service::shadows::{
     ClientToken, Delete, DocumentSet, ExpectedVersion, Layout, ShadowId, ShadowStore, StoreError,
-    Version, Write, Written, Zone,
+    StoredDocument, Version, Write, Written, Zone,
 };
 use antumbra_shadow::{LeafTimes, Timestamp};
 
 use crate::sample::{
-    TextAndVersion, delete, delete_one, document, new, number, numbers, read_one, shadow, whole,
-    write, write_one,
+    NOW, TextAndVersion, delete, delete_one, document, new, number, numbers, read_one, shadow,
+    whole, write, write_one,
 };
 
 fn conflict<T>(expected: i64, actual: Option<i64>) -> Result<T, StoreError> {
@@ -281,18 +281,21 @@ pub async fn the_last_writer_is_stored<P: ShadowStore>(store: P) {
         (i128::from(i64::MAX), None, None),
     ];
     for (version, (nanoseconds, zone, token)) in stamps.into_iter().enumerate() {
-        let stamped = Write {
+        let zone = zone.map(|zone| Zone::new(zone).unwrap());
+        let mut stamped = Write {
             timestamp: Timestamp::from_nanoseconds(nanoseconds),
-            zone: zone.map(|zone| Zone::new(zone).unwrap()),
             client_token: token.map(|token| ClientToken::new(token).unwrap()),
             ..whole(&lamp, 1, version as i64)
         };
+        for part in [&mut stamped.reported, &mut stamped.desired] {
+            part.as_mut().unwrap().zone = zone.clone();
+        }
         write_one(&store, stamped.clone()).await.unwrap();
         let found = read_one(&store, &lamp, DocumentSet::Both).await.unwrap();
         for held in [found.reported.unwrap(), found.desired.unwrap()] {
             assert_eq!(held.version, Version(version as i64 + 1));
             assert_eq!(held.timestamp, stamped.timestamp);
-            assert_eq!(held.zone, stamped.zone);
+            assert_eq!(held.zone, zone);
             assert_eq!(held.client_token, stamped.client_token);
         }
     }
@@ -380,7 +383,10 @@ pub async fn a_write_can_require_a_version_of_the_other_document<P: ShadowStore>
 pub async fn leaf_times_are_stored_with_the_document<P: ShadowStore>(store: P) {
     let lamp = shadow("lamp");
     let mut timed = whole(&lamp, 1, 0);
-    let times = LeafTimes::all(&number(1), 1_600_000_000);
+    let times = LeafTimes::all(
+        &number(1),
+        Timestamp::from_nanoseconds(1_600_000_000_123_456_000),
+    );
     if let Some(reported) = &mut timed.reported {
         reported.times = Some(times.clone());
     }
@@ -389,8 +395,56 @@ pub async fn leaf_times_are_stored_with_the_document<P: ShadowStore>(store: P) {
     assert_eq!(found.reported.unwrap().times, Some(times));
     let desired = found.desired.unwrap();
     assert_eq!(desired.times, None);
-    assert_eq!(
-        desired.leaf_times(),
-        LeafTimes::all(&number(1), 1_700_000_000)
-    );
+    assert_eq!(desired.leaf_times(), LeafTimes::all(&number(1), NOW));
+}
+
+pub async fn times_alone_are_written_without_a_new_version<P: ShadowStore>(store: P) {
+    let lamp = shadow("lamp");
+    let with_times = |n: i64, expected: i64, expected_times: i64, times_only: bool| {
+        let mut write = whole(&lamp, n, expected);
+        for part in [&mut write.reported, &mut write.desired] {
+            let part = part.as_mut().unwrap();
+            let time = Timestamp::from_nanoseconds(i128::from(n) * 1_000_000);
+            part.times = Some(LeafTimes::all(&number(n), time));
+            (part.expected_times, part.times_only) = (expected_times, times_only);
+        }
+        write
+    };
+    write_one(&store, with_times(1, 0, 0, false)).await.unwrap();
+    let before = read_one(&store, &lamp, DocumentSet::Both).await.unwrap();
+    let conflict = Err(StoreError::Conflict {
+        expected: Version(1),
+        actual: Some(Version(1)),
+    });
+    for (expected_times, n) in [(0, 2), (1, 3)] {
+        let written = write_one(&store, with_times(n, 1, expected_times, true)).await;
+        assert_eq!(written, Ok(Written::default()));
+        let held = read_one(&store, &lamp, DocumentSet::Both).await.unwrap();
+        let (held, before) = (held.reported.unwrap(), before.reported.clone().unwrap());
+        assert_eq!(held.times_version, expected_times + 1);
+        assert_ne!(held.times, before.times);
+        let only_times = StoredDocument {
+            times: before.times.clone(),
+            times_version: 0,
+            ..held
+        };
+        assert_eq!(only_times, before);
+        // Other writers read before.
+        for times_only in [true, false] {
+            let write = with_times(9, 1, expected_times, times_only);
+            assert_eq!(write_one(&store, write).await, conflict);
+        }
+        let late = delete(
+            &lamp,
+            ExpectedVersion::Unchanged(Version(1), expected_times),
+        );
+        let deleted = delete_one(&store, late).await;
+        assert_eq!(deleted.map(|()| Written::default()), conflict);
+    }
+    write_one(&store, with_times(4, 1, 2, false)).await.unwrap();
+    let held = read_one(&store, &lamp, DocumentSet::Both).await.unwrap();
+    let held = held.reported.unwrap();
+    assert_eq!((held.version, held.times_version), (Version(2), 0));
+    let exact = ExpectedVersion::unchanged(&held);
+    delete_one(&store, delete(&lamp, exact)).await.unwrap();
 }

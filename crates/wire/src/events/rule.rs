@@ -1,5 +1,6 @@
 //! Events of AWS IoT rules: one MQTT message, as selected by [`crate::rules`].
 
+use antumbra_shadow::Timestamp;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
@@ -30,8 +31,10 @@ pub struct RuleEvent {
     pub response_topic: Option<String>,
     /// MQTT 5 correlation data, in base64 as received.
     pub correlation_data: Option<String>,
-    /// Time at which the rule received it, in milliseconds since 1970.
-    pub timestamp_milliseconds: Option<u64>,
+    /// Time at which the rule received it.
+    pub received: Option<Timestamp>,
+    /// MQTT 5 user property `timestamp`: the time that the sender gave the message.
+    pub sent: Option<Timestamp>,
 }
 
 /// The event does not come from one of the rules. That is a fault of the deployment, and no response is possible.
@@ -51,8 +54,11 @@ struct Selected {
     response_topic: Option<String>,
     #[serde(default)]
     correlation_data: Option<String>,
+    /// Milliseconds on AWS; the local stack counts in microseconds.
     #[serde(default)]
-    timestamp: Option<u64>,
+    timestamp: Option<i64>,
+    #[serde(default)]
+    user_timestamp: Option<Vec<String>>,
 }
 
 impl RuleEvent {
@@ -79,9 +85,19 @@ impl RuleEvent {
             client_id: selected.client_id.filter(|id| id != NO_CLIENT),
             response_topic: selected.response_topic,
             correlation_data: selected.correlation_data,
-            timestamp_milliseconds: selected.timestamp,
+            received: selected
+                .timestamp
+                .and_then(|time| Timestamp::of_unix(&time.to_string())),
+            sent: selected
+                .user_timestamp
+                .and_then(|values| values.last().and_then(|text| read_time(text))),
         })
     }
+}
+
+/// Reads a time as text: RFC 3339, or a number of Unix time.
+fn read_time(text: &str) -> Option<Timestamp> {
+    Timestamp::parse(text).or_else(|| Timestamp::of_unix(text))
 }
 
 #[cfg(test)]
@@ -91,14 +107,15 @@ mod tests {
     #[test]
     fn all_selected_fields_are_decoded() {
         let event = br#"{"payload":"AP8=","topic":"request/get/a/b","clientId":"lamp-7",
-            "responseTopic":"response/get/x","correlationData":"AQID","timestamp":1700000000123,"later":1}"#;
+            "responseTopic":"response/get/x","correlationData":"AQID","timestamp":1700000000123,"userTimestamp":["1700000000"],"later":1}"#;
         let expected = RuleEvent {
             payload: vec![0, 255],
             topic: "request/get/a/b".to_owned(),
             client_id: Some("lamp-7".to_owned()),
             response_topic: Some("response/get/x".to_owned()),
             correlation_data: Some("AQID".to_owned()),
-            timestamp_milliseconds: Some(1_700_000_000_123),
+            received: Some(Timestamp::from_nanoseconds(1_700_000_000_123_000_000)),
+            sent: Some(Timestamp::from_nanoseconds(1_700_000_000_000_000_000)),
         };
         assert_eq!(RuleEvent::decode(event), Ok(expected));
     }

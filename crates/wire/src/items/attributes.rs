@@ -6,7 +6,7 @@ use antumbra_shadow::State;
 pub const VERSION: &str = "version";
 /// Time of the last write, in nanoseconds since 1970.
 pub const TIMESTAMP: &str = "timestamp";
-/// Time zone that the last writer named.
+/// Time zone that a writer named last.
 pub const ZONE: &str = "tz";
 /// Token that the last writer left.
 pub const CLIENT_TOKEN: &str = "clientToken";
@@ -22,6 +22,9 @@ pub const DESIRED: &str = "desired";
 pub const REPORTED_TIMES: &str = "reportedTimes";
 /// Times of the desired document's leaves.
 pub const DESIRED_TIMES: &str = "desiredTimes";
+
+/// Number of writes of times alone since the last write of a document; missing for none.
+pub const TIMES_VERSION: &str = "timesVersion";
 
 /// Attribute that holds the times of a document's leaves.
 pub const fn times_name(state: State) -> &'static str {

@@ -5,10 +5,11 @@
 use std::borrow::Cow;
 
 use antumbra_registration::{Change, LazyDiff, Operation, ShadowRef, State};
-use antumbra_shadow::{Document, LeafTimes, View};
+use antumbra_shadow::{Document, LeafTimes, Timestamp, View};
 
 use super::attributes::{
-    CLIENT_TOKEN, DELETED_AT, DESIRED, DESIRED_TIMES, REPORTED, REPORTED_TIMES, TIMESTAMP, VERSION,
+    CLIENT_TOKEN, DELETED_AT, DESIRED, DESIRED_TIMES, REPORTED, REPORTED_TIMES, TIMES_VERSION,
+    TIMESTAMP, VERSION,
 };
 use super::{RecordKey, ShadowItem, ShadowKey};
 use crate::shadow_mqtt::{ShadowDocument, ShadowDocuments};
@@ -43,7 +44,8 @@ impl<'a> ItemChange<'a> {
     /// Builds the change from a record, its key and its images.
     ///
     /// Client token and time are those of the write. A removal has no token, and its time is the record's.
-    /// A deleted shadow item counts as no document: the delete is a removal, and its expiry is no change.
+    /// A deleted shadow item counts as no document: the delete is a removal, and its expiry is no change. Nor is a
+    /// write of leaf times only.
     pub fn new(record: Record<'_>, key: RecordKey<'a>, images: Images<'a>) -> ItemChange<'a> {
         let operation = record.operation();
         let mut change = ItemChange {
@@ -67,6 +69,12 @@ impl<'a> ItemChange<'a> {
         };
         let (old, new) = (Attributes::of(images.old), Attributes::of(images.new));
         let operation = match (old.is_document, new.is_document) {
+            // Only the times of leaves were written.
+            (true, true)
+                if old.version == new.version && old.times_version != new.times_version =>
+            {
+                return change;
+            }
             (true, true) => Operation::Modify,
             (false, true) => Operation::Insert,
             (true, false) => Operation::Remove,
@@ -191,6 +199,7 @@ struct Attributes<'a> {
     /// The item exists and is not deleted.
     is_document: bool,
     version: Option<u64>,
+    times_version: Option<u64>,
     timestamp: Option<i64>,
     client_token: Option<Cow<'a, str>>,
     deleted_at: Option<i64>,
@@ -205,12 +214,12 @@ impl<'a> Attributes<'a> {
         if !self.is_document {
             return ShadowDocuments::default();
         }
-        let written = self.timestamp.unwrap_or_default().div_euclid(1_000_000_000);
+        let written = Timestamp::from_nanoseconds(self.timestamp.unwrap_or_default().into());
         let section = |view: Option<View<'_>>, times: &Option<Cow<'_, str>>| {
             // An image has another member order than a document, and other programs may write anything.
             let document = Document::parse(&view?.to_json()).ok()?;
             let times = times.as_deref();
-            let times = times.and_then(|text| LeafTimes::decode(text, written, &document));
+            let times = times.and_then(|text| LeafTimes::decode(text, &document));
             let times = times.unwrap_or_else(|| LeafTimes::all(&document, written));
             Some(ShadowDocument { document, times })
         };
@@ -232,6 +241,7 @@ impl<'a> Attributes<'a> {
         for member in image.into_iter().flat_map(View::children) {
             match &*member.key() {
                 VERSION => attributes.version = integer(member),
+                TIMES_VERSION => attributes.times_version = integer(member),
                 TIMESTAMP => attributes.timestamp = integer(member),
                 CLIENT_TOKEN => attributes.client_token = member.as_str(),
                 REPORTED => attributes.reported = Some(member),

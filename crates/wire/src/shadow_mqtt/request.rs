@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use antumbra_shadow::{Document, DocumentError};
+use antumbra_shadow::{Document, DocumentError, Timestamp};
 use serde::Deserialize;
 use serde::de::{MapAccess, Visitor};
 use serde_json::value::RawValue;
@@ -55,6 +55,10 @@ pub struct UpdateRequest {
     pub version: Option<i64>,
     /// The response has a verdict per leaf.
     pub verbose: bool,
+    /// Time that orders plain values and `null`s.
+    pub timestamp: Option<Timestamp>,
+    /// Desired values that are reported are removed; by default, as the deployment is configured.
+    pub acknowledge: Option<bool>,
 }
 
 /// A valid request.
@@ -121,8 +125,12 @@ fn read_into(
     };
     let members = Members::read(text).ok_or_else(invalid_json)?;
     let mut version = None;
-    let mut verbose = false;
+    let mut update = UpdateRequest::default();
     let mut state = None;
+    let boolean = |value: &RawValue, name: &str| {
+        serde_json::from_str(value.get())
+            .map_err(|_| Rejection::new(400, format!("Invalid {name}")))
+    };
     // The token first: the response repeats it even if the rest is invalid.
     if let Some(token) = members.get("clientToken") {
         *client_token = Some(read_token(token)?);
@@ -133,9 +141,12 @@ fn read_into(
             ("version", Operation::Update | Operation::Delete) => {
                 version = Some(read_version(value)?);
             }
-            ("verbose", Operation::Update) => {
-                verbose = serde_json::from_str(value.get())
-                    .map_err(|_| Rejection::new(400, "Invalid verbose"))?;
+            ("verbose", Operation::Update) => update.verbose = boolean(value, "verbose")?,
+            ("acknowledge", Operation::Update) => {
+                update.acknowledge = Some(boolean(value, "acknowledge")?);
+            }
+            ("timestamp", Operation::Update) => {
+                update.timestamp = Some(read_timestamp(value.get())?);
             }
             ("state", Operation::Update) => state = Some(*value),
             _ => {
@@ -153,7 +164,7 @@ fn read_into(
                 reported,
                 desired,
                 version,
-                verbose,
+                ..update
             }))
         }
     }
@@ -175,6 +186,13 @@ fn read_version(value: &RawValue) -> Result<i64, Rejection> {
     version
         .filter(|version| *version >= 0)
         .ok_or_else(|| Rejection::new(400, "Invalid version"))
+}
+
+/// Reads a time in any form that timestamped values take: a JSON number, or RFC 3339 in a JSON string.
+fn read_timestamp(json: &str) -> Result<Timestamp, Rejection> {
+    let document = Document::parse(&format!("{{\"t\":{json}}}")).ok();
+    let time = document.and_then(|document| Timestamp::of(document.view().get("t")?));
+    time.ok_or_else(|| Rejection::new(400, "Invalid timestamp"))
 }
 
 type Parts = (Option<Part>, Option<Part>);

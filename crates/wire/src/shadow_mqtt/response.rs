@@ -126,17 +126,17 @@ fn project(sent: View<'_>, now: Option<View<'_>>, model: &Model, out: &mut Strin
         Some(now) if !(open(sent, root) && open(now, root)) => now.write_json(out),
         None if sent.kind() != Kind::Object => sent.write_json(out),
         now => {
+            // Both are in rising order of their names as written.
+            let mut nows = now.into_iter().flat_map(View::children).peekable();
             out.push('{');
             for (position, member) in sent.children().enumerate() {
                 out.push_str(if position > 0 { ",\"" } else { "\"" });
                 out.push_str(member.raw_key());
                 out.push_str("\":");
-                project(
-                    member,
-                    now.and_then(|now| now.get(&member.key())),
-                    model,
-                    out,
-                );
+                let name = member.raw_key();
+                while nows.next_if(|now| now.raw_key() < name).is_some() {}
+                let now = nows.next_if(|now| now.raw_key() == name);
+                project(member, now, model, out);
             }
             out.push('}');
         }

@@ -26,15 +26,11 @@ async fn read(stack: &DemoStack, id: &ShadowId) -> DemoResult<Shadow> {
 
 /// Returns the verdicts of a report.
 fn verdicts(updated: &UpdateResult) -> Vec<String> {
-    let changes = updated.reported_changes.as_ref();
-    changes
-        .map(|changes| {
-            changes
-                .iter()
-                .map(|change| change.verdict.as_str().to_owned())
-                .collect()
-        })
-        .unwrap_or_default()
+    let mut verdicts = Vec::new();
+    if let Some(changes) = &updated.reported_changes {
+        changes.for_each(|change| verdicts.push(change.verdict.as_str().to_owned()));
+    }
+    verdicts
 }
 
 pub(super) async fn report(stack: &DemoStack, report: &mut DemoReport) -> DemoResult {
@@ -127,11 +123,9 @@ pub(super) async fn acknowledge(stack: &DemoStack, report: &mut DemoReport) -> D
     report.action("lamp switches on and reports it");
     let done = stack.shadows.report(&lamp, &json!({ "led": "on" })).await;
     let done = done.map_err(failed)?;
-    let pointers: Vec<_> = done
-        .acknowledged
-        .iter()
-        .map(|a| a.pointer.as_str())
-        .collect();
-    report.check("acknowledged: /led", pointers, vec!["/led"])?;
+    let mut pointers = Vec::new();
+    done.acknowledged
+        .for_each(|pointer, _| pointers.push(pointer.to_owned()));
+    report.check("acknowledged: /led", pointers, vec!["/led".to_owned()])?;
     report.check("the delta is empty", delta().await?, "{}".to_owned())
 }

@@ -4,7 +4,7 @@ use antumbra_service::api;
 use antumbra_service::shadows::{
     DocumentSummary, Page, Shadow, ShadowId, State, StoredDocument, UpdateResult,
 };
-use antumbra_shadow::{Change, Changes, Verdict, View};
+use antumbra_shadow::{Change, Verdict, View};
 use serde_json::json;
 
 use super::Part;
@@ -58,12 +58,14 @@ pub(super) fn updated(id: &ShadowId, state: State, result: UpdateResult, json: b
         State::Reported => result.reported_changes.as_ref(),
         State::Desired => result.desired_changes.as_ref(),
     };
-    let changes = changes.into_iter().flat_map(Changes::iter);
-    let mut rows: Vec<Vec<String>> = changes.map(change_row).collect();
-    rows.extend(result.acknowledged.iter().map(|value| {
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    if let Some(changes) = changes {
+        changes.for_each(|change| rows.push(change_row(change)));
+    }
+    result.acknowledged.for_each(|pointer, value| {
         let word = format!("  {}", styled(GOOD, "acknowledged"));
-        vec![word, value.pointer.clone(), value.value.clone()]
-    }));
+        rows.push(vec![word, pointer.to_owned(), value.to_json()]);
+    });
     if !rows.is_empty() {
         lines.push(table(&rows));
     }
@@ -85,7 +87,7 @@ fn change_row(change: Change<'_>) -> Vec<String> {
     let values = match change.verdict {
         Verdict::Added => text(change.new),
         Verdict::Updated => format!("{} -> {}", text(change.old), text(change.new)),
-        Verdict::Stale | Verdict::Equal => {
+        Verdict::Stale | Verdict::Equal | Verdict::Future => {
             format!("{} (sent {})", text(change.old), text(change.new))
         }
         Verdict::Removed | Verdict::Same | Verdict::Unsent => text(change.old),

@@ -90,6 +90,9 @@ fn variables_have_valid_values() {
     let others = [
         ("Combined", "true"),
         ("OwnShadowsOnly", "true"),
+        ("MqttOrder", "changes"),
+        ("Acknowledge", "on"),
+        ("MaxFutureSeconds", "0"),
         ("AutoRegister", "true"),
         ("SensorData", "scalar"),
         ("SensorIdPattern", "0x[0-9a-f]+"),

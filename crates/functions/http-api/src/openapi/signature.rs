@@ -111,6 +111,7 @@ describe_handler!(A, B);
 describe_handler!(A, B, C);
 describe_handler!(A, B, C, D);
 describe_handler!(A, B, C, D, E);
+describe_handler!(A, B, C, D, E, G);
 
 /// An argument of a handler.
 pub(crate) trait DescribeArgument {

@@ -12,8 +12,10 @@ use antumbra_service::shadows::{
     Update, Version, Zone,
 };
 use antumbra_shadow::{Document, Mode};
+use axum::Extension;
 use axum::extract::State;
 use axum::response::NoContent;
+use lambda_http::Context;
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
@@ -21,7 +23,7 @@ use crate::conditions::{Conditions, IfMatch};
 use crate::extract::{FromPath, Path, PathParameter, Query, RawBody};
 use crate::problem::{Code, Problem};
 use crate::respond::{ETag, Json};
-use crate::services::{Api, Services};
+use crate::services::Api;
 
 /// The main shadow of a device, or with `{name}` a named one.
 impl FromPath for ShadowId {
@@ -145,55 +147,31 @@ pub(crate) async fn delete(
 /// The result of a merge. An update of a document that does not exist can leave none, hence no tag.
 type Merged = (Option<ETag>, Json<UpdateResult>);
 
-pub(crate) async fn report(
+/// Merges a body into the reported or the desired document.
+pub(crate) async fn merge<const DESIRED: bool>(
     State(api): Api,
     Path(id): Path<ShadowId>,
     Query(query): Query<UpdateQuery>,
     conditions: Conditions,
+    context: Option<Extension<Context>>,
     RawBody(body): RawBody,
 ) -> Result<Merged, Problem> {
-    let update = Update::report(id.clone(), Document::from_slice(&body)?);
-    merge(
-        &api,
-        id,
-        DocumentState::Reported,
-        query.apply(update)?,
-        conditions,
-    )
-    .await
-}
-
-pub(crate) async fn desire(
-    State(api): Api,
-    Path(id): Path<ShadowId>,
-    Query(query): Query<UpdateQuery>,
-    conditions: Conditions,
-    RawBody(body): RawBody,
-) -> Result<Merged, Problem> {
-    let update = Update::desire(id.clone(), Document::from_slice(&body)?);
-    merge(
-        &api,
-        id,
-        DocumentState::Desired,
-        query.apply(update)?,
-        conditions,
-    )
-    .await
-}
-
-async fn merge(
-    api: &Services,
-    id: ShadowId,
-    state: DocumentState,
-    update: Update,
-    conditions: Conditions,
-) -> Result<Merged, Problem> {
+    let document = Document::from_slice(&body)?;
+    let (state, update) = match DESIRED {
+        false => (
+            DocumentState::Reported,
+            Update::report(id.clone(), document),
+        ),
+        true => (DocumentState::Desired, Update::desire(id.clone(), document)),
+    };
+    let mut update = query.apply(update)?;
+    if let Some(Extension(context)) = context {
+        update = update.deadline(conditional::deadline(&context));
+    }
     let result = conditional::update(&api.shadows, &id, state, update, conditions).await?;
     let version = result.version(state);
     let tag = (version != Version::NONE).then(|| ETag::new(version));
-    let mut body = UpdateResult::new(&id, state, result);
-    body.verdicts = body.verdicts.filter(conditional::fits_response);
-    Ok((tag, Json(body)))
+    Ok((tag, Json(UpdateResult::new(&id, state, result))))
 }
 
 fn version(document: &Option<StoredDocument>) -> Version {

@@ -66,7 +66,10 @@ async fn store_failures_have_awss_codes() {
         for (topic, payload) in [
             ("shadow/lamp/get", ""),
             ("shadow/lamp/delete", ""),
-            ("shadow/lamp/update", r#"{"state":{"desired":{"led":1}}}"#),
+            (
+                "shadow/lamp/update",
+                r#"{"state":{"desired":{"led":1}},"version":0}"#,
+            ),
         ] {
             let (answered, answer) = function.ask(topic, payload.as_bytes()).await;
             assert_eq!(answered, format!("{topic}/rejected"));

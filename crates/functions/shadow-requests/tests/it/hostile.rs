@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use antumbra_memory::MemoryShadows;
 use antumbra_service::clock::Clock;
 use antumbra_service::shadows::{Layout, ShadowId};
+use antumbra_shadow_requests::Config;
 use serde_json::{Value, json};
 
-use crate::support::{event, in_memory, sections};
+use crate::support::{configured, event, in_memory, sections};
 
 fn deep(levels: usize) -> String {
     let (open, close) = ("{\"a\":".repeat(levels), "}".repeat(levels));
@@ -173,8 +175,13 @@ async fn a_topic_that_is_not_a_shadows_gets_no_response() {
 
 #[tokio::test]
 async fn another_things_shadow_is_forbidden_if_configured() {
-    let (function, store) = in_memory(Layout::Separate);
-    let requests = function.requests.own_shadows_only(true);
+    let store = MemoryShadows::new(Layout::Separate);
+    let config = Config {
+        own_shadows_only: true,
+        ..Config::default()
+    };
+    let function = configured(store.clone(), config);
+    let requests = &function.requests;
     let deadline = function.clock.now().after(Duration::from_secs(10));
     let payload = br#"{"state":{"desired":{"door":"open"}},"clientToken":"t"}"#;
     for client in ["lamp", "n/a", "Victim", "victim "] {

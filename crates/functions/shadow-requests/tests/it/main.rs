@@ -4,5 +4,6 @@
 mod calls;
 mod corpus;
 mod hostile;
+mod order;
 mod process;
 mod support;

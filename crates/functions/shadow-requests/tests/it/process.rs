@@ -1,15 +1,19 @@
 //! The binary as Lambda runs it: an event of an IoT rule, and a response over AWS IoT.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use antumbra_dynamodb::MAIN;
 use antumbra_testkit::dynamodb::TestTable;
 use antumbra_testkit::lambda::{AwsServer, Environment, Lambda, assert_rejects, unreachable_url};
 
-use crate::support::event;
+use crate::support::event_at;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_antumbra-shadow-requests");
 
 fn event_text(topic: &str, payload: &str) -> String {
-    String::from_utf8(event(topic, "lamp", payload.as_bytes())).unwrap()
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let event = event_at(topic, "lamp", payload.as_bytes(), now.as_millis() as i64);
+    String::from_utf8(event).unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]

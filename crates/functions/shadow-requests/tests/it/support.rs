@@ -10,8 +10,8 @@ use antumbra_service::notifications::{Channel, Message};
 use antumbra_service::shadows::{
     DocumentSet, Layout, Read, ReadConsistency, ShadowId, ShadowStore, StoreError, StoredDocument,
 };
-use antumbra_shadow::{Model, Timestamp};
-use antumbra_shadow_requests::ShadowRequests;
+use antumbra_shadow::Timestamp;
+use antumbra_shadow_requests::{Config, ShadowRequests};
 use antumbra_testkit::RecordingChannel;
 use antumbra_wire::shadow_mqtt::{ShadowDocument, ShadowDocuments};
 use base64::Engine as _;
@@ -33,11 +33,15 @@ pub(crate) fn in_memory(layout: Layout) -> (Function<MemoryShadows>, MemoryShado
 }
 
 pub(crate) fn function<P: ShadowStore>(store: P) -> Function<P> {
+    configured(store, Config::default())
+}
+
+pub(crate) fn configured<P: ShadowStore>(store: P, config: Config) -> Function<P> {
     let start = Timestamp::from_nanoseconds(i128::from(START) * 1_000_000_000);
     let clock = Arc::new(ManualClock::new(start));
     let responses = Arc::new(RecordingChannel::with_limits(10, 128 * 1024));
     let channel: Arc<dyn Channel> = responses.clone();
-    let requests = ShadowRequests::new(store, Model::default(), channel, clock.clone());
+    let requests = ShadowRequests::new(store, config, channel, clock.clone());
     Function {
         requests,
         responses,
@@ -45,10 +49,15 @@ pub(crate) fn function<P: ShadowStore>(store: P) -> Function<P> {
     }
 }
 
-/// The event of a rule.
+/// The event of a rule, received at the start of the clock.
 pub(crate) fn event(topic: &str, client: &str, payload: &[u8]) -> Vec<u8> {
+    event_at(topic, client, payload, START * 1000)
+}
+
+/// The event of a rule, received at a time in milliseconds or microseconds.
+pub(crate) fn event_at(topic: &str, client: &str, payload: &[u8], time: i64) -> Vec<u8> {
     let payload = STANDARD.encode(payload);
-    let event = json!({"payload": payload, "topic": topic, "clientId": client, "timestamp": 1});
+    let event = json!({"payload": payload, "topic": topic, "clientId": client, "timestamp": time});
     event.to_string().into_bytes()
 }
 
@@ -56,7 +65,8 @@ impl<P: ShadowStore> Function<P> {
     /// Sends a request and returns the topic and payload of its response.
     pub(crate) async fn ask(&self, topic: &str, payload: &[u8]) -> (String, Value) {
         let deadline = self.clock.now().after(Duration::from_secs(10));
-        let event = event(topic, "lamp", payload);
+        let now = (self.clock.now().nanoseconds() / 1000) as i64;
+        let event = event_at(topic, "lamp", payload, now);
         self.requests.respond(&event, deadline).await.unwrap();
         self.answer()
     }

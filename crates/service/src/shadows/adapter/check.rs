@@ -5,8 +5,7 @@ use antumbra_shadow::{Document, Kind, View, limits};
 use super::size::{ITEM_BYTES, item_bytes};
 use crate::paging::page_limit;
 use crate::shadows::{
-    Delete, ExpectedVersion, Layout, ListQuery, NewDocument, ShadowId, State, StoreError, Version,
-    Write,
+    Delete, Layout, ListQuery, NewDocument, ShadowId, State, StoreError, Version, Write,
 };
 
 /// A timestamp's digits are a number's digits.
@@ -21,7 +20,7 @@ pub fn check_write(write: &Write, layout: Layout) -> Result<(), StoreError> {
     match (layout, &write.reported, &write.desired) {
         (_, None, None) => return invalid("a write carries a document"),
         (Layout::Combined, Some(reported), Some(desired)) => {
-            if reported.expected != desired.expected {
+            if (reported.expected, reported.times_only) != (desired.expected, desired.times_only) {
                 return invalid("both documents are kept as one and have one version");
             }
         }
@@ -113,7 +112,7 @@ pub fn check_delete(delete: &Delete, layout: Layout) -> Result<(), StoreError> {
         _ => {}
     }
     for expect in [delete.reported, delete.desired].into_iter().flatten() {
-        if let ExpectedVersion::Version(version) = expect
+        if let (Some(version), _) = expect.parts()
             && version < Version::NONE
         {
             return invalid(format!("{version} is no version a document can have"));

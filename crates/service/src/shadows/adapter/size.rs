@@ -10,10 +10,11 @@
 //! | a map | 3, and 1 per member, and the members' names and values |
 
 use antumbra_shadow::{Document, Kind, View};
-use antumbra_wire::items::attributes::{CLIENT_TOKEN, TIMESTAMP, VERSION, ZONE, times_name};
+use antumbra_wire::items::attributes::{
+    CLIENT_TOKEN, TIMES_VERSION, TIMESTAMP, VERSION, ZONE, times_name,
+};
 use antumbra_wire::items::{ItemKind, PARTITION_KEY, SORT_KEY, ShadowItem};
 
-use crate::shadows::store::seconds;
 use crate::shadows::{State, Write};
 
 /// Bytes an item may have.
@@ -29,13 +30,10 @@ const CONTAINER_BYTES: usize = 3;
 pub fn item_bytes(write: &Write, states: &[State]) -> usize {
     let mut bytes = KEY_BYTES + write.shadow.id().len() + write.shadow.name().len();
     bytes += TIMESTAMP.len() + number_bytes(&write.timestamp.nanoseconds().to_string());
-    if let Some(zone) = &write.zone {
-        bytes += ZONE.len() + zone.as_str().len();
-    }
     if let Some(token) = &write.client_token {
         bytes += CLIENT_TOKEN.len() + token.as_str().len();
     }
-    let mut version = None;
+    let (mut version, mut zone) = (None, None);
     for state in states {
         let part = match state {
             State::Reported => &write.reported,
@@ -44,11 +42,18 @@ pub fn item_bytes(write: &Write, states: &[State]) -> usize {
         if let Some(part) = part {
             bytes += state.as_str().len() + document_bytes(&part.document);
             if let Some(times) = &part.times {
-                let text = times.encode(seconds(write.timestamp));
-                bytes += times_name(*state).len() + text.len();
+                bytes += times_name(*state).len() + times.encode().len();
+            }
+            if part.times_only && version.is_none() {
+                let times_version = (part.expected_times + 1).to_string();
+                bytes += TIMES_VERSION.len() + number_bytes(&times_version);
             }
             version = Some(part.expected.next());
+            zone = zone.or(part.zone.as_ref());
         }
+    }
+    if let Some(zone) = zone {
+        bytes += ZONE.len() + zone.as_str().len();
     }
     if let Some(version) = version {
         bytes += VERSION.len() + number_bytes(&version.to_string());

@@ -7,9 +7,9 @@ use proptest::prelude::*;
 use serde_json::{Map, Value};
 
 use super::strategies::{document_of, mode, model, now, pair};
-use crate::config;
 use crate::reference::merge as naive;
 use crate::reference::value::{below, ids, is_container, parse};
+use crate::{config, verdicts};
 
 fn merged(stored: &Value, sent: &Value, mode: Mode, model: &Model) -> Merged {
     merge(&document_of(stored), &document_of(sent), mode, model, now())
@@ -28,10 +28,10 @@ proptest! {
         let (stored, sent) = (value_of(&document_of(&stored)), value_of(&document_of(&sent)));
         let theirs = naive::merge(&stored, &sent, mode, &model, now().nanoseconds());
         prop_assert_eq!(&ours.document, &document_of(&theirs.document), "{} and {}", stored, sent);
-        let lines: Vec<_> = ours.changes.iter().map(|change| naive::Line {
-            pointer: change.pointer.to_owned(),
-            verdict: change.verdict.as_str(),
-            note: change.note.map_or("", |note| note.as_str()),
+        let lines: Vec<_> = verdicts(&ours.changes).into_iter().map(|line| naive::Line {
+            pointer: line.pointer,
+            verdict: line.verdict.as_str(),
+            note: line.note,
         }).collect();
         prop_assert_eq!(lines, theirs.verdicts, "{} and {}", stored, sent);
     }
@@ -42,14 +42,14 @@ proptest! {
         let twice = merge(&once.document, &document_of(&sent), mode, &model, now());
         prop_assert_eq!(once.document.as_str(), twice.document.as_str());
         prop_assert!(!twice.changed());
-        prop_assert!(twice.changes.iter().all(|change| !change.verdict.is_change()));
+        prop_assert!(verdicts(&twice.changes).iter().all(|change| !change.verdict.is_change()));
     }
 
     #[test]
     fn server_is_master_removes_no_path((stored, sent) in pair(), model in model()) {
         let ours = merged(&stored, &sent, Mode::ServerIsMaster, &model);
-        prop_assert!(ours.changes.iter().all(|change| change.verdict != Verdict::Removed));
-        let replaced: Vec<&str> = ours.changes.iter()
+        prop_assert!(verdicts(&ours.changes).iter().all(|change| change.verdict != Verdict::Removed));
+        let replaced: Vec<String> = verdicts(&ours.changes).into_iter()
             .filter(|change| change.verdict == Verdict::Updated)
             .map(|change| change.pointer)
             .collect();
@@ -87,50 +87,51 @@ proptest! {
         }
         let ours = merged(&stored, &sent, mode, &model);
         let result = value_of(&ours.document);
-        let mut told = BTreeSet::new();
+        let mut listed = BTreeSet::new();
         let mut gone = Vec::new();
-        for change in ours.changes.iter() {
+        for change in verdicts(&ours.changes) {
             if change.verdict == Verdict::Removed {
-                gone.push(change.pointer.to_owned());
-                prop_assert!(document_of(&stored).pointer(change.pointer).is_some());
+                prop_assert!(document_of(&stored).pointer(&change.pointer).is_some());
+                gone.push(change.pointer);
                 continue;
             }
-            let value = result.pointer(change.pointer);
+            let value = result.pointer(&change.pointer);
             prop_assert!(value.is_some(), "{} is not in {}", change.pointer, result);
-            prop_assert!(told.insert(change.pointer.to_owned()), "{} is told twice", change.pointer);
+            prop_assert!(listed.insert(change.pointer.clone()), "{} is listed twice", change.pointer);
         }
         for (pointer, leaf) in below("", &result, &model) {
-            let covered = told.iter().any(|above| covers(above, &pointer));
+            let covered = listed.iter().any(|above| covers(above, &pointer));
             let emptied = is_container(&leaf) && gone.iter().any(|below| covers(&pointer, below));
             prop_assert!(covered || emptied, "{} has no verdict", pointer);
         }
-        for pointer in &told {
-            let above = told.iter().filter(|above| *above != pointer && covers(above, pointer)).count();
-            prop_assert_eq!(above, 0, "{} is told of, and so is something above it", pointer);
+        for pointer in &listed {
+            let above = listed.iter().filter(|above| *above != pointer && covers(above, pointer)).count();
+            prop_assert_eq!(above, 0, "{} is listed, and so is something above it", pointer);
         }
     }
 
     #[test]
     fn each_verdict_holds_both_values((stored, sent) in pair(), mode in mode(), model in model()) {
         let (stored, ours) = (document_of(&stored), merged(&stored, &sent, mode, &model));
-        for change in ours.changes.iter() {
-            let at = stored.pointer(change.pointer).map(|view| view.to_json());
-            let (old, new) = (change.old.map(|view| view.to_json()), change.new.map(|view| view.to_json()));
+        for change in verdicts(&ours.changes) {
+            let at = stored.pointer(&change.pointer).map(|view| view.to_json());
+            let (old, new, (old_time, new_time)) = (change.old, change.new, change.times);
             match change.verdict {
                 Verdict::Added => prop_assert!(old.is_none() && new.is_some()),
                 Verdict::Removed => prop_assert!(old == at && new.is_none()),
                 Verdict::Unsent => prop_assert!(old == at),
                 Verdict::Updated => prop_assert!(old == at && new.is_some() && old != new),
                 Verdict::Same => prop_assert!(old == at && old == new),
+                Verdict::Future => prop_assert!(old.is_none() || old == at),
                 Verdict::Stale => {
-                    prop_assert!(old == at && change.new_time().is_some() && change.new_time() < change.old_time());
+                    prop_assert!(old == at && new_time.is_some() && new_time < old_time);
                 }
                 Verdict::Equal => {
-                    prop_assert!(old == at && change.new_time().is_some() && change.new_time() == change.old_time());
+                    prop_assert!(old == at && new_time.is_some() && new_time == old_time);
                 }
             }
         }
-        let changes = ours.changes.iter().any(|change| change.verdict.is_change());
+        let changes = verdicts(&ours.changes).iter().any(|change| change.verdict.is_change());
         prop_assert_eq!(changes, ours.changed());
         prop_assert_eq!(stored != ours.document, ours.changed());
     }
@@ -155,7 +156,7 @@ fn masked(pointer: &str) -> String {
     pointer.split('/').map(part).collect::<Vec<_>>().join("/")
 }
 
-/// The same document with every scalar told apart, save nulls, ids and times.
+/// The same document with distinct scalars, except nulls, ids and times.
 fn labelled(value: &Value, label: &str, count: &mut u32) -> Value {
     let mut next = |value: &Value| labelled(value, label, count);
     match value {

@@ -3,9 +3,9 @@
 use antumbra_shadow::{Arrays, Mode, Model};
 use serde_json::{Map, Value};
 
-use super::value::{all_names, element, ids, instant, is_container, leaves, member, time, unit};
+use super::value::{all_names, element, ids, is_container, leaves, member, time};
 
-/// What happened to one leaf; an empty note is none.
+/// The verdict on one leaf; an empty note is none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Line {
     pub(crate) pointer: String,
@@ -13,7 +13,7 @@ pub(crate) struct Line {
     pub(crate) note: &'static str,
 }
 
-/// What a merge gave.
+/// Result of a merge.
 pub(crate) struct Merged {
     pub(crate) document: Value,
     pub(crate) verdicts: Vec<Line>,
@@ -70,7 +70,8 @@ impl Merge<'_> {
             let merged = match (stored.get(key), sent.get(key)) {
                 (Some(old), None) => self.unsent(&here, old),
                 (Some(old), Some(new)) if self.says_null(old, new) => self.nulled(&here, old),
-                (None, None | Some(Value::Null)) => None,
+                (None, None) => None,
+                (None, Some(new)) if self.is_nothing(new) => None,
                 (None, Some(new)) => self.added(&here, new, self.member_note(path, key, new)),
                 (Some(old), Some(new)) => {
                     self.both(&here, old, new, self.member_note(path, key, new))
@@ -83,13 +84,45 @@ impl Merge<'_> {
         result
     }
 
-    /// Null, or an object of nothing but nulls that finds no members it could speak of.
+    /// Null, or an object of nothing but nulls.
+    fn is_nothing(&self, sent: &Value) -> bool {
+        match sent {
+            Value::Object(members) if time(sent, self.model).is_none() => {
+                !members.is_empty() && members.values().all(|value| self.is_nothing(value))
+            }
+            other => other.is_null(),
+        }
+    }
+
+    /// A timestamped value beyond the bound, or a container of which nothing else would be taken.
+    fn is_future(&self, sent: &Value) -> bool {
+        let Some(bound) = self.model.max_future else {
+            return false;
+        };
+        match (sent, time(sent, self.model)) {
+            (_, Some(time)) => time > self.now + bound.as_nanos() as i128,
+            (Value::Object(members), None) => {
+                members.values().any(|value| self.is_future(value))
+                    && members
+                        .values()
+                        .all(|value| self.is_future(value) || self.is_nothing(value))
+            }
+            (Value::Array(items), None) if self.model.arrays == Arrays::Matched => {
+                let mut future = items.iter().map(|item| self.is_future(item));
+                future.next() == Some(true)
+                    && (ids(items, self.model).is_none() || future.all(|future| future))
+            }
+            _ => false,
+        }
+    }
+
+    /// Null, or an object of nothing but nulls where no members are stored.
     fn says_null(&self, stored: &Value, sent: &Value) -> bool {
         let has_members = stored
             .as_object()
             .is_some_and(|members| !members.is_empty());
         let plain = time(stored, self.model).is_none();
-        sent.is_null() || self.taken(sent).is_none() && !(plain && has_members)
+        sent.is_null() || self.is_nothing(sent) && !(plain && has_members)
     }
 
     /// A scalar timestamp field in a plain object is no timestamp, or the object would not be plain.
@@ -120,28 +153,50 @@ impl Merge<'_> {
         keep.then(|| stored.clone())
     }
 
-    /// Something sent where nothing was stored. Nothing comes of an object of only nulls.
+    /// Something sent where nothing was stored. An object without content is not added.
     fn added(&mut self, path: &str, sent: &Value, note: &'static str) -> Option<Value> {
-        let (value, clamped) = self.taken(sent)?;
         if time(sent, self.model).is_some() {
-            self.tell(path, "added", clamped);
-            return Some(value);
+            let future = self.is_future(sent);
+            self.tell(path, if future { "kept: future" } else { "added" }, "");
+            return (!future).then(|| sent.clone());
         }
         match sent {
             Value::Object(members) if !members.is_empty() => {
-                self.members(path, &Value::Null, sent);
+                let members = self.members(path, &Value::Null, sent);
+                (!members.is_empty()).then_some(Value::Object(members))
             }
             Value::Array(items) if !items.is_empty() && self.model.arrays == Arrays::Matched => {
-                for (index, item) in items.iter().enumerate() {
-                    let here = element(path, index);
-                    if self.added(&here, item, "").is_none() {
-                        self.tell(&here, "added", "");
-                    }
+                if self.is_future(sent) {
+                    self.tell(path, "kept: future", "");
+                    return None;
                 }
+                let named = ids(items, self.model).is_some();
+                let mut result = Vec::new();
+                let mut refused = false;
+                for (index, item) in items.iter().enumerate() {
+                    refused = self.is_future(item) || refused && !named;
+                    let index = if named { result.len() } else { index };
+                    result.extend(self.added_element(&element(path, index), item, refused));
+                }
+                Some(Value::Array(result))
             }
-            _ => self.tell(path, "added", note),
+            _ => {
+                self.tell(path, "added", note);
+                Some(sent.clone())
+            }
         }
-        Some(value)
+    }
+
+    fn added_element(&mut self, path: &str, sent: &Value, refused: bool) -> Option<Value> {
+        if refused {
+            self.tell(path, "kept: future", "");
+            return None;
+        }
+        let value = self.added(path, sent, "");
+        if value.is_none() {
+            self.tell(path, "added", "");
+        }
+        Some(value.unwrap_or_else(|| Value::Object(Map::new())))
     }
 
     /// Something stored and something sent, which is not a null member.
@@ -153,31 +208,30 @@ impl Merge<'_> {
         note: &'static str,
     ) -> Option<Value> {
         match (time(stored, self.model), time(sent, self.model)) {
-            (Some(old), Some(_)) => {
-                let (sent, note) = self
-                    .taken(sent)
-                    .expect("timestamped values are taken whole");
-                let new = time(&sent, self.model).expect("clamping leaves a time");
+            (Some(old), Some(new)) => {
                 let verdict = match new.cmp(&old) {
+                    std::cmp::Ordering::Greater if self.is_future(sent) => "kept: future",
                     std::cmp::Ordering::Greater => "updated",
                     std::cmp::Ordering::Equal => "kept: equal",
                     std::cmp::Ordering::Less => "kept: stale",
                 };
-                self.tell(path, verdict, note);
-                return Some(if new > old { sent } else { stored.clone() });
+                self.tell(path, verdict, "");
+                let value = if verdict == "updated" { sent } else { stored };
+                return Some(value.clone());
             }
             (None, None) => {}
-            _ => return self.replaced(path, sent, note),
+            _ => return self.replaced(path, stored, sent, note),
         }
         match (stored, sent) {
             (Value::Object(old), Value::Object(new)) => {
+                let result = self.members(path, stored, sent);
                 if old.is_empty() && new.is_empty() {
                     self.tell(path, "kept: same", "");
-                } else if old.is_empty() && self.taken(sent).is_none() {
+                } else if old.is_empty() && result.is_empty() {
                     self.tell(path, "kept: unsent", "");
                 }
-                let result = self.members(path, stored, sent);
-                (!result.is_empty() || new.is_empty()).then_some(Value::Object(result))
+                let stays = !result.is_empty() || new.is_empty() || old.is_empty();
+                stays.then_some(Value::Object(result))
             }
             (Value::Array(old), Value::Array(new)) if self.model.arrays == Arrays::Matched => {
                 if old.is_empty() && new.is_empty() {
@@ -189,38 +243,43 @@ impl Merge<'_> {
                 self.tell(path, "kept: same", note);
                 Some(stored.clone())
             }
-            _ => self.replaced(path, sent, note),
+            _ => self.replaced(path, stored, sent, note),
         }
     }
 
-    /// One entry for all that is replaced, so it also carries the notes of what has no entry.
-    fn replaced(&mut self, path: &str, sent: &Value, note: &'static str) -> Option<Value> {
-        let within = self.notes_within(sent);
-        let first = ["clamped", "not a timestamp"]
-            .into_iter()
-            .find(|n| within.contains(n));
-        self.tell(path, "updated", first.unwrap_or(note));
-        self.taken(sent).map(|(value, _)| value)
+    /// One entry for all that is replaced, so it also carries the note of what has no entry.
+    fn replaced(
+        &mut self,
+        path: &str,
+        stored: &Value,
+        sent: &Value,
+        note: &'static str,
+    ) -> Option<Value> {
+        if self.is_future(sent) {
+            self.tell(path, "kept: future", note);
+            return Some(stored.clone());
+        }
+        let note = if self.misses_a_time(sent) {
+            "not a timestamp"
+        } else {
+            note
+        };
+        self.tell(path, "updated", note);
+        Some(self.taken(sent))
     }
 
-    fn notes_within(&self, sent: &Value) -> Vec<&'static str> {
+    fn misses_a_time(&self, sent: &Value) -> bool {
         if time(sent, self.model).is_some() {
-            return vec![self.clamped(sent).1];
+            return false;
         }
-        let mut notes = Vec::new();
-        for (key, value) in sent.as_object().into_iter().flatten() {
-            let scalar = !is_container(value) && !value.is_null();
-            if *key == self.model.timestamp_field && scalar {
-                notes.push("not a timestamp");
-            }
-            notes.extend(self.notes_within(value));
-        }
+        let mut members = sent.as_object().into_iter().flatten();
         // In an array that is one value nothing is looked at.
         let matched = self.model.arrays == Arrays::Matched;
-        for item in sent.as_array().filter(|_| matched).into_iter().flatten() {
-            notes.extend(self.notes_within(item));
-        }
-        notes
+        let mut items = sent.as_array().filter(|_| matched).into_iter().flatten();
+        members.any(|(key, value)| {
+            let scalar = !is_container(value) && !value.is_null();
+            *key == self.model.timestamp_field && scalar || self.misses_a_time(value)
+        }) || items.any(|item| self.misses_a_time(item))
     }
 
     fn arrays(&mut self, path: &str, stored: &[Value], sent: &[Value]) -> Value {
@@ -246,7 +305,8 @@ impl Merge<'_> {
         }
         for (new, id) in sent.0.iter().zip(sent.1) {
             if !stored.1.contains(id) {
-                result.extend(self.added(&element(path, result.len()), new, ""));
+                let here = element(path, result.len());
+                result.extend(self.added_element(&here, new, self.is_future(new)));
             }
         }
         Value::Array(result)
@@ -256,6 +316,7 @@ impl Merge<'_> {
         let empty = || Value::Object(Map::new());
         let identified = ids(sent, self.model).is_some();
         let mut result = Vec::new();
+        let mut refused = false;
         for index in 0..stored.len().max(sent.len()) {
             let here = element(path, index);
             match (stored.get(index), sent.get(index)) {
@@ -266,17 +327,14 @@ impl Merge<'_> {
                     result.extend(self.nulled(&here, old));
                 }
                 (Some(old), Some(new)) if identified && self.are_two_things(old, new) => {
-                    result.extend(self.replaced(&here, new, ""));
+                    result.extend(self.replaced(&here, old, new, ""));
                 }
                 (Some(old), Some(new)) => {
                     result.push(self.both(&here, old, new, "").unwrap_or_else(empty))
                 }
                 (None, Some(new)) => {
-                    let value = self.added(&here, new, "");
-                    if value.is_none() {
-                        self.tell(&here, "added", "");
-                    }
-                    result.push(value.unwrap_or_else(empty));
+                    refused = self.is_future(new) || refused && !identified;
+                    result.extend(self.added_element(&here, new, refused));
                 }
                 (None, None) => {}
             }
@@ -292,55 +350,22 @@ impl Merge<'_> {
         timed && (old.is_string() || old.is_number()) && old != new
     }
 
-    /// A sent value as it enters the document, and the note that belongs to it: times clamped, null
-    /// members gone, and nothing at all for an object that held only nulls.
-    fn taken(&self, sent: &Value) -> Option<(Value, &'static str)> {
-        if time(sent, self.model).is_some() {
-            return Some(self.clamped(sent));
-        }
-        let value = match sent {
-            Value::Object(members) => {
-                let stripped: Map<String, Value> = members
-                    .iter()
-                    .filter(|(_, value)| !value.is_null())
-                    .filter_map(|(key, value)| Some((key.clone(), self.taken(value)?.0)))
-                    .collect();
-                if stripped.is_empty() && !members.is_empty() {
-                    return None;
-                }
-                Value::Object(stripped)
-            }
-            Value::Array(items) if self.model.arrays == Arrays::Matched => {
-                let item = |item| {
-                    self.taken(item)
-                        .map_or(Value::Object(Map::new()), |(value, _)| value)
-                };
-                items.iter().map(item).collect()
-            }
+    /// A sent value as it enters the document, without nulls and values from the future.
+    fn taken(&self, sent: &Value) -> Value {
+        match sent {
+            _ if time(sent, self.model).is_some() => sent.clone(),
+            Value::Object(members) => members
+                .iter()
+                .filter(|(_, value)| !self.is_nothing(value) && !self.is_future(value))
+                .map(|(key, value)| (key.clone(), self.taken(value)))
+                .collect(),
+            Value::Array(items) if self.model.arrays == Arrays::Matched => items
+                .iter()
+                .take_while(|item| ids(items, self.model).is_some() || !self.is_future(item))
+                .filter(|item| !self.is_future(item))
+                .map(|item| self.taken(item))
+                .collect(),
             scalar => scalar.clone(),
-        };
-        Some((value, ""))
-    }
-
-    fn clamped(&self, sent: &Value) -> (Value, &'static str) {
-        let field = &sent[&self.model.timestamp_field];
-        let bound = self
-            .model
-            .max_future
-            .map(|bound| self.now + bound.as_nanos() as i128);
-        if !matches!((instant(field), bound), (Some(time), Some(bound)) if time > bound) {
-            return (sent.clone(), "");
         }
-        let now = match field.as_i64() {
-            Some(written) => Value::from((self.now / i128::from(unit(written))) as i64),
-            None => {
-                let now =
-                    jiff::Timestamp::from_nanosecond(self.now).expect("a time within the calendar");
-                Value::from(now.to_string())
-            }
-        };
-        let mut value = sent.clone();
-        value[&self.model.timestamp_field] = now;
-        (value, "clamped")
     }
 }

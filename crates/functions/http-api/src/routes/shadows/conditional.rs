@@ -3,12 +3,15 @@
 //! A condition that names one version is passed to the store. With several versions or `*` the stored
 //! version is read first and then passed to the store, so that exactly the version that was read is replaced.
 
+use std::time::Duration;
+
 use antumbra_dynamodb::DynamoDbShadows;
 use antumbra_service::shadows::{
     Delete, DocumentSet, ExpectedVersion, Shadow, ShadowError, ShadowId, Shadows, State, Update,
     UpdateResult, Version,
 };
-use antumbra_shadow::Changes;
+use antumbra_shadow::Timestamp;
+use lambda_http::Context;
 
 use super::{shadow_tag, version};
 use crate::conditions::{self, Conditions, IfMatch, Tags, version_mismatch};
@@ -16,9 +19,14 @@ use crate::problem::{Code, Problem};
 
 /// Attempts of a read and a conditional write while other writers are faster.
 const ATTEMPTS: u32 = 5;
-/// Size of verdicts that a response holds: a Lambda response holds 6 MB, and the pointer of a value can be
-/// longer than the value.
-const VERDICT_BYTES: usize = 4 * 1024 * 1024;
+/// Time kept back for the response.
+const RESPONSE: Duration = Duration::from_millis(1500);
+
+/// Returns the time until which an update is retried.
+pub(super) fn deadline(context: &Context) -> Timestamp {
+    let end = i128::from(context.deadline) * 1_000_000;
+    Timestamp::from_nanoseconds(end - RESPONSE.as_nanos() as i128)
+}
 
 pub(super) async fn update(
     shadows: &Shadows<DynamoDbShadows>,
@@ -28,7 +36,13 @@ pub(super) async fn update(
     conditions: Conditions,
 ) -> Result<UpdateResult, Problem> {
     let expected = match (conditions.if_match, conditions.if_none_match) {
-        (None, None) => return Ok(shadows.update(update).await?),
+        (None, None) => {
+            let updated = shadows.update(update).await;
+            return updated.map_err(|error| match error.is_conflict() {
+                true => Problem::new(Code::Unavailable, error.to_string()).with_retry(),
+                false => error.into(),
+            });
+        }
         (None, Some(Tags::Any)) => Version::NONE,
         (Some(Tags::List(tags)), None) if tags.len() <= 1 => {
             let version = tags.first().and_then(|tag| conditions::version(tag));
@@ -131,16 +145,4 @@ fn missing_is_mismatch(error: ShadowError) -> Problem {
 fn too_many_conflicts() -> Problem {
     let detail = format!("other writers were faster {ATTEMPTS} times");
     Problem::new(Code::Conflict, detail).with_retry()
-}
-
-/// Estimates whether the verdicts fit into a response.
-pub(super) fn fits_response(changes: &Changes) -> bool {
-    let members =
-        r#"{"pointer":"","verdict":"kept: unsent","note":"not a timestamp","old":,"new":},"#;
-    let bytes = |change: antumbra_shadow::Change<'_>| {
-        let values = [change.old, change.new].into_iter().flatten();
-        let values: usize = values.map(|value| value.to_json().len()).sum();
-        members.len() + change.pointer.len() + values
-    };
-    changes.iter().map(bytes).sum::<usize>() <= VERDICT_BYTES
 }
