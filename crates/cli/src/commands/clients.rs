@@ -177,7 +177,7 @@ enum ClientsCommand {
         #[command(flatten)]
         paging: Paging,
     },
-    /// Queue a delivery again, or with --since all that failed since a time.
+    /// Queue a delivery again, or with --since all that were not delivered since a time.
     ///
     /// Example: antumbra clients redeliver night-watch --since 2026-01-31T12:00:00Z
     Redeliver {

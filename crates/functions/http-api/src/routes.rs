@@ -155,7 +155,7 @@ routes! {
     post "/v1/clients/{id}/test" deliveries::test, Deliveries Write, "test_client", [404], "Queues a test delivery to a client.";
     post "/v1/clients/{id}/enable" deliveries::enable, Clients Write, "enable_client", [404], "Enables a client and queues the deliveries that were held for it.";
     get "/v1/clients/{id}/deliveries" deliveries::of_client, Deliveries Read, "list_deliveries_of_client", [], "Lists the deliveries to a client, with their attempts.";
-    post "/v1/clients/{id}/redeliver" deliveries::redeliver_since, Deliveries Write, "redeliver_since", [404], "Queues again the deliveries to a client that failed since a time, oldest first, except those in progress. Each request queues a part; repeat it with `nextCursor`.";
+    post "/v1/clients/{id}/redeliver" deliveries::redeliver_since, Deliveries Write, "redeliver_since", [404], "Queues again the deliveries to a client that were not delivered since a time, oldest first. Each request queues a part; repeat it with `nextCursor`.";
     post "/v1/deliveries/{id}/redeliver" deliveries::redeliver, Deliveries Write, "redeliver", [404], "Queues a delivery again, whatever its status.";
     put "/v1/clients/{id}/sensors/{sensor}" clients::link, Clients Write, "link", [404], "Links a client to a sensor. Linking them again changes nothing.";
     delete "/v1/clients/{id}/sensors/{sensor}" clients::unlink, Clients Write, "unlink", [404], "Removes the link between a client and a sensor. Its deliveries in progress are skipped.";

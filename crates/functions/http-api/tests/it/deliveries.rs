@@ -146,6 +146,24 @@ async fn a_client_is_enabled_and_a_sensor_lists_its_deliveries() {
         .problem(400, "InvalidPath");
 }
 
+/// A queue can lose a message; the history then says that the delivery waits for an attempt.
+#[tokio::test]
+async fn redeliver_finds_deliveries_that_wait_for_an_attempt() {
+    let api = TestApi::start().await;
+    client(&api, "every").await;
+    let path = "/v1/clients/night-watch";
+    let queued = api.request("POST", &format!("{path}/test")).send().await;
+    let id = queued.ok(202)["delivery"].as_str().unwrap().to_owned();
+    let again = format!("{path}/redeliver?since=2026-01-31T12:00:00Z");
+    let again = api.request("POST", &again).send().await.ok(202);
+    assert_eq!(again["queued"], 1);
+    let bodies = api.queues[0].bodies();
+    assert!(
+        bodies.len() == 2 && bodies.iter().all(|body| body.contains(&id)),
+        "{bodies:?}"
+    );
+}
+
 #[tokio::test]
 async fn deliveries_since_a_time_are_queued_in_parts() {
     let api = TestApi::start().await;
