@@ -129,6 +129,7 @@ async fn stack(directory: &tempfile::TempDir, plan: &Plan) -> Stack {
     Stack::start(Options {
         data_dir: (!plan.memory).then(|| directory.path().to_owned()),
         registrations: Registrations::load(rules, &|_| None).unwrap(),
+        unkind: plan.unkind.clone(),
         ..Options::default()
     })
     .await

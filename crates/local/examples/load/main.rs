@@ -5,7 +5,7 @@
 //! every change must have arrived in order and without a gap, and every reading and delivery must be there.
 //!
 //! `cargo run --release -p antumbra-local --example load -- [REPORTS_PER_SECOND] [SECONDS]`, and any of
-//! `signals=PER_SECOND`, `devices=COUNT`, `memory` (keep nothing), `growth` (then with 1,000, 10,000 and
+//! `signals=PER_SECOND`, `devices=COUNT`, `memory` (keep nothing), `unkind=SEED` (faults that AWS allows), `growth` (then with 1,000, 10,000 and
 //! 100,000 devices; `growth=10,20` for other counts), `svg=FILE`, `markdown=FILE`.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr)]

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use antumbra_local::unkind::Unkind;
+
 /// Rates, duration and number of devices.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
@@ -10,6 +12,8 @@ pub(crate) struct Plan {
     pub(crate) seconds: usize,
     pub(crate) devices: usize,
     pub(crate) memory: bool,
+    /// Faults that AWS allows, by a seed.
+    pub(crate) unkind: Unkind,
     /// Numbers of devices to measure afterwards, ascending.
     pub(crate) growth: Vec<usize>,
     pub(crate) svg: Option<PathBuf>,
@@ -25,6 +29,7 @@ impl Plan {
             seconds: 60,
             devices: 1000,
             memory: false,
+            unkind: Unkind::default(),
             growth: Vec::new(),
             svg: None,
             markdown: None,
@@ -35,6 +40,7 @@ impl Plan {
                 Some(("devices", text)) => plan.devices = number(text)?.max(1),
                 Some(("svg", file)) => plan.svg = Some(file.into()),
                 Some(("markdown", file)) => plan.markdown = Some(file.into()),
+                Some(("unkind", seed)) => plan.unkind = Unkind::with_seed(number(seed)? as u64),
                 None if word == "memory" => plan.memory = true,
                 None if word == "growth" => plan.growth = vec![1_000, 10_000, 100_000],
                 Some(("growth", list)) => {

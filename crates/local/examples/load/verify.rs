@@ -12,8 +12,8 @@ use crate::home::{Home, sensor};
 use crate::received::Received;
 use crate::send::{Sent, device};
 
-/// Time without progress after which missing messages count as lost.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Time without progress after which missing messages count as lost; longer than a throttled delivery stays hidden.
+const PATIENCE: Duration = Duration::from_secs(240);
 /// Faults printed one by one.
 const TOLD: usize = 10;
 
