@@ -75,26 +75,15 @@ pub(crate) async fn until_received(received: &Received, expected: u64) {
 
 /// Number of changes of each sensor's state, once all its signals are stored.
 async fn occurred(home: &Home, sent: &Sent) -> Vec<u64> {
-    let sensors = home.sensors();
     let patience = Instant::now() + PATIENCE;
-    while waiting(home, "antumbra-signals").await != "0" && Instant::now() < patience {
-        tokio::time::sleep(Duration::from_millis(20)).await;
+    while !readings(home, sent).await.is_empty() && Instant::now() < patience {
+        tokio::time::sleep(Duration::from_millis(200)).await;
     }
+    let sensors = home.sensors();
     let mut occurred = Vec::new();
-    for (at, spoken) in sent.signals.iter().enumerate() {
-        let spoken = spoken.load(Ordering::Relaxed);
-        let last = spoken
-            .checked_sub(1)
-            .map(|last| Value::whole((last % 2) as i64));
-        // The last batch may still be in the function's hands.
-        loop {
-            let state = sensors.state(&sensor(at)).await.unwrap();
-            if state.value == last || Instant::now() > patience {
-                occurred.push(state.sequence());
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+    for at in 0..sent.signals.len() {
+        let state = sensors.state(&sensor(at)).await.unwrap();
+        occurred.push(state.sequence());
     }
     occurred
 }
