@@ -27,6 +27,10 @@ pub(crate) struct Buffers {
     rest: RecordBuffers,
 }
 
+/// Room that buffers keep after an event with large items.
+const KEPT_NODES: usize = 16 * 1024;
+const KEPT_BYTES: usize = 64 * 1024;
+
 /// The buffers except the batch, from which the records borrow.
 #[derive(Default)]
 struct RecordBuffers {
@@ -92,6 +96,10 @@ impl<'l> Plan<'l> {
                 plan.undecodable(&undecodable);
             }
         }
+        rest.tape.shrink_to(KEPT_NODES);
+        rest.diff.shrink();
+        rest.body.clear();
+        rest.body.shrink_to(KEPT_BYTES);
         Ok(plan)
     }
 

@@ -135,6 +135,13 @@ impl DiffBuffer {
         }
     }
 
+    /// Gives back the memory of a large diff.
+    pub fn shrink(&mut self) {
+        self.entries.clear();
+        self.parents.clear();
+        self.matched_by_id = Vec::new();
+    }
+
     fn compute(&mut self, old: View<'_>, new: View<'_>, model: &Model) {
         self.entries.clear();
         self.parents.clear();

@@ -78,8 +78,8 @@ fn write_key(out: &mut String, change: &Change<'_>) {
 
 /// Writes the notification of a change to `out`, which is cleared first.
 ///
-/// If it has more than `limit` bytes, the old and then the new document are left out, and `truncated` names
-/// them. If it is still too large, `out` holds the notification that did not fit.
+/// If it has more than `limit` bytes, the old document, then the new one, then the diff are left out, and `truncated`
+/// names them.
 pub fn write(
     out: &mut String,
     id: NotificationId,
@@ -96,27 +96,22 @@ pub fn write(
         new: parts.new && change.new.is_some(),
         diff: parts.diff,
     };
-    let mut left_out: &[&str] = &[];
-    loop {
-        write_parts(out, change, left, left_out);
-        if out.len() <= limit {
-            return Ok(());
-        }
-        left_out = match left {
-            Parts { old: true, .. } => &["old"],
-            Parts { new: true, .. } if left_out.is_empty() => &["new"],
-            Parts { new: true, .. } => &["old", "new"],
+    let mut left_out = Vec::new();
+    while !write_parts(out, change, left, &left_out, limit) {
+        let (part, name) = match left {
+            Parts { old: true, .. } => (&mut left.old, "old"),
+            Parts { new: true, .. } => (&mut left.new, "new"),
+            Parts { diff: true, .. } => (&mut left.diff, "diff"),
             _ => {
-                return Err(TooLarge {
-                    bytes: out.len(),
-                    limit,
-                });
+                let bytes = out.len();
+                return Err(TooLarge { bytes, limit });
             }
         };
-        left.new &= left.old;
-        left.old = false;
+        *part = false;
+        left_out.push(name);
         out.truncate(head);
     }
+    Ok(())
 }
 
 /// Writes a change in the format of a notification, without id and registration, to `out`, which is cleared
@@ -125,7 +120,7 @@ pub fn write_change(out: &mut String, change: &Change<'_>, parts: Parts) {
     out.clear();
     out.push('{');
     write_facts(out, change);
-    write_parts(out, change, parts, &[]);
+    write_parts(out, change, parts, &[], usize::MAX);
 }
 
 fn write_head(out: &mut String, id: NotificationId, registration: &str, change: &Change<'_>) {
@@ -173,7 +168,14 @@ fn write_facts(out: &mut String, change: &Change<'_>) {
     }
 }
 
-fn write_parts(out: &mut String, change: &Change<'_>, parts: Parts, left_out: &[&str]) {
+/// Returns `false` if there are more than `limit` bytes; a diff that is too large is not written to its end.
+fn write_parts(
+    out: &mut String,
+    change: &Change<'_>,
+    parts: Parts,
+    left_out: &[&str],
+    limit: usize,
+) -> bool {
     if let Some(old) = change.old.filter(|_| parts.old) {
         out.push_str(",\"old\":");
         old.write_json(out);
@@ -184,7 +186,10 @@ fn write_parts(out: &mut String, change: &Change<'_>, parts: Parts, left_out: &[
     }
     if parts.diff {
         out.push_str(",\"diff\":");
-        change.diff.diff().write_json(out, usize::MAX);
+        let rest = limit.saturating_sub(out.len());
+        if !change.diff.diff().write_json(out, rest) {
+            return false;
+        }
     }
     if !left_out.is_empty() {
         out.push_str(",\"truncated\":[\"");
@@ -192,4 +197,5 @@ fn write_parts(out: &mut String, change: &Change<'_>, parts: Parts, left_out: &[
         out.push_str("\"]");
     }
     out.push('}');
+    out.len() <= limit
 }

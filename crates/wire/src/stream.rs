@@ -280,6 +280,14 @@ pub struct Tape {
     nodes: Vec<Node>,
 }
 
+impl Tape {
+    /// Gives back memory beyond that of this many nodes.
+    pub fn shrink_to(&mut self, nodes: usize) {
+        self.nodes.clear();
+        self.nodes.shrink_to(nodes);
+    }
+}
+
 /// The images of a record as plain JSON values that point into the event's text.
 #[derive(Debug, Clone, Copy)]
 pub struct Images<'a> {

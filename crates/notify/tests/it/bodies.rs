@@ -39,7 +39,7 @@ async fn within(message_bytes: usize, parts: &[&str]) -> Message {
 }
 
 #[tokio::test]
-async fn old_then_new_are_left_out_where_they_do_not_fit() {
+async fn old_then_new_then_diff_are_left_out_where_they_do_not_fit() {
     let diff = json!({ "added": {}, "removed": {},
                        "updated": { "/n": { "old": 1, "new": 2 } } });
     for (limit, parts, kept, truncated) in [
@@ -98,8 +98,12 @@ async fn the_limit_is_exact() {
     let shorter = within(bytes - 1, &all).await;
     assert_eq!(body(&shorter)["truncated"], json!(["old"]));
     assert!(shorter.bytes() < bytes);
-    let shortest = within(shorter.bytes() - 1, &all).await;
-    assert_eq!(body(&shortest)["truncated"], json!(["old", "new"]));
+    let short = within(shorter.bytes() - 1, &all).await;
+    assert_eq!(body(&short)["truncated"], json!(["old", "new"]));
+    let shortest = within(short.bytes() - 1, &all).await;
+    assert_eq!(body(&shortest)["truncated"], json!(["old", "new", "diff"]));
+    assert_eq!(body(&shortest).get("diff"), None);
+    assert!(shortest.bytes() < short.bytes());
 }
 
 #[tokio::test]
@@ -411,4 +415,22 @@ async fn registrations_out_of_force_and_timestamps_alone_send_nothing() {
         .await;
     assert_eq!((handled.records, handled.matched, handled.sent), (2, 1, 1));
     assert_eq!(bench.at("sqs a").json_at("/version"), [3]);
+}
+
+#[tokio::test]
+async fn a_first_report_that_is_too_large_for_its_target_arrives_without_its_content() {
+    let fakes = Fakes::default();
+    fakes.at("sqs a").set_limits(ChannelLimits {
+        message_bytes: 256 * 1024,
+        ..SQS_LIMITS
+    });
+    let bench = Bench::on(fakes, &[whole(&["new", "diff"])]);
+    let mut record = large();
+    record.old = None;
+    record.new = Some(json!({ "version": 1, "reported": { "text": "x".repeat(300_000) } }));
+    let handled = bench.handle(&event_of(&[record])).await;
+    assert_eq!((handled.sent, handled.undeliverable), (1, 0));
+    let body = &bench.at("sqs a").json()[0];
+    assert_eq!(body["truncated"], json!(["new", "diff"]));
+    assert_eq!(body["version"], 1);
 }

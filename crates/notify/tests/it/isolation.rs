@@ -132,17 +132,13 @@ async fn what_nobody_wants_may_be_as_broken_as_it_likes() {
 }
 
 #[tokio::test]
-async fn a_notification_too_large_even_without_documents_is_undeliverable() {
+async fn a_notification_too_large_even_without_its_parts_is_undeliverable() {
     let fakes = Fakes::default();
     fakes.at("sqs small").set_limits(limits(1000));
     let bench = Bench::on(fakes, &[to_queue("small"), to_queue("large")]);
     let mut records = changes();
-    records[4] = Record::reported(
-        "device-4",
-        4,
-        json!({}),
-        json!({ "text": "x".repeat(5000) }),
-    );
+    let long = "long ".repeat(200);
+    records[4].new.as_mut().unwrap()["clientToken"] = json!(long);
     let handled = bench.handle(&event_of(&records)).await;
     assert_eq!(
         (handled.sent, handled.undeliverable, handled.resume_at),

@@ -7,6 +7,7 @@ mod bodies;
 mod channels;
 mod hostile;
 mod isolation;
+mod memory;
 mod redrive;
 mod resend;
 mod scale;

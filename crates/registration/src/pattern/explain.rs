@@ -8,6 +8,8 @@ use crate::change::Change;
 
 /// Maximum values of a field in an explanation.
 const TOLD: usize = 5;
+/// Maximum bytes of each of them.
+const TOLD_BYTES: usize = 1024;
 
 impl Pattern {
     /// The first field that does not match, of the alternative that matches most, with its values; `None` if the
@@ -43,6 +45,15 @@ impl Pattern {
     }
 }
 
+fn shortened(mut text: String) -> String {
+    if text.len() > TOLD_BYTES {
+        text.truncate(text.floor_char_boundary(TOLD_BYTES));
+        text.shrink_to_fit();
+        text.push_str("...");
+    }
+    text
+}
+
 fn pointer(path: &[Box<str>]) -> String {
     let mut pointer = String::new();
     path.iter()
@@ -53,7 +64,7 @@ fn pointer(path: &[Box<str>]) -> String {
 fn seen(field: &Field, change: &Change<'_>) -> Vec<String> {
     let mut seen = Vec::new();
     let mut tell = |scalar: &Scalar<'_>| match seen.len() {
-        0..TOLD => seen.push(scalar.to_string()),
+        0..TOLD => seen.push(shortened(scalar.to_string())),
         TOLD => seen.push("...".to_owned()),
         _ => {}
     };
