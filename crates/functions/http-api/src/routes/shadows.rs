@@ -7,10 +7,12 @@
 mod conditional;
 
 use antumbra_service::api::{Delta, Shadow, UpdateResult};
+use antumbra_service::shadows::adapter::{ITEM_BYTES, check_document, document_bytes};
 use antumbra_service::shadows::{
     self, ClientToken, DesiredMode, DocumentSet, ShadowId, State as DocumentState, StoredDocument,
     Update, Version, Zone,
 };
+use antumbra_service::store::StoreError;
 use antumbra_shadow::{Document, Mode};
 use axum::Extension;
 use axum::extract::State;
@@ -157,6 +159,7 @@ pub(crate) async fn merge<const DESIRED: bool>(
     RawBody(body): RawBody,
 ) -> Result<Merged, Problem> {
     let document = Document::from_slice(&body)?;
+    check(&document)?;
     let (state, update) = match DESIRED {
         false => (
             DocumentState::Reported,
@@ -172,6 +175,18 @@ pub(crate) async fn merge<const DESIRED: bool>(
     let version = result.version(state);
     let tag = (version != Version::NONE).then(|| ETag::new(version));
     Ok((tag, Json(UpdateResult::new(&id, state, result))))
+}
+
+/// Rejects a document that can never be stored, before anything is read or merged.
+fn check(document: &Document) -> Result<(), StoreError> {
+    check_document(document)?;
+    match document_bytes(document) {
+        0..=ITEM_BYTES => Ok(()),
+        bytes => Err(StoreError::TooLarge {
+            bytes,
+            limit: ITEM_BYTES,
+        }),
+    }
 }
 
 fn version(document: &Option<StoredDocument>) -> Version {

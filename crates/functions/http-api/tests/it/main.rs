@@ -5,6 +5,7 @@ mod auth;
 mod clients;
 mod deliveries;
 mod idempotency;
+mod memory;
 mod messages;
 mod openapi;
 mod problems;

@@ -17,6 +17,7 @@ use antumbra_service::shadows::Shadows;
 use antumbra_shadow::Timestamp;
 use antumbra_testkit::RecordingChannel;
 use antumbra_testkit::dynamodb::{Endpoint, TestTable};
+use axum::Router;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::{HeaderMap, Request};
@@ -37,6 +38,7 @@ pub(crate) struct TestApi {
     pub(crate) deliveries: DynamoDbDeliveries,
     database: aws_sdk_dynamodb::Client,
     table: String,
+    pub(crate) router: Router,
     /// Queues of the modes `every` and `latest`.
     pub(crate) queues: [Arc<RecordingChannel>; 2],
 }
@@ -76,7 +78,8 @@ impl TestApi {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let router = router(services, AuthMode::Token(Token::new(TOKEN)));
-        tokio::spawn(async move { axum::serve(listener, router).await });
+        let served = router.clone();
+        tokio::spawn(async move { axum::serve(listener, served).await });
         TestApi {
             address,
             endpoint: Arc::new(main.endpoint),
@@ -86,6 +89,7 @@ impl TestApi {
             deliveries,
             database: client,
             table,
+            router,
             queues,
         }
     }
