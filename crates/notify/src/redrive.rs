@@ -42,14 +42,7 @@ impl Default for RedriveOptions {
     fn default() -> RedriveOptions {
         RedriveOptions {
             limit: 1000,
-            sources: [
-                "antumbra-inbound",
-                "antumbra-signals",
-                "antumbra-deliveries",
-                "antumbra-deliveries.fifo",
-            ]
-            .map(str::to_owned)
-            .to_vec(),
+            sources: vec!["antumbra-inbound".to_owned(), "antumbra-signals".to_owned()],
             to: None,
             drop_requests: false,
         }

@@ -122,7 +122,10 @@ impl RedriveArguments {
         let options = RedriveOptions {
             limit: self.limit as usize,
             sources: self.sources.clone(),
-            to: self.to.clone(),
+            to: self
+                .to
+                .clone()
+                .or_else(|| source_of_dead_letters(&queue.url)),
             drop_requests: self.drop_requests,
         };
         let start = SystemClock.now();
@@ -188,4 +191,15 @@ impl RedriveArguments {
             clock,
         })
     }
+}
+
+/// Returns the queue that the dead letters of a deliveries queue go back to. The operator names the dead-letter
+/// queue, so no sender chooses it.
+fn source_of_dead_letters(url: &str) -> Option<String> {
+    let name = url.rsplit('/').next()?;
+    let (base, fifo) = match name.strip_suffix(".fifo") {
+        Some(base) => (base, ".fifo"),
+        None => (name, ""),
+    };
+    Some(format!("{}{fifo}", base.strip_suffix("-dead")?))
 }

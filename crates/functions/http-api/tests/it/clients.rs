@@ -25,7 +25,7 @@ async fn a_client_is_created_read_changed_and_deleted() {
     let created = response.ok(201);
     let secret = created["secret"].as_str().unwrap();
     assert!(secret.starts_with("whsec_"));
-    assert_eq!(created["mode"], "every");
+    assert_eq!(created["mode"], "latest");
     api.post("/v1/clients", CLIENT)
         .await
         .problem(409, "AlreadyExists");
