@@ -116,22 +116,17 @@ impl ClientStore for DynamoDbClients {
             .condition(format!("{EXISTS} AND #state <> :state"))
             .value(":one", number(1))
             .value(":now", time(now));
-        let outcome = match release.clone() {
-            None => self.table.write(update.returning_new()).await?,
-            Some(release) => self.table.transact(vec![update, release]).await?,
+        let writes = std::iter::once(update).chain(release.clone()).collect();
+        let outcome = self.table.transact(writes).await?;
+        let Outcome::Refused(refusal) = outcome else {
+            return self.get(id).await;
         };
-        match (outcome, release) {
-            (Outcome::Applied(stored), None) => Ok(decode_client(stored)?),
-            (Outcome::Applied(_), Some(_)) => self.get(id).await,
-            (Outcome::Refused(refusal), release) => {
-                let stored = decode_client(refusal.stored.ok_or(ClientError::NotFound)?)?;
-                // The release before may have been interrupted.
-                if let Some(release) = release {
-                    self.table.write(release).await?;
-                }
-                Ok(stored)
-            }
+        let stored = decode_client(refusal.stored.ok_or(ClientError::NotFound)?)?;
+        // The release before may have been interrupted.
+        if let Some(release) = release {
+            self.table.write(release).await?;
         }
+        Ok(stored)
     }
 
     async fn rotate(&self, id: &ClientId, rotation: &Rotation) -> Result<Secrets, ClientError> {

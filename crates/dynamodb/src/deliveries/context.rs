@@ -85,16 +85,6 @@ impl DynamoDbDeliveries {
         let orders = orders.filter_map(|key| key.sort.strip_prefix(&prefix).map(str::to_owned));
         Ok(orders.collect())
     }
-
-    /// The number of parked deliveries of a client and sensor.
-    pub(super) async fn parked_count(
-        &self,
-        client: &ClientId,
-        sensor: &SensorId,
-    ) -> Result<u32, StoreError> {
-        let chain = self.table.get(&chain_key(client, sensor)).await?;
-        parked(chain.as_ref())
-    }
 }
 
 fn parked(chain: Option<&Item>) -> Result<u32, StoreError> {

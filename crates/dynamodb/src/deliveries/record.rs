@@ -86,15 +86,10 @@ impl DeliveryStore for DynamoDbDeliveries {
             };
             if refusal.at > 0 {
                 // Another delivery of the client and sensor was parked or settled at the same time.
-                let Some(sensor) = &transition.message.sensor else {
-                    return Ok(Saved::Changed);
-                };
                 if transition.wait.is_some() {
                     return Ok(Saved::Changed);
                 }
-                parked = self
-                    .parked_count(transition.message.id.client(), sensor)
-                    .await?;
+                parked = self.read_context(transition.message).await?.parked;
                 continue;
             }
             let Some(stored) = refusal.stored.clone() else {

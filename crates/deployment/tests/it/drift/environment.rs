@@ -127,6 +127,8 @@ fn variables_name_the_right_tables_and_queues() {
                 "SIGNALS_QUEUE_URL" => "antumbra-signals",
                 "DELIVERIES_QUEUE_URL" => "antumbra-deliveries",
                 "DELIVERIES_FIFO_QUEUE_URL" => "antumbra-deliveries.fifo",
+                "DELIVERIES_DEAD_QUEUE_URL" => "antumbra-deliveries-dead",
+                "DELIVERIES_DEAD_FIFO_QUEUE_URL" => "antumbra-deliveries-dead.fifo",
                 other => {
                     assert!(!other.ends_with("_URL"), "{name}: {other}");
                     continue;

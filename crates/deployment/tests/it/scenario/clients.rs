@@ -1,9 +1,12 @@
 //! Clients, links, and deliveries that succeed, fail, become dead letters and are redelivered.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use super::Scenario;
 use crate::endpoint::Reply;
+use crate::support::eventually;
 
 impl Scenario {
     pub(super) async fn run_clients(&mut self) {
@@ -71,6 +74,7 @@ impl Scenario {
             self.endpoints.wait(id, seen + 2).await;
         }
 
+        self.deliveries_outside_of_the_queue().await;
         // 410 disables the clients: their deliveries are held until they are enabled.
         for id in ["newest", "all"] {
             self.endpoints.next(id, &[Reply::Status(410)]);
@@ -82,10 +86,55 @@ impl Scenario {
         }
         self.signal(9).await;
         for id in ["newest", "all"] {
-            self.call_api("POST", "/v1/clients/{}/enable", &[id], Value::Null, 200)
+            self.until_count(id, "held", |held| held >= 2).await;
+            // The second call finds the client enabled.
+            for _ in 0..2 {
+                self.call_api("POST", "/v1/clients/{}/enable", &[id], Value::Null, 200)
+                    .await;
+            }
+        }
+        self.until_count("all", "held", |held| held == 0).await;
+        self.until_count("all", "pending", |pending| pending == 0)
+            .await;
+        self.end_of_clients().await;
+    }
+
+    /// Deliveries that become dead letters, wait in the due index, or are forged.
+    async fn deliveries_outside_of_the_queue(&self) {
+        for id in ["newest", "all"] {
+            self.endpoints.next(id, &[Reply::Status(500); 10]);
+        }
+        self.signal(10).await;
+        for id in ["newest", "all"] {
+            self.until_count(id, "dead", |dead| dead > 0).await;
+            self.endpoints.next(id, &[Reply::RetryAfter(503, 100)]);
+        }
+        self.signal(11).await;
+        for id in ["newest", "all"] {
+            self.until_count(id, "failed", |failed| failed > 0).await;
+        }
+        self.signal(12).await;
+        eventually("a delivery behind another one", async || {
+            let parked = self.items("CLIENT#all", "PARKED#").await;
+            (parked.len() == 2).then_some(())
+        })
+        .await;
+        self.clock.shift(Duration::from_secs(120));
+        self.home.stack.sweep().await.unwrap();
+        for id in ["newest", "all"] {
+            self.until_count(id, "failed", |failed| failed == 0).await;
+            self.until_count(id, "pending", |pending| pending == 0)
                 .await;
         }
-        self.end_of_clients().await;
+        self.home.send("antumbra-deliveries", "forged").await;
+        self.home.received("antumbra-quarantine", "forged").await;
+    }
+
+    /// Waits until the number of a client's deliveries with a status is as expected.
+    async fn until_count(&self, client: &str, status: &str, is_so: impl Fn(usize) -> bool) {
+        let path = format!("/v1/clients/{client}/deliveries?status={status}");
+        let count = |page: &Value| page["deliveries"].as_array().map_or(0, Vec::len);
+        self.until(&path, |page| is_so(count(page))).await;
     }
 
     /// Repeats requests whose response has a secret.
