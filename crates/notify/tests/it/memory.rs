@@ -142,10 +142,12 @@ fn rules() -> Registrations {
         json!({ "name": "live", "to": { "mqtt": { "topic": "t/${id}" } } }),
         json!({ "name": "missing", "send": whole, "to": { "sqs": { "queue": "missing" } } }),
         json!({ "name": "never", "on": { "pattern": pattern }, "to": { "sqs": { "queue": "a" } } }),
+        json!({ "name": "delta", "as": "shadow-delta", "to": { "mqtt": { "topic": "d/${id}" } } }),
+        json!({ "name": "both", "as": "shadow-documents", "to": { "mqtt": { "topic": "b/${id}" } } }),
     ])
 }
 
-/// Each registration has a message of its own, so the peak grows with their number: here there are four.
+/// Each registration has a message of its own, so the peak grows with their number: here there are six.
 #[test]
 fn memory_is_bounded_by_the_images() {
     let runtime = tokio::runtime::Builder::new_current_thread()
