@@ -94,7 +94,7 @@ fn deployed(source: &Source) -> (&str, Value) {
     (&source.kind, settings)
 }
 
-fn sorted<'a>(mut sources: Vec<(&'a str, Value)>) -> Vec<(&'a str, Value)> {
+fn sorted(mut sources: Vec<(&str, Value)>) -> Vec<(&str, Value)> {
     sources.sort_by_key(|source| format!("{source:?}"));
     sources
 }
