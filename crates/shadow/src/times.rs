@@ -415,7 +415,7 @@ impl<'a> Walk<'a> {
                 .take(leaves(new), |time, count| out.push(time, count));
         }
         let whole = is_leaf(new) || new.kind() == Kind::Array || self.model.time(new).is_some();
-        let olds = old.filter(|old| old.kind() == Kind::Object && !(is_leaf(*old) && !root));
+        let olds = old.filter(|old| old.kind() == Kind::Object && (root || !is_leaf(*old)));
         if !root && (whole || olds.is_none()) {
             let newest = self.old.newest(old.map_or(0, leaves));
             return self.out.push(self.time.max(newest), leaves(new));

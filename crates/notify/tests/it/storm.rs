@@ -304,7 +304,7 @@ async fn read_with_spill(shard: &[Record], channels: &Fakes, random: &mut Rng) -
         clock.advance(Duration::from_secs(random.u64(1..40)));
         // Some groups, ten messages at most.
         let left_out = random.u64(..);
-        let is_left_out = |key: &str| (key.len() as u64 ^ left_out) % 3 == 0;
+        let is_left_out = |key: &str| (key.len() as u64 ^ left_out).is_multiple_of(3);
         received.retain(|message| !is_left_out(message.group.as_deref().unwrap()));
         received.truncate(random.usize(1..=10));
         let handling = Steps {

@@ -72,7 +72,7 @@ fn worst() -> Vec<(&'static str, Document, Document)> {
         ("nulls", members(40_000, "1"), members(40_000, "null")),
     ]
     .map(|(name, one, other)| {
-        let document = |text: String| Document::parse(&text).unwrap();
+        let document = |text: String| Document::parse(&text).expect("a document");
         (name, document(one), document(other))
     })
     .into()

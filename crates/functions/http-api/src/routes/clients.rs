@@ -69,7 +69,7 @@ pub(crate) async fn create(
     if let Some(Extension(request)) = request {
         // An id derived from the request stays the same if the request has to run again.
         if new.id.is_none() {
-            new.id = Some(ClientId::new(&request.derive_id("cl")).map_err(Problem::internal)?);
+            new.id = Some(ClientId::new(request.derive_id("cl")).map_err(Problem::internal)?);
         }
         new.requested = Some(request.request_key(api.clock.now()));
     }
