@@ -11,11 +11,13 @@ mod plan;
 mod store;
 mod update;
 
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use antumbra_shadow::{Document, DocumentError, Model, Timestamp, delta};
 use serde::Serialize;
+use tokio::sync::Mutex;
 
 use crate::backoff;
 use crate::clock::{Clock, SystemClock};
@@ -91,6 +93,9 @@ pub struct Shadow {
     pub version: Version,
 }
 
+/// Locks for updates of a process.
+const LOCKS: usize = 64;
+
 /// The shadows of a fleet.
 ///
 /// ```
@@ -117,6 +122,8 @@ pub struct Shadows<P> {
     model: Model,
     /// Varies the jitter from call to call.
     calls: AtomicU64,
+    /// Held during an update of a shadow, by the hash of its id. Updates of one process need not conflict.
+    locks: [Mutex<()>; LOCKS],
 }
 
 impl<P: ShadowStore> Shadows<P> {
@@ -134,6 +141,7 @@ impl<P: ShadowStore> Shadows<P> {
             clock,
             model: Model::default(),
             calls: AtomicU64::new(0),
+            locks: [const { Mutex::const_new(()) }; LOCKS],
         }
     }
 
@@ -187,6 +195,8 @@ impl<P: ShadowStore> Shadows<P> {
     /// # }).unwrap();
     /// ```
     pub async fn update(&self, update: Update) -> Result<UpdateResult, ShadowError> {
+        let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(&update.shadow);
+        let _lock = self.locks[hash as usize % LOCKS].lock().await;
         self.engine().update(&update).await
     }
 

@@ -167,10 +167,8 @@ pub(crate) async fn merge<const DESIRED: bool>(
         ),
         true => (DocumentState::Desired, Update::desire(id.clone(), document)),
     };
-    let mut update = query.apply(update)?;
-    if let Some(Extension(context)) = context {
-        update = update.deadline(conditional::deadline(&context));
-    }
+    let deadline = conditional::deadline(context.as_deref(), api.clock.now());
+    let update = query.apply(update)?.deadline(deadline);
     let result = conditional::update(&api.shadows, &id, state, update, conditions).await?;
     let version = result.version(state);
     let tag = (version != Version::NONE).then(|| ETag::new(version));

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use antumbra_dynamodb::DynamoDbShadows;
+use antumbra_lambda_kit::functions::spec;
 use antumbra_service::shadows::{
     Delete, DocumentSet, ExpectedVersion, Shadow, ShadowError, ShadowId, Shadows, State, Update,
     UpdateResult, Version,
@@ -22,9 +23,12 @@ const ATTEMPTS: u32 = 5;
 /// Time kept back for the response.
 const RESPONSE: Duration = Duration::from_millis(1500);
 
-/// Returns the time until which an update is retried.
-pub(super) fn deadline(context: &Context) -> Timestamp {
-    let end = i128::from(context.deadline) * 1_000_000;
+/// Returns the time until which an update is retried: shortly before Lambda's deadline, and as long without Lambda.
+pub(super) fn deadline(context: Option<&Context>, now: Timestamp) -> Timestamp {
+    let end = match context {
+        Some(context) => i128::from(context.deadline) * 1_000_000,
+        None => now.after(spec(crate::NAME).timeout).nanoseconds(),
+    };
     Timestamp::from_nanoseconds(end - RESPONSE.as_nanos() as i128)
 }
 
