@@ -69,7 +69,8 @@ pub(super) async fn change(stack: &DemoStack, report: &mut DemoReport) -> DemoRe
     report.check("POST /v1/sensors without a token: 401", refused.0, 401)?;
     let made = stack.api("POST", "/v1/sensors", lock).await?;
     report.check("with the token: 201, lock-1 is registered", made.0, 201)?;
-    let client = json!({ "id": "night-watch", "name": "Night watch", "url": endpoint.url() });
+    // Mode `every` keeps the order of events of different kinds.
+    let client = json!({ "id": "night-watch", "name": "Night watch", "mode": "every", "url": endpoint.url() });
     let (status, client) = stack.api("POST", "/v1/clients", client).await?;
     report.check("POST /v1/clients: 201, with a secret", status, 201)?;
     endpoint.secret = client["secret"].as_str().unwrap_or_default().to_owned();
