@@ -1,0 +1,1 @@
+//! Empty stand-in; see ../../README.md.
