@@ -3,7 +3,7 @@
 //! The index `Listed` holds them by sensor, in the same order. An attempt costs one `BatchGetItem` (client,
 //! secrets, link, state, chain, delivery) and two `UpdateItem`, which begin and end it; a failed attempt another
 //! one for the circuit. What waits outside of the queues has an entry in a list: held deliveries per client,
-//! parked deliveries per client and sensor, due deliveries per shard.
+//! deferred deliveries per client and sensor, due deliveries per shard.
 
 mod circuit;
 mod context;

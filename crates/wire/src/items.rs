@@ -13,8 +13,8 @@
 //! | main | `CLIENT#{client}` | `CLIENTSECRETS` | signing secrets |
 //! | main | `CLIENT#{client}` | `DELIVERY#{order}` | delivery with its attempts |
 //! | main | `CLIENT#{client}` | `HELD#{order}` | entry of the list of held deliveries |
-//! | main | `CLIENT#{client}` | `PARKED#{sensor}#{order}` | delivery that later ones of the sensor wait for |
-//! | main | `CLIENT#{client}` | `CHAIN#{sensor}` | number of parked deliveries |
+//! | main | `CLIENT#{client}` | `DEFERRED#{sensor}#{order}` | delivery that later ones of the sensor wait for |
+//! | main | `CLIENT#{client}` | `CHAIN#{sensor}` | number of deferred deliveries |
 //! | main | `DUE#{shard}` | `AT#{time}#{client}#{order}` | delivery to queue again, or client to release |
 //! | main | `LIVENESS` | `QUEUE#{queue}` | ingest progress of a queue |
 //! | main | `SUSPENSIONS` | `REGISTRATION#{name}` | registration whose target fails |
@@ -59,7 +59,7 @@ pub enum ItemKind {
     LinkMirror,
     Delivery,
     HeldDelivery,
-    ParkedDelivery,
+    DeferredDelivery,
     DeliveryChain,
     DueDelivery,
     ClientInfo,
@@ -120,7 +120,7 @@ impl ItemKind {
         ItemKind::LinkMirror,
         ItemKind::Delivery,
         ItemKind::HeldDelivery,
-        ItemKind::ParkedDelivery,
+        ItemKind::DeferredDelivery,
         ItemKind::DeliveryChain,
         ItemKind::DueDelivery,
         ItemKind::ClientInfo,
@@ -148,7 +148,7 @@ impl ItemKind {
             ItemKind::LinkMirror => ("CLIENT#", "SENSOR#"),
             ItemKind::Delivery => ("CLIENT#", "DELIVERY#"),
             ItemKind::HeldDelivery => ("CLIENT#", "HELD#"),
-            ItemKind::ParkedDelivery => ("CLIENT#", "PARKED#"),
+            ItemKind::DeferredDelivery => ("CLIENT#", "DEFERRED#"),
             ItemKind::DeliveryChain => ("CLIENT#", "CHAIN#"),
             ItemKind::DueDelivery => ("DUE#", "AT#"),
             ItemKind::ClientInfo => ("CLIENT#", "CLIENTINFO"),
@@ -186,7 +186,7 @@ impl ItemKind {
             | ItemKind::Suspension
             | ItemKind::SpilledKey
             | ItemKind::HeldDelivery
-            | ItemKind::ParkedDelivery
+            | ItemKind::DeferredDelivery
             | ItemKind::DeliveryChain
             | ItemKind::DueDelivery
             | ItemKind::IdempotencyRecord

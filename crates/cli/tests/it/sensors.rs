@@ -79,8 +79,12 @@ fn sensors_are_managed_from_the_command_line() {
 
     let state = json_of(&stack, &["sensors", "state", "gas:1"]);
     assert_eq!(
-        (&state["connection"], &state["sequence"]),
-        (&json!("NEVER"), &json!(0))
+        (
+            &state["connection"],
+            &state["measuredAt"],
+            &state["sequence"]
+        ),
+        (&json!("ONLINE"), &json!("2026-01-31T11:00:00Z"), &json!(0))
     );
     let shown = json_of(&stack, &["sensors", "show", "gas:1"]);
     assert_eq!(shown["sensor"]["type"], "gas");

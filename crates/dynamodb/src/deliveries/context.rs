@@ -1,4 +1,4 @@
-//! The context of a message, in one read, and another one if deliveries of the same sensor are parked.
+//! The context of a message, in one read, and another one if deliveries of the same sensor are deferred.
 
 use antumbra_service::clients::ClientId;
 use antumbra_service::deliveries::{DeliveryContext, DeliveryMessage, EventType};
@@ -8,7 +8,7 @@ use antumbra_service::store::StoreError;
 use antumbra_wire::items::ItemKind;
 
 use super::DynamoDbDeliveries;
-use super::item::{PARKED, chain_key, decode, key};
+use super::item::{DEFERRED, chain_key, decode, key};
 use crate::clients::item::{client_key, decode_client, decode_secrets, mirror_key, secrets_key};
 use crate::table::{BatchRead, Item, Key, Query};
 use crate::value::{corrupt, optional_number, read_text, text};
@@ -53,26 +53,26 @@ impl DynamoDbDeliveries {
             let generation = generation.map_err(|_| corrupt(GENERATION, "invalid"))?;
             context.generation = Some(generation);
         }
-        context.parked = parked(chain.as_ref())?;
-        if context.parked > 0 {
-            let oldest = self.parked_deliveries(client, sensor, 1).await?;
-            context.oldest_parked = oldest.into_iter().next();
+        context.deferred = deferred(chain.as_ref())?;
+        if context.deferred > 0 {
+            let oldest = self.deferred_deliveries(client, sensor, 1).await?;
+            context.oldest_deferred = oldest.into_iter().next();
         }
         Ok(context)
     }
 
     /// The orders of the oldest deliveries that later ones of the sensor wait for.
-    pub(super) async fn parked_deliveries(
+    pub(super) async fn deferred_deliveries(
         &self,
         client: &ClientId,
         sensor: &SensorId,
         limit: usize,
     ) -> Result<Vec<String>, StoreError> {
-        let prefix = ItemKind::ParkedDelivery.sort(&format!("{sensor}#"));
+        let prefix = ItemKind::DeferredDelivery.sort(&format!("{sensor}#"));
         let query = Query::new("#PK = :partition AND begins_with(#SK, :prefix)")
             .value(
                 ":partition",
-                text(ItemKind::ParkedDelivery.partition(client.as_str())),
+                text(ItemKind::DeferredDelivery.partition(client.as_str())),
             )
             .value(":prefix", text(&prefix));
         let query = Query {
@@ -87,9 +87,9 @@ impl DynamoDbDeliveries {
     }
 }
 
-fn parked(chain: Option<&Item>) -> Result<u32, StoreError> {
+fn deferred(chain: Option<&Item>) -> Result<u32, StoreError> {
     let count = chain
-        .map(|chain| optional_number(chain, PARKED))
+        .map(|chain| optional_number(chain, DEFERRED))
         .transpose()?;
     Ok(count.flatten().unwrap_or(0))
 }

@@ -16,8 +16,8 @@ use serde_json::value::RawValue;
 use crate::table::{Item, Key};
 use crate::value::{EpochMilliseconds, TextTime, corrupt, from_item, to_item};
 
-/// Number of parked deliveries in a chain.
-pub(super) const PARKED: &str = "parked";
+/// Number of deferred deliveries in a chain.
+pub(super) const DEFERRED: &str = "deferred";
 /// End of the key of a task that releases the held deliveries of a client.
 pub(super) const RELEASE: &str = "release";
 
@@ -30,9 +30,9 @@ pub(super) fn held_key(client: &ClientId, order: &str) -> Key {
     Key::new(ItemKind::HeldDelivery, client.as_str(), order)
 }
 
-pub(super) fn parked_key(id: &DeliveryId, sensor: &SensorId) -> Key {
+pub(super) fn deferred_key(id: &DeliveryId, sensor: &SensorId) -> Key {
     let sort = format!("{sensor}#{}", id.order());
-    Key::new(ItemKind::ParkedDelivery, id.client().as_str(), &sort)
+    Key::new(ItemKind::DeferredDelivery, id.client().as_str(), &sort)
 }
 
 pub(super) fn chain_key(client: &ClientId, sensor: &SensorId) -> Key {

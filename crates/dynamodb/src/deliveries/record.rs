@@ -15,13 +15,15 @@ use antumbra_wire::items::ItemKind;
 use aws_sdk_dynamodb::types::AttributeValue;
 
 use super::DynamoDbDeliveries;
-use super::item::{PARKED, chain_key, decode, due_key, encode_attempts, held_key, key, parked_key};
+use super::item::{
+    DEFERRED, chain_key, decode, deferred_key, due_key, encode_attempts, held_key, key,
+};
 use crate::table::{Item, Key, Outcome, Refusal, Write};
 use crate::value::{epoch_milliseconds, epoch_seconds, number, text, time};
 
 /// Attempts that the record of one delivery keeps.
 const ATTEMPTS_KEPT: usize = 50;
-/// Writes tried while other deliveries of the same client and sensor are parked.
+/// Writes tried while other deliveries of the same client and sensor are deferred.
 const SAVES: u32 = 5;
 /// Condition: nothing happened to the delivery since it was read.
 const UNCHANGED: &str = "#round = :seenRound AND #begun = :seenBegun AND #queued = :seenQueued \
@@ -62,7 +64,7 @@ impl DeliveryStore for DynamoDbDeliveries {
 
     async fn save(&self, transition: &Transition<'_>) -> Result<Saved, StoreError> {
         let mut record = transition.record.clone();
-        let mut parked = transition.context.parked;
+        let mut deferred = transition.context.deferred;
         let mut condition = match transition.claim {
             Some(_) => "#claim = :claim",
             None => UNCHANGED,
@@ -71,10 +73,13 @@ impl DeliveryStore for DynamoDbDeliveries {
             let mut writes = vec![self.update(transition, &record, condition)?];
             let next = match transition.wait {
                 Some(wait) => {
-                    writes.extend(self.park(transition, &record, wait));
+                    writes.extend(self.defer(transition, &record, wait));
                     None
                 }
-                None => self.leave(transition, &record, parked, &mut writes).await?,
+                None => {
+                    self.leave(transition, &record, deferred, &mut writes)
+                        .await?
+                }
             };
             let outcome = match writes.len() {
                 1 => self.table.write(writes.remove(0)).await?,
@@ -85,11 +90,11 @@ impl DeliveryStore for DynamoDbDeliveries {
                 Outcome::Refused(refusal) => refusal,
             };
             if refusal.at > 0 {
-                // Another delivery of the client and sensor was parked or settled at the same time.
+                // Another delivery of the client and sensor was deferred or settled at the same time.
                 if transition.wait.is_some() {
                     return Ok(Saved::Changed);
                 }
-                parked = self.read_context(transition.message).await?.parked;
+                deferred = self.read_context(transition.message).await?.deferred;
                 continue;
             }
             let Some(stored) = refusal.stored.clone() else {
@@ -193,7 +198,7 @@ impl DynamoDbDeliveries {
     }
 
     /// The writes that put a delivery into the list of the place where it waits.
-    fn park(&self, transition: &Transition<'_>, record: &DeliveryRecord, wait: Wait) -> Vec<Write> {
+    fn defer(&self, transition: &Transition<'_>, record: &DeliveryRecord, wait: Wait) -> Vec<Write> {
         let id = &transition.message.id;
         let put = |key: Key| Write::put(self.table.attributes(&key));
         let mut writes = match wait {
@@ -205,12 +210,14 @@ impl DynamoDbDeliveries {
         if let Some(sensor) = &transition.message.sensor
             && is_joining(transition, record)
         {
-            writes.push(put(parked_key(id, sensor)));
+            writes.push(put(deferred_key(id, sensor)));
             let chain = chain_key(id.client(), sensor);
-            let chain = Write::update(chain, "ADD #parked :one").value(":one", number(1));
+            let chain = Write::update(chain, "ADD #deferred :one").value(":one", number(1));
             writes.push(match wait {
                 // Without a delivery to wait for, nothing would end the wait.
-                Wait::Behind => chain.condition("#parked > :none").value(":none", number(0)),
+                Wait::Behind => chain
+                    .condition("#deferred > :none")
+                    .value(":none", number(0)),
                 _ => chain,
             });
         }
@@ -223,7 +230,7 @@ impl DynamoDbDeliveries {
         &self,
         transition: &Transition<'_>,
         record: &DeliveryRecord,
-        parked: u32,
+        deferred: u32,
         writes: &mut Vec<Write>,
     ) -> Result<Option<DeliveryMessage>, StoreError> {
         let message = transition.message;
@@ -231,16 +238,16 @@ impl DynamoDbDeliveries {
             return Ok(None);
         };
         let (id, client) = (&message.id, message.id.client());
-        writes.push(Write::delete(parked_key(id, sensor)));
+        writes.push(Write::delete(deferred_key(id, sensor)));
         let chain = chain_key(client, sensor);
-        let chain = match parked {
+        let chain = match deferred {
             0 | 1 => Write::delete(chain),
-            _ => Write::update(chain, "ADD #parked :less").value(":less", number(-1)),
+            _ => Write::update(chain, "ADD #deferred :less").value(":less", number(-1)),
         };
         writes.push(
             chain
-                .condition(format!("#{PARKED} = :seen"))
-                .value(":seen", number(parked)),
+                .condition(format!("#{DEFERRED} = :seen"))
+                .value(":seen", number(deferred)),
         );
         let Some(next) = self.next_behind(id, sensor).await? else {
             return Ok(None);
@@ -265,15 +272,15 @@ impl DynamoDbDeliveries {
         }))
     }
 
-    /// The oldest other parked delivery of the client and sensor, if it waits behind this one.
+    /// The oldest other deferred delivery of the client and sensor, if it waits behind this one.
     async fn next_behind(
         &self,
         id: &DeliveryId,
         sensor: &SensorId,
     ) -> Result<Option<DeliveryRecord>, StoreError> {
         let (client, own) = (id.client(), id.order());
-        let parked = self.parked_deliveries(client, sensor, 2).await?;
-        let Some(order) = parked.into_iter().find(|order| *order != own) else {
+        let deferred = self.deferred_deliveries(client, sensor, 2).await?;
+        let Some(order) = deferred.into_iter().find(|order| *order != own) else {
             return Ok(None);
         };
         let key = Key::new(ItemKind::Delivery, client.as_str(), &order);

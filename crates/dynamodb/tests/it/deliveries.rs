@@ -178,7 +178,7 @@ async fn an_attempt_costs_one_read_and_two_writes() {
     assert_eq!((client.id.as_str(), client.mode), ("watch", Mode::Latest));
     assert_eq!(secrets.previous, None);
     assert!(context.linked);
-    assert_eq!((context.newest, context.parked), (Some(4), 0));
+    assert_eq!((context.newest, context.deferred), (Some(4), 0));
     assert_eq!(context.generation, Generation::new("g-1").ok());
     assert!(fixture.claim(&context, &message, "token").await);
     let claim = Some(("token", attempt(0, 1, 204)));
@@ -287,7 +287,7 @@ async fn a_success_settles_a_released_delivery_but_not_one_requested_by_hand() {
 }
 
 #[tokio::test]
-async fn later_deliveries_wait_behind_a_parked_one_and_follow_it() {
+async fn later_deliveries_wait_behind_a_deferred_one_and_follow_it() {
     let fixture = DeliveryFixture::fresh().await;
     fixture.linked("watch", "door-7", 4, 2).await;
     let (one, two, three) = (
@@ -295,7 +295,7 @@ async fn later_deliveries_wait_behind_a_parked_one_and_follow_it() {
         fixture.add(2).await,
         fixture.add(3).await,
     );
-    // Without a parked delivery, none can wait behind it.
+    // Without a deferred delivery, none can wait behind it.
     let (context, message) = fixture.context(&two).await;
     let saved = fixture.save(
         &context,
@@ -310,7 +310,7 @@ async fn later_deliveries_wait_behind_a_parked_one_and_follow_it() {
     assert_eq!(saved, Saved::Applied(None));
     for waiting in [&two, &three] {
         let (context, message) = fixture.context(waiting).await;
-        assert_eq!(context.oldest_parked, Some(one.id.order()));
+        assert_eq!(context.oldest_deferred, Some(one.id.order()));
         let saved = fixture.save(
             &context,
             &message,
@@ -338,7 +338,7 @@ async fn later_deliveries_wait_behind_a_parked_one_and_follow_it() {
     let last = fixture.attempt(settled, Status::Delivered, None).await;
     assert_eq!(last, Saved::Applied(None));
     let (context, _) = fixture.context(&three).await;
-    assert_eq!((context.parked, context.oldest_parked), (0, None));
+    assert_eq!((context.deferred, context.oldest_deferred), (0, None));
     // What remains in the index is of deliveries that wait no more.
     let rest = fixture.due(at(300)).await;
     assert!(

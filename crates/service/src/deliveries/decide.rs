@@ -120,7 +120,7 @@ pub fn next_step<'a>(
         };
     }
     let is_behind = |oldest: &String| *oldest < delivery.id.order();
-    if is_in_order(client, message) && context.oldest_parked.as_ref().is_some_and(is_behind) {
+    if is_in_order(client, message) && context.oldest_deferred.as_ref().is_some_and(is_behind) {
         return match waiting {
             Some(Waiting::Behind) => NextStep::Drop(record.status),
             _ => NextStep::WaitBehind,

@@ -29,9 +29,9 @@ pub struct DeliveryContext {
     pub generation: Option<Generation>,
     /// Number of deliveries of this client and sensor that wait outside of the queue, and of which later ones
     /// keep the order.
-    pub parked: u32,
+    pub deferred: u32,
     /// [`DeliveryId::order`] of the oldest of them.
-    pub oldest_parked: Option<String>,
+    pub oldest_deferred: Option<String>,
 }
 
 /// The start of an attempt.

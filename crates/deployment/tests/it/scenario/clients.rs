@@ -115,8 +115,8 @@ impl Scenario {
         }
         self.signal(12).await;
         eventually("a delivery behind another one", async || {
-            let parked = self.items("CLIENT#all", "PARKED#").await;
-            (parked.len() == 2).then_some(())
+            let deferred = self.items("CLIENT#all", "DEFERRED#").await;
+            (deferred.len() == 2).then_some(())
         })
         .await;
         self.clock.shift(Duration::from_secs(120));

@@ -55,8 +55,8 @@ fn context(mode: Mode, state: ClientState) -> DeliveryContext {
         linked: true,
         newest: Some(5),
         generation: Generation::new("g").ok(),
-        parked: 0,
-        oldest_parked: None,
+        deferred: 0,
+        oldest_deferred: None,
     }
 }
 
@@ -223,15 +223,15 @@ fn a_message_that_changes_nothing_is_dropped() {
 }
 
 #[test]
-fn later_deliveries_wait_behind_a_parked_one_in_mode_every() {
-    let parked = |mode, order: &str, waiting| {
+fn later_deliveries_wait_behind_a_deferred_one_in_mode_every() {
+    let deferred = |mode, order: &str, waiting| {
         let progress = Progress {
             waiting,
             ..Progress::default()
         };
         DeliveryContext {
-            parked: 1,
-            oldest_parked: Some(order.to_owned()),
+            deferred: 1,
+            oldest_deferred: Some(order.to_owned()),
             ..with(enabled(mode), progress)
         }
     };
@@ -240,16 +240,16 @@ fn later_deliveries_wait_behind_a_parked_one_in_mode_every() {
         .id
         .order();
     for (context, manual, expected) in [
-        (parked(Mode::Every, "0", None), false, "behind"),
+        (deferred(Mode::Every, "0", None), false, "behind"),
         (
-            parked(Mode::Every, "0", Some(Waiting::Behind)),
+            deferred(Mode::Every, "0", Some(Waiting::Behind)),
             false,
             "drop",
         ),
-        (parked(Mode::Every, &own, None), false, "send"),
-        (parked(Mode::Every, "z", None), false, "send"),
-        (parked(Mode::Every, "0", None), true, "send"),
-        (parked(Mode::Latest, "0", None), false, "send"),
+        (deferred(Mode::Every, &own, None), false, "send"),
+        (deferred(Mode::Every, "z", None), false, "send"),
+        (deferred(Mode::Every, "0", None), true, "send"),
+        (deferred(Mode::Latest, "0", None), false, "send"),
     ] {
         let message = message(&context, u32::from(manual), manual);
         assert_eq!(decided(&context, &message), expected, "{context:?}");
