@@ -30,7 +30,7 @@ use page::{Block, Command, Page};
 use shell::{Background, Shell};
 
 /// Blocks that cannot run in a test: builds, deployments and other programs.
-const NOT_RUN: usize = 8;
+const NOT_RUN: usize = 9;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")

@@ -198,7 +198,12 @@ impl DynamoDbDeliveries {
     }
 
     /// The writes that put a delivery into the list of the place where it waits.
-    fn defer(&self, transition: &Transition<'_>, record: &DeliveryRecord, wait: Wait) -> Vec<Write> {
+    fn defer(
+        &self,
+        transition: &Transition<'_>,
+        record: &DeliveryRecord,
+        wait: Wait,
+    ) -> Vec<Write> {
         let id = &transition.message.id;
         let put = |key: Key| Write::put(self.table.attributes(&key));
         let mut writes = match wait {

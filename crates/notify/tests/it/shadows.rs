@@ -88,7 +88,7 @@ async fn an_item_with_both_documents_says_it_all() {
         json!({
             "version": version, "timestamp": 1_700_000_060_000_000_000_u64, "clientToken": "t",
             "reported": {"led": "off", "fan": 1}, "desired": desired,
-            "reportedTimes": "60,0", "desiredTimes": "0",
+            "reportedTimes": "1700000060000000:60s,0", "desiredTimes": "1700000060000000:0",
         })
     };
     let record = Record {

@@ -138,8 +138,8 @@ fn what_does_not_fit_is_left_out_in_order() {
         length(ALL, whole).1.unwrap();
         let (without_old, _) = length(ALL, whole - 1);
         let (without_both, _) = length(ALL, without_old - 1);
-        let (_, result) = length(ALL, without_both - 1);
-        let bytes = without_both;
+        let (bytes, _) = length(ALL, without_both - 1);
+        let (_, result) = length(ALL, bytes - 1);
         assert_eq!(
             result,
             Err(TooLarge {
@@ -161,7 +161,8 @@ fn what_does_not_fit_is_left_out_in_order() {
                 (true, "null", true),
                 (true, r#"["old"]"#, true),
                 (true, r#"["old","new"]"#, false),
-                (false, r#"["old","new"]"#, false),
+                (true, r#"["old","new","diff"]"#, false),
+                (false, r#"["old","new","diff"]"#, false),
                 (true, "null", true),
                 (true, r#"["new"]"#, false),
             ]

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use regex::{Captures, Regex};
 
 /// Values that differ from run to run: a name, and its form. An id stands for the same value on the whole page.
-const VOLATILE: [(&str, &str); 7] = [
+const VOLATILE: [(&str, &str); 8] = [
     ("secret", r"whsec_[A-Za-z0-9+/=]+"),
     (
         "message",
@@ -15,6 +15,7 @@ const VOLATILE: [(&str, &str); 7] = [
     ("uuid", r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"),
     ("id", r"[0-9a-f]{16,64}"),
     ("time", r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z"),
+    ("generation", r"\b1\d{18}-[0-9a-f]{8}\b"),
     ("epoch", r"\b1[78]\d{8}(?:\d{3}|\d{9})?\b"),
     ("duration", r"\b\d+ ms\b"),
 ];

@@ -102,6 +102,8 @@ impl Scenario {
     /// Deliveries that become dead letters, wait in the due index, or are forged.
     async fn deliveries_outside_of_the_queue(&self) {
         for id in ["newest", "all"] {
+            self.until_count(id, "pending", |pending| pending == 0)
+                .await;
             self.endpoints.next(id, &[Reply::Status(500); 10]);
         }
         self.signal(10).await;
