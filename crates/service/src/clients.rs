@@ -1,10 +1,10 @@
-//! Clients: who is told of a sensor's changes, and at which address.
+//! Clients: receivers of sensor events, each with a webhook endpoint.
 //!
-//! A client has one URL, a secret its deliveries are signed with, and links to the sensors it wants to
-//! hear of. [`Clients`] is what the command line and the HTTP API call; [`ClientStore`] and [`LinkStore`]
-//! are the ports it needs, [`UrlPolicy`] says which URLs are fit to be called at all.
+//! A client has one URL, a secret that signs its deliveries, and links to sensors. [`Clients`] has the use
+//! cases of the command line and the HTTP API; [`ClientStore`] and [`LinkStore`] are its ports; [`UrlPolicy`]
+//! decides which URLs may be called.
 //!
-//! Nothing here sends anything: see [`crate::deliveries`].
+//! Deliveries are sent by [`crate::deliveries`].
 
 mod client;
 mod id;

@@ -1,14 +1,14 @@
-//! Sensors: which there are and where, what they measured, what they last said, and whether they talk.
+//! Sensors: the registry, readings, latest states and liveness.
 //!
 //! - [`Sensor`], [`Location`], [`LocationPrefix`]: the registry
-//! - [`Reading`], [`ReadingTime`], [`Value`]: what was measured, and when
-//! - [`Signal`], [`State`]: a message of a sensor, and what is known after it
-//! - [`SensorEvent`]: what clients are notified of, computed from two states
-//! - [`Sensors`]: what is asked of the registry
+//! - [`Reading`], [`ReadingTime`], [`Value`]: measured values and their times
+//! - [`Signal`], [`State`]: a message of a sensor, and the state that results from it
+//! - [`SensorEvent`]: differences between two states that clients are notified of
+//! - [`Sensors`]: use cases of the registry
 //! - [`SensorStore`], [`ReadingStore`], [`StateStore`], [`LivenessIndex`], [`PurgeQueue`]: the ports
 //!
-//! A signal costs two writes and no read. Its first write updates the state by what is there alone; the
-//! table's stream tells of it, so a state and what follows from it can never part.
+//! A signal costs two writes and no read. The first write updates the state without reading it. The table's
+//! stream carries that write, so a state and its events can never diverge.
 
 pub mod escape;
 mod event;

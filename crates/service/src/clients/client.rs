@@ -39,7 +39,6 @@ pub enum ClientState {
     /// Deliveries are held until the client is enabled again.
     Disabled {
         reason: String,
-        /// Since when.
         since: Timestamp,
     },
 }
@@ -60,29 +59,22 @@ pub struct Circuit {
 #[allow(missing_docs)]
 pub struct Client {
     pub id: ClientId,
-    /// Display name.
     pub name: String,
-    /// URL of the endpoint.
     pub url: String,
-    /// Mode of delivery.
     pub mode: Mode,
-    /// Enabled or disabled.
     pub state: ClientState,
-    /// Circuit of its endpoint.
     pub circuit: Circuit,
     /// Version, from 1. Changes of the circuit do not count.
     pub version: Version,
-    /// Time of creation.
     pub created: Timestamp,
-    /// Time of the last change.
     pub updated: Timestamp,
 }
 
-/// A client to be made.
+/// A client to be created.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct NewClient {
-    /// Its id; one is made up without it.
+    /// Generated if `None`.
     pub id: Option<ClientId>,
     pub name: String,
     pub url: String,
@@ -91,7 +83,7 @@ pub struct NewClient {
     pub requested: Option<RequestKey>,
 }
 
-/// A client that was just made, and the only time its secret is told.
+/// A created client. Only this response contains its secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Created {
@@ -99,12 +91,12 @@ pub struct Created {
     pub secret: Secret,
 }
 
-/// A secret that was just put in force, and the only time it is told.
+/// A new secret. Only this response contains it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rotated {
-    /// The new one.
+    /// The new secret.
     pub secret: Secret,
-    /// Until when the one before is in force beside it.
+    /// Time until which the previous secret is valid as well.
     pub previous_until: Timestamp,
 }
 
@@ -123,13 +115,12 @@ pub struct ClientPatch {
 pub struct Link {
     pub client: ClientId,
     pub sensor: SensorId,
-    /// The client's mode, kept with the link so that one look at a sensor's links is enough to send.
+    /// The client's mode, kept with the link so that one read of a sensor's links is enough to send.
     pub mode: Mode,
-    /// Time of creation.
     pub since: Timestamp,
 }
 
-/// A client that a sensor's change goes to.
+/// A client that a sensor's events are delivered to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct LinkedClient {

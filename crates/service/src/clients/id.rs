@@ -2,14 +2,14 @@
 
 use crate::text::{check_text, checked_text};
 
-/// Characters of an id.
+/// Maximum characters of an id.
 const CHARACTERS: usize = 64;
 /// Random bytes of a generated id.
 const RANDOM_BYTES: usize = 12;
 
 checked_text! {
-    /// A client's id: 1 to 64 letters, digits, `-` and `_`. No full stop and no colon: ids of deliveries
-    /// start with it, and a signature covers those between full stops.
+    /// A client's id: 1 to 64 letters, digits, `-` and `_`. No full stop and no colon: delivery ids start with
+    /// it, and signed content separates its parts with full stops.
     ///
     /// ```
     /// use antumbra_service::clients::ClientId;

@@ -13,37 +13,28 @@ use crate::store::{ErrorClass, StoreError, Version};
 
 /// Error of a request about clients or links.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)]
 pub enum ClientError {
-    /// The client does not exist.
     #[error("no such client")]
     NotFound,
-    /// The sensor does not exist.
     #[error("no such sensor")]
     NoSensor,
-    /// The client is not linked to the sensor.
     #[error("the client and the sensor are not linked")]
     NotLinked,
-    /// A client with this id exists.
     #[error("the client exists already")]
     AlreadyExists,
-    /// Another version is stored than was expected.
     #[error("the client has version {actual}, not {expected}")]
     Conflict {
-        /// Expected version.
         expected: Version,
-        /// Stored version.
         actual: Version,
     },
     /// The client has links and cascade was not requested.
     #[error("the client has links to sensors")]
     HasLinks,
-    /// The request is invalid.
     #[error("{0}")]
     Invalid(String),
-    /// The URL is not allowed.
     #[error(transparent)]
     Url(#[from] UrlRejection),
-    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -69,36 +60,34 @@ impl ClientError {
 #[error("the URL is refused: {0}")]
 pub struct UrlRejection(pub String);
 
-/// Says which URLs are fit to be called.
+/// Decides which URLs may be called.
 ///
-/// Law: what is refused here is refused when it is called as well; what passes here may still be refused
-/// then, as a name can lead elsewhere in the meantime.
+/// Law: a URL that is rejected here is also rejected when it is called. A URL that passes may still be rejected
+/// then, because its host name can resolve to another address.
 pub trait UrlPolicy: Send + Sync {
-    /// Checks the text of a URL, and where its host's name leads now if that can be told. The answer is
+    /// Checks the text of a URL, and the addresses that its host name resolves to if they are known. Returns
     /// the URL as it will be called.
     fn check(&self, url: &str) -> impl Future<Output = Result<String, UrlRejection>> + Send;
 }
 
-/// A secret that is to be put in force.
+/// A rotation of a secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Rotation {
-    /// The new one.
     pub secret: Secret,
-    /// Until when the one before stays in force.
+    /// Time until which the previous secret stays valid.
     pub previous_until: Timestamp,
-    /// Request that asks for it.
     pub requested: RequestKey,
     pub now: Timestamp,
 }
 
 /// Store of clients.
 ///
-/// Laws: every write of a client raises its version by one; a write with an expected version takes place
-/// only on that version. Secrets are kept apart from clients and are returned by
-/// [`ClientStore::secrets`] alone.
+/// Laws: every write of a client increments its version; a write with an expected version is applied only to
+/// that version. Secrets are stored apart from clients and are returned by [`ClientStore::secrets`] alone.
+#[allow(missing_docs)]
 pub trait ClientStore: Send + Sync {
-    /// Keeps a new client and its secret, both or neither. `AlreadyExists` if the id is taken.
+    /// Stores a new client and its secret, both or neither. `AlreadyExists` if the id is taken.
     fn create(
         &self,
         client: &Client,
@@ -106,18 +95,17 @@ pub trait ClientStore: Send + Sync {
         requested: &RequestKey,
     ) -> impl Future<Output = Result<(), ClientError>> + Send;
 
-    /// The client.
     fn get(&self, id: &ClientId) -> impl Future<Output = Result<Client, ClientError>> + Send;
 
-    /// All clients by id, in pages of at most `limit`. One that was made a moment ago may be missing.
+    /// Lists all clients by id, in pages of at most `limit`. A client created a moment ago may be missing.
     fn list(
         &self,
         limit: usize,
         cursor: Option<&Cursor>,
     ) -> impl Future<Output = Result<Page<Client>, ClientError>> + Send;
 
-    /// Changes a client and answers with what it is then. With another mode the links of the client
-    /// follow; if that is interrupted, the same call again completes it.
+    /// Changes a client and returns it. If the mode changes, so do the client's links; if that is interrupted,
+    /// repeating the call completes it.
     fn update(
         &self,
         id: &ClientId,
@@ -126,7 +114,7 @@ pub trait ClientStore: Send + Sync {
         now: Timestamp,
     ) -> impl Future<Output = Result<Client, ClientError>> + Send;
 
-    /// Enables or disables a client. To what it already is changes nothing, not even the version.
+    /// Enables or disables a client. Setting the current state changes nothing, not even the version.
     fn set_state(
         &self,
         id: &ClientId,
@@ -134,16 +122,14 @@ pub trait ClientStore: Send + Sync {
         now: Timestamp,
     ) -> impl Future<Output = Result<Client, ClientError>> + Send;
 
-    /// Puts a new secret in force and answers with the secrets as they are then; the one before stays in
-    /// force for a while, any other not. If the newest was made for the very request that asks, nothing
-    /// changes.
+    /// Makes a new secret valid and returns the secrets. The previous one stays valid for a while, older ones
+    /// do not. If the newest secret was created by the same request, nothing changes.
     fn rotate(
         &self,
         id: &ClientId,
         rotation: &Rotation,
     ) -> impl Future<Output = Result<Secrets, ClientError>> + Send;
 
-    /// The secrets.
     fn secrets(&self, id: &ClientId) -> impl Future<Output = Result<Secrets, ClientError>> + Send;
 
     /// Deletes a client, with `cascade` also its links; without it, a client with links is `HasLinks`. An
@@ -159,7 +145,7 @@ pub trait ClientStore: Send + Sync {
 
 /// Store of links.
 ///
-/// Law: a link is there from both sides or from neither, and only between what exists.
+/// Law: a link exists on both sides or on neither, and only between an existing client and an existing sensor.
 pub trait LinkStore: Send + Sync {
     /// Links a client to a sensor; a second time changes nothing.
     fn link(
@@ -176,7 +162,7 @@ pub trait LinkStore: Send + Sync {
         sensor: &SensorId,
     ) -> impl Future<Output = Result<(), ClientError>> + Send;
 
-    /// The links of a client, by sensor.
+    /// Lists the links of a client, by sensor.
     fn of_client(
         &self,
         client: &ClientId,
@@ -184,7 +170,7 @@ pub trait LinkStore: Send + Sync {
         cursor: Option<&Cursor>,
     ) -> impl Future<Output = Result<Page<Link>, ClientError>> + Send;
 
-    /// The links of a sensor, by client.
+    /// Lists the links of a sensor, by client.
     fn of_sensor(
         &self,
         sensor: &SensorId,
@@ -193,11 +179,11 @@ pub trait LinkStore: Send + Sync {
     ) -> impl Future<Output = Result<Page<Link>, ClientError>> + Send;
 }
 
-/// The clients a sensor's change goes to: all that the stream listener needs of links.
+/// The clients that a sensor's events go to: the only access to links that the stream listener needs.
 ///
-/// Law: every link that was made before the call is in the answer, however many there are.
+/// Law: every link made before the call is in the result, however many there are.
 pub trait LinkedClients: Send + Sync {
-    /// All clients linked to a sensor.
+    /// Returns all clients linked to a sensor.
     fn linked<'a>(
         &'a self,
         sensor: &'a SensorId,

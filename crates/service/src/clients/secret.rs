@@ -1,7 +1,7 @@
 //! Signing secrets of clients.
 //!
-//! A secret is told once, when it is made. After that it is only read by whoever signs: it is in no
-//! listing, and its debug form does not show it.
+//! A secret is shown once, when it is created. After that only signers read it: no listing contains it, and its
+//! debug form hides it.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,11 +10,11 @@ use antumbra_shadow::Timestamp;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-/// As Standard Webhooks serialises symmetric secrets.
+/// Prefix of symmetric secrets in Standard Webhooks.
 const PREFIX: &str = "whsec_";
-/// Bytes of a secret that we make: Standard Webhooks wants 24 to 64.
+/// Bytes of a generated secret; Standard Webhooks requires 24 to 64.
 const BYTES: usize = 32;
-/// Random bytes of a request without a name, and how long its write may be repeated.
+/// Random bytes of a request without a name, and the time for which its write may be repeated.
 const ONCE_BYTES: usize = 12;
 const ONCE: Duration = Duration::from_secs(3600);
 
@@ -22,13 +22,13 @@ const ONCE: Duration = Duration::from_secs(3600);
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
-/// A text that is no secret. It is not repeated here.
+/// Error of a text that is not a secret. It does not contain the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a secret is whsec_ and the base64 of 24 to 64 bytes")]
 pub struct InvalidSecret;
 
 impl Secret {
-    /// A new one.
+    /// Generates a secret.
     pub fn random() -> Secret {
         Secret(format!(
             "{PREFIX}{}",
@@ -36,7 +36,7 @@ impl Secret {
         ))
     }
 
-    /// Reads one that was kept.
+    /// Parses a stored secret.
     pub fn new(text: &str) -> Result<Secret, InvalidSecret> {
         let bytes = text
             .strip_prefix(PREFIX)
@@ -47,7 +47,7 @@ impl Secret {
         }
     }
 
-    /// The secret itself, to sign with or to tell its owner once.
+    /// Returns the secret, to sign with it or to show it to its owner once.
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -59,17 +59,17 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// The request that a secret was made for: sent again, it is given the same secret and makes no other.
+/// The request that created a secret. If it is sent again, it gets the same secret and creates no other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestKey {
     /// Unique name of the request.
     pub by: String,
-    /// Until when it is known again. After that the same text is another request.
+    /// Time until which the request is recognised. After that the same name is another request.
     pub until: Timestamp,
 }
 
 impl RequestKey {
-    /// By a request that nobody sends again, but whose write a store may repeat.
+    /// Creates the key of a request that is not sent again, but whose write a store may repeat.
     pub fn once(now: Timestamp) -> RequestKey {
         RequestKey {
             by: hexadecimal(&random::<ONCE_BYTES>()),
@@ -83,21 +83,21 @@ impl RequestKey {
 pub struct Secrets {
     /// The newest.
     pub current: Secret,
-    /// The one before, and until when deliveries are signed with it too.
+    /// The previous secret, and the time until which deliveries are signed with it too.
     pub previous: Option<(Secret, Timestamp)>,
-    /// The request that the newest was made for.
+    /// The request that created the newest secret.
     pub requested: Option<RequestKey>,
 }
 
 impl Secrets {
-    /// Those in force, the newest first.
+    /// Returns the valid secrets, newest first.
     pub fn active(&self, now: Timestamp) -> impl Iterator<Item = &Secret> {
         let previous = self.previous.as_ref().filter(|(_, until)| now < *until);
         std::iter::once(&self.current).chain(previous.map(|(secret, _)| secret))
     }
 }
 
-/// Bytes that nobody can guess. Without a source of them nothing should be made that depends on it.
+/// Returns random bytes that nobody can guess. Panics if the system has none: no secret may be created then.
 #[allow(clippy::expect_used)]
 pub(super) fn random<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
@@ -105,7 +105,7 @@ pub(super) fn random<const N: usize>() -> [u8; N] {
     bytes
 }
 
-/// Bytes as digits.
+/// Formats bytes as hexadecimal digits.
 pub(super) fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

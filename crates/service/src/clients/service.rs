@@ -20,19 +20,20 @@ pub const KEEP_PREVIOUS: Duration = Duration::from_secs(24 * 3600);
 /// Longest time for which the previous secret stays valid.
 const KEEP_LONGEST: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// The clients and their links.
+/// Use cases of clients and links.
 pub struct Clients<S, D> {
     store: S,
     destinations: D,
     clock: Arc<dyn Clock>,
 }
 
+#[allow(missing_docs)]
 impl<S, D> Clients<S, D>
 where
     S: ClientStore + LinkStore,
     D: UrlPolicy,
 {
-    /// On these ports.
+    /// Creates the use cases with these ports.
     pub fn new(store: S, destinations: D, clock: Arc<dyn Clock>) -> Clients<S, D> {
         Clients {
             store,
@@ -41,8 +42,8 @@ where
         }
     }
 
-    /// Makes a client with a new secret, which is told this once. A request that is sent again is given
-    /// the client and the secret that it made.
+    /// Creates a client with a new secret, which only this response contains. A repeated request gets the
+    /// client and the secret that it created.
     pub async fn create(&self, new: NewClient) -> Result<Created, ClientError> {
         let now = self.clock.now();
         check_name(&new.name)?;
@@ -66,7 +67,7 @@ where
         }
     }
 
-    /// A client that exists already, if it is what this very request made.
+    /// Returns an existing client if this request created it.
     async fn made_by(&self, id: &ClientId, by: &RequestKey) -> Result<Created, ClientError> {
         let secrets = self.store.secrets(id).await?;
         let now = self.clock.now();
@@ -80,12 +81,10 @@ where
         })
     }
 
-    /// The client.
     pub async fn get(&self, id: &ClientId) -> Result<Client, ClientError> {
         self.store.get(id).await
     }
 
-    /// All clients, in pages.
     pub async fn list(
         &self,
         limit: usize,
@@ -94,7 +93,7 @@ where
         self.store.list(page_limit(limit)?, cursor).await
     }
 
-    /// Changes a client, on condition that it has the expected version if one is given.
+    /// Changes a client, which must have the expected version if one is given.
     pub async fn update(
         &self,
         id: &ClientId,
@@ -113,7 +112,7 @@ where
             .await
     }
 
-    /// Stops sending to a client. What occurs meanwhile is kept; enabling it again sends it (see
+    /// Stops sending to a client. Deliveries are held until it is enabled again (see
     /// [`crate::deliveries::Deliveries::enable`]).
     pub async fn disable(&self, id: &ClientId, reason: &str) -> Result<Client, ClientError> {
         let reason: String = reason.chars().take(REASON_CHARACTERS).collect();
@@ -122,8 +121,8 @@ where
         self.store.set_state(id, &state, now).await
     }
 
-    /// Makes a new secret, which is told this once. The one before stays in force for a while. A request
-    /// that is sent again is given the secret that it made, unless another has replaced that since.
+    /// Creates a new secret, which only this response contains. The previous one stays valid for a while. A
+    /// repeated request gets the secret that it created, unless another one has replaced it since.
     pub async fn rotate_secret(
         &self,
         id: &ClientId,
@@ -150,7 +149,7 @@ where
         })
     }
 
-    /// The secret that a request has made, if it is still the newest.
+    /// Returns the secret that a request created, if it is still the newest.
     pub async fn secret_made_by(
         &self,
         id: &ClientId,
@@ -166,7 +165,7 @@ where
         }
     }
 
-    /// Deletes a client; with links only if they are to go as well.
+    /// Deletes a client; one with links only if they are to be deleted too.
     pub async fn delete(
         &self,
         id: &ClientId,
@@ -176,24 +175,24 @@ where
         self.store.delete(id, expected, cascade).await
     }
 
-    /// Has a client told of a sensor.
+    /// Links a client to a sensor.
     pub async fn link(&self, client: &ClientId, sensor: &SensorId) -> Result<(), ClientError> {
         self.store.link(client, sensor, self.clock.now()).await
     }
 
-    /// Has a client told of a sensor no more; what is still under way is skipped.
+    /// Removes a link; deliveries in progress are skipped.
     pub async fn unlink(&self, client: &ClientId, sensor: &SensorId) -> Result<(), ClientError> {
         self.store.unlink(client, sensor).await
     }
 
-    /// The sensors a client is told of.
+    /// Lists the sensors linked to a client.
     pub async fn links_of_client(
         &self,
         client: &ClientId,
         limit: usize,
         cursor: Option<&Cursor>,
     ) -> Result<Page<Link>, ClientError> {
-        // Nothing is listed of a client that does not exist; it is told so.
+        // An unknown client is an error, not an empty list.
         if cursor.is_none() {
             self.store.get(client).await?;
         }
@@ -202,7 +201,7 @@ where
             .await
     }
 
-    /// The clients that are told of a sensor.
+    /// Lists the clients linked to a sensor.
     pub async fn links_of_sensor(
         &self,
         sensor: &SensorId,

@@ -13,22 +13,21 @@ use crate::store::StoreError;
 /// Limit by which the queue's clock may be behind: a marker with an earlier sent time within this limit still
 /// belongs to this sweep.
 const CLOCKS_APART: Duration = Duration::from_secs(1);
-/// The first and the longest wait between two looks whether the marker is there.
+/// First and longest wait between two checks for the marker.
 const LOOKS: (Duration, Duration) = (Duration::from_millis(100), Duration::from_millis(800));
 
 /// Progress of reading a queue, by the queue's own sent times.
 ///
-/// Laws: what is noted never goes back, whoever notes an earlier time, and is seen by every look that
-/// follows.
+/// Laws: the recorded time never decreases, whoever records an earlier one, and every later read sees it.
 pub trait IngestProgress: Send + Sync {
-    /// Notes that what was sent to the queue until then has been taken in.
+    /// Records that everything sent to the queue until this time has been ingested.
     fn note(
         &self,
         queue: &str,
         sent: Timestamp,
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
 
-    /// Until when it has; `None` before the first note.
+    /// Returns the recorded time; `None` before the first.
     fn reached(
         &self,
         queue: &str,
@@ -39,9 +38,8 @@ pub trait IngestProgress: Send + Sync {
 #[derive(Clone)]
 #[allow(missing_docs)]
 pub struct QueueProbe {
-    /// The way into the queue.
     pub queue: Arc<dyn Channel>,
-    /// The queue's name, under which progress is noted.
+    /// Name under which progress is recorded.
     pub name: String,
     pub marker: &'static str,
     /// Time to wait for the marker.
@@ -51,8 +49,8 @@ pub struct QueueProbe {
     pub settle: Duration,
 }
 
-/// Sends a marker and waits for it. Returns until when everything that was sent has been taken in: the
-/// marker's own time where it came through, an earlier one's where the queue is behind, `None` where none
+/// Sends a marker and waits for it. Returns the time up to which everything sent has been ingested: the
+/// marker's sent time if it came through, that of an earlier marker if the queue is behind, `None` if no marker
 /// ever came through.
 pub async fn ingest_watermark<P: IngestProgress>(
     gauge: &QueueProbe,
@@ -73,7 +71,7 @@ pub async fn ingest_watermark<P: IngestProgress>(
     let sent = dispatch(&[Arc::clone(&gauge.queue)], &marker, until, clock).await;
     let mut reached = progress.reached(&gauge.name).await?;
     if sent.sent == 0 {
-        // The queue takes nothing, so how far it was read is all there is to know.
+        // The queue did not accept the marker; only the recorded progress is known.
         return Ok(reached.map(|reached| reached.min(start)));
     }
     let mut seen_at = clock.now();

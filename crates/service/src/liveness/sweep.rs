@@ -12,14 +12,14 @@ use crate::store::StoreError;
 /// Concurrency of a sweep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Sensors looked at side by side.
+    /// Sensors checked concurrently.
     pub at_once: usize,
-    /// Sensors of a page.
+    /// Sensors per page.
     pub page: usize,
 }
 
 impl Default for Limits {
-    /// 64 side by side: 40,000 conditional writes of some ten milliseconds take as many seconds.
+    /// 64 at a time: 40,000 conditional writes of some ten milliseconds take less than ten seconds.
     fn default() -> Limits {
         Limits {
             at_once: 64,
@@ -31,24 +31,24 @@ impl Default for Limits {
 /// Summary of a sweep.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SweepSummary {
-    /// Sensors found lost, each by this sweep alone.
+    /// Sensors that became lost by this sweep.
     pub lost: usize,
-    /// Sensors that were heard meanwhile, to be looked at when their time has come.
+    /// Sensors that sent a signal meanwhile; they are checked again at their deadline.
     pub rearmed: usize,
-    /// Sensors that were lost already or are gone.
+    /// Sensors that were lost already or are unregistered.
     pub gone: usize,
-    /// Pages that were asked for.
+    /// Pages read.
     pub pages: usize,
-    /// Looks and pages that failed; the next sweep does them.
+    /// Checks and pages that failed; the next sweep repeats them.
     pub failed: usize,
-    /// One of the reasons.
+    /// Reason of one of these failures.
     pub failure: Option<StoreError>,
     /// True if every due sensor was checked. The others stay due.
     pub finished: bool,
 }
 
 impl SweepSummary {
-    /// Sensors looked at.
+    /// Returns the number of checked sensors.
     pub fn checked(&self) -> usize {
         self.lost + self.rearmed + self.gone
     }
@@ -60,8 +60,8 @@ impl SweepSummary {
     }
 }
 
-/// Looks at every sensor that is due by the horizon and marks those that were silent for too long by
-/// then. Stops at the deadline; what is left stays due.
+/// Checks every sensor due by the horizon and marks those that were silent for too long by then as lost. Stops
+/// at the deadline; the remaining sensors stay due.
 pub async fn sweep<L: LivenessIndex>(
     sensors: &L,
     ingest_watermark: Timestamp,
@@ -81,7 +81,7 @@ pub async fn sweep<L: LivenessIndex>(
     let looks = due
         .map(|found| async move {
             match found {
-                // Nothing is begun when time is up: what is under way may still end.
+                // No check begins after the deadline; checks in flight may finish.
                 Found::Due(_) if clock.now() >= deadline => Look::OutOfTime,
                 Found::Due(id) => Look::Checked(sensors.check(&id, ingest_watermark).await),
                 Found::Page => Look::Page,
@@ -118,7 +118,7 @@ enum Found {
     Failed(StoreError),
 }
 
-/// Result of an entry.
+/// Result of checking an entry.
 enum Look {
     Page,
     Checked(Result<CheckOutcome, StoreError>),
@@ -126,8 +126,8 @@ enum Look {
     OutOfTime,
 }
 
-/// Everything due of a shard, page by page. What a look takes out of the index does not disturb the
-/// pages that follow, since a page begins after a key and not at a position. Boxed: whoever spawns a
+/// Returns all due sensors of a shard, page by page. Removing checked sensors from the index does not disturb
+/// later pages, because a page starts after a key and not at a position. Boxed, because a caller that spawns a
 /// sweep needs a type that the compiler can name.
 fn pages<L: LivenessIndex>(
     sensors: &L,

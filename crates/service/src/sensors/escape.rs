@@ -1,13 +1,13 @@
-//! The one codec of texts that become parts of keys.
+//! The codec for texts that become parts of keys.
 //!
-//! Parts are joined with `#`, so a `#` in a part is written `%23`. So is every character that sorts
-//! before `#`, space among them, and `%` itself: then a part sorts before all that it is a beginning of
-//! (`A` before `A 2`), and no part can be taken for two.
+//! Parts are joined with `#`, so `#` in a part is written `%23`. Every character that sorts before `#`, such as
+//! space, and `%` itself are escaped too. A part therefore sorts before every longer part that starts with it
+//! (`A` before `A 2`), and no part can be read as two.
 
 /// Separator of the parts of a key.
 pub const SEPARATOR: char = '#';
 
-/// The text as part of a key.
+/// Escapes a text for use as part of a key.
 ///
 /// ```
 /// use antumbra_service::sensors::escape::{escape, unescape};
@@ -26,7 +26,7 @@ pub fn escape(text: &str) -> String {
     out
 }
 
-/// The text that was escaped; `None` for what [`escape`] never writes.
+/// Returns the text that was escaped; `None` for a text that [`escape`] never writes.
 pub fn unescape(part: &str) -> Option<String> {
     let mut out = String::with_capacity(part.len());
     let mut rest = part;
@@ -61,7 +61,7 @@ mod tests {
             }
         }
 
-        /// Joined keys are as different as their parts, and none is a beginning of another's level.
+        /// Different parts make different keys, and no key is a prefix of another one's level.
         #[test]
         fn keys_do_not_run_into_each_other(
             one in prop::collection::vec("[a#% -]{1,3}", 1..4),

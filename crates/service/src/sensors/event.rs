@@ -38,15 +38,12 @@ pub struct SensorEvent {
     pub sensor: SensorId,
     /// The registration of the sensor that the event belongs to.
     pub generation: Generation,
-    /// The address of the sensor.
     pub address: Address,
     /// Position among all events of the sensor: 1 for the first, without gaps.
     pub sequence: u64,
     /// Position among events that supersede each other: changes of the value, or of the connection.
     pub number: u64,
-    /// Time of the event.
     pub occurred_at: Timestamp,
-    /// The event itself.
     pub detail: EventDetail,
 }
 
@@ -54,16 +51,12 @@ pub struct SensorEvent {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum EventDetail {
-    /// See [`EventType::StateChanged`].
     StateChanged {
-        /// The value before.
         previous: Value,
-        /// The value now.
         current: Value,
         /// Time at which the current value was measured.
         since: Timestamp,
     },
-    /// See [`EventType::ConnectionLost`].
     ConnectionLost {
         /// Time of the last signal.
         last_seen: Timestamp,
@@ -71,7 +64,6 @@ pub enum EventDetail {
         threshold: SilenceTimeout,
         last_value: Option<Value>,
     },
-    /// See [`EventType::ConnectionRestored`].
     ConnectionRestored {
         /// Time at which the sensor was found lost.
         lost_at: Timestamp,
@@ -79,12 +71,10 @@ pub enum EventDetail {
         last_seen: Option<Timestamp>,
         /// Time of the signal that restored the connection.
         restored_at: Timestamp,
-        /// The current value.
         value: Option<Value>,
         /// True if the same signal changed the value.
         value_changed: bool,
     },
-    /// See [`EventType::ConnectionNeverSeen`].
     ConnectionNeverSeen {
         /// Time of registration.
         registered_at: Timestamp,

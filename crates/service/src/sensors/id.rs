@@ -1,11 +1,11 @@
-//! Names of sensors and of their types, checked once where they come in.
+//! Ids of sensors, their types and their registrations, checked once at the edge.
 
 use antumbra_shadow::Timestamp;
 
 use crate::fnv::fnv1a;
 use crate::text::{InvalidText, check_text, checked_text};
 
-/// Characters of a sensor's id or of a type's name.
+/// Maximum characters of a sensor's id or of a type's name.
 pub const NAME_CHARS: usize = 64;
 
 /// Error of invalid data of a sensor.

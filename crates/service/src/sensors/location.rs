@@ -7,16 +7,16 @@ use icu_normalizer::ComposingNormalizerBorrowed;
 use super::id::InvalidSensor;
 use crate::text::{InvalidText, check_text, is_printable};
 
-/// Bytes of one part of a location. Three of them, each byte escaped, and an id fit a sort key of 1024.
+/// Maximum bytes of one part of a location. Three parts with every byte escaped, and an id, fit in a sort key
+/// of 1024 bytes.
 pub const PART_BYTES: usize = 100;
 
-/// A part of a location: any text, with `Poznań` the same however its `ń` is written (it is kept in
-/// Unicode's form NFC).
+/// A part of a location: any text, normalised to Unicode NFC so that both spellings of `ń` are equal.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Part(String);
 
 impl Part {
-    /// Checks and normalises a text; `what` names it where it is refused.
+    /// Checks and normalises a text; `what` names it in the error.
     pub fn new(what: &'static str, text: &str) -> Result<Part, InvalidSensor> {
         let text = ComposingNormalizerBorrowed::new_nfc().normalize(text);
         let text = check_text(what, text.into_owned(), PART_BYTES, is_printable)?;
@@ -26,7 +26,7 @@ impl Part {
         Ok(Part(text))
     }
 
-    /// Its text.
+    /// Returns the text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -84,16 +84,16 @@ impl fmt::Display for Location {
     }
 }
 
-/// A city, or a building in it, or a floor of that, or a room on that.
+/// A city, or a building, floor or room in it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct LocationPrefix {
     city: Part,
-    /// Building, floor, room: as many as are named.
+    /// Building, floor, room: as many as are given.
     below: Vec<Part>,
 }
 
 impl LocationPrefix {
-    /// Checks the parts; one below a part that is missing is refused.
+    /// Checks the parts. A part below a missing one is rejected.
     ///
     /// ```
     /// use antumbra_service::sensors::LocationPrefix;
@@ -125,12 +125,12 @@ impl LocationPrefix {
         })
     }
 
-    /// The city.
+    /// Returns the city.
     pub fn city(&self) -> &Part {
         &self.city
     }
 
-    /// Building, floor, room: as many as are named.
+    /// Returns building, floor and room, as many as are given.
     pub fn below(&self) -> &[Part] {
         &self.below
     }

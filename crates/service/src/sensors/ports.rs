@@ -15,22 +15,18 @@ use crate::store::{ErrorClass, StoreError, Version};
 
 /// Error of a request about sensors.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)]
 pub enum SensorError {
     /// The id is registered with other data.
     #[error("already registered")]
     AlreadyRegistered,
-    /// The sensor does not exist.
     #[error("not found")]
     NotFound,
-    /// The stored version differs from the expected one.
     #[error("version {expected} expected, {actual} stored")]
     Conflict {
-        /// Expected version.
         expected: Version,
-        /// Stored version.
         actual: Version,
     },
-    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -64,33 +60,34 @@ pub struct SensorWithState {
 /// Store of registered sensors.
 ///
 /// Laws, kept by every implementation:
-/// - A sensor and its [`State`] are there together or not at all.
-/// - Registering what is registered with the same data changes nothing and gives what is stored; with
-///   other data it is [`SensorError::AlreadyRegistered`]. Of many at once one registers.
-/// - A change is conditional on version and generation, and raises the version by one. The state's copies
-///   change with it, at once. A shorter silence counts from the last contact; a sweep looks soon.
-/// - Unregistering takes sensor, state and links away at once and leaves the readings to [`PurgeQueue`]. What
-///   registers the same id afterwards does not see them.
-/// - A listing gives each sensor that stayed where it was exactly once, that of a place in order of
-///   building, floor, room and id, that of all by id. It may lag behind by a moment; of a place, a sensor
-///   that moves while pages are turned may be missing or come twice.
+/// - A sensor and its [`State`] exist together or not at all.
+/// - Registering a sensor again with the same data changes nothing and returns the stored sensor; with other
+///   data the result is [`SensorError::AlreadyRegistered`]. Of concurrent registrations one succeeds.
+/// - A change is conditional on version and generation, and increments the version. The copies in the state
+///   change in the same write. A shorter silence timeout counts from the last contact; the next sweep checks
+///   the sensor.
+/// - Unregistering removes sensor, state and links at once and leaves the readings to [`PurgeQueue`]. A later
+///   registration of the same id does not see them.
+/// - A listing returns each sensor that did not move exactly once: in a place by building, floor, room and id,
+///   otherwise by id. It may lag behind by a moment. A sensor that moves while a place is listed may be missing
+///   or appear twice.
 pub trait SensorStore: Send + Sync {
-    /// Registers a sensor, with a state that waits for its first sign of life.
+    /// Registers a sensor, with a state that awaits its first signal.
     fn register(
         &self,
         new: &RegisteredSensor,
     ) -> impl Future<Output = Result<RegisteredSensor, SensorError>> + Send;
 
-    /// The sensor that has this id; sees every change that was answered before.
+    /// Returns a sensor; sees every earlier completed write.
     fn get(
         &self,
         id: &SensorId,
     ) -> impl Future<Output = Result<RegisteredSensor, SensorError>> + Send;
 
-    /// Its state; sees every change that was answered before.
+    /// Returns the state of a sensor; sees every earlier completed write.
     fn state(&self, id: &SensorId) -> impl Future<Output = Result<State, SensorError>> + Send;
 
-    /// Puts `after` in place of `before`, which has the same id.
+    /// Replaces `before` with `after`, which has the same id.
     fn change(
         &self,
         before: &RegisteredSensor,
@@ -98,14 +95,14 @@ pub trait SensorStore: Send + Sync {
         now: Timestamp,
     ) -> impl Future<Output = Result<RegisteredSensor, SensorError>> + Send;
 
-    /// Takes the sensor away.
+    /// Unregisters a sensor.
     fn unregister(
         &self,
         sensor: &RegisteredSensor,
         now: Timestamp,
     ) -> impl Future<Output = Result<(), SensorError>> + Send;
 
-    /// The sensors in a place, at most `limit` (1 to 1000) a page.
+    /// Lists the sensors in a place, at most `limit` (1 to 1000) per page.
     fn in_place(
         &self,
         place: &LocationPrefix,
@@ -113,7 +110,7 @@ pub trait SensorStore: Send + Sync {
         cursor: Option<&Cursor>,
     ) -> impl Future<Output = Result<Page<SensorWithState>, SensorError>> + Send;
 
-    /// All sensors, at most `limit` (1 to 1000) a page.
+    /// Lists all sensors, at most `limit` (1 to 1000) per page.
     fn all(
         &self,
         limit: usize,
@@ -124,26 +121,27 @@ pub trait SensorStore: Send + Sync {
 /// Store of readings.
 ///
 /// Laws:
-/// - Readings are saved for a registered sensor or not at all: one that is unregistered at the same time
-///   either has them before, or [`SensorError::NotFound`] is said.
-/// - The same moment again is the same reading; the last save of it counts.
+/// - Readings are stored for a registered sensor or not at all. If the sensor is unregistered at the same time,
+///   they are stored before that, or the result is [`SensorError::NotFound`].
+/// - Readings with the same reading time are the same reading; the last save counts.
 pub trait ReadingStore: Send + Sync {
-    /// Saves readings of one sensor. Up to 99 at once; of more, some may be saved where it fails, and
-    /// saving all again does no harm.
+    /// Saves readings of one sensor. Up to 99 are saved atomically. A failed save of more may have saved some;
+    /// saving all again is harmless.
     fn save(
         &self,
         sensor: &RegisteredSensor,
         readings: &[Reading],
     ) -> impl Future<Output = Result<(), SensorError>> + Send;
 
-    /// The sensor and at most `most` (1 to 1000) of its readings, newest first.
+    /// Returns the sensor and at most `most` (1 to 1000) of its readings, newest first.
     fn latest(
         &self,
         id: &SensorId,
         most: usize,
     ) -> impl Future<Output = Result<(RegisteredSensor, Vec<Reading>), SensorError>> + Send;
 
-    /// Readings from a time until just before another, oldest first, at most `limit` (1 to 1000) a page.
+    /// Returns readings from a time until just before another, oldest first, at most `limit` (1 to 1000) per
+    /// page.
     fn between(
         &self,
         id: &SensorId,
@@ -157,14 +155,14 @@ pub trait ReadingStore: Send + Sync {
 /// Store of sensor states.
 ///
 /// Laws:
-/// - One signal is one write of the state and no read, except where signals overtook each other: then two.
-/// - The newest [`ReadingTime`](super::ReadingTime) has the value, in whatever order signals come and however often:
-///   the state depends on the set of signals alone, but for the counters, which say what was seen to
-///   happen.
-/// - The last contact is the newest time *sent* of any signal, stale and duplicate ones too. A lost
-///   sensor that is heard at a time after its last contact is online again.
-/// - [`State::sequence`] rises by one with each occurrence: one for a return, one for a change of value,
-///   two for both in one signal. No number is left out or given twice.
+/// - One signal is one write of the state and no read; two writes if signals overtook each other.
+/// - The newest [`ReadingTime`](super::ReadingTime) determines the value, whatever order signals arrive in and
+///   however often: the state depends only on the set of signals, except for the counters, which count observed
+///   events.
+/// - The last contact is the newest *sent* time of any signal, including stale and duplicate ones. A lost
+///   sensor with a signal sent after its last contact is online again.
+/// - [`State::sequence`] increases by one with each event: one for a return, one for a change of value, two for
+///   both in one signal. No number is skipped or used twice.
 pub trait StateStore: Send + Sync {
     /// Updates the state of the signal's sensor; `None` if there is no such sensor.
     fn record(
@@ -172,16 +170,16 @@ pub trait StateStore: Send + Sync {
         signal: &Signal,
     ) -> impl Future<Output = Result<Option<Recorded>, StoreError>> + Send;
 
-    /// Keeps readings of signals that were recorded, one result each, in the order given. Doing it again
-    /// does no harm, so a crash between a signal's two writes is healed when the signal comes again.
+    /// Stores the readings of recorded signals. Returns one result each, in the given order. Repeating it is
+    /// harmless, so a crash between a signal's two writes is repaired when the signal is received again.
     fn save_readings(
         &self,
         readings: &[OwnedReading],
     ) -> impl Future<Output = Vec<Result<(), StoreError>>> + Send;
 }
 
-/// Shards of the sensors that are waited for, unless configured otherwise. All functions of a deployment
-/// have to agree; more may be set later, fewer never.
+/// Default number of shards of the liveness index. All functions of a deployment must agree; the number can be
+/// raised but not lowered.
 pub const DEFAULT_SHARDS: u32 = 16;
 
 /// Outcome of checking a due sensor.
@@ -198,14 +196,15 @@ pub enum CheckOutcome {
 /// Index of sensors by deadline.
 ///
 /// Laws:
-/// - A sensor that waits for a sign of life is due no later than its deadline.
-/// - What is due may lag behind by a moment and name sensors that are not; [`LivenessIndex::check`] decides.
-/// - A sensor becomes lost only when its deadline has passed, and once per outage however many look.
+/// - An awaited sensor is due no later than its deadline.
+/// - The due list may lag behind by a moment and name sensors that are not due; [`LivenessIndex::check`]
+///   decides.
+/// - A sensor becomes lost only after its deadline, and once per outage, however many callers check it.
 pub trait LivenessIndex: Send + Sync {
     /// Returns the number of shards.
     fn shards(&self) -> u32;
 
-    /// Sensors of a shard to look at by now, the most overdue first, at most `limit` (1 to 1000) a page.
+    /// Returns the due sensors of a shard, most overdue first, at most `limit` (1 to 1000) per page.
     fn due(
         &self,
         shard: u32,
@@ -222,27 +221,25 @@ pub trait LivenessIndex: Send + Sync {
     ) -> impl Future<Output = Result<CheckOutcome, StoreError>> + Send;
 }
 
-/// The readings a sensor left behind when it was unregistered.
+/// Readings of an unregistered sensor, to be purged.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub struct Purge {
-    /// The id it had.
     pub sensor: SensorId,
-    /// Registration of the id.
     pub generation: super::Generation,
 }
 
-/// Takes away what unregistered sensors left behind, a little at a time. What is done stays done, so it
-/// can stop anywhere.
+/// Deletes the readings of unregistered sensors, some per call. Progress is kept, so a purge can stop anywhere.
 pub trait PurgeQueue: Send + Sync {
-    /// Purges to go on with by now, at most `limit`.
+    /// Returns due purges, at most `limit`.
     fn due_purges(
         &self,
         now: Timestamp,
         limit: usize,
     ) -> impl Future<Output = Result<Vec<Purge>, StoreError>> + Send;
 
-    /// Deletes some of what is left; whether that was the last of it. One that finds nothing is kept for a
-    /// while, as signals under way may still leave a reading, and is then gone.
+    /// Deletes some of the remaining readings. Returns whether these were the last. A purge that finds nothing
+    /// is kept for a while, because signals in flight may still add a reading, and is then removed.
     fn purge(
         &self,
         purge: &Purge,

@@ -8,7 +8,7 @@ use antumbra_shadow::Timestamp;
 
 /// Bytes of a unit.
 pub const UNIT_BYTES: usize = 32;
-/// Readings that `latest` gives unless asked otherwise.
+/// Default number of readings that `latest` returns.
 pub const DEFAULT_LATEST: usize = 10;
 
 /// One measurement. Its reading time identifies it: the same reading time is the same reading.
@@ -58,7 +58,6 @@ pub struct Owner {
     pub sensor: SensorId,
     /// Registration of the sensor id.
     pub generation: Generation,
-    /// Type of the sensor, which determines the retention.
     pub sensor_type: SensorType,
 }
 
@@ -66,7 +65,6 @@ pub struct Owner {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct OwnedReading {
-    /// Sensor of the reading.
     pub owner: Owner,
     pub reading: Reading,
 }

@@ -9,7 +9,7 @@ use super::id::InvalidSensor;
 use crate::fnv::fnv1a;
 use crate::text::check_text;
 
-/// Bytes of the id a queue gave a message.
+/// Maximum bytes of a queue's message id.
 pub const MESSAGE_ID_BYTES: usize = 128;
 const SECOND: i128 = 1_000_000_000;
 const MILLISECOND: i128 = 1_000_000;
@@ -17,25 +17,25 @@ const MILLISECOND: i128 = 1_000_000;
 const FIRST_SECOND: i128 = -62_167_219_200;
 const END_SECOND: i128 = 253_402_300_800;
 
-/// Tells apart what was measured at the same time.
+/// Distinguishes readings of the same time.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Sequence {
-    /// The number the device gave.
+    /// Number given by the device.
     Number(u64),
-    /// The id the queue gave its message.
+    /// Message id given by the queue.
     Message(String),
-    /// A hash of what was measured, where there is nothing else: the same again is the same.
+    /// Hash of the content, if there is neither: equal content is the same reading.
     Content(u64),
 }
 
 impl Sequence {
-    /// The id of a queue's message.
+    /// Creates a sequence from a queue's message id.
     pub fn message(id: impl Into<String>) -> Result<Sequence, InvalidSensor> {
         let id = check_text("message id", id.into(), MESSAGE_ID_BYTES, |_| true)?;
         Ok(Sequence::Message(id))
     }
 
-    /// A hash of a text.
+    /// Creates a sequence from the hash of a text.
     pub fn content(text: &str) -> Sequence {
         Sequence::Content(fnv1a(text.as_bytes()))
     }
@@ -50,7 +50,7 @@ impl Sequence {
     }
 }
 
-/// Numbers before ids before hashes, each of fixed width or escaped.
+/// Numbers sort before ids and ids before hashes; each has a fixed width or is escaped.
 impl fmt::Display for Sequence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -61,7 +61,7 @@ impl fmt::Display for Sequence {
     }
 }
 
-/// A time and a sequence. Its text sorts as it does.
+/// A time and a sequence. Its text sorts in the same order.
 ///
 /// ```
 /// use antumbra_service::sensors::{ReadingTime, Sequence};
@@ -79,13 +79,13 @@ pub struct ReadingTime {
 }
 
 impl ReadingTime {
-    /// Any time of the years 0000 to 9999.
+    /// Creates a reading time. The time must be in the years 0000 to 9999.
     pub fn new(time: Timestamp, sequence: Sequence) -> Result<ReadingTime, InvalidSensor> {
         fixed_width(time)?;
         Ok(ReadingTime { time, sequence })
     }
 
-    /// The same sequence at another time. A time that cannot be stored changes nothing.
+    /// Returns the same sequence at another time; unchanged if that time cannot be stored.
     pub(super) fn at(&self, time: Timestamp) -> ReadingTime {
         ReadingTime::new(time, self.sequence.clone()).unwrap_or_else(|_| self.clone())
     }
@@ -100,7 +100,7 @@ impl ReadingTime {
         &self.sequence
     }
 
-    /// Reads its text; `None` for any other.
+    /// Parses the text form; `None` for any other text.
     pub fn parse(text: &str) -> Option<ReadingTime> {
         let (time, sequence) = text.split_once(SEPARATOR)?;
         let parsed = Timestamp::parse(time)?;
@@ -118,7 +118,7 @@ impl fmt::Display for ReadingTime {
     }
 }
 
-/// As their texts sort.
+/// Sorts like the text form.
 impl PartialOrd for ReadingTime {
     fn partial_cmp(&self, other: &ReadingTime) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
@@ -132,7 +132,7 @@ impl Ord for ReadingTime {
     }
 }
 
-/// RFC 3339 in UTC with all nine digits, which sorts as time passes.
+/// Formats a time as RFC 3339 in UTC with nine digits of a second, so that texts sort by time.
 pub fn fixed_width(time: Timestamp) -> Result<String, InvalidSensor> {
     let nanoseconds = time.nanoseconds();
     let (second, fraction) = (
@@ -146,13 +146,13 @@ pub fn fixed_width(time: Timestamp) -> Result<String, InvalidSensor> {
     Ok(format!("{}.{fraction:09}Z", whole.trim_end_matches('Z')))
 }
 
-/// Milliseconds since 1970, which is how stored deadlines are compared.
+/// Returns milliseconds since 1970, the form in which stored deadlines are compared.
 pub fn milliseconds(time: Timestamp) -> i64 {
     let milliseconds = time.nanoseconds().div_euclid(MILLISECOND);
     i64::try_from(milliseconds).unwrap_or(if milliseconds < 0 { i64::MIN } else { i64::MAX })
 }
 
-/// The time so many milliseconds after 1970.
+/// Returns the time at this number of milliseconds since 1970.
 pub fn from_milliseconds(milliseconds: i64) -> Timestamp {
     Timestamp::from_nanoseconds(i128::from(milliseconds) * MILLISECOND)
 }

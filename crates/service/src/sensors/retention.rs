@@ -8,11 +8,11 @@ use antumbra_shadow::Timestamp;
 
 use super::id::{InvalidSensor, SensorType};
 
-/// Days that may be asked for: a hundred years.
+/// Longest retention in days: a hundred years.
 const MOST_DAYS: u64 = 36_525;
 const DAY_SECONDS: u64 = 24 * 3600;
 
-/// Days per type, and for all other types; forever where nothing is said.
+/// Days per type, and for all other types; forever if none is given.
 ///
 /// ```
 /// use antumbra_service::sensors::{Retention, SensorType};

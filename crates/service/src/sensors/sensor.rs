@@ -53,6 +53,7 @@ checked_text! {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SilenceTimeout(u32);
 
+#[allow(missing_docs)]
 impl SilenceTimeout {
     /// Checks a number of seconds.
     pub fn seconds(seconds: u64) -> Result<SilenceTimeout, InvalidSensor> {
@@ -68,12 +69,10 @@ impl SilenceTimeout {
         }
     }
 
-    /// Returns the seconds.
     pub fn as_seconds(self) -> u32 {
         self.0
     }
 
-    /// Returns the milliseconds.
     pub fn as_milliseconds(self) -> i64 {
         i64::from(self.0) * 1000
     }
@@ -92,7 +91,6 @@ pub struct RegisteredSensor {
     pub sensor: Sensor,
     /// Version: 1 after registration.
     pub version: Version,
-    /// Time of registration.
     pub registered_at: Timestamp,
     /// Registration of the sensor id.
     pub generation: Generation,

@@ -25,7 +25,6 @@ const RETRIES: u32 = 5;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[allow(missing_docs)]
 pub struct SensorPatch {
-    /// Its address in free words.
     pub address: Option<Address>,
     pub sensor_type: Option<SensorType>,
     /// Silence after which it is lost.
@@ -57,14 +56,15 @@ impl<S> Sensors<S> {
     }
 }
 
+#[allow(missing_docs)]
 impl<S: SensorStore> Sensors<S> {
-    /// Registers a sensor. The same again changes nothing and gives what is registered; with other data
-    /// it is [`SensorError::AlreadyRegistered`].
+    /// Registers a sensor. Repeating it with the same data changes nothing and returns the registered sensor;
+    /// with other data the result is [`SensorError::AlreadyRegistered`].
     pub async fn register(&self, sensor: Sensor) -> Result<RegisteredSensor, SensorError> {
         Ok(self.register_once(sensor).await?.0)
     }
 
-    /// The same, with whether this call registered the sensor: of many at once, one does.
+    /// Registers a sensor, and also returns whether this call did it: of concurrent calls, one does.
     pub async fn register_once(
         &self,
         sensor: Sensor,
@@ -81,17 +81,14 @@ impl<S: SensorStore> Sensors<S> {
         Ok((stored, created))
     }
 
-    /// Returns a sensor.
     pub async fn get(&self, id: &SensorId) -> Result<RegisteredSensor, SensorError> {
         self.store.get(id).await
     }
 
-    /// Returns the state of a sensor.
     pub async fn state(&self, id: &SensorId) -> Result<State, SensorError> {
         self.store.state(id).await
     }
 
-    /// Moves a sensor to another location.
     pub async fn move_to(
         &self,
         id: &SensorId,
@@ -185,8 +182,8 @@ impl<S: SensorStore> Sensors<S> {
         }
     }
 
-    /// The sensors in a place with their states, at most `limit` (1 to 1000) a page. A sensor that was
-    /// registered or moved a moment ago may not be listed yet.
+    /// Lists the sensors in a place with their states, at most `limit` (1 to 1000) per page. A sensor that was
+    /// registered or moved a moment ago may be missing.
     pub async fn in_place(
         &self,
         place: &LocationPrefix,
@@ -196,8 +193,8 @@ impl<S: SensorStore> Sensors<S> {
         self.store.in_place(place, limit, cursor).await
     }
 
-    /// All sensors by id, with their states, at most `limit` (1 to 1000) a page. One that was registered a
-    /// moment ago may not be listed yet.
+    /// Lists all sensors by id with their states, at most `limit` (1 to 1000) per page. A sensor that was
+    /// registered a moment ago may be missing.
     pub async fn all(
         &self,
         limit: usize,
@@ -208,8 +205,8 @@ impl<S: SensorStore> Sensors<S> {
 }
 
 impl<S: SensorStore + ReadingStore + StateStore> Sensors<S> {
-    /// Saves readings of a registered sensor. They are a contact, and the newest of them becomes the state
-    /// unless the state is newer.
+    /// Saves readings of a registered sensor. They count as a contact, and the newest becomes the state unless
+    /// the state is newer.
     pub async fn save(&self, id: &SensorId, readings: &[Reading]) -> Result<(), SensorError> {
         let sensor = self.store.get(id).await?;
         self.store.save(&sensor, readings).await?;
@@ -224,7 +221,7 @@ impl<S: SensorStore + ReadingStore + StateStore> Sensors<S> {
 }
 
 impl<S: SensorStore + ReadingStore> Sensors<S> {
-    /// The sensor and its latest readings, newest first: 10 unless asked otherwise (1 to 1000).
+    /// Returns the sensor and its latest readings, newest first: 10 by default (1 to 1000).
     pub async fn latest(
         &self,
         id: &SensorId,
@@ -233,7 +230,7 @@ impl<S: SensorStore + ReadingStore> Sensors<S> {
         self.store.latest(id, most.unwrap_or(DEFAULT_LATEST)).await
     }
 
-    /// Readings from a time until just before another, oldest first.
+    /// Returns readings from a time until just before another, oldest first.
     pub async fn between(
         &self,
         id: &SensorId,

@@ -23,6 +23,7 @@ pub struct Signal {
     sent: Timestamp,
 }
 
+#[allow(missing_docs)]
 impl Signal {
     /// Creates the signal of a message that the queue received at `sent`. `measured` is the device's time of the
     /// measurement, `sequence` its number among measurements of that time. If the device sends none, the queue's time
@@ -53,7 +54,7 @@ impl Signal {
         })
     }
 
-    /// A reading that was received now. As with a message, a time too far ahead is replaced.
+    /// Creates the signal of a reading received now. A time too far ahead is replaced, as in a message.
     pub fn of_reading(sensor: SensorId, reading: &Reading, now: Timestamp) -> Signal {
         let sent = from_milliseconds(milliseconds(now));
         let moment = match reading.moment.time() <= sent.after(CLOCK_AHEAD) {
@@ -68,12 +69,10 @@ impl Signal {
         }
     }
 
-    /// Returns the sensor.
     pub fn sensor(&self) -> &SensorId {
         &self.sensor
     }
 
-    /// Returns the value.
     pub fn value(&self) -> &Value {
         &self.value
     }

@@ -38,11 +38,9 @@ pub struct State {
     pub generation: Generation,
     /// Time of registration, in whole milliseconds.
     pub registered_at: Timestamp,
-    /// Copy of the sensor's address, so that notifications need no read.
+    /// Address, type and silence timeout are copies of the sensor's, so that notifications need no read.
     pub address: Address,
-    /// A copy of the sensor's.
     pub sensor_type: SensorType,
-    /// A copy of the sensor's.
     pub silence_after: SilenceTimeout,
     /// The newest value; `None` before the first.
     pub value: Option<Value>,
@@ -56,7 +54,6 @@ pub struct State {
     /// Time at which the sensor is lost without a further signal.
     pub deadline: Timestamp,
     pub connection: Connection,
-    /// Time at which it was found lost.
     pub lost_at: Option<Timestamp>,
     /// Runs of equal values.
     pub changes: u64,
@@ -66,6 +63,7 @@ pub struct State {
     pub check_at: Option<Timestamp>,
 }
 
+#[allow(missing_docs)]
 impl State {
     /// Returns the sequence number of the last event, 0 before the first. The first value is a baseline and the
     /// first contact is expected, so neither is an event.
@@ -73,12 +71,10 @@ impl State {
         self.changes.saturating_sub(1) + self.contacts
     }
 
-    /// Returns whether a signal is awaited.
     pub fn is_awaited(&self) -> bool {
         self.connection != Connection::Lost
     }
 
-    /// Returns the owner of readings.
     pub fn owner(&self) -> Owner {
         Owner {
             sensor: self.sensor.clone(),

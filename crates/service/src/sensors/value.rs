@@ -8,13 +8,13 @@ use serde::{Serialize, Serializer};
 use super::id::InvalidSensor;
 use crate::text::InvalidText;
 
-/// Bytes of a text that a sensor may send.
+/// Maximum bytes of a text value.
 pub const TEXT_BYTES: usize = 1024;
 
 /// A number with every digit it was sent with, a text, or a boolean. A `1` is not a `true`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Value {
-    /// In the one written form of [`antumbra_shadow::number`], so that equal numbers are equal.
+    /// Canonical form of [`antumbra_shadow::number`], so that equal numbers are equal texts.
     Number(String),
     /// At most 1024 bytes.
     Text(String),
@@ -22,13 +22,13 @@ pub enum Value {
     Boolean(bool),
 }
 
+#[allow(missing_docs)]
 impl Value {
-    /// A whole number.
     pub fn whole(number: i64) -> Value {
         Value::Number(number.to_string())
     }
 
-    /// A number as JSON writes it, kept exactly.
+    /// Creates a number from its JSON text, with every digit.
     pub fn number(text: &str) -> Result<Value, InvalidSensor> {
         let is_number =
             serde_json::from_str::<&serde_json::value::RawValue>(text).is_ok_and(|raw| {
@@ -43,7 +43,6 @@ impl Value {
             .map_err(|error| InvalidSensor::Value(format!("cannot be kept: {error}")))
     }
 
-    /// A text.
     pub fn text(text: impl Into<String>) -> Result<Value, InvalidSensor> {
         let text = text.into();
         if text.len() > TEXT_BYTES {
@@ -54,7 +53,7 @@ impl Value {
         Ok(Value::Text(text))
     }
 
-    /// A value of a document, whose numbers are in their one written form already.
+    /// Creates a value from a value of a document, whose numbers are canonical already.
     ///
     /// ```
     /// use antumbra_service::sensors::Value;
@@ -72,7 +71,7 @@ impl Value {
         }
     }
 
-    /// A text that says the value and its type, never the same for two.
+    /// Returns a text that is unique to the value and its type.
     pub fn mark(&self) -> String {
         match self {
             Value::Number(number) => format!("n:{number}"),
@@ -81,7 +80,7 @@ impl Value {
         }
     }
 
-    /// The marks of all other values of a switch, for a value of a switch: 0, 1, false, true.
+    /// Returns the marks of the other switch values if this is one of them (0, 1, false, true).
     pub fn other_switch_marks(&self) -> Option<Vec<&'static str>> {
         const SWITCH: [&str; 4] = ["n:0", "n:1", "b:false", "b:true"];
         let mark = self.mark();
@@ -91,7 +90,7 @@ impl Value {
     }
 }
 
-/// As JSON writes it.
+/// Formats the value as JSON.
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -105,7 +104,7 @@ impl fmt::Display for Value {
     }
 }
 
-/// As the scalar it is, with every digit where the format keeps them.
+/// Serializes the scalar, with every digit if the format keeps them.
 impl Serialize for Value {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {

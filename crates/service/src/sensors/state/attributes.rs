@@ -1,5 +1,5 @@
-//! How a state reads as the attributes of an item, wherever they come from: a table, or the image in a
-//! stream. The names are here and nowhere else.
+//! Attributes of a state, in the item of a table or in the image of a stream. Their names are defined only
+//! here.
 
 use std::borrow::Cow;
 
@@ -28,7 +28,7 @@ mod names {
     pub const DEADLINE: &str = "deadline";
     pub const CONNECTION: &str = "connection";
     pub const LOST_AT: &str = "lostAt";
-    /// 0, and there only while a sign of life is waited for.
+    /// 0; exists only while a signal is awaited.
     pub const AWAITED: &str = "awaited";
     /// A map with one member, 0, under the mark of the value.
     pub const MARKS: &str = "marks";
@@ -40,18 +40,17 @@ mod names {
 pub use names::*;
 
 /// Attributes by name, with DynamoDB's types.
+#[allow(missing_docs)]
 pub trait Attributes {
-    /// A text.
     fn text(&self, name: &str) -> Option<Cow<'_, str>>;
-    /// A number's digits.
+    /// Digits of a number.
     fn number(&self, name: &str) -> Option<Cow<'_, str>>;
-    /// A boolean.
     fn boolean(&self, name: &str) -> Option<bool>;
-    /// A text in a map.
+    /// Text in a map.
     fn member(&self, name: &str, member: &str) -> Option<Cow<'_, str>>;
 }
 
-/// An image of an item, as the stream's reader gives it.
+/// The image of an item in a stream record.
 impl Attributes for View<'_> {
     fn text(&self, name: &str) -> Option<Cow<'_, str>> {
         self.get(name)?.as_str()
@@ -70,7 +69,7 @@ impl Attributes for View<'_> {
     }
 }
 
-/// An item that is no state as we write it.
+/// Error of an item that is not a valid state.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("a stored state's {0} cannot be read")]
 pub struct UnreadableState(pub &'static str);
