@@ -99,13 +99,12 @@ impl Clock for SystemClock {
 #[derive(Debug, Clone, Default)]
 pub struct ShiftedClock(Arc<AtomicU64>);
 
+#[allow(missing_docs)]
 impl ShiftedClock {
-    /// Adds to the offset.
     pub fn shift(&self, by: Duration) {
         self.0.fetch_add(by.as_millis() as u64, Ordering::Relaxed);
     }
 
-    /// Returns the offset.
     pub fn ahead(&self) -> Duration {
         Duration::from_millis(self.0.load(Ordering::Relaxed))
     }
@@ -135,13 +134,12 @@ impl Clock for ShiftedClock {
 #[derive(Debug, Default)]
 pub struct ManualClock(Mutex<Timestamp>);
 
+#[allow(missing_docs)]
 impl ManualClock {
-    /// Creates a clock that shows the given time.
     pub fn new(now: Timestamp) -> ManualClock {
         ManualClock(Mutex::new(now))
     }
 
-    /// Moves the clock forward.
     pub fn advance(&self, duration: Duration) {
         let mut now = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *now = now.after(duration);

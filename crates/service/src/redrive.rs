@@ -54,14 +54,12 @@ impl FailedMessage {
 
 /// Error of a call to a queue.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)]
 pub enum QueueError {
-    /// The queue does not exist.
     #[error("the queue {0} does not exist")]
     NotFound(String),
-    /// The service cannot be reached.
     #[error("cannot connect")]
     NoConnection,
-    /// Any other failure.
     #[error("{0}")]
     Failed(String),
 }

@@ -40,7 +40,6 @@ pub use update::{DEFAULT_RETRIES, DEFAULT_RETRY_TIME, DesiredMode, Update};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum ShadowError {
-    /// The document is invalid.
     #[error(transparent)]
     Document(#[from] DocumentError),
     /// An id, name, token or zone is invalid.
@@ -49,18 +48,17 @@ pub enum ShadowError {
     /// The store rejected the request or failed.
     #[error("{error} ({attempts} {})", if *attempts == 1 { "attempt" } else { "attempts" })]
     Store {
-        /// Last error.
         error: StoreError,
         attempts: u32,
     },
 }
 
+#[allow(missing_docs)]
 impl ShadowError {
     fn store(error: StoreError) -> ShadowError {
         ShadowError::Store { error, attempts: 1 }
     }
 
-    /// Returns the class of this error.
     pub fn class(&self) -> ErrorClass {
         match self {
             ShadowError::Document(DocumentError::TooLong { .. }) => ErrorClass::TooLarge,
@@ -69,12 +67,10 @@ impl ShadowError {
         }
     }
 
-    /// Returns whether the shadow does not exist.
     pub fn is_not_found(&self) -> bool {
         self.class() == ErrorClass::NotFound
     }
 
-    /// Returns whether the stored version differs from the expected one.
     pub fn is_conflict(&self) -> bool {
         self.class() == ErrorClass::Conflict
     }
@@ -145,7 +141,7 @@ impl<P: ShadowStore> Shadows<P> {
         }
     }
 
-    /// With another model for all documents whose update names none.
+    /// Sets the model for all documents whose update names none.
     #[must_use]
     pub fn with_model(mut self, model: Model) -> Shadows<P> {
         self.model = model;
@@ -157,7 +153,7 @@ impl<P: ShadowStore> Shadows<P> {
         &self.store
     }
 
-    /// Merges what a device says into its reported document, with the default options. See
+    /// Merges the state that a device sends into its reported document, with the default options. See
     /// [`Shadows`] for an example.
     pub async fn report<T: Serialize + Sync + ?Sized>(
         &self,
@@ -168,7 +164,7 @@ impl<P: ShadowStore> Shadows<P> {
             .await
     }
 
-    /// Merges what is wanted of a device into its desired document, with the default options. See
+    /// Merges the state requested of a device into its desired document, with the default options. See
     /// [`Shadows`] for an example.
     pub async fn desire<T: Serialize + Sync + ?Sized>(
         &self,
@@ -200,8 +196,8 @@ impl<P: ShadowStore> Shadows<P> {
         self.engine().update(&update).await
     }
 
-    /// Carries out many updates: one batched read, parallel writes, one result each in the order given.
-    /// Updates of the same shadow take place in that order.
+    /// Carries out many updates: one batched read, parallel writes, and one result each in the given order.
+    /// Updates of the same shadow are applied in that order.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
@@ -232,7 +228,7 @@ impl<P: ShadowStore> Shadows<P> {
         }
     }
 
-    /// Reads one shadow as it stands at one instant.
+    /// Reads one shadow as it is at one instant.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
@@ -259,7 +255,7 @@ impl<P: ShadowStore> Shadows<P> {
         self.shadow(parts, found)
     }
 
-    /// Reads many shadows, one result each in the order asked.
+    /// Reads many shadows. Returns one result each, in the given order.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {

@@ -39,14 +39,12 @@ pub enum ErrorClass {
 
 /// Error of a call to a store.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)]
 pub enum StoreError {
-    /// The item does not exist.
     #[error("not found")]
     NotFound,
-    /// The stored version differs from the expected one.
     #[error("version {expected} expected, {} stored", actual.map_or("none".to_owned(), |v| v.to_string()))]
     Conflict {
-        /// Version that the caller expected.
         expected: Version,
         /// Stored version; `None` if nothing is stored or the store did not return it.
         actual: Option<Version>,
@@ -57,9 +55,7 @@ pub enum StoreError {
     /// An item would exceed the size limit of the store; a retry fails again.
     #[error("the item has {bytes} bytes, the limit is {limit}")]
     TooLarge {
-        /// Size of the item.
         bytes: usize,
-        /// Largest size allowed.
         limit: usize,
     },
     /// Too many requests; can be retried. Nothing was written.

@@ -82,8 +82,8 @@ pub struct Deliver<L, S> {
     policy: Policy,
 }
 
+#[allow(missing_docs)]
 impl<L: DeliveryStore, S: Sender> Deliver<L, S> {
-    /// Creates a sender of deliveries.
     pub fn new(
         store: L,
         sender: S,
@@ -102,12 +102,10 @@ impl<L: DeliveryStore, S: Sender> Deliver<L, S> {
         }
     }
 
-    /// Returns the current time.
     pub fn now(&self) -> Timestamp {
         self.clock.now()
     }
 
-    /// Returns the clock.
     pub fn clock(&self) -> &dyn Clock {
         &*self.clock
     }
@@ -331,7 +329,7 @@ impl<L: DeliveryStore, S: Sender> Deliver<L, S> {
             Some(Wait::InQueue(until)) => {
                 Some(MessageDisposition::RetryAfter(time_left(now, until)))
             }
-            // Whoever changed the delivery meanwhile has queued it.
+            // Another writer changed the delivery meanwhile and has queued it.
             _ => Some(MessageDisposition::Done(status)),
         })
     }

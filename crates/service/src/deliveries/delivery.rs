@@ -30,7 +30,6 @@ pub struct Delivery {
     pub sequence: u64,
     /// Position among events that supersede each other: changes of the value, or of the connection.
     pub number: u64,
-    /// Time of the event.
     pub occurred_at: Timestamp,
     /// The sensor; `None` for a test.
     pub sensor: Option<SensorRef>,
@@ -84,8 +83,8 @@ word_enum! {
 
 /// One attempt to deliver.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub struct Attempt {
-    /// Start time.
     pub at: Timestamp,
     /// Round of the delivery.
     pub round: u32,
@@ -93,9 +92,7 @@ pub struct Attempt {
     pub number: u32,
     /// HTTP status of the response, if there was one.
     pub status: Option<u16>,
-    /// Duration in milliseconds.
     pub latency_ms: u64,
-    /// Error, if the attempt failed.
     pub error: Option<String>,
 }
 
@@ -143,7 +140,6 @@ pub struct DeliveryRecord {
     pub progress: Progress,
     /// Its attempts, oldest first; the newest ones if there are very many.
     pub attempts: Vec<Attempt>,
-    /// Time of the last change of this record.
     pub updated: Timestamp,
 }
 

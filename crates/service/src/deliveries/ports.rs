@@ -68,8 +68,9 @@ pub enum Wait {
 
 /// A change of a delivery's status.
 #[derive(Debug, Clone)]
+#[allow(missing_docs)]
 pub struct Transition<'a> {
-    /// What was read before.
+    /// The context as it was read.
     pub context: &'a DeliveryContext,
     /// The delivery as it was read.
     pub record: &'a DeliveryRecord,
@@ -77,7 +78,6 @@ pub struct Transition<'a> {
     pub message: &'a DeliveryMessage,
     /// Token of the claim, if an attempt was made.
     pub claim: Option<&'a str>,
-    /// The new status.
     pub status: Status,
     /// Attempts to add to the history.
     pub attempts: Vec<Attempt>,
@@ -85,7 +85,6 @@ pub struct Transition<'a> {
     pub wait: Option<Wait>,
     /// Later deliveries of the client and sensor have to wait if this one waits outside of the queue.
     pub in_order: bool,
-    /// The current time.
     pub now: Timestamp,
 }
 
@@ -106,8 +105,8 @@ pub enum Saved {
 /// or behind another delivery, recorded together with its status; a final status removes it from there and moves
 /// the delivery behind it to the due index, all or nothing. Writing the circuit of a client does not change the
 /// version of the client; nothing is written for a deleted client.
+#[allow(missing_docs)]
 pub trait DeliveryStore: Send + Sync {
-    /// Reads the context of a message.
     fn context(
         &self,
         message: &DeliveryMessage,
@@ -116,7 +115,6 @@ pub trait DeliveryStore: Send + Sync {
     /// Begins an attempt, and counts it. Returns false if the delivery changed since it was read.
     fn claim(&self, claim: &Claim<'_>) -> impl Future<Output = Result<bool, StoreError>> + Send;
 
-    /// Records a transition.
     fn save(
         &self,
         transition: &Transition<'_>,
@@ -255,12 +253,11 @@ pub struct HeldDelivery {
 
 /// An entry of the due index.
 #[derive(Debug, Clone)]
+#[allow(missing_docs)]
 pub struct DueEntry {
-    /// Shard of the entry.
     pub shard: u32,
     /// Sort key of the entry in its shard.
     pub key: String,
-    /// What is due.
     pub task: DueTask,
 }
 
@@ -278,8 +275,8 @@ pub enum DueTask {
 /// Deliveries that wait for a time, sharded, and clients whose held deliveries are to be released.
 ///
 /// Law: an entry stays until it is removed.
+#[allow(missing_docs)]
 pub trait DueIndex: Send + Sync {
-    /// Returns the number of shards.
     fn shards(&self) -> u32;
 
     /// Returns the first entries of a shard that are due.
@@ -290,7 +287,6 @@ pub trait DueIndex: Send + Sync {
         limit: usize,
     ) -> impl Future<Output = Result<Vec<DueEntry>, StoreError>> + Send;
 
-    /// Removes an entry.
     fn remove_due(&self, entry: &DueEntry) -> impl Future<Output = Result<(), StoreError>> + Send;
 }
 
@@ -311,10 +307,9 @@ pub struct Post<'a> {
 
 /// Response of an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub struct HttpResponse {
-    /// The HTTP status.
     pub status: u16,
-    /// Value of `Retry-After`.
     pub retry_after: Option<Duration>,
 }
 

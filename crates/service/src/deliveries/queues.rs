@@ -46,8 +46,8 @@ impl DeadLetters {
 #[error("the queue failed: {0}")]
 pub struct QueueError(pub String);
 
+#[allow(missing_docs)]
 impl Queues {
-    /// Returns the queue of a mode.
     pub fn of(&self, mode: Mode) -> &Arc<dyn Channel> {
         match mode {
             Mode::Every => &self.ordered,
@@ -55,7 +55,6 @@ impl Queues {
         }
     }
 
-    /// Queues a delivery.
     pub async fn send(&self, mode: Mode, message: &DeliveryMessage) -> Result<(), QueueError> {
         send(self.of(mode), &message.to_queue()).await
     }

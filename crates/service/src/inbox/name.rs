@@ -3,9 +3,9 @@
 
 use crate::text::{InvalidText, check_text, checked_text};
 
-/// Bytes of a source, as many as the name of a thing of AWS IoT has.
+/// Maximum bytes of a source: those of a thing's name in AWS IoT.
 pub const SOURCE_BYTES: usize = 128;
-/// Bytes of a message's id: those of a sort key of DynamoDB.
+/// Maximum bytes of a message's id: those of a sort key of DynamoDB.
 pub const MESSAGE_ID_BYTES: usize = 1024;
 
 checked_text! {

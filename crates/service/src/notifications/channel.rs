@@ -61,19 +61,19 @@ pub struct ChannelLimits {
 /// Error of a message that was not sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SendError {
-    /// Worth trying again: throttled, timed out, the service failed. It may have been accepted.
+    /// Can be retried: throttled, timed out, or the service failed. The message may have been accepted.
     #[error("{0}")]
     Retry(String),
-    /// Will never succeed: no such queue, access denied, too large, refused content.
+    /// Will never succeed: no such queue, access denied, too large, rejected content.
     #[error("{0}")]
     Permanent(String),
 }
 
 /// A queue, a topic, a broker or a bus.
 ///
-/// Laws: `send` gets at most what [`Channel::limits`] allows, makes one call to the service, and gives one
-/// result per message in the order given. A call that fails as a whole fails every message alike. It never retries by itself beyond
-/// what the service's client does, and never panics on what the service says.
+/// Laws: `send` gets at most what [`Channel::limits`] allows, makes one call to the service, and returns one
+/// result per message in the given order. A call that fails as a whole fails every message. It never retries
+/// beyond what the service's client does, and never panics on a response of the service.
 pub trait Channel: Send + Sync {
     /// Returns the limits of this channel.
     fn limits(&self) -> ChannelLimits;

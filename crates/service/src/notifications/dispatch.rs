@@ -42,12 +42,11 @@ pub struct RejectedMessage {
 
 /// The result of a dispatch.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[allow(missing_docs)]
 pub struct DispatchSummary {
-    /// Number of messages sent.
     pub sent: usize,
     /// Number of failed attempts that were retried.
     pub retried: usize,
-    /// Messages that can never be sent.
     pub rejected: Vec<RejectedMessage>,
     /// Indices of messages that were not sent in time, in ascending order.
     pub unsent: Vec<usize>,

@@ -19,16 +19,16 @@ pub(super) struct Schedule {
     bytes: Vec<usize>,
     /// The messages of each key, in order; the first one is next.
     keys: Vec<VecDeque<usize>>,
-    /// Keys whose first message may go now.
+    /// Keys whose first message may be sent now.
     ready: VecDeque<usize>,
-    /// Keys whose first message failed and is to be tried again.
+    /// Keys whose first message failed and is to be retried.
     failed: Vec<usize>,
     /// The key of each message.
     key_of: Vec<usize>,
 }
 
 impl Schedule {
-    /// From each message's key and bytes.
+    /// Creates a schedule from the key and bytes of each message.
     pub(super) fn new<'m>(
         messages: impl Iterator<Item = (&'m str, usize)>,
         limits: ChannelLimits,
@@ -55,7 +55,7 @@ impl Schedule {
         schedule
     }
 
-    /// The next batch; empty when nothing can go until failures are tried again, or all is done.
+    /// Returns the next batch; empty if nothing can be sent before failures are retried, or if all is done.
     pub(super) fn next_batch(&mut self) -> Vec<usize> {
         let mut batch = Vec::new();
         let mut bytes = 0;

@@ -74,7 +74,7 @@ pub(super) fn plan(
     })
 }
 
-/// The write of what changed, if anything did.
+/// Returns the write of the changed documents, if any.
 fn write(
     update: &Update,
     stored: &Snapshot,
@@ -89,7 +89,7 @@ fn write(
     if !dirty && !reported.times_dirty && !desired.times_dirty {
         return None;
     }
-    // Created alone where both are gone, one document takes up where the whole left off.
+    // If both documents are deleted and one is created alone, its version continues from that of the shadow.
     let alone = stored.is_absent() && !both && reported.dirty != desired.dirty;
     let min_version = if alone { whole } else { Version::NONE };
     let new = |part: &Part, held: &Option<StoredDocument>| {
@@ -108,7 +108,7 @@ fn write(
             },
         })
     };
-    // The one that is not written must stay as it is for as long as the whole must.
+    // If the shadow must have an expected version, the unwritten document must not change either.
     let other_version =
         (update.expected_shadow_version.is_some() && !both && reported.dirty != desired.dirty)
             .then_some(if reported.dirty { desired } else { reported })
@@ -185,7 +185,7 @@ fn part(
         model,
         now,
     );
-    // The first document is written even when it is empty: it is there from then on.
+    // The first document is written even if it is empty, so that it exists.
     part.dirty = merged.changed() || (held.is_none() && !is_late);
     part.times_dirty = !part.dirty
         && held.is_some()
@@ -199,7 +199,7 @@ fn part(
     Ok(part)
 }
 
-/// The same without the times of leaves where they alone make it too large: no document is refused for them.
+/// Drops the times of leaves if they alone make the write too large: no document is rejected because of them.
 fn drop_leaf_times_if_too_large(mut write: Write, layout: Layout) -> Option<Write> {
     let items: &[&[State]] = match layout {
         Layout::Separate => &[&[State::Reported], &[State::Desired]],

@@ -112,8 +112,8 @@ impl Snapshot {
         self.reported.is_none() && self.desired.is_none()
     }
 
-    /// The shadow's version as a whole: of one item that item's, of two the sum of both. Of a shadow that is
-    /// gone, what it had.
+    /// Returns the version of the shadow: that of its item, or the sum of both if there are two. For a deleted
+    /// shadow, the version it had.
     pub fn version(&self, layout: Layout) -> Version {
         let of = |held: &Option<StoredDocument>| {
             held.as_ref().map_or(Version::NONE, |held| held.version)
@@ -140,8 +140,8 @@ pub struct DeletedVersions {
 
 /// A document to be written in place of the one that has the expected version.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub struct NewDocument {
-    /// Document to write.
     pub document: Document,
     /// Expected stored version; [`Version::NONE`] to create.
     pub expected: Version,
@@ -153,12 +153,11 @@ pub struct NewDocument {
     pub expected_times: i64,
     /// Writes the times only: document, version, time of the write, zone and token stay.
     pub times_only: bool,
-    /// Time zone to store.
     pub zone: Option<Zone>,
 }
 
 impl NewDocument {
-    /// The document as it is stored with this version in place of another one.
+    /// Returns the document as it is stored with this version in place of another one.
     pub fn stored(
         &self,
         write: &Write,
@@ -191,15 +190,14 @@ pub struct Write {
     pub shadow: ShadowId,
     pub reported: Option<NewDocument>,
     pub desired: Option<NewDocument>,
-    /// Time of the write.
     pub timestamp: Timestamp,
     pub client_token: Option<ClientToken>,
-    /// The version that the document which is not written must have all the same; [`Version::NONE`] if it
-    /// must not be there. Only where the documents are kept apart.
+    /// Version that the unwritten document must have; [`Version::NONE`] if it must not exist. Only for
+    /// documents in separate items.
     pub other_version: Option<Version>,
 }
 
-/// The versions after a write; `None` for what was not written.
+/// Versions after a write; `None` for documents that were not written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[allow(missing_docs)]
 pub struct Written {
@@ -210,7 +208,7 @@ pub struct Written {
 /// Condition of a delete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExpectedVersion {
-    /// Anything, or nothing.
+    /// Any version, or no document.
     Any,
     /// Exactly this version.
     Version(Version),
@@ -219,12 +217,12 @@ pub enum ExpectedVersion {
 }
 
 impl ExpectedVersion {
-    /// The condition that a document is as it was read.
+    /// Returns the condition that a document is unchanged since it was read.
     pub fn unchanged(stored: &StoredDocument) -> ExpectedVersion {
         ExpectedVersion::Unchanged(stored.version, stored.times_version)
     }
 
-    /// The expected version and number of times-only writes, where they are.
+    /// Returns the expected version and number of times-only writes, if given.
     pub fn parts(self) -> (Option<Version>, Option<i64>) {
         match self {
             ExpectedVersion::Any => (None, None),
@@ -285,11 +283,11 @@ pub struct DocumentSummary {
 ///   never a document that was not requested. Of a deleted document it returns the version; listings and
 ///   conditions ignore deleted documents.
 /// - A failed write with `Unavailable` may have been applied; any other failed write was not.
+#[allow(missing_docs)]
 pub trait ShadowStore: Send + Sync {
     /// Returns how this store keeps the two documents.
     fn layout(&self) -> Layout;
 
-    /// Reads a shadow.
     fn read(
         &self,
         read: &Read,
@@ -309,7 +307,6 @@ pub trait ShadowStore: Send + Sync {
         )
     }
 
-    /// Writes a shadow.
     fn write(&self, write: &Write) -> impl Future<Output = Result<Written, StoreError>> + Send;
 
     /// Writes shadows side by side, the same shadow in the given order. Returns one result per write.

@@ -1,4 +1,4 @@
-//! An update: what a writer wants of a shadow's documents, and under which conditions.
+//! An update: changes to a shadow's documents, and their conditions.
 
 use std::time::Duration;
 
@@ -15,10 +15,10 @@ pub const DEFAULT_RETRY_TIME: Duration = Duration::from_secs(10);
 /// Effect of a report on the desired document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DesiredMode {
-    /// Removes the values that are reported from it.
+    /// Removes the reported values from it.
     #[default]
     UseDesiredState,
-    /// Leaves it alone.
+    /// Leaves it unchanged.
     IgnoreDesiredState,
 }
 
@@ -53,7 +53,7 @@ pub struct Update {
     pub(super) shadow: ShadowId,
     pub(super) reported: Option<Sent>,
     pub(super) desired: Option<Sent>,
-    /// The document that options given next are about.
+    /// The document that the next options apply to.
     about: State,
     pub(super) desired_mode: DesiredMode,
     pub(super) expected_shadow_version: Option<Version>,
@@ -67,6 +67,7 @@ pub struct Update {
     pub(super) changes_only: bool,
 }
 
+#[allow(missing_docs)]
 impl Update {
     /// Reports the state of a device: merged into its reported document, server is master.
     pub fn report(shadow: ShadowId, document: Document) -> Update {
@@ -97,12 +98,12 @@ impl Update {
         }
     }
 
-    /// A report in the same atomic write.
+    /// Adds reported state to the same atomic write.
     pub fn and_report(self, document: Document) -> Update {
         self.with(State::Reported, document, Mode::ServerIsMaster)
     }
 
-    /// A desire in the same atomic write.
+    /// Adds desired state to the same atomic write.
     pub fn and_desire(self, document: Document) -> Update {
         self.with(State::Desired, document, Mode::Patch)
     }
@@ -132,8 +133,8 @@ impl Update {
         self
     }
 
-    /// The version that must be stored of the document given last; [`Version::NONE`] to create it. Such
-    /// an update is not merged again when another writer was faster.
+    /// Sets the version that the document given last must have; [`Version::NONE`] to create it. Such an update
+    /// is not merged again after a conflict.
     pub fn expected(mut self, version: Version) -> Update {
         if let Some(sent) = self.slot() {
             sent.expected = Some(version);
@@ -141,16 +142,15 @@ impl Update {
         self
     }
 
-    /// The version that the shadow as a whole must have, as [`Snapshot::version`](super::Snapshot::version)
-    /// reckons it: neither document may have changed since. Such an update is not merged again when another
-    /// writer was faster.
+    /// Sets the version that the shadow must have, as [`Snapshot::version`](super::Snapshot::version) computes
+    /// it: neither document may have changed since. Such an update is not merged again after a conflict.
     pub fn expected_shadow_version(mut self, version: Version) -> Update {
         self.expected_shadow_version = Some(version);
         self.read_both()
     }
 
-    /// Looks at both documents, whichever it changes, so that the version of the shadow as a whole is known
-    /// and goes on over deletes.
+    /// Reads both documents, whichever it changes, so that the version of the shadow is known and continues
+    /// after deletes.
     pub fn read_both(mut self) -> Update {
         self.read_both = true;
         self
@@ -171,13 +171,11 @@ impl Update {
         self
     }
 
-    /// Sets the client token to store.
     pub fn client_token(mut self, token: ClientToken) -> Update {
         self.client_token = Some(token);
         self
     }
 
-    /// Sets the time zone to store.
     pub fn zone(mut self, zone: Zone) -> Update {
         self.zone = Some(zone);
         self

@@ -8,14 +8,14 @@ use crate::shadows::{
     Delete, Layout, ListQuery, NewDocument, ShadowId, State, StoreError, Version, Write,
 };
 
-/// A timestamp's digits are a number's digits.
+/// A timestamp has at most as many digits as a number.
 const TIMESTAMP_LIMIT: u128 = 10u128.pow(38);
-/// Objects and arrays within each other; the last level is for scalars.
+/// Nested objects and arrays; the last level is for scalars.
 const CONTAINER_LEVELS: usize = limits::DEPTH - 1;
 /// Bytes of a member's name.
 const NAME_BYTES: usize = 65_535;
 
-/// Refuses a write that cannot be made whatever is stored.
+/// Rejects a write that is invalid whatever is stored.
 pub fn check_write(write: &Write, layout: Layout) -> Result<(), StoreError> {
     match (layout, &write.reported, &write.desired) {
         (_, None, None) => return invalid("a write carries a document"),
@@ -63,13 +63,13 @@ pub fn check_write(write: &Write, layout: Layout) -> Result<(), StoreError> {
     }
 }
 
-/// Refuses a document that DynamoDB does not take, large or small.
+/// Rejects a document that DynamoDB does not accept.
 pub fn check_document(document: &Document) -> Result<(), StoreError> {
     check_values(document.view(), 1)
 }
 
-/// Rejects content that DynamoDB does not accept: members without a name or with an endless one at any
-/// depth, and a container on the last level, be it empty.
+/// Rejects content that DynamoDB does not accept: at any depth, names that are empty or too long; on the last
+/// level, a container, even an empty one.
 fn check_values(view: View<'_>, level: usize) -> Result<(), StoreError> {
     if view.is_container() && level > CONTAINER_LEVELS {
         return invalid(format!(
@@ -102,7 +102,7 @@ fn check_size(write: &Write, states: &[State]) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Refuses a delete that cannot be made whatever is stored.
+/// Rejects a delete that is invalid whatever is stored.
 pub fn check_delete(delete: &Delete, layout: Layout) -> Result<(), StoreError> {
     match (layout, delete.reported, delete.desired) {
         (_, None, None) => return invalid("a delete names a document"),
@@ -121,7 +121,7 @@ pub fn check_delete(delete: &Delete, layout: Layout) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Refuses a listing nobody can give.
+/// Rejects an invalid query or limit.
 pub fn check_list(query: &ListQuery, limit: usize) -> Result<(), StoreError> {
     page_limit(limit)?;
     match query {

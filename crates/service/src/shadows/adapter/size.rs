@@ -17,7 +17,7 @@ use antumbra_wire::items::{ItemKind, PARTITION_KEY, SORT_KEY, ShadowItem};
 
 use crate::shadows::{State, Write};
 
-/// Bytes an item may have.
+/// Maximum bytes of an item.
 pub const ITEM_BYTES: usize = 400 * 1024;
 
 const ITEM: ItemKind = ItemKind::Shadow(ShadowItem::Reported);
@@ -26,7 +26,7 @@ const KEY_BYTES: usize =
     PARTITION_KEY.len() + ITEM.partition_prefix().len() + SORT_KEY.len() + ITEM.sort_prefix().len();
 const CONTAINER_BYTES: usize = 3;
 
-/// The bytes of the item that holds these documents of a write.
+/// Returns the bytes of the item that holds these documents of a write.
 pub fn item_bytes(write: &Write, states: &[State]) -> usize {
     let mut bytes = KEY_BYTES + write.shadow.id().len() + write.shadow.name().len();
     bytes += TIMESTAMP.len() + number_bytes(&write.timestamp.nanoseconds().to_string());
@@ -61,7 +61,7 @@ pub fn item_bytes(write: &Write, states: &[State]) -> usize {
     bytes
 }
 
-/// The bytes of a document as an attribute's value.
+/// Returns the bytes of a document as an attribute's value.
 ///
 /// ```
 /// use antumbra_service::shadows::adapter::document_bytes;
@@ -74,7 +74,7 @@ pub fn document_bytes(document: &Document) -> usize {
     value_bytes(document.view())
 }
 
-/// As deep as a document is: 32 levels at most.
+/// Recursive; a document has at most 32 levels.
 fn value_bytes(view: View<'_>) -> usize {
     match view.kind() {
         Kind::Null | Kind::Bool => 1,
@@ -90,7 +90,7 @@ fn value_bytes(view: View<'_>) -> usize {
     }
 }
 
-/// The bytes of a number given in plain decimal form.
+/// Returns the bytes of a number given in plain decimal form.
 ///
 /// ```
 /// use antumbra_service::shadows::adapter::number_bytes;
