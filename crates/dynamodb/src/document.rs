@@ -63,7 +63,7 @@ fn decode_value(attribute: &AttributeValue, json: &mut String) -> Result<(), Not
     Ok(())
 }
 
-/// Members in a document's order, so that parsing does not have to sort them.
+/// Decodes members in a document's order, so that parsing does not have to sort them.
 fn decode_members(
     members: &HashMap<String, AttributeValue>,
     json: &mut String,

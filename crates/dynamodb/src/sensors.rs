@@ -53,8 +53,8 @@ pub struct DynamoDbSensors {
     config: SensorConfig,
 }
 
+#[allow(missing_docs)]
 impl DynamoDbSensors {
-    /// Uses an existing table.
     pub fn new(client: Client, config: SensorConfig) -> DynamoDbSensors {
         let table = Table::new(client, &config.table, MAIN);
         DynamoDbSensors { table, config }
@@ -65,7 +65,6 @@ impl DynamoDbSensors {
         DynamoDbSensors::new(Client::new(sdk), config)
     }
 
-    /// The configuration.
     pub fn config(&self) -> &SensorConfig {
         &self.config
     }

@@ -71,8 +71,8 @@ pub struct DynamoDbShadows {
     config: ShadowTableConfig,
 }
 
+#[allow(missing_docs)]
 impl DynamoDbShadows {
-    /// Uses an existing table.
     pub fn new(client: Client, config: ShadowTableConfig) -> DynamoDbShadows {
         let table = Table::new(client, &config.table, MAIN);
         DynamoDbShadows { table, config }
@@ -83,7 +83,6 @@ impl DynamoDbShadows {
         DynamoDbShadows::new(Client::new(sdk), config)
     }
 
-    /// The configuration.
     pub fn config(&self) -> &ShadowTableConfig {
         &self.config
     }

@@ -73,8 +73,8 @@ pub enum StreamError {
     Failed(String),
 }
 
+#[allow(missing_docs)]
 impl TableStream {
-    /// The stream with this ARN.
     pub fn new(client: &Client, arn: &str) -> TableStream {
         TableStream {
             client: client.clone(),
@@ -82,7 +82,6 @@ impl TableStream {
         }
     }
 
-    /// Lists all shards.
     pub async fn shards(&self) -> Result<Vec<Shard>, StreamError> {
         let mut shards = Vec::new();
         let mut last = None;

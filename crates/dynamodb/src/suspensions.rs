@@ -16,7 +16,7 @@ use crate::table::{BatchRead, Item, Key, Outcome, Query, Table, Write};
 use crate::tables::{MAIN, client};
 use crate::value::{EpochMilliseconds, epoch_seconds, from_item, number, read_number, text};
 
-/// A count of failures is kept for this long after it is of no more use.
+/// Time for which a count of failures is kept after it is no longer used.
 const SPARE: Duration = Duration::from_secs(3600);
 
 /// Records of failing targets in a DynamoDB table.
@@ -39,7 +39,7 @@ struct Record {
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Mark {
-    /// Id of the last message.
+    /// Id of the last message of the key.
     last: String,
     ttl: i64,
 }

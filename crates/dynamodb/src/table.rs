@@ -22,7 +22,6 @@ pub(crate) use write::{Outcome, Refusal, Write};
 use crate::tables;
 use crate::value::{text, to_item};
 
-/// The attributes of an item.
 pub(crate) type Item = HashMap<String, AttributeValue>;
 
 /// Primary key of an item.
@@ -73,7 +72,6 @@ impl Table {
         Table::new(Client::from_conf(config), tables::MAIN.name, tables::MAIN)
     }
 
-    /// The key attributes of an item.
     pub(crate) fn attributes(&self, key: &Key) -> Item {
         Item::from([
             (self.schema.partition_key.to_owned(), text(&key.partition)),
@@ -88,7 +86,7 @@ impl Table {
         Ok(item)
     }
 
-    /// The key of an item, if it has one.
+    /// Returns the key of an item, if it has one.
     pub(crate) fn key(&self, item: &Item) -> Option<Key> {
         let text = |name| item.get(name)?.as_s().ok().cloned();
         Some(Key {

@@ -43,14 +43,12 @@ pub enum Scalar {
 
 /// Definition of a table whose keys are strings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub struct TableDefinition<'a> {
     /// The name on AWS and here.
     pub name: &'a str,
-    /// The partition key's attribute.
     pub partition_key: &'a str,
-    /// The sort key's attribute.
     pub sort_key: &'a str,
-    /// The secondary indexes.
     pub indexes: &'a [Index<'a>],
     /// Changes are streamed, with both images.
     pub streamed: bool,
@@ -242,7 +240,6 @@ impl TableDefinition<'_> {
             .map_err(|error| self.error(DisplayErrorContext(error)))
     }
 
-    /// All key attributes.
     fn attributes(&self) -> BTreeMap<&str, Scalar> {
         let own = [self.partition_key, self.sort_key].map(|name| (name, Scalar::Text));
         let indexes = self.indexes.iter();

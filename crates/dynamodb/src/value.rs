@@ -38,7 +38,6 @@ pub(crate) fn seconds(time: Timestamp) -> i64 {
     i64::try_from(seconds).unwrap_or(i64::MAX)
 }
 
-/// The text of an attribute.
 pub(crate) fn read_text<'a>(item: &'a Item, name: &str) -> Result<&'a str, StoreError> {
     let value = item.get(name).and_then(|value| value.as_s().ok());
     value
@@ -46,7 +45,6 @@ pub(crate) fn read_text<'a>(item: &'a Item, name: &str) -> Result<&'a str, Store
         .ok_or_else(|| corrupt(name, "not a string"))
 }
 
-/// The number of an attribute.
 pub(crate) fn read_number<T: std::str::FromStr>(item: &Item, name: &str) -> Result<T, StoreError> {
     optional_number(item, name)?.ok_or_else(|| corrupt(name, "missing"))
 }
@@ -71,13 +69,12 @@ pub(crate) fn corrupt(attribute: &str, reason: impl std::fmt::Display) -> StoreE
     StoreError::Unavailable(format!("a stored item's {attribute} is {reason}"))
 }
 
-/// The attributes of a derived item.
 pub(crate) fn to_item<T: Serialize>(value: &T) -> Result<Item, StoreError> {
     serde_dynamo::aws_sdk_dynamodb_1::to_item(value)
         .map_err(|error| StoreError::Invalid(error.to_string()))
 }
 
-/// Reads a derived item of this kind.
+/// Decodes a derived item; `what` names it in the error.
 pub(crate) fn from_item<T: DeserializeOwned>(what: &str, item: Item) -> Result<T, StoreError> {
     serde_dynamo::aws_sdk_dynamodb_1::from_item(item).map_err(|error| {
         tracing::debug!(%error, what, "a stored item cannot be decoded");

@@ -65,7 +65,6 @@ impl ClientItem {
     }
 }
 
-/// Decodes a client.
 pub(crate) fn decode_client(item: Item) -> Result<Client, StoreError> {
     let item: ClientItem = from_item("client", item)?;
     let state = match (item.state.as_str(), item.reason, item.since) {
@@ -122,7 +121,6 @@ impl SecretsItem {
     }
 }
 
-/// Decodes the secrets of a client.
 pub(crate) fn decode_secrets(item: Item) -> Result<Secrets, StoreError> {
     let item: SecretsItem = from_item("secrets item", item)?;
     let secret = |text: &str| Secret::new(text).map_err(|_| corrupt("secret", "invalid"));

@@ -21,7 +21,6 @@ pub(super) const DEFERRED: &str = "deferred";
 /// End of the key of a task that releases the held deliveries of a client.
 pub(super) const RELEASE: &str = "release";
 
-/// The key of a delivery.
 pub(super) fn key(id: &DeliveryId) -> Key {
     Key::new(ItemKind::Delivery, id.client().as_str(), &id.order())
 }
@@ -149,7 +148,6 @@ pub(super) fn new_item(delivery: &Delivery, now: Timestamp) -> Result<Item, Stor
     Ok(item)
 }
 
-/// Attempts as an attribute.
 pub(super) fn encode_attempts<'a>(
     attempts: impl Iterator<Item = &'a Attempt>,
 ) -> Result<AttributeValue, StoreError> {

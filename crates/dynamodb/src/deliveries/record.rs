@@ -28,7 +28,7 @@ const SAVES: u32 = 5;
 /// Condition: nothing happened to the delivery since it was read.
 const UNCHANGED: &str = "#round = :seenRound AND #begun = :seenBegun AND #queued = :seenQueued \
      AND #status = :seenStatus AND (attribute_not_exists(#claim) OR #claimedUntil <= :now)";
-/// Condition of a success: it counts, whoever changed the delivery meanwhile.
+/// Condition of a success: it counts even if the delivery changed meanwhile.
 const NOT_DELIVERED: &str = "attribute_exists(#PK) AND \
      (attribute_not_exists(#deliveredRound) OR #deliveredRound < :deliveredRound)";
 const CLAIM: &str = "claim";

@@ -52,7 +52,6 @@ struct SensorItem {
     registered_at: EpochMilliseconds,
 }
 
-/// The item of a sensor.
 pub(super) fn of_sensor(table: &Table, registered: &RegisteredSensor) -> Result<Item, StoreError> {
     let sensor = &registered.sensor;
     let at = &sensor.location;
@@ -76,7 +75,6 @@ pub(super) fn of_sensor(table: &Table, registered: &RegisteredSensor) -> Result<
     table.item(&keys::sensor(&sensor.id), &item)
 }
 
-/// Decodes a sensor.
 pub(super) fn sensor(item: Item) -> Result<RegisteredSensor, StoreError> {
     let item: SensorItem = from_item("sensor", item)?;
     let location = Location::new(&item.city, &item.building, &item.floor, &item.room);
@@ -176,12 +174,10 @@ pub(super) fn of_reading(
     item
 }
 
-/// Decodes a state.
 pub(super) fn state(item: &Item) -> Result<State, StoreError> {
     State::read(&StateAttributes(item)).map_err(|error| StoreError::Unavailable(error.to_string()))
 }
 
-/// Decodes a reading.
 pub(super) fn reading(item: &Item) -> Result<Reading, StoreError> {
     let value = match item.get(state::VALUE) {
         Some(AttributeValue::N(digits)) => Value::number(digits).ok(),

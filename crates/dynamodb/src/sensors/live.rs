@@ -77,7 +77,7 @@ impl LivenessIndex for DynamoDbSensors {
 }
 
 impl DynamoDbSensors {
-    /// A page of a shard of the index `Live` with the items due by now.
+    /// Returns a page of a shard of the index `Live` with the items due by now.
     pub(super) async fn due_items(
         &self,
         shard: &str,

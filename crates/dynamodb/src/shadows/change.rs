@@ -65,12 +65,12 @@ pub(super) struct Put {
 }
 
 impl Put {
-    /// The version that the item is stored with.
+    /// Returns the version that the item is stored with.
     pub(super) fn version(&self) -> Version {
         item::version(&self.item).unwrap_or_default()
     }
 
-    /// The same in place of a deleted item.
+    /// Returns the same item in place of a deleted one.
     fn replacing(&self, deleted: &Item) -> Put {
         let before = item::remembered_version(deleted, self.now).max(self.min_version);
         let mut put = self.clone();
@@ -138,7 +138,6 @@ impl Change {
         }
     }
 
-    /// The error of a failed condition.
     fn error(&self, stored: Option<&Item>) -> StoreError {
         let stored = stored.filter(|item| !item::is_deleted(item));
         let actual = stored.and_then(item::version);

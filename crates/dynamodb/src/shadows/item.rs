@@ -159,7 +159,6 @@ pub(super) fn remembered_version(item: &Item, now: Timestamp) -> Version {
     }
 }
 
-/// The version of an item, if it has one.
 pub(super) fn version(item: &Item) -> Option<Version> {
     optional_number(item, VERSION).ok().flatten().map(Version)
 }

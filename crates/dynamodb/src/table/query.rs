@@ -48,7 +48,6 @@ pub(crate) struct Items {
 }
 
 impl Table {
-    /// Makes one call.
     pub(crate) async fn query(&self, query: Query) -> Result<Items, StoreError> {
         let limit = query.limit;
         let limit = limit.map(|limit| i32::try_from(limit).unwrap_or(i32::MAX));
@@ -98,7 +97,6 @@ impl Table {
         })
     }
 
-    /// Returns the items of all pages.
     pub(crate) async fn query_all(&self, mut query: Query) -> Result<Vec<Item>, StoreError> {
         let mut items = Vec::new();
         loop {

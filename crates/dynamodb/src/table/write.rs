@@ -211,7 +211,6 @@ pub(crate) struct Refusal {
 }
 
 impl Table {
-    /// Applies one write.
     pub(crate) async fn write(&self, write: Write) -> Result<Outcome, StoreError> {
         let attempts = AttemptTracker::default();
         let call = Call {

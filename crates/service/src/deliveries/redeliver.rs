@@ -79,7 +79,7 @@ pub struct Deliveries<S, H> {
 }
 
 impl<S: ClientStore, H: History + NewDeliveries> Deliveries<S, H> {
-    /// Creates the use cases on these ports.
+    /// Creates the use cases with these ports.
     pub fn new(clients: S, history: H, queues: Queues, clock: Arc<dyn Clock>) -> Deliveries<S, H> {
         Deliveries {
             clients,

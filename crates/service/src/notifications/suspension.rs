@@ -23,8 +23,8 @@ pub const FAILED_INVOCATIONS: u32 = 5;
 pub const FAILURE_WINDOW: Duration = Duration::from_secs(15 * 60);
 /// Pause between attempts to send to a suspended target.
 pub const RETRY_PAUSE: Duration = Duration::from_secs(30);
-/// Time after which a spilled message is given up: it goes to the undeliverable queue. Queues keep messages for two
-/// weeks; what waits behind it needs time too.
+/// Time after which a spilled message is given up: it goes to the undeliverable queue. Queues keep messages for
+/// two weeks; the messages behind it need time too.
 pub const SPILL_TIME: Duration = Duration::from_secs(4 * 24 * 3600);
 
 /// The state of a registration whose target fails.
@@ -47,13 +47,12 @@ pub struct Suspension {
     pub state: SuspensionState,
     /// Number of failed invocations, none further apart than [`FAILURE_WINDOW`].
     pub failures: u32,
-    /// Time of the last failure.
     pub failed_at: Timestamp,
     pub version: Version,
 }
 
 impl Suspension {
-    /// The record after a failed invocation.
+    /// Returns the record after a failed invocation.
     pub fn after_failure(
         previous: Option<&Suspension>,
         registration: &str,
@@ -74,7 +73,7 @@ impl Suspension {
         }
     }
 
-    /// The record after a spilled message was sent.
+    /// Returns the record after a spilled message was sent.
     #[must_use]
     pub fn draining(&self) -> Suspension {
         Suspension {
@@ -110,7 +109,7 @@ pub struct SpilledKey {
 /// record that exists; they return whether they applied. Every one of them that applies changes the version. A mark
 /// that is set again names the new message; `clear` removes only the mark that names its message.
 pub trait Suspensions: Send + Sync {
-    /// All records.
+    /// Returns all records.
     fn all(&self) -> BoxFuture<'_, Result<Vec<Suspension>, StoreError>>;
 
     /// Writes a record over the version it carries; version 0 must not exist.

@@ -52,11 +52,11 @@ impl DocumentSet {
 /// Consistency of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ReadConsistency {
-    /// May miss what was written a moment ago.
+    /// May miss the latest writes.
     Eventual,
-    /// Sees every write that was answered before.
+    /// Sees every earlier completed write.
     Strong,
-    /// Strong, and both documents of one shadow as they stood at one instant.
+    /// Strong, and both documents of one shadow as they were at one instant.
     Snapshot,
 }
 
@@ -70,16 +70,13 @@ pub struct Read {
 
 /// A stored document.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub struct StoredDocument {
-    /// The document.
     pub document: Document,
-    /// Version.
     pub version: Version,
-    /// Time of the last write.
     pub timestamp: Timestamp,
     /// Time zone that a writer named last.
     pub zone: Option<Zone>,
-    /// Client token of the last write.
     pub client_token: Option<ClientToken>,
     /// Time of each leaf, if the last writer stored it.
     pub times: Option<LeafTimes>,
