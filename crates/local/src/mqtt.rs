@@ -182,7 +182,6 @@ impl Broker {
         self.publisher.publish(message).await
     }
 
-    /// A handle to publish with.
     pub fn publisher(&self) -> Publisher {
         self.publisher.clone()
     }

@@ -45,7 +45,6 @@ pub struct Source {
     pub batch_size: i32,
     /// Reads batch item failures from the response; otherwise only function errors count.
     pub report_failures: bool,
-    /// Maximum concurrent invocations.
     pub concurrency: usize,
     /// The function's clock; times in events are shifted by its offset.
     pub clock: ShiftedClock,

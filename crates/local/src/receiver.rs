@@ -42,7 +42,7 @@ pub struct Received {
 }
 
 impl Received {
-    /// Checks the signature whatever the clock says, for callers that learn the secret later or move the clock.
+    /// Checks the signature regardless of the clock, for callers that learn the secret later or move the clock.
     pub fn is_signed_with(&self, secret: &str) -> bool {
         let signed = Webhook::new(secret)
             .and_then(|webhook| webhook.sign(&self.id, self.timestamp, self.body.as_bytes()));
@@ -55,7 +55,6 @@ impl Received {
         body["type"].as_str().unwrap_or_default().to_owned()
     }
 
-    /// The request as JSON.
     pub fn json(&self) -> Value {
         let body: Value =
             serde_json::from_str(&self.body).unwrap_or_else(|_| Value::from(self.body.as_str()));

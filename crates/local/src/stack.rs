@@ -59,11 +59,9 @@ pub struct Options {
     pub webhooks: Webhooks,
     /// Properties of automatically registered sensors; `None` to quarantine signals of unknown sensors.
     pub auto_registration: Option<AutoRegistration>,
-    /// HTTP clients of the functions' SDK clients.
     pub http_clients: HttpClients,
     /// Host names that requests may have beside loopback ones.
     pub allowed_hosts: AllowedHosts,
-    /// Faults that AWS allows.
     pub unkind: Unkind,
 }
 
@@ -264,12 +262,10 @@ impl Stack {
         self.addresses
     }
 
-    /// The bearer token of the HTTP API.
     pub fn http_token(&self) -> &HttpToken {
         &self.http_token
     }
 
-    /// The URL of one of the stack's queues.
     pub fn queue_url(&self, name: &str) -> String {
         self.services.queues.queue_url(name)
     }

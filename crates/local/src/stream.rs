@@ -27,7 +27,7 @@ pub use plan::RetryPolicy;
 /// Pause between two listings of the shards.
 const DISCOVERY: Duration = Duration::from_secs(10);
 
-/// Where a function starts to read a shard if it has no stored position there.
+/// Position at which a function starts to read a shard without a stored position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
     /// The oldest record.
@@ -46,7 +46,6 @@ pub struct Source {
     pub batch_size: usize,
     /// Concurrent invocations per shard; records of one item stay in order.
     pub parallelization: usize,
-    /// Faults to inject.
     pub unkind: Unkind,
     pub retry: RetryPolicy,
     /// URL of the queue that receives the metadata of discarded batches.

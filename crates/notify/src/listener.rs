@@ -1,4 +1,4 @@
-//! The listener: plan, send, send what is undeliverable to its queue, summarize.
+//! The listener: plans, sends, sends undeliverable messages to their queue, and summarizes.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;

@@ -7,7 +7,6 @@ use antumbra_service::clock::{Clock, time_left};
 use antumbra_service::store::StoreError;
 use antumbra_shadow::Timestamp;
 
-/// Reads, with retries until the deadline.
 pub(crate) async fn read_with_retries<T, F: Future<Output = Result<T, StoreError>>>(
     deadline: Timestamp,
     clock: &dyn Clock,

@@ -25,7 +25,7 @@ use crate::retry::read_with_retries;
 use crate::routes::Route;
 use crate::undeliverable::{StoredNotification, Undeliverable};
 
-/// Time for spilled messages in one invocation. What fails comes back with the next receive.
+/// Time for spilled messages in one invocation. Failed messages come back with the next receive.
 const ATTEMPT_TIME: Duration = Duration::from_secs(5);
 /// Time for which a key is marked: as long as a queue keeps a message.
 const MARK_TIME: Duration = Duration::from_secs(14 * 24 * 3600);
@@ -281,7 +281,6 @@ struct TargetResults {
 
 /// A message of the spill queue that can be sent.
 struct Spilled {
-    /// Its position in the batch.
     position: usize,
     stored: StoredNotification,
     registration: String,

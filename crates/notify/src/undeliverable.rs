@@ -126,7 +126,6 @@ impl From<&Undecodable> for Position {
 }
 
 pub(crate) struct Undeliverable {
-    /// The index of the record.
     pub(crate) record: usize,
     /// Unique, and the same at every attempt: a FIFO queue drops a message with the id of another.
     id: String,

@@ -34,7 +34,6 @@ pub struct AwsChannelFactory {
     eventbridge: OnceLock<aws_sdk_eventbridge::Client>,
     iot_endpoint: Option<String>,
     clients: Option<DeliveryQueues>,
-    /// The undeliverable queue.
     undeliverable: String,
     queue_bytes: usize,
     tenants: bool,

@@ -25,7 +25,6 @@ const DEDUPLICATION_CHARS: usize = 128;
 #[derive(Debug, Clone)]
 pub struct SqsFailedQueue {
     client: Client,
-    /// URL of the queue.
     pub url: String,
 }
 
@@ -38,7 +37,6 @@ impl SqsFailedQueue {
         })
     }
 
-    /// Returns the name of the queue.
     pub fn name(&self) -> &str {
         self.url.rsplit('/').next().unwrap_or_default()
     }

@@ -1,11 +1,11 @@
 //! Errors in the words of SQS and SNS.
 
-/// A request that was refused.
+/// A rejected request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{code}: {message}")]
 pub struct ApiError {
     pub code: &'static str,
-    /// The code of the query protocol, where it differs.
+    /// The code of the query protocol, if it differs.
     pub query_code: String,
     pub message: String,
     /// `true` if the caller is at fault.

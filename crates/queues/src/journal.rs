@@ -70,7 +70,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Replaces the file by these entries and goes on from there.
+    /// Replaces the file with these entries and continues from there.
     pub(crate) fn rewrite<'a>(
         path: &Path,
         entries: impl Iterator<Item = Entry> + 'a,

@@ -240,7 +240,6 @@ impl Queue {
         self.next_number = self.next_number.max(below);
     }
 
-    /// The number the next message gets.
     pub fn next_number(&self) -> u64 {
         self.next_number
     }

@@ -369,7 +369,7 @@ impl State {
         Ok(moved)
     }
 
-    /// Applies a change and writes it down.
+    /// Appends a change to the journal, then applies it.
     fn record(&mut self, entry: Entry) -> Result<(), ApiError> {
         self.journal(std::slice::from_ref(&entry))?;
         self.apply(entry);
@@ -432,7 +432,7 @@ impl State {
         }
     }
 
-    /// Entries that lead to the present state.
+    /// Returns entries that lead to the present state.
     fn snapshot(&self) -> impl Iterator<Item = Entry> + '_ {
         let queues = self.queues.values().flat_map(|found| {
             let name = found.queue.name().to_owned();
@@ -457,7 +457,6 @@ impl State {
     }
 }
 
-/// Unix time in milliseconds.
 pub(crate) fn now_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| since.as_millis() as u64)

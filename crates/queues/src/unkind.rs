@@ -5,9 +5,8 @@ use crate::queue::Chance;
 /// Delivery faults of standard queues. The default has none: in order, once, at once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Unkindness {
-    /// The seed that makes it reproducible.
     pub seed: u64,
-    /// Of a thousand receives, how many leave the message visible, so that it is received again.
+    /// Receives per thousand that leave the message visible, so that it is received again.
     pub duplicates_per_mille: u32,
     /// Delivers messages in any order.
     pub reorder: bool,

@@ -48,6 +48,7 @@ pub enum ShadowError {
     /// The store rejected the request or failed.
     #[error("{error} ({attempts} {})", if *attempts == 1 { "attempt" } else { "attempts" })]
     Store {
+        /// Error of the last attempt.
         error: StoreError,
         attempts: u32,
     },

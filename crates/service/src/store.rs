@@ -55,6 +55,7 @@ pub enum StoreError {
     /// An item would exceed the size limit of the store; a retry fails again.
     #[error("the item has {bytes} bytes, the limit is {limit}")]
     TooLarge {
+        /// Size of the item.
         bytes: usize,
         limit: usize,
     },

@@ -39,7 +39,7 @@ pub enum EventError {
 /// Bytes in which AWS writes the source of a stream's first record.
 const HEAD_BYTES: usize = 4096;
 
-/// The `eventSource` of the first record of an event, which tells a queue from a stream.
+/// The `eventSource` of the first record of an event, which distinguishes a queue from a stream.
 ///
 /// ```
 /// use antumbra_wire::stream::event_source;
@@ -109,18 +109,17 @@ pub struct Records<'a> {
     entries: &'a [Entry],
 }
 
+#[allow(missing_docs)]
 impl<'a> Records<'a> {
     /// Number of records, including those that cannot be decoded.
     pub fn len(self) -> usize {
         self.entries.len()
     }
 
-    /// There are no records.
     pub fn is_empty(self) -> bool {
         self.entries.is_empty()
     }
 
-    /// The record at that position.
     pub fn get(self, index: usize) -> Option<Result<Record<'a>, Undecodable>> {
         self.iter().nth(index)
     }
@@ -167,6 +166,7 @@ pub enum Side {
     New,
 }
 
+#[allow(missing_docs)]
 impl<'a> Record<'a> {
     /// Its position in the event.
     pub fn index(self) -> usize {
@@ -192,7 +192,6 @@ impl<'a> Record<'a> {
         self.text(self.entry.source_arn)
     }
 
-    /// The operation on the item.
     pub fn operation(self) -> Operation {
         // A record without an operation is never returned.
         self.entry.operation.unwrap_or(Operation::Modify)
@@ -218,7 +217,6 @@ impl<'a> Record<'a> {
             .map(move |key| (key.name.of(text), key.value.of(text)))
     }
 
-    /// The key attribute of that name.
     pub fn key(self, name: &str) -> Option<Cow<'a, str>> {
         self.keys().find(|key| key.0 == name).map(|key| key.1)
     }

@@ -33,7 +33,6 @@ pub struct Properties {
     pub content_type: Option<String>,
     /// The payload is marked as UTF-8 text.
     pub utf8: bool,
-    /// Message expiry interval.
     pub expiry_seconds: Option<NonZeroU32>,
     /// User properties, in order.
     pub user: Vec<(String, String)>,

@@ -4,7 +4,7 @@ use aws_sdk_dynamodbstreams::{primitives::DateTime, types::Record};
 
 use super::plan::GivenUp;
 
-/// What is known of a batch that was given up.
+/// A batch that was given up.
 pub(crate) struct Failure<'a> {
     pub(crate) request_id: &'a str,
     pub(crate) function_arn: &'a str,

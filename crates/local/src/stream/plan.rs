@@ -25,7 +25,6 @@ pub struct RetryPolicy {
     pub report_failures: bool,
     /// Delay of the first retry; it doubles with each further one.
     pub first_delay: Duration,
-    /// Longest delay between retries.
     pub longest_delay: Duration,
 }
 
@@ -90,7 +89,6 @@ pub(crate) struct Next {
     pub(crate) given_up: Option<(Range<usize>, GivenUp)>,
     /// Batches to continue with, in order.
     pub(crate) batches: Vec<Batch>,
-    /// Delay before it.
     pub(crate) wait: Duration,
 }
 
@@ -135,7 +133,6 @@ pub(crate) fn outcome<'a>(
         .map_or(Outcome::Failed, Outcome::FailedFrom)
 }
 
-/// Decides the next step after an invocation.
 pub(crate) fn decide(batch: &Batch, outcome: &Outcome, policy: &RetryPolicy) -> Next {
     let Range { start, end } = batch.records;
     let from = match *outcome {

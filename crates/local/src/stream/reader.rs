@@ -19,10 +19,10 @@ use super::{
 };
 use crate::batch_response;
 
-/// The most that one page of a stream holds.
+/// Maximum records of one page of a stream.
 const PAGE: usize = 1000;
 
-/// The most that Lambda hands to a function in one call.
+/// Maximum bytes of an event that Lambda passes to a function.
 const MAX_EVENT_BYTES: usize = 6 * 1024 * 1024;
 
 /// Pause after a failed request.
@@ -140,7 +140,7 @@ impl Reader {
         Flow::Continue(())
     }
 
-    /// Processes records in order; `done` is told which of them.
+    /// Processes records in order; calls `done` with each processed range.
     async fn process_lane(&self, records: &[Record], done: impl Fn(usize, usize)) -> Flow {
         let source = &self.pump.source;
         let sizes: Vec<_> = records.iter().map(size).collect();
@@ -177,7 +177,7 @@ impl Reader {
         Flow::Continue(())
     }
 
-    /// One call; the flag says whether it ended in a function error.
+    /// Makes one call. The flag is true if it ended in a function error.
     async fn call(&self, batch: &Batch, records: &[Record]) -> (Outcome, bool) {
         let Range { start, end } = batch.records;
         let event = match invocation(&self.pump.source.stream_arn, &records[start..end]) {

@@ -60,7 +60,6 @@ pub(super) fn restored(message: &FailedMessage) -> FailedMessage {
     message
 }
 
-/// Returns the reason of the failure.
 pub fn reason(message: &FailedMessage) -> String {
     if message.dead_letter_of.is_some() {
         return "dead letter".to_owned();
@@ -78,7 +77,6 @@ pub fn reason(message: &FailedMessage) -> String {
 }
 
 impl RedriveRoute {
-    /// Returns the route of a message.
     pub fn of(message: &FailedMessage, options: &RedriveOptions) -> RedriveRoute {
         if let Some(queue) = &message.dead_letter_of {
             return RedriveRoute::Queue(queue.clone());

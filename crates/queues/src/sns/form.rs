@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use crate::error::ApiError;
 
-/// The parameters of a request.
 pub(super) struct Form(BTreeMap<String, String>);
 
 impl Form {

@@ -12,7 +12,6 @@ use crate::service::now_ms;
 /// Bytes of one published message.
 const MAX_MESSAGE_BYTES: usize = 256 * 1024;
 
-/// A message for a topic.
 pub(super) struct Publication {
     pub(super) message: String,
     pub(super) subject: Option<String>,

@@ -39,6 +39,7 @@ pub enum ClientState {
     /// Deliveries are held until the client is enabled again.
     Disabled {
         reason: String,
+        /// Time at which it was disabled.
         since: Timestamp,
     },
 }

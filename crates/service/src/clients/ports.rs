@@ -26,6 +26,7 @@ pub enum ClientError {
     #[error("the client has version {actual}, not {expected}")]
     Conflict {
         expected: Version,
+        /// Stored version.
         actual: Version,
     },
     /// The client has links and cascade was not requested.

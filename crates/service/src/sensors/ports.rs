@@ -25,6 +25,7 @@ pub enum SensorError {
     #[error("version {expected} expected, {actual} stored")]
     Conflict {
         expected: Version,
+        /// Stored version.
         actual: Version,
     },
     #[error(transparent)]

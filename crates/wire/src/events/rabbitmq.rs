@@ -15,8 +15,9 @@ use siphasher::sip128::{Hasher128, SipHasher24};
 
 use crate::limits;
 
-/// Why an event cannot be read.
+/// Error of an event that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)]
 pub enum RabbitEventError {
     /// It is not JSON, or a message lacks a required field.
     #[error("not an event of Amazon MQ for RabbitMQ: {0}")]
@@ -27,12 +28,10 @@ pub enum RabbitEventError {
         /// Maximum number of messages.
         limit: usize,
     },
-    /// It is too large.
     #[error("the event has {bytes} bytes, the limit is {limit}")]
     TooLong {
         /// Size of the event.
         bytes: usize,
-        /// Maximum size.
         limit: usize,
     },
 }

@@ -20,14 +20,13 @@ const NO_CLIENT: &str = "n/a";
 /// assert_eq!(event.client_id, None);
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub struct RuleEvent {
     /// The payload; empty if there was none.
     pub payload: Vec<u8>,
-    /// Topic of the message.
     pub topic: String,
     /// MQTT client id of the sender; `None` if it was published over HTTPS.
     pub client_id: Option<String>,
-    /// MQTT 5 response topic.
     pub response_topic: Option<String>,
     /// MQTT 5 correlation data, in base64 as received.
     pub correlation_data: Option<String>,

@@ -10,8 +10,9 @@ use aws_lambda_events::sqs::{SqsEvent, SqsMessage};
 
 use crate::limits;
 
-/// Why an event cannot be read.
+/// Error of an event that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)]
 pub enum SqsEventError {
     /// It is not JSON, or a record lacks a required field.
     #[error("not an SQS event: {0}")]
@@ -22,18 +23,14 @@ pub enum SqsEventError {
         /// Maximum number of records.
         limit: usize,
     },
-    /// It is too large.
     #[error("the event has {bytes} bytes, the limit is {limit}")]
     TooLong {
         /// Size of the event.
         bytes: usize,
-        /// Maximum size.
         limit: usize,
     },
-    /// A sent time is invalid.
     #[error("message {id} was sent at {sent:?}, which is not a time in milliseconds")]
     SentTime {
-        /// SQS message id.
         id: String,
         /// Invalid value.
         sent: String,
@@ -45,12 +42,12 @@ pub const SOURCE: &str = "aws:sqs";
 
 /// One message of a queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub struct QueueMessage {
     /// SQS message id, the same at every receive.
     pub id: String,
     /// Receipt handle of this receive; empty if the event has none.
     pub receipt: String,
-    /// The body, as sent.
     pub body: String,
     /// Time at which the queue accepted it.
     pub sent: Timestamp,
@@ -60,7 +57,6 @@ pub struct QueueMessage {
     pub group: Option<String>,
     /// Sequence number of a FIFO queue: increasing within the group.
     pub sequence: Option<String>,
-    /// ARN of the queue.
     pub queue_arn: String,
     /// Id and time of the first send; those of this message unless it was redriven.
     pub origin: Origin,

@@ -58,6 +58,7 @@ pub struct SendParameters<'a> {
     pub idempotency_key: Option<String>,
 }
 
+#[allow(missing_docs)]
 impl<'a> RequestPayload<'a> {
     /// Parses a payload. With `may_be_empty`, an empty payload counts as an empty object.
     pub(super) fn parse(
@@ -82,12 +83,11 @@ impl<'a> RequestPayload<'a> {
         ))
     }
 
-    /// The token, if there is one.
+    /// Returns the token, if there is one.
     pub(super) fn token(&self) -> Result<Option<String>, RequestError> {
         read("token", self.token, "a string")
     }
 
-    /// The parameters of a listing.
     pub fn list(&self) -> Result<ListParameters, RequestError> {
         Ok(ListParameters {
             limit: read("limit", self.limit, "a whole number above 0")?,
@@ -99,7 +99,6 @@ impl<'a> RequestPayload<'a> {
         })
     }
 
-    /// The parameters of `send`.
     pub fn send(&self) -> Result<SendParameters<'a>, RequestError> {
         let missing = || RequestError::bad("There is no message");
         Ok(SendParameters {

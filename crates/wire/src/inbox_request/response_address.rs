@@ -64,8 +64,8 @@ impl TokenPolicy {
 }
 
 impl ResponseAddress {
-    /// The MQTT 5 response topic, else the topic of the token, else the one for rejected requests. The result
-    /// is an error if the request asked for an address and it is invalid, or if it has none.
+    /// Returns the MQTT 5 response topic, else the topic of the token, else the one for rejected requests. The
+    /// result is an error if the request asked for an invalid address, or for none.
     pub(super) fn of(
         event: &RuleEvent,
         operation: Operation,
@@ -112,7 +112,7 @@ impl ResponseAddress {
     }
 }
 
-/// The response topic for the payload's token, if it has one.
+/// Returns the response topic for the payload's token, if it has one.
 fn token_topic(
     operation: Operation,
     payload: &RequestPayload<'_>,

@@ -26,7 +26,7 @@ pub const DESIRED_TIMES: &str = "desiredTimes";
 /// Number of writes of times alone since the last write of a document; missing for none.
 pub const TIMES_VERSION: &str = "timesVersion";
 
-/// Attribute that holds the times of a document's leaves.
+/// Returns the attribute that holds the times of a document's leaves.
 pub const fn times_name(state: State) -> &'static str {
     match state {
         State::Reported => REPORTED_TIMES,

@@ -17,12 +17,11 @@ use crate::stream::{Images, Record};
 
 /// A document that changed, or the whole item if it belongs to no shadow.
 #[derive(Debug, Clone, Copy)]
+#[allow(missing_docs)]
 pub struct DocumentChange<'a> {
     /// The document of a shadow; `None` for other items.
     pub state: Option<State>,
-    /// The document before the change.
     pub old: Option<View<'a>>,
-    /// The document after the change.
     pub new: Option<View<'a>>,
 }
 
@@ -111,33 +110,34 @@ impl<'a> ItemChange<'a> {
         change
     }
 
-    /// Documents that the item of a shadow held before and holds now, with the item's version.
+    /// Returns the documents that the item of a shadow held before and holds now, with the item's version.
     pub fn sections(&self) -> [ShadowDocuments; 2] {
         self.images.each_ref().map(Attributes::sections)
     }
 
-    /// Time of the write or delete, in nanoseconds since 1970. Items written together have the same time.
+    /// Returns the time of the write or delete, in nanoseconds since 1970. Items written together have the same
+    /// time.
     pub fn written_at(&self) -> Option<i64> {
         let [_, new] = &self.images;
         new.deleted_at.or(new.timestamp)
     }
 
-    /// The shadow that the item belongs to.
+    /// Returns the shadow that the item belongs to.
     pub fn shadow(&self) -> Option<ShadowKey<'a>> {
         self.key.item.shadow()
     }
 
-    /// Time of the change, in whole seconds since 1970.
+    /// Returns the time of the change, in whole seconds since 1970.
     pub fn seconds(&self) -> i64 {
         self.timestamp.unwrap_or_default().div_euclid(1_000_000_000)
     }
 
-    /// The documents that changed: one, or for a combined item none to two.
+    /// Returns the documents that changed: one, or for a combined item none to two.
     pub fn documents(&self) -> impl Iterator<Item = DocumentChange<'a>> {
         self.documents.into_iter().flatten()
     }
 
-    /// The change of one of the documents, as registrations see it.
+    /// Returns the change of one of the documents, as registrations see it.
     pub fn change<'s>(
         &'s self,
         document: DocumentChange<'s>,
@@ -168,8 +168,8 @@ impl<'a> ItemChange<'a> {
     }
 }
 
-/// The documents of a combined item that changed. Creating or deleting a shadow with two empty documents
-/// counts as a change of the reported one, so that it is notified.
+/// Returns the documents of a combined item that changed. Creating or deleting a shadow with two empty
+/// documents counts as a change of the reported one, so that it is notified.
 fn changed_documents<'a>(
     reported: DocumentChange<'a>,
     desired: DocumentChange<'a>,

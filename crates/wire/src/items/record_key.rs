@@ -5,8 +5,8 @@ use antumbra_registration::KeyAttributes;
 use super::{ItemKey, MESSAGE_ID, MESSAGE_SOURCE, PARTITION_KEY, SORT_KEY};
 use crate::stream::Record;
 
-/// Names that come first in a key; other names are ordered alphabetically, as records do not say which
-/// attribute is the partition key.
+/// Names that come first in a key. Other names are ordered alphabetically, because records do not mark the
+/// partition key.
 const PARTITION_KEYS: [&str; 2] = [PARTITION_KEY, MESSAGE_SOURCE];
 
 /// Buffer for the text of a key, reused from record to record so that none allocates.

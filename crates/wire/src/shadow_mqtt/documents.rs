@@ -7,31 +7,28 @@ use crate::notification::TooLarge;
 
 /// One document of a shadow, with the times of its leaves.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub struct ShadowDocument {
-    /// The document.
     pub document: Document,
-    /// Time of each leaf's value.
     pub times: LeafTimes,
 }
 
 /// Both documents of a shadow, and its version.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[allow(missing_docs)]
 pub struct ShadowDocuments {
-    /// The reported document.
     pub reported: Option<ShadowDocument>,
-    /// The desired document.
     pub desired: Option<ShadowDocument>,
-    /// Version of the shadow.
     pub version: i64,
 }
 
 impl ShadowDocuments {
-    /// There is no shadow.
+    /// Returns whether the shadow does not exist.
     pub fn is_absent(&self) -> bool {
         self.reported.is_none() && self.desired.is_none()
     }
 
-    /// Difference of desired and reported.
+    /// Returns the difference of desired and reported.
     pub fn delta(&self, model: &Model) -> Document {
         let document = |section: &Option<ShadowDocument>| {
             let section = section.as_ref();
@@ -40,7 +37,7 @@ impl ShadowDocuments {
         delta(&document(&self.desired), &document(&self.reported), model)
     }
 
-    /// `state` and `metadata`, without missing and empty documents.
+    /// Returns `state` and `metadata`, without missing and empty documents.
     pub(super) fn fields(&self, delta: Option<&Document>) -> Fields {
         let (mut state, mut metadata) = (Fields::default(), Fields::default());
         for (name, section) in [("desired", &self.desired), ("reported", &self.reported)] {

@@ -48,8 +48,8 @@ impl Fields {
         out
     }
 
-    /// The object in at most `limit` bytes. Leaves out the optional members, one after the other, until it fits;
-    /// `truncated` names them. The error is the size without all of them.
+    /// Returns the object in at most `limit` bytes. Leaves out the optional members, one after the other, until
+    /// it fits; `truncated` names them. The error is the size without all of them.
     pub(super) fn within(
         mut self,
         limit: usize,

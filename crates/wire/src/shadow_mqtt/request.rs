@@ -46,10 +46,9 @@ pub enum Part {
 
 /// The payload of an update.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[allow(missing_docs)]
 pub struct UpdateRequest {
-    /// Change of the reported document.
     pub reported: Option<Part>,
-    /// Change of the desired document.
     pub desired: Option<Part>,
     /// The version that the shadow must have.
     pub version: Option<i64>,
@@ -63,12 +62,10 @@ pub struct UpdateRequest {
 
 /// A valid request.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub enum Request {
-    /// Returns the shadow.
     Get,
-    /// Updates the shadow.
     Update(UpdateRequest),
-    /// Deletes the shadow.
     Delete {
         /// The version that the shadow must have.
         version: Option<i64>,

@@ -9,12 +9,11 @@ use crate::limits::REQUEST_BYTES;
 
 /// Members of every accepted response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub struct Accepted<'a> {
-    /// The version of the shadow.
     pub version: i64,
     /// Time of the response.
     pub seconds: i64,
-    /// Client token of the request.
     pub client_token: Option<&'a str>,
 }
 
@@ -29,14 +28,13 @@ impl Accepted<'_> {
 
 /// The sent part of a document, and the document after the update.
 #[derive(Debug, Clone, Copy)]
+#[allow(missing_docs)]
 pub struct Sent<'a> {
-    /// The sent part.
     pub part: &'a Part,
-    /// The document after the update.
     pub now: &'a ShadowDocument,
 }
 
-/// The response to `get`. A shadow that exceeds the limit even without its metadata is rejected.
+/// Returns the response to `get`. A shadow that exceeds the limit even without its metadata is rejected.
 pub fn accepted_get(
     sections: &ShadowDocuments,
     model: &Model,
@@ -49,8 +47,8 @@ pub fn accepted_get(
         .map_err(|_| Rejection::too_large())
 }
 
-/// The response to `update`: the current value of each sent member, `null` for deleted ones. The update has taken
-/// place, so a response that is too large is shortened rather than rejected.
+/// Returns the response to `update`: the current value of each sent member, `null` for deleted ones. The update
+/// has been applied, so a response that is too large is shortened rather than rejected.
 pub fn accepted_update(
     reported: Option<Sent<'_>>,
     desired: Option<Sent<'_>>,
@@ -95,7 +93,7 @@ pub fn accepted_update(
         .unwrap_or(least)
 }
 
-/// The response to `delete`.
+/// Returns the response to `delete`.
 pub fn accepted_delete(accepted: Accepted<'_>) -> String {
     accepted.end(Fields::default()).to_json()
 }

@@ -9,17 +9,15 @@ const UNNAMED: &str = "main";
 
 /// An operation on a shadow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
 pub enum Operation {
-    /// Returns the shadow.
     Get,
-    /// Updates the shadow.
     Update,
-    /// Deletes the shadow.
     Delete,
 }
 
 impl Operation {
-    /// Level in topics.
+    /// Returns the level in topics.
     pub fn word(self) -> &'static str {
         match self {
             Operation::Get => "get",
@@ -31,10 +29,10 @@ impl Operation {
 
 /// A request's topic.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub struct ShadowTopic<'a> {
     /// The part before the operation.
     pub prefix: &'a str,
-    /// The operation.
     pub operation: Operation,
     /// The thing's id and the shadow's name, or why they are invalid.
     pub shadow: Result<(String, String), String>,
@@ -88,7 +86,7 @@ impl<'a> ShadowTopic<'a> {
         })
     }
 
-    /// Topic of the response; the outcome is `accepted` or `rejected`.
+    /// Returns the topic of the response; the outcome is `accepted` or `rejected`.
     pub fn response_topic(&self, outcome: &str) -> String {
         format!("{}/{}/{outcome}", self.prefix, self.operation.word())
     }
