@@ -1,4 +1,4 @@
-//! Checked texts: ids, names and words of limited length and alphabet, checked once where they come in.
+//! Checked texts: ids, names and words of limited length and alphabet, checked once at the edge.
 
 /// Error of a text that is not allowed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

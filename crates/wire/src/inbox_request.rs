@@ -29,7 +29,7 @@ pub struct TopicNames<'a> {
     pub message_id: &'a str,
 }
 
-/// Why a request is invalid, worded for its sender.
+/// Error of an invalid request, worded for its sender.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
     /// Topic or payload are malformed.
@@ -59,21 +59,19 @@ impl RequestError {
 
 /// A request and the address of its response.
 #[derive(Debug)]
+#[allow(missing_docs)]
 pub struct Request<'a> {
-    /// Address of the response.
     pub address: ResponseAddress,
-    /// The request, or why it is invalid.
+    /// The request, or its error.
     pub parsed: Result<ParsedRequest<'a>, RequestError>,
 }
 
 /// A valid request.
 #[derive(Debug)]
+#[allow(missing_docs)]
 pub struct ParsedRequest<'a> {
-    /// The operation.
     pub operation: Operation,
-    /// Names in its topic.
     pub names: TopicNames<'a>,
-    /// Its payload.
     pub payload: RequestPayload<'a>,
 }
 
@@ -111,7 +109,7 @@ pub fn parse(event: &RuleEvent, operation: Operation, tokens: TokenPolicy) -> Re
     Request { address, parsed }
 }
 
-/// The names in a topic that has exactly the levels of its operation, none of them empty.
+/// Returns the names in a topic that has exactly the levels of its operation, none of them empty.
 fn topic_names(topic: &str, operation: Operation) -> Result<TopicNames<'_>, RequestError> {
     let shape = operation.topic();
     let invalid = || RequestError::bad(format!("The topic must be {shape}"));

@@ -18,7 +18,7 @@ pub struct InboxErrorResponse<'a> {
     /// The message in the request's topic.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub message_id: &'a str,
-    /// The message in the request's topic, where it is a bound.
+    /// The message in the request's topic, if it is a bound.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub specified_message_id: &'a str,
     /// The source in the request's topic.
@@ -27,7 +27,7 @@ pub struct InboxErrorResponse<'a> {
 }
 
 impl InboxErrorResponse<'_> {
-    /// The response's payload.
+    /// Returns the payload of the response.
     pub fn to_json(&self) -> String {
         // Strings and numbers always have a JSON form.
         serde_json::to_string(self).unwrap_or_default()

@@ -11,7 +11,7 @@
 /// SQL version of the rules.
 pub const SQL_VERSION: &str = "2016-03-23";
 
-/// Selects what [`RuleEvent`](crate::events::rule::RuleEvent) holds.
+/// Selects the content of [`RuleEvent`](crate::events::rule::RuleEvent).
 pub const SELECT: &str = "SELECT encode(*, 'base64') AS payload, topic() AS topic, clientid() AS clientId, \
      get_mqtt_property('response_topic') AS responseTopic, \
      get_mqtt_property('correlation_data') AS correlationData, timestamp() AS timestamp, \
@@ -29,7 +29,7 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// The rule's SQL statement.
+    /// Returns the SQL statement of the rule.
     ///
     /// ```
     /// use antumbra_wire::rules::Operation;
@@ -102,12 +102,12 @@ operations! {
 }
 
 impl Operation {
-    /// Name of the function that serves it.
+    /// Returns the name of the function that serves it.
     pub fn function(self) -> &'static str {
         self.rule().function
     }
 
-    /// The operation of a request topic, by its first two levels.
+    /// Returns the operation of a request topic, by its first two levels.
     pub fn of_topic(topic: &str) -> Option<Operation> {
         let word = topic.strip_prefix("request/")?.split('/').next()?;
         let mut all = Self::ALL.iter().copied();
@@ -115,7 +115,7 @@ impl Operation {
     }
 }
 
-/// Rules for requests to the inbox and to shadows: all rules of a deployment.
+/// Returns the rules for requests to the inbox and to shadows: all rules of a deployment.
 pub fn deployed_rules() -> impl Iterator<Item = Rule> {
     let inbox = Operation::ALL.iter().map(|operation| operation.rule());
     inbox.chain(SHADOW_RULES)
@@ -140,8 +140,8 @@ pub const SHADOW_RULES: [Rule; 6] = [
     shadow_rule("antumbra_shadow_named_delete", "shadow/+/name/+/delete"),
 ];
 
-/// The same for the topics of AWS IoT Device Shadow. Only the local stack has them, so that devices made for
-/// AWS's own shadows work with it unchanged.
+/// Rules for the topics of AWS IoT Device Shadow. Only the local stack has them, so that devices made for AWS's
+/// own shadows work with it unchanged.
 pub const AWS_SHADOW_RULES: [Rule; 6] = [
     shadow_rule("aws_shadow_get", "$aws/things/+/shadow/get"),
     shadow_rule("aws_shadow_update", "$aws/things/+/shadow/update"),

@@ -80,7 +80,7 @@ impl ReadingStore for DynamoDbSensors {
                     None if read_text(&found, SORT_KEY) == Ok(info) => {
                         sensor = Some(item::sensor(found)?);
                     }
-                    // Only readings of a sensor that is gone.
+                    // Only readings of an unregistered sensor.
                     None => return Err(SensorError::NotFound),
                 }
             }

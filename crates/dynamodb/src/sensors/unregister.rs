@@ -1,6 +1,6 @@
 //! Unregisters a sensor: its own items and links at once, its readings by a purge.
 //!
-//! The transaction that makes a link requires the sensor. Once the sensor is gone no link can be made, so
+//! The transaction that makes a link requires the sensor. Once the sensor is deleted no link can be made, so
 //! the links that were not part of its transaction are removed after it, or by the purge if that is
 //! interrupted. A failed condition changes nothing.
 
@@ -18,8 +18,8 @@ use crate::value::{number, text};
 
 /// Links of one transaction of 100 writes: two items each, and at most three other writes.
 const LINKS_AT_ONCE: usize = 48;
-/// Time a purge is kept after the sensor is gone: longer than a function may run that recorded a signal
-/// and has yet to store its reading.
+/// Time a purge is kept after the sensor is deleted: longer than the timeout of a function that recorded a
+/// signal and has yet to store its reading.
 const PURGE_KEPT_MILLISECONDS: i64 = 20 * 60 * 1000;
 /// Attribute with the time until which a purge is kept.
 pub(super) const KEPT_UNTIL: &str = "keptUntil";

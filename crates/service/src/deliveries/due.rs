@@ -8,7 +8,7 @@ use super::redeliver::{RedeliverError, Release, release};
 use crate::clients::ClientStore;
 use crate::clock::Clock;
 
-/// Entries read at once.
+/// Entries per page.
 const PAGE: usize = 100;
 
 /// Summary of one run.

@@ -12,7 +12,7 @@ pub struct Span {
     pub newest: MessageId,
 }
 
-/// Returns the oldest and the newest message of a source; `None` if it has none. Two reads at once.
+/// Returns the oldest and the newest message of a source; `None` if it has none. Makes two concurrent reads.
 pub async fn span(query: &impl MessageIndex, source: &Source) -> Result<Option<Span>, StoreError> {
     let (oldest, newest) = tokio::try_join!(query.oldest(source), query.newest(source))?;
     // Between the two reads the only message may have been stored or deleted.

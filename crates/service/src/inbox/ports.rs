@@ -2,7 +2,7 @@
 //!
 //! Laws of all of them:
 //!
-//! - Reads are consistent: a stored message is read at once by all readers.
+//! - Reads are consistent: every later read sees a stored message.
 //! - A deleted message is never read, and storing it again does not restore it.
 //! - Messages of a source are ordered by id, byte by byte.
 //! - Costs do not grow with the number of deleted messages.

@@ -1,4 +1,4 @@
-//! The order of sending: full batches, and never two messages of one key under way at once.
+//! The order of sending: full batches, and never two messages of one key in flight.
 //!
 //! A batch can fail in part. If two messages of one key went in one batch, the later could arrive and
 //! the earlier not; so each batch takes at most one message per key, and a key's next message waits

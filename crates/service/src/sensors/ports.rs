@@ -49,7 +49,7 @@ impl From<InvalidCursor> for SensorError {
     }
 }
 
-/// A sensor in a listing, with its state of a moment ago.
+/// A sensor in a listing, with its state, which may lag behind by a moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct SensorWithState {

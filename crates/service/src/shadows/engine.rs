@@ -78,7 +78,7 @@ impl<S: ShadowStore> Engine<'_, S> {
             .await
     }
 
-    /// Carries out many updates: reads all shadows with one batched read, then updates shadows side by side.
+    /// Carries out many updates: reads all shadows with one batched read, then updates shadows concurrently.
     /// Updates of the same shadow are applied in the given order. Returns one outcome per update.
     pub(super) async fn update_many(&self, updates: &[Update]) -> Vec<Outcome> {
         let groups = self.groups(updates);
@@ -270,7 +270,7 @@ impl Done {
 /// retried for as long as it has time: other writers made progress. Failures of the store are retried a few times.
 fn may_retry(update: &Update, error: &StoreError, attempts: u32, in_time: bool) -> bool {
     let is_conflict = matches!(error, StoreError::Conflict { .. });
-    // Where only times were written in between, the expected version is still stored.
+    // If only times were written in between, the expected version is still stored.
     let is_final = match error {
         StoreError::Conflict { expected, actual } => {
             update.is_conditional() && *actual != Some(*expected)

@@ -306,7 +306,7 @@ pub trait ShadowStore: Send + Sync {
 
     fn write(&self, write: &Write) -> impl Future<Output = Result<Written, StoreError>> + Send;
 
-    /// Writes shadows side by side, the same shadow in the given order. Returns one result per write.
+    /// Writes shadows concurrently, the same shadow in the given order. Returns one result per write.
     fn write_many(
         &self,
         writes: &[Write],
@@ -321,7 +321,7 @@ pub trait ShadowStore: Send + Sync {
         now: Timestamp,
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
 
-    /// Deletes shadows side by side, the same shadow in the given order. Returns one result per delete.
+    /// Deletes shadows concurrently, the same shadow in the given order. Returns one result per delete.
     fn delete_many(
         &self,
         deletes: &[Delete],
@@ -345,7 +345,7 @@ pub trait ShadowStore: Send + Sync {
     ) -> impl Future<Output = Result<Page<DocumentSummary>, StoreError>> + Send;
 }
 
-/// Runs an operation per item: different shadows side by side, the same shadow in the given order. Returns one
+/// Runs an operation per item: different shadows concurrently, the same shadow in the given order. Returns one
 /// result per item.
 async fn in_order_per_shadow<'a, T: Sync, R: Send, F>(
     items: &'a [T],

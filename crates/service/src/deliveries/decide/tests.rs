@@ -83,7 +83,7 @@ fn with(context: DeliveryContext, progress: Progress) -> DeliveryContext {
     }
 }
 
-/// The message of the record, in a later round if asked for.
+/// The message of the record, in a later round if requested.
 fn message(context: &DeliveryContext, later: u32, manual: bool) -> DeliveryMessage {
     let message = match &context.record {
         Some(record) => record.message(),
@@ -96,7 +96,7 @@ fn message(context: &DeliveryContext, later: u32, manual: bool) -> DeliveryMessa
     }
 }
 
-/// The decision in a word.
+/// The next step in one word.
 fn decided(context: &DeliveryContext, message: &DeliveryMessage) -> String {
     match next_step(context, message, at(100), &Policy::default()) {
         NextStep::Send(..) => "send".to_owned(),

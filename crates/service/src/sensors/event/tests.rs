@@ -1,4 +1,4 @@
-//! Whatever is written to a state one step at a time, what is told of it is numbered without a gap.
+//! The events of consecutive writes of a state are numbered without gaps.
 
 use antumbra_shadow::Timestamp;
 use proptest::prelude::*;
@@ -35,9 +35,9 @@ fn time(seconds: i64) -> Timestamp {
 /// One write of a state.
 #[derive(Debug, Clone, Copy)]
 enum Step {
-    /// A signal that is newer, heard or not.
+    /// A signal with a newer value; `heard` if it is a newer contact too.
     Signal { value: i64, heard: bool },
-    /// A signal that is merely heard.
+    /// A signal that is only a newer contact.
     Heard,
     /// A sweep that finds the deadline passed.
     Silence,
@@ -127,7 +127,7 @@ proptest! {
         prop_assert_eq!(lost, state.connection == Connection::Lost);
     }
 
-    /// A record of the stream that comes twice tells the same twice, under the same ids.
+    /// A stream record that is received twice gives the same events, with the same ids.
     #[test]
     fn the_same_images_tell_the_same(first in steps(), second in steps()) {
         let old = step(&fresh(), first, 1);
