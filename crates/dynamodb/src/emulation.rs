@@ -22,7 +22,6 @@ const CHECKED: [&str; 8] = [
 /// Bytes of a partition key and of a sort key.
 const PARTITION_KEY_BYTES: usize = 2048;
 const SORT_KEY_BYTES: usize = 1024;
-/// Operands of `IN`.
 const IN_OPERANDS: usize = 100;
 const COMPARATORS: [&str; 6] = ["=", "<>", "<", "<=", ">", ">="];
 const ORDERED_TYPES: [&str; 3] = ["S", "N", "B"];

@@ -38,7 +38,6 @@ impl FromIterator<String> for AllowedHosts {
     }
 }
 
-/// Limits of a server.
 #[derive(Debug, Clone, Copy)]
 struct Limits {
     header_timeout: Duration,

@@ -93,7 +93,6 @@ impl Unkind {
         self.happens(THROTTLES)
     }
 
-    /// Faults of queues.
     pub(crate) fn queues(&self) -> Unkindness {
         match self.seed {
             None => Unkindness::default(),

@@ -25,7 +25,6 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// Characters of an error in the summary.
 const ERROR_CHARS: usize = 200;
 
-/// Options of a redrive.
 #[derive(Debug, Clone)]
 pub struct RedriveOptions {
     /// Maximum number of messages.
@@ -56,7 +55,6 @@ pub struct RedriveSummary {
     pub rows: BTreeMap<(String, String, RedriveOutcome), usize>,
 }
 
-/// The outcome of a message.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs)]
 pub enum RedriveOutcome {

@@ -21,7 +21,6 @@ const EMPTY_RESPONSES: usize = 2;
 /// Maximum length of a deduplication id.
 const DEDUPLICATION_CHARS: usize = 128;
 
-/// A queue of failed messages.
 #[derive(Debug, Clone)]
 pub struct SqsFailedQueue {
     client: Client,

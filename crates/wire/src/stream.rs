@@ -187,7 +187,6 @@ impl<'a> Record<'a> {
         self.text(self.entry.sequence_number).unwrap_or_default()
     }
 
-    /// ARN of the stream.
     pub fn source_arn(self) -> Option<Cow<'a, str>> {
         self.text(self.entry.source_arn)
     }

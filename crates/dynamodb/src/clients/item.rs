@@ -16,7 +16,6 @@ pub(crate) const DISABLED: &str = "disabled";
 /// Secret in force. A client that is being deleted has none.
 pub(super) const CURRENT: &str = "current";
 
-/// Attributes of a client.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ClientItem {

@@ -75,7 +75,6 @@ struct SensorItem {
     list_sort: String,
 }
 
-/// Progress of a delivery.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ProgressItem {
@@ -114,7 +113,6 @@ struct AttemptItem {
     error: Option<String>,
 }
 
-/// The attributes of a new delivery.
 pub(super) fn new_item(delivery: &Delivery, now: Timestamp) -> Result<Item, StoreError> {
     let mut item = to_item(&DeliveryItem {
         delivery_id: delivery.id.to_string(),

@@ -64,7 +64,6 @@ impl DynamoDbSensors {
         Ok(())
     }
 
-    /// The keys of all links of a sensor.
     async fn links(&self, id: &SensorId) -> Result<Vec<Key>, StoreError> {
         let query = Query {
             projection: Some("#PK, #SK".to_owned()),

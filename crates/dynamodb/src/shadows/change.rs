@@ -25,7 +25,6 @@ const DELETED_WITH_VERSION: &str = "#version = :expected AND attribute_exists(#d
 const DELETE: &str = "SET #deletedAt = :now, #ttl = :ttl REMOVE #reported, #desired, \
     #reportedTimes, #desiredTimes, #timesVersion, #timestamp, #tz, #clientToken";
 
-/// Change of one item.
 #[derive(Debug, Clone)]
 pub(super) enum Change {
     Put(Put),

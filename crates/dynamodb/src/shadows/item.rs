@@ -68,7 +68,6 @@ pub(super) struct Metadata {
     pub(super) times_version: i64,
 }
 
-/// Decodes an item of this kind.
 pub(super) fn decode(item: &Item, kind: ShadowItem) -> Result<Snapshot, StoreError> {
     if is_deleted(item) {
         let version = version(item).unwrap_or_default();

@@ -13,7 +13,6 @@ use futures_util::stream::{self, StreamExt};
 use super::{DynamoDbShadows, keys};
 use crate::table::{Found, Key, SnapshotError};
 
-/// Items of one transaction.
 const TRANSACTION_ITEMS: usize = 100;
 
 /// Shadows to read in one transaction.

@@ -40,7 +40,6 @@ impl Query {
     }
 }
 
-/// Items of one call.
 pub(crate) struct Items {
     pub(crate) items: Vec<Item>,
     /// Key to continue after; `None` at the end.

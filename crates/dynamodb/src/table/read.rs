@@ -18,7 +18,6 @@ const TRANSACT_GET: &str = "TransactGetItems";
 /// Result for each requested key.
 pub(crate) type Found = HashMap<Key, Result<Option<Item>, StoreError>>;
 
-/// Settings of a batch read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BatchRead {
     pub(crate) consistent: bool,

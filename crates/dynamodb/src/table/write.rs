@@ -28,7 +28,6 @@ const BATCH_WRITE: &str = "BatchWriteItem";
 /// A failed condition comes with the stored item.
 const STORED: ReturnValuesOnConditionCheckFailure = ReturnValuesOnConditionCheckFailure::AllOld;
 
-/// Write of one item.
 #[derive(Debug, Clone)]
 pub(crate) struct Write {
     action: Action,

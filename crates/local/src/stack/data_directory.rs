@@ -52,7 +52,6 @@ impl DataDirectory {
         })
     }
 
-    /// The path of a file in the directory.
     pub(super) fn file(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }

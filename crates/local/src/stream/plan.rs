@@ -65,7 +65,6 @@ impl Batch {
 /// Outcome of an invocation, in positions of the page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// Everything is done.
     Done,
     /// Done up to this record, which is the lowest that failed.
     FailedFrom(usize),

@@ -9,7 +9,6 @@ use crate::error::ApiError;
 use crate::queue::{AttributeValue, NewMessage};
 use crate::service::now_ms;
 
-/// Bytes of one published message.
 const MAX_MESSAGE_BYTES: usize = 256 * 1024;
 
 pub(super) struct Publication {

@@ -14,7 +14,6 @@ use crate::error::ApiError;
 use crate::queue::{AttributeValue, Message, NewMessage, Queue};
 use crate::service::Queues;
 
-/// Bytes of all messages of one batch.
 const MAX_BATCH_BYTES: usize = 1024 * 1024;
 const MAX_ATTRIBUTES: usize = 10;
 const MAX_VISIBILITY_SECONDS: u64 = 43_200;

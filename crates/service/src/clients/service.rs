@@ -33,7 +33,6 @@ where
     S: ClientStore + LinkStore,
     D: UrlPolicy,
 {
-    /// Creates the use cases with these ports.
     pub fn new(store: S, destinations: D, clock: Arc<dyn Clock>) -> Clients<S, D> {
         Clients {
             store,
@@ -175,7 +174,6 @@ where
         self.store.delete(id, expected, cascade).await
     }
 
-    /// Links a client to a sensor.
     pub async fn link(&self, client: &ClientId, sensor: &SensorId) -> Result<(), ClientError> {
         self.store.link(client, sensor, self.clock.now()).await
     }

@@ -86,7 +86,6 @@ word_enum! {
 #[allow(missing_docs)]
 pub struct Attempt {
     pub at: Timestamp,
-    /// Round of the delivery.
     pub round: u32,
     /// Number of the attempt in its round, from 1.
     pub number: u32,

@@ -43,7 +43,6 @@ struct Body {
 
 #[allow(missing_docs)]
 impl DeliveryMessage {
-    /// Returns the first message of a delivery.
     pub fn first(delivery: &Delivery) -> DeliveryMessage {
         DeliveryMessage {
             id: delivery.id.clone(),

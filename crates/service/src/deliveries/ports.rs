@@ -74,7 +74,6 @@ pub struct Transition<'a> {
     pub context: &'a DeliveryContext,
     /// The delivery as it was read.
     pub record: &'a DeliveryRecord,
-    /// The message that caused it.
     pub message: &'a DeliveryMessage,
     /// Token of the claim, if an attempt was made.
     pub claim: Option<&'a str>,

@@ -108,14 +108,13 @@ pub struct SpilledKey {
 /// Laws: all reads are consistent. `save` and `remove` apply only to the version that was read, and `touch` only to a
 /// record that exists; they return whether they applied. Every one of them that applies changes the version. A mark
 /// that is set again names the new message; `clear` removes only the mark that names its message.
+#[allow(missing_docs)]
 pub trait Suspensions: Send + Sync {
-    /// Returns all records.
     fn all(&self) -> BoxFuture<'_, Result<Vec<Suspension>, StoreError>>;
 
     /// Writes a record over the version it carries; version 0 must not exist.
     fn save<'a>(&'a self, record: &'a Suspension) -> BoxFuture<'a, Result<bool, StoreError>>;
 
-    /// Removes a record.
     fn remove<'a>(&'a self, record: &'a Suspension) -> BoxFuture<'a, Result<bool, StoreError>>;
 
     /// Changes the version of a record.

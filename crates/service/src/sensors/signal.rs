@@ -87,7 +87,6 @@ impl Signal {
         self.sent
     }
 
-    /// Returns the reading to store.
     pub fn reading(&self, owner: Owner) -> OwnedReading {
         OwnedReading {
             owner,

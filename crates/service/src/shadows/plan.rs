@@ -23,7 +23,6 @@ pub(super) struct Plan {
     pub(super) acknowledged: Acknowledgements,
 }
 
-/// Returns the documents that an update needs.
 pub(super) fn documents(update: &Update, layout: Layout) -> DocumentSet {
     let acknowledges = update.desired_mode == DesiredMode::UseDesiredState;
     match (&update.reported, &update.desired) {
