@@ -1,4 +1,4 @@
-//! How many calls it takes.
+//! Number of calls per batch.
 
 use antumbra_service::notifications::{ChannelLimits, Message};
 use antumbra_testkit::SQS_LIMITS;

@@ -1,4 +1,4 @@
-//! What a notification says, and what it carries beside its body.
+//! Bodies of notifications, and their attributes and options.
 
 use std::collections::BTreeMap;
 
@@ -107,7 +107,7 @@ async fn the_limit_is_exact() {
 }
 
 #[tokio::test]
-async fn every_field_is_there() {
+async fn a_body_has_every_field() {
     let (old, new) = (
         json!({ "n": 1, "gone": true }),
         json!({ "n": 2, "come": true }),
@@ -137,7 +137,7 @@ async fn every_field_is_there() {
 }
 
 #[tokio::test]
-async fn what_comes_and_goes_has_one_document() {
+async fn inserts_and_removals_have_one_document() {
     let mut insert = Record::small("lamp", 0);
     insert.old = None;
     let mut remove = Record::small("lamp", 1);
@@ -169,9 +169,9 @@ async fn what_comes_and_goes_has_one_document() {
     );
 }
 
-/// Only the service itself expires items; nobody can pose as it with a name alone.
+/// Only the DynamoDB service itself expires items; its name alone in the identity is not enough.
 #[tokio::test]
-async fn a_removal_by_somebody_else_has_not_expired() {
+async fn a_removal_by_another_principal_is_not_an_expiry() {
     let bench = Bench::new(&[whole(&["old"])]);
     for identity in [
         json!(null),
@@ -192,7 +192,7 @@ async fn a_removal_by_somebody_else_has_not_expired() {
 }
 
 #[tokio::test]
-async fn a_combined_item_tells_of_the_half_that_changed() {
+async fn a_combined_item_is_notified_by_changed_document() {
     let item = |version: u64, reported: Value, desired: Value| {
         let mut item = json!({ "version": version, "timestamp": 1 });
         for (name, document) in [("reported", reported), ("desired", desired)] {
@@ -268,7 +268,7 @@ async fn a_combined_item_tells_of_the_half_that_changed() {
 }
 
 #[tokio::test]
-async fn items_that_are_no_shadows_go_as_they_are() {
+async fn items_other_than_shadows_are_sent_unchanged() {
     let mut record = Record::new("SENSOR#cellar", "STATE", 3);
     record.old = Some(json!({ "state": "OK" }));
     record.new = Some(json!({ "state": "LOST", "version": 9 }));
@@ -300,7 +300,7 @@ async fn numbers_keep_every_digit() {
 }
 
 #[tokio::test]
-async fn each_target_gets_what_it_needs_beside_the_body() {
+async fn each_target_gets_its_attributes_and_options() {
     let topic = "arn:aws:sns:eu-west-1:123456789012:alarms.fifo";
     let bench = Bench::new(&[
         json!({ "name": "q", "to": { "sqs": { "queue": "a", "delaySeconds": 5, "attributes": { "severity": "high" } } } }),
@@ -369,7 +369,7 @@ async fn each_target_gets_what_it_needs_beside_the_body() {
 }
 
 #[tokio::test]
-async fn ids_are_stable_and_tell_registrations_and_changes_apart() {
+async fn ids_are_stable_and_unique_per_registration_and_change() {
     let rule = |name: &str| json!({ "name": name, "to": { "sqs": { "queue": "a" } } });
     let ids = async |names: [&str; 2], records: &[Record]| {
         let bench = Bench::new(&names.map(rule));
@@ -399,7 +399,7 @@ async fn ids_are_stable_and_tell_registrations_and_changes_apart() {
 }
 
 #[tokio::test]
-async fn registrations_out_of_force_and_timestamps_alone_send_nothing() {
+async fn disabled_registrations_and_changes_of_timestamps_only_send_nothing() {
     let mut off = whole(&["diff"]);
     off["enabled"] = json!(false);
     let value =

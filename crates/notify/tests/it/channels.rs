@@ -32,7 +32,7 @@ pub(crate) struct Fakes {
 pub(crate) struct SpillQueue {
     pub(crate) channel: Arc<RecordingChannel>,
     pub(crate) suspensions: Arc<MemorySuspensions>,
-    /// What was accepted and not deleted yet, in order, each once.
+    /// Messages that were accepted and are not deleted, in order, each once.
     pub(crate) waiting: Mutex<Vec<QueueMessage>>,
 }
 
@@ -55,7 +55,7 @@ impl SpillQueue {
         waiting.clone()
     }
 
-    /// Deletes what was received and did not fail.
+    /// Deletes the received messages that did not fail.
     pub(crate) fn delete(&self, received: &[QueueMessage], failed: &[String]) {
         let is_done = |message: &QueueMessage| {
             let received = received.iter().any(|known| known.id == message.id);
@@ -78,7 +78,7 @@ pub(crate) fn queue_message(id: &str, group: &str, body: &str, sent: Timestamp) 
 }
 
 impl Fakes {
-    /// The one at this address, such as `sqs alerts`; MQTT has one for all topics.
+    /// The channel at this address, such as `sqs alerts`; MQTT has one for all topics.
     pub(crate) fn at(&self, address: &str) -> Arc<RecordingChannel> {
         let mut known = self.by_address.lock().unwrap();
         Arc::clone(known.entry(address.to_owned()).or_default())
@@ -114,7 +114,7 @@ pub(crate) struct Bench {
     listener: Listener,
 }
 
-/// As long as the function may run.
+/// Timeout of the function.
 pub(crate) const TIME: Duration = Duration::from_secs(30);
 
 impl Bench {
@@ -133,7 +133,7 @@ impl Bench {
         }
     }
 
-    /// With a way to documents that lie apart.
+    /// Adds a reader for documents in separate items.
     pub(crate) fn with_reader(self, documents: ReadDocuments) -> Bench {
         Bench {
             listener: self.listener.with_reader(documents),

@@ -1,4 +1,4 @@
-//! Events that nobody should send: a clear result, in bounded time, and no panic.
+//! Invalid and hostile events: a clear result, in bounded time, and no panic.
 
 use antumbra_wire::limits;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ fn bench() -> Bench {
 }
 
 #[tokio::test]
-async fn what_is_no_event_is_refused_as_a_whole_and_forgotten() {
+async fn invalid_events_are_rejected_as_a_whole() {
     let bench = bench();
     for (event, reason) in [
         (&b""[..], "expected"),
@@ -48,13 +48,13 @@ async fn what_is_no_event_is_refused_as_a_whole_and_forgotten() {
 }
 
 #[tokio::test]
-async fn an_empty_event_is_done() {
+async fn an_empty_event_succeeds() {
     let handled = bench().handle(br#"{"Records":[]}"#).await;
     assert_eq!(handled, Default::default());
 }
 
 #[tokio::test]
-async fn unknown_fields_mean_nothing() {
+async fn unknown_fields_are_ignored() {
     let bench = bench();
     let odd = json!({ "Records": [[[{ "a": null }]], false], "S": "\u{0}\"\\" });
     let mut record = Record::small("lamp", 1).json();
@@ -73,9 +73,9 @@ async fn unknown_fields_mean_nothing() {
     assert_eq!(bench.at("sqs a").json_at("/version"), [2]);
 }
 
-/// Each of these spoils one record and nothing else, wherever it stands.
+/// Each of these changes makes only its own record malformed.
 #[tokio::test]
-async fn a_spoilt_record_is_undeliverable_and_its_neighbours_arrive() {
+async fn a_malformed_record_is_undeliverable_and_the_others_arrive() {
     let spoils: [fn(&mut Value); 14] = [
         |record| *record = json!({}),
         |record| *record = json!(null),
@@ -109,7 +109,7 @@ async fn a_spoilt_record_is_undeliverable_and_its_neighbours_arrive() {
 }
 
 #[tokio::test]
-async fn a_batch_of_nothing_but_rubbish_does_not_block_the_shard() {
+async fn a_batch_of_malformed_records_does_not_block_the_shard() {
     let bench = bench();
     let records = format!(
         "{{\"Records\":[{}{{}}]}}",
@@ -183,7 +183,7 @@ async fn nesting_as_deep_as_the_table_allows_arrives() {
 }
 
 #[tokio::test]
-async fn nesting_without_end_is_undeliverable() {
+async fn nesting_beyond_the_limit_is_undeliverable() {
     let bench = bench();
     let deep = format!(
         "{}{{\"N\":\"1\"}}{}",
@@ -208,7 +208,7 @@ async fn nesting_without_end_is_undeliverable() {
 }
 
 #[tokio::test]
-async fn keys_of_every_kind_of_text_come_back_as_they_were() {
+async fn keys_of_any_text_are_notified_unchanged() {
     let odd = [
         "a b",
         "My House#Küche",
@@ -251,9 +251,9 @@ async fn keys_of_every_kind_of_text_come_back_as_they_were() {
     }
 }
 
-/// JSON can write half a character, which no text can hold.
+/// JSON can escape an unpaired surrogate, which is not valid text.
 #[tokio::test]
-async fn half_a_character_gives_a_clear_result() {
+async fn records_with_unpaired_surrogates_are_sent_or_undeliverable() {
     for half in [r"\ud800", r"\udc00x", r"\ud800\u0041"] {
         let bench = bench();
         let record = Record::small("lamp", 1).json().to_string();
@@ -273,7 +273,7 @@ async fn half_a_character_gives_a_clear_result() {
             3,
             "{half}: each once, here or there"
         );
-        // Every text that left is JSON and text.
+        // The messages are valid JSON.
         assert!(
             bench
                 .at("sqs a")

@@ -25,7 +25,7 @@ fn changes() -> Vec<Record> {
 }
 
 #[tokio::test]
-async fn a_missing_queue_and_a_forbidden_topic_delay_nobody() {
+async fn a_missing_queue_and_a_forbidden_topic_delay_no_other_target() {
     let topic = "arn:aws:sns:eu-west-1:123456789012:forbidden";
     let bench = Bench::new(&[
         to_queue("missing"),
@@ -118,7 +118,7 @@ async fn a_record_that_does_not_decode_is_undeliverable_by_its_position() {
 }
 
 #[tokio::test]
-async fn what_nobody_wants_may_be_as_broken_as_it_likes() {
+async fn malformed_records_without_a_matching_registration_are_ignored() {
     let bench = Bench::new(&[
         json!({ "name": "a", "on": { "key": "^DS#other" }, "to": { "sqs": { "queue": "a" } } }),
     ]);
@@ -299,7 +299,7 @@ async fn an_undeliverable_queue_that_refuses_loses_nothing() {
     assert_eq!(handled.resume_at, Some(sequence_number(0)));
 }
 
-/// Lambda takes an empty identifier for a failure of the whole batch, which is what is meant.
+/// Lambda reads an empty identifier as a failure of the whole batch, as intended.
 #[tokio::test]
 async fn an_undeliverable_record_without_a_position_fails_the_batch_if_its_queue_fails() {
     let bench = Bench::new(&[to_queue("a")]);
@@ -360,7 +360,7 @@ async fn an_undeliverable_notification_that_is_too_large_keeps_its_position() {
     );
 }
 
-/// A queue can be set to take less than SQS does, and its channel does not know.
+/// A queue can be configured with a lower size limit than that of SQS, unknown to its channel.
 #[tokio::test]
 async fn an_undeliverable_notification_that_its_queue_rejects_keeps_its_position() {
     let bench = Bench::new(&[to_queue("missing")]);
@@ -391,7 +391,7 @@ async fn an_undeliverable_notification_that_its_queue_rejects_keeps_its_position
 /// A FIFO queue would drop the second of two messages with the same id.
 #[tokio::test]
 async fn ids_of_undeliverable_messages_are_unique() {
-    let park = async |records: Vec<Value>| {
+    let undeliverable_ids = async |records: Vec<Value>| {
         let bench = Bench::new(&[to_queue("missing"), to_queue("gone")]);
         bench
             .at("sqs missing")
@@ -424,9 +424,9 @@ async fn ids_of_undeliverable_messages_are_unique() {
         record
     };
     let refused = |sequence: u64| Record::small("lamp", sequence).json();
-    let first = park(vec![broken(1), without(2), refused(3)]).await;
-    let again = park(vec![refused(0), broken(1), without(2), refused(3)]).await;
-    let second = park(vec![broken(4), without(5), refused(6)]).await;
+    let first = undeliverable_ids(vec![broken(1), without(2), refused(3)]).await;
+    let again = undeliverable_ids(vec![refused(0), broken(1), without(2), refused(3)]).await;
+    let second = undeliverable_ids(vec![broken(4), without(5), refused(6)]).await;
     assert_eq!((first.len(), again.len(), second.len()), (4, 6, 4));
     assert!(first.iter().all(|id| again.contains(id)), "stable");
     assert!(second.iter().all(|id| !again.contains(id)), "no other's");

@@ -1,4 +1,4 @@
-//! The listener through its public doors: events in, messages on channels of our own, the answer out.
+//! The listener through its public interface: events in, messages on recording channels and the response out.
 
 #![allow(clippy::unwrap_used)]
 

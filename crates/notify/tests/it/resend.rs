@@ -14,7 +14,7 @@ fn to_queue(queue: &str) -> Value {
     json!({ "name": "all", "to": { "sqs": { "queue": queue, "attributes": attributes } } })
 }
 
-/// What one change parks where its target refuses it, and what was tried to send.
+/// Undeliverable notification of a change that its target rejects, and the message that was attempted.
 async fn undeliverable(
     registration: &Value,
     address: &str,
@@ -64,7 +64,7 @@ async fn an_undeliverable_notification_is_sent_as_it_was() {
 }
 
 #[tokio::test]
-async fn it_goes_where_the_registration_says_now() {
+async fn the_current_target_of_the_registration_is_used() {
     let (undeliverable, _) =
         undeliverable(&to_queue("missing"), "sqs missing", Fakes::default()).await;
     let fakes = Fakes::default();
@@ -78,15 +78,21 @@ async fn it_goes_where_the_registration_says_now() {
         .reply(|_| SendReply::deny("AccessDenied"));
     let again = send(&undeliverable, &[to_queue("there")], &fakes).await;
     assert_eq!(again, Err(ResendError::Rejected("AccessDenied".to_owned())));
-    let nobody = ResendError::NoRegistration("all".to_owned());
-    assert_eq!(send(&undeliverable, &[], &fakes).await, Err(nobody.clone()));
+    let no_registration = ResendError::NoRegistration("all".to_owned());
+    assert_eq!(
+        send(&undeliverable, &[], &fakes).await,
+        Err(no_registration.clone())
+    );
     let mut off = to_queue("there");
     off["enabled"] = false.into();
-    assert_eq!(send(&undeliverable, &[off], &fakes).await, Err(nobody));
+    assert_eq!(
+        send(&undeliverable, &[off], &fakes).await,
+        Err(no_registration)
+    );
 }
 
 #[tokio::test]
-async fn what_did_not_fit_cannot_be_sent() {
+async fn an_incomplete_notification_cannot_be_resent() {
     let fakes = Fakes::default();
     fakes.undeliverable.set_limits(ChannelLimits {
         message_bytes: 300,
@@ -99,7 +105,7 @@ async fn what_did_not_fit_cannot_be_sent() {
 }
 
 #[test]
-fn what_others_put_there_is_not_the_listeners() {
+fn messages_of_other_senders_are_not_notifications() {
     for text in [
         "",
         "7",

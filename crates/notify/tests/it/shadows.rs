@@ -1,4 +1,4 @@
-//! Messages made of both documents of a shadow, where they lie together and where they lie apart.
+//! Messages made of both documents of a shadow, stored in one item or in two.
 
 use std::sync::{Arc, Mutex};
 
@@ -56,7 +56,7 @@ fn registrations() -> [Value; 2] {
     })
 }
 
-/// A write of one half at a time of its own.
+/// A write of one document of a shadow, with its own time.
 fn half(state: &str, sequence: u64, at: u64, old: Option<Value>, new: Option<Value>) -> Record {
     let image = |version: u64, document: Value| json!({"version": version, "timestamp": at * 1_000_000_000, "clientToken": "t", state: document});
     let sort = if state == "reported" {
@@ -71,7 +71,7 @@ fn half(state: &str, sequence: u64, at: u64, old: Option<Value>, new: Option<Val
     }
 }
 
-fn told(bench: &Bench) -> Vec<(String, Value)> {
+fn notifications(bench: &Bench) -> Vec<(String, Value)> {
     let arrived = bench.at("mqtt").accepted().into_iter();
     arrived
         .map(|message| {
@@ -82,7 +82,7 @@ fn told(bench: &Bench) -> Vec<(String, Value)> {
 }
 
 #[tokio::test]
-async fn an_item_with_both_documents_says_it_all() {
+async fn a_combined_item_is_notified_as_delta_and_documents() {
     let bench = Bench::new(&registrations());
     let image = |version: u64, desired: Value| {
         json!({
@@ -126,11 +126,11 @@ async fn an_item_with_both_documents_says_it_all() {
             }),
         ),
     ];
-    assert_eq!(told(&bench), expected);
+    assert_eq!(notifications(&bench), expected);
 }
 
 #[tokio::test]
-async fn of_one_half_the_other_is_read_once() {
+async fn the_unchanged_document_of_a_shadow_is_read_once() {
     let documents = table(held(r#"{"led":"off"}"#, 3));
     let bench = Bench::new(&registrations()).with_reader(documents.reader());
     let records = [
@@ -153,8 +153,8 @@ async fn of_one_half_the_other_is_read_once() {
     assert_eq!((handled.sent, handled.resume_at), (3, None));
     let lamp = ShadowId::new("lamp").unwrap();
     assert_eq!(*documents.reads.lock().unwrap(), [(lamp, State::Reported)]);
-    let told = told(&bench);
-    let versions: Vec<_> = told
+    let notifications = notifications(&bench);
+    let versions: Vec<_> = notifications
         .iter()
         .map(|(topic, body)| {
             let version = body.pointer("/current/version").unwrap_or(&body["version"]);
@@ -162,12 +162,12 @@ async fn of_one_half_the_other_is_read_once() {
         })
         .collect();
     assert_eq!(versions, [("delta", 5), ("documents", 5), ("documents", 6)]);
-    assert_eq!(told[1].1["previous"]["version"], 4);
+    assert_eq!(notifications[1].1["previous"]["version"], 4);
 }
 
-/// Two records of one write are one change: no state that never was is told of, and nothing is read.
+/// Two records of one write are one change: no intermediate state is notified, and nothing is read.
 #[tokio::test]
-async fn two_halves_of_one_write_are_told_of_once() {
+async fn two_records_of_one_write_are_notified_once() {
     let documents = table(held("{}", 99));
     let bench = Bench::new(&registrations()).with_reader(documents.reader());
     let records = [
@@ -189,7 +189,7 @@ async fn two_halves_of_one_write_are_told_of_once() {
     let handled = bench.handle(&event_of(&records)).await;
     assert_eq!((handled.sent, handled.records), (1, 2));
     assert!(documents.reads.lock().unwrap().is_empty());
-    let (topic, body) = told(&bench).remove(0);
+    let (topic, body) = notifications(&bench).remove(0);
     assert_eq!(topic, "shadow/lamp/update/documents");
     assert_eq!(body["previous"]["version"], 1 + 5);
     assert_eq!(body["current"]["version"], 2 + 6);
@@ -199,9 +199,9 @@ async fn two_halves_of_one_write_are_told_of_once() {
     );
 }
 
-/// Where the event holds the other document, it is taken as it was then, not as it is now.
+/// If the event contains the other document, its state in the event is used and not the current one.
 #[tokio::test]
-async fn the_event_itself_knows_better_than_the_table() {
+async fn documents_of_the_event_are_preferred_to_the_table() {
     let documents = table(held("{}", 99));
     let bench = Bench::new(&registrations()).with_reader(documents.reader());
     let records = [
@@ -229,8 +229,8 @@ async fn the_event_itself_knows_better_than_the_table() {
     ];
     bench.handle(&event_of(&records)).await;
     assert!(documents.reads.lock().unwrap().is_empty());
-    let told = told(&bench);
-    let deltas: Vec<_> = told
+    let notifications = notifications(&bench);
+    let deltas: Vec<_> = notifications
         .iter()
         .filter(|(topic, _)| topic.ends_with("delta"))
         .map(|(_, body)| (body["state"]["a"].clone(), body["version"].clone()))
@@ -239,7 +239,7 @@ async fn the_event_itself_knows_better_than_the_table() {
 }
 
 #[tokio::test]
-async fn what_is_gone_is_not_told_of_and_half_of_it_is() {
+async fn a_deleted_shadow_is_not_notified_and_a_deleted_document_is() {
     let bench = Bench::new(&registrations()).with_reader(table(Ok(None)).reader());
     let gone = half("reported", 1, 10, Some(json!({"a": 1})), None);
     let handled = bench.handle(&event_of(std::slice::from_ref(&gone))).await;
@@ -249,9 +249,9 @@ async fn what_is_gone_is_not_told_of_and_half_of_it_is() {
     );
     let bench = Bench::new(&registrations()).with_reader(table(held(r#"{"a":1}"#, 3)).reader());
     bench.handle(&event_of(&[gone])).await;
-    let told = told(&bench);
-    assert_eq!(told[0].1["state"], json!({"a": 1}));
-    assert_eq!(told[1].1["current"]["version"], 3);
+    let notifications = notifications(&bench);
+    assert_eq!(notifications[0].1["state"], json!({"a": 1}));
+    assert_eq!(notifications[1].1["current"]["version"], 3);
 }
 
 #[tokio::test]

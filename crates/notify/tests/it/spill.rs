@@ -1,4 +1,4 @@
-//! A target that keeps failing is suspended: its messages wait in the spill queue, in order, and delay nobody.
+//! A target that keeps failing is suspended: its messages wait in the spill queue, in order, and delay no other target.
 
 use std::time::Duration;
 
@@ -139,7 +139,7 @@ async fn spilled_messages_are_sent_as_they_would_have_been() {
 }
 
 #[tokio::test]
-async fn what_can_never_be_sent_leaves_the_spill_queue() {
+async fn undeliverable_notifications_leave_the_spill_queue() {
     let bench = bench();
     suspend(&bench, &event_of(&records(0..3))).await;
     bench.clock.advance(Duration::from_secs(31));

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-/// One record, to be changed to taste before it is written.
+/// One record; tests change its fields before it is written.
 #[derive(Debug, Clone)]
 pub(crate) struct Record {
     pub(crate) partition: String,
@@ -11,7 +11,7 @@ pub(crate) struct Record {
     /// The item before, as plain JSON, without its keys.
     pub(crate) old: Option<Value>,
     pub(crate) new: Option<Value>,
-    /// `true` if the table's time to live did it.
+    /// `true` if the item expired.
     pub(crate) expired: bool,
 }
 

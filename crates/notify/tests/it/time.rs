@@ -1,4 +1,4 @@
-//! The answer comes in time, whatever the channels do.
+//! The listener responds before its deadline, even if the channels do not.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ fn changes(count: u64) -> Vec<Record> {
 }
 
 #[tokio::test]
-async fn an_outage_ends_in_a_report_and_leaves_time_to_park() {
+async fn an_outage_is_reported_and_leaves_time_for_undeliverable_notifications() {
     let bench = Bench::new(&[to_queue("away"), to_queue("missing"), to_queue("fine")]);
     bench.at("sqs away").reply(|message| match &message.key {
         key if key.contains("device-7#") => SendReply::Throttle,
@@ -47,7 +47,7 @@ async fn an_outage_ends_in_a_report_and_leaves_time_to_park() {
     assert!(now > before.after(TIME / 2), "but not at once");
 }
 
-/// A function may be given less time than is kept for parking, and still does its work.
+/// The timeout may be shorter than the reserve for undeliverable notifications; the batch is still processed.
 #[tokio::test]
 async fn little_time_is_enough_when_nothing_fails() {
     for time in [Duration::from_secs(3), Duration::from_millis(300)] {
@@ -62,7 +62,7 @@ async fn little_time_is_enough_when_nothing_fails() {
 }
 
 #[tokio::test]
-async fn no_time_at_all_claims_nothing() {
+async fn without_time_the_whole_batch_fails() {
     let bench = Bench::new(&[to_queue("fine")]);
     let handled = bench
         .handle_within(&event_of(&changes(10)), Duration::ZERO)
@@ -73,7 +73,7 @@ async fn no_time_at_all_claims_nothing() {
     );
 }
 
-/// Time as the runtime counts it, which a paused runtime moves on while everybody waits.
+/// Time of the runtime; a paused runtime advances it while all tasks wait.
 struct RuntimeClock(Instant);
 
 impl Clock for RuntimeClock {
@@ -88,7 +88,7 @@ impl Clock for RuntimeClock {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_queue_that_never_answers_is_reported_in_time_and_delays_nobody() {
+async fn an_unresponsive_queue_is_reported_in_time_and_delays_no_other() {
     for silent in ["silent", "vague"] {
         for silent_undeliverable in [false, true] {
             let channels = Fakes::default();
@@ -115,7 +115,7 @@ async fn a_queue_that_never_answers_is_reported_in_time_and_delays_nobody() {
             let started = Instant::now();
             let event = event_of(&changes(40));
             let handled = listener.handle(&event, deadline);
-            // Lambda would end it here, with nothing reported.
+            // Lambda would end the invocation here, with nothing reported.
             let handled = tokio::time::timeout(TIME, handled)
                 .await
                 .expect("in time")
