@@ -47,25 +47,25 @@ fn rigs(behaviour: Behaviour) -> Vec<Rig> {
     };
     let mut rigs = Vec::new();
     for (name, queue) in [("sqs", "alerts"), ("sqs fifo", "alerts.fifo")] {
-        let endpoint = Endpoint::start(move |request| sqs::answer(behaviour, request));
+        let endpoint = Endpoint::start(move |request| sqs::respond(behaviour, request));
         let client = aws_sdk_sqs::Client::new(&config_of(&endpoint));
         let url = format!("http://127.0.0.1:1/000000000000/{queue}");
         let channel = Box::new(SqsChannel::new(&client, &url));
         rigs.push(aws(name, channel, endpoint));
     }
     for (name, topic) in [("sns", "alerts"), ("sns fifo", "alerts.fifo")] {
-        let endpoint = Endpoint::start(move |request| sns::answer(behaviour, request));
+        let endpoint = Endpoint::start(move |request| sns::respond(behaviour, request));
         let client = aws_sdk_sns::Client::new(&config_of(&endpoint));
         let arn = format!("arn:aws:sns:us-east-1:000000000000:{topic}");
         let channel = Box::new(SnsChannel::new(&client, &arn));
         rigs.push(aws(name, channel, endpoint));
     }
-    let endpoint = Endpoint::start(move |request| eventbridge::answer(behaviour, request));
+    let endpoint = Endpoint::start(move |request| eventbridge::respond(behaviour, request));
     let client = aws_sdk_eventbridge::Client::new(&config_of(&endpoint));
     let channel = Box::new(EventBridgeChannel::new(&client, "alerts"));
     rigs.push(aws("eventbridge", channel, endpoint));
 
-    let endpoint = Endpoint::start(move |_| iot::answer(behaviour));
+    let endpoint = Endpoint::start(move |_| iot::respond(behaviour));
     let client = aws_sdk_iotdataplane::Client::new(&config_of(&endpoint));
     let channel = Box::new(IotChannel::new(&client));
     rigs.push(aws("iot", channel, endpoint));
@@ -92,7 +92,7 @@ async fn all_messages_arrive_in_order_with_the_fewest_calls() {
 }
 
 #[tokio::test]
-async fn nothing_to_send_is_no_call() {
+async fn an_empty_batch_makes_no_call() {
     for rig in rigs(Behaviour::Accepts) {
         assert_eq!(rig.channel.send(&[]).await, [], "{}", rig.name);
         assert_eq!(rig.calls().len(), 0, "{}", rig.name);

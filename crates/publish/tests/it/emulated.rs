@@ -238,7 +238,7 @@ async fn a_topic_fans_out_by_our_attributes() {
 }
 
 #[tokio::test]
-async fn a_fifo_topic_hands_each_key_on_in_order_and_once() {
+async fn a_fifo_topic_delivers_each_key_in_order_and_once() {
     let stack = Stack::start().await;
     let topic = stack.topic("publish-order.fifo").await;
     let (url, arn) = stack.queue("publish-from-topic.fifo").await;

@@ -36,7 +36,7 @@ impl Seen {
 /// The behaviour of an endpoint.
 #[derive(Debug, Clone)]
 enum Does {
-    Answers(String),
+    Responds(String),
     /// Sends the head, then a byte now and then, forever.
     Drips(&'static str),
     /// Sends the head, then an endless body.
@@ -112,8 +112,8 @@ async fn serve(
         let body = String::from_utf8(std::mem::replace(&mut read, rest)).unwrap();
         seen.lock().unwrap().push(Seen { head, body });
         match &does {
-            Does::Answers(answer) => {
-                if stream.write_all(answer.as_bytes()).await.is_err() {
+            Does::Responds(response) => {
+                if stream.write_all(response.as_bytes()).await.is_err() {
                     return;
                 }
             }
@@ -140,8 +140,8 @@ async fn serve(
     }
 }
 
-fn answer(status: &str, headers: &str) -> Does {
-    Does::Answers(format!(
+fn responds(status: &str, headers: &str) -> Does {
+    Does::Responds(format!(
         "HTTP/1.1 {status}\r\ncontent-length: 0\r\n{headers}\r\n"
     ))
 }
@@ -201,7 +201,7 @@ fn hmac(key: &[u8], message: &[u8]) -> Vec<u8> {
 
 #[tokio::test]
 async fn a_request_is_signed_with_every_secret_and_reuses_its_connection() {
-    let endpoint = start(answer("204 No Content", ""), None).await;
+    let endpoint = start(responds("204 No Content", ""), None).await;
     let url = format!("http://{}/in?a=b", endpoint.address);
     let (new, old) = (Secret::random(), Secret::random());
     let sender = sender();
@@ -239,15 +239,15 @@ async fn a_request_is_signed_with_every_secret_and_reuses_its_connection() {
 #[tokio::test]
 async fn the_status_is_returned_and_redirects_are_not_followed() {
     for (does, expected) in [
-        (answer("200 OK", ""), status(200)),
-        (answer("500 Oops", ""), status(500)),
-        (answer("410 Gone", ""), status(410)),
+        (responds("200 OK", ""), status(200)),
+        (responds("500 Oops", ""), status(500)),
+        (responds("410 Gone", ""), status(410)),
         (
-            answer("301 Moved", "location: http://127.0.0.1:1/\r\n"),
+            responds("301 Moved", "location: http://127.0.0.1:1/\r\n"),
             status(301),
         ),
         (
-            answer("307 Moved", "location: http://169.254.169.254/\r\n"),
+            responds("307 Moved", "location: http://169.254.169.254/\r\n"),
             status(307),
         ),
     ] {
@@ -260,9 +260,9 @@ async fn the_status_is_returned_and_redirects_are_not_followed() {
         status: 429,
         retry_after: Some(Duration::from_secs(120)),
     };
-    let busy = answer("429 Busy", "retry-after: 120\r\n");
+    let busy = responds("429 Busy", "retry-after: 120\r\n");
     assert_eq!(outcome(busy).await, Ok(asked));
-    let odd = answer("503 Busy", "retry-after: tomorrow\r\n");
+    let odd = responds("503 Busy", "retry-after: tomorrow\r\n");
     assert_eq!(outcome(odd).await, status(503));
 }
 
@@ -274,11 +274,11 @@ async fn endpoints_that_hang_or_never_end_time_out() {
         outcome(Does::HangsUp).await,
         Err(PostError::Failed(_))
     ));
-    let garbage = Does::Answers("SSH-2.0-OpenSSH\r\n\r\n".to_owned());
+    let garbage = Does::Responds("SSH-2.0-OpenSSH\r\n\r\n".to_owned());
     assert!(matches!(outcome(garbage).await, Err(PostError::Failed(_))));
     let long = format!("HTTP/1.1 200 OK\r\nx: {}\r\n\r\n", "y".repeat(200_000));
     assert!(matches!(
-        outcome(Does::Answers(long)).await,
+        outcome(Does::Responds(long)).await,
         Err(PostError::Failed(_))
     ));
     // Only the status counts.
@@ -342,7 +342,7 @@ async fn https_needs_a_certificate_that_is_trusted_and_for_this_host() {
         ("hooks.example.com", true, false),
     ] {
         let (config, roots) = certificate(name);
-        let endpoint = start(answer("204 No Content", ""), Some(config)).await;
+        let endpoint = start(responds("204 No Content", ""), Some(config)).await;
         let url = format!("https://{}/", endpoint.address);
         let roots = if trusted {
             roots
@@ -358,7 +358,7 @@ async fn https_needs_a_certificate_that_is_trusted_and_for_this_host() {
         assert_eq!(endpoint.seen.lock().unwrap().len(), usize::from(fine));
     }
     // Plain HTTP where TLS is expected, and vice versa.
-    let plain = start(answer("204 No Content", ""), None).await;
+    let plain = start(responds("204 No Content", ""), None).await;
     let sender = WebhookSender::trusting(RootCertStore::empty(), guard());
     let url = format!("https://{}/", plain.address);
     assert!(post(&sender, &url, &[&Secret::random()]).await.is_err());

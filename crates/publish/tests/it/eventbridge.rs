@@ -16,7 +16,7 @@ pub(crate) fn bodies(request: &Request) -> Vec<String> {
     entries.iter().map(body).collect()
 }
 
-pub(crate) fn answer(behaviour: Behaviour, request: &Request) -> Response {
+pub(crate) fn respond(behaviour: Behaviour, request: &Request) -> Response {
     match behaviour {
         Behaviour::Accepts => entries(request, |_| None),
         Behaviour::Throttles => rejection(400, "ThrottlingException"),
@@ -40,7 +40,7 @@ fn channel(endpoint: &Endpoint, bus: &str) -> EventBridgeChannel {
 
 #[tokio::test]
 async fn a_bus_gets_source_detail_type_and_detail() {
-    let endpoint = Endpoint::start(|request| answer(Behaviour::Accepts, request));
+    let endpoint = Endpoint::start(|request| respond(Behaviour::Accepts, request));
     let sent = channel(&endpoint, "alerts").send(&[message(7)]).await;
     assert_eq!(letters(&sent), ".");
     let requests = endpoint.requests();
@@ -103,7 +103,7 @@ async fn rejected_calls_are_retryable_or_permanent() {
 
 #[tokio::test]
 async fn the_limits_leave_room_for_the_envelope() {
-    let endpoint = Endpoint::start(|request| answer(Behaviour::Accepts, request));
+    let endpoint = Endpoint::start(|request| respond(Behaviour::Accepts, request));
     let arn = "arn:aws:events:eu-west-1:123456789012:event-bus/alerts";
     let channel = channel(&endpoint, arn).with_bytes(eventbridge::SMALL_BYTES);
     let limits = channel.limits();

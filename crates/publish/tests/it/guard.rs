@@ -20,27 +20,27 @@ const HOSTILE: &str = include_str!("../../testdata/hostile-urls.txt");
 struct Dns(Mutex<VecDeque<Vec<IpAddr>>>);
 
 impl Dns {
-    fn of(answers: &[&[&str]]) -> Dns {
-        let parse = |answer: &&[&str]| answer.iter().map(|ip| ip.parse().unwrap()).collect();
-        Dns(Mutex::new(answers.iter().map(parse).collect()))
+    fn of(responses: &[&[&str]]) -> Dns {
+        let parse = |response: &&[&str]| response.iter().map(|ip| ip.parse().unwrap()).collect();
+        Dns(Mutex::new(responses.iter().map(parse).collect()))
     }
 }
 
 impl Resolve for Dns {
     fn resolve<'a>(&'a self, _: &'a str, port: u16) -> BoxFuture<'a, io::Result<Vec<SocketAddr>>> {
-        let mut answers = self.0.lock().unwrap();
-        let answer = match answers.len() {
-            1 => answers[0].clone(),
-            _ => answers.pop_front().unwrap_or_default(),
+        let mut responses = self.0.lock().unwrap();
+        let response = match responses.len() {
+            1 => responses[0].clone(),
+            _ => responses.pop_front().unwrap_or_default(),
         };
-        let answer = answer.into_iter().map(|ip| SocketAddr::new(ip, port));
-        let answer: Vec<_> = answer.collect();
-        Box::pin(async { Ok(answer) })
+        let response = response.into_iter().map(|ip| SocketAddr::new(ip, port));
+        let response: Vec<_> = response.collect();
+        Box::pin(async { Ok(response) })
     }
 }
 
-fn guard(allow: &str, answers: &[&[&str]]) -> Guard {
-    Guard::with_resolver(allow.parse().unwrap(), Arc::new(Dns::of(answers)))
+fn guard(allow: &str, responses: &[&[&str]]) -> Guard {
+    Guard::with_resolver(allow.parse().unwrap(), Arc::new(Dns::of(responses)))
 }
 
 async fn post(guard: Guard, url: &str) -> Result<HttpResponse, PostError> {
@@ -132,15 +132,15 @@ async fn hostile_dns_responses_are_rejected() {
         &["10.0.0.1", "93.184.216.34"],
         &["2606:2800:220:1::1", "::1"],
     ];
-    for answer in hostile {
-        let guard = guard("", &[answer]);
+    for response in hostile {
+        let guard = guard("", &[response]);
         let given = guard.check("https://hooks.example.com/").await;
-        assert!(given.is_err(), "{answer:?} was taken");
+        assert!(given.is_err(), "{response:?} was taken");
         let called = post(guard, "https://hooks.example.com/").await;
         let Err(PostError::Failed(reason)) = called else {
-            panic!("{answer:?} {called:?}");
+            panic!("{response:?} {called:?}");
         };
-        assert!(reason.contains("refused"), "{answer:?} {reason}");
+        assert!(reason.contains("refused"), "{response:?} {reason}");
     }
 }
 
@@ -200,7 +200,9 @@ async fn a_name_is_resolved_once_per_connection() {
     // A second lookup would return an address that is not allowed.
     let once = guard(allow, &[&["127.0.0.1"], &["127.0.0.2"]]);
     assert_eq!(
-        post(once.clone(), &url).await.map(|answer| answer.status),
+        post(once.clone(), &url)
+            .await
+            .map(|response| response.status),
         Ok(204)
     );
     assert!(post(once, &url).await.is_err());

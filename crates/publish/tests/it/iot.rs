@@ -10,7 +10,7 @@ use crate::message::{letters, message, messages, reason};
 use crate::scripted::config_of;
 use antumbra_testkit::http::{Endpoint, Response};
 
-pub(crate) fn answer(behaviour: Behaviour) -> Response {
+pub(crate) fn respond(behaviour: Behaviour) -> Response {
     match behaviour {
         Behaviour::Accepts => Response::ok(""),
         Behaviour::Throttles => rejection(429, "ThrottlingException"),
@@ -25,7 +25,7 @@ fn channel(endpoint: &Endpoint) -> IotChannel {
 
 #[tokio::test]
 async fn a_topic_gets_the_body_with_its_quality_of_service() {
-    let endpoint = Endpoint::start(|_| answer(Behaviour::Accepts));
+    let endpoint = Endpoint::start(|_| respond(Behaviour::Accepts));
     let once = Message {
         topic: Some("shadows/My House/reported".to_owned()),
         qos: 0,
@@ -43,14 +43,14 @@ async fn a_topic_gets_the_body_with_its_quality_of_service() {
 }
 
 #[tokio::test]
-async fn the_local_data_plane_hands_it_to_the_broker() {
+async fn the_local_data_plane_publishes_to_the_broker() {
     let broker = antumbra_local::mqtt::start(0).await.unwrap();
     let queues = antumbra_local::queues::start_with_mqtt(0, broker.publisher());
     let queues = queues.await.unwrap();
     let filter = TopicFilter::new("response/#").unwrap();
-    let mut heard = broker.subscribe(filter);
+    let mut subscription = broker.subscribe(filter);
     let client = Client::new(&antumbra_local::clients::sdk_config(queues.address()));
-    let answer = Message {
+    let response = Message {
         topic: Some("response/get/My House \u{e5}%2F".to_owned()),
         correlation_data: Some("AQID".to_owned()),
         ..message(0)
@@ -59,20 +59,20 @@ async fn the_local_data_plane_hands_it_to_the_broker() {
         topic: Some("$aws/a/b/c/d/e/f/g/h/i".to_owned()),
         ..message(1)
     };
-    let sent = IotChannel::new(&client).send(&[too_deep, answer]).await;
+    let sent = IotChannel::new(&client).send(&[too_deep, response]).await;
     assert_eq!(letters(&sent), "p.");
     assert!(reason(&sent[0]).contains("9 slashes"), "{sent:?}");
-    let said = heard.next().await.unwrap();
-    assert_eq!(said.topic, "response/get/My House \u{e5}%2F");
-    assert_eq!(&said.payload[..], message(0).body.as_bytes());
-    assert!(said.at_least_once && said.client_id.is_none());
-    let data = said.properties.correlation_data;
+    let received = subscription.next().await.unwrap();
+    assert_eq!(received.topic, "response/get/My House \u{e5}%2F");
+    assert_eq!(&received.payload[..], message(0).body.as_bytes());
+    assert!(received.at_least_once && received.client_id.is_none());
+    let data = received.properties.correlation_data;
     assert_eq!(data.as_deref(), Some(&[1, 2, 3][..]));
 }
 
 #[tokio::test]
 async fn invalid_messages_do_not_affect_others() {
-    let endpoint = Endpoint::start(|_| answer(Behaviour::Accepts));
+    let endpoint = Endpoint::start(|_| respond(Behaviour::Accepts));
     let mut messages = messages(7);
     messages[1].topic = Some("shadows/+".to_owned());
     messages[2].topic = None;

@@ -27,7 +27,7 @@ pub(crate) fn bodies(request: &Request) -> Vec<String> {
         .collect()
 }
 
-pub(crate) fn answer(behaviour: Behaviour, request: &Request) -> Response {
+pub(crate) fn respond(behaviour: Behaviour, request: &Request) -> Response {
     match behaviour {
         Behaviour::Accepts => entries(request, |_| None),
         Behaviour::Throttles => refused(429, "Throttling"),
@@ -73,7 +73,7 @@ fn channel(endpoint: &Endpoint, topic: &str) -> SnsChannel {
 
 #[tokio::test]
 async fn a_topic_gets_body_subject_and_attributes() {
-    let endpoint = Endpoint::start(|request| answer(Behaviour::Accepts, request));
+    let endpoint = Endpoint::start(|request| respond(Behaviour::Accepts, request));
     let with_subject = Message {
         subject: Some("Basement".to_owned()),
         ..message(1)
@@ -111,7 +111,7 @@ async fn a_topic_gets_body_subject_and_attributes() {
 
 #[tokio::test]
 async fn a_fifo_topic_gets_group_and_deduplication() {
-    let endpoint = Endpoint::start(|request| answer(Behaviour::Accepts, request));
+    let endpoint = Endpoint::start(|request| respond(Behaviour::Accepts, request));
     let odd = Message {
         key: "DS#Küche#DSR#main".to_owned(),
         ..message(0)
@@ -166,7 +166,7 @@ async fn rejected_calls_are_retryable_or_permanent() {
 
 #[tokio::test]
 async fn a_topic_is_called_where_it_is_and_with_its_own_limit() {
-    let endpoint = Endpoint::start(|request| answer(Behaviour::Accepts, request));
+    let endpoint = Endpoint::start(|request| respond(Behaviour::Accepts, request));
     let topic = "arn:aws:sns:eu-west-1:123456789012:alerts";
     let channel = channel(&endpoint, topic);
     assert_eq!(channel.limits().batch_bytes, 256 * 1024);

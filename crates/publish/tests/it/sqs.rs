@@ -22,7 +22,7 @@ pub(crate) fn bodies(request: &Request) -> Vec<String> {
     entries.iter().map(body).collect()
 }
 
-pub(crate) fn answer(behaviour: Behaviour, request: &Request) -> Response {
+pub(crate) fn respond(behaviour: Behaviour, request: &Request) -> Response {
     match behaviour {
         Behaviour::Accepts => entries(request, |_| None),
         Behaviour::Throttles => refused(400, "RequestThrottled", "RequestThrottled;Sender"),
@@ -72,7 +72,7 @@ fn full() -> Message {
 
 #[tokio::test]
 async fn a_standard_queue_gets_body_attributes_and_delay() {
-    let endpoint = Endpoint::start(|request| answer(Behaviour::Accepts, request));
+    let endpoint = Endpoint::start(|request| respond(Behaviour::Accepts, request));
     let sent = channel(&endpoint, URL).send(&[message(0), full()]).await;
     assert_eq!(letters(&sent), "..");
     let requests = endpoint.requests();
@@ -94,7 +94,7 @@ async fn a_standard_queue_gets_body_attributes_and_delay() {
 
 #[tokio::test]
 async fn a_fifo_queue_gets_group_and_deduplication_and_no_delay() {
-    let endpoint = Endpoint::start(|request| answer(Behaviour::Accepts, request));
+    let endpoint = Endpoint::start(|request| respond(Behaviour::Accepts, request));
     let odd = Message {
         key: "DS#My House#DSR#main".to_owned(),
         attributes: Vec::new(),
@@ -190,13 +190,13 @@ async fn rejected_calls_are_retryable_or_permanent() {
 }
 
 #[tokio::test]
-async fn an_acceptance_that_got_lost_is_sent_again_with_the_same_ids() {
+async fn messages_whose_response_was_lost_are_sent_again_with_the_same_ids() {
     let calls = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&calls);
     let endpoint = Endpoint::start(
         move |request| match counted.fetch_add(1, Ordering::SeqCst) {
             0 => Response::HangUp,
-            _ => answer(Behaviour::Accepts, request),
+            _ => respond(Behaviour::Accepts, request),
         },
     );
     let channel = channel(&endpoint, &format!("{URL}.fifo"));
@@ -213,7 +213,7 @@ async fn retries_of_the_client_count_as_one_call_of_ours() {
     let endpoint = Endpoint::start(
         move |request| match counted.fetch_add(1, Ordering::SeqCst) {
             0 => refused(503, "ServiceUnavailable", "ServiceUnavailable;Receiver"),
-            _ => answer(Behaviour::Accepts, request),
+            _ => respond(Behaviour::Accepts, request),
         },
     );
     let patient = RetryConfig::standard().with_initial_backoff(std::time::Duration::from_millis(1));
@@ -228,12 +228,12 @@ async fn retries_of_the_client_count_as_one_call_of_ours() {
 fn with_url(request: &Request) -> Response {
     match request.operation() {
         "GetQueueUrl" => Response::ok(json!({ "QueueUrl": URL })),
-        _ => answer(Behaviour::Accepts, request),
+        _ => respond(Behaviour::Accepts, request),
     }
 }
 
 #[tokio::test]
-async fn the_url_of_a_name_or_arn_is_asked_for_once() {
+async fn the_url_of_a_name_or_arn_is_requested_once() {
     let arn = "arn:aws:sqs:us-east-1:999999999999:alerts";
     let owner = "999999999999";
     for (queue, asked) in [
@@ -274,7 +274,7 @@ async fn a_queue_of_another_region_is_called_there() {
 }
 
 #[tokio::test]
-async fn a_queue_that_is_made_later_is_found_later() {
+async fn a_queue_that_is_created_later_is_found() {
     let calls = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&calls);
     let endpoint = Endpoint::start(
@@ -301,7 +301,7 @@ async fn a_queue_that_is_made_later_is_found_later() {
 
 #[tokio::test]
 async fn messages_that_a_queue_cannot_accept_are_rejected_without_a_call() {
-    let endpoint = Endpoint::start(|request| answer(Behaviour::Accepts, request));
+    let endpoint = Endpoint::start(|request| respond(Behaviour::Accepts, request));
     let attribute = |n| (format!("a{n}"), "1".to_owned());
     let wrong = [
         Message {
@@ -337,7 +337,7 @@ async fn messages_that_a_queue_cannot_accept_are_rejected_without_a_call() {
 
 #[tokio::test]
 async fn the_size_limit_can_be_the_old_one() {
-    let endpoint = Endpoint::start(|request| answer(Behaviour::Accepts, request));
+    let endpoint = Endpoint::start(|request| respond(Behaviour::Accepts, request));
     let large = Message {
         body: json!({ "long": "x".repeat(300 * 1024) }).to_string(),
         ..message(0)

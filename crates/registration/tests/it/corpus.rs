@@ -63,9 +63,11 @@ fn each_case_has_the_expected_result() {
             ));
         }
         if let Expect::Because(because) = &case.expect {
-            let told = unmet.unwrap_or_default();
-            if told != *because {
-                wrong.push(format!("{name}:\n  expected {because}\n  told     {told}"));
+            let actual = unmet.unwrap_or_default();
+            if actual != *because {
+                wrong.push(format!(
+                    "{name}:\n  expected {because}\n  actual   {actual}"
+                ));
             }
         }
     }

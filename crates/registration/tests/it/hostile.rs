@@ -16,9 +16,9 @@ fn refused(on: &str) -> String {
 #[test]
 fn regular_expression_bombs_are_rejected_at_load() {
     for bomb in [r"(\\w{100}){100}", "((a{1000}){1000}){1000}", r"\\pL{5000}"] {
-        let told = refused(&format!(r#"{{"key":"{bomb}"}}"#));
+        let error = refused(&format!(r#"{{"key":"{bomb}"}}"#));
         assert_eq!(
-            told,
+            error,
             "r.json: /on/key: compiles to an automaton of more than 1048576 bytes, which is the limit"
         );
     }
@@ -71,15 +71,15 @@ fn alternatives_are_bounded() {
     let fields: Vec<_> = (0..20)
         .map(|number| format!(r#""f{number}":{either}"#))
         .collect();
-    let told = refused(&format!(
+    let error = refused(&format!(
         r#"{{"pattern":{{"new":{{{}}}}}}}"#,
         fields.join(",")
     ));
     assert!(
-        told.starts_with("r.json: /on/pattern: has 1024 alternatives or more"),
-        "{told}"
+        error.starts_with("r.json: /on/pattern: has 1024 alternatives or more"),
+        "{error}"
     );
-    assert!(told.ends_with("the limit is 1000"), "{told}");
+    assert!(error.ends_with("the limit is 1000"), "{error}");
 }
 
 #[test]

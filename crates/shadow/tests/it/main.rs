@@ -1,7 +1,7 @@
 //! The crate against a corpus of cases, against the laws, and against a naive reference.
 //!
-//! Documents of the laws draw from few names, few values and few instants, so that what is stored and what is
-//! sent meet often. Seeds are fixed: a run that passes passes again.
+//! Documents of the laws draw from few names, few values and few instants, so that stored and
+//! sent values meet often. Seeds are fixed: a run that passes passes again.
 
 use antumbra_shadow::{Changes, Timestamp, Verdict};
 use proptest::test_runner::{Config, RngSeed};

@@ -1,6 +1,6 @@
 //! The cases of `testdata/`, as they are written there.
 //!
-//! Documents stay raw text on the way in, so that numbers of 38 digits reach the parser under test
+//! Documents remain raw text until they are parsed, so that numbers of 38 digits reach the parser under test
 //! and not a floating point number.
 
 use std::collections::BTreeMap;
@@ -63,7 +63,7 @@ pub(crate) struct MergeCase<'a> {
 }
 
 impl MergeCase<'_> {
-    /// The time of the merge; where a case says none, it must not matter.
+    /// Time of the merge; without one in the case, the time must not matter.
     pub(crate) fn now(&self) -> Timestamp {
         let text = self.now.as_deref().unwrap_or("2024-06-01T00:00:00Z");
         Timestamp::parse(text).unwrap_or_else(|| panic!("{}: now is no time", self.name))

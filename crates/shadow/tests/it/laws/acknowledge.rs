@@ -29,7 +29,7 @@ proptest! {
     }
 
     #[test]
-    fn the_delta_is_what_remains((reported, desired) in pair()) {
+    fn the_delta_is_the_unacknowledged_rest((reported, desired) in pair()) {
         let (model, reported, desired) = (Model::default(), document_of(&reported), document_of(&desired));
         let left = delta(&desired, &reported, &model);
         prop_assert_eq!(&left, &acknowledge(&reported, &desired, &model).desired);
@@ -54,13 +54,13 @@ proptest! {
     }
 
     #[test]
-    fn what_is_reported_as_desired_is_acknowledged(document in document()) {
+    fn values_reported_as_desired_are_acknowledged(document in document()) {
         let (model, document) = (Model::default(), document_of(&document));
         prop_assert_eq!(acknowledge(&document, &document, &model).desired, Document::default());
     }
 
     #[test]
-    fn what_remains_is_acknowledged_no_further((reported, desired) in pair()) {
+    fn acknowledging_again_changes_nothing((reported, desired) in pair()) {
         let (model, reported, desired) = (Model::default(), document_of(&reported), document_of(&desired));
         let once = acknowledge(&reported, &desired, &model);
         let twice = acknowledge(&reported, &once.desired, &model);

@@ -1,4 +1,4 @@
-//! Under ServerIsMaster, timestamped values end the same whatever the order and grouping.
+//! Under ServerIsMaster, timestamped values converge in any order and grouping.
 
 use antumbra_shadow::{Document, Mode, Model, merge};
 use proptest::collection::vec;
@@ -9,7 +9,7 @@ use super::strategies::{document_of, now, written};
 use crate::config;
 use crate::reference::value::parse;
 
-/// Where the values stand: no place lies within another.
+/// Pointers of the values; none contains another.
 const PLACES: [&str; 7] = [
     "/a", "/b/c", "/b/d/e", "/b/d/f", "/~0~1", "/list/1", "/list/x",
 ];
@@ -23,7 +23,7 @@ fn reports() -> impl Strategy<Value = Vec<Value>> {
             let mut report = json!({});
             for (place, order, form) in readings {
                 count += 1;
-                // Whole seconds, so that every form says the same instant; the count makes them differ.
+                // Whole seconds, so that every form denotes the same instant; the count makes them differ.
                 let quarters = (order * 1000 + count) * 4;
                 put(
                     &mut report,
@@ -62,7 +62,7 @@ fn take(stored: &Document, sent: &Document) -> Document {
     merge(stored, sent, Mode::ServerIsMaster, &Model::default(), now()).document
 }
 
-/// Elements matched by id stand in the order they came; their order is no part of the law.
+/// Elements matched by id are in order of arrival; the law does not cover their order.
 fn in_one_order(document: &Document) -> Value {
     let mut value = parse(document.as_str());
     if let Some(items) = value.get_mut("list").and_then(Value::as_array_mut) {

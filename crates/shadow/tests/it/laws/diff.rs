@@ -62,7 +62,7 @@ proptest! {
     }
 }
 
-/// A document whose timestamped values have lost their times; the root is none of them.
+/// The document without the times of its timestamped values; the root is not one of them.
 fn members_without_time(document: &Value, model: &Model) -> Value {
     let member = |(key, value): (&String, &Value)| (key.clone(), timeless(value, model));
     document

@@ -1,4 +1,4 @@
-//! Reading JSON, with serde_json as the oracle of what is JSON.
+//! Reading JSON, with serde_json as the oracle for valid JSON.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -19,7 +19,7 @@ use crate::reference::value::{all_names, normal};
 const DEPTH: usize = 32;
 const DIGITS: usize = 38;
 
-/// What of a JSON text a document would refuse.
+/// Reasons for which a document rejects a JSON text.
 #[derive(Default)]
 struct Shape {
     object: bool,
@@ -71,7 +71,7 @@ impl<'de> Visitor<'de> for ShapeVisitor {
     }
 
     fn visit_f64<E>(self, number: f64) -> Result<Shape, E> {
-        // What underflows to zero counts as zero here; such texts are not compared.
+        // A number that underflows to zero counts as zero here; such texts are not compared.
         let number_out_of_range = number != 0.0 && !(1e-130..1e126).contains(&number.abs());
         Ok(Shape {
             number_out_of_range,
@@ -131,7 +131,7 @@ fn alike(one: &Value, other: &Value) -> bool {
     }
 }
 
-/// Reads bytes both ways and compares.
+/// Reads bytes with the crate and with the oracle, and compares the results.
 fn compare(bytes: &[u8]) -> Result<(), TestCaseError> {
     let ours = Document::from_slice(bytes);
     let shown = String::from_utf8_lossy(bytes).into_owned();
@@ -248,7 +248,7 @@ proptest! {
     #![proptest_config(config(1000))]
 
     #[test]
-    fn agrees_on_what_is_json(document in document(), pretty in any::<bool>(), edits in edits()) {
+    fn agrees_on_valid_json(document in document(), pretty in any::<bool>(), edits in edits()) {
         let write = if pretty { serde_json::to_vec_pretty } else { serde_json::to_vec };
         let mut bytes = write(&document).unwrap();
         for (at, out, new) in edits {
@@ -290,7 +290,7 @@ proptest! {
     }
 
     #[test]
-    fn names_and_strings_say_what_they_said(text in any::<String>()) {
+    fn names_and_strings_are_unchanged(text in any::<String>()) {
         let plain = Document::from_value(&json!({ text.as_str(): { "v": text.as_str() } })).unwrap();
         let escaped: String = text.encode_utf16().map(|unit| format!("\\u{unit:04X}")).collect();
         let other = Document::parse(&format!("{{\"{escaped}\" : {{\"\\u0076\":\"{escaped}\"}}}}")).unwrap();
@@ -316,7 +316,7 @@ proptest! {
     }
 
     #[test]
-    fn one_number_however_it_is_written(
+    fn all_spellings_of_a_number_are_equal(
         digits in "[1-9]|[1-9][0-9]{0,36}[1-9]",
         exponent in -90..80_i32,
         zeros in 0..4_usize,

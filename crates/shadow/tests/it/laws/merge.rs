@@ -137,14 +137,14 @@ proptest! {
     }
 }
 
-/// Returns `true` if `pointer` is `above` or lies below it.
+/// Returns `true` if `pointer` is `above` or below it.
 fn covers(above: &str, pointer: &str) -> bool {
     pointer
         .strip_prefix(above)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// A pointer that says nothing of positions: elements matched by id move.
+/// A pointer without positions: elements matched by id move.
 fn masked(pointer: &str) -> String {
     let part = |part: &str| {
         if part.parse::<usize>().is_ok() {
@@ -183,7 +183,7 @@ fn labelled(value: &Value, label: &str, count: &mut u32) -> Value {
     }
 }
 
-/// Where an element was sent that may end empty: one that says null of something.
+/// Pointers of sent elements that may become empty because a member is null.
 fn emptied_elements(path: &str, sent: &Value) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for item in sent.as_array().into_iter().flatten() {

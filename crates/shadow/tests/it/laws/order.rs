@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::strategies::document_of;
 use crate::config;
 
-/// Plain values with nulls, in few places that lie within each other. Empty objects have no time of their own once
+/// Plain values with nulls, at a few nested pointers. Empty objects have no time of their own once
 /// they have members.
 fn message() -> impl Strategy<Value = Value> {
     let scalar = select(vec![
@@ -51,7 +51,7 @@ proptest! {
     #![proptest_config(config(4000))]
 
     #[test]
-    fn the_order_of_arrival_decides_nothing((messages, arrivals) in messages()) {
+    fn the_order_of_arrival_does_not_matter((messages, arrivals) in messages()) {
         let model = Model { arrays: Arrays::Whole, ..Model::default() };
         let mut expected = Document::default();
         for (message, mode) in &messages {
@@ -80,7 +80,7 @@ proptest! {
         let (mut stored, mut times) = (Document::default(), LeafTimes::all(&Document::default(), at(0)));
         for (second, (message, mode)) in messages.iter().enumerate() {
             let sent = document_of(message);
-            // The clock stands still, or runs back.
+            // The clock does not advance, or runs backwards.
             let now = at(30 - second);
             let plain = merge(&stored, &sent, *mode, &model, now).document;
             let merged = merge_in_order(&stored, &times, &sent, None, *mode, &model, now);

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 /// 2024-05-01T10:00:00Z.
 pub(crate) const BASE_SECONDS: i64 = 1_714_557_600;
 
-/// A second after the base: some of the times drawn lie before it, some after.
+/// A second after the base: some of the drawn times are before it, some after.
 pub(crate) fn now() -> Timestamp {
     Timestamp::from_nanoseconds(i128::from(BASE_SECONDS + 1) * 1_000_000_000)
 }

@@ -7,7 +7,7 @@ use proptest::sample::select;
 use crate::config;
 use crate::reference::value::instant;
 
-/// What the oracle reads, cut to nanoseconds.
+/// The time that the oracle reads, truncated to nanoseconds.
 fn oracle(text: &str) -> Option<i128> {
     let (head, tail) = text.split_once('.').unwrap_or((text, ""));
     let digits = tail
@@ -76,7 +76,7 @@ proptest! {
     #![proptest_config(config(1000))]
 
     #[test]
-    fn reads_what_the_oracle_reads(text in text()) {
+    fn reads_the_same_times_as_the_oracle(text in text()) {
         prop_assert_eq!(ours(&text), oracle(&text), "{}", text);
     }
 
@@ -107,7 +107,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_read_can_be_written(text in valid(), year in select(vec!["0000", "9999"]), end in select(vec!["-01-01", "-12-31"])) {
+    fn times_that_are_read_can_be_written(text in valid(), year in select(vec!["0000", "9999"]), end in select(vec!["-01-01", "-12-31"])) {
         let edge = format!("{year}{end}{}", &text[10..]);
         for text in [text, edge] {
             if let Some(time) = Timestamp::parse(&text) {
@@ -128,7 +128,7 @@ proptest! {
     }
 
     #[test]
-    fn tells_units_apart_by_magnitude(digits in 1..20_usize, number in any::<i64>()) {
+    fn distinguishes_units_by_magnitude(digits in 1..20_usize, number in any::<i64>()) {
         let text = number.to_string();
         let text = &text[..text.len().min(digits + usize::from(number < 0))];
         let document = Document::parse(&format!("{{\"t\":{{\"timestamp\":{text}}}}}")).unwrap();

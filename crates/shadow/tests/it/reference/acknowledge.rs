@@ -5,13 +5,13 @@ use serde_json::{Map, Value};
 
 use super::value::{all_names, element, ids, member, time, without_time};
 
-/// What is still desired, and where it was acknowledged.
+/// The remaining desired document, and the acknowledged pointers.
 pub(crate) struct Acknowledged {
     pub(crate) remaining: Value,
     pub(crate) acknowledged: Vec<String>,
 }
 
-/// Takes from desired what reported already says.
+/// Removes the reported values from the desired document.
 pub(crate) fn acknowledge(reported: &Value, desired: &Value, model: &Model) -> Acknowledged {
     let mut walk = Walk {
         model,
@@ -30,7 +30,7 @@ struct Walk<'m> {
 }
 
 impl Walk<'_> {
-    /// What remains of a desired object's members, leaving one of them out.
+    /// Remaining members of a desired object, without one of them.
     fn members(
         &mut self,
         path: &str,
@@ -51,7 +51,7 @@ impl Walk<'_> {
         remaining
     }
 
-    /// What remains of a desired value; nothing once it is acknowledged.
+    /// Rest of a desired value; `None` if all of it is acknowledged.
     fn value(&mut self, path: &str, desired: &Value, reported: Option<&Value>) -> Option<Value> {
         let Some(reported) = reported else {
             return Some(desired.clone());
@@ -112,7 +112,7 @@ fn same_but_times(desired: &Value, reported: &Value, model: &Model) -> bool {
             && without_time(desired, model) == without_time(reported, model);
     }
     let reported = match time(reported, model) {
-        // An empty object desired is answered by an empty one only.
+        // A desired empty object is acknowledged only by a reported empty object.
         Some(_) if *desired != Value::Object(Map::new()) => &without_time(reported, model),
         _ => reported,
     };

@@ -33,7 +33,7 @@ impl fmt::Display for Lines {
 }
 
 impl Lines {
-    /// What the crate found. A pointer told twice is a fault of its own.
+    /// The diff that the crate found. A pointer that is reported twice is an error.
     pub(crate) fn of(diff: &Diff<'_>) -> Lines {
         let mut lines = Lines {
             value_changed: diff.value_changed(),

@@ -42,7 +42,7 @@ struct Merge<'m> {
 }
 
 impl Merge<'_> {
-    fn tell(&mut self, pointer: &str, verdict: &'static str, note: &'static str) {
+    fn record(&mut self, pointer: &str, verdict: &'static str, note: &'static str) {
         self.verdicts.push(Line {
             pointer: pointer.to_owned(),
             verdict,
@@ -50,7 +50,7 @@ impl Merge<'_> {
         });
     }
 
-    fn tell_leaves(
+    fn record_leaves(
         &mut self,
         path: &str,
         value: &Value,
@@ -58,7 +58,7 @@ impl Merge<'_> {
         note: &'static str,
     ) {
         for (pointer, _) in leaves(path, value, self.model) {
-            self.tell(&pointer, verdict, note);
+            self.record(&pointer, verdict, note);
         }
     }
 
@@ -133,7 +133,7 @@ impl Merge<'_> {
 
     fn unsent(&mut self, path: &str, stored: &Value) -> Option<Value> {
         let keep = self.mode != Mode::ClientIsMaster;
-        self.tell_leaves(
+        self.record_leaves(
             path,
             stored,
             if keep { "kept: unsent" } else { "removed" },
@@ -149,15 +149,15 @@ impl Merge<'_> {
         } else {
             ("removed", "")
         };
-        self.tell_leaves(path, stored, verdict, note);
+        self.record_leaves(path, stored, verdict, note);
         keep.then(|| stored.clone())
     }
 
-    /// Something sent where nothing was stored. An object without content is not added.
+    /// A sent value where none was stored. An object without content is not added.
     fn added(&mut self, path: &str, sent: &Value, note: &'static str) -> Option<Value> {
         if time(sent, self.model).is_some() {
             let future = self.is_future(sent);
-            self.tell(path, if future { "kept: future" } else { "added" }, "");
+            self.record(path, if future { "kept: future" } else { "added" }, "");
             return (!future).then(|| sent.clone());
         }
         match sent {
@@ -167,7 +167,7 @@ impl Merge<'_> {
             }
             Value::Array(items) if !items.is_empty() && self.model.arrays == Arrays::Matched => {
                 if self.is_future(sent) {
-                    self.tell(path, "kept: future", "");
+                    self.record(path, "kept: future", "");
                     return None;
                 }
                 let named = ids(items, self.model).is_some();
@@ -181,7 +181,7 @@ impl Merge<'_> {
                 Some(Value::Array(result))
             }
             _ => {
-                self.tell(path, "added", note);
+                self.record(path, "added", note);
                 Some(sent.clone())
             }
         }
@@ -189,17 +189,17 @@ impl Merge<'_> {
 
     fn added_element(&mut self, path: &str, sent: &Value, refused: bool) -> Option<Value> {
         if refused {
-            self.tell(path, "kept: future", "");
+            self.record(path, "kept: future", "");
             return None;
         }
         let value = self.added(path, sent, "");
         if value.is_none() {
-            self.tell(path, "added", "");
+            self.record(path, "added", "");
         }
         Some(value.unwrap_or_else(|| Value::Object(Map::new())))
     }
 
-    /// Something stored and something sent, which is not a null member.
+    /// A stored and a sent value; the sent one is not a null member.
     fn both(
         &mut self,
         path: &str,
@@ -215,7 +215,7 @@ impl Merge<'_> {
                     std::cmp::Ordering::Equal => "kept: equal",
                     std::cmp::Ordering::Less => "kept: stale",
                 };
-                self.tell(path, verdict, "");
+                self.record(path, verdict, "");
                 let value = if verdict == "updated" { sent } else { stored };
                 return Some(value.clone());
             }
@@ -226,28 +226,28 @@ impl Merge<'_> {
             (Value::Object(old), Value::Object(new)) => {
                 let result = self.members(path, stored, sent);
                 if old.is_empty() && new.is_empty() {
-                    self.tell(path, "kept: same", "");
+                    self.record(path, "kept: same", "");
                 } else if old.is_empty() && result.is_empty() {
-                    self.tell(path, "kept: unsent", "");
+                    self.record(path, "kept: unsent", "");
                 }
                 let stays = !result.is_empty() || new.is_empty() || old.is_empty();
                 stays.then_some(Value::Object(result))
             }
             (Value::Array(old), Value::Array(new)) if self.model.arrays == Arrays::Matched => {
                 if old.is_empty() && new.is_empty() {
-                    self.tell(path, "kept: same", "");
+                    self.record(path, "kept: same", "");
                 }
                 Some(self.arrays(path, old, new))
             }
             _ if stored == sent => {
-                self.tell(path, "kept: same", note);
+                self.record(path, "kept: same", note);
                 Some(stored.clone())
             }
             _ => self.replaced(path, stored, sent, note),
         }
     }
 
-    /// One entry for all that is replaced, so it also carries the note of what has no entry.
+    /// One entry for all that is replaced, so it also carries the notes of leaves without an entry.
     fn replaced(
         &mut self,
         path: &str,
@@ -256,7 +256,7 @@ impl Merge<'_> {
         note: &'static str,
     ) -> Option<Value> {
         if self.is_future(sent) {
-            self.tell(path, "kept: future", note);
+            self.record(path, "kept: future", note);
             return Some(stored.clone());
         }
         let note = if self.misses_a_time(sent) {
@@ -264,7 +264,7 @@ impl Merge<'_> {
         } else {
             note
         };
-        self.tell(path, "updated", note);
+        self.record(path, "updated", note);
         Some(self.taken(sent))
     }
 

@@ -1,4 +1,4 @@
-//! What the naive reference knows of values: leaves, times, ids, pointers.
+//! Values of the naive reference: leaves, times, ids, pointers.
 //!
 //! It is written on `serde_json::Value` and shares nothing with the crate but the model.
 
@@ -10,7 +10,7 @@ pub(crate) fn parse(text: &str) -> Value {
     normal(serde_json::from_str(text).unwrap_or_else(|e| panic!("{e}: {text}")))
 }
 
-/// The same value with whole numbers as integers, whichever way they were written.
+/// The same value with whole numbers as integers, in whichever form they were written.
 pub(crate) fn normal(value: Value) -> Value {
     match value {
         Value::Number(n) => Value::Number(normal_number(&n)),
@@ -62,7 +62,7 @@ pub(crate) fn element(path: &str, index: usize) -> String {
     format!("{path}/{index}")
 }
 
-/// The instant a scalar says, in nanoseconds since 1970.
+/// The instant that a scalar denotes, in nanoseconds since 1970.
 pub(crate) fn instant(value: &Value) -> Option<i128> {
     match value {
         Value::Number(n) => {
@@ -70,7 +70,7 @@ pub(crate) fn instant(value: &Value) -> Option<i128> {
             Some(i128::from(n) * i128::from(unit(n)))
         }
         Value::String(text) => {
-            // The oracle reads more than RFC 3339, so the shape is asked for first.
+            // The oracle reads more than RFC 3339, so the shape is checked first.
             let shape: String = text
                 .chars()
                 .map(|c| if c.is_ascii_digit() { '0' } else { c })
@@ -137,7 +137,7 @@ pub(crate) fn is_leaf(value: &Value, model: &Model) -> bool {
         }
 }
 
-/// All leaves of what stands at `path`, which is not the root.
+/// All leaves of the value at `path`, which is not the root.
 pub(crate) fn leaves(path: &str, value: &Value, model: &Model) -> Vec<(String, Value)> {
     if is_leaf(value, model) {
         return vec![(path.to_owned(), value.clone())];
