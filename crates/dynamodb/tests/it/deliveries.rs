@@ -228,7 +228,7 @@ async fn an_attempt_is_claimed_once_and_counted_also_if_it_is_interrupted() {
     let record = fixture.deliveries.get(&sent.id).await.unwrap().unwrap();
     assert_eq!(record.progress.begun, 1);
     assert_eq!(record.progress.claimed_until, Some(at(130)));
-    // A response that is lost does not make the claim another's.
+    // A lost response does not lose the claim.
     let other = fixture.add(2).await;
     let (context, message) = fixture.context(&other).await;
     let lost = [Reply::PassThenDisconnect];
@@ -339,7 +339,7 @@ async fn later_deliveries_wait_behind_a_deferred_one_and_follow_it() {
     assert_eq!(last, Saved::Applied(None));
     let (context, _) = fixture.context(&three).await;
     assert_eq!((context.deferred, context.oldest_deferred), (0, None));
-    // What remains in the index is of deliveries that wait no more.
+    // The remaining index entries belong to deliveries that no longer wait.
     let rest = fixture.due(at(300)).await;
     assert!(
         rest.iter().all(|task| matches!(task, DueTask::Nothing)),

@@ -339,14 +339,14 @@ async fn write_deliveries(database: &aws_sdk_dynamodb::Client, table: &str) {
                 now: at(i128::from(number)),
             };
             assert!(deliveries.claim(&claim).await.unwrap());
-            let answer = (number == 2).then_some(204);
+            let status_code = (number == 2).then_some(204);
             let transition = Transition {
                 context: &context,
                 record: &record,
                 message: &message,
                 claim: Some("token"),
                 status,
-                attempts: vec![attempt(number, answer)],
+                attempts: vec![attempt(number, status_code)],
                 wait,
                 in_order: true,
                 now: at(i128::from(number)),

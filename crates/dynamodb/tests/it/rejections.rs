@@ -89,8 +89,8 @@ async fn key_conditions_have_no_empty_and_no_overlong_values() {
             json!({":p": text(1), ":a": text(0), ":b": text(1)}),
         ),
     ] {
-        let answer = database.query(condition, values, json!({})).await;
-        assert_rejected(condition, answer);
+        let response = database.query(condition, values, json!({})).await;
+        assert_rejected(condition, response);
     }
     let listed = json!({"IndexName": "Listed"});
     for (condition, values) in [
@@ -100,8 +100,8 @@ async fn key_conditions_have_no_empty_and_no_overlong_values() {
             json!({":p": text(1), ":s": text(0)}),
         ),
     ] {
-        let answer = database.query(condition, values, listed.clone()).await;
-        assert_rejected(condition, answer);
+        let response = database.query(condition, values, listed.clone()).await;
+        assert_rejected(condition, response);
     }
     let valid = json!({":p": text(2048), ":s": text(1024)});
     let (status, body) = database
@@ -136,15 +136,15 @@ async fn keys_of_indexes_are_limited() {
             let batch = json!([{"PutRequest": {"Item": item(attribute, text(length))}}]);
             let batch = json!({"RequestItems": {&database.0.name: batch}});
             let endpoint = &database.0.endpoint;
-            for answer in [
+            for response in [
                 database.call("PutItem", put).await,
                 database.call("UpdateItem", update).await,
                 endpoint.call("TransactWriteItems", &transaction).await,
                 endpoint.call("BatchWriteItem", &batch).await,
             ] {
                 match rejected {
-                    true => assert_rejected(attribute, answer),
-                    false => assert_eq!(answer.0, 200, "{answer:?}"),
+                    true => assert_rejected(attribute, response),
+                    false => assert_eq!(response.0, 200, "{response:?}"),
                 }
             }
         }
@@ -217,8 +217,8 @@ async fn batches_and_transactions_are_complete() {
         "TableName": name, "Key": key(), "ExpressionAttributeValues": {":x": text(1)},
     });
     let lone = json!({"TransactItems": [{"Delete": lone}]});
-    let answer = database.0.endpoint.call("TransactWriteItems", &lone).await;
-    assert_rejected("values", answer);
+    let response = database.0.endpoint.call("TransactWriteItems", &lone).await;
+    assert_rejected("values", response);
     let rename = json!({
         "Key": key(), "UpdateExpression": "SET SK = :x",
         "ExpressionAttributeValues": {":x": text(2)},

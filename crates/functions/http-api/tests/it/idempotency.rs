@@ -56,7 +56,7 @@ async fn a_key_belongs_to_one_request() {
     other("DELETE", "/v1/shadows/lamp-7", "x", "x")
         .await
         .problem(422, "KeyReused");
-    // Unknown routes are reported whatever the key.
+    // Unknown routes are reported with any key.
     other("DELETE", REPORTED, "x", "x")
         .await
         .problem(405, "MethodNotAllowed");
@@ -99,7 +99,7 @@ async fn client_errors_are_stored_and_server_errors_are_not() {
 #[tokio::test]
 async fn of_concurrent_requests_with_a_key_one_runs() {
     let api = Arc::new(TestApi::start().await);
-    // Nothing goes on before all of them have asked whether to run.
+    // No request continues before all of them have claimed the key.
     api.endpoint.hold_until(8);
     let asked = (0..8).map(|_| {
         let api = Arc::clone(&api);

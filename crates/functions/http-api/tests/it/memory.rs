@@ -14,7 +14,7 @@ use crate::support::{TOKEN, TestApi};
 const FACTOR: usize = 20;
 /// Bytes for the SDK, which keeps each value as one of these: of the item that is read, and of the one that is written.
 const VALUE_BYTES: usize = 3 * size_of::<aws_sdk_dynamodb::types::AttributeValue>();
-/// Bytes for verdicts that turn out to be too large for a response.
+/// Bytes for verdicts that are too large for a response.
 const VERDICT_BYTES: usize = 8 * 1024 * 1024;
 
 fn members(count: usize, value: &str) -> String {

@@ -39,7 +39,7 @@ async fn a_silent_fleet_is_lost_once_and_no_other_sensor_is() {
     let started = Instant::now();
     let mut messages = 0;
     for minute in 1..=HOURS * 60 {
-        // Everybody speaks twice an hour, spread over it; those who vanish do so in minute 65.
+        // Every sensor sends a signal twice an hour, evenly spread; some fall silent in minute 65.
         for (n, name) in names
             .iter()
             .enumerate()

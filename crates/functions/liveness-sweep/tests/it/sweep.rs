@@ -19,7 +19,7 @@ use futures_util::future::join_all;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Looks that take a millisecond each, and fail or hang for some sensors.
+/// Checks take a millisecond each and fail for some sensors.
 struct Slow {
     sensors: MemorySensors,
     clock: Arc<ManualClock>,
@@ -49,7 +49,7 @@ impl LivenessIndex for Slow {
     }
 }
 
-/// Without a queue, so that the time is the horizon.
+/// Without a queue, so that the watermark is the current time.
 fn sweeper(sensors: &MemorySensors, clock: &Arc<ManualClock>) -> Sweeper<Slow, MemoryProgress> {
     let slow = Slow {
         sensors: sensors.clone(),
@@ -81,7 +81,7 @@ async fn a_sensor_is_lost_exactly_at_its_deadline() {
     let sensors = MemorySensors::default();
     registered(&sensors, "a").await;
     record(&sensors, &signal("a", 1, 60, 60)).await;
-    // Looked at early, since it was registered before it spoke; armed for its deadline.
+    // Checked early, because it was registered before its first signal; rearmed for its deadline.
     let early = run(&sensors, &clock(3600)).await;
     assert_eq!((early.lost, early.rearmed), (0, 1));
     let almost = Arc::new(ManualClock::new(Timestamp::from_nanoseconds(

@@ -1,4 +1,4 @@
-//! The sweep on DynamoDB: what it finds, once, and what it costs.
+//! The sweep on DynamoDB: each lost sensor is found once, with few calls.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ async fn two_concurrent_sweeps_lose_each_sensor_once_with_one_write() {
     );
     assert_eq!(sweep(3659).await.checked, 0);
 
-    // Those who spoke again stay; the others are lost, each found by one of two sweeps.
+    // Sensors with a new signal stay online; each of the others is found lost by one of two sweeps.
     for n in 0..100 {
         record(&sensors, &signal(&format!("s{n}"), 1, 3000, 3000)).await;
     }
@@ -91,7 +91,7 @@ async fn data_of_an_unregistered_sensor_is_purged_within_an_hour() {
             .send();
         found.await.unwrap().count
     };
-    assert_eq!(left().await, 61, "the readings and a note of them");
+    assert_eq!(left().await, 61, "the readings and the purge task");
     let clock = Arc::new(ManualClock::new(at(120)));
     let progress = DynamoDbProgress::new(table.client.clone(), &table.name);
     let limits = Limits::default();
@@ -101,7 +101,11 @@ async fn data_of_an_unregistered_sensor_is_purged_within_an_hour() {
         sweeper.purge(deadline).await;
     };
     sweep().await;
-    assert_eq!(left().await, 1, "the note, for readings under way");
+    assert_eq!(
+        left().await,
+        1,
+        "the purge task, for readings that are still being written"
+    );
     clock.advance(Duration::from_secs(3600));
     sweep().await;
     assert_eq!(left().await, 0);

@@ -13,7 +13,7 @@ fn parser(uuid: &str, message_id: &str, digits: usize) -> MessageParser {
     }
 }
 
-/// The ids of one source, in the inbox's order, without what the queue adds.
+/// The ids of one source, in the inbox's order, without the suffix that the queue adds.
 async fn places(parser: MessageParser, values: &[&str]) -> Vec<String> {
     let bench = Bench::with(parser).await;
     let records = values.iter().enumerate().map(|(number, value)| {

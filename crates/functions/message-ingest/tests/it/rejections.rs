@@ -239,7 +239,7 @@ async fn a_source_that_cannot_be_recorded_blocks_no_message() {
     });
     let one = || event([record("m", &crate::support::text("lamp", 1), None)]);
     assert_eq!(bench.handle(&one()).await.count("stored"), 1);
-    // One that may be noted later keeps it waiting, and is stored once.
+    // If recording the source is throttled, the message fails and is received again.
     bench.endpoint.script(move |call| match of_sources(call) {
         true => throttled(),
         false => Reply::Pass,

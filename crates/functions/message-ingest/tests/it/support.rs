@@ -93,7 +93,7 @@ impl Bench {
     }
 }
 
-/// A record of an event: the queue's id, what was sent, and in which group.
+/// A record of an event: the id in the queue, the text, and the group.
 pub(crate) fn record(id: &str, body: &str, group: Option<&str>) -> Value {
     let mut record = json!({
         "messageId": id,

@@ -1,4 +1,4 @@
-//! What comes back over MQTT is what went in, digit by digit.
+//! Bodies are returned over MQTT as they were stored, to the last digit.
 
 use antumbra_wire::rules::Operation;
 

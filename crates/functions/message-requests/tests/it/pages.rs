@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::support::Bench;
 
-/// Goes through all pages and returns what they hold under a name.
+/// Requests all pages and returns the elements of one member, and the number of pages.
 async fn all(bench: &Bench, topic: &str, payload: Value, name: &str) -> (Vec<Value>, usize) {
     let (mut found, mut pages, mut payload) = (Vec::new(), 0, payload);
     loop {
@@ -22,7 +22,7 @@ async fn all(bench: &Bench, topic: &str, payload: Value, name: &str) -> (Vec<Val
 }
 
 #[tokio::test]
-async fn ids_come_in_pages_both_ways() {
+async fn ids_are_paged_in_both_orders() {
     let bench = Bench::fresh().await;
     for n in 10..20 {
         bench.store("lamp", &n.to_string(), r#"{"a":1}"#).await;
@@ -39,7 +39,7 @@ async fn ids_come_in_pages_both_ways() {
     assert_eq!(found, ["17", "16", "15", "13", "12"].map(Value::from));
     let nobody = bench.request("request/list/nobody", &json!({})).await;
     assert_eq!(nobody, json!({"messageIds": [], "uuid": "nobody"}));
-    // A cursor is good for its own listing alone.
+    // A cursor is valid only for its own listing.
     let page = bench.request(topic, &json!({"limit": 2})).await;
     let stolen = json!({"cursor": page["cursor"]});
     let refused = bench.request("request/list/other", &stolen).await;
@@ -79,9 +79,9 @@ async fn neighbours_are_found_from_anywhere() {
 }
 
 #[tokio::test]
-async fn messages_come_whole_as_far_as_an_answer_reaches() {
+async fn pages_contain_the_messages_that_fit_into_a_response() {
     let bench = Bench::fresh().await;
-    // Three fit in an response; one fits in none but its own.
+    // Three fit in a response; the largest one only fits in a response of its own.
     let body = |n: usize| format!(r#"{{"x":"{}"}}"#, "x".repeat(n));
     for n in 0..8 {
         bench.store("lamp", &n.to_string(), &body(40_000)).await;
@@ -107,7 +107,7 @@ async fn messages_come_whole_as_far_as_an_answer_reaches() {
         );
     }
     assert_eq!(found[8]["code"], "TooLarge");
-    // By itself it can be had.
+    // It can be requested alone.
     let alone = bench.request("request/get/lamp/8", &json!({})).await;
     assert_eq!(alone["body"]["x"].as_str().unwrap().len(), largest);
 }
@@ -127,7 +127,7 @@ async fn a_page_of_long_ids_ends_early() {
 #[tokio::test]
 async fn a_response_that_is_too_large_names_its_size() {
     let bench = Bench::fresh().await;
-    // Nobody takes such a message in, but a table can hold one.
+    // Message ingest rejects such a message, but a table can contain one.
     let body = format!(r#"{{"x":"{}"}}"#, "x".repeat(130 * 1024));
     bench.store("lamp", "1", &body).await;
     let response = bench.request("request/get/lamp/1", &json!({})).await;

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::support::{Home, says, sqs};
 
-fn answer(summary: &BatchSummary) -> serde_json::Value {
+fn response_json(summary: &BatchSummary) -> serde_json::Value {
     serde_json::from_slice(&summary.response().unwrap().payload).unwrap()
 }
 
@@ -42,10 +42,17 @@ async fn each_signal_has_an_outcome_and_a_reading() {
         let counts: usize = summaries.iter().map(count).sum();
         assert_eq!(counts, expected, "{outcome:?}");
     }
-    assert_eq!(answer(&summaries[0]), json!({"batchItemFailures": []}));
+    assert_eq!(
+        response_json(&summaries[0]),
+        json!({"batchItemFailures": []})
+    );
     let a = home.state("a").await;
     assert_eq!(a.value, Some(Value::whole(1)));
-    assert_eq!(a.last_seen, Some(sample::at(64)), "the stale one was heard");
+    assert_eq!(
+        a.last_seen,
+        Some(sample::at(64)),
+        "a stale signal is a contact"
+    );
     assert_eq!((a.connection, a.sequence()), (Connection::Online, 1));
     assert_eq!(home.readings("a").await, ["1", "0", "0", "0"]);
     assert_eq!(home.readings("b").await, ["1"]);
@@ -110,7 +117,7 @@ async fn one_bad_signal_in_ten_is_quarantined() {
         ),
         (9, 1)
     );
-    assert_eq!(answer(&summary), json!({"batchItemFailures": []}));
+    assert_eq!(response_json(&summary), json!({"batchItemFailures": []}));
     let (text, reason, detail) = home.quarantine.quarantined().remove(0);
     assert_eq!(text, texts[4], "as it was sent");
     assert_eq!(reason, "Invalid");
@@ -133,20 +140,26 @@ async fn invalid_and_unknown_sensors_are_quarantined() {
     ]);
     let summary = home.handle(&event).await;
     assert_eq!((summary.count("quarantined"), summary.failed.len()), (4, 0));
-    let mut told = home.quarantine.quarantined();
+    let mut quarantined = home.quarantine.quarantined();
     // Signals come after messages that cannot be parsed.
-    told.rotate_right(1);
-    let told: Vec<(&str, &str)> = told
+    quarantined.rotate_right(1);
+    let quarantined: Vec<(&str, &str)> = quarantined
         .iter()
         .map(|(_, r, d)| (r.as_str(), d.as_str()))
         .collect();
-    assert_eq!(told[0], ("UnknownSensor", "no sensor has the id nobody"));
-    assert_eq!(told[1], ("Invalid", "the sensor id may not hold ' '"));
     assert_eq!(
-        told[2],
+        quarantined[0],
+        ("UnknownSensor", "no sensor has the id nobody")
+    );
+    assert_eq!(
+        quarantined[1],
+        ("Invalid", "the sensor id may not hold ' '")
+    );
+    assert_eq!(
+        quarantined[2],
         ("Invalid", "the sensor id does not match [A-Za-z0-9]{1,16}")
     );
-    assert_eq!(told[3].0, "NotJson");
+    assert_eq!(quarantined[3].0, "NotJson");
 }
 
 #[tokio::test]
@@ -220,13 +233,13 @@ async fn only_failed_messages_and_those_behind_them_are_reported() {
     ]);
     let summary = home.handle(&event).await;
     assert_eq!(
-        answer(&summary),
+        response_json(&summary),
         json!({"batchItemFailures": [{"itemIdentifier": "m2"}, {"itemIdentifier": "m4"}]})
     );
     assert_eq!(summary.count(Outcome::First.as_str()), 2);
     home.well.store(true, Ordering::SeqCst);
     let again = home.handle(&event).await;
-    assert_eq!(answer(&again), json!({"batchItemFailures": []}));
+    assert_eq!(response_json(&again), json!({"batchItemFailures": []}));
     assert_eq!(again.count(Outcome::Duplicate.as_str()), 2);
     assert_eq!(
         home.state("busy").await.sequence(),
@@ -304,5 +317,5 @@ async fn an_invalid_event_fails_as_a_whole() {
         );
     }
     let summary = home.handle(&json!({"Records": []})).await;
-    assert_eq!(answer(&summary), json!({"batchItemFailures": []}));
+    assert_eq!(response_json(&summary), json!({"batchItemFailures": []}));
 }

@@ -58,11 +58,11 @@ async fn an_event_of_several_rabbitmq_queues() {
     assert_eq!(
         state.last_seen,
         Some(home.clock.now()),
-        "heard when it arrived, not in 1970"
+        "last seen at its arrival, not in 1970"
     );
-    let told = home.quarantine.quarantined();
+    let quarantined = home.quarantine.quarantined();
     assert_eq!(
-        (told[0].0.as_str(), told[0].1.as_str()),
+        (quarantined[0].0.as_str(), quarantined[0].1.as_str()),
         ("/////w==", "NotText")
     );
 }

@@ -1,4 +1,4 @@
-//! FIFO queues: nothing of a group is overtaken by what came behind it.
+//! FIFO queues: no message of a group overtakes an earlier one.
 
 use std::sync::atomic::Ordering;
 
@@ -61,7 +61,7 @@ async fn a_failure_stops_its_group_and_no_other() {
     assert_eq!(summary.failed, ["m2", "m4", "m5"]);
     assert!(
         home.quarantine.quarantined().is_empty(),
-        "not before its turn"
+        "not before the failed message ahead of it"
     );
     let a = home.state("a").await;
     assert_eq!(a.value, Some(Value::whole(0)), "m5 waits");

@@ -1,4 +1,4 @@
-//! Markers: how far the queue was read, and never more than is so.
+//! Markers: the recorded progress of the queue never exceeds the actual one.
 
 use std::sync::atomic::Ordering;
 

@@ -1,4 +1,4 @@
-//! RabbitMQ through Amazon MQ: all of a batch comes again, or nothing.
+//! RabbitMQ through Amazon MQ: a batch is redelivered as a whole, or not at all.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -44,8 +44,8 @@ async fn a_redelivered_batch_changes_nothing() {
         texts.map(|text| (redelivered, text.as_bytes()))
     };
     let summary = home.handle(&rabbitmq(&[("q::/", &messages(false))])).await;
-    let told = summary.response().unwrap_err().to_string();
-    assert_eq!(told, "1 of 5 messages failed");
+    let error = summary.response().unwrap_err().to_string();
+    assert_eq!(error, "1 of 5 messages failed");
     let before = home.state("a").await;
     assert_eq!(
         (before.value.clone(), before.sequence()),
@@ -89,12 +89,15 @@ async fn every_message_can_be_quarantined() {
     let summary = home.handle(&event).await;
     assert!(summary.response().is_ok(), "nothing is tried forever");
     assert_eq!(summary.count("quarantined"), 5);
-    let told = home.quarantine.quarantined();
-    let texts: Vec<&str> = told.iter().map(|(text, ..)| text.as_str()).collect();
+    let quarantined = home.quarantine.quarantined();
+    let texts: Vec<&str> = quarantined.iter().map(|(text, ..)| text.as_str()).collect();
     assert_eq!(texts[..3], ["(empty)", "//4=", "eyJzZW5zb3JfaWQiOiIAIn0="]);
     assert!(long.starts_with(texts[3]) && texts[3].len() > 6000);
     assert_eq!(texts[4], "plain words");
-    let reasons: Vec<&str> = told.iter().map(|(_, reason, _)| reason.as_str()).collect();
+    let reasons: Vec<&str> = quarantined
+        .iter()
+        .map(|(_, reason, _)| reason.as_str())
+        .collect();
     assert_eq!(
         reasons,
         ["NotJson", "NotText", "NotJson", "TooLarge", "NotJson"]

@@ -1,4 +1,4 @@
-//! An invocation ends in time, whatever its store does.
+//! An invocation ends before its deadline, even if the store does not respond.
 
 use antumbra_service::sensors::Outcome;
 

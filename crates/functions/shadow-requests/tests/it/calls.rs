@@ -34,12 +34,12 @@ async fn requests_make_few_calls() {
             ),
             ("shadow/lamp/get", b"", &[read]),
         ] {
-            let (answered, answer) = function.ask(topic, payload).await;
-            assert!(answered.ends_with("/accepted"), "{answer}");
+            let (response_topic, response) = function.request(topic, payload).await;
+            assert!(response_topic.ends_with("/accepted"), "{response}");
             assert_eq!(endpoint.take_operations(), calls, "{layout:?} {topic}");
         }
-        let (answered, _) = function.ask("shadow/lamp/delete", b"").await;
-        assert_eq!(answered, "shadow/lamp/delete/accepted");
+        let (response_topic, _) = function.request("shadow/lamp/delete", b"").await;
+        assert_eq!(response_topic, "shadow/lamp/delete/accepted");
         assert_eq!(endpoint.take_operations().len(), 2);
     }
 }
@@ -71,9 +71,9 @@ async fn store_failures_have_awss_codes() {
                 r#"{"state":{"desired":{"led":1}},"version":0}"#,
             ),
         ] {
-            let (answered, answer) = function.ask(topic, payload.as_bytes()).await;
-            assert_eq!(answered, format!("{topic}/rejected"));
-            assert_eq!(answer["code"], code, "{answer}");
+            let (response_topic, response) = function.request(topic, payload.as_bytes()).await;
+            assert_eq!(response_topic, format!("{topic}/rejected"));
+            assert_eq!(response["code"], code, "{response}");
         }
     }
 }

@@ -26,7 +26,7 @@ struct Step {
     after: u64,
     topic: String,
     payload: Option<Value>,
-    /// Accepted or rejected, and what is said.
+    /// Accepted or rejected, and the payload of the response.
     answer: (String, Value),
     delta: Option<Value>,
     documents: Option<Value>,
@@ -74,13 +74,13 @@ async fn run(exchange: &Exchange, layout: Layout) {
             .as_ref()
             .map(Value::to_string)
             .unwrap_or_default();
-        let (topic, answer) = function.ask(&step.topic, payload.as_bytes()).await;
+        let (topic, response) = function.request(&step.topic, payload.as_bytes()).await;
         assert_eq!(
             topic,
             parsed.response_topic(&step.answer.0),
-            "{place}: {answer}"
+            "{place}: {response}"
         );
-        assert_eq!(answer, step.answer.1, "{place}");
+        assert_eq!(response, step.answer.1, "{place}");
 
         let after = match &shadow {
             Some(shadow) => sections(&store, shadow).await,
@@ -95,15 +95,15 @@ async fn run(exchange: &Exchange, layout: Layout) {
             assert_eq!(before, after, "{place}: nothing is written");
         }
         let mut body = String::new();
-        let told =
+        let has_delta =
             changed && write_delta(&mut body, &after, &model, now, token, usize::MAX).unwrap();
-        let delta: Option<Value> = told.then(|| serde_json::from_str(&body).unwrap());
+        let delta: Option<Value> = has_delta.then(|| serde_json::from_str(&body).unwrap());
         assert_eq!(delta, step.delta, "{place}: delta");
         if changed {
             write_documents(&mut body, &before, &after, now, token, usize::MAX).unwrap();
             if let Some(documents) = &step.documents {
-                let told: Value = serde_json::from_str(&body).unwrap();
-                assert_eq!(told, *documents, "{place}: documents");
+                let actual: Value = serde_json::from_str(&body).unwrap();
+                assert_eq!(actual, *documents, "{place}: documents");
             }
         } else {
             assert_eq!(step.documents, None, "{place}: documents");

@@ -112,11 +112,11 @@ async fn invalid_requests_are_rejected_and_write_nothing() {
     for layout in [Layout::Separate, Layout::Combined] {
         let (function, store) = in_memory(layout);
         for (payload, code, message) in &cases {
-            let (topic, answer) = function.ask("shadow/lamp/update", payload).await;
+            let (topic, response) = function.request("shadow/lamp/update", payload).await;
             let shown = String::from_utf8_lossy(&payload[..payload.len().min(80)]).into_owned();
             assert_eq!(topic, "shadow/lamp/update/rejected", "{shown}");
-            assert_eq!(answer["code"], *code, "{shown}: {answer}");
-            assert_eq!(answer["message"], *message, "{shown}");
+            assert_eq!(response["code"], *code, "{shown}: {response}");
+            assert_eq!(response["message"], *message, "{shown}");
             let lamp = ShadowId::new("lamp").unwrap();
             assert!(sections(&store, &lamp).await.is_absent(), "{shown}");
         }
@@ -131,11 +131,13 @@ async fn numbers_and_names_that_cannot_be_kept_are_rejected() {
         (r#"{"n":{"":1}}"#, "a name in a document is empty"),
     ] {
         let payload = format!("{{\"state\":{{\"reported\":{document}}}}}");
-        let (_, answer) = function.ask("shadow/lamp/update", payload.as_bytes()).await;
-        assert_eq!(answer["code"], 400);
+        let (_, response) = function
+            .request("shadow/lamp/update", payload.as_bytes())
+            .await;
+        assert_eq!(response["code"], 400);
         assert!(
-            answer["message"].as_str().unwrap().starts_with(words),
-            "{answer}"
+            response["message"].as_str().unwrap().starts_with(words),
+            "{response}"
         );
     }
 }
@@ -144,9 +146,9 @@ async fn numbers_and_names_that_cannot_be_kept_are_rejected() {
 async fn the_client_token_is_always_repeated() {
     let (function, _) = in_memory(Layout::Separate);
     let payload = br#"{"state":7,"version":"x","clientToken":"t-1"}"#;
-    let (_, answer) = function.ask("shadow/lamp/update", payload).await;
-    assert_eq!(answer["clientToken"], "t-1");
-    assert_eq!(answer["timestamp"], 1_700_000_000);
+    let (_, response) = function.request("shadow/lamp/update", payload).await;
+    assert_eq!(response["clientToken"], "t-1");
+    assert_eq!(response["timestamp"], 1_700_000_000);
 }
 
 #[tokio::test]
@@ -167,9 +169,9 @@ async fn a_topic_that_is_not_a_shadows_gets_no_response() {
         "shadow/lamp/name/main/get",
         "shadow/a+b/get",
     ] {
-        let (answered, answer) = function.ask(topic, b"").await;
-        assert_eq!(answered, format!("{topic}/rejected"));
-        assert_eq!(answer["code"], 400, "{topic}");
+        let (response_topic, response) = function.request(topic, b"").await;
+        assert_eq!(response_topic, format!("{topic}/rejected"));
+        assert_eq!(response["code"], 400, "{topic}");
     }
 }
 
@@ -188,8 +190,8 @@ async fn another_things_shadow_is_forbidden_if_configured() {
         let event = event("shadow/victim/update", client, payload);
         let handled = requests.respond(&event, deadline).await.unwrap();
         assert_eq!(handled.code, Some(403));
-        let [answer] = <[_; 1]>::try_from(function.responses.take_accepted()).unwrap();
-        let body: Value = serde_json::from_str(&answer.body).unwrap();
+        let [response] = <[_; 1]>::try_from(function.responses.take_accepted()).unwrap();
+        let body: Value = serde_json::from_str(&response.body).unwrap();
         let expected = json!({"code": 403, "message": "Forbidden", "timestamp": 1_700_000_000, "clientToken": "t"});
         assert_eq!(body, expected);
     }
@@ -199,7 +201,7 @@ async fn another_things_shadow_is_forbidden_if_configured() {
     assert_eq!(requests.respond(&event, deadline).await.unwrap().code, None);
 }
 
-/// An item holds 400 KB, a message 128 KB: the response leaves out what does not fit.
+/// An item holds 400 KB, a message 128 KB: the response omits fields that do not fit.
 #[tokio::test]
 async fn a_response_fits_a_message() {
     let (function, _) = in_memory(Layout::Combined);
@@ -208,19 +210,19 @@ async fn a_response_fits_a_message() {
         let members = members.join(",");
         format!("{{\"state\":{{\"reported\":{{{members}}}}},\"verbose\":true}}")
     };
-    let (topic, answer) = function
-        .ask("shadow/lamp/update", members(0, 6000).as_bytes())
+    let (topic, response) = function
+        .request("shadow/lamp/update", members(0, 6000).as_bytes())
         .await;
     assert_eq!(topic, "shadow/lamp/update/accepted");
-    assert_eq!(answer["truncated"], json!(["verdicts", "metadata"]));
-    assert_eq!(answer["version"], 1);
-    let (_, answer) = function.ask("shadow/lamp/get", b"").await;
-    assert_eq!(answer["truncated"], json!(["metadata"]));
-    assert_eq!(answer["state"]["reported"]["m5999"], 5999);
+    assert_eq!(response["truncated"], json!(["verdicts", "metadata"]));
+    assert_eq!(response["version"], 1);
+    let (_, response) = function.request("shadow/lamp/get", b"").await;
+    assert_eq!(response["truncated"], json!(["metadata"]));
+    assert_eq!(response["state"]["reported"]["m5999"], 5999);
     function
-        .ask("shadow/lamp/update", members(6000, 13000).as_bytes())
+        .request("shadow/lamp/update", members(6000, 13000).as_bytes())
         .await;
-    let (topic, answer) = function.ask("shadow/lamp/get", b"").await;
+    let (topic, response) = function.request("shadow/lamp/get", b"").await;
     assert_eq!(topic, "shadow/lamp/get/rejected");
-    assert_eq!(answer["code"], 413);
+    assert_eq!(response["code"], 413);
 }

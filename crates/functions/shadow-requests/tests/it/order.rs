@@ -1,4 +1,4 @@
-//! Order of updates by time, whatever the order of invocations.
+//! Order of updates by time, in any order of invocations.
 
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ fn lamp() -> ShadowId {
 }
 
 #[tokio::test]
-async fn the_newest_update_wins_whatever_the_order_of_invocations() {
+async fn the_newest_update_wins_in_any_order_of_invocations() {
     for layout in [Layout::Separate, Layout::Combined] {
         for (topic, shadow) in [
             ("shadow/lamp/update", lamp()),
@@ -221,7 +221,7 @@ async fn reports_acknowledge_if_the_deployment_or_the_request_says_so() {
         respond(&function, topic, &report, after(2)).await;
         let desired = sections(&store, &lamp()).await.desired.unwrap().document;
         assert_eq!(desired.as_str(), left, "{deployment} {request:?}");
-        // A repeated invocation does not bring back what was acknowledged.
+        // A repeated invocation does not restore acknowledged values.
         respond(&function, topic, &desire, after(1)).await;
         let desired = sections(&store, &lamp()).await.desired.unwrap().document;
         assert_eq!(desired.as_str(), left, "{deployment} {request:?}");
@@ -229,12 +229,12 @@ async fn reports_acknowledge_if_the_deployment_or_the_request_says_so() {
 }
 
 #[tokio::test]
-async fn a_time_far_in_the_future_is_refused() {
+async fn a_time_far_in_the_future_is_rejected() {
     let (function, store) = in_memory(Layout::Separate);
     let update =
         json!({"state": {"reported": {"led": 1}}, "timestamp": START + 301, "verbose": true});
     let (_, response) = function
-        .ask("shadow/lamp/update", update.to_string().as_bytes())
+        .request("shadow/lamp/update", update.to_string().as_bytes())
         .await;
     let verdict = &response["verdicts"]["reported"][0]["verdict"];
     assert_eq!(*verdict, "kept: future", "{response}");

@@ -63,12 +63,12 @@ pub(crate) fn event_at(topic: &str, client: &str, payload: &[u8], time: i64) -> 
 
 impl<P: ShadowStore> Function<P> {
     /// Sends a request and returns the topic and payload of its response.
-    pub(crate) async fn ask(&self, topic: &str, payload: &[u8]) -> (String, Value) {
+    pub(crate) async fn request(&self, topic: &str, payload: &[u8]) -> (String, Value) {
         let deadline = self.clock.now().after(Duration::from_secs(10));
         let now = (self.clock.now().nanoseconds() / 1000) as i64;
         let event = event_at(topic, "lamp", payload, now);
         self.requests.respond(&event, deadline).await.unwrap();
-        self.answer()
+        self.response()
     }
 
     pub(crate) async fn refuse(&self, topic: &str) -> HandlerError {
@@ -80,11 +80,11 @@ impl<P: ShadowStore> Function<P> {
         error
     }
 
-    pub(crate) fn answer(&self) -> (String, Value) {
-        let [answer] = <[Message; 1]>::try_from(self.responses.take_accepted()).unwrap();
-        let body = serde_json::from_str(&answer.body).unwrap();
-        assert_eq!(answer.qos, 1);
-        (answer.topic.unwrap(), body)
+    pub(crate) fn response(&self) -> (String, Value) {
+        let [response] = <[Message; 1]>::try_from(self.responses.take_accepted()).unwrap();
+        let body = serde_json::from_str(&response.body).unwrap();
+        assert_eq!(response.qos, 1);
+        (response.topic.unwrap(), body)
     }
 }
 
