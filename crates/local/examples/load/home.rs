@@ -91,7 +91,7 @@ impl Home {
 
     async fn register(&self, sensors: usize) {
         let endpoint = self.endpoint.as_ref().unwrap().address();
-        let desk = self.sensors();
+        let registry = self.sensors();
         let store =
             DynamoDbClients::connect(&sdk_config(self.stack.addresses().dynamodb), MAIN.name);
         let guard = Guard::new(Webhooks::default().allow);
@@ -111,7 +111,8 @@ impl Home {
         for at in 0..sensors {
             let floor = (at / 10).to_string();
             let location = Location::new("Poznań", "A", &floor, "1").unwrap();
-            desk.register(Sensor::new(sensor(at), location))
+            registry
+                .register(Sensor::new(sensor(at), location))
                 .await
                 .unwrap();
             clients.link(&client(at), &sensor(at)).await.unwrap();

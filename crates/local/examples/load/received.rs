@@ -72,7 +72,7 @@ impl Received {
 }
 
 fn hash(id: &str) -> u128 {
-    // Notifications have 32 hexadecimal digits; FNV tells the others apart well enough.
+    // Notifications have 32 hexadecimal digits; an FNV hash distinguishes the others well enough.
     u128::from_str_radix(id, 16).unwrap_or_else(|_| {
         id.bytes()
             .fold(0x6c62272e07bb014262b821756295c58d, |hash, byte| {
@@ -91,10 +91,10 @@ pub(crate) async fn notifications(
     loop {
         let request = sqs.receive_message().queue_url(&queue);
         let request = request.max_number_of_messages(10).wait_time_seconds(5);
-        let Ok(answer) = request.send().await else {
+        let Ok(response) = request.send().await else {
             return;
         };
-        let messages = answer.messages();
+        let messages = response.messages();
         if messages.is_empty() {
             continue;
         }

@@ -63,7 +63,7 @@ pub(crate) async fn run(mut home: Home, plan: &Plan) -> (Home, Outcome) {
     );
     let faults = verify::everything(&home, &sent, &notified, &delivered).await;
     let settled = begin.elapsed();
-    // Nobody listens any more only if the meter broke, which shows when it is asked.
+    // The receiver is gone only if the meter has failed, and then joining it fails.
     let _ = end.send(());
     let seconds = watching.await.unwrap();
     let outcome = Outcome {

@@ -113,11 +113,11 @@ pub(crate) async fn signals(home: &Home, total: usize, rate: usize, sent: Arc<Se
             entry.build().unwrap()
         });
         let call = sqs.send_message_batch().queue_url(&queue);
-        let answer = call
+        let response = call
             .set_entries(Some(entries.collect()))
             .send()
             .await
             .unwrap();
-        assert!(answer.failed().is_empty(), "{:?}", answer.failed());
+        assert!(response.failed().is_empty(), "{:?}", response.failed());
     }
 }

@@ -14,8 +14,8 @@ use crate::send::{Sent, device};
 
 /// Time without progress after which missing messages count as lost; longer than a throttled delivery stays hidden.
 const PATIENCE: Duration = Duration::from_secs(240);
-/// Faults printed one by one.
-const TOLD: usize = 10;
+/// Maximum number of faults that are printed.
+const MAX_PRINTED_FAULTS: usize = 10;
 
 /// Waits until everything has arrived or nothing arrives any more, and returns the faults.
 pub(crate) async fn everything(
@@ -53,8 +53,8 @@ pub(crate) async fn everything(
             faults.push(format!("{count} messages in {queue}"));
         }
     }
-    let more = faults.len().saturating_sub(TOLD);
-    faults.truncate(TOLD);
+    let more = faults.len().saturating_sub(MAX_PRINTED_FAULTS);
+    faults.truncate(MAX_PRINTED_FAULTS);
     if more > 0 {
         faults.push(format!("and {more} more"));
     }
@@ -128,7 +128,7 @@ async fn waiting(home: &Home, queue: &str) -> String {
     let request = home.sqs().get_queue_attributes();
     let request = request.queue_url(home.stack.queue_url(queue));
     let name = QueueAttributeName::ApproximateNumberOfMessages;
-    let answer = request.attribute_names(name.clone()).send().await.unwrap();
-    let attributes = answer.attributes.unwrap_or_default();
+    let response = request.attribute_names(name.clone()).send().await.unwrap();
+    let attributes = response.attributes.unwrap_or_default();
     attributes.get(&name).cloned().unwrap_or_default()
 }

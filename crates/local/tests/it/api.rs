@@ -20,8 +20,8 @@ async fn a_client_created_over_http_gets_a_delivery() {
         ("/v1/clients", &format!("Bearer {TOKEN}"), 200),
     ] {
         let headers = [("authorization", token)];
-        let (answered, problem) = home.call_api("GET", path, &headers, &none).await;
-        assert_eq!(answered, status, "{problem}");
+        let (actual, problem) = home.call_api("GET", path, &headers, &none).await;
+        assert_eq!(actual, status, "{problem}");
         assert_eq!(problem["code"] == "Unauthorized", status == 401);
     }
     let endpoints = Endpoints::start().await;

@@ -30,10 +30,10 @@ async fn stack() -> (Broker, Queues, Client, Subscription) {
 async fn bare(address: SocketAddr, request: &str) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(request.as_bytes()).await.unwrap();
-    let mut answer = String::new();
-    let read = stream.read_to_string(&mut answer);
-    soon("an answer", read).await.unwrap();
-    answer
+    let mut response = String::new();
+    let read = stream.read_to_string(&mut response);
+    soon("a response", read).await.unwrap();
+    response
 }
 
 fn post(path: &str, header: &str) -> String {
@@ -86,8 +86,8 @@ async fn published_messages_reach_devices_and_can_be_retained() {
 async fn slashes_in_topics_need_no_escape() {
     let (_broker, queues, _, mut published) = stack().await;
     let request = post("/topics/request/devices?qos=1", "");
-    let answer = bare(queues.address(), &request).await;
-    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let response = bare(queues.address(), &request).await;
+    assert!(response.starts_with("HTTP/1.1 200"), "{response}");
     let message = soon("a message", published.next()).await.unwrap();
     assert_eq!(message.topic, "request/devices");
 }
@@ -116,11 +116,11 @@ async fn requests_that_aws_rejects_are_rejected() {
         ("/topics/a", bad_user, 400),
         ("/topics/a", bad_format, 400),
     ] {
-        let answer = bare(queues.address(), &post(path, header)).await;
+        let response = bare(queues.address(), &post(path, header)).await;
         let expected = format!("HTTP/1.1 {status}");
-        assert!(answer.starts_with(&expected), "{path}: {answer}");
+        assert!(response.starts_with(&expected), "{path}: {response}");
     }
     let get = post("/topics/a", "").replace("POST", "GET");
-    let answer = bare(queues.address(), &get).await;
-    assert!(answer.starts_with("HTTP/1.1 405"), "{answer}");
+    let response = bare(queues.address(), &get).await;
+    assert!(response.starts_with("HTTP/1.1 405"), "{response}");
 }

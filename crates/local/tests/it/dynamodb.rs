@@ -83,15 +83,15 @@ async fn requests_that_dynamodb_rejects_are_rejected() {
         request.len()
     );
     stream.write_all(head.as_bytes()).await.unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
-    assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
-    assert!(answer.contains("ValidationException"), "{answer}");
+    let mut response = String::new();
+    stream.read_to_string(&mut response).await.unwrap();
+    assert!(response.starts_with("HTTP/1.1 400"), "{response}");
+    assert!(response.contains("ValidationException"), "{response}");
     here.server.stop().await;
 }
 
 #[tokio::test]
-async fn a_taken_port_is_named() {
+async fn a_taken_port_is_named_in_the_error() {
     let first = dynamodb::start(Storage::Memory, 0).await.unwrap();
     let port = first.address().port();
     let error = dynamodb::start(Storage::Memory, port).await.err().unwrap();

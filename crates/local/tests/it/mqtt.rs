@@ -67,7 +67,7 @@ async fn the_process_subscribes_and_publishes() {
     old.subscribe("response/#").await;
     new.subscribe("response/#").await;
 
-    old.publish("request/unheard/2", false, "no").await;
+    old.publish("request/get/2", false, "no").await;
     old.publish("request/get/1", false, "{}").await;
     let message = next_message(&mut subscription).await;
     assert_eq!(message.topic, "request/get/1");
@@ -84,12 +84,12 @@ async fn the_process_subscribes_and_publishes() {
         expiry_seconds: 60.try_into().ok(),
         user: vec![("a".into(), "1".into()), ("a".into(), "2".into())],
     };
-    let answer = Message {
+    let response = Message {
         at_least_once: true,
         properties: properties.clone(),
         ..Message::new("response/get/1", "answer")
     };
-    broker.publish(answer).await.unwrap();
+    broker.publish(response).await.unwrap();
     assert_eq!(old.text().await, "answer");
     let message = new.next().await;
     assert_eq!(&message.payload[..], b"answer");

@@ -94,11 +94,11 @@ impl Stack {
     }
 
     /// Completes one invocation and returns its records once the pump has processed the outcome.
-    async fn once(&self, answer: impl FnOnce(Call)) -> Vec<Value> {
+    async fn once(&self, complete: impl FnOnce(Call)) -> Vec<Value> {
         let (pump, mut calls) = self.start();
         let call = calls.next().await;
         let records = call.records().to_vec();
-        answer(call);
+        complete(call);
         // Unexpected invocations fail at once.
         drop(calls);
         pump.stop().await;
@@ -184,16 +184,16 @@ async fn only_reported_failures_stay_in_the_queue() {
 
 #[tokio::test]
 async fn a_failed_invocation_leaves_the_whole_batch() {
-    let answers: [fn(Call); 4] = [
+    let outcomes: [fn(Call); 4] = [
         Call::fail,
         |panicking| drop(panicking),
-        |call| call.answer("not JSON"),
+        |call| call.respond("not JSON"),
         |call| call.report(&["no such message"]),
     ];
     let stack = stack("q", &[]).await;
     stack.send(&["a", "b"]).await;
-    for answer in answers {
-        let records = stack.once(answer).await;
+    for outcome in outcomes {
+        let records = stack.once(outcome).await;
         assert_eq!(field(&records, BODY).len(), 2);
         assert_eq!(stack.left().await, 2);
         for record in &records {

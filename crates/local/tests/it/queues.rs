@@ -46,7 +46,7 @@ async fn release(client: &Client, queue: &str, message: &Message) {
 }
 
 #[tokio::test]
-async fn the_products_queues_are_made_once() {
+async fn the_queues_of_the_product_are_created_once() {
     let (queues, client) = queues().await;
     definitions::ensure_all(&client).await.unwrap();
     definitions::ensure_all(&client).await.unwrap();
@@ -71,7 +71,7 @@ async fn the_products_queues_are_made_once() {
 }
 
 #[tokio::test]
-async fn fifo_keeps_order_and_tells_duplicates() {
+async fn fifo_keeps_order_and_drops_duplicates() {
     let (queues, client) = queues().await;
     let queue = make_fifo(&client, "q.fifo").await;
     let send = |group: &'static str, body: &'static str, id: &'static str| {
@@ -112,7 +112,7 @@ async fn fifo_keeps_order_and_tells_duplicates() {
 }
 
 #[tokio::test]
-async fn a_delayed_message_comes_later() {
+async fn a_delayed_message_is_received_after_its_delay() {
     let (queues, client) = queues().await;
     let queue = make(&client, "q", &[]).await;
     let sent = Instant::now();
@@ -141,10 +141,10 @@ async fn a_batch_can_fail_in_part() {
     let batch = batch
         .entries(good.build().unwrap())
         .entries(bad.build().unwrap());
-    let answer = batch.send().await.unwrap();
-    assert_eq!(answer.successful()[0].id(), "good");
-    assert_eq!(answer.failed()[0].id(), "bad");
-    assert!(answer.failed()[0].sender_fault());
+    let response = batch.send().await.unwrap();
+    assert_eq!(response.successful()[0].id(), "good");
+    assert_eq!(response.failed()[0].id(), "bad");
+    assert!(response.failed()[0].sender_fault());
     assert_eq!(bodies(&receive(&client, &queue, 0).await), ["good"]);
     queues.stop().await;
 }

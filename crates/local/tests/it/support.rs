@@ -72,10 +72,10 @@ pub(crate) struct Call {
 
 impl Call {
     pub(crate) fn succeed(self) {
-        self.answer("");
+        self.respond("");
     }
 
-    pub(crate) fn answer(self, response: &str) {
+    pub(crate) fn respond(self, response: &str) {
         self.end
             .send(Ok(response.to_owned()))
             .expect("the call waits");
@@ -85,7 +85,7 @@ impl Call {
     pub(crate) fn report(self, failed: &[&str]) {
         let item = |id: &&str| json!({ "itemIdentifier": id });
         let failed: Vec<Value> = failed.iter().map(item).collect();
-        self.answer(&json!({ "batchItemFailures": failed }).to_string());
+        self.respond(&json!({ "batchItemFailures": failed }).to_string());
     }
 
     /// Completes with a function error.
@@ -239,9 +239,9 @@ impl Home {
             .unwrap();
         let request = format!("{request}\r\n{body}");
         stream.write_all(request.as_bytes()).await.unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await.unwrap();
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        let mut response = String::new();
+        stream.read_to_string(&mut response).await.unwrap();
+        let (head, body) = response.split_once("\r\n\r\n").unwrap();
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
         (status, serde_json::from_str(body).unwrap_or(Value::Null))
     }

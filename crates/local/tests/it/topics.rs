@@ -86,7 +86,7 @@ async fn a_topic_fans_out_raw_in_an_envelope_and_filtered() {
 }
 
 #[tokio::test]
-async fn raw_delivery_can_be_switched_and_asked_for() {
+async fn raw_delivery_can_be_set_and_read() {
     let (queues, sqs) = queues().await;
     let sns = Sns::new(&sdk_config(queues.address()));
     let topic = sns

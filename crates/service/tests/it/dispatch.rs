@@ -56,7 +56,7 @@ async fn distinct_keys_fill_batches() {
 }
 
 #[tokio::test]
-async fn a_permanent_failure_is_refused_and_holds_nobody() {
+async fn a_permanent_failure_is_rejected_and_delays_no_other() {
     let channel = channel(|message| match message.key.as_str() {
         "k1" => SendReply::deny("no such queue"),
         _ => SendReply::Accept,
@@ -90,7 +90,7 @@ async fn one_bad_key_delays_only_itself() {
 }
 
 #[tokio::test]
-async fn any_mix_of_failures_ends_with_all_there_in_order() {
+async fn all_messages_arrive_in_order_after_any_mix_of_failures() {
     for seed in 0..300 {
         let mut random = fastrand::Rng::with_seed(seed);
         let keys = 1 + (seed as usize % 17);

@@ -1,4 +1,4 @@
-//! Bodies keep every digit, and no text of a queue is more than refused.
+//! Bodies keep every digit, and any text of a queue is parsed or rejected.
 
 use antumbra_service::inbox::{Body, IncomingMessage, MessageParser};
 use antumbra_shadow::{Document, Timestamp};
@@ -59,7 +59,7 @@ fn object(members: std::collections::BTreeMap<String, String>) -> String {
 
 proptest! {
     #[test]
-    fn what_comes_back_says_the_same_in_the_same_digits(json in json()) {
+    fn bodies_keep_their_content_and_digits(json in json()) {
         let body = Body::parse(&json).unwrap();
         prop_assert_eq!(&Document::parse(&json).unwrap(), body.document());
         prop_assert_eq!(&Document::parse(body.as_json()).unwrap(), body.document());
@@ -71,7 +71,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_is_more_than_refused(text in ".{0,80}", uuid in any::<String>(), place in any::<i64>()) {
+    fn any_text_is_parsed_or_rejected_without_panic(text in ".{0,80}", uuid in any::<String>(), place in any::<i64>()) {
         let message = serde_json::json!({"thingName": uuid, "epochTime": place, "text": text});
         for text in [text, message.to_string()] {
             let arrival = IncomingMessage { text: &text, queue_id: "q", sent_milliseconds: 0 };
@@ -85,7 +85,7 @@ proptest! {
 }
 
 #[test]
-fn an_answer_has_as_many_bytes_as_is_reckoned() {
+fn the_computed_response_size_is_exact() {
     for (uuid, place) in [("testThing", "1564669331"), ("a\"b\\å", "\u{2028}\"")] {
         let text = serde_json::json!({"thingName": uuid, "epochTime": place, "n": 1.5}).to_string();
         let arrival = IncomingMessage {
@@ -97,12 +97,12 @@ fn an_answer_has_as_many_bytes_as_is_reckoned() {
             .read(&arrival, Timestamp::default())
             .unwrap();
         let name = |text: &str| serde_json::to_string(text).unwrap();
-        let answer = format!(
+        let response = format!(
             r#"{{"body":{},"messageId":{},"uuid":{}}}"#,
             message.body.as_json(),
             name(message.id.as_str()),
             name(message.source.as_str()),
         );
-        assert_eq!(message.response_bytes(), answer.len());
+        assert_eq!(message.response_bytes(), response.len());
     }
 }

@@ -1,5 +1,5 @@
-//! Ingest watermark: an idle queue returns the marker, a queue that nobody reads does not, and
-//! one that is behind holds back by as much as it is behind.
+//! Ingest watermark: an idle queue returns the marker, a queue without a reader does not, and
+//! a queue that is behind delays the watermark by as much.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -90,7 +90,7 @@ fn seconds(seconds: u64) -> Duration {
 }
 
 #[tokio::test]
-async fn an_idle_queue_brings_the_marker_back() {
+async fn an_idle_queue_returns_the_marker() {
     let clock = at_noon();
     let queue = Queue::new(&clock, Some(Duration::from_millis(250)));
     let start = clock.now();
@@ -104,7 +104,7 @@ async fn an_idle_queue_brings_the_marker_back() {
 }
 
 #[tokio::test]
-async fn a_queue_that_was_never_read_says_nothing() {
+async fn a_queue_that_was_never_read_has_no_watermark() {
     let clock = at_noon();
     let queue = Queue::new(&clock, None);
     let start = clock.now();
@@ -114,7 +114,7 @@ async fn a_queue_that_was_never_read_says_nothing() {
 }
 
 #[tokio::test]
-async fn a_paused_queue_stops_the_horizon_where_it_was_paused() {
+async fn a_paused_queue_stops_the_watermark() {
     let clock = at_noon();
     let queue = Queue::new(&clock, Some(Duration::ZERO));
     let last = queue.watermark().await;
@@ -123,14 +123,14 @@ async fn a_paused_queue_stops_the_horizon_where_it_was_paused() {
         clock.advance(seconds(60));
         assert_eq!(queue.watermark().await, last);
     }
-    // Read again from now on; what was sent in between is read too.
+    // The queue is read again, including the messages sent in between.
     *queue.read_after.lock().unwrap() = Some(Duration::ZERO);
     let now = clock.now();
     assert_eq!(queue.watermark().await, Some(now));
 }
 
 #[tokio::test]
-async fn a_queue_that_is_behind_holds_back_by_as_much() {
+async fn the_watermark_lags_as_much_as_the_queue() {
     let clock = at_noon();
     let queue = Queue::new(&clock, Some(seconds(90)));
     let mut found = Vec::new();
@@ -147,7 +147,7 @@ async fn a_queue_that_is_behind_holds_back_by_as_much() {
 }
 
 #[tokio::test]
-async fn a_queue_that_takes_nothing_leaves_what_is_known() {
+async fn a_queue_that_rejects_the_marker_keeps_its_watermark() {
     let clock = at_noon();
     let queue = Queue::new(&clock, Some(Duration::ZERO));
     let last = queue.watermark().await;
@@ -157,7 +157,7 @@ async fn a_queue_that_takes_nothing_leaves_what_is_known() {
 }
 
 #[tokio::test]
-async fn what_the_marker_overtook_is_waited_for() {
+async fn messages_that_the_marker_overtook_are_waited_for() {
     let clock = at_noon();
     let queue = Queue::new(&clock, Some(Duration::ZERO));
     let start = clock.now();

@@ -1,4 +1,4 @@
-//! The use cases through their public doors.
+//! The use cases through their public interface.
 #![allow(clippy::unwrap_used)]
 
 mod dispatch;

@@ -31,7 +31,7 @@ fn refused(text: &str, detail: &str) -> QuarantinedMessage {
 }
 
 #[tokio::test]
-async fn a_message_lies_there_as_it_came_with_the_reason() {
+async fn a_message_is_quarantined_unchanged_with_its_reason() {
     let queue = queue();
     let clock = ManualClock::default();
     let deadline = clock.now().after(Duration::from_secs(5));
@@ -39,21 +39,21 @@ async fn a_message_lies_there_as_it_came_with_the_reason() {
     let long = "ž".repeat(1000);
     let all = [refused("{ nope", "at byte 2"), refused("{", &long)];
     assert!(quarantine.send(&all, deadline, &clock).await.is_empty());
-    let there = queue.accepted();
-    assert_eq!(there[0].body, "{ nope");
+    let accepted = queue.accepted();
+    assert_eq!(accepted[0].body, "{ nope");
     let attributes = [
         ("reason", "NotJson"),
         ("source", "in"),
         ("detail", "at byte 2"),
     ];
     let attributes = attributes.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    assert_eq!(there[0].attributes, attributes);
-    assert_eq!(there[1].attributes[2].1.chars().count(), 300);
-    assert!(there[1].bytes() + quarantine.text_bytes() <= 4000 + 1);
+    assert_eq!(accepted[0].attributes, attributes);
+    assert_eq!(accepted[1].attributes[2].1.chars().count(), 300);
+    assert!(accepted[1].bytes() + quarantine.text_bytes() <= 4000 + 1);
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_told() {
+async fn messages_that_are_not_quarantined_are_reported() {
     let clock = ManualClock::default();
     let deadline = clock.now().after(Duration::from_secs(5));
     let quarantine = Quarantine::new(queue());
@@ -91,9 +91,9 @@ async fn a_text_at_the_limit_leaves_less_room_for_the_detail() {
         let quarantine = Quarantine::new(Arc::clone(&queue) as Arc<dyn Channel>);
         let all = [refused(&"x".repeat(text), "at byte 2")];
         assert!(quarantine.send(&all, deadline, &clock).await.is_empty());
-        let there = queue.accepted();
-        assert!(there[0].bytes() <= 4000);
-        let value = |name| attribute(&there[0], name);
+        let accepted = queue.accepted();
+        assert!(accepted[0].bytes() <= 4000);
+        let value = |name| attribute(&accepted[0], name);
         assert_eq!((value("source"), value("detail")), (from, kept), "{text}");
     }
 }

@@ -17,7 +17,7 @@ fn sensors() -> Sensors<MemorySensors> {
 }
 
 #[tokio::test]
-async fn a_sensor_is_registered_moved_changed_and_taken_away() {
+async fn a_sensor_is_registered_moved_changed_and_unregistered() {
     let sensors = sensors();
     let first = sensors.register(somewhere("s")).await.unwrap();
     assert_eq!((first.version, first.registered_at), (Version(1), at(0)));
@@ -57,7 +57,7 @@ async fn a_sensor_is_registered_moved_changed_and_taken_away() {
 }
 
 #[tokio::test]
-async fn who_expects_a_version_is_told_of_another() {
+async fn an_unexpected_version_is_a_conflict() {
     let sensors = sensors();
     sensors.register(somewhere("s")).await.unwrap();
     let conflict = SensorError::Conflict {
@@ -74,7 +74,7 @@ async fn who_expects_a_version_is_told_of_another() {
 }
 
 #[tokio::test]
-async fn writers_without_expectations_all_get_through() {
+async fn writers_without_an_expected_version_all_succeed() {
     let sensors = sensors();
     sensors.register(somewhere("s")).await.unwrap();
     let changes = (0..5).map(|n| {
@@ -90,11 +90,11 @@ async fn writers_without_expectations_all_get_through() {
 }
 
 #[tokio::test]
-async fn readings_need_a_sensor_and_come_back_ten_at_most() {
+async fn readings_need_a_sensor_and_at_most_ten_are_returned() {
     let sensors = sensors();
     let reading = |n: i64| Reading::new(Value::whole(n), None, at(n), None).unwrap();
-    let nobody = sensors.save(&id("s"), &[reading(1)]).await;
-    assert_eq!(nobody, Err(SensorError::NotFound));
+    let unregistered = sensors.save(&id("s"), &[reading(1)]).await;
+    assert_eq!(unregistered, Err(SensorError::NotFound));
     sensors
         .register(sensor("s", ["a", "b", "c", "d"]))
         .await
@@ -152,9 +152,9 @@ async fn of_many_registrations_at_once_one_creates_the_sensor() {
     assert_eq!(created.count(), 1);
 }
 
-/// The clock stands still, and yet the second is not the first.
+/// Even at the same time, the second registration differs from the first.
 #[tokio::test]
-async fn registered_again_it_is_another() {
+async fn a_sensor_registered_again_has_another_generation() {
     let clock = ManualClock::new(at(0));
     let sensors = Sensors::with_clock(MemorySensors::default(), Arc::new(clock));
     let first = sensors.register(somewhere("s")).await.unwrap();

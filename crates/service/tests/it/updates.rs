@@ -97,7 +97,7 @@ async fn the_first_report_creates_even_when_empty() {
 }
 
 #[tokio::test]
-async fn what_is_written_carries_time_zone_and_token() {
+async fn a_written_document_has_time_zone_and_token() {
     for shadows in both_layouts() {
         let update = Update::report(lamp(), document(r#"{"led":"on"}"#))
             .client_token(ClientToken::new("job-12").unwrap())
@@ -116,7 +116,7 @@ async fn what_is_written_carries_time_zone_and_token() {
 }
 
 #[tokio::test]
-async fn a_report_acknowledges_what_is_desired() {
+async fn a_report_acknowledges_desired_values() {
     for shadows in both_layouts() {
         let wanted = json!({"led": {"value": "on"}, "fan": {"speed": 2, "mode": "auto"}});
         shadows.desire(&lamp(), &wanted).await.unwrap();
@@ -132,7 +132,7 @@ async fn a_report_acknowledges_what_is_desired() {
 }
 
 #[tokio::test]
-async fn desired_stays_when_told_to_ignore_it() {
+async fn a_report_that_ignores_desired_acknowledges_nothing() {
     for shadows in both_layouts() {
         shadows
             .desire(&lamp(), &json!({"led": "on"}))
@@ -152,7 +152,7 @@ async fn desired_stays_when_told_to_ignore_it() {
 }
 
 #[tokio::test]
-async fn a_wish_is_taken_back_with_null() {
+async fn null_removes_a_desired_value() {
     for shadows in both_layouts() {
         shadows
             .desire(&lamp(), &json!({"led": "on", "fan": 2}))
@@ -187,7 +187,7 @@ async fn both_documents_change_in_one_write() {
 }
 
 #[tokio::test]
-async fn an_expected_version_is_kept_to() {
+async fn the_expected_version_is_enforced() {
     for shadows in both_layouts() {
         let update = Update::report(lamp(), document(r#"{"led":"on"}"#));
         let missing = shadows
@@ -227,7 +227,7 @@ async fn an_expected_version_is_kept_to() {
 }
 
 #[tokio::test]
-async fn modes_and_models_are_the_callers_choice() {
+async fn mode_and_model_are_chosen_per_update() {
     for shadows in both_layouts() {
         let model = Model {
             timestamp_field: "ts".to_owned(),
@@ -252,7 +252,7 @@ async fn modes_and_models_are_the_callers_choice() {
 }
 
 #[tokio::test]
-async fn a_time_too_far_in_the_future_is_refused() {
+async fn a_time_too_far_in_the_future_is_rejected() {
     let model = Model {
         max_future: Some(std::time::Duration::from_secs(60)),
         ..Model::default()
@@ -408,7 +408,7 @@ async fn bad_input_has_its_own_error_and_writes_nothing() {
 }
 
 #[tokio::test]
-async fn time_is_the_injected_clocks() {
+async fn times_come_from_the_injected_clock() {
     let shadows = sdk(Layout::Separate);
     let clock = ManualClock::default();
     clock.sleep(std::time::Duration::from_secs(5)).await;

@@ -122,7 +122,7 @@ async fn the_version_never_falls_over_a_delete_within_two_days() {
         assert!(more.version(State::Desired) >= Version(1));
         let before = whole(&shadows).await;
         assert!(before > 4);
-        // What is there keeps its version when what was deleted is forgotten.
+        // An existing shadow keeps its version after the version of the deleted one has expired.
         clock.advance(VERSION_KEPT * 2);
         assert_eq!(whole(&shadows).await, before);
 
@@ -164,7 +164,7 @@ async fn each_leaf_has_the_time_of_its_last_change() {
 
 /// A document that fits is kept, whether or not the times of its leaves fit beside it.
 #[tokio::test]
-async fn no_document_is_refused_for_the_times_of_its_leaves() {
+async fn no_document_is_rejected_for_the_times_of_its_leaves() {
     let (shadows, clock) = sdk(Layout::Separate);
     let padding = "x".repeat(400 * 1024 - 200);
     for n in 0..40 {

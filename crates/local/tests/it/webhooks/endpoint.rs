@@ -53,7 +53,7 @@ impl Endpoints {
             script: Arc::default(),
         };
         let router = Router::new()
-            .route("/{path}", post(answer))
+            .route("/{path}", post(respond))
             .with_state(Arc::clone(&endpoints.script));
         tokio::spawn(async move { axum::serve(listener, router).await });
         endpoints
@@ -87,7 +87,7 @@ impl Endpoints {
     }
 }
 
-async fn answer(
+async fn respond(
     State(script): State<Arc<Mutex<Script>>>,
     Path(path): Path<String>,
     headers: HeaderMap,
