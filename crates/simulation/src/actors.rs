@@ -1,4 +1,4 @@
-//! Actors outside the system. Each remembers what it did: the reference for the final checks.
+//! Actors outside the system. Each records its actions: the reference for the final checks.
 
 pub(crate) mod clients;
 pub(crate) mod devices;

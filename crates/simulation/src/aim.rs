@@ -14,7 +14,7 @@ use crate::cloud::Fate;
 /// Interference with a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Interference {
-    /// It fares like this.
+    /// The call has this fate.
     Fares(Fate),
     /// The caller ends before the call is sent.
     EndsBefore,
@@ -24,7 +24,7 @@ pub(crate) enum Interference {
     Meets,
 }
 
-/// That something happens to a function's calls of one kind.
+/// Interference with one kind of calls of a function.
 #[derive(Debug, Clone)]
 pub(crate) struct Aim {
     pub(crate) function: &'static str,
@@ -49,7 +49,7 @@ enum Scene {
     Any,
 }
 
-/// Calls that are worth an eye, by function.
+/// Calls that are worth aiming at, by function.
 const CALLS: [(&str, &[&str]); 9] = [
     (
         LISTENER,
@@ -198,7 +198,7 @@ impl Aims {
 pub(crate) type Intervention = Arc<dyn Fn(&str, &str) -> Visit + Send + Sync>;
 pub(crate) type Visit = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// An invocation, as those see it who are called.
+/// An invocation, as the called services see it.
 #[derive(Debug, Clone)]
 pub(crate) struct Caller {
     pub(crate) function: &'static str,
@@ -213,7 +213,7 @@ impl Caller {
         }
     }
 
-    /// Ends it where it stands.
+    /// Ends the invocation.
     pub(crate) fn end(&self) {
         self.ended.store(true, Ordering::Relaxed);
     }

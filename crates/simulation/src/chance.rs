@@ -20,7 +20,7 @@ impl Chance {
         often > 0.0 && self.with(|random| random.f64()) < often
     }
 
-    /// Any of 0 up to but not including.
+    /// Draws a number from 0 to a bound, which is excluded.
     pub(crate) fn below(&self, bound: usize) -> usize {
         self.with(|random| random.usize(..bound.max(1)))
     }
@@ -30,7 +30,7 @@ impl Chance {
         self.with(|random| random.u64(low..=high.max(low)))
     }
 
-    /// Anywhere in a span, to the millisecond.
+    /// Draws a duration within a span, in milliseconds.
     pub(crate) fn within(&self, span: Duration) -> Duration {
         Duration::from_millis(self.between(0, span.as_millis() as u64))
     }
@@ -39,7 +39,7 @@ impl Chance {
         &all[self.below(all.len())]
     }
 
-    /// Another source, which is in the seed as well.
+    /// Another source, determined by the seed as well.
     pub(crate) fn split(&self) -> Chance {
         Chance::new(self.with(|random| random.u64(..)))
     }

@@ -1,4 +1,4 @@
-//! Time: the runtime's, which stands still while anybody has something to do.
+//! Time of the runtime; it advances only while all tasks wait.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ pub(crate) struct VirtualClock {
 }
 
 impl VirtualClock {
-    /// Right, and at the beginning.
+    /// A correct clock at the start time.
     pub(crate) fn start() -> VirtualClock {
         VirtualClock {
             start: Instant::now(),
@@ -26,7 +26,7 @@ impl VirtualClock {
         }
     }
 
-    /// The same clock, so many milliseconds ahead.
+    /// The same clock, ahead by a number of milliseconds.
     pub(crate) fn ahead(self, milliseconds: i64) -> VirtualClock {
         VirtualClock {
             ahead: milliseconds * 1_000_000,

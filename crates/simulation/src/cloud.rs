@@ -70,7 +70,7 @@ struct Call {
     caller: &'static str,
     service: Service,
     operation: String,
-    /// Of the broker's.
+    /// Topic of a publish.
     topic: String,
     body: String,
 }
@@ -85,10 +85,10 @@ struct Inner {
     earlier: Mutex<stale::Earlier>,
     published: Mutex<Vec<Published>>,
     faults: Mutex<Faults>,
-    /// Outages, and when that was which they are reckoned from.
+    /// Start of the outages, and the outages relative to it.
     outages: Mutex<(Duration, Vec<Outage>)>,
     aims: Mutex<(Aims, Option<Intervention>)>,
-    /// The invocation that is at work right now.
+    /// The invocation that runs now.
     caller: Mutex<Option<Caller>>,
     chance: Chance,
     clock: VirtualClock,
@@ -155,18 +155,18 @@ impl Cloud {
             .build()
     }
 
-    /// From now on calls fail this often, and services when they are out.
+    /// Sets the probabilities of failures, and the outages from now on.
     pub(crate) fn set_faults(&self, faults: Faults, outages: Vec<Outage>) {
         *lock(&self.0.faults) = faults;
         *lock(&self.0.outages) = (self.0.clock.elapsed(), outages);
     }
 
-    /// From now on these calls are aimed at, and this is who acts from outside.
+    /// Sets the aimed calls and the actor that intervenes.
     pub(crate) fn set_aims(&self, aims: Aims, visitor: Option<Intervention>) {
         *lock(&self.0.aims) = (aims, visitor);
     }
 
-    /// Does some of an invocation's work, whose calls are known by its name.
+    /// Runs a part of an invocation; its calls are attributed to the caller.
     pub(crate) fn run_as<T>(&self, caller: &Caller, work: impl FnOnce() -> T) -> T {
         *lock(&self.0.caller) = Some(caller.clone());
         let done = work();
@@ -217,7 +217,7 @@ impl Cloud {
         read.map(|read| read.records).unwrap_or_default()
     }
 
-    /// All that was published, in order.
+    /// All published messages, in order.
     pub(crate) fn published(&self) -> Vec<Published> {
         lock(&self.0.published).clone()
     }
@@ -226,7 +226,7 @@ impl Cloud {
         self.0.queued.notified().await;
     }
 
-    /// Says that a queue has changed.
+    /// Notifies that a queue has changed.
     pub(crate) fn touch(&self) {
         self.0.queued.notify_waiters();
     }
@@ -385,7 +385,7 @@ impl HttpConnector for Cloud {
             }
             let reply = cloud.serve(&call, fate);
             tokio::time::sleep(Duration::from_millis(back)).await;
-            // The caller may be gone.
+            // The caller may have ended.
             let _ = answer.send(reply);
         });
         HttpConnectorFuture::new(async move {

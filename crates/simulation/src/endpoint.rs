@@ -1,4 +1,4 @@
-//! The clients' endpoints: they check what they get, keep it, and behave as badly as endpoints do.
+//! The clients' endpoints: they check and record requests, and fail in the ways of real endpoints.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -19,7 +19,7 @@ pub(crate) const RETRY_AFTER: Duration = Duration::from_secs(7);
 pub(crate) enum Manner {
     Healthy,
     Failing,
-    /// Takes no connection.
+    /// Refuses connections.
     Refusing,
     /// Never responds.
     Hanging,
@@ -73,7 +73,7 @@ impl Endpoints {
         state.secrets.insert(client.to_owned(), secret.to_owned());
     }
 
-    /// From now on it behaves like this.
+    /// Sets the behaviour of an endpoint.
     pub(crate) fn set_manner(&self, client: &str, manner: Manner) {
         self.world
             .trace
@@ -90,7 +90,7 @@ impl Endpoints {
             .unwrap_or(Manner::Healthy)
     }
 
-    /// All they got, in order.
+    /// Returns all received requests, in order.
     pub(crate) fn got(&self) -> Vec<Got> {
         lock(&self.state).got.clone()
     }
@@ -169,7 +169,7 @@ impl Sender for Endpoints {
     }
 }
 
-/// Takes every URL: what may be called is tested elsewhere.
+/// Accepts every URL; the guard has its own tests.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct AnyUrl;
 

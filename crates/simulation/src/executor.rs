@@ -11,7 +11,7 @@ use std::task::{Context, Poll, Wake, Waker};
 
 type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Takes new tasks, from anywhere.
+/// Accepts new tasks from any task.
 #[derive(Clone, Default)]
 pub(crate) struct Spawner(Arc<Shared>);
 
@@ -52,13 +52,13 @@ struct Slot {
 }
 
 impl Spawner {
-    /// Runs this some time.
+    /// Adds a task.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         lock(&self.0.spawned).push(Box::pin(task));
         self.0.wake_root();
     }
 
-    /// Runs a future to its end, with all tasks beside it; what is left of them then is dropped.
+    /// Runs a future to its end, with all tasks beside it; unfinished tasks are dropped.
     pub(crate) fn run<T>(
         &self,
         seed: u64,
@@ -108,7 +108,7 @@ impl Spawner {
                 let polled = slot.task.as_mut().poll(&mut Context::from_waker(&waker));
                 if polled.is_ready() {
                     slots[next] = None;
-                    // A late wake of the old task only makes the new one look once too often.
+                    // A late wake of the old task only polls the new one once more than needed.
                     free.push(next);
                 }
             }

@@ -16,13 +16,13 @@ const REDELIVERY_DELAY: Duration = Duration::from_secs(40);
 /// Interval of checking whether an outage is over.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A queue and who takes its messages.
+/// A queue and the function that it invokes.
 #[derive(Clone)]
 pub(crate) struct QueueFeed {
     pub(crate) queue: &'static str,
     pub(crate) function: Arc<Function>,
     pub(crate) batch: usize,
-    /// Calls at once.
+    /// Concurrent invocations.
     pub(crate) concurrency: usize,
 }
 
@@ -96,7 +96,7 @@ impl QueueFeed {
         world.cloud.touch();
     }
 
-    /// Some messages, and when to look again if there are none.
+    /// Receives messages, and returns the time of the next receive if there are none.
     fn receive(&self, world: &World, most: usize, now: u64) -> (Vec<Message>, Option<u64>) {
         let mut queues = world.cloud.queues();
         let Some(queue) = queues.get_mut(self.queue) else {

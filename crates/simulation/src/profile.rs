@@ -11,7 +11,7 @@ use crate::functions::names;
 /// Probabilities of the failures of a call.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Faults {
-    /// Refused for being too many; nothing was done.
+    /// Throttled; nothing was done.
     pub(crate) throttled: f64,
     /// Failed with a 500; nothing was done.
     pub(crate) failed: f64,
@@ -25,7 +25,7 @@ pub(crate) struct Faults {
     pub(crate) partial: f64,
     /// Writes that DynamoDB refuses because of another one at the same time.
     pub(crate) conflict: f64,
-    /// Reads that return an earlier state, where consistency was not asked for.
+    /// Reads that return an earlier state, without a request for consistency.
     pub(crate) stale: f64,
     /// Messages that a standard queue delivers late.
     pub(crate) late_messages: f64,
@@ -77,13 +77,13 @@ impl Outage {
     }
 }
 
-/// A seed's kind of day.
+/// Load and faults of a seed.
 #[derive(Debug, Clone)]
 pub(crate) struct Profile {
     pub(crate) faults: Faults,
-    /// Services that take no call at all for a while.
+    /// Outages of services.
     pub(crate) outages: Vec<Outage>,
-    /// Calls that something happens to right then.
+    /// Calls with aimed faults.
     pub(crate) aims: Aims,
     /// Invocations of event sources that are throttled.
     pub(crate) throttled_invocations: f64,
@@ -91,7 +91,7 @@ pub(crate) struct Profile {
     pub(crate) crash: f64,
     /// Deleted messages that a standard queue delivers again.
     pub(crate) duplicated: f64,
-    /// Invocations that get a new instance, without anybody's memory.
+    /// Invocations that get a new instance, without the memory of earlier ones.
     pub(crate) cold: f64,
     /// Webhook requests whose response is lost, and those with the response 500.
     pub(crate) posts_lost: f64,

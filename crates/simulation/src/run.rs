@@ -35,11 +35,11 @@ pub(crate) const OPEN_FIRST: Duration = Duration::from_secs(10);
 const INPUT_RECEIVES: u32 = 60;
 /// Maximum receive count of the deliveries queues, as deployed.
 const RECEIVES: u32 = 1000;
-/// Longer than any sensor may be silent, and the time it takes to find that out.
+/// The longest silence timeout of a sensor, and the time to detect silence.
 const SILENCE: Duration = Duration::from_secs(400 + 200);
 /// Time in which work begun during the faults ends.
 const DRAIN_TIME: Duration = Duration::from_secs(70);
-/// Deliveries at once, from each of the queues.
+/// Concurrent deliveries per queue.
 const DELIVERY_CONCURRENCY: usize = 6;
 /// Time in which everything must settle without faults, and the interval of checking.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(4 * 3600);
@@ -47,19 +47,19 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone)]
 pub struct Outcome {
-    /// The invariants that were not kept.
+    /// The violated invariants.
     pub broken: Vec<Violation>,
     /// The steps, if they were requested.
     pub trace: Vec<String>,
     pub steps: u64,
-    /// Differs where anything did.
+    /// Hash of all steps.
     pub hash: u64,
     /// Invocations by function, and the number of those that were interrupted.
     pub invocations: BTreeMap<&'static str, (u64, u64)>,
 }
 
 pub fn run(seed: u64, traced: bool) -> Outcome {
-    // Jitter comes from here, the product's and the SDKs'.
+    // Source of the jitter of the product and of the SDKs.
     fastrand::seed(seed);
     let spawner = Spawner::default();
     let chance = Chance::new(seed);

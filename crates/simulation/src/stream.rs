@@ -1,4 +1,4 @@
-//! The tables' streams: what feeds the listener from them, and the truth about what was written.
+//! The tables' streams: they invoke the listener, and are the record of all writes.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -155,7 +155,7 @@ impl Streams {
         })))
     }
 
-    /// Everything that was written so far, in order.
+    /// All writes so far, in order.
     pub(crate) fn all(&self) -> Vec<Arc<Change>> {
         lock(&self.0).all.clone()
     }

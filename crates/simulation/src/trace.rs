@@ -36,7 +36,7 @@ impl Trace {
         }
     }
 
-    /// Notes a step; what it was is made only if it is kept.
+    /// Records a step; its detail is formatted only if steps are kept.
     pub(crate) fn step(&self, kind: &str, detail: impl FnOnce() -> String) {
         let at = self.clock.elapsed();
         let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
@@ -58,7 +58,7 @@ impl Trace {
         (written.steps, written.hash)
     }
 
-    /// The lines, where they were kept.
+    /// Returns the lines, if they were kept.
     pub(crate) fn lines(&self) -> Vec<String> {
         let written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
         written.lines.clone().unwrap_or_default()

@@ -18,7 +18,7 @@ use crate::executor::Spawner;
 use crate::profile::{Faults, Profile};
 use crate::trace::Trace;
 
-/// The most a crash lets an invocation do first, in polls, as a power of two.
+/// Maximum number of polls of an invocation before it crashes, as a power of two.
 const CRASH_POLLS: u64 = 7;
 
 pub(crate) struct World {
@@ -45,7 +45,7 @@ struct Handed {
     batches: u64,
     /// Time in milliseconds and batch of each message.
     messages: BTreeMap<String, Vec<(u64, u64)>>,
-    /// Markers, by when they were sent.
+    /// Markers by the time at which they were sent.
     markers: BTreeMap<u64, Marker>,
 }
 
@@ -91,7 +91,7 @@ impl World {
         }))
     }
 
-    /// From now on things go wrong.
+    /// Begins the phase with faults.
     pub(crate) fn begin_faults(&self, visitor: Intervention) {
         self.trace
             .step("faults begin", || format!("{:?}", self.profile));
@@ -102,7 +102,7 @@ impl World {
             .set_aims(self.profile.aims.clone(), Some(visitor));
     }
 
-    /// From now on nothing goes wrong by chance.
+    /// Ends the phase with faults.
     pub(crate) fn end_faults(&self) {
         self.trace.step("faults end", String::new);
         self.faults_ended_ms
@@ -139,12 +139,12 @@ impl World {
         lock(&self.broken).push(Violation { invariant, seen });
     }
 
-    /// All that were not kept so far.
+    /// Returns all violated invariants so far.
     pub(crate) fn all_broken(&self) -> Vec<Violation> {
         lock(&self.broken).clone()
     }
 
-    /// Notes that messages are handed to a function, together; the number of the batch.
+    /// Records that a batch of messages is passed to a function; returns the number of the batch.
     pub(crate) fn note_handed_over(&self, messages: &[Message]) -> u64 {
         let now = self.clock.milliseconds();
         let mut handed = lock(&self.handed);
@@ -164,7 +164,7 @@ impl World {
         batch
     }
 
-    /// Notes that a function says a message of a batch is done with.
+    /// Records that a function has processed a message of a batch.
     pub(crate) fn note_done(&self, message: &Message, batch: u64) {
         let now = self.clock.milliseconds();
         let mut handed = lock(&self.handed);

@@ -102,7 +102,7 @@ impl ClientActors {
         lock(&self.clients).clone()
     }
 
-    /// Makes them, with their links.
+    /// Creates the clients and their links.
     pub(crate) async fn create(&self, sensors: &[String]) {
         let operator = self.wiring.clients(self.world.clock);
         let chance = &self.world.chance;
@@ -203,7 +203,7 @@ impl ClientActors {
                 }
             },
             Character::Leaving => {
-                // Deliveries under way while a link is removed are the interesting case.
+                // Running deliveries while a link is removed are the interesting case.
                 let manner = *chance.pick(&[Manner::Healthy, Manner::Failing, Manner::Busy]);
                 self.endpoints.set_manner(&client.id, manner);
                 let linked = chance.happens(0.3);
@@ -217,7 +217,7 @@ impl ClientActors {
         }
     }
 
-    /// An operator comes at this very moment: a client that a call is about is disabled, enabled, unlinked
+    /// An operator acts at this moment: a client that a call is about is disabled, enabled, unlinked
     /// or linked.
     pub(crate) async fn intervene(&self, about: &str) {
         let clients = self.all();
@@ -260,7 +260,7 @@ impl ClientActors {
         confirmed && found.is_ok_and(|client| client.state == ClientState::Enabled)
     }
 
-    /// Repairs what can be repaired: endpoints work again, and disabled clients are enabled.
+    /// Ends the failures: endpoints work again, and disabled clients are enabled.
     pub(crate) async fn recover(&self) {
         for client in self.all() {
             if client.character == Character::Dead {
@@ -325,7 +325,7 @@ impl ClientActors {
         matches!(done, Some(Ok(_)))
     }
 
-    /// Everything that the history has of a client.
+    /// Returns the whole history of a client.
     pub(crate) async fn history(&self, client: &str) -> Vec<DeliveryRecord> {
         let Ok(client) = ClientId::new(client) else {
             return Vec::new();

@@ -17,7 +17,7 @@ const FIELDS: [&str; 2] = ["temperature", "door"];
 const ACTIONS: u64 = 8;
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Outcome of something that was sent, as far as it is known.
+/// Outcome of a request, as far as it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Accepted,
@@ -45,7 +45,7 @@ pub(crate) struct DesiredValue {
     pub(crate) outcome: Outcome,
 }
 
-/// A request over MQTT that makes no sense.
+/// An invalid request over MQTT.
 #[derive(Debug, Clone)]
 pub(crate) struct InvalidRequest {
     pub(crate) topic: String,
@@ -123,7 +123,7 @@ impl Devices {
         memory.counter
     }
 
-    /// Something measured: now, or a while ago and only sent now.
+    /// A measurement of now, or an earlier one that is sent only now.
     fn measure(&self, device: &str, skew: i64) -> Measured {
         let value = self.count();
         let ago = match self.world.chance.happens(0.3) {
@@ -153,7 +153,7 @@ impl Devices {
         lock(&self.memory).measured.push(measured);
         let topic = format!("shadow/{device}/update");
         let event = rule_event(&self.world, &topic, device, &payload.to_string());
-        // At least once, says QoS 1.
+        // QoS 1 delivers at least once.
         if self.world.draws_fault(0.2) {
             let (devices, event) = (self.clone(), event.clone());
             let later = self.world.chance.within(Duration::from_secs(20));
@@ -168,7 +168,7 @@ impl Devices {
         self.remember(number, |measured| measured.ended = ended);
     }
 
-    /// Notes what became of something measured.
+    /// Updates the record of a measurement.
     fn remember(&self, number: u64, note: impl FnOnce(&mut Measured)) {
         let mut memory = lock(&self.memory);
         let mut all = memory.measured.iter_mut();

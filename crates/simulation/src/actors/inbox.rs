@@ -1,4 +1,4 @@
-//! Sources that drop messages in a queue, and devices that read them over MQTT.
+//! Sources that send messages to a queue, and devices that read them over MQTT.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -16,11 +16,11 @@ use crate::world::{World, lock};
 /// Things that each source does.
 const ACTIONS: u64 = 10;
 
-/// A message that the queue took.
+/// A message that the queue accepted.
 #[derive(Debug, Clone)]
 pub(crate) struct SentMessage {
     pub(crate) source: String,
-    /// As the inbox calls it.
+    /// Id in the inbox.
     pub(crate) id: String,
     pub(crate) body: String,
 }
@@ -181,7 +181,7 @@ impl InboxActors {
         self.request("get", "victim/1/more", Some(expected)).await;
     }
 
-    /// Asks for everything there should be, and for what should not.
+    /// Requests all stored and all deleted messages.
     pub(crate) async fn read_back(&self) {
         for sent in self.memory().sent_messages {
             let expected = match self.is_there(&sent.source, &sent.id) {
@@ -199,7 +199,7 @@ impl InboxActors {
         }
     }
 
-    /// Asks for the newest and the oldest message of a source, and of each for the next.
+    /// Requests the newest and the oldest message of a source, and the next of each.
     async fn page_through(&self, source: &str) {
         let memory = self.memory();
         let sent_messages = memory

@@ -1,4 +1,4 @@
-//! Sensors that signal, fall silent and come back; unknown_sensors, and signals that are none.
+//! Sensors that signal, fall silent and come back; unknown sensors, and invalid signals.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -27,7 +27,7 @@ pub(crate) struct Known {
     pub(crate) registered: u64,
 }
 
-/// A signal that the queue took.
+/// A signal that the queue accepted.
 #[derive(Debug, Clone)]
 pub(crate) struct Signal {
     pub(crate) sensor: String,
@@ -120,7 +120,7 @@ impl SensorActors {
         }
     }
 
-    /// A last word of some, when all is calm.
+    /// Sends a last signal of some sensors after the faults.
     pub(crate) fn send_final_signals(&self) {
         for sensor in self.memory().sensors {
             if self.world.chance.happens(0.4) {
@@ -129,7 +129,7 @@ impl SensorActors {
         }
     }
 
-    /// Some who were silent for too long speak up, at the very last moment.
+    /// Sends a signal of some overdue sensors at the last moment.
     pub(crate) fn break_silence(&self) {
         let now = self.world.clock.milliseconds();
         let memory = self.memory();
@@ -149,7 +149,7 @@ impl SensorActors {
     async fn act(&self, id: &str, skew: i64) {
         match self.world.chance.below(10) {
             0..=6 => self.signal(id, skew),
-            // A burst, faster than anybody can take it in.
+            // A burst, faster than it can be processed.
             7..=8 => {
                 for _ in 0..self.world.chance.between(2, 5) {
                     self.signal(id, skew);
@@ -186,7 +186,7 @@ impl SensorActors {
             body["ts"] = json!(milliseconds);
             time = Some(milliseconds).filter(|time| *time <= now + CLOCK_AHEAD);
         }
-        // A number only together with a time of its own, or it would say nothing.
+        // A sequence number has a meaning only together with a time.
         let numbered = time.is_some() && chance.happens(0.7);
         if numbered {
             body["seq"] = json!(number);

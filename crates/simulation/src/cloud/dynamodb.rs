@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 pub(super) type Reply = (u16, String);
 
-/// Does what a request asks.
+/// Executes a request.
 pub(super) fn apply(database: &Database, operation: &str, body: &str) -> Reply {
     if let Some(body) = rejection(operation, body.as_bytes()) {
         return (REJECTED, body.to_string());
@@ -47,14 +47,14 @@ fn run<Q: DeserializeOwned, A: Serialize>(
         .map_err(|fault| DynoxideError::InternalServerError(fault.to_string()))
 }
 
-/// A failure as DynamoDB words it.
+/// An error response of DynamoDB.
 pub(super) fn failure(status: u16, code: &str, message: &str) -> Reply {
     let kind = format!("com.amazonaws.dynamodb.v20120810#{code}");
     let body = json!({"__type": kind, "message": message});
     (status, body.to_string())
 }
 
-/// The refusal of a write that met another one.
+/// Rejection of a write because of a concurrent one.
 pub(super) fn conflict(operation: &str, body: &str) -> Option<Reply> {
     match operation {
         "TransactWriteItems" => {
@@ -87,8 +87,8 @@ pub(super) fn conflict(operation: &str, body: &str) -> Option<Reply> {
 /// Member of a batch request that holds the entries of one table.
 type Entries = fn(&mut Value) -> Option<&mut Vec<Value>>;
 
-/// Does a batch but for some of it, which is left to the caller; `keep` says of each entry whether it is
-/// done.
+/// Executes a part of a batch and returns the rest as unprocessed; `keep` decides for each entry whether it is
+/// executed.
 pub(super) fn partly(
     database: &Database,
     operation: &str,
@@ -107,7 +107,7 @@ pub(super) fn partly(
     let mut any_left = false;
     for (table, of_table) in request["RequestItems"].as_object_mut()? {
         let all = entries(of_table)?;
-        // In an order of their own, so that a seed means the same whatever order a map had.
+        // Sorted, so that the result of a seed does not depend on the order of a map.
         all.sort_by_key(Value::to_string);
         let (done, undone): (Vec<Value>, Vec<Value>) =
             std::mem::take(all).into_iter().partition(|_| keep());

@@ -1,4 +1,4 @@
-//! The broker: what is published is kept.
+//! The broker: it keeps all published messages.
 
 use percent_encoding::percent_decode_str;
 

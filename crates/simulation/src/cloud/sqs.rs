@@ -1,4 +1,4 @@
-//! SQS: the calls that the product makes of it.
+//! SQS: the calls that the product makes.
 
 use std::time::Duration;
 
@@ -45,7 +45,7 @@ impl Cloud {
         sent.id
     }
 
-    /// Serves a request; `keep` says of each entry of a batch whether it is taken.
+    /// Serves a request; `keep` decides for each entry of a batch whether it is accepted.
     pub(super) fn sqs(
         &self,
         operation: &str,

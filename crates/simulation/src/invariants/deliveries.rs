@@ -1,4 +1,4 @@
-//! Every client receives what its mode says, in order, and the history records it.
+//! Every client receives the deliveries of its mode, in order, and the history records them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -249,7 +249,7 @@ fn matches_the_endpoint(evidence: &Evidence<'_>, record: &DeliveryRecord, got: &
     }
 }
 
-/// A later one is first tried when the one before has arrived, or was tried for the last time.
+/// The first attempt of a delivery follows the success or the last attempt of the delivery before it.
 fn in_order(
     evidence: &Evidence<'_>,
     client: &Known,

@@ -70,7 +70,7 @@ pub(super) fn check(evidence: &Evidence<'_>) {
             || format!("{place:?} is gone and nobody deleted it"),
         );
     }
-    // Sources are noted in the same table, under names of their own.
+    // Records of sources are in the same table, under other keys.
     let others = writes
         .keys()
         .filter(|(source, _)| source.starts_with("source-"));

@@ -9,7 +9,7 @@ use super::shadows::{DocumentChange, answers, documents, ends, setting};
 use crate::cloud::Published;
 use crate::functions::names;
 
-/// Minimum time that a desired value must stand to have a delta published.
+/// Minimum time that a desired value must exist to have a delta published.
 const STANDS: u64 = 5_000;
 
 pub(super) fn check(evidence: &Evidence<'_>) {
@@ -69,7 +69,7 @@ fn bad_requests_are_rejected(evidence: &Evidence<'_>, published: &[Published]) {
     }
 }
 
-/// A desired value that stands for a while reaches its device.
+/// A desired value that exists for a while reaches its device.
 fn deltas_are_published(evidence: &Evidence<'_>, published: &[Published]) {
     let all = evidence.changes.iter().flat_map(|change| documents(change));
     let desired_values: Vec<_> = all
@@ -110,7 +110,7 @@ fn received(published: &[Published], device: &str) -> Vec<Value> {
         .collect()
 }
 
-/// A document, where none is as good as an empty one.
+/// A document; a missing one equals an empty one.
 fn or_empty(document: Option<&Value>) -> Value {
     document.cloned().unwrap_or_else(|| json!({}))
 }

@@ -14,7 +14,7 @@ const PROMPT: u64 = 5_000;
 /// Notifications of one registration.
 struct Received {
     registration: &'static str,
-    /// With when they arrived, in milliseconds.
+    /// With their arrival times, in milliseconds.
     notifications: Vec<(u64, Value)>,
 }
 
@@ -144,7 +144,7 @@ fn every_change_once_and_in_order(evidence: &Evidence<'_>, received: &Received) 
     }
 }
 
-/// A notification contains what was written.
+/// A notification contains the written document.
 fn matches_the_change(
     evidence: &Evidence<'_>,
     registration: &str,

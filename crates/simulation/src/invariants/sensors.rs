@@ -60,7 +60,7 @@ fn newest_value_is_stored(evidence: &Evidence<'_>, sensor: &Known, signals: &[&S
         .last()
         .and_then(|last| last.new.as_ref());
     let held = held.and_then(|state| state.get("value")?.as_u64());
-    // Two of one moment are two signals only if they say the same.
+    // Two signals with the same time and sequence number have the same value.
     let newest = signals.iter().max_by_key(|signal| &signal.order);
     let expected = newest.map(|signal| signal.value);
     evidence.expect("newest-value-is-stored", held == expected, || {
@@ -166,7 +166,7 @@ fn silent_sensors_are_lost(evidence: &Evidence<'_>, sensor: &Known, signals: &[&
 ///
 /// The sweep cannot know of a signal that was processed only after the time granted to signals that its marker
 /// overtook: it failed and was received again, or waited for others. But a function that processes a marker knows
-/// what failed beside it. The documentation of liveness says so.
+/// the failures of its own batch. The documentation of liveness states this.
 fn never_early(evidence: &Evidence<'_>, sensor: &Known, change: &Change, signals: &[&Signal]) {
     let silence = sensor.silence.as_millis() as u64;
     let number =
