@@ -1,4 +1,4 @@
-//! The clients' endpoints: they check and record requests, and fail in the ways of real endpoints.
+//! The clients' endpoints: they check and record requests, and fail as real endpoints do.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

@@ -118,7 +118,7 @@ async fn readings(home: &Home, sent: &Sent) -> Vec<String> {
             .checked_sub(1)
             .map(|last| Value::whole((last % 2) as i64));
         if state.value != last {
-            faults.push(format!("{id}: its state is not what it said last"));
+            faults.push(format!("{id}: its state is not its last signal"));
         }
     }
     faults

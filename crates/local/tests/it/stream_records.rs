@@ -109,7 +109,7 @@ async fn unread_stream_records_are_kept() {
     assert_eq!(
         delete_read_records(&file, |_, _| None).unwrap(),
         0,
-        "nobody has read"
+        "no record has been read"
     );
     assert_eq!(delete_read_records(&file, read).unwrap(), 5);
 

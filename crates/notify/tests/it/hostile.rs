@@ -30,13 +30,13 @@ async fn invalid_events_are_rejected_as_a_whole() {
         (b"{\"Records\":[]}}", "text after the end"),
         (b"{\"Records\":[\xff]}", "not UTF-8"),
     ] {
-        let said = bench.refuse(event).await;
+        let error = bench.refuse(event).await;
         assert!(
-            said.contains(reason),
-            "{}: {said}",
+            error.contains(reason),
+            "{}: {error}",
             String::from_utf8_lossy(event)
         );
-        assert!(said.len() < 200, "{said}");
+        assert!(error.len() < 200, "{error}");
     }
     assert!(bench.undeliverable().is_empty());
     let handled = bench.handle(&event_of(&[Record::small("lamp", 1)])).await;

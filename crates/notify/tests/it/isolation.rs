@@ -78,7 +78,7 @@ async fn a_missing_queue_and_a_forbidden_topic_delay_no_other_target() {
 }
 
 #[tokio::test]
-async fn one_refused_message_costs_its_batch_nothing() {
+async fn one_rejected_message_does_not_affect_its_batch() {
     let bench = Bench::new(&[to_queue("a")]);
     bench.at("sqs a").reply(|message| match &message.key {
         key if key.contains("device-3") => SendReply::deny("InvalidMessageContents"),
@@ -285,7 +285,7 @@ async fn failures_of_the_undeliverable_queue_are_reported_and_sent_the_next_time
 }
 
 #[tokio::test]
-async fn an_undeliverable_queue_that_refuses_loses_nothing() {
+async fn no_record_is_lost_if_the_undeliverable_queue_rejects_messages() {
     let bench = Bench::new(&[to_queue("missing"), to_queue("fine")]);
     bench
         .at("sqs missing")

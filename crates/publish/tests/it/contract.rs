@@ -121,14 +121,17 @@ async fn a_denied_call_is_permanent_with_the_reason() {
     for rig in rigs(Behaviour::Denies) {
         let results = rig.channel.send(&messages(3)).await;
         assert_eq!(letters(&results), "ppp", "{}", rig.name);
-        let said = reason(&results[0]);
+        let reason_text = reason(&results[0]);
         let words = [
             "AccessDenied",
             "AuthorizationError",
             "Forbidden",
             "NotAuthorized",
         ];
-        assert!(words.iter().any(|word| said.contains(word)), "{said}");
+        assert!(
+            words.iter().any(|word| reason_text.contains(word)),
+            "{reason_text}"
+        );
     }
 }
 
@@ -140,8 +143,12 @@ async fn an_invalid_message_does_not_affect_the_others() {
         messages[1].body = json!({ "long": "x".repeat(limit) }).to_string();
         let results = rig.channel.send(&messages).await;
         assert_eq!(letters(&results), ".p.", "{}", rig.name);
-        let said = reason(&results[1]);
-        assert!(said.contains(&limit.to_string()), "{}: {said}", rig.name);
+        let reason_text = reason(&results[1]);
+        assert!(
+            reason_text.contains(&limit.to_string()),
+            "{}: {reason_text}",
+            rig.name
+        );
         let arrived = rig.calls().concat();
         assert_eq!(arrived, [message(0).body, message(2).body], "{}", rig.name);
         // Without other messages there is no call.

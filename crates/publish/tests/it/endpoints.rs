@@ -256,12 +256,12 @@ async fn the_status_is_returned_and_redirects_are_not_followed() {
         assert_eq!(post(&sender(), &url, &[&Secret::random()]).await, expected);
         assert_eq!(endpoint.seen.lock().unwrap().len(), 1);
     }
-    let asked = HttpResponse {
+    let retry_later = HttpResponse {
         status: 429,
         retry_after: Some(Duration::from_secs(120)),
     };
     let busy = responds("429 Busy", "retry-after: 120\r\n");
-    assert_eq!(outcome(busy).await, Ok(asked));
+    assert_eq!(outcome(busy).await, Ok(retry_later));
     let odd = responds("503 Busy", "retry-after: tomorrow\r\n");
     assert_eq!(outcome(odd).await, status(503));
 }

@@ -124,8 +124,8 @@ async fn the_limits_leave_room_for_the_envelope() {
         let text = |name| entry[name].as_str().map_or(0, str::len);
         text("Source") + text("DetailType") + text("Detail")
     };
-    let asked = request.json();
-    let entries = asked["Entries"].as_array().unwrap().iter();
+    let sent_request = request.json();
+    let entries = sent_request["Entries"].as_array().unwrap().iter();
     assert!(entries.map(size).sum::<usize>() < 256 * 1024);
     let signed = request.header("authorization");
     assert!(signed.contains("/eu-west-1/events/"), "{signed}");

@@ -83,9 +83,9 @@ async fn a_topic_gets_body_subject_and_attributes() {
         .await;
     assert_eq!(letters(&sent), "..");
     let requests = endpoint.requests();
-    let asked = |name: &str| field(&requests[0], name);
-    assert_eq!(asked("Action").as_deref(), Some("PublishBatch"));
-    assert_eq!(asked("TopicArn").as_deref(), Some(ARN));
+    let sent_field = |name: &str| field(&requests[0], name);
+    assert_eq!(sent_field("Action").as_deref(), Some("PublishBatch"));
+    assert_eq!(sent_field("TopicArn").as_deref(), Some(ARN));
     for (n, name, value) in [
         (0, "Id", Some("0")),
         (0, "Message", Some("{\"n\":0}")),
@@ -105,7 +105,7 @@ async fn a_topic_gets_body_subject_and_attributes() {
         (1, "Id", Some("1")),
         (1, "Subject", Some("Basement")),
     ] {
-        assert_eq!(asked(&entry(n, name)).as_deref(), value, "{n} {name}");
+        assert_eq!(sent_field(&entry(n, name)).as_deref(), value, "{n} {name}");
     }
 }
 
@@ -120,9 +120,15 @@ async fn a_fifo_topic_gets_group_and_deduplication() {
         .send(&[odd])
         .await;
     assert_eq!(letters(&sent), ".");
-    let asked = |name: &str| field(&endpoint.requests()[0], &entry(0, name));
-    assert_eq!(asked("MessageGroupId"), Some(group_id("DS#Küche#DSR#main")));
-    assert_eq!(asked("MessageDeduplicationId").as_deref(), Some("id-0"));
+    let sent_field = |name: &str| field(&endpoint.requests()[0], &entry(0, name));
+    assert_eq!(
+        sent_field("MessageGroupId"),
+        Some(group_id("DS#Küche#DSR#main"))
+    );
+    assert_eq!(
+        sent_field("MessageDeduplicationId").as_deref(),
+        Some("id-0")
+    );
 }
 
 #[tokio::test]

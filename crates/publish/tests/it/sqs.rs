@@ -103,11 +103,14 @@ async fn a_fifo_queue_gets_group_and_deduplication_and_no_delay() {
     let fifo = format!("{URL}.fifo");
     let sent = channel(&endpoint, &fifo).send(&[message(0), odd]).await;
     assert_eq!(letters(&sent), "..");
-    let asked = endpoint.requests()[0].json();
-    assert_eq!(asked["Entries"][0]["MessageGroupId"], "DS#boiler#DSR#main");
-    assert_eq!(asked["Entries"][0]["MessageDeduplicationId"], "id-0");
+    let sent_request = endpoint.requests()[0].json();
     assert_eq!(
-        asked["Entries"][1],
+        sent_request["Entries"][0]["MessageGroupId"],
+        "DS#boiler#DSR#main"
+    );
+    assert_eq!(sent_request["Entries"][0]["MessageDeduplicationId"], "id-0");
+    assert_eq!(
+        sent_request["Entries"][1],
         json!({
             "Id": "1", "MessageBody": "{\"n\":1}", "MessageDeduplicationId": "id-1",
             "MessageGroupId": group_id("DS#My House#DSR#main"),
@@ -127,8 +130,8 @@ async fn each_entry_has_its_own_result() {
     });
     let results = channel(&endpoint, URL).send(&messages(6)).await;
     assert_eq!(letters(&results), ".r.pr.");
-    let said = format!("SQS {URL}: InvalidMessageContents: because");
-    assert_eq!(reason(&results[3]), said);
+    let expected_reason = format!("SQS {URL}: InvalidMessageContents: because");
+    assert_eq!(reason(&results[3]), expected_reason);
 }
 
 #[tokio::test]
@@ -236,7 +239,7 @@ fn with_url(request: &Request) -> Response {
 async fn the_url_of_a_name_or_arn_is_requested_once() {
     let arn = "arn:aws:sqs:us-east-1:999999999999:alerts";
     let owner = "999999999999";
-    for (queue, asked) in [
+    for (queue, sent_request) in [
         ("alerts", json!({"QueueName": "alerts"})),
         (
             arn,
@@ -252,7 +255,7 @@ async fn the_url_of_a_name_or_arn_is_requested_once() {
         let operations: Vec<_> = requests.iter().map(Request::operation).collect();
         let expected = ["GetQueueUrl", "SendMessageBatch", "SendMessageBatch"];
         assert_eq!(operations, expected, "{queue}");
-        assert_eq!(requests[0].json(), asked);
+        assert_eq!(requests[0].json(), sent_request);
         assert_eq!(requests[1].json()["QueueUrl"], URL);
     }
 }

@@ -263,7 +263,7 @@ proptest! {
     }
 
     #[test]
-    fn any_ids_and_values_come_back(id in "[A-Za-z0-9_.:-]{1,64}", value: i64, seq: u64) {
+    fn any_ids_and_values_are_parsed_exactly(id in "[A-Za-z0-9_.:-]{1,64}", value: i64, seq: u64) {
         let text = serde_json::json!({"sensor_id": id, "data": value, "seq": seq}).to_string();
         let Ok(SignalMessage::Signal(signal)) = SignalMessage::parse(&text, ValueType::Scalar) else {
             panic!("{text}");

@@ -101,11 +101,11 @@ async fn of_concurrent_requests_with_a_key_one_runs() {
     let api = Arc::new(TestApi::start().await);
     // No request continues before all of them have claimed the key.
     api.endpoint.hold_until(8);
-    let asked = (0..8).map(|_| {
+    let requests = (0..8).map(|_| {
         let api = Arc::clone(&api);
         tokio::spawn(async move { report_with_key(&api, "k", r#"{"a":1}"#).await })
     });
-    let response = futures_util::future::join_all(asked).await;
+    let response = futures_util::future::join_all(requests).await;
     let (ran, problem): (Vec<Response>, Vec<Response>) = response
         .into_iter()
         .map(Result::unwrap)

@@ -143,7 +143,7 @@ async fn readings_are_saved_and_read_exactly() {
     assert_eq!(latest["readings"].as_array().unwrap().len(), 4, "{latest}");
     assert_eq!(
         latest["readings"][0]["time"], "2026-01-31T12:00:00Z",
-        "now, as nothing was said"
+        "the current time by default"
     );
     assert_eq!(latest["readings"][3]["time"], "2026-01-31T10:00:00Z");
     for digits in ["21.500000000000000000000000001", "9007199254740993"] {

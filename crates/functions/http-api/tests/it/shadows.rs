@@ -222,11 +222,11 @@ async fn conditional_deletes_require_the_version() {
     with("\"r1.d0\"").await.problem(412, "PreconditionFailed");
     with("*").await.ok(204);
     api.get(LAMP).await.problem(404, "NotFound");
-    let asked = api
+    let sent_request = api
         .request("DELETE", LAMP)
         .header("if-none-match", "*")
         .send();
-    asked.await.problem(400, "InvalidHeader");
+    sent_request.await.problem(400, "InvalidHeader");
 }
 
 #[tokio::test]

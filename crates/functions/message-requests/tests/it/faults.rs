@@ -100,7 +100,7 @@ async fn a_rejected_response_topic_gets_an_error_on_the_fallback_topic() {
 }
 
 #[tokio::test]
-async fn correlation_data_comes_back() {
+async fn correlation_data_is_returned() {
     let bench = Bench::fresh().await;
     let event = event5("request/query/lamp", b"", "response/query/mine");
     bench.handle(Operation::Query, &event).await.unwrap();

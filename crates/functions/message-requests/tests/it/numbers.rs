@@ -5,7 +5,7 @@ use antumbra_wire::rules::Operation;
 use crate::support::{Bench, event};
 
 #[tokio::test]
-async fn bodies_come_back_as_they_were_written() {
+async fn bodies_are_returned_as_they_were_written() {
     let digits = "12345678901234567890123456789012345678";
     let fraction = "0.00000000012345678901234567890123456789";
     let bench = Bench::fresh().await;

@@ -10,7 +10,7 @@ use antumbra_testkit::SendReply;
 use antumbra_testkit::sensors::sample;
 use serde_json::json;
 
-use crate::support::{Home, says, sqs};
+use crate::support::{Home, lock_signal, sqs};
 
 fn response_json(summary: &BatchSummary) -> serde_json::Value {
     serde_json::from_slice(&summary.response().unwrap().payload).unwrap()
@@ -22,9 +22,9 @@ async fn each_signal_has_an_outcome_and_a_reading() {
     let newer = r#"{"sensor_id":"a","data":1,"ts":"2026-01-31T12:05:00Z","seq":1}"#;
     let older = r#"{"sensor_id":"a","data":0,"ts":"2026-01-31T12:04:00Z","seq":0}"#;
     let event = sqs(&[
-        ("m1", 60, &says("a", 0)),
-        ("m2", 61, &says("b", 1)),
-        ("m3", 62, &says("a", 0)),
+        ("m1", 60, &lock_signal("a", 0)),
+        ("m2", 61, &lock_signal("b", 1)),
+        ("m3", 62, &lock_signal("a", 0)),
         ("m4", 63, newer),
         ("m4", 63, newer),
     ]);
@@ -88,7 +88,7 @@ async fn repeated_values_are_no_event_and_no_silence() {
     let home = Home::new(&["a"]).await;
     for minute in 1..=200 {
         let id = format!("m{minute}");
-        let event = sqs(&[(&id, minute * 60, &says("a", 1))]);
+        let event = sqs(&[(&id, minute * 60, &lock_signal("a", 1))]);
         home.handle(&event).await;
     }
     let state = home.state("a").await;
@@ -102,7 +102,7 @@ async fn one_bad_signal_in_ten_is_quarantined() {
     let ids: Vec<String> = (0..10).map(|n| format!("s{n}")).collect();
     let names: Vec<&str> = ids.iter().map(String::as_str).collect();
     let home = Home::new(&names).await;
-    let mut texts: Vec<String> = names.iter().map(|id| says(id, 1)).collect();
+    let mut texts: Vec<String> = names.iter().map(|id| lock_signal(id, 1)).collect();
     texts[4] = r#"{"sensor_id": "s4", "data": "open"}"#.to_owned();
     let messages: Vec<(&str, i64, &str)> = names
         .iter()
@@ -133,9 +133,9 @@ async fn invalid_and_unknown_sensors_are_quarantined() {
     };
     let home = Home::with(&["a-b"], rules, |_| UnknownSensorPolicy::Quarantine).await;
     let event = sqs(&[
-        ("m1", 60, &says("nobody", 1)),
-        ("m2", 60, &says("no body", 1)),
-        ("m3", 60, &says("a-b", 1)),
+        ("m1", 60, &lock_signal("nobody", 1)),
+        ("m2", 60, &lock_signal("no body", 1)),
+        ("m3", 60, &lock_signal("a-b", 1)),
         ("m4", 60, "gibberish"),
     ]);
     let summary = home.handle(&event).await;
@@ -172,9 +172,9 @@ async fn unknown_sensors_are_registered_if_configured() {
         };
     let home = Home::with(&["a"], Rules::default(), admission).await;
     let event = sqs(&[
-        ("m1", 60, &says("new", 1)),
-        ("m2", 61, &says("new", 0)),
-        ("m3", 61, &says("a", 0)),
+        ("m1", 60, &lock_signal("new", 1)),
+        ("m2", 61, &lock_signal("new", 0)),
+        ("m3", 61, &lock_signal("a", 0)),
     ]);
     let summary = home.handle(&event).await;
     assert_eq!(
@@ -189,7 +189,9 @@ async fn unknown_sensors_are_registered_if_configured() {
     assert_eq!(sensor.sensor_type.as_str(), "lock");
     assert_eq!(home.state("new").await.sequence(), 1);
     assert!(home.quarantine.quarantined().is_empty());
-    let again = home.handle(&sqs(&[("m4", 62, &says("new", 1))])).await;
+    let again = home
+        .handle(&sqs(&[("m4", 62, &lock_signal("new", 1))]))
+        .await;
     assert_eq!(again.count("registered"), 0);
 }
 
@@ -226,10 +228,10 @@ async fn other_scalars_are_accepted_if_configured() {
 async fn only_failed_messages_and_those_behind_them_are_reported() {
     let home = Home::new(&["a", "busy", "b"]).await;
     let event = sqs(&[
-        ("m1", 60, &says("a", 0)),
-        ("m2", 60, &says("busy", 1)),
-        ("m3", 61, &says("b", 0)),
-        ("m4", 61, &says("busy", 0)),
+        ("m1", 60, &lock_signal("a", 0)),
+        ("m2", 60, &lock_signal("busy", 1)),
+        ("m3", 61, &lock_signal("b", 0)),
+        ("m4", 61, &lock_signal("busy", 0)),
     ]);
     let summary = home.handle(&event).await;
     assert_eq!(
@@ -251,7 +253,10 @@ async fn only_failed_messages_and_those_behind_them_are_reported() {
 #[tokio::test]
 async fn a_redelivery_completes_a_crash_between_state_and_reading() {
     let home = Home::new(&["mute"]).await;
-    let event = sqs(&[("m1", 60, &says("mute", 0)), ("m2", 61, &says("mute", 1))]);
+    let event = sqs(&[
+        ("m1", 60, &lock_signal("mute", 0)),
+        ("m2", 61, &lock_signal("mute", 1)),
+    ]);
     let summary = home.handle(&event).await;
     assert_eq!(summary.failed, ["m1", "m2"]);
     assert_eq!(summary.count(Outcome::First.as_str()), 0);
@@ -269,7 +274,9 @@ async fn a_redelivery_completes_a_crash_between_state_and_reading() {
 #[tokio::test]
 async fn unstorable_messages_are_quarantined() {
     let home = Home::new(&["odd"]).await;
-    let summary = home.handle(&sqs(&[("m1", 60, &says("odd", 0))])).await;
+    let summary = home
+        .handle(&sqs(&[("m1", 60, &lock_signal("odd", 0))]))
+        .await;
     assert_eq!((summary.failed.len(), summary.count("quarantined")), (0, 1));
     let (_, reason, detail) = home.quarantine.quarantined().remove(0);
     assert_eq!(
@@ -282,7 +289,7 @@ async fn unstorable_messages_are_quarantined() {
 async fn rejected_messages_fail_while_the_quarantine_is_closed() {
     let home = Home::new(&["a"]).await;
     home.quarantine.reply(|_| SendReply::Throttle);
-    let event = sqs(&[("m1", 60, "gibberish"), ("m2", 60, &says("a", 0))]);
+    let event = sqs(&[("m1", 60, "gibberish"), ("m2", 60, &lock_signal("a", 0))]);
     let summary = home.handle(&event).await;
     assert_eq!(summary.failed, ["m1"]);
     assert_eq!(

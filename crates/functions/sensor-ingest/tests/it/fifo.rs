@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use antumbra_service::sensors::{Connection, Outcome, Value};
 
-use crate::support::{Home, fifo, says};
+use crate::support::{Home, fifo, lock_signal};
 use antumbra_testkit::SendReply;
 
 #[tokio::test]
@@ -12,7 +12,7 @@ async fn messages_of_one_millisecond_keep_their_order() {
     let home = Home::new(&["a"]).await;
     // Ids that would sort in the opposite order.
     let texts: Vec<(String, String)> = (0..20)
-        .map(|n| (format!("m{:02}", 99 - n), says("a", n % 2)))
+        .map(|n| (format!("m{:02}", 99 - n), lock_signal("a", n % 2)))
         .collect();
     let messages: Vec<(&str, &str, &str)> = texts
         .iter()
@@ -37,9 +37,9 @@ async fn messages_of_one_millisecond_keep_their_order() {
 async fn a_rejected_message_does_not_stop_its_group() {
     let home = Home::new(&["a"]).await;
     let event = fifo(&[
-        ("m1", "g", &says("a", 0)),
+        ("m1", "g", &lock_signal("a", 0)),
         ("m2", "g", "gibberish"),
-        ("m3", "g", &says("a", 1)),
+        ("m3", "g", &lock_signal("a", 1)),
     ]);
     let summary = home.handle(&event).await;
     assert_eq!((summary.failed.len(), summary.count("quarantined")), (0, 1));
@@ -50,12 +50,12 @@ async fn a_rejected_message_does_not_stop_its_group() {
 async fn a_failure_stops_its_group_and_no_other() {
     let home = Home::new(&["a", "b", "busy"]).await;
     let event = fifo(&[
-        ("m1", "g", &says("a", 0)),
-        ("m2", "g", &says("busy", 0)),
-        ("m3", "h", &says("b", 0)),
+        ("m1", "g", &lock_signal("a", 0)),
+        ("m2", "g", &lock_signal("busy", 0)),
+        ("m3", "h", &lock_signal("b", 0)),
         ("m4", "g", "gibberish"),
-        ("m5", "g", &says("a", 1)),
-        ("m6", "h", &says("b", 1)),
+        ("m5", "g", &lock_signal("a", 1)),
+        ("m6", "h", &lock_signal("b", 1)),
     ]);
     let summary = home.handle(&event).await;
     assert_eq!(summary.failed, ["m2", "m4", "m5"]);
@@ -78,10 +78,10 @@ async fn a_failed_reading_or_quarantine_stops_its_group() {
     let home = Home::new(&["mute", "a", "b"]).await;
     home.quarantine.reply(|_| SendReply::Throttle);
     let event = fifo(&[
-        ("m1", "g", &says("mute", 0)),
-        ("m2", "g", &says("a", 0)),
+        ("m1", "g", &lock_signal("mute", 0)),
+        ("m2", "g", &lock_signal("a", 0)),
         ("m3", "h", "gibberish"),
-        ("m4", "h", &says("b", 0)),
+        ("m4", "h", &lock_signal("b", 0)),
     ]);
     assert_eq!(home.handle(&event).await.failed, ["m1", "m2", "m3", "m4"]);
 }

@@ -6,14 +6,14 @@ use antumbra_service::liveness::IngestProgress;
 use antumbra_service::sensors::MARKER;
 use antumbra_testkit::sensors::sample::at;
 
-use crate::support::{Home, QUEUE, fifo, says, sqs};
+use crate::support::{Home, QUEUE, fifo, lock_signal, sqs};
 
 #[tokio::test]
 async fn a_marker_is_recorded_with_its_sent_time() {
     let home = Home::new(&["a"]).await;
     let event = sqs(&[
         ("m1", 70, MARKER),
-        ("m2", 60, &says("a", 1)),
+        ("m2", 60, &lock_signal("a", 1)),
         ("m3", 80, MARKER),
     ]);
     let summary = home.handle(&event).await;
@@ -32,7 +32,7 @@ async fn a_marker_fails_with_an_earlier_message() {
     let home = Home::new(&["a", "busy"]).await;
     let event = sqs(&[
         ("m1", 60, MARKER),
-        ("m2", 70, &says("busy", 1)),
+        ("m2", 70, &lock_signal("busy", 1)),
         ("m3", 80, MARKER),
     ]);
     let mut summary = home.handle(&event).await;

@@ -4,7 +4,7 @@ use antumbra_testkit::lambda::{
     AwsServer, Environment, Lambda, NO_FAILURES, assert_rejects, unreachable_url,
 };
 
-use crate::support::{rabbitmq, says, sqs};
+use crate::support::{lock_signal, rabbitmq, sqs};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_antumbra-sensor-ingest");
 
@@ -44,7 +44,7 @@ fn unknown_events_and_failed_rabbitmq_batches_are_errors() {
     let error = function.invoke("{}").unwrap_err();
     assert!(error.contains("EventError"), "{error}");
     // DynamoDB is unreachable: a message of SQS is reported, a batch of RabbitMQ fails.
-    let text = says("a", 1);
+    let text = lock_signal("a", 1);
     let response = function.invoke(&sqs(&[("m1", 60, &text)]).to_string());
     let failed = r#"{"batchItemFailures":[{"itemIdentifier":"m1"}]}"#;
     assert_eq!(response.unwrap(), failed);

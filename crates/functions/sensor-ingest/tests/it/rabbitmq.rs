@@ -5,12 +5,16 @@ use std::time::Duration;
 
 use antumbra_service::sensors::{Outcome, Value};
 
-use crate::support::{Home, rabbitmq, says};
+use crate::support::{Home, lock_signal, rabbitmq};
 
 #[tokio::test]
 async fn messages_of_one_event_keep_their_order_by_queue() {
     let home = Home::new(&["a", "b"]).await;
-    let [zero, one, other] = [says("a", 0), says("a", 1), says("b", 1)];
+    let [zero, one, other] = [
+        lock_signal("a", 0),
+        lock_signal("a", 1),
+        lock_signal("b", 1),
+    ];
     let event = rabbitmq(&[
         (
             "locks::/",
@@ -38,7 +42,11 @@ async fn messages_of_one_event_keep_their_order_by_queue() {
 #[tokio::test]
 async fn a_redelivered_batch_changes_nothing() {
     let home = Home::new(&["a", "busy"]).await;
-    let [zero, one, busy] = [says("a", 0), says("a", 1), says("busy", 1)];
+    let [zero, one, busy] = [
+        lock_signal("a", 0),
+        lock_signal("a", 1),
+        lock_signal("busy", 1),
+    ];
     let messages = |redelivered| {
         let texts = [&zero, &one, &zero, &busy, &one];
         texts.map(|text| (redelivered, text.as_bytes()))

@@ -206,6 +206,6 @@ pub(crate) fn rabbitmq(queues: &[(&str, &[Sent<'_>])]) -> Value {
 }
 
 /// Signal of a lock.
-pub(crate) fn says(id: &str, data: i64) -> String {
+pub(crate) fn lock_signal(id: &str, data: i64) -> String {
     json!({"sensor_id": id, "data": data}).to_string()
 }

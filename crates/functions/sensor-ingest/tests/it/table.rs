@@ -11,7 +11,7 @@ use antumbra_testkit::RecordingChannel;
 use antumbra_testkit::dynamodb::TestTable;
 use antumbra_testkit::sensors::sample;
 
-use crate::support::{TIME, says, sqs};
+use crate::support::{TIME, lock_signal, sqs};
 
 #[tokio::test]
 async fn two_writes_a_signal_no_read_and_readings_by_twenty_five() {
@@ -43,12 +43,12 @@ async fn two_writes_a_signal_no_read_and_readings_by_twenty_five() {
         calls
     };
     assert_eq!(
-        handle(&[("m", 60, &says("s0", 1))]).await,
+        handle(&[("m", 60, &lock_signal("s0", 1))]).await,
         ["BatchWriteItem", "UpdateItem"]
     );
     assert_eq!(handle(&[("n", 70, MARKER)]).await, ["UpdateItem"]);
 
-    let texts: Vec<String> = ids.iter().map(|id| says(id, 0)).collect();
+    let texts: Vec<String> = ids.iter().map(|id| lock_signal(id, 0)).collect();
     let messages: Vec<(&str, i64, &str)> = ids
         .iter()
         .zip(&texts)

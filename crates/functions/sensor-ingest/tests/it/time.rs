@@ -2,15 +2,15 @@
 
 use antumbra_service::sensors::Outcome;
 
-use crate::support::{Home, TIME, says, sqs};
+use crate::support::{Home, TIME, lock_signal, sqs};
 
 #[tokio::test(start_paused = true)]
 async fn unresponsive_calls_fail_in_time_and_the_rest_is_stored() {
     let home = Home::new(&["a", "stuck"]).await;
     let event = sqs(&[
-        ("m1", 60, &says("stuck", 0)),
-        ("m2", 60, &says("a", 0)),
-        ("m3", 61, &says("stuck", 1)),
+        ("m1", 60, &lock_signal("stuck", 0)),
+        ("m2", 60, &lock_signal("a", 0)),
+        ("m3", 61, &lock_signal("stuck", 1)),
         ("m4", 61, "gibberish"),
     ]);
     let started = tokio::time::Instant::now();
@@ -32,7 +32,7 @@ async fn a_stuck_sensor_blocks_no_other() {
     let mut names: Vec<&str> = ids.iter().map(String::as_str).collect();
     names.insert(0, "stuck");
     let home = Home::new(&names).await;
-    let texts: Vec<String> = names.iter().map(|id| says(id, 1)).collect();
+    let texts: Vec<String> = names.iter().map(|id| lock_signal(id, 1)).collect();
     let messages: Vec<(&str, i64, &str)> = names
         .iter()
         .zip(&texts)

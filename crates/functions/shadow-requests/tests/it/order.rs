@@ -198,7 +198,7 @@ async fn an_update_that_cannot_be_made_fails_the_invocation() {
 }
 
 #[tokio::test]
-async fn reports_acknowledge_if_the_deployment_or_the_request_says_so() {
+async fn reports_acknowledge_if_the_deployment_or_the_request_enables_it() {
     let topic = "shadow/lamp/update";
     for (deployment, request, left) in [
         (false, None, r#"{"led":1}"#),
