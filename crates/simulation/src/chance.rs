@@ -50,7 +50,7 @@ impl antumbra_queues::queue::Chance for Chance {
         self.below(count)
     }
 
-    /// Event sources draw it when they delete a message, so that it comes again later.
+    /// Event sources draw this when they delete a message, and deliver it again later.
     fn deliver_again(&mut self) -> bool {
         false
     }

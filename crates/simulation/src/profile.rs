@@ -23,7 +23,7 @@ pub(crate) struct Faults {
     pub(crate) late: f64,
     /// Batches of which some entries fail.
     pub(crate) partial: f64,
-    /// Writes that DynamoDB refuses because of another one at the same time.
+    /// Writes that DynamoDB rejects because of a concurrent one.
     pub(crate) conflict: f64,
     /// Reads that return an earlier state, without a request for consistency.
     pub(crate) stale: f64,

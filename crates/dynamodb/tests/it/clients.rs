@@ -259,7 +259,7 @@ async fn rotation_keeps_one_previous_secret_if_the_response_is_lost() {
     let rotated = rotate(&second, 100, "r2", 10).await;
     let after_second = (second.clone(), Some((first, at(100))));
     assert_eq!(rotated, after_second);
-    // The request that made it changes nothing when it is repeated, as long as it is remembered.
+    // While the rotation is remembered, repeating its request changes nothing.
     assert_eq!(rotate(&third, 150, "r2", 999).await, after_second);
     let rotated = rotate(&third, 200, "r2", 1000).await;
     assert_eq!(rotated, (third.clone(), Some((second, at(200)))));

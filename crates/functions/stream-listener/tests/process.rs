@@ -74,7 +74,7 @@ fn the_worst_item_fits_into_the_memory_of_the_function() {
     let status = std::fs::read_to_string(format!("/proc/{}/status", function.id()));
     let peak = status.unwrap_or_default();
     let peak = peak.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    // Only Linux says.
+    // Only Linux reports it.
     if let Some(peak) = peak {
         let kilobytes: u64 = peak.trim().trim_end_matches(" kB").parse().unwrap();
         assert!(kilobytes < 256 * 1024, "{kilobytes} KB");

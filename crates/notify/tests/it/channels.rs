@@ -65,7 +65,7 @@ impl SpillQueue {
     }
 }
 
-/// A message as Lambda hands it to a function.
+/// A message as Lambda passes it to a function.
 pub(crate) fn queue_message(id: &str, group: &str, body: &str, sent: Timestamp) -> QueueMessage {
     let milliseconds = sent.nanoseconds() / 1_000_000;
     let event = json!({ "Records": [{
@@ -107,7 +107,7 @@ pub(crate) fn registrations(list: &[Value]) -> Registrations {
     Registrations::load(files, &|_| None).unwrap_or_else(|errors| panic!("{errors}"))
 }
 
-/// A listener on its channels and a clock that stands still.
+/// A listener on recording channels, with a manual clock.
 pub(crate) struct Bench {
     pub(crate) fakes: Fakes,
     pub(crate) clock: Arc<ManualClock>,
@@ -152,7 +152,7 @@ impl Bench {
         self.fakes.at(address)
     }
 
-    /// Hands everything in the spill queue to the listener.
+    /// Passes all messages of the spill queue to the listener.
     pub(crate) async fn drain(&self) -> SpillSummary {
         let now = self.clock.now();
         let received = self.fakes.spill.receive(now);

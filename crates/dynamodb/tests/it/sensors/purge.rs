@@ -38,7 +38,7 @@ async fn links_and_their_mirrors_are_removed_with_the_sensor() {
     assert_eq!(store.sort_keys("SENSOR#s2").await.len(), 3);
 }
 
-/// A link that is made between the query for links and the transaction is removed after it.
+/// A link that is created between the query for links and the transaction is removed after it.
 #[tokio::test]
 async fn a_concurrent_link_is_removed() {
     let store = Store::fresh().await;

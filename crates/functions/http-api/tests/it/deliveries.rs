@@ -146,7 +146,7 @@ async fn a_client_is_enabled_and_a_sensor_lists_its_deliveries() {
         .problem(400, "InvalidPath");
 }
 
-/// A queue can lose a message; the history then says that the delivery waits for an attempt.
+/// A queue can lose a message; in the history the delivery then waits for an attempt.
 #[tokio::test]
 async fn redeliver_finds_deliveries_that_wait_for_an_attempt() {
     let api = TestApi::start().await;

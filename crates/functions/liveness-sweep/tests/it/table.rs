@@ -91,7 +91,7 @@ async fn data_of_an_unregistered_sensor_is_purged_within_an_hour() {
             .send();
         found.await.unwrap().count
     };
-    assert_eq!(left().await, 61, "the readings and the purge task");
+    assert_eq!(left().await, 61, "the readings and the purge");
     let clock = Arc::new(ManualClock::new(at(120)));
     let progress = DynamoDbProgress::new(table.client.clone(), &table.name);
     let limits = Limits::default();
@@ -104,7 +104,7 @@ async fn data_of_an_unregistered_sensor_is_purged_within_an_hour() {
     assert_eq!(
         left().await,
         1,
-        "the purge task, for readings that are still being written"
+        "the purge, for readings that are still being written"
     );
     clock.advance(Duration::from_secs(3600));
     sweep().await;

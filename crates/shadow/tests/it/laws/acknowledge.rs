@@ -42,7 +42,7 @@ proptest! {
         let covered = |pointer: &str| acknowledged.iter().any(|one| {
             pointer.strip_prefix(one.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         });
-        // An element's id goes when all else of the element has gone.
+        // The id of an element is removed with its last other member.
         let all = below("", &parse(desired.as_str()), &model).iter().all(|(pointer, _)| {
             covered(pointer) || pointer.strip_suffix("/id").is_some_and(|element| {
                 let position = element.rsplit('/').next().unwrap_or_default();

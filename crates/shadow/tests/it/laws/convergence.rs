@@ -71,7 +71,7 @@ fn in_one_order(document: &Document) -> Value {
     value
 }
 
-/// Merges some reports into one, that into another, and so on, as the cuts say.
+/// Merges the reports of each group into one, and the groups into each other; the cuts determine the groups.
 fn grouped(reports: &[Document], cuts: &[bool]) -> Document {
     let mut groups: Vec<Document> = Vec::new();
     for (report, cut) in reports.iter().zip(cuts.iter().cycle()) {

@@ -188,7 +188,7 @@ fn canonical(value: &Value) -> String {
     }
 }
 
-/// A change to a text: at a place, some bytes taken out and some put in.
+/// A change to a text: at a position, some bytes are removed and others inserted.
 fn edits() -> impl Strategy<Value = Vec<(Index, usize, Vec<u8>)>> {
     let bytes = prop_oneof![
         "[]{}\\[\",:0-9eE+. \n\t\\\\/ubfnrtals\r-]{0,3}"

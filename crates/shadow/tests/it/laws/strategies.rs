@@ -159,7 +159,7 @@ pub(crate) fn document() -> impl Strategy<Value = Value> {
     btree_map(key(), value(), 0..5).prop_map(object)
 }
 
-/// Two documents: strangers, or the second made of parts of the first and of a stranger.
+/// Two documents: independent ones, or the second made of parts of the first and of an independent one.
 pub(crate) fn pair() -> impl Strategy<Value = (Value, Value)> {
     (document(), document(), vec(0..8_u8, 1..40)).prop_map(|(one, other, dice)| {
         let mut dice = dice.into_iter().cycle();

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::value::{all_names, element, ids, is_container, leaves, member, time};
 
-/// The verdict on one leaf; an empty note is none.
+/// The verdict on one leaf; the note may be empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Line {
     pub(crate) pointer: String,

@@ -96,7 +96,7 @@ pub(crate) fn instant(value: &Value) -> Option<i128> {
     }
 }
 
-/// The same time without the digits finer than a nanosecond, which the oracle refuses.
+/// The same time without the digits finer than a nanosecond, which the oracle rejects.
 fn nine_digits(text: &str) -> String {
     let Some((head, tail)) = text.split_once('.') else {
         return text.to_owned();
