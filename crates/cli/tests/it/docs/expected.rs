@@ -13,9 +13,9 @@ const VOLATILE: [(&str, &str); 8] = [
         r"\d+-\d{13}-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}",
     ),
     ("uuid", r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"),
+    ("generation", r"\b1\d{18}-[0-9a-f]{8}\b"),
     ("id", r"[0-9a-f]{16,64}"),
     ("time", r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z"),
-    ("generation", r"\b1\d{18}-[0-9a-f]{8}\b"),
     ("epoch", r"\b1[78]\d{8}(?:\d{3}|\d{9})?\b"),
     ("duration", r"\b\d+ ms\b"),
 ];
