@@ -13,10 +13,10 @@ use antumbra_wire::items::{ItemKind, index_keys};
 use aws_sdk_dynamodb::types::AttributeValue;
 
 use super::DynamoDbDeliveries;
-use super::item::{decode, held_key, key, new_item};
+use super::item::{ROUND, decode, held_key, key, new_item};
 use crate::table::{BatchRead, Key, Query, Write};
 use crate::tables::LISTED;
-use crate::value::{number, text, time};
+use crate::value::{number, optional_number, text, time};
 
 /// Upper bound: `~` sorts after every hexadecimal digit.
 const LAST: &str = "~";
@@ -84,22 +84,33 @@ impl History for DynamoDbDeliveries {
             ..query
         };
         let items = self.table.query(query).await?.items;
-        let keys = items.iter().filter_map(|item| self.table.key(item));
-        let orders = keys.filter_map(|key| Some(key.sort.strip_prefix(kind.sort_prefix())?.into()));
-        let orders: Vec<String> = orders.collect();
+        let mut rounds = Vec::new();
+        let mut orders: Vec<String> = Vec::new();
+        for item in &items {
+            if let Some(key) = self.table.key(item)
+                && let Some(order) = key.sort.strip_prefix(kind.sort_prefix())
+            {
+                rounds.push(optional_number(item, ROUND)?.unwrap_or_default());
+                orders.push(order.to_owned());
+            }
+        }
         let records = self.records(client, &orders).await?;
         let held = |record: &DeliveryRecord| record.progress.waiting == Some(Waiting::Held);
-        let entries = orders.into_iter().zip(records);
+        let entries = orders.into_iter().zip(rounds).zip(records);
         Ok(entries
-            .map(|(order, record)| HeldDelivery {
+            .map(|((order, round), record)| HeldDelivery {
                 order,
+                round,
                 record: record.filter(held),
             })
             .collect())
     }
 
     async fn remove_held(&self, client: &ClientId, held: &HeldDelivery) -> Result<(), StoreError> {
-        let delete = Write::delete(held_key(client, &held.order));
+        // A delivery that was held again meanwhile stays in the list.
+        let delete = Write::delete(held_key(client, &held.order))
+            .condition("#round = :round")
+            .value(":round", number(held.round));
         self.table.write(delete).await.map(drop)
     }
 }

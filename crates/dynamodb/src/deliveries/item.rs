@@ -16,6 +16,8 @@ use serde_json::value::RawValue;
 use crate::table::{Item, Key};
 use crate::value::{EpochMilliseconds, TextTime, corrupt, from_item, to_item};
 
+/// Round in which a delivery was held.
+pub(super) const ROUND: &str = "round";
 /// Number of deferred deliveries in a chain.
 pub(super) const DEFERRED: &str = "deferred";
 /// End of the key of a task that releases the held deliveries of a client.

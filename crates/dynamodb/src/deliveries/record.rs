@@ -16,7 +16,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 
 use super::DynamoDbDeliveries;
 use super::item::{
-    DEFERRED, chain_key, decode, deferred_key, due_key, encode_attempts, held_key, key,
+    DEFERRED, ROUND, chain_key, decode, deferred_key, due_key, encode_attempts, held_key, key,
 };
 use crate::table::{Item, Key, Outcome, Refusal, Write};
 use crate::value::{epoch_milliseconds, epoch_seconds, number, text, time};
@@ -209,7 +209,11 @@ impl DynamoDbDeliveries {
         let mut writes = match wait {
             Wait::InQueue(_) => return Vec::new(),
             Wait::Due(at) => vec![put(due_key(id, at))],
-            Wait::Held => vec![put(held_key(id.client(), &id.order()))],
+            Wait::Held => {
+                let mut item = self.table.attributes(&held_key(id.client(), &id.order()));
+                item.insert(ROUND.to_owned(), number(transition.message.round));
+                vec![Write::put(item)]
+            }
             Wait::Behind => Vec::new(),
         };
         if let Some(sensor) = &transition.message.sensor

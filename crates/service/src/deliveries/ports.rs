@@ -233,7 +233,7 @@ pub trait History: Send + Sync {
         limit: usize,
     ) -> impl Future<Output = Result<Vec<HeldDelivery>, StoreError>> + Send;
 
-    /// Removes an entry of the list of held deliveries.
+    /// Removes an entry of the list of held deliveries, unless the delivery was held again in a later round.
     fn remove_held(
         &self,
         client: &ClientId,
@@ -246,6 +246,8 @@ pub trait History: Send + Sync {
 pub struct HeldDelivery {
     /// [`DeliveryId::order`] of the delivery.
     pub order: String,
+    /// Round in which the delivery was held.
+    pub round: u32,
     /// The delivery, if it is held.
     pub record: Option<DeliveryRecord>,
 }
