@@ -49,7 +49,7 @@ pub(crate) struct Recorder(Arc<Mutex<Recorded>>);
 #[derive(Debug, Default)]
 struct Recorded {
     calls: Vec<Call>,
-    /// Where each call came from.
+    /// Source lines of the callers of each call.
     backtraces: Vec<Arc<Backtrace>>,
     /// Function and operation that fail at present.
     broken: Option<(&'static str, &'static str)>,

@@ -55,7 +55,7 @@ impl FromStr for Order {
             "on" => Ok(Order::On),
             "changes" => Ok(Order::Changes),
             "off" => Ok(Order::Off),
-            other => Err(format!("{other:?} is none of on, changes, off")),
+            other => Err(format!("{other:?} is not on, changes or off")),
         }
     }
 }

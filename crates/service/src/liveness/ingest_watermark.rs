@@ -18,7 +18,7 @@ const LOOKS: (Duration, Duration) = (Duration::from_millis(100), Duration::from_
 
 /// Progress of reading a queue, by the queue's own sent times.
 ///
-/// Laws: the recorded time never decreases, whoever records an earlier one, and every later read sees it.
+/// Laws: recording an earlier time changes nothing, and every later read sees the recorded time.
 pub trait IngestProgress: Send + Sync {
     /// Records that everything sent to the queue until this time has been ingested.
     fn note(

@@ -1,7 +1,7 @@
 //! AWS prices in dollars per million, without free tiers and discounts, in us-east-1 on 2026-11-16. Lambda's duration is
 //! not included; see docs/costs.md.
 
-/// What AWS counts.
+/// Unit that AWS bills.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Unit {
     Read,
