@@ -1,7 +1,7 @@
 """Runs built functions under the Lambda runtime interface emulator against a local stack, and measures them.
 
 Used by scripts/invoke-local, scripts/check-infra and scripts/bench-cold-start. The environment of a function is that of
-infra/functions.yaml, with the tables and queues of the local stack, so a variable that the template lacks is missing here
+infra/template.yaml, with the tables and queues of the local stack, so a variable that the template lacks is missing here
 too. Messages to MQTT, queues and webhooks pass through recorders here and are part of the outcome.
 """
 
@@ -50,7 +50,7 @@ def template(name):
 
 def serverless_functions():
     """Logical ids and resources of the functions, without the loops beside them."""
-    for logical, resource in template("functions.yaml")["Resources"].items():
+    for logical, resource in template("template.yaml")["Resources"].items():
         if isinstance(resource, dict) and resource["Type"] == "AWS::Serverless::Function":
             yield logical, resource
 
@@ -156,14 +156,12 @@ def as_json(text):
 
 def environment(function, sqs, iot):
     """The environment that the template sets, with the local stack's names, and the function's timeout."""
-    functions = template("functions.yaml")
+    whole = template("template.yaml")
     resource = dict(serverless_functions()).get(logical_id(function))
     if not resource:
-        sys.exit(f"infra/functions.yaml has no function {function}")
-    defaults = {name: given.get("Default", "") for name, given in template("template.yaml")["Parameters"].items()}
+        sys.exit(f"infra/template.yaml has no function {function}")
+    defaults = {name: given.get("Default", "") for name, given in whole["Parameters"].items()}
     local = {
-        "TableName": "antumbra",
-        "MessagesTableName": "antumbra-messages",
         "IotEndpoint": iot,
         # Limit of the emulated SQS.
         "QueueBytes": "262144",
@@ -173,20 +171,27 @@ def environment(function, sqs, iot):
         # The emulated queue has no delay.
         "GraceSeconds": "1",
     }
-    data = template("data.yaml")["Resources"]
-    for resource_id, queue in data.items():
-        if queue["Type"] == "AWS::SQS::Queue":
-            name = queue["Properties"]["QueueName"]["Fn::Sub"].replace("${Name}", "antumbra")
-            local[resource_id + "Url"] = f"{sqs}/000000000000/{name}"
+    values = {**defaults, **local, "AWS::Region": "us-east-1", "AWS::URLSuffix": "amazonaws.com", "AWS::AccountId": "000000000000"}
 
     def resolve(value):
-        if isinstance(value, dict):
-            name = value["Ref"]
-            return str(local.get(name, defaults.get(name, "")))
-        return str(value)
+        if not isinstance(value, dict):
+            return str(value)
+        (function, argument), = value.items()
+        if function == "Ref":
+            return str(values[argument])
+        if function == "Fn::Sub":
+            text = re.sub(r"\$\{([^}]+)\}", lambda match: str(values[match.group(1)]), argument)
+            return text.replace("https://sqs.us-east-1.amazonaws.com", sqs)
+        if function == "Fn::If":
+            # Every condition of a variable says that a parameter differs from its default.
+            return resolve(argument[2])
+        if function == "Fn::FindInMap":
+            mapping, first, second = argument
+            return str(whole["Mappings"][mapping][resolve(first)][second])
+        sys.exit(f"infra/template.yaml: {function} in a variable is not understood")
 
     variables = {
-        **functions["Globals"]["Function"]["Environment"]["Variables"],
+        **whole["Globals"]["Function"]["Environment"]["Variables"],
         **resource["Properties"]["Environment"]["Variables"],
     }
     resolved = {name: resolve(value) for name, value in variables.items()}
@@ -483,7 +488,7 @@ def main():
     expand.add_argument("templates", nargs="+")
     expand.set_defaults(run=run_expand)
     for command in (one, every, bench):
-        command.add_argument("--bootstraps", default=str(ROOT / "infra/.aws-sam/build/Functions"))
+        command.add_argument("--bootstraps", default=str(ROOT / "infra/.aws-sam/build"))
     for command in (one, every):
         command.add_argument("--ready-file", help="ready file of the local stack")
         command.add_argument("--dynamodb", default="http://127.0.0.1:8000")

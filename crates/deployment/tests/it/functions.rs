@@ -51,18 +51,14 @@ pub(crate) fn on_failure(properties: &Value) -> Option<String> {
 
 /// All functions of a deployment, by name.
 pub(crate) fn functions(root: &Stack) -> BTreeMap<String, Function> {
-    let mut functions = BTreeMap::new();
-    for (_, stack) in root.children() {
-        let globals = stack.globals();
-        let resources = stack.resources();
-        for resource in &resources {
-            if resource.kind == "AWS::Serverless::Function" {
-                let function = function(resource, &globals, &resources);
-                functions.insert(function.name.clone(), function);
-            }
-        }
-    }
+    let (globals, resources) = (root.globals(), root.resources());
+    let functions = resources
+        .iter()
+        .filter(|resource| resource.kind == "AWS::Serverless::Function");
     functions
+        .map(|resource| function(resource, &globals, &resources))
+        .map(|function| (function.name.clone(), function))
+        .collect()
 }
 
 fn function(resource: &Resource, globals: &Value, resources: &[Resource]) -> Function {

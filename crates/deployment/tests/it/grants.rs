@@ -125,7 +125,8 @@ pub(crate) fn needed_by_template(
                     "dynamodb:GetShardIterator",
                     "dynamodb:ListStreams",
                 ],
-                &arn(),
+                // The name of a stream is the time of its creation.
+                &arn().replace("/stream/label", "/stream/*"),
             ),
             "SQS" => need(
                 &[

@@ -12,14 +12,19 @@ use std::sync::{Mutex, PoisonError};
 use antumbra_local::{ACCOUNT, REGION};
 use serde_json::{Map, Value, json};
 
-/// The root template.
+/// Template of everything that has no state.
 const ROOT: &str = "template.yaml";
+/// Template of the stack that is deployed first, with the tables and queues.
+const DATA: &str = "data.yaml";
 
 /// A stack: a template, and the values of its parameters.
 #[derive(Debug, Clone)]
 pub(crate) struct Stack {
     template: Value,
     parameters: Map<String, Value>,
+    name: String,
+    /// The stack whose exports this one imports.
+    data: Option<Rc<Stack>>,
     /// Nested stacks, created on demand.
     children: RefCell<BTreeMap<String, Rc<Stack>>>,
 }
@@ -106,10 +111,34 @@ fn replace_identifier(fragment: &Value, identifier: &str, item: &str) -> Value {
 }
 
 impl Stack {
-    /// The whole deployment with these parameters of the root.
+    /// Both stacks of a deployment; a parameter goes to each template that declares it.
     pub(crate) fn deploy(given: &[(&str, &str)]) -> Stack {
-        let given = given.iter().map(|(name, value)| (*name, json!(value)));
-        Stack::of(read(ROOT), given)
+        let name = given.iter().find(|(parameter, _)| *parameter == "Name");
+        let name = name.map_or("antumbra", |(_, name)| name);
+        let [root, data] = [ROOT, DATA].map(read);
+        for (parameter, _) in given {
+            let is_declared = |template: &Value| template["Parameters"].get(parameter).is_some();
+            assert!(
+                is_declared(&root) || is_declared(&data),
+                "no parameter {parameter}"
+            );
+        }
+        let of_template = |template: Value| {
+            let declared = template["Parameters"].clone();
+            let given = given.iter();
+            let given = given.filter(|(parameter, _)| declared.get(parameter).is_some());
+            let given = given.map(|(parameter, value)| (*parameter, json!(value)));
+            Stack::of(template, given)
+        };
+        let data = Stack {
+            name: format!("{name}-data"),
+            ..of_template(data)
+        };
+        Stack {
+            name: name.to_owned(),
+            data: Some(Rc::new(data)),
+            ..of_template(root)
+        }
     }
 
     fn of<N: Into<String>>(template: Value, given: impl IntoIterator<Item = (N, Value)>) -> Stack {
@@ -138,13 +167,16 @@ impl Stack {
         Stack {
             template,
             parameters,
+            name: String::new(),
+            data: None,
             children: RefCell::default(),
         }
     }
 
-    /// The resources of this stack and its nested stacks.
+    /// The resources of this stack, its nested stacks and the data stack.
     pub(crate) fn resources(&self) -> Vec<Resource> {
-        let mut resources = Vec::new();
+        let data = self.data.iter();
+        let mut resources: Vec<Resource> = data.flat_map(|data| data.resources()).collect();
         for (id, of) in self.template["Resources"].as_object().unwrap() {
             if !self.is_deployed(of) {
                 continue;
@@ -163,15 +195,6 @@ impl Stack {
             });
         }
         resources
-    }
-
-    /// The deployed nested stacks.
-    pub(crate) fn children(&self) -> Vec<(String, Rc<Stack>)> {
-        let resources = self.template["Resources"].as_object().unwrap().iter();
-        resources
-            .filter(|(_, of)| is_stack(of) && self.is_deployed(of))
-            .map(|(id, _)| (id.clone(), self.child(id)))
-            .collect()
     }
 
     /// SAM's `Globals` for functions.
@@ -314,8 +337,19 @@ impl Stack {
                 assert!(!found.is_null(), "{function} {arguments}");
                 found.clone()
             }
+            "Fn::ImportValue" => self.import(&text(&self.value(arguments))),
             _ => panic!("{function} is not understood"),
         }
+    }
+
+    /// The output that the data stack exports under this name.
+    fn import(&self, name: &str) -> Value {
+        let data = self.data.as_ref().unwrap();
+        let outputs = data.template["Outputs"].as_object().unwrap();
+        let mut deployed = outputs.values().filter(|output| data.is_deployed(output));
+        let output = deployed.find(|output| text(&data.value(&output["Export"]["Name"])) == name);
+        let output = output.unwrap_or_else(|| panic!("no export {name}"));
+        data.value(&output["Value"])
     }
 
     /// Replaces `${name}` and `${name.attribute}`; `${!name}` is a literal `${name}`.
@@ -348,7 +382,7 @@ impl Stack {
             "AWS::AccountId" => return json!(ACCOUNT),
             "AWS::Partition" => return json!("aws"),
             "AWS::URLSuffix" => return json!("amazonaws.com"),
-            "AWS::StackName" => return json!("antumbra"),
+            "AWS::StackName" => return json!(self.name),
             _ => {}
         }
         if let Some(value) = self.parameters.get(name) {

@@ -52,7 +52,7 @@ fn expected(table: &TableDefinition<'_>) -> Value {
         "BillingMode": "PAY_PER_REQUEST",
         "AttributeDefinitions": attributes,
         "KeySchema": keys(table.partition_key, table.sort_key),
-        "DeletionProtectionEnabled": "true",
+        "DeletionProtectionEnabled": "false",
         "PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": true},
     });
     for (name, indexes) in [
@@ -85,7 +85,10 @@ fn tables_are_those_of_the_code() {
             .unwrap()
             .sort_by_key(|of| text(&of["AttributeName"]));
         assert_eq!(table.properties, expected(&of_code), "{name}");
-        assert_eq!(table.attributes["DeletionPolicy"], "Retain", "{name}");
+        assert_eq!(
+            table.attributes["DeletionPolicy"], "RetainExceptOnCreate",
+            "{name}"
+        );
         assert_eq!(table.attributes["UpdateReplacePolicy"], "Retain", "{name}");
         deployed.insert(name);
     }
@@ -116,7 +119,10 @@ fn queues_are_those_of_the_local_stack() {
         let fifo = name.ends_with(".fifo");
         assert_eq!(properties["FifoQueue"] == true, fifo, "{name}");
         assert_eq!(properties["SqsManagedSseEnabled"], true, "{name}");
-        assert_eq!(queue.attributes["DeletionPolicy"], "Retain", "{name}");
+        assert_eq!(
+            queue.attributes["DeletionPolicy"], "RetainExceptOnCreate",
+            "{name}"
+        );
 
         // A dead-letter queue accepts messages only from its sources, and keeps them longer.
         let from = QUEUES.iter().filter(|from| {
