@@ -1,6 +1,7 @@
 //! One module per command.
 
 pub(crate) mod clients;
+pub(crate) mod cost;
 pub(crate) mod demo;
 pub(crate) mod listen;
 pub(crate) mod local;

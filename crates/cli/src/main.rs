@@ -15,6 +15,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use commands::clients::ClientsArguments;
+use commands::cost::CostArguments;
 use commands::demo::DemoArguments;
 use commands::listen::ListenArguments;
 use commands::local::LocalArguments;
@@ -57,6 +58,10 @@ enum Command {
     ///
     /// Example: antumbra clients list
     Clients(ClientsArguments),
+    /// Estimate the monthly bill of a fleet on AWS.
+    ///
+    /// Example: antumbra cost --devices 10000 --reports-per-minute 1
+    Cost(CostArguments),
     /// Receive webhooks, verify their signatures and print them.
     ///
     /// Example: antumbra listen --port 9000 --secret whsec_...
@@ -133,6 +138,7 @@ async fn run(arguments: Arguments) -> Result<(), CliError> {
             let text = commands::clients::run(clients, &connection, json).await;
             text.map_err(explain)?
         }
+        Command::Cost(cost) => commands::cost::run(&cost, json)?,
         Command::Registrations(command) => commands::registrations::run(command, json)?,
         Command::Sensors(SensorsCommand::Signal(signal)) => signal.run(&connection, json).await?,
         Command::Sensors(SensorsCommand::Stored(command)) => {

@@ -179,3 +179,21 @@ fn errors_are_one_line_for_people() {
         assert!(!debug.iter().any(|mark| errors.contains(mark)), "{errors}");
     }
 }
+
+#[test]
+fn the_bill_of_a_fleet_is_printed_by_service() {
+    let cost = antumbra(&["cost", "--devices", "10000", "--json"]);
+    let cost: Value = serde_json::from_slice(&cost.stdout).unwrap();
+    let services = cost["services"].as_array().unwrap();
+    let sum: f64 = services
+        .iter()
+        .map(|line| line["dollars"].as_f64().unwrap())
+        .sum();
+    let total = cost["totalDollars"].as_f64().unwrap();
+    assert!(total > 1_000.0 && (sum - total).abs() < 0.05, "{cost}");
+    assert!(cost["deviceShadowDollars"].as_f64().unwrap() > 1_000.0);
+    let invalid = antumbra(&["cost", "--devices=-1"]);
+    assert_eq!(invalid.status.code(), Some(2));
+    let error = text(&invalid.stderr);
+    assert_eq!(error, "error: devices must be a number of at least 0\n");
+}

@@ -57,6 +57,7 @@ pages! {
     shadows_over_mqtt: "docs/shadows-over-mqtt.md",
     limits: "docs/limits.md",
     local_stack: "docs/local-stack.md",
+    costs: "docs/costs.md",
 }
 
 fn is_installed(program: &str) -> bool {

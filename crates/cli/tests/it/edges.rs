@@ -41,8 +41,9 @@ fn sources(directory: &Path, visit: &mut dyn FnMut(&Path, &str)) {
     }
 }
 
-const ALL: [&str; 24] = [
+const ALL: [&str; 25] = [
     "cli",
+    "cost",
     "deployment",
     "dynamodb",
     "functions/http-api",

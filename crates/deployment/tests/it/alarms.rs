@@ -25,6 +25,13 @@ struct Metric {
     period: u64,
 }
 
+/// Number of metrics that the alarms of a deployment watch.
+pub(crate) fn alarm_metrics(root: &Stack) -> usize {
+    let resources = root.resources().into_iter();
+    let alarms = resources.filter(|resource| resource.kind == "AWS::CloudWatch::Alarm");
+    alarms.map(|resource| alarm(resource).metrics.len()).sum()
+}
+
 /// An alarm and its metrics.
 #[derive(Debug)]
 struct Alarm {
@@ -156,7 +163,7 @@ fn every_function_has_alarms_on_errors_throttles_and_its_own_timeout() {
 }
 
 /// Names of the metrics that each function logs.
-fn logged_metrics() -> BTreeMap<String, BTreeSet<String>> {
+pub(crate) fn logged_metrics() -> BTreeMap<String, BTreeSet<String>> {
     // A sweep that has read its queue; otherwise it logs no delay.
     let swept = antumbra_liveness_sweep::Report {
         behind_milliseconds: Some(1),

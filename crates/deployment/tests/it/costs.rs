@@ -5,14 +5,17 @@
 //! timing.
 
 mod bill;
-mod prices;
 mod scene;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use bill::Bill;
-use prices::Unit;
-use scene::Scene;
+use antumbra_cost::{Bill, Counts, Idle, Unit};
+use antumbra_lambda_kit::functions::{EventSource, spec};
+
+use crate::alarms::{alarm_metrics, logged_metrics};
+use crate::functions::functions;
+use crate::template::Stack;
+use scene::{QUEUE_BATCH, STREAM_BATCH, Scene};
 
 const BEGIN: &str = "<!-- costs: written by scripts/write-costs -->";
 const END: &str = "<!-- end of costs -->";
@@ -24,58 +27,111 @@ struct Row {
     theirs: Option<Bill>,
 }
 
-async fn rows() -> Vec<Row> {
+async fn count() -> Counts {
     let scene = Scene::start().await;
+    let report_over_mqtt = scene.report_over_mqtt().await;
+    let report_over_http = scene.report_over_http().await;
+    let acknowledging_report_over_http = scene.acknowledging_report().await;
+    let (notification_to_queue, documents) = scene.notifications().await;
+    let inbox_message = scene.inbox_message().await;
+    let inbox_read_over_mqtt = scene.inbox_get().await;
+    let signal = scene.sensor_message().await;
+    let sweep = scene.sweep().await;
+    let delivery = scene.delivery().await;
+    scene.stop().await;
+    Counts {
+        report_over_mqtt,
+        report_over_http,
+        acknowledging_report_over_http,
+        notification_to_queue,
+        documents,
+        inbox_message,
+        inbox_read_over_mqtt,
+        signal,
+        sweep,
+        delivery,
+        dev: idle(&Stack::deploy(&[])),
+        prod: idle(&Stack::deploy(&[])),
+    }
+}
+
+/// The parts of a deployment that cost without any device.
+fn idle(root: &Stack) -> Idle {
+    let functions = functions(root);
+    let sources = functions.values().flat_map(|function| &function.sources);
+    let queues = sources.filter(|source| source.kind == "SQS");
+    let (fifo, standard): (Vec<String>, Vec<String>) = queues
+        .filter_map(|source| source.arn())
+        .partition(|arn| arn.ends_with(".fifo"));
+    let EventSource::Schedule { period } = spec(antumbra_liveness_sweep::NAME).event_source else {
+        panic!("the sweep has no schedule");
+    };
+    let resources = root.resources();
+    let dashboards = resources
+        .iter()
+        .filter(|resource| resource.kind == "AWS::CloudWatch::Dashboard");
+    let publishing = functions.values().filter(|function| {
+        let metrics = function.environment.get("METRICS");
+        metrics.is_none_or(|metrics| metrics == "true")
+    });
+    let logged = logged_metrics();
+    let custom = publishing.filter_map(|function| logged.get(&function.name));
+    Idle {
+        polled_queues: standard.len() as u32,
+        polled_fifo_queues: fifo.len() as u32,
+        sweeps_per_hour: (3_600 / period.as_secs()) as u32,
+        alarm_metrics: alarm_metrics(root) as u32,
+        custom_metrics: custom.map(|names| names.len() as u32).sum(),
+        dashboards: dashboards.count() as u32,
+        traced: functions.values().any(|f| f.properties["Tracing"] == "Active"),
+    }
+}
+
+fn rows(counts: &Counts) -> Vec<Row> {
     let mut rows = Vec::new();
     let mut row = |what, bill, theirs| rows.push(Row { what, bill, theirs });
+    let (stream, queue) = (f64::from(STREAM_BATCH), f64::from(QUEUE_BATCH));
     let operation = Bill::default().and(Unit::ShadowOperation, 1.0);
     row(
         "a report over MQTT, with its response",
-        scene.report_over_mqtt().await,
+        counts.report_over_mqtt,
         Some(operation.and(Unit::IotMessage, 2.0)),
     );
-    row(
-        "a report over HTTP",
-        scene.report_over_http().await,
-        Some(operation),
-    );
+    row("a report over HTTP", counts.report_over_http, Some(operation));
     row(
         "a report over HTTP that acknowledges a desired value",
-        scene.fulfilling_report().await,
+        counts.acknowledging_report_over_http,
         Some(operation),
     );
-    let (queue, documents) = scene.notifications().await;
     let rule = Bill::default().and(Unit::IotRule, 1.0);
     row(
         "a notification to a queue",
-        queue,
+        counts.notification_to_queue.at(stream),
         Some(rule.and(Unit::Sqs, 1.0)),
     );
     row(
         "`documents` to one device",
-        documents,
+        counts.documents.at(stream),
         Some(Bill::default().and(Unit::IotMessage, 1.0)),
     );
     row(
         "an inbox message, stored",
-        scene.inbox_message().await,
+        counts.inbox_message.at(queue),
         None,
     );
     row(
         "an inbox message, read over MQTT",
-        scene.inbox_get().await,
+        counts.inbox_read_over_mqtt,
         None,
     );
-    let message = scene.sensor_message().await;
+    let message = counts.signal.at(queue);
     row("a sensor message", message, None);
-    let sweep = scene.sweep().await;
     row(
         "a sensor for an hour, a message a minute, among 1,000",
-        message.times(60.0).plus(sweep.times(60.0 / 1000.0)),
+        message.times(60.0).plus(counts.sweep.times(60.0 / 1000.0)),
         None,
     );
-    row("a webhook delivery", scene.delivery().await, None);
-    scene.stop().await;
+    row("a webhook delivery", counts.delivery, None);
     rows
 }
 
@@ -84,32 +140,39 @@ fn table(rows: &[Row]) -> String {
     table += "| per million | what AWS counts, each | Antumbra | AWS IoT Device Shadow |\n|---|---|---|---|\n";
     for row in rows {
         let theirs = row.theirs.as_ref();
-        let theirs = theirs.map_or_else(String::new, |bill| format!("${:.2}", bill.dollars()));
+        let theirs =
+            theirs.map_or_else(String::new, |bill| format!("${:.2}", bill.dollars_per_million()));
         table += &format!(
             "| {} | {} | ${:.2} | {theirs} |\n",
             row.what,
             row.bill,
-            row.bill.dollars()
+            row.bill.dollars_per_million()
         );
     }
     table
 }
 
+fn workspace() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_documented_costs_are_the_counted_ones() {
-    let table = table(&rows().await);
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/costs.md");
+async fn the_documented_costs_and_those_of_the_command_are_the_counted_ones() {
+    let counts = count().await;
+    let table = table(&rows(&counts));
+    let path = workspace().join("docs/costs.md");
     let page = std::fs::read_to_string(&path).unwrap();
     let (before, rest) = page.split_once(BEGIN).expect("the place of the table");
     let (written_table, after) = rest.split_once(END).expect("the end of the table");
+    let counted = serde_json::to_string_pretty(&counts).unwrap() + "\n";
+    let file = workspace().join("crates/cost/counts.json");
     if std::env::var_os("ANTUMBRA_WRITE_COSTS").is_some() {
         let written = format!("{before}{BEGIN}\n{table}{END}{after}");
         std::fs::write(&path, written).unwrap();
+        std::fs::write(&file, counted).unwrap();
         return;
     }
-    assert_eq!(
-        written_table.trim(),
-        table.trim(),
-        "scripts/write-costs writes it anew"
-    );
+    let again = "scripts/write-costs writes it again";
+    assert_eq!(written_table.trim(), table.trim(), "{again}");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), counted, "{again}");
 }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use antumbra_cost::{Batched, Bill, Unit};
 use antumbra_local::function::Function;
 use antumbra_local::stack::{Options, Stack};
 use antumbra_registration::Registrations;
@@ -12,15 +13,14 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::bill::Bill;
-use super::prices::Unit;
+use super::bill::{bill_of, queue_batch, ruled};
 use crate::calls::Recorder;
 use crate::endpoint::Endpoints;
 use crate::support::{self, Home, TOKEN, eventually};
 
 /// Batch sizes of the templates.
-const STREAM_BATCH: u32 = 100;
-const QUEUE_BATCH: u32 = 10;
+pub(super) const STREAM_BATCH: u32 = 100;
+pub(super) const QUEUE_BATCH: u32 = 10;
 
 pub(super) struct Scene {
     home: Home,
@@ -96,14 +96,14 @@ impl Scene {
         let answer: Value = serde_json::from_slice(&answer).unwrap();
         let failures = answer["batchItemFailures"].as_array();
         assert!(failures.is_none_or(Vec::is_empty), "{name}: {answer}");
-        Bill::of(&self.recorder.take())
+        bill_of(&self.recorder.take())
     }
 
     async fn call_api(&self, method: &str, path: &str, body: &Value) -> Bill {
         self.recorder.take();
         let (status, response) = self.home.call_api(method, path, &[], body).await;
         assert!(status < 300, "{method} {path}: {status} {response}");
-        Bill::of(&self.recorder.take())
+        bill_of(&self.recorder.take())
             .and(Unit::Api, 1.0)
             .and(Unit::Lambda, 1.0)
     }
@@ -162,7 +162,7 @@ impl Scene {
         };
         let name = antumbra_shadow_requests::NAME;
         self.invoke(name, &report(1)).await;
-        self.invoke(name, &report(2)).await.ruled()
+        ruled(self.invoke(name, &report(2)).await)
     }
 
     pub(super) async fn report_over_http(&self) -> Bill {
@@ -170,7 +170,7 @@ impl Scene {
         self.call_api("PATCH", path, &Scene::document(3)).await
     }
 
-    pub(super) async fn fulfilling_report(&self) -> Bill {
+    pub(super) async fn acknowledging_report(&self) -> Bill {
         let desired = json!({"temperature-0": {"value": 7}});
         self.call_api("PATCH", "/v1/shadows/lamp/desired", &desired)
             .await;
@@ -180,32 +180,30 @@ impl Scene {
             .await
     }
 
-    /// A full batch of changes, each of another shadow and sent to a queue and a device.
-    pub(super) async fn notifications(&self) -> (Bill, Bill) {
+    /// Batches of changes, each of another shadow and sent to a queue and to a device.
+    pub(super) async fn notifications(&self) -> (Batched, Batched) {
         let name = antumbra_stream_listener::NAME;
-        let mut bills = Vec::new();
         self.call_api("PATCH", "/v1/shadows/mark/reported", &json!({"a": 1}))
             .await;
         self.changes_up_to("DS#mark").await;
-        for (id, count) in [("queued", STREAM_BATCH), ("watched", STREAM_BATCH)] {
-            for number in 0..count {
+        let mut counted = Vec::new();
+        for id in ["queued", "watched"] {
+            for number in 0..STREAM_BATCH {
                 let path = format!("/v1/shadows/{id}-{number}/reported");
                 self.call_api("PATCH", &path, &Scene::document(1)).await;
             }
-            let event = self
-                .changes_up_to(&format!("DS#{id}-{}\"", count - 1))
-                .await;
-            assert_eq!(
-                event["Records"].as_array().map(Vec::len),
-                Some(count as usize)
-            );
+            let last = format!("DS#{id}-{}\"", STREAM_BATCH - 1);
+            let event = self.changes_up_to(&last).await;
+            let records = event["Records"].as_array().unwrap();
+            assert_eq!(records.len(), STREAM_BATCH as usize);
+            let half = json!({"Records": records[..records.len() / 2]});
             // The first invocation resolves the queue's URL, which is cached.
             self.invoke(name, &event).await;
-            let bill = self.invoke(name, &event).await.and(Unit::Lambda, 1.0);
-            bills.push(bill.each_of(count));
+            let once = self.invoke(name, &half).await.and(Unit::Lambda, 1.0);
+            let twice = self.invoke(name, &event).await.and(Unit::Lambda, 1.0);
+            counted.push(Batched::of(STREAM_BATCH / 2, once, twice));
         }
-        let watched = bills.pop().unwrap();
-        (bills.pop().unwrap(), watched)
+        (counted[0], counted[1])
     }
 
     /// A batch of messages from a queue.
@@ -233,41 +231,45 @@ impl Scene {
         json!({ "Records": records })
     }
 
-    pub(super) async fn inbox_message(&self) -> Bill {
+    pub(super) async fn inbox_message(&self) -> Batched {
         let name = antumbra_message_ingest::NAME;
-        let batch = |epoch: u32| {
+        let batch = |epoch: u32, size: u32| {
             let message = move |n| {
                 let text = "x".repeat(500);
                 json!({"thingName": "sender", "epochTime": epoch + n, "text": text})
             };
-            self.batch("antumbra-inbound", (0..QUEUE_BATCH).map(message))
+            self.batch("antumbra-inbound", (0..size).map(message))
         };
         // The first invocation records the source, which happens once an hour.
-        self.invoke(name, &batch(1_700_000_000)).await;
-        let bill = self.invoke(name, &batch(1_700_000_100)).await;
-        bill.queue_batch().each_of(QUEUE_BATCH)
+        self.invoke(name, &batch(1_700_000_000, 1)).await;
+        let half = QUEUE_BATCH / 2;
+        let once = self.invoke(name, &batch(1_700_000_100, half)).await;
+        let twice = self.invoke(name, &batch(1_700_000_200, QUEUE_BATCH)).await;
+        Batched::of(half, queue_batch(once), queue_batch(twice))
     }
 
     pub(super) async fn inbox_get(&self) -> Bill {
         let topic = "request/next/sender/0";
         let event = Scene::ruled(topic, &json!({"token": "t"}));
-        self.invoke("message-next", &event).await.ruled()
+        ruled(self.invoke("message-next", &event).await)
     }
 
-    pub(super) async fn sensor_message(&self) -> Bill {
+    pub(super) async fn sensor_message(&self) -> Batched {
         for number in 0..QUEUE_BATCH {
             let place = json!({"city": "Poznań", "building": "A", "floor": "2", "room": "13"});
             let new = json!({"id": format!("door-{number}"), "location": place});
             self.call_api("POST", "/v1/sensors", &new).await;
         }
         let name = antumbra_sensor_ingest::NAME;
-        let batch = |data: u32| {
+        let batch = |data: u32, size: u32| {
             let signal = |n| json!({"sensor_id": format!("door-{n}"), "data": data});
-            self.batch("antumbra-signals", (0..QUEUE_BATCH).map(signal))
+            self.batch("antumbra-signals", (0..size).map(signal))
         };
-        self.invoke(name, &batch(0)).await;
-        let bill = self.invoke(name, &batch(1)).await;
-        bill.queue_batch().each_of(QUEUE_BATCH)
+        self.invoke(name, &batch(0, QUEUE_BATCH)).await;
+        let half = QUEUE_BATCH / 2;
+        let once = self.invoke(name, &batch(1, half)).await;
+        let twice = self.invoke(name, &batch(2, QUEUE_BATCH)).await;
+        Batched::of(half, queue_batch(once), queue_batch(twice))
     }
 
     /// A sweep that finds no silent sensor, with its marker.
@@ -285,8 +287,8 @@ impl Scene {
         let mut seen = BTreeSet::new();
         let mut calls = self.recorder.take();
         calls.retain(|call| seen.insert(format!("{} {}", call.operation, call.body)));
-        let bill = Bill::of(&calls);
-        bill.and(Unit::Lambda, 1.0).queue_batch()
+        let bill = bill_of(&calls);
+        queue_batch(bill.and(Unit::Lambda, 1.0))
     }
 
     /// A delivery for the change of a sensor with one linked client.
@@ -314,7 +316,7 @@ impl Scene {
 
         let name = antumbra_webhook_deliver::NAME;
         let event = self.event_of(name).await;
-        let sent = self.invoke(name, &event).await.queue_batch();
+        let sent = queue_batch(self.invoke(name, &event).await);
         self.endpoints.wait("client", 1).await;
         notified.plus(sent)
     }

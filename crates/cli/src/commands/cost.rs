@@ -1,0 +1,194 @@
+//! `antumbra cost`: the monthly bill of a fleet, from counted calls.
+
+use antumbra_cost::{Counts, Estimate, Fleet, PRICES_OF, PRICES_REGION, Profile, Transport};
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+use serde_json::Number;
+
+use crate::error::CliError;
+use crate::output::{FAINT, STRONG, json, styled, table};
+
+#[derive(Debug, Args)]
+pub(crate) struct CostArguments {
+    /// Devices with a shadow.
+    #[arg(long, default_value_t = 0.0, value_name = "COUNT")]
+    devices: f64,
+    /// Reports of each device.
+    #[arg(long, default_value_t = 1.0, value_name = "RATE")]
+    reports_per_minute: f64,
+    /// Transport of reports. AWS bills no message for a report over Basic Ingest.
+    #[arg(long, value_enum, default_value_t = TransportName::Mqtt)]
+    transport: TransportName,
+    /// Notifications to queues for each report.
+    #[arg(long, default_value_t = 0.0, value_name = "COUNT")]
+    notifications_per_report: f64,
+    /// Subscribers of the `documents` of each device.
+    #[arg(long, default_value_t = 0.0, value_name = "COUNT")]
+    documents_subscribers: f64,
+    /// The registration that publishes `documents` is switched off.
+    #[arg(long, conflicts_with = "documents_subscribers")]
+    no_documents: bool,
+    /// Inbox messages that each device gets and reads.
+    #[arg(long, default_value_t = 0.0, value_name = "RATE")]
+    messages_per_day: f64,
+    /// Sensors of the registry.
+    #[arg(long, default_value_t = 0.0, value_name = "COUNT")]
+    sensors: f64,
+    /// Signals of each sensor.
+    #[arg(long, default_value_t = 1.0, value_name = "RATE")]
+    signals_per_minute: f64,
+    /// Webhook deliveries for each sensor.
+    #[arg(long, default_value_t = 0.0, value_name = "RATE")]
+    webhooks_per_day: f64,
+    /// The deployment has the profile prod: alarms, metrics, a dashboard, traces and a sweep every minute.
+    #[arg(long)]
+    prod: bool,
+    /// Billed duration of an invocation.
+    #[arg(long, default_value_t = 20.0, value_name = "MILLISECONDS")]
+    invocation_milliseconds: f64,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum TransportName {
+    Mqtt,
+    BasicIngest,
+    Http,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Output {
+    prices_of: &'static str,
+    region: &'static str,
+    services: Vec<ServiceOutput>,
+    total_dollars: Number,
+    idle_dollars: Number,
+    shadow_dollars: Number,
+    device_shadow_dollars: Number,
+}
+
+#[derive(Serialize)]
+struct ServiceOutput {
+    service: &'static str,
+    dollars: Number,
+    units: Vec<UnitOutput>,
+}
+
+#[derive(Serialize)]
+struct UnitOutput {
+    unit: &'static str,
+    count: Number,
+}
+
+pub(crate) fn run(arguments: &CostArguments, as_json: bool) -> Result<String, CliError> {
+    let counts = Counts::of_this_version().map_err(CliError::failed)?;
+    let fleet = arguments.fleet();
+    let estimate = fleet.estimate(&counts).map_err(CliError::invalid)?;
+    Ok(match as_json {
+        true => json(&Output::from(&estimate)),
+        false => text(&estimate),
+    })
+}
+
+impl CostArguments {
+    fn fleet(&self) -> Fleet {
+        Fleet {
+            devices: self.devices,
+            reports_per_minute: self.reports_per_minute,
+            transport: match self.transport {
+                TransportName::Mqtt => Transport::Mqtt,
+                TransportName::BasicIngest => Transport::BasicIngest,
+                TransportName::Http => Transport::Http,
+            },
+            notifications_per_report: self.notifications_per_report,
+            documents_subscribers: (!self.no_documents).then_some(self.documents_subscribers),
+            messages_per_day: self.messages_per_day,
+            sensors: self.sensors,
+            signals_per_minute: self.signals_per_minute,
+            webhooks_per_day: self.webhooks_per_day,
+            profile: match self.prod {
+                false => Profile::Dev,
+                true => Profile::Prod,
+            },
+            invocation_milliseconds: self.invocation_milliseconds,
+        }
+    }
+}
+
+/// Rounds to cents.
+fn cents(dollars: f64) -> Number {
+    let rounded = (dollars * 100.0).round() / 100.0;
+    Number::from_f64(rounded).unwrap_or_else(|| 0.into())
+}
+
+impl From<&Estimate> for Output {
+    fn from(estimate: &Estimate) -> Output {
+        let services = estimate.services.iter().map(|line| ServiceOutput {
+            service: line.service.name(),
+            dollars: cents(line.dollars),
+            units: line
+                .units
+                .iter()
+                .map(|(unit, count)| UnitOutput {
+                    unit,
+                    count: cents(*count),
+                })
+                .collect(),
+        });
+        Output {
+            prices_of: PRICES_OF,
+            region: PRICES_REGION,
+            services: services.collect(),
+            total_dollars: cents(estimate.total_dollars),
+            idle_dollars: cents(estimate.idle_dollars),
+            shadow_dollars: cents(estimate.shadow_dollars),
+            device_shadow_dollars: cents(estimate.device_shadow_dollars),
+        }
+    }
+}
+
+/// Formats a number of units: millions with two decimals, less as it is.
+fn amount((unit, count): &(&'static str, f64)) -> String {
+    if *count >= 100_000.0 {
+        format!("{:.2} M {unit}s", count / 1e6)
+    } else {
+        let count = format!("{count:.2}");
+        let count = count.trim_end_matches('0').trim_end_matches('.');
+        format!("{count} {unit}{}", if count == "1" { "" } else { "s" })
+    }
+}
+
+fn text(estimate: &Estimate) -> String {
+    let dollars = |amount: f64| format!("${amount:.2}");
+    let mut rows = Vec::new();
+    for line in &estimate.services {
+        let units: Vec<String> = line.units.iter().map(amount).collect();
+        rows.push(vec![
+            line.service.name().to_owned(),
+            dollars(line.dollars),
+            styled(FAINT, &units.join(", ")),
+        ]);
+    }
+    rows.push(vec![
+        styled(STRONG, "total a month"),
+        styled(STRONG, &dollars(estimate.total_dollars)),
+        styled(
+            FAINT,
+            &format!("of it {} without any message", dollars(estimate.idle_dollars)),
+        ),
+    ]);
+    if estimate.device_shadow_dollars > 0.0 {
+        rows.push(vec![
+            "shadows".to_owned(),
+            dollars(estimate.shadow_dollars),
+            styled(FAINT, "of the total, for reports and their notifications"),
+        ]);
+        rows.push(vec![
+            "AWS IoT Device Shadow".to_owned(),
+            dollars(estimate.device_shadow_dollars),
+            styled(FAINT, "for the same"),
+        ]);
+    }
+    let note = format!("Prices of {PRICES_REGION} on {PRICES_OF}, without free tiers, storage and data transfer.");
+    format!("{}\n{}", table(&rows), styled(FAINT, &note))
+}
