@@ -98,8 +98,7 @@ impl<'de> Deserialize<'de> for Bill {
         let mut bill = Bill::default();
         for (name, count) in counts {
             let price = PRICES.iter().find(|price| price.name == name);
-            let price =
-                price.ok_or_else(|| de::Error::custom(format!("{name:?} has no price")))?;
+            let price = price.ok_or_else(|| de::Error::custom(format!("{name:?} has no price")))?;
             bill = bill.and(price.unit, count);
         }
         Ok(bill)

@@ -245,7 +245,10 @@ fn from_queue(counts: &Batched, messages: f64) -> Bill {
 fn listener(counts: &Counts, changes: f64) -> Bill {
     let batch = changes / SECONDS_PER_MONTH * BATCHING_SECONDS / STREAM_SHARDS;
     let batch = batch.clamp(1.0, LARGEST_STREAM_BATCH);
-    counts.notification_to_queue.invocation.times(changes / batch)
+    counts
+        .notification_to_queue
+        .invocation
+        .times(changes / batch)
 }
 
 #[cfg(test)]

@@ -69,7 +69,12 @@ pub(crate) const PRICES: [Price; 16] = [
     // On demand, a consistent read of up to 4 KB; an eventually consistent read costs half.
     price(Unit::Read, Service::DynamoDb, "read unit", &[(0.0, 0.125)]),
     // On demand, a write of up to 1 KB.
-    price(Unit::Write, Service::DynamoDb, "write unit", &[(0.0, 0.625)]),
+    price(
+        Unit::Write,
+        Service::DynamoDb,
+        "write unit",
+        &[(0.0, 0.625)],
+    ),
     // A request with up to 64 KB, for any number of messages.
     price(Unit::Sqs, Service::Sqs, "SQS call", &[(0.0, 0.40)]),
     price(Unit::SqsFifo, Service::Sqs, "SQS FIFO call", &[(0.0, 0.50)]),

@@ -174,7 +174,10 @@ fn text(estimate: &Estimate) -> String {
         styled(STRONG, &dollars(estimate.total_dollars)),
         styled(
             FAINT,
-            &format!("of it {} without any message", dollars(estimate.idle_dollars)),
+            &format!(
+                "of it {} without any message",
+                dollars(estimate.idle_dollars)
+            ),
         ),
     ]);
     if estimate.device_shadow_dollars > 0.0 {
@@ -189,6 +192,8 @@ fn text(estimate: &Estimate) -> String {
             styled(FAINT, "for the same"),
         ]);
     }
-    let note = format!("Prices of {PRICES_REGION} on {PRICES_OF}, without free tiers, storage and data transfer.");
+    let note = format!(
+        "Prices of {PRICES_REGION} on {PRICES_OF}, without free tiers, storage and data transfer."
+    );
     format!("{}\n{}", table(&rows), styled(FAINT, &note))
 }

@@ -83,7 +83,9 @@ fn idle(root: &Stack) -> Idle {
         alarm_metrics: alarm_metrics(root) as u32,
         custom_metrics: custom.map(|names| names.len() as u32).sum(),
         dashboards: dashboards.count() as u32,
-        traced: functions.values().any(|f| f.properties["Tracing"] == "Active"),
+        traced: functions
+            .values()
+            .any(|f| f.properties["Tracing"] == "Active"),
     }
 }
 
@@ -97,7 +99,11 @@ fn rows(counts: &Counts) -> Vec<Row> {
         counts.report_over_mqtt,
         Some(operation.and(Unit::IotMessage, 2.0)),
     );
-    row("a report over HTTP", counts.report_over_http, Some(operation));
+    row(
+        "a report over HTTP",
+        counts.report_over_http,
+        Some(operation),
+    );
     row(
         "a report over HTTP that acknowledges a desired value",
         counts.acknowledging_report_over_http,
@@ -140,8 +146,9 @@ fn table(rows: &[Row]) -> String {
     table += "| per million | what AWS counts, each | Antumbra | AWS IoT Device Shadow |\n|---|---|---|---|\n";
     for row in rows {
         let theirs = row.theirs.as_ref();
-        let theirs =
-            theirs.map_or_else(String::new, |bill| format!("${:.2}", bill.dollars_per_million()));
+        let theirs = theirs.map_or_else(String::new, |bill| {
+            format!("${:.2}", bill.dollars_per_million())
+        });
         table += &format!(
             "| {} | {} | ${:.2} | {theirs} |\n",
             row.what,
