@@ -18,12 +18,35 @@ pub enum FilesError {
     Invalid(LoadErrors),
 }
 
+/// Directory below that of the registrations. A deployed listener does not load it.
+const EXAMPLES: &str = "examples";
+
 /// Loads all `.json` files of a directory except the schema, in the order of their names. `env` returns the value of an
 /// environment variable that a registration refers to.
 pub fn load(
     directory: &Path,
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Registrations, FilesError> {
+    Registrations::load(read(directory)?, env).map_err(FilesError::Invalid)
+}
+
+/// The same with the files of the directory `examples` in it, if there is one, in one order.
+pub fn load_with_examples(
+    directory: &Path,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<Registrations, FilesError> {
+    let mut files = read(directory)?;
+    let examples = directory.join(EXAMPLES);
+    if examples.is_dir() {
+        let named = |(name, text)| (format!("{EXAMPLES}/{name}"), text);
+        files.extend(read(&examples)?.into_iter().map(named));
+        files.sort_by(|(a, _), (b, _)| a.rsplit('/').next().cmp(&b.rsplit('/').next()));
+    }
+    Registrations::load(files, env).map_err(FilesError::Invalid)
+}
+
+/// Reads the registrations of a directory: names and texts of the files.
+fn read(directory: &Path) -> Result<Vec<(String, String)>, FilesError> {
     let unreadable = |path: &Path| {
         let path = path.to_owned();
         move |source| FilesError::Unreadable { path, source }
@@ -44,7 +67,7 @@ pub fn load(
         let text = std::fs::read_to_string(&path).map_err(unreadable(&path))?;
         files.push((file_name(&path), text));
     }
-    Registrations::load(files, env).map_err(FilesError::Invalid)
+    Ok(files)
 }
 
 fn file_name(path: &Path) -> String {

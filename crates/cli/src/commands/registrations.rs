@@ -35,7 +35,7 @@ pub(crate) enum RegistrationsCommand {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Directory {
-    /// Directory of registrations.
+    /// Directory of registrations; those of a directory `examples` in it are loaded too.
     #[arg(long, default_value = "registrations", value_name = "DIR")]
     pub(crate) registrations: PathBuf,
 }
@@ -53,7 +53,7 @@ pub(crate) fn run(command: RegistrationsCommand, as_json: bool) -> Result<String
 
 impl Directory {
     pub(crate) fn load(&self) -> Result<antumbra_registration::Registrations, CliError> {
-        files::load(&self.registrations, &|name| std::env::var(name).ok())
+        files::load_with_examples(&self.registrations, &|name| std::env::var(name).ok())
             .map_err(|error| CliError::invalid(error.lines().join("\n       ")))
     }
 }

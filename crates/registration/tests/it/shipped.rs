@@ -23,14 +23,26 @@ fn environment(name: &str) -> Option<String> {
     }
 }
 
-/// Names and texts of the shipped registrations.
+/// Names and texts of the deployed registrations.
+fn deployed() -> Vec<(String, String)> {
+    files_of("")
+}
+
+/// Names and texts of the deployed registrations and the examples.
 fn files() -> Vec<(String, String)> {
+    let mut files = files_of("examples/");
+    files.extend(deployed());
+    files.sort();
+    files
+}
+
+fn files_of(directory: &str) -> Vec<(String, String)> {
     let mut files = Vec::new();
-    for entry in fs::read_dir(folder()).unwrap() {
+    for entry in fs::read_dir(folder().join(directory)).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         if name.ends_with(".json") && name != "registration.schema.json" {
-            files.push((name, fs::read_to_string(path).unwrap()));
+            files.push((format!("{directory}{name}"), fs::read_to_string(path).unwrap()));
         }
     }
     files.sort();
@@ -202,11 +214,29 @@ fn all_files_load_and_validate() {
     for (name, text) in &files {
         assert!(validates(text), "{name}");
         let value: serde_json::Value = serde_json::from_str(text).unwrap();
-        assert_eq!(format!("{}.json", value["name"].as_str().unwrap()), *name);
-        assert_eq!(value["$schema"], "./registration.schema.json", "{name}");
+        let (directory, schema) = match name.strip_prefix("examples/") {
+            Some(_) => ("examples/", "../registration.schema.json"),
+            None => ("", "./registration.schema.json"),
+        };
+        let expected = format!("{directory}{}.json", value["name"].as_str().unwrap());
+        assert_eq!(*name, expected);
+        assert_eq!(value["$schema"], schema, "{name}");
         assert!(value["description"].is_string(), "{name}");
     }
     Registrations::load(files, &|_| None).unwrap_or_else(|errors| panic!("{errors}"));
+}
+
+/// A deployment sends what the product needs, and nothing to targets that only an example has.
+#[test]
+fn deployed_registrations_are_those_of_the_product() {
+    let deployed: Vec<String> = deployed().into_iter().map(|(name, _)| name).collect();
+    let product = [
+        "inbox-notifications.json",
+        "sensor-clients.json",
+        "shadow-delta.json",
+        "shadow-documents.json",
+    ];
+    assert_eq!(deployed, product);
 }
 
 /// A fenced block: its info string and its text.
