@@ -202,16 +202,27 @@ fn the_bill_of_a_fleet_is_printed_by_service() {
 fn examples_are_loaded_by_the_command_and_not_by_a_deployed_listener() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../registrations");
     let names = |loaded: antumbra_registration::Registrations| -> Vec<String> {
-        let names = loaded.iter().map(|(_, registration)| registration.name.to_string());
+        let names = loaded
+            .iter()
+            .map(|(_, registration)| registration.name.to_string());
         names.collect()
     };
     let deployed = names(antumbra_notify::files::load(&directory, &|_| None).unwrap());
     assert!(!deployed.iter().any(|name| name == "basement-lights"));
     let folder = directory.to_str().unwrap();
-    let checked = antumbra(&["registrations", "check", "--registrations", folder, "--json"]);
+    let checked = antumbra(&[
+        "registrations",
+        "check",
+        "--registrations",
+        folder,
+        "--json",
+    ]);
     let checked: Value = serde_json::from_slice(&checked.stdout).unwrap();
     let found = checked["registrations"].as_array().unwrap().iter();
     let files: Vec<&str> = found.map(|one| one["file"].as_str().unwrap()).collect();
-    assert!(files.contains(&"examples/basement-lights.json"), "{files:?}");
+    assert!(
+        files.contains(&"examples/basement-lights.json"),
+        "{files:?}"
+    );
     assert!(files.contains(&"shadow-delta.json"), "{files:?}");
 }

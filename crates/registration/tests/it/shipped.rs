@@ -42,7 +42,10 @@ fn files_of(directory: &str) -> Vec<(String, String)> {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         if name.ends_with(".json") && name != "registration.schema.json" {
-            files.push((format!("{directory}{name}"), fs::read_to_string(path).unwrap()));
+            files.push((
+                format!("{directory}{name}"),
+                fs::read_to_string(path).unwrap(),
+            ));
         }
     }
     files.sort();
