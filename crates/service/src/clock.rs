@@ -7,9 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use antumbra_shadow::Timestamp;
 use futures_util::future::BoxFuture;
 
-/// A source of time.
 pub trait Clock: Send + Sync {
-    /// Returns the current time.
     fn now(&self) -> Timestamp;
 
     /// Completes after the duration has passed on this clock.
@@ -68,7 +66,6 @@ impl Reserve {
     }
 }
 
-/// The clock of the operating system.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 
@@ -87,19 +84,9 @@ impl Clock for SystemClock {
 }
 
 /// The system clock, moved ahead by an adjustable offset. Clones share the offset.
-///
-/// ```
-/// use antumbra_service::clock::{Clock, ShiftedClock, SystemClock};
-/// use std::time::Duration;
-///
-/// let clock = ShiftedClock::default();
-/// clock.shift(Duration::from_secs(3600));
-/// assert!(clock.now() >= SystemClock.now().after(Duration::from_secs(3599)));
-/// ```
 #[derive(Debug, Clone, Default)]
 pub struct ShiftedClock(Arc<AtomicU64>);
 
-#[allow(missing_docs)]
 impl ShiftedClock {
     pub fn shift(&self, by: Duration) {
         self.0.fetch_add(by.as_millis() as u64, Ordering::Relaxed);
@@ -121,20 +108,9 @@ impl Clock for ShiftedClock {
 }
 
 /// A clock that moves only by [`advance`](ManualClock::advance) and `sleep`, which returns at once.
-///
-/// ```
-/// use antumbra_service::clock::{Clock, ManualClock};
-/// use antumbra_shadow::Timestamp;
-/// use std::time::Duration;
-///
-/// let clock = ManualClock::new(Timestamp::parse("2026-01-31T12:00:00Z").unwrap());
-/// clock.advance(Duration::from_secs(3600));
-/// assert_eq!(clock.now().to_string(), "2026-01-31T13:00:00Z");
-/// ```
 #[derive(Debug, Default)]
 pub struct ManualClock(Mutex<Timestamp>);
 
-#[allow(missing_docs)]
 impl ManualClock {
     pub fn new(now: Timestamp) -> ManualClock {
         ManualClock(Mutex::new(now))

@@ -12,9 +12,7 @@ use antumbra_shadow::Timestamp;
 use crate::notifications::BoxFuture;
 use crate::store::StoreError;
 
-/// A request with an idempotency key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct Request {
     /// Key of the caller; other callers have other keys.
     pub key: String,
@@ -42,8 +40,6 @@ pub enum IdempotencyState {
     OtherRequest,
 }
 
-/// Stores idempotency keys and responses.
-///
 /// Laws:
 /// - Of all requests with one key, [`IdempotencyState::Run`] is returned to one owner at a time. Once a response is
 ///   stored, it is returned to nobody until [`Request::forget_at`].
@@ -58,7 +54,6 @@ pub trait IdempotencyStore: Send + Sync {
         request: &'a Request,
     ) -> BoxFuture<'a, Result<IdempotencyState, StoreError>>;
 
-    /// Stores the response for repeated requests.
     fn finish<'a>(
         &'a self,
         request: &'a Request,

@@ -3,6 +3,8 @@
 //! One module per noun. A port is a small trait whose documentation states the law every
 //! implementation keeps; adapters implement ports, functions wire them.
 
+#![allow(missing_docs)]
+
 pub mod api;
 pub mod backoff;
 pub mod clients;
@@ -17,6 +19,8 @@ pub mod paging;
 pub mod quarantine;
 pub mod redrive;
 pub mod sensors;
+/// The SDK.
+#[warn(missing_docs)]
 pub mod shadows;
 pub mod store;
 pub mod text;

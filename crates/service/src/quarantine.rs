@@ -38,21 +38,17 @@ pub struct QuarantinedMessage {
     pub detail: String,
 }
 
-/// A message that could not be quarantined.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct QuarantineFailure {
     /// Position in the request.
     pub index: usize,
     pub reason: String,
 }
 
-/// Sends messages to the quarantine.
 #[derive(Clone)]
 pub struct Quarantine(Arc<dyn Channel>);
 
 impl Quarantine {
-    /// Creates a quarantine that sends to this queue.
     pub fn new(queue: Arc<dyn Channel>) -> Quarantine {
         Quarantine(queue)
     }

@@ -10,9 +10,7 @@ use serde::Deserialize;
 use crate::notifications::BoxFuture;
 use crate::store::ErrorClass;
 
-/// A message received from a queue of failed messages.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct FailedMessage {
     pub id: String,
     pub receipt: String,
@@ -27,7 +25,6 @@ pub struct FailedMessage {
 
 /// An attribute of a message: text or bytes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct Attribute {
     pub data_type: String,
     pub text: Option<String>,
@@ -52,9 +49,7 @@ impl FailedMessage {
     }
 }
 
-/// Error of a call to a queue.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs)]
 pub enum QueueError {
     #[error("the queue {0} does not exist")]
     NotFound(String),
@@ -65,7 +60,6 @@ pub enum QueueError {
 }
 
 impl QueueError {
-    /// Returns the class of this error.
     pub fn class(&self) -> ErrorClass {
         match self {
             QueueError::NotFound(_) => ErrorClass::NotFound,
@@ -74,7 +68,6 @@ impl QueueError {
     }
 }
 
-/// A queue of failed messages.
 pub trait FailedQueue: Send + Sync {
     /// Returns `true` for a FIFO queue, which keeps the order of each message group.
     fn is_fifo(&self) -> bool;
@@ -83,10 +76,8 @@ pub trait FailedQueue: Send + Sync {
     /// is empty.
     fn receive(&self) -> impl Future<Output = Result<Vec<FailedMessage>, QueueError>> + Send;
 
-    /// Makes received messages visible again.
     fn release(&self, receipts: &[String]) -> impl Future<Output = Result<(), QueueError>> + Send;
 
-    /// Deletes a received message.
     fn delete(&self, receipt: &str) -> impl Future<Output = Result<(), QueueError>> + Send;
 
     /// Sends a message to another queue, given by name, URL or ARN. A repeated call may send a second copy.
@@ -100,7 +91,6 @@ pub trait FailedQueue: Send + Sync {
 /// The records of a stream's shard that an event source discarded after its last attempt. Both ends are included.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
-#[allow(missing_docs)]
 pub struct RecordRange {
     pub stream_arn: String,
     pub shard_id: String,

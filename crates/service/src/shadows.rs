@@ -128,9 +128,7 @@ impl<P: ShadowStore> Shadows<P> {
     pub fn new(store: P) -> Shadows<P> {
         Shadows::with_clock(store, Arc::new(SystemClock))
     }
-}
 
-impl<P: ShadowStore> Shadows<P> {
     /// Creates the SDK with another clock.
     pub fn with_clock(store: P, clock: Arc<dyn Clock>) -> Shadows<P> {
         Shadows {

@@ -1,8 +1,6 @@
 //! Checked texts: ids, names and words of limited length and alphabet, checked once at the edge.
 
-/// Error of a text that is not allowed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs)]
 pub enum InvalidText {
     #[error("the {what} is empty")]
     Empty { what: &'static str },
@@ -37,7 +35,6 @@ pub(crate) fn check_text(
     }
 }
 
-/// Returns whether a character can be shown.
 pub(crate) fn is_printable(character: char) -> bool {
     !character.is_control()
 }

@@ -15,10 +15,8 @@ macro_rules! word_enum {
         }
 
         impl $name {
-            /// All variants.
             pub const ALL: &'static [$name] = &[$($name::$variant),+];
 
-            /// Returns the word of this variant.
             pub fn as_str(self) -> &'static str {
                 match self {
                     $($name::$variant => $word,)+

@@ -76,7 +76,6 @@ pub struct Message {
 }
 
 impl Message {
-    /// Represents a message of a source.
     pub fn new(source: &Source, message: &InboxMessage) -> Message {
         Message {
             uuid: source.as_str().to_owned(),

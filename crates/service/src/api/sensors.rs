@@ -357,7 +357,6 @@ pub struct ReadingPage {
 }
 
 impl ReadingPage {
-    /// Represents readings of a sensor.
     pub fn new(
         sensor: &SensorId,
         readings: &[sensors::Reading],

@@ -63,7 +63,6 @@ pub struct Shadow {
 }
 
 impl Shadow {
-    /// Represents the documents of a shadow.
     pub fn new(id: &ShadowId, shadow: shadows::Shadow) -> Shadow {
         Shadow {
             id: id.id().to_owned(),
@@ -94,7 +93,6 @@ pub struct Delta {
 }
 
 impl Delta {
-    /// Represents the delta of a shadow.
     pub fn new(id: &ShadowId, shadow: shadows::Shadow) -> Delta {
         let version = |document: Option<shadows::StoredDocument>| {
             document
@@ -140,7 +138,6 @@ pub struct UpdateResult {
 }
 
 impl UpdateResult {
-    /// Represents the result of an update of one document.
     pub fn new(id: &ShadowId, state: State, result: shadows::UpdateResult) -> UpdateResult {
         let changes = match state {
             State::Reported => &result.reported_changes,

@@ -9,11 +9,8 @@ use crate::sensors::SensorId;
 use crate::store::Version;
 use crate::words::word_enum;
 
-/// Characters of a client's name.
 pub const NAME_CHARACTERS: usize = 256;
-/// Bytes of a client's URL.
 pub const URL_BYTES: usize = 2048;
-/// Characters of the reason for which a client is disabled.
 pub const REASON_CHARACTERS: usize = 256;
 
 word_enum! {
@@ -30,16 +27,13 @@ word_enum! {
     }
 }
 
-/// State of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum ClientState {
     /// Deliveries are sent.
     Enabled,
     /// Deliveries are held until the client is enabled again.
     Disabled {
         reason: String,
-        /// Time at which it was disabled.
         since: Timestamp,
     },
 }
@@ -55,9 +49,7 @@ pub struct Circuit {
     pub failing_since: Option<Timestamp>,
 }
 
-/// A client.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct Client {
     pub id: ClientId,
     pub name: String,
@@ -71,9 +63,7 @@ pub struct Client {
     pub updated: Timestamp,
 }
 
-/// A client to be created.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct NewClient {
     /// Generated if `None`.
     pub id: Option<ClientId>,
@@ -86,7 +76,6 @@ pub struct NewClient {
 
 /// A created client. Only this response contains its secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct Created {
     pub client: Client,
     pub secret: Secret,
@@ -95,7 +84,6 @@ pub struct Created {
 /// A new secret. Only this response contains it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rotated {
-    /// The new secret.
     pub secret: Secret,
     /// Time until which the previous secret is valid as well.
     pub previous_until: Timestamp,
@@ -103,16 +91,13 @@ pub struct Rotated {
 
 /// Changes to a client; `None` leaves a field unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-#[allow(missing_docs)]
 pub struct ClientPatch {
     pub name: Option<String>,
     pub url: Option<String>,
     pub mode: Option<Mode>,
 }
 
-/// Link of a client to a sensor.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct Link {
     pub client: ClientId,
     pub sensor: SensorId,
@@ -123,7 +108,6 @@ pub struct Link {
 
 /// A client that a sensor's events are delivered to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct LinkedClient {
     pub client: ClientId,
     pub mode: Mode,

@@ -2,9 +2,7 @@
 
 use crate::text::{check_text, checked_text};
 
-/// Maximum characters of an id.
 const CHARACTERS: usize = 64;
-/// Random bytes of a generated id.
 const RANDOM_BYTES: usize = 12;
 
 checked_text! {

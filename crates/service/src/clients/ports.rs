@@ -11,9 +11,7 @@ use crate::paging::{Cursor, Page};
 use crate::sensors::SensorId;
 use crate::store::{ErrorClass, StoreError, Version};
 
-/// Error of a request about clients or links.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs)]
 pub enum ClientError {
     #[error("no such client")]
     NotFound,
@@ -26,7 +24,6 @@ pub enum ClientError {
     #[error("the client has version {actual}, not {expected}")]
     Conflict {
         expected: Version,
-        /// Stored version.
         actual: Version,
     },
     /// The client has links and cascade was not requested.
@@ -41,7 +38,6 @@ pub enum ClientError {
 }
 
 impl ClientError {
-    /// Returns the class of this error.
     pub fn class(&self) -> ErrorClass {
         match self {
             ClientError::NotFound | ClientError::NoSensor | ClientError::NotLinked => {
@@ -56,7 +52,6 @@ impl ClientError {
     }
 }
 
-/// Reason for rejecting a URL.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the URL is refused: {0}")]
 pub struct UrlRejection(pub String);
@@ -71,9 +66,7 @@ pub trait UrlPolicy: Send + Sync {
     fn check(&self, url: &str) -> impl Future<Output = Result<String, UrlRejection>> + Send;
 }
 
-/// A rotation of a secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct Rotation {
     pub secret: Secret,
     /// Time until which the previous secret stays valid.
@@ -82,11 +75,8 @@ pub struct Rotation {
     pub now: Timestamp,
 }
 
-/// Store of clients.
-///
 /// Laws: every write of a client increments its version; a write with an expected version is applied only to
 /// that version. Secrets are stored apart from clients and are returned by [`ClientStore::secrets`] alone.
-#[allow(missing_docs)]
 pub trait ClientStore: Send + Sync {
     /// Stores a new client and its secret, both or neither. `AlreadyExists` if the id is taken.
     fn create(
@@ -144,8 +134,6 @@ pub trait ClientStore: Send + Sync {
     ) -> impl Future<Output = Result<(), ClientError>> + Send;
 }
 
-/// Store of links.
-///
 /// Law: a link exists on both sides or on neither, and only between an existing client and an existing sensor.
 pub trait LinkStore: Send + Sync {
     /// Links a client to a sensor; a second time changes nothing.
@@ -184,7 +172,6 @@ pub trait LinkStore: Send + Sync {
 ///
 /// Law: every link made before the call is in the result, however many there are.
 pub trait LinkedClients: Send + Sync {
-    /// Returns all clients linked to a sensor.
     fn linked<'a>(
         &'a self,
         sensor: &'a SensorId,

@@ -28,7 +28,6 @@ pub struct Secret(String);
 pub struct InvalidSecret;
 
 impl Secret {
-    /// Generates a secret.
     pub fn random() -> Secret {
         Secret(format!(
             "{PREFIX}{}",
@@ -36,7 +35,6 @@ impl Secret {
         ))
     }
 
-    /// Parses a stored secret.
     pub fn new(text: &str) -> Result<Secret, InvalidSecret> {
         let bytes = text
             .strip_prefix(PREFIX)
@@ -62,7 +60,6 @@ impl fmt::Debug for Secret {
 /// The request that created a secret. If it is sent again, it gets the same secret and creates no other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestKey {
-    /// Unique name of the request.
     pub by: String,
     /// Time until which the request is recognised. After that the same name is another request.
     pub until: Timestamp,
@@ -81,7 +78,6 @@ impl RequestKey {
 /// The secrets of a client: one, or two for a while after a rotation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Secrets {
-    /// The newest.
     pub current: Secret,
     /// The previous secret, and the time until which deliveries are signed with it too.
     pub previous: Option<(Secret, Timestamp)>,
@@ -105,7 +101,6 @@ pub(super) fn random<const N: usize>() -> [u8; N] {
     bytes
 }
 
-/// Formats bytes as hexadecimal digits.
 pub(super) fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -20,14 +20,12 @@ pub const KEEP_PREVIOUS: Duration = Duration::from_secs(24 * 3600);
 /// Longest time for which the previous secret stays valid.
 const KEEP_LONGEST: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// Use cases of clients and links.
 pub struct Clients<S, D> {
     store: S,
     destinations: D,
     clock: Arc<dyn Clock>,
 }
 
-#[allow(missing_docs)]
 impl<S, D> Clients<S, D>
 where
     S: ClientStore + LinkStore,
@@ -183,7 +181,6 @@ where
         self.store.unlink(client, sensor).await
     }
 
-    /// Lists the sensors linked to a client.
     pub async fn links_of_client(
         &self,
         client: &ClientId,
@@ -199,7 +196,6 @@ where
             .await
     }
 
-    /// Lists the clients linked to a sensor.
     pub async fn links_of_sensor(
         &self,
         sensor: &SensorId,

@@ -36,7 +36,6 @@ impl Body {
         Body { document, written }
     }
 
-    /// Returns the JSON for readers.
     pub fn as_json(&self) -> &str {
         self.written().unwrap_or(self.document.as_str())
     }

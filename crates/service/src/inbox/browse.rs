@@ -6,7 +6,6 @@ use crate::store::StoreError;
 
 /// The oldest and the newest message of a source; both are the same if it has one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct Span {
     pub oldest: MessageId,
     pub newest: MessageId,
@@ -21,9 +20,7 @@ pub async fn span(query: &impl MessageIndex, source: &Source) -> Result<Option<S
         .map(|(oldest, newest)| Span { oldest, newest }))
 }
 
-/// The request for a page of a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct ListRequest {
     /// Smallest id.
     pub from: Option<MessageId>,

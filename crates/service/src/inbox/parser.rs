@@ -24,9 +24,7 @@ const TOPIC: &str = "request/delete//";
 /// Bytes of the item's other attributes, rounded up.
 const OTHER_ATTRIBUTES_BYTES: usize = 128;
 
-/// A message of the inbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct InboxMessage {
     pub source: Source,
     pub id: MessageId,
@@ -35,10 +33,8 @@ pub struct InboxMessage {
     pub expires_at: Option<Timestamp>,
 }
 
-/// A message of a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IncomingMessage<'a> {
-    /// Content as sent.
     pub text: &'a str,
     /// Id of the message when it was first sent, the same at every receive.
     pub queue_id: &'a str,
@@ -46,7 +42,6 @@ pub struct IncomingMessage<'a> {
     pub sent_milliseconds: u64,
 }
 
-/// Parser of incoming messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MessageParser {
     /// Field of the source.
@@ -75,15 +70,12 @@ impl Default for MessageParser {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {detail}", reason.as_str())]
 pub struct Rejection {
-    /// Code, for programs.
     pub reason: RejectionCode,
     /// Detail, for people: limit and size, or the place; never the content.
     pub detail: String,
 }
 
 word_enum! {
-    /// Reason of a rejection.
-    #[allow(missing_docs)]
     pub enum RejectionCode as "rejection code" {
         NotJson = "NotJson",
         NotAnObject = "NotAnObject",
@@ -101,7 +93,6 @@ word_enum! {
 }
 
 impl RejectionCode {
-    /// Creates a rejection with this code.
     pub fn because(self, detail: impl Into<String>) -> Rejection {
         Rejection {
             reason: self,

@@ -17,27 +17,22 @@ use super::{InboxMessage, MessageId, Source};
 use crate::paging::{Cursor, Page};
 use crate::store::StoreError;
 
-/// Result of storing a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stored {
-    /// The message was stored.
     New,
     /// The message exists or was deleted before; nothing changed.
     Known,
 }
 
-/// Error of storing a message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreMessageError {
     /// The source has as many messages as the store can hold of one, until some are deleted or expire.
     #[error("the source has no room for more messages")]
     SourceFull,
-    /// Anything else.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// Writes messages.
 pub trait MessageWriter: Send + Sync {
     /// Stores a message, in one write. Storing it again, also after a delete, changes nothing.
     fn store(
@@ -57,7 +52,6 @@ pub trait SourceTracker: Send + Sync {
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
 }
 
-/// Reads messages by their ids.
 pub trait MessageReader: Send + Sync {
     /// Reads a message, in one read; `None` if there is none or it was deleted.
     fn get(
@@ -74,19 +68,14 @@ pub trait MessageReader: Send + Sync {
     ) -> impl Future<Output = Result<Vec<InboxMessage>, StoreError>> + Send;
 }
 
-/// Order of messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Order {
-    /// Ids ascend.
     #[default]
     OldestFirst,
-    /// Ids descend.
     NewestFirst,
 }
 
-/// A range of messages of one source.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-#[allow(missing_docs)]
 pub struct Range {
     /// Smallest id.
     pub from: Option<MessageId>,
@@ -97,7 +86,6 @@ pub struct Range {
     pub after: Option<MessageId>,
 }
 
-/// Finds messages by their order.
 pub trait MessageIndex: Send + Sync {
     /// Returns the ids of a range, at most `limit` (1 to 1000), in one read. Fewer than `limit` means that there are no
     /// more.
@@ -157,7 +145,6 @@ async fn first<Q: MessageIndex + ?Sized>(
     Ok(query.ids(source, &range, 1).await?.into_iter().next())
 }
 
-/// Deletes messages.
 pub trait MessageDeleter: Send + Sync {
     /// Deletes a message, in one write. If there is none, nothing is written. `now` starts the time for which the
     /// deletion is remembered.
@@ -169,9 +156,7 @@ pub trait MessageDeleter: Send + Sync {
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
 }
 
-/// A source and the time of its last message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct Contact {
     pub source: Source,
     /// Start of the hour of its last message.

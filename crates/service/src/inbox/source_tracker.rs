@@ -20,7 +20,6 @@ pub struct HourlySourceTracker<C> {
 }
 
 impl<C: SourceTracker> HourlySourceTracker<C> {
-    /// Saves calls to this tracker.
     pub fn new(tracker: C) -> HourlySourceTracker<C> {
         HourlySourceTracker {
             tracker,

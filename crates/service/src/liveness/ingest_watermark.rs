@@ -36,7 +36,6 @@ pub trait IngestProgress: Send + Sync {
 
 /// Measures how far a queue has been read.
 #[derive(Clone)]
-#[allow(missing_docs)]
 pub struct QueueProbe {
     pub queue: Arc<dyn Channel>,
     /// Name under which progress is recorded.

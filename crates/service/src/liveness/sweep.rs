@@ -9,7 +9,6 @@ use crate::paging::Cursor;
 use crate::sensors::{CheckOutcome, LivenessIndex, SensorId};
 use crate::store::StoreError;
 
-/// Concurrency of a sweep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Sensors checked concurrently.
@@ -28,7 +27,6 @@ impl Default for Limits {
     }
 }
 
-/// Summary of a sweep.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SweepSummary {
     /// Sensors that became lost by this sweep.
@@ -37,7 +35,6 @@ pub struct SweepSummary {
     pub rearmed: usize,
     /// Sensors that were lost already or are unregistered.
     pub gone: usize,
-    /// Pages read.
     pub pages: usize,
     /// Checks and pages that failed; the next sweep repeats them.
     pub failed: usize,
@@ -48,7 +45,6 @@ pub struct SweepSummary {
 }
 
 impl SweepSummary {
-    /// Returns the number of checked sensors.
     pub fn checked(&self) -> usize {
         self.lost + self.rearmed + self.gone
     }
@@ -111,14 +107,12 @@ pub async fn sweep<L: LivenessIndex>(
     }
 }
 
-/// Entry of the index.
 enum Found {
     Page,
     Due(SensorId),
     Failed(StoreError),
 }
 
-/// Result of checking an entry.
 enum Look {
     Page,
     Checked(Result<CheckOutcome, StoreError>),

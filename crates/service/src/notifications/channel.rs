@@ -3,7 +3,6 @@
 use std::future::Future;
 use std::pin::Pin;
 
-/// A boxed future.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// One message, ready to be sent. A channel uses what applies to it and leaves the rest.
@@ -48,9 +47,7 @@ pub fn attribute_bytes(name: &str, value: &str) -> usize {
     name.len() + "String".len() + value.len()
 }
 
-/// Limits of a channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct ChannelLimits {
     pub batch_count: usize,
     /// Bytes of all messages of one call, as [`Message::bytes`] counts them.
@@ -58,7 +55,6 @@ pub struct ChannelLimits {
     pub message_bytes: usize,
 }
 
-/// Error of a message that was not sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SendError {
     /// Can be retried: throttled, timed out, or the service failed. The message may have been accepted.
@@ -75,7 +71,6 @@ pub enum SendError {
 /// result per message in the given order. A call that fails as a whole fails every message. It never retries
 /// beyond what the service's client does, and never panics on a response of the service.
 pub trait Channel: Send + Sync {
-    /// Returns the limits of this channel.
     fn limits(&self) -> ChannelLimits;
 
     /// The maximum number of calls in flight. Messages of one key are never in flight together.
@@ -83,6 +78,5 @@ pub trait Channel: Send + Sync {
         1
     }
 
-    /// Sends messages, in order.
     fn send<'a>(&'a self, messages: &'a [Message]) -> BoxFuture<'a, Vec<Result<(), SendError>>>;
 }

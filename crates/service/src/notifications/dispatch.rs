@@ -24,25 +24,19 @@ pub struct Envelope<'m> {
     pub bytes: usize,
 }
 
-/// A message and the index of its channel.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct ChannelMessage {
     pub channel: usize,
     pub message: Message,
 }
 
-/// A message that can never be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct RejectedMessage {
     pub index: usize,
     pub reason: String,
 }
 
-/// The result of a dispatch.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-#[allow(missing_docs)]
 pub struct DispatchSummary {
     pub sent: usize,
     /// Number of failed attempts that were retried.
@@ -54,13 +48,11 @@ pub struct DispatchSummary {
     pub failed: Vec<usize>,
 }
 
-/// The reason why one message was not sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SendFailure {
     /// It can never be sent.
     #[error("{0}")]
     Rejected(String),
-    /// It was not sent in time.
     #[error("the deadline passed")]
     Late,
 }

@@ -27,7 +27,6 @@ pub const RETRY_PAUSE: Duration = Duration::from_secs(30);
 /// two weeks; the messages behind it need time too.
 pub const SPILL_TIME: Duration = Duration::from_secs(4 * 24 * 3600);
 
-/// The state of a registration whose target fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SuspensionState {
@@ -39,9 +38,7 @@ pub enum SuspensionState {
     Draining,
 }
 
-/// The record of a registration whose target fails.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct Suspension {
     pub registration: String,
     pub state: SuspensionState,
@@ -96,7 +93,6 @@ impl Suspension {
 
 /// A registration and key with messages in the spill queue.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
 pub struct SpilledKey {
     pub registration: String,
     /// Identifies the key; short enough for a key of the store.
@@ -108,7 +104,6 @@ pub struct SpilledKey {
 /// Laws: all reads are consistent. `save` and `remove` apply only to the version that was read, and `touch` only to a
 /// record that exists; they return whether they applied. Every one of them that applies changes the version. A mark
 /// that is set again names the new message; `clear` removes only the mark that names its message.
-#[allow(missing_docs)]
 pub trait Suspensions: Send + Sync {
     fn all(&self) -> BoxFuture<'_, Result<Vec<Suspension>, StoreError>>;
 
@@ -127,7 +122,6 @@ pub trait Suspensions: Send + Sync {
         until: Timestamp,
     ) -> BoxFuture<'a, Result<(), StoreError>>;
 
-    /// Returns which of these keys are marked.
     fn marked<'a>(
         &'a self,
         keys: &'a [SpilledKey],

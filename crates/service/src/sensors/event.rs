@@ -18,7 +18,6 @@ use crate::words::word_enum;
 word_enum! {
     /// Type of a delivery, as clients read it in `type`.
     pub enum EventType as "type of event" {
-        /// The value of a sensor changed.
         StateChanged = "state.changed",
         /// A sensor was silent for longer than its timeout.
         ConnectionLost = "connection.lost",
@@ -31,9 +30,7 @@ word_enum! {
     }
 }
 
-/// An event of a sensor.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct SensorEvent {
     pub sensor: SensorId,
     /// The registration of the sensor that the event belongs to.
@@ -47,9 +44,7 @@ pub struct SensorEvent {
     pub detail: EventDetail,
 }
 
-/// Details of an event, by type.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum EventDetail {
     StateChanged {
         previous: Value,
@@ -58,7 +53,6 @@ pub enum EventDetail {
         since: Timestamp,
     },
     ConnectionLost {
-        /// Time of the last signal.
         last_seen: Timestamp,
         /// Silence after which the sensor is lost.
         threshold: SilenceTimeout,
@@ -76,9 +70,7 @@ pub enum EventDetail {
         value_changed: bool,
     },
     ConnectionNeverSeen {
-        /// Time of registration.
         registered_at: Timestamp,
-        /// Silence after which the sensor is lost.
         threshold: SilenceTimeout,
     },
 }
@@ -117,7 +109,6 @@ impl SensorEvent {
         format!("{sensor}/{generation}/{}", self.sequence)
     }
 
-    /// Returns the type of this event.
     pub fn event_type(&self) -> EventType {
         match self.detail {
             EventDetail::StateChanged { .. } => EventType::StateChanged,
@@ -211,7 +202,6 @@ enum Data<'a> {
 }
 
 impl EventDetail {
-    /// Returns the JSON that clients read in `data`.
     pub fn to_json(&self) -> Box<RawValue> {
         let data = match self {
             EventDetail::StateChanged {

@@ -8,9 +8,7 @@ use crate::text::{InvalidText, check_text, checked_text};
 /// Maximum characters of a sensor's id or of a type's name.
 pub const NAME_CHARS: usize = 64;
 
-/// Error of invalid data of a sensor.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs)]
 pub enum InvalidSensor {
     #[error(transparent)]
     Text(#[from] InvalidText),
@@ -57,7 +55,6 @@ checked_text! {
     pub struct SensorType checked by |text| name("sensor type", text);
 }
 
-/// Type of a sensor without a type.
 impl Default for SensorType {
     fn default() -> SensorType {
         SensorType("sensor".to_owned())

@@ -26,7 +26,6 @@ impl Part {
         Ok(Part(text))
     }
 
-    /// Returns the text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -38,9 +37,7 @@ impl fmt::Display for Part {
     }
 }
 
-/// Location of a sensor, down to the room.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[allow(missing_docs)]
 pub struct Location {
     pub city: Part,
     pub building: Part,
@@ -125,7 +122,6 @@ impl LocationPrefix {
         })
     }
 
-    /// Returns the city.
     pub fn city(&self) -> &Part {
         &self.city
     }
@@ -135,7 +131,6 @@ impl LocationPrefix {
         &self.below
     }
 
-    /// Returns whether it contains a location.
     pub fn holds(&self, location: &Location) -> bool {
         let parts = [&location.building, &location.floor, &location.room];
         self.city == location.city

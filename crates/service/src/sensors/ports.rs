@@ -13,9 +13,7 @@ use super::state::State;
 use crate::paging::{Cursor, InvalidCursor, Page};
 use crate::store::{ErrorClass, StoreError, Version};
 
-/// Error of a request about sensors.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs)]
 pub enum SensorError {
     /// The id is registered with other data.
     #[error("already registered")]
@@ -25,7 +23,6 @@ pub enum SensorError {
     #[error("version {expected} expected, {actual} stored")]
     Conflict {
         expected: Version,
-        /// Stored version.
         actual: Version,
     },
     #[error(transparent)]
@@ -33,7 +30,6 @@ pub enum SensorError {
 }
 
 impl SensorError {
-    /// Returns the class of this error.
     pub fn class(&self) -> ErrorClass {
         match self {
             SensorError::AlreadyRegistered | SensorError::Conflict { .. } => ErrorClass::Conflict,
@@ -51,15 +47,12 @@ impl From<InvalidCursor> for SensorError {
 
 /// A sensor in a listing, with its state, which may lag behind by a moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct SensorWithState {
     pub sensor: Sensor,
     /// Its state; `None` if it was unregistered meanwhile.
     pub state: Option<State>,
 }
 
-/// Store of registered sensors.
-///
 /// Laws, kept by every implementation:
 /// - A sensor and its [`State`] exist together or not at all.
 /// - Registering a sensor again with the same data changes nothing and returns the stored sensor; with other
@@ -96,7 +89,6 @@ pub trait SensorStore: Send + Sync {
         now: Timestamp,
     ) -> impl Future<Output = Result<RegisteredSensor, SensorError>> + Send;
 
-    /// Unregisters a sensor.
     fn unregister(
         &self,
         sensor: &RegisteredSensor,
@@ -119,8 +111,6 @@ pub trait SensorStore: Send + Sync {
     ) -> impl Future<Output = Result<Page<SensorWithState>, SensorError>> + Send;
 }
 
-/// Store of readings.
-///
 /// Laws:
 /// - Readings are stored for a registered sensor or not at all. If the sensor is unregistered at the same time,
 ///   they are stored before that, or the result is [`SensorError::NotFound`].
@@ -153,8 +143,6 @@ pub trait ReadingStore: Send + Sync {
     ) -> impl Future<Output = Result<Page<Reading>, SensorError>> + Send;
 }
 
-/// Store of sensor states.
-///
 /// Laws:
 /// - One signal is one write of the state and no read; two writes if signals overtook each other.
 /// - The newest [`ReadingTime`](super::ReadingTime) determines the value, whatever order signals arrive in and
@@ -183,7 +171,6 @@ pub trait StateStore: Send + Sync {
 /// raised but not lowered.
 pub const DEFAULT_SHARDS: u32 = 16;
 
-/// Outcome of checking a due sensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CheckOutcome {
     /// It became lost by this check; only one check gets this result.
@@ -202,7 +189,6 @@ pub enum CheckOutcome {
 ///   decides.
 /// - A sensor becomes lost only after its deadline, and once per outage, however many callers check it.
 pub trait LivenessIndex: Send + Sync {
-    /// Returns the number of shards.
     fn shards(&self) -> u32;
 
     /// Returns the due sensors of a shard, most overdue first, at most `limit` (1 to 1000) per page.
@@ -222,9 +208,7 @@ pub trait LivenessIndex: Send + Sync {
     ) -> impl Future<Output = Result<CheckOutcome, StoreError>> + Send;
 }
 
-/// Readings of an unregistered sensor, to be purged.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct Purge {
     pub sensor: SensorId,
     pub generation: super::Generation,
@@ -232,7 +216,6 @@ pub struct Purge {
 
 /// Deletes the readings of unregistered sensors, some per call. Progress is kept, so a purge can stop anywhere.
 pub trait PurgeQueue: Send + Sync {
-    /// Returns due purges, at most `limit`.
     fn due_purges(
         &self,
         now: Timestamp,

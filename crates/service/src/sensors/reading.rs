@@ -6,7 +6,6 @@ use super::value::Value;
 use crate::text::{check_text, checked_text, is_printable};
 use antumbra_shadow::Timestamp;
 
-/// Bytes of a unit.
 pub const UNIT_BYTES: usize = 32;
 /// Default number of readings that `latest` returns.
 pub const DEFAULT_LATEST: usize = 10;
@@ -14,7 +13,6 @@ pub const DEFAULT_LATEST: usize = 10;
 /// One measurement. Its reading time identifies it: the same reading time is the same reading.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reading {
-    /// Measured value.
     pub value: Value,
     /// Unit, such as `°C`.
     pub unit: Option<Unit>,
@@ -53,17 +51,13 @@ checked_text! {
 
 /// Sensor that readings belong to, with the type that determines their retention.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct Owner {
     pub sensor: SensorId,
-    /// Registration of the sensor id.
     pub generation: Generation,
     pub sensor_type: SensorType,
 }
 
-/// A reading and its sensor.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct OwnedReading {
     pub owner: Owner,
     pub reading: Reading,

@@ -29,13 +29,11 @@ pub enum Sequence {
 }
 
 impl Sequence {
-    /// Creates a sequence from a queue's message id.
     pub fn message(id: impl Into<String>) -> Result<Sequence, InvalidSensor> {
         let id = check_text("message id", id.into(), MESSAGE_ID_BYTES, |_| true)?;
         Ok(Sequence::Message(id))
     }
 
-    /// Creates a sequence from the hash of a text.
     pub fn content(text: &str) -> Sequence {
         Sequence::Content(fnv1a(text.as_bytes()))
     }
@@ -90,12 +88,10 @@ impl ReadingTime {
         ReadingTime::new(time, self.sequence.clone()).unwrap_or_else(|_| self.clone())
     }
 
-    /// Returns the time.
     pub fn time(&self) -> Timestamp {
         self.time
     }
 
-    /// Returns the sequence among readings of the same time.
     pub fn sequence(&self) -> &Sequence {
         &self.sequence
     }

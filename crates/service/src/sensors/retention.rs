@@ -28,7 +28,6 @@ pub struct Retention {
 }
 
 impl Retention {
-    /// Returns the retention of readings of this type.
     pub fn of(&self, sensor_type: &SensorType) -> Option<Duration> {
         self.by_type.get(sensor_type).copied().or(self.others)
     }

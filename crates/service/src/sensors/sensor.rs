@@ -11,12 +11,9 @@ use crate::text::{check_text, checked_text, is_printable};
 pub const DEFAULT_SILENCE_SECONDS: u32 = 3600;
 /// Longest silence timeout: a year.
 pub const MOST_SILENCE_SECONDS: u32 = 366 * 24 * 3600;
-/// Bytes of an address.
 pub const ADDRESS_BYTES: usize = 512;
 
-/// Data of a sensor.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct Sensor {
     pub id: SensorId,
     pub location: Location,
@@ -53,9 +50,7 @@ checked_text! {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SilenceTimeout(u32);
 
-#[allow(missing_docs)]
 impl SilenceTimeout {
-    /// Checks a number of seconds.
     pub fn seconds(seconds: u64) -> Result<SilenceTimeout, InvalidSensor> {
         let most = u64::from(MOST_SILENCE_SECONDS);
         match u32::try_from(seconds) {
@@ -84,14 +79,11 @@ impl Default for SilenceTimeout {
     }
 }
 
-/// A sensor in the registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct RegisteredSensor {
     pub sensor: Sensor,
     /// Version: 1 after registration.
     pub version: Version,
     pub registered_at: Timestamp,
-    /// Registration of the sensor id.
     pub generation: Generation,
 }

@@ -23,15 +23,12 @@ const RETRIES: u32 = 5;
 
 /// Changes to a sensor; `None` leaves a field unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-#[allow(missing_docs)]
 pub struct SensorPatch {
     pub address: Option<Address>,
     pub sensor_type: Option<SensorType>,
-    /// Silence after which it is lost.
     pub silence_after: Option<SilenceTimeout>,
 }
 
-/// Use cases of sensors.
 pub struct Sensors<S> {
     store: S,
     clock: Arc<dyn Clock>,
@@ -42,21 +39,16 @@ impl<S> Sensors<S> {
     pub fn new(store: S) -> Sensors<S> {
         Sensors::with_clock(store, Arc::new(SystemClock))
     }
-}
 
-impl<S> Sensors<S> {
-    /// Creates the use cases with another clock.
     pub fn with_clock(store: S, clock: Arc<dyn Clock>) -> Sensors<S> {
         Sensors { store, clock }
     }
 
-    /// Returns the store.
     pub fn store(&self) -> &S {
         &self.store
     }
 }
 
-#[allow(missing_docs)]
 impl<S: SensorStore> Sensors<S> {
     /// Registers a sensor. Repeating it with the same data changes nothing and returns the registered sensor;
     /// with other data the result is [`SensorError::AlreadyRegistered`].

@@ -14,7 +14,6 @@ use crate::words::word_enum;
 /// Maximum time by which the clock of a device may be ahead of the queue's clock.
 pub const CLOCK_AHEAD: Duration = Duration::from_secs(5 * 60);
 
-/// A message of a sensor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Signal {
     sensor: SensorId,
@@ -23,7 +22,6 @@ pub struct Signal {
     sent: Timestamp,
 }
 
-#[allow(missing_docs)]
 impl Signal {
     /// Creates the signal of a message that the queue received at `sent`. `measured` is the device's time of the
     /// measurement, `sequence` its number among measurements of that time. If the device sends none, the queue's time
@@ -115,10 +113,8 @@ word_enum! {
     }
 }
 
-/// Result of recording a signal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recorded {
-    /// Effect on the state.
     pub outcome: Outcome,
     /// Owner of the reading to store, whatever the outcome.
     pub owner: Owner,

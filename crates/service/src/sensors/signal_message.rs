@@ -24,21 +24,17 @@ const SHOWN_CHARS: usize = 40;
 /// Start of the year 10000 in nanoseconds since 1970: years have four digits.
 const TIME_END_NANOSECONDS: i128 = 253_402_300_800 * 1_000_000_000;
 
-/// A message of the signals queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SignalMessage {
-    /// A signal of a sensor.
     Signal(SignalPayload),
     /// Sent by the liveness sweep. It carries nothing: only the queue's own sent time counts.
     Marker,
 }
 
-/// The members of a signal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignalPayload {
     /// The sensor; it may not be registered.
     pub sensor_id: SensorId,
-    /// Measured value.
     pub data: Value,
     /// Time of the measurement by the device's clock.
     pub ts: Option<Timestamp>,
@@ -60,7 +56,6 @@ word_enum! {
 
 /// Error of a text that is not a signal. A retry does not help.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs)]
 pub enum SignalError {
     #[error("the message has {bytes} bytes, the limit is {limit}")]
     TooLarge { bytes: usize, limit: usize },

@@ -14,7 +14,6 @@ use crate::words::word_enum;
 pub use attributes::{Attributes, UnreadableState};
 
 word_enum! {
-    /// Connection of a sensor.
     pub enum Connection as "connection" {
         /// Registered; no signal yet.
         Never = "NEVER",
@@ -31,10 +30,8 @@ word_enum! {
 /// the number of runs of equal values, and `contacts`, the number of losses and returns. [`State::sequence`]
 /// combines them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct State {
     pub sensor: SensorId,
-    /// Registration of the sensor id.
     pub generation: Generation,
     /// Time of registration, in whole milliseconds.
     pub registered_at: Timestamp,
@@ -63,7 +60,6 @@ pub struct State {
     pub check_at: Option<Timestamp>,
 }
 
-#[allow(missing_docs)]
 impl State {
     /// Returns the sequence number of the last event, 0 before the first. The first value is a baseline and the
     /// first contact is expected, so neither is an event.

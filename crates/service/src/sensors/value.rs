@@ -8,7 +8,6 @@ use serde::{Serialize, Serializer};
 use super::id::InvalidSensor;
 use crate::text::InvalidText;
 
-/// Maximum bytes of a text value.
 pub const TEXT_BYTES: usize = 1024;
 
 /// A number with every digit it was sent with, a text, or a boolean. A `1` is not a `true`.
@@ -18,11 +17,9 @@ pub enum Value {
     Number(String),
     /// At most 1024 bytes.
     Text(String),
-    /// Yes or no.
     Boolean(bool),
 }
 
-#[allow(missing_docs)]
 impl Value {
     pub fn whole(number: i64) -> Value {
         Value::Number(number.to_string())

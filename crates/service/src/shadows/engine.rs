@@ -71,7 +71,6 @@ struct UncertainWrite {
 }
 
 impl<S: ShadowStore> Engine<'_, S> {
-    /// Carries out one update.
     pub(super) async fn update(&self, update: &Update) -> Outcome {
         let documents = plan::documents(update, self.store.layout());
         self.update_until_done(update, documents, &mut None, self.seed)

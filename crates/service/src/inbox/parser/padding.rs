@@ -20,7 +20,6 @@ const DIGITS: usize = 38;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Padding(usize);
 
-/// Error of an invalid number of digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must be a whole number from 0, which is off, to {DIGITS}")]
 pub struct InvalidPadding;

@@ -9,7 +9,6 @@ use antumbra_shadow::View;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldPath(Vec<String>);
 
-/// Error of an invalid path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a field is a name, or names separated by single dots")]
 pub struct InvalidFieldPath;
@@ -19,7 +18,6 @@ impl FieldPath {
         FieldPath(vec![name.to_owned()])
     }
 
-    /// Returns the value of the field, if it exists.
     pub fn find<'a>(&self, root: View<'a>) -> Option<View<'a>> {
         self.0.iter().try_fold(root, |view, name| view.get(name))
     }

@@ -12,7 +12,6 @@ use crate::sensors::sensor::{Address, SilenceTimeout};
 use crate::sensors::value::Value;
 use crate::text::InvalidText;
 
-#[allow(missing_docs)]
 mod names {
     pub const SENSOR: &str = "sensorId";
     pub const GENERATION: &str = "generation";
@@ -40,7 +39,6 @@ mod names {
 pub use names::*;
 
 /// Attributes by name, with DynamoDB's types.
-#[allow(missing_docs)]
 pub trait Attributes {
     fn text(&self, name: &str) -> Option<Cow<'_, str>>;
     /// Digits of a number.
@@ -69,13 +67,11 @@ impl Attributes for View<'_> {
     }
 }
 
-/// Error of an item that is not a valid state.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("a stored state's {0} cannot be read")]
 pub struct UnreadableState(pub &'static str);
 
 impl State {
-    /// Reads a state from its attributes.
     pub fn read(item: &impl Attributes) -> Result<State, UnreadableState> {
         let time = |name| Ok::<_, UnreadableState>(optional(item, name)?.map(from_milliseconds));
         let value = value(item)?;
