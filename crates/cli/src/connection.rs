@@ -121,7 +121,6 @@ impl Connection {
     }
 }
 
-/// Tells whether a TCP connection to the endpoint succeeds.
 fn is_listening(endpoint: &str) -> bool {
     let Some((scheme, rest)) = endpoint.split_once("://") else {
         return false;

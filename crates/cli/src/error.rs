@@ -10,14 +10,12 @@ use antumbra_service::shadows::ShadowError;
 use antumbra_service::store::{ErrorClass, StoreError};
 use antumbra_service::text::InvalidText;
 
-/// A failed command.
 #[derive(Debug)]
 pub(crate) struct CliError {
     pub(crate) status: ExitStatus,
     pub(crate) reason: String,
 }
 
-/// Exit status of a failed command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ExitStatus {
     /// The command ran, and its result is negative.
@@ -67,7 +65,6 @@ fn one_line(text: &str) -> String {
     lines.join("; ")
 }
 
-/// Exit status of each error class.
 impl From<ErrorClass> for ExitStatus {
     fn from(class: ErrorClass) -> ExitStatus {
         match class {

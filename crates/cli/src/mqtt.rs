@@ -32,7 +32,6 @@ pub(crate) fn new_client_id() -> String {
     format!("antumbra-{}", uuid::Uuid::new_v4())
 }
 
-/// A connection to a broker.
 pub(crate) struct Session {
     transport: Transport,
     read: BytesMut,

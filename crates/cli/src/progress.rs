@@ -7,7 +7,6 @@ use crate::output::{FAINT, styled};
 
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Progress of one operation.
 #[derive(Debug)]
 pub(crate) struct Progress {
     unit: &'static str,

@@ -1,5 +1,3 @@
-//! Sends a message to an SQS queue.
-
 use antumbra_publish::{queue_error, queue_url};
 use aws_sdk_sqs::Client;
 

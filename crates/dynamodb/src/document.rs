@@ -5,13 +5,11 @@ use std::collections::HashMap;
 use antumbra_shadow::{Document, DocumentError, Kind, View, text};
 use aws_sdk_dynamodb::types::AttributeValue;
 
-/// An attribute that is not a document.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NotADocument {
     /// A set or a binary value, which JSON does not have.
     #[error("a value of a type that JSON does not have")]
     Type,
-    /// JSON that is not a document.
     #[error(transparent)]
     Document(#[from] DocumentError),
 }

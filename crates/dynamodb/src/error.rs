@@ -43,7 +43,6 @@ pub(crate) fn store_error<E: ProvideErrorMetadata>(
     }
 }
 
-/// A request that the SDK does not build.
 pub(crate) fn not_built(error: BuildError) -> StoreError {
     StoreError::Invalid(error.to_string())
 }
@@ -84,11 +83,9 @@ const TOO_LARGE: &str = "Item size";
 pub(crate) enum Cancelled<'a> {
     /// The condition of the write at this position failed.
     Condition(usize, &'a CancellationReason),
-    /// Another error.
     Other(StoreError),
 }
 
-/// Finds the deciding one of a cancelled transaction's reasons.
 pub(crate) fn cancellation<'a>(
     operation: &'static str,
     reasons: &'a [CancellationReason],

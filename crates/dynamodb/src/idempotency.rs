@@ -4,8 +4,7 @@
 //! not fit in the record is split into parts, which are written before the record refers to them and carry
 //! the owner in their keys: a reader finds all parts or none. All items expire.
 
-use antumbra_service::idempotency::{IdempotencyState, IdempotencyStore, Request};
-use antumbra_service::notifications::BoxFuture;
+use antumbra_service::idempotency::{IdempotencyState, Request};
 use antumbra_service::store::StoreError;
 use antumbra_wire::items::ItemKind;
 use aws_sdk_dynamodb::Client;
@@ -23,6 +22,12 @@ const PART_BYTES: usize = 300 * 1024;
 const OURS: &str = "#owner = :owner AND #state = :running";
 
 /// Idempotency records in a DynamoDB table.
+///
+/// - Of all requests with one key, [`IdempotencyState::Run`] is returned to one owner at a time. Once a response is
+///   stored, it is returned to nobody until [`Request::forget_at`].
+/// - After the lease has ended, `Run` is returned to another owner if its request is the same.
+/// - `finish` and `release` do nothing for an owner whose lease was taken over.
+/// - A stored response is returned unchanged, whatever its length.
 #[derive(Debug, Clone)]
 pub struct DynamoDbIdempotency {
     table: Table,
@@ -64,7 +69,8 @@ impl DynamoDbIdempotency {
         }
     }
 
-    async fn begin(&self, request: &Request) -> Result<IdempotencyState, StoreError> {
+    /// Returns the state of a request, and takes the lease if the request should run.
+    pub async fn begin(&self, request: &Request) -> Result<IdempotencyState, StoreError> {
         let record = Record {
             fingerprint: request.fingerprint.clone(),
             owner: request.owner.clone(),
@@ -129,7 +135,8 @@ impl DynamoDbIdempotency {
         Ok(response)
     }
 
-    async fn finish(&self, request: &Request, response: &str) -> Result<(), StoreError> {
+    /// Stores the response for repeated requests.
+    pub async fn finish(&self, request: &Request, response: &str) -> Result<(), StoreError> {
         let key = record_key(request);
         let update = if response.len() <= PART_BYTES {
             Write::update(key, "SET #state = :done, #response = :response")
@@ -165,33 +172,13 @@ impl DynamoDbIdempotency {
         Ok(count)
     }
 
-    async fn release(&self, request: &Request) -> Result<(), StoreError> {
+    /// Removes the key of a request that failed, so that a repeated request runs.
+    pub async fn release(&self, request: &Request) -> Result<(), StoreError> {
         let delete = Write::delete(record_key(request))
             .condition(OURS)
             .value(":owner", text(&request.owner))
             .value(":running", text("running"));
         self.table.write(delete).await.map(drop)
-    }
-}
-
-impl IdempotencyStore for DynamoDbIdempotency {
-    fn begin<'a>(
-        &'a self,
-        request: &'a Request,
-    ) -> BoxFuture<'a, Result<IdempotencyState, StoreError>> {
-        Box::pin(self.begin(request))
-    }
-
-    fn finish<'a>(
-        &'a self,
-        request: &'a Request,
-        response: &'a str,
-    ) -> BoxFuture<'a, Result<(), StoreError>> {
-        Box::pin(self.finish(request, response))
-    }
-
-    fn release<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<(), StoreError>> {
-        Box::pin(self.release(request))
     }
 }
 

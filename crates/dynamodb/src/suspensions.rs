@@ -14,7 +14,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::table::{BatchRead, Item, Key, Outcome, Query, Table, Write};
 use crate::tables::{MAIN, client};
-use crate::value::{EpochMilliseconds, epoch_seconds, from_item, number, read_number, text};
+use crate::value::{
+    EpochMilliseconds, epoch_seconds, from_item, number, read_number, seconds, text,
+};
 
 /// Time for which a count of failures is kept after it is no longer used.
 const SPARE: Duration = Duration::from_secs(3600);
@@ -57,81 +59,6 @@ impl DynamoDbSuspensions {
         DynamoDbSuspensions::new(client(sdk), table)
     }
 
-    async fn read_all(&self) -> Result<Vec<Suspension>, StoreError> {
-        let query = Query {
-            consistent: true,
-            ..Query::new("#PK = :partition")
-        };
-        let partition = ItemKind::Suspension.partition("");
-        let query = query.value(":partition", text(partition));
-        let items = self.table.query_all(query).await?.into_iter();
-        items.map(suspension).collect()
-    }
-
-    async fn write_record(&self, record: &Suspension) -> Result<bool, StoreError> {
-        let expires = record.failed_at.after(FAILURE_WINDOW + SPARE);
-        let failing = record.state == SuspensionState::Failing;
-        let item = Record {
-            registration: record.registration.clone(),
-            state: record.state,
-            failures: record.failures,
-            failed_at: EpochMilliseconds(record.failed_at),
-            version: record.version.next().0,
-            ttl: failing.then(|| crate::value::seconds(expires)),
-        };
-        let put = Write::put(self.table.item(&record_key(&record.registration), &item)?);
-        self.apply(conditional(put, record.version)).await
-    }
-
-    async fn write_marks(
-        &self,
-        keys: &[(SpilledKey, String)],
-        until: Timestamp,
-    ) -> Result<(), StoreError> {
-        let ttl = crate::value::seconds(until);
-        let put = |(key, last): &(SpilledKey, String)| {
-            let last = last.clone();
-            let item = self.table.item(&mark_key(key), &Mark { last, ttl })?;
-            Ok(Write::put(item))
-        };
-        let puts = keys.iter().map(put).collect::<Result<_, StoreError>>()?;
-        self.table.write_many(puts).await.into_iter().collect()
-    }
-
-    async fn read_marks(
-        &self,
-        keys: &[SpilledKey],
-        now: Timestamp,
-    ) -> Result<Vec<bool>, StoreError> {
-        let wanted = keys.iter().map(mark_key).collect();
-        let found = self.table.get_many(wanted, BatchRead::CONSISTENT).await?;
-        // An expired item may still be stored for days.
-        let now = crate::value::seconds(now);
-        let is_valid = |item: &Item| read_number::<i64>(item, "ttl").is_ok_and(|ttl| ttl > now);
-        let marked = |key| found.get(&mark_key(key)).is_some_and(is_valid);
-        Ok(keys.iter().map(marked).collect())
-    }
-
-    async fn has_no_mark(&self, registration: &str, now: Timestamp) -> Result<bool, StoreError> {
-        let mut query = Query {
-            consistent: true,
-            filter: Some("#ttl > :now".to_owned()),
-            ..Query::new("#PK = :partition")
-        }
-        .value(
-            ":partition",
-            text(ItemKind::SpilledKey.partition(registration)),
-        )
-        .value(":now", epoch_seconds(now));
-        loop {
-            let found = self.table.query(query.clone()).await?;
-            query.start = found.last;
-            if !found.items.is_empty() || query.start.is_none() {
-                return Ok(found.items.is_empty());
-            }
-        }
-    }
-
     async fn apply(&self, write: Write) -> Result<bool, StoreError> {
         match self.table.write(write).await? {
             Outcome::Applied(_) => Ok(true),
@@ -171,11 +98,30 @@ fn suspension(item: Item) -> Result<Suspension, StoreError> {
 
 impl Suspensions for DynamoDbSuspensions {
     fn all(&self) -> BoxFuture<'_, Result<Vec<Suspension>, StoreError>> {
-        Box::pin(self.read_all())
+        Box::pin(async move {
+            let query = Query::new("#PK = :partition")
+                .consistent()
+                .value(":partition", text(ItemKind::Suspension.partition("")));
+            let items = self.table.query_all(query).await?.into_iter();
+            items.map(suspension).collect()
+        })
     }
 
     fn save<'a>(&'a self, record: &'a Suspension) -> BoxFuture<'a, Result<bool, StoreError>> {
-        Box::pin(self.write_record(record))
+        Box::pin(async move {
+            let expires = record.failed_at.after(FAILURE_WINDOW + SPARE);
+            let failing = record.state == SuspensionState::Failing;
+            let item = Record {
+                registration: record.registration.clone(),
+                state: record.state,
+                failures: record.failures,
+                failed_at: EpochMilliseconds(record.failed_at),
+                version: record.version.next().0,
+                ttl: failing.then(|| seconds(expires)),
+            };
+            let put = Write::put(self.table.item(&record_key(&record.registration), &item)?);
+            self.apply(conditional(put, record.version)).await
+        })
     }
 
     fn remove<'a>(&'a self, record: &'a Suspension) -> BoxFuture<'a, Result<bool, StoreError>> {
@@ -195,7 +141,16 @@ impl Suspensions for DynamoDbSuspensions {
         keys: &'a [(SpilledKey, String)],
         until: Timestamp,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
-        Box::pin(self.write_marks(keys, until))
+        Box::pin(async move {
+            let ttl = seconds(until);
+            let put = |(key, last): &(SpilledKey, String)| {
+                let last = last.clone();
+                let item = self.table.item(&mark_key(key), &Mark { last, ttl })?;
+                Ok(Write::put(item))
+            };
+            let puts = keys.iter().map(put).collect::<Result<_, StoreError>>()?;
+            self.table.write_many(puts).await.into_iter().collect()
+        })
     }
 
     fn marked<'a>(
@@ -203,7 +158,15 @@ impl Suspensions for DynamoDbSuspensions {
         keys: &'a [SpilledKey],
         now: Timestamp,
     ) -> BoxFuture<'a, Result<Vec<bool>, StoreError>> {
-        Box::pin(self.read_marks(keys, now))
+        Box::pin(async move {
+            let wanted = keys.iter().map(mark_key).collect();
+            let found = self.table.get_many(wanted, BatchRead::CONSISTENT).await?;
+            // An expired item may still be stored for days.
+            let now = seconds(now);
+            let is_valid = |item: &Item| read_number::<i64>(item, "ttl").is_ok_and(|ttl| ttl > now);
+            let marked = |key| found.get(&mark_key(key)).is_some_and(is_valid);
+            Ok(keys.iter().map(marked).collect())
+        })
     }
 
     fn clear<'a>(
@@ -222,6 +185,20 @@ impl Suspensions for DynamoDbSuspensions {
         registration: &'a str,
         now: Timestamp,
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
-        Box::pin(self.has_no_mark(registration, now))
+        let partition = ItemKind::SpilledKey.partition(registration);
+        let mut query = Query::new("#PK = :partition")
+            .consistent()
+            .filter("#ttl > :now")
+            .value(":partition", text(partition))
+            .value(":now", epoch_seconds(now));
+        Box::pin(async move {
+            loop {
+                let found = self.table.query(query.clone()).await?;
+                query.start = found.last;
+                if !found.items.is_empty() || query.start.is_none() {
+                    return Ok(found.items.is_empty());
+                }
+            }
+        })
     }
 }

@@ -24,7 +24,6 @@ use crate::value::{text, to_item};
 
 pub(crate) type Item = HashMap<String, AttributeValue>;
 
-/// Primary key of an item.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Key {
     pub(crate) partition: String,
@@ -41,7 +40,6 @@ impl Key {
     }
 }
 
-/// A table through a client.
 #[derive(Debug, Clone)]
 pub(crate) struct Table {
     client: Client,
@@ -86,7 +84,6 @@ impl Table {
         Ok(item)
     }
 
-    /// Returns the key of an item, if it has one.
     pub(crate) fn key(&self, item: &Item) -> Option<Key> {
         let text = |name| item.get(name)?.as_s().ok().cloned();
         Some(Key {

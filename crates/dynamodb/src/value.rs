@@ -49,7 +49,6 @@ pub(crate) fn read_number<T: std::str::FromStr>(item: &Item, name: &str) -> Resu
     optional_number(item, name)?.ok_or_else(|| corrupt(name, "missing"))
 }
 
-/// The number of an attribute, if the item has it.
 pub(crate) fn optional_number<T: std::str::FromStr>(
     item: &Item,
     name: &str,
@@ -82,7 +81,6 @@ pub(crate) fn from_item<T: DeserializeOwned>(what: &str, item: Item) -> Result<T
     })
 }
 
-/// A time for people to read, with milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TextTime(pub(crate) Timestamp);
 
@@ -100,7 +98,6 @@ impl<'de> Deserialize<'de> for TextTime {
     }
 }
 
-/// A time to compare, in milliseconds since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct EpochMilliseconds(pub(crate) Timestamp);
 

@@ -158,14 +158,12 @@ pub async fn quarantine_rejected<T>(
     quarantined
 }
 
-/// Summary of one invocation for a batch.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct BatchSummary {
     /// Counters by the names of their metrics.
     pub counters: Vec<(&'static str, usize)>,
     /// Item identifiers to be received again, in the order of the batch.
     pub failed: Vec<String>,
-    /// Age of the oldest message.
     pub oldest: Option<Duration>,
     /// The event source does not read batch item failures (Amazon MQ): one failure fails the invocation.
     pub all_or_nothing: bool,

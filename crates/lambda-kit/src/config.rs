@@ -13,7 +13,6 @@ use aws_types::SdkConfig;
 use crate::environment::{Environment, EnvironmentError};
 use crate::{sdk, telemetry};
 
-/// Configuration of one function.
 pub trait FunctionConfig: Sized {
     /// Reads all variables. The set of variables must not depend on the values of others.
     fn from_env(environment: &mut Environment) -> Self;

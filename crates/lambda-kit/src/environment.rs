@@ -23,7 +23,6 @@ pub struct Environment {
     faults: Vec<String>,
 }
 
-/// All faults of the environment.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("environment: {}", .0.join("; "))]
 pub struct EnvironmentError(Vec<String>);
@@ -76,7 +75,6 @@ impl Environment {
         self.faults.push(fault.to_string());
     }
 
-    /// Returns an error if there were faults.
     pub fn finish(self) -> Result<(), EnvironmentError> {
         if self.faults.is_empty() {
             Ok(())

@@ -19,7 +19,6 @@ pub mod queues {
     pub const SPILL: &str = "antumbra-spill.fifo";
 }
 
-/// One function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FunctionSpec {
     pub name: &'static str,
@@ -27,7 +26,6 @@ pub struct FunctionSpec {
     pub event_source: EventSource,
 }
 
-/// The service that invokes a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventSource {
     /// The streams of both tables, with [`STREAM`], and a queue.
@@ -47,7 +45,6 @@ pub enum EventSource {
     HttpApi,
 }
 
-/// Settings of an event source mapping for a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamSettings {
     pub batch_size: u32,
@@ -59,7 +56,6 @@ pub struct StreamSettings {
     pub on_failure: &'static str,
 }
 
-/// Settings of asynchronous invocations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AsynchronousSettings {
     pub max_retries: u32,
@@ -92,7 +88,6 @@ const REPORTS: AsynchronousSettings = AsynchronousSettings {
     on_failure: queues::QUARANTINE,
 };
 
-/// All functions.
 pub const FUNCTIONS: &[FunctionSpec] = &[
     function(
         "stream-listener",

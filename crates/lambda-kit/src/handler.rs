@@ -8,18 +8,15 @@ use serde::Serialize;
 
 use crate::metrics::Metric;
 
-/// One call of a function.
 #[derive(Debug, Clone)]
 pub struct Invocation {
     /// The event's JSON, not parsed yet.
     pub event: Bytes,
     /// Lambda ends the invocation at this time.
     pub deadline: Timestamp,
-    /// Lambda's id of the invocation.
     pub request_id: String,
 }
 
-/// Result of an invocation.
 #[derive(Debug, Clone)]
 pub struct Response {
     /// JSON that Lambda returns to the event source.
@@ -34,7 +31,6 @@ pub struct Response {
 pub struct HandlerError {
     /// Error type in Lambda's error response, such as `EventError`.
     pub kind: &'static str,
-    /// Error message in Lambda's error response.
     pub message: String,
 }
 
@@ -45,7 +41,6 @@ pub trait Handler: Send + Sync {
 }
 
 impl Response {
-    /// Serializes the payload.
     pub fn json(payload: &impl Serialize, metrics: Vec<Metric>) -> Result<Response, HandlerError> {
         let payload = serde_json::to_vec(payload)
             .map_err(|error| HandlerError::new("ResponseError", error))?;
@@ -65,7 +60,6 @@ impl Response {
 }
 
 impl HandlerError {
-    /// Takes the message from another error.
     pub fn new(kind: &'static str, error: impl ToString) -> HandlerError {
         HandlerError {
             kind,

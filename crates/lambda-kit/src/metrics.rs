@@ -5,14 +5,12 @@ use std::io::Write;
 use antumbra_shadow::Timestamp;
 use serde_json::{Map, Value, json};
 
-/// The unit of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     Count,
     Milliseconds,
 }
 
-/// One value of one metric.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Metric {
     pub name: &'static str,

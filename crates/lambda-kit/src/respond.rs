@@ -21,16 +21,13 @@ const END: Reserve = Reserve {
     share: 8,
 };
 
-/// Publishes responses.
 pub struct Responder {
     channel: Arc<dyn Channel>,
     clock: Arc<dyn Clock>,
 }
 
-/// Deadlines of one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestTimes {
-    /// Time at which handling began.
     pub now: Timestamp,
     pub serve_until: Timestamp,
     pub publish_until: Timestamp,

@@ -24,7 +24,6 @@ const CONCURRENT_READS: usize = 8;
 const CONCURRENT_WRITES: usize = 16;
 
 #[derive(Clone)]
-#[allow(missing_docs)]
 pub struct ClientsRoute {
     pub links: Arc<dyn LinkedClients>,
     pub deliveries: Arc<dyn NewDeliveries>,

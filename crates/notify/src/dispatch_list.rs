@@ -23,7 +23,6 @@ pub(crate) struct DispatchList {
     arena: String,
 }
 
-/// One message and its destination.
 pub(crate) struct Entry {
     /// Position of the record in the event.
     pub(crate) record: usize,
@@ -60,7 +59,6 @@ impl DispatchList {
         self.entries.push(entry);
     }
 
-    /// Copies a text into the arena.
     pub(crate) fn store(&mut self, text: &str) -> Text {
         let start = self.arena.len() as u32;
         self.arena.push_str(text);

@@ -27,7 +27,6 @@ const ERROR_CHARS: usize = 200;
 
 #[derive(Debug, Clone)]
 pub struct RedriveOptions {
-    /// Maximum number of messages.
     pub limit: usize,
     /// Queues whose messages are quarantined: names, URLs or ARNs. A quarantined message goes back to none but these.
     pub sources: Vec<String>,
@@ -48,7 +47,6 @@ impl Default for RedriveOptions {
     }
 }
 
-/// Number of messages by reason, route and outcome.
 #[derive(Debug, Default)]
 pub struct RedriveSummary {
     /// Counts by reason, description of the route, and outcome.
@@ -56,7 +54,6 @@ pub struct RedriveSummary {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-#[allow(missing_docs)]
 pub enum RedriveOutcome {
     Planned,
     Moved,
@@ -246,7 +243,6 @@ async fn send(
 }
 
 /// Sends notifications to the targets of their registrations, and records of a stream to the listener.
-#[allow(missing_docs)]
 pub struct Resender {
     pub registrations: Registrations,
     pub channels: Box<dyn ChannelFactory>,

@@ -272,7 +272,6 @@ impl SpillRoute {
     }
 }
 
-/// The results of one registration's messages in an invocation.
 #[derive(Default)]
 struct TargetResults {
     sent: usize,

@@ -22,6 +22,24 @@ pub struct Page<T> {
     pub next: Option<Cursor>,
 }
 
+impl<T> Page<T> {
+    /// Converts the rows, or fails with the first that cannot be converted.
+    pub fn try_map<U, E>(self, row: impl FnMut(T) -> Result<U, E>) -> Result<Page<U>, E> {
+        Ok(Page {
+            rows: self.rows.into_iter().map(row).collect::<Result<_, E>>()?,
+            next: self.next,
+        })
+    }
+
+    /// Converts the rows and leaves out those that cannot be converted.
+    pub fn filter_map<U>(self, row: impl FnMut(T) -> Option<U>) -> Page<U> {
+        Page {
+            rows: self.rows.into_iter().filter_map(row).collect(),
+            next: self.next,
+        }
+    }
+}
+
 /// Largest page.
 pub const PAGE_LIMIT: usize = 1000;
 

@@ -3,12 +3,11 @@
 //! `notify::redrive` decides where each message goes and moves it; `publish` and `dynamodb` implement the ports.
 
 use std::collections::BTreeMap;
-use std::future::Future;
 
 use serde::Deserialize;
 
 use crate::notifications::BoxFuture;
-use crate::store::ErrorClass;
+use crate::store::{ErrorClass, SendFuture};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FailedMessage {
@@ -74,18 +73,15 @@ pub trait FailedQueue: Send + Sync {
 
     /// Receives some messages and hides them from other consumers for the visibility timeout. Returns none if the queue
     /// is empty.
-    fn receive(&self) -> impl Future<Output = Result<Vec<FailedMessage>, QueueError>> + Send;
+    fn receive(&self) -> impl SendFuture<Result<Vec<FailedMessage>, QueueError>>;
 
-    fn release(&self, receipts: &[String]) -> impl Future<Output = Result<(), QueueError>> + Send;
+    fn release(&self, receipts: &[String]) -> impl SendFuture<Result<(), QueueError>>;
 
-    fn delete(&self, receipt: &str) -> impl Future<Output = Result<(), QueueError>> + Send;
+    fn delete(&self, receipt: &str) -> impl SendFuture<Result<(), QueueError>>;
 
     /// Sends a message to another queue, given by name, URL or ARN. A repeated call may send a second copy.
-    fn send(
-        &self,
-        message: &FailedMessage,
-        queue: &str,
-    ) -> impl Future<Output = Result<(), QueueError>> + Send;
+    fn send(&self, message: &FailedMessage, queue: &str)
+    -> impl SendFuture<Result<(), QueueError>>;
 }
 
 /// The records of a stream's shard that an event source discarded after its last attempt. Both ends are included.

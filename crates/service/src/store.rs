@@ -1,6 +1,11 @@
-//! Errors that every store shares, and the classes that all errors of this crate fall into.
+//! Errors that every store shares, the classes that all errors of this crate fall into, and futures of ports.
 
 use std::fmt;
+
+/// The future of a port's asynchronous method, which a runtime may move between threads.
+pub trait SendFuture<T>: Future<Output = T> + Send {}
+
+impl<T, F: Future<Output = T> + Send> SendFuture<T> for F {}
 
 /// The number of times an item has been written: 1 after the first write, 0 if it does not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]

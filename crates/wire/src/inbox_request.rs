@@ -23,28 +23,20 @@ use crate::rules::Operation;
 /// Names in a request's topic. A name that the operation's topic does not have is empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TopicNames<'a> {
-    /// The source of the messages.
     pub uuid: &'a str,
-    /// The message.
     pub message_id: &'a str,
 }
 
 /// Error of an invalid request, worded for its sender.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
-    /// Topic or payload are malformed.
     #[error("{0}")]
     BadRequest(String),
-    /// The payload is larger than AWS IoT allows.
     #[error("The payload has {bytes} bytes, the limit is {REQUEST_BYTES}")]
-    TooLarge {
-        /// Size of the payload.
-        bytes: usize,
-    },
+    TooLarge { bytes: usize },
 }
 
 impl RequestError {
-    /// Error code in the response.
     pub fn code(&self) -> &'static str {
         match self {
             RequestError::BadRequest(_) => "BadRequest",
@@ -57,18 +49,14 @@ impl RequestError {
     }
 }
 
-/// A request and the address of its response.
 #[derive(Debug)]
-#[allow(missing_docs)]
 pub struct Request<'a> {
     pub address: ResponseAddress,
     /// The request, or its error.
     pub parsed: Result<ParsedRequest<'a>, RequestError>,
 }
 
-/// A valid request.
 #[derive(Debug)]
-#[allow(missing_docs)]
 pub struct ParsedRequest<'a> {
     pub operation: Operation,
     pub names: TopicNames<'a>,

@@ -27,7 +27,6 @@ pub struct InboxErrorResponse<'a> {
 }
 
 impl InboxErrorResponse<'_> {
-    /// Returns the payload of the response.
     pub fn to_json(&self) -> String {
         // Strings and numbers always have a JSON form.
         serde_json::to_string(self).unwrap_or_default()

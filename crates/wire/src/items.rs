@@ -28,8 +28,10 @@
 //! `SENSORINFO` sorts directly after the readings, so one query backwards from it returns the sensor and
 //! its latest readings. No other kind may sort between them.
 
+#[allow(missing_docs)]
 pub mod attributes;
 mod change;
+#[allow(missing_docs)]
 pub mod index_keys;
 mod record_key;
 

@@ -12,12 +12,18 @@
 //! - [`shadow_mqtt`]: shadows over MQTT, in the format of AWS IoT Device Shadow
 //! - [`limits`]: all limits of this crate
 
+#[allow(missing_docs)]
 pub mod events;
+#[allow(missing_docs)]
 pub mod inbox_request;
+#[allow(missing_docs)]
 pub mod inbox_response;
 pub mod items;
+#[allow(missing_docs)]
 pub mod limits;
 pub mod notification;
+#[allow(missing_docs)]
 pub mod rules;
+#[allow(missing_docs)]
 pub mod shadow_mqtt;
 pub mod stream;

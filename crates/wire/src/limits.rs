@@ -12,13 +12,9 @@ pub const KEY_ATTRIBUTES: usize = 2;
 pub const RULE_EVENT_BYTES: usize = 1024 * 1024;
 /// Bytes of an MQTT payload, of requests and responses: the limit of AWS IoT.
 pub const REQUEST_BYTES: usize = 128 * 1024;
-/// Bytes of an MQTT topic.
 pub const TOPIC_BYTES: usize = 256;
-/// Slashes in an MQTT topic.
 pub const TOPIC_SLASHES: usize = 7;
-/// Characters of a request's token.
 pub const TOKEN_CHARS: usize = 128;
-/// Bytes of a client token in a shadow request.
 pub const CLIENT_TOKEN_BYTES: usize = 64;
 /// Bytes of a message id of SQS.
 pub const QUEUE_ID_BYTES: usize = 100;

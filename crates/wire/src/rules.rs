@@ -8,7 +8,6 @@
 //! function and gets its response; the topic; the client id; and the MQTT 5 properties that a response needs.
 //! `#` matches one or more levels, never none: `request/get` alone triggers no rule.
 
-/// SQL version of the rules.
 pub const SQL_VERSION: &str = "2016-03-23";
 
 /// Selects the content of [`RuleEvent`](crate::events::rule::RuleEvent).
@@ -22,7 +21,6 @@ pub const SELECT: &str = "SELECT encode(*, 'base64') AS payload, topic() AS topi
 pub struct Rule {
     /// Name on AWS: letters, digits and underscores.
     pub name: &'static str,
-    /// Topic filter.
     pub filter: &'static str,
     /// Name of the function, without the deployment's prefix.
     pub function: &'static str,
@@ -45,14 +43,12 @@ impl Rule {
 /// Makes [`Operation`] from lines of: variant, word, topic levels after the word, function.
 macro_rules! operations {
     ($($(#[$doc:meta])* $variant:ident: $word:literal, $names:literal => $function:literal;)+) => {
-        /// An inbox operation.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum Operation {
             $($(#[$doc])* $variant,)+
         }
 
         impl Operation {
-            /// All operations.
             pub const ALL: &[Operation] = &[$(Operation::$variant),+];
 
             /// Second level of its request and response topics.
@@ -85,7 +81,6 @@ macro_rules! operations {
 operations! {
     /// Returns the ids of the oldest and the newest message.
     Query: "query", "/<uuid>" => "message-query";
-    /// Returns one message.
     Get: "get", "/<uuid>/<messageId>" => "message-get";
     /// Returns the id of the next newer message.
     Next: "next", "/<uuid>/<messageId>" => "message-next";
@@ -93,7 +88,6 @@ operations! {
     Prev: "prev", "/<uuid>/<messageId>" => "message-next";
     /// Lists messages, a page at a time.
     List: "list", "/<uuid>" => "message-query";
-    /// Deletes one message.
     Delete: "delete", "/<uuid>/<messageId>" => "message-delete";
     /// Sends a message for a device to the outbound queue.
     Send: "send", "/<uuid>" => "message-send";
@@ -102,7 +96,6 @@ operations! {
 }
 
 impl Operation {
-    /// Returns the name of the function that serves it.
     pub fn function(self) -> &'static str {
         self.rule().function
     }
@@ -130,7 +123,6 @@ const fn shadow_rule(name: &'static str, filter: &'static str) -> Rule {
     }
 }
 
-/// Rules for requests to shadows.
 pub const SHADOW_RULES: [Rule; 6] = [
     shadow_rule("antumbra_shadow_get", "shadow/+/get"),
     shadow_rule("antumbra_shadow_update", "shadow/+/update"),

@@ -138,7 +138,6 @@ fn start_error(error: StackError) -> CliError {
     }
 }
 
-/// Returns the port option of a service.
 fn port_option(service: &str) -> &'static str {
     match service {
         "DynamoDB" => "--dynamodb-port",
@@ -187,7 +186,6 @@ fn token_hint(token: &HttpToken, arguments: &LocalArguments) -> String {
     }
 }
 
-/// Formats the content of the ready file.
 fn addresses_json(addresses: Addresses) -> String {
     #[derive(Serialize)]
     struct Ready {

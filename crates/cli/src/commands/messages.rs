@@ -115,7 +115,6 @@ pub(crate) async fn run(
     }
 }
 
-/// Returns the error of an error response.
 fn error_of(response: &str) -> Option<String> {
     #[derive(serde::Deserialize)]
     struct Response {

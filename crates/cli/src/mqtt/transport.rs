@@ -15,7 +15,6 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
 use super::sign;
 
-/// Address of a broker.
 #[derive(Debug, Clone)]
 pub(crate) enum Broker {
     /// Host and port.
@@ -58,7 +57,6 @@ impl fmt::Display for Broker {
     }
 }
 
-/// A connection that carries MQTT packets.
 pub(super) enum Transport {
     Tcp(TcpStream),
     WebSocket(Box<WebSocketStream<MaybeTlsStream<TcpStream>>>),

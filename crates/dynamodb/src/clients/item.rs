@@ -42,7 +42,6 @@ pub(super) struct ClientItem {
 }
 
 impl ClientItem {
-    /// A new client, which is enabled.
     pub(super) fn new(client: &Client) -> ClientItem {
         ClientItem {
             client_id: client.id.to_string(),
@@ -92,7 +91,6 @@ fn client_id(text: &str) -> Result<ClientId, StoreError> {
     ClientId::new(text).map_err(|_| corrupt("clientId", "not a client's id"))
 }
 
-/// Attributes of a client's secrets.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct SecretsItem {
@@ -108,7 +106,6 @@ pub(super) struct SecretsItem {
 }
 
 impl SecretsItem {
-    /// The first secret of a client.
     pub(super) fn new(secret: &Secret, requested: &RequestKey) -> SecretsItem {
         SecretsItem {
             current: secret.reveal().to_owned(),

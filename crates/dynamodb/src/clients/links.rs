@@ -66,8 +66,8 @@ impl LinkStore for DynamoDbClients {
         limit: usize,
         cursor: Option<&Cursor>,
     ) -> Result<Page<Link>, ClientError> {
-        let links = self.page(ItemKind::LinkMirror, client.as_str(), limit, cursor);
-        Ok(links.await?)
+        self.page(ItemKind::LinkMirror, client.as_str(), limit, cursor)
+            .await
     }
 
     async fn of_sensor(
@@ -76,8 +76,8 @@ impl LinkStore for DynamoDbClients {
         limit: usize,
         cursor: Option<&Cursor>,
     ) -> Result<Page<Link>, ClientError> {
-        let links = self.page(ItemKind::Link, sensor.as_str(), limit, cursor);
-        Ok(links.await?)
+        self.page(ItemKind::Link, sensor.as_str(), limit, cursor)
+            .await
     }
 }
 
@@ -137,7 +137,6 @@ impl DynamoDbClients {
         Ok(())
     }
 
-    /// Removes every link of a client.
     pub(super) async fn unlink_all(&self, client: &ClientId) -> Result<(), ClientError> {
         for chunk in self.links_of(client).await?.chunks(LINKS_AT_ONCE) {
             let deletes = chunk.iter().flat_map(keys_of).map(Write::delete);
@@ -166,28 +165,17 @@ impl DynamoDbClients {
         owner: &str,
         limit: usize,
         cursor: Option<&Cursor>,
-    ) -> Result<Page<Link>, StoreError> {
+    ) -> Result<Page<Link>, ClientError> {
         let listing = ["links", &kind.partition(owner)];
         let page = self.table.page(&listing, links(kind, owner), limit, cursor);
-        let page = page.await?;
-        Ok(Page {
-            rows: page
-                .rows
-                .into_iter()
-                .map(decode_link)
-                .collect::<Result<_, _>>()?,
-            next: page.next,
-        })
+        Ok(page.await?.try_map(decode_link)?)
     }
 }
 
 /// All links of a sensor or a client, by the kind of their items.
 fn links(kind: ItemKind, owner: &str) -> Query {
-    let query = Query {
-        consistent: true,
-        ..Query::new("#PK = :partition AND begins_with(#SK, :links)")
-    };
-    query
+    Query::new("#PK = :partition AND begins_with(#SK, :links)")
+        .consistent()
         .value(":partition", text(kind.partition(owner)))
         .value(":links", text(kind.sort_prefix()))
 }

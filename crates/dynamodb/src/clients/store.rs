@@ -1,5 +1,3 @@
-//! Clients: create, read, list, change, delete.
-
 use antumbra_service::clients::{
     Client, ClientError, ClientId, ClientPatch, ClientState, ClientStore, RequestKey, Rotation,
     Secret, Secrets,
@@ -57,16 +55,11 @@ impl ClientStore for DynamoDbClients {
         limit: usize,
         cursor: Option<&Cursor>,
     ) -> Result<Page<Client>, ClientError> {
-        let query = Query {
-            index: Some(LISTED),
-            ..Query::new("#listKey = :clients").value(":clients", text(CLIENTS))
-        };
+        let query = Query::new("#listKey = :clients")
+            .index(LISTED)
+            .value(":clients", text(CLIENTS));
         let page = self.table.page(&["clients"], query, limit, cursor).await?;
-        let rows = page.rows.into_iter().map(decode_client);
-        Ok(Page {
-            rows: rows.collect::<Result<_, _>>()?,
-            next: page.next,
-        })
+        Ok(page.try_map(decode_client)?)
     }
 
     async fn update(

@@ -1,5 +1,3 @@
-//! Reads of messages by id.
-
 use antumbra_service::inbox::{InboxMessage, MessageId, MessageReader, Source};
 use antumbra_service::store::StoreError;
 

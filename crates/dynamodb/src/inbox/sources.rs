@@ -36,16 +36,11 @@ impl Sources for DynamoDbInbox {
         cursor: Option<&Cursor>,
     ) -> Result<Page<Contact>, StoreError> {
         page_limit(limit)?;
-        let query = Query {
-            consistent: true,
-            ..Query::new("#uuid = :sources")
-        };
-        let query = query.value(":sources", text(ItemKind::InboxSource.partition("")));
+        let query = Query::new("#uuid = :sources")
+            .consistent()
+            .value(":sources", text(ItemKind::InboxSource.partition("")));
         let page = self.table.page(&["sources"], query, limit, cursor).await?;
-        Ok(Page {
-            rows: page.rows.iter().filter_map(contact).collect(),
-            next: page.next,
-        })
+        Ok(page.filter_map(|item| contact(&item)))
     }
 }
 

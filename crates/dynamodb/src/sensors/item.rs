@@ -11,12 +11,12 @@ use antumbra_service::sensors::{
     SensorType, SilenceTimeout, State, StoreError, Unit, Value, Version,
 };
 use antumbra_wire::items::attributes::TTL;
-use antumbra_wire::items::{SORT_KEY, index_keys};
+use antumbra_wire::items::{ItemKind, SORT_KEY, index_keys};
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde::{Deserialize, Serialize};
 
 use super::keys;
-use crate::table::{Item, Table};
+use crate::table::{Item, Query, Table};
 use crate::tables::LIVE;
 use crate::value::{EpochMilliseconds, corrupt, from_item, number, read_text, text};
 
@@ -31,7 +31,6 @@ pub(super) fn scalar(value: &Value) -> AttributeValue {
     }
 }
 
-/// Attributes of a registered sensor.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct SensorItem {
@@ -98,7 +97,6 @@ fn invalid<E>(name: &'static str) -> impl FnOnce(E) -> StoreError {
     move |_| corrupt(name, "invalid")
 }
 
-/// An item whose attributes can be read by name.
 struct StateAttributes<'a>(&'a Item);
 
 impl Attributes for StateAttributes<'_> {
@@ -197,7 +195,15 @@ pub(super) fn reading(item: &Item) -> Result<Reading, StoreError> {
     })
 }
 
-/// The generation of the sensor that an item belongs to.
+/// Items of a sensor between two sort keys.
+pub(super) fn range(id: &SensorId, from: &str, to: &str) -> Query {
+    Query::new("#PK = :partition AND #SK BETWEEN :from AND :to")
+        .consistent()
+        .value(":partition", text(ItemKind::Reading.partition(id.as_str())))
+        .value(":from", text(from))
+        .value(":to", text(to))
+}
+
 pub(super) fn generation(item: &Item) -> Result<Generation, StoreError> {
     let text = read_text(item, state::GENERATION)?;
     Generation::new(text).map_err(|_| corrupt(state::GENERATION, "invalid"))

@@ -1,5 +1,3 @@
-//! Keys of a sensor's items.
-
 use antumbra_service::sensors::escape::{SEPARATOR, escape};
 use antumbra_service::sensors::reading_time::fixed_width;
 use antumbra_service::sensors::{

@@ -24,11 +24,8 @@ impl DynamoDbSensors {
         cursor: Option<&Cursor>,
     ) -> Result<Page<SensorWithState>, SensorError> {
         let (city, below) = (keys::city(place.city()), keys::locations_in(place));
-        let query = Query {
-            index: Some(BY_LOCATION),
-            ..Query::new("#cityKey = :city AND begins_with(#locationKey, :below)")
-        };
-        let query = query
+        let query = Query::new("#cityKey = :city AND begins_with(#locationKey, :below)")
+            .index(BY_LOCATION)
             .value(":city", text(&city))
             .value(":below", text(&below));
         self.list(&["place", &city, &below], query, limit, cursor)
@@ -40,10 +37,9 @@ impl DynamoDbSensors {
         limit: usize,
         cursor: Option<&Cursor>,
     ) -> Result<Page<SensorWithState>, SensorError> {
-        let query = Query {
-            index: Some(LISTED),
-            ..Query::new("#listKey = :sensors").value(":sensors", text(index_keys::SENSORS))
-        };
+        let query = Query::new("#listKey = :sensors")
+            .index(LISTED)
+            .value(":sensors", text(index_keys::SENSORS));
         self.list(&["sensors"], query, limit, cursor).await
     }
 
@@ -75,9 +71,8 @@ impl DynamoDbSensors {
             }
         }
         let last = query.start.as_ref();
-        let next = last.map(|last| self.table.seal_cursor(listing, index, last));
         Ok(Page {
-            next: next.transpose()?,
+            next: self.table.seal_cursor(listing, index, last)?,
             rows: self.with_states(sensors).await?,
         })
     }

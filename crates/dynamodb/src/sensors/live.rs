@@ -35,14 +35,11 @@ impl LivenessIndex for DynamoDbSensors {
     ) -> Result<Page<SensorId>, StoreError> {
         let shard = index_keys::live_shard(shard);
         let found = self.due_items(&shard, now, limit, cursor).await?;
-        let sensor = |item: &Item| {
-            let key = self.table.key(item)?;
+        let sensor = |item: Item| {
+            let key = self.table.key(&item)?;
             Some(keys::ids(&key, ItemKind::SensorState)?.0)
         };
-        Ok(Page {
-            rows: found.rows.iter().filter_map(sensor).collect(),
-            next: found.next,
-        })
+        Ok(found.filter_map(sensor))
     }
 
     async fn check(&self, id: &SensorId, now: Timestamp) -> Result<CheckOutcome, StoreError> {
@@ -86,11 +83,8 @@ impl DynamoDbSensors {
         cursor: Option<&Cursor>,
     ) -> Result<Page<Item>, StoreError> {
         page_limit(limit)?;
-        let query = Query {
-            index: Some(LIVE),
-            ..Query::new("#liveShard = :shard AND #checkAt <= :now")
-        };
-        let query = query
+        let query = Query::new("#liveShard = :shard AND #checkAt <= :now")
+            .index(LIVE)
             .value(":shard", text(shard))
             .value(":now", epoch_milliseconds(now));
         self.table.page(&["due", shard], query, limit, cursor).await

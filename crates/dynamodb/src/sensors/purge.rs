@@ -9,8 +9,8 @@ use antumbra_shadow::Timestamp;
 use antumbra_wire::items::{ItemKind, index_keys};
 
 use super::DynamoDbSensors;
-use super::keys;
 use super::unregister::KEPT_UNTIL;
+use super::{item, keys};
 use crate::table::{Key, Query, Write};
 use crate::value::{number, read_number, text};
 
@@ -74,19 +74,15 @@ impl DynamoDbSensors {
             let (partition, sort) = (partition.clone(), sort.clone());
             self.table.attributes(&Key { partition, sort })
         });
+        let first = ItemKind::Reading.sort_prefix();
         let query = Query {
-            filter: Some("#generation = :generation".to_owned()),
-            projection: Some("#PK, #SK".to_owned()),
-            consistent: true,
             limit: Some(READINGS_AT_ONCE),
             start,
-            ..Query::new("#PK = :partition AND #SK BETWEEN :from AND :to")
+            ..item::range(&purge.sensor, first, keys::AFTER_READINGS)
+                .projection("#PK, #SK")
+                .filter("#generation = :generation")
+                .value(":generation", text(purge.generation.as_str()))
         };
-        let query = query
-            .value(":partition", text(partition))
-            .value(":from", text(ItemKind::Reading.sort_prefix()))
-            .value(":to", text(keys::AFTER_READINGS))
-            .value(":generation", text(purge.generation.as_str()));
         let found = self.table.query(query).await?;
         let keys = found.items.iter().filter_map(|item| self.table.key(item));
         let next = found.last.and_then(|last| self.table.key(&last));

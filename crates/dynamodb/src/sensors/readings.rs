@@ -1,5 +1,3 @@
-//! Readings of registered sensors.
-
 use std::collections::HashMap;
 
 use antumbra_service::paging::page_limit;
@@ -63,7 +61,7 @@ impl ReadingStore for DynamoDbSensors {
         let first = ItemKind::Reading.sort_prefix();
         let mut query = Query {
             descending: true,
-            ..range(id, first, info)
+            ..item::range(id, first, info)
         };
         let mut sensor: Option<RegisteredSensor> = None;
         let mut readings = Vec::new();
@@ -107,11 +105,9 @@ impl ReadingStore for DynamoDbSensors {
         let generation = generation.as_str();
         let (from, to) = (keys::readings_from(from)?, keys::readings_from(to)?);
         let listing = ["readings", id.as_str(), generation, &from, &to];
-        let query = Query {
-            filter: Some("#generation = :generation".to_owned()),
-            ..range(id, &from, &to)
-        };
-        let mut query = query.value(":generation", text(generation));
+        let mut query = item::range(id, &from, &to)
+            .filter("#generation = :generation")
+            .value(":generation", text(generation));
         query.start = self.table.open_cursor(&listing, None, cursor)?;
         let mut rows = Vec::new();
         for _ in 0..PAGE_CALLS {
@@ -126,22 +122,7 @@ impl ReadingStore for DynamoDbSensors {
             }
         }
         let last = query.start.as_ref();
-        let next = last.map(|last| self.table.seal_cursor(&listing, None, last));
-        Ok(Page {
-            rows,
-            next: next.transpose()?,
-        })
+        let next = self.table.seal_cursor(&listing, None, last)?;
+        Ok(Page { rows, next })
     }
-}
-
-/// Items of a sensor between two sort keys.
-fn range(id: &SensorId, from: &str, to: &str) -> Query {
-    let query = Query {
-        consistent: true,
-        ..Query::new("#PK = :partition AND #SK BETWEEN :from AND :to")
-    };
-    query
-        .value(":partition", text(ItemKind::Reading.partition(id.as_str())))
-        .value(":from", text(from))
-        .value(":to", text(to))
 }

@@ -46,7 +46,6 @@ const LATER_THAN_ANOTHER: &str = "#lastSeen < :sent";
 /// Updates for one signal. Two suffice unless other writers change the same state.
 const STEPS: u32 = 8;
 
-/// Part of the state that an update sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part {
     Both,

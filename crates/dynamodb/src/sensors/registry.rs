@@ -1,5 +1,3 @@
-//! Registration of sensors.
-
 use antumbra_service::sensors::{
     Cursor, LocationPrefix, Page, RegisteredSensor, Sensor, SensorError, SensorId, SensorStore,
     SensorWithState, State, StoreError, Version,

@@ -65,19 +65,14 @@ impl DynamoDbSensors {
     }
 
     async fn links(&self, id: &SensorId) -> Result<Vec<Key>, StoreError> {
-        let query = Query {
-            projection: Some("#PK, #SK".to_owned()),
-            consistent: true,
-            ..Query::new("#PK = :partition AND begins_with(#SK, :links)")
-        };
-        let query = query
+        let query = Query::new("#PK = :partition AND begins_with(#SK, :links)")
+            .consistent()
+            .projection("#PK, #SK")
             .value(":partition", text(ItemKind::Link.partition(id.as_str())))
             .value(":links", text(ItemKind::Link.sort_prefix()));
         let found = self.table.query_all(query).await?;
-        Ok(found
-            .iter()
-            .filter_map(|item| self.table.key(item))
-            .collect())
+        let keys = found.iter().filter_map(|item| self.table.key(item));
+        Ok(keys.collect())
     }
 
     fn put_purge(&self, sensor: &RegisteredSensor, now: Timestamp) -> Write {

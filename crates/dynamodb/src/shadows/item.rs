@@ -58,7 +58,6 @@ pub(super) fn encode_times(write: &Write, kind: ShadowItem, times_version: i64) 
     item
 }
 
-/// Attributes of an item beside its documents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Metadata {
     pub(super) version: Version,
@@ -120,7 +119,6 @@ fn decode_document(
     })
 }
 
-/// Decodes the attributes beside the documents.
 pub(super) fn metadata(item: &Item) -> Result<Metadata, StoreError> {
     let text = |name: &str| match item.get(name) {
         None => Ok(None),

@@ -1,5 +1,3 @@
-//! Keys of a shadow's items.
-
 use antumbra_service::shadows::{DocumentSet, Layout, ShadowId};
 use antumbra_wire::items::{ItemKey, ItemKind, ShadowItem};
 

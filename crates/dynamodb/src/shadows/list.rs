@@ -60,27 +60,21 @@ impl DynamoDbShadows {
             examine = (examine * GROWTH).min(CALL_ITEMS);
         }
         let last = query.start.as_ref();
-        let next = last.map(|last| self.table.seal_cursor(&listing, None, last));
-        Ok(Page {
-            rows,
-            next: next.transpose()?,
-        })
+        let next = self.table.seal_cursor(&listing, None, last)?;
+        Ok(Page { rows, next })
     }
 
     fn query(&self, list: &ListQuery) -> Query {
         let kind = ItemKind::Shadow(ShadowItem::Reported);
         let query = match list {
-            ListQuery::Of(id) => Query {
-                key_condition: Some("#PK = :pk AND #SK BETWEEN :from AND :to".to_owned()),
-                filter: Some(NOT_DELETED.to_owned()),
-                ..Query::default().value(":pk", text(kind.partition(id)))
-            },
-            ListQuery::All => Query {
-                filter: Some(format!(
+            ListQuery::Of(id) => Query::new("#PK = :pk AND #SK BETWEEN :from AND :to")
+                .filter(NOT_DELETED)
+                .value(":pk", text(kind.partition(id))),
+            ListQuery::All => Query::default()
+                .filter(format!(
                     "begins_with(#PK, :pk) AND #SK BETWEEN :from AND :to AND {NOT_DELETED}"
-                )),
-                ..Query::default().value(":pk", text(kind.partition_prefix()))
-            },
+                ))
+                .value(":pk", text(kind.partition_prefix())),
         };
         // This layout's items, and none of the other's; other programs' items may be among them.
         let (first, last) = match self.config.layout {
@@ -89,11 +83,8 @@ impl DynamoDbShadows {
         };
         let prefix = |item| ItemKind::Shadow(item).sort_prefix();
         // The prefixes end with `#`, and `$` is the next character.
-        let query = Query {
-            projection: Some(PROJECTION.to_owned()),
-            ..query
-        };
         query
+            .projection(PROJECTION)
             .value(":from", text(prefix(first)))
             .value(":to", text(prefix(last).replace('#', "$")))
     }

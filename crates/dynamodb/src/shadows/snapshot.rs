@@ -15,14 +15,12 @@ use crate::table::{Found, Key, SnapshotError};
 
 const TRANSACTION_ITEMS: usize = 100;
 
-/// Shadows to read in one transaction.
 struct Group<'a> {
     shadows: Vec<&'a ShadowId>,
     /// Transactions that these shadows have made fail.
     failures: u32,
 }
 
-/// The step after a failed transaction.
 enum NextStep<'a> {
     Retry(Vec<Group<'a>>),
     Fail(Group<'a>, StoreError),

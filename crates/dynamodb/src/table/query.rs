@@ -14,7 +14,6 @@ pub(crate) struct Query {
     pub(crate) index: Option<Index<'static>>,
     pub(crate) key_condition: Option<String>,
     pub(crate) filter: Option<String>,
-    /// Attributes to return; all of them if `None`.
     pub(crate) projection: Option<String>,
     pub(crate) values: Item,
     pub(crate) consistent: bool,
@@ -31,6 +30,27 @@ impl Query {
             key_condition: Some(key_condition.into()),
             ..Query::default()
         }
+    }
+
+    pub(crate) fn index(self, index: Index<'static>) -> Query {
+        let index = Some(index);
+        Query { index, ..self }
+    }
+
+    pub(crate) fn consistent(self) -> Query {
+        let consistent = true;
+        Query { consistent, ..self }
+    }
+
+    pub(crate) fn filter(self, filter: impl Into<String>) -> Query {
+        let filter = Some(filter.into());
+        Query { filter, ..self }
+    }
+
+    /// Attributes to return; all of them if it is not set.
+    pub(crate) fn projection(self, projection: &str) -> Query {
+        let projection = Some(projection.to_owned());
+        Query { projection, ..self }
     }
 
     /// Value of the placeholder `:name`.
@@ -121,21 +141,22 @@ impl Table {
         query.limit = Some(limit);
         query.start = self.open_cursor(listing, index, cursor)?;
         let found = self.query(query).await?;
-        let last = found.last.as_ref();
-        let next = last.map(|last| self.seal_cursor(listing, index, last));
         Ok(Page {
+            next: self.seal_cursor(listing, index, found.last.as_ref())?,
             rows: found.items,
-            next: next.transpose()?,
         })
     }
 
-    /// The cursor of a listing that continues after an item of a table or an index.
+    /// The cursor of a listing that continues after an item of a table or an index, if there is one.
     pub(crate) fn seal_cursor(
         &self,
         listing: &[&str],
         index: Option<Index<'static>>,
-        last: &Item,
-    ) -> Result<Cursor, StoreError> {
+        last: Option<&Item>,
+    ) -> Result<Option<Cursor>, StoreError> {
+        let Some(last) = last else {
+            return Ok(None);
+        };
         let mut parts = vec![self.name.as_str()];
         parts.extend(listing);
         for (name, _) in self.key_attributes(index) {
@@ -148,7 +169,7 @@ impl Table {
             };
             parts.push(part);
         }
-        Ok(seal_cursor(&parts))
+        Ok(Some(seal_cursor(&parts)))
     }
 
     /// The key that a cursor continues after.

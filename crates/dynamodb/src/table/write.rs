@@ -189,7 +189,6 @@ impl Write {
     }
 }
 
-/// Result of a write that reached DynamoDB.
 #[derive(Debug)]
 pub(crate) enum Outcome {
     /// The write was applied; the item that the write asked for, otherwise empty.
@@ -198,7 +197,6 @@ pub(crate) enum Outcome {
     Refused(Refusal),
 }
 
-/// A failed condition.
 #[derive(Debug)]
 pub(crate) struct Refusal {
     /// Position of the write in its transaction.
@@ -383,7 +381,6 @@ impl Table {
     }
 }
 
-/// One call of a single write.
 struct Call<'a> {
     attempts: &'a AttemptTracker,
     bytes: usize,

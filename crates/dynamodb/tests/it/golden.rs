@@ -15,7 +15,7 @@ use antumbra_service::deliveries::{
     Attempt, Claim, Delivery, DeliveryId, DeliveryStore as _, EventType, History as _,
     NewDeliveries as _, SensorRef, Status, Transition, Wait,
 };
-use antumbra_service::idempotency::{IdempotencyStore as _, Request};
+use antumbra_service::idempotency::Request;
 use antumbra_service::inbox::{
     Body, InboxMessage, MessageDeleter as _, MessageId, MessageWriter as _, Source,
     SourceTracker as _,

@@ -16,7 +16,6 @@ use crate::problem::Problem;
 use crate::routes::health;
 use crate::services::Services;
 
-/// Method of authentication.
 #[derive(Debug, Clone)]
 pub enum AuthMode {
     /// An authorizer of API Gateway identifies the caller.

@@ -8,7 +8,6 @@ use axum::http::{HeaderMap, HeaderValue};
 
 use crate::problem::{Code, Problem};
 
-/// The value of a conditional header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Tags {
     /// `*`: any existing version.

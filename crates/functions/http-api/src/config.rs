@@ -10,7 +10,6 @@ use antumbra_shadow::Model;
 
 use crate::AuthMode;
 
-/// Configuration read from the environment.
 pub struct Config {
     pub table: String,
     pub messages_table: String,

@@ -41,7 +41,6 @@ pub(crate) struct PathParameter {
     pub(crate) example: Option<&'static str>,
 }
 
-/// The value that the path names.
 pub(crate) struct Path<T>(pub(crate) T);
 
 impl<T: FromPath, S: Send + Sync> FromRequestParts<S> for Path<T> {
@@ -91,7 +90,6 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
     }
 }
 
-/// The page of a list.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -114,7 +112,6 @@ impl Paging {
     }
 }
 
-/// Checks the limit of a page.
 pub(crate) fn limit(limit: Option<usize>) -> Result<usize, Problem> {
     let limit = limit.unwrap_or(DEFAULT_LIMIT);
     if (1..=MAX_LIMIT).contains(&limit) {
@@ -124,7 +121,6 @@ pub(crate) fn limit(limit: Option<usize>) -> Result<usize, Problem> {
     Err(Problem::new(Code::InvalidQuery, detail))
 }
 
-/// Parses an optional time of a query.
 pub(crate) fn optional_time(
     name: &str,
     text: Option<String>,
@@ -132,7 +128,6 @@ pub(crate) fn optional_time(
     text.map(|text| time(name, &text)).transpose()
 }
 
-/// Parses a time of a query.
 pub(crate) fn time(name: &str, text: &str) -> Result<Timestamp, Problem> {
     Timestamp::parse(text).ok_or_else(|| {
         let detail = format!("{name} must be a time such as 2026-01-31T12:00:00Z, not {text:?}");

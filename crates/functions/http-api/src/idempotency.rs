@@ -9,9 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use antumbra_service::clients::{ClientId, RequestKey, Secret};
-use antumbra_service::idempotency::{
-    IdempotencyState, IdempotencyStore as _, Request as KeyedRequest,
-};
+use antumbra_service::idempotency::{IdempotencyState, Request as KeyedRequest};
 use antumbra_shadow::Timestamp;
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -32,7 +30,6 @@ use crate::services::Services;
 
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
-/// Maximum length of a key.
 const KEY_CHARS: usize = 255;
 /// Time after which a request that never ended may run again: longer than API Gateway and the function wait.
 const LEASE: Duration = Duration::from_secs(35);
@@ -40,7 +37,6 @@ const LEASE: Duration = Duration::from_secs(35);
 const RETENTION: Duration = Duration::from_secs(24 * 3600);
 /// Time for which a key is certainly known after its request.
 const KNOWN: Duration = Duration::from_secs(23 * 3600);
-/// Headers that are stored with a response.
 const STORED_HEADERS: [HeaderName; 4] = [CONTENT_TYPE, ETAG, LOCATION, CACHE_CONTROL];
 /// Member of a JSON body that holds a client's secret.
 const SECRET: &str = "secret";

@@ -34,5 +34,4 @@ pub use problem::{Code, Problem};
 pub use routes::router;
 pub use services::{Services, build};
 
-/// Name of the function.
 pub const NAME: &str = "http-api";

@@ -33,7 +33,6 @@ const DESCRIPTION: &str = "Shadows, messages, sensors, clients and deliveries of
 /// Limits and examples of schema properties.
 const ANNOTATIONS: &str = include_str!("openapi/annotations.json");
 
-/// Returns the OpenAPI document.
 pub fn document() -> Value {
     let mut document = serde_json::to_value(generated()).unwrap_or_default();
     let schemas = &mut document["components"]["schemas"];

@@ -15,9 +15,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// Content type of a problem.
 pub(crate) const CONTENT: &str = "application/problem+json";
-/// Value of `Retry-After`.
 const RETRY_SECONDS: u32 = 1;
 
 macro_rules! codes {
@@ -74,7 +72,6 @@ codes! {
     Unavailable SERVICE_UNAVAILABLE "Temporarily unavailable";
 }
 
-/// An error response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     code: Code,
@@ -107,7 +104,6 @@ pub(crate) struct ProblemBody {
 }
 
 impl Problem {
-    /// Creates a problem with the detail that the caller sees.
     pub fn new(code: Code, detail: impl Into<String>) -> Problem {
         Problem {
             code,
@@ -254,7 +250,6 @@ impl From<DocumentError> for Problem {
     }
 }
 
-/// Response to a path without a route.
 pub(crate) async fn no_such_route() -> Problem {
     Problem::new(
         Code::NoSuchRoute,

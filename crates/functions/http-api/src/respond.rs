@@ -66,7 +66,6 @@ impl IntoResponseParts for HoldsSecretOf {
     }
 }
 
-/// The path of a new resource.
 pub(crate) struct Location(String);
 
 impl Location {
@@ -90,7 +89,6 @@ fn insert(parts: &mut ResponseParts, name: HeaderName, value: &str) -> Result<()
     Ok(())
 }
 
-/// `201 Created`.
 pub(crate) struct Created<R>(pub(crate) Location, pub(crate) R);
 
 impl<R: IntoResponse> IntoResponse for Created<R> {
@@ -99,7 +97,6 @@ impl<R: IntoResponse> IntoResponse for Created<R> {
     }
 }
 
-/// `202 Accepted`.
 pub(crate) struct Accepted<R>(pub(crate) R);
 
 impl<R: IntoResponse> IntoResponse for Accepted<R> {
@@ -108,7 +105,6 @@ impl<R: IntoResponse> IntoResponse for Accepted<R> {
     }
 }
 
-/// One of two responses.
 pub(crate) enum Either<A, B> {
     A(A),
     B(B),

@@ -73,7 +73,6 @@ pub enum Verb {
     Admin,
 }
 
-/// A route.
 #[derive(Debug, Clone)]
 pub struct Route {
     /// Method in lower case.
@@ -162,12 +161,10 @@ routes! {
     get "/v1/clients/{id}/sensors" clients::links_of_client, Clients Read, "list_links_of_client", [404], "Lists the sensors that a client is linked to.";
 }
 
-/// Returns the table of routes.
 pub fn all() -> Vec<Route> {
     described().into_iter().map(|(route, _)| route).collect()
 }
 
-/// Builds the API on these services.
 pub fn router(services: Services, auth: AuthMode) -> Router {
     let services = Arc::new(services);
     handlers()

@@ -19,7 +19,6 @@ use axum::extract::State;
 
 use crate::{Config, router};
 
-/// The use cases that handlers call.
 pub struct Services {
     pub shadows: Shadows<DynamoDbShadows>,
     pub messages: DynamoDbInbox,
@@ -30,10 +29,8 @@ pub struct Services {
     pub clock: Arc<dyn Clock>,
 }
 
-/// The handlers' access to the services.
 pub(crate) type Api = State<Arc<Services>>;
 
-/// Wires the function.
 pub fn build(config: Config, sdk: &SdkConfig, clock: Arc<dyn Clock>) -> Router {
     let table = &config.table;
     let shadows = ShadowTableConfig::new(table).layout(config.layout);

@@ -1,5 +1,3 @@
-//! Configuration from the environment.
-
 use std::time::Duration;
 
 use antumbra_dynamodb::SensorConfig;

@@ -22,10 +22,8 @@ use aws_types::SdkConfig;
 pub use config::Config;
 pub use sweeper::{DueDeliveries, DueQueue, Report, SweepError, Sweeper, queue_probe};
 
-/// Name of the function.
 pub const NAME: &str = "liveness-sweep";
 
-/// Wires the function.
 pub fn build(
     config: Config,
     sdk: &SdkConfig,

@@ -24,7 +24,6 @@ const RESPONSE: Reserve = Reserve {
     share: 8,
 };
 
-/// Finds lost sensors and due deliveries.
 pub struct Sweeper<L, P> {
     sensors: L,
     progress: P,
@@ -82,9 +81,7 @@ pub fn queue_probe(
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Report {
-    /// Sensors checked.
     pub checked: usize,
-    /// Sensors marked as lost.
     pub lost: usize,
     /// Sensors that sent a signal meanwhile.
     pub rearmed: usize,

@@ -33,10 +33,8 @@ const RESPONSE: Reserve = Reserve {
     share: 8,
 };
 
-/// Names of the function's counters.
 pub const COUNTERS: &[&str] = &["messages", "stored", "known", "quarantined", "retried"];
 
-/// Moves messages from a queue to the inbox.
 pub struct Ingest<S, T> {
     store: S,
     sources: HourlySourceTracker<T>,

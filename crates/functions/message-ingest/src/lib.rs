@@ -20,10 +20,8 @@ use aws_types::SdkConfig;
 pub use config::Config;
 pub use ingest::{COUNTERS, Ingest};
 
-/// Name of the function.
 pub const NAME: &str = "message-ingest";
 
-/// Wires the function.
 pub fn build(
     config: Config,
     sdk: &SdkConfig,

@@ -40,7 +40,6 @@ pub fn build_send(
     InboxRequests::new(function, Arc::new(responses), clock).with_tokens(config.tokens)
 }
 
-/// Runs a function that uses the inbox.
 pub async fn run_on_inbox<F: InboxFunction>(
     function: impl FnOnce(DynamoDbInbox) -> F,
 ) -> Result<(), Error> {
@@ -49,7 +48,6 @@ pub async fn run_on_inbox<F: InboxFunction>(
     antumbra_lambda_kit::run(F::NAME, requests).await
 }
 
-/// Runs the function that sends messages to devices.
 pub async fn run_send() -> Result<(), Error> {
     let (config, sdk) = antumbra_lambda_kit::start::<SendConfig>().await?;
     let requests = build_send(config, &sdk, Arc::new(SystemClock));

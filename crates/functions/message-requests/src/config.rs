@@ -1,11 +1,8 @@
-//! Configuration of the functions, read from the environment.
-
 use antumbra_lambda_kit::config::FunctionConfig;
 use antumbra_lambda_kit::environment::Environment;
 use antumbra_publish::sqs;
 pub use antumbra_wire::inbox_request::TokenPolicy;
 
-/// Configuration of a function that uses the inbox.
 pub struct InboxConfig {
     pub table: String,
     /// The account's own endpoint of AWS IoT.
@@ -23,7 +20,6 @@ impl FunctionConfig for InboxConfig {
     }
 }
 
-/// Configuration of the function that sends messages to devices.
 pub struct SendConfig {
     pub outbound: String,
     /// Largest message that the queue accepts.

@@ -24,18 +24,14 @@ use serde::Serialize;
 use crate::OperationError;
 pub use send::{Outbound, OutboundQueue};
 
-/// One invocation.
 #[derive(Debug, Clone)]
 pub struct RequestContext {
-    /// Start of the invocation.
     pub now: Timestamp,
     /// Deadline for serving the request.
     pub until: Timestamp,
-    /// Unique id of the invocation.
     pub id: String,
 }
 
-/// A Lambda function that serves inbox operations.
 pub trait InboxFunction: Send + Sync {
     /// Name of the function, as in the table of operations.
     const NAME: &'static str;
@@ -111,7 +107,6 @@ fn respond_none(response: InboxErrorResponse<'_>) -> Result<String, OperationErr
     Ok(response.to_json())
 }
 
-/// Checks the length of a page.
 fn page_limit(limit: Option<usize>, max: usize) -> Result<usize, OperationError> {
     match limit.unwrap_or(DEFAULT_LIMIT) {
         limit if (1..=max).contains(&limit) => Ok(limit),

@@ -18,14 +18,12 @@ use antumbra_wire::rules::Operation;
 
 use crate::operations::{InboxFunction, RequestContext};
 
-/// Serves the requests of one function.
 pub struct InboxRequests<F> {
     function: F,
     tokens: TokenPolicy,
     responder: Responder,
 }
 
-/// Summary of one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestSummary {
     /// Code of the error response, if it was one.
@@ -91,7 +89,6 @@ impl Payload {
 }
 
 impl<F: InboxFunction> InboxRequests<F> {
-    /// Publishes responses through the given channel.
     pub fn new(
         function: F,
         responses: Arc<dyn Channel>,

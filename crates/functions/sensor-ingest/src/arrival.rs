@@ -17,10 +17,8 @@ pub enum EventError {
     RabbitMq(#[from] RabbitEventError),
 }
 
-/// A received message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IncomingSignal {
-    /// The queue's id of the message.
     pub id: String,
     /// The body, or an error if it is not text.
     pub text: Result<String, NotText>,
@@ -31,9 +29,7 @@ pub struct IncomingSignal {
     /// Sequence of the signal if it carries none: sorts like the messages where the queue keeps them in
     /// order, and is the same at every delivery.
     pub number: String,
-    /// The FIFO group.
     pub group: Option<String>,
-    /// The queue's name.
     pub queue: String,
     /// The queue's ARN, or `rabbitmq:` and its name.
     pub source: String,
@@ -47,7 +43,6 @@ pub(crate) struct IncomingSignals {
     pub(crate) all_or_nothing: bool,
 }
 
-/// Reads an event of either kind.
 pub(crate) fn read(
     event: &[u8],
     now: Timestamp,

@@ -1,5 +1,3 @@
-//! Configuration from the environment.
-
 use antumbra_dynamodb::SensorConfig;
 use antumbra_lambda_kit::config::FunctionConfig;
 use antumbra_lambda_kit::environment::Environment;

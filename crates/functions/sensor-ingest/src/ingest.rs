@@ -43,7 +43,6 @@ pub const COUNTERS: &[&str] = &[
     "duplicate",
 ];
 
-/// Updates sensors from signals.
 pub struct Ingest<S, P, R> {
     states: S,
     progress: P,

@@ -26,10 +26,8 @@ pub use config::Config;
 pub use ingest::{COUNTERS, Ingest};
 pub use rules::{AutoRegistration, IdPattern, InvalidPattern, Rules, UnknownSensorPolicy};
 
-/// Name of the function.
 pub const NAME: &str = "sensor-ingest";
 
-/// Wires the function.
 pub fn build(
     config: Config,
     sdk: &SdkConfig,

@@ -6,14 +6,11 @@ use antumbra_service::sensors::{InvalidSensor, Signal, SignalMessage, SignalPayl
 use crate::arrival::IncomingSignal;
 use crate::rules::Rules;
 
-/// The task for a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Task {
-    /// Record the signal of a sensor.
     Signal(Signal),
     /// Record how far the queue was read; the liveness sweep sent it.
     Marker,
-    /// Quarantine it.
     Reject(Rejection),
 }
 
@@ -40,7 +37,6 @@ pub(crate) fn in_order(
     parsed.into_iter().unzip()
 }
 
-/// Parses a message.
 fn task(message: &IncomingSignal, rules: &Rules) -> Task {
     let text = match &message.text {
         Ok(text) => text,

@@ -14,25 +14,20 @@ use regex::Regex;
 /// values are allowed, not the sensor's type.
 #[derive(Debug, Clone, Default)]
 pub struct Rules {
-    /// Allowed values.
     pub allowed: ValueType,
     /// Pattern that sensor ids must match.
     pub ids: Option<IdPattern>,
 }
 
-/// Treatment of signals whose sensor is not registered.
 #[derive(Debug, Clone)]
 pub enum UnknownSensorPolicy<R> {
-    /// Quarantine the signal.
     Quarantine,
-    /// Register the sensor.
     AutoRegister {
         sensors: R,
         registration: AutoRegistration,
     },
 }
 
-/// Properties of automatically registered sensors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AutoRegistration {
     pub location: Location,
@@ -95,7 +90,6 @@ pub struct IdPattern {
     regex: Regex,
 }
 
-/// Error of an invalid regular expression.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not a regular expression: {0}")]
 pub struct InvalidPattern(String);

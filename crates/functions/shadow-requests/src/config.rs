@@ -1,5 +1,3 @@
-//! Configuration from the environment.
-
 use std::str::FromStr;
 
 use antumbra_lambda_kit::config::{self, FunctionConfig};

@@ -21,10 +21,8 @@ use aws_types::SdkConfig;
 pub use config::{Config, Order};
 pub use requests::{RequestSummary, ShadowRequests};
 
-/// Name of the function.
 pub const NAME: &str = "shadow-requests";
 
-/// Wires the function.
 pub fn build(
     config: Config,
     sdk: &SdkConfig,

@@ -21,14 +21,12 @@ use crate::serve::{RequestContext, serve};
 /// Age at which nobody waits for the response to a `get` any more, and a `delete` would come as a surprise.
 const MAX_AGE: Duration = Duration::from_secs(60);
 
-/// Serves requests to shadows.
 pub struct ShadowRequests<P> {
     shadows: Shadows<P>,
     config: Config,
     responder: Responder,
 }
 
-/// Summary of one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestSummary {
     pub operation: Operation,

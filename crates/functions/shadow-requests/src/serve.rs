@@ -13,7 +13,6 @@ use antumbra_wire::shadow_mqtt::{
 
 use crate::config::{Config, Order};
 
-/// The request around the operation.
 pub(crate) struct RequestContext<'a> {
     pub(crate) shadow: &'a ShadowId,
     /// The shadow's name in responses.

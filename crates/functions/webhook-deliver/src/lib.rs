@@ -23,10 +23,8 @@ use aws_types::SdkConfig;
 pub use config::Config;
 pub use worker::{COUNTERS, Worker};
 
-/// Name of the function.
 pub const NAME: &str = "webhook-deliver";
 
-/// Wires the function.
 pub fn build(
     config: Config,
     sdk: &SdkConfig,

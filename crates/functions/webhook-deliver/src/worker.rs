@@ -19,7 +19,6 @@ const ATTEMPT: Duration = Duration::from_secs(13);
 /// Delay until a message is received again for which no time was left.
 const SOON: Duration = Duration::from_secs(1);
 
-/// Names of the function's counters.
 pub const COUNTERS: &[&str] = &[
     "messages",
     "delivered",
@@ -31,7 +30,6 @@ pub const COUNTERS: &[&str] = &[
     "disabled",
 ];
 
-/// Delivers messages, and sets when the queue delivers them again.
 pub struct Worker<L, S, V> {
     deliver: Deliver<L, S>,
     visibility: V,

@@ -9,7 +9,6 @@ use serde_json::Value;
 use super::RedriveOptions;
 use crate::StoredNotification;
 
-/// The route of a message back to its source.
 #[derive(Debug)]
 pub enum RedriveRoute {
     /// Send it unchanged to a queue.

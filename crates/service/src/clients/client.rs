@@ -32,10 +32,7 @@ pub enum ClientState {
     /// Deliveries are sent.
     Enabled,
     /// Deliveries are held until the client is enabled again.
-    Disabled {
-        reason: String,
-        since: Timestamp,
-    },
+    Disabled { reason: String, since: Timestamp },
 }
 
 /// Circuit breaker of a client's endpoint; see [`crate::deliveries`].

@@ -1,7 +1,5 @@
 //! Ports of clients and links.
 
-use std::future::Future;
-
 use antumbra_shadow::Timestamp;
 
 use super::client::{Client, ClientPatch, ClientState, Link, LinkedClient};
@@ -9,7 +7,7 @@ use super::id::ClientId;
 use super::secret::{RequestKey, Secret, Secrets};
 use crate::paging::{Cursor, Page};
 use crate::sensors::SensorId;
-use crate::store::{ErrorClass, StoreError, Version};
+use crate::store::{ErrorClass, SendFuture, StoreError, Version};
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ClientError {
@@ -22,10 +20,7 @@ pub enum ClientError {
     #[error("the client exists already")]
     AlreadyExists,
     #[error("the client has version {actual}, not {expected}")]
-    Conflict {
-        expected: Version,
-        actual: Version,
-    },
+    Conflict { expected: Version, actual: Version },
     /// The client has links and cascade was not requested.
     #[error("the client has links to sensors")]
     HasLinks,
@@ -63,7 +58,7 @@ pub struct UrlRejection(pub String);
 pub trait UrlPolicy: Send + Sync {
     /// Checks the text of a URL, and the addresses that its host name resolves to if they are known. Returns
     /// the URL as it will be called.
-    fn check(&self, url: &str) -> impl Future<Output = Result<String, UrlRejection>> + Send;
+    fn check(&self, url: &str) -> impl SendFuture<Result<String, UrlRejection>>;
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,16 +79,16 @@ pub trait ClientStore: Send + Sync {
         client: &Client,
         secret: &Secret,
         requested: &RequestKey,
-    ) -> impl Future<Output = Result<(), ClientError>> + Send;
+    ) -> impl SendFuture<Result<(), ClientError>>;
 
-    fn get(&self, id: &ClientId) -> impl Future<Output = Result<Client, ClientError>> + Send;
+    fn get(&self, id: &ClientId) -> impl SendFuture<Result<Client, ClientError>>;
 
     /// Lists all clients by id, in pages of at most `limit`. A client created a moment ago may be missing.
     fn list(
         &self,
         limit: usize,
         cursor: Option<&Cursor>,
-    ) -> impl Future<Output = Result<Page<Client>, ClientError>> + Send;
+    ) -> impl SendFuture<Result<Page<Client>, ClientError>>;
 
     /// Changes a client and returns it. If the mode changes, so do the client's links; if that is interrupted,
     /// repeating the call completes it.
@@ -103,7 +98,7 @@ pub trait ClientStore: Send + Sync {
         patch: &ClientPatch,
         expected: Option<Version>,
         now: Timestamp,
-    ) -> impl Future<Output = Result<Client, ClientError>> + Send;
+    ) -> impl SendFuture<Result<Client, ClientError>>;
 
     /// Enables or disables a client. Setting the current state changes nothing, not even the version.
     fn set_state(
@@ -111,7 +106,7 @@ pub trait ClientStore: Send + Sync {
         id: &ClientId,
         state: &ClientState,
         now: Timestamp,
-    ) -> impl Future<Output = Result<Client, ClientError>> + Send;
+    ) -> impl SendFuture<Result<Client, ClientError>>;
 
     /// Makes a new secret valid and returns the secrets. The previous one stays valid for a while, older ones
     /// do not. If the newest secret was created by the same request, nothing changes.
@@ -119,9 +114,9 @@ pub trait ClientStore: Send + Sync {
         &self,
         id: &ClientId,
         rotation: &Rotation,
-    ) -> impl Future<Output = Result<Secrets, ClientError>> + Send;
+    ) -> impl SendFuture<Result<Secrets, ClientError>>;
 
-    fn secrets(&self, id: &ClientId) -> impl Future<Output = Result<Secrets, ClientError>> + Send;
+    fn secrets(&self, id: &ClientId) -> impl SendFuture<Result<Secrets, ClientError>>;
 
     /// Deletes a client, with `cascade` also its links; without it, a client with links is `HasLinks`. An
     /// error other than `Unavailable` means that nothing was deleted; the same call completes a delete that
@@ -131,7 +126,7 @@ pub trait ClientStore: Send + Sync {
         id: &ClientId,
         expected: Option<Version>,
         cascade: bool,
-    ) -> impl Future<Output = Result<(), ClientError>> + Send;
+    ) -> impl SendFuture<Result<(), ClientError>>;
 }
 
 /// Law: a link exists on both sides or on neither, and only between an existing client and an existing sensor.
@@ -142,14 +137,14 @@ pub trait LinkStore: Send + Sync {
         client: &ClientId,
         sensor: &SensorId,
         now: Timestamp,
-    ) -> impl Future<Output = Result<(), ClientError>> + Send;
+    ) -> impl SendFuture<Result<(), ClientError>>;
 
     /// Removes a link; `NotLinked` if there is none.
     fn unlink(
         &self,
         client: &ClientId,
         sensor: &SensorId,
-    ) -> impl Future<Output = Result<(), ClientError>> + Send;
+    ) -> impl SendFuture<Result<(), ClientError>>;
 
     /// Lists the links of a client, by sensor.
     fn of_client(
@@ -157,7 +152,7 @@ pub trait LinkStore: Send + Sync {
         client: &ClientId,
         limit: usize,
         cursor: Option<&Cursor>,
-    ) -> impl Future<Output = Result<Page<Link>, ClientError>> + Send;
+    ) -> impl SendFuture<Result<Page<Link>, ClientError>>;
 
     /// Lists the links of a sensor, by client.
     fn of_sensor(
@@ -165,7 +160,7 @@ pub trait LinkStore: Send + Sync {
         sensor: &SensorId,
         limit: usize,
         cursor: Option<&Cursor>,
-    ) -> impl Future<Output = Result<Page<Link>, ClientError>> + Send;
+    ) -> impl SendFuture<Result<Page<Link>, ClientError>>;
 }
 
 /// The clients that a sensor's events go to: the only access to links that the stream listener needs.

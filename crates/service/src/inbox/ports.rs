@@ -9,13 +9,11 @@
 //! - Every failure is a [`StoreError`]. After a retryable one the call can be repeated, and ends in the same state
 //!   whether the first attempt was applied or not.
 
-use std::future::Future;
-
 use antumbra_shadow::Timestamp;
 
 use super::{InboxMessage, MessageId, Source};
 use crate::paging::{Cursor, Page};
-use crate::store::StoreError;
+use crate::store::{SendFuture, StoreError};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stored {
@@ -35,21 +33,14 @@ pub enum StoreMessageError {
 
 pub trait MessageWriter: Send + Sync {
     /// Stores a message, in one write. Storing it again, also after a delete, changes nothing.
-    fn store(
-        &self,
-        message: &InboxMessage,
-    ) -> impl Future<Output = Result<Stored, StoreMessageError>> + Send;
+    fn store(&self, message: &InboxMessage) -> impl SendFuture<Result<Stored, StoreMessageError>>;
 }
 
 /// Records when sources last sent a message.
 pub trait SourceTracker: Send + Sync {
     /// Records that a source sent a message at this time; only the hour is stored. An earlier time than the stored
     /// one changes nothing.
-    fn touch(
-        &self,
-        source: &Source,
-        at: Timestamp,
-    ) -> impl Future<Output = Result<(), StoreError>> + Send;
+    fn touch(&self, source: &Source, at: Timestamp) -> impl SendFuture<Result<(), StoreError>>;
 }
 
 pub trait MessageReader: Send + Sync {
@@ -58,14 +49,14 @@ pub trait MessageReader: Send + Sync {
         &self,
         source: &Source,
         id: &MessageId,
-    ) -> impl Future<Output = Result<Option<InboxMessage>, StoreError>> + Send;
+    ) -> impl SendFuture<Result<Option<InboxMessage>, StoreError>>;
 
     /// Reads messages in the order of the ids, without those that do not exist. At most 100 ids.
     fn get_all(
         &self,
         source: &Source,
         ids: &[MessageId],
-    ) -> impl Future<Output = Result<Vec<InboxMessage>, StoreError>> + Send;
+    ) -> impl SendFuture<Result<Vec<InboxMessage>, StoreError>>;
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -94,21 +85,15 @@ pub trait MessageIndex: Send + Sync {
         source: &Source,
         range: &Range,
         limit: usize,
-    ) -> impl Future<Output = Result<Vec<MessageId>, StoreError>> + Send;
+    ) -> impl SendFuture<Result<Vec<MessageId>, StoreError>>;
 
     /// Returns the oldest message, in one read.
-    fn oldest(
-        &self,
-        source: &Source,
-    ) -> impl Future<Output = Result<Option<MessageId>, StoreError>> + Send {
+    fn oldest(&self, source: &Source) -> impl SendFuture<Result<Option<MessageId>, StoreError>> {
         first(self, source, Order::OldestFirst, None)
     }
 
     /// Returns the newest message, in one read.
-    fn newest(
-        &self,
-        source: &Source,
-    ) -> impl Future<Output = Result<Option<MessageId>, StoreError>> + Send {
+    fn newest(&self, source: &Source) -> impl SendFuture<Result<Option<MessageId>, StoreError>> {
         first(self, source, Order::NewestFirst, None)
     }
 
@@ -117,7 +102,7 @@ pub trait MessageIndex: Send + Sync {
         &self,
         source: &Source,
         id: &MessageId,
-    ) -> impl Future<Output = Result<Option<MessageId>, StoreError>> + Send {
+    ) -> impl SendFuture<Result<Option<MessageId>, StoreError>> {
         first(self, source, Order::OldestFirst, Some(id.clone()))
     }
 
@@ -126,7 +111,7 @@ pub trait MessageIndex: Send + Sync {
         &self,
         source: &Source,
         id: &MessageId,
-    ) -> impl Future<Output = Result<Option<MessageId>, StoreError>> + Send {
+    ) -> impl SendFuture<Result<Option<MessageId>, StoreError>> {
         first(self, source, Order::NewestFirst, Some(id.clone()))
     }
 }
@@ -153,7 +138,7 @@ pub trait MessageDeleter: Send + Sync {
         source: &Source,
         id: &MessageId,
         now: Timestamp,
-    ) -> impl Future<Output = Result<(), StoreError>> + Send;
+    ) -> impl SendFuture<Result<(), StoreError>>;
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -170,5 +155,5 @@ pub trait Sources: Send + Sync {
         &self,
         limit: usize,
         cursor: Option<&Cursor>,
-    ) -> impl Future<Output = Result<Page<Contact>, StoreError>> + Send;
+    ) -> impl SendFuture<Result<Page<Contact>, StoreError>>;
 }

@@ -1,6 +1,5 @@
 //! The ingest watermark: the time up to which all sent signals have been ingested.
 
-use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +7,7 @@ use antumbra_shadow::Timestamp;
 
 use crate::clock::{Clock, time_left};
 use crate::notifications::{Channel, ChannelMessage, Message, dispatch};
-use crate::store::StoreError;
+use crate::store::{SendFuture, StoreError};
 
 /// Limit by which the queue's clock may be behind: a marker with an earlier sent time within this limit still
 /// belongs to this sweep.
@@ -21,17 +20,10 @@ const LOOKS: (Duration, Duration) = (Duration::from_millis(100), Duration::from_
 /// Laws: recording an earlier time changes nothing, and every later read sees the recorded time.
 pub trait IngestProgress: Send + Sync {
     /// Records that everything sent to the queue until this time has been ingested.
-    fn note(
-        &self,
-        queue: &str,
-        sent: Timestamp,
-    ) -> impl Future<Output = Result<(), StoreError>> + Send;
+    fn note(&self, queue: &str, sent: Timestamp) -> impl SendFuture<Result<(), StoreError>>;
 
     /// Returns the recorded time; `None` before the first.
-    fn reached(
-        &self,
-        queue: &str,
-    ) -> impl Future<Output = Result<Option<Timestamp>, StoreError>> + Send;
+    fn reached(&self, queue: &str) -> impl SendFuture<Result<Option<Timestamp>, StoreError>>;
 }
 
 /// Measures how far a queue has been read.

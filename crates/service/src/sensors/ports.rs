@@ -1,7 +1,5 @@
 //! Ports of sensors, one per role: the ports that a function takes are its permissions.
 
-use std::future::Future;
-
 use antumbra_shadow::Timestamp;
 
 use super::id::SensorId;
@@ -11,7 +9,7 @@ use super::sensor::{RegisteredSensor, Sensor};
 use super::signal::{Recorded, Signal};
 use super::state::State;
 use crate::paging::{Cursor, InvalidCursor, Page};
-use crate::store::{ErrorClass, StoreError, Version};
+use crate::store::{ErrorClass, SendFuture, StoreError, Version};
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SensorError {
@@ -21,10 +19,7 @@ pub enum SensorError {
     #[error("not found")]
     NotFound,
     #[error("version {expected} expected, {actual} stored")]
-    Conflict {
-        expected: Version,
-        actual: Version,
-    },
+    Conflict { expected: Version, actual: Version },
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -70,16 +65,13 @@ pub trait SensorStore: Send + Sync {
     fn register(
         &self,
         new: &RegisteredSensor,
-    ) -> impl Future<Output = Result<RegisteredSensor, SensorError>> + Send;
+    ) -> impl SendFuture<Result<RegisteredSensor, SensorError>>;
 
     /// Returns a sensor; sees every earlier completed write.
-    fn get(
-        &self,
-        id: &SensorId,
-    ) -> impl Future<Output = Result<RegisteredSensor, SensorError>> + Send;
+    fn get(&self, id: &SensorId) -> impl SendFuture<Result<RegisteredSensor, SensorError>>;
 
     /// Returns the state of a sensor; sees every earlier completed write.
-    fn state(&self, id: &SensorId) -> impl Future<Output = Result<State, SensorError>> + Send;
+    fn state(&self, id: &SensorId) -> impl SendFuture<Result<State, SensorError>>;
 
     /// Replaces `before` with `after`, which has the same id.
     fn change(
@@ -87,13 +79,13 @@ pub trait SensorStore: Send + Sync {
         before: &RegisteredSensor,
         after: &Sensor,
         now: Timestamp,
-    ) -> impl Future<Output = Result<RegisteredSensor, SensorError>> + Send;
+    ) -> impl SendFuture<Result<RegisteredSensor, SensorError>>;
 
     fn unregister(
         &self,
         sensor: &RegisteredSensor,
         now: Timestamp,
-    ) -> impl Future<Output = Result<(), SensorError>> + Send;
+    ) -> impl SendFuture<Result<(), SensorError>>;
 
     /// Lists the sensors in a place, at most `limit` (1 to 1000) per page.
     fn in_place(
@@ -101,14 +93,14 @@ pub trait SensorStore: Send + Sync {
         place: &LocationPrefix,
         limit: usize,
         cursor: Option<&Cursor>,
-    ) -> impl Future<Output = Result<Page<SensorWithState>, SensorError>> + Send;
+    ) -> impl SendFuture<Result<Page<SensorWithState>, SensorError>>;
 
     /// Lists all sensors, at most `limit` (1 to 1000) per page.
     fn all(
         &self,
         limit: usize,
         cursor: Option<&Cursor>,
-    ) -> impl Future<Output = Result<Page<SensorWithState>, SensorError>> + Send;
+    ) -> impl SendFuture<Result<Page<SensorWithState>, SensorError>>;
 }
 
 /// Laws:
@@ -122,14 +114,14 @@ pub trait ReadingStore: Send + Sync {
         &self,
         sensor: &RegisteredSensor,
         readings: &[Reading],
-    ) -> impl Future<Output = Result<(), SensorError>> + Send;
+    ) -> impl SendFuture<Result<(), SensorError>>;
 
     /// Returns the sensor and at most `most` (1 to 1000) of its readings, newest first.
     fn latest(
         &self,
         id: &SensorId,
         most: usize,
-    ) -> impl Future<Output = Result<(RegisteredSensor, Vec<Reading>), SensorError>> + Send;
+    ) -> impl SendFuture<Result<(RegisteredSensor, Vec<Reading>), SensorError>>;
 
     /// Returns readings from a time until just before another, oldest first, at most `limit` (1 to 1000) per
     /// page.
@@ -140,7 +132,7 @@ pub trait ReadingStore: Send + Sync {
         to: Timestamp,
         limit: usize,
         cursor: Option<&Cursor>,
-    ) -> impl Future<Output = Result<Page<Reading>, SensorError>> + Send;
+    ) -> impl SendFuture<Result<Page<Reading>, SensorError>>;
 }
 
 /// Laws:
@@ -154,17 +146,14 @@ pub trait ReadingStore: Send + Sync {
 ///   both in one signal. No number is skipped or used twice.
 pub trait StateStore: Send + Sync {
     /// Updates the state of the signal's sensor; `None` if there is no such sensor.
-    fn record(
-        &self,
-        signal: &Signal,
-    ) -> impl Future<Output = Result<Option<Recorded>, StoreError>> + Send;
+    fn record(&self, signal: &Signal) -> impl SendFuture<Result<Option<Recorded>, StoreError>>;
 
     /// Stores the readings of recorded signals. Returns one result each, in the given order. Repeating it is
     /// harmless, so a crash between a signal's two writes is repaired when the signal is received again.
     fn save_readings(
         &self,
         readings: &[OwnedReading],
-    ) -> impl Future<Output = Vec<Result<(), StoreError>>> + Send;
+    ) -> impl SendFuture<Vec<Result<(), StoreError>>>;
 }
 
 /// Default number of shards of the liveness index. All functions of a deployment must agree; the number can be
@@ -198,14 +187,14 @@ pub trait LivenessIndex: Send + Sync {
         now: Timestamp,
         limit: usize,
         cursor: Option<&Cursor>,
-    ) -> impl Future<Output = Result<Page<SensorId>, StoreError>> + Send;
+    ) -> impl SendFuture<Result<Page<SensorId>, StoreError>>;
 
     /// Checks a sensor: it becomes lost if its deadline has passed.
     fn check(
         &self,
         id: &SensorId,
         now: Timestamp,
-    ) -> impl Future<Output = Result<CheckOutcome, StoreError>> + Send;
+    ) -> impl SendFuture<Result<CheckOutcome, StoreError>>;
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -220,13 +209,9 @@ pub trait PurgeQueue: Send + Sync {
         &self,
         now: Timestamp,
         limit: usize,
-    ) -> impl Future<Output = Result<Vec<Purge>, StoreError>> + Send;
+    ) -> impl SendFuture<Result<Vec<Purge>, StoreError>>;
 
     /// Deletes some of the remaining readings. Returns whether these were the last. A purge that finds nothing
     /// is kept for a while, because signals in flight may still add a reading, and is then removed.
-    fn purge(
-        &self,
-        purge: &Purge,
-        now: Timestamp,
-    ) -> impl Future<Output = Result<bool, StoreError>> + Send;
+    fn purge(&self, purge: &Purge, now: Timestamp) -> impl SendFuture<Result<bool, StoreError>>;
 }

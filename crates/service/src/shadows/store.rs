@@ -1,7 +1,6 @@
 //! Port for storing shadows.
 
 use std::collections::HashMap;
-use std::future::Future;
 use std::time::Duration;
 
 use antumbra_shadow::{Document, LeafTimes, State, Timestamp};
@@ -9,7 +8,7 @@ use futures_util::stream::{self, StreamExt};
 
 use super::id::{ClientToken, ShadowId, Zone};
 use crate::paging::{Cursor, Page};
-use crate::store::{StoreError, Version};
+use crate::store::{SendFuture, StoreError, Version};
 
 /// Time for which the version of a deleted document is kept: a document created again within this time continues
 /// its versions.
@@ -289,14 +288,14 @@ pub trait ShadowStore: Send + Sync {
         &self,
         read: &Read,
         consistency: ReadConsistency,
-    ) -> impl Future<Output = Result<Snapshot, StoreError>> + Send;
+    ) -> impl SendFuture<Result<Snapshot, StoreError>>;
 
     /// Reads shadows. Returns one result per read, in the given order.
     fn read_many(
         &self,
         reads: &[Read],
         consistency: ReadConsistency,
-    ) -> impl Future<Output = Vec<Result<Snapshot, StoreError>>> + Send {
+    ) -> impl SendFuture<Vec<Result<Snapshot, StoreError>>> {
         in_order_per_shadow(
             reads,
             |read| &read.shadow,
@@ -304,29 +303,22 @@ pub trait ShadowStore: Send + Sync {
         )
     }
 
-    fn write(&self, write: &Write) -> impl Future<Output = Result<Written, StoreError>> + Send;
+    fn write(&self, write: &Write) -> impl SendFuture<Result<Written, StoreError>>;
 
     /// Writes shadows concurrently, the same shadow in the given order. Returns one result per write.
-    fn write_many(
-        &self,
-        writes: &[Write],
-    ) -> impl Future<Output = Vec<Result<Written, StoreError>>> + Send {
+    fn write_many(&self, writes: &[Write]) -> impl SendFuture<Vec<Result<Written, StoreError>>> {
         in_order_per_shadow(writes, |write| &write.shadow, |write| self.write(write))
     }
 
     /// Deletes a shadow at the given time.
-    fn delete(
-        &self,
-        delete: &Delete,
-        now: Timestamp,
-    ) -> impl Future<Output = Result<(), StoreError>> + Send;
+    fn delete(&self, delete: &Delete, now: Timestamp) -> impl SendFuture<Result<(), StoreError>>;
 
     /// Deletes shadows concurrently, the same shadow in the given order. Returns one result per delete.
     fn delete_many(
         &self,
         deletes: &[Delete],
         now: Timestamp,
-    ) -> impl Future<Output = Vec<Result<(), StoreError>>> + Send {
+    ) -> impl SendFuture<Vec<Result<(), StoreError>>> {
         in_order_per_shadow(
             deletes,
             |delete| &delete.shadow,
@@ -342,7 +334,7 @@ pub trait ShadowStore: Send + Sync {
         query: &ListQuery,
         limit: usize,
         cursor: Option<&Cursor>,
-    ) -> impl Future<Output = Result<Page<DocumentSummary>, StoreError>> + Send;
+    ) -> impl SendFuture<Result<Page<DocumentSummary>, StoreError>>;
 }
 
 /// Runs an operation per item: different shadows concurrently, the same shadow in the given order. Returns one

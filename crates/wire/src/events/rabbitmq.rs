@@ -15,28 +15,18 @@ use siphasher::sip128::{Hasher128, SipHasher24};
 
 use crate::limits;
 
-/// Error of an event that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs)]
 pub enum RabbitEventError {
     /// It is not JSON, or a message lacks a required field.
     #[error("not an event of Amazon MQ for RabbitMQ: {0}")]
     Shape(String),
     /// It has more messages than a batch can have.
     #[error("more than {limit} messages")]
-    TooManyMessages {
-        /// Maximum number of messages.
-        limit: usize,
-    },
+    TooManyMessages { limit: usize },
     #[error("the event has {bytes} bytes, the limit is {limit}")]
-    TooLong {
-        /// Size of the event.
-        bytes: usize,
-        limit: usize,
-    },
+    TooLong { bytes: usize, limit: usize },
 }
 
-/// One message of a RabbitMQ queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RabbitMessage {
     /// The queue, as `name::virtual-host`.

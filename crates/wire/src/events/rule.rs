@@ -20,7 +20,6 @@ const NO_CLIENT: &str = "n/a";
 /// assert_eq!(event.client_id, None);
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct RuleEvent {
     /// The payload; empty if there was none.
     pub payload: Vec<u8>,

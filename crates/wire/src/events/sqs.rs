@@ -10,39 +10,24 @@ use aws_lambda_events::sqs::{SqsEvent, SqsMessage};
 
 use crate::limits;
 
-/// Error of an event that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs)]
 pub enum SqsEventError {
     /// It is not JSON, or a record lacks a required field.
     #[error("not an SQS event: {0}")]
     Shape(String),
     /// It has more records than a batch can have.
     #[error("more than {limit} records")]
-    TooManyRecords {
-        /// Maximum number of records.
-        limit: usize,
-    },
+    TooManyRecords { limit: usize },
     #[error("the event has {bytes} bytes, the limit is {limit}")]
-    TooLong {
-        /// Size of the event.
-        bytes: usize,
-        limit: usize,
-    },
+    TooLong { bytes: usize, limit: usize },
     #[error("message {id} was sent at {sent:?}, which is not a time in milliseconds")]
-    SentTime {
-        id: String,
-        /// Invalid value.
-        sent: String,
-    },
+    SentTime { id: String, sent: String },
 }
 
 /// `eventSource` of the records.
 pub const SOURCE: &str = "aws:sqs";
 
-/// One message of a queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct QueueMessage {
     /// SQS message id, the same at every receive.
     pub id: String,
@@ -67,14 +52,12 @@ pub struct QueueMessage {
 /// A redrive sends the message again, and SQS gives it another id and time. It carries its origin in an attribute, so
 /// that it is still recognised. Anybody who may send messages can set the attribute: do not trust the time.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct Origin {
     pub id: String,
     pub sent_milliseconds: u64,
 }
 
 impl Origin {
-    /// Name of the attribute.
     pub const ATTRIBUTE: &str = "antumbra-origin";
 
     /// Parses the attribute; `None` if it is malformed.

@@ -32,10 +32,8 @@ pub struct RequestPayload<'a> {
     idempotency_key: Option<&'a RawValue>,
 }
 
-/// Parameters of a listing.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ListParameters {
-    /// Maximum length of the page.
     pub limit: Option<usize>,
     /// Lowest id.
     pub from: Option<String>,
@@ -45,11 +43,9 @@ pub struct ListParameters {
     pub newest_first: bool,
     /// Whole messages instead of ids.
     pub bodies: bool,
-    /// Cursor of an earlier page.
     pub cursor: Option<String>,
 }
 
-/// Parameters of `send`.
 #[derive(Debug, Clone)]
 pub struct SendParameters<'a> {
     /// Any JSON, as the sender wrote it.
@@ -58,7 +54,6 @@ pub struct SendParameters<'a> {
     pub idempotency_key: Option<String>,
 }
 
-#[allow(missing_docs)]
 impl<'a> RequestPayload<'a> {
     /// Parses a payload. With `may_be_empty`, an empty payload counts as an empty object.
     pub(super) fn parse(
@@ -83,7 +78,6 @@ impl<'a> RequestPayload<'a> {
         ))
     }
 
-    /// Returns the token, if there is one.
     pub(super) fn token(&self) -> Result<Option<String>, RequestError> {
         read("token", self.token, "a string")
     }

@@ -11,7 +11,6 @@ const RESPONSE: &str = "response/";
 /// Topic and properties of the response to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResponseAddress {
-    /// The topic.
     pub topic: String,
     /// MQTT 5 correlation data of the request, in base64 as received.
     pub correlation_data: Option<String>,

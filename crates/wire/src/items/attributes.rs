@@ -14,13 +14,9 @@ pub const CLIENT_TOKEN: &str = "clientToken";
 pub const DELETED_AT: &str = "deletedAt";
 /// Time at which DynamoDB expires the item, in seconds since 1970; the same in every item that expires.
 pub const TTL: &str = "ttl";
-/// Reported document.
 pub const REPORTED: &str = "reported";
-/// Desired document.
 pub const DESIRED: &str = "desired";
-/// Times of the reported document's leaves.
 pub const REPORTED_TIMES: &str = "reportedTimes";
-/// Times of the desired document's leaves.
 pub const DESIRED_TIMES: &str = "desiredTimes";
 
 /// Number of writes of times alone since the last write of a document; missing for none.

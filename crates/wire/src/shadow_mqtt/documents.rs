@@ -5,17 +5,13 @@ use antumbra_shadow::{Document, LeafTimes, Model, delta};
 use super::fields::Fields;
 use crate::notification::TooLarge;
 
-/// One document of a shadow, with the times of its leaves.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct ShadowDocument {
     pub document: Document,
     pub times: LeafTimes,
 }
 
-/// Both documents of a shadow, and its version.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-#[allow(missing_docs)]
 pub struct ShadowDocuments {
     pub reported: Option<ShadowDocument>,
     pub desired: Option<ShadowDocument>,
@@ -23,12 +19,10 @@ pub struct ShadowDocuments {
 }
 
 impl ShadowDocuments {
-    /// Returns whether the shadow does not exist.
     pub fn is_absent(&self) -> bool {
         self.reported.is_none() && self.desired.is_none()
     }
 
-    /// Returns the difference of desired and reported.
     pub fn delta(&self, model: &Model) -> Document {
         let document = |section: &Option<ShadowDocument>| {
             let section = section.as_ref();

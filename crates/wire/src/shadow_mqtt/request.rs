@@ -14,14 +14,12 @@ use crate::limits::{CLIENT_TOKEN_BYTES, REQUEST_BYTES};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{code}: {message}")]
 pub struct Rejection {
-    /// HTTP status code.
     pub code: u16,
     /// Message of AWS for this error, or our own if AWS has none.
     pub message: Cow<'static, str>,
 }
 
 impl Rejection {
-    /// Creates a rejection.
     pub fn new(code: u16, message: impl Into<Cow<'static, str>>) -> Rejection {
         Rejection {
             code,
@@ -44,9 +42,7 @@ pub enum Part {
     Patch(Document),
 }
 
-/// The payload of an update.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-#[allow(missing_docs)]
 pub struct UpdateRequest {
     pub reported: Option<Part>,
     pub desired: Option<Part>,
@@ -60,9 +56,7 @@ pub struct UpdateRequest {
     pub acknowledge: Option<bool>,
 }
 
-/// A valid request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum Request {
     Get,
     Update(UpdateRequest),
@@ -72,7 +66,6 @@ pub enum Request {
     },
 }
 
-/// The result of parsing a payload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Requested {
     /// Client token for the response, also to a rejected request.

@@ -9,7 +9,6 @@ use crate::limits::REQUEST_BYTES;
 
 /// Members of every accepted response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct Accepted<'a> {
     pub version: i64,
     /// Time of the response.
@@ -28,7 +27,6 @@ impl Accepted<'_> {
 
 /// The sent part of a document, and the document after the update.
 #[derive(Debug, Clone, Copy)]
-#[allow(missing_docs)]
 pub struct Sent<'a> {
     pub part: &'a Part,
     pub now: &'a ShadowDocument,
@@ -93,7 +91,6 @@ pub fn accepted_update(
         .unwrap_or(least)
 }
 
-/// Returns the response to `delete`.
 pub fn accepted_delete(accepted: Accepted<'_>) -> String {
     accepted.end(Fields::default()).to_json()
 }

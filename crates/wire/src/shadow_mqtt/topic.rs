@@ -7,9 +7,7 @@
 /// The shadow of a topic without a name.
 const UNNAMED: &str = "main";
 
-/// An operation on a shadow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
 pub enum Operation {
     Get,
     Update,
@@ -17,7 +15,6 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// Returns the level in topics.
     pub fn word(self) -> &'static str {
         match self {
             Operation::Get => "get",
@@ -27,9 +24,7 @@ impl Operation {
     }
 }
 
-/// A request's topic.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct ShadowTopic<'a> {
     /// The part before the operation.
     pub prefix: &'a str,

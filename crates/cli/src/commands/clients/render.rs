@@ -9,7 +9,6 @@ use serde_json::json;
 
 use crate::output::{self, BAD, CHANGED, FAINT, GOOD, STRONG, page, styled, table};
 
-/// Shows JSON or text.
 pub(super) fn either<T: Serialize>(value: &T, text: &str, json: bool) -> String {
     match json {
         true => output::json(value),
@@ -17,7 +16,6 @@ pub(super) fn either<T: Serialize>(value: &T, text: &str, json: bool) -> String 
     }
 }
 
-/// Shows a completed action on a client.
 pub(super) fn done(action: &str, id: &ClientId, json: bool) -> String {
     either(
         &json!({ action: id.as_str() }),

@@ -9,7 +9,6 @@ use serde_json::json;
 use crate::error::CliError;
 use crate::output::{BAD, FAINT, GOOD, STRONG, styled};
 
-/// A failed check or step, which ends the demo.
 #[derive(Debug)]
 pub(super) struct DemoFailure(pub(super) String);
 
@@ -27,7 +26,6 @@ impl From<CliError> for DemoFailure {
     }
 }
 
-/// A check that succeeded.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Step {
@@ -37,7 +35,6 @@ pub(super) struct Step {
     pub(super) milliseconds: u64,
 }
 
-/// The report so far.
 #[derive(Debug)]
 pub(super) struct DemoReport {
     prints: bool,
@@ -71,7 +68,6 @@ impl DemoReport {
         self.print(&format!("   {what}"));
     }
 
-    /// Records a check that succeeded.
     pub(super) fn checked(&mut self, what: impl Into<String>) {
         let what = what.into();
         self.print(&format!("   {} {what}", styled(GOOD, "✓")));

@@ -15,7 +15,6 @@ const SIGNALS: &str = "antumbra-signals";
 /// Deliveries that the endpoint fails first.
 const FAILURES: u32 = 2;
 
-/// The webhook endpoint and the secret of its client.
 pub(super) struct Endpoint {
     receiver: receiver::Receiver,
     secret: String,

@@ -24,7 +24,6 @@ async fn read(stack: &DemoStack, id: &ShadowId) -> DemoResult<Shadow> {
     found.map_err(|error| DemoFailure::new("read", error))
 }
 
-/// Returns the verdicts of a report.
 fn verdicts(updated: &UpdateResult) -> Vec<String> {
     let mut verdicts = Vec::new();
     if let Some(changes) = &updated.reported_changes {

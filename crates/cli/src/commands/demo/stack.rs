@@ -53,12 +53,10 @@ const REGISTRATIONS: [(&str, &str); 5] = [
     ),
 ];
 
-/// Bearer token of the HTTP API.
 const TOKEN: &str = "tour";
 /// Duration of an MQTT session: longer than the demo.
 const SESSION: Duration = Duration::from_secs(3600);
 
-/// The stack and its clients.
 pub(super) struct DemoStack {
     pub(super) stack: Stack,
     pub(super) shadows: Arc<Shadows<DynamoDbShadows>>,
@@ -68,7 +66,6 @@ pub(super) struct DemoStack {
     pub(super) timeout: Timeout,
 }
 
-/// Timeout of a step.
 #[derive(Debug, Clone)]
 pub(super) struct Timeout {
     /// Maximum time; long, since the machine may be busy.
@@ -169,7 +166,6 @@ impl DemoStack {
             .await?
     }
 
-    /// Sends a request with the API's token.
     pub(super) async fn api(
         &self,
         method: &str,
@@ -179,7 +175,6 @@ impl DemoStack {
         self.http(method, path, Some(TOKEN), &body).await
     }
 
-    /// Waits for a result until the timeout.
     pub(super) async fn within_timeout<T>(
         &self,
         what: &str,
@@ -196,7 +191,6 @@ impl DemoStack {
         }
     }
 
-    /// Sends a message to a queue.
     pub(super) async fn send(&self, queue: &str, body: &str) -> DemoResult {
         let request = self.sqs.send_message();
         let request = request.queue_url(self.stack.queue_url(queue));
@@ -249,7 +243,6 @@ impl DemoStack {
             .await?
     }
 
-    /// Connects a client to the broker and subscribes it.
     pub(super) async fn connect(&self, filters: &[&str]) -> DemoResult<Device> {
         let broker = Broker::Tcp(self.stack.addresses().mqtt.to_string());
         let mut session = Session::open(&broker, &new_client_id(), SESSION).await?;
@@ -273,7 +266,6 @@ fn fast_retries() -> Webhooks {
     webhooks
 }
 
-/// A client of the MQTT broker.
 pub(super) struct Device {
     session: Session,
     /// Messages of other topics that arrived first.

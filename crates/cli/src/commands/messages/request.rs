@@ -103,7 +103,6 @@ pub(crate) struct PageArguments {
     cursor: Option<String>,
 }
 
-/// A request, ready to be published.
 #[derive(Debug)]
 pub(crate) struct PreparedRequest {
     topic: String,
@@ -192,7 +191,6 @@ impl PreparedRequest {
         })
     }
 
-    /// Publishes the request and returns the response.
     pub(crate) async fn send(&self, mut session: Session) -> Result<String, CliError> {
         let response = session
             .request(&self.topic, &self.payload, &self.response_topic)

@@ -120,7 +120,6 @@ impl Watch {
     }
 }
 
-/// Formats a change as one line of JSON.
 fn line(change: &Change<'_>) -> String {
     let mut out = String::new();
     let parts = Parts {

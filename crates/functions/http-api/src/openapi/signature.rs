@@ -76,12 +76,10 @@ impl Description {
     }
 }
 
-/// Describes a handler.
 pub(crate) fn describe<H: DescribeHandler<A>, A>(_: H) -> Description {
     H::description()
 }
 
-/// A handler whose arguments and response are described.
 pub(crate) trait DescribeHandler<Arguments> {
     fn description() -> Description;
 }
@@ -113,7 +111,6 @@ describe_handler!(A, B, C, D);
 describe_handler!(A, B, C, D, E);
 describe_handler!(A, B, C, D, E, G);
 
-/// An argument of a handler.
 pub(crate) trait DescribeArgument {
     fn describe(into: &mut Description);
 }
@@ -169,7 +166,6 @@ impl DescribeArgument for Conditions {
     }
 }
 
-/// A response of a handler.
 pub(crate) trait DescribeResponse {
     fn describe(into: &mut Description);
 }

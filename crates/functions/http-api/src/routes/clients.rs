@@ -30,7 +30,6 @@ impl FromPath for ClientId {
     }
 }
 
-/// The path parameters of a link.
 impl FromPath for (ClientId, SensorId) {
     const PARAMETERS: &'static [PathParameter] = &[
         CLIENT_ID,
@@ -109,7 +108,6 @@ pub(crate) async fn update(
     Ok((ETag::new(client.version), Json(client.into())))
 }
 
-/// Options of a deletion.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -131,7 +129,6 @@ pub(crate) async fn delete(
     Ok(NoContent)
 }
 
-/// Options of a secret rotation.
 #[derive(Deserialize, IntoParams)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[into_params(parameter_in = Query, rename_all = "camelCase")]

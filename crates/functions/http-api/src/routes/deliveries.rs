@@ -29,7 +29,6 @@ impl FromPath for DeliveryId {
     }
 }
 
-/// Selection of deliveries.
 #[derive(Deserialize, IntoParams)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[into_params(parameter_in = Query, rename_all = "camelCase")]
@@ -96,7 +95,6 @@ pub(crate) async fn redeliver(
     Ok(Accepted(Json(id.into())))
 }
 
-/// Selection of deliveries to queue again.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]

@@ -37,7 +37,6 @@ impl FromPath for Source {
     }
 }
 
-/// A message of a source.
 impl FromPath for (Source, MessageId) {
     const PARAMETERS: &'static [PathParameter] = &[
         SOURCE,
@@ -59,7 +58,6 @@ impl FromPath for (Source, MessageId) {
     }
 }
 
-/// Selection of messages.
 #[derive(Deserialize, IntoParams)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[into_params(parameter_in = Query, rename_all = "camelCase")]

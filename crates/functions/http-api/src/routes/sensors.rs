@@ -169,7 +169,6 @@ pub(crate) async fn state(
     Ok(Json(api.sensors.state(&id).await?.into()))
 }
 
-/// Selection of readings.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]

@@ -56,7 +56,6 @@ impl FromPath for ShadowId {
     }
 }
 
-/// Options of a merge.
 #[derive(Deserialize, IntoParams)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[into_params(parameter_in = Query, rename_all = "camelCase")]
@@ -149,7 +148,6 @@ pub(crate) async fn delete(
 /// The result of a merge. An update of a document that does not exist can leave none, hence no tag.
 type Merged = (Option<ETag>, Json<UpdateResult>);
 
-/// Merges a body into the reported or the desired document.
 pub(crate) async fn merge<const DESIRED: bool>(
     State(api): Api,
     Path(id): Path<ShadowId>,
@@ -193,7 +191,6 @@ fn version(document: &Option<StoredDocument>) -> Version {
         .map_or(Version::NONE, |document| document.version)
 }
 
-/// Returns the entity tag of a shadow.
 fn shadow_tag(shadow: &shadows::Shadow) -> String {
     let (reported, desired) = (version(&shadow.reported), version(&shadow.desired));
     format!("r{reported}.d{desired}")

@@ -15,9 +15,7 @@ use serde_json::value::RawValue;
 use super::{page_limit, respond, source};
 use crate::{OperationError, RequestContext};
 
-/// Maximum length of a page of ids.
 const MAX_IDS: usize = 1000;
-/// Maximum length of a page of messages.
 const MAX_BODIES: usize = 100;
 /// Bytes of a response reserved for the cursor, which holds two names in twice their bytes, and the uuid.
 const ENVELOPE_BYTES: usize = 4 * 1024;

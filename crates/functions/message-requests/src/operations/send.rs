@@ -18,10 +18,8 @@ use serde_json::value::RawValue;
 use super::{respond, source};
 use crate::{OperationError, RequestContext};
 
-/// Maximum length of an idempotency key.
 const KEY_CHARS: usize = 128;
 
-/// Sends messages for devices.
 pub trait OutboundQueue: Send + Sync {
     /// Sends a message, and retries until the deadline.
     fn send(
@@ -31,8 +29,6 @@ pub trait OutboundQueue: Send + Sync {
     ) -> impl Future<Output = Result<(), SendFailure>> + Send;
 }
 
-/// The outbound queue.
-#[allow(missing_docs)]
 pub struct Outbound {
     pub queue: Arc<dyn Channel>,
     pub clock: Arc<dyn Clock>,
@@ -44,7 +40,6 @@ impl OutboundQueue for Outbound {
     }
 }
 
-/// The message in the queue.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct OutboundMessage<'a> {
