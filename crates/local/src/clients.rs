@@ -6,18 +6,10 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use antumbra_dynamodb::emulation::{REJECTED, rejection};
 use aws_sdk_sqs::config::{
     BehaviorVersion, Credentials, Region, SharedCredentialsProvider, SharedHttpClient,
     StalledStreamProtectionConfig,
 };
-use aws_smithy_runtime_api::client::http::{
-    HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector,
-};
-use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
-use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
-use aws_smithy_runtime_api::http::StatusCode;
-use aws_smithy_types::body::SdkBody;
 use aws_types::SdkConfig;
 use aws_types::service_config::{LoadServiceConfig, ServiceConfigKey};
 
@@ -42,7 +34,7 @@ pub(crate) fn sdk_config_with(
         .endpoint_url(format!("http://{other}"))
         .service_config(DynamoDbEndpoint(format!("http://{dynamodb}")))
         .credentials_provider(SharedCredentialsProvider::new(credentials))
-        .http_client(SharedHttpClient::new(Checked(http)))
+        .http_client(http)
         // A long poll receives nothing for up to 20 seconds.
         .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
         .build()
@@ -56,34 +48,6 @@ impl LoadServiceConfig for DynamoDbEndpoint {
     fn load_config(&self, key: ServiceConfigKey<'_>) -> Option<String> {
         let is_endpoint = key.env() == "AWS_ENDPOINT_URL";
         (is_endpoint && key.service_id().starts_with("DynamoDB")).then(|| self.0.clone())
-    }
-}
-
-/// Rejects what DynamoDB rejects and the engine accepts.
-#[derive(Debug)]
-struct Checked<Inner>(Inner);
-
-impl HttpClient for Checked<SharedHttpClient> {
-    fn http_connector(
-        &self,
-        settings: &HttpConnectorSettings,
-        components: &RuntimeComponents,
-    ) -> SharedHttpConnector {
-        SharedHttpConnector::new(Checked(self.0.http_connector(settings, components)))
-    }
-}
-
-impl HttpConnector for Checked<SharedHttpConnector> {
-    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
-        let target = request.headers().get("x-amz-target").unwrap_or_default();
-        let body = request.body().bytes().unwrap_or_default();
-        match (rejection(target, body), StatusCode::try_from(REJECTED)) {
-            (Some(body), Ok(status)) => {
-                let body = SdkBody::from(body.to_string());
-                HttpConnectorFuture::ready(Ok(HttpResponse::new(status, body)))
-            }
-            _ => self.0.call(request),
-        }
     }
 }
 

@@ -5,14 +5,13 @@
 //! A stream keeps its records for a day, as on AWS, except unread records of an earlier run: a stack that was off
 //! for a week still sends them.
 
-mod forward;
+mod operations;
 mod stream_records;
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::{path::PathBuf, time::Duration};
 
 use dynoxide::{Database, storage::Storage as Engine};
-use tokio::net::TcpListener;
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
@@ -39,7 +38,6 @@ pub enum Storage {
 /// A running DynamoDB endpoint. Dropping it stops it; [`DynamoDb::stop`] also waits.
 pub struct DynamoDb {
     address: SocketAddr,
-    engine_address: SocketAddr,
     database: Database,
     server: Running,
 }
@@ -78,38 +76,17 @@ async fn start_with(
     };
     let database = open(&storage).map_err(start_error)?;
     let (listener, address) = bind(SERVICE, port).await?;
-    let (engine, engine_address) = hidden_listener().await?;
-    let router = forward::router(engine_address);
+    let router = operations::router(database.clone());
     let opened = database.clone();
     let server = Running::start(|stop| async move {
-        let stopped = stop.clone().cancelled_owned();
-        let engine = dynoxide::server::serve_with_shutdown(engine, opened.clone(), stopped);
-        let front = serve(listener, router, hosts, stop.clone());
-        // The engine's only error is one of its socket, which is closed by then.
-        let _ = tokio::join!(engine, front, expire(opened, every, stop));
+        let served = serve(listener, router, hosts, stop.clone());
+        tokio::join!(served, expire(opened, every, stop));
     });
     Ok(DynamoDb {
         address,
-        engine_address,
         database,
         server,
     })
-}
-
-/// A port at an address that web pages cannot guess: the engine allows requests of all web pages. Systems without
-/// other loopback addresses than 127.0.0.1 leave only the port to guess.
-async fn hidden_listener() -> Result<(TcpListener, SocketAddr), StartError> {
-    let [_, a, b, c] = uuid::Uuid::new_v4().as_u128().to_be_bytes()[12..] else {
-        return bind(SERVICE, 0).await;
-    };
-    let address = SocketAddr::from((Ipv4Addr::new(127, a, b, c), 0));
-    match TcpListener::bind(address)
-        .await
-        .and_then(|listener| Ok((listener.local_addr()?, listener)))
-    {
-        Ok((address, listener)) => Ok((listener, address)),
-        Err(_) => bind(SERVICE, 0).await,
-    }
 }
 
 async fn expire(database: Database, every: Duration, stop: CancellationToken) {
@@ -184,11 +161,6 @@ fn indexed(path: &str) -> Result<Engine, String> {
 impl DynamoDb {
     pub fn address(&self) -> SocketAddr {
         self.address
-    }
-
-    /// The engine's own address, which saves the stack a hop.
-    pub(crate) fn engine_address(&self) -> SocketAddr {
-        self.engine_address
     }
 
     /// Deletes expired items, as DynamoDB does by itself, and returns their number. The deletions appear in the

@@ -135,7 +135,7 @@ impl LocalServices {
     }
 
     fn sdk_with(&self, clients: &HttpClients, function: &str) -> SdkConfig {
-        let (dynamodb, aws) = (self.dynamodb.engine_address(), self.queues.address());
+        let (dynamodb, aws) = (self.dynamodb.address(), self.queues.address());
         sdk_config_with(dynamodb, aws, clients.of(function))
     }
 }

@@ -65,6 +65,86 @@ async fn every_http_port_refuses_foreign_hosts_and_pages() {
     stack.stop().await;
 }
 
+/// Runs in a process of its own, because other tests of this one have ports too.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_stack_has_no_port_but_its_guarded_ones() {
+    const ALONE: &str = "ANTUMBRA_TEST_ALONE";
+    let name = "closed::the_stack_has_no_port_but_its_guarded_ones";
+    if std::env::var_os(ALONE).is_none() {
+        let mut test = std::process::Command::new(std::env::current_exe().unwrap());
+        let test = test.args(["--exact", name]).env(ALONE, "yes");
+        let output = test.output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{text}");
+        assert!(text.contains("1 passed"), "{text}");
+        return;
+    }
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let stack = Stack::start(Options::default()).await.unwrap();
+        let addresses = stack.addresses();
+        let mut known = [addresses.dynamodb, addresses.aws, addresses.mqtt, addresses.http];
+        known.sort();
+        let mut found = listening();
+        found.sort();
+        assert_eq!(found, known);
+        for address in found {
+            let request = "GET / HTTP/1.1\r\nhost: evil.example\r\nconnection: close\r\n\r\n";
+            let response = send(address, request.to_owned()).await;
+            let is_refused = response.starts_with("HTTP/1.1 403");
+            let is_mqtt = address == addresses.mqtt && !response.starts_with("HTTP");
+            assert!(is_refused || is_mqtt, "{address}: {response}");
+        }
+        stack.stop().await;
+    });
+}
+
+/// Addresses on which this process accepts connections.
+#[cfg(target_os = "linux")]
+fn listening() -> Vec<SocketAddr> {
+    let sockets: Vec<String> = std::fs::read_dir("/proc/self/fd")
+        .unwrap()
+        .filter_map(|entry| std::fs::read_link(entry.unwrap().path()).ok())
+        .filter_map(|link| {
+            let inode = link.to_str()?.strip_prefix("socket:[")?;
+            Some(inode.strip_suffix(']')?.to_owned())
+        })
+        .collect();
+    let mut addresses = Vec::new();
+    for (file, bytes) in [("/proc/self/net/tcp", 4), ("/proc/self/net/tcp6", 16)] {
+        // Without IPv6 the second file is missing.
+        for line in std::fs::read_to_string(file).unwrap_or_default().lines() {
+            let fields: Vec<&str> = line.split_whitespace().collect();
+            let &[_, local, _, "0A", _, _, _, _, _, inode, ..] = &fields[..] else {
+                continue;
+            };
+            if sockets.iter().any(|socket| socket == inode) {
+                addresses.push(address(local, bytes));
+            }
+        }
+    }
+    addresses
+}
+
+/// Reads an address such as `0100007F:1F90`: words in the byte order of the machine, then the port.
+#[cfg(target_os = "linux")]
+fn address(text: &str, bytes: usize) -> SocketAddr {
+    use std::net::IpAddr;
+    let (words, port) = text.split_once(':').unwrap();
+    let octets: Vec<u8> = (0..bytes / 4)
+        .flat_map(|word| {
+            let word = u32::from_str_radix(&words[word * 8..][..8], 16).unwrap();
+            word.to_ne_bytes()
+        })
+        .collect();
+    let ip = match <[u8; 4]>::try_from(&octets[..]) {
+        Ok(octets) => IpAddr::from(octets),
+        Err(_) => IpAddr::from(<[u8; 16]>::try_from(&octets[..]).unwrap()),
+    };
+    SocketAddr::new(ip, u16::from_str_radix(port, 16).unwrap())
+}
+
 #[cfg(unix)]
 #[tokio::test]
 async fn all_files_of_the_data_directory_are_readable_by_their_owner_only() {
