@@ -115,6 +115,45 @@ async fn a_written_document_has_time_zone_and_token() {
     }
 }
 
+/// By reports, desires, timed updates as over MQTT, and acknowledgements.
+#[tokio::test]
+async fn a_zone_stays_until_a_writer_names_another() {
+    let now = Timestamp::parse("2026-01-31T12:00:00Z").unwrap();
+    for (layout, expected) in [
+        (Layout::Separate, ["Asia/Tokyo", "Europe/Oslo"]),
+        // One item has one zone.
+        (Layout::Combined, ["Asia/Tokyo", "Asia/Tokyo"]),
+    ] {
+        let shadows = sdk(layout);
+        let zones = async || {
+            let shadow = shadows.read(&lamp(), DocumentSet::Both).await.unwrap();
+            [shadow.reported, shadow.desired]
+                .map(|held| held.unwrap().zone.map_or("none".to_owned(), |zone| zone.to_string()))
+        };
+        let desire = Update::desire(lamp(), document(r#"{"led":"on","fan":1}"#));
+        let desire = desire.zone(Zone::new("Europe/Oslo").unwrap());
+        shadows.update(desire).await.unwrap();
+        let report = Update::report(lamp(), document(r#"{"led":"off"}"#));
+        let report = report.zone(Zone::new("Asia/Tokyo").unwrap());
+        shadows.update(report).await.unwrap();
+        assert_eq!(zones().await, expected, "{layout:?}");
+
+        let without_zone = [
+            Update::report(lamp(), document(r#"{"led":"dim"}"#)),
+            Update::desire(lamp(), document(r#"{"fan":2}"#)),
+            Update::report(lamp(), document(r#"{"led":"blue"}"#)).time(now),
+            Update::report(lamp(), document(r#"{"fan":2}"#)),
+        ];
+        for update in without_zone {
+            assert!(shadows.update(update).await.unwrap().written);
+            assert_eq!(zones().await, expected, "{layout:?}");
+        }
+        let left = shadows.read(&lamp(), DocumentSet::Desired).await.unwrap();
+        let left = left.desired.unwrap().document;
+        assert_eq!(left.as_str(), r#"{"led":"on"}"#, "the fan is acknowledged");
+    }
+}
+
 #[tokio::test]
 async fn a_report_acknowledges_desired_values() {
     for shadows in both_layouts() {

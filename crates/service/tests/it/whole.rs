@@ -97,6 +97,39 @@ async fn an_update_of_another_version_of_the_whole_is_a_conflict() {
     }
 }
 
+/// Also if one document only exists, or if both have different versions.
+#[tokio::test]
+async fn a_delete_with_a_version_requires_that_of_the_shadow() {
+    for layout in [Layout::Separate, Layout::Combined] {
+        for updates in [
+            vec![report(r#"{"led":1}"#)],
+            vec![desire(r#"{"led":1}"#), desire(r#"{"led":2}"#)],
+            vec![
+                report(r#"{"led":1}"#),
+                report(r#"{"led":2}"#),
+                desire(r#"{"led":1}"#),
+            ],
+        ] {
+            let (shadows, _) = sdk(layout);
+            for update in updates {
+                shadows.update(update).await.unwrap();
+            }
+            let version = whole(&shadows).await;
+            for wrong in [version - 1, version + 1] {
+                let wrong = Some(Version(wrong));
+                let refused = shadows.delete_shadow(&lamp(), wrong, None, None).await;
+                assert!(refused.unwrap_err().is_conflict());
+                assert_eq!(whole(&shadows).await, version);
+            }
+            let right = Some(Version(version));
+            let deleted = shadows.delete_shadow(&lamp(), right, None, None).await;
+            assert_eq!(deleted.unwrap(), Version(version));
+            let gone = shadows.read(&lamp(), DocumentSet::Both).await;
+            assert!(gone.unwrap_err().is_not_found());
+        }
+    }
+}
+
 #[tokio::test]
 async fn the_version_never_falls_over_a_delete_within_two_days() {
     for layout in [Layout::Separate, Layout::Combined] {

@@ -203,6 +203,33 @@ async fn conditional_writes_require_the_version() {
 }
 
 #[tokio::test]
+async fn a_zone_stays_until_a_writer_names_another() {
+    let api = TestApi::start().await;
+    let (reported, desired) = (format!("{LAMP}/reported"), format!("{LAMP}/desired"));
+    let zones = async || {
+        let shadow = api.get(LAMP).await.ok(200);
+        ["reported", "desired"].map(|part| shadow[part]["tz"].clone())
+    };
+    api.patch(&format!("{reported}?tz=Asia/Tokyo"), r#"{"a":1}"#)
+        .await
+        .ok(200);
+    api.patch(&format!("{desired}?tz=Europe/Oslo"), r#"{"a":2,"b":3}"#)
+        .await
+        .ok(200);
+    // The second acknowledges a desired value.
+    for report in [r#"{"c":1}"#, r#"{"a":2}"#] {
+        api.patch(&reported, report).await.ok(200);
+        assert_eq!(zones().await, ["Asia/Tokyo", "Europe/Oslo"]);
+    }
+    api.patch(&desired, r#"{"b":4}"#).await.ok(200);
+    assert_eq!(zones().await, ["Asia/Tokyo", "Europe/Oslo"]);
+    api.patch(&format!("{reported}?tz=UTC"), r#"{"c":2}"#)
+        .await
+        .ok(200);
+    assert_eq!(zones().await, ["UTC", "Europe/Oslo"]);
+}
+
+#[tokio::test]
 async fn conditional_deletes_require_the_version() {
     let api = TestApi::start().await;
     let with = |value: &'static str| api.request("DELETE", LAMP).header("if-match", value).send();

@@ -1,8 +1,8 @@
 //! The exchanges of `testdata/exchanges.json`: cases of our own after AWS's developer guide. Every request gets
 //! exactly the response written there, and every change exactly those messages.
 
-use antumbra_service::shadows::{Layout, ShadowId};
-use antumbra_shadow::{Arrays, Model};
+use antumbra_service::shadows::{DocumentSet, Layout, ShadowId, Shadows, Update, Zone};
+use antumbra_shadow::{Arrays, Document, Model};
 use antumbra_wire::shadow_mqtt::{ShadowTopic, write_delta, write_documents};
 use serde::Deserialize;
 use serde_json::Value;
@@ -107,6 +107,30 @@ async fn run(exchange: &Exchange, layout: Layout) {
             }
         } else {
             assert_eq!(step.documents, None, "{place}: documents");
+        }
+    }
+}
+
+/// AWS's payloads have no zone, so no update over MQTT names one.
+#[tokio::test]
+async fn the_zones_of_both_documents_stay() {
+    let (function, store) = in_memory(Layout::Separate);
+    let shadows = Shadows::with_clock(store, function.clock.clone());
+    let lamp = ShadowId::new("lamp").unwrap();
+    let (report, desire) = (r#"{"led":1}"#, r#"{"led":2}"#);
+    let update = Update::report(lamp.clone(), Document::parse(report).unwrap());
+    let update = update.and_desire(Document::parse(desire).unwrap());
+    let update = update.zone(Zone::new("Asia/Tokyo").unwrap());
+    shadows.update(update).await.unwrap();
+    for update in [
+        r#"{"state":{"reported":{"led":3},"desired":{"led":4}}}"#,
+        r#"{"state":{"reported":{"led":4}},"acknowledge":true}"#,
+    ] {
+        let (topic, _) = function.request("shadow/lamp/update", update.as_bytes()).await;
+        assert_eq!(topic, "shadow/lamp/update/accepted");
+        let shadow = shadows.read(&lamp, DocumentSet::Both).await.unwrap();
+        for held in [shadow.reported, shadow.desired] {
+            assert_eq!(held.unwrap().zone.unwrap().as_str(), "Asia/Tokyo");
         }
     }
 }
