@@ -54,12 +54,16 @@ enum LayoutWord {
 
 impl Connection {
     pub(crate) async fn shadows(&self) -> Shadows<DynamoDbShadows> {
+        let (sdk, table) = (self.sdk_config().await, self.shadow_table());
+        Shadows::new(DynamoDbShadows::connect(&sdk, table))
+    }
+
+    pub(crate) fn shadow_table(&self) -> ShadowTableConfig {
         let layout = match self.layout {
             LayoutWord::Separate => Layout::Separate,
             LayoutWord::Combined => Layout::Combined,
         };
-        let config = ShadowTableConfig::new(&self.table).layout(layout);
-        Shadows::new(DynamoDbShadows::connect(&self.sdk_config().await, config))
+        ShadowTableConfig::new(&self.table).layout(layout)
     }
 
     pub(crate) async fn sensors(&self) -> Sensors<DynamoDbSensors> {

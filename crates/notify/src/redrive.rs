@@ -12,7 +12,7 @@ use std::time::Duration;
 use antumbra_registration::Registrations;
 use antumbra_service::clock::Clock;
 use antumbra_service::redrive::{
-    FailedMessage, FailedQueue, QueueError, RecordRange, RecordSource,
+    FailedMessage, FailedQueue, QueueError, RecordRange, RecordSource, UpdateHandler,
 };
 use antumbra_shadow::Timestamp;
 use futures_util::future::join_all;
@@ -238,16 +238,21 @@ async fn send(
             resender.notification(notification).await
         }
         (RedriveRoute::Stream(range), Some(resender)) => resender.records(range).await,
+        (RedriveRoute::Update(event), Some(resender)) => {
+            let deadline = resender.clock.now().after(TIMEOUT);
+            resender.updates.update(event.as_bytes(), deadline).await
+        }
         _ => Err("it arrived during the redrive; run the command again".to_owned()),
     }
 }
 
-/// Sends notifications to the targets of their registrations, and records of a stream to the listener.
+/// Sends notifications to the targets of their registrations, records of a stream to the listener, and makes updates.
 pub struct Resender {
     pub registrations: Registrations,
     pub channels: Box<dyn ChannelFactory>,
     pub listener: Listener,
     pub records: Box<dyn RecordSource>,
+    pub updates: Box<dyn UpdateHandler>,
     pub clock: Arc<dyn Clock>,
 }
 

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use antumbra_shadow::Timestamp;
 use serde::Deserialize;
 
 use crate::notifications::BoxFuture;
@@ -114,6 +115,16 @@ impl RecordRange {
 pub trait RecordSource: Send + Sync {
     /// Returns the records in order as Lambda events in JSON, or the reason why some are missing.
     fn events<'a>(&'a self, range: &'a RecordRange) -> BoxFuture<'a, Result<Vec<Vec<u8>>, String>>;
+}
+
+/// Makes updates of shadows that were published over MQTT.
+pub trait UpdateHandler: Send + Sync {
+    /// Makes the update in the event of a rule, by the time of the event.
+    fn update<'a>(
+        &'a self,
+        event: &'a [u8],
+        deadline: Timestamp,
+    ) -> BoxFuture<'a, Result<(), String>>;
 }
 
 #[cfg(test)]

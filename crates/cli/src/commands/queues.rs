@@ -5,13 +5,16 @@ mod render;
 use std::sync::Arc;
 
 use antumbra_dynamodb::streams::{self, StreamRecords};
-use antumbra_dynamodb::{DynamoDbClients, DynamoDbDeliveries, DynamoDbShadows, ShadowTableConfig};
+use antumbra_dynamodb::{DynamoDbClients, DynamoDbDeliveries, DynamoDbShadows};
 use antumbra_notify::Listener;
 use antumbra_notify::redrive::{self, RedriveOptions, RedriveRoute, Resender};
 use antumbra_publish::sqs::{BYTES, SMALL_BYTES};
-use antumbra_publish::{AwsChannelFactory, SqsFailedQueue};
+use antumbra_publish::{AwsChannelFactory, IotChannel, SqsFailedQueue};
 use antumbra_service::clock::{Clock as _, SystemClock};
-use antumbra_shadow::Model;
+use antumbra_service::notifications::BoxFuture;
+use antumbra_service::redrive::UpdateHandler;
+use antumbra_shadow::{Model, Timestamp};
+use antumbra_shadow_requests::ShadowRequests;
 use clap::{Args, Subcommand};
 
 use crate::commands::registrations::Directory;
@@ -44,8 +47,8 @@ enum QueuesCommand {
     /// Move messages back to their source. Shows the plan; --go executes it.
     ///
     /// Quarantined messages and dead letters go back to their queue, notifications to the target of their
-    /// registration, and failed stream records are read again from their stream. Failed MQTT requests stay:
-    /// their senders have repeated them.
+    /// registration, failed stream records are read again from their stream, and failed updates of shadows over
+    /// MQTT are made by their original time. Other failed MQTT requests stay: their senders have repeated them.
     ///
     /// Example: antumbra queues redrive antumbra-quarantine --go
     Redrive(RedriveArguments),
@@ -67,7 +70,7 @@ pub(crate) struct RedriveArguments {
     /// Queue for messages of unknown source.
     #[arg(long, value_name = "QUEUE")]
     to: Option<String>,
-    /// Delete failed MQTT requests.
+    /// Delete failed MQTT requests other than updates of shadows.
     #[arg(long)]
     drop_requests: bool,
     #[command(flatten)]
@@ -81,6 +84,12 @@ pub(crate) struct RedriveArguments {
     /// Queue of unordered deliveries (mode latest).
     #[arg(long, default_value = "antumbra-deliveries", value_name = "QUEUE")]
     unordered_queue: String,
+    /// Make an update only in the shadows of the thing named like its client, as in the deployment.
+    #[arg(long)]
+    own_shadows_only: bool,
+    /// Let updates remove the desired values that they reach, as in the deployment.
+    #[arg(long)]
+    acknowledge: bool,
     /// Member that makes an object a timestamped value, as in the deployment.
     #[arg(long, default_value_t = Model::default().timestamp_field, value_name = "NAME")]
     timestamp_field: String,
@@ -179,7 +188,16 @@ impl RedriveArguments {
             ..Model::default()
         };
         let clock = Arc::new(SystemClock);
-        let shadows = DynamoDbShadows::connect(&database, ShadowTableConfig::new(table));
+        let shadows = DynamoDbShadows::connect(&database, connection.shadow_table());
+        let responses = Arc::new(IotChannel::connect(&aws, self.iot_endpoint.as_deref()));
+        let mut config = antumbra_shadow_requests::Config {
+            own_shadows_only: self.own_shadows_only,
+            acknowledge: self.acknowledge,
+            ..Default::default()
+        };
+        config.model.timestamp_field = self.timestamp_field.clone();
+        config.model.id_field = self.id_field.clone();
+        let updates = ShadowRequests::new(shadows.clone(), config, responses, clock.clone());
         let registrations = self.registrations.load()?;
         let listener = Listener::new(registrations, &channels, model, clock.clone());
         let listener = listener.map_err(CliError::invalid)?;
@@ -188,7 +206,28 @@ impl RedriveArguments {
             channels: Box::new(channels),
             listener: listener.with_documents(shadows),
             records: Box::new(StreamRecords(streams::Client::new(&database))),
+            updates: Box::new(Updates(updates)),
             clock,
+        })
+    }
+}
+
+/// The function that makes updates, called in this process.
+struct Updates(ShadowRequests<DynamoDbShadows>);
+
+impl UpdateHandler for Updates {
+    fn update<'a>(
+        &'a self,
+        event: &'a [u8],
+        deadline: Timestamp,
+    ) -> BoxFuture<'a, Result<(), String>> {
+        Box::pin(async move {
+            let done = self.0.respond(event, deadline).await;
+            let done = done.map_err(|error| error.to_string())?;
+            match done.code {
+                None => Ok(()),
+                Some(code) => Err(format!("the update was rejected with code {code}")),
+            }
         })
     }
 }

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use antumbra_local::clients::sdk_config;
+use antumbra_service::clock::{Clock as _, SystemClock};
 use aws_sdk_dynamodbstreams::types::ShardIteratorType;
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::{Message, MessageAttributeValue, QueueAttributeName};
@@ -269,6 +270,54 @@ fn failed_requests_stay_or_are_deleted() {
     assert_eq!(code, 0, "{printed}");
     let left = bench.holds("antumbra-undeliverable", 1);
     assert_eq!(left[0].body(), Some("what is this"));
+}
+
+/// The record of a failed invocation, in the form that AWS documents for failure destinations.
+fn failed_update(payload: &str, milliseconds: i128) -> String {
+    let function = "arn:aws:lambda:us-east-1:000000000000:function:antumbra-shadow-requests";
+    json!({
+        "version": "1.0",
+        "timestamp": "2026-01-31T12:03:00.568Z",
+        "requestContext": {
+            "requestId": "e4b46cbf-b738-4c2b-8880-a18cdf61200e",
+            "functionArn": format!("{function}:$LATEST"),
+            "condition": "RetriesExhausted",
+            "approximateInvokeCount": 3,
+        },
+        "requestPayload": {
+            "payload": payload, "topic": "shadow/lamp/update", "clientId": "lamp",
+            "timestamp": milliseconds as i64,
+        },
+        "responseContext": { "statusCode": 200, "executedVersion": "$LATEST", "functionError": "Unhandled" },
+        "responsePayload": { "errorType": "UpdateFailed", "errorMessage": "Throttled" },
+    })
+    .to_string()
+}
+
+#[test]
+fn a_failed_update_is_made_by_its_original_time() {
+    let bench = Bench::start();
+    let report = ["shadow", "report", "lamp", r#"{"led":"new"}"#];
+    assert!(bench.running.run(&report).status.success());
+    let minute_ago = SystemClock.now().nanoseconds() / 1_000_000 - 60_000;
+    // {"state":{"reported":{"led":"old","fan":1}}}
+    let update = "eyJzdGF0ZSI6eyJyZXBvcnRlZCI6eyJsZWQiOiJvbGQiLCJmYW4iOjF9fX0=";
+    bench.send("antumbra-quarantine", &failed_update(update, minute_ago));
+    // {"state":{"reported":{"led":"x"}},"version":77}
+    let conditional = "eyJzdGF0ZSI6eyJyZXBvcnRlZCI6eyJsZWQiOiJ4In19LCJ2ZXJzaW9uIjo3N30=";
+    bench.send("antumbra-quarantine", &failed_update(conditional, minute_ago));
+    let planned = bench.rows(&["redrive", "antumbra-quarantine"]);
+    assert_eq!(planned[0]["route"], "to its shadow", "{planned:?}");
+    let rows = bench.rows(&["redrive", "antumbra-quarantine", "--go"]);
+    let row = |outcome: &str| rows.iter().find(|row| row["outcome"] == outcome).unwrap();
+    assert_eq!(row("moved")["count"], 1, "{rows:?}");
+    let rejected = row("failed")["error"].as_str().unwrap();
+    assert!(rejected.ends_with("rejected with code 409"), "{rejected}");
+    bench.holds("antumbra-quarantine", 1);
+    let shadow = bench.running.run(&["shadow", "get", "lamp", "--json"]);
+    let shadow: Value = serde_json::from_str(&text(&shadow.stdout)).unwrap();
+    let expected = json!({"led": "new", "fan": 1});
+    assert_eq!(shadow["reported"]["document"], expected, "{shadow}");
 }
 
 #[test]

@@ -65,6 +65,8 @@ pub(super) fn record(
 
 #[cfg(test)]
 mod tests {
+    use antumbra_notify::redrive::{RedriveOptions, RedriveRoute};
+
     use super::*;
 
     #[test]
@@ -79,5 +81,17 @@ mod tests {
             record["responsePayload"]["errorMessage"],
             "it waited too long"
         );
+    }
+
+    #[test]
+    fn a_failed_update_can_be_redriven() {
+        let event = br#"{"topic":"shadow/lamp/update","payload":"e30=","timestamp":1769860800000}"#;
+        let arn = "arn:aws:lambda:us-east-1:000000000000:function:shadow-requests";
+        let message = antumbra_service::redrive::FailedMessage {
+            body: record(arn, Condition::Failed, 3, event, "throttled"),
+            ..Default::default()
+        };
+        let route = RedriveRoute::of(&message, &RedriveOptions::default());
+        assert!(matches!(route, RedriveRoute::Update(_)), "{route}");
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use antumbra_service::redrive::{Attribute, FailedMessage, RecordRange};
+use antumbra_wire::events::rule::RuleEvent;
 use antumbra_wire::events::sqs::Origin;
 use serde_json::Value;
 
@@ -17,6 +18,8 @@ pub enum RedriveRoute {
     Registration(StoredNotification),
     /// Read the records again from the stream and pass them to the listener.
     Stream(RecordRange),
+    /// Make the update of a shadow in this event of a rule.
+    Update(String),
     /// A failed MQTT request, which its sender has repeated.
     Request,
     /// No route, with the reason.
@@ -27,6 +30,9 @@ pub enum RedriveRoute {
 const QUARANTINE_ATTRIBUTES: [&str; 3] = ["reason", "source", "detail"];
 /// Prefix of a source that is a RabbitMQ queue.
 const RABBITMQ: &str = "rabbitmq:";
+
+/// End of the name of the function that makes updates over MQTT.
+const SHADOW_REQUESTS: &str = "-shadow-requests";
 
 /// Returns the name of a queue that is given by name, URL or ARN.
 fn name_of(queue: &str) -> &str {
@@ -57,6 +63,25 @@ pub(super) fn restored(message: &FailedMessage) -> FailedMessage {
         message.attributes.retain(|name, _| !added(name));
     }
     message
+}
+
+/// Returns the event of an update over MQTT that failed: Lambda sends a record of the invocation to the function's
+/// failure destination. Other requests are repeated by their senders.
+fn failed_update(body: &Value) -> Option<String> {
+    let arn = body.pointer("/requestContext/functionArn")?.as_str()?;
+    let ["arn", _, "lambda", _, _, "function", name, ..] = arn.split(':').collect::<Vec<_>>()[..]
+    else {
+        return None;
+    };
+    let event = body.get("requestPayload")?;
+    let is_update = event["topic"].as_str()?.ends_with("/update");
+    (is_update && format!("-{name}").ends_with(SHADOW_REQUESTS)).then(|| event.to_string())
+}
+
+/// Returns whether an event has a time, by which it is older than what was reported since.
+fn has_time(event: &str) -> bool {
+    let event = RuleEvent::decode(event.as_bytes());
+    event.is_ok_and(|event| event.received.is_some())
 }
 
 pub fn reason(message: &FailedMessage) -> String {
@@ -109,6 +134,12 @@ impl RedriveRoute {
             };
         }
         let body: Value = serde_json::from_str(&message.body).unwrap_or_default();
+        if let Some(event) = failed_update(&body) {
+            return match has_time(&event) {
+                true => RedriveRoute::Update(event),
+                false => RedriveRoute::None("the update has no time; newer values could be lost"),
+            };
+        }
         let is_rule = body["ruleName"].is_string() && body["failures"].is_array();
         let is_call = body["requestContext"].is_object() && body.get("requestPayload").is_some();
         if is_rule || is_call {
@@ -121,7 +152,7 @@ impl RedriveRoute {
     pub fn needs_resender(&self) -> bool {
         matches!(
             self,
-            RedriveRoute::Registration(_) | RedriveRoute::Stream(_)
+            RedriveRoute::Registration(_) | RedriveRoute::Stream(_) | RedriveRoute::Update(_)
         )
     }
 }
@@ -139,6 +170,7 @@ impl fmt::Display for RedriveRoute {
             RedriveRoute::Stream(range) => {
                 write!(f, "{} records from the stream", range.batch_size)
             }
+            RedriveRoute::Update(_) => f.write_str("to its shadow"),
             RedriveRoute::Request => f.write_str("failed MQTT request"),
             RedriveRoute::None(reason) => f.write_str(reason),
         }
@@ -190,6 +222,18 @@ mod tests {
             r#"{"reason":"too large","registration":"all","record":{"sequenceNumber":"1"}}"#;
         let rule = r#"{"ruleName":"antumbra_message_get","failures":[{"errorMessage":"denied"}]}"#;
         let call = r#"{"requestContext":{"condition":"EventAgeExceeded"},"requestPayload":{}}"#;
+        // The form that AWS documents, with the payload `{"state":{}}`.
+        let update = r#"{"version":"1.0","timestamp":"2026-01-31T12:03:00.568Z",
+            "requestContext":{"requestId":"e4b46cbf-b738-4c2b-8880-a18cdf61200e",
+                "functionArn":"arn:aws:lambda:us-east-2:123456789012:function:antumbra-shadow-requests:$LATEST",
+                "condition":"RetriesExhausted","approximateInvokeCount":3},
+            "requestPayload":{"payload":"eyJzdGF0ZSI6e319","topic":"shadow/lamp/update","clientId":"lamp",
+                "timestamp":1769860800000},
+            "responseContext":{"statusCode":200,"executedVersion":"$LATEST","functionError":"Unhandled"},
+            "responsePayload":{"errorType":"UpdateFailed","errorMessage":"Internal service failure"}}"#;
+        let untimed = update.replace(r#""timestamp":1769860800000"#, r#""more":1"#);
+        let get = update.replace("lamp/update", "lamp/get");
+        let foreign = update.replace("antumbra-shadow-requests", "other");
         let no_notification = "no notification was stored; the table has the current state";
         for (message, expected_reason, expected_route) in [
             (
@@ -217,6 +261,26 @@ mod tests {
             (
                 message(call, &[], None),
                 "EventAgeExceeded",
+                "failed MQTT request",
+            ),
+            (
+                message(update, &[], None),
+                "Internal service failure",
+                "to its shadow",
+            ),
+            (
+                message(&untimed, &[], None),
+                "Internal service failure",
+                "the update has no time; newer values could be lost",
+            ),
+            (
+                message(&get, &[], None),
+                "Internal service failure",
+                "failed MQTT request",
+            ),
+            (
+                message(&foreign, &[], None),
+                "Internal service failure",
                 "failed MQTT request",
             ),
             (
@@ -266,10 +330,12 @@ mod tests {
             panic!("no route");
         };
         assert_eq!(queue, "antumbra-inbound");
-        // The body of a quarantined message is not a notification, nor a position in a stream.
+        // The body of a quarantined message is not a notification, a position in a stream or an update.
         for body in [
             r#"{"record":{},"registration":"all","notification":{},"message":{"id":"n"}}"#,
             r#"{"DDBStreamBatchInfo":{"shardId":"s","startSequenceNumber":"1","endSequenceNumber":"3","streamArn":"a"}}"#,
+            r#"{"requestContext":{"functionArn":"arn:aws:lambda:r:1:function:shadow-requests"},
+                "requestPayload":{"topic":"shadow/lamp/update","timestamp":1769860800000}}"#,
         ] {
             assert_eq!(
                 route(&message(body, &[("reason", "TooLarge")], None), None),
