@@ -33,6 +33,8 @@ pub(super) struct ClientItem {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     open_until: Option<EpochMilliseconds>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    probing_since: Option<EpochMilliseconds>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     failing_since: Option<EpochMilliseconds>,
     version: i64,
     created: TextTime,
@@ -53,6 +55,7 @@ impl ClientItem {
             since: None,
             failures: 0,
             open_until: None,
+            probing_since: None,
             failing_since: None,
             version: client.version.0,
             created: TextTime(client.created),
@@ -79,6 +82,7 @@ pub(crate) fn decode_client(item: Item) -> Result<Client, StoreError> {
         circuit: Circuit {
             failures: item.failures,
             open_until: item.open_until.map(|time| time.0),
+            probing_since: item.probing_since.map(|time| time.0),
             failing_since: item.failing_since.map(|time| time.0),
         },
         version: Version(item.version),

@@ -88,7 +88,7 @@ impl ClientStore for DynamoDbClients {
             ClientState::Enabled => {
                 let update = format!(
                     "{CHANGED}, #state = :state, #failures = :none \
-                     REMOVE #reason, #since, #openUntil, #failingSince"
+                     REMOVE #reason, #since, #openUntil, #probingSince, #failingSince"
                 );
                 let update = Write::update(client_key(id), update)
                     .value(":state", text(ENABLED))
@@ -186,7 +186,7 @@ impl DynamoDbClients {
         }
         // Failures of the former endpoint say nothing about the new one.
         if patch.url.is_some() {
-            update.push_str(", #failures = :none REMOVE #openUntil, #failingSince");
+            update.push_str(", #failures = :none REMOVE #openUntil, #probingSince, #failingSince");
         }
         let mut update = Write::update(client_key(id), update)
             .condition(EXISTS)

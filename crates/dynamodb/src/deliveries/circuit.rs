@@ -24,8 +24,10 @@ impl DynamoDbDeliveries {
         let update = "ADD #failures :weight SET #failingSince = if_not_exists(#failingSince, :now)";
         let update = match open_until {
             None => Write::update(key, update),
-            Some(until) => Write::update(key, format!("{update}, #openUntil = :until"))
-                .value(":until", epoch_milliseconds(until)),
+            Some(until) => {
+                let update = format!("{update}, #openUntil = :until REMOVE #probingSince");
+                Write::update(key, update).value(":until", epoch_milliseconds(until))
+            }
         };
         let update = update
             .condition(EXISTS)
@@ -35,7 +37,7 @@ impl DynamoDbDeliveries {
     }
 
     pub(super) async fn close_circuit(&self, client: &ClientId) -> Result<(), StoreError> {
-        let update = "SET #failures = :none REMOVE #openUntil, #failingSince";
+        let update = "SET #failures = :none REMOVE #openUntil, #probingSince, #failingSince";
         let update = Write::update(client_key(client), update)
             .condition(EXISTS)
             .value(":none", number(0));
@@ -46,10 +48,13 @@ impl DynamoDbDeliveries {
         &self,
         client: &ClientId,
         seen: Option<Timestamp>,
+        now: Timestamp,
         until: Timestamp,
     ) -> Result<bool, StoreError> {
-        let update = Write::update(client_key(client), "SET #openUntil = :until")
-            .value(":until", epoch_milliseconds(until));
+        let update = "SET #openUntil = :until, #probingSince = :now";
+        let update = Write::update(client_key(client), update)
+            .value(":until", epoch_milliseconds(until))
+            .value(":now", epoch_milliseconds(now));
         let update = match seen {
             None => update.condition(format!("{EXISTS} AND attribute_not_exists(#openUntil)")),
             Some(seen) => update

@@ -131,9 +131,10 @@ impl DeliveryStore for DynamoDbDeliveries {
         &self,
         client: &ClientId,
         seen: Option<Timestamp>,
+        now: Timestamp,
         until: Timestamp,
     ) -> Result<bool, StoreError> {
-        self.take_probe(client, seen, until).await
+        self.take_probe(client, seen, now, until).await
     }
 
     async fn disable(

@@ -1,16 +1,23 @@
 //! Deliveries: counted attempts, places to wait, and a correct history with concurrent writers.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use antumbra_dynamodb::DynamoDbDeliveries;
-use antumbra_service::clients::{ClientId, ClientState, ClientStore as _, LinkStore as _, Mode};
+use antumbra_service::clients::{
+    Circuit, ClientId, ClientPatch, ClientState, ClientStore as _, LinkStore as _, Mode,
+};
+use antumbra_service::clock::{Clock as _, ManualClock, time_left};
 use antumbra_service::deliveries::{
-    Attempt, Claim, DUE_SHARDS, Delivery, DeliveryContext, DeliveryId, DeliveryMessage,
+    Attempt, Claim, DUE_SHARDS, Deliveries, Delivery, DeliveryContext, DeliveryId, DeliveryMessage,
     DeliveryStore as _, DueIndex as _, DueTask, EventType, History as _, HistoryQuery,
-    NewDeliveries as _, Saved, SensorRef, Status, Subject, Transition, Wait,
+    NewDeliveries as _, Queues, Saved, SensorRef, Status, Subject, Transition, Wait, queue_due,
 };
 use antumbra_service::sensors::{Generation, SensorId};
 use antumbra_service::store::Version;
 use antumbra_shadow::Timestamp;
 use antumbra_testkit::dynamodb::Reply;
+use antumbra_testkit::{RecordingChannel, SendReply};
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::value::RawValue;
 
@@ -405,6 +412,59 @@ async fn held_deliveries_are_found_without_reading_the_history() {
     assert_eq!(fixture.due(at(300)).await.len(), 2);
 }
 
+/// Each call takes 20 ms, as on AWS: a page of held deliveries would take longer than a second.
+#[tokio::test]
+async fn enabling_a_client_takes_half_a_second_and_loses_nothing() {
+    for mode in [Mode::Every, Mode::Latest] {
+        let fixture = DeliveryFixture::fresh().await;
+        fixture.linked("watch", "door-7", 4, 2).await;
+        let client = ClientId::new("watch").unwrap();
+        let patch = ClientPatch {
+            mode: Some(mode),
+            ..ClientPatch::default()
+        };
+        let changed = fixture.base.clients.update(&client, &patch, None, at(1));
+        changed.await.unwrap();
+        for sequence in 0..60 {
+            let sent = fixture.add(sequence).await;
+            let (context, message) = fixture.context(&sent).await;
+            let held = fixture.save(&context, &message, None, Status::Held, Some(Wait::Held));
+            held.await;
+        }
+        let clock = Arc::new(ManualClock::new(at(200)));
+        let channel = Arc::new(RecordingChannel::default());
+        let passing = clock.clone();
+        channel.reply(move |_| {
+            passing.advance(Duration::from_millis(20));
+            SendReply::Accept
+        });
+        let queues = Queues {
+            ordered: channel.clone(),
+            unordered: channel.clone(),
+        };
+        let deliveries = Deliveries::new(
+            fixture.base.clients.clone(),
+            fixture.deliveries.clone(),
+            queues.clone(),
+            clock.clone(),
+        );
+        let released = deliveries.enable(&client).await.unwrap();
+        let taken = time_left(at(200), clock.now());
+        assert!(taken < Duration::from_secs(1), "{mode:?}: {taken:?}");
+        assert!(!released.finished && released.queued < 60, "{released:?}");
+        let (clients, store) = (&fixture.base.clients, &fixture.deliveries);
+        let rest = queue_due(clients, store, &queues, &*clock, at(300)).await;
+        assert_eq!((released.queued + rest.released, rest.failed), (60, 0));
+        assert!(store.held(&client, 1).await.unwrap().is_empty());
+        let ids: Vec<_> = channel.accepted().iter().map(|one| one.id.clone()).collect();
+        let different: std::collections::BTreeSet<_> = ids.iter().collect();
+        assert_eq!(different.len(), 60);
+        if mode == Mode::Every {
+            assert!(ids.is_sorted(), "{ids:?}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn histories_are_read_per_client_and_per_sensor_in_pages() {
     let fixture = DeliveryFixture::fresh().await;
@@ -498,18 +558,31 @@ async fn one_of_many_claims_the_probe_and_a_success_closes_the_circuit() {
     );
     assert_eq!(stored.circuit.failing_since, Some(at(40)));
     assert_eq!(stored.version, Version(1));
-    let claims = (0..8).map(|_| store.claim_probe(&client, Some(at(50)), at(65)));
+    let claims = (0..8).map(|_| store.claim_probe(&client, Some(at(50)), at(51), at(65)));
     let claims = futures_util::future::join_all(claims).await;
     let won = claims.into_iter().filter(|claim| claim.clone().unwrap());
     assert_eq!(won.count(), 1);
+    let circuit = async || fixture.base.clients.get(&client).await.unwrap().circuit;
+    let probed = circuit().await;
+    assert_eq!(
+        (probed.open_until, probed.probing_since),
+        (Some(at(65)), Some(at(51)))
+    );
     store.record_success(&client).await.unwrap();
+    assert_eq!(circuit().await, Circuit::default());
     assert!(
         !store
-            .claim_probe(&client, Some(at(65)), at(80))
+            .claim_probe(&client, Some(at(65)), at(66), at(80))
             .await
             .unwrap()
     );
-    assert!(store.claim_probe(&client, None, at(80)).await.unwrap());
+    let probe = store.claim_probe(&client, None, at(66), at(80)).await;
+    assert!(probe.unwrap());
+    assert_eq!(circuit().await.probing_since, Some(at(66)));
+    let failed = store.record_failure(&client, 1, Some(at(90)), at(67)).await;
+    failed.unwrap();
+    let open = circuit().await;
+    assert_eq!((open.open_until, open.probing_since), (Some(at(90)), None));
     // An endpoint that the client has left does not disable it.
     let moved = antumbra_service::clients::Client {
         url: "https://former.example/".to_owned(),
@@ -536,7 +609,7 @@ async fn one_of_many_claims_the_probe_and_a_success_closes_the_circuit() {
         ..stored
     };
     assert!(!store.disable(&deleted, "gone", at(1)).await.unwrap());
-    assert!(!store.claim_probe(&nobody, None, at(1)).await.unwrap());
+    assert!(!store.claim_probe(&nobody, None, at(1), at(1)).await.unwrap());
     assert!(fixture.base.clients.get(&nobody).await.is_err());
 }
 

@@ -40,8 +40,10 @@ pub enum ClientState {
 pub struct Circuit {
     /// Attempts that failed since the last one that succeeded.
     pub failures: u32,
-    /// Time until which nothing is sent.
+    /// Time until which nothing is sent, except the probe.
     pub open_until: Option<Timestamp>,
+    /// Start of the probe, while it has no result.
+    pub probing_since: Option<Timestamp>,
     /// Time of the first of these failures.
     pub failing_since: Option<Timestamp>,
 }

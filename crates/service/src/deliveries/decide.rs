@@ -9,6 +9,10 @@ use super::delivery::{DeliveryRecord, Status, Waiting};
 use super::message::DeliveryMessage;
 use super::ports::{DeliveryContext, HttpResponse, PostError, Wait};
 use crate::clients::{Circuit, Client, ClientState, Mode, Secrets};
+use crate::clock::time_left;
+
+/// First wait for the result of a probe.
+const FIRST_LOOK: Duration = Duration::from_secs(1);
 
 /// Rules for attempts and circuits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -139,13 +143,18 @@ pub fn next_step<'a>(
     let Circuit {
         failures,
         open_until,
+        probing_since,
         ..
     } = client.circuit;
     if failures < policy.open_after || (message.manual && begun == 0) {
         return NextStep::Send(client, secrets);
     }
     match open_until {
-        Some(until) if until > now => NextStep::Wait(until),
+        Some(until) if until > now => NextStep::Wait(match probing_since {
+            // Each wait doubles the time since the start, so the result of a probe is seen soon and at little cost.
+            Some(since) => until.min(now.after(time_left(since, now).max(FIRST_LOOK))),
+            None => until,
+        }),
         _ => NextStep::Probe(client, secrets, open_until),
     }
 }

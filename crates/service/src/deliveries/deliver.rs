@@ -183,9 +183,10 @@ impl<L: DeliveryStore, S: Sender> Deliver<L, S> {
             NextStep::Send(client, secrets) => self.send(step, client, secrets, disabled).await,
             NextStep::Probe(client, secrets, seen) => {
                 let until = now.after(self.policy.probe);
-                match self.store.claim_probe(&client.id, seen, until).await? {
+                match self.store.claim_probe(&client.id, seen, now, until).await? {
                     true => self.send(step, client, secrets, disabled).await,
-                    false => self.wait(step, until).await,
+                    // Another delivery is the probe, or was it and the circuit is closed.
+                    false => Ok(None),
                 }
             }
         }

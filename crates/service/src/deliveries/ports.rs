@@ -140,6 +140,7 @@ pub trait DeliveryStore: Send + Sync {
         &self,
         client: &ClientId,
         seen: Option<Timestamp>,
+        now: Timestamp,
         until: Timestamp,
     ) -> impl Future<Output = Result<bool, StoreError>> + Send;
 

@@ -1,15 +1,17 @@
 //! Queues deliveries again: one, all since a time, or all held ones; and test deliveries.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use antumbra_shadow::Timestamp;
+use futures_util::stream::{self, StreamExt as _};
 use serde_json::value::RawValue;
 
 use super::delivery::{Delivery, DeliveryRecord, Status};
 use super::id::DeliveryId;
 use super::message::DeliveryMessage;
-use super::ports::{History, HistoryQuery, NewDeliveries, Subject};
+use super::ports::{HeldDelivery, History, HistoryQuery, NewDeliveries, Subject};
 use super::queues::{QueueError, Queues};
 use crate::clients::{ClientError, ClientId, ClientState, ClientStore, Mode};
 use crate::clock::Clock;
@@ -21,6 +23,8 @@ use crate::store::{ErrorClass, StoreError};
 const PAGE: usize = 100;
 /// Time that enabling a client takes at most; the rest of its held deliveries is released in the background.
 const ENABLE: Duration = Duration::from_millis(500);
+/// Held deliveries that are released at once.
+const RELEASED_AT_ONCE: usize = 16;
 
 /// Error of a request about deliveries.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -190,14 +194,15 @@ impl<S: ClientStore, H: History + NewDeliveries> Deliveries<S, H> {
     }
 }
 
-/// Releases the held deliveries of a client that is enabled or deleted, oldest first, while `more` is true.
+/// Releases the held deliveries of a client that is enabled or deleted, oldest first, while `more` is true. Those of
+/// different sensors are released at once, in mode `latest` also those of one sensor.
 pub(super) async fn release<S: ClientStore, H: History>(
     clients: &S,
     history: &H,
     queues: &Queues,
     clock: &dyn Clock,
     client: &ClientId,
-    more: impl Fn() -> bool,
+    more: impl Fn() -> bool + Sync,
 ) -> Result<Release, RedeliverError> {
     let mut queued = 0;
     loop {
@@ -214,18 +219,46 @@ pub(super) async fn release<S: ClientStore, H: History>(
         };
         let page = history.held(client, PAGE).await?;
         let is_last = page.len() < PAGE;
-        for held in &page {
-            if let Some(record) = &held.record {
-                let message = record.next_round(false);
-                queues.send(mode, &message).await?;
-                history.requeued(&message, clock.now()).await?;
-                queued += 1;
+        let more = &more;
+        let release_in_order = async |group: Vec<&HeldDelivery>| {
+            let mut queued = 0;
+            for held in group {
+                if !more() {
+                    break;
+                }
+                if let Some(record) = &held.record {
+                    let message = record.next_round(false);
+                    queues.send(mode, &message).await?;
+                    history.requeued(&message, clock.now()).await?;
+                    queued += 1;
+                }
+                history.remove_held(client, held).await?;
             }
-            history.remove_held(client, held).await?;
+            Ok::<usize, RedeliverError>(queued)
+        };
+        let groups = stream::iter(groups(&page, mode)).map(release_in_order);
+        let mut groups = groups.buffer_unordered(RELEASED_AT_ONCE);
+        while let Some(released) = groups.next().await {
+            queued += released?;
         }
         if is_last || !more() {
-            let finished = is_last;
+            let finished = is_last && more();
             return Ok(Release { queued, finished });
         }
     }
+}
+
+/// Groups held deliveries that must be released in order: in mode `every` those of one sensor.
+fn groups(page: &[HeldDelivery], mode: Mode) -> Vec<Vec<&HeldDelivery>> {
+    if mode == Mode::Latest {
+        return page.iter().map(|held| vec![held]).collect();
+    }
+    let mut groups: BTreeMap<Option<&str>, Vec<&HeldDelivery>> = BTreeMap::new();
+    for held in page {
+        let delivery = held.record.as_ref().map(|record| &record.delivery);
+        let sensor = delivery.and_then(|delivery| delivery.sensor.as_ref());
+        let sensor = sensor.map(|sensor| sensor.id.as_str());
+        groups.entry(sensor).or_default().push(held);
+    }
+    groups.into_values().collect()
 }

@@ -27,7 +27,7 @@ async fn an_open_circuit_costs_no_attempt_and_a_redelivery_probes_at_once() {
         open_after: 2,
         open_first: second,
         open_longest: second,
-        probe: second,
+        probe: 600 * second,
         ..immediate_retries().policy
     }))
     .await;

@@ -106,6 +106,8 @@ async fn a_circuit_opens_on_a_time_out_and_closes_on_success() {
         policy: Policy {
             open_after: 5,
             open_first: Duration::from_secs(2),
+            // Nobody waits for this long if the probe ends earlier.
+            probe: Duration::from_secs(600),
             ..immediate_retries().policy
         },
         ..immediate_retries()

@@ -264,7 +264,7 @@ fn an_open_circuit_and_waiting_cost_no_attempt() {
             client.circuit = Circuit {
                 failures,
                 open_until: open.map(at),
-                failing_since: None,
+                ..Circuit::default()
             };
         }
         context
@@ -304,6 +304,28 @@ fn an_open_circuit_and_waiting_cost_no_attempt() {
     ] {
         let message = message(&context, later, manual);
         assert_eq!(decided(&context, &message), expected, "{context:?}");
+    }
+}
+
+#[test]
+fn others_wait_twice_as_long_as_a_probe_at_most() {
+    let mut context = enabled(Mode::Latest);
+    for (since, expected) in [
+        (100, "wait 101"),
+        (99, "wait 101"),
+        (96, "wait 104"),
+        (90, "wait 105"),
+    ] {
+        if let Some((client, _)) = &mut context.client {
+            client.circuit = Circuit {
+                failures: 5,
+                open_until: Some(at(105)),
+                probing_since: Some(at(since)),
+                failing_since: None,
+            };
+        }
+        let message = message(&context, 0, false);
+        assert_eq!(decided(&context, &message), expected);
     }
 }
 
