@@ -270,7 +270,9 @@ async fn measure(records: usize, held: usize) {
     // The schedule releases the rest.
     let mut left = running.held(&client, held).await;
     while left > held / 2 {
-        received.take(&mut endpoint, Duration::from_millis(100)).await;
+        received
+            .take(&mut endpoint, Duration::from_millis(100))
+            .await;
         left = running.held(&client, held).await;
     }
     running.kill();
@@ -279,7 +281,11 @@ async fn measure(records: usize, held: usize) {
     let running = Running::start(directory.path()).await;
     while received.sequences.len() < held {
         received.take(&mut endpoint, Duration::from_secs(1)).await;
-        assert!(start.elapsed() < Duration::from_secs(1800), "{} arrived", received.sequences.len());
+        assert!(
+            start.elapsed() < Duration::from_secs(1800),
+            "{} arrived",
+            received.sequences.len()
+        );
     }
     let left = running.held(&client, 1).await;
     println!(
@@ -329,5 +335,9 @@ async fn post(address: SocketAddr, path: &str) -> String {
     let mut response = String::new();
     stream.read_to_string(&mut response).await.unwrap();
     assert!(response.starts_with("HTTP/1.1 200"), "{response}");
-    response.split("\r\n\r\n").nth(1).unwrap_or_default().to_owned()
+    response
+        .split("\r\n\r\n")
+        .nth(1)
+        .unwrap_or_default()
+        .to_owned()
 }

@@ -305,7 +305,10 @@ fn a_failed_update_is_made_by_its_original_time() {
     bench.send("antumbra-quarantine", &failed_update(update, minute_ago));
     // {"state":{"reported":{"led":"x"}},"version":77}
     let conditional = "eyJzdGF0ZSI6eyJyZXBvcnRlZCI6eyJsZWQiOiJ4In19LCJ2ZXJzaW9uIjo3N30=";
-    bench.send("antumbra-quarantine", &failed_update(conditional, minute_ago));
+    bench.send(
+        "antumbra-quarantine",
+        &failed_update(conditional, minute_ago),
+    );
     let planned = bench.rows(&["redrive", "antumbra-quarantine"]);
     assert_eq!(planned[0]["route"], "to its shadow", "{planned:?}");
     let rows = bench.rows(&["redrive", "antumbra-quarantine", "--go"]);

@@ -456,7 +456,11 @@ async fn enabling_a_client_takes_half_a_second_and_loses_nothing() {
         let rest = queue_due(clients, store, &queues, &*clock, at(300)).await;
         assert_eq!((released.queued + rest.released, rest.failed), (60, 0));
         assert!(store.held(&client, 1).await.unwrap().is_empty());
-        let ids: Vec<_> = channel.accepted().iter().map(|one| one.id.clone()).collect();
+        let ids: Vec<_> = channel
+            .accepted()
+            .iter()
+            .map(|one| one.id.clone())
+            .collect();
         let different: std::collections::BTreeSet<_> = ids.iter().collect();
         assert_eq!(different.len(), 60);
         if mode == Mode::Every {
@@ -609,7 +613,12 @@ async fn one_of_many_claims_the_probe_and_a_success_closes_the_circuit() {
         ..stored
     };
     assert!(!store.disable(&deleted, "gone", at(1)).await.unwrap());
-    assert!(!store.claim_probe(&nobody, None, at(1), at(1)).await.unwrap());
+    assert!(
+        !store
+            .claim_probe(&nobody, None, at(1), at(1))
+            .await
+            .unwrap()
+    );
     assert!(fixture.base.clients.get(&nobody).await.is_err());
 }
 

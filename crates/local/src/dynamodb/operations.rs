@@ -133,7 +133,8 @@ fn unreadable(error: &serde_json::Error) -> DynoxideError {
     let message = error.to_string();
     let message = message.split(" at line ").next().unwrap_or_default();
     if message.starts_with("empty AttributeValue") {
-        let message = "Supplied AttributeValue is empty, must contain exactly one of the supported datatypes";
+        let message =
+            "Supplied AttributeValue is empty, must contain exactly one of the supported datatypes";
         return DynoxideError::ValidationException(message.to_owned());
     }
     let (class, message) = match message.split_once(':') {
@@ -141,9 +142,14 @@ fn unreadable(error: &serde_json::Error) -> DynoxideError {
         Some((mark, rest)) if mark.starts_with("SERIALIZATION") => ("SERIALIZATION", rest),
         _ => ("", message),
     };
-    let is_invalid = ["missing field", "unknown variant", "invalid type: null", "AttributeValue"]
-        .iter()
-        .any(|part| message.contains(part));
+    let is_invalid = [
+        "missing field",
+        "unknown variant",
+        "invalid type: null",
+        "AttributeValue",
+    ]
+    .iter()
+    .any(|part| message.contains(part));
     match class {
         "SERIALIZATION" => DynoxideError::SerializationException(message.to_owned()),
         "" if !is_invalid => DynoxideError::SerializationException(message.to_owned()),

@@ -84,7 +84,12 @@ fn the_stack_has_no_port_but_its_guarded_ones() {
     runtime.block_on(async {
         let stack = Stack::start(Options::default()).await.unwrap();
         let addresses = stack.addresses();
-        let mut known = [addresses.dynamodb, addresses.aws, addresses.mqtt, addresses.http];
+        let mut known = [
+            addresses.dynamodb,
+            addresses.aws,
+            addresses.mqtt,
+            addresses.http,
+        ];
         known.sort();
         let mut found = listening();
         found.sort();

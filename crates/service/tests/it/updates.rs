@@ -127,8 +127,11 @@ async fn a_zone_stays_until_a_writer_names_another() {
         let shadows = sdk(layout);
         let zones = async || {
             let shadow = shadows.read(&lamp(), DocumentSet::Both).await.unwrap();
-            [shadow.reported, shadow.desired]
-                .map(|held| held.unwrap().zone.map_or("none".to_owned(), |zone| zone.to_string()))
+            [shadow.reported, shadow.desired].map(|held| {
+                held.unwrap()
+                    .zone
+                    .map_or("none".to_owned(), |zone| zone.to_string())
+            })
         };
         let desire = Update::desire(lamp(), document(r#"{"led":"on","fan":1}"#));
         let desire = desire.zone(Zone::new("Europe/Oslo").unwrap());

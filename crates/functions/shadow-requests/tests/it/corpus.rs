@@ -126,7 +126,9 @@ async fn the_zones_of_both_documents_stay() {
         r#"{"state":{"reported":{"led":3},"desired":{"led":4}}}"#,
         r#"{"state":{"reported":{"led":4}},"acknowledge":true}"#,
     ] {
-        let (topic, _) = function.request("shadow/lamp/update", update.as_bytes()).await;
+        let (topic, _) = function
+            .request("shadow/lamp/update", update.as_bytes())
+            .await;
         assert_eq!(topic, "shadow/lamp/update/accepted");
         let shadow = shadows.read(&lamp, DocumentSet::Both).await.unwrap();
         for held in [shadow.reported, shadow.desired] {
