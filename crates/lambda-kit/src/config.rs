@@ -11,7 +11,7 @@ use antumbra_shadow::Model;
 use aws_types::SdkConfig;
 
 use crate::environment::{Environment, EnvironmentError};
-use crate::{sdk, telemetry};
+use crate::{metrics, sdk, telemetry};
 
 pub trait FunctionConfig: Sized {
     /// Reads all variables. The set of variables must not depend on the values of others.
@@ -21,6 +21,8 @@ pub trait FunctionConfig: Sized {
 /// Configuration that every function has.
 struct Common {
     log_level: String,
+    /// Whether metrics are logged.
+    metrics: bool,
     /// Endpoint of a local stack instead of AWS.
     endpoint: Option<String>,
 }
@@ -29,6 +31,7 @@ impl FunctionConfig for Common {
     fn from_env(environment: &mut Environment) -> Common {
         Common {
             log_level: environment.or("LOG_LEVEL", "info".to_owned()),
+            metrics: environment.or("METRICS", true),
             endpoint: environment.optional("AWS_ENDPOINT_URL"),
         }
     }
@@ -77,6 +80,7 @@ pub async fn start<C: FunctionConfig>() -> Result<(C, SdkConfig), EnvironmentErr
     let mut environment = Environment::process();
     let common = Common::from_env(&mut environment);
     telemetry::start(&common.log_level);
+    metrics::set_logged(common.metrics);
     let config = C::from_env(&mut environment);
     environment.finish()?;
     Ok((config, sdk::config(common.endpoint)))
@@ -94,7 +98,7 @@ pub async fn start<C: FunctionConfig>() -> Result<(C, SdkConfig), EnvironmentErr
 ///         Table(environment.required("TABLE"))
 ///     }
 /// }
-/// assert_eq!(Vec::from_iter(names::<Table>()), ["AWS_ENDPOINT_URL", "LOG_LEVEL", "TABLE"]);
+/// assert_eq!(Vec::from_iter(names::<Table>()), ["AWS_ENDPOINT_URL", "LOG_LEVEL", "METRICS", "TABLE"]);
 /// ```
 pub fn names<C: FunctionConfig>() -> BTreeSet<String> {
     let read: Rc<RefCell<BTreeSet<String>>> = Rc::default();

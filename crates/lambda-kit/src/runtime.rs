@@ -27,6 +27,7 @@ pub async fn run(function: &'static str, handler: impl Handler) -> Result<(), Er
     let body = Body::default();
     let (taken, handler) = (body.clone(), &handler);
     let service = service_fn(move |call: LambdaEvent<()>| {
+        let deployed = call.context.env_config.function_name.clone();
         let invocation = Invocation {
             event: taken.take(),
             deadline: Timestamp::from_nanoseconds(i128::from(call.context.deadline) * 1_000_000),
@@ -35,7 +36,15 @@ pub async fn run(function: &'static str, handler: impl Handler) -> Result<(), Er
         async move {
             let started = Instant::now();
             let response = handler.handle(invocation).await?;
-            emit(function, &response, started);
+            emit(
+                if deployed.is_empty() {
+                    function
+                } else {
+                    &deployed
+                },
+                &response,
+                started,
+            );
             Ok::<_, Diagnostic>(Payload(response.payload))
         }
     });
@@ -46,7 +55,12 @@ pub async fn run(function: &'static str, handler: impl Handler) -> Result<(), Er
         .await
 }
 
+/// Logs the metrics under the name that the function has in its deployment, so that deployments in one account do not mix.
+/// A function without metrics of its own logs no line for each invocation.
 fn emit(function: &str, response: &Response, started: Instant) {
+    if response.metrics.is_empty() {
+        return;
+    }
     let mut all = response.metrics.clone();
     if !all.iter().any(|metric| metric.name == "duration") {
         let milliseconds = started.elapsed().as_secs_f64() * 1000.0;

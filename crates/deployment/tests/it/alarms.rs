@@ -13,6 +13,8 @@ use super::functions::functions;
 use super::template::{Resource, Stack, text};
 
 const RUNBOOK: &str = include_str!("../../../../infra/RUNBOOK.md");
+/// A deployment with all alarms and the dashboard.
+const PROD: (&str, &str) = ("Profile", "prod");
 /// Placeholder for a function in the runbook.
 const ANY: &str = "FUNCTION";
 
@@ -63,7 +65,7 @@ fn alarm(resource: Resource) -> Alarm {
         None => vec![metric(&properties, &properties["Period"])],
     };
     Alarm {
-        name: text(&properties["AlarmName"]),
+        name: properties.get("AlarmName").map_or(resource.id, text),
         metrics,
         properties,
     }
@@ -89,7 +91,7 @@ impl Alarm {
 
 #[test]
 fn every_queue_has_an_alarm() {
-    let alarms = alarms(&Stack::deploy(&[]));
+    let alarms = alarms(&Stack::deploy(&[PROD]));
     let watched = |metric: &str, queue: &str| {
         let one = alarms
             .iter()
@@ -121,7 +123,7 @@ fn every_queue_has_an_alarm() {
 #[test]
 fn an_existing_inbound_queue_is_watched_instead_of_ours() {
     let given = "arn:aws:sqs:us-east-1:123456789012:theirs";
-    let alarms = alarms(&Stack::deploy(&[("InboundQueueArn", given)]));
+    let alarms = alarms(&Stack::deploy(&[PROD, ("InboundQueueArn", given)]));
     let age = alarms
         .iter()
         .find(|alarm| alarm.name == "antumbra-inbound-age");
@@ -131,7 +133,7 @@ fn an_existing_inbound_queue_is_watched_instead_of_ours() {
 
 #[test]
 fn every_function_has_alarms_on_errors_throttles_and_its_own_timeout() {
-    let root = Stack::deploy(&[]);
+    let root = Stack::deploy(&[PROD]);
     let (alarms, functions) = (alarms(&root), functions(&root));
     let find = |name: &str| alarms.iter().find(|alarm| alarm.name == name);
     for (name, function) in &functions {
@@ -144,7 +146,7 @@ fn every_function_has_alarms_on_errors_throttles_and_its_own_timeout() {
             );
         }
         let duration = find(&format!("{deployed}-duration")).unwrap();
-        let own = duration.watches("duration", ("function", name));
+        let own = duration.watches("duration", ("function", &deployed));
         assert!(own || duration.watches("Duration", ("FunctionName", &deployed)));
         let expression = duration.properties["Metrics"][0]["Expression"].as_str();
         let milliseconds = function.timeout_seconds * 1000;
@@ -221,9 +223,10 @@ pub(crate) fn logged_metrics() -> BTreeMap<String, BTreeSet<String>> {
 
 #[test]
 fn own_metrics_of_alarms_and_dashboard_are_logged_by_the_functions() {
-    let root = Stack::deploy(&[]);
+    let root = Stack::deploy(&[PROD]);
     let logged = logged_metrics();
     let known = |function: &str, name: &str| {
+        let function = function.strip_prefix("antumbra-").unwrap();
         let names = logged.get(function);
         let names = names.unwrap_or_else(|| panic!("{function} logs no metrics"));
         assert!(names.contains(name), "{function} does not log {name}");
@@ -257,7 +260,7 @@ fn own_metrics_of_alarms_and_dashboard_are_logged_by_the_functions() {
 
 #[test]
 fn runbook_and_alarms_agree() {
-    let root = Stack::deploy(&[]);
+    let root = Stack::deploy(&[PROD]);
     let functions = functions(&root);
     let section = |alarm: &Alarm| {
         let name = alarm.name.strip_prefix("antumbra-").unwrap();
@@ -287,16 +290,72 @@ fn runbook_and_alarms_agree() {
     }
 }
 
+/// Alarms and metrics are charged by the month, even of a deployment that nobody uses.
+#[test]
+fn only_prod_has_alarms_a_dashboard_and_metrics_unless_they_are_switched() {
+    let parts = |given: &[(&str, &str)]| {
+        let root = Stack::deploy(given);
+        let has = |kind: &str| root.resources().iter().any(|of| of.kind == kind);
+        let functions = functions(&root);
+        let metrics = functions
+            .values()
+            .map(|of| of.environment["METRICS"].clone());
+        let metrics: BTreeSet<String> = metrics.collect();
+        (
+            has("AWS::CloudWatch::Alarm"),
+            has("AWS::CloudWatch::Dashboard"),
+            metrics == BTreeSet::from(["true".to_owned()]),
+        )
+    };
+    assert_eq!(parts(&[]), (false, false, false));
+    assert_eq!(parts(&[PROD]), (true, true, true));
+    assert_eq!(parts(&[("Alarms", "on")]), (true, false, false));
+    assert_eq!(parts(&[("Dashboard", "on")]), (false, true, false));
+    assert_eq!(parts(&[("Metrics", "on")]), (false, false, true));
+    assert_eq!(parts(&[PROD, ("Alarms", "off")]), (false, true, true));
+    let email = Stack::deploy(&[("AlarmEmail", "ops@example.com")]).resources();
+    assert!(email.iter().all(|of| of.kind != "AWS::SNS::Topic"));
+}
+
+/// CodeDeploy looks at these alarms while it shifts invocations to new versions.
+#[test]
+fn a_canary_is_rolled_back_if_a_new_version_of_any_function_fails() {
+    let root = Stack::deploy(&[("Canary", "Canary10Percent5Minutes")]);
+    let resources = root.resources().into_iter();
+    let alarms = resources.filter(|of| of.kind == "AWS::CloudWatch::Alarm");
+    let alarms: Vec<Alarm> = alarms.map(alarm).collect();
+    assert_eq!(alarms.len(), 2);
+    let preference = &root.globals()["DeploymentPreference"];
+    let ids = ["RollbackRequests", "RollbackBatches"];
+    assert_eq!(preference["Alarms"], serde_json::json!(ids));
+    assert_eq!(preference["Enabled"], "true");
+    let metrics = alarms.iter().flat_map(|alarm| &alarm.metrics);
+    let mut watched = BTreeSet::new();
+    for metric in metrics {
+        let function = &metric.dimensions["FunctionName"];
+        assert_eq!(metric.dimensions["Resource"], format!("{function}:live"));
+        let version = &metric.dimensions["ExecutedVersion"];
+        assert!(version.ends_with(".Version.Version"), "{version}");
+        watched.insert(function.strip_prefix("antumbra-").unwrap().to_owned());
+    }
+    assert_eq!(watched, functions(&root).into_keys().collect());
+    let without = Stack::deploy(&[]);
+    assert_eq!(
+        without.globals()["DeploymentPreference"]["Enabled"],
+        "false"
+    );
+}
+
 #[test]
 fn alarms_notify_the_configured_topic_and_treat_missing_data() {
-    let quiet = alarms(&Stack::deploy(&[]));
+    let quiet = alarms(&Stack::deploy(&[PROD]));
     assert!(
         quiet
             .iter()
             .all(|alarm| alarm.properties.get("AlarmActions").is_none())
     );
     let topic = "arn:aws:sns:us-east-1:123456789012:pager";
-    let loud = alarms(&Stack::deploy(&[("AlarmTopicArn", topic)]));
+    let loud = alarms(&Stack::deploy(&[PROD, ("AlarmTopicArn", topic)]));
     for alarm in &loud {
         for actions in ["AlarmActions", "OKActions"] {
             assert_eq!(
@@ -323,7 +382,7 @@ fn alarms_notify_the_configured_topic_and_treat_missing_data() {
         let periods = alarm.properties["EvaluationPeriods"].as_u64().unwrap();
         assert!(periods * alarm.metrics[0].period <= 86_400);
     }
-    let emailed = Stack::deploy(&[("AlarmEmail", "ops@example.com")]);
+    let emailed = Stack::deploy(&[PROD, ("AlarmEmail", "ops@example.com")]);
     let topics = emailed.resources().into_iter();
     let topics: Vec<_> = topics.filter(|one| one.kind == "AWS::SNS::Topic").collect();
     assert_eq!(topics.len(), 1);

@@ -285,9 +285,16 @@ impl Call {
                     .collect()
             }
             ("iotdata", "Publish") => {
-                // Roles allow everything below the first level.
-                let level = member("topic").split('/').next().unwrap_or_default();
-                let topics = format!("topic/{level}/*");
+                // Roles allow responses and notifications, never the topics of requests.
+                let topic = member("topic");
+                let (first, last) = (topic.split('/').next(), topic.rsplit('/').next());
+                let topics = match (first.unwrap(), last.unwrap()) {
+                    ("shadow", last @ ("delta" | "documents")) => {
+                        format!("topic/shadow/*/update/{last}")
+                    }
+                    ("shadow", last) => format!("topic/shadow/*/{last}"),
+                    (first, _) => format!("topic/{first}/*"),
+                };
                 let mut needed = one("iot:Publish", topics.clone());
                 if self.body["retain"] == true {
                     needed.extend(one("iot:RetainPublish", topics));

@@ -53,22 +53,65 @@ fn every_binary_is_a_function_and_every_function_a_binary() {
 }
 
 #[test]
-fn functions_are_small_and_traced_and_their_logs_expire() {
-    let root = Stack::deploy(&[]);
-    for (name, function) in functions(&root) {
-        let properties = &function.properties;
-        assert_eq!(properties["Runtime"], "provided.al2023", "{name}");
-        let memory = properties["MemorySize"].as_u64().unwrap();
-        assert!((128..=256).contains(&memory), "{name} has {memory} MB");
-        assert_eq!(properties["Tracing"], "Active", "{name}");
-        assert_eq!(properties["Architectures"][0], "arm64", "{name}");
-    }
-    for resource in root.resources() {
-        if resource.kind == "AWS::Logs::LogGroup" {
-            assert!(
-                resource.properties["RetentionInDays"].is_u64(),
-                "{resource:?}"
-            );
+fn functions_are_small_and_their_logs_expire_and_have_no_line_for_each_invocation() {
+    for (profile, days) in [("dev", 7), ("prod", 30)] {
+        let root = Stack::deploy(&[("Profile", profile)]);
+        for (name, function) in functions(&root) {
+            let properties = &function.properties;
+            assert_eq!(properties["Runtime"], "provided.al2023", "{name}");
+            let memory = properties["MemorySize"].as_u64().unwrap();
+            assert!((128..=256).contains(&memory), "{name} has {memory} MB");
+            assert_eq!(properties["Tracing"], "PassThrough", "{name}");
+            assert_eq!(properties["Architectures"][0], "arm64", "{name}");
+            let logs = &properties["LoggingConfig"];
+            assert_eq!(logs["LogFormat"], "JSON", "{name}");
+            assert_eq!(logs["SystemLogLevel"], "WARN", "{name}");
+        }
+        for resource in root.resources() {
+            if resource.kind == "AWS::Logs::LogGroup" {
+                assert_eq!(resource.properties["RetentionInDays"], days, "{resource:?}");
+            }
         }
     }
+    let traced = functions(&Stack::deploy(&[("Tracing", "on")]));
+    assert!(
+        traced
+            .values()
+            .all(|of| of.properties["Tracing"] == "Active")
+    );
+}
+
+#[test]
+fn readings_messages_and_deliveries_expire_unless_configured_otherwise() {
+    let retention = |given: &[(&str, &str)]| {
+        let functions = functions(&Stack::deploy(given));
+        let variable = |function: &str, name: &str| functions[function].environment[name].clone();
+        [
+            variable("sensor-ingest", "RETENTION"),
+            variable("http-api", "RETENTION"),
+            variable("message-ingest", "RETENTION_DAYS"),
+            variable("webhook-deliver", "RETENTION_DAYS"),
+        ]
+    };
+    assert_eq!(retention(&[]), ["*=30", "*=30", "30", "7"]);
+    let prod = ("Profile", "prod");
+    assert_eq!(retention(&[prod]), ["*=365", "*=365", "365", "30"]);
+    let own = [
+        ("ReadingRetention", "lock=5"),
+        ("MessageRetentionDays", "0"),
+    ];
+    assert_eq!(retention(&own), ["lock=5", "lock=5", "0", "7"]);
+}
+
+#[test]
+fn concurrency_is_reserved_only_if_asked_for() {
+    let reserved = |given: &[(&str, &str)]| {
+        let functions = functions(&Stack::deploy(given)).into_values();
+        let reserving =
+            functions.filter(|of| of.properties.get("ReservedConcurrentExecutions").is_some());
+        reserving.map(|of| of.name).collect::<Vec<_>>()
+    };
+    assert!(reserved(&[]).is_empty());
+    let waited_for = ["http-api", "shadow-requests", "stream-listener"];
+    assert_eq!(reserved(&[("ReservedConcurrency", "5")]), waited_for);
 }

@@ -31,7 +31,7 @@ fn deployed_rules_are_those_of_the_code() {
         assert_eq!(payload["Sql"], rule.sql(), "{}", rule.name);
         assert_eq!(payload["AwsIotSqlVersion"], SQL_VERSION, "{}", rule.name);
         let function = format!(
-            "arn:aws:lambda:{REGION}:{ACCOUNT}:function:antumbra-{}",
+            "arn:aws:lambda:{REGION}:{ACCOUNT}:function:antumbra-{}:live",
             rule.function
         );
         let calls = json!([{"Lambda": {"FunctionArn": function}}]);
@@ -152,6 +152,14 @@ fn a_device_reaches_its_own_topics() {
         ("iot:Publish", "topic/request/list/lamp"),
         ("iot:Publish", "topic/shadow/lamp/update"),
         ("iot:Publish", "topic/shadow/lamp/name/light/get"),
+        (
+            "iot:Publish",
+            "topic/$aws/rules/antumbra_shadow_update/shadow/lamp/update",
+        ),
+        (
+            "iot:Publish",
+            "topic/$aws/rules/antumbra_shadow_named_update/shadow/lamp/name/light/update",
+        ),
         ("iot:Subscribe", "topicfilter/notification/lamp"),
         ("iot:Subscribe", "topicfilter/response/+/lamp.7"),
         ("iot:Receive", "topic/response/get/lamp.7"),
@@ -181,6 +189,19 @@ fn a_device_reaches_no_other_topics() {
         ("iot:Publish", "topic/shadow/victim/name/lamp/update"),
         ("iot:Publish", "topic/shadow/lamp/update/accepted"),
         ("iot:Publish", "topic/shadow/lamp2/update"),
+        (
+            "iot:Publish",
+            "topic/$aws/rules/antumbra_shadow_update/shadow/victim/update",
+        ),
+        (
+            "iot:Publish",
+            "topic/$aws/rules/antumbra_shadow_update/shadow/victim/name/lamp/update",
+        ),
+        (
+            "iot:Publish",
+            "topic/$aws/rules/antumbra_message_send/request/send/lamp",
+        ),
+        ("iot:Publish", "topic/$aws/rules/other/shadow/lamp/update"),
         ("iot:Subscribe", "topicfilter/#"),
         ("iot:Subscribe", "topicfilter/response/#"),
         ("iot:Subscribe", "topicfilter/response/+/+"),
@@ -203,11 +224,19 @@ fn a_device_reaches_no_other_topics() {
 
 #[test]
 fn each_policy_fits_in_the_limit_of_aws_iot() {
-    for policy in of_kind("AWS::IoT::Policy") {
-        // The longest partition and region.
+    // The longest prefix, name, partition and region.
+    let (prefix, name) = ("p".repeat(31) + "/", "n".repeat(31));
+    let resources = Stack::deploy(&[("TopicPrefix", &prefix), ("Name", &name)]).resources();
+    let policies = resources.iter().filter(|of| of.kind == "AWS::IoT::Policy");
+    let mut count = 0;
+    for policy in policies {
         let document = policy.properties["PolicyDocument"].to_string();
+        assert!(document.contains(&prefix), "{}", policy.id);
         let document = document.replace("arn:aws:", "arn:aws-us-gov:");
         let bytes = document.replace(REGION, "ap-southeast-1").len();
         assert!(bytes <= POLICY_BYTES, "{}: {bytes}", policy.id);
+        count += 1;
     }
+    // A certificate can have ten.
+    assert_eq!(count, 3);
 }

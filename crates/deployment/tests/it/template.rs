@@ -4,7 +4,7 @@
 //! It supports only what the templates use; anything else fails the test.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::{Mutex, PoisonError};
@@ -139,6 +139,23 @@ impl Stack {
             data: Some(Rc::new(data)),
             ..of_template(root)
         }
+    }
+
+    /// The data stack alone, under any name.
+    pub(crate) fn deploy_data_as(name: &str, given: &[(&str, &str)]) -> Stack {
+        let given = given.iter().map(|(name, value)| (*name, json!(value)));
+        Stack {
+            name: name.to_owned(),
+            ..Stack::of(read(DATA), given)
+        }
+    }
+
+    /// Names of the exports.
+    pub(crate) fn exports(&self) -> BTreeSet<String> {
+        let outputs = self.template["Outputs"].as_object().unwrap().values();
+        let deployed = outputs.filter(|output| self.is_deployed(output));
+        let names = deployed.map(|output| self.value(&output["Export"]["Name"]));
+        names.map(|name| text(&name)).collect()
     }
 
     fn of<N: Into<String>>(template: Value, given: impl IntoIterator<Item = (N, Value)>) -> Stack {
@@ -388,6 +405,12 @@ impl Stack {
         if let Some(value) = self.parameters.get(name) {
             return value.clone();
         }
+        // SAM's names for the resources that it makes of a function.
+        if let Some(function) = name.strip_suffix(".Alias") {
+            let arn = text(&self.attribute(function, "Arn"));
+            let alias = text(&self.globals()["AutoPublishAlias"]);
+            return json!(format!("{arn}:{alias}"));
+        }
         let kind = self.resource(name)["Type"].as_str().unwrap();
         let properties = self.properties(name);
         let named = |property: &str| match properties.get(property) {
@@ -411,6 +434,9 @@ impl Stack {
     }
 
     fn attribute(&self, id: &str, attribute: &str) -> Value {
+        if id.ends_with(".Version") {
+            return json!(format!("{id}.{attribute}"));
+        }
         let of = self.resource(id);
         if is_stack(of) {
             let output = attribute.strip_prefix("Outputs.").unwrap();

@@ -79,6 +79,8 @@ fn deployed(source: &Source) -> (&str, Value) {
         "RetryPolicy",
         "Name",
         "Description",
+        "Enabled",
+        "MaximumBatchingWindowInSeconds",
     ];
     for other in others {
         members.remove(other);
@@ -99,9 +101,49 @@ fn sorted(mut sources: Vec<(&str, Value)>) -> Vec<(&str, Value)> {
     sources
 }
 
+/// A batch of one record costs as much as one of a hundred. FIFO queues have no window, and a delivery is a batch.
+#[test]
+fn batches_are_collected_for_a_second() {
+    for (name, function) in functions(&Stack::deploy(&[])) {
+        for source in function.sources {
+            let Some(arn) = source.arn() else { continue };
+            let window = source.properties.get("MaximumBatchingWindowInSeconds");
+            let collects = !arn.ends_with(".fifo") && source.properties["BatchSize"] != 1;
+            assert_eq!(window, collects.then_some(&json!(1)), "{name} {arn}");
+        }
+    }
+}
+
+/// Lambda polls a queue all the time, which costs without any message.
+#[test]
+fn queues_of_parts_that_are_off_are_not_polled() {
+    let polled = |given: &[(&str, &str)]| {
+        let functions = functions(&Stack::deploy(given));
+        let sources = functions.values().flat_map(|function| &function.sources);
+        let sources = sources.filter(|of| of.properties.get("Enabled") != Some(&json!(false)));
+        let queues = sources.filter(|of| of.kind == "SQS");
+        let mut queues: Vec<String> = queues.map(|of| of.arn().unwrap()).collect();
+        queues.sort();
+        let names = queues.iter().map(|arn| arn.rsplit(':').next().unwrap());
+        names.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let (rest, inbox) = (
+        ["antumbra-signals", "antumbra-spill.fifo"],
+        "antumbra-inbound",
+    );
+    let deliveries = ["antumbra-deliveries", "antumbra-deliveries.fifo"];
+    let all = [deliveries.as_slice(), &[inbox], &rest].concat();
+    assert_eq!(polled(&[]), all);
+    assert_eq!(polled(&[("Inbox", "off")]), [deliveries, rest].concat());
+    assert_eq!(polled(&[("Inbox", "off"), ("Deliveries", "off")]), rest);
+}
+
 #[test]
 fn event_sources_and_timeouts_are_those_of_the_code() {
-    let functions = functions(&Stack::deploy(&[]));
+    let slow = functions(&Stack::deploy(&[]));
+    let schedule = &slow["liveness-sweep"].sources[0].properties["Schedule"];
+    assert_eq!(schedule, "rate(5 minutes)");
+    let functions = functions(&Stack::deploy(&[("Profile", "prod")]));
     for spec in FUNCTIONS {
         let function = &functions[spec.name];
         assert_eq!(
