@@ -285,6 +285,7 @@ fn documented_variables(function: &str) -> BTreeSet<String> {
 fn variables<C: FunctionConfig>() -> BTreeSet<String> {
     let mut names = names::<C>();
     names.remove("LOG_LEVEL");
+    names.remove("METRICS");
     names.remove("AWS_ENDPOINT_URL");
     names
 }

@@ -9,11 +9,11 @@ mod scene;
 
 use std::path::{Path, PathBuf};
 
-use antumbra_cost::{Bill, Counts, Idle, Unit};
-use antumbra_lambda_kit::functions::{EventSource, spec};
+use antumbra_cost::{Bill, Counts, Fleet, Idle, Profile, Transport, Unit};
+use serde_json::Value;
 
 use crate::alarms::{alarm_metrics, logged_metrics};
-use crate::functions::functions;
+use crate::functions::{Source, functions};
 use crate::template::Stack;
 use scene::{QUEUE_BATCH, STREAM_BATCH, Scene};
 
@@ -51,7 +51,7 @@ async fn count() -> Counts {
         sweep,
         delivery,
         dev: idle(&Stack::deploy(&[])),
-        prod: idle(&Stack::deploy(&[])),
+        prod: idle(&Stack::deploy(&[("Profile", "prod")])),
     }
 }
 
@@ -59,12 +59,18 @@ async fn count() -> Counts {
 fn idle(root: &Stack) -> Idle {
     let functions = functions(root);
     let sources = functions.values().flat_map(|function| &function.sources);
-    let queues = sources.filter(|source| source.kind == "SQS");
+    let is_polled = |source: &&Source| {
+        source.kind == "SQS" && source.properties.get("Enabled") != Some(&Value::from(false))
+    };
+    let queues = sources.filter(is_polled);
     let (fifo, standard): (Vec<String>, Vec<String>) = queues
         .filter_map(|source| source.arn())
         .partition(|arn| arn.ends_with(".fifo"));
-    let EventSource::Schedule { period } = spec(antumbra_liveness_sweep::NAME).event_source else {
-        panic!("the sweep has no schedule");
+    let sweep = &functions[antumbra_liveness_sweep::NAME].sources[0];
+    let sweeps_per_hour = match sweep.properties["Schedule"].as_str() {
+        Some("rate(1 minute)") => 60,
+        Some("rate(5 minutes)") => 12,
+        other => panic!("{other:?}"),
     };
     let resources = root.resources();
     let dashboards = resources
@@ -79,7 +85,7 @@ fn idle(root: &Stack) -> Idle {
     Idle {
         polled_queues: standard.len() as u32,
         polled_fifo_queues: fifo.len() as u32,
-        sweeps_per_hour: (3_600 / period.as_secs()) as u32,
+        sweeps_per_hour,
         alarm_metrics: alarm_metrics(root) as u32,
         custom_metrics: custom.map(|names| names.len() as u32).sum(),
         dashboards: dashboards.count() as u32,
@@ -182,4 +188,35 @@ async fn the_documented_costs_and_those_of_the_command_are_the_counted_ones() {
     let again = "scripts/write-costs writes it again";
     assert_eq!(written_table.trim(), table.trim(), "{again}");
     assert_eq!(std::fs::read_to_string(&file).unwrap(), counted, "{again}");
+}
+
+/// Dollars a month of a deployment without any message.
+fn idle_dollars(given: &[(&str, &str)]) -> f64 {
+    let nobody = Fleet {
+        devices: 0.0,
+        reports_per_minute: 0.0,
+        transport: Transport::Mqtt,
+        notifications_per_report: 0.0,
+        documents_subscribers: None,
+        messages_per_day: 0.0,
+        sensors: 0.0,
+        signals_per_minute: 0.0,
+        webhooks_per_day: 0.0,
+        profile: Profile::Dev,
+        invocation_milliseconds: 20.0,
+    };
+    let counts = Counts {
+        dev: idle(&Stack::deploy(given)),
+        ..Counts::of_this_version().unwrap()
+    };
+    nobody.estimate(&counts).unwrap().idle_dollars
+}
+
+#[test]
+fn an_idle_development_deployment_costs_less_than_two_dollars_a_month() {
+    let all = idle_dollars(&[]);
+    assert!(all < 2.0, "{all}");
+    let less = idle_dollars(&[("Inbox", "off"), ("Deliveries", "off")]);
+    assert!(less < 1.0, "{less}");
+    assert!(idle_dollars(&[("Profile", "prod")]) > 10.0);
 }
