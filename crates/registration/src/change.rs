@@ -7,7 +7,9 @@ use std::cell::{Cell, OnceCell};
 use std::fmt;
 use std::sync::LazyLock;
 
-use antumbra_shadow::{Diff, DiffBuffer, Document, Model, State, View, diff};
+use antumbra_shadow::{
+    AcknowledgedNodes, Diff, DiffBuffer, Document, Model, State, View, diff,
+};
 
 /// The operation on the item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -93,6 +95,8 @@ pub struct Change<'a> {
     /// The document after the change; `None` on remove.
     pub new: Option<View<'a>>,
     pub diff: &'a dyn LazyDiff,
+    /// Leaves that were removed from a desired document because they are reported; `None` if there are none.
+    pub acknowledged: Option<&'a AcknowledgedNodes>,
 }
 
 impl Change<'_> {

@@ -67,6 +67,9 @@ fn unmet(
     if on.changes == Changes::Value && !change.value_changed() {
         return Some("on.changes: value, but only timestamps changed".to_owned());
     }
-    let miss = on.pattern.as_ref()?.miss(change)?;
-    Some(format!("on.pattern: {miss}"))
+    if let Some(miss) = on.pattern.as_ref().and_then(|pattern| pattern.miss(change)) {
+        return Some(format!("on.pattern: {miss}"));
+    }
+    let miss = on.leaf.as_ref()?.miss(change, on.changes)?;
+    Some(format!("on.leaf.{miss}"))
 }

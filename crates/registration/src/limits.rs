@@ -10,6 +10,8 @@ pub const KEY_BYTES: usize = 2 * 1024;
 pub const KEY_AUTOMATON_BYTES: usize = 1024 * 1024;
 /// Maximum depth of nested groups in a key's regular expression.
 pub const KEY_NESTING: u32 = 64;
+/// Maximum bytes of the path of a leaf condition.
+pub const LEAF_PATH_BYTES: usize = 1024;
 /// Maximum alternatives of a pattern after expanding every `$or`.
 pub const PATTERN_ALTERNATIVES: usize = 1_000;
 /// Maximum conditions in all alternatives together.

@@ -15,17 +15,18 @@ pub(crate) mod address;
 pub(crate) mod alternative;
 mod explain;
 mod fold;
-mod parse;
+pub(crate) mod parse;
 pub(crate) mod root;
 pub(crate) mod shared;
 pub(crate) mod test;
 
-use antumbra_shadow::View;
+use antumbra_shadow::{Kind, View};
 
 use crate::change::Change;
 use crate::limits::{PATTERN_ALTERNATIVES, PATTERN_CONDITIONS};
 use crate::problem::{Place, Problems};
 use alternative::{Alternative, Field};
+pub(crate) use explain::shortened;
 use parse::{Condition, Conditions, Reader};
 
 /// A condition on the content of a change.
@@ -41,8 +42,32 @@ impl Pattern {
         place: &Place<'_>,
         problems: &mut Problems<'_>,
     ) -> Option<Pattern> {
+        Pattern::build(place, problems, |reader| {
+            reader.object(view, &[], false, place)
+        })
+    }
+
+    /// Reads a pattern of one value: a list of tests, or an object of fields in it.
+    pub(crate) fn read_value(
+        view: View<'_>,
+        place: &Place<'_>,
+        problems: &mut Problems<'_>,
+    ) -> Option<Pattern> {
+        // The name of the root only has to be one: the value is given to `matches_value`.
+        let path = vec![Box::from("new")];
+        Pattern::build(place, problems, |reader| match view.kind() {
+            Kind::Array => vec![reader.field(view, path, place)],
+            _ => reader.object(view, &path, false, place),
+        })
+    }
+
+    fn build(
+        place: &Place<'_>,
+        problems: &mut Problems<'_>,
+        read: impl FnOnce(&mut Reader<'_, '_>) -> Conditions,
+    ) -> Option<Pattern> {
         let before = problems.found.len();
-        let conditions = Reader { problems }.object(view, &[], false, place);
+        let conditions = read(&mut Reader { problems });
         if problems.found.len() > before {
             return None;
         }
@@ -58,6 +83,13 @@ impl Pattern {
         self.alternatives
             .iter()
             .any(|alternative| alternative.matches(change))
+    }
+
+    /// Returns `true` if a value matches; `None` is an absent one.
+    pub(crate) fn matches_value(&self, value: Option<View<'_>>) -> bool {
+        self.alternatives
+            .iter()
+            .any(|alternative| alternative.matches_value(value))
     }
 
     /// Returns `true` if it has conditions on the diff.

@@ -7,6 +7,8 @@ use antumbra_shadow::{State, View};
 use crate::change::{Change, Operation};
 use crate::form::Form;
 use crate::key::{Key, Literals};
+use crate::leaf::paths::PathScratch;
+use crate::leaf::{Leaf, MatchedLeaf};
 use crate::limits::NAME_BYTES;
 use crate::pattern::Pattern;
 use crate::problem::Place;
@@ -46,6 +48,8 @@ pub struct On {
     pub changes: Changes,
     /// A pattern that the change must match, in EventBridge's pattern language.
     pub pattern: Option<Pattern>,
+    /// A condition on single changed values, by their path.
+    pub leaf: Option<Leaf>,
 }
 
 /// The kind of difference that a change must have.
@@ -111,11 +115,6 @@ enum Part {
 const PARTS: [(&str, Part); 3] = [("old", Part::Old), ("new", Part::New), ("diff", Part::Diff)];
 
 impl Registration {
-    /// Returns `true` if a notification contains the diff.
-    pub fn needs_diff(&self) -> bool {
-        self.form.has_parts() && self.send.diff
-    }
-
     /// Checks all conditions except the key, the pattern and [`Registration::changed_enough`].
     pub(crate) fn passes(&self, change: &Change<'_>) -> bool {
         let On {
@@ -129,6 +128,23 @@ impl Registration {
     /// Checks the kind of difference. Called last because it needs the diff.
     pub(crate) fn changed_enough(&self, change: &Change<'_>) -> bool {
         self.on.changes == Changes::Any || change.value_changed()
+    }
+
+    /// Checks the condition on single changed values, if there is one.
+    pub(crate) fn leaf_holds(&self, change: &Change<'_>, scratch: &mut PathScratch) -> bool {
+        let leaf = self.on.leaf.as_ref();
+        leaf.is_none_or(|leaf| leaf.matches(change, self.on.changes, scratch))
+    }
+
+    /// Calls `visit` with each changed value that the leaf condition matches.
+    pub fn each_matched_leaf(
+        &self,
+        change: &Change<'_>,
+        visit: &mut dyn FnMut(MatchedLeaf<'_, '_>),
+    ) {
+        if let Some(leaf) = &self.on.leaf {
+            leaf.each_match(change.diff.diff(), change, self.on.changes, visit);
+        }
     }
 
     /// Reads the object of a file, and its key in the form that the index needs. `None` if it has problems; they are
@@ -203,7 +219,7 @@ impl On {
         place: &Place<'_>,
         reader: &mut Reader<'_, '_>,
     ) -> Option<(On, Option<(Key, Literals)>)> {
-        let known = &["key", "state", "operations", "changes", "pattern"];
+        let known = &["key", "state", "operations", "changes", "pattern", "leaf"];
         let mut fields = Fields::open(view, place, reader, known)?;
         let text = fields.plain("key");
         let key = text.as_deref().and_then(|text| {
@@ -231,12 +247,14 @@ impl On {
         let pattern = fields.below("pattern", |view, place, reader| {
             Pattern::read(view, place, reader.problems)
         });
+        let leaf = fields.below("leaf", Leaf::read);
         let on = On {
             key: key.as_ref().map(|(key, _)| key.shared_text()),
             state,
             operations,
             changes,
             pattern,
+            leaf,
         };
         Some((on, key))
     }

@@ -8,6 +8,7 @@ use antumbra_shadow::Document;
 
 use crate::key::index::KeyIndex;
 use crate::key::{Key, Literals};
+use crate::leaf::paths::PathSet;
 use crate::limits::FILE_BYTES;
 use crate::pattern::Pattern;
 use crate::pattern::shared::Shared;
@@ -41,6 +42,8 @@ pub struct Registrations {
 pub(crate) struct Group {
     pub(crate) plain: Box<[u32]>,
     pub(crate) patterned: Box<[u32]>,
+    /// Registrations with a leaf condition and without a pattern, and their paths in the same order.
+    pub(crate) leaves: Option<Box<(Box<[u32]>, PathSet)>>,
     /// The patterns of `patterned` as one structure, and the index of its scratch.
     pub(crate) shared: Option<Box<(Shared, usize)>>,
 }
@@ -218,6 +221,12 @@ impl Group {
         let (patterned, plain): (Vec<u32>, Vec<u32>) = members
             .into_iter()
             .partition(|number| pattern(number).is_some());
+        let leaf = |number: &u32| list[*number as usize].on.leaf.as_ref();
+        let (leaves, plain): (Vec<u32>, Vec<u32>) =
+            plain.into_iter().partition(|number| leaf(number).is_some());
+        let paths = leaves.iter().filter_map(leaf).map(|leaf| &leaf.path);
+        let paths = (!leaves.is_empty()).then(|| PathSet::new(paths));
+        let leaves = paths.map(|paths| Box::new((leaves.into(), paths)));
         let patterns: Vec<&Pattern> = patterned.iter().filter_map(pattern).collect();
         let shared_patterns = (patterns.len() >= SHARED_PATTERNS).then(|| {
             *shared += 1;
@@ -226,6 +235,7 @@ impl Group {
         Group {
             plain: plain.into(),
             patterned: patterned.into(),
+            leaves,
             shared: shared_patterns,
         }
     }

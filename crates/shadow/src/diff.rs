@@ -17,8 +17,10 @@ use crate::stretch::{Known, Stretch};
 use crate::tape::{Kind, View};
 use crate::text;
 
+/// The part of a diff that a leaf is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Part {
+#[allow(missing_docs)]
+pub enum Part {
     Added,
     Updated,
     Removed,
@@ -29,6 +31,8 @@ pub(crate) enum Part {
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     part: Part,
+    /// Nothing but the time of a timestamped value changed.
+    only_time: bool,
     /// Position in [`DiffBuffer::parents`].
     parent: u32,
     /// Position in the array; [`NAMED`] for members.
@@ -213,7 +217,7 @@ impl DiffBuffer {
             return;
         }
         self.value_changed |= !only_time;
-        self.push(Part::Updated, place, old.index(), new.index());
+        self.push(Part::Updated, place, old.index(), new.index(), only_time);
     }
 
     /// Everything below a value that came or went.
@@ -224,7 +228,7 @@ impl DiffBuffer {
             _ => (0, view.index()),
         };
         if !view.is_container() || view.is_empty_container() || model.time(view).is_some() {
-            return self.push(part, place, old, new);
+            return self.push(part, place, old, new, false);
         }
         let inside = self.enter(place, old, new);
         for (index, child) in view.children().enumerate() {
@@ -290,9 +294,10 @@ impl DiffBuffer {
         self.parents.len as u32 - 1
     }
 
-    fn push(&mut self, part: Part, place: Place, old: u32, new: u32) {
+    fn push(&mut self, part: Part, place: Place, old: u32, new: u32, only_time: bool) {
         let entry = Entry {
             part,
+            only_time,
             parent: place.parent,
             index: match part {
                 Part::Removed => place.old_index,
@@ -401,6 +406,42 @@ impl<'a> Diff<'a> {
             .map(|(pointer, old, _)| (pointer, old))
     }
 
+    /// All leaves, in the order of the documents.
+    pub fn leaves(&self) -> impl Iterator<Item = Leaf<'_, 'a>> {
+        self.found.entries.iter().map(|entry| Leaf {
+            part: entry.part,
+            old: (entry.part != Part::Added).then(|| self.old.at(entry.old)),
+            new: (entry.part != Part::Removed).then(|| self.new.at(entry.new)),
+            only_time: entry.only_time,
+            pointer: Pointer { diff: self, entry },
+        })
+    }
+
+    /// The containers on the way to the leaves, each after the one that holds it. The first is the root, with an
+    /// empty name.
+    pub fn containers(&self) -> impl Iterator<Item = Container<'_>> {
+        let parents = self.found.parents.iter().enumerate();
+        parents.map(|(at, step)| Container {
+            parent: step.parent as usize,
+            old: match at {
+                0 => Token::Name(""),
+                _ => self.token(step.old_index, step.old, step.new),
+            },
+            new: match at {
+                0 => Token::Name(""),
+                _ => self.token(step.new_index, step.old, step.new),
+            },
+        })
+    }
+
+    fn token(&self, index: u32, old: u32, new: u32) -> Token<'_> {
+        match (index, new) {
+            (NAMED, 0) => Token::Name(self.old.at(old).raw_key()),
+            (NAMED, new) => Token::Name(self.new.at(new).raw_key()),
+            (index, _) => Token::Index(index),
+        }
+    }
+
     fn part(&self, part: Part) -> impl Iterator<Item = (Pointer<'_, 'a>, View<'a>, View<'a>)> {
         let entries = self.found.entries.iter();
         let entries = entries.filter(move |entry| entry.part == part);
@@ -454,6 +495,66 @@ impl<'a> Diff<'a> {
     }
 }
 
+/// One leaf of a diff.
+#[derive(Clone, Copy)]
+#[allow(missing_docs)]
+pub struct Leaf<'d, 'a> {
+    pub part: Part,
+    /// The value before; `None` for an added leaf.
+    pub old: Option<View<'a>>,
+    /// The value after; `None` for a removed leaf.
+    pub new: Option<View<'a>>,
+    /// `true` if nothing but the time of a timestamped value changed.
+    pub only_time: bool,
+    pub pointer: Pointer<'d, 'a>,
+}
+
+impl<'d> Leaf<'d, '_> {
+    /// Position of the container that holds the leaf, in [`Diff::containers`].
+    pub fn container(&self) -> usize {
+        self.pointer.entry.parent as usize
+    }
+
+    /// The last token of the pointer.
+    pub fn token(&self) -> Token<'d> {
+        let Entry {
+            index, old, new, ..
+        } = *self.pointer.entry;
+        self.pointer.diff.token(index, old, new)
+    }
+}
+
+/// A container on the way to leaves of a diff.
+#[derive(Debug, Clone, Copy)]
+#[allow(missing_docs)]
+pub struct Container<'d> {
+    /// Position of the container that holds this one.
+    pub parent: usize,
+    /// Its place in the pointers of removed leaves.
+    pub old: Token<'d>,
+    /// Its place in the pointers of other leaves.
+    pub new: Token<'d>,
+}
+
+/// One token of a pointer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Token<'d> {
+    /// The name of a member, as written in JSON.
+    Name(&'d str),
+    /// A position in an array.
+    Index(u32),
+}
+
+impl<'d> Token<'d> {
+    /// Returns the name or the decimal position.
+    pub fn text(self) -> Cow<'d, str> {
+        match self {
+            Token::Name(name) => text::unescape(name),
+            Token::Index(index) => Cow::Owned(index.to_string()),
+        }
+    }
+}
+
 /// JSON Pointer of a leaf of a diff, in the old document for removed values, in the new one for others.
 #[derive(Clone, Copy)]
 pub struct Pointer<'d, 'a> {
@@ -463,13 +564,13 @@ pub struct Pointer<'d, 'a> {
 
 impl Pointer<'_, '_> {
     /// Calls `visit` with each token from the root to the leaf: a member's name as written, or an index.
-    fn each_token<'t>(&'t self, visit: &mut dyn FnMut(Result<&'t str, u32>)) {
+    fn each_token<'t>(&'t self, visit: &mut dyn FnMut(Token<'t>)) {
         let Entry { parent, index, .. } = *self.entry;
         self.parents(parent, visit);
-        visit(self.token(index, self.entry.old, self.entry.new));
+        visit(self.diff.token(index, self.entry.old, self.entry.new));
     }
 
-    fn parents<'t>(&'t self, at: u32, visit: &mut dyn FnMut(Result<&'t str, u32>)) {
+    fn parents<'t>(&'t self, at: u32, visit: &mut dyn FnMut(Token<'t>)) {
         if at == 0 {
             return;
         }
@@ -479,35 +580,27 @@ impl Pointer<'_, '_> {
             Part::Removed => step.old_index,
             _ => step.new_index,
         };
-        visit(self.token(index, step.old, step.new));
-    }
-
-    fn token(&self, index: u32, old: u32, new: u32) -> Result<&str, u32> {
-        match (index, new) {
-            (NAMED, 0) => Ok(self.diff.old.at(old).raw_key()),
-            (NAMED, new) => Ok(self.diff.new.at(new).raw_key()),
-            (index, _) => Err(index),
-        }
+        visit(self.diff.token(index, step.old, step.new));
     }
 
     /// Appends the pointer.
     pub fn write(&self, out: &mut String) {
         self.each_token(&mut |token| match token {
-            Ok(name) => pointer::push_key(out, &text::unescape(name)),
-            Err(index) => pointer::push_index(out, index as usize),
+            Token::Name(name) => pointer::push_key(out, &text::unescape(name)),
+            Token::Index(index) => pointer::push_index(out, index as usize),
         });
     }
 
     /// Appends the pointer, escaped for a JSON string.
-    fn write_escaped(&self, out: &mut String) {
+    pub fn write_escaped(&self, out: &mut String) {
         self.each_token(&mut |token| match token {
-            Ok(name) if !name.contains('\\') => pointer::push_key(out, name),
-            Ok(name) => {
+            Token::Name(name) if !name.contains('\\') => pointer::push_key(out, name),
+            Token::Name(name) => {
                 let mut token = String::new();
                 pointer::push_key(&mut token, &text::unescape(name));
                 text::escape_into(out, &token);
             }
-            Err(index) => pointer::push_index(out, index as usize),
+            Token::Index(index) => pointer::push_index(out, index as usize),
         });
     }
 
@@ -518,14 +611,14 @@ impl Pointer<'_, '_> {
         self.each_token(&mut |token| {
             let Some(left) = rest else { return };
             rest = match token {
-                Ok(name) if !name.contains(['\\', '~', '/']) => left
+                Token::Name(name) if !name.contains(['\\', '~', '/']) => left
                     .strip_prefix('/')
                     .and_then(|left| left.strip_prefix(name)),
                 token => {
                     buffer.clear();
                     match token {
-                        Ok(name) => pointer::push_key(&mut buffer, &text::unescape(name)),
-                        Err(index) => pointer::push_index(&mut buffer, index as usize),
+                        Token::Name(name) => pointer::push_key(&mut buffer, &text::unescape(name)),
+                        Token::Index(index) => pointer::push_index(&mut buffer, index as usize),
                     }
                     left.strip_prefix(&*buffer)
                 }

@@ -6,11 +6,12 @@
 //! - [`Model`] and [`Timestamp`]: which objects are *timestamped values*, and when they were measured
 //! - [`merge`](merge()): stored and sent become one, with a verdict per leaf; [`merge_in_order`] by the times of messages
 //! - [`diff`](diff()) and [`apply`]: what one document has that another has not
-//! - [`acknowledge`](acknowledge()) and [`delta`]: desired against reported
+//! - [`acknowledge`](acknowledge()) and [`delta`]: desired against reported; [`AcknowledgedLeaves`]: the record of it
 //! - [`LeafTimes`]: when each leaf took its present value
 //! - [`limits`]: every bound, in one place
 
 mod acknowledge;
+mod acknowledged_leaves;
 mod apply;
 mod build;
 mod changes;
@@ -33,9 +34,10 @@ mod times;
 pub mod timestamp;
 
 pub use acknowledge::{Acknowledged, Acknowledgements, acknowledge, delta};
+pub use acknowledged_leaves::{AcknowledgedLeaves, AcknowledgedNodes};
 pub use apply::{ApplyError, apply};
 pub use changes::{Change, Changes, Note, Verdict};
-pub use diff::{Diff, DiffBuffer, Pointer, diff};
+pub use diff::{Container, Diff, DiffBuffer, Leaf, Part, Pointer, Token, diff};
 pub use document::{Document, DocumentError};
 pub use merge::{Merged, Mode, UnknownMode, merge, merge_in_order};
 pub use model::{Arrays, Model};

@@ -38,6 +38,7 @@ pub fn new(document: Document, expected: i64) -> Option<NewDocument> {
         expected_times: 0,
         times_only: false,
         zone: None,
+        acknowledged: None,
     })
 }
 

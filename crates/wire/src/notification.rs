@@ -34,14 +34,11 @@ pub fn write_message(
     limit: usize,
 ) -> Result<(), TooLarge> {
     match registration.form {
-        Form::Notification => write(
-            out,
-            id,
-            &registration.name,
-            change,
-            registration.send,
-            limit,
-        ),
+        Form::Notification => {
+            let (name, parts) = (&registration.name, registration.send);
+            let matched = registration.on.leaf.is_some().then_some(registration);
+            write_parts_that_fit(out, id, name, change, parts, matched, limit)
+        }
         Form::Key => {
             out.clear();
             write_key(out, change);
@@ -88,8 +85,21 @@ pub fn write(
     parts: Parts,
     limit: usize,
 ) -> Result<(), TooLarge> {
+    write_parts_that_fit(out, id, registration, change, parts, None, limit)
+}
+
+/// The same with the leaves that a registration matched, which are left out last.
+fn write_parts_that_fit(
+    out: &mut String,
+    id: NotificationId,
+    name: &str,
+    change: &Change<'_>,
+    parts: Parts,
+    mut matched: Option<&Registration>,
+    limit: usize,
+) -> Result<(), TooLarge> {
     out.clear();
-    write_head(out, id, registration, change);
+    write_head(out, id, name, change);
     let head = out.len();
     let mut left = Parts {
         old: parts.old && change.old.is_some(),
@@ -97,11 +107,16 @@ pub fn write(
         diff: parts.diff,
     };
     let mut left_out = Vec::new();
-    while !write_parts(out, change, left, &left_out, limit) {
+    while !write_parts(out, change, left, matched, &left_out, limit) {
         let (part, name) = match left {
             Parts { old: true, .. } => (&mut left.old, "old"),
             Parts { new: true, .. } => (&mut left.new, "new"),
             Parts { diff: true, .. } => (&mut left.diff, "diff"),
+            _ if matched.take().is_some() => {
+                left_out.push("matched");
+                out.truncate(head);
+                continue;
+            }
             _ => {
                 let bytes = out.len();
                 return Err(TooLarge { bytes, limit });
@@ -120,7 +135,7 @@ pub fn write_change(out: &mut String, change: &Change<'_>, parts: Parts) {
     out.clear();
     out.push('{');
     write_facts(out, change);
-    write_parts(out, change, parts, &[], usize::MAX);
+    write_parts(out, change, parts, None, &[], usize::MAX);
 }
 
 fn write_head(out: &mut String, id: NotificationId, registration: &str, change: &Change<'_>) {
@@ -168,11 +183,13 @@ fn write_facts(out: &mut String, change: &Change<'_>) {
     }
 }
 
-/// Returns `false` if there are more than `limit` bytes; a diff that is too large is not written to its end.
+/// Returns `false` if there are more than `limit` bytes; a diff or a list of leaves that is too large is not written to
+/// its end. `matched` is the registration whose matched leaves are listed.
 fn write_parts(
     out: &mut String,
     change: &Change<'_>,
     parts: Parts,
+    matched: Option<&Registration>,
     left_out: &[&str],
     limit: usize,
 ) -> bool {
@@ -191,11 +208,47 @@ fn write_parts(
             return false;
         }
     }
+    if let Some(registration) = matched
+        && !write_matched(out, registration, change, limit)
+    {
+        return false;
+    }
     if !left_out.is_empty() {
         out.push_str(",\"truncated\":[\"");
         out.push_str(&left_out.join("\",\""));
         out.push_str("\"]");
     }
     out.push('}');
+    out.len() <= limit
+}
+
+/// Writes the leaves that a registration matched; returns `false` if the text has more than `limit` bytes.
+fn write_matched(
+    out: &mut String,
+    registration: &Registration,
+    change: &Change<'_>,
+    limit: usize,
+) -> bool {
+    out.push_str(",\"matched\":[");
+    let start = out.len();
+    registration.each_matched_leaf(change, &mut |leaf| {
+        if out.len() > limit {
+            return;
+        }
+        out.push_str(if out.len() > start { ",{" } else { "{" });
+        out.push_str("\"path\":\"");
+        leaf.pointer.write_escaped(out);
+        out.push_str("\",\"change\":\"");
+        out.push_str(leaf.change.as_str());
+        out.push('"');
+        for (name, value) in [(",\"old\":", leaf.old), (",\"new\":", leaf.new)] {
+            if let Some(value) = value {
+                out.push_str(name);
+                value.write_json(out);
+            }
+        }
+        out.push('}');
+    });
+    out.push(']');
     out.len() <= limit
 }

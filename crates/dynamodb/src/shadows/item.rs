@@ -7,7 +7,7 @@ use antumbra_service::shadows::{
 use antumbra_shadow::{LeafTimes, Timestamp};
 use antumbra_wire::items::ShadowItem;
 use antumbra_wire::items::attributes::{
-    CLIENT_TOKEN, DELETED_AT, TIMES_VERSION, TIMESTAMP, VERSION, ZONE, times_name,
+    ACKNOWLEDGED, CLIENT_TOKEN, DELETED_AT, TIMES_VERSION, TIMESTAMP, VERSION, ZONE, times_name,
 };
 use aws_sdk_dynamodb::types::AttributeValue;
 
@@ -37,6 +37,9 @@ pub(super) fn encode(table: &Table, write: &Write, kind: ShadowItem, version: Ve
             }
             if let Some(times) = &part.times {
                 put(times_name(*state), text(times.encode()));
+            }
+            if let Some(acknowledged) = &part.acknowledged {
+                put(ACKNOWLEDGED, text(acknowledged.encode(version.0)));
             }
         }
     }
@@ -164,7 +167,7 @@ pub(super) fn version(item: &Item) -> Option<Version> {
 mod tests {
     use antumbra_service::shadows::adapter::{item_bytes, number_bytes};
     use antumbra_service::shadows::{NewDocument, ShadowId};
-    use antumbra_shadow::Document;
+    use antumbra_shadow::{AcknowledgedLeaves, Document};
 
     use super::*;
 
@@ -185,6 +188,7 @@ mod tests {
                 expected_times: 0,
                 times_only: false,
                 zone: Some(Zone::new("Europe/Stockholm").unwrap()),
+                acknowledged: None,
             })
         };
         Write {
@@ -194,6 +198,31 @@ mod tests {
             timestamp: Timestamp::from_nanoseconds(1_700_000_000_123_456_789),
             client_token: Some(ClientToken::new("token").unwrap()),
             other_version: None,
+        }
+    }
+
+    /// A write that withdrew a desired value and acknowledged another one.
+    fn acknowledging() -> Write {
+        let [stored, updated, left] = [r#"{"a":1,"b":2,"deep":{}}"#, r#"{"a":1,"deep":{}}"#, "{}"]
+            .map(|json| Document::parse(json).unwrap());
+        let mut write = write();
+        if let Some(desired) = &mut write.desired {
+            let model = antumbra_shadow::Model::default();
+            desired.acknowledged = AcknowledgedLeaves::between(&stored, &updated, &left, &model);
+        }
+        write
+    }
+
+    #[test]
+    fn acknowledged_leaves_are_stored_with_the_version_they_belong_to() {
+        for (kind, expected) in [
+            (ShadowItem::Reported, None),
+            (ShadowItem::Desired, Some("42:1+1,1+1")),
+            (ShadowItem::Combined, Some("42:1+1,1+1")),
+        ] {
+            let item = encode(&acknowledging(), kind, Version(42));
+            let stored = item.get(ACKNOWLEDGED).and_then(|value| value.as_s().ok());
+            assert_eq!(stored.map(String::as_str), expected, "{kind:?}");
         }
     }
 
@@ -241,6 +270,7 @@ mod tests {
                 client_token: None,
                 ..write()
             },
+            acknowledging(),
         ] {
             for kind in ShadowItem::ALL {
                 let item = encode(&write, kind, Version(42));

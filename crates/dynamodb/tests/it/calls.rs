@@ -2,7 +2,7 @@
 
 use antumbra_service::shadows::{
     Delete, DocumentSet, ExpectedVersion, Layout, Read, ReadConsistency, ShadowStore, Shadows,
-    Version, Write,
+    Update, Version, Write,
 };
 use antumbra_service::store::ErrorClass;
 use antumbra_testkit::dynamodb::Call;
@@ -269,6 +269,49 @@ async fn a_report_is_one_read_and_at_most_one_write() {
     let updated = shadows.report(&lamp, &json!({"led": "on"})).await.unwrap();
     assert_eq!(updated.acknowledged.len(), 1);
     assert_eq!(operations(), ["BatchGetItem", "TransactWriteItems"]);
+}
+
+/// The record of an acknowledgement is part of the write that removes the values, and of no later one.
+#[tokio::test]
+async fn an_acknowledgement_is_recorded_in_the_same_write() {
+    for (layout, item) in [(Layout::Separate, "DSD#main"), (Layout::Combined, "DSC#main")] {
+        let store = Store::fresh(layout).await;
+        let shadows = Shadows::new(store.shadows.clone());
+        let lamp = shadow("lamp");
+        let recorded = || async {
+            let key = |text: &str| aws_sdk_dynamodb::types::AttributeValue::S(text.to_owned());
+            let read = store.client.get_item().table_name(&store.table);
+            let read = read.key("PK", key("DS#lamp")).key("SK", key(item));
+            let item = read.send().await.unwrap().item.unwrap();
+            item.get("acknowledged").map(|text| text.as_s().unwrap().clone())
+        };
+        let desired = json!({"led": "on", "fan": 2, "mode": "eco"});
+        shadows.desire(&lamp, &desired).await.unwrap();
+        assert_eq!(recorded().await, None);
+        store.endpoint.take_calls();
+
+        shadows.report(&lamp, &json!({"led": "on"})).await.unwrap();
+        let writes = match layout {
+            Layout::Separate => ["BatchGetItem", "TransactWriteItems"],
+            Layout::Combined => ["BatchGetItem", "PutItem"],
+        };
+        assert_eq!(store.endpoint.take_operations(), writes);
+        assert_eq!(recorded().await.as_deref(), Some("2"), "{layout:?}");
+
+        // A withdrawal and an acknowledgement in one write are told apart.
+        let patch = document(r#"{"mode":null}"#);
+        let both = Update::report(lamp.clone(), document(r#"{"fan":2}"#)).and_desire(patch);
+        shadows.update(both).await.unwrap();
+        assert_eq!(recorded().await.as_deref(), Some("3:1+1"), "{layout:?}");
+
+        shadows.desire(&lamp, &json!({"led": "off"})).await.unwrap();
+        assert_eq!(recorded().await, None, "{layout:?}");
+        shadows.report(&lamp, &json!({"led": "off"})).await.unwrap();
+        assert_eq!(recorded().await.as_deref(), Some("5"), "{layout:?}");
+        shadows.desire(&lamp, &json!({"led": "on"})).await.unwrap();
+        shadows.desire(&lamp, &json!({"led": null})).await.unwrap();
+        assert_eq!(recorded().await, None, "{layout:?}");
+    }
 }
 
 #[tokio::test]

@@ -144,6 +144,7 @@ async fn write_shadows(database: &aws_sdk_dynamodb::Client, table: &str) {
             expected_times: 0,
             times_only: false,
             zone: times.then(|| Zone::new("Europe/Stockholm").unwrap()),
+            acknowledged: None,
         })
     };
     let write = |id: &str, times: bool| Write {

@@ -6,7 +6,7 @@ use antumbra_registration::{
     Change, DiffCell, KeyAttributes, Operation, Registrations, Scratch, ShadowRef, State, explain,
     plan, wants,
 };
-use antumbra_shadow::{Document, Model};
+use antumbra_shadow::{AcknowledgedLeaves, Document, Model};
 use serde_json::Value;
 
 static SCHEMA: LazyLock<jsonschema::Validator> = LazyLock::new(|| {
@@ -19,7 +19,7 @@ const CHANGES: [(&str, bool, Option<&str>, Option<&str>); 5] = [
     (
         "DS#device#DSR#main",
         true,
-        Some(r#"{"a":1,"b":{"timestamp":1700000000,"value":7}}"#),
+        Some(r#"{"a":1,"b":{"timestamp":1700000000,"value":7},"e":{"f":1,"g":2}}"#),
         Some(r#"{"a":2,"b":{"timestamp":1700000001,"value":7},"c":["x",{"d":null}]}"#),
     ),
     (
@@ -84,6 +84,9 @@ pub(super) fn with_change<R>(
     let model = Model::default();
     let (old, new) = (old.map(Document::view), new.map(Document::view));
     let diff = DiffCell::new(old, new, &model);
+    // Half of the values that the first change removes are acknowledged.
+    let acknowledged = AcknowledgedLeaves::decode("2:1+1", 2);
+    let acknowledged = acknowledged.zip(old).map(|(leaves, old)| leaves.nodes(old));
     let change = Change {
         key,
         key_attributes: KeyAttributes::default(),
@@ -105,6 +108,7 @@ pub(super) fn with_change<R>(
         old,
         new,
         diff: &diff,
+        acknowledged: acknowledged.as_ref(),
     };
     then(&change)
 }

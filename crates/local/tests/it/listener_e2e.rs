@@ -284,6 +284,41 @@ async fn matching_reports_reach_their_targets_in_order() {
     home.services.stop().await;
 }
 
+/// A registration on acknowledged values fires when the device reports them, and not when somebody withdraws them.
+#[tokio::test]
+async fn acknowledged_values_are_told_from_withdrawn_ones() {
+    for layout in [Layout::Separate, Layout::Combined] {
+        let leaf = json!({ "path": "/lamps/*", "change": ["acknowledged"], "old": ["on"] });
+        let home = Home::start(
+            &[
+                json!({ "name": "carried-out", "on": { "state": "desired", "leaf": leaf },
+                        "send": ["diff"], "to": { "sqs": { "queue": "carried-out.fifo" } } }),
+            ],
+            layout,
+        )
+        .await;
+        let lamps = |left: &str, right: Value| json!({ "lamps": { "left": left, "right": right } });
+        home.desire("house#hall", lamps("on", json!("off"))).await;
+        home.report("house#hall", lamps("on", json!("off"))).await;
+        home.desire("house#hall", lamps("off", json!("on"))).await;
+        home.desire("house#hall", lamps("off", Value::Null)).await;
+        home.report("house#hall", lamps("off", json!("on"))).await;
+        for last in LAST {
+            home.desire(last, lamps("on", json!("on"))).await;
+            home.report(last, lamps("on", json!("on"))).await;
+        }
+        let all = home.until("carried-out.fifo", LAST[1]).await;
+        let of_hall: Vec<Value> = all.iter().map(body).filter(|body| is_about(body, "house#hall")).collect();
+        let [body] = &of_hall[..] else {
+            panic!("{layout:?}: {of_hall:?}")
+        };
+        let matched = json!([{ "path": "/lamps/left", "change": "acknowledged", "old": "on" }]);
+        assert_eq!(body["matched"], matched, "{layout:?}");
+        assert_eq!(body["diff"]["removed"], json!({ "/lamps/left": "on", "/lamps/right": "off" }));
+        home.services.stop().await;
+    }
+}
+
 #[tokio::test]
 async fn undeliverable_notifications_do_not_delay_others() {
     let home = Home::start(

@@ -78,6 +78,11 @@ impl Alternative {
             .all(|(root, node)| node.holds_at_root(*root, change))
     }
 
+    /// Returns `true` if the fields of every root match in this value.
+    pub(crate) fn matches_value(&self, value: Option<View<'_>>) -> bool {
+        self.roots.iter().all(|(_, node)| node.holds_in(value))
+    }
+
     /// Returns `true` if it has conditions on the diff.
     pub(crate) fn needs_diff(&self) -> bool {
         self.roots.iter().any(|(root, _)| *root == Root::Diff)

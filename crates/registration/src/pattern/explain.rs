@@ -45,7 +45,7 @@ impl Pattern {
     }
 }
 
-fn shortened(mut text: String) -> String {
+pub(crate) fn shortened(mut text: String) -> String {
     if text.len() > TOLD_BYTES {
         text.truncate(text.floor_char_boundary(TOLD_BYTES));
         text.shrink_to_fit();

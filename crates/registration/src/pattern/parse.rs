@@ -105,7 +105,12 @@ impl Reader<'_, '_> {
         )
     }
 
-    fn field(&mut self, view: View<'_>, path: Vec<Box<str>>, place: &Place<'_>) -> Condition {
+    pub(super) fn field(
+        &mut self,
+        view: View<'_>,
+        path: Vec<Box<str>>,
+        place: &Place<'_>,
+    ) -> Condition {
         if view.is_empty_container() {
             self.problems.add(place, "must not be empty");
         }
@@ -240,7 +245,7 @@ fn folded_or_text(view: View<'_>) -> Result<Result<Box<str>, Fold>, String> {
 }
 
 /// Parses a wildcard: `*` is any text, `\*` an asterisk and `\\` a backslash.
-fn wildcard(text: &str) -> Result<Glob, String> {
+pub(crate) fn wildcard(text: &str) -> Result<Glob, String> {
     let mut parts = vec![String::new()];
     let mut characters = text.chars().peekable();
     while let Some(c) = characters.next() {

@@ -5,6 +5,7 @@
 mod corpus;
 mod hostile;
 mod lazy;
+mod leaf;
 mod problems;
 mod shared;
 mod shipped;

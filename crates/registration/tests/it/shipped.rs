@@ -91,6 +91,11 @@ fn the_schema_has_the_fields_that_are_read() {
         in_schema(&schema["$defs"]["On"]),
         fields_read(file.clone(), "/on")
     );
+    let leaf = json!({ "name": "r", "on": { "leaf": { "path": "/a" } }, "to": { "clients": {} } });
+    assert_eq!(
+        in_schema(&schema["$defs"]["Leaf"]),
+        fields_read(leaf, "/on/leaf")
+    );
     let kinds = fields_read(file, "/to");
     let targets = schema["$defs"]["Target"]["oneOf"].as_array().unwrap();
     let mut described = BTreeSet::new();
@@ -135,6 +140,10 @@ fn probes() -> Vec<Value> {
         json!({"new": {"a": [1]}}),
         json!({"sqs": {"queue": "q"}}),
         json!({"state": "reported"}),
+        json!({"path": "/a"}),
+        json!(["added", "acknowledged"]),
+        json!([{"numeric": [">", 1]}, null]),
+        json!({"a": [1], "$or": [{"b": [2]}, {"c": {"d": [3]}}]}),
     ];
     probes.extend([-1.0, 0.5].map(|number| json!(number)));
     probes.extend([0, 1, 2, 900, 901].map(|number| json!(number)));
@@ -155,10 +164,24 @@ fn probes() -> Vec<Value> {
         "notification",
         "shadow-delta",
         "^DS#",
+        "/a",
+        "/",
+        "a/b",
+        "/a*/**/*b*c",
+        "/***",
+        "/a**",
+        "/**/**",
+        "/**/**a",
+        "/~0~1",
+        "/~",
+        "/~2",
+        "/\\*\\\\",
+        "/\\a",
     ];
     probes.extend(words.map(|word| json!(word)));
-    for limit in [100, 128, 256, 2048] {
+    for limit in [100, 128, 256, 1024, 2048] {
         probes.extend([limit, limit + 1].map(|length| json!("x".repeat(length))));
+        probes.extend([limit, limit + 1].map(|length| json!(format!("/{}", "x".repeat(length - 1)))));
         probes.extend([limit, limit + 1].map(|length| json!({"x".repeat(length): "b"})));
     }
     for count in [6, 7] {
@@ -181,6 +204,8 @@ fn the_schema_has_the_types_and_limits_that_are_read() {
     ];
     let plain = json!({ "name": "r", "on": {}, "to": { "clients": {} } });
     let mut objects = vec![(plain.clone(), String::new()), (plain, "/on".to_owned())];
+    let leaf = json!({ "name": "r", "on": { "leaf": { "path": "/a" } }, "to": { "clients": {} } });
+    objects.push((leaf, "/on/leaf".to_owned()));
     for (kind, address, valid) in targets {
         let file = json!({ "name": "r", "to": { kind: { address: valid } } });
         objects.push((file, format!("/to/{kind}")));
@@ -271,11 +296,11 @@ fn enabled(text: &str) -> Registrations {
         .unwrap_or_else(|errors| panic!("{errors}"))
 }
 
-#[test]
-fn readme_examples_have_the_stated_results() {
+/// Runs the examples of a page; returns the files it shows, and the number of examples.
+fn run_examples(page: &str) -> (Vec<String>, usize) {
     let files = files();
-    let readme = fs::read_to_string(folder().join("README.md")).unwrap();
-    let blocks = blocks(&readme);
+    let page = fs::read_to_string(folder().join(page)).unwrap();
+    let blocks = blocks(&page);
     let mut current = Registrations::default();
     let (mut shown, mut examples) = (Vec::new(), 0);
     for (at, block) in blocks.iter().enumerate() {
@@ -325,11 +350,23 @@ fn readme_examples_have_the_stated_results() {
         }
     }
     shown.sort();
+    (shown, examples)
+}
+
+#[test]
+fn readme_examples_have_the_stated_results() {
+    let (shown, examples) = run_examples("README.md");
     assert_eq!(
         shown,
-        files.into_iter().map(|(name, _)| name).collect::<Vec<_>>()
+        files().into_iter().map(|(name, _)| name).collect::<Vec<_>>()
     );
-    assert!(examples >= 15);
+    assert!(examples >= 20, "{examples}");
+}
+
+#[test]
+fn examples_of_the_documentation_have_the_stated_results() {
+    let (_, examples) = run_examples("../docs/registrations.md");
+    assert!(examples >= 4, "{examples}");
 }
 
 #[test]

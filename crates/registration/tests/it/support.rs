@@ -4,7 +4,7 @@ use antumbra_registration::{
     Change, DiffCell, KeyAttributes, Operation, RegistrationId, Registrations, Scratch, ShadowRef,
     State, plan,
 };
-use antumbra_shadow::{Document, Model};
+use antumbra_shadow::{AcknowledgedLeaves, Document, Model};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -22,6 +22,8 @@ pub(crate) struct Given {
     client_token: Option<String>,
     old: Option<Box<RawValue>>,
     new: Option<Box<RawValue>>,
+    /// Every value that was removed is reported.
+    acknowledged: bool,
 }
 
 impl Default for Given {
@@ -37,6 +39,7 @@ impl Default for Given {
             client_token: None,
             old: None,
             new: None,
+            acknowledged: false,
         }
     }
 }
@@ -60,6 +63,11 @@ impl Given {
 
     pub(crate) fn with_key(mut self, key: &str) -> Given {
         self.key = key.to_owned();
+        self
+    }
+
+    pub(crate) fn acknowledged(mut self) -> Given {
+        self.acknowledged = true;
         self
     }
 
@@ -88,6 +96,8 @@ impl Given {
             .find(|operation| operation.as_str() == self.operation)
             .unwrap();
         let diff = DiffCell::new(old, new, &model);
+        let acknowledged = AcknowledgedLeaves::decode("2", 2).filter(|_| self.acknowledged);
+        let acknowledged = acknowledged.zip(old).map(|(all, old)| all.nodes(old));
         let change = Change {
             key: &self.key,
             key_attributes: KeyAttributes::default(),
@@ -105,6 +115,7 @@ impl Given {
             old,
             new,
             diff: &diff,
+            acknowledged: acknowledged.as_ref(),
         };
         then(&change, &diff)
     }

@@ -3,7 +3,7 @@
 //! Pure; the executor in [`super::engine`] has no choices left.
 
 use antumbra_shadow::{
-    Acknowledgements, Changes, Document, LeafTimes, Model, State, Timestamp, acknowledge,
+    AcknowledgedLeaves, Acknowledgements, Changes, Document, LeafTimes, Model, State, Timestamp, acknowledge,
     merge_in_order,
 };
 
@@ -60,6 +60,11 @@ pub(super) fn plan(
             desired.times = desired
                 .times
                 .after(&desired.document, &done.desired, model, time);
+            let stored = stored.desired.as_ref();
+            desired.acknowledged = stored.and_then(|stored| {
+                let (updated, left) = (&desired.document, &done.desired);
+                AcknowledgedLeaves::between(&stored.document, updated, left, model)
+            });
             desired.document = done.desired;
             desired.dirty = true;
         }
@@ -105,6 +110,7 @@ fn write(
                 true => update.zone.clone().or_else(|| part.zone.clone()),
                 false => part.zone.clone(),
             },
+            acknowledged: part.acknowledged.clone(),
         })
     };
     // If the shadow must have an expected version, the unwritten document must not change either.
@@ -134,6 +140,8 @@ struct Part {
     dirty: bool,
     /// The message is newer than the recorded times, and changes nothing else.
     times_dirty: bool,
+    /// Leaves of the stored document that are missing because they are reported.
+    acknowledged: Option<AcknowledgedLeaves>,
 }
 
 fn part(
@@ -156,6 +164,7 @@ fn part(
         changes: None,
         dirty: false,
         times_dirty: false,
+        acknowledged: None,
     };
     let Some(sent) = sent else {
         return Ok(part);
@@ -198,14 +207,18 @@ fn part(
     Ok(part)
 }
 
-/// Drops the times of leaves if they alone make the write too large: no document is rejected because of them.
+/// Drops the times of leaves if they alone make the write too large, and then the record of acknowledged leaves: no
+/// document is rejected because of them.
 fn drop_leaf_times_if_too_large(mut write: Write, layout: Layout) -> Option<Write> {
     let items: &[&[State]] = match layout {
         Layout::Separate => &[&[State::Reported], &[State::Desired]],
         Layout::Combined => &[&[State::Reported, State::Desired]],
     };
-    let too_large = |states: &&[State]| item_bytes(&write, states) > ITEM_BYTES;
-    if items.iter().any(too_large) {
+    let too_large = |write: &Write| {
+        let mut items = items.iter();
+        items.any(|states| item_bytes(write, states) > ITEM_BYTES)
+    };
+    if too_large(&write) {
         let written = |part: &NewDocument| !part.times_only;
         for part in [&mut write.reported, &mut write.desired] {
             *part = part.take().filter(written);
@@ -213,6 +226,11 @@ fn drop_leaf_times_if_too_large(mut write: Write, layout: Layout) -> Option<Writ
                 part.times = None;
             }
         }
+    }
+    if too_large(&write)
+        && let Some(desired) = &mut write.desired
+    {
+        desired.acknowledged = None;
     }
     (write.reported.is_some() || write.desired.is_some()).then_some(write)
 }

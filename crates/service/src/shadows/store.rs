@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use antumbra_shadow::{Document, LeafTimes, State, Timestamp};
+use antumbra_shadow::{AcknowledgedLeaves, Document, LeafTimes, State, Timestamp};
 use futures_util::stream::{self, StreamExt};
 
 use super::id::{ClientToken, ShadowId, Zone};
@@ -150,6 +150,8 @@ pub struct NewDocument {
     /// Writes the times only: document, version, time of the write, zone and token stay.
     pub times_only: bool,
     pub zone: Option<Zone>,
+    /// Leaves of the stored document that are missing because they are reported; for desired documents only.
+    pub acknowledged: Option<AcknowledgedLeaves>,
 }
 
 impl NewDocument {

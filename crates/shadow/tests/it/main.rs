@@ -6,6 +6,7 @@
 use antumbra_shadow::{Changes, Timestamp, Verdict};
 use proptest::test_runner::{Config, RngSeed};
 
+mod acknowledged_leaves;
 mod corpus;
 mod memory;
 mod testdata;

@@ -14,6 +14,9 @@ pub const CLIENT_TOKEN: &str = "clientToken";
 pub const DELETED_AT: &str = "deletedAt";
 /// Time at which DynamoDB expires the item, in seconds since 1970; the same in every item that expires.
 pub const TTL: &str = "ttl";
+/// Leaves that the last write removed from the desired document because they are reported
+/// ([`AcknowledgedLeaves`](antumbra_shadow::AcknowledgedLeaves)); missing for none.
+pub const ACKNOWLEDGED: &str = "acknowledged";
 pub const REPORTED: &str = "reported";
 pub const DESIRED: &str = "desired";
 pub const REPORTED_TIMES: &str = "reportedTimes";

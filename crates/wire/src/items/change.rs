@@ -5,10 +5,12 @@
 use std::borrow::Cow;
 
 use antumbra_registration::{Change, LazyDiff, Operation, ShadowRef, State};
-use antumbra_shadow::{Document, LeafTimes, Timestamp, View};
+use antumbra_shadow::{
+    AcknowledgedLeaves, AcknowledgedNodes, Document, LeafTimes, Timestamp, View,
+};
 
 use super::attributes::{
-    CLIENT_TOKEN, DELETED_AT, DESIRED, DESIRED_TIMES, REPORTED, REPORTED_TIMES, TIMES_VERSION,
+    ACKNOWLEDGED, CLIENT_TOKEN, DELETED_AT, DESIRED, DESIRED_TIMES, REPORTED, REPORTED_TIMES, TIMES_VERSION,
     TIMESTAMP, VERSION,
 };
 use super::{RecordKey, ShadowItem, ShadowKey};
@@ -36,6 +38,8 @@ pub struct ItemChange<'a> {
     client_token: Option<Cow<'a, str>>,
     timestamp: Option<i64>,
     documents: [Option<DocumentChange<'a>>; 2],
+    /// Leaves that were removed from the desired document because they are reported.
+    acknowledged: Option<AcknowledgedNodes>,
     images: [Attributes<'a>; 2],
 }
 
@@ -56,6 +60,7 @@ impl<'a> ItemChange<'a> {
             client_token: None,
             timestamp: None,
             documents: [None, None],
+            acknowledged: None,
             images: Default::default(),
         };
         let Some(shadow) = key.item.shadow() else {
@@ -106,6 +111,9 @@ impl<'a> ItemChange<'a> {
             ShadowItem::Desired => [Some(desired), None],
             ShadowItem::Combined => changed_documents(reported, desired, operation),
         };
+        if operation == Operation::Modify {
+            change.acknowledged = acknowledged(&old, &new);
+        }
         change.images = [old, new];
         change
     }
@@ -164,8 +172,21 @@ impl<'a> ItemChange<'a> {
             old: document.old,
             new: document.new,
             diff,
+            acknowledged: match document.state {
+                Some(State::Desired) => self.acknowledged.as_ref(),
+                _ => None,
+            },
         }
     }
+}
+
+/// Returns what a write acknowledged. A record that an earlier write left, or that a program left which changed the
+/// document without counting its version, says nothing about this one.
+fn acknowledged(old: &Attributes<'_>, new: &Attributes<'_>) -> Option<AcknowledgedNodes> {
+    let version = new.version.filter(|version| old.version != Some(*version))?;
+    let leaves =
+        AcknowledgedLeaves::decode(new.acknowledged.as_deref()?, i64::try_from(version).ok()?)?;
+    Some(leaves.nodes(old.desired?))
 }
 
 /// Returns the documents of a combined item that changed. Creating or deleting a shadow with two empty
@@ -207,6 +228,7 @@ struct Attributes<'a> {
     desired: Option<View<'a>>,
     reported_times: Option<Cow<'a, str>>,
     desired_times: Option<Cow<'a, str>>,
+    acknowledged: Option<Cow<'a, str>>,
 }
 
 impl<'a> Attributes<'a> {
@@ -247,6 +269,7 @@ impl<'a> Attributes<'a> {
                 REPORTED => attributes.reported = Some(member),
                 DESIRED => attributes.desired = Some(member),
                 REPORTED_TIMES => attributes.reported_times = member.as_str(),
+                ACKNOWLEDGED => attributes.acknowledged = member.as_str(),
                 DESIRED_TIMES => attributes.desired_times = member.as_str(),
                 DELETED_AT => {
                     attributes.is_document = false;

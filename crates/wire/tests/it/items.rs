@@ -1,6 +1,6 @@
 //! Items to changes: whose they are, and which documents changed.
 
-use antumbra_registration::{DiffCell, State};
+use antumbra_registration::{DiffCell, Registrations, State};
 use antumbra_shadow::Model;
 use antumbra_wire::items::{ItemChange, ItemKey, KeyBuffer, ShadowItem};
 use antumbra_wire::stream::{StreamBatch, Tape};
@@ -301,5 +301,59 @@ fn what_a_delete_leaves_is_no_document() {
             (vec![], vec![]),
             "{operation}"
         );
+    }
+}
+
+/// The acknowledged leaves of a desired document, by the record that the writer left in the item.
+fn acknowledged(event: &str) -> Vec<String> {
+    let text = r#"{"name":"r","on":{"leaf":{"path":"/**","change":["acknowledged"]}},"to":{"clients":{}}}"#;
+    let registrations = Registrations::load([("r.json", text)], &|_| None).unwrap();
+    let (_, registration) = registrations.iter().next().unwrap();
+    let mut batch = StreamBatch::default();
+    let (mut tape, mut key, model) = (Tape::default(), KeyBuffer::default(), Model::default());
+    let records = batch.read(event.as_bytes()).unwrap();
+    let record = records.get(0).unwrap().unwrap();
+    let item = ItemChange::new(record, key.read(record), record.images(&mut tape).unwrap());
+    let mut found = Vec::new();
+    for document in item.documents() {
+        let cell = DiffCell::new(document.old, document.new, &model);
+        registration.each_matched_leaf(&item.change(document, &cell), &mut |leaf| {
+            found.push(leaf.pointer.to_string());
+        });
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn an_acknowledgement_is_told_from_a_withdrawal() {
+    const DESIRED: &str = r#""PK":{"S":"DS#a"},"SK":{"S":"DSD#main"}"#;
+    // Not in the order of names, as in a stream.
+    let old = r#""desired":{"M":{"c":{"N":"3"},"b":{"M":{"y":{"N":"2"},"x":{"N":"1"}}},"a":{"N":"1"}}}"#;
+    let empty = r#""desired":{"M":{}}"#;
+    let image = |version: u32, document: &str, record: &str| {
+        let record = match record {
+            "" => String::new(),
+            text => format!(r#","acknowledged":{{"S":"{text}"}}"#),
+        };
+        format!(r#"{{"version":{{"N":"{version}"}},"reported":{{"M":{{}}}},{document}{record}}}"#)
+    };
+    for keys in [DESIRED, COMBINED] {
+        let modified = |before: &str, version: u32, after: &str| {
+            let (before, after) = (image(4, old, before), image(version, empty, after));
+            acknowledged(&event("MODIFY", keys, Some(&before), Some(&after)))
+        };
+        assert_eq!(modified("", 5, "5"), ["/a", "/b/x", "/b/y", "/c"]);
+        assert_eq!(modified("", 5, "5:1+1,2+2"), ["/a", "/b/y", "/c"]);
+        // No record, the record of the write before, or one that cannot be read.
+        for left in ["", "4", "5:", "5:x"] {
+            assert_eq!(modified("4", 5, left), [""; 0], "{left}");
+        }
+        // A program that does not count versions left the record of the last write.
+        assert_eq!(modified("4", 4, "4"), [""; 0]);
+        // A delete removes everything, and acknowledges nothing.
+        let (before, after) = (image(4, old, "4"), r#"{"version":{"N":"4"},"deletedAt":{"N":"9"},"acknowledged":{"S":"4"}}"#);
+        let deleted = event("MODIFY", keys, Some(&before), Some(after));
+        assert_eq!(acknowledged(&deleted), [""; 0]);
     }
 }

@@ -49,6 +49,7 @@ fn with_change(check: impl Fn(&Change<'_>)) {
         old: Some(old.view()),
         new: Some(new.view()),
         diff: &diff,
+        acknowledged: None,
     });
 }
 
@@ -248,7 +249,6 @@ fn a_message_may_be_the_key_alone() {
             out,
             r#"{"uuid":"test \"Thing\"","messageId":"1564669331-1564669332364-7d7efcff"}"#
         );
-        assert!(!key.needs_diff());
         let bytes = out.len();
         let short = notification::write_message(&mut out, id(), &key, change, 10);
         assert_eq!(short, Err(TooLarge { bytes, limit: 10 }));
@@ -257,5 +257,43 @@ fn a_message_may_be_the_key_alone() {
         let mut same = String::new();
         notification::write(&mut same, id(), "r", change, plain.send, 1000).unwrap();
         assert_eq!(out, same);
+    });
+}
+
+/// A notification of a registration with a leaf condition lists the leaves that matched, and leaves them out last.
+#[test]
+fn matched_leaves_are_listed() {
+    let text = r#"{"name":"r","on":{"leaf":{"path":"/*d*","change":["added","updated"]}},"send":["new","diff"],"to":{"clients":{}}}"#;
+    let registrations = Registrations::load([("r.json", text)], &|_| None).unwrap();
+    let (_, registration) = registrations.iter().next().unwrap();
+    with_change(|change| {
+        let mut out = String::new();
+        let mut write = |limit| {
+            let result = notification::write_message(&mut out, id(), registration, change, limit);
+            result.map(|()| {
+                assert!(out.len() <= limit);
+                assert_valid(&validator(), &out);
+                (out.len(), serde_json::from_str::<serde_json::Value>(&out).unwrap())
+            })
+        };
+        let (bytes, whole) = write(10_000).unwrap();
+        let expected = serde_json::json!([
+            { "path": "/door", "change": "added", "new": "\"open\"" },
+            { "path": "/led", "change": "updated", "old": "off", "new": "on" },
+        ]);
+        assert_eq!(whole["matched"], expected);
+        assert_eq!(write(bytes).unwrap().1, whole);
+        let (mut limit, mut truncated) = (bytes, Vec::new());
+        while let Ok((bytes, value)) = write(limit - 1) {
+            truncated.push(value["truncated"].to_string());
+            assert_eq!(value.get("matched").is_none(), truncated.len() == 3);
+            limit = bytes;
+        }
+        let expected = [
+            r#"["new"]"#,
+            r#"["new","diff"]"#,
+            r#"["new","diff","matched"]"#,
+        ];
+        assert_eq!(truncated, expected);
     });
 }

@@ -21,6 +21,20 @@ use antumbra_testkit::stream::Shape;
 pub(crate) enum Sent {
     Diff,
     Everything,
+    /// The diff; the rules are paths of leaf conditions instead of keys.
+    Leaves,
+}
+
+/// The paths of `count` leaf conditions without a key, one of which matches a changed sensor of every record.
+pub(crate) fn paths(count: usize) -> Vec<String> {
+    (0..count)
+        .map(|number| match number % 3 {
+            _ if number == count / 2 => "/room*/**".to_owned(),
+            0 => format!("/room*/valve-{number}"),
+            1 => format!("/**/indoor-{number}"),
+            _ => format!("/hall {number}/*/**"),
+        })
+        .collect()
 }
 
 /// The keys of `count` rules. If `matching`, one of them matches every record.
@@ -43,8 +57,12 @@ pub(crate) fn files(rules: &[String], sent: Sent) -> impl Iterator<Item = (Strin
             "on": { "key": key },
             "to": { "sqs": { "queue": "https://sqs.eu-west-1.amazonaws.com/123456789012/alerts" } },
         });
-        if sent == Sent::Everything {
-            text["send"] = json!(["old", "new", "diff"]);
+        match sent {
+            Sent::Diff => {}
+            Sent::Everything => text["send"] = json!(["old", "new", "diff"]),
+            Sent::Leaves => {
+                text["on"] = json!({ "leaf": { "path": key, "change": ["added", "updated"] } });
+            }
         }
         (format!("rule-{number}.json"), text.to_string())
     })

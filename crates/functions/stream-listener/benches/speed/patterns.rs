@@ -114,6 +114,7 @@ impl Engine {
             old,
             new,
             diff: &diff,
+            acknowledged: None,
         };
         plan(&self.registrations, &change, &mut self.scratch).len()
     }

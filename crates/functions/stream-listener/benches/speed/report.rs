@@ -55,6 +55,13 @@ pub(crate) fn print() {
             "0.8",
         ),
         (
+            "listener, 1,000 leaf conditions without a key / T",
+            "1,000 leaf conditions",
+            "T",
+            "<= 1.3",
+            "1.0",
+        ),
+        (
             "the same including `lambda_runtime`, CPU time / T",
             "function",
             "T",

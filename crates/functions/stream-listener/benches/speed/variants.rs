@@ -9,7 +9,7 @@ use aws_lambda_events::event::dynamodb::Event;
 use serde::de::IgnoredAny;
 
 use crate::documents::{self, Times};
-use crate::listeners::{Ours, Sent, Shelf, rules};
+use crate::listeners::{Ours, Sent, Shelf, paths, rules};
 use antumbra_testkit::stream::{self, Order, Shape};
 
 pub(crate) const RECORDS: usize = 100;
@@ -19,13 +19,14 @@ pub(crate) const SEED: u64 = 1;
 pub(crate) type Run = Box<dyn FnMut()>;
 
 /// The variants of the report. `bench-peers` measures "acknowledge whole" too.
-pub(crate) const NAMES: [&str; 17] = [
+pub(crate) const NAMES: [&str; 18] = [
     "T",
     "decode",
     "plan",
     "10 rules",
     "1,000 rules",
     "10,000 rules",
+    "1,000 leaf conditions",
     "everything sent",
     "another order",
     "nobody",
@@ -70,6 +71,7 @@ pub(crate) fn variant(name: &str, shape: Shape) -> Run {
         "10 rules" => listen(event, rules(10, true), Sent::Diff, RECORDS),
         "1,000 rules" => listen(event, rules(1_000, true), Sent::Diff, RECORDS),
         "10,000 rules" => listen(event, rules(10_000, true), Sent::Diff, RECORDS),
+        "1,000 leaf conditions" => listen(event, paths(1_000), Sent::Leaves, RECORDS),
         "everything sent" => listen(event, rules(1_000, true), Sent::Everything, RECORDS),
         "another order" => {
             let event = stream::event(RECORDS, shape, Order::Shuffled, SEED);

@@ -11,7 +11,7 @@
 
 use antumbra_shadow::{Document, Kind, View};
 use antumbra_wire::items::attributes::{
-    CLIENT_TOKEN, TIMES_VERSION, TIMESTAMP, VERSION, ZONE, times_name,
+    ACKNOWLEDGED, CLIENT_TOKEN, TIMES_VERSION, TIMESTAMP, VERSION, ZONE, times_name,
 };
 use antumbra_wire::items::{ItemKind, PARTITION_KEY, SORT_KEY, ShadowItem};
 
@@ -43,6 +43,10 @@ pub fn item_bytes(write: &Write, states: &[State]) -> usize {
             bytes += state.as_str().len() + document_bytes(&part.document);
             if let Some(times) = &part.times {
                 bytes += times_name(*state).len() + times.encode().len();
+            }
+            if let Some(acknowledged) = &part.acknowledged {
+                let text = acknowledged.encode(part.expected.next().0);
+                bytes += ACKNOWLEDGED.len() + text.len();
             }
             if part.times_only && version.is_none() {
                 let times_version = (part.expected_times + 1).to_string();
