@@ -7,9 +7,7 @@ use std::cell::{Cell, OnceCell};
 use std::fmt;
 use std::sync::LazyLock;
 
-use antumbra_shadow::{
-    AcknowledgedNodes, Diff, DiffBuffer, Document, Model, State, View, diff,
-};
+use antumbra_shadow::{AcknowledgedNodes, Diff, DiffBuffer, Document, Model, State, View, diff};
 
 /// The operation on the item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

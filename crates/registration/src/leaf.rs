@@ -187,14 +187,14 @@ impl Leaf {
         let mut furthest: Option<(Unmet, String)> = None;
         let mut matched = false;
         self.paths
-            .each_match(diff, &mut PathScratch::default(), &mut |_, leaf| {
-                match self.unmet(&leaf, change, changes) {
-                    None => matched = true,
-                    Some(unmet) if furthest.as_ref().is_none_or(|(best, _)| unmet > *best) => {
-                        furthest = Some((unmet, self.describe(unmet, &leaf, change)));
-                    }
-                    Some(_) => {}
+            .each_match(diff, &mut PathScratch::default(), &mut |_, leaf| match self
+                .unmet(&leaf, change, changes)
+            {
+                None => matched = true,
+                Some(unmet) if furthest.as_ref().is_none_or(|(best, _)| unmet > *best) => {
+                    furthest = Some((unmet, self.describe(unmet, &leaf, change)));
                 }
+                Some(_) => {}
             });
         match furthest {
             _ if matched => None,

@@ -274,7 +274,10 @@ async fn a_report_is_one_read_and_at_most_one_write() {
 /// The record of an acknowledgement is part of the write that removes the values, and of no later one.
 #[tokio::test]
 async fn an_acknowledgement_is_recorded_in_the_same_write() {
-    for (layout, item) in [(Layout::Separate, "DSD#main"), (Layout::Combined, "DSC#main")] {
+    for (layout, item) in [
+        (Layout::Separate, "DSD#main"),
+        (Layout::Combined, "DSC#main"),
+    ] {
         let store = Store::fresh(layout).await;
         let shadows = Shadows::new(store.shadows.clone());
         let lamp = shadow("lamp");
@@ -283,7 +286,8 @@ async fn an_acknowledgement_is_recorded_in_the_same_write() {
             let read = store.client.get_item().table_name(&store.table);
             let read = read.key("PK", key("DS#lamp")).key("SK", key(item));
             let item = read.send().await.unwrap().item.unwrap();
-            item.get("acknowledged").map(|text| text.as_s().unwrap().clone())
+            item.get("acknowledged")
+                .map(|text| text.as_s().unwrap().clone())
         };
         let desired = json!({"led": "on", "fan": 2, "mode": "eco"});
         shadows.desire(&lamp, &desired).await.unwrap();

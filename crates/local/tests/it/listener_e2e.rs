@@ -308,13 +308,20 @@ async fn acknowledged_values_are_told_from_withdrawn_ones() {
             home.report(last, lamps("on", json!("on"))).await;
         }
         let all = home.until("carried-out.fifo", LAST[1]).await;
-        let of_hall: Vec<Value> = all.iter().map(body).filter(|body| is_about(body, "house#hall")).collect();
+        let of_hall: Vec<Value> = all
+            .iter()
+            .map(body)
+            .filter(|body| is_about(body, "house#hall"))
+            .collect();
         let [body] = &of_hall[..] else {
             panic!("{layout:?}: {of_hall:?}")
         };
         let matched = json!([{ "path": "/lamps/left", "change": "acknowledged", "old": "on" }]);
         assert_eq!(body["matched"], matched, "{layout:?}");
-        assert_eq!(body["diff"]["removed"], json!({ "/lamps/left": "on", "/lamps/right": "off" }));
+        assert_eq!(
+            body["diff"]["removed"],
+            json!({ "/lamps/left": "on", "/lamps/right": "off" })
+        );
         home.services.stop().await;
     }
 }

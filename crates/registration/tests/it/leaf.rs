@@ -19,7 +19,11 @@ struct Changed {
 
 /// All changed values, read from the JSON of the diff.
 fn changed(diff: &Value, acknowledged: bool) -> Vec<Changed> {
-    let removed = if acknowledged { "acknowledged" } else { "removed" };
+    let removed = if acknowledged {
+        "acknowledged"
+    } else {
+        "removed"
+    };
     let part = |name: &str, kind: &str| -> Vec<Changed> {
         let leaves = diff[name].as_object().unwrap().iter();
         let leaf = |(path, value): (&String, &Value)| Changed {
@@ -152,11 +156,16 @@ fn document() -> impl Strategy<Value = Value> {
 
 fn path() -> impl Strategy<Value = String> {
     let segment = proptest::sample::select(
-        &["a", "ab", "*", "a*", "*b", "**", "a\\*", "x~1y", "~0*", "x*y"][..],
+        &[
+            "a", "ab", "*", "a*", "*b", "**", "a\\*", "x~1y", "~0*", "x*y",
+        ][..],
     );
     proptest::collection::vec(segment, 1..5).prop_map(|mut segments| {
         segments.dedup_by(|next, last| *next == "**" && *last == "**");
-        segments.iter().map(|segment| format!("/{segment}")).collect()
+        segments
+            .iter()
+            .map(|segment| format!("/{segment}"))
+            .collect()
     })
 }
 
@@ -174,15 +183,17 @@ fn value_pattern() -> impl Strategy<Value = Value> {
 }
 
 fn leaf() -> impl Strategy<Value = Value> {
-    let kinds = proptest::sample::subsequence(
-        vec!["added", "updated", "removed", "acknowledged"],
-        1..=4,
-    );
+    let kinds =
+        proptest::sample::subsequence(vec!["added", "updated", "removed", "acknowledged"], 1..=4);
     let optional = || proptest::option::weighted(0.3, value_pattern());
     (path(), proptest::option::of(kinds), optional(), optional()).prop_map(
         |(path, kinds, old, new)| {
             let mut leaf = json!({ "path": path });
-            for (name, value) in [("change", kinds.map(|kinds| json!(kinds))), ("old", old), ("new", new)] {
+            for (name, value) in [
+                ("change", kinds.map(|kinds| json!(kinds))),
+                ("old", old),
+                ("new", new),
+            ] {
                 if let Some(value) = value {
                     leaf[name] = value;
                 }
@@ -198,7 +209,8 @@ fn matched(given: &Given, registrations: &Registrations, number: usize) -> Vec<C
     given.with(|change, _| {
         let mut found = Vec::new();
         registration.each_matched_leaf(change, &mut |leaf| {
-            let value = |view: antumbra_shadow::View<'_>| serde_json::from_str(&view.to_json()).unwrap();
+            let value =
+                |view: antumbra_shadow::View<'_>| serde_json::from_str(&view.to_json()).unwrap();
             found.push(Changed {
                 path: leaf.pointer.to_string(),
                 kind: leaf.change.to_string(),
@@ -270,7 +282,9 @@ fn other_registrations_compute_no_diff_for_a_leaf_condition_that_cannot_match() 
 #[test]
 fn long_names_above_many_leaves_are_walked_once() {
     let name = "n".repeat(60_000);
-    let members: Vec<String> = (0..4_000).map(|number| format!(r#""{number}":1"#)).collect();
+    let members: Vec<String> = (0..4_000)
+        .map(|number| format!(r#""{number}":1"#))
+        .collect();
     let document = format!(r#"{{"{name}":{{{}}}}}"#, members.join(","));
     let ons = (0..200).map(|number| format!(r#"{{"leaf":{{"path":"/n*/{number}x"}}}}"#));
     let registrations = load(ons.chain([r#"{"leaf":{"path":"/n*/3999"}}"#.to_owned()]));

@@ -181,7 +181,8 @@ fn probes() -> Vec<Value> {
     probes.extend(words.map(|word| json!(word)));
     for limit in [100, 128, 256, 1024, 2048] {
         probes.extend([limit, limit + 1].map(|length| json!("x".repeat(length))));
-        probes.extend([limit, limit + 1].map(|length| json!(format!("/{}", "x".repeat(length - 1)))));
+        probes
+            .extend([limit, limit + 1].map(|length| json!(format!("/{}", "x".repeat(length - 1)))));
         probes.extend([limit, limit + 1].map(|length| json!({"x".repeat(length): "b"})));
     }
     for count in [6, 7] {
@@ -358,7 +359,10 @@ fn readme_examples_have_the_stated_results() {
     let (shown, examples) = run_examples("README.md");
     assert_eq!(
         shown,
-        files().into_iter().map(|(name, _)| name).collect::<Vec<_>>()
+        files()
+            .into_iter()
+            .map(|(name, _)| name)
+            .collect::<Vec<_>>()
     );
     assert!(examples >= 20, "{examples}");
 }

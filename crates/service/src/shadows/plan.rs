@@ -3,8 +3,8 @@
 //! Pure; the executor in [`super::engine`] has no choices left.
 
 use antumbra_shadow::{
-    AcknowledgedLeaves, Acknowledgements, Changes, Document, LeafTimes, Model, State, Timestamp, acknowledge,
-    merge_in_order,
+    AcknowledgedLeaves, Acknowledgements, Changes, Document, LeafTimes, Model, State, Timestamp,
+    acknowledge, merge_in_order,
 };
 
 use super::adapter::{ITEM_BYTES, item_bytes};

@@ -1,6 +1,8 @@
 //! The record of acknowledged leaves names exactly the stored leaves that the acknowledgement removed.
 
-use antumbra_shadow::{AcknowledgedLeaves, Document, Mode, Model, Timestamp, acknowledge, diff, merge};
+use antumbra_shadow::{
+    AcknowledgedLeaves, Document, Mode, Model, Timestamp, acknowledge, diff, merge,
+};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -18,7 +20,9 @@ fn acknowledged(stored: &str, updated: &str, left: &str) -> Vec<String> {
     let text = leaves.encode(5);
     assert_eq!(AcknowledgedLeaves::decode(&text, 5), Some(leaves));
     assert_eq!(AcknowledgedLeaves::decode(&text, 6), None);
-    let nodes = AcknowledgedLeaves::decode(&text, 5).unwrap().nodes(stored.view());
+    let nodes = AcknowledgedLeaves::decode(&text, 5)
+        .unwrap()
+        .nodes(stored.view());
     let diff = diff(stored.view(), left.view(), &model);
     let removed = diff.removed();
     removed
@@ -31,16 +35,36 @@ fn acknowledged(stored: &str, updated: &str, left: &str) -> Vec<String> {
 fn withdrawn_and_acknowledged_leaves_are_told_apart() {
     for (stored, updated, left, expected) in [
         ("{}", "{}", "{}", vec![]),
-        (r#"{"a":1,"b":2}"#, r#"{"a":1,"b":2}"#, r#"{"b":2}"#, vec!["/a"]),
+        (
+            r#"{"a":1,"b":2}"#,
+            r#"{"a":1,"b":2}"#,
+            r#"{"b":2}"#,
+            vec!["/a"],
+        ),
         (r#"{"a":1,"b":2}"#, r#"{"b":2}"#, r#"{"b":2}"#, vec![]),
         (r#"{"a":1,"b":2}"#, r#"{"a":1}"#, "{}", vec!["/a"]),
-        (r#"{"a":1,"b":2,"c":3}"#, r#"{"a":1,"c":3}"#, "{}", vec!["/a", "/c"]),
+        (
+            r#"{"a":1,"b":2,"c":3}"#,
+            r#"{"a":1,"c":3}"#,
+            "{}",
+            vec!["/a", "/c"],
+        ),
         // The value that was reached is another than the stored one.
         (r#"{"a":1,"b":2}"#, r#"{"a":9}"#, "{}", vec!["/a"]),
         // What an object held is withdrawn when the object is replaced.
-        (r#"{"a":{"x":1},"b":2}"#, r#"{"a":{},"b":2}"#, "{}", vec!["/b"]),
+        (
+            r#"{"a":{"x":1},"b":2}"#,
+            r#"{"a":{},"b":2}"#,
+            "{}",
+            vec!["/b"],
+        ),
         (r#"{"a":{"x":1}}"#, r#"{"a":5}"#, "{}", vec![]),
-        (r#"{"a":{"x":1,"y":2}}"#, r#"{"a":{"y":2}}"#, "{}", vec!["/a/y"]),
+        (
+            r#"{"a":{"x":1,"y":2}}"#,
+            r#"{"a":{"y":2}}"#,
+            "{}",
+            vec!["/a/y"],
+        ),
         (
             r#"{"l":[{"id":"p","x":1},{"id":"q","x":1}],"m":1}"#,
             r#"{"l":[{"id":"q","x":1}],"m":1}"#,
@@ -61,13 +85,27 @@ fn withdrawn_and_acknowledged_leaves_are_told_apart() {
 
 #[test]
 fn records_that_cannot_be_read_are_none() {
-    for text in ["", "x", "5:", "5:1", "5:1+", "5:+1", "5:1+1,", "5:4294967295+1", "5:-1+1", ":1+1"] {
+    for text in [
+        "",
+        "x",
+        "5:",
+        "5:1",
+        "5:1+",
+        "5:+1",
+        "5:1+1,",
+        "5:4294967295+1",
+        "5:-1+1",
+        ":1+1",
+    ] {
         assert_eq!(AcknowledgedLeaves::decode(text, 5), None, "{text}");
     }
 }
 
 fn value() -> impl Strategy<Value = Value> {
-    let scalar = prop_oneof![(0i64..3).prop_map(Value::from), any::<bool>().prop_map(Value::from)];
+    let scalar = prop_oneof![
+        (0i64..3).prop_map(Value::from),
+        any::<bool>().prop_map(Value::from)
+    ];
     scalar.prop_recursive(3, 16, 3, |inner| {
         let name = proptest::sample::select(&["a", "b", "c"][..]).prop_map(str::to_owned);
         let members = proptest::collection::btree_map(name, inner, 1..4);

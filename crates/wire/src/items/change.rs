@@ -10,8 +10,8 @@ use antumbra_shadow::{
 };
 
 use super::attributes::{
-    ACKNOWLEDGED, CLIENT_TOKEN, DELETED_AT, DESIRED, DESIRED_TIMES, REPORTED, REPORTED_TIMES, TIMES_VERSION,
-    TIMESTAMP, VERSION,
+    ACKNOWLEDGED, CLIENT_TOKEN, DELETED_AT, DESIRED, DESIRED_TIMES, REPORTED, REPORTED_TIMES,
+    TIMES_VERSION, TIMESTAMP, VERSION,
 };
 use super::{RecordKey, ShadowItem, ShadowKey};
 use crate::shadow_mqtt::{ShadowDocument, ShadowDocuments};
@@ -183,7 +183,9 @@ impl<'a> ItemChange<'a> {
 /// Returns what a write acknowledged. A record that an earlier write left, or that a program left which changed the
 /// document without counting its version, says nothing about this one.
 fn acknowledged(old: &Attributes<'_>, new: &Attributes<'_>) -> Option<AcknowledgedNodes> {
-    let version = new.version.filter(|version| old.version != Some(*version))?;
+    let version = new
+        .version
+        .filter(|version| old.version != Some(*version))?;
     let leaves =
         AcknowledgedLeaves::decode(new.acknowledged.as_deref()?, i64::try_from(version).ok()?)?;
     Some(leaves.nodes(old.desired?))

@@ -329,7 +329,8 @@ fn acknowledged(event: &str) -> Vec<String> {
 fn an_acknowledgement_is_told_from_a_withdrawal() {
     const DESIRED: &str = r#""PK":{"S":"DS#a"},"SK":{"S":"DSD#main"}"#;
     // Not in the order of names, as in a stream.
-    let old = r#""desired":{"M":{"c":{"N":"3"},"b":{"M":{"y":{"N":"2"},"x":{"N":"1"}}},"a":{"N":"1"}}}"#;
+    let old =
+        r#""desired":{"M":{"c":{"N":"3"},"b":{"M":{"y":{"N":"2"},"x":{"N":"1"}}},"a":{"N":"1"}}}"#;
     let empty = r#""desired":{"M":{}}"#;
     let image = |version: u32, document: &str, record: &str| {
         let record = match record {
@@ -352,7 +353,10 @@ fn an_acknowledgement_is_told_from_a_withdrawal() {
         // A program that does not count versions left the record of the last write.
         assert_eq!(modified("4", 4, "4"), [""; 0]);
         // A delete removes everything, and acknowledges nothing.
-        let (before, after) = (image(4, old, "4"), r#"{"version":{"N":"4"},"deletedAt":{"N":"9"},"acknowledged":{"S":"4"}}"#);
+        let (before, after) = (
+            image(4, old, "4"),
+            r#"{"version":{"N":"4"},"deletedAt":{"N":"9"},"acknowledged":{"S":"4"}}"#,
+        );
         let deleted = event("MODIFY", keys, Some(&before), Some(after));
         assert_eq!(acknowledged(&deleted), [""; 0]);
     }

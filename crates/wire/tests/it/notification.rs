@@ -273,7 +273,10 @@ fn matched_leaves_are_listed() {
             result.map(|()| {
                 assert!(out.len() <= limit);
                 assert_valid(&validator(), &out);
-                (out.len(), serde_json::from_str::<serde_json::Value>(&out).unwrap())
+                (
+                    out.len(),
+                    serde_json::from_str::<serde_json::Value>(&out).unwrap(),
+                )
             })
         };
         let (bytes, whole) = write(10_000).unwrap();
