@@ -8,11 +8,7 @@ use crate::webhooks::endpoint::Endpoints;
 
 #[tokio::test]
 async fn a_client_created_over_http_gets_a_delivery() {
-    let home = Home::start(Options {
-        http_token: Some(TOKEN.to_owned()),
-        ..Options::default()
-    })
-    .await;
+    let home = Home::with_api(Options::default()).await;
     let none = Value::Null;
     for (path, token, status) in [
         ("/health", "", 200),
@@ -38,8 +34,7 @@ async fn a_client_created_over_http_gets_a_delivery() {
 
     let delivered = eventually("the history", async || {
         let path = "/v1/clients/night-watch/deliveries?status=delivered";
-        let (_, page) = home.call_api("GET", path, &[], &none).await;
-        page["deliveries"].get(0).cloned()
+        home.get(path).await["deliveries"].get(0).cloned()
     })
     .await;
     assert_eq!(delivered["id"], id);

@@ -1,24 +1,10 @@
 //! The stack is closed to web pages, to foreign host names and to other users of the machine.
 
-use std::net::SocketAddr;
-
 use antumbra_local::http::AllowedHosts;
 use antumbra_local::receiver;
 use antumbra_local::stack::{Options, Stack};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
 
-use crate::support::soon;
-
-async fn send(address: SocketAddr, request: String) -> String {
-    let mut stream = TcpStream::connect(address).await.unwrap();
-    stream.write_all(request.as_bytes()).await.unwrap();
-    let mut response = String::new();
-    soon("a response", stream.read_to_string(&mut response))
-        .await
-        .unwrap();
-    response
-}
+use crate::support::exchange;
 
 #[tokio::test]
 async fn every_http_port_refuses_foreign_hosts_and_pages() {
@@ -45,7 +31,7 @@ async fn every_http_port_refuses_foreign_hosts_and_pages() {
             )
         };
         let own = format!("host: {address}");
-        let response = send(address, request(method, &own)).await;
+        let response = exchange(address, &request(method, &own)).await;
         assert!(response.starts_with("HTTP/1.1 20"), "{path}: {response}");
         for foreign in [
             "host: evil.example".to_owned(),
@@ -53,7 +39,7 @@ async fn every_http_port_refuses_foreign_hosts_and_pages() {
             format!("{own}\r\norigin: null"),
         ] {
             for method in [method, "OPTIONS"] {
-                let response = send(address, request(method, &foreign)).await;
+                let response = exchange(address, &request(method, &foreign)).await;
                 assert!(
                     response.starts_with("HTTP/1.1 403"),
                     "{foreign}: {response}"

@@ -1,7 +1,5 @@
 //! Publishing over HTTP, with the SDK and with raw requests.
 
-use std::net::SocketAddr;
-
 use antumbra_local::{
     clients::sdk_config,
     mqtt::{self, Broker, Subscription, TopicFilter},
@@ -10,12 +8,9 @@ use antumbra_local::{
 use aws_sdk_iotdataplane::{
     Client, error::ProvideErrorMetadata as _, primitives::Blob, types::PayloadFormatIndicator,
 };
-use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _},
-    net::TcpStream,
-};
 
-use crate::{device::v4, support::soon};
+use crate::device::v4;
+use crate::support::{exchange, soon};
 
 async fn stack() -> (Broker, Queues, Client, Subscription) {
     let broker = mqtt::start(0).await.unwrap();
@@ -24,16 +19,6 @@ async fn stack() -> (Broker, Queues, Client, Subscription) {
     let client = Client::new(&sdk_config(queues.address()));
     let published = broker.subscribe(TopicFilter::new("#").unwrap());
     (broker, queues, client, published)
-}
-
-/// Sends a raw request and returns the raw response.
-async fn bare(address: SocketAddr, request: &str) -> String {
-    let mut stream = TcpStream::connect(address).await.unwrap();
-    stream.write_all(request.as_bytes()).await.unwrap();
-    let mut response = String::new();
-    let read = stream.read_to_string(&mut response);
-    soon("a response", read).await.unwrap();
-    response
 }
 
 fn post(path: &str, header: &str) -> String {
@@ -86,7 +71,7 @@ async fn published_messages_reach_devices_and_can_be_retained() {
 async fn slashes_in_topics_need_no_escape() {
     let (_broker, queues, _, mut published) = stack().await;
     let request = post("/topics/request/devices?qos=1", "");
-    let response = bare(queues.address(), &request).await;
+    let response = exchange(queues.address(), &request).await;
     assert!(response.starts_with("HTTP/1.1 200"), "{response}");
     let message = soon("a message", published.next()).await.unwrap();
     assert_eq!(message.topic, "request/devices");
@@ -116,11 +101,11 @@ async fn requests_that_aws_rejects_are_rejected() {
         ("/topics/a", bad_user, 400),
         ("/topics/a", bad_format, 400),
     ] {
-        let response = bare(queues.address(), &post(path, header)).await;
+        let response = exchange(queues.address(), &post(path, header)).await;
         let expected = format!("HTTP/1.1 {status}");
         assert!(response.starts_with(&expected), "{path}: {response}");
     }
     let get = post("/topics/a", "").replace("POST", "GET");
-    let response = bare(queues.address(), &get).await;
+    let response = exchange(queues.address(), &get).await;
     assert!(response.starts_with("HTTP/1.1 405"), "{response}");
 }

@@ -4,10 +4,8 @@ use antumbra_local::{
     listen::StartError,
 };
 use aws_sdk_dynamodb::error::ProvideErrorMetadata as _;
-use aws_sdk_dynamodb::types::AttributeValue;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use crate::support::tables;
+use crate::support::{exchange, tables, text};
 
 #[tokio::test]
 async fn tables_are_created_once_and_survive_a_restart() {
@@ -18,33 +16,17 @@ async fn tables_are_created_once_and_survive_a_restart() {
     let made = MAIN.ensure(&first.client).await.unwrap();
     MESSAGES.ensure(&first.client).await.unwrap();
     assert_eq!(MAIN.ensure(&first.client).await.unwrap(), made);
-    let put = first.client.put_item().table_name(MAIN.name);
-    put.item("PK", AttributeValue::S("p".into()))
-        .item("SK", AttributeValue::S("s".into()))
-        .send()
-        .await
-        .unwrap();
+    first.put("s", &[]).await;
     first.server.stop().await;
 
     let second = tables(file).await;
     assert_eq!(MAIN.ensure(&second.client).await.unwrap(), made);
     assert!(made.stream_arn.is_some());
-    let found = second
-        .client
-        .scan()
-        .table_name(MAIN.name)
-        .send()
-        .await
-        .unwrap();
-    assert_eq!(found.count, 1);
+    let found = second.client.scan().table_name(MAIN.name).send().await;
+    assert_eq!(found.unwrap().count, 1);
     let expiry = second.client.describe_time_to_live().table_name(MAIN.name);
-    let expiry = expiry
-        .send()
-        .await
-        .unwrap()
-        .time_to_live_description
-        .unwrap();
-    assert_eq!(expiry.attribute_name.as_deref(), Some("ttl"));
+    let expiry = expiry.send().await.unwrap().time_to_live_description;
+    assert_eq!(expiry.unwrap().attribute_name.as_deref(), Some("ttl"));
     second.server.stop().await;
 }
 
@@ -66,25 +48,20 @@ async fn an_existing_table_without_its_indexes_is_rejected() {
 async fn requests_that_dynamodb_rejects_are_rejected() {
     let here = tables(Storage::Memory).await;
     MAIN.ensure(&here.client).await.unwrap();
-    let empty = AttributeValue::S(String::new());
     let query = here.client.query().table_name(MAIN.name);
-    let query = query
-        .key_condition_expression("PK = :p")
-        .expression_attribute_values(":p", empty);
+    let query = query.key_condition_expression("PK = :p");
+    let query = query.expression_attribute_values(":p", text(""));
     let error = query.send().await.unwrap_err();
     assert_eq!(error.code(), Some("ValidationException"), "{error:?}");
 
     let request = r#"{"TableName":"antumbra","KeyConditionExpression":"PK = :p","ExpressionAttributeValues":{":p":{"S":""}}}"#;
     let address = here.server.address();
-    let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
-    let head = format!(
+    let request = format!(
         "POST / HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\nx-amz-target: DynamoDB_20120810.Query\r\n\
          content-type: application/x-amz-json-1.0\r\ncontent-length: {}\r\n\r\n{request}",
         request.len()
     );
-    stream.write_all(head.as_bytes()).await.unwrap();
-    let mut response = String::new();
-    stream.read_to_string(&mut response).await.unwrap();
+    let response = exchange(address, &request).await;
     assert!(response.starts_with("HTTP/1.1 400"), "{response}");
     assert!(response.contains("ValidationException"), "{response}");
     here.server.stop().await;

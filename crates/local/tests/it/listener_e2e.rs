@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 
 use antumbra_dynamodb::{DynamoDbShadows, MAIN, ShadowTableConfig};
 use antumbra_local::{clients::sdk_config, queues::queue_arn, stack::Options};
-use antumbra_service::shadows::{Delete, ExpectedVersion, Layout, ShadowId, Shadows, Update};
-use antumbra_shadow::Document;
+use antumbra_service::shadows::{Delete, ExpectedVersion, Layout, ShadowId, Shadows};
 use aws_sdk_sns::Client as Sns;
 use aws_sdk_sqs::types::{Message, MessageSystemAttributeName as System};
 use serde_json::{Value, json};
@@ -15,7 +14,6 @@ use crate::device::v4::Device;
 use crate::support::{self, registrations, soon};
 
 const TOPIC: &str = "arn:aws:sns:us-east-1:000000000000:alarms";
-const UNDELIVERABLE: &str = "antumbra-undeliverable";
 
 struct Home {
     services: support::Home,
@@ -23,16 +21,16 @@ struct Home {
 }
 
 impl Home {
-    async fn start(rules: &[Value], layout: Layout) -> Home {
+    async fn start(layout: Layout, rules: &[Value]) -> Home {
         let services = support::Home::start(Options {
             registrations: registrations(rules.iter().map(Value::to_string)),
             ..Options::default()
         })
         .await;
         let config = ShadowTableConfig::new(MAIN.name).layout(layout);
-        let database = sdk_config(services.stack.addresses().dynamodb);
+        let store = DynamoDbShadows::connect(&services.database(), config);
         Home {
-            shadows: Shadows::new(DynamoDbShadows::connect(&database, config)),
+            shadows: Shadows::new(store),
             services,
         }
     }
@@ -66,18 +64,6 @@ impl Home {
         };
         soon(device, receiving).await;
         all
-    }
-
-    /// Returns whether a queue is empty now.
-    async fn is_empty(&self, queue: &str) -> bool {
-        self.services.receive(queue, 0).await.is_empty()
-    }
-
-    /// Connects a device that subscribes to a topic filter.
-    async fn display(&self, filter: &str) -> Device {
-        let mut display = self.services.device("wall-display").await;
-        display.subscribe(filter).await;
-        display
     }
 
     async fn report(&self, id: &str, document: Value) {
@@ -131,6 +117,7 @@ async fn matching_reports_reach_their_targets_in_order() {
         "new": { "temp": [{ "numeric": [">", 30] }] },
     });
     let home = Home::start(
+        Layout::Separate,
         &[
             json!({ "name": "history", "on": { "key": "^DS#house#", "state": "reported" },
                     "send": ["old", "new", "diff"], "to": { "sqs": { "queue": "history.fifo" } } }),
@@ -141,11 +128,11 @@ async fn matching_reports_reach_their_targets_in_order() {
             json!({ "name": "elsewhere", "on": { "key": "^DS#other-house#" },
                     "to": { "sqs": { "queue": "elsewhere" } } }),
         ],
-        Layout::Separate,
     )
     .await;
     home.subscribe("alarms-box").await;
-    let mut display = home.display("desired/#").await;
+    let mut display = home.services.device("wall-display").await;
+    display.subscribe("desired/#").await;
 
     // Two devices alternately; `crossings` are the versions in which a temperature exceeds 30.
     let temps = [20, 25, 31, 40, 45, 30, 10, 35, 35, 29, 50, 12];
@@ -179,42 +166,28 @@ async fn matching_reports_reach_their_targets_in_order() {
     }
     let is_last = |body: &Value| LAST.iter().any(|last| is_about(body, last));
 
-    for device in devices {
-        let its: Vec<_> = history
-            .iter()
-            .filter(|got| is_about(&body(got), device))
-            .collect();
-        let updates = temps.len() as u64;
-        let removed = usize::from(device == "house#attic");
+    let updates = temps.len() as u64;
+    for (device, removed) in devices.into_iter().zip([0, 1]) {
+        let of_device = history.iter().filter(|got| is_about(&body(got), device));
+        let its: Vec<_> = of_device.collect();
         assert_eq!(its.len(), temps.len() + removed);
         for (message, version) in its.iter().zip(1..=updates) {
             let body = body(message);
             assert_eq!(body["version"], version, "gapless and in order");
-            let previous = (version > 1).then_some(version - 1);
-            assert_eq!(
-                body.get("previousVersion"),
-                previous.map(Value::from).as_ref()
-            );
+            let previous = (version > 1).then(|| json!(version - 1));
+            assert_eq!(body.get("previousVersion"), previous.as_ref());
             assert_eq!(body["new"]["temp"], temps[version as usize - 1]);
-            assert_eq!(
-                system(message, System::MessageGroupId),
-                format!("DS#{device}#DSR#main")
-            );
-            assert_eq!(
-                system(message, System::MessageDeduplicationId),
-                body["id"].as_str().unwrap()
-            );
+            let group = format!("DS#{device}#DSR#main");
+            assert_eq!(system(message, System::MessageGroupId), group);
+            assert_eq!(body["id"], system(message, System::MessageDeduplicationId));
             let operation = if version == 1 { "insert" } else { "modify" };
-            assert_eq!(
-                attributes(message),
-                [
-                    ("operation", operation),
-                    ("registration", "history"),
-                    ("shadow", device),
-                    ("state", "reported")
-                ]
-                .into()
-            );
+            let expected = [
+                ("operation", operation),
+                ("registration", "history"),
+                ("shadow", device),
+                ("state", "reported"),
+            ];
+            assert_eq!(attributes(message), expected.into());
         }
         for message in &its[temps.len()..] {
             let body = body(message);
@@ -226,22 +199,17 @@ async fn matching_reports_reach_their_targets_in_order() {
         }
     }
 
-    let mut crossed: Vec<(String, u64)> = alarms
-        .iter()
-        .filter(|got| !is_last(&body(got)))
-        .map(|message| {
-            let body = body(message);
-            assert!(
-                body["old"]["temp"].as_u64() <= Some(30) && body["new"]["temp"].as_u64() > Some(30)
-            );
-            let attributes = attributes(message);
-            assert_eq!(attributes["registration"], "too-warm");
-            (
-                attributes["shadow"].to_owned(),
-                body["version"].as_u64().unwrap(),
-            )
-        })
-        .collect();
+    let mut crossed = Vec::new();
+    for message in alarms.iter().filter(|got| !is_last(&body(got))) {
+        let (body, attributes) = (body(message), attributes(message));
+        assert!(body["old"]["temp"].as_u64() <= Some(30));
+        assert!(body["new"]["temp"].as_u64() > Some(30));
+        assert_eq!(attributes["registration"], "too-warm");
+        crossed.push((
+            attributes["shadow"].to_owned(),
+            body["version"].as_u64().unwrap(),
+        ));
+    }
     crossed.sort();
     let each = |device: &str| crossings.map(|version| (device.to_owned(), version));
     assert_eq!(
@@ -249,38 +217,23 @@ async fn matching_reports_reach_their_targets_in_order() {
         [each("house#attic"), each("house#cellar")].concat()
     );
 
-    let desired_only: Vec<_> = desired.iter().filter(|(_, body)| !is_last(body)).collect();
-    let received: Vec<_> = desired_only
-        .iter()
-        .map(|(topic, body)| {
-            (
-                topic.as_str(),
-                body["version"].as_u64().unwrap(),
-                &body["new"]["mode"],
-            )
-        })
-        .collect();
-    let modes = [json!(0), json!(4), json!(8)];
-    assert_eq!(
-        received,
-        [
-            ("desired/house%23cellar/insert", 1, &modes[0]),
-            ("desired/house%23cellar/modify", 2, &modes[1]),
-            ("desired/house%23cellar/modify", 3, &modes[2]),
-        ]
-    );
+    let desired = desired.iter().filter(|(_, body)| !is_last(body));
+    let desired = desired.map(|(topic, body)| json!([topic, body["version"], body["new"]["mode"]]));
+    let expected = [
+        json!(["desired/house%23cellar/insert", 1, 0]),
+        json!(["desired/house%23cellar/modify", 2, 4]),
+        json!(["desired/house%23cellar/modify", 3, 8]),
+    ];
+    assert_eq!(desired.collect::<Vec<_>>(), expected);
 
     // There are no other notifications.
-    let updates = devices.len() * temps.len() + 1;
-    let of_last = |bodies: &mut dyn Iterator<Item = Value>| bodies.filter(&is_last).count();
-    let counts = (
-        of_last(&mut history.iter().map(body)),
-        of_last(&mut alarms.iter().map(body)),
-    );
+    let of_last = |messages: &[Message]| messages.iter().map(body).filter(&is_last).count();
+    let counts = (of_last(&history), of_last(&alarms));
     assert!((3..=4).contains(&counts.0) && counts.1 == 2, "{counts:?}");
-    assert_eq!(history.len(), updates + counts.0);
-    assert!(home.is_empty("elsewhere").await);
-    assert!(home.is_empty(UNDELIVERABLE).await);
+    assert_eq!(history.len(), devices.len() * temps.len() + 1 + counts.0);
+    for queue in ["elsewhere", "antumbra-undeliverable"] {
+        assert!(home.services.receive(queue, 0).await.is_empty(), "{queue}");
+    }
     home.services.stop().await;
 }
 
@@ -289,14 +242,9 @@ async fn matching_reports_reach_their_targets_in_order() {
 async fn acknowledged_values_are_told_from_withdrawn_ones() {
     for layout in [Layout::Separate, Layout::Combined] {
         let leaf = json!({ "path": "/lamps/*", "change": ["acknowledged"], "old": ["on"] });
-        let home = Home::start(
-            &[
-                json!({ "name": "carried-out", "on": { "state": "desired", "leaf": leaf },
-                        "send": ["diff"], "to": { "sqs": { "queue": "carried-out.fifo" } } }),
-            ],
-            layout,
-        )
-        .await;
+        let rule = json!({ "name": "carried-out", "on": { "state": "desired", "leaf": leaf },
+                           "send": ["diff"], "to": { "sqs": { "queue": "carried-out.fifo" } } });
+        let home = Home::start(layout, &[rule]).await;
         let lamps = |left: &str, right: Value| json!({ "lamps": { "left": left, "right": right } });
         home.desire("house#hall", lamps("on", json!("off"))).await;
         home.report("house#hall", lamps("on", json!("off"))).await;
@@ -308,11 +256,11 @@ async fn acknowledged_values_are_told_from_withdrawn_ones() {
             home.report(last, lamps("on", json!("on"))).await;
         }
         let all = home.until("carried-out.fifo", LAST[1]).await;
-        let of_hall: Vec<Value> = all
+        let of_hall = all
             .iter()
             .map(body)
-            .filter(|body| is_about(body, "house#hall"))
-            .collect();
+            .filter(|body| is_about(body, "house#hall"));
+        let of_hall: Vec<Value> = of_hall.collect();
         let [body] = &of_hall[..] else {
             panic!("{layout:?}: {of_hall:?}")
         };
@@ -324,137 +272,4 @@ async fn acknowledged_values_are_told_from_withdrawn_ones() {
         );
         home.services.stop().await;
     }
-}
-
-#[tokio::test]
-async fn undeliverable_notifications_do_not_delay_others() {
-    let home = Home::start(
-        &[
-            json!({ "name": "nobody", "on": { "key": "^DS#house#lamp#" },
-                    "to": { "sqs": { "queue": "arn:aws:sqs:us-east-1:111111111111:nobody" } } }),
-            json!({ "name": "live", "on": { "key": "^DS#house#" }, "send": ["new", "diff"],
-                    "to": { "mqtt": { "topic": "live/${id}" } } }),
-            json!({ "name": "history", "on": { "key": "^DS#house#" },
-                    "to": { "sqs": { "queue": "history.fifo" } } }),
-        ],
-        Layout::Separate,
-    )
-    .await;
-    let mut display = home.display("live/#").await;
-    home.report("house#lamp", json!({ "on": true })).await;
-    // Too large for MQTT with the document or the diff, but not for the queue.
-    home.report("house#lamp", json!({ "text": "x".repeat(150_000) }))
-        .await;
-    home.report("house#lamp", json!({ "on": false })).await;
-
-    let (mut history, mut live) = (Vec::new(), Vec::new());
-    for last in LAST {
-        home.report(last, json!({ "on": true })).await;
-        history.extend(home.until("history.fifo", last).await);
-        live.extend(messages_until(&mut display, last).await);
-    }
-    let versions = |bodies: Vec<Value>| -> Vec<u64> {
-        let of_lamp = bodies.iter().filter(|body| is_about(body, "house#lamp"));
-        of_lamp
-            .map(|body| body["version"].as_u64().unwrap())
-            .collect()
-    };
-    assert_eq!(versions(history.iter().map(body).collect()), [1, 2, 3]);
-    let truncated = |version: u64| {
-        let found = live.iter().find(|(_, body)| body["version"] == version);
-        found.unwrap().1["truncated"].clone()
-    };
-    assert_eq!(truncated(2), json!(["new", "diff"]));
-    // The large text is still in the document.
-    assert_eq!(truncated(3), json!(["new"]));
-    assert_eq!(
-        versions(live.into_iter().map(|(_, body)| body).collect()),
-        [1, 2, 3]
-    );
-
-    let mut undeliverable = Vec::new();
-    while undeliverable.len() < 3 {
-        let got = soon(
-            "an undeliverable notification",
-            home.services.receive(UNDELIVERABLE, 5),
-        );
-        undeliverable.extend(got.await.iter().map(body));
-    }
-    undeliverable.sort_by_key(|body| {
-        let at = |name: &str| body[name].to_string();
-        let version = body["notification"]["version"].as_u64();
-        (at("key"), at("registration"), version)
-    });
-    let text = |body: &Value, name: &str| body[name].as_str().unwrap().to_owned();
-    let received: Vec<_> = undeliverable
-        .iter()
-        .map(|body| [text(body, "registration"), text(body, "key")])
-        .collect();
-    assert_eq!(received, [["nobody", "DS#house#lamp#DSR#main"]; 3]);
-    for (body, version) in undeliverable.iter().zip(1..) {
-        assert_eq!(body["notification"]["version"], version, "{body}");
-        assert!(
-            body["reason"].as_str().unwrap().contains("nobody"),
-            "{body}"
-        );
-    }
-    assert!(home.is_empty(UNDELIVERABLE).await);
-    home.services.stop().await;
-}
-
-#[tokio::test]
-async fn changes_of_a_combined_item_are_notified_per_document() {
-    let home = Home::start(
-        &[json!({ "name": "all", "send": ["new"], "to": { "sqs": { "queue": "all.fifo" } } })],
-        Layout::Combined,
-    )
-    .await;
-    let document = |text: &str| Document::parse(text).unwrap();
-    let lamp = ShadowId::new("house#lamp").unwrap();
-    home.report("house#lamp", json!({ "on": false })).await;
-    home.desire("house#lamp", json!({ "level": 7 })).await;
-    let both = Update::report(lamp, document(r#"{"on":true}"#));
-    let both = both.and_desire(document(r#"{"level":8}"#));
-    home.shadows.update(both).await.unwrap();
-    let mut all = Vec::new();
-    for last in LAST {
-        home.report(last, json!({ "on": true })).await;
-        all.extend(home.until("all.fifo", last).await);
-    }
-    let received: Vec<_> = all
-        .iter()
-        .map(body)
-        .filter(|body| is_about(body, "house#lamp"))
-        .map(|body| json!([body["version"], body["shadow"]["state"], body["new"]]))
-        .collect();
-    assert_eq!(
-        received,
-        [
-            json!([1, "reported", { "on": false }]),
-            json!([2, "desired", { "level": 7 }]),
-            json!([3, "reported", { "on": true }]),
-            json!([3, "desired", { "level": 8 }]),
-        ]
-    );
-    assert!(home.is_empty(UNDELIVERABLE).await);
-    home.services.stop().await;
-}
-
-#[tokio::test]
-async fn oversized_notifications_omit_the_old_document() {
-    let whole = json!({ "name": "whole", "send": ["old", "new"], "to": { "sqs": { "queue": "whole.fifo" } } });
-    let home = Home::start(&[whole], Layout::Separate).await;
-    for letter in ["x", "y"] {
-        home.report("house", json!({ "text": letter.repeat(150_000) }))
-            .await;
-    }
-    let mut got = Vec::new();
-    while got.len() < 2 {
-        let received = home.services.receive("whole.fifo", 5);
-        got.extend(soon("a notification", received).await.iter().map(body));
-    }
-    assert_eq!(got[1]["truncated"], json!(["old"]));
-    assert_eq!(got[1]["new"]["text"].as_str().map(str::len), Some(150_000));
-    assert!(home.is_empty(UNDELIVERABLE).await);
-    home.services.stop().await;
 }

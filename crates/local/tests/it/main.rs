@@ -20,6 +20,5 @@ mod shadows;
 mod stream;
 mod stream_records;
 mod support;
-mod topics;
 mod unkind;
 mod webhooks;

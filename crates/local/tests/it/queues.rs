@@ -1,48 +1,82 @@
+//! The wire protocols of SQS and SNS, with the SDKs. The rules of queues are tested in `antumbra-queues`.
+
 use std::time::{Duration, Instant};
 
-use antumbra_local::queues::{Queues, definitions};
+use antumbra_local::clients::sdk_config;
+use antumbra_local::queues::{Queues, definitions, queue_arn};
+use aws_sdk_sns::{Client as Sns, types::MessageAttributeValue};
 use aws_sdk_sqs::{
-    Client,
+    Client as Sqs,
     types::{Message, QueueAttributeName, SendMessageBatchRequestEntry},
 };
+use serde_json::{Value, json};
 
 use crate::support::{queues, soon};
 
-async fn make(client: &Client, name: &str, attributes: &[(QueueAttributeName, &str)]) -> String {
+async fn make(client: &Sqs, name: &str) -> String {
     let mut request = client.create_queue().queue_name(name);
-    for (attribute, value) in attributes {
-        request = request.attributes(attribute.clone(), *value);
+    if name.ends_with(".fifo") {
+        request = request.attributes(QueueAttributeName::FifoQueue, "true");
     }
     request.send().await.unwrap().queue_url.unwrap()
 }
 
-async fn make_fifo(client: &Client, name: &str) -> String {
-    make(client, name, &[(QueueAttributeName::FifoQueue, "true")]).await
-}
-
-async fn receive(client: &Client, queue: &str, wait: i32) -> Vec<Message> {
+async fn receive(client: &Sqs, queue: &str) -> Vec<Message> {
     let request = client.receive_message().queue_url(queue);
-    let request = request.max_number_of_messages(10).wait_time_seconds(wait);
+    let request = request.max_number_of_messages(10);
+    let request = request.message_attribute_names("All");
     request.send().await.unwrap().messages.unwrap_or_default()
 }
 
 fn bodies(messages: &[Message]) -> Vec<&str> {
-    messages
-        .iter()
-        .map(|message| message.body().unwrap())
-        .collect()
+    messages.iter().map(|one| one.body().unwrap()).collect()
 }
 
-async fn delete(client: &Client, queue: &str, message: &Message) {
-    let request = client.delete_message().queue_url(queue);
-    let request = request.receipt_handle(message.receipt_handle().unwrap());
-    request.send().await.unwrap();
+/// A topic, and queues subscribed to it with these attributes.
+struct Topic {
+    queues: Queues,
+    sqs: Sqs,
+    sns: Sns,
+    arn: String,
 }
 
-async fn release(client: &Client, queue: &str, message: &Message) {
-    let request = client.change_message_visibility().queue_url(queue);
-    let request = request.receipt_handle(message.receipt_handle().unwrap());
-    request.visibility_timeout(0).send().await.unwrap();
+impl Topic {
+    async fn start() -> Topic {
+        let (queues, sqs) = queues().await;
+        let sns = Sns::new(&sdk_config(queues.address()));
+        let created = sns.create_topic().name("t").send().await.unwrap();
+        let arn = created.topic_arn.unwrap();
+        Topic {
+            queues,
+            sqs,
+            sns,
+            arn,
+        }
+    }
+
+    async fn subscribe(&self, queue: &str, attributes: &[(&str, &str)]) -> String {
+        make(&self.sqs, queue).await;
+        let request = self.sns.subscribe().topic_arn(&self.arn).protocol("sqs");
+        let request = request.endpoint(queue_arn(queue));
+        let mut request = request.return_subscription_arn(true);
+        for (name, value) in attributes {
+            request = request.attributes(*name, *value);
+        }
+        request.send().await.unwrap().subscription_arn.unwrap()
+    }
+
+    async fn publish(&self, message: &str, state: &str) {
+        let state = MessageAttributeValue::builder()
+            .data_type("String")
+            .string_value(state);
+        let request = self.sns.publish().topic_arn(&self.arn).message(message);
+        let request = request.message_attributes("state", state.build().unwrap());
+        request.send().await.unwrap();
+    }
+
+    async fn received(&self, queue: &str) -> Vec<Message> {
+        receive(&self.sqs, &self.queues.queue_url(queue)).await
+    }
 }
 
 #[tokio::test]
@@ -60,109 +94,100 @@ async fn the_queues_of_the_product_are_created_once() {
     let mut expected: Vec<_> = definitions::QUEUES.iter().map(|queue| queue.name).collect();
     expected.sort_unstable();
     assert_eq!(names, expected);
-    let url = client
-        .get_queue_url()
-        .queue_name("antumbra-inbound")
-        .send()
-        .await
-        .unwrap();
-    assert_eq!(url.queue_url.unwrap(), queues.queue_url("antumbra-inbound"));
-    queues.stop().await;
-}
-
-#[tokio::test]
-async fn fifo_keeps_order_and_drops_duplicates() {
-    let (queues, client) = queues().await;
-    let queue = make_fifo(&client, "q.fifo").await;
-    let send = |group: &'static str, body: &'static str, id: &'static str| {
-        let request = client.send_message().queue_url(&queue).message_body(body);
-        request
-            .message_group_id(group)
-            .message_deduplication_id(id)
-            .send()
-    };
-    let first = send("g", "1", "d1").await.unwrap();
-    let again = send("g", "1 again", "d1").await.unwrap();
-    assert_eq!(first.message_id, again.message_id);
-    send("g", "2", "d2").await.unwrap();
-    send("h", "other", "d3").await.unwrap();
-
-    let received = receive(&client, &queue, 0).await;
-    assert_eq!(
-        bodies(&received),
-        ["1", "2", "other"],
-        "one receive may return several messages of a group, in order"
-    );
-    assert!(
-        receive(&client, &queue, 0).await.is_empty(),
-        "both groups are in flight"
-    );
-    release(&client, &queue, &received[0]).await;
-    assert!(
-        receive(&client, &queue, 0).await.is_empty(),
-        "2 is still in flight"
-    );
-    release(&client, &queue, &received[1]).await;
-    let received = receive(&client, &queue, 0).await;
-    assert_eq!(bodies(&received), ["1", "2"], "again in order");
-    delete(&client, &queue, &received[0]).await;
-    release(&client, &queue, &received[1]).await;
-    assert_eq!(bodies(&receive(&client, &queue, 0).await), ["2"]);
-    queues.stop().await;
-}
-
-#[tokio::test]
-async fn a_delayed_message_is_received_after_its_delay() {
-    let (queues, client) = queues().await;
-    let queue = make(&client, "q", &[]).await;
-    let sent = Instant::now();
-    let request = client.send_message().queue_url(&queue).message_body("late");
-    request.delay_seconds(1).send().await.unwrap();
-    assert!(receive(&client, &queue, 0).await.is_empty());
-    assert_eq!(bodies(&receive(&client, &queue, 20).await), ["late"]);
-    assert!(sent.elapsed() >= Duration::from_secs(1));
+    let url = client.get_queue_url().queue_name("antumbra-inbound");
+    let url = url.send().await.unwrap().queue_url.unwrap();
+    assert_eq!(url, queues.queue_url("antumbra-inbound"));
     queues.stop().await;
 }
 
 #[tokio::test]
 async fn a_batch_can_fail_in_part() {
     let (queues, client) = queues().await;
-    let queue = make_fifo(&client, "q.fifo").await;
-    let entry = |id: &str| {
-        SendMessageBatchRequestEntry::builder()
+    let queue = make(&client, "q.fifo").await;
+    let mut batch = client.send_message_batch().queue_url(&queue);
+    for (id, group) in [("good", Some("g")), ("bad", None)] {
+        let entry = SendMessageBatchRequestEntry::builder()
             .id(id)
-            .message_body(id)
-    };
-    let good = entry("good")
-        .message_group_id("g")
-        .message_deduplication_id("1");
-    let bad = entry("bad").message_deduplication_id("2");
-    let batch = client.send_message_batch().queue_url(&queue);
-    let batch = batch
-        .entries(good.build().unwrap())
-        .entries(bad.build().unwrap());
+            .message_body(id);
+        let entry = entry.message_deduplication_id(id);
+        let entry = entry.set_message_group_id(group.map(str::to_owned));
+        batch = batch.entries(entry.build().unwrap());
+    }
     let response = batch.send().await.unwrap();
     assert_eq!(response.successful()[0].id(), "good");
     assert_eq!(response.failed()[0].id(), "bad");
     assert!(response.failed()[0].sender_fault());
-    assert_eq!(bodies(&receive(&client, &queue, 0).await), ["good"]);
+    assert_eq!(bodies(&receive(&client, &queue).await), ["good"]);
     queues.stop().await;
 }
 
 #[tokio::test]
 async fn stopping_does_not_wait_for_polls() {
     let (queues, client) = queues().await;
-    let queue = make(&client, "q", &[]).await;
-    let mut poll = client
-        .receive_message()
-        .queue_url(&queue)
-        .wait_time_seconds(20);
-    poll = poll.max_number_of_messages(1);
-    let poll = tokio::spawn(poll.send());
+    let queue = make(&client, "q").await;
+    let poll = client.receive_message().queue_url(&queue);
+    let poll = tokio::spawn(poll.wait_time_seconds(20).send());
     let in_flight = client.get_queue_url().queue_name("q").send();
     in_flight.await.unwrap();
     let stopped = Instant::now();
     soon("the stop", Queues::stop(queues)).await;
     assert!(stopped.elapsed() < Duration::from_secs(10));
     poll.abort();
+}
+
+#[tokio::test]
+async fn a_topic_fans_out_raw_in_an_envelope_and_filtered() {
+    let topic = Topic::start().await;
+    let raw = [("RawMessageDelivery", "true")];
+    topic.subscribe("raw", &raw).await;
+    topic.subscribe("wrapped", &[]).await;
+    let policy = [("FilterPolicy", r#"{"state": ["desired"]}"#)];
+    topic.subscribe("filtered", &policy).await;
+    topic.publish("m-reported", "reported").await;
+    topic.publish("m-desired", "desired").await;
+
+    let raw = topic.received("raw").await;
+    let mut texts = bodies(&raw);
+    texts.sort_unstable();
+    assert_eq!(texts, ["m-desired", "m-reported"]);
+    for message in &raw {
+        let state = message.message_attributes().unwrap()["state"].string_value();
+        assert_eq!(message.body().unwrap(), format!("m-{}", state.unwrap()));
+    }
+    let envelope = |message: &Message| -> Value {
+        let envelope: Value = serde_json::from_str(message.body().unwrap()).unwrap();
+        assert_eq!(envelope["Type"], "Notification");
+        assert_eq!(envelope["TopicArn"], topic.arn.as_str());
+        envelope
+    };
+    let wrapped = topic.received("wrapped").await;
+    assert_eq!(wrapped.len(), 2);
+    let text = envelope(&wrapped[0])["Message"].to_string();
+    assert!(text.starts_with("\"m-"), "{text}");
+    let filtered = topic.received("filtered").await;
+    assert_eq!(filtered.len(), 1);
+    let envelope = envelope(&filtered[0]);
+    assert_eq!(envelope["Message"], "m-desired");
+    let state = &envelope["MessageAttributes"]["state"];
+    assert_eq!(state, &json!({"Type": "String", "Value": "desired"}));
+    topic.queues.stop().await;
+}
+
+#[tokio::test]
+async fn raw_delivery_can_be_set_and_read() {
+    let topic = Topic::start().await;
+    let arn = topic.subscribe("q", &[]).await;
+    for (raw, expected) in [("true", "hello"), ("false", "{")] {
+        let switch = topic.sns.set_subscription_attributes();
+        let switch = switch.subscription_arn(&arn).attribute_value(raw);
+        let switch = switch.attribute_name("RawMessageDelivery");
+        switch.send().await.unwrap();
+        let request = topic.sns.get_subscription_attributes();
+        let found = request.subscription_arn(&arn).send().await.unwrap();
+        assert_eq!(found.attributes.unwrap()["RawMessageDelivery"], raw);
+        topic.publish("hello", "any").await;
+        let messages = topic.received("q").await;
+        assert!(bodies(&messages)[0].starts_with(expected));
+    }
+    topic.queues.stop().await;
 }

@@ -4,13 +4,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use antumbra_dynamodb::{DynamoDbShadows, MAIN, ShadowTableConfig};
-use antumbra_local::clients::sdk_config;
 use antumbra_local::stack::Options;
 use antumbra_service::shadows::{Layout, ShadowId, Shadows};
 use serde_json::{Value, json};
 
 use crate::device::v4::{Device, QoS};
-use crate::support::{Home, TOKEN, registrations};
+use crate::support::{Home, registrations};
 
 /// A stack with the shipped registrations that notify devices of their shadows.
 async fn start(layout: Layout) -> Home {
@@ -78,8 +77,7 @@ async fn a_device_is_notified_of_changes_from_every_interface() {
 
         // Through the SDK, directly to the table.
         let config = ShadowTableConfig::new(MAIN.name).layout(layout);
-        let database = sdk_config(home.stack.addresses().dynamodb);
-        let sdk = Shadows::new(DynamoDbShadows::connect(&database, config));
+        let sdk = Shadows::new(DynamoDbShadows::connect(&home.database(), config));
         let lamp = ShadowId::new("lamp").unwrap();
         sdk.desire(&lamp, &json!({"led": "on", "deep": {"a": 1}}))
             .await
@@ -210,11 +208,7 @@ fn timeless(value: &Value) -> Value {
 #[tokio::test]
 async fn updates_published_in_order_end_in_the_last_one() {
     const UPDATES: i64 = 20;
-    let home = Home::start(Options {
-        http_token: Some(TOKEN.to_owned()),
-        ..Options::default()
-    })
-    .await;
+    let home = Home::with_api(Options::default()).await;
     for round in ["cold", "warm"] {
         let devices = (0..20).map(async |n| {
             let shadow = format!("shadow/{round}-{n}");
@@ -233,39 +227,10 @@ async fn updates_published_in_order_end_in_the_last_one() {
                 device.next().await;
             }
             let path = format!("/v1/shadows/{round}-{n}");
-            let (_, shadow) = home.call_api("GET", &path, &[], &Value::Null).await;
-            shadow["reported"]["document"]["led"].clone()
+            home.get(&path).await["reported"]["document"]["led"].clone()
         });
         let last = futures_util::future::join_all(devices).await;
         assert_eq!(last, vec![json!(UPDATES); 20], "{round}");
     }
-    home.stop().await;
-}
-
-#[tokio::test]
-async fn unconditional_reports_of_many_writers_all_succeed() {
-    let home = Home::start(Options {
-        http_token: Some(TOKEN.to_owned()),
-        ..Options::default()
-    })
-    .await;
-    let writers = (0..20).map(async |writer| {
-        let mut failed = Vec::new();
-        for n in 0..50 {
-            let report = json!({ format!("w{writer}"): n });
-            let path = "/v1/shadows/busy/reported";
-            let (status, response) = home.call_api("PATCH", path, &[], &report).await;
-            if status != 200 {
-                failed.push((status, response));
-            }
-        }
-        failed
-    });
-    let failed: Vec<_> = futures_util::future::join_all(writers).await.concat();
-    assert_eq!(failed, []);
-    let (_, shadow) = home
-        .call_api("GET", "/v1/shadows/busy", &[], &Value::Null)
-        .await;
-    assert_eq!(shadow["reported"]["version"], 1000);
     home.stop().await;
 }

@@ -4,34 +4,18 @@ use std::path::Path;
 use std::time::Duration;
 
 use antumbra_dynamodb::{MAIN, MESSAGES};
-use antumbra_local::clients::sdk_config;
 use antumbra_local::dynamodb::{self, Storage, delete_read_records};
-use aws_sdk_dynamodb::types::AttributeValue;
 use aws_sdk_dynamodbstreams::types::ShardIteratorType;
 use dynoxide::storage::Storage as Engine;
 
-use crate::support::{Tables, soon, tables};
-
-async fn put(here: &Tables, count: usize) {
-    for at in 0..count {
-        let text = |text: &str| AttributeValue::S(text.to_owned());
-        let put = here.client.put_item().table_name(MAIN.name);
-        let put = put.item("PK", text("p")).item("SK", text("s"));
-        let put = put.item("n", AttributeValue::N(uuid(at)));
-        put.send().await.unwrap();
-    }
-}
+use crate::support::{Tables, eventually, tables, text};
 
 /// Writes a different number each time, because an unchanged item leaves no record.
-fn uuid(at: usize) -> String {
-    format!("{at}{}", fastrand::u64(1..))
-}
-
-async fn put_message(here: &Tables) {
-    let text = |text: &str| AttributeValue::S(text.to_owned());
-    let put = here.client.put_item().table_name(MESSAGES.name);
-    let put = put.item("uuid", text("u")).item("messageId", text("m"));
-    put.send().await.unwrap();
+async fn put(here: &Tables, count: usize) {
+    for at in 0..count {
+        let number = format!("{at}{}", fastrand::u64(1..));
+        here.put("s", &[("n", &number)]).await;
+    }
 }
 
 /// Ages every record by two days.
@@ -75,7 +59,9 @@ async fn stream_records_are_trimmed_after_a_day() {
     let here = tables(Storage::File(path.clone())).await;
     MAIN.ensure(&here.client).await.unwrap();
     MESSAGES.ensure(&here.client).await.unwrap();
-    put_message(&here).await;
+    let message = here.client.put_item().table_name(MESSAGES.name);
+    let message = message.item("uuid", text("u"));
+    message.item("messageId", text("m")).send().await.unwrap();
     put(&here, 150).await;
     assert_eq!(kept(&path, MAIN.name), 150);
     age(&path);
@@ -100,17 +86,11 @@ async fn unread_stream_records_are_kept() {
     here.server.stop().await;
 
     let read = |s: &str, h: &str| (s == stream && h == shard).then(|| before[5].clone());
-    assert_eq!(
-        delete_read_records(&file, read).unwrap(),
-        0,
-        "none is a day old"
-    );
+    // None is a day old.
+    assert_eq!(delete_read_records(&file, read).unwrap(), 0);
     age(&path);
-    assert_eq!(
-        delete_read_records(&file, |_, _| None).unwrap(),
-        0,
-        "no record has been read"
-    );
+    // No record has been read.
+    assert_eq!(delete_read_records(&file, |_, _| None).unwrap(), 0);
     assert_eq!(delete_read_records(&file, read).unwrap(), 5);
 
     let here = tables(file.clone()).await;
@@ -119,33 +99,21 @@ async fn unread_stream_records_are_kept() {
     assert_eq!(after[..5], before[5..]);
     assert_eq!(after.len(), 255);
     here.server.stop().await;
-    assert_eq!(
-        delete_read_records(&file, |_, _| Some(after[254].clone())).unwrap(),
-        5
-    );
+    let read = |_: &str, _: &str| Some(after[254].clone());
+    assert_eq!(delete_read_records(&file, read).unwrap(), 5);
 }
 
 #[tokio::test]
 async fn expired_items_are_deleted() {
     let server = dynamodb::start_expiring(Storage::Memory, 0, Duration::from_millis(50)).await;
-    let server = server.unwrap();
-    let client = aws_sdk_dynamodb::Client::new(&sdk_config(server.address()));
-    MAIN.ensure(&client).await.unwrap();
-    for (key, ends) in [("gone", "1"), ("stays", "99999999999")] {
-        let put = client.put_item().table_name(MAIN.name);
-        let put = put.item("PK", AttributeValue::S(key.to_owned()));
-        let put = put.item("SK", AttributeValue::S("s".to_owned()));
-        let put = put.item("ttl", AttributeValue::N(ends.to_owned()));
-        put.send().await.unwrap();
-    }
-    let one_left = async {
-        loop {
-            let found = client.scan().table_name(MAIN.name).send().await.unwrap();
-            if found.count == 1 {
-                return found.items()[0]["PK"].as_s().unwrap().clone();
-            }
-        }
-    };
-    assert_eq!(soon("the expiry", one_left).await, "stays");
-    server.stop().await;
+    let here = Tables::of(server.unwrap());
+    MAIN.ensure(&here.client).await.unwrap();
+    here.put("gone", &[("ttl", "1")]).await;
+    here.put("stays", &[("ttl", "99999999999")]).await;
+    let left = eventually("the expiry", async || {
+        let found = here.client.scan().table_name(MAIN.name).send().await;
+        found.unwrap().items.filter(|items| items.len() == 1)
+    });
+    assert_eq!(left.await[0]["SK"], text("stays"));
+    here.server.stop().await;
 }

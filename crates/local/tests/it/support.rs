@@ -1,7 +1,8 @@
 //! Services on free ports, and a function whose invocations wait for the test to complete them.
 
-use std::{future::Future, time::Duration};
+use std::{future::Future, net::SocketAddr, time::Duration};
 
+use antumbra_dynamodb::MAIN;
 use antumbra_local::{
     clients::sdk_config,
     dynamodb::{self, DynamoDb, Storage},
@@ -14,6 +15,7 @@ use antumbra_service::sensors::{
     Generation, Location, RegisteredSensor, Sensor, SensorId, Version,
 };
 use antumbra_shadow::Timestamp;
+use aws_sdk_dynamodb::types::AttributeValue;
 use aws_sdk_sqs::types::{Message, MessageSystemAttributeName};
 use serde_json::{Value, json};
 use tokio::{
@@ -49,13 +51,42 @@ pub(crate) struct Tables {
 }
 
 pub(crate) async fn tables(storage: Storage) -> Tables {
-    let server = dynamodb::start(storage, 0).await.expect("DynamoDB starts");
-    let config = sdk_config(server.address());
-    Tables {
-        client: aws_sdk_dynamodb::Client::new(&config),
-        streams: aws_sdk_dynamodbstreams::Client::new(&config),
-        server,
+    Tables::of(dynamodb::start(storage, 0).await.expect("DynamoDB starts"))
+}
+
+impl Tables {
+    pub(crate) fn of(server: DynamoDb) -> Tables {
+        let config = sdk_config(server.address());
+        Tables {
+            client: aws_sdk_dynamodb::Client::new(&config),
+            streams: aws_sdk_dynamodbstreams::Client::new(&config),
+            server,
+        }
     }
+
+    /// Puts an item with this sort key and these numbers into the main table.
+    pub(crate) async fn put(&self, sort: &str, numbers: &[(&str, &str)]) {
+        let put = self.client.put_item().table_name(MAIN.name);
+        let mut put = put.item("PK", text("p")).item("SK", text(sort));
+        for (name, number) in numbers {
+            put = put.item(*name, AttributeValue::N((*number).to_owned()));
+        }
+        put.send().await.unwrap();
+    }
+}
+
+pub(crate) fn text(text: &str) -> AttributeValue {
+    AttributeValue::S(text.to_owned())
+}
+
+/// Sends a raw HTTP request with `connection: close` and returns the raw response.
+pub(crate) async fn exchange(address: SocketAddr, request: &str) -> String {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut response = String::new();
+    let read = stream.read_to_string(&mut response);
+    soon("a response", read).await.unwrap();
+    response
 }
 
 pub(crate) async fn queues() -> (Queues, aws_sdk_sqs::Client) {
@@ -82,8 +113,8 @@ impl Call {
     }
 
     /// Completes with batch item failures.
-    pub(crate) fn report(self, failed: &[&str]) {
-        let item = |id: &&str| json!({ "itemIdentifier": id });
+    pub(crate) fn report<T: AsRef<str>>(self, failed: &[T]) {
+        let item = |id: &T| json!({ "itemIdentifier": id.as_ref() });
         let failed: Vec<Value> = failed.iter().map(item).collect();
         self.respond(&json!({ "batchItemFailures": failed }).to_string());
     }
@@ -100,12 +131,10 @@ impl Call {
     }
 
     /// Returns a field of every record, by JSON pointer.
-    pub(crate) fn each(&self, pointer: &str) -> Vec<&str> {
-        let text = |record| Value::pointer(record, pointer)?.as_str();
-        let records = self.records().iter();
-        records
-            .map(|record| text(record).expect("every record has it"))
-            .collect()
+    pub(crate) fn each(&self, pointer: &str) -> Vec<String> {
+        let text = |record: &Value| Some(record.pointer(pointer)?.as_str()?.to_owned());
+        let all: Option<_> = self.records().iter().map(text).collect();
+        all.expect("every record has it")
     }
 }
 
@@ -158,12 +187,24 @@ pub(crate) struct Home {
 
 impl Home {
     pub(crate) async fn start(options: Options) -> Home {
-        Home::of(Stack::start(options).await.unwrap())
-    }
-
-    pub(crate) fn of(stack: Stack) -> Home {
+        let stack = Stack::start(options).await.unwrap();
         let sqs = aws_sdk_sqs::Client::new(&sdk_config(stack.addresses().aws));
         Home { stack, sqs }
+    }
+
+    /// Starts a stack whose HTTP API takes [`TOKEN`].
+    pub(crate) async fn with_api(options: Options) -> Home {
+        let http_token = Some(TOKEN.to_owned());
+        Home::start(Options {
+            http_token,
+            ..options
+        })
+        .await
+    }
+
+    /// Returns the configuration of clients of DynamoDB.
+    pub(crate) fn database(&self) -> aws_types::SdkConfig {
+        sdk_config(self.stack.addresses().dynamodb)
     }
 
     pub(crate) async fn stop(self) {
@@ -209,6 +250,11 @@ impl Home {
         .await
     }
 
+    /// Gets a resource of the HTTP API.
+    pub(crate) async fn get(&self, path: &str) -> Value {
+        self.call_api("GET", path, &[], &Value::Null).await.1
+    }
+
     /// Calls the HTTP API, and returns the status and JSON of the response.
     pub(crate) async fn call_api(
         &self,
@@ -234,13 +280,8 @@ impl Home {
         {
             request += &format!("{name}: {value}\r\n");
         }
-        let mut stream = TcpStream::connect(self.stack.addresses().http)
-            .await
-            .unwrap();
         let request = format!("{request}\r\n{body}");
-        stream.write_all(request.as_bytes()).await.unwrap();
-        let mut response = String::new();
-        stream.read_to_string(&mut response).await.unwrap();
+        let response = exchange(self.stack.addresses().http, &request).await;
         let (head, body) = response.split_once("\r\n\r\n").unwrap();
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
         (status, serde_json::from_str(body).unwrap_or(Value::Null))

@@ -4,15 +4,14 @@ use std::time::Duration;
 
 use antumbra_local::stack::Options;
 use antumbra_local::unkind::Unkind;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::support::{Home, TOKEN};
+use crate::support::Home;
 
 /// Requests overtake each other and come twice, and writes meet conflicts: the newest value by its own time stays.
 #[tokio::test]
 async fn the_newest_timestamped_value_stays_however_invocations_run() {
-    let home = Home::start(Options {
-        http_token: Some(TOKEN.to_owned()),
+    let home = Home::with_api(Options {
         unkind: Unkind::with_seed(7),
         ..Options::default()
     })
@@ -27,9 +26,7 @@ async fn the_newest_timestamped_value_stays_however_invocations_run() {
     }
     let newest = async {
         loop {
-            let (_, shadow) = home
-                .call_api("GET", "/v1/shadows/lamp", &[], &Value::Null)
-                .await;
+            let shadow = home.get("/v1/shadows/lamp").await;
             if shadow["reported"]["document"]["level"]["value"] == 20 {
                 return;
             }

@@ -151,7 +151,7 @@ fn messages_end_with_their_retention_period() {
 }
 
 #[test]
-fn delays_are_counted_apart() {
+fn a_delayed_message_is_counted_apart_and_received_after_its_delay() {
     let mut queue = Queue::new("q", Attributes::default());
     send(&mut queue, "now", None, 0);
     let late = NewMessage {
@@ -164,12 +164,13 @@ fn delays_are_counted_apart() {
         (counts.visible, counts.in_flight, counts.delayed),
         (1, 0, 1)
     );
-    receive(&mut queue, 1, 0);
-    let counts = queue.counts(0);
+    assert_eq!(bodies(&receive(&mut queue, 10, 8_999)), ["now"]);
+    let counts = queue.counts(8_999);
     assert_eq!(
         (counts.visible, counts.in_flight, counts.delayed),
         (0, 1, 1)
     );
+    assert_eq!(bodies(&receive(&mut queue, 10, 9_000)), ["late"]);
 }
 
 /// Repeats every delivery and takes the last of the candidates.

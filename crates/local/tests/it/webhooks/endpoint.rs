@@ -5,6 +5,8 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
+use antumbra_publish::webhook::sign;
+use antumbra_service::clients::Secret;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Path, State};
@@ -30,6 +32,14 @@ pub(crate) struct Seen {
     pub(crate) text: String,
     pub(crate) body: Value,
     pub(crate) at: Instant,
+}
+
+impl Seen {
+    pub(crate) fn assert_signed(&self, secrets: &[&Secret]) {
+        let seconds: i64 = self.timestamp.parse().unwrap();
+        let expected = sign(secrets, &self.id, seconds, &self.text).unwrap();
+        assert_eq!(self.signature, expected);
+    }
 }
 
 #[derive(Default)]

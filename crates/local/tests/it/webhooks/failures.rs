@@ -2,28 +2,22 @@
 
 use std::time::Duration;
 
-use antumbra_local::stack::Webhooks;
 use antumbra_service::clients::Mode;
 use antumbra_service::deliveries::{Policy, Status};
 
 use super::endpoint::Reply::{Hang, Status as Respond};
-use super::home::{Home, immediate_retries};
+use super::home::{Home, immediate};
 use crate::support::eventually;
 
 #[tokio::test]
 async fn failures_are_retried_and_every_attempt_is_recorded() {
-    let home = Home::start(immediate_retries()).await;
-    let door = home.sensor("door-7").await;
-    let (client, _) = home.client("watch", Mode::Latest).await;
-    home.clients.link(&client, &door).await.unwrap();
-    home.endpoints
-        .next("watch", &[Respond(500), Hang, Respond(301), Respond(404)]);
+    let (home, client, door) = Home::linked(Mode::Latest, immediate()).await;
+    home.reply(&[Respond(500), Hang, Respond(301), Respond(404)]);
     home.signal(&door, 1).await;
     let records = home.wait_for_statuses(&client, &[Status::Delivered]).await;
-    let received: Vec<_> = records[0]
-        .attempts
-        .iter()
-        .map(|attempt| (attempt.number, attempt.status, attempt.error.as_deref()))
+    let attempts = records[0].attempts.iter();
+    let received: Vec<_> = attempts
+        .map(|a| (a.number, a.status, a.error.as_deref()))
         .collect();
     let redirects = Some("redirects are not followed");
     let hung = Some("no response within 500ms");
@@ -37,13 +31,8 @@ async fn failures_are_retried_and_every_attempt_is_recorded() {
             (5, Some(204), None),
         ]
     );
-    let ids: Vec<_> = home
-        .endpoints
-        .seen("watch")
-        .into_iter()
-        .map(|seen| seen.id)
-        .collect();
-    assert!(ids.iter().all(|id| *id == ids[0]), "{ids:?}");
+    let seen = home.endpoints.seen("watch");
+    assert!(seen.iter().all(|one| one.id == seen[0].id), "{seen:?}");
     home.stop().await;
 }
 
@@ -53,11 +42,8 @@ async fn a_dead_delivery_can_be_redelivered() {
         (Mode::Latest, "antumbra-deliveries-dead"),
         (Mode::Every, "antumbra-deliveries-dead.fifo"),
     ] {
-        let home = Home::start(immediate_retries()).await;
-        let door = home.sensor("door-7").await;
-        let (client, _) = home.client("watch", mode).await;
-        home.clients.link(&client, &door).await.unwrap();
-        home.endpoints.next("watch", &[Respond(500); 10]);
+        let (home, client, door) = Home::linked(mode, immediate()).await;
+        home.reply(&[Respond(500); 10]);
         home.signal(&door, 1).await;
         let records = home.wait_for_statuses(&client, &[Status::Dead]).await;
         assert_eq!(records[0].attempts.len(), 10);
@@ -76,11 +62,8 @@ async fn a_dead_delivery_can_be_redelivered() {
 
 #[tokio::test]
 async fn all_deliveries_since_a_time_can_be_redelivered() {
-    let home = Home::start(immediate_retries()).await;
-    let door = home.sensor("door-7").await;
-    let (client, _) = home.client("watch", Mode::Every).await;
-    home.clients.link(&client, &door).await.unwrap();
-    home.endpoints.next("watch", &[Respond(500); 20]);
+    let (home, client, door) = Home::linked(Mode::Every, immediate()).await;
+    home.reply(&[Respond(500); 20]);
     home.signal(&door, 1).await;
     home.signal(&door, 0).await;
     let records = home.wait_for_statuses(&client, &[Status::Dead; 2]).await;
@@ -90,9 +73,8 @@ async fn all_deliveries_since_a_time_can_be_redelivered() {
     let since = records[0].delivery.id.time();
     let done = home
         .redeliveries
-        .redeliver_since(&client, since, false, None)
-        .await;
-    let done = done.unwrap();
+        .redeliver_since(&client, since, false, None);
+    let done = done.await.unwrap();
     assert_eq!((done.queued, done.next), (2, None));
     home.wait_for_statuses(&client, &[Status::Delivered; 3])
         .await;
@@ -102,15 +84,12 @@ async fn all_deliveries_since_a_time_can_be_redelivered() {
 /// After a timeout the endpoint gets no request for a while, then a single probe.
 #[tokio::test]
 async fn a_circuit_opens_on_a_time_out_and_closes_on_success() {
-    let careful = Webhooks {
-        policy: Policy {
-            open_after: 5,
-            open_first: Duration::from_secs(2),
-            // Nobody waits for this long if the probe ends earlier.
-            probe: Duration::from_secs(600),
-            ..immediate_retries().policy
-        },
-        ..immediate_retries()
+    let careful = Policy {
+        open_after: 5,
+        open_first: Duration::from_secs(2),
+        // Nobody waits for this long if the probe ends earlier.
+        probe: Duration::from_secs(600),
+        ..immediate()
     };
     let home = Home::start(careful).await;
     let (client, _) = home.client("watch", Mode::Latest).await;
@@ -120,9 +99,9 @@ async fn a_circuit_opens_on_a_time_out_and_closes_on_success() {
         home.clients.link(&client, &door).await.unwrap();
         doors.push(door);
     }
-    home.endpoints.next("watch", &[Hang]);
+    home.reply(&[Hang]);
     home.signal(&doors[0], 1).await;
-    let first = home.endpoints.wait("watch", 1).await[0].at;
+    let first = home.requests(1).await[0].at;
     eventually("an open circuit", async || {
         home.clients.get(&client).await.unwrap().circuit.open_until
     })

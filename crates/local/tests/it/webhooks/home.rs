@@ -4,19 +4,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use antumbra_dynamodb::{DynamoDbClients, DynamoDbDeliveries, DynamoDbSensors, MAIN, SensorConfig};
-use antumbra_local::clients::sdk_config;
 use antumbra_local::stack::{Options, Webhooks};
 use antumbra_publish::SqsChannel;
 use antumbra_publish::webhook::Guard;
-use antumbra_service::clients::{ClientId, Clients, Mode, NewClient, Secret};
+use antumbra_service::clients::{ClientId, ClientState, Clients, Mode, NewClient, Secret};
 use antumbra_service::clock::{Clock as _, SystemClock};
 use antumbra_service::deliveries::{
     Delays, Deliveries, DeliveryRecord, HistoryQuery, Policy, Queues, Status, Subject,
 };
 use antumbra_service::sensors::{SensorId, SensorStore as _, Signal, StateStore as _, Value};
 
-use super::endpoint::Endpoints;
-use crate::support::{self, registrations, sensor};
+use super::endpoint::{Endpoints, Reply, Seen};
+use crate::support::{self, eventually, registrations, sensor};
 
 pub(super) const REGISTRATION: &str =
     include_str!("../../../../../registrations/sensor-clients.json");
@@ -30,25 +29,35 @@ pub(super) struct Home {
 }
 
 /// Immediate retries, and circuits that never open.
-pub(super) fn immediate_retries() -> Webhooks {
-    Webhooks {
-        policy: Policy {
-            delays: Delays {
-                first: Duration::ZERO,
-                ..Delays::default()
-            },
-            open_after: 1000,
-            open_first: Duration::ZERO,
-            ..Policy::default()
+pub(super) fn immediate() -> Policy {
+    Policy {
+        delays: Delays {
+            first: Duration::ZERO,
+            ..Delays::default()
         },
-        timeout: Duration::from_millis(500),
-        concurrency: 4,
-        ..Webhooks::default()
+        open_after: 1000,
+        open_first: Duration::ZERO,
+        ..Policy::default()
     }
 }
 
 impl Home {
-    pub(super) async fn start(webhooks: Webhooks) -> Home {
+    /// A stack with a client linked to a sensor.
+    pub(super) async fn linked(mode: Mode, policy: Policy) -> (Home, ClientId, SensorId) {
+        let home = Home::start(policy).await;
+        let door = home.sensor("door-7").await;
+        let (client, _) = home.client("watch", mode).await;
+        home.clients.link(&client, &door).await.unwrap();
+        (home, client, door)
+    }
+
+    pub(super) async fn start(policy: Policy) -> Home {
+        let webhooks = Webhooks {
+            policy,
+            timeout: Duration::from_millis(500),
+            concurrency: 4,
+            ..Webhooks::default()
+        };
         let allow = webhooks.allow.clone();
         let services = support::Home::start(Options {
             registrations: registrations([REGISTRATION]),
@@ -56,7 +65,7 @@ impl Home {
             ..Options::default()
         })
         .await;
-        let database = sdk_config(services.stack.addresses().dynamodb);
+        let database = services.database();
         let url = |name: &str| services.stack.queue_url(name);
         let queue = |name: &str| Arc::new(SqsChannel::new(&services.sqs, &url(name)));
         let queues = Queues {
@@ -131,20 +140,42 @@ impl Home {
         client: &ClientId,
         expected: &[Status],
     ) -> Vec<DeliveryRecord> {
-        let mut last = Vec::new();
-        let waiting = async {
-            loop {
-                let records = self.history(client).await;
-                last = records.iter().map(|record| record.status).collect();
-                if last == expected {
-                    return records;
-                }
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
-        };
-        match tokio::time::timeout(Duration::from_secs(30), waiting).await {
-            Ok(records) => records,
-            Err(_) => panic!("{last:?}, not {expected:?}"),
-        }
+        eventually(&format!("{expected:?}"), async || {
+            let records = self.history(client).await;
+            let statuses = records.iter().map(|record| &record.status);
+            statuses.eq(expected).then_some(records)
+        })
+        .await
     }
+
+    /// Sets the replies to the next requests to the endpoint of `watch`.
+    pub(super) fn reply(&self, replies: &[Reply]) {
+        self.endpoints.next("watch", replies);
+    }
+
+    /// Waits for a number of requests to the endpoint of `watch`.
+    pub(super) async fn requests(&self, count: usize) -> Vec<Seen> {
+        self.endpoints.wait("watch", count).await
+    }
+
+    pub(super) async fn redeliver(&self, record: &DeliveryRecord) {
+        self.redeliveries
+            .redeliver(&record.delivery.id)
+            .await
+            .unwrap();
+    }
+
+    /// Asserts that a client is disabled for a reason that contains this text.
+    pub(super) async fn assert_disabled(&self, client: &ClientId, text: &str) {
+        let state = self.clients.get(client).await.unwrap().state;
+        let disabled =
+            matches!(&state, ClientState::Disabled { reason, .. } if reason.contains(text));
+        assert!(disabled, "{state:?}");
+    }
+}
+
+/// Returns the event's number in each request.
+pub(super) fn sequences(seen: &[Seen]) -> Vec<u64> {
+    let sequence = |seen: &Seen| seen.body["sequence"].as_u64().unwrap();
+    seen.iter().map(sequence).collect()
 }
