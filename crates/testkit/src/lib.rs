@@ -11,6 +11,7 @@
 //! - [`stream`]: stream events by a seed
 //! - [`progress`]: ingest progress in memory
 //! - [`suspensions`]: records of failing targets in memory, and the contract of their port
+//! - [`table`]: tables of cases as text
 //! - [`Failing`]: a shadow store that fails, by a seed
 //! - `dynamodb` (a feature): an embedded DynamoDB behind an endpoint that records calls and fails on demand
 
@@ -33,6 +34,7 @@ pub mod sample;
 pub mod sensors;
 pub mod stream;
 pub mod suspensions;
+pub mod table;
 pub mod writers;
 
 pub use channel::{RecordingChannel, SQS_LIMITS, SendReply, attribute};

@@ -54,6 +54,22 @@ pub fn write(shadow: &ShadowId) -> Write {
     }
 }
 
+/// A write of `n` to the reported document.
+pub fn report_of(shadow: &ShadowId, n: i64, expected: i64) -> Write {
+    Write {
+        reported: new(number(n), expected),
+        ..write(shadow)
+    }
+}
+
+/// A write of `n` to the desired document.
+pub fn desire_of(shadow: &ShadowId, n: i64, expected: i64) -> Write {
+    Write {
+        desired: new(number(n), expected),
+        ..write(shadow)
+    }
+}
+
 /// A write of `n` to both documents with one expected version, which is valid in every layout.
 pub fn whole(shadow: &ShadowId, n: i64, expected: i64) -> Write {
     Write {

@@ -7,11 +7,11 @@ use antumbra_service::shadows::{
 use antumbra_service::store::ErrorClass;
 use antumbra_testkit::dynamodb::Call;
 use antumbra_testkit::sample::{
-    delete, delete_one, document, new, number, read_one, shadow, whole, write, write_one,
+    delete, delete_one, document, new, read_one, report_of, shadow, whole, write, write_one,
 };
 use serde_json::{Value, json};
 
-use crate::store::Store;
+use crate::store::shadows;
 
 fn reads(ids: impl IntoIterator<Item = usize>, parts: DocumentSet) -> Vec<Read> {
     let ids = ids.into_iter();
@@ -40,8 +40,8 @@ fn batches(calls: &[Call], table: &str) -> Vec<(usize, bool)> {
 #[tokio::test]
 async fn both_documents_are_read_in_one_call() {
     for (layout, keys) in [(Layout::Separate, 2), (Layout::Combined, 1)] {
-        let store = Store::fresh(layout).await;
-        let read = read_one(&store.shadows, &shadow("lamp"), DocumentSet::Both).await;
+        let store = shadows(layout).await;
+        let read = read_one(&*store, &shadow("lamp"), DocumentSet::Both).await;
         assert!(read.is_err());
         let calls = store.endpoint.take_calls();
         assert_eq!(batches(&calls, &store.table), [(keys, true)]);
@@ -50,14 +50,13 @@ async fn both_documents_are_read_in_one_call() {
 
 #[tokio::test]
 async fn reads_are_consistent_on_request() {
-    let store = Store::fresh(Layout::Separate).await;
+    let store = shadows(Layout::Separate).await;
     for (consistency, consistent) in [
         (ReadConsistency::Eventual, false),
         (ReadConsistency::Strong, true),
         (ReadConsistency::Snapshot, true),
     ] {
         store
-            .shadows
             .read_many(&reads([1], DocumentSet::Reported), consistency)
             .await;
         let calls = store.endpoint.take_calls();
@@ -67,20 +66,14 @@ async fn reads_are_consistent_on_request() {
 
 #[tokio::test]
 async fn many_keys_are_read_a_hundred_at_a_time() {
-    let store = Store::fresh(Layout::Separate).await;
+    let store = shadows(Layout::Separate).await;
     let requested = reads(0..125, DocumentSet::Both);
-    store
-        .shadows
-        .read_many(&requested, ReadConsistency::Strong)
-        .await;
+    store.read_many(&requested, ReadConsistency::Strong).await;
     let calls = store.endpoint.take_calls();
     let expected = [(50, true), (100, true), (100, true)];
     assert_eq!(batches(&calls, &store.table), expected);
 
-    store
-        .shadows
-        .read_many(&requested, ReadConsistency::Snapshot)
-        .await;
+    store.read_many(&requested, ReadConsistency::Snapshot).await;
     let calls = store.endpoint.take_calls();
     let mut sizes: Vec<usize> = calls
         .iter()
@@ -95,80 +88,68 @@ async fn many_keys_are_read_a_hundred_at_a_time() {
 
 #[tokio::test]
 async fn duplicate_keys_are_requested_once() {
-    let store = Store::fresh(Layout::Separate).await;
+    let store = shadows(Layout::Separate).await;
     let mut requested = reads([1, 1, 2, 1], DocumentSet::Both);
     requested.extend(reads([1, 3], DocumentSet::Reported));
-    store
-        .shadows
-        .read_many(&requested, ReadConsistency::Strong)
-        .await;
+    store.read_many(&requested, ReadConsistency::Strong).await;
     let calls = store.endpoint.take_calls();
     assert_eq!(batches(&calls, &store.table), [(5, true)]);
 }
 
 #[tokio::test]
 async fn a_snapshot_of_one_item_needs_no_transaction() {
-    let store = Store::fresh(Layout::Combined).await;
+    let store = shadows(Layout::Combined).await;
     let requested = reads([1, 2], DocumentSet::Both);
-    store
-        .shadows
-        .read_many(&requested, ReadConsistency::Snapshot)
-        .await;
+    store.read_many(&requested, ReadConsistency::Snapshot).await;
     let calls = store.endpoint.take_calls();
     assert_eq!(batches(&calls, &store.table), [(2, true)]);
 }
 
 #[tokio::test]
 async fn one_document_is_one_put_and_two_are_one_transaction() {
-    let store = Store::fresh(Layout::Separate).await;
+    let store = shadows(Layout::Separate).await;
     let lamp = shadow("lamp");
-    let reported = Write {
-        reported: new(number(1), 0),
-        ..write(&lamp)
-    };
-    write_one(&store.shadows, reported).await.unwrap();
-    assert_eq!(store.endpoint.take_operations(), ["PutItem"]);
-    write_one(&store.shadows, whole(&shadow("other"), 1, 0))
+    let reported = report_of(&lamp, 1, 0);
+    write_one(&*store, reported).await.unwrap();
+    assert_eq!(store.operations(), ["PutItem"]);
+    write_one(&*store, whole(&shadow("other"), 1, 0))
         .await
         .unwrap();
-    assert_eq!(store.endpoint.take_operations(), ["TransactWriteItems"]);
+    assert_eq!(store.operations(), ["TransactWriteItems"]);
 
     let reported = Delete {
         shadow: lamp.clone(),
         reported: Some(ExpectedVersion::Version(Version(1))),
         desired: None,
     };
-    delete_one(&store.shadows, reported).await.unwrap();
-    assert_eq!(store.endpoint.take_operations(), ["UpdateItem"]);
+    delete_one(&*store, reported).await.unwrap();
+    assert_eq!(store.operations(), ["UpdateItem"]);
     let both = delete(&shadow("other"), ExpectedVersion::Any);
-    delete_one(&store.shadows, both).await.unwrap();
-    assert_eq!(store.endpoint.take_operations(), ["TransactWriteItems"]);
+    delete_one(&*store, both).await.unwrap();
+    assert_eq!(store.operations(), ["TransactWriteItems"]);
 }
 
 #[tokio::test]
 async fn a_combined_item_is_one_put() {
-    let store = Store::fresh(Layout::Combined).await;
+    let store = shadows(Layout::Combined).await;
     let lamp = shadow("lamp");
-    write_one(&store.shadows, whole(&lamp, 1, 0)).await.unwrap();
-    delete_one(
-        &store.shadows,
-        delete(&lamp, ExpectedVersion::Version(Version(1))),
-    )
-    .await
-    .unwrap();
-    let operations = store.endpoint.take_operations();
+    write_one(&*store, whole(&lamp, 1, 0)).await.unwrap();
+    delete_one(&*store, delete(&lamp, ExpectedVersion::Version(Version(1))))
+        .await
+        .unwrap();
+    let operations = store.operations();
     assert_eq!(operations, ["PutItem", "UpdateItem"]);
 }
 
 #[tokio::test]
 async fn keys_follow_the_layout() {
-    let store = Store::fresh(Layout::Separate).await;
+    let store = shadows(Layout::Separate).await;
     let lamp = shadow("My House#Basement");
     let reported = Write {
         reported: new(document(r#"{"a":[1.50,true,null]}"#), 0),
         ..write(&lamp)
     };
-    write_one(&store.shadows, reported).await.unwrap();
+    write_one(&*store, reported).await.unwrap();
     let [call] = &store.endpoint.take_calls()[..] else {
         panic!()
     };
@@ -195,14 +176,14 @@ async fn keys_follow_the_layout() {
             .map(|item| item["Put"]["Item"]["SK"]["S"].clone())
             .collect()
     };
-    write_one(&store.shadows, whole(&shadow("other"), 1, 0))
+    write_one(&*store, whole(&shadow("other"), 1, 0))
         .await
         .unwrap();
     let calls = store.endpoint.take_calls();
     assert_eq!(sort_keys(calls), [json!("DSR#main"), json!("DSD#main")]);
 
-    let store = Store::fresh(Layout::Combined).await;
-    write_one(&store.shadows, whole(&lamp, 1, 0)).await.unwrap();
+    let store = shadows(Layout::Combined).await;
+    write_one(&*store, whole(&lamp, 1, 0)).await.unwrap();
     let call = &store.endpoint.take_calls()[0];
     assert_eq!(call.body["Item"]["SK"], json!({"S": "DSC#main"}));
     assert!(call.body["Item"]["reported"]["M"].is_object());
@@ -211,7 +192,7 @@ async fn keys_follow_the_layout() {
 
 #[tokio::test]
 async fn invalid_writes_make_no_call() {
-    let store = Store::fresh(Layout::Separate).await;
+    let store = shadows(Layout::Separate).await;
     let lamp = shadow("lamp");
     let large = document(&format!(r#"{{"pad":"{}"}}"#, "x".repeat(401 * 1024)));
     let invalid = [
@@ -222,7 +203,7 @@ async fn invalid_writes_make_no_call() {
             ..whole(&lamp, 1, 0)
         },
     ];
-    let results = store.shadows.write_many(&invalid).await;
+    let results = store.write_many(&invalid).await;
     let classes: Vec<ErrorClass> = results
         .into_iter()
         .map(|result| result.unwrap_err().class())
@@ -234,29 +215,28 @@ async fn invalid_writes_make_no_call() {
 
 #[tokio::test]
 async fn no_more_writes_run_at_once_than_configured() {
-    let store = Store::fresh(Layout::Separate).await;
-    let shadows = &store.shadows;
+    let store = shadows(Layout::Separate).await;
     let writes: Vec<Write> = (0..48)
         .map(|n| whole(&shadow(&format!("lamp-{n}")), n, 0))
         .collect();
     // No response is sent before 16 requests have arrived, so fewer at a time would never complete.
     store.endpoint.hold_until(16);
-    assert!(shadows.write_many(&writes).await.iter().all(Result::is_ok));
+    assert!(store.write_many(&writes).await.iter().all(Result::is_ok));
     assert_eq!(store.endpoint.most_at_once(), 16);
 
     // One shadow is never written twice at once.
     let writes: Vec<Write> = (0..6).map(|n| whole(&shadow("lamp"), n, n)).collect();
     store.endpoint.hold_until(0);
-    assert!(shadows.write_many(&writes).await.iter().all(Result::is_ok));
+    assert!(store.write_many(&writes).await.iter().all(Result::is_ok));
     assert_eq!(store.endpoint.most_at_once(), 1);
 }
 
 #[tokio::test]
 async fn a_report_is_one_read_and_at_most_one_write() {
-    let store = Store::fresh(Layout::Separate).await;
-    let shadows = Shadows::new(store.shadows.clone());
+    let store = shadows(Layout::Separate).await;
+    let shadows = Shadows::new(store.clone());
     let lamp = shadow("lamp");
-    let operations = || store.endpoint.take_operations();
+    let operations = || store.operations();
 
     shadows.report(&lamp, &json!({"led": "off"})).await.unwrap();
     assert_eq!(operations(), ["BatchGetItem", "PutItem"]);
@@ -320,10 +300,10 @@ async fn an_acknowledgement_is_recorded_in_the_same_write() {
 
 #[tokio::test]
 async fn a_delete_leaves_the_version_for_two_days_and_nothing_else() {
-    let store = Store::fresh(Layout::Combined).await;
+    let store = shadows(Layout::Combined).await;
     let lamp = shadow("lamp");
-    write_one(&store.shadows, whole(&lamp, 1, 0)).await.unwrap();
-    delete_one(&store.shadows, delete(&lamp, ExpectedVersion::Any))
+    write_one(&*store, whole(&lamp, 1, 0)).await.unwrap();
+    delete_one(&*store, delete(&lamp, ExpectedVersion::Any))
         .await
         .unwrap();
     let left = store.client.scan().table_name(&store.table).send().await;
@@ -347,11 +327,11 @@ async fn a_delete_leaves_the_version_for_two_days_and_nothing_else() {
 
     // Only a create in its place costs a second call.
     store.endpoint.take_calls();
-    write_one(&store.shadows, whole(&lamp, 2, 0)).await.unwrap();
-    assert_eq!(store.endpoint.take_operations(), ["PutItem", "PutItem"]);
+    write_one(&*store, whole(&lamp, 2, 0)).await.unwrap();
+    assert_eq!(store.operations(), ["PutItem", "PutItem"]);
     // Deleting a missing document stores nothing.
     let absent = delete(&shadow("absent"), ExpectedVersion::Any);
-    delete_one(&store.shadows, absent).await.unwrap();
+    delete_one(&*store, absent).await.unwrap();
     let left = store.client.scan().table_name(&store.table).send().await;
     assert_eq!(left.unwrap().count, 1);
 }

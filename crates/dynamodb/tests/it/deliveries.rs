@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use antumbra_dynamodb::DynamoDbDeliveries;
+use antumbra_dynamodb::{DynamoDbClients, DynamoDbDeliveries};
 use antumbra_service::clients::{
     Circuit, ClientId, ClientPatch, ClientState, ClientStore as _, LinkStore as _, Mode,
 };
@@ -21,18 +21,19 @@ use antumbra_testkit::{RecordingChannel, SendReply};
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::value::RawValue;
 
-use crate::clients::{ClientFixture, at};
+use crate::clients::{at, disabled};
+use crate::store::{Store, clients, text};
 
 struct DeliveryFixture {
-    base: ClientFixture,
+    base: Store<DynamoDbClients>,
     deliveries: DynamoDbDeliveries,
 }
 
 impl DeliveryFixture {
     async fn fresh() -> DeliveryFixture {
-        let base = ClientFixture::fresh().await;
+        let base = clients().await;
         DeliveryFixture {
-            deliveries: DynamoDbDeliveries::new(base.database.clone(), &base.table),
+            deliveries: DynamoDbDeliveries::new(base.client.clone(), &base.table),
             base,
         }
     }
@@ -41,23 +42,14 @@ impl DeliveryFixture {
     async fn linked(&self, client: &str, sensor: &str, changes: u64, contacts: u64) {
         let client = self.base.client(client, Mode::Latest).await;
         let sensor = self.base.sensor(sensor).await;
-        self.base
-            .clients
-            .link(&client.id, &sensor, at(1))
-            .await
-            .unwrap();
-        self.base
-            .database
-            .put_item()
-            .table_name(&self.base.table)
-            .item("PK", AttributeValue::S(format!("SENSOR#{sensor}")))
-            .item("SK", AttributeValue::S("STATE".to_owned()))
-            .item("generation", AttributeValue::S("g-1".to_owned()))
-            .item("changes", AttributeValue::N(changes.to_string()))
-            .item("contacts", AttributeValue::N(contacts.to_string()))
-            .send()
-            .await
-            .unwrap();
+        self.base.link(&client.id, &sensor, at(1)).await.unwrap();
+        let put = self.base.client.put_item().table_name(&self.base.table);
+        let put = put.item("PK", text(&format!("SENSOR#{sensor}")));
+        let put = put.item("SK", text("STATE"));
+        let put = put.item("generation", text("g-1"));
+        let put = put.item("changes", AttributeValue::N(changes.to_string()));
+        let put = put.item("contacts", AttributeValue::N(contacts.to_string()));
+        put.send().await.unwrap();
         self.base.endpoint.take_calls();
     }
 
@@ -192,7 +184,7 @@ async fn an_attempt_costs_one_read_and_two_writes() {
     let saved = fixture.save(&context, &message, claim, Status::Delivered, None);
     assert_eq!(saved.await, Saved::Applied(None));
     assert_eq!(
-        fixture.base.endpoint.take_operations(),
+        fixture.base.operations(),
         ["BatchGetItem", "UpdateItem", "UpdateItem"]
     );
     let record = fixture.deliveries.get(&sent.id).await.unwrap().unwrap();
@@ -369,10 +361,7 @@ async fn held_deliveries_are_found_without_reading_the_history() {
     }
     fixture.base.endpoint.take_calls();
     let held = fixture.deliveries.held(&client, 3).await.unwrap();
-    assert_eq!(
-        fixture.base.endpoint.take_operations(),
-        ["Query", "BatchGetItem"]
-    );
+    assert_eq!(fixture.base.operations(), ["Query", "BatchGetItem"]);
     let sequence = |record: &antumbra_service::deliveries::DeliveryRecord| record.delivery.sequence;
     let sequences: Vec<_> = held
         .iter()
@@ -392,11 +381,8 @@ async fn held_deliveries_are_found_without_reading_the_history() {
     let held = fixture.deliveries.held(&client, 10).await.unwrap();
     assert_eq!(held.len(), 3);
     // Enabling a client, or deleting it, leaves a task to release them.
-    let disabled = ClientState::Disabled {
-        reason: "requested".to_owned(),
-        since: at(1),
-    };
-    let clients = &fixture.base.clients;
+    let disabled = disabled("requested", 1);
+    let clients = &*fixture.base;
     clients.set_state(&client, &disabled, at(1)).await.unwrap();
     assert!(fixture.due(at(300)).await.is_empty());
     clients
@@ -423,7 +409,7 @@ async fn enabling_a_client_takes_half_a_second_and_loses_nothing() {
             mode: Some(mode),
             ..ClientPatch::default()
         };
-        let changed = fixture.base.clients.update(&client, &patch, None, at(1));
+        let changed = fixture.base.update(&client, &patch, None, at(1));
         changed.await.unwrap();
         for sequence in 0..60 {
             let sent = fixture.add(sequence).await;
@@ -443,7 +429,7 @@ async fn enabling_a_client_takes_half_a_second_and_loses_nothing() {
             unordered: channel.clone(),
         };
         let deliveries = Deliveries::new(
-            fixture.base.clients.clone(),
+            fixture.base.clone(),
             fixture.deliveries.clone(),
             queues.clone(),
             clock.clone(),
@@ -452,7 +438,7 @@ async fn enabling_a_client_takes_half_a_second_and_loses_nothing() {
         let taken = time_left(at(200), clock.now());
         assert!(taken < Duration::from_secs(1), "{mode:?}: {taken:?}");
         assert!(!released.finished && released.queued < 60, "{released:?}");
-        let (clients, store) = (&fixture.base.clients, &fixture.deliveries);
+        let (clients, store) = (&*fixture.base, &fixture.deliveries);
         let rest = queue_due(clients, store, &queues, &*clock, at(300)).await;
         assert_eq!((released.queued + rest.released, rest.failed), (60, 0));
         assert!(store.held(&client, 1).await.unwrap().is_empty());
@@ -555,7 +541,7 @@ async fn one_of_many_claims_the_probe_and_a_success_closes_the_circuit() {
         .record_failure(&client, 4, Some(at(50)), at(41))
         .await
         .unwrap();
-    let stored = fixture.base.clients.get(&client).await.unwrap();
+    let stored = fixture.base.get(&client).await.unwrap();
     assert_eq!(
         (stored.circuit.failures, stored.circuit.open_until),
         (5, Some(at(50)))
@@ -566,7 +552,7 @@ async fn one_of_many_claims_the_probe_and_a_success_closes_the_circuit() {
     let claims = futures_util::future::join_all(claims).await;
     let won = claims.into_iter().filter(|claim| claim.clone().unwrap());
     assert_eq!(won.count(), 1);
-    let circuit = async || fixture.base.clients.get(&client).await.unwrap().circuit;
+    let circuit = async || fixture.base.get(&client).await.unwrap().circuit;
     let probed = circuit().await;
     assert_eq!(
         (probed.open_until, probed.probing_since),
@@ -595,11 +581,8 @@ async fn one_of_many_claims_the_probe_and_a_success_closes_the_circuit() {
     assert!(!store.disable(&moved, "gone", at(69)).await.unwrap());
     assert!(store.disable(&stored, "gone", at(70)).await.unwrap());
     assert!(store.disable(&stored, "gone again", at(71)).await.unwrap());
-    let stored = fixture.base.clients.get(&client).await.unwrap();
-    let off = ClientState::Disabled {
-        reason: "gone".to_owned(),
-        since: at(70),
-    };
+    let stored = fixture.base.get(&client).await.unwrap();
+    let off = disabled("gone", 70);
     assert_eq!((stored.state.clone(), stored.version), (off, Version(2)));
     // Nothing is stored for a deleted client.
     let nobody = ClientId::new("nobody").unwrap();
@@ -619,7 +602,7 @@ async fn one_of_many_claims_the_probe_and_a_success_closes_the_circuit() {
             .await
             .unwrap()
     );
-    assert!(fixture.base.clients.get(&nobody).await.is_err());
+    assert!(fixture.base.get(&nobody).await.is_err());
 }
 
 #[tokio::test]

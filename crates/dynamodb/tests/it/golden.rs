@@ -34,7 +34,7 @@ use antumbra_service::shadows::{
     Version as DocumentVersion, Write, Zone,
 };
 use antumbra_shadow::{Document, LeafTimes, Timestamp};
-use antumbra_testkit::dynamodb::{Endpoint, address, client, table_name};
+use antumbra_testkit::dynamodb::TestTable;
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::value::RawValue;
 use serde_json::{Value as Json, json};
@@ -88,14 +88,11 @@ async fn check(database: &aws_sdk_dynamodb::Client, table: &TableDefinition<'_>,
 
 #[tokio::test]
 async fn stored_items_of_the_main_table_keep_their_form() {
-    let endpoint = Endpoint::start(address()).await;
-    let database = client(&endpoint);
-    let name = table_name();
-    let table = TableDefinition {
-        name: &name,
-        ..MAIN
-    };
-    table.ensure(&database).await.unwrap();
+    let TestTable {
+        client: database,
+        name,
+        ..
+    } = TestTable::create(MAIN).await;
 
     write_shadows(&database, &name).await;
     write_sensors(&database, &name).await;
@@ -105,7 +102,15 @@ async fn stored_items_of_the_main_table_keep_their_form() {
     let progress = DynamoDbProgress::new(database.clone(), &name);
     progress.note("signals", at(5)).await.unwrap();
     write_suspensions(&database, &name).await;
-    check(&database, &table, "main-table.json").await;
+    check(
+        &database,
+        &TableDefinition {
+            name: &name,
+            ..MAIN
+        },
+        "main-table.json",
+    )
+    .await;
 }
 
 async fn write_suspensions(database: &aws_sdk_dynamodb::Client, table: &str) {
@@ -387,14 +392,11 @@ async fn write_idempotency_records(database: &aws_sdk_dynamodb::Client, table: &
 
 #[tokio::test]
 async fn stored_items_of_the_messages_table_keep_their_form() {
-    let endpoint = Endpoint::start(address()).await;
-    let database = client(&endpoint);
-    let name = table_name();
-    let table = TableDefinition {
-        name: &name,
-        ..MESSAGES
-    };
-    table.ensure(&database).await.unwrap();
+    let TestTable {
+        client: database,
+        name,
+        ..
+    } = TestTable::create(MESSAGES).await;
     let inbox = DynamoDbInbox::new(database.clone(), &name);
     let source = Source::new("door-1").unwrap();
     for (id, body, expires_at) in [
@@ -414,5 +416,13 @@ async fn stored_items_of_the_messages_table_keep_their_form() {
     let deleted = MessageId::new("3-c").unwrap();
     inbox.delete(&source, &deleted, at(1)).await.unwrap();
     inbox.touch(&source, at(1)).await.unwrap();
-    check(&database, &table, "messages-table.json").await;
+    check(
+        &database,
+        &TableDefinition {
+            name: &name,
+            ..MESSAGES
+        },
+        "messages-table.json",
+    )
+    .await;
 }

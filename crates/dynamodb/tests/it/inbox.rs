@@ -6,43 +6,13 @@ mod faults;
 mod model;
 mod sources;
 
-use std::collections::HashMap;
-
-use antumbra_dynamodb::{DynamoDbInbox, MESSAGES};
 use antumbra_service::inbox::{
     Body, InboxMessage, MessageDeleter, MessageId, MessageIndex, MessageReader, MessageWriter as _,
     Source, Stored, span,
 };
 use antumbra_shadow::Timestamp;
-use antumbra_testkit::dynamodb::{Endpoint, TestTable};
-use aws_sdk_dynamodb::Client;
-use aws_sdk_dynamodb::types::AttributeValue;
 
-/// An inbox in a new table behind an endpoint.
-struct Inbox {
-    inbox: DynamoDbInbox,
-    endpoint: Endpoint,
-    client: Client,
-    table: String,
-}
-
-impl Inbox {
-    async fn fresh() -> Inbox {
-        let table = TestTable::create(MESSAGES).await;
-        Inbox {
-            inbox: DynamoDbInbox::new(table.client.clone(), &table.name),
-            endpoint: table.endpoint,
-            client: table.client,
-            table: table.name,
-        }
-    }
-
-    /// All items of the table.
-    async fn items(&self) -> Vec<HashMap<String, AttributeValue>> {
-        let found = self.client.scan().table_name(&self.table).send().await;
-        found.unwrap().items.unwrap_or_default()
-    }
-}
+use crate::store::inbox;
 
 fn source(name: &str) -> Source {
     Source::new(name).unwrap()
@@ -70,7 +40,7 @@ fn message(of: &str, name: &str, body: &str) -> InboxMessage {
 
 #[tokio::test]
 async fn a_message_is_stored_once_and_stays_deleted() {
-    let Inbox { inbox, .. } = &Inbox::fresh().await;
+    let inbox = &inbox().await;
     let (thing, first) = (
         source("testThing"),
         message("testThing", "1-1-a", r#"{"n":1}"#),
@@ -98,7 +68,7 @@ async fn a_message_is_stored_once_and_stays_deleted() {
                 .unwrap(),
             []
         );
-        assert_eq!(span(inbox, &thing).await.unwrap(), None);
+        assert_eq!(span(&**inbox, &thing).await.unwrap(), None);
         // A redelivery does not restore it.
         assert_eq!(inbox.store(&first).await, Ok(Stored::Known));
     }
@@ -106,8 +76,8 @@ async fn a_message_is_stored_once_and_stays_deleted() {
 
 #[tokio::test]
 async fn a_tombstone_outlives_every_redelivery_and_has_no_body() {
-    let all = Inbox::fresh().await;
-    let (inbox, thing) = (&all.inbox, source("testThing"));
+    let inbox = &inbox().await;
+    let (inbox, thing) = (inbox, source("testThing"));
     let mut kept = message("testThing", "1-1-a", r#"{"secret":72.50}"#);
     kept.expires_at = Some(at("2026-02-01T00:00:00Z"));
     inbox.store(&kept).await.unwrap();
@@ -117,7 +87,7 @@ async fn a_tombstone_outlives_every_redelivery_and_has_no_body() {
         .delete(&thing, &kept.id, at("2026-02-14T12:00:00Z"))
         .await
         .unwrap();
-    let items = all.items().await;
+    let items = inbox.items().await;
     let names: std::collections::BTreeSet<&str> = items[0].keys().map(String::as_str).collect();
     assert_eq!(
         names,
@@ -134,17 +104,17 @@ async fn a_tombstone_outlives_every_redelivery_and_has_no_body() {
 
 #[tokio::test]
 async fn deleting_an_unknown_message_stores_nothing() {
-    let all = Inbox::fresh().await;
+    let inbox = &inbox().await;
     let thing = source("testThing");
     for name in ["1-1-a", "anything", &"x".repeat(1024)] {
-        all.inbox.delete(&thing, &id(name), at(NOON)).await.unwrap();
+        inbox.delete(&thing, &id(name), at(NOON)).await.unwrap();
     }
-    assert_eq!(all.items().await, []);
+    assert_eq!(inbox.items().await, []);
 }
 
 #[tokio::test]
 async fn any_text_is_a_valid_bound() {
-    let Inbox { inbox, .. } = &Inbox::fresh().await;
+    let inbox = &inbox().await;
     let thing = source("testThing");
     for name in ["10-1-a", "20-1-b", "30-1-c"] {
         inbox
@@ -171,6 +141,6 @@ async fn any_text_is_a_valid_bound() {
         let found = inbox.prev(&thing, &id(from)).await.unwrap();
         assert_eq!(found.as_ref().map(MessageId::as_str), prev, "before {from}");
     }
-    let found = span(inbox, &thing).await.unwrap().unwrap();
+    let found = span(&**inbox, &thing).await.unwrap().unwrap();
     assert_eq!((found.oldest, found.newest), (id("10-1-a"), id("30-1-c")));
 }

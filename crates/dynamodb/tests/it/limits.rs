@@ -6,7 +6,7 @@ use antumbra_testkit::sample::{document, named, new, number, shadow, write, writ
 use aws_sdk_dynamodb::error::ProvideErrorMetadata;
 use aws_sdk_dynamodb::types::AttributeValue;
 
-use crate::store::Store;
+use crate::store::shadows;
 
 /// Numbers with an undisputed size.
 const EVEN_NUMBERS: [&str; 12] = [
@@ -75,12 +75,12 @@ fn padded(lamp: &ShadowId, layout: Layout, shape: &str, padding: usize) -> Write
 }
 
 async fn the_limit_is_as_computed(layout: Layout, states: &[State]) {
-    let store = Store::fresh(layout).await;
+    let store = shadows(layout).await;
     let lamps = [shadow("a"), named("My House#Basement", "Ö")];
     for (shape, lamp) in shapes().iter().zip(lamps.iter().cycle()) {
         let room = ITEM_BYTES - item_bytes(&padded(lamp, layout, shape, 0), states);
         let largest = padded(lamp, layout, shape, room);
-        write_one(&store.shadows, largest).await.unwrap();
+        write_one(&*store, largest).await.unwrap();
 
         // The same item with one more byte, sent without our check.
         let scan = store.client.scan().table_name(&store.table);
@@ -115,14 +115,14 @@ async fn the_limit_is_as_computed(layout: Layout, states: &[State]) {
 
 #[tokio::test]
 async fn numbers_of_disputed_size_fit() {
-    let store = Store::fresh(Layout::Separate).await;
+    let store = shadows(Layout::Separate).await;
     let lamp = shadow("lamp");
     let numbers: Vec<&str> = ODD_NUMBERS.into_iter().cycle().take(600).collect();
     let shape = format!(r#","numbers":[{}]"#, numbers.join(","));
     let reported = [State::Reported];
     let room = ITEM_BYTES - item_bytes(&padded(&lamp, Layout::Separate, &shape, 0), &reported);
     let largest = padded(&lamp, Layout::Separate, &shape, room);
-    write_one(&store.shadows, largest).await.unwrap();
+    write_one(&*store, largest).await.unwrap();
 }
 
 #[tokio::test]

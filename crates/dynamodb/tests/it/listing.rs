@@ -6,29 +6,19 @@ use antumbra_service::shadows::{
 };
 use antumbra_testkit::dynamodb::{Reply, TestTable};
 use antumbra_testkit::sample::{named, shadow, whole, write_one};
-use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::json;
 
-use crate::store::Store;
+use crate::store::{Store, shadows};
 
-async fn put(store: &Store, partition: &str, sort: &str) {
-    let text = |text: &str| AttributeValue::S(text.to_owned());
-    store
-        .client
-        .put_item()
-        .table_name(&store.table)
-        .item("PK", text(partition))
-        .item("SK", text(sort))
-        .send()
-        .await
-        .unwrap();
-}
-
-async fn all(store: &Store, query: &ListQuery, limit: usize) -> Vec<DocumentSummary> {
+async fn all(
+    store: &Store<DynamoDbShadows>,
+    query: &ListQuery,
+    limit: usize,
+) -> Vec<DocumentSummary> {
     let mut found = Vec::new();
     let mut cursor: Option<Cursor> = None;
     loop {
-        let page = store.shadows.list(query, limit, cursor.as_ref()).await;
+        let page = store.list(query, limit, cursor.as_ref()).await;
         let page = page.unwrap();
         found.extend(page.rows);
         cursor = page.next;
@@ -40,8 +30,8 @@ async fn all(store: &Store, query: &ListQuery, limit: usize) -> Vec<DocumentSumm
 
 #[tokio::test]
 async fn documents_are_not_transferred() {
-    let store = Store::fresh(Layout::Separate).await;
-    write_one(&store.shadows, whole(&shadow("lamp"), 1, 0))
+    let store = shadows(Layout::Separate).await;
+    write_one(&*store, whole(&shadow("lamp"), 1, 0))
         .await
         .unwrap();
     store.endpoint.take_calls();
@@ -65,7 +55,7 @@ async fn documents_are_not_transferred() {
 #[tokio::test]
 async fn foreign_items_are_not_listed() {
     for layout in [Layout::Separate, Layout::Combined] {
-        let store = Store::fresh(layout).await;
+        let store = shadows(layout).await;
         let other = match layout {
             Layout::Separate => "DSC#main",
             Layout::Combined => "DSR#main",
@@ -83,11 +73,11 @@ async fn foreign_items_are_not_listed() {
             ("DS#lamp", "DSR#alien"),
             ("DS#lamp", "DSC#alien"),
         ] {
-            put(&store, partition, sort).await;
+            store.put(&[("PK", partition), ("SK", sort)]).await;
         }
         for name in ["a", "b"] {
             let write = whole(&named("lamp", name), 1, 0);
-            write_one(&store.shadows, write).await.unwrap();
+            write_one(&*store, write).await.unwrap();
         }
         for query in [ListQuery::All, ListQuery::Of("lamp".to_owned())] {
             for limit in [1, 3, 100] {
@@ -109,12 +99,14 @@ async fn foreign_items_are_not_listed() {
 /// With few shadows among many foreign items, a page costs a few calls, not one per item.
 #[tokio::test]
 async fn few_shadows_among_many_items_cost_few_calls() {
-    let store = Store::fresh(Layout::Separate).await;
+    let store = shadows(Layout::Separate).await;
     for n in 0..60 {
-        put(&store, &format!("SENSOR#{n}"), "STATE").await;
+        store
+            .put(&[("PK", &format!("SENSOR#{n}")), ("SK", "STATE")])
+            .await;
     }
     for n in 0..4 {
-        write_one(&store.shadows, whole(&shadow(&format!("lamp-{n}")), 1, 0))
+        write_one(&*store, whole(&shadow(&format!("lamp-{n}")), 1, 0))
             .await
             .unwrap();
     }
@@ -126,7 +118,7 @@ async fn few_shadows_among_many_items_cost_few_calls() {
 
 #[tokio::test]
 async fn a_page_that_stays_empty_has_a_cursor() {
-    let store = Store::fresh(Layout::Separate).await;
+    let store = shadows(Layout::Separate).await;
     let mut next = 0;
     store.endpoint.script(move |_| {
         next += 1;
@@ -135,12 +127,12 @@ async fn a_page_that_stays_empty_has_a_cursor() {
             json!({"Items": [], "Count": 0, "ScannedCount": 9, "LastEvaluatedKey": last});
         Reply::Respond(200, response)
     });
-    let page = store.shadows.list(&ListQuery::All, 10, None).await.unwrap();
+    let page = store.list(&ListQuery::All, 10, None).await.unwrap();
     assert!(page.rows.is_empty());
     let first = store.endpoint.take_calls();
     assert_eq!(first.len(), 8);
     let cursor = page.next.unwrap();
-    let page = store.shadows.list(&ListQuery::All, 10, Some(&cursor)).await;
+    let page = store.list(&ListQuery::All, 10, Some(&cursor)).await;
     assert!(page.unwrap().next.is_some());
     let start = &store.endpoint.take_calls()[0].body["ExclusiveStartKey"];
     assert_eq!(start["PK"], json!({"S": "SENSOR#8"}));
@@ -148,12 +140,12 @@ async fn a_page_that_stays_empty_has_a_cursor() {
 
 #[tokio::test]
 async fn a_cursor_of_another_table_or_layout_is_invalid() {
-    let store = Store::fresh(Layout::Separate).await;
+    let store = shadows(Layout::Separate).await;
     for n in 0..3 {
         let write = whole(&shadow(&format!("lamp-{n}")), 1, 0);
-        write_one(&store.shadows, write).await.unwrap();
+        write_one(&*store, write).await.unwrap();
     }
-    let page = store.shadows.list(&ListQuery::All, 2, None).await.unwrap();
+    let page = store.list(&ListQuery::All, 2, None).await.unwrap();
     let cursor = page.next.unwrap();
     let other = TestTable::create(MAIN).await.name;
     for config in [

@@ -15,5 +15,3 @@ mod progress;
 mod rejections;
 mod sensors;
 mod store;
-mod suspensions;
-mod writers;

@@ -7,7 +7,7 @@ use antumbra_service::store::StoreError;
 use antumbra_shadow::Timestamp;
 use antumbra_testkit::dynamodb::Reply;
 
-use crate::store::Store;
+use crate::store::shadows;
 
 fn at(second: i128) -> Timestamp {
     Timestamp::from_nanoseconds(second * 1_000_000_000)
@@ -15,7 +15,7 @@ fn at(second: i128) -> Timestamp {
 
 #[tokio::test]
 async fn progress_only_increases_and_each_queue_has_its_own() {
-    let store = Store::fresh(Layout::Separate).await;
+    let store = shadows(Layout::Separate).await;
     let progress = DynamoDbProgress::new(store.client.clone(), &store.table);
     assert_eq!(progress.reached("signals").await, Ok(None));
     for (noted, reached) in [(100, 100), (90, 100), (100, 100), (101, 101)] {
@@ -23,7 +23,7 @@ async fn progress_only_increases_and_each_queue_has_its_own() {
         assert_eq!(progress.reached("signals").await, Ok(Some(at(reached))));
     }
     assert_eq!(progress.reached("other").await, Ok(None));
-    let calls = store.endpoint.take_operations();
+    let calls = store.operations();
     let count = |operation: &str| calls.iter().filter(|call| *call == operation).count();
     assert_eq!((count("GetItem"), count("UpdateItem")), (6, 4));
     assert_eq!(calls.len(), 10);
@@ -31,7 +31,7 @@ async fn progress_only_increases_and_each_queue_has_its_own() {
 
 #[tokio::test]
 async fn concurrent_writers_leave_the_latest() {
-    let store = Store::fresh(Layout::Separate).await;
+    let store = shadows(Layout::Separate).await;
     let progress = &DynamoDbProgress::new(store.client.clone(), &store.table);
     let notes = (0..20).map(|second| progress.note("signals", at(7 * second % 20)));
     for noted in futures_util::future::join_all(notes).await {
@@ -42,7 +42,7 @@ async fn concurrent_writers_leave_the_latest() {
 
 #[tokio::test]
 async fn failures_are_returned() {
-    let store = Store::fresh(Layout::Separate).await;
+    let store = shadows(Layout::Separate).await;
     let progress = DynamoDbProgress::new(store.client.clone(), &store.table);
     let throttled = || vec![Reply::fail(400, "ThrottlingException"); 3];
     store.endpoint.script_next("UpdateItem", throttled());

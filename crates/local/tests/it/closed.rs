@@ -1,5 +1,7 @@
 //! The stack is closed to web pages, to foreign host names and to other users of the machine.
 
+use std::net::SocketAddr;
+
 use antumbra_local::http::AllowedHosts;
 use antumbra_local::receiver;
 use antumbra_local::stack::{Options, Stack};
@@ -82,7 +84,7 @@ fn the_stack_has_no_port_but_its_guarded_ones() {
         assert_eq!(found, known);
         for address in found {
             let request = "GET / HTTP/1.1\r\nhost: evil.example\r\nconnection: close\r\n\r\n";
-            let response = send(address, request.to_owned()).await;
+            let response = exchange(address, request).await;
             let is_refused = response.starts_with("HTTP/1.1 403");
             let is_mqtt = address == addresses.mqtt && !response.starts_with("HTTP");
             assert!(is_refused || is_mqtt, "{address}: {response}");

@@ -4,7 +4,6 @@
 mod dispatch;
 mod inbox;
 mod ingest_watermark;
-mod parent_faults;
 mod quarantine;
 mod sensors;
 mod signal_message;

@@ -6,11 +6,11 @@ use antumbra_memory::MemoryShadows;
 use antumbra_service::clock::{Clock, ManualClock};
 use antumbra_service::shadows::{
     ClientToken, Delete, DesiredMode, DocumentSet, ExpectedVersion, Layout, ListQuery, Read,
-    ShadowError, ShadowId, Shadows, State, StoreError, Update, UpdateResult, Version, Zone,
+    Shadow, ShadowError, ShadowId, Shadows, State, StoreError, Update, UpdateResult, Version, Zone,
 };
 use antumbra_service::store::ErrorClass;
 use antumbra_shadow::{Document, DocumentError, Mode, Model, Timestamp, Verdict};
-use serde_json::json;
+use serde_json::{Value, json};
 
 type Sdk = Shadows<MemoryShadows>;
 
@@ -31,6 +31,22 @@ fn document(text: &str) -> Document {
     Document::parse(text).unwrap()
 }
 
+async fn reports(shadows: &Sdk, report: Value) -> UpdateResult {
+    shadows.report(&lamp(), &report).await.unwrap()
+}
+
+async fn desires(shadows: &Sdk, desired: Value) -> UpdateResult {
+    shadows.desire(&lamp(), &desired).await.unwrap()
+}
+
+async fn apply(shadows: &Sdk, update: Update) -> UpdateResult {
+    shadows.update(update).await.unwrap()
+}
+
+async fn read(shadows: &Sdk, parts: DocumentSet) -> Shadow {
+    shadows.read(&lamp(), parts).await.unwrap()
+}
+
 fn reported(updated: &UpdateResult) -> &str {
     updated.reported.as_ref().unwrap().document.as_str()
 }
@@ -42,14 +58,11 @@ fn desired(updated: &UpdateResult) -> &str {
 #[tokio::test]
 async fn a_report_creates_then_merges() {
     for shadows in both_layouts() {
-        let first = shadows
-            .report(&lamp(), &json!({"led": "on"}))
-            .await
-            .unwrap();
+        let first = reports(&shadows, json!({"led": "on"})).await;
         assert!(first.written);
         assert_eq!(first.version(State::Reported), Version(1));
         assert_eq!(first.attempts, 1);
-        let second = shadows.report(&lamp(), &json!({"watt": 4})).await.unwrap();
+        let second = reports(&shadows, json!({"watt": 4})).await;
         assert_eq!(second.version(State::Reported), Version(2));
         assert_eq!(reported(&second), r#"{"led":"on","watt":4}"#);
         let mut verdicts = Vec::new();
@@ -68,14 +81,8 @@ async fn a_report_creates_then_merges() {
 #[tokio::test]
 async fn a_report_that_changes_nothing_writes_nothing() {
     for shadows in both_layouts() {
-        shadows
-            .report(&lamp(), &json!({"led": "on"}))
-            .await
-            .unwrap();
-        let again = shadows
-            .report(&lamp(), &json!({"led": "on"}))
-            .await
-            .unwrap();
+        reports(&shadows, json!({"led": "on"})).await;
+        let again = reports(&shadows, json!({"led": "on"})).await;
         assert!(!again.written);
         assert_eq!(again.version(State::Reported), Version(1));
     }
@@ -84,12 +91,10 @@ async fn a_report_that_changes_nothing_writes_nothing() {
 #[tokio::test]
 async fn the_first_report_creates_even_when_empty() {
     for shadows in both_layouts() {
-        assert!(shadows.report(&lamp(), &json!({})).await.unwrap().written);
+        assert!(reports(&shadows, json!({})).await.written);
         assert!(
-            shadows
-                .read(&lamp(), DocumentSet::Reported)
+            read(&shadows, DocumentSet::Reported)
                 .await
-                .unwrap()
                 .reported
                 .is_some()
         );
@@ -102,11 +107,9 @@ async fn a_written_document_has_time_zone_and_token() {
         let update = Update::report(lamp(), document(r#"{"led":"on"}"#))
             .client_token(ClientToken::new("job-12").unwrap())
             .zone(Zone::new("Europe/Stockholm").unwrap());
-        shadows.update(update).await.unwrap();
-        let held = shadows
-            .read(&lamp(), DocumentSet::Reported)
+        apply(&shadows, update).await;
+        let held = read(&shadows, DocumentSet::Reported)
             .await
-            .unwrap()
             .reported
             .unwrap();
         assert_eq!(held.client_token.unwrap().as_str(), "job-12");
@@ -161,14 +164,14 @@ async fn a_zone_stays_until_a_writer_names_another() {
 async fn a_report_acknowledges_desired_values() {
     for shadows in both_layouts() {
         let wanted = json!({"led": {"value": "on"}, "fan": {"speed": 2, "mode": "auto"}});
-        shadows.desire(&lamp(), &wanted).await.unwrap();
+        desires(&shadows, wanted).await;
         let report =
             json!({"led": {"timestamp": 1_769_860_000, "value": "on"}, "fan": {"speed": 2.0}});
-        let updated = shadows.report(&lamp(), &report).await.unwrap();
+        let updated = reports(&shadows, report).await;
         assert_eq!(desired(&updated), r#"{"fan":{"mode":"auto"}}"#);
         let pointers = updated.acknowledged.pointers(1000).unwrap();
         assert_eq!(pointers, ["/fan/speed", "/led/value"]);
-        let shadow = shadows.read(&lamp(), DocumentSet::Both).await.unwrap();
+        let shadow = read(&shadows, DocumentSet::Both).await;
         assert_eq!(shadow.delta.unwrap().as_str(), r#"{"fan":{"mode":"auto"}}"#);
     }
 }
@@ -176,15 +179,12 @@ async fn a_report_acknowledges_desired_values() {
 #[tokio::test]
 async fn a_report_that_ignores_desired_acknowledges_nothing() {
     for shadows in both_layouts() {
-        shadows
-            .desire(&lamp(), &json!({"led": "on"}))
-            .await
-            .unwrap();
+        desires(&shadows, json!({"led": "on"})).await;
         let update = Update::report(lamp(), document(r#"{"led":"on"}"#))
             .desired_mode(DesiredMode::IgnoreDesiredState);
-        let updated = shadows.update(update).await.unwrap();
+        let updated = apply(&shadows, update).await;
         assert!(updated.acknowledged.is_empty());
-        let shadow = shadows.read(&lamp(), DocumentSet::Both).await.unwrap();
+        let shadow = read(&shadows, DocumentSet::Both).await;
         assert_eq!(shadow.desired.unwrap().document.as_str(), r#"{"led":"on"}"#);
         assert!(
             shadow.delta.unwrap().is_empty(),
@@ -196,14 +196,8 @@ async fn a_report_that_ignores_desired_acknowledges_nothing() {
 #[tokio::test]
 async fn null_removes_a_desired_value() {
     for shadows in both_layouts() {
-        shadows
-            .desire(&lamp(), &json!({"led": "on", "fan": 2}))
-            .await
-            .unwrap();
-        let updated = shadows
-            .desire(&lamp(), &json!({"led": null}))
-            .await
-            .unwrap();
+        desires(&shadows, json!({"led": "on", "fan": 2})).await;
+        let updated = desires(&shadows, json!({"led": null})).await;
         assert_eq!(desired(&updated), r#"{"fan":2}"#);
     }
 }
@@ -213,7 +207,7 @@ async fn both_documents_change_in_one_write() {
     for shadows in both_layouts() {
         let update = Update::report(lamp(), document(r#"{"led":"off"}"#))
             .and_desire(document(r#"{"led":"on"}"#));
-        let updated = shadows.update(update).await.unwrap();
+        let updated = apply(&shadows, update).await;
         assert_eq!(
             (reported(&updated), desired(&updated)),
             (r#"{"led":"off"}"#, r#"{"led":"on"}"#)
@@ -247,10 +241,7 @@ async fn the_expected_version_is_enforced() {
                 attempts: 1
             }
         );
-        shadows
-            .update(update.clone().expected(Version::NONE))
-            .await
-            .unwrap();
+        apply(&shadows, update.clone().expected(Version::NONE)).await;
         let exists = shadows
             .update(update.clone().expected(Version::NONE))
             .await
@@ -258,11 +249,7 @@ async fn the_expected_version_is_enforced() {
         assert!(exists.is_conflict(), "creating over an existing one");
         let other = Update::report(lamp(), document(r#"{"led":"off"}"#)).expected(Version(1));
         assert_eq!(
-            shadows
-                .update(other)
-                .await
-                .unwrap()
-                .version(State::Reported),
+            apply(&shadows, other).await.version(State::Reported),
             Version(2)
         );
     }
@@ -276,19 +263,14 @@ async fn mode_and_model_are_chosen_per_update() {
             ..Model::default()
         };
         let update = |text: &str| Update::report(lamp(), document(text)).model(model.clone());
-        shadows
-            .update(update(r#"{"t":{"ts":200,"v":1},"x":1}"#))
-            .await
-            .unwrap();
-        let late = shadows
-            .update(update(r#"{"t":{"ts":100,"v":2}}"#))
-            .await
-            .unwrap();
+        apply(&shadows, update(r#"{"t":{"ts":200,"v":1},"x":1}"#)).await;
+        let late = apply(&shadows, update(r#"{"t":{"ts":100,"v":2}}"#)).await;
         assert_eq!(reported(&late), r#"{"t":{"ts":200,"v":1},"x":1}"#);
-        let master = shadows
-            .update(update(r#"{"t":{"ts":300,"v":3}}"#).mode(Mode::ClientIsMaster))
-            .await
-            .unwrap();
+        let master = apply(
+            &shadows,
+            update(r#"{"t":{"ts":300,"v":3}}"#).mode(Mode::ClientIsMaster),
+        )
+        .await;
         assert_eq!(reported(&master), r#"{"t":{"ts":300,"v":3}}"#);
     }
 }
@@ -301,7 +283,7 @@ async fn a_time_too_far_in_the_future_is_rejected() {
     };
     let shadows = sdk(Layout::Separate).with_model(model);
     let report = json!({"t": {"timestamp": "2027-01-01T00:00:00Z", "value": 1}});
-    let updated = shadows.report(&lamp(), &report).await.unwrap();
+    let updated = reports(&shadows, report).await;
     assert_eq!(reported(&updated), "{}");
     let changes = updated.reported_changes.unwrap();
     changes.for_each(|change| assert_eq!(change.verdict, Verdict::Future));
@@ -360,7 +342,7 @@ async fn deleting_and_listing() {
         for name in ["main", "light", "climate"] {
             let shadow = ShadowId::named("house", name).unwrap();
             let update = Update::report(shadow, document("{}")).and_desire(document(r#"{"a":1}"#));
-            shadows.update(update).await.unwrap();
+            apply(&shadows, update).await;
         }
         let query = ListQuery::Of("house".to_owned());
         let mut listed = Vec::new();
@@ -455,9 +437,39 @@ async fn times_come_from_the_injected_clock() {
     let clock = ManualClock::default();
     clock.sleep(std::time::Duration::from_secs(5)).await;
     assert_eq!(clock.now().to_string(), "1970-01-01T00:00:05Z");
-    let updated = shadows.report(&lamp(), &json!({})).await.unwrap();
+    let updated = reports(&shadows, json!({})).await;
     assert_eq!(
         updated.reported.unwrap().timestamp,
         Timestamp::parse("2026-01-31T12:00:00Z").unwrap()
     );
+}
+
+#[tokio::test]
+async fn reporting_an_unchanged_value_again_acknowledges() {
+    for shadows in both_layouts() {
+        reports(&shadows, json!({"led": "on"})).await;
+        desires(&shadows, json!({"led": "on"})).await;
+        let again = reports(&shadows, json!({"led": "on"})).await;
+        assert_eq!(again.acknowledged.len(), 1);
+        assert!(again.version(State::Desired) > Version(1));
+    }
+}
+
+#[tokio::test]
+async fn an_optional_value_that_is_set_later_is_a_change() {
+    #[derive(serde::Serialize, serde::Deserialize)]
+    struct Lamp {
+        watt: Option<f64>,
+    }
+    for shadows in both_layouts() {
+        for watt in [None, Some(4.5)] {
+            let updated = shadows.report(&lamp(), &Lamp { watt }).await.unwrap();
+            assert!(updated.written);
+            let stored = read(&shadows, DocumentSet::Reported)
+                .await
+                .reported
+                .unwrap();
+            assert_eq!(stored.document.to_value::<Lamp>().unwrap().watt, watt);
+        }
+    }
 }

@@ -4,7 +4,7 @@ use antumbra_service::shadows::{
     ExpectedVersion, Layout, ReadConsistency, ShadowStore, StoreError, Version, Write,
 };
 
-use crate::sample::{NOW, delete, new, number, numbers, shadow, whole, write, write_one};
+use crate::sample::{NOW, delete, desire_of, numbers, report_of, shadow, whole, write, write_one};
 
 pub async fn an_empty_batch_returns_no_results<P: ShadowStore>(store: P) {
     assert!(
@@ -102,14 +102,8 @@ pub async fn writes_to_one_shadow_keep_their_order<P: ShadowStore>(store: P) {
     assert_eq!(reported, Some((r#"{"n":3}"#.to_owned(), 3)));
     if store.layout() == Layout::Separate {
         let writes = [
-            Write {
-                reported: new(number(4), 3),
-                ..write(&lamp)
-            },
-            Write {
-                desired: new(number(5), 3),
-                ..write(&lamp)
-            },
+            report_of(&lamp, 4, 3),
+            desire_of(&lamp, 5, 3),
             whole(&lamp, 6, 4),
         ];
         assert!(store.write_many(&writes).await.iter().all(Result::is_ok));

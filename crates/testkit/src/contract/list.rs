@@ -8,7 +8,7 @@ use antumbra_service::shadows::{
 };
 use antumbra_shadow::Timestamp;
 
-use crate::sample::{delete, delete_one, named, new, number, shadow, whole, write, write_one};
+use crate::sample::{delete, delete_one, desire_of, named, shadow, whole, write_one};
 
 /// Id, name and state of a document.
 type Place = (String, String, State);
@@ -109,10 +109,7 @@ pub async fn a_listing_contains_version_time_and_token<P: ShadowStore>(store: P)
         assert_eq!(found, expected);
     }
     if store.layout() == Layout::Separate {
-        let desired = Write {
-            desired: new(number(3), 2),
-            ..write(&lamp)
-        };
+        let desired = desire_of(&lamp, 3, 2);
         write_one(&store, desired).await.unwrap();
         let found = all(&store, &ListQuery::All, 10).await;
         let versions: Vec<i64> = found.iter().map(|listed| listed.version.0).collect();

@@ -4,7 +4,9 @@ use antumbra_service::shadows::{
     DocumentSet, Layout, Read, ReadConsistency, ShadowStore, Snapshot, StoreError, Version, Write,
 };
 
-use crate::sample::{new, number, numbers, only, read_one, shadow, whole, write, write_one};
+use crate::sample::{
+    new, number, numbers, only, read_one, report_of, shadow, whole, write, write_one,
+};
 
 const PARTS: [DocumentSet; 3] = [
     DocumentSet::Reported,
@@ -59,10 +61,7 @@ pub async fn a_read_returns_only_the_requested_documents<P: ShadowStore>(store: 
         return;
     }
     let half = shadow("half");
-    let reported = Write {
-        reported: new(number(1), 0),
-        ..write(&half)
-    };
+    let reported = report_of(&half, 1, 0);
     write_one(&store, reported).await.unwrap();
     for consistency in [ReadConsistency::Strong, ReadConsistency::Snapshot] {
         let reads = PARTS.map(|parts| Read {

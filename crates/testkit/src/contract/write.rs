@@ -7,8 +7,8 @@ use antumbra_service::shadows::{
 use antumbra_shadow::{LeafTimes, Timestamp};
 
 use crate::sample::{
-    NOW, TextAndVersion, delete, delete_one, document, new, number, numbers, read_one, shadow,
-    whole, write, write_one,
+    NOW, TextAndVersion, delete, delete_one, desire_of, document, new, number, numbers, read_one,
+    report_of, shadow, whole, write, write_one,
 };
 
 fn conflict<T>(expected: i64, actual: Option<i64>) -> Result<T, StoreError> {
@@ -75,10 +75,7 @@ pub async fn repeating_a_write_is_a_conflict<P: ShadowStore>(store: P) {
     let again = write_one(&store, whole(&lamp, 1, 0)).await;
     assert_eq!(again, conflict(0, Some(1)));
     if store.layout() == Layout::Separate {
-        let alone = || Write {
-            reported: new(number(2), 1),
-            ..write(&lamp)
-        };
+        let alone = || report_of(&lamp, 2, 1);
         write_one(&store, alone()).await.unwrap();
         assert_eq!(write_one(&store, alone()).await, conflict(1, Some(2)));
     }
@@ -114,10 +111,7 @@ pub async fn both_documents_are_written_together_or_not_at_all<P: ShadowStore>(s
     }
     // One document exists and the other is created.
     let half = shadow("half");
-    let first = Write {
-        reported: new(number(1), 0),
-        ..write(&half)
-    };
+    let first = report_of(&half, 1, 0);
     write_one(&store, first).await.unwrap();
     let both = |desired| Write {
         reported: new(number(2), 1),
@@ -136,10 +130,7 @@ pub async fn a_conflict_of_both_documents_names_reported<P: ShadowStore>(store: 
     if store.layout() == Layout::Combined {
         return;
     }
-    let desired = Write {
-        desired: new(number(2), 1),
-        ..write(&lamp)
-    };
+    let desired = desire_of(&lamp, 2, 1);
     write_one(&store, desired).await.unwrap();
     let both = Write {
         reported: new(number(3), 5),
@@ -152,14 +143,8 @@ pub async fn a_conflict_of_both_documents_names_reported<P: ShadowStore>(store: 
 pub async fn the_separate_layout_writes_one_document_alone<P: ShadowStore>(store: P) {
     let lamp = shadow("lamp");
     write_one(&store, whole(&lamp, 1, 0)).await.unwrap();
-    let reported = Write {
-        reported: new(number(2), 1),
-        ..write(&lamp)
-    };
-    let desired = Write {
-        desired: new(number(3), 1),
-        ..write(&lamp)
-    };
+    let reported = report_of(&lamp, 2, 1);
+    let desired = desire_of(&lamp, 3, 1);
     if store.layout() == Layout::Combined {
         assert!(is_invalid(&write_one(&store, reported).await));
         assert!(is_invalid(&write_one(&store, desired).await));

@@ -169,6 +169,7 @@ fn check_response_topic<'a>(
 
 #[cfg(test)]
 mod tests {
+    use antumbra_testkit::table::cases;
     use proptest::prelude::*;
 
     use super::super::parse;
@@ -186,141 +187,32 @@ mod tests {
 
     /// Topic of the response, and the error of the request.
     fn respond(payload: &str, response_topic: Option<&str>) -> (String, String) {
-        let event = event(payload, response_topic);
-        let request = parse(&event, Operation::Query, TokenPolicy::Open);
-        let error = request.parsed.err().map(|error| error.to_string());
-        (request.address.topic, error.unwrap_or_default())
+        respond_to(None, payload, response_topic)
     }
 
     #[test]
     fn every_request_has_a_response_address() {
-        let long = format!(r#"{{"token":"{}"}}"#, "x".repeat(128));
-        let longer = format!(r#"{{"token":"{}"}}"#, "x".repeat(129));
-        let deep = "response/".repeat(8) + "x";
-        let wide = "response/".to_owned() + &"x".repeat(248);
-        let rejected = "response/query/rejected";
-        let by_token = "response/query/t";
-        let t = r#"{"token":"t"}"#;
-        let cases: &[(&str, Option<&str>, &str, &str)] = &[
-            (t, None, by_token, ""),
-            ("{}", None, rejected, "There is no token"),
-            (r#"{"token":null}"#, None, rejected, "There is no token"),
-            (r#"{"token":7}"#, None, rejected, "token must be a string"),
-            (r#"{"token":""}"#, None, rejected, "The token is empty"),
-            (
-                r#"{"token":"a/b"}"#,
-                None,
-                rejected,
-                "The token holds '/', which is not allowed",
-            ),
-            (
-                r##"{"token":"#"}"##,
-                None,
-                rejected,
-                "The token holds '#', which is not allowed",
-            ),
-            (
-                r#"{"token":"$a"}"#,
-                None,
-                rejected,
-                "The token holds '$', which is not allowed",
-            ),
-            (
-                r#"{"token":"a b"}"#,
-                None,
-                rejected,
-                "The token holds ' ', which is not allowed",
-            ),
-            (
-                r#"{"token":"\u0007"}"#,
-                None,
-                rejected,
-                "The token holds '\\u{7}', which is not allowed",
-            ),
-            (
-                &longer,
-                None,
-                rejected,
-                "The token has 129 characters, the limit is 128",
-            ),
-            ("nonsense", None, rejected, "The payload is not JSON"),
-            ("", None, rejected, "The payload is not JSON"),
-            // MQTT 5.
-            ("", Some("response/a/b"), "response/a/b", ""),
-            (t, Some("response/a"), "response/a", ""),
-            (
-                "nonsense",
-                Some("response/a"),
-                "response/a",
-                "The payload is not JSON",
-            ),
-            (
-                t,
-                Some("other/a"),
-                by_token,
-                "The response topic must begin with response/",
-            ),
-            (
-                t,
-                Some("$aws/things/a/shadow"),
-                by_token,
-                "The response topic must begin with response/",
-            ),
-            (
-                "{}",
-                Some("response/+"),
-                rejected,
-                "The response topic holds '+', which is not allowed",
-            ),
-            (
-                "",
-                Some("response/#"),
-                rejected,
-                "The response topic holds '#', which is not allowed",
-            ),
-            (
-                "",
-                Some("response/"),
-                rejected,
-                "The response topic has an empty level",
-            ),
-            (
-                "",
-                Some("response//a"),
-                rejected,
-                "The response topic has an empty level",
-            ),
-            (
-                "",
-                Some("responses/a"),
-                rejected,
-                "The response topic must begin with response/",
-            ),
-            (
-                "",
-                Some(&deep),
-                rejected,
-                "The response topic has 8 slashes, the limit is 7",
-            ),
-            (
-                "",
-                Some(&wide),
-                rejected,
-                "The response topic has 257 bytes, the limit is 256",
-            ),
-            ("nonsense", Some("a"), rejected, "The payload is not JSON"),
-        ];
-        for (payload, chosen, topic, error) in cases {
-            let expected = ((*topic).to_owned(), (*error).to_owned());
-            assert_eq!(respond(payload, *chosen), expected, "{payload} {chosen:?}");
+        let table = include_str!("../../testdata/response-topics.txt");
+        for [payload, chosen, topic, error] in cases(table) {
+            let chosen = Some(chosen.as_str()).filter(|chosen| !chosen.is_empty());
+            assert_eq!(
+                respond(&payload, chosen),
+                (topic, error),
+                "{payload} {chosen:?}"
+            );
         }
+        let long = format!(r#"{{"token":"{}"}}"#, "x".repeat(128));
         assert_eq!(respond(&long, None).1, "");
     }
 
     /// Topic of the response to a client, and the error.
-    fn respond_to(client: Option<&str>, payload: &str, chosen: Option<&str>) -> (String, String) {
+    fn respond_to(
+        client_id: Option<String>,
+        payload: &str,
+        chosen: Option<&str>,
+    ) -> (String, String) {
         let event = RuleEvent {
-            client_id: client.map(str::to_owned),
+            client_id,
             ..event(payload, chosen)
         };
         let request = parse(&event, Operation::Query, TokenPolicy::Open);
@@ -330,68 +222,14 @@ mod tests {
 
     #[test]
     fn private_tokens_belong_to_their_client() {
-        let rejected = "response/query/rejected";
-        let private = "The token deviceB.1 belongs to the client deviceB";
-        let chosen = "The response topic belongs to the client deviceB";
-        let [a, b] = [Some("deviceA"), Some("deviceB")];
-        let token = r#"{"token":"deviceB.1"}"#;
-        let cases = [
-            (b, token, None, "response/query/deviceB.1", ""),
-            (a, token, None, rejected, private),
-            (None, token, None, rejected, private),
-            (
-                a,
-                r#"{"token":"deviceB"}"#,
-                None,
-                "response/query/deviceB",
-                "",
-            ),
-            (
-                a,
-                r#"{"token":"x.deviceA.1"}"#,
-                None,
-                rejected,
-                "The token x.deviceA.1 belongs to the client x.deviceA",
-            ),
-            (
-                Some("x.deviceA"),
-                r#"{"token":"x.deviceA.1"}"#,
-                None,
-                "response/query/x.deviceA.1",
-                "",
-            ),
-            (
-                a,
-                r#"{"token":".1"}"#,
-                None,
-                rejected,
-                "The token .1 belongs to the client ",
-            ),
-            // MQTT 5.
-            (
-                b,
-                "",
-                Some("response/list/deviceB.1"),
-                "response/list/deviceB.1",
-                "",
-            ),
-            (a, "", Some("response/list/deviceB.1"), rejected, chosen),
-            (None, "", Some("response/list/deviceB.1"), rejected, chosen),
-            (a, "", Some("response/deviceB.1/list"), rejected, chosen),
-            (
-                a,
-                r#"{"token":"deviceA.1"}"#,
-                Some("response/deviceB.1"),
-                "response/query/deviceA.1",
-                chosen,
-            ),
-            (a, "", Some("response/open"), "response/open", ""),
-        ];
-        for (client, payload, chosen, topic, error) in cases {
-            let expected = (topic.to_owned(), error.to_owned());
-            let response = respond_to(client, payload, chosen);
-            assert_eq!(response, expected, "{client:?} {payload} {chosen:?}");
+        let some = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+        let table = include_str!("../../testdata/private-tokens.txt");
+        for [client, payload, chosen, topic, error] in cases(table) {
+            let response = respond_to(some(&client), &payload, some(&chosen).as_deref());
+            assert_eq!(response, (topic, error), "{client} {payload} {chosen}");
         }
+        let token = r#"{"token":"deviceB.1"}"#;
+        let rejected = "response/query/rejected";
         // The fallback of a chosen topic is not another client's either.
         let event = RuleEvent {
             client_id: Some("deviceA".to_owned()),

@@ -16,7 +16,7 @@ use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
 use serde_json::json;
 
 use super::{fails, unavailable};
-use crate::store::Store;
+use crate::store::shadows;
 
 /// Results of every operation of the store.
 async fn all_operations(shadows: &DynamoDbShadows) -> Vec<Result<(), StoreError>> {
@@ -46,7 +46,7 @@ async fn all_operations(shadows: &DynamoDbShadows) -> Vec<Result<(), StoreError>
 
 #[tokio::test]
 async fn errors_for_the_operator_are_unavailable() {
-    let store = Store::fresh(Layout::Separate).await;
+    let store = shadows(Layout::Separate).await;
     let absent = DynamoDbShadows::new(
         store.client.clone(),
         ShadowTableConfig::new("no-such-table"),
@@ -63,7 +63,7 @@ async fn errors_for_the_operator_are_unavailable() {
         (503, "ServiceUnavailable"),
     ] {
         store.endpoint.script(move |_| fails(status, code));
-        for result in all_operations(&store.shadows).await {
+        for result in all_operations(&*store).await {
             let text = unavailable(result);
             assert!(text.ends_with(code), "{text}");
         }
@@ -72,7 +72,7 @@ async fn errors_for_the_operator_are_unavailable() {
 
 #[tokio::test]
 async fn no_response_and_no_connection_are_unavailable() {
-    let store = Store::fresh(Layout::Separate).await;
+    let store = shadows(Layout::Separate).await;
     let config = store.client.config().to_builder();
     let hasty = TimeoutConfig::builder()
         .operation_timeout(Duration::from_millis(40))
@@ -101,14 +101,14 @@ async fn no_response_and_no_connection_are_unavailable() {
 /// DynamoDB repeats values in its messages; callers must not see them.
 #[tokio::test]
 async fn no_error_repeats_stored_values() {
-    let store = Store::fresh(Layout::Separate).await;
+    let store = shadows(Layout::Separate).await;
     for code in ["ValidationException", "AccessDeniedException", "Odd"] {
         store.endpoint.script(move |_| {
             let kind = format!("com.amazonaws.dynamodb.v20120810#{code}");
             let message = "Value 'secret' at 'item' failed to satisfy constraint";
             Reply::Respond(400, json!({"__type": kind, "message": message}))
         });
-        for result in all_operations(&store.shadows).await {
+        for result in all_operations(&*store).await {
             let error = result.unwrap_err();
             assert!(!error.to_string().contains("secret"), "{error}");
             assert!(error.to_string().contains(code), "{error}");

@@ -9,21 +9,17 @@ use antumbra_testkit::sample::{shadow, whole};
 use serde_json::{Value, json};
 
 use super::{fails, unavailable};
-use crate::store::Store;
+use crate::store::{Store, shadows};
 
 /// A store with lamps, and a client of it with this many read attempts.
-async fn lamps(count: i64, read_attempts: u32) -> (Store, DynamoDbShadows, Vec<Read>) {
-    let store = Store::fresh(Layout::Separate).await;
+async fn lamps(
+    count: i64,
+    read_attempts: u32,
+) -> (Store<DynamoDbShadows>, DynamoDbShadows, Vec<Read>) {
+    let store = shadows(Layout::Separate).await;
     let ids: Vec<_> = (0..count).map(|n| shadow(&format!("lamp-{n}"))).collect();
     let writes: Vec<Write> = ids.iter().map(|id| whole(id, 1, 0)).collect();
-    assert!(
-        store
-            .shadows
-            .write_many(&writes)
-            .await
-            .iter()
-            .all(Result::is_ok)
-    );
+    assert!(store.write_many(&writes).await.iter().all(Result::is_ok));
     store.endpoint.take_calls();
     let config = ShadowTableConfig {
         read_attempts,

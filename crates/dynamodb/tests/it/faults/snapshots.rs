@@ -9,20 +9,13 @@ use antumbra_testkit::sample::{shadow, whole};
 use serde_json::json;
 
 use super::{cancelled, fails, reason};
-use crate::store::Store;
+use crate::store::{Store, shadows};
 
-async fn lamps(count: i64) -> (Store, Vec<Read>) {
-    let store = Store::fresh(Layout::Separate).await;
+async fn lamps(count: i64) -> (Store<DynamoDbShadows>, Vec<Read>) {
+    let store = shadows(Layout::Separate).await;
     let ids: Vec<_> = (0..count).map(|n| shadow(&format!("lamp-{n}"))).collect();
     let writes: Vec<Write> = ids.iter().map(|id| whole(id, 1, 0)).collect();
-    assert!(
-        store
-            .shadows
-            .write_many(&writes)
-            .await
-            .iter()
-            .all(Result::is_ok)
-    );
+    assert!(store.write_many(&writes).await.iter().all(Result::is_ok));
     store.endpoint.take_calls();
     let reads = ids.into_iter().map(|shadow| Read {
         shadow,
@@ -62,10 +55,7 @@ async fn a_shadow_being_written_is_read_again_and_delays_no_other() {
             Reply::Pass
         }
     });
-    let found = store
-        .shadows
-        .read_many(&reads, ReadConsistency::Snapshot)
-        .await;
+    let found = store.read_many(&reads, ReadConsistency::Snapshot).await;
     assert!(found.iter().all(Result::is_ok), "{found:?}");
     let sizes: Vec<usize> = store.endpoint.take_calls().iter().map(items).collect();
     assert_eq!(sizes, [10, 8, 2, 2]);
@@ -99,17 +89,11 @@ async fn a_transaction_that_is_too_large_is_split() {
             Reply::Pass
         }
     });
-    let found = store
-        .shadows
-        .read_many(&reads, ReadConsistency::Snapshot)
-        .await;
+    let found = store.read_many(&reads, ReadConsistency::Snapshot).await;
     assert!(found.iter().all(Result::is_ok), "{found:?}");
 
     store.endpoint.script(|_| fails(400, "ValidationException"));
-    let found = store
-        .shadows
-        .read_many(&reads, ReadConsistency::Snapshot)
-        .await;
+    let found = store.read_many(&reads, ReadConsistency::Snapshot).await;
     for found in found {
         assert!(matches!(found, Err(StoreError::Invalid(_))));
     }

@@ -1,20 +1,13 @@
 //! Writes that are throttled, cancelled, or applied without a response.
 
-use antumbra_service::shadows::{Layout, ShadowId, StoreError, Version, Write, Written};
+use antumbra_service::shadows::{Layout, StoreError, Version, Written};
 use antumbra_service::store::ErrorClass;
 use antumbra_testkit::dynamodb::{Reply, failure};
-use antumbra_testkit::sample::{new, number, numbers, shadow, whole, write, write_one};
+use antumbra_testkit::sample::{numbers, report_of, shadow, whole, write_one};
 use serde_json::{Value, json};
 
 use super::{applied_but_lost, cancelled, fails, operations, reason, unavailable};
-use crate::store::Store;
-
-fn reported(lamp: &ShadowId, n: i64, expected: i64) -> Write {
-    Write {
-        reported: new(number(n), expected),
-        ..write(lamp)
-    }
-}
+use crate::store::shadows;
 
 /// A failed condition with this stored item.
 fn failed_condition(item: Option<Value>) -> Reply {
@@ -27,7 +20,7 @@ fn failed_condition(item: Option<Value>) -> Reply {
 
 #[tokio::test]
 async fn a_throttled_write_is_retried_and_then_throttled() {
-    let store = Store::fresh(Layout::Separate).await;
+    let store = shadows(Layout::Separate).await;
     let lamp = shadow("lamp");
     for code in [
         "ProvisionedThroughputExceededException",
@@ -35,10 +28,10 @@ async fn a_throttled_write_is_retried_and_then_throttled() {
         "RequestLimitExceeded",
     ] {
         store.endpoint.script(move |_| fails(400, code));
-        let written = write_one(&store.shadows, reported(&lamp, 1, 0)).await;
+        let written = write_one(&*store, report_of(&lamp, 1, 0)).await;
         assert_eq!(written, Err(StoreError::Throttled), "{code}");
         assert_eq!(store.endpoint.take_calls().len(), 3, "{code}");
-        let written = write_one(&store.shadows, whole(&lamp, 1, 0)).await;
+        let written = write_one(&*store, whole(&lamp, 1, 0)).await;
         assert_eq!(written, Err(StoreError::Throttled), "{code}");
         store.endpoint.take_calls();
     }
@@ -46,18 +39,18 @@ async fn a_throttled_write_is_retried_and_then_throttled() {
     store
         .endpoint
         .script_next("PutItem", [throttle(), throttle()]);
-    let written = write_one(&store.shadows, reported(&lamp, 1, 0)).await;
+    let written = write_one(&*store, report_of(&lamp, 1, 0)).await;
     assert_eq!(written.unwrap().reported, Some(Version(1)));
 }
 
 /// Another transaction holds the item: nothing was written, and a retry may succeed.
 #[tokio::test]
 async fn a_write_that_meets_a_transaction_is_throttled() {
-    let store = Store::fresh(Layout::Separate).await;
+    let store = shadows(Layout::Separate).await;
     store
         .endpoint
         .script(|_| fails(400, "TransactionConflictException"));
-    let written = write_one(&store.shadows, reported(&shadow("lamp"), 1, 0)).await;
+    let written = write_one(&*store, report_of(&shadow("lamp"), 1, 0)).await;
     assert_eq!(written, Err(StoreError::Throttled));
 }
 
@@ -69,23 +62,20 @@ async fn a_write_whose_response_was_lost_does_not_conflict_with_itself() {
         Reply::PassThenDisconnect,
     ];
     for layout in [Layout::Separate, Layout::Combined] {
-        let store = Store::fresh(layout).await;
+        let store = shadows(layout).await;
         let lamp = shadow("lamp");
         for (version, loss) in losses.iter().enumerate() {
             let version = version as i64;
             store.endpoint.script_next("PutItem", [loss.clone()]);
             let sent = match layout {
-                Layout::Separate => reported(&lamp, version, version),
+                Layout::Separate => report_of(&lamp, version, version),
                 Layout::Combined => whole(&lamp, version, version),
             };
-            let written = write_one(&store.shadows, sent).await.unwrap();
+            let written = write_one(&*store, sent).await.unwrap();
             assert_eq!(written.reported, Some(Version(version + 1)));
             let calls = store.endpoint.take_calls();
             assert_eq!(operations(&calls), ["PutItem", "PutItem"]);
-            assert_eq!(
-                numbers(&store.shadows, &lamp).await.0.unwrap().1,
-                version + 1
-            );
+            assert_eq!(numbers(&*store, &lamp).await.0.unwrap().1, version + 1);
             store.endpoint.take_calls();
         }
     }
@@ -94,7 +84,7 @@ async fn a_write_whose_response_was_lost_does_not_conflict_with_itself() {
 /// DynamoDB recognises a repeated transaction by its token.
 #[tokio::test]
 async fn a_transaction_whose_response_was_lost_is_applied_once() {
-    let store = Store::fresh(Layout::Separate).await;
+    let store = shadows(Layout::Separate).await;
     let lamp = shadow("lamp");
     for (version, loss) in [applied_but_lost(), Reply::PassThenDisconnect]
         .iter()
@@ -104,7 +94,7 @@ async fn a_transaction_whose_response_was_lost_is_applied_once() {
         store
             .endpoint
             .script_next("TransactWriteItems", [loss.clone()]);
-        let written = write_one(&store.shadows, whole(&lamp, version, version)).await;
+        let written = write_one(&*store, whole(&lamp, version, version)).await;
         let next = Some(Version(version + 1));
         let expected = Written {
             reported: next,
@@ -116,7 +106,7 @@ async fn a_transaction_whose_response_was_lost_is_applied_once() {
         let token = &calls[0].body["ClientRequestToken"];
         assert!(token.is_string());
         assert_eq!(token, &calls[1].body["ClientRequestToken"]);
-        let (reported, desired) = numbers(&store.shadows, &lamp).await;
+        let (reported, desired) = numbers(&*store, &lamp).await;
         assert_eq!(reported.unwrap().1, version + 1);
         assert_eq!(desired.unwrap().1, version + 1);
         store.endpoint.take_calls();
@@ -125,7 +115,7 @@ async fn a_transaction_whose_response_was_lost_is_applied_once() {
 
 #[tokio::test]
 async fn errors_after_a_lost_response_are_unavailable() {
-    let store = Store::fresh(Layout::Separate).await;
+    let store = shadows(Layout::Separate).await;
     let lamp = shadow("lamp");
     let others = json!({
         "PK": {"S": "DS#lamp"}, "SK": {"S": "DSR#main"}, "version": {"N": "1"},
@@ -141,27 +131,25 @@ async fn errors_after_a_lost_response_are_unavailable() {
         vec![lost(), failed_condition(None)],
     ] {
         store.endpoint.script_next("PutItem", replies);
-        unavailable(write_one(&store.shadows, reported(&lamp, 1, 0)).await);
+        unavailable(write_one(&*store, report_of(&lamp, 1, 0)).await);
     }
     let transactions = [lost(), throttle(), throttle()];
     store
         .endpoint
         .script_next("TransactWriteItems", transactions);
-    unavailable(write_one(&store.shadows, whole(&lamp, 1, 0)).await);
-    assert_eq!(numbers(&store.shadows, &lamp).await, (None, None));
+    unavailable(write_one(&*store, whole(&lamp, 1, 0)).await);
+    assert_eq!(numbers(&*store, &lamp).await, (None, None));
 }
 
 /// Throttling is a response: nothing was written, so the conflict is with another writer.
 #[tokio::test]
 async fn a_conflict_after_a_throttle_is_a_conflict() {
-    let store = Store::fresh(Layout::Separate).await;
+    let store = shadows(Layout::Separate).await;
     let lamp = shadow("lamp");
-    write_one(&store.shadows, reported(&lamp, 1, 0))
-        .await
-        .unwrap();
+    write_one(&*store, report_of(&lamp, 1, 0)).await.unwrap();
     let throttle = fails(400, "ThrottlingException");
     store.endpoint.script_next("PutItem", [throttle]);
-    let written = write_one(&store.shadows, reported(&lamp, 1, 0)).await;
+    let written = write_one(&*store, report_of(&lamp, 1, 0)).await;
     let conflict = StoreError::Conflict {
         expected: Version(0),
         actual: Some(Version(1)),
@@ -171,7 +159,7 @@ async fn a_conflict_after_a_throttle_is_a_conflict() {
 
 #[tokio::test]
 async fn every_cancellation_reason_has_its_own_error() {
-    let store = Store::fresh(Layout::Separate).await;
+    let store = shadows(Layout::Separate).await;
     let lamp = shadow("lamp");
     let none = || reason("None");
     let stored = json!({"version": {"N": "7"}});
@@ -227,9 +215,7 @@ async fn every_cancellation_reason_has_its_own_error() {
     ] {
         let reply = cancelled(&reasons);
         store.endpoint.script(move |_| reply.clone());
-        let error = write_one(&store.shadows, whole(&lamp, 1, 0))
-            .await
-            .unwrap_err();
+        let error = write_one(&*store, whole(&lamp, 1, 0)).await.unwrap_err();
         assert_eq!(error.class(), status, "{reasons:?}: {error}");
         if let Some(expected) = expected {
             assert_eq!(error, expected, "{reasons:?}");

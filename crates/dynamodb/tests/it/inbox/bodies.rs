@@ -2,7 +2,8 @@
 
 use antumbra_service::inbox::{InboxMessage, MessageReader, MessageWriter};
 
-use super::{Inbox, id, message, source};
+use super::{id, message, source};
+use crate::store::inbox;
 
 const BODIES: [&str; 12] = [
     "{}",
@@ -21,7 +22,7 @@ const BODIES: [&str; 12] = [
 
 #[tokio::test]
 async fn every_body_is_returned_as_it_was_sent() {
-    let Inbox { inbox, .. } = &Inbox::fresh().await;
+    let inbox = &inbox().await;
     let thing = source("testThing");
     let all: Vec<InboxMessage> = BODIES
         .iter()
@@ -41,12 +42,12 @@ async fn every_body_is_returned_as_it_was_sent() {
 
 #[tokio::test]
 async fn the_body_is_a_map_and_its_text_is_stored_only_if_needed() {
-    let all = Inbox::fresh().await;
+    let inbox = &inbox().await;
     let plain = message("testThing", "1", r#"{"n":72.5,"in":{"list":[1,"a"]}}"#);
     let spelt = message("testThing", "2", r#"{"n":72.50}"#);
-    all.inbox.store(&plain).await.unwrap();
-    all.inbox.store(&spelt).await.unwrap();
-    let mut items = all.items().await;
+    inbox.store(&plain).await.unwrap();
+    inbox.store(&spelt).await.unwrap();
+    let mut items = inbox.items().await;
     items.sort_by_key(|item| item["messageId"].as_s().unwrap().clone());
     let body = items[0]["body"].as_m().unwrap();
     assert_eq!(body["n"].as_n().unwrap(), "72.5");
@@ -63,28 +64,28 @@ async fn the_body_is_a_map_and_its_text_is_stored_only_if_needed() {
 /// A writer to the table cannot make a response differ from the item.
 #[tokio::test]
 async fn a_text_that_differs_from_the_body_is_ignored() {
-    let all = Inbox::fresh().await;
+    let inbox = &inbox().await;
     let spelt = message("testThing", "1", r#"{"n":72.50}"#);
-    all.inbox.store(&spelt).await.unwrap();
+    inbox.store(&spelt).await.unwrap();
     for (text, back) in [
         (r#"{"n":73.50}"#, r#"{"n":72.5}"#),
         (r#"{"n":72.50},"uuid":"other""#, r#"{"n":72.5}"#),
         ("", r#"{"n":72.5}"#),
         (" {\"n\" : 72.500} ", r#"{"n":72.500}"#),
     ] {
-        let mut item = all.items().await.remove(0);
+        let mut item = inbox.items().await.remove(0);
         let text = aws_sdk_dynamodb::types::AttributeValue::S(text.to_owned());
         item.insert("bodyText".to_owned(), text);
-        let put = all.client.put_item().table_name(&all.table);
+        let put = inbox.client.put_item().table_name(&inbox.table);
         put.set_item(Some(item)).send().await.unwrap();
-        let found = all.inbox.get(&source("testThing"), &id("1")).await;
+        let found = inbox.get(&source("testThing"), &id("1")).await;
         assert_eq!(found.unwrap().unwrap().body.as_json(), back);
     }
 }
 
 #[tokio::test]
 async fn messages_are_returned_in_the_requested_order() {
-    let Inbox { inbox, .. } = &Inbox::fresh().await;
+    let inbox = &inbox().await;
     let thing = source("testThing");
     for number in 0..100 {
         let body = format!(r#"{{"n":{number}}}"#);

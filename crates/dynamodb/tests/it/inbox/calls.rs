@@ -5,13 +5,14 @@ use antumbra_service::inbox::{
     Order, SourceTracker, Sources, list, span,
 };
 
-use super::{Inbox, NOON, at, id, message, source};
+use super::{NOON, at, id, message, source};
+use crate::store::inbox;
 
 #[tokio::test]
 async fn every_operation_is_one_call_and_a_span_is_two() {
-    let all = Inbox::fresh().await;
-    let (inbox, thing) = (&all.inbox, source("testThing"));
-    let check = |expected: &[&str]| assert_eq!(all.endpoint.take_operations(), expected);
+    let inbox = &inbox().await;
+    let (inbox, thing) = (inbox, source("testThing"));
+    let check = |expected: &[&str]| assert_eq!(inbox.operations(), expected);
 
     for name in ["1", "2", "3"] {
         inbox
@@ -28,7 +29,7 @@ async fn every_operation_is_one_call_and_a_span_is_two() {
     check(&["Query"]);
     inbox.prev(&thing, &id("1")).await.unwrap();
     check(&["Query"]);
-    span(inbox, &thing).await.unwrap();
+    span(&**inbox, &thing).await.unwrap();
     check(&["Query", "Query"]);
     let request = ListRequest {
         from: None,
@@ -37,7 +38,7 @@ async fn every_operation_is_one_call_and_a_span_is_two() {
         limit: 2,
         cursor: None,
     };
-    list(inbox, &thing, &request).await.unwrap();
+    list(&**inbox, &thing, &request).await.unwrap();
     check(&["Query"]);
     inbox.get_all(&thing, &[id("1"), id("2")]).await.unwrap();
     check(&["BatchGetItem"]);
@@ -51,14 +52,14 @@ async fn every_operation_is_one_call_and_a_span_is_two() {
 
 #[tokio::test]
 async fn every_read_is_consistent() {
-    let all = Inbox::fresh().await;
-    let (inbox, thing) = (&all.inbox, source("testThing"));
+    let inbox = &inbox().await;
+    let (inbox, thing) = (inbox, source("testThing"));
     inbox.get(&thing, &id("1")).await.unwrap();
     inbox.get_all(&thing, &[id("1")]).await.unwrap();
-    span(inbox, &thing).await.unwrap();
+    span(&**inbox, &thing).await.unwrap();
     inbox.sources(10, None).await.unwrap();
-    for call in all.endpoint.take_calls() {
-        let tables = call.body.pointer(&format!("/RequestItems/{}", all.table));
+    for call in inbox.endpoint.take_calls() {
+        let tables = call.body.pointer(&format!("/RequestItems/{}", inbox.table));
         let body = tables.unwrap_or(&call.body);
         assert_eq!(body["ConsistentRead"], true, "{call:?}");
     }
@@ -67,8 +68,8 @@ async fn every_read_is_consistent() {
 /// Two hundred tombstones before the only message cost nothing.
 #[tokio::test]
 async fn tombstones_are_not_read() {
-    let all = Inbox::fresh().await;
-    let (inbox, thing) = (&all.inbox, source("testThing"));
+    let inbox = &inbox().await;
+    let (inbox, thing) = (inbox, source("testThing"));
     for number in 0..=200 {
         let name = format!("{number:03}");
         inbox
@@ -79,10 +80,10 @@ async fn tombstones_are_not_read() {
             inbox.delete(&thing, &id(&name), at(NOON)).await.unwrap();
         }
     }
-    all.endpoint.take_calls();
+    inbox.endpoint.take_calls();
     assert_eq!(inbox.oldest(&thing).await.unwrap(), Some(id("200")));
     assert_eq!(inbox.next(&thing, &id("0")).await.unwrap(), Some(id("200")));
-    let calls = all.endpoint.take_calls();
+    let calls = inbox.endpoint.take_calls();
     assert_eq!(calls.len(), 2);
     for call in calls {
         // DynamoDB examines as many entries as the limit, and the index has no tombstones.
@@ -93,14 +94,14 @@ async fn tombstones_are_not_read() {
 
 #[tokio::test]
 async fn contact_is_recorded_once_an_hour() {
-    let all = Inbox::fresh().await;
-    let contacts = HourlySourceTracker::new(all.inbox.clone());
-    let calls = |all: &Inbox| all.endpoint.take_operations().len();
+    let inbox = &inbox().await;
+    let contacts = HourlySourceTracker::new((**inbox).clone());
+    let calls = || inbox.operations().len();
     for minute in ["00", "30", "59"] {
         let time = at(&format!("2026-01-31T12:{minute}:00Z"));
         contacts.touch(&source("a"), time).await.unwrap();
     }
-    assert_eq!(calls(&all), 1);
+    assert_eq!(calls(), 1);
     contacts
         .touch(&source("a"), at("2026-01-31T13:00:00Z"))
         .await
@@ -109,11 +110,11 @@ async fn contact_is_recorded_once_an_hour() {
         .touch(&source("b"), at("2026-01-31T13:00:00Z"))
         .await
         .unwrap();
-    assert_eq!(calls(&all), 2);
+    assert_eq!(calls(), 2);
     // An earlier contact changes nothing.
     contacts
         .touch(&source("a"), at("2026-01-31T12:30:00Z"))
         .await
         .unwrap();
-    assert_eq!(calls(&all), 0);
+    assert_eq!(calls(), 0);
 }

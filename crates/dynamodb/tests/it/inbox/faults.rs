@@ -8,7 +8,8 @@ use antumbra_service::store::StoreError;
 use antumbra_testkit::dynamodb::Reply;
 use aws_sdk_dynamodb::types::AttributeValue;
 
-use super::{Inbox, NOON, at, id, message, source};
+use super::{NOON, at, id, message, source};
+use crate::store::inbox;
 
 fn throttled() -> Reply {
     Reply::fail(400, "ProvisionedThroughputExceededException")
@@ -16,9 +17,9 @@ fn throttled() -> Reply {
 
 #[tokio::test]
 async fn throttling_is_retryable_for_every_operation() {
-    let all = Inbox::fresh().await;
-    let (inbox, thing, first) = (&all.inbox, source("a"), id("1"));
-    all.endpoint.script(|_| throttled());
+    let inbox = &inbox().await;
+    let (inbox, thing, first) = (inbox, source("a"), id("1"));
+    inbox.endpoint.script(|_| throttled());
     let stored = inbox.store(&message("a", "1", "{}")).await;
     assert_eq!(stored, Err(StoreMessageError::Store(StoreError::Throttled)));
     let results = [
@@ -39,56 +40,50 @@ async fn throttling_is_retryable_for_every_operation() {
 
 #[tokio::test]
 async fn a_full_source_has_its_own_error() {
-    let all = Inbox::fresh().await;
+    let inbox = &inbox().await;
     let full = Reply::fail(400, "ItemCollectionSizeLimitExceededException");
-    all.endpoint.script_next("PutItem", [full]);
-    let stored = all.inbox.store(&message("a", "1", "{}")).await;
+    inbox.endpoint.script_next("PutItem", [full]);
+    let stored = inbox.store(&message("a", "1", "{}")).await;
     assert_eq!(stored, Err(StoreMessageError::SourceFull));
-    assert_eq!(
-        all.inbox.store(&message("a", "1", "{}")).await,
-        Ok(Stored::New)
-    );
+    assert_eq!(inbox.store(&message("a", "1", "{}")).await, Ok(Stored::New));
 }
 
 /// The SDK repeats a call whose response was lost; the second attempt finds the result of the first.
 #[tokio::test]
 async fn a_lost_response_changes_nothing() {
-    let all = Inbox::fresh().await;
-    let (inbox, thing) = (&all.inbox, source("a"));
+    let inbox = &inbox().await;
+    let (inbox, thing) = (inbox, source("a"));
     let kept = message("a", "1", r#"{"n":1}"#);
-    all.endpoint
-        .script_next("PutItem", [Reply::PassThenDisconnect]);
+    inbox.lose_response("PutItem");
     inbox.store(&kept).await.unwrap();
-    assert_eq!(all.endpoint.take_operations(), ["PutItem", "PutItem"]);
+    assert_eq!(inbox.operations(), ["PutItem", "PutItem"]);
     assert_eq!(
         inbox.get(&thing, &kept.id).await.unwrap(),
         Some(kept.clone())
     );
-    all.endpoint
-        .script_next("UpdateItem", [Reply::PassThenDisconnect]);
+    inbox.lose_response("UpdateItem");
     inbox.delete(&thing, &kept.id, at(NOON)).await.unwrap();
     assert_eq!(inbox.get(&thing, &kept.id).await.unwrap(), None);
-    all.endpoint
-        .script_next("PutItem", [Reply::PassThenDisconnect]);
+    inbox.lose_response("PutItem");
     inbox.touch(&thing, at(NOON)).await.unwrap();
     assert_eq!(inbox.sources(10, None).await.unwrap().rows.len(), 1);
 }
 
 #[tokio::test]
 async fn a_failed_contact_is_recorded_the_next_time() {
-    let all = Inbox::fresh().await;
-    let contacts = HourlySourceTracker::new(all.inbox.clone());
-    all.endpoint.script(|_| throttled());
+    let inbox = &inbox().await;
+    let contacts = HourlySourceTracker::new((**inbox).clone());
+    inbox.endpoint.script(|_| throttled());
     assert!(contacts.touch(&source("a"), at(NOON)).await.is_err());
-    all.endpoint.script(|_| Reply::Pass);
+    inbox.endpoint.script(|_| Reply::Pass);
     contacts.touch(&source("a"), at(NOON)).await.unwrap();
-    assert_eq!(all.inbox.sources(10, None).await.unwrap().rows.len(), 1);
+    assert_eq!(inbox.sources(10, None).await.unwrap().rows.len(), 1);
 }
 
 #[tokio::test]
 async fn unprocessed_keys_are_requested_again() {
-    let all = Inbox::fresh().await;
-    let (inbox, thing, table) = (&all.inbox, source("a"), all.table.clone());
+    let inbox = &inbox().await;
+    let (inbox, thing, table) = (inbox, source("a"), inbox.table.clone());
     for name in ["1", "2"] {
         inbox.store(&message("a", name, "{}")).await.unwrap();
     }
@@ -97,11 +92,13 @@ async fn unprocessed_keys_are_requested_again() {
         "Responses": {},
         "UnprocessedKeys": {&table: {"Keys": [key.clone(), {"uuid": {"S": "a"}, "messageId": {"S": "1"}}]}},
     });
-    all.endpoint
+    inbox
+        .endpoint
         .script_next("BatchGetItem", [Reply::Respond(200, left.clone())]);
     let found = inbox.get_all(&thing, &[id("2"), id("1")]).await.unwrap();
     assert_eq!(found.len(), 2);
-    all.endpoint
+    inbox
+        .endpoint
         .script(move |_| Reply::Respond(200, left.clone()));
     let found = inbox.get_all(&thing, &[id("2"), id("1")]).await;
     assert!(
@@ -113,15 +110,15 @@ async fn unprocessed_keys_are_requested_again() {
 /// A foreign item is an error where it is requested, and hides no other item.
 #[tokio::test]
 async fn foreign_items_fail_only_their_own_requests() {
-    let all = Inbox::fresh().await;
-    let (inbox, thing) = (&all.inbox, source("a"));
+    let inbox = &inbox().await;
+    let (inbox, thing) = (inbox, source("a"));
     let text = |text: &str| AttributeValue::S(text.to_owned());
     for (name, undeleted) in [
         ("0/odd", Some("0/odd")),
         ("1-no-body", Some("1-no-body")),
         ("2", None),
     ] {
-        let mut put = all.client.put_item().table_name(&all.table);
+        let mut put = inbox.client.put_item().table_name(&inbox.table);
         put = put.item("uuid", text("a")).item("messageId", text(name));
         if let Some(undeleted) = undeleted {
             put = put.item("undeletedId", text(undeleted));

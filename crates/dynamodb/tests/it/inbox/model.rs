@@ -8,7 +8,8 @@ use antumbra_service::inbox::{
 };
 use antumbra_service::store::StoreError;
 
-use super::{Inbox, NOON, at, id, message, source};
+use super::{NOON, at, id, message, source};
+use crate::store::inbox;
 
 /// The messages; `false` for a deleted one.
 type Model = BTreeMap<String, bool>;
@@ -36,7 +37,7 @@ fn expected(model: &Model, range: &Range) -> Vec<String> {
 
 #[tokio::test]
 async fn any_order_of_operations_matches_the_model() {
-    let Inbox { inbox, .. } = &Inbox::fresh().await;
+    let inbox = &inbox().await;
     let thing = source("testThing");
     let mut random = fastrand::Rng::with_seed(20260131);
     let mut model = Model::new();
@@ -90,7 +91,7 @@ async fn any_order_of_operations_matches_the_model() {
 
 #[tokio::test]
 async fn pages_add_up_to_the_whole_in_both_orders() {
-    let Inbox { inbox, .. } = &Inbox::fresh().await;
+    let inbox = &inbox().await;
     let thing = source("testThing");
     for number in 0..23 {
         let name = format!("{number:02}");
@@ -109,7 +110,7 @@ async fn pages_add_up_to_the_whole_in_both_orders() {
         };
         let mut all = Vec::new();
         loop {
-            let page = list(inbox, &thing, &request).await.unwrap();
+            let page = list(&**inbox, &thing, &request).await.unwrap();
             // As in a response with room for two.
             let page = shorten_page(page, &thing, order, 2);
             all.extend(page.rows.iter().map(ToString::to_string));
@@ -128,7 +129,7 @@ async fn pages_add_up_to_the_whole_in_both_orders() {
 
 #[tokio::test]
 async fn a_cursor_belongs_to_its_listing() {
-    let Inbox { inbox, .. } = &Inbox::fresh().await;
+    let inbox = &inbox().await;
     for name in ["1", "2", "3"] {
         inbox.store(&message("a", name, "{}")).await.unwrap();
     }
@@ -139,16 +140,16 @@ async fn a_cursor_belongs_to_its_listing() {
         limit: 1,
         cursor: None,
     };
-    let page = list(inbox, &source("a"), &request).await.unwrap();
+    let page = list(&**inbox, &source("a"), &request).await.unwrap();
     request.cursor = page.next;
-    assert!(list(inbox, &source("a"), &request).await.is_ok());
-    let other = list(inbox, &source("b"), &request).await.unwrap_err();
+    assert!(list(&**inbox, &source("a"), &request).await.is_ok());
+    let other = list(&**inbox, &source("b"), &request).await.unwrap_err();
     assert_eq!(
         other.to_string(),
         "invalid: the cursor belongs to another listing"
     );
     request.order = Order::NewestFirst;
-    assert!(list(inbox, &source("a"), &request).await.is_err());
+    assert!(list(&**inbox, &source("a"), &request).await.is_err());
     for limit in [0, 1001] {
         let rejected = inbox.ids(&source("a"), &Range::default(), limit).await;
         assert!(matches!(rejected, Err(StoreError::Invalid(_))));

@@ -5,11 +5,12 @@ use antumbra_service::inbox::{
 };
 use antumbra_service::paging::{Cursor, seal_cursor};
 
-use super::{Inbox, at, id, message, source};
+use super::{at, id, message, source};
+use crate::store::inbox;
 
 #[tokio::test]
 async fn the_last_contact_is_kept_to_the_hour_and_only_increases() {
-    let Inbox { inbox, .. } = &Inbox::fresh().await;
+    let inbox = &inbox().await;
     for time in ["12:34:56.789", "10:00:00", "11:59:59"] {
         let time = at(&format!("2026-01-31T{time}Z"));
         inbox.touch(&source("lamp"), time).await.unwrap();
@@ -36,7 +37,7 @@ async fn the_last_contact_is_kept_to_the_hour_and_only_increases() {
 
 #[tokio::test]
 async fn pages_contain_every_source() {
-    let Inbox { inbox, table, .. } = &Inbox::fresh().await;
+    let inbox = &inbox().await;
     for number in 0..7 {
         let name = format!("thing-{number}");
         inbox.touch(&source(&name), at(super::NOON)).await.unwrap();
@@ -61,7 +62,7 @@ async fn pages_contain_every_source() {
     for foreign in [
         Cursor("nonsense".to_owned()),
         seal_cursor(&["sources", "another-table", "thing-1"]),
-        seal_cursor(&["sources", table, ""]),
+        seal_cursor(&["sources", &inbox.table, ""]),
         seal_cursor(&["inbox", "thing-1", "oldest", "1"]),
     ] {
         assert!(
@@ -75,7 +76,7 @@ async fn pages_contain_every_source() {
 
 #[tokio::test]
 async fn messages_and_sources_are_listed_separately() {
-    let Inbox { inbox, .. } = &Inbox::fresh().await;
+    let inbox = &inbox().await;
     inbox.touch(&source("lamp"), at(super::NOON)).await.unwrap();
     inbox
         .store(&message("sources", "lamp", "{}"))

@@ -10,7 +10,8 @@ use antumbra_testkit::sensors::sample::{
 };
 use serde_json::json;
 
-use super::Store;
+use super::sort_keys;
+use crate::store::sensors;
 
 fn throttled() -> Reply {
     Reply::fail(400, "ProvisionedThroughputExceededException")
@@ -23,62 +24,54 @@ fn broken() -> Reply {
 /// The state is written, the response is lost, the SDK repeats the call: nothing is counted twice.
 #[tokio::test]
 async fn a_signal_whose_response_was_lost_counts_once() {
-    let store = Store::fresh().await;
-    registered(&store.sensors, "s").await;
-    record(&store.sensors, &signal("s", 1, 1, 1)).await;
-    store
-        .endpoint
-        .script_next("UpdateItem", [Reply::PassThenDisconnect]);
-    let outcome = record(&store.sensors, &signal("s", 0, 2, 2)).await;
+    let store = sensors().await;
+    registered(&*store, "s").await;
+    record(&*store, &signal("s", 1, 1, 1)).await;
+    store.lose_response("UpdateItem");
+    let outcome = record(&*store, &signal("s", 0, 2, 2)).await;
     assert_eq!(outcome, Outcome::Duplicate, "it meets itself");
-    let state = state(&store.sensors, "s").await;
+    let state = state(&*store, "s").await;
     assert_eq!((state.sequence(), state.value), (1, Some(Value::whole(0))));
 }
 
 #[tokio::test]
 async fn a_check_whose_response_was_lost_reports_its_own_loss() {
-    let store = Store::fresh().await;
-    registered(&store.sensors, "s").await;
-    store
-        .endpoint
-        .script_next("UpdateItem", [Reply::PassThenDisconnect]);
-    let checked = store.sensors.check(&id("s"), at(3600)).await;
+    let store = sensors().await;
+    registered(&*store, "s").await;
+    store.lose_response("UpdateItem");
+    let checked = store.check(&id("s"), at(3600)).await;
     assert_eq!(checked, Ok(CheckOutcome::Lost));
-    let state = state(&store.sensors, "s").await;
+    let state = state(&*store, "s").await;
     assert_eq!((state.connection, state.sequence()), (Connection::Lost, 1));
     assert_eq!(
-        store.sensors.check(&id("s"), at(3660)).await,
+        store.check(&id("s"), at(3660)).await,
         Ok(CheckOutcome::Gone)
     );
 }
 
 #[tokio::test]
 async fn a_change_whose_response_was_lost_is_applied_once() {
-    let store = Store::fresh().await;
-    let first = registered(&store.sensors, "s").await;
-    store
-        .endpoint
-        .script_next("PutItem", [Reply::PassThenDisconnect]);
+    let store = sensors().await;
+    let first = registered(&*store, "s").await;
+    store.lose_response("PutItem");
     let there = sensor("s", ["a", "b", "c", "d"]);
-    let moved = store.sensors.change(&first, &there, at(1)).await.unwrap();
+    let moved = store.change(&first, &there, at(1)).await.unwrap();
     assert_eq!(moved.version, Version(2));
-    assert_eq!(store.sensors.get(&id("s")).await, Ok(moved));
+    assert_eq!(store.get(&id("s")).await, Ok(moved));
 }
 
 #[tokio::test]
 async fn a_registration_whose_response_was_lost_is_applied_once() {
-    let store = Store::fresh().await;
-    store
-        .endpoint
-        .script_next("TransactWriteItems", [Reply::PassThenDisconnect]);
-    let given = store.sensors.register(&new(somewhere("s"))).await.unwrap();
-    assert_eq!(store.sensors.get(&id("s")).await, Ok(given));
+    let store = sensors().await;
+    store.lose_response("TransactWriteItems");
+    let given = store.register(&new(somewhere("s"))).await.unwrap();
+    assert_eq!(store.get(&id("s")).await, Ok(given));
 }
 
 /// Of the reasons for a cancelled transaction only one means that the id is taken.
 #[tokio::test]
 async fn only_a_failed_condition_means_already_registered() {
-    let store = Store::fresh().await;
+    let store = sensors().await;
     for (code, meant) in [
         ("TransactionConflict", StoreError::Throttled),
         ("ThrottlingError", StoreError::Throttled),
@@ -90,19 +83,16 @@ async fn only_a_failed_condition_means_already_registered() {
         });
         let replies = vec![Reply::Respond(400, cancelled); 3];
         store.endpoint.script_next("TransactWriteItems", replies);
-        let failed = store.sensors.register(&new(somewhere("s"))).await;
+        let failed = store.register(&new(somewhere("s"))).await;
         assert_eq!(failed, Err(SensorError::Store(meant)), "{code}");
     }
-    assert_eq!(
-        store.sensors.get(&id("s")).await,
-        Err(SensorError::NotFound)
-    );
+    assert_eq!(store.get(&id("s")).await, Err(SensorError::NotFound));
 }
 
 #[tokio::test]
 async fn failures_are_returned_and_can_be_retried() {
-    let store = Store::fresh().await;
-    let sensors = &store.sensors;
+    let store = sensors().await;
+    let sensors = &*store;
     let sensor = registered(sensors, "s").await;
     let reading = Reading::new(Value::whole(1), None, at(0), None).unwrap();
     for (fault, retryable) in [
@@ -140,12 +130,12 @@ fn unavailable() -> StoreError {
 /// Unprocessed writes are sent again, and only those that stay unprocessed fail.
 #[tokio::test]
 async fn unprocessed_readings_fail_only_their_own_signals() {
-    let store = Store::fresh().await;
-    registered(&store.sensors, "s").await;
+    let store = sensors().await;
+    registered(&*store, "s").await;
     let mut readings = Vec::new();
     for n in 0..4 {
         let signal = signal("s", 1, n, n);
-        let recorded = store.sensors.record(&signal).await.unwrap().unwrap();
+        let recorded = store.record(&signal).await.unwrap().unwrap();
         readings.push(signal.reading(recorded.owner));
     }
     // The reading of the second signal stays unprocessed.
@@ -168,9 +158,9 @@ async fn unprocessed_readings_fail_only_their_own_signals() {
             Reply::Pass
         }
     });
-    let saved = store.sensors.save_readings(&readings).await;
+    let saved = store.save_readings(&readings).await;
     assert_eq!(saved, [Ok(()), Err(StoreError::Throttled), Ok(()), Ok(())]);
-    let batches = store.endpoint.take_operations();
+    let batches = store.operations();
     let batches = batches
         .iter()
         .filter(|call| *call == "BatchWriteItem")
@@ -181,14 +171,14 @@ async fn unprocessed_readings_fail_only_their_own_signals() {
 /// Either the readings were saved and are no longer visible, or the save was rejected.
 #[tokio::test]
 async fn concurrent_saving_and_unregistering_leave_no_visible_readings() {
-    let store = Store::fresh().await;
+    let store = sensors().await;
     for n in 0..10 {
         let name = format!("s{n}");
-        let sensor = registered(&store.sensors, &name).await;
+        let sensor = registered(&*store, &name).await;
         let reading = Reading::new(Value::whole(1), None, at(0), None).unwrap();
         let (saved, gone) = tokio::join!(
-            store.sensors.save(&sensor, std::slice::from_ref(&reading)),
-            store.sensors.unregister(&sensor, at(1)),
+            store.save(&sensor, std::slice::from_ref(&reading)),
+            store.unregister(&sensor, at(1)),
         );
         if gone.is_ok() {
             let fits = matches!(
@@ -196,9 +186,9 @@ async fn concurrent_saving_and_unregistering_leave_no_visible_readings() {
                 Ok(()) | Err(SensorError::NotFound | SensorError::Store(StoreError::Throttled))
             );
             assert!(fits, "{saved:?}");
-            let latest = store.sensors.latest(&id(&name), 1).await;
+            let latest = store.latest(&id(&name), 1).await;
             assert_eq!(latest, Err(SensorError::NotFound));
-            let orphans = store.sort_keys(&format!("SENSOR#{name}")).await;
+            let orphans = sort_keys(&store, &format!("SENSOR#{name}")).await;
             let readings = orphans
                 .iter()
                 .filter(|sort| sort.starts_with("READ#"))

@@ -7,7 +7,7 @@ use antumbra_service::sensors::{
 use antumbra_testkit::sensors::MemorySensors;
 use antumbra_testkit::sensors::sample::{at, id, new, somewhere};
 
-use super::Store;
+use crate::store::sensors;
 
 fn some_value(random: &mut fastrand::Rng) -> Value {
     match random.u8(..10) {
@@ -45,7 +45,7 @@ fn some_change(random: &mut fastrand::Rng, mut sensor: Sensor) -> Sensor {
 
 async fn walk(seed: u64, steps: usize) {
     let mut random = fastrand::Rng::with_seed(seed);
-    let dynamodb = Store::fresh().await.sensors;
+    let dynamodb = &*sensors().await;
     let memory = MemorySensors::new(dynamodb.shards());
     let mut first = new(somewhere("s"));
     first.sensor.silence_after = SilenceTimeout::seconds(60).unwrap();

@@ -11,7 +11,8 @@ use antumbra_testkit::dynamodb::Reply;
 use antumbra_testkit::sensors::sample::{at, id, registered, signal};
 use std::time::Duration;
 
-use super::Store;
+use super::{put, sort_keys};
+use crate::store::sensors;
 
 fn readings(count: i64) -> Vec<Reading> {
     let reading = |n| Reading::new(Value::whole(n), None, at(n), None).unwrap();
@@ -20,58 +21,58 @@ fn readings(count: i64) -> Vec<Reading> {
 
 #[tokio::test]
 async fn links_and_their_mirrors_are_removed_with_the_sensor() {
-    let store = Store::fresh().await;
-    let sensor = registered(&store.sensors, "s").await;
-    registered(&store.sensors, "s2").await;
+    let store = sensors().await;
+    let sensor = registered(&*store, "s").await;
+    registered(&*store, "s2").await;
     // More than fit in one transaction.
     for n in 0..120 {
-        store.put("SENSOR#s", &format!("CLIENT#c{n}")).await;
-        store.put(&format!("CLIENT#c{n}"), "SENSOR#s").await;
+        put(&store, "SENSOR#s", &format!("CLIENT#c{n}")).await;
+        put(&store, &format!("CLIENT#c{n}"), "SENSOR#s").await;
     }
-    store.put("SENSOR#s2", "CLIENT#c7").await;
-    store.put("CLIENT#c7", "SENSOR#s2").await;
-    store.sensors.unregister(&sensor, at(1)).await.unwrap();
-    let left = store.sort_keys("SENSOR#s").await;
+    put(&store, "SENSOR#s2", "CLIENT#c7").await;
+    put(&store, "CLIENT#c7", "SENSOR#s2").await;
+    store.unregister(&sensor, at(1)).await.unwrap();
+    let left = sort_keys(&store, "SENSOR#s").await;
     assert_eq!(left, [format!("PURGE#{}", sensor.generation.as_str())]);
-    assert_eq!(store.sort_keys("CLIENT#c7").await, ["SENSOR#s2"]);
-    assert_eq!(store.sort_keys("CLIENT#c119").await, Vec::<String>::new());
-    assert_eq!(store.sort_keys("SENSOR#s2").await.len(), 3);
+    assert_eq!(sort_keys(&store, "CLIENT#c7").await, ["SENSOR#s2"]);
+    assert_eq!(sort_keys(&store, "CLIENT#c119").await, Vec::<String>::new());
+    assert_eq!(sort_keys(&store, "SENSOR#s2").await.len(), 3);
 }
 
 /// A link that is created between the query for links and the transaction is removed after it.
 #[tokio::test]
 async fn a_concurrent_link_is_removed() {
-    let store = Store::fresh().await;
-    let sensor = registered(&store.sensors, "s").await;
+    let store = sensors().await;
+    let sensor = registered(&*store, "s").await;
     store.endpoint.take_calls();
     // The first query does not see the link.
-    store.put("SENSOR#s", "CLIENT#c").await;
-    store.put("CLIENT#c", "SENSOR#s").await;
+    put(&store, "SENSOR#s", "CLIENT#c").await;
+    put(&store, "CLIENT#c", "SENSOR#s").await;
     let nothing = serde_json::json!({"Items": [], "Count": 0, "ScannedCount": 0});
     store
         .endpoint
         .script_next("Query", [Reply::Respond(200, nothing)]);
-    store.sensors.unregister(&sensor, at(1)).await.unwrap();
+    store.unregister(&sensor, at(1)).await.unwrap();
     assert_eq!(
-        store.sort_keys("SENSOR#s").await.len(),
+        sort_keys(&store, "SENSOR#s").await.len(),
         1,
         "the purge alone"
     );
-    assert!(store.sort_keys("CLIENT#c").await.is_empty());
+    assert!(sort_keys(&store, "CLIENT#c").await.is_empty());
 }
 
 #[tokio::test]
 async fn unregistering_another_version_removes_no_link() {
-    let store = Store::fresh().await;
-    let sensor = registered(&store.sensors, "s").await;
+    let store = sensors().await;
+    let sensor = registered(&*store, "s").await;
     for n in 0..60 {
-        store.put("SENSOR#s", &format!("CLIENT#c{n}")).await;
-        store.put(&format!("CLIENT#c{n}"), "SENSOR#s").await;
+        put(&store, "SENSOR#s", &format!("CLIENT#c{n}")).await;
+        put(&store, &format!("CLIENT#c{n}"), "SENSOR#s").await;
     }
     let mut moved = sensor.sensor.clone();
     moved.address = Address::new("elsewhere").unwrap();
-    store.sensors.change(&sensor, &moved, at(1)).await.unwrap();
-    let unregistered = store.sensors.unregister(&sensor, at(2)).await;
+    store.change(&sensor, &moved, at(1)).await.unwrap();
+    let unregistered = store.unregister(&sensor, at(2)).await;
     assert_eq!(
         unregistered,
         Err(SensorError::Conflict {
@@ -79,31 +80,31 @@ async fn unregistering_another_version_removes_no_link() {
             actual: Version(2)
         })
     );
-    assert_eq!(store.sort_keys("SENSOR#s").await.len(), 60 + 2);
-    assert_eq!(store.sort_keys("CLIENT#c0").await.len(), 1);
+    assert_eq!(sort_keys(&store, "SENSOR#s").await.len(), 60 + 2);
+    assert_eq!(sort_keys(&store, "CLIENT#c0").await.len(), 1);
 
-    let current = store.sensors.get(&id("s")).await.unwrap();
-    store.sensors.unregister(&current, at(3)).await.unwrap();
-    assert_eq!(store.sort_keys("SENSOR#s").await.len(), 1, "only the purge");
-    assert!(store.sort_keys("CLIENT#c59").await.is_empty());
+    let current = store.get(&id("s")).await.unwrap();
+    store.unregister(&current, at(3)).await.unwrap();
+    assert_eq!(
+        sort_keys(&store, "SENSOR#s").await.len(),
+        1,
+        "only the purge"
+    );
+    assert!(sort_keys(&store, "CLIENT#c59").await.is_empty());
 }
 
 #[tokio::test]
 async fn readings_are_purged_in_the_background_and_the_purge_ends() {
-    let store = Store::fresh().await;
-    let sensor = registered(&store.sensors, "s").await;
-    let other = registered(&store.sensors, "other").await;
-    store.sensors.save(&sensor, &readings(70)).await.unwrap();
-    store.sensors.save(&other, &readings(3)).await.unwrap();
+    let store = sensors().await;
+    let sensor = registered(&*store, "s").await;
+    let other = registered(&*store, "other").await;
+    store.save(&sensor, &readings(70)).await.unwrap();
+    store.save(&other, &readings(3)).await.unwrap();
     let clock = ManualClock::new(at(100));
-    store
-        .sensors
-        .unregister(&sensor, clock.now())
-        .await
-        .unwrap();
-    let ended = purge_due(&store.sensors, &clock, || true).await.unwrap();
+    store.unregister(&sensor, clock.now()).await.unwrap();
+    let ended = purge_due(&*store, &clock, || true).await.unwrap();
     assert_eq!(ended, 0, "it is kept for a while");
-    assert_eq!(store.sort_keys("SENSOR#s").await.len(), 1);
+    assert_eq!(sort_keys(&store, "SENSOR#s").await.len(), 1);
 
     // A function that recorded a signal before stores its reading only now.
     let late = signal("s", 1, 99, 99);
@@ -112,32 +113,32 @@ async fn readings_are_purged_in_the_background_and_the_purge_ends() {
         generation: sensor.generation.clone(),
         sensor_type: sensor.sensor.sensor_type.clone(),
     };
-    let saved = store.sensors.save_readings(&[late.reading(owner)]).await;
+    let saved = store.save_readings(&[late.reading(owner)]).await;
     assert_eq!(saved, [Ok(())]);
-    assert_eq!(store.sort_keys("SENSOR#s").await.len(), 2);
+    assert_eq!(sort_keys(&store, "SENSOR#s").await.len(), 2);
     clock.advance(Duration::from_secs(3600));
-    assert_eq!(purge_due(&store.sensors, &clock, || true).await, Ok(1));
+    assert_eq!(purge_due(&*store, &clock, || true).await, Ok(1));
     assert!(
-        store.sort_keys("SENSOR#s").await.is_empty(),
+        sort_keys(&store, "SENSOR#s").await.is_empty(),
         "nothing is left"
     );
-    assert_eq!(store.sensors.due_purges(clock.now(), 10).await, Ok(vec![]));
-    let (_, kept) = store.sensors.latest(&id("other"), 10).await.unwrap();
+    assert_eq!(store.due_purges(clock.now(), 10).await, Ok(vec![]));
+    let (_, kept) = store.latest(&id("other"), 10).await.unwrap();
     assert_eq!(kept.len(), 3);
 }
 
 /// The id is registered again while its former readings exist, and once more during the purge.
 #[tokio::test]
 async fn a_purge_keeps_the_readings_of_the_next_sensor_of_that_id() {
-    let store = Store::fresh().await;
-    let first = registered(&store.sensors, "s").await;
-    store.sensors.save(&first, &readings(40)).await.unwrap();
-    store.sensors.unregister(&first, at(50)).await.unwrap();
-    let second = registered(&store.sensors, "s").await;
+    let store = sensors().await;
+    let first = registered(&*store, "s").await;
+    store.save(&first, &readings(40)).await.unwrap();
+    store.unregister(&first, at(50)).await.unwrap();
+    let second = registered(&*store, "s").await;
     let new: Vec<Reading> = readings(80).split_off(30);
-    store.sensors.save(&second, &new).await.unwrap();
-    store.put("SENSOR#s", "CLIENT#c").await;
-    let (_, latest) = store.sensors.latest(&id("s"), 1000).await.unwrap();
+    store.save(&second, &new).await.unwrap();
+    put(&store, "SENSOR#s", "CLIENT#c").await;
+    let (_, latest) = store.latest(&id("s"), 1000).await.unwrap();
     assert_eq!(
         latest.len(),
         50,
@@ -145,13 +146,13 @@ async fn a_purge_keeps_the_readings_of_the_next_sensor_of_that_id() {
     );
 
     let clock = ManualClock::new(at(60));
-    purge_due(&store.sensors, &clock, || true).await.unwrap();
+    purge_due(&*store, &clock, || true).await.unwrap();
     clock.advance(Duration::from_secs(3600));
-    assert_eq!(purge_due(&store.sensors, &clock, || true).await, Ok(1));
+    assert_eq!(purge_due(&*store, &clock, || true).await, Ok(1));
     let newest_first: Vec<Reading> = new.into_iter().rev().collect();
-    let latest = store.sensors.latest(&id("s"), 1000).await.unwrap();
+    let latest = store.latest(&id("s"), 1000).await.unwrap();
     assert_eq!(latest, (second, newest_first));
-    let sorts = store.sort_keys("SENSOR#s").await;
+    let sorts = sort_keys(&store, "SENSOR#s").await;
     assert!(
         sorts.contains(&"CLIENT#c".to_owned()),
         "links are the new sensor's"
@@ -165,10 +166,10 @@ async fn a_purge_keeps_the_readings_of_the_next_sensor_of_that_id() {
 
 #[tokio::test]
 async fn an_interrupted_purge_continues() {
-    let store = Store::fresh().await;
-    let sensor = registered(&store.sensors, "s").await;
-    store.sensors.save(&sensor, &readings(60)).await.unwrap();
-    store.sensors.unregister(&sensor, at(100)).await.unwrap();
+    let store = sensors().await;
+    let sensor = registered(&*store, "s").await;
+    store.save(&sensor, &readings(60)).await.unwrap();
+    store.unregister(&sensor, at(100)).await.unwrap();
     let mut batches = 0;
     store.endpoint.script(move |call| {
         batches += usize::from(call.operation == "BatchWriteItem");
@@ -179,13 +180,13 @@ async fn an_interrupted_purge_continues() {
         }
     });
     let clock = ManualClock::new(at(100));
-    let failed = purge_due(&store.sensors, &clock, || true).await;
+    let failed = purge_due(&*store, &clock, || true).await;
     assert!(failed.unwrap_err().is_retryable());
-    assert_eq!(store.sort_keys("SENSOR#s").await.len(), 60 - 25 + 1);
+    assert_eq!(sort_keys(&store, "SENSOR#s").await.len(), 60 - 25 + 1);
     store.endpoint.script(|_| Reply::Pass);
     clock.advance(Duration::from_secs(3600));
-    assert_eq!(purge_due(&store.sensors, &clock, || true).await, Ok(1));
-    assert!(store.sort_keys("SENSOR#s").await.is_empty());
+    assert_eq!(purge_due(&*store, &clock, || true).await, Ok(1));
+    assert!(sort_keys(&store, "SENSOR#s").await.is_empty());
 
     let calls = Cell::new(0);
     let few = || {
@@ -193,7 +194,7 @@ async fn an_interrupted_purge_continues() {
         calls.get() < 3
     };
     assert_eq!(
-        purge_due(&store.sensors, &clock, few).await,
+        purge_due(&*store, &clock, few).await,
         Ok(0),
         "nothing is due"
     );

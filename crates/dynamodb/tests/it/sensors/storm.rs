@@ -14,7 +14,7 @@ use aws_sdk_dynamodbstreams::Client as Streams;
 use aws_sdk_dynamodbstreams::config::{BehaviorVersion, Credentials, Region};
 use aws_sdk_dynamodbstreams::types::{AttributeValue, Record, ShardIteratorType};
 
-use super::Store;
+use crate::store::{Store, sensors};
 
 struct Image<'a>(&'a HashMap<String, AttributeValue>);
 
@@ -37,7 +37,7 @@ impl Attributes for Image<'_> {
     }
 }
 
-fn streams(store: &Store) -> Streams {
+fn streams(store: &Store<DynamoDbSensors>) -> Streams {
     let config = aws_sdk_dynamodbstreams::Config::builder()
         .behavior_version(BehaviorVersion::latest())
         .region(Region::from_static("eu-north-1"))
@@ -49,7 +49,7 @@ fn streams(store: &Store) -> Streams {
 }
 
 /// The records of the stream up to the last state of each sensor.
-async fn records(store: &Store, ends: &[State]) -> Vec<Record> {
+async fn records(store: &Store<DynamoDbSensors>, ends: &[State]) -> Vec<Record> {
     let streams = streams(store);
     let described = streams
         .describe_stream()
@@ -108,7 +108,7 @@ fn images(records: &[Record]) -> Vec<(Option<State>, State)> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn concurrent_signals_end_in_the_right_state_without_gaps() {
     for seed in 0..4 {
-        let store = Store::fresh().await;
+        let store = sensors().await;
         // One response in twelve is lost, so the SDK repeats the call.
         let mut random = fastrand::Rng::with_seed(seed);
         store.endpoint.script(move |call| {

@@ -5,32 +5,29 @@ use antumbra_service::sensors::{
 };
 use antumbra_testkit::sensors::sample::{at, id, new, registered, sensor};
 
-use super::Store;
+use super::put;
+use crate::store::sensors;
 
 /// A page of DynamoDB ends at one megabyte.
 #[tokio::test]
 async fn more_than_a_megabyte_of_readings_is_returned() {
-    let store = Store::fresh().await;
-    let held = registered(&store.sensors, "s").await;
+    let store = sensors().await;
+    let held = registered(&*store, "s").await;
     let reading = |n: i64| {
         let text = format!("{n:04}{}", "x".repeat(1020));
         Reading::new(Value::text(text).unwrap(), None, at(n), None).unwrap()
     };
     let many: Vec<Reading> = (0..1200).map(reading).collect();
-    store.sensors.save(&held, &many).await.unwrap();
+    store.save(&held, &many).await.unwrap();
     store.endpoint.take_calls();
-    let (_, latest) = store.sensors.latest(&id("s"), 1000).await.unwrap();
+    let (_, latest) = store.latest(&id("s"), 1000).await.unwrap();
     assert!(latest.iter().eq(many.iter().rev().take(1000)));
-    assert_eq!(store.endpoint.take_operations(), ["Query", "Query"]);
+    assert_eq!(store.operations(), ["Query", "Query"]);
 
-    let page = store
-        .sensors
-        .between(&id("s"), at(0), at(1200), 1000, None)
-        .await;
+    let page = store.between(&id("s"), at(0), at(1200), 1000, None).await;
     let page = page.unwrap();
     assert_eq!(page.rows, many[..1000]);
     let rest = store
-        .sensors
         .between(&id("s"), at(0), at(1200), 1000, page.next.as_ref())
         .await;
     let rest = rest.unwrap();
@@ -39,23 +36,22 @@ async fn more_than_a_megabyte_of_readings_is_returned() {
 
 #[tokio::test]
 async fn more_than_a_megabyte_of_sensors_is_returned() {
-    let store = Store::fresh().await;
+    let store = sensors().await;
     let long = "ä".repeat(50);
     for n in 0..900 {
         let mut one = sensor(&format!("s{n:03}"), [&long, &long, &long, &long]);
         one.address = Address::new("y".repeat(512)).unwrap();
-        store.sensors.register(&new(one)).await.unwrap();
+        store.register(&new(one)).await.unwrap();
     }
     store.endpoint.take_calls();
     let place = LocationPrefix::new(&long, Some(&long), None, None).unwrap();
-    let page = store.sensors.in_place(&place, 1000, None).await.unwrap();
+    let page = store.in_place(&place, 1000, None).await.unwrap();
     assert_eq!((page.rows.len(), page.next), (900, None));
-    let calls = store.endpoint.take_operations();
+    let calls = store.operations();
     let queries = calls.iter().filter(|call| *call == "Query").count();
     assert!(queries > 1, "{calls:?}");
-    let paged = store.sensors.in_place(&place, 700, None).await.unwrap();
+    let paged = store.in_place(&place, 700, None).await.unwrap();
     let rest = store
-        .sensors
         .in_place(&place, 700, paged.next.as_ref())
         .await
         .unwrap();
@@ -66,32 +62,31 @@ async fn more_than_a_megabyte_of_sensors_is_returned() {
 /// `CLIENT#…` sorts before `READ#…`, so a range without a lower bound would include links.
 #[tokio::test]
 async fn a_short_list_of_readings_includes_no_links() {
-    let store = Store::fresh().await;
-    let held = registered(&store.sensors, "s").await;
+    let store = sensors().await;
+    let held = registered(&*store, "s").await;
     for n in 0..5 {
-        store.put("SENSOR#s", &format!("CLIENT#c{n}")).await;
+        put(&store, "SENSOR#s", &format!("CLIENT#c{n}")).await;
     }
-    store.put("SENSOR#s", "PURGE#former").await;
+    put(&store, "SENSOR#s", "PURGE#former").await;
     let reading = Reading::new(Value::whole(1), None, at(0), None).unwrap();
     store
-        .sensors
         .save(&held, std::slice::from_ref(&reading))
         .await
         .unwrap();
-    let latest = store.sensors.latest(&id("s"), 10).await.unwrap();
+    let latest = store.latest(&id("s"), 10).await.unwrap();
     assert_eq!(latest, (held, vec![reading]));
 }
 
 #[tokio::test]
 async fn readings_without_a_sensor_are_not_found() {
-    let store = Store::fresh().await;
-    store
-        .put(
-            "SENSOR#s",
-            "READ#2026-01-31T12:00:00.000000000Z#00000000000000000001",
-        )
-        .await;
-    let latest = store.sensors.latest(&id("s"), 10).await;
+    let store = sensors().await;
+    put(
+        &store,
+        "SENSOR#s",
+        "READ#2026-01-31T12:00:00.000000000Z#00000000000000000001",
+    )
+    .await;
+    let latest = store.latest(&id("s"), 10).await;
     assert_eq!(
         latest,
         Err(antumbra_service::sensors::SensorError::NotFound)
@@ -100,10 +95,10 @@ async fn readings_without_a_sensor_are_not_found() {
 
 #[tokio::test]
 async fn readings_expire_by_sensor_type() {
-    let store = Store::fresh().await;
+    let store = sensors().await;
     let config = antumbra_dynamodb::SensorConfig {
         retention: "sensor=2".parse().unwrap(),
-        ..store.sensors.config().clone()
+        ..store.config().clone()
     };
     let sensors = antumbra_dynamodb::DynamoDbSensors::new(store.client.clone(), config);
     let held = registered(&sensors, "s").await;

@@ -1,12 +1,12 @@
 //! Batches with valid and invalid messages, of both kinds of queues.
 
-use antumbra_service::inbox::{MessageDeleter, MessageId, Source};
-use antumbra_shadow::Timestamp;
-use antumbra_testkit::SendReply;
+use std::time::Duration;
+
 use antumbra_testkit::dynamodb::{Call, Reply};
+use antumbra_testkit::{SendReply, attribute};
 use serde_json::json;
 
-use crate::support::{Bench, event, record, text, throttled};
+use crate::support::{Bench, counts, event, record, text, throttled};
 
 /// The id that the message of this number gets.
 fn stored_id(epoch: u32, queue_id: &str) -> String {
@@ -18,21 +18,16 @@ async fn one_bad_message_in_ten_is_quarantined() {
     let bench = Bench::new().await;
     let bad = "{ not JSON";
     let records = (0..10).map(|number| {
-        let text = if number == 4 {
-            bad.to_owned()
-        } else {
-            text("lamp", number)
+        let text = match number {
+            4 => bad.to_owned(),
+            _ => text("lamp", number),
         };
         record(&format!("m-{number}"), &text, None)
     });
     let summary = bench.handle(&event(records)).await;
     assert_eq!(
-        (
-            summary.count("messages"),
-            summary.count("stored"),
-            summary.count("quarantined")
-        ),
-        (10, 9, 1)
+        counts(&summary, ["messages", "stored", "quarantined"]),
+        [10, 9, 1]
     );
     assert_eq!(summary.failed, [""; 0]);
     assert_eq!(bench.ids("lamp").await.len(), 9);
@@ -47,15 +42,11 @@ async fn one_bad_message_in_ten_is_quarantined() {
 async fn a_rejected_message_does_not_stop_its_fifo_group() {
     let bench = Bench::new().await;
     let texts = [text("lamp", 1), "[]".to_owned(), text("lamp", 3)];
-    let records = texts
-        .iter()
-        .enumerate()
-        .map(|(number, text)| record(&format!("m-{number}"), text, Some("g")));
+    let records = (0..)
+        .zip(&texts)
+        .map(|(n, text)| record(&format!("m-{n}"), text, Some("g")));
     let summary = bench.handle(&event(records)).await;
-    assert_eq!(
-        (summary.count("stored"), summary.count("quarantined")),
-        (2, 1)
-    );
+    assert_eq!(counts(&summary, ["stored", "quarantined"]), [2, 1]);
     assert_eq!(summary.failed, [""; 0]);
     assert_eq!(
         bench.ids("lamp").await,
@@ -65,20 +56,14 @@ async fn a_rejected_message_does_not_stop_its_fifo_group() {
 
 /// Returns whether a call writes the message with this id prefix.
 fn writes(call: &Call, prefix: &str) -> bool {
-    let id = call.body.pointer("/Item/messageId/S");
-    call.operation == "PutItem"
-        && id
-            .and_then(|id| id.as_str())
-            .is_some_and(|id| id.starts_with(prefix))
+    let id = call.body["Item"]["messageId"]["S"].as_str();
+    call.operation == "PutItem" && id.is_some_and(|id| id.starts_with(prefix))
 }
 
 #[tokio::test]
 async fn a_failure_stops_its_fifo_group_only() {
     let bench = Bench::new().await;
-    bench.endpoint.script(|call| match writes(call, "2-") {
-        true => throttled(),
-        false => Reply::Pass,
-    });
+    bench.throttle(|call| writes(call, "2-"));
     let records = [
         record("a-1", &text("lamp", 1), Some("a")),
         record("b-1", &text("door", 1), Some("b")),
@@ -88,7 +73,7 @@ async fn a_failure_stops_its_fifo_group_only() {
         record("b-3", &text("door", 3), Some("b")),
     ];
     let summary = bench
-        .handle_within(&event(records.clone()), std::time::Duration::from_secs(2))
+        .handle_within(&event(records.clone()), Duration::from_secs(2))
         .await;
     assert_eq!(summary.failed, ["a-2", "a-bad", "a-3"]);
     assert!(summary.count("retried") > 0);
@@ -101,23 +86,17 @@ async fn a_failure_stops_its_fifo_group_only() {
     let summary = bench
         .handle(&event(records.into_iter().skip(2).take(3)))
         .await;
-    assert_eq!(
-        (summary.count("stored"), summary.count("quarantined")),
-        (2, 1)
-    );
+    assert_eq!(counts(&summary, ["stored", "quarantined"]), [2, 1]);
     assert_eq!(bench.ids("lamp").await.len(), 3);
 }
 
 #[tokio::test]
 async fn only_failed_messages_of_a_standard_queue_are_reported() {
     let bench = Bench::new().await;
-    bench.endpoint.script(|call| match writes(call, "2-") {
-        true => throttled(),
-        false => Reply::Pass,
-    });
+    bench.throttle(|call| writes(call, "2-"));
     let records = (1..=3).map(|n| record(&format!("m-{n}"), &text(&format!("thing-{n}"), n), None));
     let summary = bench
-        .handle_within(&event(records), std::time::Duration::from_secs(2))
+        .handle_within(&event(records), Duration::from_secs(2))
         .await;
     assert_eq!(summary.failed, ["m-2"]);
     assert_eq!(summary.count("stored"), 2);
@@ -131,9 +110,9 @@ async fn the_same_message_twice_is_stored_once() {
         record("m", &text("lamp", 1), None),
     ]);
     let summary = bench.handle(&twice).await;
-    assert_eq!((summary.count("stored"), summary.count("known")), (1, 1));
+    assert_eq!(counts(&summary, ["stored", "known"]), [1, 1]);
     let summary = bench.handle(&twice).await;
-    assert_eq!((summary.count("stored"), summary.count("known")), (0, 2));
+    assert_eq!(counts(&summary, ["stored", "known"]), [0, 2]);
     assert_eq!(bench.ids("lamp").await, [stored_id(1, "m")]);
 }
 
@@ -142,19 +121,12 @@ async fn a_redelivery_does_not_restore_a_deleted_message() {
     let bench = Bench::new().await;
     let event = event([record("m", &text("lamp", 1), None)]);
     bench.handle(&event).await;
-    let (source, id) = (
-        Source::new("lamp").unwrap(),
-        MessageId::new(stored_id(1, "m")).unwrap(),
-    );
-    bench
-        .inbox
-        .delete(&source, &id, Timestamp::default())
-        .await
-        .unwrap();
+    let id = stored_id(1, "m");
+    bench.delete("lamp", &id).await;
     let summary = bench.handle(&event).await;
     assert_eq!((summary.count("known"), summary.failed.len()), (1, 0));
     assert_eq!(bench.ids("lamp").await, [""; 0]);
-    assert_eq!(bench.body("lamp", id.as_str()).await, None);
+    assert_eq!(bench.body("lamp", &id).await, None);
 }
 
 /// A record of a message that was redriven: SQS gave it another id and another time.
@@ -175,13 +147,10 @@ async fn a_redrive_does_not_restore_a_deleted_message() {
         .await;
     let again = event([redriven("1564669332364-m")]);
     let summary = bench.handle(&again).await;
-    assert_eq!((summary.count("stored"), summary.count("known")), (0, 1));
-    let id = MessageId::new(stored_id(1, "m")).unwrap();
-    let source = Source::new("lamp").unwrap();
-    let deleted = bench.inbox.delete(&source, &id, Timestamp::default());
-    deleted.await.unwrap();
+    assert_eq!(counts(&summary, ["stored", "known"]), [0, 1]);
+    bench.delete("lamp", &stored_id(1, "m")).await;
     let summary = bench.handle(&again).await;
-    assert_eq!((summary.count("stored"), summary.count("known")), (0, 1));
+    assert_eq!(counts(&summary, ["stored", "known"]), [0, 1]);
     assert_eq!(bench.ids("lamp").await, [""; 0]);
 }
 
@@ -203,9 +172,7 @@ async fn a_malformed_origin_is_ignored_and_failures_name_the_message_received() 
     assert_eq!(bench.ids("lamp").await, ["1-1564700000000-n"]);
     bench.endpoint.script(|_| throttled());
     let failing = event([redriven("1564669332364-other")]);
-    let summary = bench
-        .handle_within(&failing, std::time::Duration::from_secs(1))
-        .await;
+    let summary = bench.handle_within(&failing, Duration::from_secs(1)).await;
     assert_eq!(summary.failed, ["n"]);
 }
 
@@ -216,14 +183,8 @@ async fn a_quarantined_message_keeps_its_origin() {
     record["body"] = "nonsense".into();
     bench.handle(&event([record])).await;
     let quarantined = bench.quarantine.accepted();
-    let origin = quarantined[0]
-        .attributes
-        .iter()
-        .find(|(name, _)| name == "antumbra-origin");
-    assert_eq!(
-        origin.map(|(_, origin)| origin.as_str()),
-        Some("1564669332364-m")
-    );
+    let origin = attribute(&quarantined[0], "antumbra-origin");
+    assert_eq!(origin, Some("1564669332364-m"));
 }
 
 #[tokio::test]
@@ -236,7 +197,7 @@ async fn messages_that_the_quarantine_rejects_fail() {
     });
     let records = (0..4).map(|n| record(&format!("m-{n}"), "nonsense", None));
     let summary = bench
-        .handle_within(&event(records), std::time::Duration::from_secs(2))
+        .handle_within(&event(records), Duration::from_secs(2))
         .await;
     assert_eq!(summary.failed, ["m-1", "m-2"]);
     assert_eq!(summary.count("quarantined"), 2);
@@ -250,12 +211,9 @@ async fn a_large_batch_is_stored() {
         record(&format!("m-{n}"), &text(&source, n), None)
     });
     let summary = bench
-        .handle_within(&event(records), std::time::Duration::from_secs(60))
+        .handle_within(&event(records), Duration::from_secs(60))
         .await;
-    assert_eq!(
-        (summary.count("messages"), summary.count("stored")),
-        (500, 500)
-    );
+    assert_eq!(counts(&summary, ["messages", "stored"]), [500, 500]);
     assert_eq!(bench.ids("thing-7").await.len(), 20);
     let none = bench.handle(&event([])).await;
     assert_eq!((none.count("messages"), none.failed.len()), (0, 0));

@@ -8,12 +8,13 @@ use antumbra_lambda_kit::batch::BatchSummary;
 use antumbra_message_ingest::Ingest;
 use antumbra_service::clock::{Clock, SystemClock};
 use antumbra_service::inbox::{
-    MessageId, MessageIndex, MessageParser, MessageReader, Range, Source,
+    MessageDeleter as _, MessageId, MessageIndex, MessageParser, MessageReader, Range, Source,
 };
 use antumbra_service::notifications::Channel;
 use antumbra_service::quarantine::Quarantine;
+use antumbra_shadow::Timestamp;
 use antumbra_testkit::RecordingChannel;
-use antumbra_testkit::dynamodb::{Endpoint, Reply, TestTable};
+use antumbra_testkit::dynamodb::{Call, Endpoint, Reply, TestTable};
 use serde_json::{Value, json};
 
 /// The queue of this name keeps the order of each group.
@@ -85,6 +86,20 @@ impl Bench {
         ids.unwrap().iter().map(ToString::to_string).collect()
     }
 
+    pub(crate) async fn delete(&self, source: &str, id: &str) {
+        let (source, id) = (Source::new(source).unwrap(), MessageId::new(id).unwrap());
+        let deleted = self.inbox.delete(&source, &id, Timestamp::default());
+        deleted.await.unwrap();
+    }
+
+    /// Throttles these calls.
+    pub(crate) fn throttle(&self, calls: impl Fn(&Call) -> bool + Send + 'static) {
+        self.endpoint.script(move |call| match calls(call) {
+            true => throttled(),
+            false => Reply::Pass,
+        });
+    }
+
     /// The body of a message, as readers get it.
     pub(crate) async fn body(&self, source: &str, id: &str) -> Option<String> {
         let (source, id) = (Source::new(source).unwrap(), MessageId::new(id).unwrap());
@@ -129,4 +144,9 @@ pub(crate) fn text(source: &str, epoch: u32) -> String {
 /// DynamoDB has no room for more calls.
 pub(crate) fn throttled() -> Reply {
     Reply::fail(400, "ProvisionedThroughputExceededException")
+}
+
+/// Returns these counts of a summary.
+pub(crate) fn counts<const N: usize>(summary: &BatchSummary, names: [&str; N]) -> [usize; N] {
+    names.map(|name| summary.count(name))
 }

@@ -3,7 +3,7 @@
 use antumbra_service::sensors::{Outcome, Value};
 use antumbra_shadow::Timestamp;
 
-use crate::support::{Home, TIME};
+use crate::support::{Home, TIME, counts};
 use antumbra_service::clock::Clock;
 
 async fn handle(home: &Home, name: &str) -> antumbra_lambda_kit::batch::BatchSummary {
@@ -46,11 +46,8 @@ async fn an_event_of_several_rabbitmq_queues() {
     let home = Home::new(&["0xA", "TestSensor"]).await;
     let summary = handle(&home, "rabbitmq").await;
     assert_eq!(
-        (
-            summary.count(Outcome::First.as_str()),
-            summary.count("quarantined")
-        ),
-        (2, 1)
+        counts(&summary, [Outcome::First.as_str(), "quarantined"]),
+        [2, 1]
     );
     assert!(summary.response().is_ok());
     let state = home.state("0xA").await;

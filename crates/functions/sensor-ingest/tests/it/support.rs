@@ -147,6 +147,14 @@ pub(crate) fn milliseconds(time: Timestamp) -> i128 {
     time.nanoseconds() / 1_000_000
 }
 
+/// An event of a standard queue with signals of locks: message ids, seconds after noon, sensors, values.
+pub(crate) fn lock_signals(signals: &[(&str, i64, &str, i64)]) -> Value {
+    let record = |(id, sent, sensor, data): &(&str, i64, &str, i64)| {
+        record(QUEUE, id, *sent, &lock_signal(sensor, *data), json!({}))
+    };
+    json!({"Records": signals.iter().map(record).collect::<Vec<_>>()})
+}
+
 /// An event of a standard queue: ids, seconds after noon, texts.
 pub(crate) fn sqs(messages: &[(&str, i64, &str)]) -> Value {
     let record = |(id, sent, body): &(&str, i64, &str)| record(QUEUE, id, *sent, body, json!({}));
@@ -208,4 +216,9 @@ pub(crate) fn rabbitmq(queues: &[(&str, &[Sent<'_>])]) -> Value {
 /// Signal of a lock.
 pub(crate) fn lock_signal(id: &str, data: i64) -> String {
     json!({"sensor_id": id, "data": data}).to_string()
+}
+
+/// Returns these counts of a summary.
+pub(crate) fn counts<const N: usize>(summary: &BatchSummary, names: [&str; N]) -> [usize; N] {
+    names.map(|name| summary.count(name))
 }

@@ -2,7 +2,7 @@
 
 use antumbra_service::sensors::Outcome;
 
-use crate::support::{Home, TIME, lock_signal, sqs};
+use crate::support::{Home, TIME, counts, lock_signal, sqs};
 
 #[tokio::test(start_paused = true)]
 async fn unresponsive_calls_fail_in_time_and_the_rest_is_stored() {
@@ -18,11 +18,8 @@ async fn unresponsive_calls_fail_in_time_and_the_rest_is_stored() {
     assert!(started.elapsed() < TIME);
     assert_eq!(summary.failed, ["m1", "m3"]);
     assert_eq!(
-        (
-            summary.count(Outcome::First.as_str()),
-            summary.count("quarantined")
-        ),
-        (1, 1)
+        counts(&summary, [Outcome::First.as_str(), "quarantined"]),
+        [1, 1]
     );
 }
 

@@ -15,7 +15,7 @@ use antumbra_service::deliveries::{
 use antumbra_service::sensors::{SensorId, SensorStore as _, Signal, StateStore as _, Value};
 
 use super::endpoint::{Endpoints, Reply, Seen};
-use crate::support::{self, eventually, registrations, sensor};
+use crate::support::{self, registrations, sensor};
 
 pub(super) const REGISTRATION: &str =
     include_str!("../../../../../registrations/sensor-clients.json");
@@ -140,12 +140,21 @@ impl Home {
         client: &ClientId,
         expected: &[Status],
     ) -> Vec<DeliveryRecord> {
-        eventually(&format!("{expected:?}"), async || {
-            let records = self.history(client).await;
-            let statuses = records.iter().map(|record| &record.status);
-            statuses.eq(expected).then_some(records)
-        })
-        .await
+        let mut last = Vec::new();
+        let waiting = async {
+            loop {
+                let records = self.history(client).await;
+                last = records.iter().map(|record| record.status).collect();
+                if last == expected {
+                    return records;
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        match tokio::time::timeout(Duration::from_secs(30), waiting).await {
+            Ok(records) => records,
+            Err(_) => panic!("{last:?}, not {expected:?}"),
+        }
     }
 
     /// Sets the replies to the next requests to the endpoint of `watch`.
