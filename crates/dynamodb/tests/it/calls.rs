@@ -234,7 +234,7 @@ async fn no_more_writes_run_at_once_than_configured() {
 #[tokio::test]
 async fn a_report_is_one_read_and_at_most_one_write() {
     let store = shadows(Layout::Separate).await;
-    let shadows = Shadows::new(store.clone());
+    let shadows = Shadows::new((*store).clone());
     let lamp = shadow("lamp");
     let operations = || store.operations();
 
@@ -258,8 +258,8 @@ async fn an_acknowledgement_is_recorded_in_the_same_write() {
         (Layout::Separate, "DSD#main"),
         (Layout::Combined, "DSC#main"),
     ] {
-        let store = Store::fresh(layout).await;
-        let shadows = Shadows::new(store.shadows.clone());
+        let store = shadows(layout).await;
+        let shadows = Shadows::new((*store).clone());
         let lamp = shadow("lamp");
         let recorded = || async {
             let key = |text: &str| aws_sdk_dynamodb::types::AttributeValue::S(text.to_owned());
@@ -279,7 +279,7 @@ async fn an_acknowledgement_is_recorded_in_the_same_write() {
             Layout::Separate => ["BatchGetItem", "TransactWriteItems"],
             Layout::Combined => ["BatchGetItem", "PutItem"],
         };
-        assert_eq!(store.endpoint.take_operations(), writes);
+        assert_eq!(store.operations(), writes);
         assert_eq!(recorded().await.as_deref(), Some("2"), "{layout:?}");
 
         // A withdrawal and an acknowledgement in one write are told apart.
