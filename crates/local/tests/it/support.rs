@@ -187,7 +187,10 @@ pub(crate) struct Home {
 
 impl Home {
     pub(crate) async fn start(options: Options) -> Home {
-        let stack = Stack::start(options).await.unwrap();
+        Home::of(Stack::start(options).await.unwrap())
+    }
+
+    pub(crate) fn of(stack: Stack) -> Home {
         let sqs = aws_sdk_sqs::Client::new(&sdk_config(stack.addresses().aws));
         Home { stack, sqs }
     }
