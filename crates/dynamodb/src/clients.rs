@@ -6,7 +6,6 @@
 
 pub(crate) mod item;
 mod links;
-mod secrets;
 mod store;
 
 use aws_sdk_dynamodb::Client as SdkClient;

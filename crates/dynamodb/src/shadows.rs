@@ -12,15 +12,20 @@ mod read;
 mod snapshot;
 mod write;
 
+use std::collections::HashSet;
 use std::num::NonZeroUsize;
 
+use antumbra_service::shadows::adapter::{check_delete, check_write};
 use antumbra_service::shadows::{
-    Cursor, Delete, DocumentSummary, Layout, ListQuery, Page, Read, ReadConsistency, ShadowStore,
-    Snapshot, StoreError, Write, Written,
+    Cursor, Delete, DocumentSummary, ExpectedVersion, Layout, ListQuery, Page, Read,
+    ReadConsistency, ShadowStore, Snapshot, State, StoreError, Write, Written,
 };
 use antumbra_shadow::Timestamp;
+use antumbra_wire::items::ShadowItem;
 use aws_sdk_dynamodb::Client;
+use futures_util::future;
 
+use self::change::Change;
 use crate::table::Table;
 use crate::tables::MAIN;
 
@@ -98,7 +103,15 @@ impl ShadowStore for DynamoDbShadows {
         read: &Read,
         consistency: ReadConsistency,
     ) -> Result<Snapshot, StoreError> {
-        self.read_one(read, consistency).await
+        let found = if self.needs_transaction(read, consistency) {
+            self.get_snapshots(&[&read.shadow]).await
+        } else {
+            let keys = self.keys(read).collect();
+            self.table
+                .get_each(keys, self.batch_read(consistency))
+                .await
+        };
+        self.assemble(read, &found)
     }
 
     async fn read_many(
@@ -106,15 +119,66 @@ impl ShadowStore for DynamoDbShadows {
         reads: &[Read],
         consistency: ReadConsistency,
     ) -> Vec<Result<Snapshot, StoreError>> {
-        self.read_all(reads, consistency).await
+        let transacted = |read: &&Read| self.needs_transaction(read, consistency);
+        let (in_transactions, in_batches): (Vec<&Read>, Vec<&Read>) =
+            reads.iter().partition(transacted);
+        let keys = in_batches.iter().flat_map(|read| self.keys(read)).collect();
+        let mut seen = HashSet::new();
+        let shadows = in_transactions.iter().map(|read| &read.shadow);
+        let shadows: Vec<_> = shadows.filter(|shadow| seen.insert(*shadow)).collect();
+        let calls = future::join(
+            self.table.get_each(keys, self.batch_read(consistency)),
+            self.get_snapshots(&shadows),
+        );
+        let (batches, snapshots) = calls.await;
+        let found = |read| match transacted(&read) {
+            true => &snapshots,
+            false => &batches,
+        };
+        reads
+            .iter()
+            .map(|read| self.assemble(read, found(read)))
+            .collect()
     }
 
     async fn write(&self, write: &Write) -> Result<Written, StoreError> {
-        self.write_one(write).await
+        check_write(write, self.config.layout)?;
+        let applied = self.apply(self.changes(write)).await?;
+        let version = |state: State| {
+            applied.iter().find_map(|change| match change {
+                Change::Put(put) if put.kind.states().contains(&state) => Some(put.version()),
+                _ => None,
+            })
+        };
+        Ok(Written {
+            reported: version(State::Reported),
+            desired: version(State::Desired),
+        })
     }
 
     async fn delete(&self, delete: &Delete, now: Timestamp) -> Result<(), StoreError> {
-        self.delete_one(delete, now).await
+        let layout = self.config.layout;
+        check_delete(delete, layout)?;
+        let remove = |kind: ShadowItem, expected: ExpectedVersion| Change::Delete {
+            key: keys::key(&delete.shadow, kind),
+            expected,
+            now,
+        };
+        let (reported, desired) = (delete.reported, delete.desired);
+        let changes = match layout {
+            Layout::Combined => reported
+                .map(|expected| remove(ShadowItem::Combined, expected))
+                .into_iter()
+                .collect(),
+            Layout::Separate => [
+                reported.map(|expected| remove(ShadowItem::Reported, expected)),
+                desired.map(|expected| remove(ShadowItem::Desired, expected)),
+            ]
+            .into_iter()
+            .flatten()
+            .collect(),
+        };
+        self.apply(changes).await.map(drop)
     }
 
     async fn list(

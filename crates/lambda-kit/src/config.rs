@@ -87,19 +87,6 @@ pub async fn start<C: FunctionConfig>() -> Result<(C, SdkConfig), EnvironmentErr
 }
 
 /// Names of all variables that a function with this configuration reads.
-///
-/// ```
-/// use antumbra_lambda_kit::environment::Environment;
-/// use antumbra_lambda_kit::config::{FunctionConfig, names};
-///
-/// struct Table(String);
-/// impl FunctionConfig for Table {
-///     fn from_env(environment: &mut Environment) -> Table {
-///         Table(environment.required("TABLE"))
-///     }
-/// }
-/// assert_eq!(Vec::from_iter(names::<Table>()), ["AWS_ENDPOINT_URL", "LOG_LEVEL", "METRICS", "TABLE"]);
-/// ```
 pub fn names<C: FunctionConfig>() -> BTreeSet<String> {
     let read: Rc<RefCell<BTreeSet<String>>> = Rc::default();
     let reading = Rc::clone(&read);

@@ -7,17 +7,6 @@ use std::str::FromStr;
 type LookUp = Box<dyn Fn(&str) -> Option<String>>;
 
 /// Reads variables and collects faults.
-///
-/// ```
-/// use antumbra_lambda_kit::environment::Environment;
-///
-/// let table = |name: &str| (name == "TABLE").then(|| "antumbra".to_owned());
-/// let mut environment = Environment::from_lookup(table);
-/// let table = environment.required("TABLE");
-/// let limit: u32 = environment.or("LIMIT", 10);
-/// environment.finish().unwrap();
-/// assert_eq!((table.as_str(), limit), ("antumbra", 10));
-/// ```
 pub struct Environment {
     look_up: LookUp,
     faults: Vec<String>,

@@ -39,13 +39,6 @@ impl Unit {
 }
 
 /// The log line with the metrics of one function, in the namespace `Antumbra`.
-///
-/// ```
-/// use antumbra_lambda_kit::metrics::{Metric, line};
-/// use antumbra_shadow::Timestamp;
-/// let line = line("stream-listener", Timestamp::default(), &[Metric::count("records", 3)]);
-/// assert!(line.contains(r#""records":3"#));
-/// ```
 pub fn line(function: &str, now: Timestamp, metrics: &[Metric]) -> String {
     let names: Vec<Value> = metrics
         .iter()

@@ -5,11 +5,9 @@ use std::time::Duration;
 
 use antumbra_registration::Registrations;
 use antumbra_service::clock::{Clock, Reserve, time_left};
-use antumbra_service::notifications::{
-    BoxFuture, Channel, ChannelMessage, dispatch, dispatch_with,
-};
-use antumbra_service::shadows::{DocumentSet, Read, ReadConsistency, ShadowStore, StoreError};
-use antumbra_shadow::{Model, State, Timestamp};
+use antumbra_service::notifications::{BoxFuture, Channel, Message, dispatch, dispatch_with};
+use antumbra_service::shadows::{Read, ReadConsistency, ShadowStore, StoreError};
+use antumbra_shadow::{Model, Timestamp};
 use antumbra_wire::stream::EventError;
 
 use crate::deliveries::add_deliveries;
@@ -66,10 +64,7 @@ pub type ReadDocuments =
 async fn current_documents(store: &impl ShadowStore, wanted: &[Other]) -> Vec<CurrentDocument> {
     let reads = wanted.iter().map(|(shadow, state)| Read {
         shadow: shadow.clone(),
-        parts: match state {
-            State::Reported => DocumentSet::Reported,
-            State::Desired => DocumentSet::Desired,
-        },
+        parts: (*state).into(),
     });
     let reads: Vec<Read> = reads.collect();
     let found = store.read_many(&reads, ReadConsistency::Strong).await;
@@ -268,15 +263,15 @@ impl Listener {
         messages: &[Undeliverable],
         deadline: Timestamp,
     ) -> Vec<usize> {
-        let channels = [Arc::clone(&self.undeliverable)];
         let mut left: Vec<&Undeliverable> = messages.iter().collect();
         let mut failed = Vec::new();
         // The queue's own limit can be lower than the channel knows. A message that it rejects is sent once more
         // without the notification, so that a large one does not block the shard.
         for limit in [self.undeliverable.limits().message_bytes, 0] {
-            let messages: Vec<ChannelMessage> =
+            let messages: Vec<Message> =
                 left.iter().map(|message| message.message(limit)).collect();
-            let sent = dispatch(&channels, &messages, deadline, self.clock.as_ref()).await;
+            let channel = Arc::clone(&self.undeliverable);
+            let sent = dispatch(channel, &messages, deadline, self.clock.as_ref()).await;
             failed.extend(sent.unsent.iter().map(|&index| left[index].record));
             for rejected in &sent.rejected {
                 let reason = &rejected.reason;

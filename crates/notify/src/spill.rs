@@ -288,16 +288,6 @@ struct Spilled {
     group: String,
 }
 
-impl Spilled {
-    fn envelope(&self) -> Envelope<'_> {
-        Envelope {
-            channel: self.channel,
-            key: &self.group,
-            bytes: self.message.bytes(),
-        }
-    }
-}
-
 impl Listener {
     /// Sends the messages of the spill queue; returns before the deadline.
     pub async fn handle_spilled(
@@ -342,7 +332,11 @@ impl Listener {
                 },
             }
         }
-        let envelopes: Vec<Envelope<'_>> = to_send.iter().map(Spilled::envelope).collect();
+        let envelopes = to_send.iter().map(|spilled| Envelope {
+            key: &spilled.group,
+            ..Envelope::new(spilled.channel, &spilled.message)
+        });
+        let envelopes: Vec<Envelope<'_>> = envelopes.collect();
         let message = |index: usize| to_send[index].message.clone();
         let attempts_end = until.min(start.after(ATTEMPT_TIME));
         let channels = &self.routes.channels;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use antumbra_service::notifications::{ChannelMessage, Message};
+use antumbra_service::notifications::Message;
 use antumbra_wire::notification::NotificationId;
 use antumbra_wire::stream::{Record, Undecodable};
 use serde::{Deserialize, Serialize};
@@ -157,17 +157,13 @@ impl Undeliverable {
     }
 
     /// The message to the undeliverable queue, without the notification if it would exceed the limit.
-    pub(crate) fn message(&self, limit: usize) -> ChannelMessage {
-        let message = Message {
+    pub(crate) fn message(&self, limit: usize) -> Message {
+        Message {
             id: self.id.clone(),
             // Order does not matter here; a key per message fills batches.
             key: self.id.clone(),
             body: self.stored.text(limit),
             ..Message::default()
-        };
-        ChannelMessage {
-            channel: 0,
-            message,
         }
     }
 }

@@ -10,6 +10,5 @@ pub mod suspension;
 
 pub use channel::{BoxFuture, Channel, ChannelLimits, Message, SendError, attribute_bytes};
 pub use dispatch::{
-    ChannelMessage, DispatchSummary, Envelope, RejectedMessage, SendFailure, dispatch,
-    dispatch_one, dispatch_with,
+    DispatchSummary, Envelope, RejectedMessage, SendFailure, dispatch, dispatch_one, dispatch_with,
 };

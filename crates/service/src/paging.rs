@@ -70,12 +70,6 @@ const SEAL_BYTES: usize = 8;
 const CURSOR_CHARS: usize = 16 * 1024;
 
 /// Encodes texts as a cursor.
-///
-/// ```
-/// use antumbra_service::paging::{open_cursor, seal_cursor};
-/// let cursor = seal_cursor(&["lamps", "DS#lamp-7"]);
-/// assert_eq!(open_cursor(&cursor).unwrap(), ["lamps", "DS#lamp-7"]);
-/// ```
 pub fn seal_cursor(parts: &[&str]) -> Cursor {
     let mut bytes = serde_json::json!(parts).to_string().into_bytes();
     bytes.extend(fnv1a(&bytes).to_be_bytes());

@@ -12,7 +12,7 @@ use antumbra_wire::events::sqs::Origin;
 use antumbra_wire::limits::QUEUE_ID_BYTES;
 
 use crate::clock::Clock;
-use crate::notifications::{Channel, ChannelMessage, Message, attribute_bytes, dispatch};
+use crate::notifications::{Channel, Message, attribute_bytes, dispatch};
 
 /// Characters of a detail that are sent.
 const DETAIL_CHARS: usize = 300;
@@ -75,9 +75,8 @@ impl Quarantine {
         }
         let limit = self.0.limits().message_bytes;
         let all = refused.iter().enumerate();
-        let outgoing: Vec<ChannelMessage> = all.map(|(at, one)| outgoing(at, one, limit)).collect();
-        let channels = [Arc::clone(&self.0)];
-        let done = dispatch(&channels, &outgoing, deadline, clock).await;
+        let outgoing: Vec<Message> = all.map(|(at, one)| outgoing(at, one, limit)).collect();
+        let done = dispatch(Arc::clone(&self.0), &outgoing, deadline, clock).await;
         let in_time = |index| QuarantineFailure {
             index,
             reason: "the quarantine did not respond in time".to_owned(),
@@ -95,7 +94,7 @@ impl Quarantine {
     }
 }
 
-fn outgoing(position: usize, refused: &QuarantinedMessage, limit: usize) -> ChannelMessage {
+fn outgoing(position: usize, refused: &QuarantinedMessage, limit: usize) -> Message {
     let mut attributes = vec![("reason".to_owned(), refused.reason.to_owned())];
     // The body has priority: next to a body that nearly fills a message, the other attributes are cut.
     let mut taken = refused.text.len() + attribute_bytes("reason", refused.reason);
@@ -116,15 +115,12 @@ fn outgoing(position: usize, refused: &QuarantinedMessage, limit: usize) -> Chan
     if !detail.is_empty() {
         attributes.push(("detail".to_owned(), detail));
     }
-    ChannelMessage {
-        channel: 0,
-        message: Message {
-            id: refused.id.clone(),
-            // Order does not matter; a key per message fills batches.
-            key: position.to_string(),
-            body: refused.text.clone(),
-            attributes,
-            ..Message::default()
-        },
+    Message {
+        id: refused.id.clone(),
+        // Order does not matter; a key per message fills batches.
+        key: position.to_string(),
+        body: refused.text.clone(),
+        attributes,
+        ..Message::default()
     }
 }

@@ -64,21 +64,6 @@ pub struct ParsedRequest<'a> {
 }
 
 /// Parses a request.
-///
-/// ```
-/// use antumbra_wire::events::rule::RuleEvent;
-/// use antumbra_wire::inbox_request::{TokenPolicy, parse};
-/// use antumbra_wire::rules::Operation;
-/// let event = RuleEvent {
-///     topic: "request/get/lamp-7/42".to_owned(),
-///     payload: br#"{"token":"t1"}"#.to_vec(),
-///     ..RuleEvent::default()
-/// };
-/// let request = parse(&event, Operation::Get, TokenPolicy::Open);
-/// assert_eq!(request.address.topic, "response/get/t1");
-/// let names = request.parsed.unwrap().names;
-/// assert_eq!((names.uuid, names.message_id), ("lamp-7", "42"));
-/// ```
 pub fn parse(event: &RuleEvent, operation: Operation, tokens: TokenPolicy) -> Request<'_> {
     let payload = RequestPayload::parse(&event.payload, event.response_topic.is_some());
     let of_payload = payload.as_ref().ok();

@@ -197,13 +197,6 @@ impl ItemKind {
     }
 
     /// Partition key of an item. Kinds with a fixed partition take the empty text.
-    ///
-    /// ```
-    /// use antumbra_wire::items::ItemKind;
-    ///
-    /// assert_eq!(ItemKind::SensorState.partition("door-1"), "SENSOR#door-1");
-    /// assert_eq!(ItemKind::Link.sort("alarm"), "CLIENT#alarm");
-    /// ```
     pub fn partition(self, owner: &str) -> String {
         format!("{}{owner}", self.pattern().partition)
     }
@@ -241,15 +234,6 @@ pub enum ItemKey<'a> {
 
 impl<'a> ItemKey<'a> {
     /// Parses a key of the main table, without allocating.
-    ///
-    /// ```
-    /// use antumbra_wire::items::{ItemKey, ItemKind};
-    ///
-    /// let key = ItemKey::parse("SENSOR#door-1", "CLIENT#alarm");
-    /// assert_eq!(key, ItemKey::Known(ItemKind::Link, "door-1", "alarm"));
-    /// assert_eq!(ItemKey::parse("CLIENT#alarm", "NEWSECRETS"), ItemKey::Unknown);
-    /// assert_eq!(ItemKey::parse("order-7", "line-1"), ItemKey::Foreign);
-    /// ```
     pub fn parse(partition: &'a str, sort: &'a str) -> ItemKey<'a> {
         let mut parsed = ItemKey::Foreign;
         for kind in ItemKind::ALL {

@@ -28,13 +28,6 @@ pub struct Rule {
 
 impl Rule {
     /// Returns the SQL statement of the rule.
-    ///
-    /// ```
-    /// use antumbra_wire::rules::Operation;
-    /// let sql = Operation::Get.rule().sql();
-    /// assert!(sql.starts_with("SELECT encode(*, 'base64') AS payload, topic() AS topic"));
-    /// assert!(sql.ends_with(" FROM 'request/get/#'"));
-    /// ```
     pub fn sql(&self) -> String {
         format!("{SELECT} FROM '{}'", self.filter)
     }

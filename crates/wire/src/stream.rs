@@ -65,24 +65,6 @@ pub struct StreamBatch {
 
 impl StreamBatch {
     /// Reads everything but the images.
-    ///
-    /// ```
-    /// use antumbra_wire::stream::{StreamBatch, Tape};
-    ///
-    /// let event = br#"{"Records":[{"eventID":"1","eventName":"INSERT","dynamodb":{
-    ///     "Keys":{"PK":{"S":"DS#lamp"},"SK":{"S":"DSR#main"}},"SequenceNumber":"7",
-    ///     "NewImage":{"reported":{"M":{"on":{"BOOL":true},"watts":{"N":"7.5"}}}}}}]}"#;
-    /// let mut batch = StreamBatch::default();
-    /// let mut tape = Tape::default();
-    /// for record in batch.read(event)?.iter() {
-    ///     let record = record?;
-    ///     assert_eq!(record.key("PK").as_deref(), Some("DS#lamp"));
-    ///     let images = record.images(&mut tape)?;
-    ///     let new = images.new.unwrap();
-    ///     assert_eq!(new.to_json(), r#"{"reported":{"on":true,"watts":7.5}}"#);
-    /// }
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn read<'a>(&'a mut self, event: &'a [u8]) -> Result<Records<'a>, EventError> {
         self.entries.clear();
         if event.len() > limits::EVENT_BYTES {

@@ -9,12 +9,13 @@ use antumbra_wire::items::index_keys::CLIENTS;
 
 use super::DynamoDbClients;
 use super::item::{
-    ClientItem, DISABLED, ENABLED, SecretsItem, client_key, decode_client, secrets_key,
+    CURRENT, ClientItem, DISABLED, ENABLED, SecretsItem, client_key, decode_client, decode_secrets,
+    secrets_key,
 };
 use crate::deliveries::item::release_key;
-use crate::table::{BatchRead, Outcome, Query, Write};
+use crate::table::{BatchRead, Item, Outcome, Query, Write};
 use crate::tables::LISTED;
-use crate::value::{number, text, time};
+use crate::value::{epoch_milliseconds, number, text, time};
 
 const ABSENT: &str = "attribute_not_exists(#PK)";
 const EXISTS: &str = "attribute_exists(#PK)";
@@ -122,12 +123,31 @@ impl ClientStore for DynamoDbClients {
         Ok(stored)
     }
 
+    /// The condition makes rotation idempotent per request, also if the SDK repeats the call.
     async fn rotate(&self, id: &ClientId, rotation: &Rotation) -> Result<Secrets, ClientError> {
-        self.rotate_secrets(id, rotation).await
+        let rotate = Write::update(
+            secrets_key(id),
+            "SET #previous = #current, #previousUntil = :previousUntil, #current = :secret, \
+             #requestedBy = :by, #requestedUntil = :until",
+        )
+        .condition(
+            "attribute_exists(#current) AND (attribute_not_exists(#requestedBy) \
+             OR #requestedBy <> :by OR #requestedUntil <= :now)",
+        )
+        .value(":secret", text(rotation.secret.reveal()))
+        .value(":previousUntil", time(rotation.previous_until))
+        .value(":by", text(&rotation.requested.by))
+        .value(":until", epoch_milliseconds(rotation.requested.until))
+        .value(":now", epoch_milliseconds(rotation.now))
+        .returning_new();
+        match self.table.write(rotate).await? {
+            Outcome::Applied(stored) => secrets(Some(stored)),
+            Outcome::Refused(refusal) => secrets(refusal.stored),
+        }
     }
 
     async fn secrets(&self, id: &ClientId) -> Result<Secrets, ClientError> {
-        self.read_secrets(id).await
+        secrets(self.table.get(&secrets_key(id)).await?)
     }
 
     /// With `cascade` the client goes first, on its condition, and its links after it: a failed
@@ -274,5 +294,12 @@ fn check_version(client: &Client, expected: Option<Version>) -> Result<(), Clien
             actual: client.version,
         }),
         _ => Ok(()),
+    }
+}
+
+fn secrets(item: Option<Item>) -> Result<Secrets, ClientError> {
+    match item.filter(|item| item.contains_key(CURRENT)) {
+        Some(item) => Ok(decode_secrets(item)?),
+        None => Err(ClientError::NotFound),
     }
 }

@@ -4,46 +4,15 @@
 //! index write for every message.
 
 use antumbra_service::paging::page_limit;
-use antumbra_service::sensors::{
-    Cursor, LocationPrefix, Page, RegisteredSensor, SensorError, SensorWithState,
-};
-use antumbra_wire::items::index_keys;
+use antumbra_service::sensors::{Cursor, Page, RegisteredSensor, SensorError, SensorWithState};
 
 use super::DynamoDbSensors;
 use super::item;
 use super::keys;
 use crate::table::{BatchRead, Query};
-use crate::tables::{BY_LOCATION, LISTED};
-use crate::value::text;
 
 impl DynamoDbSensors {
-    pub(super) async fn list_place(
-        &self,
-        place: &LocationPrefix,
-        limit: usize,
-        cursor: Option<&Cursor>,
-    ) -> Result<Page<SensorWithState>, SensorError> {
-        let (city, below) = (keys::city(place.city()), keys::locations_in(place));
-        let query = Query::new("#cityKey = :city AND begins_with(#locationKey, :below)")
-            .index(BY_LOCATION)
-            .value(":city", text(&city))
-            .value(":below", text(&below));
-        self.list(&["place", &city, &below], query, limit, cursor)
-            .await
-    }
-
-    pub(super) async fn list_all(
-        &self,
-        limit: usize,
-        cursor: Option<&Cursor>,
-    ) -> Result<Page<SensorWithState>, SensorError> {
-        let query = Query::new("#listKey = :sensors")
-            .index(LISTED)
-            .value(":sensors", text(index_keys::SENSORS));
-        self.list(&["sensors"], query, limit, cursor).await
-    }
-
-    async fn list(
+    pub(super) async fn list(
         &self,
         listing: &[&str],
         mut query: Query,

@@ -8,7 +8,9 @@ use antumbra_wire::items::index_keys;
 use super::DynamoDbSensors;
 use super::item::{self, VERSION};
 use super::keys;
-use crate::table::{Item, Key, Outcome, Write};
+use super::unregister::{LINKS_AT_ONCE, unlink};
+use crate::table::{Item, Key, Outcome, Query, Write};
+use crate::tables::{BY_LOCATION, LISTED};
 use crate::value::{epoch_milliseconds, number, read_number, text};
 
 const ABSENT: &str = "attribute_not_exists(#PK)";
@@ -92,7 +94,23 @@ impl SensorStore for DynamoDbSensors {
         sensor: &RegisteredSensor,
         now: Timestamp,
     ) -> Result<(), SensorError> {
-        self.unregister_sensor(sensor, now).await
+        let id = &sensor.sensor.id;
+        let links = self.links(id).await?;
+        let own = [
+            as_read(Write::delete(keys::sensor(id)), sensor),
+            Write::delete(keys::state(id)),
+            self.put_purge(sensor, now),
+        ];
+        let links = links.iter().take(LINKS_AT_ONCE).flat_map(unlink);
+        let writes = own.into_iter().chain(links).collect();
+        if let Outcome::Refused(refusal) = self.table.transact(writes).await? {
+            return Err(conflict(sensor, refusal.stored.as_ref())?);
+        }
+        // The sensor is unregistered. The purge does the rest if this fails.
+        if let Err(error) = self.delete_orphaned_links(id).await {
+            tracing::warn!(%error, sensor = %id, "the purge removes the remaining links");
+        }
+        Ok(())
     }
 
     async fn in_place(
@@ -101,7 +119,13 @@ impl SensorStore for DynamoDbSensors {
         limit: usize,
         cursor: Option<&Cursor>,
     ) -> Result<Page<SensorWithState>, SensorError> {
-        self.list_place(place, limit, cursor).await
+        let (city, below) = (keys::city(place.city()), keys::locations_in(place));
+        let query = Query::new("#cityKey = :city AND begins_with(#locationKey, :below)")
+            .index(BY_LOCATION)
+            .value(":city", text(&city))
+            .value(":below", text(&below));
+        self.list(&["place", &city, &below], query, limit, cursor)
+            .await
     }
 
     async fn all(
@@ -109,7 +133,10 @@ impl SensorStore for DynamoDbSensors {
         limit: usize,
         cursor: Option<&Cursor>,
     ) -> Result<Page<SensorWithState>, SensorError> {
-        self.list_all(limit, cursor).await
+        let query = Query::new("#listKey = :sensors")
+            .index(LISTED)
+            .value(":sensors", text(index_keys::SENSORS));
+        self.list(&["sensors"], query, limit, cursor).await
     }
 }
 
@@ -139,7 +166,7 @@ impl DynamoDbSensors {
 }
 
 /// Adds the condition that the sensor still has the version and generation that were read.
-pub(super) fn as_read(write: Write, sensor: &RegisteredSensor) -> Write {
+fn as_read(write: Write, sensor: &RegisteredSensor) -> Write {
     write
         .condition("#version = :version AND #generation = :generation")
         .value(":version", number(sensor.version))
@@ -147,10 +174,7 @@ pub(super) fn as_read(write: Write, sensor: &RegisteredSensor) -> Write {
 }
 
 /// The error for a sensor that is not as it was read.
-pub(super) fn conflict(
-    before: &RegisteredSensor,
-    stored: Option<&Item>,
-) -> Result<SensorError, StoreError> {
+fn conflict(before: &RegisteredSensor, stored: Option<&Item>) -> Result<SensorError, StoreError> {
     Ok(match stored {
         None => SensorError::NotFound,
         Some(stored) => SensorError::Conflict {

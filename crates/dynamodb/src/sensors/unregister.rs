@@ -5,19 +5,18 @@
 //! interrupted. A failed condition changes nothing.
 
 use antumbra_service::sensors::reading_time::milliseconds;
-use antumbra_service::sensors::{Purge, RegisteredSensor, SensorError, SensorId, StoreError};
+use antumbra_service::sensors::{Purge, RegisteredSensor, SensorId, StoreError};
 use antumbra_shadow::Timestamp;
 use antumbra_wire::items::{ItemKind, index_keys};
 
 use super::DynamoDbSensors;
 use super::keys;
-use super::registry::{as_read, conflict};
 use crate::table::{Key, Outcome, Query, Write};
 use crate::tables::LIVE;
 use crate::value::{number, text};
 
 /// Links of one transaction of 100 writes: two items each, and at most three other writes.
-const LINKS_AT_ONCE: usize = 48;
+pub(super) const LINKS_AT_ONCE: usize = 48;
 /// Time a purge is kept after the sensor is deleted: longer than the timeout of a function that recorded a
 /// signal and has yet to store its reading.
 const PURGE_KEPT_MILLISECONDS: i64 = 20 * 60 * 1000;
@@ -25,30 +24,6 @@ const PURGE_KEPT_MILLISECONDS: i64 = 20 * 60 * 1000;
 pub(super) const KEPT_UNTIL: &str = "keptUntil";
 
 impl DynamoDbSensors {
-    pub(super) async fn unregister_sensor(
-        &self,
-        sensor: &RegisteredSensor,
-        now: Timestamp,
-    ) -> Result<(), SensorError> {
-        let id = &sensor.sensor.id;
-        let links = self.links(id).await?;
-        let own = [
-            as_read(Write::delete(keys::sensor(id)), sensor),
-            Write::delete(keys::state(id)),
-            self.put_purge(sensor, now),
-        ];
-        let links = links.iter().take(LINKS_AT_ONCE).flat_map(unlink);
-        let writes = own.into_iter().chain(links).collect();
-        if let Outcome::Refused(refusal) = self.table.transact(writes).await? {
-            return Err(conflict(sensor, refusal.stored.as_ref())?);
-        }
-        // The sensor is unregistered. The purge does the rest if this fails.
-        if let Err(error) = self.delete_orphaned_links(id).await {
-            tracing::warn!(%error, sensor = %id, "the purge removes the remaining links");
-        }
-        Ok(())
-    }
-
     /// Deletes the links of a sensor that is not registered.
     pub(super) async fn delete_orphaned_links(&self, id: &SensorId) -> Result<(), StoreError> {
         let links = self.links(id).await?;
@@ -64,7 +39,7 @@ impl DynamoDbSensors {
         Ok(())
     }
 
-    async fn links(&self, id: &SensorId) -> Result<Vec<Key>, StoreError> {
+    pub(super) async fn links(&self, id: &SensorId) -> Result<Vec<Key>, StoreError> {
         let query = Query::new("#PK = :partition AND begins_with(#SK, :links)")
             .consistent()
             .projection("#PK, #SK")
@@ -75,7 +50,7 @@ impl DynamoDbSensors {
         Ok(keys.collect())
     }
 
-    fn put_purge(&self, sensor: &RegisteredSensor, now: Timestamp) -> Write {
+    pub(super) fn put_purge(&self, sensor: &RegisteredSensor, now: Timestamp) -> Write {
         let now = milliseconds(now);
         let purge = Purge {
             sensor: sensor.sensor.id.clone(),
@@ -91,7 +66,7 @@ impl DynamoDbSensors {
 }
 
 /// Deletes a link and its mirror, whose keys are swapped.
-fn unlink(link: &Key) -> [Write; 2] {
+pub(super) fn unlink(link: &Key) -> [Write; 2] {
     let mirror = Key {
         partition: link.sort.clone(),
         sort: link.partition.clone(),

@@ -26,11 +26,7 @@ pub(super) fn encode(table: &Table, write: &Write, kind: ShadowItem, version: Ve
         put(CLIENT_TOKEN, text(token.as_str()));
     }
     for state in kind.states() {
-        let part = match state {
-            State::Reported => &write.reported,
-            State::Desired => &write.desired,
-        };
-        if let Some(part) = part {
+        if let Some(part) = write.part(*state) {
             put(state.as_str(), document::encode(&part.document));
             if let Some(zone) = &part.zone {
                 put(ZONE, text(zone.as_str()));
@@ -50,11 +46,7 @@ pub(super) fn encode(table: &Table, write: &Write, kind: ShadowItem, version: Ve
 pub(super) fn encode_times(write: &Write, kind: ShadowItem, times_version: i64) -> Item {
     let mut item = Item::from([(TIMES_VERSION.to_owned(), number(times_version))]);
     for state in kind.states() {
-        let part = match state {
-            State::Reported => &write.reported,
-            State::Desired => &write.desired,
-        };
-        if let Some(times) = part.as_ref().and_then(|part| part.times.as_ref()) {
+        if let Some(times) = write.part(*state).and_then(|part| part.times.as_ref()) {
             item.insert(times_name(*state).to_owned(), text(times.encode()));
         }
     }

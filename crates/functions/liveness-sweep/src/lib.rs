@@ -20,7 +20,7 @@ use antumbra_service::deliveries::Queues;
 use aws_types::SdkConfig;
 
 pub use config::Config;
-pub use sweeper::{DueDeliveries, DueQueue, Report, SweepError, Sweeper, queue_probe};
+pub use sweeper::{DueQueue, Report, SweepError, Sweeper, queue_probe};
 
 pub const NAME: &str = "liveness-sweep";
 
@@ -40,7 +40,6 @@ pub fn build(
             ordered: Arc::new(SqsChannel::new(&sqs, &config.deliveries_fifo_queue_url)),
             unordered: Arc::new(SqsChannel::new(&sqs, &config.deliveries_queue_url)),
         },
-        clock: Arc::clone(&clock),
     };
     let sensors = DynamoDbSensors::new(database, config.sensors);
     let probe = config.signals_queue_url.map(|url| {

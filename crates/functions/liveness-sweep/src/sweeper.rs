@@ -4,11 +4,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use antumbra_dynamodb::{DynamoDbClients, DynamoDbDeliveries};
 use antumbra_lambda_kit::metrics::{Metric, Unit};
 use antumbra_lambda_kit::{Handler, HandlerError, Invocation, Response};
-use antumbra_service::clients::ClientStore;
 use antumbra_service::clock::{Clock, Reserve, time_left};
-use antumbra_service::deliveries::{DueIndex, DueSummary, History, Queues, queue_due};
+use antumbra_service::deliveries::{DueSummary, Queues, queue_due};
 use antumbra_service::liveness::{
     IngestProgress, Limits, QueueProbe, SweepSummary, ingest_watermark, sweep,
 };
@@ -29,34 +29,15 @@ pub struct Sweeper<L, P> {
     progress: P,
     probe: Option<QueueProbe>,
     limits: Limits,
-    deliveries: Option<Box<dyn DueDeliveries>>,
+    deliveries: Option<DueQueue>,
     clock: Arc<dyn Clock>,
 }
 
-/// Queues due deliveries.
-pub trait DueDeliveries: Send + Sync {
-    fn queue(&self, deadline: Timestamp) -> BoxFuture<'_, DueSummary>;
-}
-
 /// The due index and the queues it feeds.
-pub struct DueQueue<S, H> {
-    pub clients: S,
-    pub store: H,
+pub struct DueQueue {
+    pub clients: DynamoDbClients,
+    pub store: DynamoDbDeliveries,
     pub queues: Queues,
-    pub clock: Arc<dyn Clock>,
-}
-
-impl<S: ClientStore, H: DueIndex + History> DueDeliveries for DueQueue<S, H> {
-    fn queue(&self, deadline: Timestamp) -> BoxFuture<'_, DueSummary> {
-        let (clients, store) = (&self.clients, &self.store);
-        Box::pin(queue_due(
-            clients,
-            store,
-            &self.queues,
-            &*self.clock,
-            deadline,
-        ))
-    }
 }
 
 /// Probe of the signals queue with this URL, name or ARN. Its progress is recorded under the queue's name,
@@ -125,8 +106,8 @@ impl<L: LivenessIndex, P: IngestProgress> Sweeper<L, P> {
 
     /// Sweeps due deliveries too.
     #[must_use]
-    pub fn with_deliveries(self, deliveries: impl DueDeliveries + 'static) -> Sweeper<L, P> {
-        let deliveries: Option<Box<dyn DueDeliveries>> = Some(Box::new(deliveries));
+    pub fn with_deliveries(self, deliveries: DueQueue) -> Sweeper<L, P> {
+        let deliveries = Some(deliveries);
         Sweeper { deliveries, ..self }
     }
 
@@ -180,7 +161,11 @@ impl<L: LivenessIndex + PurgeQueue, P: IngestProgress> Handler for Sweeper<L, P>
             let deliveries = async {
                 let deadline = RESPONSE.deadline(invocation.deadline, start);
                 match &self.deliveries {
-                    Some(deliveries) => deliveries.queue(deadline).await,
+                    Some(DueQueue {
+                        clients,
+                        store,
+                        queues,
+                    }) => queue_due(clients, store, queues, &*self.clock, deadline).await,
                     None => DueSummary::default(),
                 }
             };

@@ -12,13 +12,6 @@ const ID_CHARACTERS: usize = 128;
 const HASHED: char = '~';
 
 /// The message group of an item's key: distinct keys have distinct groups.
-///
-/// ```
-/// use antumbra_publish::group_id;
-/// assert_eq!(group_id("DS#boiler-7#DSR#main"), "DS#boiler-7#DSR#main");
-/// // A space is not allowed, so this one is hashed.
-/// assert!(group_id("DS#My House#DSR#main").starts_with('~'));
-/// ```
 pub fn group_id(key: &str) -> String {
     identifier(key)
 }

@@ -8,12 +8,6 @@ const RANDOM_BYTES: usize = 12;
 checked_text! {
     /// A client's id: 1 to 64 letters, digits, `-` and `_`. No full stop and no colon: delivery ids start with
     /// it, and signed content separates its parts with full stops.
-    ///
-    /// ```
-    /// use antumbra_service::clients::ClientId;
-    /// assert!(ClientId::new("night-watch").is_ok());
-    /// assert!(ClientId::new("night watch").is_err());
-    /// ```
     pub struct ClientId checked by |text| check_text("client id", text, CHARACTERS, |c| {
         c.is_ascii_alphanumeric() || matches!(c, '-' | '_')
     });

@@ -6,13 +6,6 @@ use antumbra_shadow::{Document, DocumentError};
 
 /// The JSON object that was sent. Equal to the text it was parsed from, except for white space and the order of
 /// members, which are sorted by name.
-///
-/// ```
-/// use antumbra_service::inbox::Body;
-/// let body = Body::parse(r#"{ "tempF": 72.50, "epochTime": 1564669331 }"#)?;
-/// assert_eq!(body.as_json(), r#"{"epochTime":1564669331,"tempF":72.50}"#);
-/// # Ok::<(), antumbra_shadow::DocumentError>(())
-/// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct Body {
     document: Document,

@@ -11,12 +11,6 @@ pub const MESSAGE_ID_BYTES: usize = 1024;
 checked_text! {
     /// Source of a message: any name, called `uuid` in topics and responses. 1 to 128 bytes without `/`, `+`,
     /// `#` and control characters, and not starting with `$`.
-    ///
-    /// ```
-    /// use antumbra_service::inbox::Source;
-    /// assert_eq!(Source::new("testThing").unwrap().as_str(), "testThing");
-    /// assert!(Source::new("testThing/other").is_err());
-    /// ```
     pub struct Source checked by |text| {
         const WHAT: &str = "uuid";
         let text = check_text(WHAT, text, SOURCE_BYTES, is_in_level)?;

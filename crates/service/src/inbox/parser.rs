@@ -103,22 +103,6 @@ impl RejectionCode {
 
 impl MessageParser {
     /// Parses a message. Its id is `<field>-<sent, in milliseconds>-<id in the queue>`, the same at every receive.
-    ///
-    /// ```
-    /// use antumbra_service::inbox::{IncomingMessage, MessageParser};
-    /// use antumbra_shadow::Timestamp;
-    /// let incoming = IncomingMessage {
-    ///     text: r#"{"thingName":"testThing","epochTime":"1564669331","tempSensor1F":"72"}"#,
-    ///     queue_id: "7d7efcff-bdcf-4d98-917e-d171d27cc0b4",
-    ///     sent_milliseconds: 1564669332364,
-    /// };
-    /// let message = MessageParser::default().read(&incoming, Timestamp::default()).unwrap();
-    /// assert_eq!(message.source.as_str(), "testThing");
-    /// assert_eq!(
-    ///     message.id.as_str(),
-    ///     "1564669331-1564669332364-7d7efcff-bdcf-4d98-917e-d171d27cc0b4",
-    /// );
-    /// ```
     pub fn read(
         &self,
         incoming: &IncomingMessage<'_>,

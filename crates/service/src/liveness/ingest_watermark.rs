@@ -6,7 +6,7 @@ use std::time::Duration;
 use antumbra_shadow::Timestamp;
 
 use crate::clock::{Clock, time_left};
-use crate::notifications::{Channel, ChannelMessage, Message, dispatch};
+use crate::notifications::{Channel, Message, dispatch_one};
 use crate::store::{SendFuture, StoreError};
 
 /// Limit by which the queue's clock may be behind: a marker with an earlier sent time within this limit still
@@ -50,18 +50,15 @@ pub async fn ingest_watermark<P: IngestProgress>(
 ) -> Result<Option<Timestamp>, StoreError> {
     let start = clock.now();
     let until = start.after(gauge.wait);
-    let marker = [ChannelMessage {
-        channel: 0,
-        message: Message {
-            id: format!("liveness-{}", start.nanoseconds()),
-            key: "liveness".to_owned(),
-            body: gauge.marker.to_owned(),
-            ..Message::default()
-        },
-    }];
-    let sent = dispatch(&[Arc::clone(&gauge.queue)], &marker, until, clock).await;
+    let marker = Message {
+        id: format!("liveness-{}", start.nanoseconds()),
+        key: "liveness".to_owned(),
+        body: gauge.marker.to_owned(),
+        ..Message::default()
+    };
+    let sent = dispatch_one(Arc::clone(&gauge.queue), marker, until, clock).await;
     let mut reached = progress.reached(&gauge.name).await?;
-    if sent.sent == 0 {
+    if sent.is_err() {
         // The queue did not accept the marker; only the recorded progress is known.
         return Ok(reached.map(|reached| reached.min(start)));
     }

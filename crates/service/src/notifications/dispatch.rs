@@ -24,10 +24,14 @@ pub struct Envelope<'m> {
     pub bytes: usize,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ChannelMessage {
-    pub channel: usize,
-    pub message: Message,
+impl Envelope<'_> {
+    pub fn new(channel: usize, message: &Message) -> Envelope<'_> {
+        Envelope {
+            channel,
+            key: &message.key,
+            bytes: message.bytes(),
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,11 +68,7 @@ pub async fn dispatch_one(
     deadline: Timestamp,
     clock: &dyn Clock,
 ) -> Result<(), SendFailure> {
-    let messages = [ChannelMessage {
-        channel: 0,
-        message,
-    }];
-    let summary = dispatch(&[channel], &messages, deadline, clock).await;
+    let summary = dispatch(channel, &[message], deadline, clock).await;
     match summary.rejected.into_iter().next() {
         Some(rejected) => Err(SendFailure::Rejected(rejected.reason)),
         None if summary.sent == 1 => Ok(()),
@@ -76,23 +76,17 @@ pub async fn dispatch_one(
     }
 }
 
-/// Sends messages, with retries until the deadline: see [`dispatch_with`].
+/// Sends messages to one channel, with retries until the deadline: see [`dispatch_with`].
 pub async fn dispatch(
-    channels: &[Arc<dyn Channel>],
-    messages: &[ChannelMessage],
+    channel: Arc<dyn Channel>,
+    messages: &[Message],
     deadline: Timestamp,
     clock: &dyn Clock,
 ) -> DispatchSummary {
-    let envelopes: Vec<Envelope<'_>> = messages
-        .iter()
-        .map(|ChannelMessage { channel, message }| Envelope {
-            channel: *channel,
-            key: &message.key,
-            bytes: message.bytes(),
-        })
-        .collect();
-    let message = |index: usize| messages[index].message.clone();
-    dispatch_with(channels, &envelopes, &message, deadline, clock).await
+    let envelope = |message| Envelope::new(0, message);
+    let envelopes: Vec<Envelope<'_>> = messages.iter().map(envelope).collect();
+    let message = |index: usize| messages[index].clone();
+    dispatch_with(&[channel], &envelopes, &message, deadline, clock).await
 }
 
 /// Sends messages that `message` makes, by their index. All channels work at the same time. At the deadline, calls in

@@ -8,12 +8,6 @@
 pub const SEPARATOR: char = '#';
 
 /// Escapes a text for use as part of a key.
-///
-/// ```
-/// use antumbra_service::sensors::escape::{escape, unescape};
-/// assert_eq!(escape("Room #4, Poznań"), "Room%20%234,%20Poznań");
-/// assert_eq!(unescape("Room%20%234,%20Poznań").as_deref(), Some("Room #4, Poznań"));
-/// ```
 pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -33,12 +33,6 @@ pub enum InvalidSensor {
 
 checked_text! {
     /// A sensor's id: 1 to 64 of letters, digits, `-`, `_`, `.`, `:`; case matters.
-    ///
-    /// ```
-    /// use antumbra_service::sensors::SensorId;
-    /// assert_eq!(SensorId::new("xa7v9Dfadr7H").unwrap().as_str(), "xa7v9Dfadr7H");
-    /// assert!(SensorId::new("no spaces").is_err());
-    /// ```
     pub struct SensorId checked by |text| name("sensor id", text);
 }
 

@@ -47,13 +47,6 @@ pub struct Location {
 
 impl Location {
     /// Checks all four parts.
-    ///
-    /// ```
-    /// use antumbra_service::sensors::Location;
-    /// let garage = Location::new("Poznań", "A", "-1", "P#13")?;
-    /// assert_eq!(garage.to_string(), "Poznań / A / -1 / P#13");
-    /// # Ok::<(), antumbra_service::sensors::InvalidSensor>(())
-    /// ```
     pub fn new(
         city: &str,
         building: &str,
@@ -91,15 +84,6 @@ pub struct LocationPrefix {
 
 impl LocationPrefix {
     /// Checks the parts. A part below a missing one is rejected.
-    ///
-    /// ```
-    /// use antumbra_service::sensors::LocationPrefix;
-    /// assert!(LocationPrefix::new("Poznań", Some("A"), Some("2"), None).is_ok());
-    /// assert_eq!(
-    ///     LocationPrefix::new("Poznań", None, Some("2"), None).unwrap_err().to_string(),
-    ///     "the place names a floor but no building"
-    /// );
-    /// ```
     pub fn new(
         city: &str,
         building: Option<&str>,

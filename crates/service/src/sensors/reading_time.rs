@@ -60,16 +60,6 @@ impl fmt::Display for Sequence {
 }
 
 /// A time and a sequence. Its text sorts in the same order.
-///
-/// ```
-/// use antumbra_service::sensors::{ReadingTime, Sequence};
-/// use antumbra_shadow::Timestamp;
-/// let noon = Timestamp::parse("2026-01-31T13:00:00.5+01:00").unwrap();
-/// let moment = ReadingTime::new(noon, Sequence::Number(17))?;
-/// assert_eq!(moment.to_string(), "2026-01-31T12:00:00.500000000Z#00000000000000000017");
-/// assert_eq!(ReadingTime::parse(&moment.to_string()), Some(moment));
-/// # Ok::<(), antumbra_service::sensors::InvalidSensor>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ReadingTime {
     time: Timestamp,

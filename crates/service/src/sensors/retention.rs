@@ -13,14 +13,6 @@ const MOST_DAYS: u64 = 36_525;
 const DAY_SECONDS: u64 = 24 * 3600;
 
 /// Days per type, and for all other types; forever if none is given.
-///
-/// ```
-/// use antumbra_service::sensors::{Retention, SensorType};
-/// let retention: Retention = "lock=30,*=365".parse()?;
-/// assert_eq!(retention.of(&SensorType::new("lock")?), Some(std::time::Duration::from_secs(30 * 86_400)));
-/// assert_eq!("".parse::<Retention>()?.of(&SensorType::new("lock")?), None);
-/// # Ok::<(), antumbra_service::sensors::InvalidSensor>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Retention {
     by_type: BTreeMap<SensorType, Duration>,

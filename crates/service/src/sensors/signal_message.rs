@@ -88,17 +88,6 @@ impl SignalError {
 
 impl SignalMessage {
     /// Parses the text of a message.
-    ///
-    /// ```
-    /// use antumbra_service::sensors::{SignalMessage, Value, ValueType};
-    ///
-    /// let text = r#"{"sensor_id":"0xA","data":1}"#;
-    /// let parsed = SignalMessage::parse(text, ValueType::Binary);
-    /// let Ok(SignalMessage::Signal(signal)) = parsed else { panic!() };
-    /// assert_eq!(signal.data, Value::whole(1));
-    /// let invalid = SignalMessage::parse(r#"{"sensor_id":"0xA","data":2}"#, ValueType::Binary);
-    /// assert_eq!(invalid.unwrap_err().to_string(), "data is 2, expected 0 or 1");
-    /// ```
     pub fn parse(text: &str, allowed: ValueType) -> Result<SignalMessage, SignalError> {
         if text == MARKER {
             return Ok(SignalMessage::Marker);

@@ -36,6 +36,15 @@ pub enum DocumentSet {
     Both,
 }
 
+impl From<State> for DocumentSet {
+    fn from(state: State) -> DocumentSet {
+        match state {
+            State::Reported => DocumentSet::Reported,
+            State::Desired => DocumentSet::Desired,
+        }
+    }
+}
+
 impl DocumentSet {
     /// Returns whether the set contains a document.
     pub fn has(self, state: State) -> bool {
@@ -193,6 +202,16 @@ pub struct Write {
     /// Version that the unwritten document must have; [`Version::NONE`] if it must not exist. Only for
     /// documents in separate items.
     pub other_version: Option<Version>,
+}
+
+impl Write {
+    /// Returns the new document of this state, if it is written.
+    pub fn part(&self, state: State) -> Option<&NewDocument> {
+        match state {
+            State::Reported => self.reported.as_ref(),
+            State::Desired => self.desired.as_ref(),
+        }
+    }
 }
 
 /// Versions after a write; `None` for documents that were not written.

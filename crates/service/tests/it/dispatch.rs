@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use antumbra_service::clock::{Clock, ManualClock};
 use antumbra_service::notifications::{
-    BoxFuture, Channel, ChannelLimits, ChannelMessage, DispatchSummary, Message, SendError,
-    dispatch,
+    BoxFuture, Channel, ChannelLimits, DispatchSummary, Message, SendError, dispatch,
 };
 use antumbra_shadow::Timestamp;
 use antumbra_testkit::{RecordingChannel, SendReply};
@@ -18,28 +17,24 @@ fn channel(reply: impl FnMut(&Message) -> SendReply + Send + 'static) -> Arc<Rec
     Arc::new(channel)
 }
 
-fn outgoing(count: usize, keys: usize) -> Vec<ChannelMessage> {
+fn outgoing(count: usize, keys: usize) -> Vec<Message> {
     (0..count)
-        .map(|record| ChannelMessage {
-            channel: 0,
-            message: Message {
-                id: record.to_string(),
-                key: format!("k{}", record % keys),
-                body: "{}".to_owned(),
-                ..Message::default()
-            },
+        .map(|record| Message {
+            id: record.to_string(),
+            key: format!("k{}", record % keys),
+            body: "{}".to_owned(),
+            ..Message::default()
         })
         .collect()
 }
 
 async fn run(
     channel: &Arc<RecordingChannel>,
-    outgoing: &[ChannelMessage],
+    outgoing: &[Message],
     time: Duration,
 ) -> DispatchSummary {
     let clock = ManualClock::new(Timestamp::parse("2026-01-01T00:00:00Z").unwrap());
-    let channels: Vec<Arc<dyn Channel>> = vec![channel.clone()];
-    let summary = dispatch(&channels, outgoing, clock.now().after(time), &clock).await;
+    let summary = dispatch(channel.clone(), outgoing, clock.now().after(time), &clock).await;
     for batch in channel.calls() {
         let keys: HashSet<_> = batch.iter().map(|message| &message.key).collect();
         assert_eq!(keys.len(), batch.len(), "one message per key in a batch");
@@ -188,9 +183,8 @@ async fn messages_of_different_keys_are_in_flight_together_and_those_of_one_key_
     for (concurrent_calls, expected) in [(16, 16), (1, 1)] {
         let channel = OnePerCall::new(concurrent_calls);
         let clock = ManualClock::new(Timestamp::parse("2026-01-01T00:00:00Z").unwrap());
-        let channels: Vec<Arc<dyn Channel>> = vec![channel.clone()];
         let deadline = clock.now().after(Duration::from_secs(60));
-        let done = dispatch(&channels, &outgoing(80, 20), deadline, &clock).await;
+        let done = dispatch(channel.clone(), &outgoing(80, 20), deadline, &clock).await;
         assert_eq!((done.sent, done.retried), (80, 5));
         assert_eq!(*channel.most_in_flight.lock().unwrap(), expected);
         let mut by_key: HashMap<String, Vec<usize>> = HashMap::new();

@@ -84,14 +84,6 @@ pub fn is_event(event: &[u8]) -> bool {
 }
 
 /// Reads the messages of an event, queue by queue, in order.
-///
-/// ```
-/// let event = br#"{"eventSource":"aws:rmq","rmqMessagesByQueue":{"locks::/":[
-///     {"basicProperties":{"messageId":"m-1"},"redelivered":false,"data":"eyJvbiI6MX0="}]}}"#;
-/// let messages = antumbra_wire::events::rabbitmq::read(event)?;
-/// assert_eq!(messages[0].body.as_deref(), Ok(r#"{"on":1}"#));
-/// # Ok::<(), antumbra_wire::events::rabbitmq::RabbitEventError>(())
-/// ```
 pub fn read(event: &[u8]) -> Result<Vec<RabbitMessage>, RabbitEventError> {
     if event.len() > limits::EVENT_BYTES {
         return Err(RabbitEventError::TooLong {

@@ -11,14 +11,6 @@ use crate::limits::RULE_EVENT_BYTES;
 const NO_CLIENT: &str = "n/a";
 
 /// One MQTT message.
-///
-/// ```
-/// use antumbra_wire::events::rule::RuleEvent;
-/// let event = br#"{"payload":"eyJ0b2tlbiI6InQifQ==","topic":"request/query/lamp-7","clientId":"n/a"}"#;
-/// let event = RuleEvent::decode(event).unwrap();
-/// assert_eq!(event.payload, br#"{"token":"t"}"#);
-/// assert_eq!(event.client_id, None);
-/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RuleEvent {
     /// The payload; empty if there was none.

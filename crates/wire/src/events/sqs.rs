@@ -89,16 +89,6 @@ impl fmt::Display for Origin {
 }
 
 /// Reads the messages of an event, in order.
-///
-/// ```
-/// let event = br#"{"Records":[{"messageId":"m-1","body":"{\"on\":1}","eventSource":"aws:sqs",
-///     "eventSourceARN":"arn:aws:sqs:us-east-1:000000000000:inbound",
-///     "attributes":{"SentTimestamp":"1545082649183","ApproximateReceiveCount":"1"}}]}"#;
-/// let messages = antumbra_wire::events::sqs::read(event)?;
-/// assert_eq!(messages[0].body, r#"{"on":1}"#);
-/// assert_eq!(messages[0].sent.to_string(), "2018-12-17T21:37:29.183Z");
-/// # Ok::<(), antumbra_wire::events::sqs::SqsEventError>(())
-/// ```
 pub fn read(event: &[u8]) -> Result<Vec<QueueMessage>, SqsEventError> {
     if event.len() > limits::EVENT_BYTES {
         return Err(SqsEventError::TooLong {

@@ -75,14 +75,6 @@ pub struct Requested {
 }
 
 /// Parses the payload of a request.
-///
-/// ```
-/// use antumbra_wire::shadow_mqtt::{Operation, Request, read};
-/// let parsed = read(Operation::Update, br#"{"state":{"desired":7},"clientToken":"t"}"#);
-/// assert_eq!(parsed.client_token.as_deref(), Some("t"));
-/// assert_eq!(parsed.request.unwrap_err().message, "Desired node must be an object");
-/// assert_eq!(read(Operation::Get, b"").request, Ok(Request::Get));
-/// ```
 pub fn read(operation: Operation, payload: &[u8]) -> Requested {
     let mut client_token = None;
     let request = read_into(operation, payload, &mut client_token);

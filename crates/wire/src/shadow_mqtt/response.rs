@@ -96,12 +96,6 @@ pub fn accepted_delete(accepted: Accepted<'_>) -> String {
 }
 
 /// The response to a rejected request.
-///
-/// ```
-/// use antumbra_wire::shadow_mqtt::{Rejection, rejected};
-/// let response = rejected(&Rejection::new(409, "Version conflict"), 1700000000, Some("t"));
-/// assert_eq!(response, r#"{"code":409,"message":"Version conflict","timestamp":1700000000,"clientToken":"t"}"#);
-/// ```
 pub fn rejected(rejection: &Rejection, seconds: i64, client_token: Option<&str>) -> String {
     Fields::default()
         .number("code", i64::from(rejection.code))

@@ -42,14 +42,6 @@ pub struct NotAShadowTopic;
 
 impl<'a> ShadowTopic<'a> {
     /// Parses a topic.
-    ///
-    /// ```
-    /// use antumbra_wire::shadow_mqtt::{Operation, ShadowTopic};
-    /// let topic = ShadowTopic::parse("shadow/My House%23Lamp/name/light/get").unwrap();
-    /// assert_eq!(topic.shadow, Ok(("My House#Lamp".to_owned(), "light".to_owned())));
-    /// assert_eq!(topic.response_topic("accepted"), "shadow/My House%23Lamp/name/light/get/accepted");
-    /// assert!(ShadowTopic::parse("shadow/victim/lamp/get").is_err());
-    /// ```
     pub fn parse(topic: &'a str) -> Result<ShadowTopic<'a>, NotAShadowTopic> {
         let levels: Vec<&str> = topic.split('/').collect();
         let (thing, name, word) = match levels[..] {

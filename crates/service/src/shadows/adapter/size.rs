@@ -35,11 +35,7 @@ pub fn item_bytes(write: &Write, states: &[State]) -> usize {
     }
     let (mut version, mut zone) = (None, None);
     for state in states {
-        let part = match state {
-            State::Reported => &write.reported,
-            State::Desired => &write.desired,
-        };
-        if let Some(part) = part {
+        if let Some(part) = write.part(*state) {
             bytes += state.as_str().len() + document_bytes(&part.document);
             if let Some(times) = &part.times {
                 bytes += times_name(*state).len() + times.encode().len();

@@ -76,13 +76,9 @@ async fn update_listed(
     update: Update,
     tags: &Tags,
 ) -> Result<UpdateResult, Problem> {
-    let documents = match state {
-        State::Reported => DocumentSet::Reported,
-        State::Desired => DocumentSet::Desired,
-    };
     for _ in 0..ATTEMPTS {
         let stored = shadows
-            .read(id, documents)
+            .read(id, state.into())
             .await
             .map_err(missing_is_mismatch)?;
         let stored = match state {
