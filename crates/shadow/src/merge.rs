@@ -1,10 +1,16 @@
 //! Merges the stored and the sent document into one, value by value.
 //!
 //! Pure and total: every pair of documents merges. Paths are walked in document order and the result is written as
-//! it goes. The same walk, run again, reports the verdict on each leaf.
+//! it goes. The same walk, run again, reports the verdict on each leaf. This file decides about values and objects;
+//! [`arrays`] about elements, [`values`] which values count as what, [`times`] records the times of messages, and
+//! [`walk`] goes through the documents.
+
+mod arrays;
+mod times;
+mod values;
+mod walk;
 
 use std::cmp::Ordering;
-use std::collections::HashMap;
 use std::fmt;
 use std::str::FromStr;
 
@@ -12,12 +18,10 @@ use crate::build::Builder;
 use crate::changes::{Change, Changes, Note, Verdict};
 use crate::diff::unchanged;
 use crate::document::Document;
-use crate::model::{Arrays, Model};
+use crate::model::Model;
 use crate::order::Order;
 use crate::pairs::all_twins;
-use crate::pointer;
-use crate::tape::{Kind, Node, View};
-use crate::text;
+use crate::tape::{Kind, View};
 use crate::times::LeafTimes;
 use crate::timestamp::Timestamp;
 
@@ -104,15 +108,7 @@ pub fn merge(
     model: &Model,
     now: Timestamp,
 ) -> Merged {
-    Input {
-        stored: stored.clone(),
-        sent: sent.clone(),
-        mode,
-        model: model.clone(),
-        now,
-        order: None,
-    }
-    .merge()
+    Input::new(stored, sent, mode, model, now, None).merge()
 }
 
 /// Merges a sent document into the stored one, of whose leaves the times are known.
@@ -141,15 +137,8 @@ pub fn merge_in_order(
     model: &Model,
     now: Timestamp,
 ) -> Merged {
-    Input {
-        stored: stored.clone(),
-        sent: sent.clone(),
-        mode,
-        model: model.clone(),
-        now,
-        order: Some((times.clone(), at)),
-    }
-    .merge()
+    let order = Some((times.clone(), at));
+    Input::new(stored, sent, mode, model, now, order).merge()
 }
 
 /// Arguments of a merge, kept to run it again for the verdicts.
@@ -167,6 +156,24 @@ pub(crate) struct Input {
 pub(crate) type Report<'r> = &'r mut dyn FnMut(Change<'_>);
 
 impl Input {
+    fn new(
+        stored: &Document,
+        sent: &Document,
+        mode: Mode,
+        model: &Model,
+        now: Timestamp,
+        order: Option<(LeafTimes, Option<Timestamp>)>,
+    ) -> Input {
+        Input {
+            stored: stored.clone(),
+            sent: sent.clone(),
+            mode,
+            model: model.clone(),
+            now,
+            order,
+        }
+    }
+
     fn merge(self) -> Merged {
         let Merging {
             out,
@@ -326,13 +333,6 @@ impl<'m> Merging<'m> {
         self.push(verdict, None, Some(old), Some(new));
     }
 
-    /// Passes over the times of a stored value that goes.
-    fn drop(&mut self, old: View<'m>) {
-        if let Some(order) = &mut self.order {
-            order.skip(old);
-        }
-    }
-
     /// Handles a value that is only sent. Members without content are left out.
     fn added(&mut self, key: Option<&str>, new: View<'m>) {
         self.record_replacement(new);
@@ -384,14 +384,6 @@ impl<'m> Merging<'m> {
         if self.out.mark() == (inside.0 + 1, inside.1) {
             // An element whose members all were null: an empty object, which is a leaf.
             self.push(Verdict::Added, None, None, Some(new));
-        }
-    }
-
-    /// An element behind one that was refused is refused with it, unless elements have ids: it would take its position.
-    fn added_element(&mut self, element: View<'m>, refused: bool) {
-        match refused {
-            true => self.push(Verdict::Future, None, None, Some(element)),
-            false => self.added(None, element),
         }
     }
 
@@ -499,328 +491,4 @@ impl<'m> Merging<'m> {
             self.stamp_written(mark.1, None);
         }
     }
-
-    fn arrays(&mut self, key: Option<&str>, old: View<'m>, new: View<'m>) {
-        if let Some(verdict) = self.is_late(None, Some(old)) {
-            return self.keep_against(key, old, new, verdict);
-        }
-        let first = self.out.mark().1;
-        let changed_before = std::mem::take(&mut self.changed);
-        let opened = self.out.open(key, Kind::Array);
-        self.pause(true);
-        match (self.model.ids(old), self.model.ids(new)) {
-            (Some(old_ids), Some(new_ids)) => self.elements_by_id(old, old_ids, new, new_ids),
-            (_, new_ids) => self.elements_by_position(old, new, new_ids.is_some()),
-        }
-        self.pause(false);
-        self.out.close(opened);
-        match (self.changed, &mut self.order) {
-            (true, _) => self.stamp_written(first, Some(old)),
-            (false, Some(order)) => order.confirm(old),
-            (false, None) => {}
-        }
-        self.changed |= changed_before;
-        if old.is_empty_container() && new.is_empty_container() {
-            self.push(Verdict::Same, None, Some(old), Some(new));
-        }
-    }
-
-    fn elements_by_id(
-        &mut self,
-        old: View<'m>,
-        old_ids: Vec<(Kind, &'m str)>,
-        new: View<'m>,
-        new_ids: Vec<(Kind, &'m str)>,
-    ) {
-        let nodes = new_ids.into_iter().zip(new.children().map(View::index));
-        let mut unmatched: HashMap<(Kind, &str), u32> = nodes.collect();
-        let mut written = 0;
-        for (index, (id, element)) in old_ids.into_iter().zip(old.children()).enumerate() {
-            let matching = unmatched.remove(&id);
-            written += usize::from(matching.is_some() || self.mode != Mode::ClientIsMaster);
-            self.at_index(index, |merging| match matching {
-                Some(node) => merging.both(None, element, new.at(node)),
-                None => merging.unsent(None, element, None),
-            });
-        }
-        for element in new.children() {
-            let id = element.get(&self.model.id_field);
-            if id.is_some_and(|id| unmatched.contains_key(&(id.kind(), id.raw()))) {
-                let future = self.is_future(element);
-                self.at_index(written, |merging| merging.added_element(element, future));
-                written += usize::from(!future);
-            }
-        }
-    }
-
-    /// `named`: every sent element has an id of its own, only the stored ones have not.
-    fn elements_by_position(&mut self, old: View<'m>, new: View<'m>, named: bool) {
-        let (mut olds, mut news) = (old.children(), new.children());
-        let mut refused = false;
-        for index in 0.. {
-            let pair = (olds.next(), news.next());
-            if pair.0.is_none() && pair.1.is_none() {
-                return;
-            }
-            let future = pair.0.is_none() && pair.1.is_some_and(|new| self.is_future(new));
-            refused = future || refused && !named;
-            self.at_index(index, |merging| match pair {
-                (Some(old), None) => merging.unsent(None, old, None),
-                (None, Some(new)) => merging.added_element(new, refused),
-                (Some(old), Some(new)) => merging.elements(old, new, named),
-                (None, None) => {}
-            });
-        }
-    }
-
-    /// In an array `null` is a value, since a position cannot be taken out; but it still deletes nothing
-    /// where the server is master.
-    fn elements(&mut self, old: View<'m>, new: View<'m>, named: bool) {
-        let null = new.kind() == Kind::Null && old.kind() != Kind::Null;
-        if null && self.mode == Mode::ServerIsMaster {
-            self.keep(None, old, Verdict::Unsent, Some(Note::NullKept));
-        } else if named && self.is_another(old, new) {
-            self.replaced(None, old, new);
-        } else {
-            self.both(None, old, new);
-        }
-    }
-
-    /// Returns `true` if two timestamped elements have different ids. Their times cannot be compared, and
-    /// keeping the later one would add the other behind it as soon as the array is matched by id.
-    fn is_another(&self, old: View<'m>, new: View<'m>) -> bool {
-        let timed = |view| self.model.time(view).is_some();
-        let ids = (old.get(&self.model.id_field), new.get(&self.model.id_field));
-        timed(old) && timed(new) && matches!(ids, (Some(old), Some(new)) if !old.same(new))
-    }
-
-    fn at_key(&mut self, key: &'m str, visit: impl FnOnce(&mut Self)) {
-        let parent = self.pointer.len();
-        if self.report.is_some() {
-            pointer::push_key(&mut self.pointer, &text::unescape(key));
-        }
-        let place = self.order.as_mut().map(|order| order.enter(key));
-        self.depth += 1;
-        visit(self);
-        self.depth -= 1;
-        if let (Some(order), Some(place)) = (&mut self.order, place) {
-            order.leave(place);
-        }
-        self.pointer.truncate(parent);
-    }
-
-    fn at_index(&mut self, index: usize, visit: impl FnOnce(&mut Self)) {
-        let parent = self.pointer.len();
-        if self.report.is_some() {
-            pointer::push_index(&mut self.pointer, index);
-        }
-        self.depth += 1;
-        visit(self);
-        self.depth -= 1;
-        self.pointer.truncate(parent);
-    }
-
-    fn leaves(&mut self, view: View<'m>, visit: &mut dyn FnMut(&mut Self, View<'m>)) {
-        if self.is_leaf(view) {
-            return visit(self, view);
-        }
-        let named = view.kind() == Kind::Object;
-        for (index, child) in view.children().enumerate() {
-            match named {
-                true => self.at_key(child.raw_key(), |merging| merging.leaves(child, visit)),
-                false => self.at_index(index, |merging| merging.leaves(child, visit)),
-            }
-        }
-    }
-
-    fn copy_without_nulls(&mut self, key: Option<&str>, view: View<'m>) {
-        if self.is_leaf(view) {
-            return self.out.copy(key, view);
-        }
-        let opened = self.out.open(key, view.kind());
-        let named = view.kind() == Kind::Object;
-        for child in view.children() {
-            let future = self.is_future(child);
-            if future && view.kind() == Kind::Array && self.model.ids(view).is_none() {
-                break;
-            }
-            if future || (named && self.is_nothing(child)) {
-                continue;
-            }
-            self.copy_without_nulls(named.then(|| child.raw_key()), child);
-        }
-        self.out.close(opened);
-    }
-
-    fn is_leaf(&self, view: View<'_>) -> bool {
-        !view.is_container()
-            || view.is_empty_container()
-            || (view.kind() == Kind::Array && self.model.arrays == Arrays::Whole)
-            || self.model.time(view).is_some()
-    }
-
-    /// Returns `true` if nulls would delete members of the value rather than the value itself.
-    fn has_members(&self, view: View<'_>) -> bool {
-        view.kind() == Kind::Object && !self.is_leaf(view)
-    }
-
-    /// Returns `true` for members without content: `null`, or a plain object that contains only such members.
-    fn is_nothing(&self, view: View<'_>) -> bool {
-        match view.kind() {
-            Kind::Null => true,
-            Kind::Object => {
-                !view.is_empty_container()
-                    && view.children().all(|member| self.is_nothing(member))
-                    && self.model.time(view).is_none()
-            }
-            _ => false,
-        }
-    }
-
-    /// Returns `true` for timestamped values too far in the future, and for containers of which nothing else would be
-    /// taken.
-    fn is_future(&self, view: View<'_>) -> bool {
-        let Some(latest) = self.latest.filter(|_| view.is_container()) else {
-            return false;
-        };
-        match (self.model.time(view), view.kind()) {
-            (Some(time), _) => time > latest,
-            (None, Kind::Array) => {
-                let mut elements = view.children();
-                self.model.arrays == Arrays::Matched
-                    && elements.next().is_some_and(|first| self.is_future(first))
-                    && (self.model.ids(view).is_none()
-                        || elements.all(|element| self.is_future(element)))
-            }
-            (None, _) => {
-                let mut members = view.children();
-                let mut any = false;
-                members.all(|member| {
-                    let future = self.is_future(member);
-                    any |= future;
-                    future || self.is_nothing(member)
-                }) && any
-            }
-        }
-    }
-
-    /// Returns the verdict on a sent value that is too old or too far in the future to take the place of `old`.
-    fn is_late(&self, own_time: Option<Timestamp>, old: Option<View<'m>>) -> Option<Verdict> {
-        let at = self.order.as_ref().and_then(Order::at);
-        let time = own_time.or(at)?;
-        if self.latest.is_some_and(|latest| time > latest) {
-            return Some(Verdict::Future);
-        }
-        // Without a time of the message, plain values win and take every other.
-        let order = self.order.as_ref().filter(|_| at.is_some())?;
-        order.is_stale(time, old).then_some(Verdict::Stale)
-    }
-
-    /// Notes the time of the leaves among the nodes that take the place of `old`.
-    fn stamp(&mut self, nodes: &[Node], old: Option<View<'m>>) {
-        if let Some(order) = &mut self.order {
-            order.stamp(leaves_among(nodes), old);
-        }
-    }
-
-    /// The same for all nodes written since.
-    fn stamp_written(&mut self, first: usize, old: Option<View<'m>>) {
-        if let Some(order) = &mut self.order {
-            order.stamp(leaves_among(self.out.written(first)), old);
-        }
-    }
-
-    /// Leaves the times of elements to their array.
-    fn pause(&mut self, pause: bool) {
-        if let Some(order) = &mut self.order {
-            order.pause(pause);
-        }
-    }
-
-    /// Notes that everything here was removed, apart from what is newer.
-    fn record_removal(&mut self) {
-        if let Some(order) = &mut self.order
-            && !matches!((self.latest, order.at()), (Some(latest), Some(at)) if at > latest)
-        {
-            order.record_removal();
-        }
-    }
-
-    /// Notes that a stale plain value took the place of what was older.
-    fn record_stale(&mut self, verdict: Verdict, own_time: Option<Timestamp>) {
-        if verdict == Verdict::Stale && own_time.is_none() {
-            self.record_removal();
-        }
-    }
-
-    /// Notes that a sent object takes the place of everything that was here.
-    fn record_replacement(&mut self, sent: View<'m>) {
-        let replaces = self.mode == Mode::ClientIsMaster && sent.kind() == Kind::Object;
-        if replaces && (self.depth == 0 || self.model.time(sent).is_none()) {
-            self.record_removal();
-        }
-    }
-
-    /// Notes the nulls of a value where they remove members.
-    fn record_nulls(&mut self, view: View<'m>) {
-        if self.order.is_none() || self.mode == Mode::ServerIsMaster {
-            return;
-        }
-        match view.kind() {
-            Kind::Null => self.record_removal(),
-            Kind::Object if self.model.time(view).is_none() => {
-                for child in view.children() {
-                    self.at_key(child.raw_key(), |merging| merging.record_nulls(child));
-                }
-            }
-            _ => {}
-        }
-    }
-
-    fn push(
-        &mut self,
-        verdict: Verdict,
-        note: Option<Note>,
-        old: Option<View<'_>>,
-        new: Option<View<'_>>,
-    ) {
-        self.changed |= verdict.is_change();
-        let noted = note.or_else(|| self.note_on(new?));
-        if let Some(report) = &mut self.report {
-            report(Change {
-                pointer: &self.pointer,
-                verdict,
-                note: noted,
-                old,
-                new,
-                model: self.model,
-            });
-        }
-    }
-
-    /// Returns `true` if a plain object in the value has a timestamp member that is not a time.
-    fn misses_a_time(&self, view: View<'_>) -> bool {
-        if self.report.is_none() || self.is_leaf(view) {
-            return false;
-        }
-        let member = view.get(&self.model.timestamp_field);
-        member.is_some_and(|member| !member.is_container() && member.kind() != Kind::Null)
-            || view.children().any(|child| self.misses_a_time(child))
-    }
-
-    fn note_on(&self, new: View<'_>) -> Option<Note> {
-        // The object that holds this member would have been taken whole, had the member been a time.
-        let below_root = self.report.is_some() && self.depth > 1;
-        let misses = below_root && !new.is_container() && new.key() == self.model.timestamp_field;
-        misses.then_some(Note::NotATimestamp)
-    }
-}
-
-/// Leaves in the sense of leaf times: scalars, and containers that are `{}` or `[]`.
-fn leaves_among(nodes: &[Node]) -> u32 {
-    let is_leaf = |node: &&Node| {
-        let container = matches!(node.kind, Kind::Object | Kind::Array);
-        !container || node.value.end - node.value.start == 2
-    };
-    nodes.iter().filter(is_leaf).count() as u32
 }

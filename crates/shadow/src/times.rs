@@ -4,14 +4,18 @@
 //! Leaves are counted in document order and most of them changed together, so that the times are kept as
 //! runs: a document written once is one run however large it is.
 
-use std::collections::BTreeMap;
-use std::fmt::Write;
+mod metadata;
+mod removed;
+mod text;
+
 use std::sync::Arc;
 
 use crate::document::Document;
 use crate::model::Model;
 use crate::tape::{Kind, View};
 use crate::timestamp::Timestamp;
+
+pub(crate) use self::removed::Removed;
 
 /// Microseconds in a second.
 const SECOND: i64 = 1_000_000;
@@ -40,110 +44,6 @@ pub(crate) struct Times {
     /// A time, and how many leaves in a row have it.
     runs: Vec<(i64, u32)>,
     pub(crate) removed: Removed,
-}
-
-/// Removed leaves, and containers that were removed or replaced, by the names on the way there.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Removed {
-    /// The time until which everything here and below was removed.
-    pub(crate) time: Option<i64>,
-    below: BTreeMap<Box<str>, Removed>,
-}
-
-impl Removed {
-    pub(crate) fn child(&self, name: &str) -> Option<&Removed> {
-        self.below.get(name)
-    }
-
-    /// Newest time here and below.
-    pub(crate) fn newest(&self) -> i64 {
-        let below = self.below.values().map(Removed::newest);
-        below.max().max(self.time).unwrap_or(i64::MIN)
-    }
-
-    /// Notes a removal. Returns `false` if one as new is known here or above.
-    pub(crate) fn record(&mut self, path: &[&str], time: i64) -> bool {
-        if self.time.is_some_and(|known| known >= time) {
-            return false;
-        }
-        match path {
-            [] => {
-                self.time = Some(time);
-                true
-            }
-            [name, path @ ..] => match self.below.get_mut(*name) {
-                Some(below) => below.record(path, time),
-                None => {
-                    let below = self.below.entry((*name).into());
-                    below.or_default().record(path, time)
-                }
-            },
-        }
-    }
-
-    fn since(&self, oldest: i64) -> Removed {
-        let below = self.below.iter();
-        let below = below.filter(|(_, below)| below.newest() >= oldest);
-        Removed {
-            time: self.time.filter(|time| *time >= oldest),
-            below: below
-                .map(|(name, below)| (name.clone(), below.since(oldest)))
-                .collect(),
-        }
-    }
-
-    /// As JSON: a number for a time, an object for what lies below; a time beside it has the empty name, which no
-    /// member of a stored document has.
-    fn write(&self, base: i64, out: &mut String) {
-        // Writing to a String cannot fail.
-        let number = |out: &mut String, time: i64| {
-            let _ = write!(out, "{}", i128::from(base) - i128::from(time));
-        };
-        if let (Some(time), true) = (self.time, self.below.is_empty()) {
-            return number(out, time);
-        }
-        out.push('{');
-        if let Some(time) = self.time {
-            out.push_str("\"\":");
-            number(out, time);
-        }
-        for (position, (name, below)) in self.below.iter().enumerate() {
-            let first = position == 0 && self.time.is_none();
-            out.push_str(if first { "\"" } else { ",\"" });
-            out.push_str(name);
-            out.push_str("\":");
-            below.write(base, out);
-        }
-        out.push('}');
-    }
-
-    fn read(view: View<'_>, base: i64) -> Option<Removed> {
-        if let Some(number) = view.as_number() {
-            return Some(Removed {
-                time: Some(before(base, number)?),
-                below: BTreeMap::new(),
-            });
-        }
-        let mut removed = Removed::default();
-        if view.kind() != Kind::Object || view.is_empty_container() {
-            return None;
-        }
-        for member in view.children() {
-            if member.raw_key().is_empty() {
-                removed.time = Some(before(base, member.as_number()?)?);
-            } else {
-                let below = Removed::read(member, base)?;
-                removed.below.insert(member.raw_key().into(), below);
-            }
-        }
-        Some(removed)
-    }
-}
-
-/// The time that lies that many microseconds before another one.
-fn before(base: i64, number: &str) -> Option<i64> {
-    let before: i128 = number.parse().ok()?;
-    i64::try_from(i128::from(base).checked_sub(before)?).ok()
 }
 
 pub(crate) fn microseconds(time: Timestamp) -> i64 {
@@ -268,96 +168,6 @@ impl LeafTimes {
         walk.value(Some(new.view()), Some(old.view()), true);
         walk.out.settled(time)
     }
-
-    /// As text.
-    ///
-    /// ```
-    /// # use antumbra_shadow::{Document, LeafTimes, Timestamp};
-    /// let document = Document::parse(r#"{"a":1,"b":[2,3]}"#)?;
-    /// let times = LeafTimes::all(&document, Timestamp::from_nanoseconds(1_700_000_000_000_000_000));
-    /// assert_eq!(times.encode(), "1700000000000000:0*3");
-    /// assert_eq!(LeafTimes::decode("1700000000000000:0*3", &document), Some(times));
-    /// # Ok::<(), antumbra_shadow::DocumentError>(())
-    /// ```
-    pub fn encode(&self) -> String {
-        let Times { runs, removed } = &*self.0;
-        let base = self.newest().map_or(0, microseconds);
-        // Writing to a String cannot fail.
-        let mut text = format!("{base}:");
-        for (position, (time, count)) in runs.iter().enumerate() {
-            if position > 0 {
-                text.push(',');
-            }
-            let _ = match time % SECOND == 0 && *time != base {
-                true => write!(text, "{}s", base.div_euclid(SECOND) - time / SECOND),
-                false => write!(text, "{}", i128::from(base) - i128::from(*time)),
-            };
-            if *count > 1 {
-                let _ = write!(text, "*{count}");
-            }
-        }
-        if *removed != Removed::default() {
-            text.push(';');
-            removed.write(base, &mut text);
-        }
-        text
-    }
-
-    /// From text; `None` where it is not the text of this document's times.
-    pub fn decode(text: &str, document: &Document) -> Option<LeafTimes> {
-        let (base, rest) = text.split_once(':')?;
-        let base: i64 = base.parse().ok()?;
-        let (runs, removed) = match rest.split_once(';') {
-            Some((runs, removed)) => (runs, Some(removed)),
-            None => (rest, None),
-        };
-        let mut times = Times::default();
-        let mut counted: u32 = 0;
-        for run in runs.split(',').filter(|_| !runs.is_empty()) {
-            let (offset, count) = run.split_once('*').unwrap_or((run, "1"));
-            let time = match offset.strip_suffix('s') {
-                Some(seconds) => {
-                    let second = before(base.div_euclid(SECOND), seconds)?;
-                    second.checked_mul(SECOND)?
-                }
-                None => before(base, offset)?,
-            };
-            let count: u32 = count.parse().ok()?;
-            counted = counted.checked_add(count)?;
-            times.push(time, count);
-        }
-        if let Some(removed) = removed {
-            // A single time stands for the whole document.
-            let json = format!("{{\"r\":{removed}}}");
-            let json = Document::parse(&json).ok()?;
-            times.removed = Removed::read(json.view().get("r")?, base)?;
-        }
-        (counted == leaves(document.view())).then(|| LeafTimes(Arc::new(times)))
-    }
-
-    /// The document's shape with `{"timestamp":seconds}` for each leaf, as JSON text.
-    pub fn metadata(&self, document: &Document) -> String {
-        self.metadata_of(document.view(), document, 0)
-    }
-
-    /// The same for a part of the document: of each leaf of `part` the time that the document's leaf at that
-    /// place has, or the latest below it. What the document does not have, has the time given.
-    pub fn metadata_of(&self, part: View<'_>, document: &Document, otherwise: i64) -> String {
-        let runs = self.0.runs.iter();
-        let starts = runs.scan(0, |start, (_, count)| {
-            *start += count;
-            Some(*start - count)
-        });
-        let known = Known {
-            times: &self.0,
-            starts: starts.collect(),
-            ordinals: ordinals(document.view()),
-            otherwise,
-        };
-        let mut out = String::new();
-        known.write(part, Some(document.view()), &mut out);
-        out
-    }
 }
 
 /// Returns `true` for leaves.
@@ -372,22 +182,6 @@ pub(crate) fn leaves(view: View<'_>) -> u32 {
     } else {
         view.children().map(leaves).sum()
     }
-}
-
-/// For each node of a document's tape, how many leaves come before it.
-fn ordinals(root: View<'_>) -> Vec<u32> {
-    fn visit(view: View<'_>, ordinals: &mut Vec<u32>, count: &mut u32) {
-        ordinals.push(*count);
-        if is_leaf(view) {
-            *count += u32::from(view.index() != 0);
-        }
-        for child in view.children() {
-            visit(child, ordinals, count);
-        }
-    }
-    let mut ordinals = Vec::with_capacity(root.subtree().len());
-    visit(root, &mut ordinals, &mut 0);
-    ordinals
 }
 
 struct Walk<'a> {
@@ -435,91 +229,6 @@ impl<'a> Walk<'a> {
             self.value(new, old, false);
             self.path.pop();
         }
-    }
-}
-
-struct Known<'a> {
-    times: &'a Times,
-    /// Leaves before each run.
-    starts: Vec<u32>,
-    ordinals: Vec<u32>,
-    otherwise: i64,
-}
-
-impl Known<'_> {
-    fn write(&self, part: View<'_>, whole: Option<View<'_>>, out: &mut String) {
-        let root = part.index() == 0;
-        match part.kind() {
-            Kind::Object if root || !part.is_empty_container() => {
-                // Both are in rising order of their names as written.
-                let wholes = whole.filter(|whole| whole.kind() == Kind::Object);
-                let mut wholes = wholes.into_iter().flat_map(View::children).peekable();
-                write_members(part, out, |member, out| {
-                    let name = member.raw_key();
-                    while wholes.next_if(|whole| whole.raw_key() < name).is_some() {}
-                    let whole = wholes.next_if(|whole| whole.raw_key() == name);
-                    self.write(member, whole, out);
-                });
-            }
-            Kind::Array if whole.is_some_and(|whole| whole.same(part)) && !is_leaf(part) => {
-                let mut wholes = whole.into_iter().flat_map(View::children);
-                write_members(part, out, |element, out| {
-                    self.write(element, wholes.next(), out);
-                });
-            }
-            _ => write_all(part, self.latest(whole), out),
-        }
-    }
-
-    fn latest(&self, whole: Option<View<'_>>) -> i64 {
-        let Some(whole) = whole else {
-            return self.otherwise;
-        };
-        let first = self.ordinals[whole.index() as usize];
-        let run = self.starts.partition_point(|start| *start <= first);
-        let Some(run) = run.checked_sub(1) else {
-            return self.otherwise;
-        };
-        let mut reader = Reader {
-            runs: &self.times.runs[run..],
-            taken: first - self.starts[run],
-        };
-        match reader.newest(leaves(whole)) {
-            i64::MIN => self.otherwise,
-            time => time.div_euclid(SECOND),
-        }
-    }
-}
-
-/// Writes a container with something else in place of each child.
-fn write_members<'v>(
-    view: View<'v>,
-    out: &mut String,
-    mut write: impl FnMut(View<'v>, &mut String),
-) {
-    let named = view.kind() == Kind::Object;
-    out.push(if named { '{' } else { '[' });
-    for (position, child) in view.children().enumerate() {
-        if position > 0 {
-            out.push(',');
-        }
-        if named {
-            out.push('"');
-            out.push_str(child.raw_key());
-            out.push_str("\":");
-        }
-        write(child, out);
-    }
-    out.push(if named { '}' } else { ']' });
-}
-
-/// Writes the same time for every leaf.
-fn write_all(view: View<'_>, seconds: i64, out: &mut String) {
-    if is_leaf(view) {
-        // Writing to a String cannot fail.
-        let _ = write!(out, "{{\"timestamp\":{seconds}}}");
-    } else {
-        write_members(view, out, |child, out| write_all(child, seconds, out));
     }
 }
 

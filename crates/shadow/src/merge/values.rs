@@ -1,0 +1,95 @@
+//! Which values are leaves, have no content, are too old or too far in the future.
+
+use super::Merging;
+use crate::changes::{Note, Verdict};
+use crate::model::Arrays;
+use crate::order::Order;
+use crate::tape::{Kind, View};
+use crate::timestamp::Timestamp;
+
+impl<'m> Merging<'m> {
+    pub(super) fn is_leaf(&self, view: View<'_>) -> bool {
+        !view.is_container()
+            || view.is_empty_container()
+            || (view.kind() == Kind::Array && self.model.arrays == Arrays::Whole)
+            || self.model.time(view).is_some()
+    }
+
+    /// Returns `true` if nulls would delete members of the value rather than the value itself.
+    pub(super) fn has_members(&self, view: View<'_>) -> bool {
+        view.kind() == Kind::Object && !self.is_leaf(view)
+    }
+
+    /// Returns `true` for members without content: `null`, or a plain object that contains only such members.
+    pub(super) fn is_nothing(&self, view: View<'_>) -> bool {
+        match view.kind() {
+            Kind::Null => true,
+            Kind::Object => {
+                !view.is_empty_container()
+                    && view.children().all(|member| self.is_nothing(member))
+                    && self.model.time(view).is_none()
+            }
+            _ => false,
+        }
+    }
+
+    /// Returns `true` for timestamped values too far in the future, and for containers of which nothing else would be
+    /// taken.
+    pub(super) fn is_future(&self, view: View<'_>) -> bool {
+        let Some(latest) = self.latest.filter(|_| view.is_container()) else {
+            return false;
+        };
+        match (self.model.time(view), view.kind()) {
+            (Some(time), _) => time > latest,
+            (None, Kind::Array) => {
+                let mut elements = view.children();
+                self.model.arrays == Arrays::Matched
+                    && elements.next().is_some_and(|first| self.is_future(first))
+                    && (self.model.ids(view).is_none()
+                        || elements.all(|element| self.is_future(element)))
+            }
+            (None, _) => {
+                let mut members = view.children();
+                let mut any = false;
+                members.all(|member| {
+                    let future = self.is_future(member);
+                    any |= future;
+                    future || self.is_nothing(member)
+                }) && any
+            }
+        }
+    }
+
+    /// Returns the verdict on a sent value that is too old or too far in the future to take the place of `old`.
+    pub(super) fn is_late(
+        &self,
+        own_time: Option<Timestamp>,
+        old: Option<View<'m>>,
+    ) -> Option<Verdict> {
+        let at = self.order.as_ref().and_then(Order::at);
+        let time = own_time.or(at)?;
+        if self.latest.is_some_and(|latest| time > latest) {
+            return Some(Verdict::Future);
+        }
+        // Without a time of the message, plain values win and take every other.
+        let order = self.order.as_ref().filter(|_| at.is_some())?;
+        order.is_stale(time, old).then_some(Verdict::Stale)
+    }
+
+    /// Returns `true` if a plain object in the value has a timestamp member that is not a time.
+    pub(super) fn misses_a_time(&self, view: View<'_>) -> bool {
+        if self.report.is_none() || self.is_leaf(view) {
+            return false;
+        }
+        let member = view.get(&self.model.timestamp_field);
+        member.is_some_and(|member| !member.is_container() && member.kind() != Kind::Null)
+            || view.children().any(|child| self.misses_a_time(child))
+    }
+
+    pub(super) fn note_on(&self, new: View<'_>) -> Option<Note> {
+        // The object that holds this member would have been taken whole, had the member been a time.
+        let below_root = self.report.is_some() && self.depth > 1;
+        let misses = below_root && !new.is_container() && new.key() == self.model.timestamp_field;
+        misses.then_some(Note::NotATimestamp)
+    }
+}
