@@ -13,7 +13,6 @@ pub(crate) fn plain(text: &str) -> Option<Cow<'_, str>> {
         .map(Cow::Owned)
 }
 
-/// Compares two plain decimals.
 pub(crate) fn compare(a: &str, b: &str) -> Ordering {
     let (a, b) = (Parts::of(a), Parts::of(b));
     match (a.negative, b.negative) {
@@ -33,7 +32,6 @@ pub(crate) struct Decimal<T> {
 }
 
 impl<T: AsRef<str>> Decimal<T> {
-    /// Creates it from a plain decimal.
     pub(crate) fn new(text: T) -> Decimal<T> {
         Decimal {
             rounded: text.as_ref().parse().unwrap_or(f64::NAN),

@@ -7,13 +7,11 @@ use antumbra_shadow::{Kind, View};
 use crate::problem::{Place, Problems};
 use crate::template::{Environment, TopicTemplate, resolve};
 
-/// The context of reading one file.
 pub(crate) struct Reader<'r, 'a> {
     pub(crate) problems: &'r mut Problems<'a>,
     pub(crate) env: Environment<'r>,
 }
 
-/// One object being read.
 pub(crate) struct Fields<'v, 'p, 'r, 'a> {
     view: View<'v>,
     place: &'p Place<'p>,

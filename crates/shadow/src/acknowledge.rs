@@ -59,7 +59,7 @@ impl Acknowledgements {
     }
 }
 
-/// Takes out of `desired` each value that `reported` has already.
+/// Removes from `desired` each value that `reported` has already.
 ///
 /// Timestamped values are compared without their time, numbers by value.
 ///
@@ -156,7 +156,7 @@ impl<'m> Walk<'m> {
         }
     }
 
-    /// Writes what is still desired of a value, or nothing when it is all there.
+    /// Writes the part of a value that is still desired, if any.
     fn value(&mut self, key: Option<&str>, desired: View<'_>, reported: Option<View<'_>>) {
         let Some(reported) = reported else {
             return self.out.copy(key, desired);

@@ -22,7 +22,7 @@ pub enum ApplyError {
     Document(#[from] DocumentError),
 }
 
-/// Does to `old` what `diff` says: what went goes, what came comes, what is another value is replaced.
+/// Applies a diff to the document that it was computed from.
 ///
 /// ```
 /// use antumbra_shadow::{apply, diff, Document, Model};
@@ -101,12 +101,11 @@ impl Tree {
             })
     }
 
-    /// Takes out what is gone, and containers that lost all they had; an element that only lost all it had
-    /// keeps its position.
+    /// Removes values that are gone and containers that became empty. An element that became empty keeps its position.
     fn close_up(&mut self, old: View<'_>, new: Option<View<'_>>, diff: &Diff<'_>) {
         match self {
             Tree::Array(elements) if diff.is_matched_by_id(old) => {
-                // Those that stayed stand in the new array in the same order.
+                // The elements that stayed have the same order in the new array.
                 let (mut index, mut stayed) = (0, 0);
                 elements.retain_mut(|element| {
                     if let Some(old) = old.element(index) {
@@ -151,7 +150,7 @@ impl Tree {
         }
     }
 
-    /// Puts a leaf in its place; `shape` tells arrays from objects on the way there.
+    /// Adds a leaf; `shape` says which containers on its path are arrays.
     fn add(&mut self, pointer: &str, shape: View<'_>, value: View<'_>) -> Option<()> {
         let mut tree = self;
         let mut shape = shape;

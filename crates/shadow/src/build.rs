@@ -29,7 +29,7 @@ impl Builder {
         Document::from_parts(self.text, self.nodes)
     }
 
-    /// A place to come back to with [`Builder::rewind`].
+    /// A position to return to with [`Builder::rewind`].
     pub(crate) fn mark(&self) -> (usize, usize) {
         (self.text.len(), self.nodes.len())
     }
@@ -39,13 +39,13 @@ impl Builder {
         &self.nodes[first..]
     }
 
-    /// Forgets what was written since the mark.
+    /// Discards everything written since the mark.
     pub(crate) fn rewind(&mut self, mark: (usize, usize)) {
         self.text.truncate(mark.0);
         self.nodes.truncate(mark.1);
     }
 
-    /// Opens a container; what it returns goes to [`Builder::close`].
+    /// Opens a container; the result is for [`Builder::close`].
     pub(crate) fn open(&mut self, key: Option<&str>, kind: Kind) -> usize {
         let key = self.key(key);
         let start = self.text.len();
@@ -156,7 +156,7 @@ pub(crate) fn canonicalise(root: View<'_>) -> Result<Document, DocumentError> {
     Ok(builder.finish())
 }
 
-/// The same, but for the numbers, which stay as they were written.
+/// The same with numbers as they were written.
 pub(crate) fn sorted(root: View<'_>) -> Result<String, DocumentError> {
     let mut builder = Builder::with_capacity(root.source().len(), root.subtree().len());
     write(&mut builder, None, root, Numbers::AsTheyStand)?;

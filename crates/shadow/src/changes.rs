@@ -17,7 +17,7 @@ pub enum Verdict {
     Added,
     /// The sent value replaced the stored one.
     Updated,
-    /// It is gone.
+    /// It was removed.
     Removed,
     /// Kept: the sent value was measured earlier.
     Stale,

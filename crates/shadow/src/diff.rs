@@ -1,6 +1,6 @@
-//! Diff: what one document has that another has not, leaf by leaf.
+//! Diff: the leaves in which two documents differ.
 //!
-//! Walks both in step along what their texts have in common, so that what is equal costs next to nothing.
+//! Walks both in step along the text they have in common, so that equal values cost next to nothing.
 //! Works on any two tapes of the same kind, documents as well as stream images.
 
 use std::borrow::Cow;
@@ -158,7 +158,7 @@ impl DiffBuffer {
         }
     }
 
-    /// As far as the names on both sides are the same the members are twins; the rest is put in pairs.
+    /// Members are compared in order as long as both sides have the same names; the rest is put in pairs.
     fn members(&mut self, parent: u32, old: View<'_>, new: View<'_>, model: &Model) {
         let place = Place::named(parent);
         let (mut olds, mut news) = (old.children(), new.children());
@@ -212,7 +212,7 @@ impl DiffBuffer {
             _ => false,
         };
         let only_time = timestamped && model.same_but_time(old, new);
-        // What differs in more than its time is not the same; the rest may only be written otherwise.
+        // Values that differ in more than their time are not the same; others may only be written differently.
         if timestamped == only_time && old.same(new) {
             return;
         }
@@ -220,7 +220,7 @@ impl DiffBuffer {
         self.push(Part::Updated, place, old.index(), new.index(), only_time);
     }
 
-    /// Everything below a value that came or went.
+    /// Everything below a value that was added or removed.
     fn whole(&mut self, place: Place, view: View<'_>, part: Part, model: &Model) {
         self.value_changed = true;
         let (old, new) = match part {

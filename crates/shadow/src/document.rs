@@ -37,8 +37,9 @@ struct Parts {
     nodes: Vec<Node>,
 }
 
-/// Why something is not a document.
+/// Error of a text or value that is not a document.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)]
 pub enum DocumentError {
     /// The text is not JSON.
     #[error(transparent)]
@@ -51,40 +52,23 @@ pub enum DocumentError {
     },
     /// JSON, but not an object.
     #[error("a document is a JSON object, not {found}")]
-    NotAnObject {
-        /// The kind of value that was found.
-        found: &'static str,
-    },
-    /// A name stands twice in one object.
+    NotAnObject { found: &'static str },
+    /// An object has a name twice.
     #[error("the name {key:?} stands twice in one object")]
-    DuplicateKey {
-        /// The name.
-        key: String,
-    },
+    DuplicateKey { key: String },
     /// Nested deeper than can be stored.
     #[error("the document is {depth} levels deep, the limit is {limit}")]
-    TooDeep {
-        /// Its levels.
-        depth: usize,
-        /// The limit.
-        limit: usize,
-    },
+    TooDeep { depth: usize, limit: usize },
     /// A number that cannot be kept exactly.
     #[error("at byte {offset}: {source}")]
     Number {
         /// Bytes before the number.
         offset: usize,
-        /// The reason.
         source: NumberError,
     },
     /// More text than is read at all.
     #[error("the text has {bytes} bytes, the limit is {limit}")]
-    TooLong {
-        /// Its bytes.
-        bytes: usize,
-        /// The limit.
-        limit: usize,
-    },
+    TooLong { bytes: usize, limit: usize },
     /// A Rust value that has no JSON form.
     #[error("no JSON form: {0}")]
     Unserializable(String),
@@ -106,8 +90,8 @@ impl Document {
         }
     }
 
-    /// Reads JSON text, and gives beside the document its text with the numbers as they were written,
-    /// if that is another: for those who owe a reader not only the value but its digits.
+    /// Parses JSON text. Also returns the text with its numbers as they were written, if it differs from the
+    /// document's.
     ///
     /// ```
     /// # use antumbra_shadow::Document;
@@ -119,7 +103,7 @@ impl Document {
     /// ```
     pub fn parse_as_written(text: &str) -> Result<(Document, Option<String>), DocumentError> {
         let document = Document::parse(text)?;
-        // What is in the one form already has its numbers in it too.
+        // Text in canonical form has canonical numbers.
         if document.as_str() == text {
             return Ok((document, None));
         }
@@ -143,7 +127,7 @@ impl Document {
         Document::parse(text)
     }
 
-    /// The document any serde type makes.
+    /// Converts a serde value to a document.
     ///
     /// ```
     /// # use antumbra_shadow::Document;
@@ -156,7 +140,7 @@ impl Document {
         Document::parse(&text)
     }
 
-    /// The document as any serde type.
+    /// Converts the document to a serde value.
     ///
     /// ```
     /// # use antumbra_shadow::Document;
@@ -178,12 +162,12 @@ impl Document {
         &self.0.text
     }
 
-    /// The root object, to look into.
+    /// The root object.
     pub fn view(&self) -> View<'_> {
         View::new(&self.0.text, &self.0.nodes)
     }
 
-    /// The value a JSON Pointer leads to.
+    /// The value at a JSON Pointer.
     pub fn pointer(&self, pointer: &str) -> Option<View<'_>> {
         self.view().pointer(pointer)
     }

@@ -1,14 +1,14 @@
-//! Device shadow documents: what they are, and how they merge, differ and are acknowledged.
+//! Device shadow documents: merge, diff and acknowledgement.
 //!
 //! Pure: no clock, no I/O, no randomness; time is an argument. In reading order:
 //!
 //! - [`Document`]: a JSON object in canonical form, and [`View`], a cursor on its values
 //! - [`Model`] and [`Timestamp`]: which objects are *timestamped values*, and when they were measured
 //! - [`merge`](merge()): stored and sent become one, with a verdict per leaf; [`merge_in_order`] by the times of messages
-//! - [`diff`](diff()) and [`apply`]: what one document has that another has not
+//! - [`diff`](diff()) and [`apply`]: the leaves in which two documents differ
 //! - [`acknowledge`](acknowledge()) and [`delta`]: desired against reported; [`AcknowledgedLeaves`]: the record of it
 //! - [`LeafTimes`]: when each leaf took its present value
-//! - [`limits`]: every bound, in one place
+//! - [`limits`]: all limits
 
 mod acknowledge;
 mod acknowledged_leaves;

@@ -1,6 +1,6 @@
-//! Every bound a document keeps, in one place.
+//! All limits of a document.
 //!
-//! They are DynamoDB's, because what a document may hold is what can be stored without loss.
+//! They are DynamoDB's, so that every document can be stored without loss.
 //! The size of an item depends on its encoding and is checked where that is known.
 
 /// Significant digits of a number.

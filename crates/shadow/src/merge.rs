@@ -80,7 +80,7 @@ impl Merged {
         self.changed
     }
 
-    /// Returns `true` if what was sent is newer than the recorded times, be the values the same.
+    /// Returns `true` if the sent values are newer than the recorded times, even if they are equal.
     pub fn times_changed(&self) -> bool {
         self.times_changed
     }

@@ -1,4 +1,4 @@
-//! JSON Pointers (RFC 6901): how every path leaves the code.
+//! JSON Pointers (RFC 6901).
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! The tape: where each value of a JSON text lies, flat and in document order.
+//! The tape: the position of each value in a JSON text, flat and in document order.
 //!
 //! One node per value, children right behind their parent, no allocation per value. A [`View`] is
 //! a cursor on a tape. The same shape serves canonical documents and DynamoDB stream images, so
@@ -223,7 +223,7 @@ impl<'a> View<'a> {
         self.children().nth(index)
     }
 
-    /// The value a JSON Pointer (RFC 6901) leads to from here.
+    /// The value at a JSON Pointer (RFC 6901) below this one.
     pub fn pointer(self, pointer: &str) -> Option<View<'a>> {
         if pointer.is_empty() {
             return Some(self);
@@ -334,12 +334,12 @@ pub struct Children<'a> {
 }
 
 impl<'a> Children<'a> {
-    /// The next child, which stays the next.
+    /// The next child, without taking it.
     pub(crate) fn peek(&self) -> Option<View<'a>> {
         (self.next < self.end).then(|| self.view.at(self.next))
     }
 
-    /// Goes on behind a child that was peeked at.
+    /// Continues after a child that was peeked at.
     pub(crate) fn step_over(&mut self, child: View<'a>) {
         self.next = child.node().next;
     }

@@ -29,7 +29,6 @@ pub(crate) struct KeyIndex {
     combined: OnceLock<Option<Box<Regex>>>,
 }
 
-/// Reusable buffers for lookups.
 #[derive(Debug, Default)]
 pub(crate) struct KeyScratch {
     candidates: Vec<u32>,

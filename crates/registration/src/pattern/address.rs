@@ -71,7 +71,6 @@ fn v4(text: &str) -> Option<u32> {
 }
 
 impl Network {
-    /// Parses `address/bits`.
     pub(crate) fn parse(text: &str) -> Result<Network, String> {
         let (address, bits) = text
             .split_once('/')

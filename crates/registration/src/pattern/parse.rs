@@ -46,7 +46,6 @@ pub(super) struct Reader<'p, 'a> {
 }
 
 impl Reader<'_, '_> {
-    /// Reads the object of a pattern at `path`.
     pub(super) fn object(
         &mut self,
         view: View<'_>,

@@ -6,7 +6,6 @@ use std::fmt::Write;
 use super::test::Scalar;
 use crate::change::Change;
 
-/// A member at the top level of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Root {
     Operation,

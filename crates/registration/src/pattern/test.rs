@@ -12,7 +12,6 @@ use super::fold::Fold;
 use crate::decimal;
 use crate::glob::Glob;
 
-/// A scalar value.
 #[derive(Debug, Clone)]
 pub(crate) enum Scalar<'a> {
     Null,
@@ -89,7 +88,6 @@ pub(crate) struct End {
     pub(crate) included: bool,
 }
 
-/// A range of numbers with one or two ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Range {
     pub(crate) low: Option<End>,

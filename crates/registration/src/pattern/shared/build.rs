@@ -26,7 +26,6 @@ pub(super) struct Builder {
 struct Condition {
     step: u32,
     tests: Arc<[Test]>,
-    /// Alternatives that require it.
     uses: u64,
     breadth: u64,
 }
