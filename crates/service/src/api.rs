@@ -48,7 +48,8 @@ pub use sensors::{
     SensorDescription, SensorPage, SensorPatch, SensorState, SensorSummary,
 };
 pub use shadows::{
-    Delta, DocumentPage, DocumentSummary, Shadow, StoredDocument, UpdateResult, Verdict,
+    BulkError, BulkResult, BulkResults, Delta, DocumentPage, DocumentSummary, DocumentUpdate,
+    Shadow, ShadowUpdate, StoredDocument, UpdateResult, Verdict,
 };
 
 /// A time, written in RFC 3339 with the offset `Z`.

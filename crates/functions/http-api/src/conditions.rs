@@ -104,15 +104,18 @@ pub(crate) fn version(tag: &str) -> Option<Version> {
 pub(crate) fn version_mismatch() -> Problem {
     Problem::new(
         Code::PreconditionFailed,
-        "the stored version is not one that If-Match lists",
+        "the stored version is not one that If-Match lists; read it again for its current entity tag",
     )
 }
 
-/// Tells whether `If-None-Match` names this tag.
-pub(crate) fn if_none_match(headers: &HeaderMap, tag: &HeaderValue) -> Result<bool, Problem> {
-    let tags = read(headers, &IF_NONE_MATCH, true)?;
+/// Checks the conditions of a read. Returns whether the caller has the representation with this tag already.
+pub(crate) fn check_read(headers: &HeaderMap, tag: &HeaderValue) -> Result<bool, Problem> {
     let tag = tag.to_str().unwrap_or_default().trim_matches('"');
-    Ok(tags.is_some_and(|tags| tags.contain(tag)))
+    let lists = |tags: Tags| tags.contain(tag);
+    if read(headers, &IF_MATCH, false)?.is_some_and(|tags| !lists(tags)) {
+        return Err(version_mismatch());
+    }
+    Ok(read(headers, &IF_NONE_MATCH, true)?.is_some_and(lists))
 }
 
 fn read(headers: &HeaderMap, name: &HeaderName, weak: bool) -> Result<Option<Tags>, Problem> {
@@ -136,7 +139,10 @@ fn read(headers: &HeaderMap, name: &HeaderName, weak: bool) -> Result<Option<Tag
 }
 
 fn invalid(name: &HeaderName, value: &HeaderValue) -> Problem {
-    let detail = format!("{name} is * or a list of quoted versions such as \"3\", not {value:?}");
+    let value = String::from_utf8_lossy(value.as_bytes());
+    let detail = format!(
+        "{name} takes * or entity tags in double quotes, as the header etag shows them, such as \"3\"; received: {value}"
+    );
     Problem::new(Code::InvalidHeader, detail)
 }
 

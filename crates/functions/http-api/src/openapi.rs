@@ -110,7 +110,7 @@ fn operation(route: &Route, mut description: Description) -> OperationBuilder {
     if description.request_body.is_some() {
         errors.push(415);
     }
-    if description.conditional && writes {
+    if description.conditional || (description.tagged && !writes) {
         errors.push(412);
     }
     if writes {

@@ -40,7 +40,7 @@ macro_rules! codes {
                 }
             }
 
-            fn name(self) -> &'static str {
+            pub(crate) fn as_str(self) -> &'static str {
                 match self {
                     $(Code::$code => stringify!($code),)+
                 }
@@ -152,7 +152,7 @@ impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let status = self.code.status();
         let body = ProblemBody {
-            urn: format!("urn:antumbra:problem:{}", self.code.name()),
+            urn: format!("urn:antumbra:problem:{}", self.code.as_str()),
             title: self.code.title(),
             status: status.as_u16(),
             detail: self.detail,

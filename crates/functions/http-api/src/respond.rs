@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, IntoResponseParts, Response, ResponseParts};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 
-use crate::conditions::if_none_match;
+use crate::conditions::check_read;
 use crate::problem::Problem;
 
 /// Characters that are percent-encoded in a path segment.
@@ -119,8 +119,8 @@ impl<A: IntoResponse, B: IntoResponse> IntoResponse for Either<A, B> {
     }
 }
 
-/// Middleware: responds with `304 Not Modified` to a GET whose `If-None-Match` names the tag of the response, and
-/// forbids caching of responses without a tag.
+/// Middleware: compares the tag of a response to a GET with the conditions of the request, and forbids caching of
+/// responses without a tag.
 pub(crate) async fn cache_control(request: Request, next: Next) -> Response {
     let reads = *request.method() == Method::GET;
     let headers = reads.then(|| request.headers().clone());
@@ -130,7 +130,7 @@ pub(crate) async fn cache_control(request: Request, next: Next) -> Response {
     }
     let tag = response.headers().get(ETAG).cloned();
     if let (Some(headers), Some(tag)) = (headers, tag) {
-        match if_none_match(&headers, &tag) {
+        match check_read(&headers, &tag) {
             Ok(false) => {}
             Ok(true) => {
                 let kept = [ETAG, CACHE_CONTROL]

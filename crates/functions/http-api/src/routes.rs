@@ -7,6 +7,7 @@
 
 mod clients;
 mod deliveries;
+mod description;
 pub(crate) mod health;
 mod messages;
 mod sensors;
@@ -62,6 +63,7 @@ resources! {
     Sensors "sensors" "Sensors by location, their states and readings.";
     Clients "clients" "Webhook clients and their links to sensors.";
     Deliveries "deliveries" "Webhook deliveries and their attempts.";
+    Description "description" "The description of the API.";
     Health "health" "Health of the API.";
 }
 
@@ -113,17 +115,25 @@ macro_rules! routes {
 #[rustfmt::skip]
 routes! {
     get "/health" health::get, Health Read, "get_health", [], "Returns `ok` while the API is up.";
+    get "/v1/openapi.json" description::get, Description Read, "get_openapi", [], "Returns this document.";
 
     get "/v1/shadows/{id}" shadows::get, Shadows Read, "get_shadow", [404], "Reads the main shadow of a device.";
-    get "/v1/shadows/{id}/{name}" shadows::get, Shadows Read, "get_named_shadow", [404], "Reads a named shadow of a device.";
+    get "/v1/shadows/{id}/name/{name}" shadows::get, Shadows Read, "get_named_shadow", [404], "Reads a named shadow of a device.";
+    patch "/v1/shadows/{id}" shadows::merge_both, Shadows Write, "update_shadow", [], "Merges reported and desired documents into the main shadow of a device, in one write.";
+    patch "/v1/shadows/{id}/name/{name}" shadows::merge_both, Shadows Write, "update_named_shadow", [], "Merges reported and desired documents into a named shadow of a device, in one write.";
     delete "/v1/shadows/{id}" shadows::delete, Shadows Write, "delete_shadow", [], "Deletes the main shadow of a device. Deleting a shadow that does not exist succeeds.";
-    delete "/v1/shadows/{id}/{name}" shadows::delete, Shadows Write, "delete_named_shadow", [], "Deletes a named shadow of a device. Deleting a shadow that does not exist succeeds.";
+    delete "/v1/shadows/{id}/name/{name}" shadows::delete, Shadows Write, "delete_named_shadow", [], "Deletes a named shadow of a device. Deleting a shadow that does not exist succeeds.";
     patch "/v1/shadows/{id}/reported" shadows::merge::<false>, Shadows Write, "report", [], "Merges a document into the reported document of the main shadow.";
-    patch "/v1/shadows/{id}/{name}/reported" shadows::merge::<false>, Shadows Write, "report_named", [], "Merges a document into the reported document of a named shadow.";
+    patch "/v1/shadows/{id}/name/{name}/reported" shadows::merge::<false>, Shadows Write, "report_named", [], "Merges a document into the reported document of a named shadow.";
+    delete "/v1/shadows/{id}/reported" shadows::delete_document::<false>, Shadows Write, "delete_reported", [], "Deletes the reported document of the main shadow. Not where both documents are one item.";
+    delete "/v1/shadows/{id}/name/{name}/reported" shadows::delete_document::<false>, Shadows Write, "delete_named_reported", [], "Deletes the reported document of a named shadow. Not where both documents are one item.";
     patch "/v1/shadows/{id}/desired" shadows::merge::<true>, Shadows Write, "desire", [], "Merges a document into the desired document of the main shadow.";
-    patch "/v1/shadows/{id}/{name}/desired" shadows::merge::<true>, Shadows Write, "desire_named", [], "Merges a document into the desired document of a named shadow.";
+    patch "/v1/shadows/{id}/name/{name}/desired" shadows::merge::<true>, Shadows Write, "desire_named", [], "Merges a document into the desired document of a named shadow.";
+    delete "/v1/shadows/{id}/desired" shadows::delete_document::<true>, Shadows Write, "delete_desired", [], "Deletes the desired document of the main shadow. Not where both documents are one item.";
+    delete "/v1/shadows/{id}/name/{name}/desired" shadows::delete_document::<true>, Shadows Write, "delete_named_desired", [], "Deletes the desired document of a named shadow. Not where both documents are one item.";
     get "/v1/shadows/{id}/delta" shadows::delta, Shadows Read, "get_delta", [404], "Reads the delta of the main shadow.";
-    get "/v1/shadows/{id}/{name}/delta" shadows::delta, Shadows Read, "get_named_delta", [404], "Reads the delta of a named shadow.";
+    get "/v1/shadows/{id}/name/{name}/delta" shadows::delta, Shadows Read, "get_named_delta", [404], "Reads the delta of a named shadow.";
+    post "/v1/reports" shadows::report_many, Shadows Write, "report_many", [], "Updates up to 100 shadows. Each has its own result; one that fails does not affect the others.";
 
     get "/v1/messages/{uuid}" messages::list, Messages Read, "list_messages", [], "Lists the messages of a source, ordered by message id.";
     get "/v1/messages/{uuid}/{messageId}" messages::get, Messages Read, "get_message", [404], "Reads a message.";

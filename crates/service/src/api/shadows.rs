@@ -1,6 +1,6 @@
 //! Shadows: documents, deltas and results of updates.
 
-use antumbra_shadow::Document;
+use antumbra_shadow::{Changes, Document};
 use serde::Serialize;
 #[cfg(feature = "openapi")]
 use utoipa::ToSchema;
@@ -15,7 +15,7 @@ use crate::shadows::{self, ShadowId, State, Version};
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", derive(ToSchema))]
 pub struct StoredDocument {
-    /// Number of writes. In quotes, it is the document's entity tag.
+    /// Number of writes. The entity tag of the shadow names it, such as `"r3.d2"` for version 3 of the reported document.
     pub version: i64,
     /// Time of the last write.
     pub timestamp: Time,
@@ -155,6 +155,99 @@ impl UpdateResult {
             acknowledged: result.acknowledged.pointers(ACKNOWLEDGED_BYTES),
         }
     }
+}
+
+/// The result of an update of both documents of a shadow.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(ToSchema))]
+pub struct ShadowUpdate {
+    /// Device id.
+    pub id: String,
+    /// Shadow name.
+    pub name: String,
+    /// False if the update changed nothing; then nothing was written.
+    pub written: bool,
+    /// Number of attempts; more than 1 if other writers were faster.
+    pub attempts: u32,
+    /// The reported document after the update.
+    pub reported: DocumentUpdate,
+    /// The desired document after the update.
+    pub desired: DocumentUpdate,
+    /// JSON pointers of desired values that the report acknowledged. Left out where the response would become too large.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub acknowledged: Option<Vec<String>>,
+}
+
+/// One document in the result of an update.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(ToSchema))]
+pub struct DocumentUpdate {
+    /// Version after the update; 0 if the document does not exist.
+    pub version: i64,
+    /// Verdict for each value, if the document was sent. Left out where the response would become too large.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Vec<Verdict>>))]
+    pub verdicts: Option<Box<RawValue>>,
+}
+
+impl ShadowUpdate {
+    /// Represents the result of an update, one of so many in a response.
+    pub fn new(id: &ShadowId, result: &shadows::UpdateResult, results: usize) -> ShadowUpdate {
+        let document = |state, changes: &Option<Changes>| {
+            let bytes = VERDICT_BYTES / 2 / results;
+            let verdicts = changes.as_ref();
+            let verdicts = verdicts.and_then(|changes| changes.to_json(bytes, |_| true));
+            DocumentUpdate {
+                version: result.version(state).0,
+                verdicts: verdicts.and_then(|json| RawValue::from_string(json).ok()),
+            }
+        };
+        ShadowUpdate {
+            id: id.id().to_owned(),
+            name: id.name().to_owned(),
+            written: result.written,
+            attempts: result.attempts,
+            reported: document(State::Reported, &result.reported_changes),
+            desired: document(State::Desired, &result.desired_changes),
+            acknowledged: result.acknowledged.pointers(ACKNOWLEDGED_BYTES / results),
+        }
+    }
+}
+
+/// Results of many updates, in the order of the request.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(ToSchema))]
+pub struct BulkResults {
+    /// The results.
+    pub results: Vec<BulkResult>,
+}
+
+/// The result of one update among many.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(ToSchema))]
+pub struct BulkResult {
+    /// Device id, as it was sent.
+    pub id: String,
+    /// Shadow name.
+    pub name: String,
+    /// HTTP status that the update alone would have.
+    pub status: u16,
+    /// The result, if the update succeeded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub result: Option<ShadowUpdate>,
+    /// The problem, if it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<BulkError>,
+}
+
+/// The problem of one update among many.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(ToSchema))]
+pub struct BulkError {
+    /// Kind of the problem, to branch on.
+    pub code: String,
+    /// Reason of this failure, for people.
+    pub detail: String,
 }
 
 /// The verdict for one value; see [`antumbra_shadow::Change`]. Describes the JSON only.

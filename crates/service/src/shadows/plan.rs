@@ -50,6 +50,14 @@ pub(super) fn plan(
             actual: (!stored.is_absent()).then_some(whole),
         });
     }
+    if let Some((reported, desired)) = update.expected_versions {
+        for (expected, held) in [(reported, &stored.reported), (desired, &stored.desired)] {
+            let actual = held.as_ref().map(|held| held.version);
+            if actual.unwrap_or(Version::NONE) != expected {
+                return Err(StoreError::Conflict { expected, actual });
+            }
+        }
+    }
     let part = |state| part(update, state, stored, model, now);
     let (reported, mut desired) = (part(State::Reported)?, part(State::Desired)?);
     let mut acknowledged = Acknowledgements::default();
@@ -114,11 +122,10 @@ fn write(
         })
     };
     // If the shadow must have an expected version, the unwritten document must not change either.
-    let other_version =
-        (update.expected_shadow_version.is_some() && !both && reported.dirty != desired.dirty)
-            .then_some(if reported.dirty { desired } else { reported })
-            .filter(|other| !other.times_dirty)
-            .map(|part| part.version);
+    let other_version = (update.expects_shadow() && !both && reported.dirty != desired.dirty)
+        .then_some(if reported.dirty { desired } else { reported })
+        .filter(|other| !other.times_dirty)
+        .map(|part| part.version);
     let write = Write {
         shadow: update.shadow.clone(),
         reported: new(reported, &stored.reported),

@@ -57,6 +57,8 @@ pub struct Update {
     about: State,
     pub(super) desired_mode: DesiredMode,
     pub(super) expected_shadow_version: Option<Version>,
+    /// Expected versions of the reported and of the desired document.
+    pub(super) expected_versions: Option<(Version, Version)>,
     pub(super) read_both: bool,
     pub(super) client_token: Option<ClientToken>,
     pub(super) zone: Option<Zone>,
@@ -87,6 +89,7 @@ impl Update {
             about,
             desired_mode: DesiredMode::default(),
             expected_shadow_version: None,
+            expected_versions: None,
             read_both: false,
             client_token: None,
             zone: None,
@@ -149,6 +152,18 @@ impl Update {
         self.read_both()
     }
 
+    /// Sets the versions that both documents must have; [`Version::NONE`] for one that must not exist. Such an
+    /// update is not merged again after a conflict.
+    pub fn expected_versions(mut self, reported: Version, desired: Version) -> Update {
+        self.expected_versions = Some((reported, desired));
+        self.read_both()
+    }
+
+    /// Returns whether neither document may have changed.
+    pub(super) fn expects_shadow(&self) -> bool {
+        self.expected_shadow_version.is_some() || self.expected_versions.is_some()
+    }
+
     /// Reads both documents, whichever it changes, so that the version of the shadow is known and continues
     /// after deletes.
     pub fn read_both(mut self) -> Update {
@@ -159,7 +174,7 @@ impl Update {
     /// Returns whether the update expects a version.
     pub(super) fn is_conditional(&self) -> bool {
         let sent = [&self.reported, &self.desired];
-        self.expected_shadow_version.is_some()
+        self.expects_shadow()
             || sent
                 .iter()
                 .any(|sent| sent.as_ref().is_some_and(|sent| sent.expected.is_some()))

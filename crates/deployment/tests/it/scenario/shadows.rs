@@ -46,7 +46,7 @@ impl Scenario {
 
     async fn shadows_over_http(&self) {
         let (lamp, named) = (&["lamp"][..], &["lamp", "light"][..]);
-        for (prefix, parts) in [("/v1/shadows/{}", lamp), ("/v1/shadows/{}/{}", named)] {
+        for (prefix, parts) in [("/v1/shadows/{}", lamp), ("/v1/shadows/{}/name/{}", named)] {
             let path = |rest: &str| format!("{prefix}{rest}");
             let at = |second: u32| json!({"led": {"value": second, "timestamp": second}});
             let (reported, desired) = (path("/reported"), path("/desired"));
@@ -56,8 +56,12 @@ impl Scenario {
             self.call_api("PATCH", &desired, parts, json!({"led": {"value": 3}}), 200)
                 .await;
             self.call_api("PATCH", &reported, parts, at(3), 200).await;
+            let both = json!({"reported": {"fan": 1}, "desired": {"fan": 2}});
+            self.call_api("PATCH", prefix, parts, both, 200).await;
             self.get(&path("/delta"), parts).await;
             self.get(prefix, parts).await;
+            self.call_api("DELETE", &desired, parts, Value::Null, 204)
+                .await;
             self.call_api("DELETE", prefix, parts, Value::Null, 204)
                 .await;
         }

@@ -26,7 +26,7 @@ pub(crate) struct Description {
     /// The handler takes `If-Match`.
     pub(super) conditional: bool,
     success: Vec<(u16, ResponseBuilder)>,
-    tagged: bool,
+    pub(super) tagged: bool,
     pub(super) schemas: Vec<(String, RefOr<Schema>)>,
 }
 
@@ -44,7 +44,7 @@ impl Description {
         parameters.extend(self.query.clone());
         parameters.extend(self.headers.clone());
         if self.tagged && !writes {
-            parameters.push(if_none_match());
+            parameters.extend([if_match(), if_none_match()]);
         }
         parameters
     }
@@ -152,10 +152,7 @@ impl DescribeArgument for RawBody {
 impl DescribeArgument for IfMatch {
     fn describe(into: &mut Description) {
         into.conditional = true;
-        into.headers.push(header_parameter(
-            "If-Match",
-            "Entity tag of an earlier response, or `*`: write only if this version, or any, is stored.",
-        ));
+        into.headers.push(if_match());
     }
 }
 
@@ -253,6 +250,13 @@ fn path_parameter(parameter: &PathParameter) -> Parameter {
         .schema(Some(schema))
         .example(parameter.example.map(Into::into))
         .build()
+}
+
+fn if_match() -> Parameter {
+    header_parameter(
+        "If-Match",
+        "Entity tag of an earlier response, or `*`: read or write only if this version, or any, is stored.",
+    )
 }
 
 fn if_none_match() -> Parameter {

@@ -1,24 +1,30 @@
 //! `/v1/shadows`: reading, merging and deleting the documents of a device.
 //!
-//! A document's entity tag is its version, such as `"3"`. The tag of a shadow names both versions, such as
-//! `"r3.d2"`, with 0 for a missing document. `reported`, `desired` and `delta` are path segments where a
-//! shadow name can stand, so a shadow with one of these names cannot be read or deleted as a whole here.
+//! A shadow and its documents share one entity tag, which names both versions, such as `"r3.d2"`, with 0 for a missing
+//! document. The route of a document compares the version of that document only, and also takes it alone, such as
+//! `"3"`. A shadow's name stands behind `name/`, so that it can be any text.
 
 mod conditional;
+mod tag;
 
-use antumbra_service::api::{Delta, Shadow, UpdateResult};
+use antumbra_service::api::{
+    BulkError, BulkResult, BulkResults, Delta, Shadow, ShadowUpdate, UpdateResult,
+};
 use antumbra_service::shadows::adapter::{ITEM_BYTES, check_document, document_bytes};
+use antumbra_service::shadows::id::DEFAULT_NAME;
 use antumbra_service::shadows::{
-    self, ClientToken, DesiredMode, DocumentSet, ShadowId, State as DocumentState, StoredDocument,
-    Update, Version, Zone,
+    ClientToken, DesiredMode, DocumentSet, ShadowId, State as DocumentState, Update, Zone,
 };
 use antumbra_service::store::StoreError;
 use antumbra_shadow::{Document, Mode};
 use axum::Extension;
 use axum::extract::State;
+use axum::http::StatusCode;
 use axum::response::NoContent;
 use lambda_http::Context;
 use serde::Deserialize;
+use serde_json::value::RawValue;
+use tag::ShadowTag;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::conditions::{Conditions, IfMatch};
@@ -26,6 +32,11 @@ use crate::extract::{FromPath, Path, PathParameter, Query, RawBody};
 use crate::problem::{Code, Problem};
 use crate::respond::{ETag, Json};
 use crate::services::Api;
+
+/// Reports of one request.
+const REPORTS: usize = 100;
+/// Reports that are read, merged and written together: their documents are in memory at the same time.
+const REPORTS_AT_ONCE: usize = 25;
 
 /// The main shadow of a device, or with `{name}` a named one.
 impl FromPath for ShadowId {
@@ -56,7 +67,8 @@ impl FromPath for ShadowId {
     }
 }
 
-#[derive(Deserialize, IntoParams)]
+
+#[derive(Default, Deserialize, IntoParams)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[into_params(parameter_in = Query, rename_all = "camelCase")]
 pub(crate) struct UpdateQuery {
@@ -93,13 +105,34 @@ impl From<MergeMode> for Mode {
 }
 
 impl UpdateQuery {
-    fn apply(self, mut update: Update) -> Result<Update, Problem> {
+    /// The update that merges these documents with the options.
+    fn update(
+        self,
+        id: &ShadowId,
+        reported: Option<Document>,
+        desired: Option<Document>,
+    ) -> Result<Update, Problem> {
         let invalid = |fault: antumbra_service::text::InvalidText| {
             Problem::new(Code::InvalidQuery, fault.to_string())
         };
-        if let Some(mode) = self.mode {
-            update = update.mode(mode.into());
-        }
+        let with_mode = |update: Update| match self.mode {
+            Some(mode) => update.mode(mode.into()),
+            None => update,
+        };
+        let mut update = match (reported, desired) {
+            (Some(reported), desired) => {
+                let update = with_mode(Update::report(id.clone(), reported));
+                match desired {
+                    Some(desired) => with_mode(update.and_desire(desired)),
+                    None => update,
+                }
+            }
+            (None, Some(desired)) => with_mode(Update::desire(id.clone(), desired)),
+            (None, None) => {
+                let detail = "neither reported nor desired is given";
+                return Err(Problem::new(Code::Invalid, detail));
+            }
+        };
         if self.ignore_desired {
             update = update.desired_mode(DesiredMode::IgnoreDesiredState);
         }
@@ -113,16 +146,89 @@ impl UpdateQuery {
     }
 }
 
+/// Documents to merge into a shadow, at least one.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ShadowPatch {
+    /// State that the device reports.
+    #[schema(value_type = Option<Object>)]
+    reported: Option<Box<RawValue>>,
+    /// State that the device is asked for; `null` removes a value.
+    #[schema(value_type = Option<Object>)]
+    desired: Option<Box<RawValue>>,
+}
+
+/// Updates of many shadows.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Reports {
+    /// The updates, at most 100. Those of one shadow are carried out in the given order.
+    reports: Vec<Report>,
+}
+
+/// An update of one shadow: `reported`, `desired` or both, in one write.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Report {
+    /// Device id.
+    id: String,
+    /// Shadow name; `main` by default.
+    name: Option<String>,
+    /// State that the device reports.
+    #[schema(value_type = Option<Object>)]
+    reported: Option<Box<RawValue>>,
+    /// State that the device is asked for; `null` removes a value.
+    #[schema(value_type = Option<Object>)]
+    desired: Option<Box<RawValue>>,
+    /// Treatment of values that only one side has. Default: `ServerIsMaster` for reported, `Patch` for desired.
+    mode: Option<MergeMode>,
+    /// Do not acknowledge desired values when reporting.
+    #[serde(default)]
+    ignore_desired: bool,
+    /// Token that is stored with the document, at most 64 bytes.
+    client_token: Option<String>,
+    /// Time zone of the device.
+    tz: Option<String>,
+}
+
+impl Report {
+    fn update(self) -> Result<(ShadowId, Update), Problem> {
+        let shadow = match &self.name {
+            Some(name) => ShadowId::named(&self.id, name),
+            None => ShadowId::new(&self.id),
+        };
+        let shadow = shadow.map_err(|fault| Problem::new(Code::Invalid, fault.to_string()))?;
+        let options = UpdateQuery {
+            mode: self.mode,
+            ignore_desired: self.ignore_desired,
+            client_token: self.client_token,
+            tz: self.tz,
+        };
+        let (reported, desired) = (document(self.reported)?, document(self.desired)?);
+        let update = options.update(&shadow, reported, desired);
+        let update = update.map_err(|problem| Problem::new(Code::Invalid, problem.detail()))?;
+        Ok((shadow, update))
+    }
+}
+
+/// Parses a member of a body with every digit of its numbers.
+fn document(raw: Option<Box<RawValue>>) -> Result<Option<Document>, Problem> {
+    let Some(raw) = raw else {
+        return Ok(None);
+    };
+    let document = Document::parse(raw.get())?;
+    check(&document)?;
+    Ok(Some(document))
+}
+
 pub(crate) async fn get(
     State(api): Api,
     Path(id): Path<ShadowId>,
 ) -> Result<(ETag, Json<Shadow>), Problem> {
     let mut shadow = api.shadows.read(&id, DocumentSet::Both).await?;
     shadow.delta.get_or_insert_default();
-    Ok((
-        ETag::new(shadow_tag(&shadow)),
-        Json(Shadow::new(&id, shadow)),
-    ))
+    let tag = ETag::new(ShadowTag::of(&shadow.reported, &shadow.desired));
+    Ok((tag, Json(Shadow::new(&id, shadow))))
 }
 
 pub(crate) async fn delta(
@@ -130,10 +236,8 @@ pub(crate) async fn delta(
     Path(id): Path<ShadowId>,
 ) -> Result<(ETag, Json<Delta>), Problem> {
     let shadow = api.shadows.read(&id, DocumentSet::Both).await?;
-    Ok((
-        ETag::new(shadow_tag(&shadow)),
-        Json(Delta::new(&id, shadow)),
-    ))
+    let tag = ETag::new(ShadowTag::of(&shadow.reported, &shadow.desired));
+    Ok((tag, Json(Delta::new(&id, shadow))))
 }
 
 pub(crate) async fn delete(
@@ -141,12 +245,30 @@ pub(crate) async fn delete(
     Path(id): Path<ShadowId>,
     condition: IfMatch,
 ) -> Result<NoContent, Problem> {
-    conditional::delete(&api.shadows, id, condition).await?;
+    conditional::delete(&api.shadows, id, DocumentSet::Both, condition).await?;
     Ok(NoContent)
 }
 
-/// The result of a merge. An update of a document that does not exist can leave none, hence no tag.
-type Merged = (Option<ETag>, Json<UpdateResult>);
+/// Deletes the reported or the desired document.
+pub(crate) async fn delete_document<const DESIRED: bool>(
+    State(api): Api,
+    Path(id): Path<ShadowId>,
+    condition: IfMatch,
+) -> Result<NoContent, Problem> {
+    let documents = documents::<DESIRED>();
+    conditional::delete(&api.shadows, id, documents, condition).await?;
+    Ok(NoContent)
+}
+
+fn documents<const DESIRED: bool>() -> DocumentSet {
+    match DESIRED {
+        false => DocumentSet::Reported,
+        true => DocumentSet::Desired,
+    }
+}
+
+/// The result of a merge.
+type Merged<T> = (ETag, Json<T>);
 
 pub(crate) async fn merge<const DESIRED: bool>(
     State(api): Api,
@@ -155,22 +277,95 @@ pub(crate) async fn merge<const DESIRED: bool>(
     conditions: Conditions,
     context: Option<Extension<Context>>,
     RawBody(body): RawBody,
-) -> Result<Merged, Problem> {
+) -> Result<Merged<UpdateResult>, Problem> {
     let document = Document::from_slice(&body)?;
     check(&document)?;
     let (state, update) = match DESIRED {
         false => (
             DocumentState::Reported,
-            Update::report(id.clone(), document),
+            query.update(&id, Some(document), None)?,
         ),
-        true => (DocumentState::Desired, Update::desire(id.clone(), document)),
+        true => (
+            DocumentState::Desired,
+            query.update(&id, None, Some(document))?,
+        ),
     };
     let deadline = conditional::deadline(context.as_deref(), api.clock.now());
-    let update = query.apply(update)?.deadline(deadline);
-    let result = conditional::update(&api.shadows, &id, state, update, conditions).await?;
-    let version = result.version(state);
-    let tag = (version != Version::NONE).then(|| ETag::new(version));
-    Ok((tag, Json(UpdateResult::new(&id, state, result))))
+    let update = update.deadline(deadline);
+    let documents = documents::<DESIRED>();
+    let result = conditional::update(&api.shadows, &id, documents, update, conditions).await?;
+    let tag = ShadowTag::of(&result.reported, &result.desired);
+    Ok((ETag::new(tag), Json(UpdateResult::new(&id, state, result))))
+}
+
+/// Merges both documents in one write.
+pub(crate) async fn merge_both(
+    State(api): Api,
+    Path(id): Path<ShadowId>,
+    Query(query): Query<UpdateQuery>,
+    conditions: Conditions,
+    context: Option<Extension<Context>>,
+    Json(patch): Json<ShadowPatch>,
+) -> Result<Merged<ShadowUpdate>, Problem> {
+    let update = query.update(&id, document(patch.reported)?, document(patch.desired)?)?;
+    let deadline = conditional::deadline(context.as_deref(), api.clock.now());
+    let update = update.deadline(deadline);
+    let both = DocumentSet::Both;
+    let result = conditional::update(&api.shadows, &id, both, update, conditions).await?;
+    let tag = ShadowTag::of(&result.reported, &result.desired);
+    Ok((ETag::new(tag), Json(ShadowUpdate::new(&id, &result, 1))))
+}
+
+/// Updates many shadows. One that fails does not affect the others.
+pub(crate) async fn report_many(
+    State(api): Api,
+    context: Option<Extension<Context>>,
+    Json(Reports { reports }): Json<Reports>,
+) -> Result<Json<BulkResults>, Problem> {
+    let count = reports.len();
+    if !(1..=REPORTS).contains(&count) {
+        let detail = format!("a request takes 1 to {REPORTS} reports, not {count}");
+        return Err(Problem::new(Code::Invalid, detail));
+    }
+    let deadline = conditional::deadline(context.as_deref(), api.clock.now());
+    let mut results = Vec::with_capacity(count);
+    let mut reports = reports.into_iter().peekable();
+    while reports.peek().is_some() {
+        let (mut updates, mut checked) = (Vec::new(), Vec::new());
+        for report in reports.by_ref().take(REPORTS_AT_ONCE) {
+            let (id, name) = (report.id.clone(), report.name.clone());
+            let shadow = report.update().map(|(shadow, update)| {
+                updates.push(update.deadline(deadline).read_both());
+                shadow
+            });
+            checked.push((id, name, shadow));
+        }
+        let mut updated = api.shadows.update_many(&updates).await.into_iter();
+        results.extend(checked.into_iter().map(|(id, name, shadow)| {
+            let result = shadow.and_then(|shadow| match updated.next() {
+                Some(updated) => Ok(ShadowUpdate::new(&shadow, &updated?, count)),
+                None => Err(Problem::internal("an update has no result")),
+            });
+            let (status, result, error) = match result {
+                Ok(result) => (StatusCode::OK, Some(result), None),
+                Err(problem) => {
+                    let error = BulkError {
+                        code: problem.code().as_str().to_owned(),
+                        detail: problem.detail().to_owned(),
+                    };
+                    (problem.code().status(), None, Some(error))
+                }
+            };
+            BulkResult {
+                id,
+                name: name.unwrap_or_else(|| DEFAULT_NAME.to_owned()),
+                status: status.as_u16(),
+                result,
+                error,
+            }
+        }));
+    }
+    Ok(Json(BulkResults { results }))
 }
 
 /// Rejects a document that can never be stored, before anything is read or merged.
@@ -183,15 +378,4 @@ fn check(document: &Document) -> Result<(), StoreError> {
             limit: ITEM_BYTES,
         }),
     }
-}
-
-fn version(document: &Option<StoredDocument>) -> Version {
-    document
-        .as_ref()
-        .map_or(Version::NONE, |document| document.version)
-}
-
-fn shadow_tag(shadow: &shadows::Shadow) -> String {
-    let (reported, desired) = (version(&shadow.reported), version(&shadow.desired));
-    format!("r{reported}.d{desired}")
 }

@@ -57,7 +57,7 @@ async fn a_key_belongs_to_one_request() {
         .await
         .problem(422, "KeyReused");
     // Unknown routes are reported with any key.
-    other("DELETE", REPORTED, "x", "x")
+    other("PUT", REPORTED, "x", "x")
         .await
         .problem(405, "MethodNotAllowed");
     other("POST", "/v1/nowhere", "x", "x")

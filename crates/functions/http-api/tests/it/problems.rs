@@ -25,10 +25,10 @@ async fn unknown_routes_and_methods_are_problems() {
     nameless.problem(400, "InvalidPath");
     let response = api.request("PUT", "/v1/shadows/x").send().await;
     response.problem(405, "MethodNotAllowed");
-    assert_eq!(response.header("allow"), Some("GET,HEAD,DELETE"));
+    assert_eq!(response.header("allow"), Some("GET,HEAD,PATCH,DELETE"));
     let response = api.get(REPORTED).await;
     response.problem(405, "MethodNotAllowed");
-    assert_eq!(response.header("allow"), Some("PATCH"));
+    assert_eq!(response.header("allow"), Some("PATCH,DELETE"));
     api.anonymous("POST", "/health")
         .send()
         .await

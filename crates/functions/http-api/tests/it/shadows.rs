@@ -16,7 +16,7 @@ async fn a_report_and_a_desire_are_merged_and_read_back() {
     let response = api
         .patch(&format!("{LAMP}/reported"), r#"{"led":"on","watt":4.50}"#)
         .await;
-    assert_eq!(response.header("etag"), Some("\"1\""));
+    assert_eq!(response.header("etag"), Some("\"r1.d2\""));
     let reported = response.ok(200);
     assert_eq!(reported["id"], "lamp-7");
     assert_eq!(reported["name"], "main");
@@ -58,7 +58,7 @@ async fn a_report_and_a_desire_are_merged_and_read_back() {
 #[tokio::test]
 async fn named_shadows_are_separate() {
     let api = TestApi::start().await;
-    let path = "/v1/shadows/lamp-7/light";
+    let path = "/v1/shadows/lamp-7/name/light";
     api.patch(&format!("{path}/reported"), r#"{"led":1}"#)
         .await
         .ok(200);
@@ -192,10 +192,12 @@ async fn conditional_writes_require_the_version() {
         .problem(412, "PreconditionFailed");
     with("if-match", "\"1\", \"2\"", r#"{"a":3}"#).await.ok(200);
     let response = with("if-match", "*", r#"{"a":4}"#).await;
-    assert_eq!(response.header("etag"), Some("\"4\""));
-    with("if-match", "4", r#"{"a":0}"#)
-        .await
-        .problem(400, "InvalidHeader");
+    assert_eq!(response.header("etag"), Some("\"r4.d0\""));
+    let unquoted = with("if-match", "4", r#"{"a":0}"#).await;
+    assert_eq!(
+        unquoted.problem(400, "InvalidHeader")["detail"],
+        r#"if-match takes * or entity tags in double quotes, as the header etag shows them, such as "3"; received: 4"#
+    );
     with("if-none-match", "\"4\"", r#"{"a":0}"#)
         .await
         .problem(400, "InvalidHeader");
@@ -284,4 +286,192 @@ async fn if_none_match_returns_not_modified() {
             .await;
         response.ok(200);
     }
+}
+
+#[tokio::test]
+async fn one_entity_tag_serves_reads_updates_and_deletes() {
+    let api = TestApi::start().await;
+    let tag_of = |response: &crate::support::Response| {
+        assert!(response.status < 300, "{}", response.text);
+        response.header("etag").unwrap().to_owned()
+    };
+    let patch = |document: &str, tag: &str| {
+        api.request("PATCH", &format!("{LAMP}{document}"))
+            .header("if-match", tag)
+            .json(r#"{"a":2}"#)
+            .send()
+    };
+    let created = api
+        .patch(&format!("{LAMP}/desired"), r#"{"a":1,"b":1}"#)
+        .await;
+    let first = tag_of(&created);
+    assert_eq!(first, r#""r0.d1""#);
+    assert_eq!(tag_of(&api.get(LAMP).await), first);
+    // A document that the tag calls missing is created.
+    let reported = tag_of(&patch("/reported", &first).await);
+    assert_eq!(reported, r#""r1.d1""#);
+    patch("/reported", &first)
+        .await
+        .problem(412, "PreconditionFailed");
+    // Of a document's route the tag names the version of that document.
+    let desired = tag_of(&patch("/desired", &first).await);
+    assert_eq!(desired, r#""r1.d2""#);
+    assert_eq!(tag_of(&api.get(LAMP).await), desired);
+    assert_eq!(tag_of(&api.get(&format!("{LAMP}/delta")).await), desired);
+    let delete =
+        |path: String, tag: &str| api.request("DELETE", &path).header("if-match", tag).send();
+    delete(LAMP.to_owned(), &reported)
+        .await
+        .problem(412, "PreconditionFailed");
+    delete(format!("{LAMP}/desired"), &reported)
+        .await
+        .problem(412, "PreconditionFailed");
+    delete(format!("{LAMP}/desired"), &desired).await.ok(204);
+    let left = api.get(LAMP).await;
+    assert!(left.ok(200).get("desired").is_none());
+    delete(LAMP.to_owned(), &tag_of(&left)).await.ok(204);
+    api.get(LAMP).await.problem(404, "NotFound");
+}
+
+#[tokio::test]
+async fn a_read_fails_if_if_match_names_another_version() {
+    let api = TestApi::start().await;
+    let read = |tag: &'static str| api.request("GET", LAMP).header("if-match", tag).send();
+    read("*").await.problem(404, "NotFound");
+    api.patch(&format!("{LAMP}/reported"), r#"{"a":1}"#)
+        .await
+        .ok(200);
+    for tag in ["*", r#""r1.d0""#, r#""r2.d0", "r1.d0""#] {
+        read(tag).await.ok(200);
+    }
+    for tag in [r#""r2.d0""#, r#"W/"r1.d0""#] {
+        read(tag).await.problem(412, "PreconditionFailed");
+    }
+    read("r1.d0").await.problem(400, "InvalidHeader");
+}
+
+#[tokio::test]
+async fn every_shadow_name_has_routes() {
+    let api = TestApi::start().await;
+    for name in ["reported", "desired", "delta", "name", "history", "main"] {
+        let path = format!("{LAMP}/name/{name}");
+        let document = json!({"n": name}).to_string();
+        for part in ["reported", "desired"] {
+            let merged = api.patch(&format!("{path}/{part}"), &document).await;
+            assert_eq!(merged.ok(200)["name"], name);
+        }
+        let shadow = api.get(&path).await.ok(200);
+        assert_eq!(shadow["name"], name);
+        assert_eq!(shadow["reported"]["document"]["n"], name);
+        let delta = api.get(&format!("{path}/delta")).await.ok(200);
+        assert_eq!(
+            (&delta["name"], &delta["delta"]),
+            (&json!(name), &json!({}))
+        );
+    }
+    for name in ["reported", "desired", "delta", "name", "history"] {
+        let path = format!("{LAMP}/name/{name}");
+        api.delete(&path).await.ok(204);
+        api.get(&path).await.problem(404, "NotFound");
+    }
+    assert_eq!(api.get(LAMP).await.ok(200)["name"], "main");
+}
+
+#[tokio::test]
+async fn both_documents_change_in_one_write() {
+    let api = TestApi::start().await;
+    let body =
+        r#"{"reported":{"led":"on","n":12345678901234567890.5},"desired":{"fan":2,"led":"on"}}"#;
+    let response = api.patch(LAMP, body).await;
+    assert_eq!(response.header("etag"), Some("\"r1.d1\""));
+    let result = response.ok(200);
+    assert_eq!(result["written"], true);
+    assert_eq!(result["reported"]["version"], 1);
+    assert_eq!(result["desired"]["version"], 1);
+    assert_eq!(result["reported"]["verdicts"][0]["pointer"], "/led");
+    assert_eq!(result["desired"]["verdicts"][0]["pointer"], "/fan");
+    assert_eq!(result["acknowledged"], json!(["/led"]));
+    let shadow = api.get(LAMP).await;
+    assert!(shadow.text.contains("12345678901234567890.5"));
+    assert_eq!(shadow.ok(200)["desired"]["document"], json!({"fan": 2}));
+
+    // A failed condition of one document changes neither.
+    let with = |tag: &'static str, body: &'static str| {
+        api.request("PATCH", LAMP)
+            .header("if-match", tag)
+            .json(body)
+            .send()
+    };
+    for stale in [r#""r1.d0""#, r#""r0.d1""#, r#""r2.d0""#, r#""1""#] {
+        with(stale, r#"{"reported":{"a":1},"desired":{"a":2}}"#)
+            .await
+            .problem(412, "PreconditionFailed");
+        with(stale, r#"{"desired":{"a":2}}"#)
+            .await
+            .problem(412, "PreconditionFailed");
+    }
+    let exists = api.request("PATCH", LAMP).header("if-none-match", "*");
+    exists
+        .json(r#"{"desired":{"a":2}}"#)
+        .send()
+        .await
+        .problem(412, "PreconditionFailed");
+    assert_eq!(api.get(LAMP).await.header("etag"), Some("\"r1.d1\""));
+    let changed = with("\"r1.d1\"", r#"{"desired":{"a":2}}"#).await;
+    assert_eq!(changed.header("etag"), Some("\"r1.d2\""));
+    assert_eq!(with("*", r#"{"reported":{"a":3}}"#).await.status, 200);
+    for invalid in ["{}", "[]", r#"{"reported":1}"#, r#"{"led":1}"#] {
+        api.patch(LAMP, invalid).await.problem(400, "Invalid");
+    }
+}
+
+#[tokio::test]
+async fn one_document_is_deleted_alone() {
+    let api = TestApi::start().await;
+    api.patch(LAMP, r#"{"reported":{"a":1},"desired":{"b":1}}"#)
+        .await
+        .ok(200);
+    api.delete(&format!("{LAMP}/reported")).await.ok(204);
+    let shadow = api.get(LAMP).await.ok(200);
+    assert!(shadow.get("reported").is_none());
+    assert_eq!(shadow["desired"]["document"], json!({"b": 1}));
+    api.delete(&format!("{LAMP}/reported")).await.ok(204);
+    let gone = api
+        .request("DELETE", &format!("{LAMP}/reported"))
+        .header("if-match", "*");
+    gone.send().await.problem(412, "PreconditionFailed");
+}
+
+#[tokio::test]
+async fn many_shadows_are_updated_in_one_request() {
+    let api = TestApi::start().await;
+    let body = json!({"reports": [
+        {"id": "lamp-7", "reported": {"led": 1}},
+        {"id": "lamp-7", "name": "light", "reported": {"led": 1}, "desired": {"fan": 1}},
+        {"id": "", "reported": {}},
+        {"id": "lamp-7", "reported": {"led": 2}, "mode": "ClientIsMaster"},
+        {"id": "lamp-8"},
+        {"id": "lamp-8", "reported": [1]},
+        {"id": "lamp-8", "reported": {"a": 1}, "tz": "nowhere!"},
+    ]});
+    let done = api.post("/v1/reports", &body.to_string()).await.ok(200);
+    let results = done["results"].as_array().unwrap();
+    let statuses: Vec<u64> = results
+        .iter()
+        .map(|result| result["status"].as_u64().unwrap())
+        .collect();
+    assert_eq!(statuses, [200, 200, 400, 200, 400, 400, 400], "{done}");
+    assert_eq!(results[0]["result"]["reported"]["version"], 1);
+    assert_eq!(results[1]["result"]["desired"]["version"], 1);
+    assert_eq!(results[3]["result"]["reported"]["version"], 2);
+    assert_eq!(results[2]["error"]["code"], "Invalid");
+    assert_eq!(
+        api.get(LAMP).await.ok(200)["reported"]["document"]["led"],
+        2
+    );
+    api.get("/v1/shadows/lamp-8").await.problem(404, "NotFound");
+    let many = json!({"reports": vec![json!({"id": "x", "reported": {}}); 101]});
+    api.post("/v1/reports", &many.to_string())
+        .await
+        .problem(400, "Invalid");
 }

@@ -8,14 +8,14 @@ use std::time::Duration;
 use antumbra_dynamodb::DynamoDbShadows;
 use antumbra_lambda_kit::functions::spec;
 use antumbra_service::shadows::{
-    Delete, DocumentSet, ExpectedVersion, Shadow, ShadowError, ShadowId, Shadows, State, Update,
+    Delete, DocumentSet, ExpectedVersion, ShadowError, ShadowId, Shadows, State, Update,
     UpdateResult, Version,
 };
 use antumbra_shadow::Timestamp;
 use lambda_http::Context;
 
-use super::{shadow_tag, version};
-use crate::conditions::{self, Conditions, IfMatch, Tags, version_mismatch};
+use super::tag::ShadowTag;
+use crate::conditions::{Conditions, IfMatch, Tags, version_mismatch};
 use crate::problem::{Code, Problem};
 
 /// Attempts of a read and a conditional write while other writers are faster.
@@ -32,14 +32,17 @@ pub(super) fn deadline(context: Option<&Context>, now: Timestamp) -> Timestamp {
     Timestamp::from_nanoseconds(end - RESPONSE.as_nanos() as i128)
 }
 
+/// Updates these documents of a shadow under the conditions of the request.
 pub(super) async fn update(
     shadows: &Shadows<DynamoDbShadows>,
     id: &ShadowId,
-    state: State,
+    documents: DocumentSet,
     update: Update,
     conditions: Conditions,
 ) -> Result<UpdateResult, Problem> {
-    let expected = match (conditions.if_match, conditions.if_none_match) {
+    // The entity tag of the response names both versions.
+    let update = update.read_both();
+    let update = match (conditions.if_match, conditions.if_none_match) {
         (None, None) => {
             let updated = shadows.update(update).await;
             return updated.map_err(|error| match error.is_conflict() {
@@ -47,12 +50,15 @@ pub(super) async fn update(
                 false => error.into(),
             });
         }
-        (None, Some(Tags::Any)) => Version::NONE,
+        (None, Some(Tags::Any)) => ShadowTag::default().expected_by(update, documents),
         (Some(Tags::List(tags)), None) if tags.len() <= 1 => {
-            let version = tags.first().and_then(|tag| conditions::version(tag));
-            version.ok_or_else(version_mismatch)?
+            let tag = tags
+                .first()
+                .and_then(|tag| ShadowTag::parse(tag, documents));
+            tag.ok_or_else(version_mismatch)?
+                .expected_by(update, documents)
         }
-        (Some(tags), None) => return update_listed(shadows, id, state, update, &tags).await,
+        (Some(tags), None) => return update_listed(shadows, id, documents, update, &tags).await,
         _ => {
             return Err(Problem::new(
                 Code::InvalidHeader,
@@ -60,7 +66,7 @@ pub(super) async fn update(
             ));
         }
     };
-    match shadows.update(update.expected(expected)).await {
+    match shadows.update(update).await {
         Err(error) if error.is_conflict() => {
             Err(Problem::new(Code::PreconditionFailed, error.to_string()))
         }
@@ -68,27 +74,18 @@ pub(super) async fn update(
     }
 }
 
-/// Updates a document if one of the listed versions is stored.
+/// Updates documents if one of the listed versions is stored.
 async fn update_listed(
     shadows: &Shadows<DynamoDbShadows>,
     id: &ShadowId,
-    state: State,
+    documents: DocumentSet,
     update: Update,
     tags: &Tags,
 ) -> Result<UpdateResult, Problem> {
     for _ in 0..ATTEMPTS {
-        let stored = shadows
-            .read(id, state.into())
-            .await
-            .map_err(missing_is_mismatch)?;
-        let stored = match state {
-            State::Reported => version(&stored.reported),
-            State::Desired => version(&stored.desired),
-        };
-        if stored == Version::NONE || !tags.contain(&stored.to_string()) {
-            return Err(version_mismatch());
-        }
-        match shadows.update(update.clone().expected(stored)).await {
+        let stored = listed(shadows, id, documents, tags).await?;
+        let update = stored.expected_by(update.clone(), documents);
+        match shadows.update(update).await {
             Err(error) if error.is_conflict() => {}
             updated => return Ok(updated?),
         }
@@ -96,26 +93,31 @@ async fn update_listed(
     Err(too_many_conflicts())
 }
 
+/// Deletes these documents of a shadow, exactly the listed versions. A document that was missing stays if it was
+/// created since.
 pub(super) async fn delete(
     shadows: &Shadows<DynamoDbShadows>,
     id: ShadowId,
+    documents: DocumentSet,
     IfMatch(tags): IfMatch,
 ) -> Result<(), Problem> {
+    let delete = |expect: &dyn Fn(State) -> Option<ExpectedVersion>| Delete {
+        shadow: id.clone(),
+        reported: expect(State::Reported).filter(|_| documents.has(State::Reported)),
+        desired: expect(State::Desired).filter(|_| documents.has(State::Desired)),
+    };
     let Some(tags) = tags else {
-        let unconditional = Delete {
-            shadow: id,
-            reported: Some(ExpectedVersion::Any),
-            desired: Some(ExpectedVersion::Any),
-        };
-        return Ok(shadows.delete(unconditional).await?);
+        return Ok(shadows
+            .delete(delete(&|_| Some(ExpectedVersion::Any)))
+            .await?);
     };
     for _ in 0..ATTEMPTS {
-        let stored = shadows.read(&id, DocumentSet::Both).await;
-        let stored = stored.map_err(missing_is_mismatch)?;
-        if !tags.contain(&shadow_tag(&stored)) {
-            return Err(version_mismatch());
-        }
-        match shadows.delete(delete_of(&id, &stored)).await {
+        let stored = listed(shadows, &id, documents, &tags).await?;
+        let stored = delete(&|state| {
+            let version = Some(stored.version(state)).filter(|version| *version != Version::NONE);
+            version.map(ExpectedVersion::Version)
+        });
+        match shadows.delete(stored).await {
             Err(error) if error.is_conflict() || error.is_not_found() => {}
             deleted => return Ok(deleted?),
         }
@@ -123,15 +125,25 @@ pub(super) async fn delete(
     Err(too_many_conflicts())
 }
 
-/// Deletes exactly the versions that were read. A document that was missing stays if it was created since.
-fn delete_of(id: &ShadowId, stored: &Shadow) -> Delete {
-    let expect =
-        |version: Version| (version != Version::NONE).then_some(ExpectedVersion::Version(version));
-    Delete {
-        shadow: id.clone(),
-        reported: expect(version(&stored.reported)),
-        desired: expect(version(&stored.desired)),
-    }
+/// Reads the tag of a shadow, which must be one of the listed ones.
+async fn listed(
+    shadows: &Shadows<DynamoDbShadows>,
+    id: &ShadowId,
+    documents: DocumentSet,
+    tags: &Tags,
+) -> Result<ShadowTag, Problem> {
+    let stored = shadows.read(id, DocumentSet::Both).await;
+    let stored = stored.map_err(missing_is_mismatch)?;
+    let stored = ShadowTag::of(&stored.reported, &stored.desired);
+    let is_listed = stored.exists(documents)
+        && match tags {
+            Tags::Any => true,
+            Tags::List(tags) => tags.iter().any(|tag| {
+                let tag = ShadowTag::parse(tag, documents);
+                tag.is_some_and(|tag| tag.matches(stored, documents))
+            }),
+        };
+    is_listed.then_some(stored).ok_or_else(version_mismatch)
 }
 
 fn missing_is_mismatch(error: ShadowError) -> Problem {
