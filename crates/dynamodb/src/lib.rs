@@ -44,7 +44,7 @@ pub use sensors::{DynamoDbSensors, SensorConfig};
 pub use shadows::{DynamoDbShadows, ShadowTableConfig};
 pub use suspensions::DynamoDbSuspensions;
 pub use tables::{
-    BY_LOCATION, Existing, Index, LISTED, LIVE, MAIN, MESSAGES, Scalar, TableDefinition,
+    BY_LOCATION, Existing, FLEET, Index, LISTED, LIVE, MAIN, MESSAGES, Scalar, TableDefinition,
     TableError, UNDELETED, client, stream_of,
 };
 

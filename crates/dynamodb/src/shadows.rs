@@ -5,6 +5,7 @@
 //! are ignored.
 
 mod change;
+mod fleet;
 mod item;
 mod keys;
 mod list;
@@ -18,7 +19,7 @@ use std::num::NonZeroUsize;
 use antumbra_service::shadows::adapter::{check_delete, check_write};
 use antumbra_service::shadows::{
     Cursor, Delete, DocumentSummary, ExpectedVersion, Layout, ListQuery, Page, Read,
-    ReadConsistency, ShadowStore, Snapshot, State, StoreError, Write, Written,
+    ReadConsistency, ShadowId, ShadowStore, Snapshot, State, StoreError, Write, Written,
 };
 use antumbra_shadow::Timestamp;
 use antumbra_wire::items::ShadowItem;
@@ -188,5 +189,14 @@ impl ShadowStore for DynamoDbShadows {
         cursor: Option<&Cursor>,
     ) -> Result<Page<DocumentSummary>, StoreError> {
         self.list_page(query, limit, cursor).await
+    }
+
+    async fn list_by_prefix(
+        &self,
+        prefix: &str,
+        limit: usize,
+        cursor: Option<&Cursor>,
+    ) -> Result<Page<ShadowId>, StoreError> {
+        self.list_fleet(prefix, limit, cursor).await
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use antumbra_service::store::StoreError;
+use antumbra_wire::items::attributes::{FLEET_KEY, FLEET_SHARD};
 use antumbra_wire::items::{MESSAGE_ID, MESSAGE_SOURCE, PARTITION_KEY, SORT_KEY};
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::error::{BuildError, DisplayErrorContext};
@@ -81,6 +82,15 @@ pub const LISTED: Index<'static> = Index {
     whole: true,
 };
 
+/// Shadows by id, in shards. It holds keys that a write of a shadow does not change: only creation and deletion write
+/// the index.
+pub const FLEET: Index<'static> = Index {
+    name: "Fleet",
+    partition_key: FLEET_SHARD,
+    sort_key: (FLEET_KEY, Scalar::Text),
+    whole: false,
+};
+
 /// Messages that are not deleted. Without it, every request for the oldest message would read all
 /// tombstones.
 pub const UNDELETED: Index<'static> = Index {
@@ -95,7 +105,7 @@ pub const MAIN: TableDefinition<'static> = TableDefinition {
     name: "antumbra",
     partition_key: PARTITION_KEY,
     sort_key: SORT_KEY,
-    indexes: &[BY_LOCATION, LIVE, LISTED],
+    indexes: &[BY_LOCATION, LIVE, LISTED, FLEET],
     streamed: true,
     expiry: Some("ttl"),
 };

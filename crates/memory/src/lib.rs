@@ -8,7 +8,7 @@ mod list;
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use antumbra_service::shadows::adapter::{check_delete, check_list, check_write};
+use antumbra_service::shadows::adapter::{check_delete, check_list, check_prefix, check_write};
 use antumbra_service::shadows::{
     Cursor, Delete, DocumentSummary, ExpectedVersion, Layout, ListQuery, NewDocument, Page, Read,
     ReadConsistency, ShadowId, ShadowStore, Snapshot, StoreError, StoredDocument, VERSION_KEPT,
@@ -131,6 +131,16 @@ impl ShadowStore for MemoryShadows {
     ) -> Result<Page<DocumentSummary>, StoreError> {
         check_list(query, limit)?;
         list::page(&self.contents().slots, self.layout, query, limit, cursor)
+    }
+
+    async fn list_by_prefix(
+        &self,
+        prefix: &str,
+        limit: usize,
+        cursor: Option<&Cursor>,
+    ) -> Result<Page<ShadowId>, StoreError> {
+        check_prefix(prefix, limit)?;
+        list::by_prefix(&self.contents().slots, prefix, limit, cursor)
     }
 }
 

@@ -57,6 +57,40 @@ pub(crate) fn page(
     Ok(Page { rows, next })
 }
 
+/// The shadows whose id starts with a text, in the order of id and name.
+pub(crate) fn by_prefix(
+    slots: &Slots,
+    prefix: &str,
+    limit: usize,
+    cursor: Option<&Cursor>,
+) -> Result<Page<ShadowId>, StoreError> {
+    let after = cursor.map(|cursor| {
+        let parts = open_cursor(cursor)?;
+        let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+        let last = match parts[..] {
+            [STORE, "fleet", of, id, name] if of == prefix => ShadowId::named(id, name).ok(),
+            _ => None,
+        };
+        last.ok_or_else(|| StoreError::Invalid("the cursor belongs to another listing".to_owned()))
+    });
+    let after = after.transpose()?;
+    let stored = slots
+        .iter()
+        .filter(|(_, slot)| matches!(slot, Slot::Stored(_)));
+    let shadows = stored.map(|((shadow, _), _)| shadow);
+    let mut rows: Vec<ShadowId> = shadows
+        .filter(|shadow| shadow.id().starts_with(prefix))
+        .filter(|shadow| after.as_ref().is_none_or(|after| *shadow > after))
+        .cloned()
+        .collect();
+    rows.dedup();
+    let more = rows.len() > limit;
+    rows.truncate(limit);
+    let next = rows.last().filter(|_| more);
+    let next = next.map(|last| seal_cursor(&[STORE, "fleet", prefix, last.id(), last.name()]));
+    Ok(Page { rows, next })
+}
+
 /// The parts of a cursor that identify the listing.
 fn listing(query: &ListQuery) -> [&str; 3] {
     match query {

@@ -49,7 +49,7 @@ pub use sensors::{
 };
 pub use shadows::{
     BulkError, BulkResult, BulkResults, Delta, DocumentPage, DocumentSummary, DocumentUpdate,
-    Shadow, ShadowUpdate, StoredDocument, UpdateResult, Verdict,
+    Shadow, ShadowName, ShadowPage, ShadowUpdate, StoredDocument, UpdateResult, Verdict,
 };
 
 /// A time, written in RFC 3339 with the offset `Z`.

@@ -404,4 +404,30 @@ impl<P: ShadowStore> Shadows<P> {
             .await
             .map_err(ShadowError::store)
     }
+
+    /// Lists the shadows whose id starts with a text, a page at a time; with an empty text all of them. Reads an index,
+    /// not the shadows.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+    /// # use antumbra_memory::MemoryShadows;
+    /// # use antumbra_service::shadows::{ShadowId, Shadows};
+    /// # let shadows = Shadows::new(MemoryShadows::default());
+    /// for id in ["lamp-7", "lamp-8", "fan-1"] {
+    ///     shadows.report(&ShadowId::new(id)?, &serde_json::json!({"led": "on"})).await?;
+    /// }
+    /// let page = shadows.list_by_prefix("lamp-", 100, None).await?;
+    /// assert_eq!(page.rows, [ShadowId::new("lamp-7")?, ShadowId::new("lamp-8")?]);
+    /// # Ok::<(), antumbra_service::shadows::ShadowError>(())
+    /// # }).unwrap();
+    /// ```
+    pub async fn list_by_prefix(
+        &self,
+        prefix: &str,
+        limit: usize,
+        cursor: Option<&Cursor>,
+    ) -> Result<Page<ShadowId>, ShadowError> {
+        let page = self.store.list_by_prefix(prefix, limit, cursor).await;
+        page.map_err(ShadowError::store)
+    }
 }

@@ -81,6 +81,10 @@ macro_rules! shadow_contract {
             a_listing_tolerates_changes_between_pages,
             a_cursor_is_valid_only_for_its_own_listing,
             an_invalid_limit_or_cursor_is_rejected,
+            shadows_are_listed_by_prefix_in_order,
+            deleted_shadows_are_not_listed_by_prefix,
+            shadows_of_any_name_are_listed_by_prefix,
+            a_cursor_of_a_prefix_is_valid_only_for_it,
         }
     };
     (@layouts $fresh:path; $($law:ident,)*) => {

@@ -3,8 +3,8 @@
 use std::sync::{Mutex, PoisonError};
 
 use antumbra_service::shadows::{
-    Cursor, Delete, DocumentSummary, Layout, ListQuery, Page, Read, ReadConsistency, ShadowStore,
-    Snapshot, StoreError, Write, Written,
+    Cursor, Delete, DocumentSummary, Layout, ListQuery, Page, Read, ReadConsistency, ShadowId,
+    ShadowStore, Snapshot, StoreError, Write, Written,
 };
 use antumbra_shadow::Timestamp;
 
@@ -111,5 +111,18 @@ impl<P: ShadowStore> ShadowStore for Failing<P> {
         cursor: Option<&Cursor>,
     ) -> Result<Page<DocumentSummary>, StoreError> {
         call(self.fate(), self.inner.list(query, limit, cursor)).await
+    }
+
+    async fn list_by_prefix(
+        &self,
+        prefix: &str,
+        limit: usize,
+        cursor: Option<&Cursor>,
+    ) -> Result<Page<ShadowId>, StoreError> {
+        call(
+            self.fate(),
+            self.inner.list_by_prefix(prefix, limit, cursor),
+        )
+        .await
     }
 }

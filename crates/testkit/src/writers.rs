@@ -58,6 +58,15 @@ impl<P: ShadowStore> ShadowStore for Interleaved<P> {
     ) -> Result<Page<DocumentSummary>, StoreError> {
         self.inner.list(query, limit, cursor).await
     }
+
+    async fn list_by_prefix(
+        &self,
+        prefix: &str,
+        limit: usize,
+        cursor: Option<&Cursor>,
+    ) -> Result<Page<ShadowId>, StoreError> {
+        self.inner.list_by_prefix(prefix, limit, cursor).await
+    }
 }
 
 /// Results of one writer.

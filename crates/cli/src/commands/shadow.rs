@@ -62,12 +62,16 @@ pub(crate) enum StoredCommand {
         #[arg(long)]
         expected: Option<i64>,
     },
-    /// List the shadows of a device, or all of them.
+    /// List the documents of a device, or the shadows of many devices.
     ///
-    /// Example: antumbra shadow list lamp-7
+    /// Example: antumbra shadow list --prefix lamp-
     List {
-        /// Device id; all devices by default.
+        /// Device id, to list its documents.
+        #[arg(conflicts_with = "prefix")]
         id: Option<String>,
+        /// Start of the device ids, to list their shadows; all shadows by default.
+        #[arg(long, default_value = "", hide_default_value = true)]
+        prefix: String,
         #[command(flatten)]
         paging: Paging,
     },
@@ -170,12 +174,14 @@ pub(crate) async fn run<P: ShadowStore>(
             shadows.delete(delete).await?;
             Ok(render::deleted(&shadow, json))
         }
-        StoredCommand::List { id, paging } => {
-            let query = id.map_or(ListQuery::All, ListQuery::Of);
-            let cursor = paging.cursor();
-            let page = shadows
-                .list(&query, paging.limit(), cursor.as_ref())
-                .await?;
+        StoredCommand::List { id, prefix, paging } => {
+            let (limit, cursor) = (paging.limit(), paging.cursor());
+            let cursor = cursor.as_ref();
+            let Some(id) = id else {
+                let page = shadows.list_by_prefix(&prefix, limit, cursor).await?;
+                return Ok(render::names(page, json));
+            };
+            let page = shadows.list(&ListQuery::Of(id), limit, cursor).await?;
             Ok(render::documents(page, json))
         }
     }

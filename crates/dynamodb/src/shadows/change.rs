@@ -23,7 +23,8 @@ const HAS_TIMES: &str = " AND #timesVersion = :times";
 const DELETED_WITH_VERSION: &str = "#version = :expected AND attribute_exists(#deletedAt)";
 /// Leaves the key, the version, and the times of the delete and of the expiry.
 const DELETE: &str = "SET #deletedAt = :now, #ttl = :ttl REMOVE #reported, #desired, \
-    #reportedTimes, #desiredTimes, #timesVersion, #timestamp, #tz, #clientToken, #acknowledged";
+    #reportedTimes, #desiredTimes, #timesVersion, #timestamp, #tz, #clientToken, #acknowledged, \
+    #fleetShard, #fleetKey";
 
 #[derive(Debug, Clone)]
 pub(super) enum Change {

@@ -7,7 +7,8 @@ use antumbra_service::shadows::{
 use antumbra_shadow::{LeafTimes, Timestamp};
 use antumbra_wire::items::ShadowItem;
 use antumbra_wire::items::attributes::{
-    ACKNOWLEDGED, CLIENT_TOKEN, DELETED_AT, TIMES_VERSION, TIMESTAMP, VERSION, ZONE, times_name,
+    ACKNOWLEDGED, CLIENT_TOKEN, DELETED_AT, FLEET_KEY, FLEET_SHARD, TIMES_VERSION, TIMESTAMP, VERSION, ZONE,
+    times_name,
 };
 use aws_sdk_dynamodb::types::AttributeValue;
 
@@ -20,6 +21,8 @@ use crate::value::{corrupt, number, optional_number, read_number, text};
 pub(super) fn encode(table: &Table, write: &Write, kind: ShadowItem, version: Version) -> Item {
     let mut item = table.attributes(&keys::key(&write.shadow, kind));
     let mut put = |name: &str, value| item.insert(name.to_owned(), value);
+    put(FLEET_SHARD, text(write.shadow.fleet_shard()));
+    put(FLEET_KEY, text(write.shadow.fleet_key()));
     put(VERSION, number(version));
     put(TIMESTAMP, number(write.timestamp.nanoseconds()));
     if let Some(token) = &write.client_token {

@@ -98,7 +98,7 @@ pub(crate) struct Paging {
     #[param(minimum = 1, maximum = 1000, default = 100)]
     pub(crate) limit: Option<usize>,
     /// `nextCursor` of the previous page.
-    #[param(max_length = 16384, pattern = "^[0-9a-f]*$")]
+    #[param(max_length = 16384, pattern = "^[A-Za-z0-9_-]*$")]
     pub(crate) cursor: Option<String>,
 }
 

@@ -117,6 +117,7 @@ routes! {
     get "/health" health::get, Health Read, "get_health", [], "Returns `ok` while the API is up.";
     get "/v1/openapi.json" description::get, Description Read, "get_openapi", [], "Returns this document.";
 
+    get "/v1/shadows" shadows::list, Shadows Read, "list_shadows", [], "Lists shadows, ordered by id and name. A shadow created or deleted a moment ago may be missing or listed.";
     get "/v1/shadows/{id}" shadows::get, Shadows Read, "get_shadow", [404], "Reads the main shadow of a device.";
     get "/v1/shadows/{id}/name/{name}" shadows::get, Shadows Read, "get_named_shadow", [404], "Reads a named shadow of a device.";
     patch "/v1/shadows/{id}" shadows::merge_both, Shadows Write, "update_shadow", [], "Merges reported and desired documents into the main shadow of a device, in one write.";

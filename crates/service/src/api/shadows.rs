@@ -266,6 +266,30 @@ pub struct Verdict {
     pub new: Option<serde_json::Value>,
 }
 
+/// A shadow in a listing.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(ToSchema))]
+pub struct ShadowName {
+    /// Device id.
+    pub id: String,
+    /// Shadow name.
+    pub name: String,
+}
+
+impl From<ShadowId> for ShadowName {
+    fn from(shadow: ShadowId) -> ShadowName {
+        ShadowName {
+            id: shadow.id().to_owned(),
+            name: shadow.name().to_owned(),
+        }
+    }
+}
+
+page! {
+    /// A page of shadows, ordered by id and name.
+    ShadowPage { shadows: ShadowName } from ShadowId
+}
+
 /// A document in a listing of shadows.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "openapi", derive(ToSchema))]

@@ -4,5 +4,5 @@
 mod check;
 mod size;
 
-pub use check::{check_delete, check_document, check_list, check_write};
+pub use check::{check_delete, check_document, check_list, check_prefix, check_write};
 pub use size::{ITEM_BYTES, document_bytes, item_bytes, number_bytes};

@@ -2,8 +2,10 @@
 
 use std::fmt;
 
+use antumbra_wire::items::index_keys::fleet_shard;
 use antumbra_wire::items::{ItemKind, ShadowItem};
 
+use crate::fnv::fnv1a;
 use crate::text::{InvalidText, check_text, checked_text};
 
 /// One of the item kinds of a shadow; the key prefixes of all have the same length.
@@ -19,6 +21,20 @@ pub const NAME_BYTES: usize = 1024 - ITEM.sort_prefix().len();
 pub const CLIENT_TOKEN_BYTES: usize = 64;
 /// Maximum bytes of a time zone's name.
 pub const ZONE_BYTES: usize = 64;
+
+/// Partitions of the index of shadows.
+pub const FLEET_SHARDS: u32 = 8;
+/// Maximum bytes of a key in the index of shadows, which DynamoDB limits to 1024.
+const FLEET_KEY_BYTES: usize = 1000;
+/// Bytes of an id that a key holds at least.
+const FLEET_PREFIX_BYTES: usize = 900;
+/// Between id and name. It sorts before every printable character, so that keys are ordered by id.
+const FLEET_SEPARATOR: char = '\u{1}';
+
+/// Returns the start of the keys in the index of shadows of all ids that start with a text.
+pub fn fleet_prefix(prefix: &str) -> &str {
+    &prefix[..prefix.floor_char_boundary(FLEET_PREFIX_BYTES)]
+}
 
 /// A shadow's identity: the device's id, and the name of one of its shadows.
 ///
@@ -47,6 +63,24 @@ impl ShadowId {
             id: check_text("shadow id", id.into(), ID_BYTES, |_| true)?,
             name: check_text("shadow name", name.into(), NAME_BYTES, |_| true)?,
         })
+    }
+
+    /// Returns the partition of this shadow in the index of shadows; stable everywhere. All shadows of a device are in
+    /// one partition.
+    pub fn fleet_shard(&self) -> String {
+        // The remainder of a u32 fits one.
+        fleet_shard((fnv1a(self.id.as_bytes()) % u64::from(FLEET_SHARDS)) as u32)
+    }
+
+    /// Returns the place of this shadow in its partition: id and name; a hash instead of their rest where both are too
+    /// long for a key.
+    pub fn fleet_key(&self) -> String {
+        let whole = format!("{}{FLEET_SEPARATOR}{}", self.id, self.name);
+        if whole.len() <= FLEET_KEY_BYTES {
+            return whole;
+        }
+        let (start, hash) = (fleet_prefix(&self.id), fnv1a(whole.as_bytes()));
+        format!("{start}{FLEET_SEPARATOR}{hash:016x}")
     }
 
     /// Returns the device's id.

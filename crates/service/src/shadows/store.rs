@@ -356,6 +356,16 @@ pub trait ShadowStore: Send + Sync {
         limit: usize,
         cursor: Option<&Cursor>,
     ) -> impl SendFuture<Result<Page<DocumentSummary>, StoreError>>;
+
+    /// Lists the shadows whose id starts with a text, ordered by id and name except for very long ones, at most `limit`
+    /// (1 to 1000) per page. Each shadow that exists during the whole listing appears exactly once. It may lag behind
+    /// by a moment.
+    fn list_by_prefix(
+        &self,
+        prefix: &str,
+        limit: usize,
+        cursor: Option<&Cursor>,
+    ) -> impl SendFuture<Result<Page<ShadowId>, StoreError>>;
 }
 
 /// Runs an operation per item: different shadows concurrently, the same shadow in the given order. Returns one

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use antumbra_service::shadows::{
-    ClientToken, Cursor, DocumentSummary, ExpectedVersion, Layout, ListQuery, ShadowStore, State,
-    StoreError, Version, Write,
+    ClientToken, Cursor, Delete, DocumentSummary, ExpectedVersion, Layout, ListQuery, ShadowId,
+    ShadowStore, State, StoreError, Version, Write,
 };
 use antumbra_shadow::Timestamp;
 
@@ -254,4 +254,131 @@ pub async fn deleted_documents_are_not_listed<P: ShadowStore>(store: P) {
     let all = store.list(&ListQuery::All, 100, None).await.unwrap();
     assert!(all.rows.iter().all(|listed| listed.shadow == fan));
     assert_eq!(all.rows.len(), 2);
+}
+
+/// Returns the shadows of all pages, after checking the size of each page.
+async fn fleet<P: ShadowStore>(store: &P, prefix: &str, limit: usize) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    let mut cursor = None;
+    for _ in 0..PAGES {
+        let page = store.list_by_prefix(prefix, limit, cursor.as_ref()).await;
+        let page = page.unwrap();
+        assert!(page.rows.len() <= limit, "{} of {limit}", page.rows.len());
+        let names = |shadow: &ShadowId| (shadow.id().to_owned(), shadow.name().to_owned());
+        found.extend(page.rows.iter().map(names));
+        cursor = page.next;
+        if cursor.is_none() {
+            return found;
+        }
+    }
+    panic!("the listing does not end");
+}
+
+pub async fn shadows_are_listed_by_prefix_in_order<P: ShadowStore>(store: P) {
+    let mut shadows: Vec<(String, String)> = (0..60)
+        .map(|n| (format!("lamp-{:02}", n % 45), format!("name-{}", n / 45)))
+        .collect();
+    let odd = [
+        ("lamp", "main"),
+        ("lamp#", "a"),
+        ("Lamp", "a"),
+        ("fan", "lamp-"),
+        ("ö", "ö"),
+    ];
+    shadows.extend(odd.map(|(id, name)| (id.to_owned(), name.to_owned())));
+    shadows.sort();
+    let writes: Vec<Write> = shadows
+        .iter()
+        .map(|(id, name)| whole(&named(id, name), 1, 0))
+        .collect();
+    assert!(store.write_many(&writes).await.iter().all(Result::is_ok));
+    for prefix in [
+        "", "lamp", "lamp-", "lamp-1", "lamp-10", "lamp-10x", "ö", "F", "main",
+    ] {
+        let expected = shadows.iter().filter(|(id, _)| id.starts_with(prefix));
+        let expected: Vec<_> = expected.cloned().collect();
+        for limit in [1, 2, 7, 64, 65, 1000] {
+            assert_eq!(
+                fleet(&store, prefix, limit).await,
+                expected,
+                "{prefix} by {limit}"
+            );
+        }
+    }
+}
+
+pub async fn deleted_shadows_are_not_listed_by_prefix<P: ShadowStore>(store: P) {
+    let [lamp, fan] = ["lamp", "fan"].map(shadow);
+    for shadow in [&lamp, &fan] {
+        write_one(&store, whole(shadow, 1, 0)).await.unwrap();
+    }
+    delete_one(&store, delete(&lamp, ExpectedVersion::Any))
+        .await
+        .unwrap();
+    let main = |id: &str| (id.to_owned(), "main".to_owned());
+    assert_eq!(fleet(&store, "", 10).await, [main("fan")]);
+    write_one(&store, whole(&lamp, 1, 0)).await.unwrap();
+    assert_eq!(fleet(&store, "", 10).await, [main("fan"), main("lamp")]);
+    if store.layout() == Layout::Separate {
+        let one = Delete {
+            reported: None,
+            ..delete(&fan, ExpectedVersion::Any)
+        };
+        delete_one(&store, one).await.unwrap();
+        assert_eq!(fleet(&store, "", 10).await, [main("fan"), main("lamp")]);
+    }
+}
+
+/// Ids and names that are longer than an index key, and some that lead to the same key.
+pub async fn shadows_of_any_name_are_listed_by_prefix<P: ShadowStore>(store: P) {
+    let long = "é".repeat(1000);
+    let mut shadows = vec![
+        (long.clone(), "main".to_owned()),
+        (format!("{long}x"), "main".to_owned()),
+        (long.clone(), "n".repeat(1020)),
+        ("lamp".to_owned(), "n".repeat(1020)),
+        ("lamp".to_owned(), "n".repeat(1019)),
+    ];
+    let parts: Vec<String> = (0..40).map(|n| n.to_string()).collect();
+    shadows.extend((1..40).map(|at| (parts[..at].join("\u{1}"), parts[at..].join("\u{1}"))));
+    for (id, name) in &shadows {
+        write_one(&store, whole(&named(id, name), 1, 0))
+            .await
+            .unwrap();
+    }
+    shadows.sort();
+    for prefix in ["", "lamp", &long, &format!("{long}x"), "0"] {
+        let expected = shadows.iter().filter(|(id, _)| id.starts_with(prefix));
+        let expected: Vec<_> = expected.cloned().collect();
+        for limit in [1, 3, 1000] {
+            let mut found = fleet(&store, prefix, limit).await;
+            found.sort();
+            assert_eq!(found, expected, "{prefix} by {limit}");
+        }
+    }
+}
+
+pub async fn a_cursor_of_a_prefix_is_valid_only_for_it<P: ShadowStore>(store: P) {
+    for id in ["lamp-1", "lamp-2", "lamp-3"] {
+        write_one(&store, whole(&shadow(id), 1, 0)).await.unwrap();
+    }
+    let next = store.list_by_prefix("lamp", 1, None).await.unwrap().next;
+    let documents = store.list(&ListQuery::All, 2, None).await.unwrap().next;
+    assert!(next.is_some() && documents.is_some());
+    for (prefix, cursor) in [
+        ("", next),
+        ("lamp", documents),
+        ("lamp", Some(Cursor("x".into()))),
+    ] {
+        let listed = store.list_by_prefix(prefix, 1, cursor.as_ref()).await;
+        assert!(matches!(listed, Err(StoreError::Invalid(_))), "{prefix}");
+    }
+    for (prefix, limit) in [
+        (String::new(), 0),
+        (String::new(), 1001),
+        ("x".repeat(2046), 1),
+    ] {
+        let listed = store.list_by_prefix(&prefix, limit, None).await;
+        assert!(matches!(listed, Err(StoreError::Invalid(_))), "{limit}");
+    }
 }

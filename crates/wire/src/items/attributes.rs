@@ -24,6 +24,10 @@ pub const DESIRED_TIMES: &str = "desiredTimes";
 
 /// Number of writes of times alone since the last write of a document; missing for none.
 pub const TIMES_VERSION: &str = "timesVersion";
+/// Partition of a shadow in the index `Fleet`.
+pub const FLEET_SHARD: &str = "fleetShard";
+/// Place of a shadow in its partition of the index `Fleet`.
+pub const FLEET_KEY: &str = "fleetKey";
 
 /// Returns the attribute that holds the times of a document's leaves.
 pub const fn times_name(state: State) -> &'static str {

@@ -4,6 +4,7 @@
 //! |---|---|---|---|
 //! | `Listed` | `SENSORS`, `CLIENTS` | id | all sensors, all clients |
 //! | `Listed` | `DELIVERIES#{sensor}` | order and client | deliveries of a sensor |
+//! | `Fleet` | `SHADOWS#{shard}` | id and name | shadows, until they are deleted |
 //! | `ByLocation` | `CITY#{city}` | `LOCATION#{building}#{floor}#{room}#{id}` | sensors |
 //! | `Live` | `LIVE#{shard}` | time of the next check | states of sensors that may become lost |
 //! | `Live` | `PURGE` | time of the next step | purges |
@@ -16,6 +17,10 @@ pub const LOCATION: &str = "LOCATION#";
 
 pub fn deliveries(sensor: &str) -> String {
     format!("DELIVERIES#{sensor}")
+}
+
+pub fn fleet_shard(shard: u32) -> String {
+    format!("SHADOWS#{shard}")
 }
 
 pub fn live_shard(shard: u32) -> String {

@@ -111,6 +111,16 @@ pub(super) fn deleted(id: &ShadowId, json: bool) -> String {
     }
 }
 
+pub(super) fn names(shadows: Page<ShadowId>, json: bool) -> String {
+    if json {
+        return output::json(&api::ShadowPage::from(shadows));
+    }
+    let mut rows = vec![["ID", "NAME"].map(|title| styled(FAINT, title)).to_vec()];
+    let names = shadows.rows.iter();
+    rows.extend(names.map(|shadow| vec![shadow.id().to_owned(), shadow.name().to_owned()]));
+    output::page(&rows, shadows.next.as_ref(), "no shadows")
+}
+
 pub(super) fn documents(documents: Page<DocumentSummary>, json: bool) -> String {
     if json {
         return output::json(&api::DocumentPage::from(documents));

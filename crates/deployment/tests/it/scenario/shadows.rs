@@ -45,6 +45,7 @@ impl Scenario {
     }
 
     async fn shadows_over_http(&self) {
+        self.get("/v1/shadows", &[]).await;
         let (lamp, named) = (&["lamp"][..], &["lamp", "light"][..]);
         for (prefix, parts) in [("/v1/shadows/{}", lamp), ("/v1/shadows/{}/name/{}", named)] {
             let path = |rest: &str| format!("{prefix}{rest}");

@@ -37,7 +37,7 @@ pub(crate) struct DeliveriesQuery {
     #[param(minimum = 1, maximum = 1000, default = 100)]
     limit: Option<usize>,
     /// `nextCursor` of the previous page.
-    #[param(max_length = 16384, pattern = "^[0-9a-f]*$")]
+    #[param(max_length = 16384, pattern = "^[A-Za-z0-9_-]*$")]
     cursor: Option<String>,
     /// Events at this time or later.
     #[param(format = DateTime, example = "2026-01-31T12:00:00Z")]
@@ -106,7 +106,7 @@ pub(crate) struct RedeliverQuery {
     #[serde(default)]
     delivered: bool,
     /// `nextCursor` of the previous response.
-    #[param(max_length = 16384, pattern = "^[0-9a-f]*$")]
+    #[param(max_length = 16384, pattern = "^[A-Za-z0-9_-]*$")]
     cursor: Option<String>,
 }
 

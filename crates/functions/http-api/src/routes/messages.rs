@@ -66,7 +66,7 @@ pub(crate) struct MessagesQuery {
     #[param(minimum = 1, maximum = 1000, default = 100)]
     limit: Option<usize>,
     /// `nextCursor` of the previous page.
-    #[param(max_length = 16384, pattern = "^[0-9a-f]*$")]
+    #[param(max_length = 16384, pattern = "^[A-Za-z0-9_-]*$")]
     cursor: Option<String>,
     /// Smallest message id; it need not exist.
     #[param(min_length = 1, max_length = 1024, pattern = "^[^/+#]+$")]

@@ -177,7 +177,7 @@ pub(crate) struct ReadingsQuery {
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
     /// `nextCursor` of the previous page. Requires the same `from` and `to`.
-    #[param(max_length = 16384, pattern = "^[0-9a-f]*$")]
+    #[param(max_length = 16384, pattern = "^[A-Za-z0-9_-]*$")]
     cursor: Option<String>,
     /// Readings at this time or later.
     #[param(format = DateTime, example = "2026-01-31T12:00:00Z")]

@@ -8,8 +8,9 @@ mod conditional;
 mod tag;
 
 use antumbra_service::api::{
-    BulkError, BulkResult, BulkResults, Delta, Shadow, ShadowUpdate, UpdateResult,
+    BulkError, BulkResult, BulkResults, Delta, Shadow, ShadowPage, ShadowUpdate, UpdateResult,
 };
+use antumbra_service::paging::Cursor;
 use antumbra_service::shadows::adapter::{ITEM_BYTES, check_document, document_bytes};
 use antumbra_service::shadows::id::DEFAULT_NAME;
 use antumbra_service::shadows::{
@@ -28,7 +29,7 @@ use tag::ShadowTag;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::conditions::{Conditions, IfMatch};
-use crate::extract::{FromPath, Path, PathParameter, Query, RawBody};
+use crate::extract::{FromPath, Path, PathParameter, Query, RawBody, limit};
 use crate::problem::{Code, Problem};
 use crate::respond::{ETag, Json};
 use crate::services::Api;
@@ -219,6 +220,35 @@ fn document(raw: Option<Box<RawValue>>) -> Result<Option<Document>, Problem> {
     let document = Document::parse(raw.get())?;
     check(&document)?;
     Ok(Some(document))
+}
+
+/// Selection of shadows.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ShadowsQuery {
+    /// Start of the device id; all shadows by default.
+    #[serde(default)]
+    #[param(max_length = 2045, example = "lamp-")]
+    prefix: String,
+    /// Maximum number of entries. A page can be shorter, also before the last one.
+    #[param(minimum = 1, maximum = 1000, default = 100)]
+    limit: Option<usize>,
+    /// `nextCursor` of the previous page. Requires the same `prefix`.
+    #[param(max_length = 16384, pattern = "^[A-Za-z0-9_-]*$")]
+    cursor: Option<String>,
+}
+
+pub(crate) async fn list(
+    State(api): Api,
+    Query(query): Query<ShadowsQuery>,
+) -> Result<Json<ShadowPage>, Problem> {
+    let (limit, cursor) = (limit(query.limit)?, query.cursor.map(Cursor));
+    let page = api
+        .shadows
+        .list_by_prefix(&query.prefix, limit, cursor.as_ref())
+        .await?;
+    Ok(Json(page.into()))
 }
 
 pub(crate) async fn get(

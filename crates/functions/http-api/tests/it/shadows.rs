@@ -475,3 +475,36 @@ async fn many_shadows_are_updated_in_one_request() {
         .await
         .problem(400, "Invalid");
 }
+
+#[tokio::test]
+async fn shadows_are_listed_by_prefix() {
+    let api = TestApi::start().await;
+    assert_eq!(api.get("/v1/shadows").await.ok(200), json!({"shadows": []}));
+    for path in ["lamp-7", "lamp-7/name/light", "lamp-8", "fan%231"] {
+        let path = format!("/v1/shadows/{path}");
+        api.patch(&path, r#"{"reported":{"a":1},"desired":{"a":2}}"#)
+            .await
+            .ok(200);
+    }
+    let all = api.get("/v1/shadows").await.ok(200);
+    let ids = |page: &serde_json::Value| {
+        let shadows = page["shadows"].as_array().unwrap().iter();
+        let names = shadows.map(|shadow| format!("{}/{}", shadow["id"], shadow["name"]));
+        names.collect::<Vec<_>>().join(" ").replace('"', "")
+    };
+    assert_eq!(ids(&all), "fan#1/main lamp-7/light lamp-7/main lamp-8/main");
+    let first = api.get("/v1/shadows?prefix=lamp-&limit=2").await.ok(200);
+    assert_eq!(ids(&first), "lamp-7/light lamp-7/main");
+    let cursor = first["nextCursor"].as_str().unwrap();
+    let next = format!("/v1/shadows?prefix=lamp-&limit=2&cursor={cursor}");
+    let second = api.get(&next).await.ok(200);
+    assert_eq!(ids(&second), "lamp-8/main");
+    assert!(second.get("nextCursor").is_none());
+    let other = format!("/v1/shadows?prefix=fan&cursor={cursor}");
+    api.get(&other).await.problem(400, "Invalid");
+    api.get("/v1/shadows?limit=0")
+        .await
+        .problem(400, "InvalidQuery");
+    let one = api.get("/v1/shadows?prefix=fan%23").await.ok(200);
+    assert_eq!(ids(&one), "fan#1/main");
+}

@@ -4,6 +4,7 @@ use antumbra_shadow::{Document, Kind, View, limits};
 
 use super::size::{ITEM_BYTES, item_bytes};
 use crate::paging::page_limit;
+use crate::shadows::id::ID_BYTES;
 use crate::shadows::{
     Delete, Layout, ListQuery, NewDocument, ShadowId, State, StoreError, Version, Write,
 };
@@ -119,6 +120,17 @@ pub fn check_delete(delete: &Delete, layout: Layout) -> Result<(), StoreError> {
         }
     }
     Ok(())
+}
+
+/// Rejects an invalid prefix or limit.
+pub fn check_prefix(prefix: &str, limit: usize) -> Result<(), StoreError> {
+    page_limit(limit)?;
+    match prefix.len() {
+        0..=ID_BYTES => Ok(()),
+        bytes => invalid(format!(
+            "the prefix has {bytes} bytes, the limit is {ID_BYTES}"
+        )),
+    }
 }
 
 /// Rejects an invalid query or limit.

@@ -11,7 +11,7 @@
 
 use antumbra_shadow::{Document, Kind, View};
 use antumbra_wire::items::attributes::{
-    ACKNOWLEDGED, CLIENT_TOKEN, TIMES_VERSION, TIMESTAMP, VERSION, ZONE, times_name,
+    ACKNOWLEDGED, CLIENT_TOKEN, FLEET_KEY, FLEET_SHARD, TIMES_VERSION, TIMESTAMP, VERSION, ZONE, times_name,
 };
 use antumbra_wire::items::{ItemKind, PARTITION_KEY, SORT_KEY, ShadowItem};
 
@@ -29,6 +29,8 @@ const CONTAINER_BYTES: usize = 3;
 /// Returns the bytes of the item that holds these documents of a write.
 pub fn item_bytes(write: &Write, states: &[State]) -> usize {
     let mut bytes = KEY_BYTES + write.shadow.id().len() + write.shadow.name().len();
+    bytes += FLEET_SHARD.len() + write.shadow.fleet_shard().len();
+    bytes += FLEET_KEY.len() + write.shadow.fleet_key().len();
     bytes += TIMESTAMP.len() + number_bytes(&write.timestamp.nanoseconds().to_string());
     if let Some(token) = &write.client_token {
         bytes += CLIENT_TOKEN.len() + token.as_str().len();
