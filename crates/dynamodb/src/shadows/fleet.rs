@@ -105,7 +105,8 @@ impl DynamoDbShadows {
                 };
                 let entry = (key.to_owned(), shadow);
                 let is_next = after.is_none_or(|after| entry > *after);
-                if is_next && self.holds(kind) {
+                // The key of a long id does not hold all of it.
+                if is_next && self.holds(kind) && entry.1.id().starts_with(prefix) {
                     entries.push(entry);
                 }
             }

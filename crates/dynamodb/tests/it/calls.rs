@@ -156,6 +156,8 @@ async fn keys_follow_the_layout() {
     let expected = json!({
         "PK": {"S": "DS#My House#Basement"},
         "SK": {"S": "DSR#main"},
+        "fleetShard": {"S": "SHADOWS#1"},
+        "fleetKey": {"S": "My House#Basement\u{1}main"},
         "version": {"N": "1"},
         "timestamp": {"N": "1700000000123456789"},
         "reported": {"M": {"a": {"L": [{"N": "1.5"}, {"BOOL": true}, {"NULL": true}]}}},

@@ -68,7 +68,6 @@ impl FromPath for ShadowId {
     }
 }
 
-
 #[derive(Default, Deserialize, IntoParams)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[into_params(parameter_in = Query, rename_all = "camelCase")]
