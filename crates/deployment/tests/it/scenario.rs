@@ -75,6 +75,7 @@ fn registrations() -> Registrations {
 pub(crate) struct Scenario {
     pub(crate) recorder: Recorder,
     home: Home,
+    layout: Layout,
     /// Unknown sensors are registered at their first signal.
     newcomers: bool,
     clock: ShiftedClock,
@@ -124,6 +125,7 @@ impl Scenario {
         }
         Scenario {
             recorder,
+            layout,
             newcomers,
             clock,
             endpoints: Endpoints::start().await,

@@ -2,6 +2,7 @@
 
 use antumbra_dynamodb::{DynamoDbSuspensions, MAIN};
 use antumbra_service::notifications::suspension::{Suspension, SuspensionState, Suspensions as _};
+use antumbra_service::shadows::Layout;
 use antumbra_shadow::Timestamp;
 use serde_json::{Value, json};
 
@@ -45,7 +46,11 @@ impl Scenario {
     }
 
     async fn shadows_over_http(&self) {
+        self.get("/v1/openapi.json", &[]).await;
         self.get("/v1/shadows", &[]).await;
+        let reports = json!({"reports": [{"id": "fan", "reported": {"a": 1}}]});
+        self.call_api("POST", "/v1/reports", &[], reports, 200)
+            .await;
         let (lamp, named) = (&["lamp"][..], &["lamp", "light"][..]);
         for (prefix, parts) in [("/v1/shadows/{}", lamp), ("/v1/shadows/{}/name/{}", named)] {
             let path = |rest: &str| format!("{prefix}{rest}");
@@ -61,8 +66,14 @@ impl Scenario {
             self.call_api("PATCH", prefix, parts, both, 200).await;
             self.get(&path("/delta"), parts).await;
             self.get(prefix, parts).await;
-            self.call_api("DELETE", &desired, parts, Value::Null, 204)
-                .await;
+            let one_of_two = match self.layout {
+                Layout::Separate => 204,
+                Layout::Combined => 400,
+            };
+            for document in [&reported, &desired] {
+                self.call_api("DELETE", document, parts, Value::Null, one_of_two)
+                    .await;
+            }
             self.call_api("DELETE", prefix, parts, Value::Null, 204)
                 .await;
         }
