@@ -7,8 +7,8 @@ use antumbra_service::shadows::{
 use antumbra_shadow::{LeafTimes, Timestamp};
 use antumbra_wire::items::ShadowItem;
 use antumbra_wire::items::attributes::{
-    ACKNOWLEDGED, CLIENT_TOKEN, DELETED_AT, FLEET_KEY, FLEET_SHARD, TIMES_VERSION, TIMESTAMP, VERSION, ZONE,
-    times_name,
+    ACKNOWLEDGED, CLIENT_TOKEN, DELETED_AT, FLEET_KEY, FLEET_SHARD, TIMES_VERSION, TIMESTAMP,
+    VERSION, ZONE, times_name,
 };
 use aws_sdk_dynamodb::types::AttributeValue;
 

@@ -11,7 +11,8 @@
 
 use antumbra_shadow::{Document, Kind, View};
 use antumbra_wire::items::attributes::{
-    ACKNOWLEDGED, CLIENT_TOKEN, FLEET_KEY, FLEET_SHARD, TIMES_VERSION, TIMESTAMP, VERSION, ZONE, times_name,
+    ACKNOWLEDGED, CLIENT_TOKEN, FLEET_KEY, FLEET_SHARD, TIMES_VERSION, TIMESTAMP, VERSION, ZONE,
+    times_name,
 };
 use antumbra_wire::items::{ItemKind, PARTITION_KEY, SORT_KEY, ShadowItem};
 
