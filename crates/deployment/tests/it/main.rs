@@ -6,7 +6,7 @@
 //! - [`grants`]: the permissions of a function's role
 //! - [`calls`]: records every AWS call of the functions
 //! - [`scenario`]: exercises everything the functions can do
-//! - `permissions`, `drift`, `stages`, `iot`, `alarms`, `costs`: the tests
+//! - `permissions`, `drift`, `stages`, `scripts`, `iot`, `alarms`, `costs`: the tests
 
 #![allow(
     clippy::unwrap_used,
@@ -22,6 +22,7 @@ mod grants;
 mod iot;
 mod permissions;
 mod scenario;
+mod scripts;
 mod stages;
 mod template;
 
