@@ -3,6 +3,7 @@
 use antumbra_dynamodb::{DynamoDbSensors, DynamoDbShadows, SensorConfig, ShadowTableConfig};
 use antumbra_service::sensors::Sensors;
 use antumbra_service::shadows::{Layout, Shadows};
+use antumbra_wire::topic_prefix::TopicPrefix;
 use aws_config::{BehaviorVersion, Region, SdkConfig};
 use clap::{Args, ValueEnum};
 
@@ -44,6 +45,9 @@ pub(crate) struct Connection {
     /// Layout of shadows in the table.
     #[arg(long, global = true, value_enum, default_value_t = LayoutWord::Separate, env = "ANTUMBRA_LAYOUT")]
     layout: LayoutWord,
+    /// Prefix of all MQTT topics of the deployment, such as prod/; topics on the command line have none.
+    #[arg(long, global = true, default_value_t, value_name = "PREFIX", env = "ANTUMBRA_TOPIC_PREFIX")]
+    topic_prefix: TopicPrefix,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -94,6 +98,10 @@ impl Connection {
     pub(crate) async fn aws(&self) -> SdkConfig {
         let local = self.local.then_some(LOCAL_AWS);
         self.load(self.aws_url.as_deref().or(local)).await
+    }
+
+    pub(crate) fn topic_prefix(&self) -> &TopicPrefix {
+        &self.topic_prefix
     }
 
     pub(crate) fn table(&self) -> &str {

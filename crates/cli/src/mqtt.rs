@@ -8,6 +8,7 @@ mod transport;
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use antumbra_wire::topic_prefix::TopicPrefix;
 use bytes::{Bytes, BytesMut};
 use rumqttc::mqttbytes::v4::{
     Connect, ConnectReturnCode, Packet, PubAck, Publish, Subscribe, SubscribeReasonCode,
@@ -34,6 +35,8 @@ pub(crate) fn new_client_id() -> String {
 
 pub(crate) struct Session {
     transport: Transport,
+    /// Prefix of all topics: added to those that are sent, removed from those that are received.
+    topic_prefix: TopicPrefix,
     read: BytesMut,
     received: VecDeque<Publish>,
     last_packet_id: u16,
@@ -45,6 +48,7 @@ impl Session {
     pub(crate) async fn open(
         broker: &Broker,
         client_id: &str,
+        topic_prefix: &TopicPrefix,
         timeout: Duration,
     ) -> Result<Session, CliError> {
         let deadline = Instant::now() + timeout;
@@ -55,6 +59,7 @@ impl Session {
             .map_err(|reason| cannot_connect(broker, &reason))?;
         let mut session = Session {
             transport,
+            topic_prefix: topic_prefix.clone(),
             read: BytesMut::new(),
             received: VecDeque::new(),
             last_packet_id: 0,
@@ -71,7 +76,7 @@ impl Session {
     }
 
     pub(crate) async fn subscribe(&mut self, topic: &str) -> Result<(), CliError> {
-        let mut subscribe = Subscribe::new(topic, QoS::AtLeastOnce);
+        let mut subscribe = Subscribe::new(self.topic_prefix.add(topic), QoS::AtLeastOnce);
         subscribe.pkid = self.next_packet_id();
         self.send(Packet::Subscribe(subscribe)).await?;
         loop {
@@ -95,7 +100,8 @@ impl Session {
 
     /// Publishes with QoS 1 without waiting for the acknowledgement: a response confirms it.
     pub(crate) async fn publish(&mut self, topic: &str, payload: &str) -> Result<(), CliError> {
-        let mut publish = Publish::new(topic, QoS::AtLeastOnce, payload);
+        let mut publish =
+            Publish::new(self.topic_prefix.add(topic), QoS::AtLeastOnce, payload);
         publish.pkid = self.next_packet_id();
         self.send(Packet::Publish(publish)).await
     }
@@ -157,7 +163,10 @@ impl Session {
         let _ = self.send(Packet::Disconnect).await;
     }
 
-    async fn receive(&mut self, message: Publish) -> Result<(), CliError> {
+    async fn receive(&mut self, mut message: Publish) -> Result<(), CliError> {
+        if let Some(topic) = self.topic_prefix.strip(&message.topic) {
+            message.topic = topic.to_owned();
+        }
         if message.qos != QoS::AtMostOnce {
             self.send(Packet::PubAck(PubAck::new(message.pkid))).await?;
         }

@@ -20,12 +20,13 @@ use antumbra_lambda_kit::functions::AsynchronousSettings;
 use antumbra_queues::queue::{Attributes, Message, NewMessage};
 use antumbra_queues::{ApiError, INTERNAL, Queues};
 use antumbra_wire::rules::Rule;
+use antumbra_wire::topic_prefix::TopicPrefix;
 use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     function::Function,
-    mqtt::{Broker, InvalidFilter, TopicFilter},
+    mqtt::{Broker, InvalidFilter, Message as MqttMessage, TopicFilter},
     task::Running,
     unkind::Unkind,
 };
@@ -40,6 +41,10 @@ const RETRY_SECONDS: u64 = 60;
 const MARGIN_SECONDS: u64 = 10;
 const POLL: Duration = Duration::from_secs(20);
 const AFTER_ERROR: Duration = Duration::from_secs(1);
+
+/// Topics of Basic Ingest begin with this and the name of a rule. They invoke the rule whatever its filter is, and
+/// `topic()` is the rest.
+const BASIC_INGEST: &str = "$aws/rules/";
 
 /// A rule with the function that it invokes.
 #[derive(Debug)]
@@ -62,6 +67,7 @@ pub enum RuleError {
 pub fn start(
     broker: &Broker,
     targets: Vec<RuleTarget>,
+    topic_prefix: &TopicPrefix,
     queues: &Queues,
     unkind: &Unkind,
 ) -> Result<Running, RuleError> {
@@ -69,7 +75,8 @@ pub fn start(
     let mut functions: BTreeMap<String, Arc<Invocations>> = BTreeMap::new();
     for target in targets {
         let name = target.function.name().to_owned();
-        let filter = TopicFilter::new(target.rule.filter)?;
+        let rule = target.rule;
+        let filter = TopicFilter::new(topic_prefix.add(target.rule.filter))?;
         if !functions.contains_key(&name) {
             let invocations = Invocations::new(target, queues, unkind)?;
             functions.insert(name.clone(), Arc::new(invocations));
@@ -79,6 +86,19 @@ pub fn start(
             let is_running = !stopped.is_cancelled();
             if is_running {
                 invocations.enqueue(select(message, invocations.received_at()));
+            }
+            is_running
+        });
+        let (invocations, stopped) = (Arc::clone(&functions[&name]), stop.clone());
+        let ingest = format!("{BASIC_INGEST}{}/", rule.name);
+        broker.subscribe_with(TopicFilter::new(format!("{ingest}#"))?, move |message| {
+            let is_running = !stopped.is_cancelled();
+            if let (true, Some(topic)) = (is_running, message.topic.strip_prefix(&ingest)) {
+                let message = MqttMessage {
+                    topic: topic.to_owned(),
+                    ..message.clone()
+                };
+                invocations.enqueue(select(&message, invocations.received_at()));
             }
             is_running
         });

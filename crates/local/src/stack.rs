@@ -22,6 +22,7 @@ use antumbra_registration::Registrations;
 use antumbra_sensor_ingest::AutoRegistration;
 use antumbra_service::clock::ShiftedClock;
 use antumbra_service::shadows::Layout;
+use antumbra_wire::topic_prefix::TopicPrefix;
 use aws_types::SdkConfig;
 
 use crate::clients::{HttpClients, sdk_config_with};
@@ -56,6 +57,8 @@ pub struct Options {
     pub clock: ShiftedClock,
     /// Layout of the two documents of a shadow in the table.
     pub layout: Layout,
+    /// Prefix of all MQTT topics.
+    pub topic_prefix: TopicPrefix,
     pub webhooks: Webhooks,
     /// Properties of automatically registered sensors; `None` to quarantine signals of unknown sensors.
     pub auto_registration: Option<AutoRegistration>,
@@ -114,6 +117,7 @@ struct LocalServices {
     broker: mqtt::Broker,
     clock: ShiftedClock,
     layout: Layout,
+    topic_prefix: TopicPrefix,
     http_clients: HttpClients,
     hosts: AllowedHosts,
     unkind: Unkind,
@@ -188,6 +192,7 @@ impl Stack {
             broker,
             clock: options.clock,
             layout: options.layout,
+            topic_prefix: options.topic_prefix,
             http_clients: options.unkind.http_clients(options.http_clients),
             hosts,
             unkind: options.unkind,
@@ -232,7 +237,7 @@ impl Stack {
         };
         let mut event_sources =
             services.start_event_sources(&functions, &streams, &checkpoints, concurrency)?;
-        event_sources.push(shadow_topics::repeat(&services.broker));
+        event_sources.push(shadow_topics::repeat(&services.broker, &services.topic_prefix));
         let http_token = token::token(data_directory.as_ref(), options.http_token)?;
         let (http_address, http_api) = api::start(
             &services,

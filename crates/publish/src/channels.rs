@@ -20,6 +20,7 @@ use antumbra_registration::Target;
 use antumbra_service::clients::LinkedClients;
 use antumbra_service::deliveries::{NewDeliveries, Queues};
 use antumbra_service::notifications::Channel;
+use antumbra_wire::topic_prefix::TopicPrefix;
 use aws_types::SdkConfig;
 
 pub use ids::{deduplication_id, group_id};
@@ -33,6 +34,7 @@ pub struct AwsChannelFactory {
     sns: OnceLock<aws_sdk_sns::Client>,
     eventbridge: OnceLock<aws_sdk_eventbridge::Client>,
     iot_endpoint: Option<String>,
+    topic_prefix: TopicPrefix,
     clients: Option<DeliveryQueues>,
     undeliverable: String,
     queue_bytes: usize,
@@ -60,6 +62,7 @@ impl AwsChannelFactory {
             sns: OnceLock::new(),
             eventbridge: OnceLock::new(),
             iot_endpoint: iot_endpoint.map(str::to_owned),
+            topic_prefix: TopicPrefix::default(),
             clients: None,
             undeliverable,
             queue_bytes: sqs::BYTES,
@@ -72,6 +75,15 @@ impl AwsChannelFactory {
     pub fn with_queue_bytes(self, queue_bytes: usize) -> AwsChannelFactory {
         AwsChannelFactory {
             queue_bytes,
+            ..self
+        }
+    }
+
+    /// Sets the prefix of all MQTT topics.
+    #[must_use]
+    pub fn with_topic_prefix(self, topic_prefix: TopicPrefix) -> AwsChannelFactory {
+        AwsChannelFactory {
+            topic_prefix,
             ..self
         }
     }

@@ -25,6 +25,40 @@ enum Piece {
     Key(Box<str>),
 }
 
+/// Topics of requests, as filters. A registration that publishes there would send requests, and their effects could match
+/// it again.
+pub const REQUEST_TOPICS: [&str; 14] = [
+    "request/query/#",
+    "request/get/#",
+    "request/next/#",
+    "request/prev/#",
+    "request/list/#",
+    "request/delete/#",
+    "request/send/#",
+    "request/devices",
+    "shadow/+/get",
+    "shadow/+/update",
+    "shadow/+/delete",
+    "shadow/+/name/+/get",
+    "shadow/+/name/+/update",
+    "shadow/+/name/+/delete",
+];
+
+/// Any text within one level.
+const ANY_TEXT: char = '\0';
+
+/// Whether a level with [`ANY_TEXT`] in it can be this word.
+fn can_be(level: &str, word: &str) -> bool {
+    match (level.split_once(ANY_TEXT), level.rsplit_once(ANY_TEXT)) {
+        (Some((before, _)), Some((_, after))) => {
+            word.len() > before.len() + after.len()
+                && word.starts_with(before)
+                && word.ends_with(after)
+        }
+        _ => level == word,
+    }
+}
+
 type Split<'t> = (Vec<(&'t str, &'t str)>, &'t str);
 
 /// Splits at `${...}`: pairs of the text before a placeholder and its inside, and the text after the last one.
@@ -159,6 +193,11 @@ impl TopicTemplate {
         if text.split('/').any(str::is_empty) {
             return Err("has an empty level".to_owned());
         }
+        if let Some(filter) = REQUEST_TOPICS.iter().find(|filter| self.can_match(filter)) {
+            return Err(format!(
+                "can be a topic of requests ({filter}), which would cause further changes without end"
+            ));
+        }
         let slashes = text.matches('/').count() + shadow_slashes;
         if slashes > TOPIC_SLASHES {
             return Err(format!(
@@ -169,6 +208,39 @@ impl TopicTemplate {
             return Err(format!("has {bytes} bytes, the limit is {TOPIC_BYTES}"));
         }
         Ok(())
+    }
+
+    /// Whether a filled-in topic can match the filter.
+    fn can_match(&self, filter: &str) -> bool {
+        ["", "/name/"].into_iter().any(|named| {
+            let mut shape = String::new();
+            for piece in &self.pieces {
+                match piece {
+                    Piece::Literal(text) => shape.push_str(text),
+                    Piece::Id | Piece::Name | Piece::Key(_) => shape.push(ANY_TEXT),
+                    // Their words are not levels of requests.
+                    Piece::State | Piece::Operation => shape.push('-'),
+                    Piece::Shadow => {
+                        shape.push(ANY_TEXT);
+                        if !named.is_empty() {
+                            shape.push_str(named);
+                            shape.push(ANY_TEXT);
+                        }
+                    }
+                }
+            }
+            let mut levels = shape.split('/');
+            for word in filter.split('/') {
+                match (word, levels.next()) {
+                    ("#", Some(_)) => return true,
+                    (_, None) => return false,
+                    ("+", Some(_)) => {}
+                    (word, Some(level)) if can_be(level, word) => {}
+                    _ => return false,
+                }
+            }
+            levels.next().is_none()
+        })
     }
 
     /// Fills in the topic for a change. A value stays within its level: `/`, `+`, `#`, `%` and control characters become

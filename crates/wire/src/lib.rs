@@ -10,6 +10,7 @@
 //! - [`rules`]: the table of MQTT operations and the AWS IoT rules that follow from it
 //! - [`inbox_request`], [`inbox_response`]: requests to the inbox over MQTT and the responses to them
 //! - [`shadow_mqtt`]: shadows over MQTT, in the format of AWS IoT Device Shadow
+//! - [`topic_prefix`]: the prefix of all MQTT topics of a deployment
 //! - [`limits`]: all limits of this crate
 
 #[allow(missing_docs)]
@@ -27,3 +28,4 @@ pub mod rules;
 #[allow(missing_docs)]
 pub mod shadow_mqtt;
 pub mod stream;
+pub mod topic_prefix;

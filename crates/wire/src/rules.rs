@@ -157,6 +157,14 @@ mod tests {
         );
     }
 
+    /// Registrations may not publish to topics of requests; the crate of registrations cannot know the rules.
+    #[test]
+    fn registrations_reject_the_topics_of_all_rules() {
+        use antumbra_registration::REQUEST_TOPICS;
+        let filters: Vec<&str> = deployed_rules().map(|rule| rule.filter).collect();
+        assert_eq!(filters, REQUEST_TOPICS);
+    }
+
     #[test]
     fn rule_names_are_valid_and_unique() {
         let mut names: Vec<&str> = deployed_rules().map(|rule| rule.name).collect();

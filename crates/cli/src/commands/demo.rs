@@ -13,6 +13,7 @@ mod stack;
 use std::time::Duration;
 
 use antumbra_local::function::{Function, HandlerError};
+use antumbra_wire::topic_prefix::TopicPrefix;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use serde::Serialize;
@@ -49,7 +50,11 @@ pub(crate) struct DemoArguments {
     broken: Option<String>,
 }
 
-pub(crate) async fn run(arguments: DemoArguments, as_json: bool) -> Result<(), CliError> {
+pub(crate) async fn run(
+    arguments: DemoArguments,
+    topic_prefix: &TopicPrefix,
+    as_json: bool,
+) -> Result<(), CliError> {
     let mut report = DemoReport::new(!as_json);
     report.print(&format!(
         "{} Everything runs in this process and in memory; every step is checked.\n{}",
@@ -59,7 +64,7 @@ pub(crate) async fn run(arguments: DemoArguments, as_json: bool) -> Result<(), C
             "DynamoDB, SQS, SNS, MQTT and HTTP run over their wire protocols, as on AWS."
         ),
     ));
-    let outcome = run_chapters(&mut report, STEP_TIMEOUT, arguments.broken).await;
+    let outcome = run_chapters(&mut report, topic_prefix, STEP_TIMEOUT, arguments.broken).await;
     report.finish(outcome.as_ref().err());
     if as_json {
         print(&report_json(&report.steps, outcome.as_ref().err()))?;
@@ -70,6 +75,7 @@ pub(crate) async fn run(arguments: DemoArguments, as_json: bool) -> Result<(), C
 /// Runs all chapters in order; later chapters depend on earlier ones.
 async fn run_chapters(
     report: &mut DemoReport,
+    topic_prefix: &TopicPrefix,
     longest: Duration,
     broken: Option<String>,
 ) -> DemoResult {
@@ -78,7 +84,7 @@ async fn run_chapters(
         longest,
         failed: broken.is_some().then_some(failed),
     };
-    let stack = DemoStack::start(timeout, move |function| {
+    let stack = DemoStack::start(timeout, topic_prefix, move |function| {
         if broken.as_deref() == Some(function.name()) {
             failing(&function, fails.clone())
         } else {
@@ -128,7 +134,7 @@ mod tests {
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn all_checks_of_the_demo_pass() {
         let mut report = DemoReport::new(false);
-        let outcome = run_chapters(&mut report, VERY_LONG, None).await;
+        let outcome = run_chapters(&mut report, &"tour/".parse().unwrap(), VERY_LONG, None).await;
         assert!(outcome.is_ok(), "{outcome:?} after {:#?}", report.steps);
     }
 
@@ -142,7 +148,8 @@ mod tests {
             longest: STEP_TIMEOUT,
             failed: None,
         };
-        let stack = DemoStack::start(timeout, move |function| {
+        let none = TopicPrefix::default();
+        let stack = DemoStack::start(timeout, &none, move |function| {
             calls.send(function.name().to_owned()).unwrap();
             function
         });
@@ -177,7 +184,7 @@ mod tests {
                 Box::pin(async move {
                     let mut report = DemoReport::new(false);
                     let outcome =
-                        run_chapters(&mut report, VERY_LONG, Some((*function).to_owned())).await;
+                        run_chapters(&mut report, &TopicPrefix::default(), VERY_LONG, Some((*function).to_owned())).await;
                     assert!(outcome.is_err(), "{function} is broken and the demo passes");
                     assert_eq!(
                         report.current_chapter(),

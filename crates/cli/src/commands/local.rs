@@ -9,6 +9,7 @@ use antumbra_local::listen::StartError;
 use antumbra_local::stack::{Addresses, HttpToken, Options, Stack, StackError, Webhooks};
 use antumbra_local::unkind::Unkind;
 use antumbra_publish::webhook::Allow;
+use antumbra_wire::topic_prefix::TopicPrefix;
 use clap::Args;
 use serde::Serialize;
 use tracing_subscriber::filter::Targets;
@@ -76,7 +77,10 @@ impl LocalArguments {
     }
 }
 
-pub(crate) async fn run(arguments: LocalArguments) -> Result<(), CliError> {
+pub(crate) async fn run(
+    arguments: LocalArguments,
+    topic_prefix: &TopicPrefix,
+) -> Result<(), CliError> {
     start_logging(arguments.verbose);
     let registrations = arguments.registrations.load()?;
     let enabled_registrations = registrations
@@ -97,6 +101,7 @@ pub(crate) async fn run(arguments: LocalArguments) -> Result<(), CliError> {
         http_port: arguments.http_port,
         http_token: arguments.token.clone(),
         registrations,
+        topic_prefix: topic_prefix.clone(),
         webhooks: arguments.webhooks(),
         unkind: arguments.unkind.map(Unkind::with_seed).unwrap_or_default(),
         allowed_hosts: arguments.allow_host.iter().cloned().collect(),
@@ -109,7 +114,8 @@ pub(crate) async fn run(arguments: LocalArguments) -> Result<(), CliError> {
     if let Some(file) = &ready_file {
         file.write(&addresses_json(stack.addresses()))?;
     }
-    print(&banner(&stack, &arguments, enabled_registrations))?;
+    let banner = banner(&stack, &arguments, topic_prefix, enabled_registrations);
+    print(&banner)?;
     signals.next().await;
     drop(ready_file);
     anstream::eprintln!("stopping");
@@ -205,7 +211,12 @@ fn addresses_json(addresses: Addresses) -> String {
 }
 
 /// Formats the text that is printed when the stack is up: addresses, storage and commands to try.
-fn banner(stack: &Stack, arguments: &LocalArguments, enabled_registrations: usize) -> String {
+fn banner(
+    stack: &Stack,
+    arguments: &LocalArguments,
+    topic_prefix: &TopicPrefix,
+    enabled_registrations: usize,
+) -> String {
     let addresses = stack.addresses();
     let row = |name: &str, address: String, hint: &str| {
         vec![format!("  {name}"), address, styled(FAINT, hint)]
@@ -221,7 +232,14 @@ fn banner(stack: &Stack, arguments: &LocalArguments, enabled_registrations: usiz
             format!("http://{}", addresses.aws),
             "queues antumbra-inbound, antumbra-undeliverable, ...",
         ),
-        row("MQTT", format!("mqtt://{}", addresses.mqtt), "3.1.1 and 5"),
+        row(
+            "MQTT",
+            format!("mqtt://{}", addresses.mqtt),
+            &match topic_prefix.to_string().as_str() {
+                "" => "3.1.1 and 5".to_owned(),
+                prefix => format!("3.1.1 and 5, topics below {prefix}"),
+            },
+        ),
         row(
             "HTTP",
             format!("http://{}", addresses.http),

@@ -77,7 +77,8 @@ impl BrokerArguments {
         client_id: &str,
     ) -> Result<Session, CliError> {
         let broker = self.broker(connection).await?;
-        Session::open(&broker, client_id, Duration::from_secs(self.timeout)).await
+        let timeout = Duration::from_secs(self.timeout);
+        Session::open(&broker, client_id, connection.topic_prefix(), timeout).await
     }
 }
 

@@ -174,6 +174,7 @@ impl RedriveArguments {
         let is_aws = aws.endpoint_url().is_none();
         let channels =
             AwsChannelFactory::new(&aws, self.iot_endpoint.as_deref(), queue.url.clone())
+                .with_topic_prefix(connection.topic_prefix().clone())
                 .with_queue_bytes(if is_aws { BYTES } else { SMALL_BYTES })
                 .with_tenants(is_aws)
                 .with_clients(

@@ -8,7 +8,7 @@ use antumbra_service::clock::{Clock, SystemClock};
 use aws_types::SdkConfig;
 use lambda_runtime::Error;
 
-use crate::config::{InboxConfig, SendConfig};
+use crate::config::{InboxConfig, RequestsConfig, SendConfig};
 use crate::operations::{Outbound, SendFunction};
 use crate::{InboxFunction, InboxRequests};
 
@@ -19,9 +19,8 @@ pub fn build<F: InboxFunction>(
     sdk: &SdkConfig,
     clock: Arc<dyn Clock>,
 ) -> InboxRequests<F> {
-    let responses = IotChannel::connect(sdk, config.iot_endpoint.as_deref());
     let inbox = DynamoDbInbox::connect(sdk, config.table);
-    InboxRequests::new(function(inbox), Arc::new(responses), clock).with_tokens(config.tokens)
+    requests(function(inbox), config.requests, sdk, clock)
 }
 
 /// Wires the function that sends messages to devices.
@@ -30,14 +29,26 @@ pub fn build_send(
     sdk: &SdkConfig,
     clock: Arc<dyn Clock>,
 ) -> InboxRequests<SendFunction<Outbound>> {
-    let responses = IotChannel::connect(sdk, config.iot_endpoint.as_deref());
     let outbound = SqsChannel::new(&aws_sdk_sqs::Client::new(sdk), &config.outbound)
         .with_bytes(config.queue_bytes);
     let function = SendFunction(Outbound {
         queue: Arc::new(outbound),
         clock: Arc::clone(&clock),
     });
-    InboxRequests::new(function, Arc::new(responses), clock).with_tokens(config.tokens)
+    requests(function, config.requests, sdk, clock)
+}
+
+fn requests<F: InboxFunction>(
+    function: F,
+    config: RequestsConfig,
+    sdk: &SdkConfig,
+    clock: Arc<dyn Clock>,
+) -> InboxRequests<F> {
+    let endpoint = config.iot_endpoint.as_deref();
+    let responses = IotChannel::connect(sdk, endpoint, config.topic_prefix.clone());
+    InboxRequests::new(function, Arc::new(responses), clock)
+        .with_tokens(config.tokens)
+        .with_topic_prefix(config.topic_prefix)
 }
 
 pub async fn run_on_inbox<F: InboxFunction>(

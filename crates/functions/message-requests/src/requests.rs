@@ -15,12 +15,14 @@ use antumbra_wire::inbox_request::{
 use antumbra_wire::inbox_response::InboxErrorResponse;
 use antumbra_wire::limits::REQUEST_BYTES;
 use antumbra_wire::rules::Operation;
+use antumbra_wire::topic_prefix::TopicPrefix;
 
 use crate::operations::{InboxFunction, RequestContext};
 
 pub struct InboxRequests<F> {
     function: F,
     tokens: TokenPolicy,
+    topic_prefix: TopicPrefix,
     responder: Responder,
 }
 
@@ -97,6 +99,7 @@ impl<F: InboxFunction> InboxRequests<F> {
         InboxRequests {
             function,
             tokens: TokenPolicy::default(),
+            topic_prefix: TopicPrefix::default(),
             responder: Responder::new(responses, clock),
         }
     }
@@ -104,6 +107,14 @@ impl<F: InboxFunction> InboxRequests<F> {
     #[must_use]
     pub fn with_tokens(self, tokens: TokenPolicy) -> InboxRequests<F> {
         InboxRequests { tokens, ..self }
+    }
+
+    #[must_use]
+    pub fn with_topic_prefix(self, topic_prefix: TopicPrefix) -> InboxRequests<F> {
+        InboxRequests {
+            topic_prefix,
+            ..self
+        }
     }
 
     /// Serves the request in a rule's event and publishes its response. `id` is the invocation's id.
@@ -114,7 +125,7 @@ impl<F: InboxFunction> InboxRequests<F> {
         deadline: Timestamp,
     ) -> Result<RequestSummary, HandlerError> {
         let times = self.responder.times(deadline);
-        let event = RuleEvent::decode(event).map_err(HandlerError::event)?;
+        let event = RuleEvent::decode(event, &self.topic_prefix).map_err(HandlerError::event)?;
         let operation = Operation::of_topic(&event.topic)
             .filter(|operation| operation.function() == F::NAME)
             .ok_or_else(|| {

@@ -4,6 +4,7 @@ use antumbra_lambda_kit::config::{self, FunctionConfig};
 use antumbra_lambda_kit::environment::Environment;
 use antumbra_service::shadows::Layout;
 use antumbra_shadow::Model;
+use antumbra_wire::topic_prefix::TopicPrefix;
 
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -17,6 +18,7 @@ pub struct Config {
     pub acknowledge: bool,
     /// The account's own endpoint of AWS IoT.
     pub iot_endpoint: Option<String>,
+    pub topic_prefix: TopicPrefix,
 }
 
 impl Default for Config {
@@ -29,6 +31,7 @@ impl Default for Config {
             order: Order::default(),
             acknowledge: false,
             iot_endpoint: None,
+            topic_prefix: TopicPrefix::default(),
         }
     }
 }
@@ -68,6 +71,7 @@ impl FunctionConfig for Config {
             order: environment.or("MQTT_ORDER", Order::default()),
             acknowledge: environment.or("ACKNOWLEDGE", Switch::Off) == Switch::On,
             iot_endpoint: environment.optional("IOT_ENDPOINT"),
+            topic_prefix: environment.or("TOPIC_PREFIX", TopicPrefix::default()),
         }
     }
 }

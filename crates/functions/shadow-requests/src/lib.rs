@@ -30,6 +30,7 @@ pub fn build(
 ) -> ShadowRequests<DynamoDbShadows> {
     let table = ShadowTableConfig::new(&config.table).layout(config.layout);
     let shadows = DynamoDbShadows::connect(sdk, table);
-    let responses = Arc::new(IotChannel::connect(sdk, config.iot_endpoint.as_deref()));
-    ShadowRequests::new(shadows, config, responses, clock)
+    let endpoint = config.iot_endpoint.as_deref();
+    let responses = IotChannel::connect(sdk, endpoint, config.topic_prefix.clone());
+    ShadowRequests::new(shadows, config, Arc::new(responses), clock)
 }

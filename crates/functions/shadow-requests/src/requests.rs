@@ -77,7 +77,8 @@ impl<P: ShadowStore> ShadowRequests<P> {
         let times = self.responder.times(deadline);
         let seconds = times.now.nanoseconds().div_euclid(1_000_000_000);
         let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
-        let event = RuleEvent::decode(event).map_err(HandlerError::event)?;
+        let event = RuleEvent::decode(event, &self.config.topic_prefix);
+        let event = event.map_err(HandlerError::event)?;
         let topic = ShadowTopic::parse(&event.topic)
             .map_err(|error| HandlerError::new("TopicError", error))?;
         let operation = topic.operation;

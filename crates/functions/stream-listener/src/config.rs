@@ -6,6 +6,7 @@ use antumbra_lambda_kit::config::{FunctionConfig, shadow_model};
 use antumbra_lambda_kit::environment::Environment;
 use antumbra_publish::sqs;
 use antumbra_shadow::Model;
+use antumbra_wire::topic_prefix::TopicPrefix;
 
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -16,6 +17,7 @@ pub struct Config {
     pub model: Model,
     /// The account's own endpoint of AWS IoT.
     pub iot_endpoint: Option<String>,
+    pub topic_prefix: TopicPrefix,
     /// Without the table, notifications with both documents of a shadow need the combined layout.
     pub table: Option<String>,
     /// Queues of deliveries to clients, for registrations whose target is `clients`.
@@ -35,6 +37,7 @@ impl Default for Config {
             spill_queue_url: None,
             model: Model::default(),
             iot_endpoint: None,
+            topic_prefix: TopicPrefix::default(),
             table: None,
             deliveries_fifo_queue_url: None,
             deliveries_queue_url: None,
@@ -53,6 +56,7 @@ impl FunctionConfig for Config {
             spill_queue_url: environment.optional("SPILL_QUEUE_URL"),
             model: shadow_model(environment),
             iot_endpoint: environment.optional("IOT_ENDPOINT"),
+            topic_prefix: environment.or("TOPIC_PREFIX", default.topic_prefix),
             table: environment.optional("TABLE"),
             deliveries_fifo_queue_url: environment.optional("DELIVERIES_FIFO_QUEUE_URL"),
             deliveries_queue_url: environment.optional("DELIVERIES_QUEUE_URL"),

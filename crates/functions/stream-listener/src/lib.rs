@@ -36,6 +36,7 @@ pub fn build(
 ) -> Result<StreamListener, RouteError> {
     let iot_endpoint = config.iot_endpoint.as_deref();
     let mut channels = AwsChannelFactory::new(sdk, iot_endpoint, config.undeliverable_queue_url)
+        .with_topic_prefix(config.topic_prefix)
         .with_queue_bytes(config.queue_bytes)
         .with_tenants(config.tenants);
     if let (Some(table), Some(fifo), Some(standard)) = (

@@ -8,6 +8,7 @@ use antumbra_service::inbox::{MessageId, Source};
 use antumbra_service::shadows::ShadowId;
 use antumbra_shadow::{Document, LeafTimes, Mode, Model, Timestamp, merge};
 use antumbra_wire::events::rule::RuleEvent;
+use antumbra_wire::topic_prefix::TopicPrefix;
 use antumbra_wire::inbox_request;
 use antumbra_wire::limits::{TOPIC_BYTES, TOPIC_SLASHES};
 use antumbra_wire::rules::Operation;
@@ -25,7 +26,7 @@ use crate::oracle::has_twins;
 const PAYLOAD_BYTES: usize = 200 * 1024;
 
 pub(crate) fn run(bytes: &[u8]) {
-    let _ = RuleEvent::decode(bytes);
+    let _ = RuleEvent::decode(bytes, &TopicPrefix::default());
     let mut parts = bytes.splitn(3, |byte| *byte == b'\n');
     let (topic, response_topic) = (parts.next(), parts.next());
     let payload = parts.next().unwrap_or_default();
@@ -68,7 +69,7 @@ fn selected(event: &RuleEvent) {
     if let Some(topic) = &event.response_topic {
         selected["responseTopic"] = topic.as_str().into();
     }
-    let decoded = RuleEvent::decode(selected.to_string().as_bytes());
+    let decoded = RuleEvent::decode(selected.to_string().as_bytes(), &TopicPrefix::default());
     assert_eq!(decoded.as_ref(), Ok(event));
 }
 

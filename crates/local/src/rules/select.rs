@@ -50,6 +50,7 @@ mod tests {
     use antumbra_shadow::Timestamp;
     use antumbra_wire::events::rule::RuleEvent;
     use antumbra_wire::rules::{SELECT, deployed_rules};
+    use antumbra_wire::topic_prefix::TopicPrefix;
     use bytes::Bytes;
     use serde_json::{Value, json};
 
@@ -71,10 +72,11 @@ mod tests {
             ..Message::default()
         };
         let event = select(&message, 1_700_000_000_123_456);
-        let event = RuleEvent::decode(event.as_bytes()).unwrap();
+        let event = RuleEvent::decode(event.as_bytes(), &TopicPrefix::default()).unwrap();
         let expected = RuleEvent {
             payload: vec![0, 255, b'"'],
             topic: "request/get/a/b".to_owned(),
+            prefix: TopicPrefix::default(),
             client_id: Some("lamp-7".to_owned()),
             response_topic: Some("response/get/x".to_owned()),
             correlation_data: Some("AQID".to_owned()),

@@ -60,7 +60,13 @@ impl LocalServices {
             }
         }
         let queues = self.queues.queues();
-        running.push(rules::start(&self.broker, rules, queues, &self.unkind)?);
+        running.push(rules::start(
+            &self.broker,
+            rules,
+            &self.topic_prefix,
+            queues,
+            &self.unkind,
+        )?);
         Ok(running)
     }
 

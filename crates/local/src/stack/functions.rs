@@ -7,7 +7,7 @@ use antumbra_dynamodb::{DynamoDbInbox, MAIN, MESSAGES, SensorConfig};
 use antumbra_lambda_kit::Handler;
 use antumbra_lambda_kit::functions::queues;
 use antumbra_message_requests::InboxFunction;
-use antumbra_message_requests::config::{InboxConfig, SendConfig, TokenPolicy};
+use antumbra_message_requests::config::{InboxConfig, RequestsConfig, SendConfig};
 use antumbra_message_requests::operations::{
     DeleteFunction, GetFunction, NextFunction, Outbound, QueryFunction, SendFunction,
 };
@@ -106,6 +106,7 @@ impl LocalServices {
         let config = antumbra_shadow_requests::Config {
             table: MAIN.name.to_owned(),
             layout: self.layout,
+            topic_prefix: self.topic_prefix.clone(),
             ..Default::default()
         };
         self.build(antumbra_shadow_requests::NAME, |sdk, clock| {
@@ -129,20 +130,25 @@ impl LocalServices {
     ) -> Function {
         let config = InboxConfig {
             table: MESSAGES.name.to_owned(),
-            iot_endpoint: None,
-            tokens: TokenPolicy::default(),
+            requests: self.requests_config(),
         };
         self.build(F::NAME, |sdk, clock| {
             antumbra_message_requests::build(function, config, sdk, clock)
         })
     }
 
+    fn requests_config(&self) -> RequestsConfig {
+        RequestsConfig {
+            topic_prefix: self.topic_prefix.clone(),
+            ..Default::default()
+        }
+    }
+
     fn message_send(&self) -> Function {
         let config = SendConfig {
             outbound: self.queues.queue_url(queues::OUTBOUND),
             queue_bytes: SMALL_BYTES,
-            iot_endpoint: None,
-            tokens: TokenPolicy::default(),
+            requests: self.requests_config(),
         };
         self.build(SendFunction::<Outbound>::NAME, |sdk, clock| {
             antumbra_message_requests::build_send(config, sdk, clock)
@@ -161,6 +167,7 @@ impl LocalServices {
             deliveries_fifo_queue_url: Some(self.queues.queue_url(queues::DELIVERIES_FIFO)),
             deliveries_queue_url: Some(self.queues.queue_url(queues::DELIVERIES)),
             queue_bytes: SMALL_BYTES,
+            topic_prefix: self.topic_prefix.clone(),
             // The emulated queues do not accept a tenant.
             ..Default::default()
         };

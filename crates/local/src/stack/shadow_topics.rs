@@ -1,6 +1,7 @@
 //! Repeats shadow notifications on AWS's reserved topics, so that a device made for AWS IoT Device Shadow
 //! works unchanged.
 
+use antumbra_wire::topic_prefix::TopicPrefix;
 use tokio::task::JoinSet;
 
 use crate::mqtt::{Broker, Publisher, Subscription, TopicFilter};
@@ -15,22 +16,33 @@ const NOTIFICATIONS: [&str; 4] = [
 ];
 
 /// Starts repeating, until the broker stops.
-pub(super) fn repeat(broker: &Broker) -> Running {
+pub(super) fn repeat(broker: &Broker, topic_prefix: &TopicPrefix) -> Running {
     // All four are valid filters.
     let filters = NOTIFICATIONS
         .iter()
-        .filter_map(|filter| TopicFilter::new(*filter).ok());
+        .filter_map(|filter| TopicFilter::new(topic_prefix.add(filter)).ok());
     let repeaters: JoinSet<()> = filters
-        .map(|filter| repeat_each(broker.subscribe(filter), broker.publisher()))
+        .map(|filter| {
+            repeat_each(
+                broker.subscribe(filter),
+                broker.publisher(),
+                topic_prefix.clone(),
+            )
+        })
         .collect();
     Running::start(|stop| async move {
         stop.run_until_cancelled(repeaters.join_all()).await;
     })
 }
 
-async fn repeat_each(mut messages: Subscription, publisher: Publisher) {
+async fn repeat_each(
+    mut messages: Subscription,
+    publisher: Publisher,
+    topic_prefix: TopicPrefix,
+) {
     while let Some(mut message) = messages.next().await {
-        let Some(topic) = aws_topic(&message.topic) else {
+        let topic = topic_prefix.strip(&message.topic);
+        let Some(topic) = topic.and_then(aws_topic) else {
             continue;
         };
         message.topic = topic;

@@ -11,6 +11,7 @@ mod dynamodb;
 mod inbox_e2e;
 mod listener_e2e;
 mod mqtt;
+mod prefix;
 mod queue_pump;
 mod queues;
 mod requests;

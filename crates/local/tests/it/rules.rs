@@ -11,6 +11,7 @@ use antumbra_local::{
     unkind::Unkind,
 };
 use antumbra_wire::rules::{Operation, Rule};
+use antumbra_wire::topic_prefix::TopicPrefix;
 
 use serde_json::{Value, json};
 
@@ -48,6 +49,7 @@ async fn stack(rules: &[Rule]) -> Stack {
     let rules = rules::start(
         &broker,
         targets.collect(),
+        &TopicPrefix::default(),
         emulated.queues(),
         &Unkind::default(),
     );
@@ -181,7 +183,7 @@ async fn a_rule_with_an_invalid_filter_does_not_start() {
         function: function("f").0,
         settings: settings(0),
     };
-    let error = rules::start(&broker, vec![target], queues.queues(), &Unkind::default());
+    let error = rules::start(&broker, vec![target], &TopicPrefix::default(), queues.queues(), &Unkind::default());
     let error = error.unwrap_err();
     assert!(error.to_string().contains("`a/#/b`"), "{error}");
 }
@@ -198,7 +200,7 @@ async fn accepted_events_survive_the_rules_and_failed_ones_are_repeated() {
             function,
             settings: settings(retries),
         };
-        let rules = rules::start(&broker, vec![target], queues.queues(), &Unkind::default());
+        let rules = rules::start(&broker, vec![target], &TopicPrefix::default(), queues.queues(), &Unkind::default());
         (rules.unwrap(), calls)
     };
     let (rules, mut calls) = start(2);

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use antumbra_registration::target::Mqtt;
 use antumbra_service::notifications::{BoxFuture, Channel, ChannelLimits, Message};
+use antumbra_wire::topic_prefix::TopicPrefix;
 use aws_sdk_iotdataplane::Client;
 use aws_sdk_iotdataplane::primitives::Blob;
 use aws_types::SdkConfig;
@@ -25,17 +26,24 @@ pub(super) fn open(_: &Mqtt, factory: &AwsChannelFactory) -> Arc<dyn Channel> {
     Arc::new(IotChannel::connect(
         &factory.sdk,
         factory.iot_endpoint.as_deref(),
+        factory.topic_prefix.clone(),
     ))
 }
 
 #[derive(Debug)]
 pub struct IotChannel {
     client: Client,
+    topic_prefix: TopicPrefix,
 }
 
 impl IotChannel {
-    /// Connects to the account's endpoint, with or without `https://`, or to the SDK's default endpoint.
-    pub fn connect(sdk: &SdkConfig, endpoint: Option<&str>) -> IotChannel {
+    /// Connects to the account's endpoint, with or without `https://`, or to the SDK's default endpoint. Adds the
+    /// prefix to the topics of all messages.
+    pub fn connect(
+        sdk: &SdkConfig,
+        endpoint: Option<&str>,
+        topic_prefix: TopicPrefix,
+    ) -> IotChannel {
         let endpoint = endpoint.map(|endpoint| match endpoint.contains("://") {
             true => endpoint.to_owned(),
             false => format!("https://{endpoint}"),
@@ -44,18 +52,23 @@ impl IotChannel {
         if let Some(endpoint) = endpoint {
             config = config.endpoint_url(endpoint);
         }
-        IotChannel::new(&Client::from_conf(config.build()))
+        IotChannel {
+            topic_prefix,
+            ..IotChannel::new(&Client::from_conf(config.build()))
+        }
     }
 
     pub fn new(client: &Client) -> IotChannel {
         IotChannel {
             client: client.clone(),
+            topic_prefix: TopicPrefix::default(),
         }
     }
 
     async fn publish(&self, message: &Message) -> Sent {
         let reject = |reason: String| permanent(LABEL, &reason);
-        let topic = topic::checked_topic(message).map_err(reject)?;
+        let topic = message.topic.as_deref().map(|topic| self.topic_prefix.add(topic));
+        let topic = topic::checked_topic(message, topic.as_deref()).map_err(reject)?;
         let call = self.client.publish().topic(topic);
         let call = call.qos(i32::from(message.qos));
         let call = call.set_correlation_data(message.correlation_data.clone());

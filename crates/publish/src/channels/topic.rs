@@ -11,8 +11,11 @@ pub(crate) const PAYLOAD_BYTES: usize = 128 * 1024;
 /// The highest quality of service: at least once.
 const MAX_QOS: u8 = 1;
 
-/// Returns the topic of a valid message, or the reason why it cannot be published.
-pub(crate) fn checked_topic(message: &Message) -> Result<&str, String> {
+/// Returns the topic if the message can be published there, or the reason why not.
+pub(crate) fn checked_topic<'a>(
+    message: &Message,
+    topic: Option<&'a str>,
+) -> Result<&'a str, String> {
     let bytes = message.body.len();
     if bytes > PAYLOAD_BYTES {
         return Err(format!(
@@ -22,7 +25,7 @@ pub(crate) fn checked_topic(message: &Message) -> Result<&str, String> {
     if message.qos > MAX_QOS {
         return Err(format!("QoS {} is more than {MAX_QOS}", message.qos));
     }
-    check(message.topic.as_deref())
+    check(topic)
 }
 
 fn check(topic: Option<&str>) -> Result<&str, String> {

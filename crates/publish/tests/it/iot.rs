@@ -3,6 +3,7 @@
 use antumbra_local::mqtt::TopicFilter;
 use antumbra_publish::IotChannel;
 use antumbra_service::notifications::{Channel, Message};
+use antumbra_wire::topic_prefix::TopicPrefix;
 use aws_sdk_iotdataplane::Client;
 
 use crate::contract::{Behaviour, rejection};
@@ -90,7 +91,7 @@ fn each_message_is_a_call_and_sixteen_are_in_flight() {
     let config = aws_types::SdkConfig::builder()
         .behavior_version(aws_sdk_sqs::config::BehaviorVersion::latest())
         .build();
-    let channel = IotChannel::connect(&config, Some("endpoint.example"));
+    let channel = IotChannel::connect(&config, Some("endpoint.example"), TopicPrefix::default());
     assert_eq!(channel.limits().batch_count, 1);
     assert_eq!(channel.concurrent_calls(), 16);
 }

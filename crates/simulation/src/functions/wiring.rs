@@ -9,7 +9,7 @@ use antumbra_dynamodb::{
 };
 use antumbra_lambda_kit::Handler;
 use antumbra_message_requests::InboxFunction;
-use antumbra_message_requests::config::{InboxConfig, TokenPolicy};
+use antumbra_message_requests::config::{InboxConfig, RequestsConfig};
 use antumbra_message_requests::operations::{
     DeleteFunction, GetFunction, NextFunction, QueryFunction,
 };
@@ -224,8 +224,7 @@ impl Wiring {
         self.function(F::NAME, move |wiring, clock| {
             let config = InboxConfig {
                 table: MESSAGES.name.to_owned(),
-                iot_endpoint: None,
-                tokens: TokenPolicy::default(),
+                requests: RequestsConfig::default(),
             };
             antumbra_message_requests::build(function, config, &wiring.sdk, clock)
         })

@@ -6,6 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 
 use crate::limits::RULE_EVENT_BYTES;
+use crate::topic_prefix::TopicPrefix;
 
 /// Value of `clientid()` for a message published over HTTPS.
 const NO_CLIENT: &str = "n/a";
@@ -15,9 +16,13 @@ const NO_CLIENT: &str = "n/a";
 pub struct RuleEvent {
     /// The payload; empty if there was none.
     pub payload: Vec<u8>,
+    /// The topic, without the deployment's prefix.
     pub topic: String,
+    /// The deployment's prefix.
+    pub prefix: TopicPrefix,
     /// MQTT client id of the sender; `None` if it was published over HTTPS.
     pub client_id: Option<String>,
+    /// MQTT 5 response topic, as received.
     pub response_topic: Option<String>,
     /// MQTT 5 correlation data, in base64 as received.
     pub correlation_data: Option<String>,
@@ -52,8 +57,8 @@ struct Selected {
 }
 
 impl RuleEvent {
-    /// Decodes the event of an invocation. Unknown fields are ignored.
-    pub fn decode(event: &[u8]) -> Result<RuleEvent, RuleEventError> {
+    /// Decodes the event of an invocation of a deployment with this topic prefix. Unknown fields are ignored.
+    pub fn decode(event: &[u8], prefix: &TopicPrefix) -> Result<RuleEvent, RuleEventError> {
         let invalid = |reason: String| RuleEventError(reason);
         if event.len() > RULE_EVENT_BYTES {
             let bytes = event.len();
@@ -66,12 +71,17 @@ impl RuleEvent {
         if selected.topic.is_empty() {
             return Err(invalid("the topic is empty".to_owned()));
         }
+        let Some(topic) = prefix.strip(&selected.topic) else {
+            let topic = selected.topic;
+            return Err(invalid(format!("the topic {topic:?} is not below {prefix}")));
+        };
         let payload = STANDARD
             .decode(&selected.payload)
             .map_err(|error| invalid(format!("payload: {error}")))?;
         Ok(RuleEvent {
             payload,
-            topic: selected.topic,
+            topic: topic.to_owned(),
+            prefix: prefix.clone(),
             client_id: selected.client_id.filter(|id| id != NO_CLIENT),
             response_topic: selected.response_topic,
             correlation_data: selected.correlation_data,
@@ -101,19 +111,20 @@ mod tests {
         let expected = RuleEvent {
             payload: vec![0, 255],
             topic: "request/get/a/b".to_owned(),
+            prefix: TopicPrefix::default(),
             client_id: Some("lamp-7".to_owned()),
             response_topic: Some("response/get/x".to_owned()),
             correlation_data: Some("AQID".to_owned()),
             received: Some(Timestamp::from_nanoseconds(1_700_000_000_123_000_000)),
             sent: Some(Timestamp::from_nanoseconds(1_700_000_000_000_000_000)),
         };
-        assert_eq!(RuleEvent::decode(event), Ok(expected));
+        assert_eq!(RuleEvent::decode(event, &TopicPrefix::default()), Ok(expected));
     }
 
     #[test]
     fn a_missing_payload_is_empty() {
         for event in [r#"{"topic":"t"}"#, r#"{"topic":"t","payload":""}"#] {
-            let decoded = RuleEvent::decode(event.as_bytes()).unwrap();
+            let decoded = RuleEvent::decode(event.as_bytes(), &TopicPrefix::default()).unwrap();
             assert_eq!(decoded.payload, b"");
             assert_eq!(decoded.topic, "t");
         }
@@ -135,9 +146,9 @@ mod tests {
             r#"{"topic":"t","topic":"u"}"#,
             r#"{"topic":"t"} more"#,
         ] {
-            assert!(RuleEvent::decode(event.as_bytes()).is_err(), "{event}");
+            assert!(RuleEvent::decode(event.as_bytes(), &TopicPrefix::default()).is_err(), "{event}");
         }
         let large = format!(r#"{{"topic":"{}"}}"#, "t".repeat(RULE_EVENT_BYTES));
-        assert!(RuleEvent::decode(large.as_bytes()).is_err());
+        assert!(RuleEvent::decode(large.as_bytes(), &TopicPrefix::default()).is_err());
     }
 }

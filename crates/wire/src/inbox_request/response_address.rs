@@ -4,6 +4,7 @@ use super::{RequestError, RequestPayload};
 use crate::events::rule::RuleEvent;
 use crate::limits::{TOKEN_CHARS, TOPIC_BYTES, TOPIC_SLASHES};
 use crate::rules::Operation;
+use crate::topic_prefix::TopicPrefix;
 
 /// Prefix of all topics that a response may go to.
 const RESPONSE: &str = "response/";
@@ -83,7 +84,7 @@ impl ResponseAddress {
         };
         let rejected = format!("{RESPONSE}{}/rejected", operation.word());
         let chosen = event.response_topic.as_deref();
-        let chosen = chosen.map(|topic| check_response_topic(topic, client, tokens));
+        let chosen = chosen.map(|topic| check_response_topic(topic, &event.prefix, client, tokens));
         match (chosen, by_token) {
             (Some(Ok(topic)), by_token) => {
                 let address = ResponseAddress {
@@ -140,17 +141,19 @@ fn token_topic(
 /// level with a dot is private, because device policies match several levels; the last level is the token.
 fn check_response_topic<'a>(
     topic: &'a str,
+    prefix: &TopicPrefix,
     client: Option<&str>,
     tokens: TokenPolicy,
 ) -> Result<&'a str, RequestError> {
     let (bytes, slashes) = (topic.len(), topic.matches('/').count());
     let forbidden = |c: &char| matches!(c, '+' | '#') || c.is_control();
+    let below = prefix.strip(topic).filter(|topic| topic.starts_with(RESPONSE));
     let invalid = if bytes > TOPIC_BYTES {
         format!("has {bytes} bytes, the limit is {TOPIC_BYTES}")
     } else if slashes > TOPIC_SLASHES {
         format!("has {slashes} slashes, the limit is {TOPIC_SLASHES}")
-    } else if !topic.starts_with(RESPONSE) {
-        format!("must begin with {RESPONSE}")
+    } else if below.is_none() {
+        format!("must begin with {prefix}{RESPONSE}")
     } else if let Some(forbidden) = topic.chars().find(forbidden) {
         format!("holds {forbidden:?}, which is not allowed")
     } else if topic.split('/').any(str::is_empty) {
@@ -162,7 +165,7 @@ fn check_response_topic<'a>(
         }
         let token = topic.rsplit('/').next().unwrap_or_default();
         tokens.check(client, token, what)?;
-        return Ok(topic);
+        return Ok(below.unwrap_or(topic));
     };
     Err(RequestError::bad(format!("The response topic {invalid}")))
 }

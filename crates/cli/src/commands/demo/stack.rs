@@ -17,6 +17,7 @@ use hyper::Request;
 use hyper::client::conn::http1::handshake;
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
+use antumbra_wire::topic_prefix::TopicPrefix;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -64,6 +65,7 @@ pub(super) struct DemoStack {
     /// Clock of the functions.
     pub(super) clock: ShiftedClock,
     pub(super) timeout: Timeout,
+    topic_prefix: TopicPrefix,
 }
 
 #[derive(Debug, Clone)]
@@ -97,6 +99,7 @@ impl Timeout {
 impl DemoStack {
     pub(super) async fn start(
         timeout: Timeout,
+        topic_prefix: &TopicPrefix,
         wrap: impl Fn(Function) -> Function + Send + Sync + 'static,
     ) -> DemoResult<DemoStack> {
         let registrations = Registrations::load(REGISTRATIONS, &|_| None)
@@ -104,6 +107,7 @@ impl DemoStack {
         let clock = ShiftedClock::default();
         let options = Options {
             registrations,
+            topic_prefix: topic_prefix.clone(),
             clock: clock.clone(),
             http_token: Some(TOKEN.to_owned()),
             webhooks: fast_retries(),
@@ -118,6 +122,7 @@ impl DemoStack {
         Ok(DemoStack {
             shadows: Arc::new(Shadows::new(tables)),
             sqs: aws_sdk_sqs::Client::new(&sdk_config(addresses.aws)),
+            topic_prefix: topic_prefix.clone(),
             stack,
             clock,
             timeout,
@@ -245,7 +250,7 @@ impl DemoStack {
 
     pub(super) async fn connect(&self, filters: &[&str]) -> DemoResult<Device> {
         let broker = Broker::Tcp(self.stack.addresses().mqtt.to_string());
-        let mut session = Session::open(&broker, &new_client_id(), SESSION).await?;
+        let mut session = Session::open(&broker, &new_client_id(), &self.topic_prefix, SESSION).await?;
         for filter in filters {
             let subscribing = session.subscribe(filter);
             self.within_timeout("the acknowledgement of the subscription", subscribing)
