@@ -4,6 +4,7 @@ use std::fmt;
 
 use antumbra_service::redrive::{Attribute, FailedMessage, RecordRange};
 use antumbra_wire::events::rule::RuleEvent;
+use antumbra_wire::topic_prefix::TopicPrefix;
 use antumbra_wire::events::sqs::Origin;
 use serde_json::Value;
 
@@ -80,7 +81,8 @@ fn failed_update(body: &Value) -> Option<String> {
 
 /// Returns whether an event has a time, by which it is older than what was reported since.
 fn has_time(event: &str) -> bool {
-    let event = RuleEvent::decode(event.as_bytes());
+    // The topic does not matter here.
+    let event = RuleEvent::decode(event.as_bytes(), &TopicPrefix::default());
     event.is_ok_and(|event| event.received.is_some())
 }
 
