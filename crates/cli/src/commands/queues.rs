@@ -190,8 +190,12 @@ impl RedriveArguments {
         };
         let clock = Arc::new(SystemClock);
         let shadows = DynamoDbShadows::connect(&database, connection.shadow_table());
-        let responses = Arc::new(IotChannel::connect(&aws, self.iot_endpoint.as_deref()));
+        let topic_prefix = connection.topic_prefix();
+        let endpoint = self.iot_endpoint.as_deref();
+        let responses = IotChannel::connect(&aws, endpoint, topic_prefix.clone());
+        let responses = Arc::new(responses);
         let mut config = antumbra_shadow_requests::Config {
+            topic_prefix: topic_prefix.clone(),
             own_shadows_only: self.own_shadows_only,
             acknowledge: self.acknowledge,
             ..Default::default()
