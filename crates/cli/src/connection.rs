@@ -46,7 +46,13 @@ pub(crate) struct Connection {
     #[arg(long, global = true, value_enum, default_value_t = LayoutWord::Separate, env = "ANTUMBRA_LAYOUT")]
     layout: LayoutWord,
     /// Prefix of all MQTT topics of the deployment, such as prod/; topics on the command line have none.
-    #[arg(long, global = true, default_value_t, value_name = "PREFIX", env = "ANTUMBRA_TOPIC_PREFIX")]
+    #[arg(
+        long,
+        global = true,
+        default_value_t,
+        value_name = "PREFIX",
+        env = "ANTUMBRA_TOPIC_PREFIX"
+    )]
     topic_prefix: TopicPrefix,
 }
 

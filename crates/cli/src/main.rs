@@ -123,8 +123,12 @@ async fn run(arguments: Arguments) -> Result<(), CliError> {
     // Errors of DynamoDB name the endpoint.
     let explain = |error| connection.explain(error);
     let text = match command {
-        Command::Demo(demo) => return commands::demo::run(demo, connection.topic_prefix(), json).await,
-        Command::Local(local) => return commands::local::run(local, connection.topic_prefix()).await,
+        Command::Demo(demo) => {
+            return commands::demo::run(demo, connection.topic_prefix(), json).await;
+        }
+        Command::Local(local) => {
+            return commands::local::run(local, connection.topic_prefix()).await;
+        }
         Command::Listen(listen) => return commands::listen::run(listen, json).await,
         Command::Messages(messages) => {
             return commands::messages::run(messages, &connection, json).await;

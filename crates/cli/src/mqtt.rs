@@ -100,8 +100,7 @@ impl Session {
 
     /// Publishes with QoS 1 without waiting for the acknowledgement: a response confirms it.
     pub(crate) async fn publish(&mut self, topic: &str, payload: &str) -> Result<(), CliError> {
-        let mut publish =
-            Publish::new(self.topic_prefix.add(topic), QoS::AtLeastOnce, payload);
+        let mut publish = Publish::new(self.topic_prefix.add(topic), QoS::AtLeastOnce, payload);
         publish.pkid = self.next_packet_id();
         self.send(Packet::Publish(publish)).await
     }

@@ -237,7 +237,10 @@ impl Stack {
         };
         let mut event_sources =
             services.start_event_sources(&functions, &streams, &checkpoints, concurrency)?;
-        event_sources.push(shadow_topics::repeat(&services.broker, &services.topic_prefix));
+        event_sources.push(shadow_topics::repeat(
+            &services.broker,
+            &services.topic_prefix,
+        ));
         let http_token = token::token(data_directory.as_ref(), options.http_token)?;
         let (http_address, http_api) = api::start(
             &services,

@@ -39,6 +39,6 @@ pub use plan::{Scratch, plan, wants};
 pub use problem::{LoadErrors, Problem};
 pub use registration::{Changes, On, Operations, Parts, Registration};
 pub use registrations::{RegistrationId, Registrations};
-pub use template::REQUEST_TOPICS;
 pub use target::{MessageOptions, OWN_ATTRIBUTES, Target, TargetKind};
+pub use template::REQUEST_TOPICS;
 pub use template::{TopicError, TopicTemplate};

@@ -22,7 +22,9 @@ pub struct TopicPrefix(String);
 
 /// The text is not a topic prefix.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("must be letters, digits, underscores and dashes with a slash at the end, {CHARS} at most, or empty")]
+#[error(
+    "must be letters, digits, underscores and dashes with a slash at the end, {CHARS} at most, or empty"
+)]
 pub struct InvalidTopicPrefix;
 
 impl FromStr for TopicPrefix {
@@ -74,7 +76,17 @@ mod tests {
         for valid in ["", "prod/", "A-b_9/", &format!("{}/", "x".repeat(31))] {
             assert_eq!(valid.parse::<TopicPrefix>().unwrap().to_string(), valid);
         }
-        for invalid in ["/", "prod", "a/b/", "+/", "#", "$aws/", "a b/", "ü/", &"x".repeat(33)] {
+        for invalid in [
+            "/",
+            "prod",
+            "a/b/",
+            "+/",
+            "#",
+            "$aws/",
+            "a b/",
+            "ü/",
+            &"x".repeat(33),
+        ] {
             assert!(invalid.parse::<TopicPrefix>().is_err(), "{invalid}");
         }
         let long = format!("{}/", "x".repeat(32));

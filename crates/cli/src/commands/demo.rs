@@ -183,8 +183,13 @@ mod tests {
             let demos = some.iter().map(|function| {
                 Box::pin(async move {
                     let mut report = DemoReport::new(false);
-                    let outcome =
-                        run_chapters(&mut report, &TopicPrefix::default(), VERY_LONG, Some((*function).to_owned())).await;
+                    let outcome = run_chapters(
+                        &mut report,
+                        &TopicPrefix::default(),
+                        VERY_LONG,
+                        Some((*function).to_owned()),
+                    )
+                    .await;
                     assert!(outcome.is_err(), "{function} is broken and the demo passes");
                     assert_eq!(
                         report.current_chapter(),

@@ -8,7 +8,6 @@ use antumbra_service::inbox::{MessageId, Source};
 use antumbra_service::shadows::ShadowId;
 use antumbra_shadow::{Document, LeafTimes, Mode, Model, Timestamp, merge};
 use antumbra_wire::events::rule::RuleEvent;
-use antumbra_wire::topic_prefix::TopicPrefix;
 use antumbra_wire::inbox_request;
 use antumbra_wire::limits::{TOPIC_BYTES, TOPIC_SLASHES};
 use antumbra_wire::rules::Operation;
@@ -16,6 +15,7 @@ use antumbra_wire::shadow_mqtt::{
     self, Accepted, Part, Request, Sent, ShadowDocument, ShadowDocuments, ShadowTopic,
     accepted_get, accepted_update, escape_level, rejected, write_delta, write_documents,
 };
+use antumbra_wire::topic_prefix::TopicPrefix;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};

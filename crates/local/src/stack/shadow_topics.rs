@@ -35,11 +35,7 @@ pub(super) fn repeat(broker: &Broker, topic_prefix: &TopicPrefix) -> Running {
     })
 }
 
-async fn repeat_each(
-    mut messages: Subscription,
-    publisher: Publisher,
-    topic_prefix: TopicPrefix,
-) {
+async fn repeat_each(mut messages: Subscription, publisher: Publisher, topic_prefix: TopicPrefix) {
     while let Some(mut message) = messages.next().await {
         let topic = topic_prefix.strip(&message.topic);
         let Some(topic) = topic.and_then(aws_topic) else {

@@ -39,7 +39,9 @@ async fn all_topics_have_the_prefix() {
     device.publish("shadow/lamp/update", false, &report).await;
     assert_eq!(next(&mut device).await.0, "shadow/lamp/update");
 
-    device.publish("stage/shadow/lamp/update", false, &report).await;
+    device
+        .publish("stage/shadow/lamp/update", false, &report)
+        .await;
     let mut topics = Vec::new();
     for _ in 0..4 {
         topics.push(next(&mut device).await.0);
@@ -108,8 +110,14 @@ async fn reports_can_be_sent_by_basic_ingest() {
     let report = r#"{"state":{"reported":{"led":"off"}}}"#;
     let rule = "$aws/rules/antumbra_shadow_update/";
     // The function checks the topic: another operation or level is no report.
-    for wrong in ["shadow/lamp/update", "stage/shadow/lamp", "stage/request/get/a/b"] {
-        device.publish(&format!("{rule}{wrong}"), false, report).await;
+    for wrong in [
+        "shadow/lamp/update",
+        "stage/shadow/lamp",
+        "stage/request/get/a/b",
+    ] {
+        device
+            .publish(&format!("{rule}{wrong}"), false, report)
+            .await;
     }
     let topic = format!("{rule}stage/shadow/lamp/update");
     device.publish(&topic, false, report).await;

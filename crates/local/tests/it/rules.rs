@@ -183,7 +183,13 @@ async fn a_rule_with_an_invalid_filter_does_not_start() {
         function: function("f").0,
         settings: settings(0),
     };
-    let error = rules::start(&broker, vec![target], &TopicPrefix::default(), queues.queues(), &Unkind::default());
+    let error = rules::start(
+        &broker,
+        vec![target],
+        &TopicPrefix::default(),
+        queues.queues(),
+        &Unkind::default(),
+    );
     let error = error.unwrap_err();
     assert!(error.to_string().contains("`a/#/b`"), "{error}");
 }
@@ -200,7 +206,13 @@ async fn accepted_events_survive_the_rules_and_failed_ones_are_repeated() {
             function,
             settings: settings(retries),
         };
-        let rules = rules::start(&broker, vec![target], &TopicPrefix::default(), queues.queues(), &Unkind::default());
+        let rules = rules::start(
+            &broker,
+            vec![target],
+            &TopicPrefix::default(),
+            queues.queues(),
+            &Unkind::default(),
+        );
         (rules.unwrap(), calls)
     };
     let (rules, mut calls) = start(2);

@@ -4,8 +4,8 @@ use std::fmt;
 
 use antumbra_service::redrive::{Attribute, FailedMessage, RecordRange};
 use antumbra_wire::events::rule::RuleEvent;
-use antumbra_wire::topic_prefix::TopicPrefix;
 use antumbra_wire::events::sqs::Origin;
+use antumbra_wire::topic_prefix::TopicPrefix;
 use serde_json::Value;
 
 use super::RedriveOptions;

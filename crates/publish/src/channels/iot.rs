@@ -67,7 +67,10 @@ impl IotChannel {
 
     async fn publish(&self, message: &Message) -> Sent {
         let reject = |reason: String| permanent(LABEL, &reason);
-        let topic = message.topic.as_deref().map(|topic| self.topic_prefix.add(topic));
+        let topic = message
+            .topic
+            .as_deref()
+            .map(|topic| self.topic_prefix.add(topic));
         let topic = topic::checked_topic(message, topic.as_deref()).map_err(reject)?;
         let call = self.client.publish().topic(topic);
         let call = call.qos(i32::from(message.qos));

@@ -73,7 +73,9 @@ impl RuleEvent {
         }
         let Some(topic) = prefix.strip(&selected.topic) else {
             let topic = selected.topic;
-            return Err(invalid(format!("the topic {topic:?} is not below {prefix}")));
+            return Err(invalid(format!(
+                "the topic {topic:?} is not below {prefix}"
+            )));
         };
         let payload = STANDARD
             .decode(&selected.payload)
@@ -118,7 +120,10 @@ mod tests {
             received: Some(Timestamp::from_nanoseconds(1_700_000_000_123_000_000)),
             sent: Some(Timestamp::from_nanoseconds(1_700_000_000_000_000_000)),
         };
-        assert_eq!(RuleEvent::decode(event, &TopicPrefix::default()), Ok(expected));
+        assert_eq!(
+            RuleEvent::decode(event, &TopicPrefix::default()),
+            Ok(expected)
+        );
     }
 
     #[test]
@@ -146,7 +151,10 @@ mod tests {
             r#"{"topic":"t","topic":"u"}"#,
             r#"{"topic":"t"} more"#,
         ] {
-            assert!(RuleEvent::decode(event.as_bytes(), &TopicPrefix::default()).is_err(), "{event}");
+            assert!(
+                RuleEvent::decode(event.as_bytes(), &TopicPrefix::default()).is_err(),
+                "{event}"
+            );
         }
         let large = format!(r#"{{"topic":"{}"}}"#, "t".repeat(RULE_EVENT_BYTES));
         assert!(RuleEvent::decode(large.as_bytes(), &TopicPrefix::default()).is_err());

@@ -147,7 +147,9 @@ fn check_response_topic<'a>(
 ) -> Result<&'a str, RequestError> {
     let (bytes, slashes) = (topic.len(), topic.matches('/').count());
     let forbidden = |c: &char| matches!(c, '+' | '#') || c.is_control();
-    let below = prefix.strip(topic).filter(|topic| topic.starts_with(RESPONSE));
+    let below = prefix
+        .strip(topic)
+        .filter(|topic| topic.starts_with(RESPONSE));
     let invalid = if bytes > TOPIC_BYTES {
         format!("has {bytes} bytes, the limit is {TOPIC_BYTES}")
     } else if slashes > TOPIC_SLASHES {

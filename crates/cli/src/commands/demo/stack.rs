@@ -10,6 +10,7 @@ use antumbra_local::stack::{Options, Stack, Webhooks};
 use antumbra_registration::Registrations;
 use antumbra_service::clock::ShiftedClock;
 use antumbra_service::shadows::Shadows;
+use antumbra_wire::topic_prefix::TopicPrefix;
 use aws_sdk_sqs::types::Message;
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
@@ -17,7 +18,6 @@ use hyper::Request;
 use hyper::client::conn::http1::handshake;
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
-use antumbra_wire::topic_prefix::TopicPrefix;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -250,7 +250,8 @@ impl DemoStack {
 
     pub(super) async fn connect(&self, filters: &[&str]) -> DemoResult<Device> {
         let broker = Broker::Tcp(self.stack.addresses().mqtt.to_string());
-        let mut session = Session::open(&broker, &new_client_id(), &self.topic_prefix, SESSION).await?;
+        let mut session =
+            Session::open(&broker, &new_client_id(), &self.topic_prefix, SESSION).await?;
         for filter in filters {
             let subscribing = session.subscribe(filter);
             self.within_timeout("the acknowledgement of the subscription", subscribing)
