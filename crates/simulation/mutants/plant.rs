@@ -21,12 +21,14 @@ pub fn mutant(number: u32) -> bool {
     *NUMBER.get_or_init(read) == Some(number)
 }
 "#;
-const FILES: [&str; 5] = [
+const FILES: [&str; 7] = [
     include_str!("shadows.txt"),
     include_str!("notifications.txt"),
     include_str!("inbox.txt"),
     include_str!("sensors.txt"),
     include_str!("deliveries.txt"),
+    include_str!("order.txt"),
+    include_str!("spill.txt"),
 ];
 
 /// A fault to insert.

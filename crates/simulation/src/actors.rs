@@ -3,13 +3,14 @@
 pub(crate) mod clients;
 pub(crate) mod devices;
 pub(crate) mod inbox;
+pub(crate) mod reports;
 pub(crate) mod sensors;
 
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::world::World;
 
@@ -28,12 +29,11 @@ async fn until(began: tokio::time::Instant, moment: Duration) {
 }
 
 /// The event of an IoT rule for a message.
-fn rule_event(world: &World, topic: &str, client: &str, payload: &str) -> Vec<u8> {
-    let event = json!({
+fn rule_event(world: &World, topic: &str, client: &str, payload: &str) -> Value {
+    json!({
         "payload": STANDARD.encode(payload),
         "topic": topic,
         "clientId": client,
         "timestamp": world.clock.milliseconds(),
-    });
-    event.to_string().into_bytes()
+    })
 }

@@ -15,13 +15,13 @@ use crate::cloud::Fate;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Interference {
     /// The call has this fate.
-    Fares(Fate),
+    HasFate(Fate),
     /// The caller ends before the call is sent.
     EndsBefore,
     /// The caller ends when the call is sent.
     EndsAfter,
     /// An actor completes an action before the call arrives.
-    Meets,
+    Intervenes,
 }
 
 /// Interference with one kind of calls of a function.
@@ -93,14 +93,14 @@ const MARKER: &str = "SendMessageBatch";
 const INTERFERENCES: [Interference; 10] = [
     Interference::EndsBefore,
     Interference::EndsAfter,
-    Interference::Fares(Fate::Throttled),
-    Interference::Fares(Fate::Failed),
-    Interference::Fares(Fate::LostBefore),
-    Interference::Fares(Fate::LostAfter),
-    Interference::Fares(Fate::Late),
-    Interference::Fares(Fate::Slow),
-    Interference::Fares(Fate::Partial),
-    Interference::Fares(Fate::Conflict),
+    Interference::HasFate(Fate::Throttled),
+    Interference::HasFate(Fate::Failed),
+    Interference::HasFate(Fate::LostBefore),
+    Interference::HasFate(Fate::LostAfter),
+    Interference::HasFate(Fate::Late),
+    Interference::HasFate(Fate::Slow),
+    Interference::HasFate(Fate::Partial),
+    Interference::HasFate(Fate::Conflict),
 ];
 
 /// Chooses the target of a seed, if it has one.
@@ -134,10 +134,10 @@ impl Aims {
             )
         };
         let operator =
-            |calls: &[&'static str]| aim(DELIVER, *chance.pick(calls), Interference::Meets);
+            |calls: &[&'static str]| aim(DELIVER, *chance.pick(calls), Interference::Intervenes);
         let all = match scene {
             Scene::Marker => {
-                let marker = aim(SWEEP, MARKER, Interference::Meets);
+                let marker = aim(SWEEP, MARKER, Interference::Intervenes);
                 let about = *chance.pick(&["SENSOR#", "SENSOR#", "SENSOR#", "LIVENESS"]);
                 let ingest = any(INGEST, &["UpdateItem"]);
                 vec![marker, Aim { about, ..ingest }]
@@ -195,8 +195,8 @@ impl Aims {
 }
 
 /// An actor: the function that triggers it, the call, and its action.
-pub(crate) type Intervention = Arc<dyn Fn(&str, &str) -> Visit + Send + Sync>;
-pub(crate) type Visit = Pin<Box<dyn Future<Output = ()> + Send>>;
+pub(crate) type Intervention = Arc<dyn Fn(&str, &str) -> Interruption + Send + Sync>;
+pub(crate) type Interruption = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// An invocation, as the called services see it.
 #[derive(Debug, Clone)]

@@ -67,6 +67,8 @@ pub(crate) enum Fate {
 }
 
 struct Call {
+    /// Position among all calls.
+    number: u64,
     caller: &'static str,
     service: Service,
     operation: String,
@@ -100,6 +102,7 @@ struct Inner {
     written: Notify,
     /// Number of those changes.
     writes: AtomicU64,
+    calls: AtomicU64,
 }
 
 impl fmt::Debug for Cloud {
@@ -131,6 +134,7 @@ impl Cloud {
             queued: Notify::new(),
             written: Notify::new(),
             writes: AtomicU64::new(0),
+            calls: AtomicU64::new(0),
         })))
     }
 
@@ -162,8 +166,8 @@ impl Cloud {
     }
 
     /// Sets the aimed calls and the actor that intervenes.
-    pub(crate) fn set_aims(&self, aims: Aims, visitor: Option<Intervention>) {
-        *lock(&self.0.aims) = (aims, visitor);
+    pub(crate) fn set_aims(&self, aims: Aims, intervention: Option<Intervention>) {
+        *lock(&self.0.aims) = (aims, intervention);
     }
 
     /// Runs a part of an invocation; its calls are attributed to the caller.
@@ -315,7 +319,7 @@ impl Cloud {
                 self.make_stale(operation, &call.body, reply)
             }
             Service::Sqs => self.sqs(operation, &call.body, &mut || true),
-            Service::Iot | Service::Feeds => self.publish(&call.topic, &call.body),
+            Service::Iot | Service::Feeds => self.publish(call),
         }
     }
 
@@ -338,15 +342,14 @@ impl Cloud {
 impl HttpConnector for Cloud {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
         let caller = lock(&self.0.caller).clone();
-        let call = Call::of(
-            &request,
-            caller.as_ref().map_or("", |caller| caller.function),
-        );
+        let function = caller.as_ref().map_or("", |caller| caller.function);
+        let number = self.0.calls.fetch_add(1, Ordering::Relaxed);
+        let call = Call::of(&request, number, function);
         let chance = &self.0.chance;
-        let (interference, visitor) = {
-            let (aims, visitor) = &*lock(&self.0.aims);
+        let (interference, intervention) = {
+            let (aims, intervention) = &*lock(&self.0.aims);
             let interference = aims.hits((call.caller, &call.operation), &call.body, chance);
-            (interference, visitor.clone())
+            (interference, intervention.clone())
         };
         if let (Some(Interference::EndsBefore | Interference::EndsAfter), Some(caller)) =
             (interference, &caller)
@@ -357,13 +360,13 @@ impl HttpConnector for Cloud {
             return HttpConnectorFuture::new(std::future::pending());
         }
         let fate = match interference {
-            Some(Interference::Fares(fate)) => fate,
+            Some(Interference::HasFate(fate)) => fate,
             _ => self.fate(&call),
         };
-        let visitor = visitor.filter(|_| interference == Some(Interference::Meets));
-        let visit = visitor.map(|visitor| visitor(call.caller, &call.body));
+        let intervention = intervention.filter(|_| interference == Some(Interference::Intervenes));
+        let action = intervention.map(|intervention| intervention(call.caller, &call.body));
         // While it is in flight, or just before it arrives.
-        let visits_first = chance.happens(0.5);
+        let intervenes_first = chance.happens(0.5);
         let there = match fate {
             Fate::Late => chance.between(LATE.0, LATE.1),
             Fate::Slow => chance.between(SLOW.0, SLOW.1),
@@ -372,24 +375,24 @@ impl HttpConnector for Cloud {
         let there = Duration::from_millis(there);
         let back = chance.between(1, 15);
         let cloud = self.clone();
-        let (answer, answered) = oneshot::channel();
+        let (sender, receiver) = oneshot::channel();
         self.0.spawner.spawn(async move {
-            if !visits_first {
+            if !intervenes_first {
                 tokio::time::sleep(there).await;
             }
-            if let Some(visit) = visit {
-                visit.await;
+            if let Some(action) = action {
+                action.await;
             }
-            if visits_first {
+            if intervenes_first {
                 tokio::time::sleep(there).await;
             }
             let reply = cloud.serve(&call, fate);
             tokio::time::sleep(Duration::from_millis(back)).await;
             // The caller may have ended.
-            let _ = answer.send(reply);
+            let _ = sender.send(reply);
         });
         HttpConnectorFuture::new(async move {
-            match answered.await {
+            match receiver.await {
                 Ok(Some((status, body))) => response(status, body),
                 _ => Err(ConnectorError::io("the connection broke".into())),
             }
@@ -408,7 +411,7 @@ fn response(status: u16, body: String) -> Result<HttpResponse, ConnectorError> {
 }
 
 impl Call {
-    fn of(request: &HttpRequest, caller: &'static str) -> Call {
+    fn of(request: &HttpRequest, number: u64, caller: &'static str) -> Call {
         let body = request.body().bytes().unwrap_or_default();
         let target = request.headers().get("x-amz-target").unwrap_or_default();
         let (service, operation) = target.split_once('.').unwrap_or(("", "Publish"));
@@ -418,6 +421,7 @@ impl Call {
             _ => Service::DynamoDb,
         };
         Call {
+            number,
             caller,
             service,
             operation: operation.to_owned(),

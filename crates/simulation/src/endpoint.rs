@@ -16,7 +16,7 @@ pub(crate) const TIMEOUT: Duration = Duration::from_secs(10);
 pub(crate) const RETRY_AFTER: Duration = Duration::from_secs(7);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Manner {
+pub(crate) enum Behaviour {
     Healthy,
     Failing,
     /// Refuses connections.
@@ -29,7 +29,7 @@ pub(crate) enum Manner {
 }
 
 #[derive(Debug, Clone)]
-pub(crate) struct Got {
+pub(crate) struct ReceivedPost {
     pub(crate) client: String,
     pub(crate) id: String,
     pub(crate) body: String,
@@ -50,9 +50,9 @@ pub(crate) struct Endpoints {
 
 #[derive(Default)]
 struct State {
-    manners: BTreeMap<String, Manner>,
+    behaviours: BTreeMap<String, Behaviour>,
     secrets: BTreeMap<String, String>,
-    got: Vec<Got>,
+    got: Vec<ReceivedPost>,
 }
 
 impl Endpoints {
@@ -74,24 +74,26 @@ impl Endpoints {
     }
 
     /// Sets the behaviour of an endpoint.
-    pub(crate) fn set_manner(&self, client: &str, manner: Manner) {
+    pub(crate) fn set_behaviour(&self, client: &str, behaviour: Behaviour) {
         self.world
             .trace
-            .step("manner", || format!("{client} {manner:?}"));
-        lock(&self.state).manners.insert(client.to_owned(), manner);
+            .step("behaviour", || format!("{client} {behaviour:?}"));
+        lock(&self.state)
+            .behaviours
+            .insert(client.to_owned(), behaviour);
     }
 
-    pub(crate) fn manner(&self, client: &str) -> Manner {
+    pub(crate) fn behaviour(&self, client: &str) -> Behaviour {
         let state = lock(&self.state);
         state
-            .manners
+            .behaviours
             .get(client)
             .copied()
-            .unwrap_or(Manner::Healthy)
+            .unwrap_or(Behaviour::Healthy)
     }
 
     /// Returns all received requests, in order.
-    pub(crate) fn got(&self) -> Vec<Got> {
+    pub(crate) fn posts(&self) -> Vec<ReceivedPost> {
         lock(&self.state).got.clone()
     }
 
@@ -128,14 +130,16 @@ impl Sender for Endpoints {
         let client = host.split('.').next().unwrap_or_default().to_owned();
         tokio::time::sleep(Duration::from_millis(world.chance.between(1, 80))).await;
         self.check(&client, &post);
-        let manner = self.manner(&client);
-        let (status, retry_after) = match manner {
-            Manner::Healthy if world.draws_fault(world.profile.posts_failed) => (Some(500), None),
-            Manner::Healthy => (Some(*world.chance.pick(&[200, 201, 204])), None),
-            Manner::Failing => (Some(500), None),
-            Manner::Gone => (Some(410), None),
-            Manner::Busy => (Some(503), Some(RETRY_AFTER)),
-            Manner::Refusing | Manner::Hanging => (None, None),
+        let behaviour = self.behaviour(&client);
+        let (status, retry_after) = match behaviour {
+            Behaviour::Healthy if world.draws_fault(world.profile.posts_failed) => {
+                (Some(500), None)
+            }
+            Behaviour::Healthy => (Some(*world.chance.pick(&[200, 201, 204])), None),
+            Behaviour::Failing => (Some(500), None),
+            Behaviour::Gone => (Some(410), None),
+            Behaviour::Busy => (Some(503), Some(RETRY_AFTER)),
+            Behaviour::Refusing | Behaviour::Hanging => (None, None),
         };
         let response_arrived = !world.draws_fault(world.profile.posts_lost);
         world.trace.step("post", || {
@@ -144,8 +148,8 @@ impl Sender for Endpoints {
                 post.id, post.body
             )
         });
-        if manner != Manner::Refusing {
-            lock(&self.state).got.push(Got {
+        if behaviour != Behaviour::Refusing {
+            lock(&self.state).got.push(ReceivedPost {
                 client,
                 id: post.id.to_string(),
                 body: post.body.to_owned(),
@@ -155,7 +159,7 @@ impl Sender for Endpoints {
             });
         }
         match status {
-            _ if manner == Manner::Hanging => {
+            _ if behaviour == Behaviour::Hanging => {
                 tokio::time::sleep(TIMEOUT).await;
                 Err(PostError::Timeout(TIMEOUT))
             }
@@ -164,7 +168,7 @@ impl Sender for Endpoints {
                 retry_after,
             }),
             Some(_) => Err(PostError::Failed("the connection broke".to_owned())),
-            None => Err(PostError::Failed("connection refused".to_owned())),
+            None => Err(PostError::Failed("connection invalid".to_owned())),
         }
     }
 }

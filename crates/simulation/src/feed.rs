@@ -34,13 +34,13 @@ impl QueueFeed {
             let spawner = world.spawner.clone();
             spawner.spawn(async move {
                 loop {
-                    feed.turn(&world).await;
+                    feed.poll(&world).await;
                 }
             });
         }
     }
 
-    async fn turn(&self, world: &World) {
+    async fn poll(&self, world: &World) {
         if world.cloud.is_out(Service::Feeds, "") {
             tokio::time::sleep(CHECK_INTERVAL).await;
             return;
@@ -64,16 +64,16 @@ impl QueueFeed {
             world.trace.step("throttled", || self.queue.to_owned());
             return;
         }
-        let batch = world.note_handed_over(&messages);
+        let batch = world.record_receipt(&messages);
         let event = event(self.queue, &messages);
-        let answer = self
+        let response = self
             .function
             .invoke(world, event.to_string().as_bytes())
             .await;
-        let Some(answer) = answer else {
+        let Some(response) = response else {
             return;
         };
-        let failed = failures(&answer);
+        let failed = failures(&response);
         let now = world.clock.milliseconds();
         let mut queues = world.cloud.queues();
         let Some(queue) = queues.get_mut(self.queue) else {
@@ -83,7 +83,7 @@ impl QueueFeed {
             if failed.contains(&message.id) {
                 continue;
             }
-            world.note_done(&message, batch);
+            world.record_processed(&message, batch);
             let receipt = message.receipt();
             if !queue.is_fifo() && world.draws_fault(world.profile.duplicated) {
                 let later = world.chance.within(REDELIVERY_DELAY);

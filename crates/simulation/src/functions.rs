@@ -95,11 +95,12 @@ impl Function {
 
     /// Invokes the function as a rule does: late, so that invocations overtake each other, and again after an error.
     /// Returns whether it succeeded; otherwise the event is in the queue for failed invocations.
-    pub(crate) async fn invoke_asynchronously(&self, world: &World, event: &[u8]) -> bool {
+    pub(crate) async fn invoke_asynchronously(&self, world: &World, event: &Value) -> bool {
         let EventSource::Rules(settings) = spec(self.name).event_source else {
             return false;
         };
         world.begin_work();
+        let text = event.to_string();
         let began = world.clock.elapsed();
         let mut calls = 0;
         let succeeded = loop {
@@ -111,7 +112,7 @@ impl Function {
                 break false;
             }
             calls += 1;
-            if self.invoke(world, event).await.is_some() {
+            if self.invoke(world, text.as_bytes()).await.is_some() {
                 break true;
             }
             if calls > settings.max_retries {
@@ -120,7 +121,6 @@ impl Function {
             tokio::time::sleep(RETRY_DELAY * calls).await;
         };
         if !succeeded {
-            let event: Value = serde_json::from_slice(event).unwrap_or_default();
             let failed = json!({"requestContext": {"approximateInvokeCount": calls}, "requestPayload": event});
             let queue = settings.on_failure.trim_start_matches("antumbra-");
             let message = NewMessage {

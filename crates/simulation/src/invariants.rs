@@ -4,8 +4,10 @@ mod deliveries;
 mod inbox;
 mod mqtt;
 mod notifications;
+mod order;
 mod sensors;
 mod shadows;
+mod spill;
 mod suppressed;
 
 use std::sync::Arc;
@@ -13,6 +15,7 @@ use std::sync::Arc;
 use crate::actors::clients::ClientActors;
 use crate::actors::devices::Devices;
 use crate::actors::inbox::InboxActors;
+use crate::actors::reports::ReportActors;
 use crate::actors::sensors::SensorActors;
 use crate::endpoint::Endpoints;
 use crate::stream::Change;
@@ -24,6 +27,7 @@ pub(crate) struct Evidence<'a> {
     /// All writes, in order.
     pub(crate) changes: Vec<Arc<Change>>,
     pub(crate) devices: &'a Devices,
+    pub(crate) reports: &'a ReportActors,
     pub(crate) sensors: &'a SensorActors,
     pub(crate) inbox: &'a InboxActors,
     pub(crate) clients: &'a ClientActors,
@@ -42,8 +46,10 @@ impl Evidence<'_> {
 
     pub(crate) async fn check(&self) {
         shadows::check(self);
+        order::check(self);
         mqtt::check(self);
         notifications::check(self);
+        spill::check(self);
         sensors::check(self);
         inbox::check(self);
         deliveries::check(self).await;

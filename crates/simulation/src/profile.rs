@@ -77,12 +77,57 @@ impl Outage {
     }
 }
 
+/// Shortest and longest outage of a target that is suspended, in seconds: five invocations fail until it is.
+const TARGET_OUTAGE: (u64, u64) = (160, 600);
+
+/// Targets of registrations, by the service and queue of their calls.
+const TARGETS: [(Service, Option<&str>); 5] = [
+    (Service::Sqs, Some(names::CHANGES)),
+    (Service::Sqs, Some(names::CHANGES_FIFO)),
+    (Service::Sqs, Some(names::ORDERED)),
+    (Service::Sqs, Some(names::UNORDERED)),
+    (Service::Iot, None),
+];
+
+impl Outage {
+    /// An outage of one target, long enough to suspend it.
+    fn of_target(chance: &Chance) -> Outage {
+        let (service, queue) = *chance.pick(&TARGETS);
+        let from = chance.within(Duration::from_secs(60));
+        let (shortest, longest) = TARGET_OUTAGE;
+        Outage {
+            service,
+            queue,
+            from,
+            until: from + Duration::from_secs(chance.between(shortest, longest)),
+        }
+    }
+
+    /// Registrations whose target it affects.
+    pub(crate) fn registrations(&self) -> &'static [&'static str] {
+        match (self.service, self.queue) {
+            (Service::Sqs, Some(names::CHANGES)) => &["in-any-order"],
+            (Service::Sqs, Some(names::CHANGES_FIFO)) => &["in-order"],
+            (Service::Sqs, Some(names::ORDERED | names::UNORDERED)) => &["sensor-clients"],
+            (Service::Iot, _) => &[
+                "mqtt",
+                "shadow-delta",
+                "shadow-documents",
+                "inbox-notifications",
+            ],
+            _ => &[],
+        }
+    }
+}
+
 /// Load and faults of a seed.
 #[derive(Debug, Clone)]
 pub(crate) struct Profile {
     pub(crate) faults: Faults,
     /// Outages of services.
     pub(crate) outages: Vec<Outage>,
+    /// Outage of one target for so long that it is suspended.
+    pub(crate) target_outage: Option<Outage>,
     /// Calls with aimed faults.
     pub(crate) aims: Aims,
     /// Invocations of event sources that are throttled.
@@ -108,7 +153,11 @@ pub(crate) struct Profile {
     pub(crate) splits: f64,
     pub(crate) live_shards: u32,
     pub(crate) devices: usize,
+    /// Devices that report in bursts.
+    pub(crate) meters: usize,
     pub(crate) sensors: usize,
+    /// The first sensor is unregistered and registered again.
+    pub(crate) returning_sensors: bool,
     pub(crate) clients: usize,
     pub(crate) sources: usize,
     /// Signals come through a FIFO queue.
@@ -152,10 +201,17 @@ impl Profile {
             true => Aims::of(chance),
             false => Aims::default(),
         };
-        let devices = part(0.6, 3);
-        let sensors = part(0.7, 3).max(usize::from(aims.needs_sensors()));
+        let (devices, meters) = (part(0.6, 3), part(0.5, 2));
+        let target_outage = chance.happens(0.2).then(|| Outage::of_target(chance));
+        let of_deliveries = |out: &Outage| out.registrations() == ["sensor-clients"];
+        let needs_clients = target_outage.as_ref().is_some_and(of_deliveries);
+        let devices = devices.max(usize::from(target_outage.is_some() && !needs_clients));
+        let sensors = part(0.7, 3).max(usize::from(aims.needs_sensors() || needs_clients));
         let sources = part(0.5, 2);
-        let span = Duration::from_secs(chance.between(120, 900));
+        let least = target_outage
+            .as_ref()
+            .map_or(120, |out| out.until.as_secs() + 60);
+        let span = Duration::from_secs(chance.between(least, least.max(900)));
         let outages = match some(1.0) > 0.0 {
             true => chance.between(1, 4),
             false => 0,
@@ -164,6 +220,7 @@ impl Profile {
         Profile {
             faults,
             outages: outages.collect(),
+            target_outage,
             throttled_invocations,
             crash,
             duplicated,
@@ -178,10 +235,12 @@ impl Profile {
             splits: *chance.pick(&[0.0, 0.5]),
             live_shards: chance.between(1, 2) as u32,
             devices,
+            meters,
             sensors,
+            returning_sensors: chance.happens(0.3),
             clients: match sensors {
                 0 => 0,
-                _ => chance.between(u64::from(aims.needs_clients()), 3) as usize,
+                _ => chance.between(u64::from(aims.needs_clients() || needs_clients), 3) as usize,
             },
             sources,
             ordered_signals: chance.happens(0.3),
@@ -192,13 +251,13 @@ impl Profile {
 
     /// Returns whether the seed has no random faults.
     pub(crate) fn is_calm(&self) -> bool {
-        let others = [self.duplicated, self.posts_lost, self.posts_failed];
-        self.is_sweep_undisturbed() && others.iter().all(|often| *often == 0.0)
+        self.is_calm_apart_from_target() && self.target_outage.is_none()
     }
 
-    /// Returns whether calls can arrive after their caller gave up.
-    pub(crate) fn can_be_late(&self) -> bool {
-        self.faults.late > 0.0 || !self.aims.is_empty()
+    /// Returns whether the seed has no random faults, except that one target may be out.
+    pub(crate) fn is_calm_apart_from_target(&self) -> bool {
+        let others = [self.duplicated, self.posts_lost, self.posts_failed];
+        self.is_sweep_undisturbed() && others.iter().all(|often| *often == 0.0)
     }
 
     /// Returns whether no fault can delay a sweep: messages and sweeps may still come twice, and instances restart.

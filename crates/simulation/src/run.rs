@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use crate::actors::clients::ClientActors;
 use crate::actors::devices::Devices;
 use crate::actors::inbox::InboxActors;
+use crate::actors::reports::ReportActors;
 use crate::actors::sensors::SensorActors;
 use crate::aim::Intervention;
 use crate::chance::Chance;
@@ -88,15 +89,18 @@ async fn simulate(chance: Chance, spawner: Spawner, traced: bool) -> Outcome {
     let clients = ClientActors::new(&world, &wiring);
     clients.create(&registered).await;
     let devices = Devices::new(&world, &wiring);
+    let reports = ReportActors::new(&world, &wiring);
     let inbox = InboxActors::new(&world, &wiring, &streams);
 
     feed(&world, &wiring, &streams);
     let sweeping = Sweeping::start(&world, wiring.sweep());
-    world.begin_faults(visitor(&clients, &sensors));
+    world.begin_faults(intervention(&clients, &sensors));
     let began = Instant::now();
     devices.start(began);
+    reports.start(began);
     sensors.start(began);
     clients.start(began);
+    clients.start_registrations(began, &sensors.memory().sensors);
     inbox.start(began);
     tokio::time::sleep_until(began + world.profile.span).await;
     world.end_faults();
@@ -116,6 +120,7 @@ async fn simulate(chance: Chance, spawner: Spawner, traced: bool) -> Outcome {
         world: &world,
         changes: streams.all(),
         devices: &devices,
+        reports: &reports,
         sensors: &sensors,
         inbox: &inbox,
         clients: &clients,
@@ -134,7 +139,7 @@ async fn simulate(chance: Chance, spawner: Spawner, traced: bool) -> Outcome {
 }
 
 /// Actors that intervene when a call is aimed at.
-fn visitor(clients: &ClientActors, sensors: &SensorActors) -> Intervention {
+fn intervention(clients: &ClientActors, sensors: &SensorActors) -> Intervention {
     let (clients, sensors) = (clients.clone(), sensors.clone());
     Arc::new(move |function, about| {
         let (clients, sensors) = (clients.clone(), sensors.clone());

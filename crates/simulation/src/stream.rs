@@ -38,6 +38,14 @@ impl Change {
     pub(crate) fn key(&self) -> String {
         format!("{}#{}", self.partition, self.sort)
     }
+
+    /// Returns whether only the times of a shadow's leaves were written: its version stays.
+    pub(crate) fn is_of_times(&self) -> bool {
+        let version = |image: &Option<Value>| image.as_ref()?.get("version")?.as_u64();
+        self.partition.starts_with("DS#")
+            && self.old.is_some()
+            && version(&self.old) == version(&self.new)
+    }
 }
 
 /// All streams. Clones are the same.
@@ -183,13 +191,13 @@ impl Streams {
             spawner.spawn(async move {
                 let mut attempts = 0;
                 loop {
-                    streams.turn(&world, place, &listener, &mut attempts).await;
+                    streams.poll(&world, place, &listener, &mut attempts).await;
                 }
             });
         }
     }
 
-    async fn turn(
+    async fn poll(
         &self,
         world: &World,
         (shard, lane): (usize, usize),
@@ -217,8 +225,8 @@ impl Streams {
         }
         let records: Vec<&str> = batch.iter().map(|change| change.text.as_str()).collect();
         let event = format!("{{\"Records\":[{}]}}", records.join(","));
-        let answer = listener.invoke(world, event.as_bytes()).await;
-        let done = match answer.as_deref().map(failures) {
+        let response = listener.invoke(world, event.as_bytes()).await;
+        let done = match response.as_deref().map(failures) {
             None => 0,
             Some(failed) => match failed.first() {
                 None => batch.len(),

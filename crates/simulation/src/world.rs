@@ -34,14 +34,14 @@ pub(crate) struct World {
     busy: AtomicUsize,
     /// Invocations by function, and how many of them crashed.
     counts: Mutex<BTreeMap<&'static str, (u64, u64)>>,
-    handed: Mutex<Handed>,
+    received: Mutex<Received>,
     /// Invariants that were violated during the run.
     broken: Mutex<Vec<Violation>>,
 }
 
 /// Deliveries of messages to functions.
 #[derive(Default)]
-struct Handed {
+struct Received {
     batches: u64,
     /// Time in milliseconds and batch of each message.
     messages: BTreeMap<String, Vec<(u64, u64)>>,
@@ -53,9 +53,9 @@ struct Handed {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Marker {
     /// Time of the first delivery.
-    pub(crate) handed_over: u64,
+    pub(crate) received_at: u64,
     /// Time and batch in which it was processed.
-    pub(crate) taken_in: Option<(u64, u64)>,
+    pub(crate) processed: Option<(u64, u64)>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -86,20 +86,22 @@ impl World {
             faults_ended_ms: AtomicU64::new(1),
             busy: AtomicUsize::new(0),
             counts: Mutex::default(),
-            handed: Mutex::default(),
+            received: Mutex::default(),
             broken: Mutex::default(),
         }))
     }
 
     /// Begins the phase with faults.
-    pub(crate) fn begin_faults(&self, visitor: Intervention) {
+    pub(crate) fn begin_faults(&self, intervention: Intervention) {
         self.trace
             .step("faults begin", || format!("{:?}", self.profile));
         self.faults_ended_ms.store(0, Ordering::Relaxed);
+        let outages = self.profile.outages.iter();
+        let outages = outages.chain(&self.profile.target_outage).cloned();
         self.cloud
-            .set_faults(self.profile.faults, self.profile.outages.clone());
+            .set_faults(self.profile.faults, outages.collect());
         self.cloud
-            .set_aims(self.profile.aims.clone(), Some(visitor));
+            .set_aims(self.profile.aims.clone(), Some(intervention));
     }
 
     /// Ends the phase with faults.
@@ -111,9 +113,14 @@ impl World {
         self.cloud.set_aims(Aims::default(), None);
     }
 
+    /// Returns the time of the end of the faults in milliseconds.
+    pub(crate) fn faults_ended_ms(&self) -> u64 {
+        self.faults_ended_ms.load(Ordering::Relaxed)
+    }
+
     /// Returns whether there are no random faults.
     pub(crate) fn is_free_of_faults(&self) -> bool {
-        self.faults_ended_ms.load(Ordering::Relaxed) > 0
+        self.faults_ended_ms() > 0
     }
 
     /// Draws whether a fault of this probability occurs now.
@@ -145,47 +152,47 @@ impl World {
     }
 
     /// Records that a batch of messages is passed to a function; returns the number of the batch.
-    pub(crate) fn note_handed_over(&self, messages: &[Message]) -> u64 {
+    pub(crate) fn record_receipt(&self, messages: &[Message]) -> u64 {
         let now = self.clock.milliseconds();
-        let mut handed = lock(&self.handed);
-        handed.batches += 1;
-        let batch = handed.batches;
+        let mut received = lock(&self.received);
+        received.batches += 1;
+        let batch = received.batches;
         for message in messages {
             if is_marker(message) {
                 let marker = Marker {
-                    handed_over: now,
-                    taken_in: None,
+                    received_at: now,
+                    processed: None,
                 };
-                handed.markers.entry(message.sent_ms).or_insert(marker);
+                received.markers.entry(message.sent_ms).or_insert(marker);
             }
-            let times = handed.messages.entry(message.id.clone()).or_default();
+            let times = received.messages.entry(message.id.clone()).or_default();
             times.push((now, batch));
         }
         batch
     }
 
     /// Records that a function has processed a message of a batch.
-    pub(crate) fn note_done(&self, message: &Message, batch: u64) {
+    pub(crate) fn record_processed(&self, message: &Message, batch: u64) {
         let now = self.clock.milliseconds();
-        let mut handed = lock(&self.handed);
-        if let Some(marker) = handed.markers.get_mut(&message.sent_ms)
+        let mut received = lock(&self.received);
+        if let Some(marker) = received.markers.get_mut(&message.sent_ms)
             && is_marker(message)
         {
-            marker.taken_in.get_or_insert((now, batch));
+            marker.processed.get_or_insert((now, batch));
         }
     }
 
     /// The first processed marker that covers everything sent until then.
     pub(crate) fn marker_of(&self, until: u64) -> Option<Marker> {
-        let handed = lock(&self.handed);
-        let mut markers = handed.markers.range(until..);
+        let received = lock(&self.received);
+        let mut markers = received.markers.range(until..);
         markers.next().map(|(_, marker)| *marker)
     }
 
     /// Returns whether a message was in a batch.
     pub(crate) fn was_in(&self, message: &str, batch: u64) -> bool {
-        let handed = lock(&self.handed);
-        let times = handed.messages.get(message);
+        let received = lock(&self.received);
+        let times = received.messages.get(message);
         times.is_some_and(|times| times.iter().any(|(_, other)| *other == batch))
     }
 

@@ -5,15 +5,19 @@ use std::time::Duration;
 
 use antumbra_service::clients::{ClientId, ClientState, Mode, NewClient};
 use antumbra_service::deliveries::{DeliveryRecord, HistoryQuery, Subject};
-use antumbra_service::sensors::SensorId;
+use antumbra_service::sensors::{SensorError, SensorId};
 use tokio::time::Instant;
 
 use super::{moments, until};
-use crate::endpoint::{Endpoints, Manner};
+use crate::endpoint::{Behaviour, Endpoints};
 use crate::functions::Wiring;
 use crate::world::{World, lock};
 
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(60);
+/// Pause before a call that must succeed is repeated.
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
+/// Maximum time for which a sensor is not registered.
+const ABSENCE: Duration = Duration::from_secs(20);
 /// Maximum attempts of a call that must succeed.
 const TRIES: usize = 50;
 
@@ -52,6 +56,15 @@ pub(crate) struct Intent {
     pub(crate) confirmed: Option<u64>,
 }
 
+/// A registration of a sensor that was registered before.
+#[derive(Debug, Clone)]
+pub(crate) struct Registration {
+    pub(crate) sensor: String,
+    pub(crate) generation: String,
+    /// Time of the confirmation, in milliseconds.
+    pub(crate) confirmed: u64,
+}
+
 /// All clients. Clones are the same.
 #[derive(Clone)]
 pub(crate) struct ClientActors {
@@ -60,6 +73,7 @@ pub(crate) struct ClientActors {
     endpoints: Endpoints,
     clients: Arc<Mutex<Vec<Known>>>,
     intents: Arc<Mutex<Vec<Intent>>>,
+    registrations: Arc<Mutex<Vec<Registration>>>,
 }
 
 impl ClientActors {
@@ -70,6 +84,7 @@ impl ClientActors {
             endpoints: wiring.endpoints.clone(),
             clients: Arc::default(),
             intents: Arc::default(),
+            registrations: Arc::default(),
         }
     }
 
@@ -142,13 +157,13 @@ impl ClientActors {
                 self.link(&id, sensor, true).await;
             }
             if character == Character::Dead {
-                let manner = *chance.pick(&[
-                    Manner::Hanging,
-                    Manner::Hanging,
-                    Manner::Failing,
-                    Manner::Refusing,
+                let behaviour = *chance.pick(&[
+                    Behaviour::Hanging,
+                    Behaviour::Hanging,
+                    Behaviour::Failing,
+                    Behaviour::Refusing,
                 ]);
-                self.endpoints.set_manner(&id, manner);
+                self.endpoints.set_behaviour(&id, behaviour);
             }
             lock(&self.clients).push(Known {
                 id,
@@ -156,6 +171,78 @@ impl ClientActors {
                 character,
                 sensors: linked,
             });
+        }
+    }
+
+    /// Returns the repeated registrations, in order.
+    pub(crate) fn registrations(&self) -> Vec<Registration> {
+        lock(&self.registrations).clone()
+    }
+
+    /// Unregisters and registers sensors again, now and then.
+    pub(crate) fn start_registrations(&self, began: Instant, sensors: &[super::sensors::Known]) {
+        for sensor in sensors.iter().filter(|sensor| sensor.returns) {
+            let count = self.world.chance.between(1, 2) as usize;
+            let (actors, sensor) = (self.clone(), sensor.clone());
+            let moments = moments(&self.world, count);
+            self.world.begin_work();
+            self.world.spawner.spawn(async move {
+                for moment in moments {
+                    until(began, moment).await;
+                    actors.register_again(&sensor).await;
+                }
+                actors.world.end_work();
+            });
+        }
+    }
+
+    /// Unregisters a sensor, which removes its links, registers it again, and links it again.
+    async fn register_again(&self, known: &super::sensors::Known) {
+        let Ok(id) = SensorId::new(&known.id) else {
+            return;
+        };
+        let registry = self.wiring.sensors(self.world.clock);
+        let clients = self.all();
+        let linked = clients.iter().filter(|one| one.sensors.contains(&known.id));
+        let linked: Vec<&Known> = linked.collect();
+        let unlinked = linked
+            .iter()
+            .map(|client| self.intend(&client.id, Some(&known.id), false));
+        let unlinked: Vec<_> = unlinked.collect();
+        loop {
+            let work = registry.unregister(&id, None);
+            let done = self.world.invoke("operator", SETTLE_TIMEOUT, work).await;
+            self.world
+                .trace
+                .step("unregister", || format!("{id}: {done:?}"));
+            if matches!(done, Some(Ok(()) | Err(SensorError::NotFound))) {
+                break;
+            }
+            tokio::time::sleep(RETRY_PAUSE).await;
+        }
+        unlinked.iter().for_each(|confirm| confirm(true));
+        if self.world.chance.happens(0.5) {
+            tokio::time::sleep(self.world.chance.within(ABSENCE)).await;
+        }
+        loop {
+            let sensor = super::sensors::sensor(&known.id, known.silence.as_secs());
+            let work = registry.register(sensor);
+            let done = self.world.invoke("operator", SETTLE_TIMEOUT, work).await;
+            self.world
+                .trace
+                .step("register", || format!("{id}: {done:?}"));
+            if let Some(Ok(registered)) = done {
+                lock(&self.registrations).push(Registration {
+                    sensor: known.id.clone(),
+                    generation: registered.generation.to_string(),
+                    confirmed: self.world.clock.milliseconds(),
+                });
+                break;
+            }
+            tokio::time::sleep(RETRY_PAUSE).await;
+        }
+        for client in linked {
+            self.link(&client.id, &known.id, true).await;
         }
     }
 
@@ -179,33 +266,34 @@ impl ClientActors {
         let chance = &self.world.chance;
         match client.character {
             Character::Moody => {
-                let manners = [
-                    Manner::Healthy,
-                    Manner::Failing,
-                    Manner::Refusing,
-                    Manner::Hanging,
-                    Manner::Busy,
-                    Manner::Busy,
+                let behaviours = [
+                    Behaviour::Healthy,
+                    Behaviour::Failing,
+                    Behaviour::Refusing,
+                    Behaviour::Hanging,
+                    Behaviour::Busy,
+                    Behaviour::Busy,
                 ];
                 self.endpoints
-                    .set_manner(&client.id, *chance.pick(&manners));
+                    .set_behaviour(&client.id, *chance.pick(&behaviours));
             }
             Character::Fickle => match chance.below(4) {
-                0 => self.endpoints.set_manner(&client.id, Manner::Gone),
+                0 => self.endpoints.set_behaviour(&client.id, Behaviour::Gone),
                 1 => self.disable(&client.id).await,
                 2 => {
-                    self.endpoints.set_manner(&client.id, Manner::Healthy);
+                    self.endpoints.set_behaviour(&client.id, Behaviour::Healthy);
                     self.enable(&client.id).await;
                 }
                 _ => {
-                    let manner = *chance.pick(&[Manner::Healthy, Manner::Busy]);
-                    self.endpoints.set_manner(&client.id, manner);
+                    let behaviour = *chance.pick(&[Behaviour::Healthy, Behaviour::Busy]);
+                    self.endpoints.set_behaviour(&client.id, behaviour);
                 }
             },
             Character::Leaving => {
                 // Running deliveries while a link is removed are the interesting case.
-                let manner = *chance.pick(&[Manner::Healthy, Manner::Failing, Manner::Busy]);
-                self.endpoints.set_manner(&client.id, manner);
+                let behaviour =
+                    *chance.pick(&[Behaviour::Healthy, Behaviour::Failing, Behaviour::Busy]);
+                self.endpoints.set_behaviour(&client.id, behaviour);
                 let linked = chance.happens(0.3);
                 for sensor in &client.sensors {
                     if chance.happens(0.5) {
@@ -234,7 +322,7 @@ impl ClientActors {
         match client.character {
             Character::Fickle if is_wanted(None) => self.disable(&client.id).await,
             Character::Fickle => {
-                self.endpoints.set_manner(&client.id, Manner::Healthy);
+                self.endpoints.set_behaviour(&client.id, Behaviour::Healthy);
                 self.enable(&client.id).await;
             }
             Character::Leaving => {
@@ -266,7 +354,7 @@ impl ClientActors {
             if client.character == Character::Dead {
                 continue;
             }
-            self.endpoints.set_manner(&client.id, Manner::Healthy);
+            self.endpoints.set_behaviour(&client.id, Behaviour::Healthy);
             if client.character == Character::Fickle && !self.is_enabled(&client.id).await {
                 for _ in 0..TRIES {
                     if self.enable(&client.id).await {

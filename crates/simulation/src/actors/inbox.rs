@@ -49,7 +49,7 @@ pub(crate) struct Request {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Memory {
     pub(crate) sent_messages: Vec<SentMessage>,
-    pub(crate) refused: Vec<(String, &'static str)>,
+    pub(crate) invalid: Vec<(String, &'static str)>,
     pub(crate) deletions: Vec<Deletion>,
     pub(crate) requests: Vec<Request>,
     counter: u64,
@@ -141,7 +141,7 @@ impl InboxActors {
             }
         };
         self.send(&body);
-        lock(&self.memory).refused.push((body, reason));
+        lock(&self.memory).invalid.push((body, reason));
     }
 
     /// Returns whether a message is in the table and not deleted.

@@ -25,6 +25,8 @@ pub(crate) struct Known {
     pub(crate) silence: Duration,
     /// In milliseconds.
     pub(crate) registered: u64,
+    /// An operator unregisters it and registers it again.
+    pub(crate) returns: bool,
 }
 
 /// A signal that the queue accepted.
@@ -42,7 +44,7 @@ pub(crate) struct Signal {
 
 /// A message that can never be processed.
 #[derive(Debug, Clone)]
-pub(crate) struct Refused {
+pub(crate) struct InvalidSignal {
     pub(crate) body: String,
     pub(crate) reason: &'static str,
 }
@@ -51,9 +53,25 @@ pub(crate) struct Refused {
 pub(crate) struct Memory {
     pub(crate) sensors: Vec<Known>,
     pub(crate) signals: Vec<Signal>,
-    pub(crate) refused: Vec<Refused>,
+    pub(crate) invalid: Vec<InvalidSignal>,
     counters: BTreeMap<String, u64>,
     unknown_sensors: u64,
+}
+
+/// A sensor for registration.
+pub(super) fn sensor(id: &str, silence_seconds: u64) -> Sensor {
+    let made = (
+        SensorId::new(id),
+        Location::new("Poznań", "A", "2", "21"),
+        SilenceTimeout::seconds(silence_seconds),
+    );
+    let (Ok(sensor_id), Ok(location), Ok(silence_after)) = made else {
+        panic!("no sensor is called {id}");
+    };
+    Sensor {
+        silence_after,
+        ..Sensor::new(sensor_id, location)
+    }
 }
 
 /// All sensors. Clones are the same.
@@ -82,18 +100,7 @@ impl SensorActors {
         for number in 0..self.world.profile.sensors {
             let id = format!("lock-{number}");
             let seconds = self.world.chance.between(120, 400);
-            let made = (
-                SensorId::new(id.clone()),
-                Location::new("Poznań", "A", "2", "21"),
-                SilenceTimeout::seconds(seconds),
-            );
-            let (Ok(sensor_id), Ok(location), Ok(silence)) = made else {
-                panic!("no sensor is called {id}");
-            };
-            let sensor = Sensor {
-                silence_after: silence,
-                ..Sensor::new(sensor_id, location)
-            };
+            let sensor = sensor(&id, seconds);
             let registered = self.world.clock.milliseconds();
             if let Err(error) = registry.register(sensor).await {
                 panic!("{id} is not registered: {error}");
@@ -102,6 +109,7 @@ impl SensorActors {
                 id,
                 silence: Duration::from_secs(seconds),
                 registered,
+                returns: self.world.profile.returning_sensors && number == 0,
             });
         }
     }
@@ -199,7 +207,7 @@ impl SensorActors {
             let message = self.send(id, body.to_string());
             let sequence = match numbered {
                 true => format!("{number:020}"),
-                false => format!("@{}", self.stand_in(&message)),
+                false => format!("@{}", self.substitute_sequence(&message)),
             };
             lock(&self.memory).signals.push(Signal {
                 sensor: id.to_owned(),
@@ -212,7 +220,7 @@ impl SensorActors {
     }
 
     /// Substitute for a missing sequence number: the message id, or the position in a FIFO queue.
-    fn stand_in(&self, message: &str) -> String {
+    fn substitute_sequence(&self, message: &str) -> String {
         let number = message.rsplit('-').next().unwrap_or_default();
         match self.queue.ends_with(".fifo") {
             true => format!("{number:0>20}"),
@@ -250,6 +258,8 @@ impl SensorActors {
         };
         let body = body.to_string();
         self.send("invalid", body.clone());
-        lock(&self.memory).refused.push(Refused { body, reason });
+        lock(&self.memory)
+            .invalid
+            .push(InvalidSignal { body, reason });
     }
 }

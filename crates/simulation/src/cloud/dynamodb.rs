@@ -42,8 +42,8 @@ fn run<Q: DeserializeOwned, A: Serialize>(
 ) -> dynoxide::Result<String> {
     let request: Q = serde_json::from_str(body)
         .map_err(|fault| DynoxideError::ValidationException(fault.to_string()))?;
-    let answer = call(request)?;
-    serde_json::to_string(&answer)
+    let response = call(request)?;
+    serde_json::to_string(&response)
         .map_err(|fault| DynoxideError::InternalServerError(fault.to_string()))
 }
 
@@ -118,11 +118,11 @@ pub(super) fn partly(
         *all = done;
         *entries(&mut left[table.as_str()])? = undone;
     }
-    let (status, answer) = apply(database, operation, &request.to_string());
+    let (status, response) = apply(database, operation, &request.to_string());
     if status != 200 || !any_left {
-        return Some((status, answer));
+        return Some((status, response));
     }
-    let mut answer: Value = serde_json::from_str(&answer).ok()?;
-    answer[left_name] = left;
-    Some((200, answer.to_string()))
+    let mut response: Value = serde_json::from_str(&response).ok()?;
+    response[left_name] = left;
+    Some((200, response.to_string()))
 }

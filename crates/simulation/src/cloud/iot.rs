@@ -2,7 +2,7 @@
 
 use percent_encoding::percent_decode_str;
 
-use super::{Cloud, lock};
+use super::{Call, Cloud, lock};
 
 #[derive(Debug, Clone)]
 pub(crate) struct Published {
@@ -10,14 +10,17 @@ pub(crate) struct Published {
     pub(crate) payload: String,
     /// In milliseconds.
     pub(crate) at: u64,
+    /// Position among all calls, in the order in which they were made.
+    pub(crate) call: u64,
 }
 
 impl Cloud {
-    pub(super) fn publish(&self, topic: &str, payload: &str) -> (u16, String) {
+    pub(super) fn publish(&self, call: &Call) -> (u16, String) {
         lock(&self.0.published).push(Published {
-            topic: topic.to_owned(),
-            payload: payload.to_owned(),
+            topic: call.topic.clone(),
+            payload: call.body.clone(),
             at: self.0.clock.milliseconds(),
+            call: call.number,
         });
         (200, String::new())
     }

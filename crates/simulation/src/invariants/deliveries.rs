@@ -8,10 +8,12 @@ use antumbra_service::deliveries::{DeliveryRecord, EventType, Status};
 
 use super::Evidence;
 use super::sensors::{states, word};
+use super::spill::HoldUps;
 use super::suppressed::{superseded_deliveries_are_not_sent, the_circuit_opens};
 use crate::actors::clients::{Character, Known};
-use crate::endpoint::Got;
+use crate::endpoint::ReceivedPost;
 use crate::functions::names;
+use crate::profile::Outage;
 use crate::run::MAX_ATTEMPTS;
 
 /// Maximum delay of a client with a healthy endpoint if only others fail.
@@ -24,10 +26,19 @@ pub(super) struct Occurrence {
     pub(super) at: u64,
 }
 
-pub(super) fn occurrences(evidence: &Evidence<'_>, sensor: &str) -> Vec<Occurrence> {
-    let mut all = Vec::new();
+/// The events of a sensor, by its generation.
+pub(super) fn occurrences(
+    evidence: &Evidence<'_>,
+    sensor: &str,
+) -> BTreeMap<String, Vec<Occurrence>> {
+    let mut by_generation: BTreeMap<String, Vec<Occurrence>> = BTreeMap::new();
     for change in states(evidence, sensor) {
-        let (Some(old), Some(new)) = (&change.old, &change.new) else {
+        let Some(new) = &change.new else {
+            continue;
+        };
+        let all = by_generation.entry(word(Some(new), "generation").to_owned());
+        let all = all.or_default();
+        let Some(old) = &change.old else {
             continue;
         };
         let (was, is) = (word(Some(old), "connection"), word(Some(new), "connection"));
@@ -44,7 +55,15 @@ pub(super) fn occurrences(evidence: &Evidence<'_>, sensor: &str) -> Vec<Occurren
             at: change.at,
         }));
     }
-    all
+    by_generation
+}
+
+/// Returns whether a sensor is unregistered and registered again: its links, too, come and go.
+fn returns(evidence: &Evidence<'_>, sensor: &str) -> bool {
+    let sensors = evidence.sensors.memory().sensors;
+    sensors
+        .iter()
+        .any(|known| known.id == sensor && known.returns)
 }
 
 /// Deliveries after their last attempt.
@@ -61,7 +80,7 @@ pub(super) fn family(kind: EventType) -> bool {
 }
 
 pub(super) async fn check(evidence: &Evidence<'_>) {
-    let got = evidence.endpoints.got();
+    let got = evidence.endpoints.posts();
     let mut bodies: BTreeMap<&str, &str> = BTreeMap::new();
     for one in &got {
         let before = bodies.insert(&one.id, &one.body).unwrap_or(&one.body);
@@ -71,7 +90,7 @@ pub(super) async fn check(evidence: &Evidence<'_>) {
     }
     for client in evidence.clients.all() {
         let history = evidence.clients.history(&client.id).await;
-        let got: Vec<&Got> = got.iter().filter(|got| got.client == client.id).collect();
+        let got: Vec<&ReceivedPost> = got.iter().filter(|got| got.client == client.id).collect();
         the_circuit_opens(evidence, &client, &got);
         for sensor in &client.sensors {
             let of_sensor = |record: &&DeliveryRecord| {
@@ -79,14 +98,20 @@ pub(super) async fn check(evidence: &Evidence<'_>) {
                 at.is_some_and(|at| at.id.as_str() == sensor)
             };
             let records: Vec<&DeliveryRecord> = history.iter().filter(of_sensor).collect();
-            let occurred = occurrences(evidence, sensor);
-            everything_is_delivered(evidence, &client, sensor, &occurred, &records);
-            superseded_deliveries_are_not_sent(evidence, &client, &occurred, &records, &got);
-            if client.mode == Mode::Every {
-                in_order(evidence, &client, sensor, &records, &got);
-            }
-            if client.character == Character::Steady && evidence.world.profile.is_calm() {
-                promptly(evidence, &client, sensor, &occurred, &records, &got);
+            for (generation, occurred) in occurrences(evidence, sensor) {
+                let of_generation = |record: &&&DeliveryRecord| {
+                    let at = record.delivery.sensor.as_ref();
+                    at.is_some_and(|at| at.generation.as_str() == generation)
+                };
+                let records: Vec<_> = records.iter().filter(of_generation).copied().collect();
+                everything_is_delivered(evidence, &client, sensor, &occurred, &records);
+                superseded_deliveries_are_not_sent(evidence, &client, &occurred, &records, &got);
+                if client.mode == Mode::Every {
+                    in_order(evidence, &client, sensor, &records, &got);
+                }
+                if client.character == Character::Steady {
+                    promptly(evidence, &client, sensor, &occurred, &records, &got);
+                }
             }
         }
         for record in &history {
@@ -110,7 +135,7 @@ fn everything_is_delivered(
     };
     for (number, occurrence) in (1..).zip(occurred) {
         let record = of_number(number);
-        let gone = client.character == Character::Leaving;
+        let gone = client.character == Character::Leaving || returns(evidence, sensor);
         evidence.expect(
             "every-sensor-event-has-a-delivery",
             record.is_some() || gone,
@@ -171,7 +196,11 @@ fn ends(evidence: &Evidence<'_>, client: &Known, record: &DeliveryRecord) {
             let made = record.attempts.iter().filter(|one| one.round == round);
             is_among(dead_letters(evidence)) && made.count() == MAX_ATTEMPTS as usize
         }
-        Status::Skipped => client.character == Character::Leaving,
+        Status::Skipped => {
+            let sensor = record.delivery.sensor.as_ref();
+            let returns = sensor.is_some_and(|sensor| returns(evidence, sensor.id.as_str()));
+            client.character == Character::Leaving || returns
+        }
         Status::Pending | Status::Failed | Status::Held => false,
     };
     evidence.expect("every-delivery-is-settled", ended, || {
@@ -182,7 +211,9 @@ fn ends(evidence: &Evidence<'_>, client: &Known, record: &DeliveryRecord) {
     });
     let calm = evidence.world.profile.is_calm();
     if calm && client.character == Character::Steady {
-        let fine = matches!(record.status, Status::Delivered | Status::Superseded);
+        let sensor = record.delivery.sensor.as_ref();
+        let returns = sensor.is_some_and(|sensor| returns(evidence, sensor.id.as_str()));
+        let fine = matches!(record.status, Status::Delivered | Status::Superseded) || returns;
         evidence.expect("healthy-endpoints-receive-everything", fine, || {
             format!("{id} is {}", record.status)
         });
@@ -211,10 +242,10 @@ fn is_complete(evidence: &Evidence<'_>, record: &DeliveryRecord) {
     }
 }
 
-fn matches_the_endpoint(evidence: &Evidence<'_>, record: &DeliveryRecord, got: &[&Got]) {
+fn matches_the_endpoint(evidence: &Evidence<'_>, record: &DeliveryRecord, got: &[&ReceivedPost]) {
     let id = record.delivery.id.to_string();
-    let of_delivery: Vec<&&Got> = got.iter().filter(|got| got.id == id).collect();
-    let arrived = |got: &&&&Got| {
+    let of_delivery: Vec<&&ReceivedPost> = got.iter().filter(|got| got.id == id).collect();
+    let arrived = |got: &&&&ReceivedPost| {
         got.status
             .is_some_and(|status| (200..300).contains(&status))
     };
@@ -230,18 +261,18 @@ fn matches_the_endpoint(evidence: &Evidence<'_>, record: &DeliveryRecord, got: &
         };
         let real = of_delivery.iter().any(|got| got.status == Some(status));
         evidence.expect("history-matches-the-endpoint", real, || {
-            format!("{id} was answered {status} by nobody")
+            format!("{id} was responded {status} by nobody")
         });
     }
     let calm = evidence.world.profile.is_calm();
     if calm {
-        let answered = record.attempts.iter().filter(|one| one.status.is_some());
-        let answers = of_delivery
+        let responded = record.attempts.iter().filter(|one| one.status.is_some());
+        let responses = of_delivery
             .iter()
             .filter(|got| got.status.is_some() && got.response_arrived);
-        let (noted, given) = (answered.count(), answers.count());
+        let (noted, given) = (responded.count(), responses.count());
         evidence.expect("history-matches-the-endpoint", noted == given, || {
-            format!("{id}: {given} answers were given, {noted} are noted")
+            format!("{id}: {given} responses were given, {noted} are noted")
         });
         evidence.expect("delivered-once-without-faults", received <= 1, || {
             format!("{id} was delivered {received} times")
@@ -255,14 +286,14 @@ fn in_order(
     client: &Known,
     sensor: &str,
     records: &[&DeliveryRecord],
-    got: &[&Got],
+    got: &[&ReceivedPost],
 ) {
     let mut records = records.to_vec();
     records.sort_by_key(|record| record.delivery.sequence);
     let tries = |record: &DeliveryRecord| {
         let id = record.delivery.id.to_string();
         let of_delivery = got.iter().filter(move |got| got.id == id);
-        of_delivery.copied().collect::<Vec<&Got>>()
+        of_delivery.copied().collect::<Vec<&ReceivedPost>>()
     };
     for two in records.windows(2) {
         let (earlier, later) = (tries(two[0]), tries(two[1]));
@@ -299,8 +330,15 @@ fn promptly(
     sensor: &str,
     occurred: &[Occurrence],
     records: &[&DeliveryRecord],
-    got: &[&Got],
+    got: &[&ReceivedPost],
 ) {
+    let profile = &evidence.world.profile;
+    let is_out = |out: &Outage| out.registrations().contains(&"sensor-clients");
+    let is_affected = profile.target_outage.as_ref().is_some_and(is_out);
+    if !profile.is_calm_apart_from_target() || is_affected {
+        return;
+    }
+    let hold_ups = HoldUps::new(evidence);
     for (number, occurrence) in (1..).zip(occurred) {
         let record = records.iter().find(|one| one.delivery.sequence == number);
         let delivered = record.filter(|record| record.status == Status::Delivered);
@@ -311,7 +349,7 @@ fn promptly(
         let Some(first) = got.iter().find(|got| got.id == id) else {
             continue;
         };
-        let waited = first.at.saturating_sub(occurrence.at);
+        let waited = first.at.saturating_sub(hold_ups.end(occurrence.at));
         evidence.expect("failures-delay-nothing-else", waited <= PROMPT, || {
             format!("{} {sensor} {number}: waited {waited} ms", client.id)
         });

@@ -21,7 +21,7 @@ pub(super) fn check(evidence: &Evidence<'_>) {
     let is_live =
         |image: Option<&Value>| image.is_some_and(|image| image.get("undeletedId").is_some());
     let published = evidence.world.cloud.published();
-    let answer_of = |operation: &str, token: &str| {
+    let responses_to = |operation: &str, token: &str| {
         let topic = format!("response/{operation}/{token}");
         let all = published.iter().filter(|one| one.topic == topic);
         all.map(|one| serde_json::from_str::<Value>(&one.payload).unwrap_or_default())
@@ -52,8 +52,10 @@ pub(super) fn check(evidence: &Evidence<'_>) {
             .iter()
             .filter(|deletion| deletion.id == sent.id)
         {
-            let answers = answer_of("delete", &deletion.token);
-            let confirmed = answers.iter().any(|answer| answer.get("error").is_none());
+            let responses = responses_to("delete", &deletion.token);
+            let confirmed = responses
+                .iter()
+                .any(|response| response.get("error").is_none());
             if deletion.was_there && confirmed {
                 evidence.expect("deleted-messages-stay-deleted", !is_live(end), || {
                     format!("{place:?} is still there after {}", deletion.token)
@@ -79,43 +81,43 @@ pub(super) fn check(evidence: &Evidence<'_>) {
         format!("{others:?} was never sent")
     });
     for request in &memory.requests {
-        let answers = answer_of(request.operation, &request.token);
+        let responses = responses_to(request.operation, &request.token);
         evidence.expect(
             "every-request-has-a-response",
-            !request.ended || !answers.is_empty(),
-            || format!("{} {} got no answer", request.operation, request.token),
+            !request.ended || !responses.is_empty(),
+            || format!("{} {} got no response", request.operation, request.token),
         );
-        let same = answers.windows(2).all(|two| two[0] == two[1]);
+        let same = responses.windows(2).all(|two| two[0] == two[1]);
         evidence.expect("every-request-has-a-response", same, || {
             format!(
-                "{} {} got different answers",
+                "{} {} got different responses",
                 request.operation, request.token
             )
         });
         let calm = evidence.world.profile.is_calm();
         evidence.expect(
             "every-request-has-a-response",
-            !calm || answers.len() == 1,
+            !calm || responses.len() == 1,
             || {
                 format!(
-                    "{} {} got {} answers",
+                    "{} {} got {} responses",
                     request.operation,
                     request.token,
-                    answers.len()
+                    responses.len()
                 )
             },
         );
-        let (Some(expected), Some(answer)) = (&request.expected, answers.first()) else {
+        let (Some(expected), Some(response)) = (&request.expected, responses.first()) else {
             continue;
         };
-        let unavailable = answer["code"] == "Unavailable" || answer["code"] == "Throttled";
+        let unavailable = response["code"] == "Unavailable" || response["code"] == "Throttled";
         let members = expected.as_object().into_iter().flatten();
         let matches = members
             .clone()
-            .all(|(name, value)| answer.get(name) == Some(value));
+            .all(|(name, value)| response.get(name) == Some(value));
         evidence.expect("responses-are-correct", matches || unavailable, || {
             format!(
-                "{} {}: {answer} where {expected} is so",
+                "{} {}: {response} where {expected} is so",
                 request.operation, request.token
             )
         });

@@ -1,11 +1,12 @@
 //! Devices receive over MQTT the responses to their requests, the deltas, and their shadow's documents.
 
+use antumbra_queues::queue::Message;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::Evidence;
-use super::shadows::{DocumentChange, answers, documents, ends, setting};
+use super::shadows::{DocumentChange, documents, ends, has_response, setting};
 use crate::cloud::Published;
 use crate::functions::names;
 
@@ -21,36 +22,37 @@ pub(super) fn check(evidence: &Evidence<'_>) {
     the_last_documents_are_published(evidence, &published);
 }
 
+/// Payloads of the requests whose last invocation failed.
+pub(super) fn quarantined_payloads(evidence: &Evidence<'_>) -> Vec<String> {
+    let messages = evidence.world.cloud.messages(names::QUARANTINE);
+    let payload = |message: &Message| {
+        let record: Value = serde_json::from_str(&message.body).ok()?;
+        let payload = record["requestPayload"]["payload"].as_str()?;
+        String::from_utf8(STANDARD.decode(payload).ok()?).ok()
+    };
+    messages.iter().filter_map(payload).collect()
+}
+
 /// A report has a response, or is in the quarantine after its last invocation failed.
 fn every_update_has_a_response(evidence: &Evidence<'_>, published: &[Published]) {
-    let failed: Vec<String> = evidence
-        .world
-        .cloud
-        .messages(names::QUARANTINE)
-        .iter()
-        .filter_map(|message| {
-            let record: Value = serde_json::from_str(&message.body).ok()?;
-            let payload = record["requestPayload"]["payload"].as_str()?;
-            String::from_utf8(STANDARD.decode(payload).ok()?).ok()
-        })
-        .collect();
+    let failed = quarantined_payloads(evidence);
     for measured in evidence.devices.memory().measured {
         let Some(token) = &measured.token else {
             continue;
         };
-        let accepted = answers(published, &measured, "accepted");
-        let answered = accepted || answers(published, &measured, "rejected");
+        let accepted = has_response(published, &measured, "accepted");
+        let responded = accepted || has_response(published, &measured, "rejected");
         evidence.expect(
             "every-request-has-a-response",
-            answered || !measured.ended,
-            || format!("{measured:?} got no answer"),
+            responded || !measured.ended,
+            || format!("{measured:?} got no response"),
         );
         let token = format!("\"clientToken\":\"{token}\"");
         let is_kept = failed.iter().any(|payload| payload.contains(&token));
         evidence.expect(
             "failed-reports-are-quarantined",
-            answered || is_kept,
-            || format!("{measured:?} is neither answered nor in the quarantine"),
+            responded || is_kept,
+            || format!("{measured:?} is neither responded nor in the quarantine"),
         );
     }
 }
@@ -60,11 +62,11 @@ fn bad_requests_are_rejected(evidence: &Evidence<'_>, published: &[Published]) {
     for invalid in memory.invalid.iter().filter(|invalid| invalid.ended) {
         let topic = format!("{}/rejected", invalid.topic);
         let token = format!("\"{}\"", invalid.token);
-        let answered = published
+        let responded = published
             .iter()
             .any(|one| one.topic == topic && one.payload.contains(&token));
-        evidence.expect("bad-requests-are-rejected", answered, || {
-            format!("{} {} got no answer", invalid.topic, invalid.token)
+        evidence.expect("bad-requests-are-rejected", responded, || {
+            format!("{} {} got no response", invalid.topic, invalid.token)
         });
     }
 }
@@ -102,10 +104,13 @@ fn deltas_are_published(evidence: &Evidence<'_>, published: &[Published]) {
     }
 }
 
-/// The documents that a device receives.
+/// The documents that are published for a device, in the order in which that was requested: a request whose response
+/// is lost may arrive behind a later one, and then the version in the documents tells which is newer.
 fn received(published: &[Published], device: &str) -> Vec<Value> {
     let topic = format!("shadow/{device}/update/documents");
-    let all = published.iter().filter(|one| one.topic == topic);
+    let mut all: Vec<&Published> = published.iter().filter(|one| one.topic == topic).collect();
+    all.sort_by_key(|one| one.call);
+    let all = all.into_iter();
     all.filter_map(|one| serde_json::from_str(&one.payload).ok())
         .collect()
 }
@@ -127,22 +132,24 @@ fn readable(evidence: &Evidence<'_>) -> Vec<String> {
     devices
 }
 
-/// The last documents that a device receives are its shadow's final state.
+/// The last documents that are published, and those with the highest version, are the shadow's final state.
 fn the_last_documents_are_published(evidence: &Evidence<'_>, published: &[Published]) {
     let ends = ends(evidence);
     for device in readable(evidence) {
-        let all = received(published, &device).into_iter();
-        // A publish that arrives after its sender gave up can be overtaken.
-        let newest = match evidence.world.profile.can_be_late() {
-            true => all.max_by_key(|one| one["current"]["version"].as_u64()),
-            false => all.last(),
-        };
-        let newest = newest.unwrap_or_default();
-        for state in ["reported", "desired"] {
-            let last = or_empty(newest["current"]["state"].get(state));
+        let all = received(published, &device);
+        let version = |one: &&Value| one["current"]["version"].as_u64();
+        let last = all.last().cloned().unwrap_or_default();
+        let newest = all.iter().max_by_key(version).cloned().unwrap_or_default();
+        for (documents, state) in [
+            (&last, "reported"),
+            (&last, "desired"),
+            (&newest, "reported"),
+            (&newest, "desired"),
+        ] {
+            let sent = or_empty(documents["current"]["state"].get(state));
             let end = or_empty(ends.get(&(device.as_str(), state)).copied().flatten());
-            evidence.expect("the-last-documents-are-published", last == end, || {
-                format!("{device} {state}: {end} is stored, {last} was published")
+            evidence.expect("the-last-documents-are-published", sent == end, || {
+                format!("{device} {state}: {end} is stored, {sent} was published")
             });
         }
     }

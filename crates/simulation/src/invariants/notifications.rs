@@ -6,7 +6,9 @@ use serde_json::{Map, Value, json};
 
 use super::Evidence;
 use super::shadows::{DocumentChange, documents};
+use super::spill::HoldUps;
 use crate::functions::names;
+use crate::profile::Outage;
 
 /// Maximum delay of a notification if only others fail.
 const PROMPT: u64 = 5_000;
@@ -43,8 +45,9 @@ pub(super) fn check(evidence: &Evidence<'_>) {
             notifications: bodies(published.map(|one| (one.at, one.payload))),
         },
     ];
+    let hold_ups = HoldUps::new(evidence);
     for received in &all {
-        every_change_once_and_in_order(evidence, received);
+        every_change_once_and_in_order(evidence, received, &hold_ups);
     }
     undeliverable_notifications_are_kept(evidence);
 }
@@ -77,8 +80,20 @@ fn readable_changes<'a>(evidence: &'a Evidence<'_>) -> Vec<(Place, DocumentChang
         .collect()
 }
 
-fn every_change_once_and_in_order(evidence: &Evidence<'_>, received: &Received) {
+fn every_change_once_and_in_order(
+    evidence: &Evidence<'_>,
+    received: &Received,
+    hold_ups: &HoldUps,
+) {
     let registration = received.registration;
+    let profile = &evidence.world.profile;
+    let is_out = |out: &Outage| out.registrations().contains(&registration);
+    let works =
+        profile.is_calm_apart_from_target() && !profile.target_outage.as_ref().is_some_and(is_out);
+    let written_at: BTreeMap<Place, u64> = readable_changes(evidence)
+        .into_iter()
+        .map(|(place, document)| (place, document.change.at))
+        .collect();
     let mut ids: BTreeMap<String, &Value> = BTreeMap::new();
     let mut places: BTreeMap<Place, String> = BTreeMap::new();
     let mut order: BTreeMap<(String, String), Vec<u64>> = BTreeMap::new();
@@ -91,8 +106,9 @@ fn every_change_once_and_in_order(evidence: &Evidence<'_>, received: &Received) 
             evidence.expect("duplicates-share-an-id", *before == notification, || {
                 format!("{registration}: {id} was sent twice with different content")
             });
-            let calm = evidence.world.profile.is_calm();
-            evidence.expect("sent-once-without-faults", !calm, || {
+            let is_free = |written: &u64| hold_ups.end(*written) == *written;
+            let once = works && written_at.get(&place).is_none_or(is_free);
+            evidence.expect("sent-once-without-faults", !once, || {
                 format!("{registration}: {id} was sent twice")
             });
             continue;
@@ -132,11 +148,9 @@ fn every_change_once_and_in_order(evidence: &Evidence<'_>, received: &Received) 
         if let Some(sent) = sent {
             matches_the_change(evidence, registration, document, sent);
         }
-        let waited = arrived
-            .get(place)
-            .map(|at| at.saturating_sub(document.change.at));
-        let calm = evidence.world.profile.is_calm();
-        if let Some(waited) = waited.filter(|_| calm) {
+        let free = hold_ups.end(document.change.at);
+        let waited = arrived.get(place).map(|at| at.saturating_sub(free));
+        if let Some(waited) = waited.filter(|_| works) {
             evidence.expect("failures-delay-nothing-else", waited <= PROMPT, || {
                 format!("{registration}: {place:?} waited {waited} ms")
             });
@@ -166,24 +180,62 @@ fn matches_the_change(
     });
 }
 
-/// The diff, by rules of our own: here every member of a document is one leaf.
+/// The diff, by rules of our own: leaves at their pointers; an object or array that takes the place of something else,
+/// and the reverse, is one value.
 fn diff(document: &DocumentChange<'_>) -> Value {
-    let nothing = Map::new();
-    let members = |half: Option<&'_ Value>| half.and_then(Value::as_object).cloned();
-    let old = members(document.old).unwrap_or_else(|| nothing.clone());
-    let new = members(document.new).unwrap_or_else(|| nothing.clone());
-    let (mut added, mut updated, mut removed) = (nothing.clone(), nothing.clone(), nothing);
-    for (name, is) in &new {
-        match old.get(name) {
-            None => added.insert(format!("/{name}"), is.clone()),
-            Some(was) if was == is => None,
-            Some(was) => updated.insert(format!("/{name}"), json!({"old": was, "new": is})),
-        };
+    let mut diff = Diff::default();
+    diff.compare("", document.old, document.new);
+    json!({"added": diff.added, "updated": diff.updated, "removed": diff.removed})
+}
+
+#[derive(Default)]
+struct Diff {
+    added: Map<String, Value>,
+    updated: Map<String, Value>,
+    removed: Map<String, Value>,
+}
+
+impl Diff {
+    fn compare(&mut self, pointer: &str, old: Option<&Value>, new: Option<&Value>) {
+        let (olds, news) = (old.and_then(members), new.and_then(members));
+        match (old, new) {
+            (Some(old), Some(new)) if old == new => {}
+            (Some(old), Some(new)) if olds.is_none() || news.is_none() => {
+                let both = json!({"old": old, "new": new});
+                self.updated.insert(pointer.to_owned(), both);
+            }
+            (Some(old), None) if olds.is_none() => {
+                self.removed.insert(pointer.to_owned(), old.clone());
+            }
+            (None, Some(new)) if news.is_none() => {
+                self.added.insert(pointer.to_owned(), new.clone());
+            }
+            _ => {
+                let (olds, news) = (olds.unwrap_or_default(), news.unwrap_or_default());
+                let names: BTreeSet<&String> = olds.keys().chain(news.keys()).collect();
+                for name in names {
+                    let pointer = format!("{pointer}/{name}");
+                    self.compare(&pointer, olds.get(name).copied(), news.get(name).copied());
+                }
+            }
+        }
     }
-    for (name, was) in old.iter().filter(|(name, _)| !new.contains_key(*name)) {
-        removed.insert(format!("/{name}"), was.clone());
+}
+
+/// The members of an object or array that is more than one value.
+fn members(value: &Value) -> Option<BTreeMap<String, &Value>> {
+    match value {
+        Value::Object(members) if !members.contains_key("timestamp") => {
+            let members = members.iter();
+            Some(members.map(|(name, value)| (name.clone(), value)).collect())
+        }
+        Value::Array(elements) => {
+            let elements = elements.iter().enumerate();
+            let members = elements.map(|(index, value)| (index.to_string(), value));
+            Some(members.collect())
+        }
+        _ => None,
     }
-    json!({"added": added, "updated": updated, "removed": removed})
 }
 
 /// Unreadable records and notifications to the missing queue are undeliverable, and nothing else is.

@@ -37,6 +37,10 @@ pub(super) fn check(evidence: &Evidence<'_>) {
             .iter()
             .filter(|signal| signal.sensor == sensor.id)
             .collect();
+        if sensor.returns {
+            every_signal_is_kept(evidence, sensor, &signals);
+            continue;
+        }
         newest_value_is_stored(evidence, sensor, &signals);
         every_signal_has_a_reading(evidence, sensor, &signals);
         silent_sensors_are_lost(evidence, sensor, &signals);
@@ -110,6 +114,32 @@ fn every_signal_has_a_reading(evidence: &Evidence<'_>, sensor: &Known, signals: 
             )
         },
     );
+}
+
+/// A signal of a sensor that is registered again has a reading, of whichever registration, or was quarantined while
+/// the sensor was not registered.
+fn every_signal_is_kept(evidence: &Evidence<'_>, sensor: &Known, signals: &[&Signal]) {
+    let partition = format!("SENSOR#{}", sensor.id);
+    let is_reading = |change: &&Change| {
+        let is_of_sensor = change.partition == partition && change.sort.starts_with("READ#");
+        is_of_sensor && change.new.is_some()
+    };
+    let changes = evidence.changes.iter().map(|change| &**change);
+    let readings: BTreeSet<&str> = changes.filter(is_reading).map(|one| &*one.sort).collect();
+    let quarantined = evidence.world.cloud.messages(names::QUARANTINE);
+    let is_of_sensor = |body: &str| body.contains(&format!("\"sensor_id\":\"{}\"", sensor.id));
+    let quarantined = quarantined
+        .iter()
+        .filter(|held| is_of_sensor(&held.body))
+        .count();
+    let sent: BTreeSet<&(u64, String)> = signals.iter().map(|signal| &signal.order).collect();
+    let kept = readings.len() + quarantined;
+    evidence.expect("every-signal-has-a-reading", kept >= sent.len(), || {
+        format!(
+            "{}: {sent:?} were sent, {readings:?} are stored, {quarantined} quarantined",
+            sensor.id
+        )
+    });
 }
 
 fn silent_sensors_are_lost(evidence: &Evidence<'_>, sensor: &Known, signals: &[&Signal]) {
@@ -187,15 +217,15 @@ fn never_early(evidence: &Evidence<'_>, sensor: &Known, change: &Change, signals
     let world = evidence.world;
     let marker = world.marker_of(lost_at);
     let marker =
-        marker.filter(|marker| marker.handed_over <= change.at && !world.profile.is_calm());
+        marker.filter(|marker| marker.received_at <= change.at && !world.profile.is_calm());
     let excusable = |one: &Signal| {
         let seen = states(evidence, &sensor.id)
             .into_iter()
             .find(|change| number(change.new.as_ref(), "lastSeen") >= Some(one.sent));
         marker.is_some_and(|marker| {
-            let beside = marker.taken_in.filter(|(at, _)| *at <= change.at);
+            let beside = marker.processed.filter(|(at, _)| *at <= change.at);
             let beside = beside.is_some_and(|(_, batch)| world.was_in(&one.message, batch));
-            !beside && seen.is_none_or(|seen| seen.at > marker.handed_over + SETTLE)
+            !beside && seen.is_none_or(|seen| seen.at > marker.received_at + SETTLE)
         })
     };
     let missed = signals
@@ -215,11 +245,11 @@ const SKEW: u64 = 1000;
 
 fn bad_input_is_quarantined(evidence: &Evidence<'_>, memory: &Memory) {
     let mut expected: BTreeSet<(String, String)> = memory
-        .refused
+        .invalid
         .iter()
-        .map(|refused| (refused.body.clone(), refused.reason.to_owned()))
+        .map(|invalid| (invalid.body.clone(), invalid.reason.to_owned()))
         .collect();
-    let of_inbox = evidence.inbox.memory().refused.into_iter();
+    let of_inbox = evidence.inbox.memory().invalid.into_iter();
     expected.extend(of_inbox.map(|(body, reason)| (body, reason.to_owned())));
     let held = evidence.world.cloud.messages(names::QUARANTINE).into_iter();
     // Failed invocations are checked with the requests of devices.
@@ -235,7 +265,21 @@ fn bad_input_is_quarantined(evidence: &Evidence<'_>, memory: &Memory) {
     evidence.expect("bad-input-is-quarantined", missing.is_empty(), || {
         format!("not in the quarantine: {missing:?}")
     });
-    let wrong: Vec<_> = found.difference(&expected).collect();
+    // Sensors are unknown while they are not registered.
+    let returning: BTreeSet<&str> = memory
+        .sensors
+        .iter()
+        .filter(|sensor| sensor.returns)
+        .map(|sensor| &*sensor.id)
+        .collect();
+    let of_returning = |(body, reason): &&(String, String)| {
+        let body: Value = serde_json::from_str(body).unwrap_or_default();
+        reason == "UnknownSensor" && returning.contains(body["sensor_id"].as_str().unwrap_or(""))
+    };
+    let wrong: Vec<_> = found
+        .difference(&expected)
+        .filter(|one| !of_returning(one))
+        .collect();
     evidence.expect("only-bad-input-is-quarantined", wrong.is_empty(), || {
         format!("in the quarantine: {wrong:?}")
     });

@@ -26,6 +26,7 @@ pub(super) fn documents(change: &Change) -> Vec<DocumentChange<'_>> {
         return Vec::new();
     };
     let both: &[&'static str] = match change.sort.split('#').next() {
+        _ if change.is_of_times() => &[],
         Some("DSR") => &["reported"],
         Some("DSD") => &["desired"],
         Some("DSC") => &["reported", "desired"],
@@ -35,14 +36,19 @@ pub(super) fn documents(change: &Change) -> Vec<DocumentChange<'_>> {
     let part = |image: &'_ Option<Value>, state: &str| -> Option<Value> {
         image.as_ref()?.get(state).cloned()
     };
+    let differs = |state: &str| {
+        let (old, new) = (part(&change.old, state), part(&change.new, state));
+        let empty = || Value::Object(serde_json::Map::new());
+        old.unwrap_or_else(empty) != new.unwrap_or_else(empty)
+    };
+    // Creating two empty documents is a change of the first.
+    let first_only = change.old.is_none() && !both.iter().any(|state| differs(state));
     let version = change.new.as_ref().or(change.old.as_ref());
     let version = version.and_then(|image| image["version"].as_u64());
     both.iter()
         .filter(|state| {
-            let (old, new) = (part(&change.old, state), part(&change.new, state));
-            let empty = || Value::Object(serde_json::Map::new());
             // In an item with both documents only the changed one is notified; an empty one is not.
-            !combined || old.unwrap_or_else(empty) != new.unwrap_or_else(empty)
+            !combined || differs(state) || (first_only && **state == "reported")
         })
         .map(|state| DocumentChange {
             change,
@@ -65,7 +71,7 @@ pub(super) fn ends<'a>(
 }
 
 /// Returns whether a report over MQTT had this response.
-pub(super) fn answers(published: &[Published], measured: &Measured, how: &str) -> bool {
+pub(super) fn has_response(published: &[Published], measured: &Measured, how: &str) -> bool {
     let topic = format!("shadow/{}/update/{how}", measured.device);
     let token = measured.token.as_ref();
     token.is_some_and(|token| {
@@ -91,6 +97,7 @@ pub(super) fn check(evidence: &Evidence<'_>) {
 
 fn versions_have_no_gap(evidence: &Evidence<'_>) {
     let shadows = evidence.changes.iter();
+    let shadows = shadows.filter(|change| !change.is_of_times());
     let mut version_of: BTreeMap<String, u64> = BTreeMap::new();
     for change in shadows.filter(|change| change.partition.starts_with("DS#")) {
         let Some(new) = &change.new else {
@@ -109,8 +116,10 @@ fn time_of(document: Option<&Value>, field: &str) -> Option<i64> {
 }
 
 fn newest_measurement_wins(evidence: &Evidence<'_>) {
+    let devices = evidence.devices.names();
     for change in &evidence.changes {
-        for document in documents(change) {
+        let documents = documents(change).into_iter();
+        for document in documents.filter(|one| devices.iter().any(|device| device == one.device)) {
             let fields = document.old.and_then(Value::as_object);
             for field in fields.into_iter().flatten().map(|(field, _)| field) {
                 let before = time_of(document.old, field);
@@ -127,7 +136,7 @@ fn no_accepted_report_is_lost(evidence: &Evidence<'_>) {
     let memory = evidence.devices.memory();
     let published = evidence.world.cloud.published();
     let accepted = |measured: &Measured| {
-        measured.outcome == Outcome::Accepted || answers(&published, measured, "accepted")
+        measured.outcome == Outcome::Accepted || has_response(&published, measured, "accepted")
     };
     let ends = ends(evidence);
     for device in evidence.devices.names() {
@@ -237,7 +246,7 @@ fn conflicts_are_retried(evidence: &Evidence<'_>) {
     let published = evidence.world.cloud.published();
     for measured in &memory.measured {
         let accepted =
-            measured.outcome == Outcome::Accepted || answers(&published, measured, "accepted");
+            measured.outcome == Outcome::Accepted || has_response(&published, measured, "accepted");
         evidence.expect("conflicts-are-retried", accepted, || {
             format!("{measured:?}")
         });

@@ -10,7 +10,7 @@ use super::Evidence;
 use super::deliveries::{Occurrence, family};
 use super::sensors::word;
 use crate::actors::clients::{Character, Intent, Known};
-use crate::endpoint::{Got, RETRY_AFTER, TIMEOUT};
+use crate::endpoint::{RETRY_AFTER, ReceivedPost, TIMEOUT};
 use crate::run::OPEN_FIRST;
 
 /// Maximum time from the decision of an attempt to its request.
@@ -21,9 +21,10 @@ const ENABLING: u64 = 30_000;
 const ABOUT: u64 = 1_500;
 
 pub(super) fn check(evidence: &Evidence<'_>) {
-    let got = evidence.endpoints.got();
+    let got = evidence.endpoints.posts();
     disabled_and_unlinked_clients_receive_nothing(evidence, &got);
     delivered_is_not_sent_again(evidence, &got);
+    former_registrations_send_nothing(evidence, &got);
     a_410_disables_the_client(evidence);
     // Otherwise the same delivery can be queued twice, or a function can end before it records a response.
     if evidence.world.profile.is_calm() {
@@ -33,7 +34,7 @@ pub(super) fn check(evidence: &Evidence<'_>) {
 }
 
 /// A disabled or unlinked client receives nothing from the confirmation until the next intent.
-fn disabled_and_unlinked_clients_receive_nothing(evidence: &Evidence<'_>, got: &[Got]) {
+fn disabled_and_unlinked_clients_receive_nothing(evidence: &Evidence<'_>, got: &[ReceivedPost]) {
     let intents = evidence.clients.intents();
     for (at, intent) in intents.iter().enumerate() {
         let (false, Some(confirmed)) = (intent.wanted, intent.confirmed) else {
@@ -58,7 +59,7 @@ fn disabled_and_unlinked_clients_receive_nothing(evidence: &Evidence<'_>, got: &
             .sensor
             .as_ref()
             .map(|sensor| format!("\"id\":\"{sensor}\""));
-        let about = |got: &&Got| {
+        let about = |got: &&ReceivedPost| {
             sensor
                 .as_ref()
                 .is_none_or(|sensor| got.body.contains(sensor))
@@ -76,7 +77,7 @@ fn disabled_and_unlinked_clients_receive_nothing(evidence: &Evidence<'_>, got: &
 }
 
 /// A delivery that is recorded as delivered is not sent again; no redelivery is requested here.
-fn delivered_is_not_sent_again(evidence: &Evidence<'_>, got: &[Got]) {
+fn delivered_is_not_sent_again(evidence: &Evidence<'_>, got: &[ReceivedPost]) {
     let mut arrived: BTreeMap<String, u64> = BTreeMap::new();
     for change in &evidence.changes {
         let (Some(client), Some(order)) = (
@@ -95,6 +96,27 @@ fn delivered_is_not_sent_again(evidence: &Evidence<'_>, got: &[Got]) {
         let again = known.is_some_and(|known| one.at > known + UNDER_WAY);
         evidence.expect("delivered-is-not-sent-again", !again, || {
             format!("{} was sent at {}, delivered at {known:?}", one.id, one.at)
+        });
+    }
+}
+
+/// Nothing of an earlier registration of a sensor is sent once it is registered again.
+fn former_registrations_send_nothing(evidence: &Evidence<'_>, got: &[ReceivedPost]) {
+    let registrations = evidence.clients.registrations();
+    for (at, registration) in registrations.iter().enumerate() {
+        let later = registrations[at..].iter();
+        let current: Vec<&str> = later.map(|later| &*later.generation).collect();
+        let is_former = |got: &&ReceivedPost| {
+            let body: Value = serde_json::from_str(&got.body).unwrap_or_default();
+            let sensor = &body["sensor"];
+            let generation = sensor["generation"].as_str().unwrap_or_default();
+            sensor["id"] == registration.sensor.as_str()
+                && got.at > registration.confirmed + UNDER_WAY
+                && !current.contains(&generation)
+        };
+        let wrong = got.iter().find(is_former);
+        evidence.expect("former-registrations-send-nothing", wrong.is_none(), || {
+            format!("{registration:?}, but: {wrong:?}")
         });
     }
 }
@@ -138,7 +160,7 @@ fn a_410_disables_the_client(evidence: &Evidence<'_>) {
 }
 
 /// A client whose endpoint responds with 410 receives nothing until it is enabled.
-fn disabled_endpoints_are_not_called(evidence: &Evidence<'_>, got: &[Got]) {
+fn disabled_endpoints_are_not_called(evidence: &Evidence<'_>, got: &[ReceivedPost]) {
     let intents = evidence.clients.intents();
     for gone in got.iter().filter(|got| got.status == Some(410)) {
         let enabled = |intent: &&Intent| {
@@ -149,7 +171,7 @@ fn disabled_endpoints_are_not_called(evidence: &Evidence<'_>, got: &[Got]) {
         };
         let until = intents.iter().filter(enabled).map(|intent| intent.began);
         let forbidden = gone.at + UNDER_WAY..until.min().unwrap_or(u64::MAX);
-        let of_client = |got: &&Got| got.client == gone.client;
+        let of_client = |got: &&ReceivedPost| got.client == gone.client;
         let mut of_client = got.iter().filter(of_client);
         let sent = of_client.find(|got| forbidden.contains(&got.at));
         evidence.expect("disabled-endpoints-are-not-called", sent.is_none(), || {
@@ -159,7 +181,7 @@ fn disabled_endpoints_are_not_called(evidence: &Evidence<'_>, got: &[Got]) {
 }
 
 /// `Retry-After` is honoured for the same delivery.
-fn retry_after_is_honoured(evidence: &Evidence<'_>, got: &[Got]) {
+fn retry_after_is_honoured(evidence: &Evidence<'_>, got: &[ReceivedPost]) {
     for (at, busy) in got.iter().enumerate() {
         if busy.status != Some(503) {
             continue;
@@ -179,7 +201,7 @@ pub(super) fn superseded_deliveries_are_not_sent(
     client: &Known,
     occurred: &[Occurrence],
     records: &[&DeliveryRecord],
-    got: &[&Got],
+    got: &[&ReceivedPost],
 ) {
     if client.mode != Mode::Latest {
         return;
@@ -193,7 +215,7 @@ pub(super) fn superseded_deliveries_are_not_sent(
             continue;
         };
         let id = record.delivery.id.to_string();
-        let late = |got: &&&Got| got.id == id && got.at > newer.at + UNDER_WAY;
+        let late = |got: &&&ReceivedPost| got.id == id && got.at > newer.at + UNDER_WAY;
         let sent = got.iter().find(late);
         evidence.expect("superseded-deliveries-are-not-sent", sent.is_none(), || {
             format!("{id} was overtaken at {}, but: {sent:?}", newer.at)
@@ -202,7 +224,7 @@ pub(super) fn superseded_deliveries_are_not_sent(
 }
 
 /// A client whose endpoint never responds is paused after every timeout.
-pub(super) fn the_circuit_opens(evidence: &Evidence<'_>, client: &Known, got: &[&Got]) {
+pub(super) fn the_circuit_opens(evidence: &Evidence<'_>, client: &Known, got: &[&ReceivedPost]) {
     if client.character != Character::Dead || !evidence.world.profile.is_calm() {
         return;
     }
