@@ -182,6 +182,19 @@ impl SpillRoute {
         }
     }
 
+    /// Returns those of the keys that have a mark: the others have no message left to send.
+    async fn waiting_keys(
+        &self,
+        marks: &[Option<(SpilledKey, String)>],
+        now: Timestamp,
+    ) -> Result<HashSet<SpilledKey>, StoreError> {
+        let keys = marks.iter().flatten().map(|(key, _)| key.clone());
+        let keys: Vec<SpilledKey> = keys.collect::<HashSet<_>>().into_iter().collect();
+        let marked = self.suspensions.marked(&keys, now).await?;
+        let marked = keys.into_iter().zip(marked).filter(|(_, marked)| *marked);
+        Ok(marked.map(|(key, _)| key).collect())
+    }
+
     /// Counts a failed invocation for every registration with messages that a failing channel did not accept.
     pub(crate) async fn count_failures(
         &self,
@@ -311,12 +324,30 @@ impl Listener {
                 return all_failed();
             }
         };
-        let (mut to_send, mut marks) = (Vec::new(), Vec::new());
-        let (mut undeliverable, mut failed) = (Vec::new(), BTreeSet::new());
-        for (position, message) in messages.iter().enumerate() {
+        let parse = |message: &QueueMessage| {
             let stored = StoredNotification::parse(&message.body);
-            let stored = stored.filter(|stored| stored.spill.is_some());
-            marks.push(stored.as_ref().and_then(mark_of));
+            stored.filter(|stored| stored.spill.is_some())
+        };
+        let stored: Vec<Option<StoredNotification>> = messages.iter().map(parse).collect();
+        let marks = stored
+            .iter()
+            .map(|stored| stored.as_ref().and_then(mark_of));
+        let marks: Vec<Option<(SpilledKey, String)>> = marks.collect();
+        let waiting = match spill.waiting_keys(&marks, start).await {
+            Ok(waiting) => waiting,
+            Err(error) => {
+                tracing::warn!(%error, "cannot read the marks of spilled keys");
+                return all_failed();
+            }
+        };
+        let mut to_send = Vec::new();
+        let (mut undeliverable, mut failed) = (Vec::new(), BTreeSet::new());
+        for (position, (message, stored)) in messages.iter().zip(stored).enumerate() {
+            let mark = marks[position].as_ref();
+            if mark.is_some_and(|(key, _)| !waiting.contains(key)) {
+                // Received again after everything of its key was sent: a later message may have arrived since.
+                continue;
+            }
             let spilled = match stored {
                 Some(stored) => self.resolve(position, stored, message, start),
                 None => Err(Box::new(unreadable(message))),

@@ -44,14 +44,3 @@ impl Chance {
         Chance::new(self.with(|random| random.u64(..)))
     }
 }
-
-impl antumbra_queues::queue::Chance for Chance {
-    fn pick(&mut self, count: usize) -> usize {
-        self.below(count)
-    }
-
-    /// Event sources draw this when they delete a message, and deliver it again later.
-    fn deliver_again(&mut self) -> bool {
-        false
-    }
-}

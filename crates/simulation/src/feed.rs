@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use antumbra_queues::queue::Message;
+use antumbra_queues::queue::{Chance, Message};
 use serde_json::{Value, json};
 
 use crate::cloud::receipt_handle;
@@ -102,7 +102,8 @@ impl QueueFeed {
         let Some(queue) = queues.get_mut(self.queue) else {
             return (Vec::new(), None);
         };
-        let received = queue.receive(most, None, now, &mut world.chance.clone());
+        let mut chance = Duplicating(world);
+        let received = queue.receive(most, None, now, &mut chance);
         let wait = queue.next_visible_ms(now);
         let redrive = queue.attributes().redrive.clone();
         let target = redrive.and_then(|redrive| queues.get_mut(&redrive.dead_letter_queue));
@@ -115,6 +116,20 @@ impl QueueFeed {
             }
         }
         (received.messages, wait)
+    }
+}
+
+/// A queue that delivers some messages to two receivers at once.
+struct Duplicating<'a>(&'a World);
+
+impl Chance for Duplicating<'_> {
+    fn pick(&mut self, count: usize) -> usize {
+        self.0.chance.below(count)
+    }
+
+    fn deliver_again(&mut self) -> bool {
+        let often = self.0.profile.duplicated;
+        self.0.draws_fault(often)
     }
 }
 

@@ -112,6 +112,23 @@ async fn while_one_key_waits_the_others_go_directly() {
     assert_eq!(state(&bench), None);
 }
 
+/// Otherwise an old message would follow newer ones, which went directly to the target.
+#[tokio::test]
+async fn a_spilled_message_that_was_sent_is_dropped_when_it_is_received_again() {
+    let bench = bench();
+    suspend(&bench, &event_of(&records(0..3))).await;
+    let received = bench.fakes.spill.waiting.lock().unwrap().clone();
+    bench.clock.advance(Duration::from_secs(31));
+    bench.at("sqs sick").reply(|_| SendReply::Accept);
+    assert_eq!(bench.drain().await.sent, 3);
+    assert_eq!(bench.handle(&event_of(&records(3..6))).await.spilled, 0);
+    let arrived = bench.at("sqs sick").accepted().len();
+    *bench.fakes.spill.waiting.lock().unwrap() = received;
+    let drained = bench.drain().await;
+    assert_eq!((drained.sent, drained.failed.len()), (0, 0));
+    assert_eq!(bench.at("sqs sick").accepted().len(), arrived);
+}
+
 #[tokio::test]
 async fn spilled_messages_are_sent_as_they_would_have_been() {
     let mqtt = json!({ "name": "sick", "to": { "mqtt": { "topic": "t/${id}", "qos": 1 } } });

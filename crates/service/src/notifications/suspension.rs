@@ -7,7 +7,8 @@
 //!
 //! Order: a message goes directly to its target only if no earlier message of its registration and key is in the
 //! queue. A key is marked before its message is spilled, and the mark names its last message; the record's version
-//! changes with every spill, so that it cannot be removed in between.
+//! changes with every spill, so that it cannot be removed in between. A message whose key has no mark was sent: when
+//! the queue delivers it again, it is dropped, since a later one may have been sent directly.
 
 use std::time::Duration;
 

@@ -17,6 +17,8 @@ use crate::run::OPEN_FIRST;
 const UNDER_WAY: u64 = 6_000;
 /// Maximum time since a client was enabled that a running attempt disables.
 const ENABLING: u64 = 30_000;
+/// Shortest delay between two attempts, with jitter and differing clocks.
+const SHORTEST_DELAY: u64 = 2_000;
 /// Tolerance for differing clocks and the delay of requests.
 const ABOUT: u64 = 1_500;
 
@@ -25,6 +27,7 @@ pub(super) fn check(evidence: &Evidence<'_>) {
     disabled_and_unlinked_clients_receive_nothing(evidence, &got);
     delivered_is_not_sent_again(evidence, &got);
     former_registrations_send_nothing(evidence, &got);
+    attempts_do_not_overlap(evidence, &got);
     a_410_disables_the_client(evidence);
     // Otherwise the same delivery can be queued twice, or a function can end before it records a response.
     if evidence.world.profile.is_calm() {
@@ -97,6 +100,32 @@ fn delivered_is_not_sent_again(evidence: &Evidence<'_>, got: &[ReceivedPost]) {
         evidence.expect("delivered-is-not-sent-again", !again, || {
             format!("{} was sent at {}, delivered at {known:?}", one.id, one.at)
         });
+    }
+}
+
+/// The next attempt of a delivery follows the end of the attempt before it and a delay. A client that is enabled gets
+/// its deliveries at once.
+fn attempts_do_not_overlap(evidence: &Evidence<'_>, posts: &[ReceivedPost]) {
+    for client in evidence.clients.all() {
+        if client.character == Character::Fickle {
+            continue;
+        }
+        let posts = posts.iter().filter(|post| post.client == client.id);
+        let mut last: BTreeMap<&str, &ReceivedPost> = BTreeMap::new();
+        for post in posts {
+            let Some(before) = last.insert(&post.id, post) else {
+                continue;
+            };
+            let took = match before.status {
+                Some(_) => 0,
+                None => TIMEOUT.as_millis() as u64,
+            };
+            let waited = post.at - before.at;
+            let enough = waited >= took + SHORTEST_DELAY;
+            evidence.expect("attempts-do-not-overlap", enough, || {
+                format!("{}: the next attempt came after {waited} ms", post.id)
+            });
+        }
     }
 }
 
