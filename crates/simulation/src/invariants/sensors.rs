@@ -37,6 +37,7 @@ pub(super) fn check(evidence: &Evidence<'_>) {
             .iter()
             .filter(|signal| signal.sensor == sensor.id)
             .collect();
+        contacts_restore_the_sensor(evidence, sensor);
         if sensor.returns {
             every_signal_is_kept(evidence, sensor, &signals);
             continue;
@@ -140,6 +141,20 @@ fn every_signal_is_kept(evidence: &Evidence<'_>, sensor: &Known, signals: &[&Sig
             sensor.id
         )
     });
+}
+
+/// A contact ends the loss of a sensor, also one that was sent before the loss and processed after it.
+fn contacts_restore_the_sensor(evidence: &Evidence<'_>, sensor: &Known) {
+    let last_seen = |image: &Option<Value>| image.as_ref()?.get("lastSeen")?.as_u64();
+    for change in states(evidence, &sensor.id) {
+        let is_contact = change.new.is_some() && last_seen(&change.new) > last_seen(&change.old);
+        let state = word(change.new.as_ref(), "connection");
+        let has_loss = change.new.as_ref().is_some_and(|new| new.get("lostAt").is_some());
+        let is_lost = state != "ONLINE" || has_loss;
+        evidence.expect("contacts-restore-the-sensor", !is_contact || !is_lost, || {
+            format!("{}: {:?} after a contact", sensor.id, change.new)
+        });
+    }
 }
 
 fn silent_sensors_are_lost(evidence: &Evidence<'_>, sensor: &Known, signals: &[&Signal]) {
