@@ -149,11 +149,16 @@ fn contacts_restore_the_sensor(evidence: &Evidence<'_>, sensor: &Known) {
     for change in states(evidence, &sensor.id) {
         let is_contact = change.new.is_some() && last_seen(&change.new) > last_seen(&change.old);
         let state = word(change.new.as_ref(), "connection");
-        let has_loss = change.new.as_ref().is_some_and(|new| new.get("lostAt").is_some());
+        let has_loss = change
+            .new
+            .as_ref()
+            .is_some_and(|new| new.get("lostAt").is_some());
         let is_lost = state != "ONLINE" || has_loss;
-        evidence.expect("contacts-restore-the-sensor", !is_contact || !is_lost, || {
-            format!("{}: {:?} after a contact", sensor.id, change.new)
-        });
+        evidence.expect(
+            "contacts-restore-the-sensor",
+            !is_contact || !is_lost,
+            || format!("{}: {:?} after a contact", sensor.id, change.new),
+        );
     }
 }
 
