@@ -5,10 +5,8 @@
 
 use serde::Deserialize;
 
-/// A function's response to its batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum BatchResult {
-    /// Everything succeeded.
     Success,
     /// These failed: message ids or sequence numbers.
     Failures(Vec<String>),

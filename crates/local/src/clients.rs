@@ -15,7 +15,6 @@ use aws_types::service_config::{LoadServiceConfig, ServiceConfigKey};
 
 use crate::REGION;
 
-/// Configuration for SDK clients of one local endpoint.
 pub fn sdk_config(endpoint: SocketAddr) -> SdkConfig {
     sdk_config_with(endpoint, endpoint, plain_http())
 }
@@ -40,7 +39,6 @@ pub(crate) fn sdk_config_with(
         .build()
 }
 
-/// The endpoint of DynamoDB and DynamoDB Streams.
 #[derive(Debug)]
 struct DynamoDbEndpoint(String);
 
@@ -62,7 +60,6 @@ fn plain_http() -> SharedHttpClient {
 pub struct HttpClients(Arc<dyn Fn(&str) -> SharedHttpClient + Send + Sync>);
 
 impl HttpClients {
-    /// Creates the client of a function by its name.
     pub fn new(of: impl Fn(&str) -> SharedHttpClient + Send + Sync + 'static) -> HttpClients {
         HttpClients(Arc::new(of))
     }

@@ -11,12 +11,10 @@ use bytes::Bytes;
 
 use crate::{ACCOUNT, REGION};
 
-/// Error of a handler that fails the whole invocation.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct HandlerError(pub String);
 
-/// Error of an invocation without a response.
 #[derive(Debug, thiserror::Error)]
 pub enum FunctionError {
     #[error("failed: {0}")]

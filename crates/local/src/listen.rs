@@ -4,7 +4,6 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use tokio::net::TcpListener;
 
-/// Error of a local service that did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     #[error("port {port} for {service} is already in use; free it or choose another port")]
@@ -43,7 +42,6 @@ pub(crate) fn loopback(port: u16) -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, port))
 }
 
-/// Binds a loopback port and returns its address.
 pub(crate) async fn bind(
     service: &'static str,
     port: u16,

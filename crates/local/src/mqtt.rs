@@ -62,7 +62,6 @@ pub struct Publisher {
     subscriptions: Subscriptions,
 }
 
-/// Error of a message that was not published.
 #[derive(Debug, thiserror::Error)]
 pub enum PublishError {
     #[error(transparent)]
@@ -210,7 +209,6 @@ impl Broker {
 }
 
 impl Publisher {
-    /// Sends a message to every subscriber, over MQTT and in the process.
     pub async fn publish(&self, message: Message) -> Result<(), PublishError> {
         limits::check(&message.topic, &message.payload)?;
         let publisher = Sender::from_system(Id::new(

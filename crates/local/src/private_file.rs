@@ -4,7 +4,6 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::Path;
 
-/// Opens a file for reading and writing, and creates it if it is missing.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
     let file = options().read(true).truncate(false).open(path)?;
     #[cfg(unix)]

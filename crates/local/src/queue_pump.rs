@@ -30,13 +30,11 @@ use crate::{
 /// Longest wait of a poll that SQS allows.
 const LONG_POLL_SECONDS: i32 = 20;
 
-/// Maximum messages of one receive.
 const MAX_RECEIVE: i32 = 10;
 
 /// Pause after a failed request.
 const AFTER_ERROR: Duration = Duration::from_secs(1);
 
-/// A queue and the settings of its event source mapping.
 #[derive(Clone, Debug)]
 pub struct Source {
     pub queue_url: String,

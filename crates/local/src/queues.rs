@@ -42,7 +42,6 @@ pub async fn start(port: u16) -> Result<Queues, StartError> {
     start_with(port, Options::default()).await
 }
 
-/// Serves queues and topics with AWS IoT's `Publish` leading to a broker.
 pub async fn start_with_mqtt(port: u16, mqtt: Publisher) -> Result<Queues, StartError> {
     let options = Options {
         mqtt: Some(mqtt),
@@ -51,7 +50,6 @@ pub async fn start_with_mqtt(port: u16, mqtt: Publisher) -> Result<Queues, Start
     start_with(port, options).await
 }
 
-/// Serves queues and topics with these options.
 pub async fn start_with(port: u16, options: Options) -> Result<Queues, StartError> {
     let (listener, address) = bind("SQS and SNS", port).await?;
     let queues = antumbra_queues::Queues::open(QueuesConfig {

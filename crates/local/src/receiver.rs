@@ -17,7 +17,6 @@ use crate::http::{AllowedHosts, serve};
 use crate::listen::{StartError, bind};
 use crate::task::Running;
 
-/// Largest accepted body.
 const BODY_BYTES: usize = 1024 * 1024;
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -46,7 +46,6 @@ const AFTER_ERROR: Duration = Duration::from_secs(1);
 /// `topic()` is the rest.
 const BASIC_INGEST: &str = "$aws/rules/";
 
-/// A rule with the function that it invokes.
 #[derive(Debug)]
 pub struct RuleTarget {
     pub rule: Rule,

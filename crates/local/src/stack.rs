@@ -76,7 +76,6 @@ pub struct Addresses {
     pub http: SocketAddr,
 }
 
-/// Error of a stack that did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StackError {
     #[error(transparent)]
@@ -128,12 +127,10 @@ struct LocalServices {
 type Wrap = Box<dyn Fn(Function) -> Function + Send + Sync>;
 
 impl LocalServices {
-    /// SDK configuration of the stack itself.
     fn sdk(&self) -> SdkConfig {
         self.sdk_with(&HttpClients::default(), "")
     }
 
-    /// SDK configuration of the named function.
     fn sdk_of(&self, function: &str) -> SdkConfig {
         self.sdk_with(&self.http_clients, function)
     }

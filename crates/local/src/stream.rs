@@ -36,7 +36,6 @@ pub enum Start {
     Latest,
 }
 
-/// A stream and the settings of its event source mapping.
 #[derive(Clone, Debug)]
 pub struct Source {
     pub stream_arn: String,
@@ -92,7 +91,6 @@ pub fn start(
     })
 }
 
-/// State shared by the readers of all shards.
 struct Pump {
     stream: TableStream,
     queues: aws_sdk_sqs::Client,

@@ -88,7 +88,6 @@ impl Unkind {
         }
     }
 
-    /// Draws whether an invocation is throttled.
     pub(crate) fn throttles(&self) -> bool {
         self.happens(THROTTLES)
     }

@@ -1,6 +1,5 @@
 //! Errors in the words of SQS and SNS.
 
-/// A rejected request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{code}: {message}")]
 pub struct ApiError {
@@ -40,7 +39,6 @@ impl ApiError {
         ApiError::with_query_code(code, &format!("AWS.SimpleQueueService.{code}"), message)
     }
 
-    /// An invalid parameter of SNS.
     pub(crate) fn parameter(message: impl std::fmt::Display) -> ApiError {
         ApiError::new("InvalidParameter", format!("Invalid parameter: {message}"))
     }

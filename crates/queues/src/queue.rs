@@ -124,7 +124,6 @@ pub struct Receipt {
     pub receive: u32,
 }
 
-/// Response to the sender of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sent {
     /// The message id; of the earlier message if this one is a duplicate.
@@ -134,7 +133,6 @@ pub struct Sent {
     pub duplicate: bool,
 }
 
-/// Messages of one receive.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Received {
     /// Messages that are in flight now.
@@ -401,7 +399,6 @@ impl Queue {
         }
     }
 
-    /// The first message of a group from a number on.
     fn number_of_group(&self, group: &str, from: u64) -> Option<u64> {
         self.groups.get(group)?.range(from..).next().copied()
     }

@@ -19,7 +19,6 @@ use crate::unkind::{Dice, Unkindness};
 /// Prefix of the names of queues that are not listed.
 pub const INTERNAL: &str = "__";
 
-/// Address and behaviour of an endpoint.
 #[derive(Debug, Clone)]
 pub struct QueuesConfig {
     pub account: String,

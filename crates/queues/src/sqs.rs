@@ -17,7 +17,6 @@ use crate::service::Queues;
 /// Prefix of the header `x-amz-target`.
 pub const TARGET: &str = "AmazonSQS.";
 
-/// Response without members.
 #[derive(Serialize)]
 struct Empty {}
 

@@ -14,7 +14,6 @@ pub struct Unkindness {
     pub max_delay_ms: u64,
 }
 
-/// The source of chance of one process.
 #[derive(Debug)]
 pub(crate) struct Dice {
     unkindness: Unkindness,

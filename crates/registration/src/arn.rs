@@ -47,7 +47,7 @@ pub enum Queue {
 }
 
 impl Queue {
-    /// Tells a URL, an ARN and a name apart. [`Queue::is_valid`] checks the name.
+    /// Distinguishes a URL, an ARN and a name. [`Queue::is_valid`] checks the name.
     pub fn parse(text: &str) -> Queue {
         if text.starts_with("https://") || text.starts_with("http://") {
             Queue::Url(text.to_owned())

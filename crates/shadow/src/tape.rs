@@ -307,7 +307,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// Most names are told apart by their length or their first byte, which needs no call to compare memory.
+/// Most names differ in their length or their first byte, which needs no call to compare memory.
 #[inline]
 fn is_named(name: &[u8], wanted: &[u8]) -> bool {
     name.len() == wanted.len() && name.first() == wanted.first() && name == wanted

@@ -1,7 +1,7 @@
 //! Instants, as devices write them.
 //!
 //! Accepted are RFC 3339 strings with any offset, and whole numbers of Unix seconds, milliseconds,
-//! microseconds or nanoseconds, told apart by magnitude:
+//! microseconds or nanoseconds, distinguished by magnitude:
 //!
 //! | magnitude | unit | seconds would reach |
 //! |---|---|---|

@@ -49,33 +49,6 @@ pub const MESSAGE_SOURCE: &str = "uuid";
 /// Sort key attribute of the messages table.
 pub const MESSAGE_ID: &str = "messageId";
 
-/// Kind of an item of ours.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
-pub enum ItemKind {
-    Shadow(ShadowItem),
-    SensorState,
-    Reading,
-    SensorInfo,
-    Link,
-    LinkMirror,
-    Delivery,
-    HeldDelivery,
-    DeferredDelivery,
-    DeliveryChain,
-    DueDelivery,
-    ClientInfo,
-    ClientSecrets,
-    Purge,
-    IngestProgress,
-    Suspension,
-    SpilledKey,
-    IdempotencyRecord,
-    IdempotencyPart,
-    InboxMessage,
-    InboxSource,
-}
-
 /// Documents that one item of a shadow holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
@@ -109,93 +82,81 @@ struct KeyPattern {
     sort: &'static str,
 }
 
-impl ItemKind {
-    /// Every kind. Those that change most often come first, as [`ItemKey::parse`] tries them in this order.
-    pub const ALL: [ItemKind; 23] = [
-        ItemKind::Shadow(ShadowItem::Reported),
-        ItemKind::Shadow(ShadowItem::Desired),
-        ItemKind::Shadow(ShadowItem::Combined),
-        ItemKind::SensorState,
-        ItemKind::Reading,
-        ItemKind::SensorInfo,
-        ItemKind::Link,
-        ItemKind::LinkMirror,
-        ItemKind::Delivery,
-        ItemKind::HeldDelivery,
-        ItemKind::DeferredDelivery,
-        ItemKind::DeliveryChain,
-        ItemKind::DueDelivery,
-        ItemKind::ClientInfo,
-        ItemKind::ClientSecrets,
-        ItemKind::Purge,
-        ItemKind::IngestProgress,
-        ItemKind::Suspension,
-        ItemKind::SpilledKey,
-        ItemKind::IdempotencyRecord,
-        ItemKind::IdempotencyPart,
-        ItemKind::InboxMessage,
-        ItemKind::InboxSource,
-    ];
-
-    const fn pattern(self) -> KeyPattern {
-        let (partition, sort) = match self {
-            ItemKind::Shadow(ShadowItem::Reported) => ("DS#", "DSR#"),
-            ItemKind::Shadow(ShadowItem::Desired) => ("DS#", "DSD#"),
-            ItemKind::Shadow(ShadowItem::Combined) => ("DS#", "DSC#"),
-            ItemKind::SensorState => ("SENSOR#", "STATE"),
-            ItemKind::Reading => ("SENSOR#", "READ#"),
-            ItemKind::SensorInfo => ("SENSOR#", "SENSORINFO"),
-            ItemKind::Purge => ("SENSOR#", "PURGE#"),
-            ItemKind::Link => ("SENSOR#", "CLIENT#"),
-            ItemKind::LinkMirror => ("CLIENT#", "SENSOR#"),
-            ItemKind::Delivery => ("CLIENT#", "DELIVERY#"),
-            ItemKind::HeldDelivery => ("CLIENT#", "HELD#"),
-            ItemKind::DeferredDelivery => ("CLIENT#", "DEFERRED#"),
-            ItemKind::DeliveryChain => ("CLIENT#", "CHAIN#"),
-            ItemKind::DueDelivery => ("DUE#", "AT#"),
-            ItemKind::ClientInfo => ("CLIENT#", "CLIENTINFO"),
-            ItemKind::ClientSecrets => ("CLIENT#", "CLIENTSECRETS"),
-            ItemKind::IngestProgress => ("LIVENESS", "QUEUE#"),
-            ItemKind::Suspension => ("SUSPENSIONS", "REGISTRATION#"),
-            ItemKind::SpilledKey => ("SPILLED#", "KEY#"),
-            ItemKind::IdempotencyRecord => ("ONCE#", "ONCE"),
-            ItemKind::IdempotencyPart => ("ONCE#", "PART#"),
-            ItemKind::InboxMessage => ("", ""),
-            ItemKind::InboxSource => ("#sources", ""),
-        };
-        KeyPattern { partition, sort }
-    }
-
-    /// Returns whether registrations may be notified of changes of such items.
-    ///
-    /// Secrets and stored responses never leave the table, whatever key a registration matches. A new kind
-    /// has to be added here before the code compiles.
-    pub const fn notifies(self) -> bool {
-        match self {
-            ItemKind::Shadow(_)
-            | ItemKind::SensorState
-            | ItemKind::Reading
-            | ItemKind::SensorInfo
-            | ItemKind::Link
-            | ItemKind::LinkMirror
-            | ItemKind::Delivery
-            | ItemKind::ClientInfo
-            | ItemKind::Purge
-            | ItemKind::IngestProgress
-            | ItemKind::InboxMessage
-            | ItemKind::InboxSource => true,
-            ItemKind::ClientSecrets
-            | ItemKind::Suspension
-            | ItemKind::SpilledKey
-            | ItemKind::HeldDelivery
-            | ItemKind::DeferredDelivery
-            | ItemKind::DeliveryChain
-            | ItemKind::DueDelivery
-            | ItemKind::IdempotencyRecord
-            | ItemKind::IdempotencyPart => false,
+/// Makes [`ItemKind`] from lines of: kind, partition key, sort key, and whether registrations may be notified of its
+/// changes. A key that ends with `#` is the prefix of an id.
+macro_rules! item_kinds {
+    ($($kind:ident: $partition:literal, $sort:literal, $access:ident;)+) => {
+        /// Kind of an item of ours.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[allow(missing_docs)]
+        pub enum ItemKind {
+            Shadow(ShadowItem),
+            $($kind,)+
         }
-    }
 
+        impl ItemKind {
+            /// Every kind, in the order of the table, in which [`ItemKey::parse`] tries them.
+            pub const ALL: &[ItemKind] = &[
+                ItemKind::Shadow(ShadowItem::Reported),
+                ItemKind::Shadow(ShadowItem::Desired),
+                ItemKind::Shadow(ShadowItem::Combined),
+                $(ItemKind::$kind,)+
+            ];
+
+            const fn pattern(self) -> KeyPattern {
+                let (partition, sort) = match self {
+                    ItemKind::Shadow(ShadowItem::Reported) => ("DS#", "DSR#"),
+                    ItemKind::Shadow(ShadowItem::Desired) => ("DS#", "DSD#"),
+                    ItemKind::Shadow(ShadowItem::Combined) => ("DS#", "DSC#"),
+                    $(ItemKind::$kind => ($partition, $sort),)+
+                };
+                KeyPattern { partition, sort }
+            }
+
+            /// Returns whether registrations may be notified of changes of such items.
+            ///
+            /// Secrets and stored responses never leave the table, whatever key a registration matches.
+            pub const fn notifies(self) -> bool {
+                match self {
+                    ItemKind::Shadow(_) => true,
+                    $(ItemKind::$kind => item_kinds!($access),)+
+                }
+            }
+        }
+    };
+    (notified) => {
+        true
+    };
+    (private) => {
+        false
+    };
+}
+
+// Kinds that change most often come first.
+item_kinds! {
+    SensorState: "SENSOR#", "STATE", notified;
+    Reading: "SENSOR#", "READ#", notified;
+    SensorInfo: "SENSOR#", "SENSORINFO", notified;
+    Link: "SENSOR#", "CLIENT#", notified;
+    LinkMirror: "CLIENT#", "SENSOR#", notified;
+    Delivery: "CLIENT#", "DELIVERY#", notified;
+    HeldDelivery: "CLIENT#", "HELD#", private;
+    DeferredDelivery: "CLIENT#", "DEFERRED#", private;
+    DeliveryChain: "CLIENT#", "CHAIN#", private;
+    DueDelivery: "DUE#", "AT#", private;
+    ClientInfo: "CLIENT#", "CLIENTINFO", notified;
+    ClientSecrets: "CLIENT#", "CLIENTSECRETS", private;
+    Purge: "SENSOR#", "PURGE#", notified;
+    IngestProgress: "LIVENESS", "QUEUE#", notified;
+    Suspension: "SUSPENSIONS", "REGISTRATION#", private;
+    SpilledKey: "SPILLED#", "KEY#", private;
+    IdempotencyRecord: "ONCE#", "ONCE", private;
+    IdempotencyPart: "ONCE#", "PART#", private;
+    InboxMessage: "", "", notified;
+    InboxSource: "#sources", "", notified;
+}
+
+impl ItemKind {
     /// Partition key of an item. Kinds with a fixed partition take the empty text.
     pub fn partition(self, owner: &str) -> String {
         format!("{}{owner}", self.pattern().partition)
@@ -236,7 +197,7 @@ impl<'a> ItemKey<'a> {
     /// Parses a key of the main table, without allocating.
     pub fn parse(partition: &'a str, sort: &'a str) -> ItemKey<'a> {
         let mut parsed = ItemKey::Foreign;
-        for kind in ItemKind::ALL {
+        for &kind in ItemKind::ALL {
             let pattern = kind.pattern();
             if kind.is_in_messages_table() || !partition.starts_with(pattern.partition) {
                 continue;
@@ -299,7 +260,7 @@ mod tests {
 
     #[test]
     fn every_key_is_parsed_as_the_kind_it_was_built_for() {
-        for kind in ItemKind::ALL {
+        for &kind in ItemKind::ALL {
             let id_of = |prefix: &str, id| if prefix.ends_with('#') { id } else { "" };
             let (owner, id) = match kind {
                 ItemKind::InboxMessage => ("door-1", "17#3"),
@@ -343,7 +304,7 @@ mod tests {
     #[test]
     fn only_readings_sort_between_the_first_reading_and_the_sensor() {
         let readings = ItemKind::Reading.sort_prefix()..=ItemKind::SensorInfo.sort_prefix();
-        for kind in ItemKind::ALL {
+        for &kind in ItemKind::ALL {
             let expected = matches!(kind, ItemKind::Reading | ItemKind::SensorInfo);
             let in_partition = kind.partition_prefix() == ItemKind::Reading.partition_prefix();
             let between = in_partition && readings.contains(&kind.sort_prefix());

@@ -19,7 +19,6 @@ use crate::value::text;
 
 const KIND: ItemKind = ItemKind::DueDelivery;
 
-/// A parsed key of the index.
 struct Entry {
     key: String,
     at: i64,

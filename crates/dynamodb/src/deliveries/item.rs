@@ -166,7 +166,6 @@ pub(super) fn encode_attempts<'a>(
     Ok(AttributeValue::L(attempts?))
 }
 
-/// Decodes a delivery with its attempts.
 pub(super) fn decode(item: Item) -> Result<DeliveryRecord, StoreError> {
     let progress: ProgressItem = from_item("delivery", item.clone())?;
     let item: DeliveryItem = from_item("delivery", item)?;

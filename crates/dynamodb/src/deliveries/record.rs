@@ -321,7 +321,6 @@ fn seen(write: Write, record: &DeliveryRecord, now: Timestamp) -> Write {
         .value(":now", epoch_milliseconds(now))
 }
 
-/// An update of a delivery.
 struct Change {
     key: Key,
     set: Item,

@@ -34,7 +34,6 @@ pub struct Properties {
     /// The payload is marked as UTF-8 text.
     pub utf8: bool,
     pub expiry_seconds: Option<NonZeroU32>,
-    /// User properties, in order.
     pub user: Vec<(String, String)>,
 }
 

@@ -20,7 +20,6 @@ use crate::mqtt::{MAX_PAYLOAD_BYTES, Message, Properties, PublishError, Publishe
 
 pub(super) const PATH: &str = "/topics/";
 
-/// An error response in AWS's terms.
 #[derive(Debug, PartialEq, Eq)]
 struct Rejection {
     status: StatusCode,
@@ -70,7 +69,6 @@ async fn try_publish(request: Request, mqtt: &Publisher) -> Result<(), Rejection
     })
 }
 
-/// Parses the message without its payload.
 fn message(path: &str, query: &str, headers: &HeaderMap) -> Result<Message, Rejection> {
     let topic = path.strip_prefix(PATH).unwrap_or_default();
     let topic = percent_decode_str(topic).decode_utf8().map_err(invalid)?;

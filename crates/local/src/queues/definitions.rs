@@ -63,7 +63,6 @@ const fn deliveries(name: &'static str, dead: &'static str) -> Queue {
     }
 }
 
-/// Error of a queue that could not be created.
 #[derive(Debug, thiserror::Error)]
 #[error("queue {queue}: {reason}")]
 pub struct QueueError {
@@ -118,7 +117,6 @@ impl Queue {
     }
 }
 
-/// Creates all queues that are missing.
 pub async fn ensure_all(client: &Client) -> Result<(), QueueError> {
     for queue in &QUEUES {
         queue.ensure(client).await?;

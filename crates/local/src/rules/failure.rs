@@ -3,7 +3,6 @@
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-/// Reason of the failure, in AWS's terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(super) enum Condition {
     #[serde(rename = "RetriesExhausted")]

@@ -26,7 +26,6 @@ struct Event<'a> {
     user_timestamp: Vec<&'a str>,
 }
 
-/// Selects the event from a message.
 pub(super) fn select(message: &Message, timestamp: u64) -> String {
     let properties = &message.properties;
     let user = properties.user.iter();

@@ -53,7 +53,6 @@ async fn through(called: &Function, request: Request, next: Next) -> Response {
     next.run(request).await
 }
 
-/// The function's configuration on the local stack.
 fn config(services: &LocalServices, token: &str, allow: Allow) -> Config {
     Config {
         table: MAIN.name.to_owned(),

@@ -29,7 +29,6 @@ const MARKER_WAIT: Duration = Duration::from_secs(10);
 const GRACE: Duration = Duration::from_millis(200);
 
 impl LocalServices {
-    /// Builds a function with its own AWS configuration.
     fn build<H: Handler + 'static>(
         &self,
         name: &'static str,

@@ -10,7 +10,6 @@ pub struct Webhooks {
     /// Endpoints that may be called beside the public internet.
     pub allow: Allow,
     pub policy: Policy,
-    /// Timeout of one request.
     pub timeout: Duration,
     /// Concurrent invocations for each of the two deliveries queues.
     pub concurrency: usize,

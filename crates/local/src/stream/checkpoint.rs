@@ -13,7 +13,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::private_file;
 
-/// Position of a function in a shard.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Position {
@@ -23,7 +22,6 @@ pub enum Position {
     Finished,
 }
 
-/// Error of reading or writing the positions.
 #[derive(Debug, thiserror::Error)]
 #[error("stream positions in {path}")]
 pub struct CheckpointError {

@@ -4,7 +4,6 @@ use aws_sdk_dynamodbstreams::{primitives::DateTime, types::Record};
 
 use super::plan::GivenUp;
 
-/// A batch that was given up.
 pub(crate) struct Failure<'a> {
     pub(crate) request_id: &'a str,
     pub(crate) function_arn: &'a str,

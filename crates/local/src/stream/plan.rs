@@ -12,7 +12,6 @@ use std::{ops::Range, time::Duration};
 
 use crate::batch_response::BatchResult;
 
-/// Retry settings of an event source mapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RetryPolicy {
     /// Maximum retries; `None` is unlimited, as AWS's default.
@@ -79,7 +78,6 @@ pub(crate) enum GivenUp {
     RecordAgeExceeded,
 }
 
-/// The next step after an outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Next {
     /// Every record before this one is processed: the new checkpoint.

@@ -266,7 +266,6 @@ fn lanes(records: Vec<Record>, count: usize) -> Vec<(Vec<usize>, Vec<Record>)> {
     lanes
 }
 
-/// A hash of the item's key.
 fn item_hash(record: &Record) -> u64 {
     let keys = record.dynamodb().and_then(|change| change.keys());
     let attributes = keys.into_iter().flatten().map(|(name, value)| {
@@ -277,7 +276,6 @@ fn item_hash(record: &Record) -> u64 {
     attributes.fold(0, u64::wrapping_add)
 }
 
-/// Processed records of a page.
 struct Progress {
     is_done: Vec<bool>,
     /// Every record before this one is processed.

@@ -17,7 +17,6 @@ pub(super) struct Batch<T> {
     pub(super) entries: Vec<Entry<T>>,
 }
 
-/// An entry of a request or of its response.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Entry<T> {
     #[serde(rename = "Id")]

@@ -247,7 +247,6 @@ impl Queues {
     }
 }
 
-/// Reads attributes of a request into a queue's.
 fn apply(given: &BTreeMap<String, String>, entry: &mut QueueEntry) -> Result<(), ApiError> {
     let to = &mut entry.attributes;
     for (name, value) in given {

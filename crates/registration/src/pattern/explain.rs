@@ -7,9 +7,9 @@ use super::test::Scalar;
 use crate::change::Change;
 
 /// Maximum values of a field in an explanation.
-const TOLD: usize = 5;
+const SHOWN_VALUES: usize = 5;
 /// Maximum bytes of each of them.
-const TOLD_BYTES: usize = 1024;
+const SHOWN_BYTES: usize = 1024;
 
 impl Pattern {
     /// The first field that does not match, of the alternative that matches most, with its values; `None` if the
@@ -46,8 +46,8 @@ impl Pattern {
 }
 
 pub(crate) fn shortened(mut text: String) -> String {
-    if text.len() > TOLD_BYTES {
-        text.truncate(text.floor_char_boundary(TOLD_BYTES));
+    if text.len() > SHOWN_BYTES {
+        text.truncate(text.floor_char_boundary(SHOWN_BYTES));
         text.shrink_to_fit();
         text.push_str("...");
     }
@@ -63,9 +63,9 @@ fn pointer(path: &[Box<str>]) -> String {
 
 fn seen(field: &Field, change: &Change<'_>) -> Vec<String> {
     let mut seen = Vec::new();
-    let mut tell = |scalar: &Scalar<'_>| match seen.len() {
-        0..TOLD => seen.push(shortened(scalar.to_string())),
-        TOLD => seen.push("...".to_owned()),
+    let mut add = |scalar: &Scalar<'_>| match seen.len() {
+        0..SHOWN_VALUES => seen.push(shortened(scalar.to_string())),
+        SHOWN_VALUES => seen.push("...".to_owned()),
         _ => {}
     };
     let [root, path @ ..] = &*field.path else {
@@ -76,13 +76,13 @@ fn seen(field: &Field, change: &Change<'_>) -> Vec<String> {
         Some(Root::New) => change.new.map(|view| (view, path)),
         Some(Root::Diff) => in_diff(change, path),
         Some(scalar) => {
-            scalar.with_scalar(change, |scalar| scalar.into_iter().for_each(&mut tell));
+            scalar.with_scalar(change, |scalar| scalar.into_iter().for_each(&mut add));
             None
         }
         None => None,
     };
     if let Some((view, path)) = view {
-        each_value(view, path, &mut |scalar| tell(&scalar));
+        each_value(view, path, &mut |scalar| add(&scalar));
     }
     seen
 }

@@ -14,12 +14,10 @@ use crate::clock::time_left;
 /// First wait for the result of a probe.
 const FIRST_LOOK: Duration = Duration::from_secs(1);
 
-/// Rules for attempts and circuits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Policy {
     /// Attempts per round, after which a delivery is dead.
     pub max_attempts: u32,
-    /// Delays between attempts.
     pub delays: Delays,
     /// Longest time that a message is hidden in its queue. Longer waits are spent in the due index.
     pub longest_hidden: Duration,
@@ -56,10 +54,8 @@ impl Default for Policy {
     }
 }
 
-/// Next step of a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NextStep<'a> {
-    /// Send the request.
     Send(&'a Client, &'a Secrets),
     /// Send the request if the probe of the circuit, which expired at this time, can be claimed.
     Probe(&'a Client, &'a Secrets, Option<Timestamp>),
@@ -87,7 +83,6 @@ pub fn is_in_order(client: &Client, message: &DeliveryMessage) -> bool {
     client.mode == Mode::Every && message.sensor.is_some() && !message.manual
 }
 
-/// Decides the next step for a message.
 pub fn next_step<'a>(
     context: &'a DeliveryContext,
     message: &DeliveryMessage,
@@ -204,10 +199,8 @@ pub fn begun(record: &DeliveryRecord, message: &DeliveryMessage) -> u32 {
     }
 }
 
-/// Outcome of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AttemptOutcome {
-    /// The client received it.
     Delivered,
     /// The endpoint is gone: the client is disabled and the delivery held.
     Gone,

@@ -19,10 +19,8 @@ word_enum! {
     }
 }
 
-/// Delays between the attempts of a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Delays {
-    /// Growth.
     pub curve: Curve,
     /// The first delay, without its random part.
     pub first: Duration,

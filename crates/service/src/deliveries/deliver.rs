@@ -45,9 +45,7 @@ pub enum MessageDisposition {
     Unknown,
 }
 
-/// Result of processing a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct Processed {
     pub disposition: MessageDisposition,
     /// The client was disabled because it failed for too long, or its endpoint is gone.
@@ -72,7 +70,6 @@ struct Step<'a> {
     now: Timestamp,
 }
 
-/// Sends deliveries.
 pub struct Deliver<L, S> {
     store: L,
     sender: S,

@@ -12,16 +12,13 @@ use crate::words::word_enum;
 
 /// The sensor of a delivery, in one of its registrations.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct SensorRef {
     pub id: SensorId,
     pub address: String,
     pub generation: Generation,
 }
 
-/// One event for one client.
 #[derive(Debug, Clone)]
-#[allow(missing_docs)]
 pub struct Delivery {
     /// Stable over all attempts; contains the client's id.
     pub id: DeliveryId,
@@ -81,9 +78,7 @@ word_enum! {
     }
 }
 
-/// One attempt to deliver.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct Attempt {
     pub at: Timestamp,
     pub round: u32,
@@ -130,9 +125,7 @@ pub struct Progress {
     pub delivered_round: Option<u32>,
 }
 
-/// A delivery as recorded in the history.
 #[derive(Debug, Clone)]
-#[allow(missing_docs)]
 pub struct DeliveryRecord {
     pub delivery: Delivery,
     pub status: Status,

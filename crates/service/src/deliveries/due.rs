@@ -8,10 +8,8 @@ use super::redeliver::{RedeliverError, Release, release};
 use crate::clients::ClientStore;
 use crate::clock::Clock;
 
-/// Entries per page.
 const PAGE: usize = 100;
 
-/// Summary of one run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DueSummary {
     /// Deliveries queued because their time had come.

@@ -45,7 +45,6 @@ pub struct DeliveryId {
     hash: String,
 }
 
-/// Error of a text that is not the id of a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not the id of a delivery")]
 pub struct InvalidDeliveryId;
@@ -65,7 +64,6 @@ impl DeliveryId {
         }
     }
 
-    /// Returns the client.
     pub fn client(&self) -> &ClientId {
         &self.client
     }

@@ -8,14 +8,11 @@ use super::id::DeliveryId;
 use crate::notifications::Message;
 use crate::sensors::SensorId;
 
-/// Error of a message that is not a delivery.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not a delivery: {0}")]
 pub struct InvalidMessage(String);
 
-/// A message of the deliveries queues.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct DeliveryMessage {
     pub id: DeliveryId,
     /// Its sensor, so that everything about the delivery is read with one call; `None` for a test.

@@ -1,6 +1,5 @@
 //! The ports of deliveries, and their laws.
 
-use std::future::Future;
 use std::time::Duration;
 
 use antumbra_shadow::Timestamp;
@@ -12,7 +11,7 @@ use crate::clients::{Client, ClientId, Mode, Secret, Secrets};
 use crate::notifications::BoxFuture;
 use crate::paging::{Cursor, Page};
 use crate::sensors::{Generation, SensorId};
-use crate::store::StoreError;
+use crate::store::{SendFuture, StoreError};
 
 /// Everything known about a delivery before an attempt.
 #[derive(Debug, Clone, Default)]
@@ -37,9 +36,7 @@ pub struct DeliveryContext {
 /// The start of an attempt.
 #[derive(Debug, Clone)]
 pub struct Claim<'a> {
-    /// The delivery as it was read.
     pub record: &'a DeliveryRecord,
-    /// The message that the attempt is made for.
     pub message: &'a DeliveryMessage,
     /// Number of the attempt in its round, from 1.
     pub attempt: u32,
@@ -49,7 +46,6 @@ pub struct Claim<'a> {
     pub until: Timestamp,
     /// Record of the attempt before, if it was interrupted.
     pub interrupted: Option<Attempt>,
-    /// The current time.
     pub now: Timestamp,
 }
 
@@ -66,13 +62,9 @@ pub enum Wait {
     Behind,
 }
 
-/// A change of a delivery's status.
 #[derive(Debug, Clone)]
-#[allow(missing_docs)]
 pub struct Transition<'a> {
-    /// The context as it was read.
     pub context: &'a DeliveryContext,
-    /// The delivery as it was read.
     pub record: &'a DeliveryRecord,
     pub message: &'a DeliveryMessage,
     /// Token of the claim, if an attempt was made.
@@ -87,7 +79,6 @@ pub struct Transition<'a> {
     pub now: Timestamp,
 }
 
-/// Result of recording a transition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Saved {
     /// Recorded. The next delivery of the client and sensor, which waited behind this one, is to be queued.
@@ -104,20 +95,16 @@ pub enum Saved {
 /// or behind another delivery, recorded together with its status; a final status removes it from there and moves
 /// the delivery behind it to the due index, all or nothing. Writing the circuit of a client does not change the
 /// version of the client; nothing is written for a deleted client.
-#[allow(missing_docs)]
 pub trait DeliveryStore: Send + Sync {
     fn context(
         &self,
         message: &DeliveryMessage,
-    ) -> impl Future<Output = Result<DeliveryContext, StoreError>> + Send;
+    ) -> impl SendFuture<Result<DeliveryContext, StoreError>>;
 
     /// Begins an attempt, and counts it. Returns false if the delivery changed since it was read.
-    fn claim(&self, claim: &Claim<'_>) -> impl Future<Output = Result<bool, StoreError>> + Send;
+    fn claim(&self, claim: &Claim<'_>) -> impl SendFuture<Result<bool, StoreError>>;
 
-    fn save(
-        &self,
-        transition: &Transition<'_>,
-    ) -> impl Future<Output = Result<Saved, StoreError>> + Send;
+    fn save(&self, transition: &Transition<'_>) -> impl SendFuture<Result<Saved, StoreError>>;
 
     /// Counts a failure with its weight, and opens the circuit if a time is given.
     fn record_failure(
@@ -126,13 +113,10 @@ pub trait DeliveryStore: Send + Sync {
         weight: u32,
         open_until: Option<Timestamp>,
         now: Timestamp,
-    ) -> impl Future<Output = Result<(), StoreError>> + Send;
+    ) -> impl SendFuture<Result<(), StoreError>>;
 
     /// Closes the circuit.
-    fn record_success(
-        &self,
-        client: &ClientId,
-    ) -> impl Future<Output = Result<(), StoreError>> + Send;
+    fn record_success(&self, client: &ClientId) -> impl SendFuture<Result<(), StoreError>>;
 
     /// Claims the single probe of an expired circuit by replacing the expiry `seen` with `until`. Of concurrent
     /// callers one gets `true`.
@@ -142,7 +126,7 @@ pub trait DeliveryStore: Send + Sync {
         seen: Option<Timestamp>,
         now: Timestamp,
         until: Timestamp,
-    ) -> impl Future<Output = Result<bool, StoreError>> + Send;
+    ) -> impl SendFuture<Result<bool, StoreError>>;
 
     /// Disables the client if it still has this URL. Returns whether it is disabled.
     fn disable(
@@ -150,7 +134,7 @@ pub trait DeliveryStore: Send + Sync {
         client: &Client,
         reason: &str,
         now: Timestamp,
-    ) -> impl Future<Output = Result<bool, StoreError>> + Send;
+    ) -> impl SendFuture<Result<bool, StoreError>>;
 }
 
 /// Records new deliveries, as the stream listener needs it.
@@ -163,18 +147,14 @@ pub trait NewDeliveries: Send + Sync {
     ) -> BoxFuture<'a, Result<(), StoreError>>;
 }
 
-/// Subject of a history.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum Subject {
     Client(ClientId),
     Sensor(SensorId),
 }
 
-/// Query of a history.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HistoryQuery {
-    /// Client or sensor.
     pub subject: Subject,
     /// Events at or after this time.
     pub from: Option<Timestamp>,
@@ -184,7 +164,6 @@ pub struct HistoryQuery {
     pub status: Option<Status>,
     /// Oldest first instead of newest first.
     pub oldest_first: bool,
-    /// Entries per page.
     pub limit: usize,
 }
 
@@ -202,29 +181,23 @@ impl HistoryQuery {
     }
 }
 
-/// History of deliveries.
-///
 /// Laws: the history of a client sees every earlier completed write; that of a sensor may lag behind.
 pub trait History: Send + Sync {
-    /// Returns a delivery.
-    fn get(
-        &self,
-        id: &DeliveryId,
-    ) -> impl Future<Output = Result<Option<DeliveryRecord>, StoreError>> + Send;
+    fn get(&self, id: &DeliveryId) -> impl SendFuture<Result<Option<DeliveryRecord>, StoreError>>;
 
     /// Lists deliveries, one page per call.
     fn list(
         &self,
         query: &HistoryQuery,
         cursor: Option<&Cursor>,
-    ) -> impl Future<Output = Result<Page<DeliveryRecord>, StoreError>> + Send;
+    ) -> impl SendFuture<Result<Page<DeliveryRecord>, StoreError>>;
 
     /// Records that a delivery was queued in a new round, unless that round has begun already.
     fn requeued(
         &self,
         message: &DeliveryMessage,
         now: Timestamp,
-    ) -> impl Future<Output = Result<(), StoreError>> + Send;
+    ) -> impl SendFuture<Result<(), StoreError>>;
 
     /// Returns the oldest held deliveries of a client, read from a list of their own. An entry without a
     /// record is of a delivery that is not held any more.
@@ -232,17 +205,16 @@ pub trait History: Send + Sync {
         &self,
         client: &ClientId,
         limit: usize,
-    ) -> impl Future<Output = Result<Vec<HeldDelivery>, StoreError>> + Send;
+    ) -> impl SendFuture<Result<Vec<HeldDelivery>, StoreError>>;
 
     /// Removes an entry of the list of held deliveries, unless the delivery was held again in a later round.
     fn remove_held(
         &self,
         client: &ClientId,
         held: &HeldDelivery,
-    ) -> impl Future<Output = Result<(), StoreError>> + Send;
+    ) -> impl SendFuture<Result<(), StoreError>>;
 }
 
-/// An entry of the list of held deliveries.
 #[derive(Debug, Clone)]
 pub struct HeldDelivery {
     /// [`DeliveryId::order`] of the delivery.
@@ -253,9 +225,7 @@ pub struct HeldDelivery {
     pub record: Option<DeliveryRecord>,
 }
 
-/// An entry of the due index.
 #[derive(Debug, Clone)]
-#[allow(missing_docs)]
 pub struct DueEntry {
     pub shard: u32,
     /// Sort key of the entry in its shard.
@@ -277,7 +247,6 @@ pub enum DueTask {
 /// Deliveries that wait for a time, sharded, and clients whose held deliveries are to be released.
 ///
 /// Law: an entry stays until it is removed.
-#[allow(missing_docs)]
 pub trait DueIndex: Send + Sync {
     fn shards(&self) -> u32;
 
@@ -287,15 +256,13 @@ pub trait DueIndex: Send + Sync {
         shard: u32,
         now: Timestamp,
         limit: usize,
-    ) -> impl Future<Output = Result<Vec<DueEntry>, StoreError>> + Send;
+    ) -> impl SendFuture<Result<Vec<DueEntry>, StoreError>>;
 
-    fn remove_due(&self, entry: &DueEntry) -> impl Future<Output = Result<(), StoreError>> + Send;
+    fn remove_due(&self, entry: &DueEntry) -> impl SendFuture<Result<(), StoreError>>;
 }
 
-/// A request to an endpoint.
 #[derive(Debug, Clone, Copy)]
 pub struct Post<'a> {
-    /// URL of the endpoint.
     pub url: &'a str,
     /// `webhook-id`.
     pub id: &'a DeliveryId,
@@ -303,19 +270,15 @@ pub struct Post<'a> {
     pub now: Timestamp,
     /// Secrets; the request has one signature for each.
     pub secrets: &'a [&'a Secret],
-    /// JSON.
     pub body: &'a str,
 }
 
-/// Response of an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct HttpResponse {
     pub status: u16,
     pub retry_after: Option<Duration>,
 }
 
-/// Error of a request without a response.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PostError {
     /// No response in time; the next request may hang as well.
@@ -332,8 +295,7 @@ pub enum PostError {
 /// redirect, reads only as much of the response as needed, and connects to allowed addresses only, whatever the
 /// host name resolves to at that moment.
 pub trait Sender: Send + Sync {
-    /// Sends one request.
-    fn post(&self, post: Post<'_>) -> impl Future<Output = Result<HttpResponse, PostError>> + Send;
+    fn post(&self, post: Post<'_>) -> impl SendFuture<Result<HttpResponse, PostError>>;
 }
 
 /// Changes the visibility timeout of queue messages.
@@ -347,5 +309,5 @@ pub trait MessageVisibility: Send + Sync {
         queue_arn: &str,
         receipt: &str,
         by: Duration,
-    ) -> impl Future<Output = Result<(), String>> + Send;
+    ) -> impl SendFuture<Result<(), String>>;
 }

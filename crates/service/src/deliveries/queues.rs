@@ -6,7 +6,6 @@ use super::message::DeliveryMessage;
 use crate::clients::Mode;
 use crate::notifications::{Channel, Message, SendError};
 
-/// The two queues of deliveries.
 #[derive(Clone)]
 pub struct Queues {
     /// FIFO, one message group per client and sensor, for mode `every`.
@@ -17,7 +16,6 @@ pub struct Queues {
 
 /// The queues of dead letters, and the names of the queues that they go back to.
 #[derive(Clone)]
-#[allow(missing_docs)]
 pub struct DeadLetters {
     pub queues: Queues,
     pub ordered_source: String,

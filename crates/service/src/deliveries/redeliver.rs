@@ -19,14 +19,12 @@ use crate::paging::{Cursor, Page, page_limit};
 use crate::sensors::EventType;
 use crate::store::{ErrorClass, StoreError};
 
-/// Deliveries per page.
 const PAGE: usize = 100;
 /// Time that enabling a client takes at most; the rest of its held deliveries is released in the background.
 const ENABLE: Duration = Duration::from_millis(500);
 /// Held deliveries that are released at once.
 const RELEASED_AT_ONCE: usize = 16;
 
-/// Error of a request about deliveries.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RedeliverError {
     /// The delivery does not exist or has expired.
@@ -35,7 +33,6 @@ pub enum RedeliverError {
     /// The client does not allow it.
     #[error(transparent)]
     Client(#[from] ClientError),
-    /// The history failed.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The queue failed; can be retried.
@@ -44,7 +41,6 @@ pub enum RedeliverError {
 }
 
 impl RedeliverError {
-    /// Returns the class of this error.
     pub fn class(&self) -> ErrorClass {
         match self {
             RedeliverError::NotFound => ErrorClass::NotFound,
@@ -55,19 +51,15 @@ impl RedeliverError {
     }
 }
 
-/// Result of one page of a redelivery.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Requeued {
-    /// Number of queued deliveries.
     pub queued: usize,
     /// Cursor of the next page; `None` after the last.
     pub next: Option<Cursor>,
 }
 
-/// Progress of releasing held deliveries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Release {
-    /// Number of deliveries that were queued.
     pub queued: usize,
     /// No delivery is held any more.
     pub finished: bool,
@@ -83,7 +75,6 @@ pub struct Deliveries<S, H> {
 }
 
 impl<S: ClientStore, H: History + NewDeliveries> Deliveries<S, H> {
-    /// Creates the use cases with these ports.
     pub fn new(clients: S, history: H, queues: Queues, clock: Arc<dyn Clock>) -> Deliveries<S, H> {
         Deliveries {
             clients,
@@ -93,13 +84,11 @@ impl<S: ClientStore, H: History + NewDeliveries> Deliveries<S, H> {
         }
     }
 
-    /// Returns a delivery with its attempts.
     pub async fn get(&self, id: &DeliveryId) -> Result<DeliveryRecord, RedeliverError> {
         let found = self.history.get(id).await?;
         found.ok_or(RedeliverError::NotFound)
     }
 
-    /// Lists the history of a client or a sensor.
     pub async fn list(
         &self,
         query: &HistoryQuery,

@@ -13,7 +13,7 @@ use crate::store::{SendFuture, StoreError};
 /// belongs to this sweep.
 const CLOCKS_APART: Duration = Duration::from_secs(1);
 /// First and longest wait between two checks for the marker.
-const LOOKS: (Duration, Duration) = (Duration::from_millis(100), Duration::from_millis(800));
+const CHECK_PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_millis(800));
 
 /// Progress of reading a queue, by the queue's own sent times.
 ///
@@ -44,38 +44,38 @@ pub struct QueueProbe {
 /// marker's sent time if it came through, that of an earlier marker if the queue is behind, `None` if no marker
 /// ever came through.
 pub async fn ingest_watermark<P: IngestProgress>(
-    gauge: &QueueProbe,
+    probe: &QueueProbe,
     progress: &P,
     clock: &dyn Clock,
 ) -> Result<Option<Timestamp>, StoreError> {
     let start = clock.now();
-    let until = start.after(gauge.wait);
+    let until = start.after(probe.wait);
     let marker = Message {
         id: format!("liveness-{}", start.nanoseconds()),
         key: "liveness".to_owned(),
-        body: gauge.marker.to_owned(),
+        body: probe.marker.to_owned(),
         ..Message::default()
     };
-    let sent = dispatch_one(Arc::clone(&gauge.queue), marker, until, clock).await;
-    let mut reached = progress.reached(&gauge.name).await?;
+    let sent = dispatch_one(Arc::clone(&probe.queue), marker, until, clock).await;
+    let mut reached = progress.reached(&probe.name).await?;
     if sent.is_err() {
         // The queue did not accept the marker; only the recorded progress is known.
         return Ok(reached.map(|reached| reached.min(start)));
     }
     let mut seen_at = clock.now();
-    let mut pause = LOOKS.0;
+    let mut pause = CHECK_PAUSES.0;
     let is_own = |reached: Option<Timestamp>| {
         reached.is_some_and(|reached| reached.after(CLOCKS_APART) >= start)
     };
     while !is_own(reached) && clock.now().after(pause) <= until {
         clock.sleep(pause).await;
-        pause = (pause * 2).min(LOOKS.1);
-        let now = progress.reached(&gauge.name).await?;
+        pause = (pause * 2).min(CHECK_PAUSES.1);
+        let now = progress.reached(&probe.name).await?;
         if now != reached {
             (reached, seen_at) = (now, clock.now());
         }
     }
-    let settling = time_left(clock.now(), seen_at.after(gauge.settle));
+    let settling = time_left(clock.now(), seen_at.after(probe.settle));
     clock.sleep(settling).await;
     Ok(reached.map(|reached| reached.min(clock.now())))
 }
