@@ -1,9 +1,11 @@
 //! Items to changes: whose they are, and which documents changed.
 
 use antumbra_registration::{DiffCell, Registrations, State};
-use antumbra_shadow::Model;
+use antumbra_shadow::{Model, View};
 use antumbra_wire::items::{ItemChange, ItemKey, KeyBuffer, ShadowItem};
 use antumbra_wire::stream::{StreamBatch, Tape};
+
+use crate::stream::only;
 
 fn event(operation: &str, keys: &str, old: Option<&str>, new: Option<&str>) -> String {
     let image = |name: &str, image: Option<&str>| {
@@ -19,28 +21,25 @@ fn event(operation: &str, keys: &str, old: Option<&str>, new: Option<&str>) -> S
     )
 }
 
+/// Calls with the change of the only record of an event.
+fn with_item<T>(event: &str, then: impl FnOnce(&ItemChange<'_>) -> T) -> T {
+    let (mut batch, mut tape) = (StreamBatch::default(), Tape::default());
+    let mut key = KeyBuffer::default();
+    let record = only(&mut batch, event);
+    let images = record.images(&mut tape).unwrap();
+    then(&ItemChange::new(record, key.read(record), images))
+}
+
 /// The documents that changed, as `state old new`.
 fn documents(event: &str) -> Vec<String> {
-    let (mut batch, mut tape, mut key) = (
-        StreamBatch::default(),
-        Tape::default(),
-        KeyBuffer::default(),
-    );
-    let record = batch
-        .read(event.as_bytes())
-        .unwrap()
-        .get(0)
-        .unwrap()
-        .unwrap();
-    let item = ItemChange::new(record, key.read(record), record.images(&mut tape).unwrap());
-    let show =
-        |view: Option<antumbra_shadow::View<'_>>| view.map_or("-".to_owned(), |v| v.to_json());
-    item.documents()
-        .map(|document| {
+    let show = |view: Option<View<'_>>| view.map_or("-".to_owned(), |v| v.to_json());
+    with_item(event, |item| {
+        let shown = item.documents().map(|document| {
             let state = document.state.map_or("item", State::as_str);
             format!("{state} {} {}", show(document.old), show(document.new))
-        })
-        .collect()
+        });
+        shown.collect()
+    })
 }
 
 const SHADOW: &str = r#""PK":{"S":"DS#a#b"},"SK":{"S":"DSR#main"}"#;
@@ -48,18 +47,11 @@ const COMBINED: &str = r#""SK":{"S":"DSC#main"},"PK":{"S":"DS#a#b"}"#;
 
 #[test]
 fn keys_of_shadows() {
+    use ShadowItem::{Combined, Desired, Reported};
     for (partition, sort, expected) in [
-        (
-            "DS#lamp",
-            "DSR#main",
-            Some(("lamp", "main", ShadowItem::Reported)),
-        ),
-        (
-            "DS#a#b#",
-            "DSD#x#y",
-            Some(("a#b#", "x#y", ShadowItem::Desired)),
-        ),
-        ("DS#é", "DSC#ü", Some(("é", "ü", ShadowItem::Combined))),
+        ("DS#lamp", "DSR#main", Some(("lamp", "main", Reported))),
+        ("DS#a#b#", "DSD#x#y", Some(("a#b#", "x#y", Desired))),
+        ("DS#é", "DSC#ü", Some(("é", "ü", Combined))),
         ("DS#", "DSR#main", None),
         ("DS#lamp", "DSR#", None),
         ("DS#lamp", "DSX#main", None),
@@ -67,9 +59,8 @@ fn keys_of_shadows() {
         ("DS#lamp", "DSé#main", None),
         ("ds#lamp", "DSR#main", None),
     ] {
-        let key = ItemKey::parse(partition, sort)
-            .shadow()
-            .map(|key| (key.id, key.name, key.item));
+        let key = ItemKey::parse(partition, sort).shadow();
+        let key = key.map(|key| (key.id, key.name, key.item));
         assert_eq!(key, expected, "{partition} {sort}");
     }
 }
@@ -96,12 +87,7 @@ fn keys_of_items() {
         ),
     ] {
         let event = event("REMOVE", keys, None, None);
-        let record = batch
-            .read(event.as_bytes())
-            .unwrap()
-            .get(0)
-            .unwrap()
-            .unwrap();
+        let record = only(&mut batch, &event);
         let key = buffer.read(record);
         assert_eq!(
             (key.text, key.item.shadow().is_some()),
@@ -115,24 +101,28 @@ fn keys_of_items() {
 fn a_separate_item_is_one_document() {
     let old = r#"{"version":{"N":"4"},"reported":{"M":{"a":{"N":"1"}}}}"#;
     let new = r#"{"version":{"N":"5"},"reported":{"M":{"a":{"N":"2"}}}}"#;
-    assert_eq!(
-        documents(&event("MODIFY", SHADOW, Some(old), Some(new))),
-        [r#"reported {"a":1} {"a":2}"#]
-    );
-    assert_eq!(
-        documents(&event("INSERT", SHADOW, None, Some(new))),
-        [r#"reported - {"a":2}"#]
-    );
-    assert_eq!(
-        documents(&event("REMOVE", SHADOW, Some(old), None)),
-        [r#"reported {"a":1} -"#]
-    );
     let desired = r#""PK":{"S":"DS#a"},"SK":{"S":"DSD#main"}"#;
     let image = r#"{"desired":{"M":{"a":{"BOOL":true}}}}"#;
-    assert_eq!(
-        documents(&event("INSERT", desired, None, Some(image))),
-        [r#"desired - {"a":true}"#]
-    );
+    for (operation, keys, old, new, expected) in [
+        (
+            "MODIFY",
+            SHADOW,
+            Some(old),
+            Some(new),
+            r#"reported {"a":1} {"a":2}"#,
+        ),
+        ("INSERT", SHADOW, None, Some(new), r#"reported - {"a":2}"#),
+        ("REMOVE", SHADOW, Some(old), None, r#"reported {"a":1} -"#),
+        (
+            "INSERT",
+            desired,
+            None,
+            Some(image),
+            r#"desired - {"a":true}"#,
+        ),
+    ] {
+        assert_eq!(documents(&event(operation, keys, old, new)), [expected]);
+    }
 }
 
 #[test]
@@ -144,43 +134,33 @@ fn a_combined_item_tells_which_half_changed() {
         r#"{"a":{"N":"1"},"b":{"S":"x"}}"#,
         r#"{"a":{"N":"2"},"b":{"S":"x"}}"#,
     );
-    let turned = r#"{"b":{"S":"x"},"a":{"N":"1"}}"#;
+    let shuffled = r#"{"b":{"S":"x"},"a":{"N":"1"}}"#;
     let modify = |old: &str, new: &str| documents(&event("MODIFY", COMBINED, Some(old), Some(new)));
-    let (one_json, two_json) = (r#"{"a":1,"b":"x"}"#, r#"{"a":2,"b":"x"}"#);
-    assert_eq!(
-        modify(&image(one, one), &image(two, one)),
-        [format!("reported {one_json} {two_json}")]
-    );
-    assert_eq!(
-        modify(&image(one, one), &image(one, two)),
-        [format!("desired {one_json} {two_json}")]
-    );
-    assert_eq!(
-        modify(&image(one, one), &image(two, two)),
-        [
-            format!("reported {one_json} {two_json}"),
-            format!("desired {one_json} {two_json}")
-        ],
-    );
-    assert_eq!(
-        modify(&image(one, one), &image(turned, one)),
-        Vec::<String>::new()
-    );
     let insert = |new: &str| documents(&event("INSERT", COMBINED, None, Some(new)));
-    assert_eq!(
-        insert(&image(one, "{}")),
-        [format!("reported - {one_json}")]
-    );
-    assert_eq!(insert(&image("{}", one)), [format!("desired - {one_json}")]);
-    assert_eq!(insert(&image("{}", "{}")), ["reported - {}"]);
     let remove = documents(&event("REMOVE", COMBINED, Some(&image(one, one)), None));
-    assert_eq!(
-        remove,
-        [
-            format!("reported {one_json} -"),
-            format!("desired {one_json} -")
-        ]
-    );
+    for (changed, expected) in [
+        (
+            modify(&image(one, one), &image(two, one)),
+            "reported ONE TWO",
+        ),
+        (
+            modify(&image(one, one), &image(one, two)),
+            "desired ONE TWO",
+        ),
+        (
+            modify(&image(one, one), &image(two, two)),
+            "reported ONE TWO, desired ONE TWO",
+        ),
+        (modify(&image(one, one), &image(shuffled, one)), ""),
+        (insert(&image(one, "{}")), "reported - ONE"),
+        (insert(&image("{}", one)), "desired - ONE"),
+        (insert(&image("{}", "{}")), "reported - {}"),
+        (remove, "reported ONE -, desired ONE -"),
+    ] {
+        let expected = expected.replace("ONE", r#"{"a":1,"b":"x"}"#);
+        let expected = expected.replace("TWO", r#"{"a":2,"b":"x"}"#);
+        assert_eq!(changed.join(", "), expected);
+    }
 }
 
 #[test]
@@ -195,62 +175,42 @@ fn other_items_are_taken_whole() {
 
 #[test]
 fn the_change_carries_the_items_attributes() {
-    let (mut batch, mut tape, mut key) = (
-        StreamBatch::default(),
-        Tape::default(),
-        KeyBuffer::default(),
-    );
     let old = r#"{"version":{"N":"4"},"timestamp":{"N":"1"},"clientToken":{"S":"old"},"tz":{"S":"Europe/Oslo"},"reported":{"M":{}}}"#;
     let new = r#"{"version":{"N":"5"},"timestamp":{"N":"1731700000123456789"},"clientToken":{"S":"n\u0065w"},"reported":{"M":{}}}"#;
     let model = Model::default();
+    let modified = (
+        Some(5),
+        Some(4),
+        Some("new"),
+        Some(1_731_700_000_123_456_789),
+    );
+    let removed = (Some(4), Some(4), None, Some(1_731_700_000_000_000_000));
     for (operation, old, new, expected) in [
-        (
-            "MODIFY",
-            Some(old),
-            Some(new),
-            (
-                Some(5),
-                Some(4),
-                Some("new"),
-                Some(1_731_700_000_123_456_789),
-            ),
-        ),
+        ("MODIFY", Some(old), Some(new), modified),
         (
             "INSERT",
             None,
             Some(old),
             (Some(4), None, Some("old"), Some(1)),
         ),
-        (
-            "REMOVE",
-            Some(old),
-            None,
-            (Some(4), Some(4), None, Some(1_731_700_000_000_000_000)),
-        ),
+        ("REMOVE", Some(old), None, removed),
     ] {
-        let event = event(operation, SHADOW, old, new);
-        let record = batch
-            .read(event.as_bytes())
-            .unwrap()
-            .get(0)
-            .unwrap()
-            .unwrap();
-        let item = ItemChange::new(record, key.read(record), record.images(&mut tape).unwrap());
-        let document = item.documents().next().unwrap();
-        let diff = DiffCell::new(document.old, document.new, &model);
-        let change = item.change(document, &diff);
-        let seen = (
-            change.version,
-            change.previous_version,
-            change.client_token,
-            change.timestamp,
-        );
-        assert_eq!(seen, expected, "{operation}");
-        let shadow = change.shadow.unwrap();
-        assert_eq!(
-            (shadow.id, shadow.name, shadow.state),
-            ("a#b", "main", State::Reported)
-        );
+        with_item(&event(operation, SHADOW, old, new), |item| {
+            let document = item.documents().next().unwrap();
+            let diff = DiffCell::new(document.old, document.new, &model);
+            let change = item.change(document, &diff);
+            let versions = (change.version, change.previous_version);
+            let seen = (
+                versions.0,
+                versions.1,
+                change.client_token,
+                change.timestamp,
+            );
+            assert_eq!(seen, expected, "{operation}");
+            let shadow = change.shadow.unwrap();
+            assert_eq!((shadow.id, shadow.name), ("a#b", "main"));
+            assert_eq!(shadow.state, State::Reported);
+        });
     }
 }
 
@@ -262,45 +222,31 @@ fn what_a_delete_leaves_is_no_document() {
     const LEFT: &str = r#"{"version":{"N":"3"},"deletedAt":{"N":"17"},"ttl":{"N":"18"}}"#;
     let changes = |operation: &str, old, new| {
         let event = event(operation, SHADOW, old, new);
-        let (mut batch, mut tape, mut key) = Default::default();
-        let batch: &mut StreamBatch = &mut batch;
-        let (tape, key): (&mut Tape, &mut KeyBuffer) = (&mut tape, &mut key);
-        let record = batch.read(event.as_bytes()).unwrap().get(0);
-        let record = record.unwrap().unwrap();
-        let item = ItemChange::new(record, key.read(record), record.images(tape).unwrap());
         let model = Model::default();
-        let seen = item.documents().map(|document| {
-            let cell = DiffCell::new(document.old, document.new, &model);
-            let change = item.change(document, &cell);
-            let versions = (change.previous_version, change.version);
-            (change.operation.as_str(), versions)
+        let seen = with_item(&event, |item| {
+            let seen = item.documents().map(|document| {
+                let cell = DiffCell::new(document.old, document.new, &model);
+                let change = item.change(document, &cell);
+                let versions = (change.previous_version, change.version);
+                (change.operation.as_str(), versions)
+            });
+            seen.collect::<Vec<_>>()
         });
-        (seen.collect::<Vec<_>>(), documents(&event))
+        (seen, documents(&event))
     };
-    assert_eq!(
-        changes("MODIFY", Some(LAMP), Some(LEFT)),
-        (
-            vec![("remove", (Some(3), Some(3)))],
-            vec![r#"reported {"a":1} -"#.to_owned()]
-        )
-    );
-    assert_eq!(
-        changes("MODIFY", Some(LEFT), Some(NEXT)),
-        (
-            vec![("insert", (None, Some(4)))],
-            vec![r#"reported - {"a":2}"#.to_owned()]
-        )
-    );
+    let removed = vec![("remove", (Some(3), Some(3)))];
+    let text = vec![r#"reported {"a":1} -"#.to_owned()];
+    assert_eq!(changes("MODIFY", Some(LAMP), Some(LEFT)), (removed, text));
+    let created = vec![("insert", (None, Some(4)))];
+    let text = vec![r#"reported - {"a":2}"#.to_owned()];
+    assert_eq!(changes("MODIFY", Some(LEFT), Some(NEXT)), (created, text));
     for (operation, old, new) in [
         ("REMOVE", Some(LEFT), None),
         ("INSERT", None, Some(LEFT)),
         ("MODIFY", Some(LEFT), Some(LEFT)),
     ] {
-        assert_eq!(
-            changes(operation, old, new),
-            (vec![], vec![]),
-            "{operation}"
-        );
+        let none = (vec![], vec![]);
+        assert_eq!(changes(operation, old, new), none, "{operation}");
     }
 }
 

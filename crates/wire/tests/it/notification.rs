@@ -9,6 +9,7 @@ use antumbra_wire::notification::{self, NotificationId, SCHEMA, TooLarge};
 use antumbra_wire::stream::{StreamBatch, Tape};
 
 use crate::generate::{self, Style};
+use crate::stream::only;
 
 const ALL: Parts = Parts {
     old: true,
@@ -128,11 +129,8 @@ fn what_does_not_fit_is_left_out_in_order() {
                 assert!(out.len() <= limit);
                 assert_valid(&validator, &out);
             }
-            seen.push((
-                result.is_ok(),
-                value["truncated"].to_string(),
-                value.get("new").is_some(),
-            ));
+            let (truncated, has_new) = (&value["truncated"], value.get("new").is_some());
+            seen.push(format!("{} {truncated} {has_new}", result.is_ok()));
             (out.len(), result)
         };
         let (whole, _) = length(ALL, usize::MAX);
@@ -141,51 +139,39 @@ fn what_does_not_fit_is_left_out_in_order() {
         let (without_both, _) = length(ALL, without_old - 1);
         let (bytes, _) = length(ALL, without_both - 1);
         let (_, result) = length(ALL, bytes - 1);
-        assert_eq!(
-            result,
-            Err(TooLarge {
-                bytes,
-                limit: bytes - 1
-            })
-        );
+        let limit = bytes - 1;
+        assert_eq!(result, Err(TooLarge { bytes, limit }));
         let new_only = Parts { old: false, ..ALL };
         let (whole, _) = length(new_only, usize::MAX);
         length(new_only, whole - 1).1.unwrap();
-        let seen: Vec<_> = seen
-            .iter()
-            .map(|(ok, left_out, new)| (*ok, left_out.as_str(), *new))
-            .collect();
-        assert_eq!(
-            seen,
-            [
-                (true, "null", true),
-                (true, "null", true),
-                (true, r#"["old"]"#, true),
-                (true, r#"["old","new"]"#, false),
-                (true, r#"["old","new","diff"]"#, false),
-                (false, r#"["old","new","diff"]"#, false),
-                (true, "null", true),
-                (true, r#"["new"]"#, false),
-            ]
-        );
+        let expected = [
+            "true null true",
+            "true null true",
+            r#"true ["old"] true"#,
+            r#"true ["old","new"] false"#,
+            r#"true ["old","new","diff"] false"#,
+            r#"false ["old","new","diff"] false"#,
+            "true null true",
+            r#"true ["new"] false"#,
+        ];
+        assert_eq!(seen, expected);
     });
 }
 
 #[test]
 fn ids_are_stable_and_apart() {
-    let one = NotificationId::new("event", "registration", Some(State::Reported));
-    assert_eq!(
-        one,
-        NotificationId::new("event", "registration", Some(State::Reported))
-    );
-    let others = [
+    let of = |event, registration| NotificationId::new(event, registration, Some(State::Reported));
+    let one = of("event", "registration");
+    assert_eq!(one, of("event", "registration"));
+    for other in [
         NotificationId::new("event", "registration", Some(State::Desired)),
         NotificationId::new("event", "registration", None),
-        NotificationId::new("event", "registratio", Some(State::Reported)),
-        NotificationId::new("eventr", "egistration", Some(State::Reported)),
-        NotificationId::new("", "eventregistration", Some(State::Reported)),
-    ];
-    assert!(others.iter().all(|other| *other != one));
+        of("event", "registratio"),
+        of("eventr", "egistration"),
+        of("", "eventregistration"),
+    ] {
+        assert_ne!(other, one);
+    }
     let mut written = String::new();
     one.write(&mut written);
     assert_eq!(written, one.to_string());
@@ -195,11 +181,8 @@ fn ids_are_stable_and_apart() {
 #[test]
 fn messages_of_random_changes_follow_the_schema() {
     let validator = validator();
-    let (mut batch, mut tape, mut key) = (
-        StreamBatch::default(),
-        Tape::default(),
-        KeyBuffer::default(),
-    );
+    let (mut batch, mut tape) = (StreamBatch::default(), Tape::default());
+    let mut key = KeyBuffer::default();
     let model = Model::default();
     let mut out = String::new();
     for seed in 0..300 {
@@ -212,12 +195,7 @@ fn messages_of_random_changes_follow_the_schema() {
             escapes: seed % 2 == 0,
         };
         let event = generate::event(&changes, style, &mut random);
-        let record = batch
-            .read(event.as_bytes())
-            .unwrap()
-            .get(0)
-            .unwrap()
-            .unwrap();
+        let record = only(&mut batch, &event);
         let item = ItemChange::new(record, key.read(record), record.images(&mut tape).unwrap());
         let document = item.documents().next().unwrap();
         let diff = DiffCell::new(document.old, document.new, &model);

@@ -30,7 +30,7 @@ fn random_event(seed: u64) -> String {
 }
 
 #[test]
-fn both_roads_agree() {
+fn events_are_read_as_the_oracle_reads_them() {
     let (mut batch, mut tape) = (StreamBatch::default(), Tape::default());
     for seed in 0..EVENTS {
         let event = random_event(seed);

@@ -1,10 +1,22 @@
 //! Stream events as AWS documents them, and what becomes of those that are not.
 
 use antumbra_registration::Operation;
+use antumbra_shadow::View;
+use antumbra_testkit::table::cases;
 use antumbra_wire::limits;
-use antumbra_wire::stream::{EventError, Side, StreamBatch, Tape};
+use antumbra_wire::stream::{EventError, Record, Side, StreamBatch, Tape};
 
 use crate::oracle::{Outcome, compare};
+
+/// Returns the only record of an event.
+pub(crate) fn only<'a>(batch: &'a mut StreamBatch, event: &'a str) -> Record<'a> {
+    batch
+        .read(event.as_bytes())
+        .unwrap()
+        .get(0)
+        .unwrap()
+        .unwrap()
+}
 
 const OPERATIONS: &str = include_str!("../../testdata/operations.json");
 const EXPIRED: &str = include_str!("../../testdata/expired.json");
@@ -12,17 +24,12 @@ const ALL_TYPES: &str = include_str!("../../testdata/all-types.json");
 const UNUSUAL: &str = include_str!("../../testdata/unusual.json");
 
 #[test]
-fn samples_read_the_same_on_both_roads() {
+fn samples_are_read_as_the_oracle_reads_them() {
     let (mut batch, mut tape) = (StreamBatch::default(), Tape::default());
     for (sample, expected) in [(OPERATIONS, 3), (EXPIRED, 1), (ALL_TYPES, 1), (UNUSUAL, 4)] {
         let outcome = compare(sample.as_bytes(), &mut batch, &mut tape);
-        assert_eq!(
-            outcome,
-            Ok(Outcome::Agreed {
-                records: expected,
-                refused: 0
-            })
-        );
+        let (records, refused) = (expected, 0);
+        assert_eq!(outcome, Ok(Outcome::Agreed { records, refused }));
     }
 }
 
@@ -30,66 +37,40 @@ fn samples_read_the_same_on_both_roads() {
 fn operations_and_their_images() {
     let (mut batch, mut tape) = (StreamBatch::default(), Tape::default());
     let records = batch.read(OPERATIONS.as_bytes()).unwrap();
-    let seen: Vec<_> = records
-        .iter()
-        .map(|record| {
-            let record = record.unwrap();
-            assert_eq!(record.key("PK").as_deref(), Some("DS#My House#Basement"));
-            assert_eq!(record.key("SK").as_deref(), Some("DSR#main"));
-            assert_eq!(record.missing_image(), None);
-            assert!(!record.expired());
-            let images = record.images(&mut tape).unwrap();
-            let version = |image: Option<antumbra_shadow::View<'_>>| {
-                Some(image?.get("version")?.as_number()?.to_owned())
-            };
-            (
-                record.operation(),
-                record.sequence_number().into_owned(),
-                record.created_seconds().unwrap(),
-                version(images.old),
-                version(images.new),
-            )
-        })
-        .collect();
-    let number = |text: &str| Some(text.to_owned());
-    let sequence = |last: u32| format!("10000000000000000000{last}");
-    assert_eq!(
-        seen,
-        [
-            (
-                Operation::Insert,
-                sequence(1),
-                1_731_700_000.0,
-                None,
-                number("1")
-            ),
-            (
-                Operation::Modify,
-                sequence(2),
-                1_731_700_060.0,
-                number("1"),
-                number("2")
-            ),
-            (
-                Operation::Remove,
-                sequence(3),
-                1_731_700_120.0,
-                number("2"),
-                None
-            ),
-        ]
-    );
+    let expected = [
+        (Operation::Insert, "1", 1_731_700_000.0, None, Some("1")),
+        (
+            Operation::Modify,
+            "2",
+            1_731_700_060.0,
+            Some("1"),
+            Some("2"),
+        ),
+        (Operation::Remove, "3", 1_731_700_120.0, Some("2"), None),
+    ];
+    assert_eq!(records.len(), expected.len());
+    for (record, (operation, number, created, old, new)) in records.iter().zip(expected) {
+        let record = record.unwrap();
+        assert_eq!(record.key("PK").as_deref(), Some("DS#My House#Basement"));
+        assert_eq!(record.key("SK").as_deref(), Some("DSR#main"));
+        assert_eq!(record.missing_image(), None);
+        assert!(!record.expired());
+        assert_eq!(record.operation(), operation);
+        let sequence = format!("10000000000000000000{number}");
+        assert_eq!(record.sequence_number(), sequence);
+        assert_eq!(record.created_seconds(), Some(created));
+        let images = record.images(&mut tape).unwrap();
+        let version =
+            |image: Option<View<'_>>| Some(image?.get("version")?.as_number()?.to_owned());
+        assert_eq!(version(images.old).as_deref(), old);
+        assert_eq!(version(images.new).as_deref(), new);
+    }
 }
 
 #[test]
 fn every_type_becomes_plain_json() {
     let (mut batch, mut tape) = (StreamBatch::default(), Tape::default());
-    let record = batch
-        .read(ALL_TYPES.as_bytes())
-        .unwrap()
-        .get(0)
-        .unwrap()
-        .unwrap();
+    let record = only(&mut batch, ALL_TYPES);
     assert_eq!(record.key("PK").as_deref(), Some("ITEM#é\"1\""));
     assert_eq!(record.key("SK").as_deref(), Some("42"));
     let new = record.images(&mut tape).unwrap().new.unwrap();
@@ -111,11 +92,7 @@ fn every_type_becomes_plain_json() {
         ("esc\"aped", r#""value""#),
         ("", r#""no name""#),
     ] {
-        assert_eq!(
-            new.get(name).map(|value| value.to_json()).as_deref(),
-            Some(json),
-            "{name}"
-        );
+        assert_eq!(new.get(name).unwrap().to_json(), json, "{name}");
     }
     let string = new.get("string").and_then(|value| value.as_str()).unwrap();
     assert_eq!(string, "a \"quoted\" \\ € 😀 é / / tab\t");
@@ -132,12 +109,7 @@ fn a_set_of_another_type_is_another_value() {
     );
     let event = event.replace("{\"N\":\"2\"}", "{\"NS\":[\"1\"]}");
     let event = format!("{{\"Records\":[{event}]}}");
-    let record = batch
-        .read(event.as_bytes())
-        .unwrap()
-        .get(0)
-        .unwrap()
-        .unwrap();
+    let record = only(&mut batch, &event);
     let images = record.images(&mut tape).unwrap();
     let (old, new) = (images.old.unwrap(), images.new.unwrap());
     let diff = antumbra_shadow::diff(old, new, &antumbra_shadow::Model::default());
@@ -152,26 +124,15 @@ fn a_set_of_another_type_is_another_value() {
 #[test]
 fn expired_means_removed_by_the_service() {
     let mut batch = StreamBatch::default();
-    let read = |event: &str, batch: &mut StreamBatch| {
-        batch
-            .read(event.as_bytes())
-            .unwrap()
-            .get(0)
-            .unwrap()
-            .unwrap()
-            .expired()
-    };
-    assert!(read(EXPIRED, &mut batch));
+    assert!(only(&mut batch, EXPIRED).expired());
     for (part, instead) in [
         ("\"Service\"", "\"User\""),
         ("dynamodb.amazonaws.com", "root"),
         ("REMOVE", "MODIFY"),
         ("userIdentity", "otherIdentity"),
     ] {
-        assert!(
-            !read(&EXPIRED.replace(part, instead), &mut batch),
-            "{instead}"
-        );
+        let event = EXPIRED.replace(part, instead);
+        assert!(!only(&mut batch, &event).expired(), "{instead}");
     }
 }
 
@@ -179,15 +140,15 @@ fn expired_means_removed_by_the_service() {
 fn images_may_be_missing() {
     let (mut batch, mut tape) = (StreamBatch::default(), Tape::default());
     let records = batch.read(UNUSUAL.as_bytes()).unwrap();
-    let missing: Vec<_> = records
-        .iter()
-        .map(|record| {
-            let record = record.unwrap();
-            record.images(&mut tape).unwrap();
-            record.missing_image()
-        })
-        .collect();
-    assert_eq!(missing, [Some(Side::Old), None, Some(Side::Old), None]);
+    let missing = records.iter().map(|record| {
+        let record = record.unwrap();
+        record.images(&mut tape).unwrap();
+        record.missing_image()
+    });
+    assert_eq!(
+        missing.collect::<Vec<_>>(),
+        [Some(Side::Old), None, Some(Side::Old), None]
+    );
 }
 
 /// A good record, with one thing in it replaced.
@@ -200,61 +161,11 @@ fn record(replaced: &str, by: &str) -> String {
 #[test]
 fn one_bad_record_does_not_spoil_the_others() {
     let (mut batch, mut tape) = (StreamBatch::default(), Tape::default());
-    for (replaced, by, reason) in [
-        (r#""eventID":"e","#, "", "no eventID"),
-        ("\"MODIFY\"", "\"TOUCH\"", "unknown eventName"),
-        ("\"MODIFY\"", "null", "no eventName"),
-        ("\"MODIFY\"", "7", "a string is expected"),
-        ("\"dynamodb\"", "\"other\"", "no dynamodb"),
-        ("\"Keys\"", "\"Locks\"", "no Keys"),
-        (
-            r#"{"S":"p"}"#,
-            r#"{"M":{}}"#,
-            "a key of type S, N or B is expected",
-        ),
-        (r#"{"S":"p"}"#, "{}", "a key of type S, N or B is expected"),
-        (
-            r#"{"S":"p"}"#,
-            r#"{"S":"p"},"X":{"S":"x"}"#,
-            "more than two key attributes",
-        ),
-        (
-            r#"{"S":"p"}"#,
-            r#"{"S":"p"},"P\u004b":{"S":"x"}"#,
-            "a key attribute twice",
-        ),
-        ("\"SequenceNumber\":\"7\",", "", "no SequenceNumber"),
-        (r#"{"N":"1"}"#, r#"{"N":1}"#, "a number is expected"),
-        (r#"{"N":"1"}"#, r#"{"N":"one"}"#, "a value is expected"),
-        (r#"{"N":"1"}"#, r#"{"N":"01"}"#, "a number is expected"),
-        (r#"{"N":"1"}"#, r#"{"N":"1."}"#, "a digit is expected"),
-        (r#"{"N":"1"}"#, r#"{"X":"1"}"#, "unknown attribute type"),
-        (
-            r#"{"N":"1"}"#,
-            r#"{"N":"1","S":"x"}"#,
-            "one type per attribute value is expected",
-        ),
-        (r#"{"N":"1"}"#, "{}", "a string is expected"),
-        (r#"{"N":"1"}"#, "1", "an attribute value is expected"),
-        (r#"{"N":"1"}"#, r#"{"BOOL":"true"}"#, "unknown word"),
-        (r#"{"N":"1"}"#, r#"{"S":"\x"}"#, "bad escape sequence"),
-        (
-            r#"{"N":"1"}"#,
-            r#"{"L":[{"N":"1"} {"N":"2"}]}"#,
-            "a comma or the end is expected",
-        ),
-        (
-            r#"{"a":{"N":"1"}}"#,
-            r#"{"a" {"N":"1"}}"#,
-            "a colon is expected",
-        ),
-    ] {
-        let event = format!(
-            "{{\"Records\":[{},{},{}]}}",
-            record("", ""),
-            record(replaced, by),
-            record("", "")
-        );
+    let good = record("", "");
+    let table = include_str!("../../testdata/malformed-records.txt");
+    for [replaced, by, reason] in cases(table) {
+        let bad = record(&replaced, &by);
+        let event = format!("{{\"Records\":[{good},{bad},{good}]}}");
         let records = batch.read(event.as_bytes()).unwrap();
         let mut faults = Vec::new();
         for one in records.iter() {
@@ -263,7 +174,7 @@ fn one_bad_record_does_not_spoil_the_others() {
                 Err(fault) => faults.push(Some((fault.index, fault.fault.reason))),
             }
         }
-        assert_eq!(faults, [None, Some((1, reason)), None], "{by}");
+        assert_eq!(faults, [None, Some((1, &*reason)), None], "{by}");
     }
 }
 
@@ -271,23 +182,14 @@ fn one_bad_record_does_not_spoil_the_others() {
 fn a_bad_record_says_where_it_stands() {
     let mut batch = StreamBatch::default();
     let event = format!("{{\"Records\":[{}]}}", record("\"MODIFY\"", "\"TOUCH\""));
-    let fault = batch
-        .read(event.as_bytes())
-        .unwrap()
-        .get(0)
-        .unwrap()
-        .unwrap_err();
+    let fault = batch.read(event.as_bytes()).unwrap().get(0).unwrap();
+    let fault = fault.unwrap_err();
     assert_eq!((fault.index, fault.event_id.as_deref()), (0, Some("e")));
     let event = format!(
         "{{\"Records\":[{}]}}",
         record(r#"{"N":"1"}"#, r#"{"N":"?"}"#)
     );
-    let record = batch
-        .read(event.as_bytes())
-        .unwrap()
-        .get(0)
-        .unwrap()
-        .unwrap();
+    let record = only(&mut batch, &event);
     let fault = record.images(&mut Tape::default()).unwrap_err();
     assert_eq!(fault.sequence_number.as_deref(), Some("7"));
     assert_eq!(&event[fault.fault.offset..][..1], "?");
@@ -338,12 +240,7 @@ fn depth_is_bounded() {
             "]}".repeat(levels)
         );
         let event = format!("{{\"Records\":[{}]}}", record(r#"{"N":"1"}"#, &value));
-        let record = batch
-            .read(event.as_bytes())
-            .unwrap()
-            .get(0)
-            .unwrap()
-            .unwrap();
+        let record = only(&mut batch, &event);
         record
             .images(&mut tape)
             .map(drop)
